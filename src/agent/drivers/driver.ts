@@ -1,0 +1,112 @@
+// The contract of a driver: hands on one host. It does what it is told to one guest at a time and reports what it sees;
+// it never decides what should run, and never touches a guest that is not its own. Every driver passes conformance.ts.
+
+import type { Accelerator, GuestPort, GuestState, ImageSpec, Phase } from '../../api/agent-protocol.ts';
+
+/** Everything needed to make one guest, with nothing left to look up. Ids come from the control plane and are checked by the agent. */
+export interface GuestSpec {
+  readonly instanceId: string;
+  /** Which life of the instance this is; a guest of another incarnation is another guest. */
+  readonly incarnation: number;
+  readonly name: string;
+  readonly hostname: string;
+  readonly cpus: number;
+  readonly memoryMiB: number;
+  /** Size of the guest's own disk. 0: as large as the image. */
+  readonly diskGiB: number;
+  readonly imageName: string;
+  readonly image: ImageSpec;
+  /** `hostPort` 0: the driver picks a free one. */
+  readonly ports: readonly GuestPort[];
+  readonly sshKeys: readonly string[];
+  /** cloud-init user-data (a script, #cloud-config or a MIME archive), passed on as it is. */
+  readonly userData: string;
+}
+
+/** What the driver sees of one guest. */
+export interface Guest {
+  readonly instanceId: string;
+  readonly incarnation: number;
+  readonly state: GuestState;
+  /** Why it is `exited` or `failed`: a CamelCase code and a sentence. */
+  readonly reason?: { readonly code: string; readonly message: string };
+  /** True once the guest itself said that its boot is over (cloud-init's end, the tiny image's greeting). */
+  readonly ready: boolean;
+  readonly address?: string;
+  readonly ports: readonly GuestPort[];
+  readonly accelerator?: Accelerator;
+  readonly imageDigest?: string;
+  readonly startedAtMs?: number;
+  /** What took how long, in order: pull, clone, seed, start, boot. */
+  readonly phases: readonly Phase[];
+  /** While `preparing`: what goes on, for people: "pulling debian-12: 41 %". */
+  readonly progress?: string;
+}
+
+export interface Fingerprint {
+  readonly available: boolean;
+  /** Why not, or what limits it: "KVM opens but a probe guest hung under it; guests run under TCG". */
+  readonly reason?: string;
+  readonly accelerator?: Accelerator;
+  readonly version?: string;
+}
+
+/** A piece of a guest's console log. Offsets count bytes since the guest's first boot and never change. */
+export interface LogChunk {
+  /** Where `data` begins: the asked-for offset, or later when the start has been dropped to keep the log bounded. */
+  readonly offset: number;
+  readonly data: Uint8Array;
+  /** Bytes written so far. */
+  readonly size: number;
+}
+
+export interface Driver {
+  readonly name: string;
+  /** Looks at the host; takes seconds at most. Never throws: what does not work is `available: false` with its reason. */
+  fingerprint(): Promise<Fingerprint>;
+  /** Finds the guests of an earlier run of the agent, without disturbing them. Once, before anything else. */
+  recover(): Promise<void>;
+  /** All guests that have anything left on this host, as last seen. */
+  guests(): readonly Guest[];
+  /** Calls `listener` after a guest changed in any way, until `signal` aborts. */
+  watch(listener: (instanceId: string) => void, signal: AbortSignal): void;
+  /**
+   * Makes disk and seed and starts the guest; resolves when it runs. Repeating it for the same incarnation finishes what an
+   * interrupted one began. On failure nothing runs, the guest is `failed`, and `DriverError` is thrown. Aborting `signal` gives up.
+   */
+  create(spec: GuestSpec, signal: AbortSignal): Promise<void>;
+  /** Boots a `stopped` guest from its own disk again. */
+  start(instanceId: string): Promise<void>;
+  /** Asks the guest to power off; after `graceMs` it is ended. Resolves when it no longer runs. Harmless when it does not. */
+  stop(instanceId: string, graceMs: number): Promise<void>;
+  /** Ends the guest and removes every trace: process, files, ports. Harmless when there is none. */
+  remove(instanceId: string): Promise<void>;
+  /** At most `limit` bytes from `offset` on. Empty `data` at the end. Throws `DriverError` `NoSuchGuest`. */
+  readLog(instanceId: string, offset: number, limit: number): Promise<LogChunk>;
+  /** Lets go of everything; guests run on. */
+  close(): Promise<void>;
+}
+
+/** The closed list of what can go wrong while making or handling a guest. */
+export const driverErrorCodes = [
+  'ImageUnavailable', // cannot be fetched, or does not exist
+  'ImageChecksumMismatch',
+  'ImageInvalid', // truncated, wrong format, refused by the gate
+  'ImageTooLarge',
+  'DiskFull',
+  'PortInUse',
+  'HypervisorFailed', // could not be started, or refused
+  'NoSuchGuest',
+  'Aborted',
+  'Internal',
+] as const;
+export type DriverErrorCode = (typeof driverErrorCodes)[number];
+
+export class DriverError extends Error {
+  override name = 'DriverError';
+  readonly code: DriverErrorCode;
+  constructor(code: DriverErrorCode, message: string, cause?: unknown) {
+    super(message, { cause });
+    this.code = code;
+  }
+}

@@ -1,0 +1,36 @@
+// Image: where a guest's disk comes from and what it needs.
+
+import { type Static, Type } from 'typebox';
+
+export const ImageSpec = Type.Object(
+  {
+    source: Type.String({
+      description: 'http:, https: or file: URL of the image',
+      pattern: '^(https?|file)://[^\\s]+$',
+      maxLength: 2048,
+    }),
+    localPath: Type.Optional(
+      Type.String({ description: 'where hosts keep the image; default: their image cache', pattern: '^/[^\\u0000]*$', maxLength: 1024 }),
+    ),
+    checksum: Type.Optional(
+      Type.String({ description: 'sha256 of the file at `source`, as `sha256:<64 hex>`', pattern: '^sha256:[0-9a-f]{64}$' }),
+    ),
+    decompress: Type.Enum(['none', 'zstd', 'gzip', 'xz'], { default: 'none', description: 'how the file at `source` is packed' }),
+    format: Type.Enum(['qcow2', 'raw'], { default: 'qcow2', description: 'disk format after unpacking; never guessed' }),
+    nocloud: Type.Boolean({ default: true, description: 'attach a cloud-init NoCloud seed' }),
+    backend: Type.Optional(Type.String({ description: 'driver this image needs; default: any', pattern: '^[a-z][a-z0-9-]{0,31}$' })),
+    architecture: Type.Enum(['amd64', 'arm64'], { default: 'amd64' }),
+    aliases: Type.Array(Type.String({ pattern: '^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$' }), { default: [], maxItems: 32 }),
+    preload: Type.Boolean({ default: false, description: 'every fitting host fetches it before it is asked for' }),
+    defaults: Type.Object(
+      {
+        cpus: Type.Optional(Type.Integer({ minimum: 1, maximum: 1024 })),
+        memoryMiB: Type.Optional(Type.Integer({ minimum: 16, maximum: 67_108_864 })),
+        diskGiB: Type.Optional(Type.Integer({ minimum: 0, maximum: 1_048_576 })),
+      },
+      { additionalProperties: false, default: {}, description: 'what an instance gets that asks for nothing' },
+    ),
+  },
+  { additionalProperties: false },
+);
+export type ImageSpec = Static<typeof ImageSpec>;

@@ -1,0 +1,83 @@
+// The machine: clock, timers, randomness, environment, process. The only file of src/ that touches them.
+
+import { randomBytes, randomInt } from 'node:crypto';
+import pino from 'pino';
+import type { Clock } from './clock.ts';
+import type { LogFields, Logger } from './log.ts';
+import { type Prng, seededPrng } from './prng.ts';
+
+export const systemClock: Clock = {
+  nowMs: () => Date.now(),
+  monotonicMs: () => performance.now(),
+  setTimer(delayMs, fire, options) {
+    const timer = setTimeout(fire, delayMs);
+    if (options?.background) timer.unref();
+    return { cancel: () => clearTimeout(timer) };
+  },
+};
+
+export function systemPrng(): Prng {
+  return seededPrng(randomInt(0x1_0000_0000 - 1), randomBytes(8).toString('hex'));
+}
+
+/** `length` unguessable bytes, for keys and tokens. */
+export function randomSecret(length: number): Buffer {
+  return randomBytes(length);
+}
+
+export const systemFetch: typeof fetch = (...call) => fetch(...call);
+
+export function environment(): Readonly<Record<string, string | undefined>> {
+  return process.env;
+}
+
+export const system = {
+  arguments: (): string[] => process.argv.slice(2),
+  /** The running Node binary. */
+  nodePath: (): string => process.execPath,
+  pid: (): number => process.pid,
+  userId: (): number => process.getuid?.() ?? 0,
+  workingDirectory: (): string => process.cwd(),
+  architecture: (): string => process.arch,
+  platform: (): string => process.platform,
+  residentBytes: (): number => process.memoryUsage.rss(),
+  stdin: process.stdin,
+  stdout: process.stdout,
+  stderr: process.stderr,
+  exit: (code: number): never => process.exit(code),
+  setExitCode(code: number): void {
+    process.exitCode = code;
+  },
+  /** Sends `signal` to a process (negative: to its group). False when there is no such process. */
+  signal(pid: number, signal: NodeJS.Signals | 0): boolean {
+    try {
+      return process.kill(pid, signal);
+    } catch (error) {
+      if (error instanceof Error && 'code' in error && error.code === 'ESRCH') return false;
+      throw error;
+    }
+  },
+  /** Aborts at the first SIGINT or SIGTERM; a second one ends the process at once. */
+  terminationSignal(): AbortSignal {
+    const controller = new AbortController();
+    const terminate = (): void => {
+      if (controller.signal.aborted) process.exit(130);
+      controller.abort();
+    };
+    process.on('SIGINT', terminate);
+    process.on('SIGTERM', terminate);
+    return controller.signal;
+  },
+};
+
+/** JSON lines on standard error, so that standard output stays what the user asked for. */
+export function systemLogger(level: 'debug' | 'info' | 'warn' | 'error' | 'silent' = 'info'): Logger {
+  const wrap = (log: pino.Logger): Logger => ({
+    debug: (message, fields) => log.debug(fields ?? {}, message),
+    info: (message, fields) => log.info(fields ?? {}, message),
+    warn: (message, fields) => log.warn(fields ?? {}, message),
+    error: (message, fields) => log.error(fields ?? {}, message),
+    with: (fields: LogFields) => wrap(log.child(fields)),
+  });
+  return wrap(pino({ level, base: null, timestamp: pino.stdTimeFunctions.isoTime }, pino.destination({ dest: 2, sync: true })));
+}
