@@ -1,28 +1,118 @@
 // What agent and control plane say to each other. Both sides check it: neither trusts the other's bytes.
+//
+//   PUT  /v1/hosts/{host}/session       Registration  -> Session          once per start of the agent, again when StaleEpoch
+//   POST /v1/hosts/{host}/heartbeat     Heartbeat     -> {}               every session.heartbeatMs
+//   GET  /v1/hosts/{host}/assignments   ?epoch=       -> lines of AssignmentEvent, endless
+//   POST /v1/hosts/{host}/reports       Reports       -> ReportResults
 
 import { type Static, Type } from 'typebox';
+import { Accelerator, GuestPort, GuestState, Phase } from './resources/guest.ts';
+import { HostDriver, HostImage, UnknownGuest } from './resources/host.ts';
 import { ImageSpec } from './resources/image.ts';
+import { GuestStatus } from './resources/instance.ts';
+import { Amounts, Labels } from './resources/metadata.ts';
 
-export { ImageSpec };
+export { Accelerator, GuestPort, GuestState, GuestStatus, ImageSpec, Phase };
 
 const closed = { additionalProperties: false } as const;
 
-export const Accelerator = Type.Enum(['kvm', 'tcg', 'none']);
-export type Accelerator = Static<typeof Accelerator>;
-
-/** `preparing` → `running` → `stopped` (asked for), `exited` (by itself, cleanly) or `failed`; `absent`: nothing is left. */
-export const GuestState = Type.Enum(['preparing', 'running', 'stopped', 'exited', 'failed']);
-export type GuestState = Static<typeof GuestState>;
-
-export const GuestPort = Type.Object(
+export const Registration = Type.Object(
   {
-    guestPort: Type.Integer({ minimum: 1, maximum: 65535 }),
-    hostPort: Type.Integer({ minimum: 0, maximum: 65535, default: 0, description: '0: any free port' }),
-    protocol: Type.Enum(['tcp', 'udp'], { default: 'tcp' }),
+    /** Drawn anew at each start of the agent, so that a repeated registration is told from a second agent. */
+    session: Type.String({ minLength: 8, maxLength: 64 }),
+    machineId: Type.String({ minLength: 1, maxLength: 128, description: 'of the machine; a host of this name on another machine is refused' }),
+    bootId: Type.String({ maxLength: 128 }),
+    architecture: Type.Enum(['amd64', 'arm64']),
+    /** Measured from the machine: VCPU, MEMORY_MB, DISK_GB and any CUSTOM_*. */
+    capacity: Amounts,
+    /** Kept back for the host itself; taken only while the operator has set nothing else. */
+    reserved: Amounts,
+    /** Taken only when the host is registered for the first time. */
+    labels: Labels,
+    drivers: Type.Array(HostDriver, { maxItems: 16 }),
+    images: Type.Array(HostImage, { maxItems: 1024 }),
+    agentVersion: Type.String({ maxLength: 64 }),
   },
   closed,
 );
-export type GuestPort = Static<typeof GuestPort>;
+export type Registration = Static<typeof Registration>;
 
-export const Phase = Type.Object({ name: Type.String({ maxLength: 32 }), startedAtMs: Type.Number(), durationMs: Type.Number() }, closed);
-export type Phase = Static<typeof Phase>;
+export const Session = Type.Object(
+  {
+    hostId: Type.String(),
+    epoch: Type.Integer(),
+    heartbeatMs: Type.Integer({ description: 'send a heartbeat this often' }),
+    offlineAfterMs: Type.Integer({ description: 'a host unheard of for so long is lost' }),
+  },
+  closed,
+);
+export type Session = Static<typeof Session>;
+
+export const Heartbeat = Type.Object(
+  {
+    epoch: Type.Integer(),
+    images: Type.Optional(Type.Array(HostImage, { maxItems: 1024 })),
+    drivers: Type.Optional(Type.Array(HostDriver, { maxItems: 16 })),
+    unknownGuests: Type.Optional(Type.Array(UnknownGuest, { maxItems: 256 })),
+  },
+  closed,
+);
+export type Heartbeat = Static<typeof Heartbeat>;
+
+/** The whole desired state of one incarnation of one instance on this host. `absent`: leave no trace, then report it absent. */
+export const Assignment = Type.Object(
+  {
+    instanceId: Type.String({ pattern: '^inst_[0-9a-z]{26}$' }),
+    incarnation: Type.Integer({ minimum: 1 }),
+    /** Grows whenever this assignment changes. */
+    revision: Type.Integer({ minimum: 1 }),
+    want: Type.Enum(['running', 'stopped', 'absent']),
+    driver: Type.String(),
+    name: Type.String(),
+    project: Type.String(),
+    hostname: Type.String(),
+    /** Reported back as observedGeneration. */
+    generation: Type.Integer(),
+    cpus: Type.Integer(),
+    memoryMiB: Type.Integer(),
+    diskGiB: Type.Integer(),
+    imageName: Type.String(),
+    image: Type.Optional(ImageSpec),
+    ports: Type.Array(GuestPort),
+    sshKeys: Type.Array(Type.String()),
+    userData: Type.String(),
+    stopGraceMs: Type.Integer(),
+  },
+  closed,
+);
+export type Assignment = Static<typeof Assignment>;
+
+/** `sync` comes first and holds everything; then one `put` or `drop` for each change; `ping` shows that the line is alive. */
+export const AssignmentEvent = Type.Union([
+  Type.Object({ type: Type.Literal('sync'), revision: Type.Integer(), assignments: Type.Array(Assignment) }, closed),
+  Type.Object({ type: Type.Literal('put'), revision: Type.Integer(), assignment: Assignment }, closed),
+  Type.Object({ type: Type.Literal('drop'), revision: Type.Integer(), instanceId: Type.String(), incarnation: Type.Integer() }, closed),
+  Type.Object({ type: Type.Literal('ping'), revision: Type.Integer() }, closed),
+]);
+export type AssignmentEvent = Static<typeof AssignmentEvent>;
+
+/** `absent`: nothing of this incarnation is left on the host; its room is free. */
+export const Report = Type.Object(
+  {
+    instanceId: Type.String({ pattern: '^inst_[0-9a-z]{26}$' }),
+    incarnation: Type.Integer({ minimum: 1 }),
+    /** Grows with every report of a session. */
+    sequence: Type.Integer({ minimum: 1 }),
+    observedGeneration: Type.Integer({ minimum: 0 }),
+    guest: Type.Union([GuestStatus, Type.Object({ state: Type.Literal('absent') }, closed)]),
+  },
+  closed,
+);
+export type Report = Static<typeof Report>;
+
+export const Reports = Type.Object({ epoch: Type.Integer(), reports: Type.Array(Report, { minItems: 1, maxItems: 256 }) }, closed);
+export type Reports = Static<typeof Reports>;
+
+/** In the order of the reports. `stale`: it spoke of something that is no longer so, and changed nothing. */
+export const ReportResults = Type.Object({ results: Type.Array(Type.Enum(['accepted', 'stale'])) }, closed);
+export type ReportResults = Static<typeof ReportResults>;

@@ -1,6 +1,7 @@
 // Image: where a guest's disk comes from and what it needs.
 
 import { type Static, Type } from 'typebox';
+import { DottedName, type Resource, type ResourceDefinition } from './metadata.ts';
 
 export const ImageSpec = Type.Object(
   {
@@ -34,3 +35,17 @@ export const ImageSpec = Type.Object(
   { additionalProperties: false },
 );
 export type ImageSpec = Static<typeof ImageSpec>;
+
+export type Image = Resource<'image', ImageSpec, Record<string, never>>;
+
+export const imageDefinition = {
+  kind: 'image',
+  plural: 'images',
+  idPrefix: 'img',
+  scope: 'fleet',
+  description: "Where a guest's disk comes from and what it needs.",
+  name: DottedName,
+  spec: ImageSpec,
+  status: Type.Object({}, { additionalProperties: false }),
+  verbs: ['create', 'replace', 'delete'],
+} as const satisfies ResourceDefinition;

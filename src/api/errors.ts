@@ -1,0 +1,69 @@
+// The closed list of error codes: what each means, its HTTP status and the command line's exit code.
+
+interface ErrorCodeMeaning {
+  readonly status: number;
+  readonly exitCode: number;
+  readonly meaning: string;
+}
+
+export const errorCodes = {
+  InvalidRequest: { status: 400, exitCode: 2, meaning: 'The request is not well formed; `field` names the place.' },
+  Unauthenticated: { status: 401, exitCode: 4, meaning: 'No token, or one that is not valid.' },
+  Forbidden: { status: 403, exitCode: 4, meaning: 'The token is valid but may not do this.' },
+  NotFound: { status: 404, exitCode: 3, meaning: 'There is no such resource or route.' },
+  MethodNotAllowed: { status: 405, exitCode: 2, meaning: 'The route exists but not with this method.' },
+  AlreadyExists: { status: 409, exitCode: 5, meaning: 'The name is taken.' },
+  Conflict: { status: 409, exitCode: 5, meaning: 'The state of the resource does not allow this.' },
+  IdempotencyMismatch: { status: 409, exitCode: 5, meaning: 'The idempotency key was used before for another request.' },
+  StaleEpoch: { status: 409, exitCode: 5, meaning: 'The host has registered again since; this session is over.' },
+  Compacted: { status: 410, exitCode: 6, meaning: 'The history asked for is gone: list again and watch from there.' },
+  RevisionMismatch: { status: 412, exitCode: 5, meaning: 'The resource has changed since the revision given.' },
+  PayloadTooLarge: { status: 413, exitCode: 2, meaning: 'The body is over the limit.' },
+  UnsupportedMediaType: { status: 415, exitCode: 2, meaning: 'The body must be plain, uncompressed application/json.' },
+  TooManyRequests: { status: 429, exitCode: 6, meaning: 'Slow down; Retry-After says for how long.' },
+  Internal: { status: 500, exitCode: 1, meaning: 'A fault of Berth; the log has the details.' },
+  HostUnreachable: { status: 503, exitCode: 6, meaning: 'The host that has the answer is not connected now.' },
+  Unavailable: { status: 503, exitCode: 6, meaning: 'The store or the server cannot answer now; try again.' },
+  StoreFull: { status: 507, exitCode: 6, meaning: 'The store has no room; nothing was changed.' },
+} as const satisfies Record<string, ErrorCodeMeaning>;
+
+export type ErrorCode = keyof typeof errorCodes;
+
+export function isErrorCode(text: string): text is ErrorCode {
+  return Object.hasOwn(errorCodes, text);
+}
+
+/** What ends a request. `message` is for the user and holds no secret; `cause` goes to the log only. */
+export class ApiError extends Error {
+  override name = 'ApiError';
+  readonly code: ErrorCode;
+  /** The place in the request, as a dotted path: `spec.ports[0].guestPort`. */
+  readonly field: string | undefined;
+  readonly details: unknown;
+
+  constructor(code: ErrorCode, message: string, options: { field?: string; details?: unknown; cause?: unknown } = {}) {
+    super(message, { cause: options.cause });
+    this.code = code;
+    this.field = options.field;
+    this.details = options.details;
+  }
+
+  get status(): number {
+    return errorCodes[this.code].status;
+  }
+
+  toBody(): ErrorBody {
+    return {
+      error: {
+        code: this.code,
+        message: this.message,
+        ...(this.field === undefined ? {} : { field: this.field }),
+        ...(this.details === undefined ? {} : { details: this.details }),
+      },
+    };
+  }
+}
+
+export interface ErrorBody {
+  readonly error: { readonly code: string; readonly message: string; readonly field?: string; readonly details?: unknown };
+}

@@ -1,0 +1,101 @@
+// Input against a schema: defaults filled in, everything checked, the first fault told with its place. Nothing is coerced or dropped.
+
+import type { Static, TSchema } from 'typebox';
+import { Compile } from 'typebox/compile';
+import { Value } from 'typebox/value';
+import { ApiError } from './errors.ts';
+import { nearest } from './nearest.ts';
+
+type Validator = ReturnType<typeof Compile>;
+const validators = new WeakMap<TSchema, Validator>();
+
+function validatorOf(schema: TSchema): Validator {
+  let validator = validators.get(schema);
+  if (!validator) {
+    validator = Compile(schema);
+    validators.set(schema, validator);
+  }
+  return validator;
+}
+
+/**
+ * `input` as the schema's type. Throws `ApiError` `InvalidRequest` whose `field` is the dotted path of the first fault, under
+ * `at`. `input` must be plain JSON data of its own (it is filled in place).
+ */
+export function parse<S extends TSchema>(schema: S, input: unknown, at = ''): Static<S> {
+  const validator = validatorOf(schema);
+  const value = Value.Default(schema, input);
+  if (validator.Check(value)) return value as Static<S>; // the codec: checked just now
+  throw faultOf(validator, schema, value, at);
+}
+
+/** Whether `input` fits as it is, without defaults. */
+export function matches<S extends TSchema>(schema: S, input: unknown): input is Static<S> {
+  return validatorOf(schema).Check(input);
+}
+
+function faultOf(validator: Validator, schema: TSchema, value: unknown, at: string): ApiError {
+  const errors = validator.Errors(value).filter((error) => error.keyword !== 'boolean');
+  // An unknown or missing field explains more than what follows from it.
+  const error = errors.find((e) => e.keyword === 'additionalProperties') ?? errors.find((e) => e.keyword === 'required') ?? errors[0];
+  if (!error) return new ApiError('InvalidRequest', 'the request is not valid', { field: at || 'body' });
+  const path = joinPath(at, error.instancePath);
+  const params: Readonly<Record<string, unknown>> = { ...error.params };
+  if (error.keyword === 'additionalProperties') {
+    const unknown = firstString(params['additionalProperties']);
+    const known = knownFields(schema, error.schemaPath);
+    const meant = nearest(unknown, known);
+    const hint = meant ? `; did you mean "${meant}"?` : known.length ? `; known: ${known.join(', ')}` : '';
+    return new ApiError('InvalidRequest', `unknown field "${printable(unknown)}"${path ? ` in ${path}` : ''}${hint}`, {
+      field: joinPath(path, `/${unknown}`),
+    });
+  }
+  if (error.keyword === 'required') {
+    const missing = firstString(params['requiredProperties']);
+    const field = joinPath(path, `/${missing}`);
+    return new ApiError('InvalidRequest', `${field} is missing`, { field });
+  }
+  return new ApiError('InvalidRequest', `${path || 'the body'} ${describe(error.keyword, params, schemaAt(schema, error.schemaPath), error.message)}`, {
+    field: path || 'body',
+  });
+}
+
+function describe(keyword: string, params: Readonly<Record<string, unknown>>, schema: unknown, message: string): string {
+  if (keyword === 'enum' && Array.isArray(params['allowedValues'])) return `must be one of: ${params['allowedValues'].join(', ')}`;
+  if (keyword === 'pattern' && isRecord(schema) && typeof schema['description'] === 'string') return `must be: ${schema['description']}`;
+  return message;
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null;
+}
+
+function schemaAt(schema: TSchema, schemaPath: string): unknown {
+  let place: unknown = schema;
+  for (const part of schemaPath.split('/').slice(1)) place = isRecord(place) ? place[part.replaceAll('~1', '/').replaceAll('~0', '~')] : undefined;
+  return place;
+}
+
+function knownFields(schema: TSchema, schemaPath: string): string[] {
+  const place = schemaAt(schema, schemaPath.replace(/\/additionalProperties$/, ''));
+  return isRecord(place) && isRecord(place['properties']) ? Object.keys(place['properties']) : [];
+}
+
+/** `spec` + `/ports/0/hostPort` → `spec.ports[0].hostPort`. */
+function joinPath(at: string, pointer: string): string {
+  let path = at;
+  for (const raw of pointer.split('/').slice(1)) {
+    const part = printable(raw.replaceAll('~1', '/').replaceAll('~0', '~'));
+    path += /^\d+$/.test(part) ? `[${part}]` : path ? `.${part}` : part;
+  }
+  return path;
+}
+
+function firstString(value: unknown): string {
+  return Array.isArray(value) && typeof value[0] === 'string' ? value[0] : '';
+}
+
+/** Foreign text shortened and without control characters, so that an error can be shown anywhere. */
+function printable(text: string): string {
+  return text.slice(0, 80).replace(/[^\x20-\x7e]/g, '?');
+}

@@ -1,0 +1,26 @@
+// The words for a running guest that both instances and agents use.
+
+import { type Static, Type } from 'typebox';
+
+const closed = { additionalProperties: false } as const;
+
+export const Accelerator = Type.Enum(['kvm', 'tcg', 'none']);
+export type Accelerator = Static<typeof Accelerator>;
+
+/** `preparing` → `running` → `stopped` (asked for), `exited` (by itself, cleanly) or `failed`. */
+export const GuestState = Type.Enum(['preparing', 'running', 'stopped', 'exited', 'failed']);
+export type GuestState = Static<typeof GuestState>;
+
+export const GuestPort = Type.Object(
+  {
+    guestPort: Type.Integer({ minimum: 1, maximum: 65_535 }),
+    hostPort: Type.Integer({ minimum: 0, maximum: 65_535, default: 0, description: '0: any free port' }),
+    protocol: Type.Enum(['tcp', 'udp'], { default: 'tcp' }),
+  },
+  closed,
+);
+export type GuestPort = Static<typeof GuestPort>;
+
+/** What took how long: pull, clone, seed, start, boot. */
+export const Phase = Type.Object({ name: Type.String({ maxLength: 32 }), startedAtMs: Type.Number(), durationMs: Type.Number() }, closed);
+export type Phase = Static<typeof Phase>;

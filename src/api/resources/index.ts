@@ -1,0 +1,29 @@
+// The registry of resources. A new one is a file and a line here; routes, documentation and client follow from it.
+
+import { type Event, eventDefinition } from './event.ts';
+import { type Host, hostDefinition } from './host.ts';
+import { type Image, imageDefinition } from './image.ts';
+import { type Instance, instanceDefinition } from './instance.ts';
+import { type Pool, poolDefinition } from './pool.ts';
+import { type Size, sizeDefinition } from './size.ts';
+
+export const resourceDefinitions = {
+  instance: instanceDefinition,
+  host: hostDefinition,
+  image: imageDefinition,
+  size: sizeDefinition,
+  pool: poolDefinition,
+  event: eventDefinition,
+} as const;
+
+export interface ResourceByKind {
+  instance: Instance;
+  host: Host;
+  image: Image;
+  size: Size;
+  pool: Pool;
+  event: Event;
+}
+
+export type Kind = keyof ResourceByKind;
+export type AnyResource = ResourceByKind[Kind];

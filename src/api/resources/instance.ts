@@ -1,0 +1,118 @@
+// Instance: one guest on one host. `spec` is what its owner asks for; `status` is what became of it.
+
+import { type Static, Type } from 'typebox';
+import { Accelerator, GuestPort, GuestState, Phase } from './guest.ts';
+import { Amounts, Condition, DottedName, Labels, Name, type Resource, type ResourceDefinition } from './metadata.ts';
+
+const closed = { additionalProperties: false } as const;
+
+export const InstanceSpec = Type.Object(
+  {
+    image: DottedName,
+    size: Type.Optional(DottedName),
+    cpus: Type.Optional(Type.Integer({ minimum: 1, maximum: 1024, description: 'default: size, then image, then 1' })),
+    memoryMiB: Type.Optional(Type.Integer({ minimum: 16, maximum: 67_108_864, description: 'default: size, then image, then 512' })),
+    diskGiB: Type.Optional(Type.Integer({ minimum: 0, maximum: 1_048_576, description: '0: as large as the image; default: size, then image, then 0' })),
+    resources: Type.Optional(
+      Type.Record(Type.String({ pattern: '^CUSTOM_[A-Z0-9_]{1,56}$' }), Type.Integer({ minimum: 1, maximum: 2 ** 31 - 1 }), { maxProperties: 32 }),
+    ),
+    powerState: Type.Enum(['running', 'stopped'], { default: 'running' }),
+    restartPolicy: Type.Enum(['Never', 'OnFailure'], { default: 'Never' }),
+    exclusive: Type.Boolean({ default: false, description: 'never start a second copy while the first may still run somewhere' }),
+    placement: Type.Object(
+      {
+        profile: Type.Optional(Type.Enum(['optimize-utilization', 'distribute-load'])),
+        pool: Type.Optional(Name),
+        hostLabels: Type.Optional(Labels),
+        driver: Type.Optional(Name),
+      },
+      { additionalProperties: false, default: {} },
+    ),
+    ports: Type.Array(GuestPort, { default: [], maxItems: 64 }),
+    hostname: Type.Optional(Name),
+    sshKeys: Type.Array(
+      Type.String({
+        pattern: '^(ssh-ed25519|ssh-rsa|ecdsa-sha2-nistp(256|384|521)|sk-ssh-ed25519@openssh\\.com|sk-ecdsa-sha2-nistp256@openssh\\.com) [A-Za-z0-9+/]{32,8000}={0,3}( [^\\r\\n]{0,256})?$',
+        description: 'one OpenSSH public key, without options',
+      }),
+      { default: [], maxItems: 64 },
+    ),
+    userData: Type.String({ default: '', maxLength: 65_536, description: 'cloud-init user-data' }),
+    stopGraceMs: Type.Integer({ default: 10_000, minimum: 0, maximum: 600_000, description: 'how long a guest may take to power off' }),
+  },
+  closed,
+);
+export type InstanceSpec = Static<typeof InstanceSpec>;
+
+/**
+ * Pending → Scheduled → Starting → Running → Stopping → Stopped; Exited: the guest powered itself off; Failed: it could not
+ * start or died; Unknown: its host is lost and nothing may be assumed; Deleting: asked to go.
+ */
+export const InstancePhase = Type.Enum([
+  'Pending',
+  'Scheduled',
+  'Starting',
+  'Running',
+  'Stopping',
+  'Stopped',
+  'Exited',
+  'Failed',
+  'Unknown',
+  'Deleting',
+]);
+export type InstancePhase = Static<typeof InstancePhase>;
+
+/** Written by the host's agent, through its reports. */
+export const GuestStatus = Type.Object(
+  {
+    state: GuestState,
+    ready: Type.Boolean(),
+    reason: Type.Optional(Type.String()),
+    message: Type.Optional(Type.String()),
+    address: Type.Optional(Type.String()),
+    ports: Type.Array(GuestPort),
+    accelerator: Type.Optional(Accelerator),
+    imageDigest: Type.Optional(Type.String()),
+    startedAtMs: Type.Optional(Type.Number()),
+    phases: Type.Array(Phase),
+    progress: Type.Optional(Type.String()),
+  },
+  closed,
+);
+export type GuestStatus = Static<typeof GuestStatus>;
+
+export const InstanceStatus = Type.Object(
+  {
+    phase: InstancePhase,
+    host: Type.Optional(Type.String({ description: 'name of the host it is bound to' })),
+    /** One more for every placement; reports of other incarnations are refused. Never falls. */
+    incarnation: Type.Integer({ minimum: 0 }),
+    restartCount: Type.Integer({ minimum: 0 }),
+    observedGeneration: Type.Integer({ minimum: 0 }),
+    assigned: Type.Optional(Amounts),
+    conditions: Type.Array(Condition),
+    guest: Type.Optional(GuestStatus),
+    /** Of the newest report that was accepted: older ones change nothing. */
+    report: Type.Optional(Type.Object({ epoch: Type.Integer(), sequence: Type.Integer() }, closed)),
+    scheduledAtMs: Type.Optional(Type.Integer()),
+    runningAtMs: Type.Optional(Type.Integer()),
+    readyAtMs: Type.Optional(Type.Integer()),
+    failedAtMs: Type.Optional(Type.Integer()),
+  },
+  closed,
+);
+export type InstanceStatus = Static<typeof InstanceStatus>;
+
+export type Instance = Resource<'instance', InstanceSpec, InstanceStatus>;
+
+export const instanceDefinition = {
+  kind: 'instance',
+  plural: 'instances',
+  idPrefix: 'inst',
+  scope: 'project',
+  description: 'One guest on one host.',
+  name: Name,
+  spec: InstanceSpec,
+  status: InstanceStatus,
+  verbs: ['create', 'replace', 'delete'],
+} as const satisfies ResourceDefinition;

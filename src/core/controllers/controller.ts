@@ -1,0 +1,27 @@
+// What a controller is: it looks at one key of the snapshot and says what should be written. It never learns why it was woken,
+// so the common path and the recovery path are one.
+
+import type { Context } from '../state/context.ts';
+import type { Plan } from '../state/plan.ts';
+import type { AnyRecord, RecordKind } from '../state/records.ts';
+import type { Snapshot } from '../state/snapshot.ts';
+
+export interface RecordChange {
+  readonly key: string;
+  readonly kind: RecordKind;
+  readonly before: AnyRecord | null;
+  readonly after: AnyRecord | null;
+}
+
+export interface Controller {
+  readonly name: string;
+  /** The keys to look at again after this change. */
+  wakes(change: RecordChange, snapshot: Snapshot): Iterable<string>;
+  /** Every key there is, for the start and the periodic full pass. */
+  keys(snapshot: Snapshot): Iterable<string>;
+  reconcile(snapshot: Snapshot, key: string, ctx: Context): Plan;
+}
+
+export function* keysOfKind(snapshot: Snapshot, kind: RecordKind): Iterable<string> {
+  for (const entry of snapshot.list(kind)) yield entry.key;
+}

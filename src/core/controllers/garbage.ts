@@ -1,0 +1,72 @@
+// garbage: removes what nothing needs any more: deleted instances whose hosts hold nothing of them, room on hosts that are no
+// more, old events and idempotency records.
+
+import { release } from '../ledger/ledger.ts';
+import type { Context } from '../state/context.ts';
+import { eventChange } from '../state/events.ts';
+import { keys, kindOfKey } from '../state/keys.ts';
+import { emptyPlan, type Plan } from '../state/plan.ts';
+import type { Snapshot } from '../state/snapshot.ts';
+import { type Controller, keysOfKind } from './controller.ts';
+
+export const garbage: Controller = {
+  name: 'garbage',
+  *wakes({ key, kind, before, after }, snapshot) {
+    if (kind === 'instance') {
+      if (after) yield key;
+    } else if (kind === 'allocation') {
+      if (after) yield key;
+      else if (before?.kind === 'allocation') yield keys.instance(before.consumer.project, before.consumer.name);
+    } else if (kind === 'host' && before?.kind === 'host' && !after) {
+      for (const allocation of snapshot.allocationsOnHost(before.metadata.name)) yield allocation.key;
+    }
+  },
+  *keys(snapshot) {
+    for (const kind of ['instance', 'allocation', 'event', 'idempotency'] as const) yield* keysOfKind(snapshot, kind);
+  },
+  reconcile(snapshot, key, ctx) {
+    switch (kindOfKey(key)) {
+      case 'instance':
+        return finishDeletion(snapshot, key, ctx);
+      case 'allocation':
+        return releaseOfRemovedHost(snapshot, key);
+      case 'event': {
+        const event = snapshot.get('event', key);
+        return event ? expire(event.key, event.revision, event.value.metadata.createdAtMs + ctx.policy.eventsKeptMs, ctx) : emptyPlan;
+      }
+      case 'idempotency': {
+        const record = snapshot.get('idempotency', key);
+        return record ? expire(record.key, record.revision, record.value.createdAtMs + ctx.policy.idempotencyKeptMs, ctx) : emptyPlan;
+      }
+      default:
+        return emptyPlan;
+    }
+  },
+};
+
+// Old events and records wait for the periodic full pass: a timer for each would cost more than it frees.
+
+/** An instance is gone when no host may hold anything of any of its incarnations. */
+function finishDeletion(snapshot: Snapshot, key: string, ctx: Context): Plan {
+  const instance = snapshot.get('instance', key);
+  if (!instance || instance.value.metadata.deletionRequestedAtMs === undefined) return emptyPlan;
+  if (snapshot.allocationsOfConsumer(instance.value.metadata.id).length > 0) return emptyPlan;
+  return {
+    changes: [
+      { key, ifRevision: instance.revision, value: null },
+      eventChange(instance.value, { reason: 'Deleted', message: 'removed without a trace' }, ctx),
+    ],
+  };
+}
+
+function releaseOfRemovedHost(snapshot: Snapshot, key: string): Plan {
+  const allocation = snapshot.get('allocation', key);
+  if (!allocation) return emptyPlan;
+  const hostKey = keys.host(allocation.value.host);
+  if (snapshot.get('host', hostKey)) return emptyPlan;
+  return { changes: release(allocation), conditions: [{ key: hostKey, ifRevision: 0 }] };
+}
+
+function expire(key: string, revision: number, atMs: number, ctx: Context): Plan {
+  return ctx.nowMs >= atMs ? { changes: [{ key, ifRevision: revision, value: null }] } : emptyPlan;
+}

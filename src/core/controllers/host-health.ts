@@ -1,0 +1,50 @@
+// host-health: a host whose agent is silent for too long is not ready; one that is heard again is. Silence counts from when
+// this process could first have heard, so that an outage of the control plane kills nobody.
+
+import type { Host } from '../../api/resources/host.ts';
+import { conditionOf, withConditions } from '../state/conditions.ts';
+import type { Context } from '../state/context.ts';
+import { eventChange } from '../state/events.ts';
+import { emptyPlan, type Plan } from '../state/plan.ts';
+import type { Entry } from '../state/snapshot.ts';
+import { keys } from '../state/keys.ts';
+import { type Controller, keysOfKind } from './controller.ts';
+
+export const hostHealth: Controller = {
+  name: 'host-health',
+  wakes(change, snapshot) {
+    if (change.kind === 'host') return [change.key];
+    if (change.after?.kind !== 'lease') return [];
+    const key = keys.host(change.after.host);
+    const host = snapshot.get('host', key);
+    return host && isReady(host.value) ? [] : [key]; // a ready host is looked at when its lease may have run out
+  },
+  keys: (snapshot) => keysOfKind(snapshot, 'host'),
+  reconcile(snapshot, key, ctx) {
+    const host = snapshot.get('host', key);
+    if (!host || host.value.status.session === undefined) return emptyPlan;
+    const seenAtMs = snapshot.leaseSeenAtMs(host.value.metadata.name) ?? Number.NEGATIVE_INFINITY;
+    const silentMs = ctx.monotonicMs - seenAtMs;
+    const alive = silentMs < ctx.policy.offlineAfterMs;
+    const recheck = alive ? { requeueAfterMs: ctx.policy.offlineAfterMs - silentMs + 1 } : {};
+    return alive === isReady(host.value) ? { ...emptyPlan, ...recheck } : { ...turn(host, alive, ctx), ...recheck };
+  },
+};
+
+function isReady(host: Host): boolean {
+  return conditionOf(host.status.conditions, 'Ready')?.status === 'True';
+}
+
+function turn(host: Entry<Host>, alive: boolean, ctx: Context): Plan {
+  const name = host.value.metadata.name;
+  const reason = alive ? 'AgentHeard' : 'AgentSilent';
+  const message = alive ? 'its agent is heard again' : `its agent has not been heard for ${Math.round(ctx.policy.offlineAfterMs / 1000)} s`;
+  const { status } = host.value;
+  const conditions = withConditions(status.conditions, [{ type: 'Ready', status: alive ? 'True' : 'False', reason, message }], ctx.nowMs);
+  return {
+    changes: [
+      { key: host.key, ifRevision: host.revision, value: { ...host.value, status: { ...status, conditions } } },
+      eventChange(host.value, { type: alive ? 'Normal' : 'Warning', reason, message, host: name }, ctx),
+    ],
+  };
+}

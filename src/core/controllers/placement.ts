@@ -1,0 +1,116 @@
+// placement: binds a waiting instance to the host that the scheduler chose, and holds its room there, in one Plan.
+
+import type { Instance } from '../../api/resources/instance.ts';
+import { claim } from '../ledger/ledger.ts';
+import { requestOf } from '../scheduler/request.ts';
+import { type Placement, schedule, summarize } from '../scheduler/schedule.ts';
+import { conditionOf, withConditions } from '../state/conditions.ts';
+import type { Context } from '../state/context.ts';
+import { eventChange } from '../state/events.ts';
+import { instanceStatusChange } from '../state/instance-change.ts';
+import { emptyPlan, type Plan } from '../state/plan.ts';
+import type { Entry } from '../state/snapshot.ts';
+import type { Controller, RecordChange } from './controller.ts';
+
+export const placement: Controller = {
+  name: 'placement',
+  wakes(change, snapshot) {
+    if (change.kind === 'instance') return waits(change) ? [change.key] : [];
+    return mayMakeRoom(change) ? snapshot.pendingInstanceKeys() : [];
+  },
+  keys: (snapshot) => snapshot.pendingInstanceKeys(),
+  reconcile(snapshot, key, ctx) {
+    const instance = snapshot.get('instance', key);
+    if (!instance || !isWaiting(instance.value)) return emptyPlan;
+    const request = requestOf(snapshot, instance.value);
+    const answer = schedule(snapshot, request);
+    return answer.placed ? bind(instance, answer, request.amounts, ctx) : wait(instance, summarize(answer), ctx);
+  },
+};
+
+function isWaiting({ metadata, spec, status }: Instance): boolean {
+  return status.phase === 'Pending' && metadata.deletionRequestedAtMs === undefined && spec.powerState === 'running';
+}
+
+function waits({ after }: RecordChange): boolean {
+  return after?.kind === 'instance' && isWaiting(after);
+}
+
+/** Whether an instance that fitted nowhere may fit after this. Claims and leases only take room or take none. */
+function mayMakeRoom({ kind, before, after }: RecordChange): boolean {
+  switch (kind) {
+    case 'host':
+    case 'image':
+    case 'size':
+    case 'pool':
+      return after !== null;
+    case 'allocation':
+      return before !== null; // released, or made smaller
+    case 'provider':
+      return before?.kind !== 'provider' || after?.kind !== 'provider' || before.inventories !== after.inventories;
+    default:
+      return false;
+  }
+}
+
+function bind(
+  instance: Entry<Instance>,
+  { candidate, driver, score, hosts, hostsFit }: Extract<Placement, { placed: true }>,
+  amounts: Readonly<Record<string, number>>,
+  ctx: Context,
+): Plan {
+  const { provider } = candidate;
+  if (!provider) return emptyPlan; // `fit` refuses hosts without one
+  const { metadata, status } = instance.value;
+  const host = candidate.host.value.metadata.name;
+  const incarnation = status.incarnation + 1;
+  const message = `placed on ${host}: best of ${hostsFit} that fit, of ${hosts} (score ${score})`;
+  const { guest: _guest, report: _report, readyAtMs: _ready, runningAtMs: _running, failedAtMs: _failed, ...kept } = status;
+  return {
+    changes: [
+      instanceStatusChange(instance, {
+        ...kept,
+        phase: 'Scheduled',
+        host,
+        incarnation,
+        assigned: amounts,
+        scheduledAtMs: ctx.nowMs,
+        conditions: withConditions(
+          status.conditions,
+          [
+            { type: 'Scheduled', status: 'True', reason: 'Placed', message },
+            { type: 'Running', status: 'False', reason: 'NotStarted', message: `${host} has not begun yet` },
+            { type: 'Ready', status: 'False', reason: 'NotStarted', message: `${host} has not begun yet` },
+          ],
+          ctx.nowMs,
+        ),
+      }),
+      ...claim(provider, {
+        consumer: { id: metadata.id, incarnation, project: metadata.project, name: metadata.name },
+        amounts,
+        driver,
+      }),
+      eventChange(instance.value, { reason: 'Scheduled', message, host }, ctx),
+    ],
+    // S4.3: the host is still there, online, on the same machine and not paused.
+    conditions: [{ key: candidate.host.key, ifRevision: candidate.host.revision }],
+  };
+}
+
+/** Says why it waits. Written only when the reason changed, so that waiting costs nothing. */
+function wait(instance: Entry<Instance>, message: string, ctx: Context): Plan {
+  const { status } = instance.value;
+  const known = conditionOf(status.conditions, 'Scheduled');
+  if (known?.status === 'False' && known.message === message) return emptyPlan;
+  const conditions = withConditions(
+    status.conditions,
+    [{ type: 'Scheduled', status: 'False', reason: 'Unschedulable', message }],
+    ctx.nowMs,
+  );
+  return {
+    changes: [
+      instanceStatusChange(instance, { ...status, conditions }),
+      eventChange(instance.value, { type: 'Warning', reason: 'Unschedulable', message }, ctx),
+    ],
+  };
+}

@@ -1,0 +1,10 @@
+// The controllers. A new one is a file and a line here.
+
+import type { Controller } from './controller.ts';
+import { garbage } from './garbage.ts';
+import { hostHealth } from './host-health.ts';
+import { lostHost } from './lost-host.ts';
+import { placement } from './placement.ts';
+import { restart } from './restart.ts';
+
+export const controllers: readonly Controller[] = [placement, hostHealth, lostHost, restart, garbage];

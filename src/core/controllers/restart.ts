@@ -1,0 +1,57 @@
+// restart: a failed instance with policy OnFailure waits its delay, then is placed anew: fresh disk, any host (S4.6).
+
+import type { Instance } from '../../api/resources/instance.ts';
+import { conditionOf, withConditions } from '../state/conditions.ts';
+import type { Context } from '../state/context.ts';
+import { eventChange } from '../state/events.ts';
+import { instanceStatusChange } from '../state/instance-change.ts';
+import { emptyPlan, type Plan } from '../state/plan.ts';
+import type { Entry } from '../state/snapshot.ts';
+import { type Controller, keysOfKind } from './controller.ts';
+import { hostLost } from './lost-host.ts';
+
+export const restart: Controller = {
+  name: 'restart',
+  wakes: (change) => (change.kind === 'instance' && change.after ? [change.key] : []),
+  keys: (snapshot) => keysOfKind(snapshot, 'instance'),
+  reconcile(snapshot, key, ctx) {
+    const instance = snapshot.get('instance', key);
+    if (!instance || !wantsRestart(instance.value)) return emptyPlan;
+    const dueMs = (instance.value.status.failedAtMs ?? 0) + ctx.policy.restartDelayMs;
+    // Wall time may have jumped: never wait longer than the delay itself.
+    const waitMs = Math.min(dueMs - ctx.nowMs, ctx.policy.restartDelayMs);
+    return waitMs > 0 ? { changes: [], requeueAfterMs: waitMs } : placeAnew(instance, ctx);
+  },
+};
+
+function wantsRestart({ spec, status, metadata }: Instance): boolean {
+  if (status.phase !== 'Failed' || spec.restartPolicy !== 'OnFailure' || spec.powerState !== 'running') return false;
+  if (metadata.deletionRequestedAtMs !== undefined) return false;
+  // Its guest may still run on the lost host: an exclusive instance waits until that host is back or removed.
+  return !(spec.exclusive && conditionOf(status.conditions, 'Running')?.reason === hostLost);
+}
+
+function placeAnew(instance: Entry<Instance>, ctx: Context): Plan {
+  const { status } = instance.value;
+  const { host, guest: _guest, report: _report, assigned: _assigned, ...kept } = status;
+  const restartCount = status.restartCount + 1;
+  const message = `restart ${restartCount} after: ${conditionOf(status.conditions, 'Running')?.message ?? 'a failure'}`;
+  return {
+    changes: [
+      instanceStatusChange(instance, {
+        ...kept,
+        phase: 'Pending',
+        restartCount,
+        conditions: withConditions(
+          status.conditions,
+          [
+            { type: 'Scheduled', status: 'False', reason: 'Restarting', message },
+            { type: 'Running', status: 'False', reason: 'Restarting', message },
+          ],
+          ctx.nowMs,
+        ),
+      }),
+      eventChange(instance.value, { reason: 'Restarting', message, ...(host === undefined ? {} : { host }) }, ctx),
+    ],
+  };
+}

@@ -1,0 +1,107 @@
+// Ledger: who holds how much of what. The only place that says what is free; claims and releases are changes for a Plan.
+// Terms and arithmetic are those of OpenStack Placement (docs.openstack.org/placement, "allocation candidates").
+
+import type { Amounts } from '../../api/resources/metadata.ts';
+import { keys } from '../state/keys.ts';
+import type { Change } from '../state/plan.ts';
+import type { Allocation, Inventory, Provider } from '../state/records.ts';
+import type { Entry, Snapshot } from '../state/snapshot.ts';
+
+/** What may be held of an inventory in all: floor((total − reserved) × ratio). */
+export function capacityOf(inventory: Inventory): number {
+  return Math.max(0, Math.floor((inventory.total - inventory.reserved) * inventory.allocationRatio));
+}
+
+export type FitRefusal = 'Insufficient' | 'BelowMinUnit' | 'AboveMaxUnit' | 'NotAStep' | 'NoInventory';
+
+export type Fit =
+  | { readonly fits: true }
+  | { readonly fits: false; readonly refusal: FitRefusal; readonly resourceClass: string; readonly asked: number; readonly free: number };
+
+/** Whether `amounts` can be held of `provider` besides `used`; else the first class that cannot. */
+export function fit(provider: Provider, used: ReadonlyMap<string, number>, amounts: Amounts): Fit {
+  for (const resourceClass in amounts) {
+    const asked = amounts[resourceClass] ?? 0;
+    const verdict = fitClass(provider.inventories[resourceClass], used.get(resourceClass) ?? 0, resourceClass, asked);
+    if (!verdict.fits) return verdict;
+  }
+  return { fits: true };
+}
+
+function fitClass(inventory: Inventory | undefined, used: number, resourceClass: string, asked: number): Fit {
+  if (asked === 0) return { fits: true };
+  if (!inventory) return { fits: false, refusal: 'NoInventory', resourceClass, asked, free: 0 };
+  const free = Math.max(0, capacityOf(inventory) - used);
+  const refusal: FitRefusal | undefined =
+    asked > free
+      ? 'Insufficient'
+      : asked < inventory.minUnit
+        ? 'BelowMinUnit'
+        : asked > inventory.maxUnit
+          ? 'AboveMaxUnit'
+          : asked % inventory.stepSize !== 0
+            ? 'NotAStep'
+            : undefined;
+  return refusal ? { fits: false, refusal, resourceClass, asked, free } : { fits: true };
+}
+
+/**
+ * Holds `amounts` of one provider for a consumer. The provider is rewritten, so that of two claims that were decided on the
+ * same view only one is committed: this condition is what keeps invariant 1 under any number of control planes.
+ */
+export function claim(
+  provider: Entry<Provider>,
+  allocation: { consumer: Allocation['consumer']; amounts: Amounts; driver: string },
+): Change[] {
+  return [
+    { key: provider.key, ifRevision: provider.revision, value: { ...provider.value, generation: provider.value.generation + 1 } },
+    {
+      key: keys.allocation(allocation.consumer.id, allocation.consumer.incarnation),
+      ifRevision: 0,
+      value: {
+        kind: 'allocation',
+        consumer: allocation.consumer,
+        host: provider.value.host,
+        amounts: { [provider.value.id]: allocation.amounts },
+        driver: allocation.driver,
+      },
+    },
+  ];
+}
+
+/** Gives back everything an allocation holds. Committed at most once: the allocation's own revision is the condition. */
+export function release(allocation: Entry<Allocation>): Change[] {
+  return [{ key: allocation.key, ifRevision: allocation.revision, value: null }];
+}
+
+/** Gives back all but the disk, for a guest that no longer runs but whose files are kept. No change when that is so already. */
+export function releaseAllButDisk(allocation: Entry<Allocation>): Change[] {
+  const amounts: Record<string, Amounts> = {};
+  let smaller = false;
+  for (const [providerId, held] of Object.entries(allocation.value.amounts)) {
+    const disk = held['DISK_GB'];
+    amounts[providerId] = disk === undefined ? {} : { DISK_GB: disk };
+    smaller ||= Object.keys(held).some((resourceClass) => resourceClass !== 'DISK_GB');
+  }
+  return smaller ? [{ key: allocation.key, ifRevision: allocation.revision, value: { ...allocation.value, amounts } }] : [];
+}
+
+export interface OverUse {
+  readonly providerId: string;
+  readonly resourceClass: string;
+  readonly used: number;
+  readonly capacity: number;
+}
+
+/** Every resource class held beyond its capacity. Shrinking an inventory below its use makes some; claims never do. */
+export function overUse(snapshot: Snapshot): OverUse[] {
+  const found: OverUse[] = [];
+  for (const { value: provider } of snapshot.list('provider')) {
+    for (const [resourceClass, used] of snapshot.usedBy(provider.id)) {
+      const inventory = provider.inventories[resourceClass];
+      const capacity = inventory ? capacityOf(inventory) : 0;
+      if (used > capacity) found.push({ providerId: provider.id, resourceClass, used, capacity });
+    }
+  }
+  return found;
+}

@@ -1,0 +1,48 @@
+// Assignment: what a host should do about one incarnation of one instance. An allocation that nothing wants any more is the
+// explicit order to remove what it stands for; a guest without any allocation is never ordered away.
+
+import type { Assignment } from '../../api/agent-protocol.ts';
+import type { Image } from '../../api/resources/image.ts';
+import type { Instance } from '../../api/resources/instance.ts';
+import { hostLost } from '../controllers/lost-host.ts';
+import { conditionOf } from '../state/conditions.ts';
+import type { Allocation } from '../state/records.ts';
+import type { Entry } from '../state/snapshot.ts';
+
+export function assignmentOf(allocation: Entry<Allocation>, instance: Entry<Instance> | undefined, image: Image | undefined): Assignment {
+  const { consumer, driver, amounts, host } = allocation.value;
+  const current = instance && instance.value.metadata.id === consumer.id ? instance : undefined;
+  const spec = current?.value.spec;
+  const held = Object.values(amounts)[0] ?? {};
+  const assigned = current?.value.status.assigned ?? held;
+  return {
+    instanceId: consumer.id,
+    incarnation: consumer.incarnation,
+    revision: Math.max(allocation.revision, current?.revision ?? 0),
+    want: wanted(current?.value, consumer.incarnation, host),
+    driver,
+    name: consumer.name,
+    project: consumer.project,
+    hostname: spec?.hostname ?? consumer.name,
+    generation: current?.value.metadata.generation ?? 0,
+    cpus: assigned['VCPU'] ?? 1,
+    memoryMiB: assigned['MEMORY_MB'] ?? 16,
+    diskGiB: assigned['DISK_GB'] ?? 0,
+    imageName: image?.metadata.name ?? spec?.image ?? '',
+    ...(image ? { image: image.spec } : {}),
+    ports: spec?.ports ?? [],
+    sshKeys: spec?.sshKeys ?? [],
+    userData: spec?.userData ?? '',
+    stopGraceMs: spec?.stopGraceMs ?? 0,
+  };
+}
+
+function wanted(instance: Instance | undefined, incarnation: number, host: string): Assignment['want'] {
+  if (!instance || instance.metadata.deletionRequestedAtMs !== undefined) return 'absent';
+  const { status, spec } = instance;
+  if (status.host !== host || status.incarnation !== incarnation) return 'absent';
+  if (spec.powerState === 'stopped' || status.phase === 'Exited') return 'stopped';
+  // A guest that failed is over; one that is only out of sight may well be running.
+  const outOfSight = conditionOf(status.conditions, 'Running')?.reason === hostLost;
+  return status.phase === 'Failed' && !outOfSight ? 'stopped' : 'running';
+}

@@ -1,0 +1,78 @@
+// What all creates share: names, metadata, idempotency keys.
+
+import { fingerprint } from '../../base/hash.ts';
+import { ApiError } from '../../api/errors.ts';
+import type { Labels, Metadata } from '../../api/resources/metadata.ts';
+import type { Context } from '../state/context.ts';
+import { keys } from '../state/keys.ts';
+import type { Change } from '../state/plan.ts';
+import type { RecordKind } from '../state/records.ts';
+import type { Snapshot } from '../state/snapshot.ts';
+import type { Decision } from './decision.ts';
+
+export interface CreateInput<Spec> {
+  readonly project: string;
+  readonly name: string;
+  readonly labels: Labels;
+  readonly spec: Spec;
+  readonly idempotencyKey?: string;
+}
+
+export function newMetadata(id: string, input: CreateInput<unknown>, ctx: Context): Metadata {
+  return { id, name: input.name, project: input.project, revision: 0, generation: 1, labels: input.labels, createdAtMs: ctx.nowMs };
+}
+
+/** Throws `AlreadyExists` when `key` is taken. */
+export function assertFree(snapshot: Snapshot, kind: RecordKind, key: string, name: string): void {
+  if (snapshot.get(kind, key)) {
+    throw new ApiError('AlreadyExists', `${kind} "${name}" exists already; choose another name or delete it first`, { field: 'metadata.name' });
+  }
+}
+
+/**
+ * The answer of an earlier create with the same idempotency key, or undefined. Throws `IdempotencyMismatch` when that create
+ * asked for something else, and `Conflict` when what it made is gone.
+ */
+export function earlierCreate(snapshot: Snapshot, input: CreateInput<unknown>, kind: RecordKind): Decision | undefined {
+  if (input.idempotencyKey === undefined) return undefined;
+  const record = snapshot.get('idempotency', keys.idempotency(input.project, input.idempotencyKey))?.value;
+  if (!record) return undefined;
+  if (record.fingerprint !== contentOf(input, kind)) {
+    throw new ApiError('IdempotencyMismatch', `idempotency key "${input.idempotencyKey}" was used for another request; take a new key`, {
+      field: 'Idempotency-Key',
+    });
+  }
+  if (!snapshot.get(kind, record.resourceKey)) {
+    throw new ApiError('Conflict', `the ${kind} made with idempotency key "${input.idempotencyKey}" has been deleted since; take a new key`, {
+      field: 'Idempotency-Key',
+    });
+  }
+  return { plan: { changes: [] }, key: record.resourceKey, changed: false };
+}
+
+/** Remembers the create beside the resource it makes, in the same Plan. */
+export function rememberCreate(
+  input: CreateInput<unknown>,
+  kind: RecordKind,
+  made: { key: string; id: string },
+  ctx: Context,
+): Change[] {
+  if (input.idempotencyKey === undefined) return [];
+  return [
+    {
+      key: keys.idempotency(input.project, input.idempotencyKey),
+      ifRevision: 0,
+      value: {
+        kind: 'idempotency',
+        resourceKey: made.key,
+        resourceId: made.id,
+        fingerprint: contentOf(input, kind),
+        createdAtMs: ctx.nowMs,
+      },
+    },
+  ];
+}
+
+function contentOf(input: CreateInput<unknown>, kind: RecordKind): string {
+  return fingerprint(JSON.stringify([kind, input.project, input.labels, input.spec]));
+}

@@ -1,0 +1,249 @@
+// What operators and agents do with hosts: create, replace, delete; register and heartbeat. A host and its provider change in
+// one Plan, so that the ledger never speaks of a host that is not.
+
+import type { Heartbeat, Registration, Session } from '../../api/agent-protocol.ts';
+import { ApiError } from '../../api/errors.ts';
+import type { Host, HostSpec, HostStatus } from '../../api/resources/host.ts';
+import type { Metadata } from '../../api/resources/metadata.ts';
+import { inventoriesOf } from '../ledger/inventory.ts';
+import { schemaVersion } from '../state/codec.ts';
+import { withConditions } from '../state/conditions.ts';
+import type { Context } from '../state/context.ts';
+import { eventChange } from '../state/events.ts';
+import { keys } from '../state/keys.ts';
+import { type Change, emptyPlan } from '../state/plan.ts';
+import type { Entry, Snapshot } from '../state/snapshot.ts';
+import { assertFree, type CreateInput, earlierCreate, newMetadata, rememberCreate } from './create.ts';
+import type { Decision } from './decision.ts';
+import { equalJson, existing, replacedMetadata } from './replace.ts';
+
+const unseen: HostStatus = { epoch: 0, drivers: [], images: [], unknownGuests: [], conditions: [] };
+
+/** A host may be described before its agent first registers: its pool, labels and reserve then hold from the start. */
+export function createHost(snapshot: Snapshot, input: CreateInput<HostSpec>, ctx: Context): Decision {
+  const earlier = earlierCreate(snapshot, input, 'host');
+  if (earlier) return earlier;
+  const key = keys.host(input.name);
+  assertFree(snapshot, 'host', key, input.name);
+  const id = ctx.newId('host');
+  const host: Host = { kind: 'host', schemaVersion, metadata: newMetadata(id, input, ctx), spec: input.spec, status: unseen };
+  return {
+    plan: { changes: [{ key, ifRevision: 0, value: host }, ...rememberCreate(input, 'host', { key, id }, ctx)] },
+    key,
+    changed: true,
+  };
+}
+
+export function replaceHost(
+  snapshot: Snapshot,
+  input: CreateInput<HostSpec> & { readonly ifRevision?: number },
+  ctx: Context,
+): Decision {
+  const key = keys.host(input.name);
+  const entry = existing(snapshot, 'host', key, input.ifRevision);
+  const { value } = entry;
+  const specChanged = !equalJson(value.spec, input.spec);
+  if (!specChanged && equalJson(value.metadata.labels, input.labels)) return { plan: emptyPlan, key, changed: false };
+  const host: Host = { ...value, metadata: replacedMetadata(value.metadata, { labels: input.labels, specChanged }), spec: input.spec };
+  const pausedChanged = value.spec.paused !== input.spec.paused;
+  return {
+    plan: {
+      changes: [
+        { key, ifRevision: entry.revision, value: host },
+        ...providerChange(snapshot, host),
+        ...(pausedChanged
+          ? [
+              eventChange(
+                host,
+                input.spec.paused
+                  ? { reason: 'Paused', message: 'takes nothing new', host: input.name }
+                  : { reason: 'Resumed', message: 'takes new instances again', host: input.name },
+                ctx,
+              ),
+            ]
+          : []),
+      ],
+    },
+    key,
+    changed: true,
+  };
+}
+
+/**
+ * Removes a host from the fleet. Refused while it holds room for anything, unless `force`: then what was there fails with
+ * reason HostRemoved, and guests that still run there are unknown to the fleet.
+ */
+export function deleteHost(
+  snapshot: Snapshot,
+  input: { readonly name: string; readonly ifRevision?: number; readonly force: boolean },
+  ctx: Context,
+): Decision {
+  const key = keys.host(input.name);
+  const entry = existing(snapshot, 'host', key, input.ifRevision);
+  const held = [...snapshot.allocationsOnHost(input.name)].length;
+  if (held > 0 && !input.force) {
+    throw new ApiError(
+      'Conflict',
+      `host "${input.name}" holds room for ${held} instance${held === 1 ? '' : 's'}; remove them first, or force it when the host will never come back`,
+    );
+  }
+  const lease = snapshot.get('lease', keys.lease(input.name));
+  return {
+    plan: {
+      changes: [
+        { key, ifRevision: entry.revision, value: null },
+        ...snapshot.providersOfHost(input.name).map((provider) => ({ key: provider.key, ifRevision: provider.revision, value: null })),
+        ...(lease ? [{ key: lease.key, ifRevision: lease.revision, value: null }] : []),
+        eventChange(entry.value, { type: 'Warning', reason: 'HostRemoved', message: 'removed from the fleet', host: input.name }, ctx),
+      ],
+    },
+    key,
+    changed: true,
+  };
+}
+
+/**
+ * An agent begins a session. The same session again gets the same epoch; a new one ends those before it. Throws `Conflict` when
+ * the host belongs to another machine.
+ */
+export function registerHost(
+  snapshot: Snapshot,
+  input: { readonly name: string; readonly registration: Registration },
+  ctx: Context,
+): Decision {
+  const { name, registration } = input;
+  const key = keys.host(name);
+  const entry = snapshot.get('host', key);
+  if (entry && entry.value.status.machineId !== undefined && entry.value.status.machineId !== registration.machineId) {
+    throw new ApiError(
+      'Conflict',
+      `host "${name}" is registered by another machine; give this one another name, or delete the host when its machine was replaced`,
+      { field: 'machineId' },
+    );
+  }
+  if (entry?.value.status.session === registration.session) return { plan: emptyPlan, key, changed: false };
+  const host = registeredHost(entry, name, registration, ctx);
+  return {
+    plan: {
+      changes: [
+        { key, ifRevision: entry?.revision ?? 0, value: host },
+        ...providerChange(snapshot, host),
+        leaseChange(snapshot, name, host.status.epoch, ctx),
+        eventChange(
+          host,
+          { reason: entry?.value.status.session === undefined ? 'HostJoined' : 'AgentStarted', message: `its agent registered (session ${host.status.epoch})`, host: name },
+          ctx,
+        ),
+      ],
+    },
+    key,
+    changed: true,
+  };
+}
+
+function registeredHost(entry: Entry<Host> | undefined, name: string, registration: Registration, ctx: Context): Host {
+  const before = entry?.value.status ?? unseen;
+  const metadata: Metadata = entry?.value.metadata ?? {
+    ...newMetadata(ctx.newId('host'), { project: '', name, labels: registration.labels, spec: undefined }, ctx),
+  };
+  return {
+    kind: 'host',
+    schemaVersion,
+    metadata,
+    spec: entry?.value.spec ?? { paused: false, allocationRatios: {} },
+    status: {
+      machineId: registration.machineId,
+      bootId: registration.bootId,
+      epoch: before.epoch + 1,
+      session: registration.session,
+      architecture: registration.architecture,
+      capacity: registration.capacity,
+      reserved: registration.reserved,
+      drivers: registration.drivers,
+      images: registration.images,
+      unknownGuests: [],
+      agentVersion: registration.agentVersion,
+      registeredAtMs: before.registeredAtMs ?? ctx.nowMs,
+      conditions: withConditions(
+        before.conditions,
+        [{ type: 'Ready', status: 'True', reason: 'Registered', message: 'its agent has registered' }],
+        ctx.nowMs,
+      ),
+    },
+  };
+}
+
+/** What an agent is told when it has registered. */
+export function sessionOf(host: Host, ctx: Context): Session {
+  return {
+    hostId: host.metadata.id,
+    epoch: host.status.epoch,
+    heartbeatMs: ctx.policy.heartbeatMs,
+    offlineAfterMs: ctx.policy.offlineAfterMs,
+  };
+}
+
+/** The host, if `epoch` is that of its present session; else `StaleEpoch`. */
+export function hostInSession(snapshot: Snapshot, name: string, epoch: number): Entry<Host> {
+  const host = existing(snapshot, 'host', keys.host(name));
+  if (host.value.status.epoch !== epoch) {
+    throw new ApiError('StaleEpoch', `session ${epoch} of host "${name}" is over; session ${host.value.status.epoch} has begun`, { field: 'epoch' });
+  }
+  return host;
+}
+
+export function heartbeat(snapshot: Snapshot, input: { readonly name: string; readonly heartbeat: Heartbeat }, ctx: Context): Decision {
+  const host = hostInSession(snapshot, input.name, input.heartbeat.epoch);
+  const { drivers, images, unknownGuests } = input.heartbeat;
+  const { status } = host.value;
+  const next: HostStatus = {
+    ...status,
+    drivers: drivers ?? status.drivers,
+    images: images ?? status.images,
+    unknownGuests: unknownGuests ?? status.unknownGuests,
+  };
+  const changed = !equalJson(status, next);
+  return {
+    plan: {
+      changes: [
+        leaseChange(snapshot, input.name, input.heartbeat.epoch, ctx),
+        ...(changed ? [{ key: host.key, ifRevision: host.revision, value: { ...host.value, status: next } }] : []),
+      ],
+      // The session is still the present one when this is written.
+      ...(changed ? {} : { conditions: [{ key: host.key, ifRevision: host.revision }] }),
+    },
+    key: host.key,
+    changed: true,
+  };
+}
+
+function leaseChange(snapshot: Snapshot, host: string, epoch: number, ctx: Context): Change {
+  const key = keys.lease(host);
+  return { key, ifRevision: snapshot.get('lease', key)?.revision ?? 0, value: { kind: 'lease', host, epoch, renewedAtMs: ctx.nowMs } };
+}
+
+/** Brings the host's root provider in line with what was measured and what the operator keeps back. */
+function providerChange(snapshot: Snapshot, host: Host): Change[] {
+  const { capacity, reserved } = host.status;
+  if (!capacity) return [];
+  const inventories = inventoriesOf(host.spec, capacity, reserved ?? {});
+  const key = keys.provider(host.metadata.id);
+  const entry = snapshot.get('provider', key);
+  if (entry && equalJson(entry.value.inventories, inventories)) return [];
+  return [
+    {
+      key,
+      ifRevision: entry?.revision ?? 0,
+      value: {
+        kind: 'provider',
+        id: host.metadata.id,
+        host: host.metadata.name,
+        parent: null,
+        generation: (entry?.value.generation ?? 0) + 1,
+        inventories,
+        traits: entry?.value.traits ?? [],
+        aggregates: entry?.value.aggregates ?? [],
+      },
+    },
+  ];
+}

@@ -1,0 +1,159 @@
+// What users do with instances: create, replace, delete. Placing and running them is the controllers' and the agent's.
+
+import { ApiError } from '../../api/errors.ts';
+import { nearest } from '../../api/nearest.ts';
+import type { Instance, InstanceSpec } from '../../api/resources/instance.ts';
+import { schemaVersion } from '../state/codec.ts';
+import { withConditions } from '../state/conditions.ts';
+import type { Context } from '../state/context.ts';
+import { eventChange } from '../state/events.ts';
+import { keys } from '../state/keys.ts';
+import { emptyPlan } from '../state/plan.ts';
+import type { Snapshot } from '../state/snapshot.ts';
+import { assertFree, type CreateInput, earlierCreate, newMetadata, rememberCreate } from './create.ts';
+import type { Decision } from './decision.ts';
+import { equalJson, existing, replacedMetadata } from './replace.ts';
+
+/** `input.name` may be empty: then a free one is made from the image's name. */
+export function createInstance(snapshot: Snapshot, input: CreateInput<InstanceSpec>, ctx: Context): Decision {
+  const earlier = earlierCreate(snapshot, input, 'instance');
+  if (earlier) return earlier;
+  assertReferences(snapshot, input.spec);
+  assertPortsDiffer(input.spec);
+  const name = input.name || freeName(snapshot, input.project, input.spec.image, ctx);
+  const key = keys.instance(input.project, name);
+  assertFree(snapshot, 'instance', key, name);
+  const id = ctx.newId('inst');
+  const instance: Instance = {
+    kind: 'instance',
+    schemaVersion,
+    metadata: newMetadata(id, { ...input, name }, ctx),
+    spec: input.spec,
+    status: {
+      phase: input.spec.powerState === 'running' ? 'Pending' : 'Stopped',
+      incarnation: 0,
+      restartCount: 0,
+      observedGeneration: 0,
+      conditions: withConditions(
+        [],
+        [{ type: 'Scheduled', status: 'False', reason: 'Accepted', message: 'waiting for its turn' }],
+        ctx.nowMs,
+      ),
+    },
+  };
+  return {
+    plan: {
+      changes: [
+        { key, ifRevision: 0, value: instance },
+        ...rememberCreate(input, 'instance', { key, id }, ctx),
+        eventChange(instance, { reason: 'Accepted', message: `accepted: image ${input.spec.image}` }, ctx),
+      ],
+    },
+    key,
+    changed: true,
+  };
+}
+
+function assertReferences(snapshot: Snapshot, spec: InstanceSpec): void {
+  if (!snapshot.imageByName(spec.image)) {
+    const known = [...snapshot.list('image')].flatMap(({ value }) => [value.metadata.name, ...value.spec.aliases]);
+    throw new ApiError('InvalidRequest', `there is no image "${spec.image}"${hint(spec.image, known, 'berth image ls')}`, { field: 'spec.image' });
+  }
+  if (spec.size !== undefined && !snapshot.get('size', keys.size(spec.size))) {
+    const known = [...snapshot.list('size')].map(({ value }) => value.metadata.name);
+    throw new ApiError('InvalidRequest', `there is no size "${spec.size}"${hint(spec.size, known, 'berth size ls')}`, { field: 'spec.size' });
+  }
+}
+
+function hint(word: string, known: readonly string[], command: string): string {
+  const meant = nearest(word, known);
+  return meant ? `; did you mean "${meant}"?` : `; "${command}" shows what there is`;
+}
+
+function assertPortsDiffer(spec: InstanceSpec): void {
+  for (const [i, port] of spec.ports.entries()) {
+    const twin = spec.ports.findIndex((other) => port.hostPort !== 0 && other.hostPort === port.hostPort && other.protocol === port.protocol);
+    if (twin >= 0 && twin < i) {
+      throw new ApiError('InvalidRequest', `host port ${port.hostPort}/${port.protocol} is asked for twice`, { field: `spec.ports[${i}].hostPort` });
+    }
+  }
+}
+
+function freeName(snapshot: Snapshot, project: string, image: string, ctx: Context): string {
+  const stem = image.replaceAll('.', '-').slice(0, 50).replace(/-+$/, '');
+  for (;;) {
+    const name = `${stem}-${(36 ** 3 + ctx.prng.below(35 * 36 ** 3)).toString(36)}`;
+    if (!snapshot.get('instance', keys.instance(project, name))) return name;
+  }
+}
+
+/** What may be changed of an instance that exists; all else is for a new one. */
+const changeable: ReadonlySet<string> = new Set(['powerState', 'restartPolicy', 'stopGraceMs']);
+
+export function replaceInstance(
+  snapshot: Snapshot,
+  input: CreateInput<InstanceSpec> & { readonly ifRevision?: number },
+  _ctx: Context,
+): Decision {
+  const key = keys.instance(input.project, input.name);
+  const entry = existing(snapshot, 'instance', key, input.ifRevision);
+  const { value } = entry;
+  if (value.metadata.deletionRequestedAtMs !== undefined) {
+    throw new ApiError('Conflict', `instance "${input.name}" is being deleted and cannot be changed`);
+  }
+  for (const field of new Set([...Object.keys(value.spec), ...Object.keys(input.spec)])) {
+    if (changeable.has(field) || equalJson(fieldOf(value.spec, field), fieldOf(input.spec, field))) continue;
+    throw new ApiError('InvalidRequest', `spec.${field} of an instance cannot be changed; make a new instance`, { field: `spec.${field}` });
+  }
+  const specChanged = !equalJson(value.spec, input.spec);
+  if (!specChanged && equalJson(value.metadata.labels, input.labels)) return { plan: emptyPlan, key, changed: false };
+  // Never placed: nothing runs that a host could stop or start.
+  const unplaced = value.status.host === undefined && (value.status.phase === 'Pending' || value.status.phase === 'Stopped');
+  const status = unplaced
+    ? { ...value.status, phase: input.spec.powerState === 'running' ? ('Pending' as const) : ('Stopped' as const) }
+    : value.status;
+  return {
+    plan: {
+      changes: [
+        {
+          key,
+          ifRevision: entry.revision,
+          value: { ...value, metadata: replacedMetadata(value.metadata, { labels: input.labels, specChanged }), spec: input.spec, status },
+        },
+      ],
+    },
+    key,
+    changed: true,
+  };
+}
+
+function fieldOf(spec: InstanceSpec, field: string): unknown {
+  return new Map<string, unknown>(Object.entries(spec)).get(field);
+}
+
+/** Asks for the end. The record goes when no host holds anything of it (controllers/garbage.ts). Asking twice is harmless. */
+export function deleteInstance(
+  snapshot: Snapshot,
+  input: { readonly project: string; readonly name: string; readonly ifRevision?: number },
+  ctx: Context,
+): Decision {
+  const key = keys.instance(input.project, input.name);
+  const entry = existing(snapshot, 'instance', key, input.ifRevision);
+  const { value } = entry;
+  if (value.metadata.deletionRequestedAtMs !== undefined) return { plan: emptyPlan, key, changed: false };
+  const deleting: Instance = {
+    ...value,
+    metadata: { ...value.metadata, deletionRequestedAtMs: ctx.nowMs },
+    status: { ...value.status, phase: 'Deleting' },
+  };
+  return {
+    plan: {
+      changes: [
+        { key, ifRevision: entry.revision, value: deleting },
+        eventChange(deleting, { reason: 'DeletionRequested', message: 'asked to go' }, ctx),
+      ],
+    },
+    key,
+    changed: true,
+  };
+}

@@ -1,0 +1,160 @@
+// What a host's agent reports of one guest. Only the host that an instance is bound to, in its present session, speaking of the
+// present incarnation, changes anything; all else is stale and changes nothing (invariant 7).
+
+import type { GuestStatus, Report } from '../../api/agent-protocol.ts';
+import type { Instance, InstancePhase, InstanceStatus } from '../../api/resources/instance.ts';
+import { hostLost } from '../controllers/lost-host.ts';
+import { release, releaseAllButDisk } from '../ledger/ledger.ts';
+import { conditionOf, type NewCondition, withConditions } from '../state/conditions.ts';
+import type { Context } from '../state/context.ts';
+import { eventChange, type NewEvent } from '../state/events.ts';
+import { instanceStatusChange } from '../state/instance-change.ts';
+import { keys } from '../state/keys.ts';
+import type { Plan } from '../state/plan.ts';
+import type { Allocation } from '../state/records.ts';
+import type { Entry, Snapshot } from '../state/snapshot.ts';
+import { assignmentOf } from './assignment.ts';
+import { hostInSession } from './host.ts';
+import { equalJson } from './replace.ts';
+
+export interface ReportDecision {
+  readonly plan: Plan;
+  readonly result: 'accepted' | 'stale';
+}
+
+const stale: ReportDecision = { plan: { changes: [] }, result: 'stale' };
+
+/** Throws `StaleEpoch` when the session is over. */
+export function applyReport(
+  snapshot: Snapshot,
+  input: { readonly host: string; readonly epoch: number; readonly report: Report },
+  ctx: Context,
+): ReportDecision {
+  const host = hostInSession(snapshot, input.host, input.epoch);
+  const { report } = input;
+  const allocation = snapshot.get('allocation', keys.allocation(report.instanceId, report.incarnation));
+  if (!allocation || allocation.value.host !== input.host) return stale;
+  const sessionHolds = [{ key: host.key, ifRevision: host.revision }];
+  const instance = snapshot.instanceById(report.instanceId);
+  const decided =
+    report.guest.state === 'absent'
+      ? applyAbsence(snapshot, allocation, instance)
+      : applyGuest(allocation, instance, { ...input, guest: report.guest }, ctx);
+  return decided.plan.changes.length === 0 ? decided : { ...decided, plan: { ...decided.plan, conditions: sessionHolds } };
+}
+
+/** Nothing is left on the host: its room is free, once it was no longer wanted there. */
+function applyAbsence(snapshot: Snapshot, allocation: Entry<Allocation>, instance: Entry<Instance> | undefined): ReportDecision {
+  const image = instance && snapshot.imageByName(instance.value.spec.image)?.value;
+  if (assignmentOf(allocation, instance, image).want !== 'absent') return stale;
+  // The instance must still not want it when this is written.
+  const conditions = instance ? [{ key: instance.key, ifRevision: instance.revision }] : [];
+  return { plan: { changes: release(allocation), conditions }, result: 'accepted' };
+}
+
+function applyGuest(
+  allocation: Entry<Allocation>,
+  instance: Entry<Instance> | undefined,
+  input: { readonly host: string; readonly epoch: number; readonly report: Report; readonly guest: GuestStatus },
+  ctx: Context,
+): ReportDecision {
+  const { report, epoch, host, guest } = input;
+  if (!instance || instance.value.status.host !== host || instance.value.status.incarnation !== report.incarnation) return stale;
+  const { status } = instance.value;
+  const last = status.report;
+  if (last && (epoch < last.epoch || (epoch === last.epoch && report.sequence <= last.sequence))) return stale;
+
+  const next = nextStatus(instance.value, guest, input, ctx);
+  const processGone = guest.state === 'exited' || guest.state === 'failed';
+  const { report: _a, ...before } = status;
+  const { report: _b, ...after } = next;
+  const news = newsOf(status, next, guest);
+  if (equalJson(before, after) && !processGone) return { plan: { changes: [] }, result: 'accepted' };
+  return {
+    plan: {
+      changes: [
+        instanceStatusChange(instance, next),
+        ...(processGone ? releaseAllButDisk(allocation) : []),
+        ...(news ? [eventChange(instance.value, { ...news, host }, ctx)] : []),
+      ],
+    },
+    result: 'accepted',
+  };
+}
+
+function nextStatus(
+  instance: Instance,
+  guest: GuestStatus,
+  input: { readonly epoch: number; readonly report: Report },
+  ctx: Context,
+): InstanceStatus {
+  const { status } = instance;
+  const phase = nextPhase(instance, guest);
+  return {
+    ...status,
+    phase,
+    guest,
+    report: { epoch: input.epoch, sequence: input.report.sequence },
+    observedGeneration: Math.max(status.observedGeneration, Math.min(input.report.observedGeneration, instance.metadata.generation)),
+    conditions: withConditions(status.conditions, conditionsOf(guest), ctx.nowMs),
+    ...(guest.state === 'running' && status.runningAtMs === undefined ? { runningAtMs: ctx.nowMs } : {}),
+    ...(guest.ready && status.readyAtMs === undefined ? { readyAtMs: ctx.nowMs } : {}),
+    ...(phase === 'Failed' && status.phase !== 'Failed' ? { failedAtMs: ctx.nowMs } : {}),
+  };
+}
+
+/** Exited and Failed are final for an incarnation, unless the host was only out of sight. */
+function nextPhase({ metadata, spec, status }: Instance, guest: GuestStatus): InstancePhase {
+  if (metadata.deletionRequestedAtMs !== undefined) return 'Deleting';
+  const outOfSight = conditionOf(status.conditions, 'Running')?.reason === hostLost;
+  if (status.phase === 'Exited' || (status.phase === 'Failed' && !outOfSight)) return status.phase;
+  switch (guest.state) {
+    case 'preparing':
+      return 'Starting';
+    case 'running':
+      return spec.powerState === 'stopped' ? 'Stopping' : 'Running';
+    case 'stopped':
+      return 'Stopped';
+    case 'exited':
+      return 'Exited';
+    case 'failed':
+      return 'Failed';
+  }
+}
+
+function conditionsOf(guest: GuestStatus): NewCondition[] {
+  const why = { reason: guest.reason ?? reasonByState[guest.state], message: guest.message ?? messageByState[guest.state] };
+  const running: NewCondition = { type: 'Running', status: guest.state === 'running' ? 'True' : 'False', ...why };
+  const ready: NewCondition = guest.ready
+    ? { type: 'Ready', status: 'True', reason: 'Booted', message: 'the guest said that its boot is over' }
+    : { type: 'Ready', status: 'False', ...(guest.state === 'running' ? { reason: 'Booting', message: 'the guest is booting' } : why) };
+  return [running, ready];
+}
+
+const reasonByState = { preparing: 'Preparing', running: 'Started', stopped: 'Stopped', exited: 'GuestShutdown', failed: 'Failed' } as const;
+const messageByState = {
+  preparing: 'disk and seed are being made',
+  running: 'the guest runs',
+  stopped: 'stopped as asked',
+  exited: 'the guest powered itself off',
+  failed: 'the guest failed',
+} as const;
+
+/** An event for each step that people wait for; progress is not one. */
+function newsOf(before: InstanceStatus, after: InstanceStatus, guest: GuestStatus): NewEvent | undefined {
+  const address = guest.address === undefined ? '' : ` at ${guest.address}`;
+  if (guest.ready && before.readyAtMs === undefined) return { reason: 'Ready', message: `booted${address}` };
+  if (before.phase === after.phase) return undefined;
+  switch (after.phase) {
+    case 'Running':
+      return { reason: 'Started', message: 'the guest runs' };
+    case 'Stopped':
+      return { reason: 'Stopped', message: 'stopped as asked' };
+    case 'Exited':
+      return { reason: 'Exited', message: guest.message ?? messageByState.exited };
+    case 'Failed':
+      return { type: 'Warning', reason: guest.reason ?? 'Failed', message: guest.message ?? messageByState.failed };
+    default:
+      return undefined;
+  }
+}

@@ -1,0 +1,40 @@
+// fit: the ledger has room for every resource class asked for.
+
+import { type Fit, fit as fitInLedger } from '../../ledger/ledger.ts';
+import { fits, type Plugin, refuse, type Verdict } from '../framework.ts';
+
+export const fit: Plugin = {
+  name: 'fit',
+  filter({ provider, used }, request) {
+    if (!provider) return refuse('NoInventory', 'its agent has never told what it has');
+    const verdict = fitInLedger(provider.value, used, request.amounts);
+    return verdict.fits ? fits : explain(verdict);
+  },
+};
+
+interface ClassWords {
+  readonly reason: string;
+  readonly noun: string;
+  readonly unit: string;
+}
+
+const words: Readonly<Record<string, ClassWords>> = {
+  VCPU: { reason: 'Cpu', noun: 'CPUs', unit: '' },
+  MEMORY_MB: { reason: 'Memory', noun: 'memory', unit: ' MiB' },
+  DISK_GB: { reason: 'Disk', noun: 'disk', unit: ' GiB' },
+};
+
+function explain(verdict: Exclude<Fit, { fits: true }>): Verdict {
+  const { resourceClass, asked, free } = verdict;
+  const { reason, noun, unit } = words[resourceClass] ?? { reason: resourceClass, noun: resourceClass, unit: '' };
+  switch (verdict.refusal) {
+    case 'Insufficient':
+      return refuse(`Insufficient${reason}`, `${asked}${unit} of ${noun} asked, ${free}${unit} free: ${asked - free}${unit} too little`);
+    case 'NoInventory':
+      return refuse(`Insufficient${reason}`, `it has no ${noun}`);
+    case 'BelowMinUnit':
+    case 'AboveMaxUnit':
+    case 'NotAStep':
+      return refuse(`Unit${reason}`, `${asked}${unit} of ${noun} at once is not given here (${verdict.refusal})`);
+  }
+}

@@ -1,0 +1,300 @@
+// Cache: the store's records in memory, with this process's own uncommitted Plans laid over them, and the indexes that
+// decisions read. It never writes to the store.
+//
+//   committed entry ── assume(plan) ──▶ assumed on top ── confirm ──▶ committed
+//                                            └────────── forget ───▶ as if it had never been
+
+import { assert } from '../../base/assert.ts';
+import { kindOfKey } from './keys.ts';
+import type { Plan } from './plan.ts';
+import type { Allocation, AnyRecord, Provider, RecordByKind, RecordKind } from './records.ts';
+import type { Entry, Snapshot } from './snapshot.ts';
+
+interface Assumed {
+  readonly token: number;
+  readonly value: AnyRecord | null;
+}
+
+export interface StoredEvent {
+  readonly key: string;
+  readonly value: AnyRecord | null;
+  readonly revision: number;
+}
+
+/** `kind` of what changed, before and after, as decisions see it. */
+export type ChangeListener = (change: { readonly key: string; readonly kind: RecordKind; readonly before: AnyRecord | null; readonly after: AnyRecord | null }) => void;
+
+/** A key whose committed entry changed, or whose assumed change was forgotten. */
+export type CommittedListener = (key: string) => void;
+
+export class Cache implements Snapshot {
+  /** Every event up to this revision is in. */
+  revision = 0;
+
+  readonly #committed = new Map<RecordKind, Map<string, Entry>>();
+  /** Deleted keys' revisions, until `revision` passes them: an older event must not bring them back. */
+  readonly #deletedAt = new Map<string, number>();
+  readonly #assumed = new Map<string, Assumed[]>();
+  readonly #changeListeners = new Set<ChangeListener>();
+  readonly #committedListeners = new Set<CommittedListener>();
+  #lastToken = 0;
+
+  readonly #instanceKeyById = new Map<string, string>();
+  readonly #providerKeysByHost = new Map<string, Set<string>>();
+  readonly #allocationKeysByHost = new Map<string, Set<string>>();
+  readonly #allocationKeysByConsumer = new Map<string, Set<string>>();
+  readonly #pendingInstanceKeys = new Set<string>();
+  readonly #imageKeyByName = new Map<string, string>();
+  readonly #used = new Map<string, Map<string, number>>();
+  readonly #leaseSeenAtMs = new Map<string, number>();
+  readonly #nowMs: () => number;
+
+  /** `monotonicNowMs` dates the leases as they are seen. */
+  constructor(monotonicNowMs: () => number) {
+    this.#nowMs = monotonicNowMs;
+  }
+
+  // Reading, as decisions do: assumed over committed.
+
+  get<K extends RecordKind>(kind: K, key: string): Entry<RecordByKind[K]> | undefined {
+    const top = this.#assumed.get(key)?.at(-1);
+    if (!top) return this.committed(kind, key);
+    if (top.value === null) return undefined;
+    return { key, value: top.value as RecordByKind[K], revision: -top.token }; // the codec: the key tells the kind
+  }
+
+  *list<K extends RecordKind>(kind: K): Iterable<Entry<RecordByKind[K]>> {
+    for (const key of this.#committed.get(kind)?.keys() ?? []) {
+      const entry = this.get(kind, key);
+      if (entry) yield entry;
+    }
+    for (const key of this.#assumed.keys()) {
+      if (kindOfKey(key) !== kind || this.committed(kind, key)) continue;
+      const entry = this.get(kind, key);
+      if (entry) yield entry;
+    }
+  }
+
+  count(kind: RecordKind): number {
+    return this.#committed.get(kind)?.size ?? 0;
+  }
+
+  instanceById(id: string): Entry<RecordByKind['instance']> | undefined {
+    const key = this.#instanceKeyById.get(id);
+    return key === undefined ? undefined : this.get('instance', key);
+  }
+
+  providersOfHost(host: string): readonly Entry<Provider>[] {
+    return [...(this.#providerKeysByHost.get(host) ?? [])].flatMap((key) => this.get('provider', key) ?? []);
+  }
+
+  *allocationsOnHost(host: string): Iterable<Entry<Allocation>> {
+    for (const key of this.#allocationKeysByHost.get(host) ?? []) {
+      const entry = this.get('allocation', key);
+      if (entry) yield entry;
+    }
+  }
+
+  allocationsOfConsumer(id: string): readonly Entry<Allocation>[] {
+    return [...(this.#allocationKeysByConsumer.get(id) ?? [])].flatMap((key) => this.get('allocation', key) ?? []);
+  }
+
+  pendingInstanceKeys(): Iterable<string> {
+    return this.#pendingInstanceKeys;
+  }
+
+  usedBy(providerId: string): ReadonlyMap<string, number> {
+    return this.#used.get(providerId) ?? nothingUsed;
+  }
+
+  imageByName(name: string): Entry<RecordByKind['image']> | undefined {
+    const key = this.#imageKeyByName.get(name);
+    return this.get('image', `images/${name}`) ?? (key === undefined ? undefined : this.get('image', key));
+  }
+
+  leaseSeenAtMs(host: string): number | undefined {
+    return this.#leaseSeenAtMs.get(host);
+  }
+
+  // Reading, as users do: only what is durable.
+
+  committed<K extends RecordKind>(kind: K, key: string): Entry<RecordByKind[K]> | undefined {
+    return this.#committed.get(kind)?.get(key) as Entry<RecordByKind[K]> | undefined; // the codec: the key tells the kind
+  }
+
+  *listCommitted<K extends RecordKind>(kind: K): Iterable<Entry<RecordByKind[K]>> {
+    for (const entry of this.#committed.get(kind)?.values() ?? []) yield entry as Entry<RecordByKind[K]>; // as above
+  }
+
+  // Changing.
+
+  /** Lays a Plan over the entries and answers its token, or the key of the first condition that no longer holds. */
+  assume(plan: Plan): { ok: true; token: number } | { ok: false; key: string } {
+    for (const { key, ifRevision } of [...plan.changes, ...(plan.conditions ?? [])]) {
+      if (this.#revisionOf(key) !== ifRevision) return { ok: false, key };
+    }
+    const token = ++this.#lastToken;
+    for (const change of plan.changes) {
+      this.#alter(change.key, () => {
+        const stack = this.#assumed.get(change.key);
+        if (stack) stack.push({ token, value: change.value });
+        else this.#assumed.set(change.key, [{ token, value: change.value }]);
+      });
+    }
+    return { ok: true, token };
+  }
+
+  /** The Plan behind `token` is durable at `revision`. */
+  confirm(token: number, plan: Plan, revision: number): void {
+    for (const change of plan.changes) {
+      this.#alter(change.key, () => {
+        this.#unassume(change.key, token);
+        this.#setCommitted(change.key, change.value, revision, 'own');
+      });
+    }
+    for (const change of plan.changes) this.#tellCommitted(change.key);
+  }
+
+  /** The Plan behind `token` was not committed. Plans laid over it must be forgotten too, by whoever commits. */
+  forget(token: number, plan: Plan): void {
+    for (const change of plan.changes) this.#alter(change.key, () => this.#unassume(change.key, token));
+    for (const change of plan.changes) this.#tellCommitted(change.key);
+  }
+
+  /** Takes in events of the store, in revision order. Own commits come again and change nothing. */
+  apply(events: readonly StoredEvent[], upTo: number): void {
+    const changed: string[] = [];
+    for (const event of events) {
+      this.#alter(event.key, () => {
+        if (this.#setCommitted(event.key, event.value, event.revision, 'event')) changed.push(event.key);
+      });
+    }
+    this.revision = Math.max(this.revision, upTo);
+    for (const [key, revision] of this.#deletedAt) if (revision <= this.revision) this.#deletedAt.delete(key);
+    for (const key of changed) this.#tellCommitted(key);
+  }
+
+  /** Makes the committed entries exactly `entries`, after a list. */
+  reset(entries: readonly StoredEvent[], revision: number): void {
+    const kept = new Set(entries.map((entry) => entry.key));
+    const gone: StoredEvent[] = [];
+    for (const kind of this.#committed.values()) {
+      for (const key of kind.keys()) if (!kept.has(key)) gone.push({ key, value: null, revision });
+    }
+    this.apply([...gone, ...entries], revision);
+  }
+
+  onChange(listener: ChangeListener): () => void {
+    this.#changeListeners.add(listener);
+    return () => this.#changeListeners.delete(listener);
+  }
+
+  onCommitted(listener: CommittedListener): () => void {
+    this.#committedListeners.add(listener);
+    return () => this.#committedListeners.delete(listener);
+  }
+
+  // Below: how the two layers and the indexes are kept.
+
+  #revisionOf(key: string): number {
+    const top = this.#assumed.get(key)?.at(-1);
+    if (top) return top.value === null ? 0 : -top.token;
+    const kind = kindOfKey(key);
+    return (kind && this.#committed.get(kind)?.get(key)?.revision) ?? 0;
+  }
+
+  #view(key: string): AnyRecord | null {
+    const top = this.#assumed.get(key)?.at(-1);
+    if (top) return top.value;
+    const kind = kindOfKey(key);
+    return (kind && this.#committed.get(kind)?.get(key)?.value) ?? null;
+  }
+
+  #alter(key: string, change: () => void): void {
+    const kind = kindOfKey(key);
+    if (!kind) return; // written by a newer version: not ours to read
+    const before = this.#view(key);
+    change();
+    const after = this.#view(key);
+    if (before === after) return;
+    if (before) this.#index(key, before, -1);
+    if (after) this.#index(key, after, +1);
+    for (const listener of this.#changeListeners) listener({ key, kind, before, after });
+  }
+
+  #unassume(key: string, token: number): void {
+    const stack = this.#assumed.get(key);
+    const at = stack?.findIndex((assumed) => assumed.token === token) ?? -1;
+    assert(stack && at >= 0, `${key} holds no assumed change ${token}`);
+    stack.splice(at, 1);
+    if (stack.length === 0) this.#assumed.delete(key);
+  }
+
+  /** Several own Plans may share one revision, the later one wins; an event that echoes one of them is no news. */
+  #setCommitted(key: string, value: AnyRecord | null, revision: number, source: 'own' | 'event'): boolean {
+    const kind = kindOfKey(key);
+    if (!kind) return false;
+    let entries = this.#committed.get(kind);
+    if (!entries) this.#committed.set(kind, (entries = new Map()));
+    const known = entries.get(key)?.revision ?? this.#deletedAt.get(key) ?? 0;
+    if (source === 'own' ? revision < known : revision <= known) return false;
+    if (value === null) {
+      if (revision > this.revision) this.#deletedAt.set(key, revision);
+      return entries.delete(key);
+    }
+    this.#deletedAt.delete(key);
+    entries.set(key, { key, value, revision });
+    if (value.kind === 'lease') this.#leaseSeenAtMs.set(value.host, this.#nowMs());
+    return true;
+  }
+
+  #tellCommitted(key: string): void {
+    for (const listener of this.#committedListeners) listener(key);
+  }
+
+  #index(key: string, value: AnyRecord, sign: 1 | -1): void {
+    switch (value.kind) {
+      case 'instance':
+        if (sign > 0 && value.status.phase === 'Pending') this.#pendingInstanceKeys.add(key);
+        else this.#pendingInstanceKeys.delete(key);
+        if (sign > 0) this.#instanceKeyById.set(value.metadata.id, key);
+        else if (this.#instanceKeyById.get(value.metadata.id) === key) this.#instanceKeyById.delete(value.metadata.id);
+        return;
+      case 'provider':
+        return indexUnder(this.#providerKeysByHost, value.host, key, sign);
+      case 'allocation':
+        indexUnder(this.#allocationKeysByHost, value.host, key, sign);
+        indexUnder(this.#allocationKeysByConsumer, value.consumer.id, key, sign);
+        return this.#addUse(value, sign);
+      case 'image':
+        for (const alias of value.spec.aliases) {
+          if (sign > 0) this.#imageKeyByName.set(alias, key);
+          else if (this.#imageKeyByName.get(alias) === key) this.#imageKeyByName.delete(alias);
+        }
+        return;
+      default:
+    }
+  }
+
+  #addUse(allocation: Allocation, sign: 1 | -1): void {
+    for (const [providerId, amounts] of Object.entries(allocation.amounts)) {
+      let used = this.#used.get(providerId);
+      if (!used) this.#used.set(providerId, (used = new Map()));
+      for (const [resourceClass, amount] of Object.entries(amounts)) {
+        const sum = (used.get(resourceClass) ?? 0) + sign * amount;
+        assert(sum >= 0, `use of ${resourceClass} of ${providerId} fell below zero`);
+        used.set(resourceClass, sum);
+      }
+    }
+  }
+}
+
+const nothingUsed: ReadonlyMap<string, number> = new Map();
+
+function indexUnder(index: Map<string, Set<string>>, group: string, key: string, sign: 1 | -1): void {
+  const members = index.get(group);
+  if (sign > 0) {
+    if (members) members.add(key);
+    else index.set(group, new Set([key]));
+  } else if (members?.delete(key) && members.size === 0) index.delete(group);
+}

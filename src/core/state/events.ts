@@ -1,0 +1,38 @@
+// The change that writes an event beside what it tells of.
+
+import type { AnyResource } from '../../api/resources/index.ts';
+import { schemaVersion } from './codec.ts';
+import type { Context } from './context.ts';
+import { keys } from './keys.ts';
+import type { Change } from './plan.ts';
+
+export interface NewEvent {
+  readonly type?: 'Normal' | 'Warning';
+  readonly reason: string;
+  readonly message: string;
+  readonly host?: string;
+}
+
+/** Event names sort by time, so a list is a history. */
+export function eventChange(subject: AnyResource, event: NewEvent, ctx: Context): Change {
+  const id = ctx.newId('evt');
+  const { metadata } = subject;
+  const project = metadata.project || 'default';
+  return {
+    key: keys.event(project, id),
+    ifRevision: 0,
+    value: {
+      kind: 'event',
+      schemaVersion,
+      metadata: { id, name: id, project, revision: 0, generation: 1, labels: {}, createdAtMs: ctx.nowMs },
+      spec: {
+        subject: { kind: subject.kind, id: metadata.id, name: metadata.name, project: metadata.project },
+        type: event.type ?? 'Normal',
+        reason: event.reason,
+        message: event.message,
+        ...(event.host === undefined ? {} : { host: event.host }),
+      },
+      status: {},
+    },
+  };
+}

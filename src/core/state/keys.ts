@@ -1,0 +1,66 @@
+// Where each record lives in the store: the first segment tells the kind, the rest its name.
+
+import type { AnyRecord, RecordKind } from './records.ts';
+
+const folders = {
+  instance: 'instances',
+  host: 'hosts',
+  image: 'images',
+  size: 'sizes',
+  pool: 'pools',
+  event: 'events',
+  provider: 'providers',
+  allocation: 'allocations',
+  lease: 'leases',
+  idempotency: 'idempotency',
+} as const satisfies Record<RecordKind, string>;
+
+const kindByFolder = new Map<string, RecordKind>(
+  Object.entries(folders).map(([kind, folder]) => [folder, kind as RecordKind]), // Object.entries loses the key type
+);
+
+/** The prefix under which all records of a kind live. */
+export function prefixOf(kind: RecordKind): string {
+  return `${folders[kind]}/`;
+}
+
+/** The kind that a key holds, or undefined for a key of a newer version. */
+export function kindOfKey(key: string): RecordKind | undefined {
+  return kindByFolder.get(key.slice(0, key.indexOf('/')));
+}
+
+export const keys = {
+  instance: (project: string, name: string): string => `instances/${project}/${name}`,
+  host: (name: string): string => `hosts/${name}`,
+  image: (name: string): string => `images/${name}`,
+  size: (name: string): string => `sizes/${name}`,
+  pool: (name: string): string => `pools/${name}`,
+  event: (project: string, id: string): string => `events/${project}/${id}`,
+  provider: (id: string): string => `providers/${id}`,
+  allocation: (consumerId: string, incarnation: number): string => `allocations/${consumerId}.${incarnation}`,
+  lease: (host: string): string => `leases/${host}`,
+  idempotency: (project: string, key: string): string => `idempotency/${project}/${key}`,
+};
+
+/** The key under which a record is stored. */
+export function keyOf(record: AnyRecord): string {
+  switch (record.kind) {
+    case 'instance':
+      return keys.instance(record.metadata.project, record.metadata.name);
+    case 'event':
+      return keys.event(record.metadata.project, record.metadata.name);
+    case 'host':
+    case 'image':
+    case 'size':
+    case 'pool':
+      return keys[record.kind](record.metadata.name);
+    case 'provider':
+      return keys.provider(record.id);
+    case 'allocation':
+      return keys.allocation(record.consumer.id, record.consumer.incarnation);
+    case 'lease':
+      return keys.lease(record.host);
+    case 'idempotency':
+      throw new TypeError('an idempotency record does not know its key');
+  }
+}

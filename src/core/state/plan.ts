@@ -1,0 +1,31 @@
+// Plan: what a decision wants written, and what must still be true for that. Deciding ends here; server/commit.ts does it.
+
+import type { AnyRecord } from './records.ts';
+
+export interface Change {
+  readonly key: string;
+  /** The revision the decision saw; 0: only if absent. Negative: a change of this process that is not yet committed. */
+  readonly ifRevision: number;
+  readonly value: AnyRecord | null;
+}
+
+export interface Plan {
+  /** All or nothing. A key stands once. */
+  readonly changes: readonly Change[];
+  /** Read but not written: must be unchanged too. */
+  readonly conditions?: readonly { readonly key: string; readonly ifRevision: number }[];
+  /** For controllers: look at this key again after so long. */
+  readonly requeueAfterMs?: number;
+}
+
+export const emptyPlan: Plan = { changes: [] };
+
+/** One Plan of several that write different keys. The earliest requeue wins. */
+export function mergePlans(...plans: readonly Plan[]): Plan {
+  const requeues = plans.flatMap((plan) => plan.requeueAfterMs ?? []);
+  return {
+    changes: plans.flatMap((plan) => plan.changes),
+    conditions: plans.flatMap((plan) => plan.conditions ?? []),
+    ...(requeues.length ? { requeueAfterMs: Math.min(...requeues) } : {}),
+  };
+}

@@ -1,0 +1,70 @@
+// What the store holds: the public resources and the records only the control plane reads. One place maps a kind to its type.
+
+import type { ResourceByKind } from '../../api/resources/index.ts';
+import type { Amounts } from '../../api/resources/metadata.ts';
+
+/** One resource class of one provider, as in OpenStack Placement. */
+export interface Inventory {
+  readonly total: number;
+  readonly reserved: number;
+  readonly minUnit: number;
+  readonly maxUnit: number;
+  readonly stepSize: number;
+  readonly allocationRatio: number;
+}
+
+/** Something that has room: a host, later its GPUs and NUMA cells. Every claim rewrites it, so two claims at once collide. */
+export interface Provider {
+  readonly kind: 'provider';
+  readonly id: string;
+  readonly host: string;
+  readonly parent: string | null;
+  readonly generation: number;
+  readonly inventories: Readonly<Record<string, Inventory>>;
+  readonly traits: readonly string[];
+  readonly aggregates: readonly string[];
+}
+
+/** Room held by one incarnation of one instance, until its host says that nothing is left of it. */
+export interface Allocation {
+  readonly kind: 'allocation';
+  readonly consumer: {
+    readonly id: string;
+    readonly incarnation: number;
+    readonly project: string;
+    readonly name: string;
+  };
+  readonly host: string;
+  /** By provider id, then resource class. */
+  readonly amounts: Readonly<Record<string, Amounts>>;
+  readonly driver: string;
+}
+
+/** That a host's agent was heard. Rewritten by heartbeats, apart from the host so that those wake nobody. */
+export interface HostLease {
+  readonly kind: 'lease';
+  readonly host: string;
+  readonly epoch: number;
+  readonly renewedAtMs: number;
+}
+
+/** That a create with this key was done, and what came of it. */
+export interface IdempotencyRecord {
+  readonly kind: 'idempotency';
+  readonly resourceKey: string;
+  readonly resourceId: string;
+  /** Of the request's content; another content under the same key is refused. */
+  readonly fingerprint: string;
+  readonly createdAtMs: number;
+}
+
+interface InternalByKind {
+  provider: Provider;
+  allocation: Allocation;
+  lease: HostLease;
+  idempotency: IdempotencyRecord;
+}
+
+export interface RecordByKind extends ResourceByKind, InternalByKind {}
+export type RecordKind = keyof RecordByKind;
+export type AnyRecord = RecordByKind[RecordKind];
