@@ -1,0 +1,36 @@
+#!/usr/bin/env node
+// The `berth` command. Plain JavaScript that any Node can start: it finds a Node new enough for Berth, the running one or the one
+// npm brought, and runs the program. It must not import anything of Berth before that: the native parts crash an old Node.
+
+import { spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const root = dirname(dirname(fileURLToPath(import.meta.url)));
+const bundle = join(root, 'main.js'); // in the published package
+const program = existsSync(bundle) ? bundle : join(root, 'src', 'main.ts');
+const [major = 0, minor = 0] = process.versions.node.split('.').map(Number);
+
+if (major > 22 || (major === 22 && minor >= 19)) {
+  await import(program);
+} else {
+  const brought = join(root, 'node_modules', '.bin', 'node');
+  if (existsSync(brought)) runWith(brought);
+  else {
+    const advice =
+      program === bundle ? 'install Node 24 from nodejs.org' : 'run `npm ci` in the checkout, which brings Node 24';
+    process.stderr.write(`berth needs Node 22.19 or newer, and this is ${process.versions.node}: ${advice}\n`);
+    process.exitCode = 1;
+  }
+}
+
+function runWith(node) {
+  const child = spawn(node, [program, ...process.argv.slice(2)], { stdio: 'inherit' });
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill(signal));
+  child.on('error', (error) => {
+    process.stderr.write(`berth cannot run ${node}: ${error.message}\n`);
+    process.exit(127);
+  });
+  child.on('exit', (code, signal) => process.exit(code ?? (signal === 'SIGINT' ? 130 : 143)));
+}

@@ -1,0 +1,217 @@
+// The house rules as a test: who may import whom, who may touch the machine, how files are named (docs/ARCHITECTURE.md has the reasons).
+// It reads every file of src/ as text and must stay quick enough to run on each save.
+
+import { readdirSync, readFileSync } from 'node:fs';
+import { dirname, join, posix } from 'node:path';
+import { describe, expect, it } from 'vitest';
+
+interface Layer {
+  /** Folders of src/ that this one may import, besides itself. */
+  readonly folders: readonly string[];
+  /** May its files import `node:` modules? Tests always may. */
+  readonly node: boolean;
+  readonly packages: readonly string[];
+}
+
+// The longest path that fits a file is its row.
+const layers: Record<string, Layer> = {
+  base: { folders: [], node: false, packages: [] },
+  'base/system.ts': { folders: [], node: true, packages: ['pino'] },
+  api: { folders: ['base'], node: false, packages: ['typebox'] },
+  core: { folders: ['base', 'api'], node: false, packages: [] },
+  store: { folders: ['base'], node: true, packages: [] },
+  'store/sqlite': { folders: ['base'], node: true, packages: ['better-sqlite3'] },
+  server: { folders: ['base', 'api', 'core', 'store'], node: true, packages: ['fastify', 'yaml'] },
+  agent: { folders: ['base', 'api'], node: true, packages: ['yaml'] },
+  'agent/plan.ts': { folders: ['base', 'api'], node: false, packages: [] },
+  cli: { folders: ['base', 'api'], node: true, packages: ['commander', 'picocolors', '@bomb.sh/tab', 'yaml'] },
+  sim: { folders: ['base', 'api', 'core', 'store', 'server', 'agent'], node: true, packages: [] },
+  // Files beside main.ts put whole processes together; nothing imports them but each other.
+  '': {
+    folders: ['base', 'api', 'core', 'store', 'server', 'agent', 'cli', 'sim'],
+    node: true,
+    packages: ['yaml', 'picocolors'],
+  },
+};
+const testPackages = ['vitest', 'fast-check'];
+
+// What only base/system.ts may say; everyone else gets it as an argument.
+const ambient: readonly (readonly [RegExp, string])[] = [
+  [/\bDate\.now\b|\bnew Date\(\s*\)|\bperformance\.now\b/, 'reads the clock; take a Clock'],
+  [/(?<![.\w])(setTimeout|setInterval|setImmediate)\b|\bAbortSignal\.timeout\b/, 'sets a timer; take a Clock'],
+  [
+    /\bMath\.random\b|\brandom(UUID|Int|Bytes)\b|\bgetRandomValues\b/,
+    'draws randomness; take a Prng, or randomSecret as an argument',
+  ],
+  [/(?<![.\w])process\./, 'touches the process; take what it needs as an argument'],
+  [/(?<![.\w])fetch\(/, 'calls the global fetch; take fetch as an argument'],
+];
+const kebabCase = /^[a-z0-9]+(-[a-z0-9]+)*(\.[a-z0-9]+)*$/;
+const emptyNames = /^(utils?|helpers?|common|manager|misc)\b/;
+const foreignWords = /\b(VM worker|worker node|worker machine)s?\b/i;
+
+function layerOf(path: string): Layer {
+  const rows = Object.keys(layers).filter((row) => row === '' || path === row || path.startsWith(`${row}/`));
+  return layers[rows.sort((a, b) => b.length - a.length)[0] ?? ''] ?? { folders: [], node: false, packages: [] };
+}
+
+/** The same lines with comments and one-line strings blanked out, so that rules see code only. */
+function codeOnly(source: string): string {
+  return source.replace(/\/\*[\s\S]*?\*\/|\/\/[^\n]*|'(?:\\.|[^'\\\n])*'|"(?:\\.|[^"\\\n])*"/g, (text) =>
+    text.replace(/[^\n]/g, ' '),
+  );
+}
+
+function importsOf(source: string): { line: number; target: string }[] {
+  const found = source.matchAll(
+    /^\s*(?:import|export)\b[^;'"`]*?\bfrom\s*['"]([^'"]+)['"]|^\s*import\s*['"]([^'"]+)['"]|\bimport\(\s*['"]([^'"]+)['"]/gm,
+  );
+  return [...found].map((match) => ({
+    line: source.slice(0, match.index + match[0].length).split('\n').length,
+    target: match[1] ?? match[2] ?? match[3] ?? '',
+  }));
+}
+
+function importFault(path: string, target: string): string | undefined {
+  const layer = layerOf(path);
+  const test = path.endsWith('.test.ts');
+  if (target.startsWith('.')) {
+    const to = posix.join(dirname(path), target);
+    const [from, folder] = [path, to].map((file) => (file.includes('/') ? file.slice(0, file.indexOf('/')) : ''));
+    if (to.startsWith('../') || folder === undefined || folder === from || layer.folders.includes(folder))
+      return undefined;
+    return `${from || 'src'}/ may not import ${folder || 'src'}/ (${target})`;
+  }
+  if (target.startsWith('node:'))
+    return layer.node || test ? undefined : `may not import ${target}: it has no hold on the machine`;
+  const name = target
+    .split('/')
+    .slice(0, target.startsWith('@') ? 2 : 1)
+    .join('/');
+  if (layer.packages.includes(name) || (test && testPackages.includes(name))) return undefined;
+  return `may not import the package ${name}; its packages are: ${layer.packages.join(', ') || 'none'}`;
+}
+
+/** Every rule broken by one file, as `src/<path>:<line>: <rule>`. */
+function faultsOf(path: string, source: string): string[] {
+  const faults: string[] = [];
+  const fault = (line: number, rule: string): number => faults.push(`src/${path}:${line}: ${rule}`);
+  const test = path.endsWith('.test.ts');
+  for (const name of path.split('/')) {
+    if (!kebabCase.test(name)) fault(1, `${name} is not kebab-case`);
+    if (emptyNames.test(name)) fault(1, `${name} says nothing; name the one idea in it`);
+  }
+  if (!path.endsWith('.ts')) return faults;
+
+  for (const { line, target } of importsOf(source)) {
+    const rule = importFault(path, target);
+    if (rule) fault(line, rule);
+  }
+  if (!test && !/^(#!.*\n)?\/[/*]/.test(source))
+    fault(1, 'a file opens with a comment: what it is, and what it must never do');
+  codeOnly(source)
+    .split('\n')
+    .forEach((text, index) => {
+      if (!test && path !== 'base/system.ts') {
+        for (const [pattern, rule] of ambient) if (pattern.test(text)) fault(index + 1, rule);
+        if (path.startsWith('core/') && /\b(async|await|Promise)\b/.test(text))
+          fault(index + 1, 'core/ is synchronous: a decision never waits');
+      }
+    });
+  source.split('\n').forEach((text, index) => {
+    if (path !== 'tidy.test.ts' && foreignWords.test(text)) fault(index + 1, 'the word is host');
+  });
+  return faults;
+}
+
+/** Import cycles between files, each once, as `a -> b -> a`. */
+function cyclesIn(files: ReadonlyMap<string, string>): string[] {
+  const cycles: string[] = [];
+  const done = new Set<string>();
+  const visit = (path: string, trail: readonly string[]): void => {
+    if (trail.includes(path)) cycles.push([...trail.slice(trail.indexOf(path)), path].join(' -> '));
+    if (done.has(path) || trail.includes(path)) return;
+    for (const { target } of importsOf(files.get(path) ?? '')) {
+      if (target.startsWith('.')) visit(posix.join(dirname(path), target), [...trail, path]);
+    }
+    done.add(path);
+  };
+  for (const path of files.keys()) visit(path, []);
+  return cycles;
+}
+
+function sourceFiles(): Map<string, string> {
+  const entries = readdirSync(import.meta.dirname, { recursive: true, withFileTypes: true }).filter((entry) =>
+    entry.isFile(),
+  );
+  const paths = entries.map((entry) => join(entry.parentPath, entry.name).slice(import.meta.dirname.length + 1));
+  return new Map(paths.map((path) => [path, readFileSync(join(import.meta.dirname, path), 'utf8')]));
+}
+
+describe('the house', () => {
+  const files = sourceFiles();
+  it('keeps its rules in every file', () =>
+    expect([...files].flatMap(([path, source]) => faultsOf(path, source))).toEqual([]));
+  it('has no import cycle', () => expect(cyclesIn(files)).toEqual([]));
+});
+
+describe('the rules see', () => {
+  const opening = '// A file.\n';
+  it.each([
+    [
+      'core reaching into the store',
+      'core/a.ts',
+      `import { x } from '../store/store.ts';`,
+      'core/ may not import store/',
+    ],
+    ['the agent meeting core', 'agent/a.ts', `import type { X } from '../core/x.ts';`, 'agent/ may not import core/'],
+    [
+      'an import over several lines',
+      'api/a.ts',
+      `import {\n  x,\n} from '../core/x.ts';`,
+      'src/api/a.ts:4: api/ may not import core/',
+    ],
+    [
+      'a test that crosses layers',
+      'core/a.test.ts',
+      `import { x } from '../server/x.ts';`,
+      'core/ may not import server/',
+    ],
+    ['a lazy import', 'cli/a.ts', `const x = await import('../server/x.ts');`, 'cli/ may not import server/'],
+    ['a package in core', 'core/a.ts', `import x from 'typebox';`, 'may not import the package typebox'],
+    [
+      'a foreign package in a backend',
+      'store/memory/a.ts',
+      `import x from 'better-sqlite3';`,
+      'may not import the package better-sqlite3',
+    ],
+    ['node: in the pure part of the agent', 'agent/plan.ts', `import x from 'node:fs';`, 'may not import node:fs'],
+    ['async in core', 'core/a.ts', 'export async function x() {}', 'core/ is synchronous'],
+    ['the clock', 'server/a.ts', 'const now = Date.now();', 'reads the clock'],
+    ['a date of now', 'server/a.ts', 'const now = new Date();', 'reads the clock'],
+    ['a timer', 'agent/a.ts', 'setTimeout(() => {}, 1);', 'sets a timer'],
+    ['randomness', 'sim/a.ts', 'const x = Math.random();', 'draws randomness'],
+    ['the environment', 'cli/a.ts', 'const x = process.env.X;', 'touches the process'],
+    ['the global fetch', 'api/a.ts', 'await fetch(url);', 'calls the global fetch'],
+    ['camel case', 'core/fitHost.ts', '', 'fitHost.ts is not kebab-case'],
+    ['an empty name', 'core/utils.ts', '', 'utils.ts says nothing'],
+    ['another word for host', 'core/a.ts', '// a worker node', 'the word is host'],
+  ])('%s', (_, path, source, rule) => {
+    expect(faultsOf(path, opening + source)).toEqual([expect.stringContaining(rule)]);
+  });
+
+  it('a file that does not say what it is', () => expect(faultsOf('core/a.ts', 'export const x = 1;')).toHaveLength(1));
+
+  it('no fault in code that only speaks of these things', () => {
+    const source = `${opening}// Date.now() is for base/system.ts\nconst x = 'setTimeout';\nawait options.fetch(url);\nserver.setTimeout(5);\nnew Date(ctx.nowMs);`;
+    expect(faultsOf('server/a.ts', source)).toEqual([]);
+  });
+
+  it('a cycle, with the way round', () => {
+    const files = new Map([
+      ['core/a.ts', `import './b.ts';`],
+      ['core/b.ts', `export * from './a.ts';`],
+    ]);
+    expect(cyclesIn(files)).toEqual(['core/a.ts -> core/b.ts -> core/a.ts']);
+  });
+});
