@@ -10,5 +10,5 @@ const failedChecks = await runToEnd(nodePath(), ['scripts/check.ts']);
 if (failedChecks >= 126) process.exit(failedChecks); // stopped by a signal, or not run at all
 say('');
 const env = { ...process.env, BERTH_CI_FAILED_CHECKS: String(failedChecks) };
-const tests = await runToEnd(process.execPath, ['scripts/test.mjs', ...process.argv.slice(2)], env);
+const tests = await runToEnd(nodePath(), ['scripts/test.mjs', ...process.argv.slice(2)], env);
 process.exit(failedChecks > 0 || tests !== 0 ? 1 : 0);

@@ -3,7 +3,7 @@
 
 import { spawn, spawnSync } from 'node:child_process';
 import { accessSync, constants, existsSync, readFileSync } from 'node:fs';
-import { delimiter, dirname, join } from 'node:path';
+import { delimiter, dirname, isAbsolute, join } from 'node:path';
 import { createInterface } from 'node:readline/promises';
 import { fileURLToPath } from 'node:url';
 
@@ -50,8 +50,8 @@ export function nodePath() {
 }
 
 /**
- * Makes the Debian packages present. `packages` is a list of `{ name, command?, why }`; one whose command is on PATH counts as
- * present. Answers `{ installed: true }`, or `{ installed: false, reason }` when that is not to be had here: the caller
+ * Makes the Debian packages present. `packages` is a list of `{ name, program?, reason }`; one whose program is on PATH (or at its
+ * absolute path) counts as present. Answers `{ installed: true }`, or `{ installed: false, reason }` when that is not to be had here: the caller
  * decides what can be done without.
  */
 export async function ensureDebianPackages(packages, { yes = false, purpose }) {
@@ -60,10 +60,10 @@ export async function ensureDebianPackages(packages, { yes = false, purpose }) {
   const names = missing.map((entry) => entry.name);
   const width = Math.max(...names.map((name) => name.length));
   say(`${purpose} needs ${count(missing.length, 'Debian package')} more:`);
-  for (const entry of missing) say(`  ${entry.name.padEnd(width)}  ${entry.why}`);
+  for (const entry of missing) say(`  ${entry.name.padEnd(width)}  ${entry.reason}`);
 
   if (!commandPath('apt-get'))
-    return { installed: false, reason: `apt-get is not here to install ${names.join(', ')}` };
+    return { installed: false, reason: `there is no apt-get here to install ${names.join(', ')}` };
   const root = process.getuid?.() === 0;
   if (!root && !commandPath('sudo')) {
     return { installed: false, reason: `installing ${names.join(', ')} needs root, and there is no sudo` };
@@ -171,11 +171,12 @@ function missingDebianPackages(packages) {
   const installed = new Set(
     (query.stdout ?? '').split('\n').flatMap((line) => (line.endsWith(' installed') ? [line.split(' ')[0]] : [])),
   );
-  return packages.filter((entry) => !installed.has(entry.name) && !(entry.command && commandPath(entry.command)));
+  return packages.filter((entry) => !installed.has(entry.name) && !(entry.program && commandPath(entry.program)));
 }
 
 /** Where a command is: on PATH, or in the folders for administrators that a plain user's PATH leaves out. */
 function commandPath(command) {
+  if (isAbsolute(command)) return existsSync(command) ? command : undefined;
   const folders = [...(process.env.PATH ?? '').split(delimiter), '/usr/local/sbin', '/usr/sbin', '/sbin'];
   return folders.map((folder) => join(folder, command)).find(isExecutable);
 }

@@ -21,8 +21,8 @@ const layers: Record<string, Layer> = {
   core: { folders: ['base', 'api'], node: false, packages: [] },
   store: { folders: ['base'], node: true, packages: [] },
   'store/sqlite': { folders: ['base'], node: true, packages: ['better-sqlite3'] },
-  server: { folders: ['base', 'api', 'core', 'store'], node: true, packages: ['fastify', 'yaml'] },
-  agent: { folders: ['base', 'api'], node: true, packages: ['yaml'] },
+  server: { folders: ['base', 'api', 'core', 'store'], node: true, packages: ['fastify', 'typebox', 'yaml'] },
+  agent: { folders: ['base', 'api'], node: true, packages: ['typebox', 'yaml'] },
   'agent/plan.ts': { folders: ['base', 'api'], node: false, packages: [] },
   cli: { folders: ['base', 'api'], node: true, packages: ['commander', 'picocolors', '@bomb.sh/tab', 'yaml'] },
   sim: { folders: ['base', 'api', 'core', 'store', 'server', 'agent'], node: true, packages: [] },
@@ -46,6 +46,7 @@ const ambient: readonly (readonly [RegExp, string])[] = [
   [/(?<![.\w])process\./, 'touches the process; take what it needs as an argument'],
   [/(?<![.\w])fetch\(/, 'calls the global fetch; take fetch as an argument'],
 ];
+const castInCode = /[\w)\]}'] as (?!const\b)(?![\w$]+ *(,|}|$))[\w({[]|[)\]}] as (?!const\b)\w/;
 const kebabCase = /^[a-z0-9]+(-[a-z0-9]+)*(\.[a-z0-9]+)*$/;
 const emptyNames = /^(utils?|helpers?|common|manager|misc)\b/;
 const foreignWords = /\b(VM worker|worker node|worker machine)s?\b/i;
@@ -114,6 +115,8 @@ function faultsOf(path: string, source: string): string[] {
     .forEach((text, index) => {
       if (!test && path !== 'base/system.ts') {
         for (const [pattern, rule] of ambient) if (pattern.test(text)) fault(index + 1, rule);
+        if (castInCode.test(text.replace(/`[^`]*`/g, '')) && !/\/[/*]/.test(source.split('\n')[index] ?? ''))
+          fault(index + 1, 'an `as` is for tests and codecs; a comment on its line says why it holds');
         if (path.startsWith('core/') && /\b(async|await|Promise)\b/.test(text))
           fault(index + 1, 'core/ is synchronous: a decision never waits');
       }
@@ -193,6 +196,12 @@ describe('the rules see', () => {
     ['randomness', 'sim/a.ts', 'const x = Math.random();', 'draws randomness'],
     ['the environment', 'cli/a.ts', 'const x = process.env.X;', 'touches the process'],
     ['the global fetch', 'api/a.ts', 'await fetch(url);', 'calls the global fetch'],
+    [
+      'an unexplained cast',
+      'server/a.ts',
+      'const x = JSON.parse(text) as Instance;',
+      'an `as` is for tests and codecs',
+    ],
     ['camel case', 'core/fitHost.ts', '', 'fitHost.ts is not kebab-case'],
     ['an empty name', 'core/utils.ts', '', 'utils.ts says nothing'],
     ['another word for host', 'core/a.ts', '// a worker node', 'the word is host'],
@@ -203,7 +212,7 @@ describe('the rules see', () => {
   it('a file that does not say what it is', () => expect(faultsOf('core/a.ts', 'export const x = 1;')).toHaveLength(1));
 
   it('no fault in code that only speaks of these things', () => {
-    const source = `${opening}// Date.now() is for base/system.ts\nconst x = 'setTimeout';\nawait options.fetch(url);\nserver.setTimeout(5);\nnew Date(ctx.nowMs);`;
+    const source = `${opening}// Date.now() is for base/system.ts\nconst x = 'setTimeout';\nawait options.fetch(url);\nserver.setTimeout(5);\nnew Date(ctx.nowMs);\nconst y = z as Instance; // the codec: checked just now\nconst w = 5 as const;`;
     expect(faultsOf('server/a.ts', source)).toEqual([]);
   });
 
