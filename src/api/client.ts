@@ -1,181 +1,40 @@
-// The typed client of the API, over an injected fetch: command line, agent, dashboard and simulator all speak through it.
+// The typed client of the API with the agent's part: agent and simulator speak through it; people's programs through user-client.ts.
 
 import type { TSchema } from 'typebox';
 import type { Heartbeat, Registration, ReportResults, Reports, Session } from './agent-protocol.ts';
 import { AssignmentEvent, ReportResults as ReportResultsSchema, Session as SessionSchema } from './agent-protocol.ts';
-import { ApiError, isErrorCode } from './errors.ts';
-import type { Explanation } from './explanation.ts';
+import { ApiError } from './errors.ts';
 import { matches } from './parse.ts';
-import { type Kind, type ResourceByKind, resourceDefinitions } from './resources/index.ts';
-import type { Labels } from './resources/metadata.ts';
+import { type ClientOptions, createUserClient, linesOf, parseLine, pathOf } from './user-client.ts';
 
-/** The part of `fetch` that is used, so that a false network can stand in for it. */
-export type FetchLike = (url: string, init: FetchInit) => Promise<FetchResponse>;
-
-export interface FetchInit {
-  readonly method: string;
-  readonly headers: Record<string, string>;
-  readonly body?: string;
-  readonly signal?: AbortSignal;
-}
-
-export interface FetchResponse {
-  readonly status: number;
-  readonly headers: { get(name: string): string | null };
-  readonly body: AsyncIterable<Uint8Array> | null;
-  text(): Promise<string>;
-}
-
-export interface ClientOptions {
-  readonly fetch: FetchLike;
-  /** `http://127.0.0.1:7070`, without a trailing slash. */
-  readonly url: string;
-  readonly token?: string;
-  readonly userAgent?: string;
-}
-
-export interface ListQuery {
-  readonly project?: string;
-  /** `tier=web,zone!=a,!old`: see docs/api.md. */
-  readonly selector?: string;
-  /** For events: only those of one resource. */
-  readonly subject?: string;
-  readonly limit?: number;
-  readonly continue?: string;
-}
-
-export interface ListPage<T> {
-  readonly items: readonly T[];
-  /** Of the state that was read; a watch from here misses nothing. */
-  readonly revision: number;
-  /** Pass it as `continue` for the next page; absent on the last. */
-  readonly continue?: string;
-}
-
-/** `put`: made or changed; `delete`: gone; `bookmark`: nothing new up to `revision`. */
-export type WatchedChange<T> =
-  | { readonly type: 'put'; readonly revision: number; readonly resource: T }
-  | { readonly type: 'delete'; readonly revision: number; readonly resource: { readonly metadata: { readonly name: string; readonly project: string } } }
-  | { readonly type: 'bookmark'; readonly revision: number };
-
-export interface NewResource<Spec> {
-  readonly metadata?: { readonly name?: string; readonly project?: string; readonly labels?: Labels };
-  readonly spec: Spec;
-}
-
-export interface ChangedResource<Spec> extends NewResource<Spec> {
-  readonly metadata?: NewResource<Spec>['metadata'] & { readonly revision?: number };
-}
-
-interface Call {
-  readonly method?: string;
-  readonly query?: Readonly<Record<string, string | number | boolean | undefined>>;
-  readonly body?: unknown;
-  readonly headers?: Readonly<Record<string, string>>;
-  readonly signal?: AbortSignal;
-}
+export type * from './user-client.ts';
 
 export type Client = ReturnType<typeof createClient>;
 
 export function createClient(options: ClientOptions) {
-  /** One call; throws `ApiError` for every answer that is not 2xx, and `Unavailable` when there is none. */
-  async function request(path: string, call: Call = {}): Promise<FetchResponse> {
-    const headers: Record<string, string> = { accept: 'application/json', ...call.headers };
-    if (options.token !== undefined) headers['authorization'] = `Bearer ${options.token}`;
-    if (options.userAgent !== undefined) headers['user-agent'] = options.userAgent;
-    if (call.body !== undefined) headers['content-type'] = 'application/json';
-    let response: FetchResponse;
-    try {
-      response = await options.fetch(options.url + path + queryString(call.query), {
-        method: call.method ?? 'GET',
-        headers,
-        ...(call.body === undefined ? {} : { body: JSON.stringify(call.body) }),
-        ...(call.signal === undefined ? {} : { signal: call.signal }),
-      });
-    } catch (cause) {
-      if (call.signal?.aborted) throw cause;
-      throw new ApiError('Unavailable', `no answer from ${options.url}: ${reasonOf(cause)}`, { cause });
-    }
-    if (response.status >= 200 && response.status < 300) return response;
-    throw errorOf(response.status, await response.text());
-  }
-
-  /** The answer is trusted to be what the server's schema says: both come from one registry. */
-  async function json<T>(path: string, call?: Call): Promise<T> {
-    const text = await (await request(path, call)).text();
-    return parseJson(text) as T; // the codec
-  }
-
-  const pathOf = (kind: Kind, name?: string): string =>
-    `/v1/${resourceDefinitions[kind].plural}${name === undefined ? '' : `/${encodeURIComponent(name)}`}`;
-
+  const client = createUserClient(options);
   return {
-    request,
-    json,
-
-    list: <K extends Kind>(kind: K, query: ListQuery = {}): Promise<ListPage<ResourceByKind[K]>> => json(pathOf(kind), { query: { ...query } }),
-
-    /** `name` may be an id. */
-    get: <K extends Kind>(kind: K, name: string, query: { project?: string } = {}): Promise<ResourceByKind[K]> =>
-      json(pathOf(kind, name), { query }),
-
-    create: <K extends Kind>(
-      kind: K,
-      body: NewResource<Partial<ResourceByKind[K]['spec']>>,
-      extra: { idempotencyKey?: string; signal?: AbortSignal } = {},
-    ): Promise<ResourceByKind[K]> =>
-      json(pathOf(kind), {
-        method: 'POST',
-        body,
-        ...(extra.signal ? { signal: extra.signal } : {}),
-        ...(extra.idempotencyKey === undefined ? {} : { headers: { 'idempotency-key': extra.idempotencyKey } }),
-      }),
-
-    replace: <K extends Kind>(kind: K, name: string, body: ChangedResource<Partial<ResourceByKind[K]['spec']>>): Promise<ResourceByKind[K]> =>
-      json(pathOf(kind, name), { method: 'PUT', body }),
-
-    /** The resource as it was left: an instance is `Deleting` until its host holds nothing of it. */
-    delete: <K extends Kind>(
-      kind: K,
-      name: string,
-      query: { project?: string; ifRevision?: number; force?: boolean } = {},
-    ): Promise<ResourceByKind[K]> => json(pathOf(kind, name), { method: 'DELETE', query }),
-
-    /** Changes after `revision`, endlessly. Throws `ApiError` `Compacted` when they are gone: list again. */
-    async *watch<K extends Kind>(
-      kind: K,
-      query: ListQuery & { readonly revision: number },
-      signal?: AbortSignal,
-    ): AsyncIterable<WatchedChange<ResourceByKind[K]>> {
-      const response = await request(pathOf(kind), { query: { ...query, watch: true }, ...(signal ? { signal } : {}) });
-      for await (const line of linesOf(response)) yield parseLine(line) as WatchedChange<ResourceByKind[K]>; // the codec
-    },
-
-    explain: (name: string, query: { project?: string } = {}): Promise<Explanation> => json(`${pathOf('instance', name)}/explain`, { query }),
-
-    /** The console from byte `offset` on; with `follow` it goes on until the guest is gone or `signal` aborts. */
-    async *log(
-      name: string,
-      query: { project?: string; offset?: number; follow?: boolean } = {},
-      signal?: AbortSignal,
-    ): AsyncIterable<Uint8Array> {
-      const response = await request(`${pathOf('instance', name)}/log`, { query, ...(signal ? { signal } : {}) });
-      yield* response.body ?? [];
-    },
+    ...client,
 
     /** What only a host's agent says. */
     agent: (host: string) => {
       const base = pathOf('host', host);
       return {
         register: async (registration: Registration, signal?: AbortSignal): Promise<Session> =>
-          checked(SessionSchema, await json(`${base}/session`, { method: 'PUT', body: registration, ...(signal ? { signal } : {}) })),
+          checked(
+            SessionSchema,
+            await client.json(`${base}/session`, { method: 'PUT', body: registration, ...(signal ? { signal } : {}) }),
+          ),
         heartbeat: async (heartbeat: Heartbeat, signal?: AbortSignal): Promise<void> => {
-          await json(`${base}/heartbeat`, { method: 'POST', body: heartbeat, ...(signal ? { signal } : {}) });
+          await client.json(`${base}/heartbeat`, { method: 'POST', body: heartbeat, ...(signal ? { signal } : {}) });
         },
         report: async (reports: Reports, signal?: AbortSignal): Promise<ReportResults> =>
-          checked(ReportResultsSchema, await json(`${base}/reports`, { method: 'POST', body: reports, ...(signal ? { signal } : {}) })),
+          checked(
+            ReportResultsSchema,
+            await client.json(`${base}/reports`, { method: 'POST', body: reports, ...(signal ? { signal } : {}) }),
+          ),
         async *assignments(epoch: number, signal: AbortSignal): AsyncIterable<AssignmentEvent> {
-          const response = await request(`${base}/assignments`, { query: { epoch }, signal });
+          const response = await client.request(`${base}/assignments`, { query: { epoch }, signal });
           for await (const line of linesOf(response)) yield checked(AssignmentEvent, parseLine(line));
         },
       };
@@ -183,68 +42,8 @@ export function createClient(options: ClientOptions) {
   };
 }
 
-function queryString(query: Call['query']): string {
-  const pairs = Object.entries(query ?? {}).flatMap(([name, value]) =>
-    value === undefined ? [] : `${encodeURIComponent(name)}=${encodeURIComponent(String(value))}`,
-  );
-  return pairs.length ? `?${pairs.join('&')}` : '';
-}
-
-/** A stream may end with an error in the place of its last line, when its status had been sent already. */
-function parseLine(line: string): unknown {
-  const value = parseJson(line);
-  if (isRecord(value) && isRecord(value['error'])) throw errorOf(500, line);
-  return value;
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch (cause) {
-    throw new ApiError('Internal', `the server answered with something that is not JSON: ${text.slice(0, 80)}`, { cause });
-  }
-}
-
 function checked<S extends TSchema>(schema: S, value: unknown) {
-  if (!matches(schema, value)) throw new ApiError('Internal', 'the server answered with something unexpected; are both of one version?');
+  if (!matches(schema, value))
+    throw new ApiError('Internal', 'the server answered with something unexpected; are both of one version?');
   return value;
-}
-
-function errorOf(status: number, text: string): ApiError {
-  let body: unknown;
-  try {
-    body = JSON.parse(text);
-  } catch {
-    body = undefined; // not ours: a proxy's page, say
-  }
-  const error = isRecord(body) && isRecord(body['error']) ? body['error'] : {};
-  const code = typeof error['code'] === 'string' && isErrorCode(error['code']) ? error['code'] : status === 404 ? 'NotFound' : 'Unavailable';
-  const message = typeof error['message'] === 'string' ? error['message'] : `the server answered ${status}: ${text.slice(0, 200)}`;
-  return new ApiError(code, message, {
-    ...(typeof error['field'] === 'string' ? { field: error['field'] } : {}),
-    details: error['details'],
-  });
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null;
-}
-
-/** fetch hides the reason in `cause`. */
-function reasonOf(error: unknown): string {
-  if (!(error instanceof Error)) return String(error);
-  return error.cause instanceof Error ? error.cause.message || error.cause.name : error.message;
-}
-
-/** Newline-separated text, piece by piece. */
-export async function* linesOf(response: FetchResponse): AsyncIterable<string> {
-  const decoder = new TextDecoder();
-  let rest = '';
-  for await (const bytes of response.body ?? []) {
-    rest += decoder.decode(bytes, { stream: true });
-    const lines = rest.split('\n');
-    rest = lines.pop() ?? '';
-    for (const line of lines) if (line !== '') yield line;
-  }
-  if (rest !== '') yield rest;
 }
