@@ -1,0 +1,436 @@
+// What every driver must do, as tests. A driver's own test brings a host to try it on and the ground truth about it:
+// what really runs there and what is really left, looked up past the driver.
+
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { GuestPort } from '../../api/agent-protocol.ts';
+import type { ImageSpec } from '../../api/resources/image.ts';
+import { newId } from '../../base/ids.ts';
+import { type Prng, seededPrng } from '../../base/prng.ts';
+import { type Driver, DriverError, type DriverErrorCode, type Guest, type GuestSpec } from './driver.ts';
+
+/** What the images on the tested host do. */
+export type ImageKind =
+  /** Prints `boot <how often this disk was booted before>`, an address and `berth: ready`; powers off when asked. */
+  | 'obedient'
+  /** As obedient, but does not heed the power button. */
+  | 'stubborn'
+  /** Prints `berth: ready` and powers itself off. */
+  | 'short-lived'
+  /** Cannot be had: `ImageUnavailable`. */
+  | 'missing'
+  /** Its pull never ends. */
+  | 'endless';
+
+export interface ConformanceHost {
+  /** A driver over this host, as a new run of the agent makes it; not recovered yet. */
+  open(): Driver;
+  imageName(kind: ImageKind): string;
+  /** The guest's process dies, as by SIGKILL. */
+  kill(instanceId: string): Promise<void>;
+  runningCopies(instanceId: string): Promise<number>;
+  /** What is left of a guest: processes, files, ports. */
+  traces(instanceId: string): Promise<readonly string[]>;
+  portTaken(port: number): Promise<boolean>;
+  /** Another program takes some port of this host, until `release`. */
+  occupyPort(): Promise<{ readonly port: number; release(): Promise<void> }>;
+  dispose(): Promise<void>;
+}
+
+/** Registers the suite under `name`. `makeHost` is called for every test. */
+export function driverConformance(name: string, makeHost: () => Promise<ConformanceHost>): void {
+  describe(`${name} keeps the driver contract`, () => {
+    let host: ConformanceHost;
+    let driver: Driver;
+    let opened: Driver[];
+    const never = new AbortController().signal;
+    const prng: Prng = seededPrng(1, name);
+    let births = 0;
+
+    const open = async (): Promise<Driver> => {
+      driver = host.open();
+      opened.push(driver);
+      await driver.recover();
+      return driver;
+    };
+    beforeEach(async () => {
+      host = await makeHost();
+      opened = [];
+      await open();
+    });
+    afterEach(async () => {
+      for (const guest of driver.guests()) await driver.remove(guest.instanceId);
+      for (const each of opened) await each.close();
+      await host.dispose();
+    });
+
+    const spec = (kind: ImageKind, change: Partial<GuestSpec> = {}): GuestSpec => ({
+      instanceId: newId('inst', ++births, prng),
+      incarnation: 1,
+      name: 'web-1',
+      hostname: 'web-1',
+      cpus: 1,
+      memoryMiB: 64,
+      diskGiB: 0,
+      imageName: host.imageName(kind),
+      image: anyImage,
+      ports: [],
+      sshKeys: [],
+      userData: '',
+      ...change,
+    });
+    const find = (instanceId: string): Guest | undefined =>
+      driver.guests().find((guest) => guest.instanceId === instanceId);
+    const until = (instanceId: string, what: (guest: Guest | undefined) => boolean): Promise<Guest | undefined> =>
+      untilGuest(driver, instanceId, what);
+    const create = (wanted: GuestSpec): Promise<void> => driver.create(wanted, never);
+    const fails = async (act: Promise<unknown>): Promise<DriverErrorCode | 'none' | 'foreign'> =>
+      act.then(
+        () => 'none',
+        (error: unknown) => (error instanceof DriverError ? error.code : 'foreign'),
+      );
+    const log = async (instanceId: string): Promise<string> => {
+      const chunk = await driver.readLog(instanceId, 0, 65_536);
+      return new TextDecoder().decode(chunk.data);
+    };
+
+    it('says whether it works here', async () => {
+      expect(await driver.fingerprint()).toMatchObject({ available: true });
+    });
+
+    describe('create', () => {
+      it('makes a guest that runs, becomes ready, and has an address, phases and a log', async () => {
+        const wanted = spec('obedient');
+        await create(wanted);
+        expect(find(wanted.instanceId)).toMatchObject({ state: 'running', incarnation: 1 });
+        const guest = await until(wanted.instanceId, (seen) => seen?.ready === true);
+        expect(guest?.address).toBe('10.0.2.15');
+        expect(guest?.startedAtMs).toBeGreaterThan(0);
+        expect(guest?.phases.map((phase) => phase.name).filter((each) => each !== 'seed')).toEqual([
+          'pull',
+          'clone',
+          'start',
+          'boot',
+        ]);
+        expect(await log(wanted.instanceId)).toContain('berth: ready\n');
+        expect(await host.runningCopies(wanted.instanceId)).toBe(1);
+      });
+
+      it('twice is once, one after the other and at the same time', async () => {
+        const wanted = spec('obedient');
+        await Promise.all([create(wanted), create(wanted)]);
+        await create(wanted);
+        expect(await host.runningCopies(wanted.instanceId)).toBe(1);
+        await until(wanted.instanceId, (seen) => seen?.ready === true);
+        expect((await log(wanted.instanceId)).match(/boot 0/g)).toHaveLength(1);
+      });
+
+      it('does not run a guest again that has run and ended', async () => {
+        const wanted = spec('short-lived');
+        await create(wanted);
+        await until(wanted.instanceId, (seen) => seen?.state === 'exited');
+        await create(wanted);
+        expect(find(wanted.instanceId)?.state).toBe('exited');
+        expect(await host.runningCopies(wanted.instanceId)).toBe(0);
+      });
+
+      it('fails with a code, leaves a failed guest that does not run, and nothing after its removal', async () => {
+        const wanted = spec('missing');
+        expect(await fails(create(wanted))).toBe('ImageUnavailable');
+        expect(find(wanted.instanceId)).toMatchObject({ state: 'failed', reason: { code: 'ImageUnavailable' } });
+        expect(await host.runningCopies(wanted.instanceId)).toBe(0);
+        await driver.remove(wanted.instanceId);
+        expect(await host.traces(wanted.instanceId)).toEqual([]);
+      });
+
+      it('succeeds after it failed, once the cause is gone', async () => {
+        const { port, release } = await host.occupyPort();
+        const wanted = spec('obedient', { ports: [{ guestPort: 22, hostPort: port, protocol: 'tcp' }] });
+        expect(await fails(create(wanted))).toBe('PortInUse');
+        expect(find(wanted.instanceId)?.reason?.message).toContain(String(port));
+        await release();
+        await create(wanted);
+        expect(find(wanted.instanceId)).toMatchObject({ state: 'running' });
+        expect(find(wanted.instanceId)?.reason).toBeUndefined();
+      });
+
+      it('gives up when its signal aborts', async () => {
+        const wanted = spec('endless');
+        const signal = new AbortController();
+        const result = fails(driver.create(wanted, signal.signal));
+        await until(wanted.instanceId, (seen) => seen?.progress !== undefined);
+        signal.abort();
+        expect(await result).toBe('Aborted');
+        expect(find(wanted.instanceId)).toMatchObject({ state: 'failed', reason: { code: 'Aborted' } });
+        expect(await fails(driver.create(spec('obedient'), AbortSignal.abort()))).toBe('Aborted');
+      });
+
+      it('of a newer incarnation replaces the older guest, disk and all', async () => {
+        const wanted = spec('obedient');
+        await create(wanted);
+        await until(wanted.instanceId, (seen) => seen?.ready === true);
+        await create({ ...wanted, incarnation: 2 });
+        const guest = await until(wanted.instanceId, (seen) => seen?.ready === true);
+        expect(guest).toMatchObject({ incarnation: 2, state: 'running' });
+        expect(await log(wanted.instanceId)).not.toContain('boot 1');
+        expect(await host.runningCopies(wanted.instanceId)).toBe(1);
+        expect(await fails(create(wanted))).toBe('Internal'); // the older one must not come back
+      });
+
+      it('runs two guests beside each other', async () => {
+        const port: GuestPort = { guestPort: 22, hostPort: 0, protocol: 'tcp' };
+        const [one, two] = [spec('obedient', { ports: [port] }), spec('obedient', { ports: [port] })];
+        await Promise.all([create(one), create(two)]);
+        const chosen = [one, two].map((each) => find(each.instanceId)?.ports[0]?.hostPort ?? 0);
+        expect(new Set(chosen).size).toBe(2);
+        await driver.remove(one.instanceId);
+        expect(await host.runningCopies(two.instanceId)).toBe(1);
+      });
+    });
+
+    describe('ports', () => {
+      it('are chosen, published while the guest runs, and free after its removal', async () => {
+        const wanted = spec('obedient', { ports: [{ guestPort: 80, hostPort: 0, protocol: 'tcp' }] });
+        await create(wanted);
+        const port = find(wanted.instanceId)?.ports[0]?.hostPort ?? 0;
+        expect(port).toBeGreaterThan(0);
+        expect(await host.portTaken(port)).toBe(true);
+        await driver.remove(wanted.instanceId);
+        expect(await host.portTaken(port)).toBe(false);
+      });
+
+      it('of one guest are refused to another, also while it is stopped', async () => {
+        const one = spec('obedient', { ports: [{ guestPort: 80, hostPort: 0, protocol: 'tcp' }] });
+        await create(one);
+        await driver.stop(one.instanceId, 0);
+        const two = spec('obedient', { ports: find(one.instanceId)?.ports ?? [] });
+        expect(await fails(create(two))).toBe('PortInUse');
+        await driver.remove(one.instanceId);
+        await create(two);
+      });
+    });
+
+    describe('the log', () => {
+      it('is read by byte offset, piece by piece, and is empty at its end and behind it', async () => {
+        const wanted = spec('obedient');
+        await create(wanted);
+        await until(wanted.instanceId, (seen) => seen?.ready === true);
+        const whole = await driver.readLog(wanted.instanceId, 0, 65_536);
+        expect(whole.data.length).toBe(whole.size);
+        const piece = await driver.readLog(wanted.instanceId, 3, 5);
+        expect(piece.offset).toBe(3);
+        expect([...piece.data]).toEqual([...whole.data.subarray(3, 8)]);
+        const end = await driver.readLog(wanted.instanceId, whole.size, 100);
+        expect(end).toMatchObject({ offset: whole.size, size: whole.size });
+        expect(end.data).toHaveLength(0);
+        expect((await driver.readLog(wanted.instanceId, whole.size + 1000, 100)).data).toHaveLength(0);
+      });
+
+      it('outlives the guest’s end and goes with its removal', async () => {
+        const wanted = spec('short-lived');
+        await create(wanted);
+        const guest = await until(wanted.instanceId, (seen) => seen?.state === 'exited');
+        expect(guest).toMatchObject({ ready: true, reason: { code: 'GuestShutdown' } });
+        expect(await log(wanted.instanceId)).toContain('berth: ready');
+        await driver.remove(wanted.instanceId);
+        expect(await fails(driver.readLog(wanted.instanceId, 0, 1))).toBe('NoSuchGuest');
+      });
+    });
+
+    describe('stop and start', () => {
+      it('lets a guest power off by itself, and starts it again from its own disk', async () => {
+        const wanted = spec('obedient');
+        await create(wanted);
+        await until(wanted.instanceId, (seen) => seen?.ready === true);
+        await driver.stop(wanted.instanceId, 60_000);
+        expect(find(wanted.instanceId)?.state).toBe('stopped');
+        expect(await host.runningCopies(wanted.instanceId)).toBe(0);
+        await driver.stop(wanted.instanceId, 60_000);
+        await driver.start(wanted.instanceId);
+        await driver.start(wanted.instanceId);
+        const guest = await until(wanted.instanceId, (seen) => seen?.ready === true);
+        expect(guest?.state).toBe('running');
+        expect(guest?.phases.filter((phase) => phase.name === 'boot')).toHaveLength(1);
+        expect(await log(wanted.instanceId)).toMatch(/boot 0[^]*boot 1/);
+        expect(await host.runningCopies(wanted.instanceId)).toBe(1);
+      });
+
+      it('ends a guest that does not heed the power button when the grace is over', async () => {
+        const wanted = spec('stubborn');
+        await create(wanted);
+        await until(wanted.instanceId, (seen) => seen?.ready === true);
+        await driver.stop(wanted.instanceId, 50);
+        expect(find(wanted.instanceId)?.state).toBe('stopped');
+        expect(await host.runningCopies(wanted.instanceId)).toBe(0);
+      });
+
+      it('does not let a patient stop hold up an impatient one, nor a removal', async () => {
+        const [one, two] = [spec('stubborn'), spec('stubborn')];
+        await create(one);
+        await create(two);
+        const patient = [driver.stop(one.instanceId, 3_600_000), driver.stop(two.instanceId, 3_600_000)];
+        await until(one.instanceId, () => true);
+        await driver.stop(one.instanceId, 0);
+        await driver.remove(two.instanceId);
+        await Promise.all(patient);
+        expect(find(one.instanceId)?.state).toBe('stopped');
+        expect(find(two.instanceId)).toBeUndefined();
+      });
+
+      it('refuses to start what is not there, and does not mind stopping it', async () => {
+        const nobody = spec('obedient').instanceId;
+        expect(await fails(driver.start(nobody))).toBe('NoSuchGuest');
+        expect(await fails(driver.readLog(nobody, 0, 1))).toBe('NoSuchGuest');
+        await driver.stop(nobody, 0);
+      });
+    });
+
+    describe('a guest that dies', () => {
+      it('is failed, with a reason, and can be started again', async () => {
+        const wanted = spec('obedient');
+        await create(wanted);
+        await host.kill(wanted.instanceId);
+        const guest = await until(wanted.instanceId, (seen) => seen?.state === 'failed');
+        expect(guest?.reason).toMatchObject({ code: 'HypervisorExited' });
+        await driver.start(wanted.instanceId);
+        expect(await until(wanted.instanceId, (seen) => seen?.ready === true)).toMatchObject({ state: 'running' });
+      });
+    });
+
+    describe('remove', () => {
+      it('leaves nothing, and is harmless a second time and for what never was', async () => {
+        const wanted = spec('obedient', { ports: [{ guestPort: 22, hostPort: 0, protocol: 'tcp' }] });
+        await create(wanted);
+        expect(await host.traces(wanted.instanceId)).not.toEqual([]);
+        await driver.remove(wanted.instanceId);
+        expect(find(wanted.instanceId)).toBeUndefined();
+        expect(await host.traces(wanted.instanceId)).toEqual([]);
+        await driver.remove(wanted.instanceId);
+        await driver.remove(spec('obedient').instanceId);
+      });
+
+      it('ends a create that is under way', async () => {
+        const wanted = spec('endless');
+        const result = fails(create(wanted));
+        await until(wanted.instanceId, (seen) => seen?.progress !== undefined);
+        await driver.remove(wanted.instanceId);
+        expect(await result).toBe('Aborted');
+        expect(find(wanted.instanceId)).toBeUndefined();
+        expect(await host.traces(wanted.instanceId)).toEqual([]);
+      });
+
+      it('at any moment of a create leaves nothing', async () => {
+        for (const moment of ['pull', 'clone', 'start']) {
+          const wanted = spec('obedient');
+          const result = fails(create(wanted));
+          await until(wanted.instanceId, (seen) => seen?.phases.some((phase) => phase.name === moment) === true);
+          await driver.remove(wanted.instanceId);
+          expect(await result).toBe(moment === 'start' ? 'none' : 'Aborted');
+          expect(await host.traces(wanted.instanceId)).toEqual([]);
+        }
+      });
+    });
+
+    describe('recover', () => {
+      it('adopts what runs, without disturbing it', async () => {
+        const wanted = spec('obedient', { ports: [{ guestPort: 22, hostPort: 0, protocol: 'tcp' }] });
+        await create(wanted);
+        const before = await until(wanted.instanceId, (seen) => seen?.ready === true);
+        await driver.close();
+        expect(await host.runningCopies(wanted.instanceId)).toBe(1);
+        await open();
+        expect(find(wanted.instanceId)).toEqual(before);
+        await create(wanted);
+        expect(await host.runningCopies(wanted.instanceId)).toBe(1);
+        expect(await log(wanted.instanceId)).not.toContain('boot 1');
+        await driver.stop(wanted.instanceId, 60_000);
+        expect(find(wanted.instanceId)?.state).toBe('stopped');
+      });
+
+      it('hears of a boot that ended while nobody looked, and of a death', async () => {
+        const [booting, dying, leaving] = [spec('obedient'), spec('obedient'), spec('short-lived')];
+        for (const each of [booting, dying, leaving]) await create(each);
+        await driver.close();
+        await host.kill(dying.instanceId);
+        await open();
+        await until(booting.instanceId, (seen) => seen?.ready === true);
+        expect(await until(dying.instanceId, (seen) => seen?.state === 'failed')).toMatchObject({
+          reason: { code: 'HypervisorExited' },
+        });
+        expect(await until(leaving.instanceId, (seen) => seen?.state === 'exited')).toMatchObject({
+          reason: { code: 'GuestShutdown' },
+        });
+      });
+
+      it('finds a create that was interrupted still preparing; create finishes it', async () => {
+        const wanted = spec('endless');
+        const result = fails(create(wanted));
+        await until(wanted.instanceId, (seen) => seen?.progress !== undefined);
+        await driver.close();
+        expect(await result).toBe('Aborted');
+        await open();
+        expect(find(wanted.instanceId)?.state).toBe('preparing');
+        await create({ ...wanted, imageName: host.imageName('obedient') });
+        expect(find(wanted.instanceId)?.state).toBe('running');
+      });
+
+      it('remembers a guest that was stopped', async () => {
+        const wanted = spec('obedient');
+        await create(wanted);
+        await driver.stop(wanted.instanceId, 0);
+        await driver.close();
+        await open();
+        expect(find(wanted.instanceId)?.state).toBe('stopped');
+        await driver.start(wanted.instanceId);
+        expect(await host.runningCopies(wanted.instanceId)).toBe(1);
+      });
+    });
+
+    it('tells watchers of every change until they no longer want to hear', async () => {
+      const wanted = spec('obedient');
+      const heard = new Set<string>();
+      const ears = new AbortController();
+      driver.watch((instanceId) => heard.add(`${instanceId} ${find(instanceId)?.state ?? 'absent'}`), ears.signal);
+      await create(wanted);
+      await driver.stop(wanted.instanceId, 0);
+      await driver.remove(wanted.instanceId);
+      for (const state of ['preparing', 'running', 'stopped', 'absent'])
+        expect(heard).toContain(`${wanted.instanceId} ${state}`);
+      ears.abort();
+      heard.clear();
+      await create(spec('obedient'));
+      expect(heard).toEqual(new Set());
+    });
+  });
+}
+
+/** Resolves when `what` is true of the guest, at once or after some change. */
+export function untilGuest(
+  driver: Driver,
+  instanceId: string,
+  what: (guest: Guest | undefined) => boolean,
+): Promise<Guest | undefined> {
+  return new Promise((resolve) => {
+    const done = new AbortController();
+    const look = (): void => {
+      const guest = driver.guests().find((each) => each.instanceId === instanceId);
+      if (done.signal.aborted || !what(guest)) return;
+      done.abort();
+      resolve(guest);
+    };
+    driver.watch((changed) => {
+      if (changed === instanceId) look();
+    }, done.signal);
+    look();
+  });
+}
+
+const anyImage: ImageSpec = {
+  source: 'file:///nowhere',
+  decompress: 'none',
+  format: 'raw',
+  nocloud: true,
+  architecture: 'amd64',
+  aliases: [],
+  preload: false,
+  defaults: {},
+};

@@ -1,0 +1,297 @@
+// A driver whose guests live in a FakeWorld: for the simulator, for tests, and where QEMU cannot be had. It keeps the
+// whole contract; nothing of it touches the machine, and all its waiting is done on the world's clock.
+
+import type { GuestPort } from '../../../api/agent-protocol.ts';
+import { sleep } from '../../../base/clock.ts';
+import type { Prng } from '../../../base/prng.ts';
+import type { ImageCache } from '../../images/image-cache.ts';
+import { type Driver, DriverError, type Guest, type GuestSpec } from '../driver.ts';
+import { type FakeGuest, type FakeStep, type FakeWorld, fakeAddress, slowness } from './world.ts';
+
+export interface FakeDriverOptions {
+  readonly world: FakeWorld;
+  /** Which host of the world these hands are on. */
+  readonly host: string;
+  readonly prng: Prng;
+  /** Default: images come out of nothing after the world's `pullMs`, once per host. */
+  readonly images?: ImageCache;
+  readonly portRange?: { readonly first: number; readonly last: number };
+}
+
+export function createFakeDriver(options: FakeDriverOptions): Driver {
+  const { world, host } = options;
+  const { clock } = world;
+  const range = options.portRange ?? { first: 20_000, last: 29_999 };
+  const lines = new Map<string, Promise<void>>(); // operations on one guest follow one another
+  const creating = new Map<string, AbortController>();
+  const stopping = new Map<string, AbortController>();
+  const progress = new Map<string, string>();
+  const listeners = new Set<(instanceId: string) => void>();
+  const closing = new AbortController();
+
+  const notify = (instanceId: string): void => {
+    for (const listener of listeners) listener(instanceId);
+  };
+  const unhook = world.onChange(host, notify);
+
+  const inLine = <Result>(instanceId: string, act: () => Promise<Result>): Promise<Result> => {
+    const result = (lines.get(instanceId) ?? Promise.resolve()).then(() => {
+      throwIfClosed(instanceId);
+      return act();
+    });
+    const line = result.then(
+      () => {},
+      () => {}, // whoever asked is told
+    );
+    lines.set(instanceId, line);
+    line.then(() => {
+      if (lines.get(instanceId) === line) lines.delete(instanceId);
+    });
+    return result;
+  };
+
+  /** A closed driver is a dead agent: it must not touch the world again, wherever it stood. */
+  const throwIfClosed = (instanceId: string): void => {
+    if (closing.signal.aborted)
+      throw new DriverError('Aborted', `nothing more is done to ${instanceId}: the driver is closed`);
+  };
+
+  const setProgress = (instanceId: string, text: string | undefined): void => {
+    if (text === undefined) progress.delete(instanceId);
+    else progress.set(instanceId, text);
+    notify(instanceId);
+  };
+
+  /** Up to a quarter more or less, so that guests do not march in step. */
+  const spread = (durationMs: number): number =>
+    durationMs === 0 ? 0 : Math.max(1, Math.round((durationMs * (75 + options.prng.below(51))) / 100));
+
+  const create = (spec: GuestSpec, signal: AbortSignal): Promise<void> =>
+    inLine(spec.instanceId, async () => {
+      const { instanceId } = spec;
+      if (signal.aborted) throw aborted(instanceId);
+      let guest = world.guest(host, instanceId);
+      if (guest !== undefined && guest.incarnation > spec.incarnation) {
+        throw new DriverError(
+          'Internal',
+          `cannot create incarnation ${spec.incarnation} of ${instanceId}: incarnation ${guest.incarnation} is here already`,
+        );
+      }
+      if (guest !== undefined && guest.incarnation < spec.incarnation) {
+        world.deleteGuest(guest);
+        guest = undefined;
+      }
+      if (guest?.created) return;
+      if (guest !== undefined) world.deleteGuest(guest); // begun and not ended: nothing of it is worth keeping
+      guest = world.addGuest(newGuest(host, spec));
+      const own = new AbortController();
+      creating.set(instanceId, own);
+      const either = AbortSignal.any([signal, own.signal, closing.signal]);
+      try {
+        await build(guest, spec, either);
+      } catch (error) {
+        throwIfClosed(instanceId); // as if the agent had died here: the next one goes on
+        const told = either.aborted ? aborted(instanceId) : asDriverError(error, instanceId);
+        guest.state = 'failed';
+        guest.reason = { code: told.code, message: told.message };
+        guest.ports = [];
+        world.changed(guest);
+        throw told;
+      } finally {
+        creating.delete(instanceId);
+        if (!closing.signal.aborted) setProgress(instanceId, undefined);
+      }
+    });
+
+  const build = async (guest: FakeGuest, spec: GuestSpec, signal: AbortSignal): Promise<void> => {
+    guest.ports = reservePorts(guest, spec.ports);
+    await step(guest, 'pull', signal, async () => {
+      setProgress(spec.instanceId, `pulling ${spec.imageName}`);
+      if (options.images !== undefined) await options.images.ensure(spec.imageName, spec.image, { signal });
+      else if (world.pulled.get(host)?.has(spec.imageName) !== true) await pause(guest, world.latencies.pullMs, signal);
+      throwIfClosed(spec.instanceId);
+      if (!signal.aborted) world.notePulled(host, spec.imageName);
+    });
+    await step(guest, 'clone', signal, () => pause(guest, world.latencies.cloneMs, signal));
+    await step(guest, 'start', signal, () => pause(guest, world.latencies.startMs, signal));
+    world.startGuest(guest);
+  };
+
+  const step = async (
+    guest: FakeGuest,
+    name: FakeStep,
+    signal: AbortSignal,
+    act: () => Promise<void>,
+  ): Promise<void> => {
+    const startedAtMs = clock.nowMs();
+    for (const fault of guest.faults) {
+      if (fault.do === 'fail' && fault.step === name) {
+        throw new DriverError(fault.code, `cannot ${name} ${guest.instanceId}: a planted fault`);
+      }
+      if (fault.do === 'hang' && fault.step === name) await untilAborted(signal);
+    }
+    if (!signal.aborted) await act();
+    throwIfClosed(guest.instanceId);
+    if (signal.aborted) throw aborted(guest.instanceId);
+    guest.phases = [...guest.phases, { name, startedAtMs, durationMs: clock.nowMs() - startedAtMs }];
+    world.changed(guest);
+  };
+
+  const pause = (guest: FakeGuest, durationMs: number, signal: AbortSignal): Promise<void> =>
+    sleep(clock, spread(durationMs * slowness(guest)), signal);
+
+  const reservePorts = (guest: FakeGuest, wanted: readonly GuestPort[]): GuestPort[] => {
+    const taken = new Set<number>();
+    const isFree = (port: number): boolean => !taken.has(port) && !world.portTaken(host, port);
+    return wanted.map((port) => {
+      let { hostPort } = port;
+      if (hostPort === 0) {
+        hostPort = range.first;
+        while (hostPort <= range.last && !isFree(hostPort)) hostPort++;
+      }
+      if (hostPort > range.last && port.hostPort === 0) {
+        throw new DriverError(
+          'PortInUse',
+          `cannot publish port ${port.guestPort} of ${guest.instanceId}: no port from ${range.first} to ${range.last} is free`,
+        );
+      }
+      if (!isFree(hostPort)) {
+        throw new DriverError(
+          'PortInUse',
+          `cannot publish port ${port.guestPort} of ${guest.instanceId}: port ${hostPort} is in use`,
+        );
+      }
+      taken.add(hostPort);
+      return { ...port, hostPort };
+    });
+  };
+
+  const stopNow = async (guest: FakeGuest, graceMs: number): Promise<void> => {
+    if (!guest.running) return;
+    guest.stopRequested = true;
+    world.changed(guest);
+    if (graceMs > 0) {
+      const own = new AbortController();
+      stopping.set(guest.instanceId, own);
+      const unwatch = world.onChange(host, () => {
+        if (!guest.running) own.abort();
+      });
+      world.pressPowerButton(guest);
+      await sleep(clock, graceMs, AbortSignal.any([own.signal, closing.signal]));
+      unwatch();
+      stopping.delete(guest.instanceId);
+      throwIfClosed(guest.instanceId);
+    }
+    world.endGuest(guest, 'killed');
+  };
+
+  const here = (verb: string, instanceId: string): FakeGuest => {
+    const guest = world.guest(host, instanceId);
+    if (guest === undefined)
+      throw new DriverError('NoSuchGuest', `cannot ${verb} ${instanceId}: there is no such guest on this host`);
+    return guest;
+  };
+
+  return {
+    name: 'fake',
+    fingerprint: () => Promise.resolve({ available: true, accelerator: 'none', version: '1' }),
+    recover: () => Promise.resolve(), // it looks at the world itself
+    guests: () => world.guests(host).map((guest) => asGuest(guest, progress.get(guest.instanceId))),
+    watch(listener, signal) {
+      if (signal.aborted) return;
+      const each = (instanceId: string): void => listener(instanceId); // its own, should one function watch twice
+      listeners.add(each);
+      signal.addEventListener('abort', () => listeners.delete(each), { once: true });
+    },
+    create,
+    start: (instanceId) =>
+      inLine(instanceId, async () => {
+        const guest = here('start', instanceId);
+        if (guest.running) return;
+        if (!guest.created)
+          throw new DriverError('Internal', `cannot start ${instanceId}: it was never made whole; create it again`);
+        const startedAtMs = clock.nowMs();
+        await sleep(clock, spread(world.latencies.startMs * slowness(guest)), closing.signal);
+        throwIfClosed(instanceId);
+        guest.phases = [
+          ...guest.phases.filter((phase) => phase.name !== 'start' && phase.name !== 'boot'),
+          { name: 'start', startedAtMs, durationMs: clock.nowMs() - startedAtMs },
+        ];
+        world.startGuest(guest);
+      }),
+    async stop(instanceId, graceMs) {
+      // A stop under way is not waited for longer than this caller wants to wait.
+      const impatience = clock.setTimer(graceMs, () => stopping.get(instanceId)?.abort());
+      await inLine(instanceId, async () => {
+        const guest = world.guest(host, instanceId);
+        if (guest !== undefined) await stopNow(guest, graceMs);
+      }).finally(() => impatience.cancel());
+    },
+    async remove(instanceId) {
+      creating.get(instanceId)?.abort();
+      stopping.get(instanceId)?.abort();
+      await inLine(instanceId, async () => {
+        const guest = world.guest(host, instanceId);
+        if (guest !== undefined) world.deleteGuest(guest);
+      });
+    },
+    async readLog(instanceId, offset, limit) {
+      const bytes = new TextEncoder().encode(here('read the log of', instanceId).console);
+      return { offset, data: bytes.subarray(offset, offset + limit), size: bytes.length };
+    },
+    async close() {
+      closing.abort();
+      unhook();
+      listeners.clear();
+    },
+  };
+}
+
+function newGuest(host: string, spec: GuestSpec): Omit<FakeGuest, 'faults' | 'timers'> {
+  return {
+    host,
+    instanceId: spec.instanceId,
+    incarnation: spec.incarnation,
+    imageName: spec.imageName,
+    state: 'preparing',
+    running: false,
+    created: false,
+    stopRequested: false,
+    ready: false,
+    boots: 0,
+    ports: [],
+    phases: [],
+    console: '',
+  };
+}
+
+function asGuest(guest: FakeGuest, progress: string | undefined): Guest {
+  return {
+    instanceId: guest.instanceId,
+    incarnation: guest.incarnation,
+    state: guest.state,
+    ready: guest.ready,
+    ports: guest.ports,
+    phases: guest.phases,
+    accelerator: 'none',
+    ...(guest.reason === undefined ? {} : { reason: guest.reason }),
+    ...(guest.ready ? { address: fakeAddress } : {}),
+    ...(guest.startedAtMs === undefined ? {} : { startedAtMs: guest.startedAtMs }),
+    ...(progress === undefined ? {} : { progress }),
+  };
+}
+
+const aborted = (instanceId: string): DriverError =>
+  new DriverError('Aborted', `the creation of ${instanceId} was given up`);
+
+const asDriverError = (error: unknown, instanceId: string): DriverError =>
+  error instanceof DriverError
+    ? error
+    : new DriverError('Internal', `cannot create ${instanceId}: ${String(error)}`, error);
+
+function untilAborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener('abort', () => resolve(), { once: true });
+  });
+}

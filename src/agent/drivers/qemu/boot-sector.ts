@@ -1,0 +1,113 @@
+// Boot sectors made in code, for proving that an accelerator really runs a guest and for tests: 512 bytes of 16-bit
+// x86 that a PC BIOS loads at 0x7c00. They need no kernel, no toolchain and no download.
+
+export type Step =
+  /** Writes text to the first serial port. */
+  | { readonly do: 'print'; readonly text: string }
+  /** Prints a digit kept in the disk's second sector and counts it up there: how often this very disk was booted. */
+  | { readonly do: 'count-boots' }
+  /** Ends QEMU through its `isa-debug-exit` device at port 0xf4; QEMU's exit code is `2 * value + 1`. */
+  | { readonly do: 'debug-exit'; readonly value: number }
+  /** Powers off through the ACPI registers of QEMU's `pc` machine. */
+  | { readonly do: 'power-off' }
+  /** Sleeps until the power button is pressed, then goes on. */
+  | { readonly do: 'await-power-button' }
+  /** Sleeps and never goes on. */
+  | { readonly do: 'halt' };
+
+/** A bootable sector that does `steps` in order. Throws when they do not fit. */
+export function bootSector(steps: readonly Step[]): Uint8Array {
+  const code: number[] = [...setUp];
+  for (const step of steps) code.push(...assemble(step));
+  code.push(...sleepForEver);
+  if (code.length > 510) throw new RangeError(`a boot sector holds 510 bytes of code, not ${code.length}`);
+  const sector = new Uint8Array(512);
+  sector.set(code);
+  sector.set([0x55, 0xaa], 510);
+  return sector;
+}
+
+/** A raw disk of 1 MiB that starts with `bootSector(steps)`. */
+export function bootDisk(steps: readonly Step[]): Uint8Array {
+  const disk = new Uint8Array(1024 * 1024);
+  disk.set(bootSector(steps));
+  return disk;
+}
+
+const printAl = [
+  0x50, // push ax
+  ...[0xba, 0xfd, 0x03], // mov dx, 0x3fd: the line status register
+  0xec, // in al, dx
+  ...[0xa8, 0x20], // test al, 0x20: room for a byte?
+  ...[0x74, 0xfb], // jz back to in
+  0x58, // pop ax
+  ...[0xba, 0xf8, 0x03], // mov dx, 0x3f8
+  0xee, // out dx, al
+];
+
+const sleepForEver = [0xfb, 0xf4, 0xeb, 0xfc]; // sti; hlt; jmp back to sti
+
+const setUp = [
+  0xfa, // cli
+  ...[0x31, 0xc0], // xor ax, ax
+  ...[0x8e, 0xd8, 0x8e, 0xc0, 0x8e, 0xd0], // mov ds, ax; mov es, ax; mov ss, ax
+  ...[0xbc, 0x00, 0x7c], // mov sp, 0x7c00
+  ...[0x88, 0x16, 0x00, 0x05], // mov [0x500], dl: the disk we came from
+  0xfb, // sti
+  0xfc, // cld
+];
+
+function assemble(step: Step): number[] {
+  switch (step.do) {
+    case 'print':
+      return print(step.text);
+    case 'count-boots':
+      return countBoots;
+    case 'debug-exit':
+      return [...[0xb0, step.value & 0xff], ...[0xe6, 0xf4]]; // mov al, value; out 0xf4, al
+    case 'power-off':
+      return [...[0xba, 0x04, 0x06], ...[0xb8, 0x00, 0x20], 0xef]; // mov dx, 0x604; mov ax, 0x2000; out dx, ax
+    case 'await-power-button':
+      return [
+        ...[0xba, 0x02, 0x06, 0xb8, 0x00, 0x01, 0xef], // mov dx, 0x602; mov ax, 0x100; out dx, ax: enable the button
+        0xf4, // hlt: until the next timer tick
+        ...[0xba, 0x00, 0x06, 0xed], // mov dx, 0x600; in ax, dx
+        ...[0xf6, 0xc4, 0x01], // test ah, 1: pressed?
+        ...[0x74, 0xf6], // jz back to hlt
+      ];
+    case 'halt':
+      return sleepForEver;
+  }
+}
+
+function print(text: string): number[] {
+  const bytes = [...new TextEncoder().encode(text), 0];
+  const loop = [
+    0x5e, // pop si: the address of the text, pushed by the call below
+    0xac, // lodsb
+    ...[0x84, 0xc0], // test al, al
+    ...[0x74, printAl.length + 2], // jz behind the loop
+    ...printAl,
+    ...[0xeb, 0x100 - (printAl.length + 7)], // jmp back to lodsb
+    ...[0xff, 0xe6], // jmp si: it points behind the text's zero now
+  ];
+  // jmp to the call behind the loop; the loop; call back to it, which pushes the address of the text that follows.
+  const back = 0x10000 - (loop.length + 3);
+  return [0xeb, loop.length, ...loop, 0xe8, back & 0xff, back >> 8, ...bytes];
+}
+
+const sectorAt0x7e00 = (service: 0x02 | 0x03): number[] => [
+  ...[0xb8, 0x01, service], // mov ax, service << 8 | 1 sector
+  ...[0xb9, 0x02, 0x00], // mov cx, 2: cylinder 0, sector 2
+  ...[0xb6, 0x00, 0x8a, 0x16, 0x00, 0x05], // mov dh, 0; mov dl, [0x500]
+  ...[0xbb, 0x00, 0x7e], // mov bx, 0x7e00
+  ...[0xcd, 0x13], // int 0x13
+];
+
+const countBoots = [
+  ...sectorAt0x7e00(0x02),
+  ...[0xa0, 0x00, 0x7e, 0x04, 0x30], // mov al, [0x7e00]; add al, '0'
+  ...printAl,
+  ...[0xfe, 0x06, 0x00, 0x7e], // inc byte [0x7e00]
+  ...sectorAt0x7e00(0x03),
+];

@@ -1,0 +1,157 @@
+// A guest's serial console as an append-only file that QEMU writes. Offsets count from the guest's first boot and stay
+// true when the start is dropped: the file keeps its length and gets a hole. Never rewrites what QEMU wrote.
+
+import { type FSWatcher, watch } from 'node:fs';
+import { open, stat } from 'node:fs/promises';
+import type { Clock } from '../../../base/clock.ts';
+import type { LogChunk } from '../driver.ts';
+import { type BootMarks, bootMarkScanner } from './boot-marks.ts';
+import { runTool } from './run-tool.ts';
+
+export interface ConsoleFollowerOptions {
+  readonly path: string;
+  readonly clock: Clock;
+  /** Where the current boot begins. */
+  readonly fromOffset: number;
+  readonly marks: BootMarks;
+  readonly onMarks: (marks: BootMarks) => void;
+  /** After every look at the file. */
+  readonly onSize: (sizeBytes: number) => void;
+}
+
+export interface ConsoleFollower {
+  /** Reads what is there now; resolves when that is done. */
+  check(): Promise<void>;
+  stop(): void;
+}
+
+const pollMs = 500; // should a change not be announced: some file systems do not tell
+const pieceBytes = 64 * 1024;
+
+/** Watches the console until `stop`, reading until the guest is ready, and then only measuring. */
+export function followConsole(options: ConsoleFollowerOptions): ConsoleFollower {
+  const scanner = bootMarkScanner(options.marks);
+  let offset = options.fromOffset;
+  let stopped = false;
+  let watcher: FSWatcher | undefined;
+  let looking: Promise<void> | undefined;
+  let again = false;
+
+  const look = async (): Promise<void> => {
+    do {
+      again = false;
+      const size = await consoleSize(options.path);
+      while (!scanner.marks().ready && offset < size) {
+        const data = await readPiece(options.path, offset, Math.min(pieceBytes, size - offset));
+        if (data.length === 0) break;
+        offset += data.length;
+        if (scanner.push(data)) options.onMarks(scanner.marks());
+      }
+      options.onSize(size);
+    } while (again);
+  };
+  const check = (): Promise<void> => {
+    again = true;
+    looking ??= look().finally(() => {
+      looking = undefined;
+    });
+    return looking;
+  };
+  const checkQuietly = (): void => {
+    check().catch(() => {}); // the file is being removed; the next poll tells, if there is one
+  };
+
+  const poll = (): void => {
+    if (stopped) return;
+    watcher ??= watchFile(options.path, checkQuietly);
+    checkQuietly();
+    timer = options.clock.setTimer(pollMs, poll, { background: true });
+  };
+  let timer = options.clock.setTimer(0, poll, { background: true });
+  return {
+    check,
+    stop() {
+      stopped = true;
+      timer.cancel();
+      watcher?.close();
+    },
+  };
+}
+
+function watchFile(path: string, onChange: () => void): FSWatcher | undefined {
+  try {
+    const watcher = watch(path, { persistent: false }, onChange);
+    watcher.on('error', () => watcher.close()); // the poll goes on
+    return watcher;
+  } catch {
+    return undefined; // not there yet, or no watches left on this host: the poll does it
+  }
+}
+
+/** Bytes written since the first boot; 0 before there is a file. */
+export async function consoleSize(path: string): Promise<number> {
+  try {
+    return (await stat(path)).size;
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return 0;
+    throw error;
+  }
+}
+
+/** `start`: where the log begins, all before it being dropped. */
+export async function readConsole(
+  path: string,
+  range: { readonly start: number; readonly offset: number; readonly limit: number },
+): Promise<LogChunk> {
+  const size = await consoleSize(path);
+  const offset = Math.max(range.offset, Math.min(range.start, size));
+  const length = Math.max(0, Math.min(range.limit, size - offset));
+  const data = length === 0 ? new Uint8Array() : await readPiece(path, offset, length);
+  return { offset, data, size };
+}
+
+/** The last bytes of a text file, for a message. */
+export async function tailText(path: string, bytes: number): Promise<string> {
+  const size = await consoleSize(path);
+  const from = Math.max(0, size - bytes);
+  return size === 0
+    ? ''
+    : new TextDecoder()
+        .decode(await readPiece(path, from, size - from))
+        .replace(/^\0+/, '')
+        .trim();
+}
+
+async function readPiece(path: string, offset: number, length: number): Promise<Uint8Array> {
+  const file = await open(path, 'r');
+  try {
+    const buffer = new Uint8Array(length);
+    const { bytesRead } = await file.read(buffer, 0, length, offset);
+    return buffer.subarray(0, bytesRead);
+  } finally {
+    await file.close();
+  }
+}
+
+/** Where a log of `sizeBytes` that begins at `start` should begin now: it may reach `maxBytes`, then `keptBytes` stay. */
+export function trimmedStart(
+  log: { readonly start: number; readonly sizeBytes: number },
+  limits: { readonly maxBytes: number; readonly keptBytes: number },
+): number {
+  if (log.sizeBytes - log.start <= limits.maxBytes) return log.start;
+  const blockBytes = 4096; // whole blocks, so that the hole frees room
+  return Math.max(log.start, Math.floor((log.sizeBytes - limits.keptBytes) / blockBytes) * blockBytes);
+}
+
+/** Gives the room of the first `lengthBytes` back to the file system; the file stays as long as it is. */
+export async function punchHole(
+  clock: Clock,
+  path: string,
+  lengthBytes: number,
+): Promise<{ ok: boolean; output: string }> {
+  return runTool(clock, {
+    program: 'fallocate',
+    arguments: ['--punch-hole', '--offset', '0', '--length', String(lengthBytes), '--', path],
+    timeoutMs: 10_000,
+  });
+}

@@ -1,0 +1,106 @@
+// Makes a guest's disk and seed. Each is there whole or not at all, and one that is there is kept: a repeated create
+// must not take away what the guest wrote.
+
+import { mkdir, open, rename, rm, stat, statfs } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Clock } from '../../../base/clock.ts';
+import type { CachedImage } from '../../images/image-cache.ts';
+import { DriverError, type GuestSpec } from '../driver.ts';
+import { guestFiles, macAddress } from './command-line.ts';
+import { syncDirectory, writeWhole } from './guest-record.ts';
+import { isoImage } from './iso9660.ts';
+import { runTool } from './run-tool.ts';
+import { seedFiles } from './seed.ts';
+
+const cloneTimeoutMs = 60_000; // writing an overlay's few tables takes milliseconds; this is for a hanging file system
+const gibibyte = 1024 ** 3;
+
+/** A copy-on-write overlay of `image`, as large as asked for and never smaller than the image. */
+export async function makeDisk(call: {
+  readonly clock: Clock;
+  readonly program: string;
+  readonly directory: string;
+  readonly image: CachedImage;
+  readonly spec: Pick<GuestSpec, 'instanceId' | 'imageName' | 'diskGiB'>;
+  readonly signal: AbortSignal;
+}): Promise<void> {
+  const path = join(call.directory, guestFiles.disk);
+  if (await exists(path)) return;
+  const temporary = `${path}.tmp`;
+  await rm(temporary, { force: true });
+  const sizeBytes = Math.max(call.image.virtualSizeBytes, call.spec.diskGiB * gibibyte);
+  const what = `cannot clone image "${call.spec.imageName}" for ${call.spec.instanceId}`;
+  const result = await runTool(call.clock, {
+    program: call.program,
+    arguments: [
+      ...['create', '-q', '-f', 'qcow2', '-F', call.image.format, '-b', call.image.path],
+      ...[`${guestFiles.disk}.tmp`, String(sizeBytes)],
+    ],
+    workingDirectory: call.directory,
+    timeoutMs: cloneTimeoutMs,
+    signal: call.signal,
+  });
+  try {
+    if (!result.ok) {
+      if (result.reason === 'aborted') throw new DriverError('Aborted', `${what}: it was given up`);
+      if (result.reason === 'missing') {
+        throw new DriverError(
+          'HypervisorFailed',
+          `${what}: ${call.program} is not installed; install the package qemu-utils`,
+        );
+      }
+      if (result.reason === 'timeout') {
+        throw new DriverError(
+          'Internal',
+          `${what}: ${call.program} did not end within ${cloneTimeoutMs} ms; look at the disk below ${call.directory}`,
+        );
+      }
+      // qemu-img has no code for it, and writes the error of a full disk in several ways: ask the file system too.
+      if (/No space left|Disk quota exceeded/i.test(result.output) || (await isFull(call.directory))) {
+        throw diskFull(what, call.directory);
+      }
+      throw new DriverError('ImageInvalid', `${what}: ${result.output}`);
+    }
+    const file = await open(temporary, 'r');
+    try {
+      await file.sync();
+    } finally {
+      await file.close();
+    }
+    await rename(temporary, path);
+    await syncDirectory(call.directory);
+  } catch (error) {
+    await rm(temporary, { force: true });
+    throw error;
+  }
+}
+
+/** The NoCloud seed; only its guest and root may read it. */
+export async function makeSeed(directory: string, spec: GuestSpec, uuid: string): Promise<void> {
+  const image = isoImage('cidata', seedFiles({ ...spec, macAddress: macAddress(uuid) }));
+  await writeWhole(join(directory, guestFiles.seed), image);
+}
+
+/** Private: disks and seeds hold what users keep secret. */
+export async function makeGuestDirectory(path: string): Promise<void> {
+  await mkdir(path, { recursive: true, mode: 0o700 });
+}
+
+export function diskFull(what: string, directory: string): DriverError {
+  return new DriverError(
+    'DiskFull',
+    `${what}: no room is left below ${directory}; remove guests or images, or give the host more disk`,
+  );
+}
+
+async function isFull(directory: string): Promise<boolean> {
+  const { bavail, bsize } = await statfs(directory);
+  return bavail * bsize < 1024 * 1024; // less than an empty overlay needs
+}
+
+async function exists(path: string): Promise<boolean> {
+  return stat(path).then(
+    () => true,
+    () => false,
+  );
+}

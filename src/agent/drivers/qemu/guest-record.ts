@@ -1,0 +1,99 @@
+// What the driver remembers of one guest on disk, so that the next agent finds it again. Written before acting, and always
+// whole: a reader sees the old record or the new one. No user-data and no keys: those are in the seed only.
+
+import { randomUUID } from 'node:crypto';
+import { open, readFile, rename, rm } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { type Static, Type } from 'typebox';
+import { Check } from 'typebox/value';
+import { Accelerator, GuestPort, GuestState, Phase } from '../../../api/agent-protocol.ts';
+
+export const GuestRecord = Type.Object({
+  version: Type.Literal(1),
+  instanceId: Type.String(),
+  incarnation: Type.Integer({ minimum: 0 }),
+  uuid: Type.String(),
+  state: GuestState,
+  reason: Type.Optional(Type.Object({ code: Type.String(), message: Type.String() })),
+  /** True once the guest was running: from then on `create` has nothing left to do. */
+  created: Type.Boolean(),
+  /** True from the first to the last step of `remove`. */
+  removing: Type.Boolean(),
+  /** True from before QEMU is started until its pid is here: then a process may run that we do not know. */
+  launching: Type.Boolean(),
+  stopRequested: Type.Boolean(),
+  cpus: Type.Integer({ minimum: 1 }),
+  memoryMiB: Type.Integer({ minimum: 1 }),
+  seeded: Type.Boolean(),
+  /** With the host ports that were really taken. */
+  ports: Type.Array(GuestPort),
+  accelerator: Type.Optional(Accelerator),
+  imageDigest: Type.Optional(Type.String()),
+  /** The process last started for this guest. A hint: it is looked up before it is believed. */
+  process: Type.Optional(Type.Object({ pid: Type.Integer({ minimum: 2 }), startTicks: Type.Integer({ minimum: 0 }) })),
+  hostBootId: Type.Optional(Type.String()),
+  startedAtMs: Type.Optional(Type.Number()),
+  /** Where in the console log the current boot begins. */
+  bootOffset: Type.Integer({ minimum: 0 }),
+  /** Where the console log begins; everything before was dropped. */
+  consoleStart: Type.Integer({ minimum: 0 }),
+  ready: Type.Boolean(),
+  address: Type.Optional(Type.String()),
+  phases: Type.Array(Phase),
+});
+export type GuestRecord = Readonly<Static<typeof GuestRecord>>;
+
+export type ReadRecord =
+  | { readonly found: 'record'; readonly record: GuestRecord }
+  | { readonly found: 'nothing' }
+  | { readonly found: 'damage' };
+
+const fileName = 'guest.json';
+
+export async function readGuestRecord(directory: string): Promise<ReadRecord> {
+  let text: string;
+  try {
+    text = await readFile(join(directory, fileName), 'utf8');
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return { found: 'nothing' };
+    throw error;
+  }
+  try {
+    const value: unknown = JSON.parse(text);
+    return Check(GuestRecord, value) ? { found: 'record', record: value } : { found: 'damage' };
+  } catch {
+    return { found: 'damage' }; // not JSON: as unusable as JSON of another form
+  }
+}
+
+export async function writeGuestRecord(directory: string, record: GuestRecord): Promise<void> {
+  await writeWhole(join(directory, fileName), `${JSON.stringify(record, null, 1)}\n`);
+}
+
+/** Writes a file that is there whole and durable, or not at all. */
+export async function writeWhole(path: string, data: string | Uint8Array): Promise<void> {
+  const temporary = `${path}.${randomUUID()}.tmp`;
+  try {
+    const file = await open(temporary, 'wx', 0o600);
+    try {
+      await file.writeFile(data);
+      await file.sync();
+    } finally {
+      await file.close();
+    }
+    await rename(temporary, path);
+  } catch (error) {
+    await rm(temporary, { force: true });
+    throw error;
+  }
+  await syncDirectory(dirname(path));
+}
+
+export async function syncDirectory(path: string): Promise<void> {
+  const directory = await open(path, 'r');
+  try {
+    await directory.sync();
+  } finally {
+    await directory.close();
+  }
+}

@@ -1,0 +1,66 @@
+// Tells our QEMU processes from strangers, by pid, start time, uuid and working directory. Signals go to a process only
+// after all of that was looked up again: a pid may have been given to somebody else since.
+
+import { readdir, readFile, readlink } from 'node:fs/promises';
+import { system } from '../../../base/system.ts';
+
+export interface ProcessIdentity {
+  readonly pid: number;
+  /** Field 22 of /proc/PID/stat: clock ticks between the kernel's boot and the process's start. */
+  readonly startTicks: number;
+}
+
+/** The process with this pid, or null if there is none or only its corpse. */
+export async function identify(pid: number): Promise<ProcessIdentity | null> {
+  const stat = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => null); // gone, or never was
+  if (stat === null) return null;
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' '); // the name may hold anything; fields 3 on follow it
+  const startTicks = Number(fields[19]);
+  if (fields[0] === 'Z' || fields[0] === 'X' || !Number.isSafeInteger(startTicks)) return null;
+  return { pid, startTicks };
+}
+
+export async function isAlive(process: ProcessIdentity): Promise<boolean> {
+  return (await identify(process.pid))?.startTicks === process.startTicks;
+}
+
+/** Looks through all processes for the QEMU that has this uuid (or any) and works in this directory. */
+export async function findGuestProcess(directory: string, uuid?: string): Promise<ProcessIdentity | null> {
+  for (const entry of await readdir('/proc')) {
+    if (!/^[0-9]+$/.test(entry) || !(await worksIn(Number(entry), directory))) continue;
+    const process = await identify(Number(entry));
+    const guest = { directory, ...(uuid === undefined ? {} : { uuid }) };
+    if (process !== null && (await isGuestProcess(process, guest))) return process;
+  }
+  return null;
+}
+
+async function worksIn(pid: number, directory: string): Promise<boolean> {
+  return (await readlink(`/proc/${pid}/cwd`).catch(() => null)) === directory; // gone, or not ours to look at
+}
+
+/** True while `process` runs and is the QEMU with this uuid in this directory. Without a uuid: any QEMU there. */
+export async function isGuestProcess(
+  process: ProcessIdentity,
+  guest: { readonly directory: string; readonly uuid?: string },
+): Promise<boolean> {
+  if (!(await worksIn(process.pid, guest.directory))) return false;
+  const commandLine = await readFile(`/proc/${process.pid}/cmdline`, 'utf8').catch(() => '');
+  const words = commandLine.split('\0');
+  const at = words.indexOf('-uuid');
+  if (at < 0 || (guest.uuid !== undefined && words[at + 1] !== guest.uuid)) return false;
+  return isAlive(process);
+}
+
+/** SIGKILL to exactly this guest's process. False when it is not there any more. */
+export async function killGuestProcess(
+  process: ProcessIdentity,
+  guest: { readonly directory: string; readonly uuid?: string },
+): Promise<boolean> {
+  return (await isGuestProcess(process, guest)) && system.signal(process.pid, 'SIGKILL');
+}
+
+/** Changes with every boot of the host. */
+export async function hostBootId(): Promise<string> {
+  return (await readFile('/proc/sys/kernel/random/boot_id', 'utf8')).trim();
+}

@@ -1,0 +1,220 @@
+// One QEMU process of one guest, from launch or adoption to its end. It lives in its own session, so that neither the
+// agent's death nor a closed terminal reaches it, and it is never signalled unless it is surely ours.
+
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { open, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { backoffMs } from '../../../base/backoff.ts';
+import { type Clock, sleep } from '../../../base/clock.ts';
+import { describeError, type Logger } from '../../../base/log.ts';
+import type { Prng } from '../../../base/prng.ts';
+import { DriverError } from '../driver.ts';
+import { guestFiles } from './command-line.ts';
+import { tailText } from './console-log.ts';
+import { identify, isAlive, killGuestProcess, type ProcessIdentity } from './processes.ts';
+import { connectQmp, isObject, type Qmp, type QmpEvent } from './qmp.ts';
+import { toolEnvironment } from './run-tool.ts';
+
+export interface RunOptions {
+  /** The guest's directory, without symbolic links. */
+  readonly directory: string;
+  readonly uuid: string;
+  readonly clock: Clock;
+  readonly prng: Prng;
+  readonly log: Logger;
+}
+
+export interface RunEnd {
+  /** `detached`: nobody looks any more; the process may run on. */
+  readonly cause: 'guest-shutdown' | 'guest-panic' | 'other' | 'detached';
+  /** How the process ended, for people. */
+  readonly detail: string;
+}
+
+export interface Run {
+  readonly process: ProcessIdentity;
+  /** Resolves once QEMU answered over QMP and said the right uuid, or the run has ended. */
+  readonly connected: Promise<void>;
+  readonly ended: Promise<RunEnd>;
+  /** Presses the guest's power button. */
+  powerDown(): Promise<void>;
+  /** Ends QEMU: asks it, then kills it. Resolves when it is gone. */
+  end(): Promise<void>;
+  /** Lets go; the guest runs on. */
+  detach(): void;
+}
+
+const qmpTimeoutMs = 5000;
+const quitGraceMs = 2000;
+const killGraceMs = 10_000;
+
+/** Starts QEMU. `onProcess` runs as soon as there is a process, before anything else is asked of it. */
+export async function launchRun(
+  options: RunOptions,
+  call: {
+    readonly program: string;
+    readonly arguments: readonly string[];
+    readonly onProcess: (process: ProcessIdentity) => Promise<void>;
+  },
+): Promise<Run> {
+  await rm(join(options.directory, guestFiles.qmp), { force: true });
+  const stderrPath = join(options.directory, guestFiles.stderr);
+  await rm(stderrPath, { force: true });
+  const stderr = await open(stderrPath, 'a', 0o600);
+  let exit: string | undefined;
+  try {
+    const child = spawn(call.program, [...call.arguments], {
+      cwd: options.directory,
+      detached: true,
+      stdio: ['ignore', 'ignore', stderr.fd],
+      env: { ...toolEnvironment },
+    });
+    child.unref();
+    child.on('exit', (code, signal) => {
+      exit = signal === null ? `exited with code ${code}` : `was ended by ${signal}`;
+    });
+    await once(child, 'spawn');
+    const process = child.pid === undefined ? null : await identify(child.pid);
+    if (process === null) throw new DriverError('HypervisorFailed', await endedAtOnce(options, exit));
+    await call.onProcess(process);
+    return superviseRun(options, process, () => exit);
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') {
+      throw new DriverError(
+        'HypervisorFailed',
+        `cannot start a guest: ${call.program} is not installed; install the package qemu-system-x86`,
+        error,
+      );
+    }
+    throw error;
+  } finally {
+    await stderr.close();
+  }
+}
+
+/** Takes over a process that an earlier run of the agent started. */
+export function adoptRun(options: RunOptions, process: ProcessIdentity): Run {
+  return superviseRun(options, process, () => undefined);
+}
+
+/** What QEMU last wrote to its standard error, as one line. */
+export async function lastWords(directory: string): Promise<string> {
+  const text = await tailText(join(directory, guestFiles.stderr), 2000).catch(() => '');
+  return text.split('\n').slice(-5).join('; ');
+}
+
+async function endedAtOnce(options: RunOptions, exit: string | undefined): Promise<string> {
+  const words = await lastWords(options.directory);
+  return `QEMU ${exit ?? 'ended'} while starting${words === '' ? '' : `: ${words}`}`;
+}
+
+function superviseRun(options: RunOptions, process: ProcessIdentity, exit: () => string | undefined): Run {
+  const { directory, uuid, clock, log } = options;
+  const detached = new AbortController();
+  const connected = Promise.withResolvers<void>();
+  let qmp: Qmp | undefined;
+  let cause: RunEnd['cause'] = 'other';
+
+  /** A guest that has ended by itself left QEMU paused: note why, and let QEMU go. */
+  const guestEnded = (why: 'guest-shutdown' | 'guest-panic'): void => {
+    cause = why;
+    end().catch((error: unknown) => log.error('QEMU does not end', { pid: process.pid, error: describeError(error) }));
+  };
+  const onEvent = (event: QmpEvent): void => {
+    log.debug('QEMU event', { event: event.name, ...event.data });
+    if (event.name === 'SHUTDOWN' && event.data['reason'] === 'guest-shutdown') guestEnded('guest-shutdown');
+    else if (event.name === 'GUEST_PANICKED') guestEnded('guest-panic');
+    else if (event.name === 'BLOCK_IO_ERROR')
+      log.error('a guest cannot use its disk and is paused', { pid: process.pid, ...event.data });
+  };
+
+  const connect = async (): Promise<Qmp> => {
+    // The socket by way of an open directory: a socket's path may have 107 bytes only.
+    const handle = await open(directory, 'r');
+    try {
+      const path = `/proc/self/fd/${handle.fd}/${guestFiles.qmp}`;
+      return await connectQmp({ path, clock, timeoutMs: qmpTimeoutMs, onEvent });
+    } finally {
+      await handle.close();
+    }
+  };
+
+  const greet = async (session: Qmp): Promise<void> => {
+    const said = await session.execute('query-uuid');
+    if (!isObject(said) || said['UUID'] !== uuid) throw new Error(`QEMU in ${directory} is another guest`);
+    const status = await session.execute('query-status');
+    if (!isObject(status)) return;
+    if (status['status'] === 'shutdown') guestEnded('guest-shutdown');
+    else if (status['status'] === 'guest-panicked') guestEnded('guest-panic');
+  };
+
+  const supervise = async (): Promise<RunEnd> => {
+    for (let attempt = 0; !detached.signal.aborted; attempt++) {
+      if (!(await isAlive(process))) {
+        return { cause, detail: `QEMU (pid ${process.pid}) ${exit() ?? 'has gone'}` };
+      }
+      try {
+        const session = await connect();
+        qmp = session;
+        await greet(session);
+        attempt = 0;
+        connected.resolve();
+        await session.closed;
+      } catch (error) {
+        log.debug('no QMP connection yet', { pid: process.pid, error: describeError(error) });
+        qmp?.close();
+      }
+      qmp = undefined;
+      await sleep(clock, backoffMs(attempt, { delayMsMin: 4, delayMsMax: 500 }, options.prng), detached.signal);
+    }
+    return { cause: 'detached', detail: 'the driver has let go of it' };
+  };
+
+  const ended = supervise();
+  ended.then(
+    () => connected.resolve(),
+    () => connected.resolve(),
+  );
+
+  let ending: Promise<void> | undefined;
+  const end = (): Promise<void> => {
+    ending ??= endProcess().finally(() => {
+      ending = undefined;
+    });
+    return ending;
+  };
+  const endProcess = async (): Promise<void> => {
+    if (qmp !== undefined) {
+      await qmp.execute('quit', undefined, quitGraceMs).catch(() => {}); // it may hang, or be gone before it answers
+      if (await endedWithin(quitGraceMs)) return;
+    }
+    await killGuestProcess(process, { directory, uuid });
+    if (await endedWithin(killGraceMs)) return;
+    throw new DriverError(
+      'HypervisorFailed',
+      `QEMU (pid ${process.pid}) did not end within ${killGraceMs} ms of SIGKILL; look for a hanging disk below ${directory}`,
+    );
+  };
+  const endedWithin = async (limitMs: number): Promise<boolean> => {
+    const limit = new AbortController();
+    const result = await Promise.race([ended.then(() => true), sleep(clock, limitMs, limit.signal).then(() => false)]);
+    limit.abort();
+    return result;
+  };
+
+  return {
+    process,
+    connected: connected.promise,
+    ended,
+    end,
+    async powerDown() {
+      if (qmp === undefined) throw new Error(`QEMU (pid ${process.pid}) is not connected`);
+      await qmp.execute('system_powerdown');
+    },
+    detach() {
+      detached.abort();
+      qmp?.close();
+    },
+  };
+}

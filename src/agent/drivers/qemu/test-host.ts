@@ -1,0 +1,110 @@
+// A host for the QEMU driver's tests: real QEMU in a temporary folder, images of one boot sector, and the ground truth
+// looked up in /proc and on disk. Used by tests only.
+
+import { randomUUID } from 'node:crypto';
+import { mkdir, mkdtemp, readdir, realpath, rm, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type Logger, silentLogger } from '../../../base/log.ts';
+import { seededPrng } from '../../../base/prng.ts';
+import { systemClock } from '../../../base/system.ts';
+import type { ImageCache } from '../../images/image-cache.ts';
+import type { ConformanceHost, ImageKind } from '../conformance.ts';
+import { type Driver, DriverError } from '../driver.ts';
+import { bootDisk, type Step } from './boot-sector.ts';
+import { createQemuDriver, type QemuDriverOptions } from './driver.ts';
+import { findGuestProcess, isAlive, killGuestProcess, type ProcessIdentity } from './processes.ts';
+
+export interface QemuTestHost extends ConformanceHost {
+  readonly directory: string;
+  open(change?: Partial<QemuDriverOptions>): Driver;
+  process(instanceId: string): Promise<ProcessIdentity | null>;
+}
+
+const greeting: readonly Step[] = [
+  { do: 'print', text: 'boot ' },
+  { do: 'count-boots' },
+  { do: 'print', text: '\nberth: address eth0 10.0.2.15\nberth: ready\n' },
+];
+
+/** What the images do, by name. */
+export const testImages: Readonly<Record<string, readonly Step[]>> = {
+  obedient: [...greeting, { do: 'await-power-button' }, { do: 'power-off' }],
+  stubborn: [...greeting, { do: 'halt' }],
+  'short-lived': [...greeting, { do: 'power-off' }],
+};
+
+export async function makeQemuTestHost(log: Logger = silentLogger): Promise<QemuTestHost> {
+  // Spaces and commas, because users have them; resolved, because the kernel shows resolved paths.
+  const base = join(await realpath(await mkdtemp(join(tmpdir(), 'berth-test-'))), 'a host, with spaces');
+  const directory = join(base, 'guests');
+  const images = testImageCache(join(base, 'images'));
+  const process = (instanceId: string): Promise<ProcessIdentity | null> =>
+    findGuestProcess(join(directory, instanceId));
+  return {
+    directory,
+    process,
+    open: (change = {}) =>
+      createQemuDriver({
+        directory,
+        images,
+        clock: systemClock,
+        prng: seededPrng(1),
+        log,
+        accelerator: 'tcg',
+        ...change,
+      }),
+    imageName: (kind: ImageKind) => kind,
+    async kill(instanceId) {
+      const found = await process(instanceId);
+      if (found === null) throw new Error(`no QEMU runs for ${instanceId}`);
+      await killGuestProcess(found, { directory: join(directory, instanceId) });
+      while (await isAlive(found)) await new Promise((resolve) => systemClock.setTimer(5, () => resolve(undefined)));
+    },
+    runningCopies: async (instanceId) => ((await process(instanceId)) === null ? 0 : 1),
+    async traces(instanceId) {
+      const found = await process(instanceId);
+      const files = await readdir(join(directory, instanceId)).catch(() => null);
+      return [...(found === null ? [] : [`process ${found.pid}`]), ...(files === null ? [] : ['folder', ...files])];
+    },
+    portTaken,
+    async occupyPort() {
+      const server = createServer();
+      await new Promise<void>((resolve) => server.listen({ port: 0, host: '127.0.0.1' }, resolve));
+      const address = server.address();
+      if (address === null || typeof address === 'string') throw new Error('no port');
+      return { port: address.port, release: () => new Promise<void>((resolve) => server.close(() => resolve())) };
+    },
+    dispose: () => rm(join(base, '..'), { recursive: true, force: true }),
+  };
+}
+
+/** Images of one boot sector, written when first asked for. */
+export function testImageCache(directory: string): ImageCache {
+  return {
+    async ensure(name, _image, { signal, onProgress }) {
+      onProgress?.({ stage: 'downloading', doneBytes: 0, totalBytes: 100 });
+      if (name === 'endless') {
+        await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
+        throw new DriverError('Aborted', 'the pull was given up');
+      }
+      const steps = testImages[name];
+      if (steps === undefined) throw new DriverError('ImageUnavailable', `there is no image "${name}"`);
+      await mkdir(directory, { recursive: true });
+      const path = join(directory, `${name}-${randomUUID()}.raw`);
+      const disk = bootDisk(steps);
+      await writeFile(path, disk);
+      return { path, format: 'raw', digest: `sha256:${'0'.repeat(64)}`, virtualSizeBytes: disk.length };
+    },
+    list: async () => [],
+  };
+}
+
+function portTaken(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const server = createServer();
+    server.once('error', () => resolve(true));
+    server.listen({ port, host: '127.0.0.1', exclusive: true }, () => server.close(() => resolve(false)));
+  });
+}
