@@ -35,6 +35,10 @@ export const system = {
   arguments: (): string[] => process.argv.slice(2),
   /** The running Node binary. */
   nodePath: (): string => process.execPath,
+  /** Runs `run` once what is ready in this turn of the event loop has been handled: the moment to do many small things as one. */
+  afterTurn(run: () => void): void {
+    setImmediate(run);
+  },
   pid: (): number => process.pid,
   userId: (): number => process.getuid?.() ?? 0,
   workingDirectory: (): string => process.cwd(),
@@ -57,11 +61,17 @@ export const system = {
       throw error;
     }
   },
-  /** Aborts at the first SIGINT or SIGTERM; a second one ends the process at once. */
+  /**
+   * Aborts at the first SIGINT or SIGTERM; one more, later, ends the process at once. Not within a second: a terminal, npm and
+   * `timeout` each deliver the same Ctrl-C, so one wish to stop arrives two or three times.
+   */
   terminationSignal(): AbortSignal {
     const controller = new AbortController();
+    let firstAtMs = 0;
     const terminate = (): void => {
-      if (controller.signal.aborted) process.exit(130);
+      if (controller.signal.aborted && performance.now() - firstAtMs > 1000) process.exit(130);
+      if (controller.signal.aborted) return;
+      firstAtMs = performance.now();
       controller.abort();
     };
     process.on('SIGINT', terminate);
