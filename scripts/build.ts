@@ -71,4 +71,4 @@ writeFileSync(
 const archive = execFileSync('npm', ['pack', '--silent', '--ignore-scripts'], { cwd: dist, encoding: 'utf8' }).trim();
 const sizeKiB = Math.round(statSync(join(dist, archive)).size / 1024);
 console.log(`dist/${archive}  ${sizeKiB} KiB  in ${((performance.now() - startedAtMs) / 1000).toFixed(1)} s`);
-console.log(`npm install -g dist/${archive}`);
+console.log(`npm install -g ./dist/${archive}`);
