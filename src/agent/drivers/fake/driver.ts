@@ -23,8 +23,8 @@ export function createFakeDriver(options: FakeDriverOptions): Driver {
   const { clock } = world;
   const range = options.portRange ?? { first: 20_000, last: 29_999 };
   const lines = new Map<string, Promise<void>>(); // operations on one guest follow one another
-  const creating = new Map<string, AbortController>();
-  const stopping = new Map<string, AbortController>();
+  const creating = new Map<string, Set<AbortController>>(); // those under way or in line
+  const stopping = new Map<string, Set<AbortController>>();
   const progress = new Map<string, string>();
   const listeners = new Set<(instanceId: string) => void>();
   const closing = new AbortController();
@@ -66,42 +66,43 @@ export function createFakeDriver(options: FakeDriverOptions): Driver {
   const spread = (durationMs: number): number =>
     durationMs === 0 ? 0 : Math.max(1, Math.round((durationMs * (75 + options.prng.below(51))) / 100));
 
-  const create = (spec: GuestSpec, signal: AbortSignal): Promise<void> =>
-    inLine(spec.instanceId, async () => {
-      const { instanceId } = spec;
-      if (signal.aborted) throw aborted(instanceId);
-      let guest = world.guest(host, instanceId);
-      if (guest !== undefined && guest.incarnation > spec.incarnation) {
-        throw new DriverError(
-          'Internal',
-          `cannot create incarnation ${spec.incarnation} of ${instanceId}: incarnation ${guest.incarnation} is here already`,
-        );
-      }
-      if (guest !== undefined && guest.incarnation < spec.incarnation) {
-        world.deleteGuest(guest);
-        guest = undefined;
-      }
-      if (guest?.created) return;
-      if (guest !== undefined) world.deleteGuest(guest); // begun and not ended: nothing of it is worth keeping
-      guest = world.addGuest(newGuest(host, spec));
-      const own = new AbortController();
-      creating.set(instanceId, own);
-      const either = AbortSignal.any([signal, own.signal, closing.signal]);
-      try {
-        await build(guest, spec, either);
-      } catch (error) {
-        throwIfClosed(instanceId); // as if the agent had died here: the next one goes on
-        const told = either.aborted ? aborted(instanceId) : asDriverError(error, instanceId);
-        guest.state = 'failed';
-        guest.reason = { code: told.code, message: told.message };
-        guest.ports = [];
-        world.changed(guest);
-        throw told;
-      } finally {
-        creating.delete(instanceId);
-        if (!closing.signal.aborted) setProgress(instanceId, undefined);
-      }
-    });
+  const create = (spec: GuestSpec, signal: AbortSignal): Promise<void> => {
+    const own = register(creating, spec.instanceId);
+    const either = AbortSignal.any([signal, own.signal, closing.signal]);
+    return inLine(spec.instanceId, () => createNow(spec, either)).finally(own.forget);
+  };
+
+  const createNow = async (spec: GuestSpec, signal: AbortSignal): Promise<void> => {
+    const { instanceId } = spec;
+    if (signal.aborted) throw aborted(instanceId);
+    let guest = world.guest(host, instanceId);
+    if (guest !== undefined && guest.incarnation > spec.incarnation) {
+      throw new DriverError(
+        'Internal',
+        `cannot create incarnation ${spec.incarnation} of ${instanceId}: incarnation ${guest.incarnation} is here already`,
+      );
+    }
+    if (guest !== undefined && guest.incarnation < spec.incarnation) {
+      world.deleteGuest(guest);
+      guest = undefined;
+    }
+    if (guest?.created) return;
+    if (guest !== undefined) world.deleteGuest(guest); // begun and not ended: nothing of it is worth keeping
+    guest = world.addGuest(newGuest(host, spec));
+    try {
+      await build(guest, spec, signal);
+    } catch (error) {
+      throwIfClosed(instanceId); // as if the agent had died here: the next one goes on
+      const told = signal.aborted ? aborted(instanceId) : asDriverError(error, instanceId);
+      guest.state = 'failed';
+      guest.reason = { code: told.code, message: told.message };
+      guest.ports = [];
+      world.changed(guest);
+      throw told;
+    } finally {
+      if (!closing.signal.aborted) setProgress(instanceId, undefined);
+    }
+  };
 
   const build = async (guest: FakeGuest, spec: GuestSpec, signal: AbortSignal): Promise<void> => {
     guest.ports = reservePorts(guest, spec.ports);
@@ -166,20 +167,18 @@ export function createFakeDriver(options: FakeDriverOptions): Driver {
     });
   };
 
-  const stopNow = async (guest: FakeGuest, graceMs: number): Promise<void> => {
+  const stopNow = async (guest: FakeGuest, graceMs: number, impatience: AbortSignal): Promise<void> => {
     if (!guest.running) return;
     guest.stopRequested = true;
     world.changed(guest);
-    if (graceMs > 0) {
-      const own = new AbortController();
-      stopping.set(guest.instanceId, own);
+    if (graceMs > 0 && !impatience.aborted) {
+      const ended = new AbortController();
       const unwatch = world.onChange(host, () => {
-        if (!guest.running) own.abort();
+        if (!guest.running) ended.abort();
       });
       world.pressPowerButton(guest);
-      await sleep(clock, graceMs, AbortSignal.any([own.signal, closing.signal]));
+      await sleep(clock, graceMs, AbortSignal.any([ended.signal, impatience, closing.signal]));
       unwatch();
-      stopping.delete(guest.instanceId);
       throwIfClosed(guest.instanceId);
     }
     world.endGuest(guest, 'killed');
@@ -220,16 +219,22 @@ export function createFakeDriver(options: FakeDriverOptions): Driver {
         world.startGuest(guest);
       }),
     async stop(instanceId, graceMs) {
+      const own = register(stopping, instanceId);
       // A stop under way is not waited for longer than this caller wants to wait.
-      const impatience = clock.setTimer(graceMs, () => stopping.get(instanceId)?.abort());
-      await inLine(instanceId, async () => {
-        const guest = world.guest(host, instanceId);
-        if (guest !== undefined) await stopNow(guest, graceMs);
-      }).finally(() => impatience.cancel());
+      const timer = clock.setTimer(graceMs, () => abortAll(stopping, instanceId));
+      try {
+        await inLine(instanceId, async () => {
+          const guest = world.guest(host, instanceId);
+          if (guest !== undefined) await stopNow(guest, graceMs, own.signal);
+        });
+      } finally {
+        timer.cancel();
+        own.forget();
+      }
     },
     async remove(instanceId) {
-      creating.get(instanceId)?.abort();
-      stopping.get(instanceId)?.abort();
+      abortAll(creating, instanceId);
+      abortAll(stopping, instanceId);
       await inLine(instanceId, async () => {
         const guest = world.guest(host, instanceId);
         if (guest !== undefined) world.deleteGuest(guest);
@@ -288,6 +293,25 @@ const asDriverError = (error: unknown, instanceId: string): DriverError =>
   error instanceof DriverError
     ? error
     : new DriverError('Internal', `cannot create ${instanceId}: ${String(error)}`, error);
+
+/** A new abort signal among those of this instance, until it is forgotten. */
+function register(
+  all: Map<string, Set<AbortController>>,
+  instanceId: string,
+): { readonly signal: AbortSignal; readonly forget: () => void } {
+  const controller = new AbortController();
+  const ofInstance = all.get(instanceId) ?? new Set();
+  all.set(instanceId, ofInstance.add(controller));
+  const forget = (): void => {
+    ofInstance.delete(controller);
+    if (ofInstance.size === 0 && all.get(instanceId) === ofInstance) all.delete(instanceId);
+  };
+  return { signal: controller.signal, forget };
+}
+
+function abortAll(all: ReadonlyMap<string, ReadonlySet<AbortController>>, instanceId: string): void {
+  for (const controller of all.get(instanceId) ?? []) controller.abort();
+}
 
 function untilAborted(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {

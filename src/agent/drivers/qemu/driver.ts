@@ -70,10 +70,10 @@ interface Slot {
   /** Resolves when the end of `run` is in the record. */
   settled: Promise<void>;
   console: ConsoleFollower | undefined;
-  /** Aborts a create that is under way. */
-  creating: AbortController | undefined;
-  /** Aborts the grace of a stop that is under way. */
-  stopping: AbortController | undefined;
+  /** Abort the creates that are under way or in line. */
+  readonly creating: Set<AbortController>;
+  /** Abort the grace of the stops that are under way or in line. */
+  readonly stopping: Set<AbortController>;
   progress: string | undefined;
   stderrTrimmedAtBytes: number;
 }
@@ -434,8 +434,11 @@ export function createQemuDriver(options: QemuDriverOptions): Driver {
   const create = (spec: GuestSpec, signal: AbortSignal): Promise<void> => {
     checkId(spec.instanceId);
     const slot = slotOf(spec.instanceId);
+    const creating = new AbortController();
+    slot.creating.add(creating);
+    const either = AbortSignal.any([signal, creating.signal]);
     return inLine(slot, async () => {
-      throwIfAborted(signal, spec.instanceId);
+      throwIfAborted(either, spec.instanceId);
       if (slot.record !== undefined) {
         if (slot.record.incarnation > spec.incarnation && !slot.record.removing) {
           throw new DriverError(
@@ -446,18 +449,14 @@ export function createQemuDriver(options: QemuDriverOptions): Driver {
         if (slot.record.incarnation !== spec.incarnation || slot.record.removing) await removeNow(slot);
         else if (slot.record.created) return; // create twice is once, also when the guest has ended since
       }
-      const creating = new AbortController();
-      slot.creating = creating;
-      const either = AbortSignal.any([signal, creating.signal]);
       try {
         await build(slot, spec, either);
       } catch (error) {
         throw await giveUpCreating(slot, spec, either, error);
       } finally {
-        slot.creating = undefined;
         setProgress(slot, undefined);
       }
-    });
+    }).finally(() => slot.creating.delete(creating));
   };
 
   const build = async (slot: Slot, spec: GuestSpec, signal: AbortSignal): Promise<void> => {
@@ -544,34 +543,32 @@ export function createQemuDriver(options: QemuDriverOptions): Driver {
     checkId(instanceId);
     const slot = slots.get(instanceId);
     if (slot === undefined) return;
+    const impatience = new AbortController();
+    slot.stopping.add(impatience);
     // A stop under way is not waited for longer than this caller wants to wait.
-    const impatience = clock.setTimer(graceMs, () => slot.stopping?.abort());
+    const timer = clock.setTimer(graceMs, () => abortAll(slot.stopping));
     try {
-      await inLine(slot, () => stopNow(slot, graceMs));
+      await inLine(slot, () => stopNow(slot, graceMs, impatience.signal));
     } finally {
-      impatience.cancel();
+      timer.cancel();
+      slot.stopping.delete(impatience);
     }
   };
 
-  const stopNow = async (slot: Slot, graceMs: number): Promise<void> => {
+  const stopNow = async (slot: Slot, graceMs: number, impatience: AbortSignal): Promise<void> => {
     const { run } = slot;
     if (run === undefined) return;
     await save(slot, { stopRequested: true });
-    const stopping = new AbortController();
-    slot.stopping = stopping;
-    try {
-      if (graceMs > 0) {
-        await run.powerDown().catch((error: unknown) =>
-          log.warn('cannot press the power button of a guest', {
-            instance: slot.instanceId,
-            error: describeError(error),
-          }),
-        );
-        await Promise.race([run.ended, sleep(clock, graceMs, stopping.signal)]);
-        stopping.abort();
-      }
-    } finally {
-      slot.stopping = undefined;
+    if (graceMs > 0 && !impatience.aborted) {
+      await run.powerDown().catch((error: unknown) =>
+        log.warn('cannot press the power button of a guest', {
+          instance: slot.instanceId,
+          error: describeError(error),
+        }),
+      );
+      const ended = new AbortController();
+      await Promise.race([run.ended, sleep(clock, graceMs, AbortSignal.any([impatience, ended.signal]))]);
+      ended.abort();
     }
     if (closed) throw new DriverError('Aborted', `the stop of ${slot.instanceId} was given up: the driver is closed`);
     if (slot.run === run) await run.end();
@@ -581,8 +578,8 @@ export function createQemuDriver(options: QemuDriverOptions): Driver {
   const remove = async (instanceId: string): Promise<void> => {
     checkId(instanceId);
     const slot = slotOf(instanceId);
-    slot.creating?.abort();
-    slot.stopping?.abort();
+    abortAll(slot.creating);
+    abortAll(slot.stopping);
     await inLine(slot, () => removeNow(slot));
   };
 
@@ -710,8 +707,8 @@ export function createQemuDriver(options: QemuDriverOptions): Driver {
       closed = true;
       listeners.clear();
       for (const slot of slots.values()) {
-        slot.creating?.abort();
-        slot.stopping?.abort();
+        abortAll(slot.creating);
+        abortAll(slot.stopping);
         slot.console?.stop();
         slot.run?.detach();
       }
@@ -727,6 +724,10 @@ function checkId(instanceId: string): void {
   if (!idPattern.test(instanceId)) throw new DriverError('NoSuchGuest', `"${instanceId}" is not an instance id`);
 }
 
+function abortAll(controllers: Iterable<AbortController>): void {
+  for (const controller of controllers) controller.abort();
+}
+
 function emptySlot(instanceId: string): Slot {
   return {
     instanceId,
@@ -736,8 +737,8 @@ function emptySlot(instanceId: string): Slot {
     run: undefined,
     settled: Promise.resolve(),
     console: undefined,
-    creating: undefined,
-    stopping: undefined,
+    creating: new Set(),
+    stopping: new Set(),
     progress: undefined,
     stderrTrimmedAtBytes: 0,
   };
