@@ -20,7 +20,11 @@ export const Registration = Type.Object(
   {
     /** Drawn anew at each start of the agent, so that a repeated registration is told from a second agent. */
     session: Type.String({ minLength: 8, maxLength: 64 }),
-    machineId: Type.String({ minLength: 1, maxLength: 128, description: 'of the machine; a host of this name on another machine is refused' }),
+    machineId: Type.String({
+      minLength: 1,
+      maxLength: 128,
+      description: 'of the machine; a host of this name on another machine is refused',
+    }),
     bootId: Type.String({ maxLength: 128 }),
     architecture: Type.Enum(['amd64', 'arm64']),
     /** Measured from the machine: VCPU, MEMORY_MB, DISK_GB and any CUSTOM_*. */
@@ -91,7 +95,10 @@ export type Assignment = Static<typeof Assignment>;
 export const AssignmentEvent = Type.Union([
   Type.Object({ type: Type.Literal('sync'), revision: Type.Integer(), assignments: Type.Array(Assignment) }, closed),
   Type.Object({ type: Type.Literal('put'), revision: Type.Integer(), assignment: Assignment }, closed),
-  Type.Object({ type: Type.Literal('drop'), revision: Type.Integer(), instanceId: Type.String(), incarnation: Type.Integer() }, closed),
+  Type.Object(
+    { type: Type.Literal('drop'), revision: Type.Integer(), instanceId: Type.String(), incarnation: Type.Integer() },
+    closed,
+  ),
   Type.Object({ type: Type.Literal('ping'), revision: Type.Integer() }, closed),
 ]);
 export type AssignmentEvent = Static<typeof AssignmentEvent>;
@@ -110,7 +117,10 @@ export const Report = Type.Object(
 );
 export type Report = Static<typeof Report>;
 
-export const Reports = Type.Object({ epoch: Type.Integer(), reports: Type.Array(Report, { minItems: 1, maxItems: 256 }) }, closed);
+export const Reports = Type.Object(
+  { epoch: Type.Integer(), reports: Type.Array(Report, { minItems: 1, maxItems: 256 }) },
+  closed,
+);
 export type Reports = Static<typeof Reports>;
 
 /** In the order of the reports. `stale`: it spoke of something that is no longer so, and changed nothing. */

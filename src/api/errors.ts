@@ -14,7 +14,11 @@ export const errorCodes = {
   MethodNotAllowed: { status: 405, exitCode: 2, meaning: 'The route exists but not with this method.' },
   AlreadyExists: { status: 409, exitCode: 5, meaning: 'The name is taken.' },
   Conflict: { status: 409, exitCode: 5, meaning: 'The state of the resource does not allow this.' },
-  IdempotencyMismatch: { status: 409, exitCode: 5, meaning: 'The idempotency key was used before for another request.' },
+  IdempotencyMismatch: {
+    status: 409,
+    exitCode: 5,
+    meaning: 'The idempotency key was used before for another request.',
+  },
   StaleEpoch: { status: 409, exitCode: 5, meaning: 'The host has registered again since; this session is over.' },
   Compacted: { status: 410, exitCode: 6, meaning: 'The history asked for is gone: list again and watch from there.' },
   RevisionMismatch: { status: 412, exitCode: 5, meaning: 'The resource has changed since the revision given.' },
@@ -65,5 +69,10 @@ export class ApiError extends Error {
 }
 
 export interface ErrorBody {
-  readonly error: { readonly code: string; readonly message: string; readonly field?: string; readonly details?: unknown };
+  readonly error: {
+    readonly code: string;
+    readonly message: string;
+    readonly field?: string;
+    readonly details?: unknown;
+  };
 }

@@ -37,7 +37,10 @@ export function matches<S extends TSchema>(schema: S, input: unknown): input is 
 function faultOf(validator: Validator, schema: TSchema, value: unknown, at: string): ApiError {
   const errors = validator.Errors(value).filter((error) => error.keyword !== 'boolean');
   // An unknown or missing field explains more than what follows from it.
-  const error = errors.find((e) => e.keyword === 'additionalProperties') ?? errors.find((e) => e.keyword === 'required') ?? errors[0];
+  const error =
+    errors.find((e) => e.keyword === 'additionalProperties') ??
+    errors.find((e) => e.keyword === 'required') ??
+    errors[0];
   if (!error) return new ApiError('InvalidRequest', 'the request is not valid', { field: at || 'body' });
   const path = joinPath(at, error.instancePath);
   const params: Readonly<Record<string, unknown>> = { ...error.params };
@@ -55,14 +58,25 @@ function faultOf(validator: Validator, schema: TSchema, value: unknown, at: stri
     const field = joinPath(path, `/${missing}`);
     return new ApiError('InvalidRequest', `${field} is missing`, { field });
   }
-  return new ApiError('InvalidRequest', `${path || 'the body'} ${describe(error.keyword, params, schemaAt(schema, error.schemaPath), error.message)}`, {
-    field: path || 'body',
-  });
+  return new ApiError(
+    'InvalidRequest',
+    `${path || 'the body'} ${describe(error.keyword, params, schemaAt(schema, error.schemaPath), error.message)}`,
+    {
+      field: path || 'body',
+    },
+  );
 }
 
-function describe(keyword: string, params: Readonly<Record<string, unknown>>, schema: unknown, message: string): string {
-  if (keyword === 'enum' && Array.isArray(params['allowedValues'])) return `must be one of: ${params['allowedValues'].join(', ')}`;
-  if (keyword === 'pattern' && isRecord(schema) && typeof schema['description'] === 'string') return `must be: ${schema['description']}`;
+function describe(
+  keyword: string,
+  params: Readonly<Record<string, unknown>>,
+  schema: unknown,
+  message: string,
+): string {
+  if (keyword === 'enum' && Array.isArray(params['allowedValues']))
+    return `must be one of: ${params['allowedValues'].join(', ')}`;
+  if (keyword === 'pattern' && isRecord(schema) && typeof schema['description'] === 'string')
+    return `must be: ${schema['description']}`;
   return message;
 }
 
@@ -72,7 +86,8 @@ function isRecord(value: unknown): value is Record<string, unknown> {
 
 function schemaAt(schema: TSchema, schemaPath: string): unknown {
   let place: unknown = schema;
-  for (const part of schemaPath.split('/').slice(1)) place = isRecord(place) ? place[part.replaceAll('~1', '/').replaceAll('~0', '~')] : undefined;
+  for (const part of schemaPath.split('/').slice(1))
+    place = isRecord(place) ? place[part.replaceAll('~1', '/').replaceAll('~0', '~')] : undefined;
   return place;
 }
 

@@ -89,5 +89,7 @@ export function systemLogger(level: 'debug' | 'info' | 'warn' | 'error' | 'silen
     error: (message, fields) => log.error(fields ?? {}, message),
     with: (fields: LogFields) => wrap(log.child(fields)),
   });
-  return wrap(pino({ level, base: null, timestamp: pino.stdTimeFunctions.isoTime }, pino.destination({ dest: 2, sync: true })));
+  return wrap(
+    pino({ level, base: null, timestamp: pino.stdTimeFunctions.isoTime }, pino.destination({ dest: 2, sync: true })),
+  );
 }

@@ -22,5 +22,8 @@ export const GuestPort = Type.Object(
 export type GuestPort = Static<typeof GuestPort>;
 
 /** What took how long: pull, clone, seed, start, boot. */
-export const Phase = Type.Object({ name: Type.String({ maxLength: 32 }), startedAtMs: Type.Number(), durationMs: Type.Number() }, closed);
+export const Phase = Type.Object(
+  { name: Type.String({ maxLength: 32 }), startedAtMs: Type.Number(), durationMs: Type.Number() },
+  closed,
+);
 export type Phase = Static<typeof Phase>;

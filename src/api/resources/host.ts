@@ -11,11 +11,15 @@ export const HostSpec = Type.Object(
     paused: Type.Boolean({ default: false, description: 'nothing new is placed here; what runs, runs on' }),
     pool: Type.Optional(Name),
     reserved: Type.Optional(Amounts),
-    allocationRatios: Type.Record(Type.String({ pattern: '^[A-Z][A-Z0-9_]{0,63}$' }), Type.Number({ minimum: 0.01, maximum: 1000 }), {
-      default: {},
-      maxProperties: 64,
-      description: 'how far each resource class may be overcommitted; default 1',
-    }),
+    allocationRatios: Type.Record(
+      Type.String({ pattern: '^[A-Z][A-Z0-9_]{0,63}$' }),
+      Type.Number({ minimum: 0.01, maximum: 1000 }),
+      {
+        default: {},
+        maxProperties: 64,
+        description: 'how far each resource class may be overcommitted; default 1',
+      },
+    ),
   },
   closed,
 );
@@ -41,7 +45,12 @@ export type HostImage = Static<typeof HostImage>;
 
 /** A guest on the host that the control plane does not know: reported, never touched. */
 export const UnknownGuest = Type.Object(
-  { instanceId: Type.String({ maxLength: 64 }), incarnation: Type.Integer(), driver: Type.String({ maxLength: 32 }), state: Type.String({ maxLength: 32 }) },
+  {
+    instanceId: Type.String({ maxLength: 64 }),
+    incarnation: Type.Integer(),
+    driver: Type.String({ maxLength: 32 }),
+    state: Type.String({ maxLength: 32 }),
+  },
   closed,
 );
 export type UnknownGuest = Static<typeof UnknownGuest>;

@@ -11,17 +11,35 @@ export const ImageSpec = Type.Object(
       maxLength: 2048,
     }),
     localPath: Type.Optional(
-      Type.String({ description: 'where hosts keep the image; default: their image cache', pattern: '^/[^\\u0000]*$', maxLength: 1024 }),
+      Type.String({
+        description: 'where hosts keep the image; default: their image cache',
+        pattern: '^/[^\\u0000]*$',
+        maxLength: 1024,
+      }),
     ),
     checksum: Type.Optional(
-      Type.String({ description: 'sha256 of the file at `source`, as `sha256:<64 hex>`', pattern: '^sha256:[0-9a-f]{64}$' }),
+      Type.String({
+        description: 'sha256 of the file at `source`, as `sha256:<64 hex>`',
+        pattern: '^sha256:[0-9a-f]{64}$',
+      }),
     ),
-    decompress: Type.Enum(['none', 'zstd', 'gzip', 'xz'], { default: 'none', description: 'how the file at `source` is packed' }),
-    format: Type.Enum(['qcow2', 'raw'], { default: 'qcow2', description: 'disk format after unpacking; never guessed' }),
+    decompress: Type.Enum(['none', 'zstd', 'gzip', 'xz'], {
+      default: 'none',
+      description: 'how the file at `source` is packed',
+    }),
+    format: Type.Enum(['qcow2', 'raw'], {
+      default: 'qcow2',
+      description: 'disk format after unpacking; never guessed',
+    }),
     nocloud: Type.Boolean({ default: true, description: 'attach a cloud-init NoCloud seed' }),
-    backend: Type.Optional(Type.String({ description: 'driver this image needs; default: any', pattern: '^[a-z][a-z0-9-]{0,31}$' })),
+    backend: Type.Optional(
+      Type.String({ description: 'driver this image needs; default: any', pattern: '^[a-z][a-z0-9-]{0,31}$' }),
+    ),
     architecture: Type.Enum(['amd64', 'arm64'], { default: 'amd64' }),
-    aliases: Type.Array(Type.String({ pattern: '^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$' }), { default: [], maxItems: 32 }),
+    aliases: Type.Array(Type.String({ pattern: '^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$' }), {
+      default: [],
+      maxItems: 32,
+    }),
     preload: Type.Boolean({ default: false, description: 'every fitting host fetches it before it is asked for' }),
     defaults: Type.Object(
       {

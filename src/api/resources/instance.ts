@@ -11,14 +11,29 @@ export const InstanceSpec = Type.Object(
     image: DottedName,
     size: Type.Optional(DottedName),
     cpus: Type.Optional(Type.Integer({ minimum: 1, maximum: 1024, description: 'default: size, then image, then 1' })),
-    memoryMiB: Type.Optional(Type.Integer({ minimum: 16, maximum: 67_108_864, description: 'default: size, then image, then 512' })),
-    diskGiB: Type.Optional(Type.Integer({ minimum: 0, maximum: 1_048_576, description: '0: as large as the image; default: size, then image, then 0' })),
+    memoryMiB: Type.Optional(
+      Type.Integer({ minimum: 16, maximum: 67_108_864, description: 'default: size, then image, then 512' }),
+    ),
+    diskGiB: Type.Optional(
+      Type.Integer({
+        minimum: 0,
+        maximum: 1_048_576,
+        description: '0: as large as the image; default: size, then image, then 0',
+      }),
+    ),
     resources: Type.Optional(
-      Type.Record(Type.String({ pattern: '^CUSTOM_[A-Z0-9_]{1,56}$' }), Type.Integer({ minimum: 1, maximum: 2 ** 31 - 1 }), { maxProperties: 32 }),
+      Type.Record(
+        Type.String({ pattern: '^CUSTOM_[A-Z0-9_]{1,56}$' }),
+        Type.Integer({ minimum: 1, maximum: 2 ** 31 - 1 }),
+        { maxProperties: 32 },
+      ),
     ),
     powerState: Type.Enum(['running', 'stopped'], { default: 'running' }),
     restartPolicy: Type.Enum(['Never', 'OnFailure'], { default: 'Never' }),
-    exclusive: Type.Boolean({ default: false, description: 'never start a second copy while the first may still run somewhere' }),
+    exclusive: Type.Boolean({
+      default: false,
+      description: 'never start a second copy while the first may still run somewhere',
+    }),
     placement: Type.Object(
       {
         profile: Type.Optional(Type.Enum(['optimize-utilization', 'distribute-load'])),
@@ -32,13 +47,19 @@ export const InstanceSpec = Type.Object(
     hostname: Type.Optional(Name),
     sshKeys: Type.Array(
       Type.String({
-        pattern: '^(ssh-ed25519|ssh-rsa|ecdsa-sha2-nistp(256|384|521)|sk-ssh-ed25519@openssh\\.com|sk-ecdsa-sha2-nistp256@openssh\\.com) [A-Za-z0-9+/]{32,8000}={0,3}( [^\\r\\n]{0,256})?$',
+        pattern:
+          '^(ssh-ed25519|ssh-rsa|ecdsa-sha2-nistp(256|384|521)|sk-ssh-ed25519@openssh\\.com|sk-ecdsa-sha2-nistp256@openssh\\.com) [A-Za-z0-9+/]{32,8000}={0,3}( [^\\r\\n]{0,256})?$',
         description: 'one OpenSSH public key, without options',
       }),
       { default: [], maxItems: 64 },
     ),
     userData: Type.String({ default: '', maxLength: 65_536, description: 'cloud-init user-data' }),
-    stopGraceMs: Type.Integer({ default: 10_000, minimum: 0, maximum: 600_000, description: 'how long a guest may take to power off' }),
+    stopGraceMs: Type.Integer({
+      default: 10_000,
+      minimum: 0,
+      maximum: 600_000,
+      description: 'how long a guest may take to power off',
+    }),
   },
   closed,
 );

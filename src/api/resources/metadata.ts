@@ -26,9 +26,13 @@ export const Labels = Type.Record(Type.String({ pattern: labelKey }), Type.Strin
 export type Labels = Readonly<Record<string, string>>;
 
 /** A resource class of OpenStack Placement: VCPU, MEMORY_MB, DISK_GB or CUSTOM_*. */
-export const Amounts = Type.Record(Type.String({ pattern: '^[A-Z][A-Z0-9_]{0,63}$' }), Type.Integer({ minimum: 0, maximum: 2 ** 53 - 1 }), {
-  maxProperties: 64,
-});
+export const Amounts = Type.Record(
+  Type.String({ pattern: '^[A-Z][A-Z0-9_]{0,63}$' }),
+  Type.Integer({ minimum: 0, maximum: 2 ** 53 - 1 }),
+  {
+    maxProperties: 64,
+  },
+);
 export type Amounts = Readonly<Record<string, number>>;
 
 export const Metadata = Type.Object(

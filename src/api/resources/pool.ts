@@ -7,7 +7,9 @@ export const PoolSpec = Type.Object(
   {
     description: Type.String({ default: '', maxLength: 1024 }),
     profile: Type.Optional(
-      Type.Enum(['optimize-utilization', 'distribute-load'], { description: 'for instances of this pool that name none' }),
+      Type.Enum(['optimize-utilization', 'distribute-load'], {
+        description: 'for instances of this pool that name none',
+      }),
     ),
   },
   { additionalProperties: false },

@@ -32,11 +32,15 @@ export const garbage: Controller = {
         return releaseOfRemovedHost(snapshot, key);
       case 'event': {
         const event = snapshot.get('event', key);
-        return event ? expire(event.key, event.revision, event.value.metadata.createdAtMs + ctx.policy.eventsKeptMs, ctx) : emptyPlan;
+        return event
+          ? expire(event.key, event.revision, event.value.metadata.createdAtMs + ctx.policy.eventsKeptMs, ctx)
+          : emptyPlan;
       }
       case 'idempotency': {
         const record = snapshot.get('idempotency', key);
-        return record ? expire(record.key, record.revision, record.value.createdAtMs + ctx.policy.idempotencyKeptMs, ctx) : emptyPlan;
+        return record
+          ? expire(record.key, record.revision, record.value.createdAtMs + ctx.policy.idempotencyKeptMs, ctx)
+          : emptyPlan;
       }
       default:
         return emptyPlan;

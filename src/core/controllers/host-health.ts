@@ -38,9 +38,15 @@ function isReady(host: Host): boolean {
 function turn(host: Entry<Host>, alive: boolean, ctx: Context): Plan {
   const name = host.value.metadata.name;
   const reason = alive ? 'AgentHeard' : 'AgentSilent';
-  const message = alive ? 'its agent is heard again' : `its agent has not been heard for ${Math.round(ctx.policy.offlineAfterMs / 1000)} s`;
+  const message = alive
+    ? 'its agent is heard again'
+    : `its agent has not been heard for ${Math.round(ctx.policy.offlineAfterMs / 1000)} s`;
   const { status } = host.value;
-  const conditions = withConditions(status.conditions, [{ type: 'Ready', status: alive ? 'True' : 'False', reason, message }], ctx.nowMs);
+  const conditions = withConditions(
+    status.conditions,
+    [{ type: 'Ready', status: alive ? 'True' : 'False', reason, message }],
+    ctx.nowMs,
+  );
   return {
     changes: [
       { key: host.key, ifRevision: host.revision, value: { ...host.value, status: { ...status, conditions } } },

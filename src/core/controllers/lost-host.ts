@@ -43,7 +43,11 @@ export const lostHost: Controller = {
             ctx.nowMs,
           ),
         }),
-        eventChange(instance.value, { type: 'Warning', ...loss, ...(status.host === undefined ? {} : { host: status.host }) }, ctx),
+        eventChange(
+          instance.value,
+          { type: 'Warning', ...loss, ...(status.host === undefined ? {} : { host: status.host }) },
+          ctx,
+        ),
       ],
     };
   },
@@ -52,7 +56,12 @@ export const lostHost: Controller = {
 /** Whether it fails when its host does: bound, not over, not already failed. */
 function dependsOnHost({ status, metadata }: Instance): boolean {
   if (status.host === undefined || metadata.deletionRequestedAtMs !== undefined) return false;
-  return status.phase === 'Scheduled' || status.phase === 'Starting' || status.phase === 'Running' || status.phase === 'Stopping';
+  return (
+    status.phase === 'Scheduled' ||
+    status.phase === 'Starting' ||
+    status.phase === 'Running' ||
+    status.phase === 'Stopping'
+  );
 }
 
 function lossOf(snapshot: Snapshot, name: string): { reason: string; message: string } | undefined {

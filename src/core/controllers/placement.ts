@@ -65,7 +65,14 @@ function bind(
   const host = candidate.host.value.metadata.name;
   const incarnation = status.incarnation + 1;
   const message = `placed on ${host}: best of ${hostsFit} that fit, of ${hosts} (score ${score})`;
-  const { guest: _guest, report: _report, readyAtMs: _ready, runningAtMs: _running, failedAtMs: _failed, ...kept } = status;
+  const {
+    guest: _guest,
+    report: _report,
+    readyAtMs: _ready,
+    runningAtMs: _running,
+    failedAtMs: _failed,
+    ...kept
+  } = status;
   return {
     changes: [
       instanceStatusChange(instance, {

@@ -10,7 +10,14 @@ export function inventoriesOf(spec: HostSpec, capacity: Amounts, measuredReserve
   for (const [resourceClass, total] of Object.entries(capacity)) {
     const reserved = Math.min(total, spec.reserved?.[resourceClass] ?? measuredReserve[resourceClass] ?? 0);
     const allocationRatio = spec.allocationRatios[resourceClass] ?? 1;
-    inventories[resourceClass] = { total, reserved, minUnit: 1, maxUnit: Math.max(1, total), stepSize: 1, allocationRatio };
+    inventories[resourceClass] = {
+      total,
+      reserved,
+      minUnit: 1,
+      maxUnit: Math.max(1, total),
+      stepSize: 1,
+      allocationRatio,
+    };
   }
   return inventories;
 }

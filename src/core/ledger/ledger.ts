@@ -16,7 +16,13 @@ export type FitRefusal = 'Insufficient' | 'BelowMinUnit' | 'AboveMaxUnit' | 'Not
 
 export type Fit =
   | { readonly fits: true }
-  | { readonly fits: false; readonly refusal: FitRefusal; readonly resourceClass: string; readonly asked: number; readonly free: number };
+  | {
+      readonly fits: false;
+      readonly refusal: FitRefusal;
+      readonly resourceClass: string;
+      readonly asked: number;
+      readonly free: number;
+    };
 
 /** Whether `amounts` can be held of `provider` besides `used`; else the first class that cannot. */
 export function fit(provider: Provider, used: ReadonlyMap<string, number>, amounts: Amounts): Fit {
@@ -54,7 +60,11 @@ export function claim(
   allocation: { consumer: Allocation['consumer']; amounts: Amounts; driver: string },
 ): Change[] {
   return [
-    { key: provider.key, ifRevision: provider.revision, value: { ...provider.value, generation: provider.value.generation + 1 } },
+    {
+      key: provider.key,
+      ifRevision: provider.revision,
+      value: { ...provider.value, generation: provider.value.generation + 1 },
+    },
     {
       key: keys.allocation(allocation.consumer.id, allocation.consumer.incarnation),
       ifRevision: 0,
@@ -83,7 +93,9 @@ export function releaseAllButDisk(allocation: Entry<Allocation>): Change[] {
     amounts[providerId] = disk === undefined ? {} : { DISK_GB: disk };
     smaller ||= Object.keys(held).some((resourceClass) => resourceClass !== 'DISK_GB');
   }
-  return smaller ? [{ key: allocation.key, ifRevision: allocation.revision, value: { ...allocation.value, amounts } }] : [];
+  return smaller
+    ? [{ key: allocation.key, ifRevision: allocation.revision, value: { ...allocation.value, amounts } }]
+    : [];
 }
 
 export interface OverUse {

@@ -9,7 +9,11 @@ import { conditionOf } from '../state/conditions.ts';
 import type { Allocation } from '../state/records.ts';
 import type { Entry } from '../state/snapshot.ts';
 
-export function assignmentOf(allocation: Entry<Allocation>, instance: Entry<Instance> | undefined, image: Image | undefined): Assignment {
+export function assignmentOf(
+  allocation: Entry<Allocation>,
+  instance: Entry<Instance> | undefined,
+  image: Image | undefined,
+): Assignment {
   const { consumer, driver, amounts, host } = allocation.value;
   const current = instance && instance.value.metadata.id === consumer.id ? instance : undefined;
   const spec = current?.value.spec;

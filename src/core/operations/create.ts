@@ -19,13 +19,23 @@ export interface CreateInput<Spec> {
 }
 
 export function newMetadata(id: string, input: CreateInput<unknown>, ctx: Context): Metadata {
-  return { id, name: input.name, project: input.project, revision: 0, generation: 1, labels: input.labels, createdAtMs: ctx.nowMs };
+  return {
+    id,
+    name: input.name,
+    project: input.project,
+    revision: 0,
+    generation: 1,
+    labels: input.labels,
+    createdAtMs: ctx.nowMs,
+  };
 }
 
 /** Throws `AlreadyExists` when `key` is taken. */
 export function assertFree(snapshot: Snapshot, kind: RecordKind, key: string, name: string): void {
   if (snapshot.get(kind, key)) {
-    throw new ApiError('AlreadyExists', `${kind} "${name}" exists already; choose another name or delete it first`, { field: 'metadata.name' });
+    throw new ApiError('AlreadyExists', `${kind} "${name}" exists already; choose another name or delete it first`, {
+      field: 'metadata.name',
+    });
   }
 }
 
@@ -38,14 +48,22 @@ export function earlierCreate(snapshot: Snapshot, input: CreateInput<unknown>, k
   const record = snapshot.get('idempotency', keys.idempotency(input.project, input.idempotencyKey))?.value;
   if (!record) return undefined;
   if (record.fingerprint !== contentOf(input, kind)) {
-    throw new ApiError('IdempotencyMismatch', `idempotency key "${input.idempotencyKey}" was used for another request; take a new key`, {
-      field: 'Idempotency-Key',
-    });
+    throw new ApiError(
+      'IdempotencyMismatch',
+      `idempotency key "${input.idempotencyKey}" was used for another request; take a new key`,
+      {
+        field: 'Idempotency-Key',
+      },
+    );
   }
   if (!snapshot.get(kind, record.resourceKey)) {
-    throw new ApiError('Conflict', `the ${kind} made with idempotency key "${input.idempotencyKey}" has been deleted since; take a new key`, {
-      field: 'Idempotency-Key',
-    });
+    throw new ApiError(
+      'Conflict',
+      `the ${kind} made with idempotency key "${input.idempotencyKey}" has been deleted since; take a new key`,
+      {
+        field: 'Idempotency-Key',
+      },
+    );
   }
   return { plan: { changes: [] }, key: record.resourceKey, changed: false };
 }

@@ -51,7 +51,8 @@ export function replaceFleetResource<K extends FleetKind>(
   const key = keys[kind](input.name);
   const entry = existing(snapshot, kind, key, input.ifRevision);
   const specChanged = !equalJson(entry.value.spec, input.spec);
-  if (!specChanged && equalJson(entry.value.metadata.labels, input.labels)) return { plan: emptyPlan, key, changed: false };
+  if (!specChanged && equalJson(entry.value.metadata.labels, input.labels))
+    return { plan: emptyPlan, key, changed: false };
   const metadata = replacedMetadata(entry.value.metadata, { labels: input.labels, specChanged });
   const resource = make({ schemaVersion, metadata, status: {} });
   assertAliasesFree(snapshot, resource);
@@ -75,7 +76,9 @@ function assertAliasesFree(snapshot: Snapshot, resource: FleetResource): void {
   for (const [i, alias] of resource.spec.aliases.entries()) {
     const other = snapshot.imageByName(alias);
     if (other && other.value.metadata.name !== resource.metadata.name) {
-      throw new ApiError('AlreadyExists', `"${alias}" already means image "${other.value.metadata.name}"`, { field: `spec.aliases[${i}]` });
+      throw new ApiError('AlreadyExists', `"${alias}" already means image "${other.value.metadata.name}"`, {
+        field: `spec.aliases[${i}]`,
+      });
     }
   }
 }

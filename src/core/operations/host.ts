@@ -26,7 +26,13 @@ export function createHost(snapshot: Snapshot, input: CreateInput<HostSpec>, ctx
   const key = keys.host(input.name);
   assertFree(snapshot, 'host', key, input.name);
   const id = ctx.newId('host');
-  const host: Host = { kind: 'host', schemaVersion, metadata: newMetadata(id, input, ctx), spec: input.spec, status: unseen };
+  const host: Host = {
+    kind: 'host',
+    schemaVersion,
+    metadata: newMetadata(id, input, ctx),
+    spec: input.spec,
+    status: unseen,
+  };
   return {
     plan: { changes: [{ key, ifRevision: 0, value: host }, ...rememberCreate(input, 'host', { key, id }, ctx)] },
     key,
@@ -44,7 +50,11 @@ export function replaceHost(
   const { value } = entry;
   const specChanged = !equalJson(value.spec, input.spec);
   if (!specChanged && equalJson(value.metadata.labels, input.labels)) return { plan: emptyPlan, key, changed: false };
-  const host: Host = { ...value, metadata: replacedMetadata(value.metadata, { labels: input.labels, specChanged }), spec: input.spec };
+  const host: Host = {
+    ...value,
+    metadata: replacedMetadata(value.metadata, { labels: input.labels, specChanged }),
+    spec: input.spec,
+  };
   const pausedChanged = value.spec.paused !== input.spec.paused;
   return {
     plan: {
@@ -92,9 +102,15 @@ export function deleteHost(
     plan: {
       changes: [
         { key, ifRevision: entry.revision, value: null },
-        ...snapshot.providersOfHost(input.name).map((provider) => ({ key: provider.key, ifRevision: provider.revision, value: null })),
+        ...snapshot
+          .providersOfHost(input.name)
+          .map((provider) => ({ key: provider.key, ifRevision: provider.revision, value: null })),
         ...(lease ? [{ key: lease.key, ifRevision: lease.revision, value: null }] : []),
-        eventChange(entry.value, { type: 'Warning', reason: 'HostRemoved', message: 'removed from the fleet', host: input.name }, ctx),
+        eventChange(
+          entry.value,
+          { type: 'Warning', reason: 'HostRemoved', message: 'removed from the fleet', host: input.name },
+          ctx,
+        ),
       ],
     },
     key,
@@ -131,7 +147,11 @@ export function registerHost(
         leaseChange(snapshot, name, host.status.epoch, ctx),
         eventChange(
           host,
-          { reason: entry?.value.status.session === undefined ? 'HostJoined' : 'AgentStarted', message: `its agent registered (session ${host.status.epoch})`, host: name },
+          {
+            reason: entry?.value.status.session === undefined ? 'HostJoined' : 'AgentStarted',
+            message: `its agent registered (session ${host.status.epoch})`,
+            host: name,
+          },
           ctx,
         ),
       ],
@@ -187,12 +207,20 @@ export function sessionOf(host: Host, ctx: Context): Session {
 export function hostInSession(snapshot: Snapshot, name: string, epoch: number): Entry<Host> {
   const host = existing(snapshot, 'host', keys.host(name));
   if (host.value.status.epoch !== epoch) {
-    throw new ApiError('StaleEpoch', `session ${epoch} of host "${name}" is over; session ${host.value.status.epoch} has begun`, { field: 'epoch' });
+    throw new ApiError(
+      'StaleEpoch',
+      `session ${epoch} of host "${name}" is over; session ${host.value.status.epoch} has begun`,
+      { field: 'epoch' },
+    );
   }
   return host;
 }
 
-export function heartbeat(snapshot: Snapshot, input: { readonly name: string; readonly heartbeat: Heartbeat }, ctx: Context): Decision {
+export function heartbeat(
+  snapshot: Snapshot,
+  input: { readonly name: string; readonly heartbeat: Heartbeat },
+  ctx: Context,
+): Decision {
   const host = hostInSession(snapshot, input.name, input.heartbeat.epoch);
   const { drivers, images, unknownGuests } = input.heartbeat;
   const { status } = host.value;
@@ -219,7 +247,11 @@ export function heartbeat(snapshot: Snapshot, input: { readonly name: string; re
 
 function leaseChange(snapshot: Snapshot, host: string, epoch: number, ctx: Context): Change {
   const key = keys.lease(host);
-  return { key, ifRevision: snapshot.get('lease', key)?.revision ?? 0, value: { kind: 'lease', host, epoch, renewedAtMs: ctx.nowMs } };
+  return {
+    key,
+    ifRevision: snapshot.get('lease', key)?.revision ?? 0,
+    value: { kind: 'lease', host, epoch, renewedAtMs: ctx.nowMs },
+  };
 }
 
 /** Brings the host's root provider in line with what was measured and what the operator keeps back. */

@@ -57,11 +57,17 @@ export function createInstance(snapshot: Snapshot, input: CreateInput<InstanceSp
 function assertReferences(snapshot: Snapshot, spec: InstanceSpec): void {
   if (!snapshot.imageByName(spec.image)) {
     const known = [...snapshot.list('image')].flatMap(({ value }) => [value.metadata.name, ...value.spec.aliases]);
-    throw new ApiError('InvalidRequest', `there is no image "${spec.image}"${hint(spec.image, known, 'berth image ls')}`, { field: 'spec.image' });
+    throw new ApiError(
+      'InvalidRequest',
+      `there is no image "${spec.image}"${hint(spec.image, known, 'berth image ls')}`,
+      { field: 'spec.image' },
+    );
   }
   if (spec.size !== undefined && !snapshot.get('size', keys.size(spec.size))) {
     const known = [...snapshot.list('size')].map(({ value }) => value.metadata.name);
-    throw new ApiError('InvalidRequest', `there is no size "${spec.size}"${hint(spec.size, known, 'berth size ls')}`, { field: 'spec.size' });
+    throw new ApiError('InvalidRequest', `there is no size "${spec.size}"${hint(spec.size, known, 'berth size ls')}`, {
+      field: 'spec.size',
+    });
   }
 }
 
@@ -72,9 +78,13 @@ function hint(word: string, known: readonly string[], command: string): string {
 
 function assertPortsDiffer(spec: InstanceSpec): void {
   for (const [i, port] of spec.ports.entries()) {
-    const twin = spec.ports.findIndex((other) => port.hostPort !== 0 && other.hostPort === port.hostPort && other.protocol === port.protocol);
+    const twin = spec.ports.findIndex(
+      (other) => port.hostPort !== 0 && other.hostPort === port.hostPort && other.protocol === port.protocol,
+    );
     if (twin >= 0 && twin < i) {
-      throw new ApiError('InvalidRequest', `host port ${port.hostPort}/${port.protocol} is asked for twice`, { field: `spec.ports[${i}].hostPort` });
+      throw new ApiError('InvalidRequest', `host port ${port.hostPort}/${port.protocol} is asked for twice`, {
+        field: `spec.ports[${i}].hostPort`,
+      });
     }
   }
 }
@@ -103,12 +113,15 @@ export function replaceInstance(
   }
   for (const field of new Set([...Object.keys(value.spec), ...Object.keys(input.spec)])) {
     if (changeable.has(field) || equalJson(fieldOf(value.spec, field), fieldOf(input.spec, field))) continue;
-    throw new ApiError('InvalidRequest', `spec.${field} of an instance cannot be changed; make a new instance`, { field: `spec.${field}` });
+    throw new ApiError('InvalidRequest', `spec.${field} of an instance cannot be changed; make a new instance`, {
+      field: `spec.${field}`,
+    });
   }
   const specChanged = !equalJson(value.spec, input.spec);
   if (!specChanged && equalJson(value.metadata.labels, input.labels)) return { plan: emptyPlan, key, changed: false };
   // Never placed: nothing runs that a host could stop or start.
-  const unplaced = value.status.host === undefined && (value.status.phase === 'Pending' || value.status.phase === 'Stopped');
+  const unplaced =
+    value.status.host === undefined && (value.status.phase === 'Pending' || value.status.phase === 'Stopped');
   const status = unplaced
     ? { ...value.status, phase: input.spec.powerState === 'running' ? ('Pending' as const) : ('Stopped' as const) }
     : value.status;
@@ -118,7 +131,12 @@ export function replaceInstance(
         {
           key,
           ifRevision: entry.revision,
-          value: { ...value, metadata: replacedMetadata(value.metadata, { labels: input.labels, specChanged }), spec: input.spec, status },
+          value: {
+            ...value,
+            metadata: replacedMetadata(value.metadata, { labels: input.labels, specChanged }),
+            spec: input.spec,
+            status,
+          },
         },
       ],
     },

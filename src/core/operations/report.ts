@@ -40,11 +40,17 @@ export function applyReport(
     report.guest.state === 'absent'
       ? applyAbsence(snapshot, allocation, instance)
       : applyGuest(allocation, instance, { ...input, guest: report.guest }, ctx);
-  return decided.plan.changes.length === 0 ? decided : { ...decided, plan: { ...decided.plan, conditions: sessionHolds } };
+  return decided.plan.changes.length === 0
+    ? decided
+    : { ...decided, plan: { ...decided.plan, conditions: sessionHolds } };
 }
 
 /** Nothing is left on the host: its room is free, once it was no longer wanted there. */
-function applyAbsence(snapshot: Snapshot, allocation: Entry<Allocation>, instance: Entry<Instance> | undefined): ReportDecision {
+function applyAbsence(
+  snapshot: Snapshot,
+  allocation: Entry<Allocation>,
+  instance: Entry<Instance> | undefined,
+): ReportDecision {
   const image = instance && snapshot.imageByName(instance.value.spec.image)?.value;
   if (assignmentOf(allocation, instance, image).want !== 'absent') return stale;
   // The instance must still not want it when this is written.
@@ -59,7 +65,8 @@ function applyGuest(
   ctx: Context,
 ): ReportDecision {
   const { report, epoch, host, guest } = input;
-  if (!instance || instance.value.status.host !== host || instance.value.status.incarnation !== report.incarnation) return stale;
+  if (!instance || instance.value.status.host !== host || instance.value.status.incarnation !== report.incarnation)
+    return stale;
   const { status } = instance.value;
   const last = status.report;
   if (last && (epoch < last.epoch || (epoch === last.epoch && report.sequence <= last.sequence))) return stale;
@@ -95,7 +102,10 @@ function nextStatus(
     phase,
     guest,
     report: { epoch: input.epoch, sequence: input.report.sequence },
-    observedGeneration: Math.max(status.observedGeneration, Math.min(input.report.observedGeneration, instance.metadata.generation)),
+    observedGeneration: Math.max(
+      status.observedGeneration,
+      Math.min(input.report.observedGeneration, instance.metadata.generation),
+    ),
     conditions: withConditions(status.conditions, conditionsOf(guest), ctx.nowMs),
     ...(guest.state === 'running' && status.runningAtMs === undefined ? { runningAtMs: ctx.nowMs } : {}),
     ...(guest.ready && status.readyAtMs === undefined ? { readyAtMs: ctx.nowMs } : {}),
@@ -123,15 +133,28 @@ function nextPhase({ metadata, spec, status }: Instance, guest: GuestStatus): In
 }
 
 function conditionsOf(guest: GuestStatus): NewCondition[] {
-  const why = { reason: guest.reason ?? reasonByState[guest.state], message: guest.message ?? messageByState[guest.state] };
+  const why = {
+    reason: guest.reason ?? reasonByState[guest.state],
+    message: guest.message ?? messageByState[guest.state],
+  };
   const running: NewCondition = { type: 'Running', status: guest.state === 'running' ? 'True' : 'False', ...why };
   const ready: NewCondition = guest.ready
     ? { type: 'Ready', status: 'True', reason: 'Booted', message: 'the guest said that its boot is over' }
-    : { type: 'Ready', status: 'False', ...(guest.state === 'running' ? { reason: 'Booting', message: 'the guest is booting' } : why) };
+    : {
+        type: 'Ready',
+        status: 'False',
+        ...(guest.state === 'running' ? { reason: 'Booting', message: 'the guest is booting' } : why),
+      };
   return [running, ready];
 }
 
-const reasonByState = { preparing: 'Preparing', running: 'Started', stopped: 'Stopped', exited: 'GuestShutdown', failed: 'Failed' } as const;
+const reasonByState = {
+  preparing: 'Preparing',
+  running: 'Started',
+  stopped: 'Stopped',
+  exited: 'GuestShutdown',
+  failed: 'Failed',
+} as const;
 const messageByState = {
   preparing: 'disk and seed are being made',
   running: 'the guest runs',

@@ -12,7 +12,13 @@ import { candidates, refusalBy, schedule, summarize } from './schedule.ts';
 export function explain(snapshot: Snapshot, instance: Instance): Explanation {
   const request = requestOf(snapshot, instance);
   const hosts = [...candidates(snapshot)].map((candidate) => explainHost(snapshot, candidate, request, instance));
-  hosts.sort((a, b) => Number(b.current) - Number(a.current) || Number(b.fits) - Number(a.fits) || (b.score ?? 0) - (a.score ?? 0) || (a.host < b.host ? -1 : 1));
+  hosts.sort(
+    (a, b) =>
+      Number(b.current) - Number(a.current) ||
+      Number(b.fits) - Number(a.fits) ||
+      (b.score ?? 0) - (a.score ?? 0) ||
+      (a.host < b.host ? -1 : 1),
+  );
   return {
     instance: instance.metadata.name,
     project: instance.metadata.project,
@@ -29,7 +35,9 @@ function summaryOf(snapshot: Snapshot, instance: Instance, request: Request): st
   const scheduled = conditionOf(instance.status.conditions, 'Scheduled');
   if (instance.status.host !== undefined) return scheduled?.message ?? `placed on ${instance.status.host}`;
   const placement = schedule(snapshot, request);
-  return placement.placed ? `fits on ${placement.candidate.host.value.metadata.name}; about to be placed` : summarize(placement);
+  return placement.placed
+    ? `fits on ${placement.candidate.host.value.metadata.name}; about to be placed`
+    : summarize(placement);
 }
 
 /** The room an instance holds on its own host counts as free for itself: the question is why it is (or could be) there. */
@@ -61,7 +69,9 @@ function explainHost(snapshot: Snapshot, candidate: Candidate, request: Request,
 function withoutOwnUse(snapshot: Snapshot, candidate: Candidate, instance: Instance): Candidate {
   const used = new Map(candidate.used);
   for (const { value: allocation } of snapshot.allocationsOfConsumer(instance.metadata.id)) {
-    for (const [resourceClass, amount] of Object.entries(allocation.amounts[candidate.provider?.value.id ?? ''] ?? {})) {
+    for (const [resourceClass, amount] of Object.entries(
+      allocation.amounts[candidate.provider?.value.id ?? ''] ?? {},
+    )) {
       used.set(resourceClass, (used.get(resourceClass) ?? 0) - amount);
     }
   }

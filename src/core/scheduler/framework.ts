@@ -13,7 +13,9 @@ export interface Candidate {
 }
 
 /** `reason` is a CamelCase code that is counted; `message` is the sentence for this host. */
-export type Verdict = { readonly fits: true } | { readonly fits: false; readonly reason: string; readonly message: string };
+export type Verdict =
+  | { readonly fits: true }
+  | { readonly fits: false; readonly reason: string; readonly message: string };
 
 export const fits: Verdict = { fits: true };
 

@@ -13,7 +13,14 @@ export interface Refusal {
 }
 
 export type Placement =
-  | { readonly placed: true; readonly candidate: Candidate; readonly driver: string; readonly score: number; readonly hostsFit: number; readonly hosts: number }
+  | {
+      readonly placed: true;
+      readonly candidate: Candidate;
+      readonly driver: string;
+      readonly score: number;
+      readonly hostsFit: number;
+      readonly hosts: number;
+    }
   | { readonly placed: false; readonly hosts: number; readonly refusals: readonly Refusal[] };
 
 export function schedule(snapshot: Snapshot, request: Request): Placement {
@@ -55,7 +62,12 @@ function firstRefusal(candidate: Candidate, request: Request): Refusal | undefin
 export function refusalBy(plugin: Plugin, candidate: Candidate, request: Request): Refusal | undefined {
   const verdict = plugin.filter?.(candidate, request);
   if (!verdict || verdict.fits) return undefined;
-  return { host: candidate.host.value.metadata.name, plugin: plugin.name, reason: verdict.reason, message: verdict.message };
+  return {
+    host: candidate.host.value.metadata.name,
+    plugin: plugin.name,
+    reason: verdict.reason,
+    message: verdict.message,
+  };
 }
 
 export function scoreOf(candidate: Candidate, request: Request, profile: Profile): number {
@@ -82,6 +94,8 @@ export function summarize(placement: Extract<Placement, { placed: false }>): str
   if (placement.hosts === 0) return 'no host has joined yet; "berth agent" on a machine makes it one';
   const counts = new Map<string, number>();
   for (const { reason } of placement.refusals) counts.set(reason, (counts.get(reason) ?? 0) + 1);
-  const parts = [...counts].sort(([a, m], [b, n]) => n - m || (a < b ? -1 : 1)).map(([reason, count]) => `${count} ${reason}`);
+  const parts = [...counts]
+    .sort(([a, m], [b, n]) => n - m || (a < b ? -1 : 1))
+    .map(([reason, count]) => `${count} ${reason}`);
   return `0 of ${placement.hosts} host${placement.hosts === 1 ? '' : 's'}: ${parts.join(', ')}`;
 }

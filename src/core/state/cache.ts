@@ -22,7 +22,12 @@ export interface StoredEvent {
 }
 
 /** `kind` of what changed, before and after, as decisions see it. */
-export type ChangeListener = (change: { readonly key: string; readonly kind: RecordKind; readonly before: AnyRecord | null; readonly after: AnyRecord | null }) => void;
+export type ChangeListener = (change: {
+  readonly key: string;
+  readonly kind: RecordKind;
+  readonly before: AnyRecord | null;
+  readonly after: AnyRecord | null;
+}) => void;
 
 /** A key whose committed entry changed, or whose assumed change was forgotten. */
 export type CommittedListener = (key: string) => void;
@@ -120,6 +125,16 @@ export class Cache implements Snapshot {
 
   committed<K extends RecordKind>(kind: K, key: string): Entry<RecordByKind[K]> | undefined {
     return this.#committed.get(kind)?.get(key) as Entry<RecordByKind[K]> | undefined; // the codec: the key tells the kind
+  }
+
+  /** Whether this process has written the key and does not yet know if that is durable. */
+  isAssumed(key: string): boolean {
+    return this.#assumed.has(key);
+  }
+
+  /** The token of the newest uncommitted change of a key. */
+  assumedBy(key: string): number | undefined {
+    return this.#assumed.get(key)?.at(-1)?.token;
   }
 
   *listCommitted<K extends RecordKind>(kind: K): Iterable<Entry<RecordByKind[K]>> {

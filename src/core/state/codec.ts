@@ -22,7 +22,9 @@ export function decodeRecord(key: string, bytes: Uint8Array): AnyRecord {
   try {
     record = JSON.parse(decoder.decode(bytes));
   } catch (cause) {
-    throw new UnreadableRecord(`the record at ${key} is not JSON; the store has been changed by something else`, { cause });
+    throw new UnreadableRecord(`the record at ${key} is not JSON; the store has been changed by something else`, {
+      cause,
+    });
   }
   if (typeof record !== 'object' || record === null || !('kind' in record)) {
     throw new UnreadableRecord(`the record at ${key} has no kind; the store has been changed by something else`);

@@ -5,7 +5,11 @@ import type { Condition } from '../../api/resources/metadata.ts';
 export type NewCondition = Omit<Condition, 'sinceMs'>;
 
 /** `conditions` with each of `changes` in the place of the one of its type; `sinceMs` moves only when `status` does. */
-export function withConditions(conditions: readonly Condition[], changes: readonly NewCondition[], nowMs: number): Condition[] {
+export function withConditions(
+  conditions: readonly Condition[],
+  changes: readonly NewCondition[],
+  nowMs: number,
+): Condition[] {
   const result = [...conditions];
   for (const change of changes) {
     const at = result.findIndex((condition) => condition.type === change.type);

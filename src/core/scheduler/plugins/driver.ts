@@ -11,6 +11,11 @@ export const driver: Plugin = {
     }
     const wanted = drivers.find((d) => d.name === request.driver);
     if (!wanted) return refuse('DriverMissing', `it has no driver ${request.driver}`);
-    return wanted.available ? fits : refuse('DriverUnavailable', `its driver ${request.driver} does not work: ${wanted.reason ?? 'no reason given'}`);
+    return wanted.available
+      ? fits
+      : refuse(
+          'DriverUnavailable',
+          `its driver ${request.driver} does not work: ${wanted.reason ?? 'no reason given'}`,
+        );
   },
 };

@@ -29,7 +29,10 @@ function explain(verdict: Exclude<Fit, { fits: true }>): Verdict {
   const { reason, noun, unit } = words[resourceClass] ?? { reason: resourceClass, noun: resourceClass, unit: '' };
   switch (verdict.refusal) {
     case 'Insufficient':
-      return refuse(`Insufficient${reason}`, `${asked}${unit} of ${noun} asked, ${free}${unit} free: ${asked - free}${unit} too little`);
+      return refuse(
+        `Insufficient${reason}`,
+        `${asked}${unit} of ${noun} asked, ${free}${unit} free: ${asked - free}${unit} too little`,
+      );
     case 'NoInventory':
       return refuse(`Insufficient${reason}`, `it has no ${noun}`);
     case 'BelowMinUnit':

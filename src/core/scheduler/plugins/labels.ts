@@ -8,7 +8,10 @@ export const labels: Plugin = {
     for (const [key, wanted] of Object.entries(request.hostLabels)) {
       const found = Object.hasOwn(host.value.metadata.labels, key) ? host.value.metadata.labels[key] : undefined;
       if (found !== wanted) {
-        return refuse('LabelMismatch', found === undefined ? `it has no label ${key}=${wanted}` : `its label ${key} is ${found}, not ${wanted}`);
+        return refuse(
+          'LabelMismatch',
+          found === undefined ? `it has no label ${key}=${wanted}` : `its label ${key} is ${found}, not ${wanted}`,
+        );
       }
     }
     return fits;

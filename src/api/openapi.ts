@@ -1,0 +1,381 @@
+// The API's description, OpenAPI 3.1, made from the registry. docs/openapi.json is this document; drift fails the build.
+
+import type { TSchema } from 'typebox';
+import { AssignmentEvent, Heartbeat, Registration, ReportResults, Reports, Session } from './agent-protocol.ts';
+import { errorCodes } from './errors.ts';
+import { Explanation } from './explanation.ts';
+import { resourceDefinitions } from './resources/index.ts';
+import { Labels, Metadata, Name, type ResourceDefinition } from './resources/metadata.ts';
+
+type Json = Record<string, unknown>;
+
+const ref = (name: string): Json => ({ $ref: `#/components/schemas/${name}` });
+const jsonContent = (schema: Json): Json => ({ 'application/json': { schema } });
+const linesContent = (schema: Json): Json => ({ 'application/x-ndjson': { schema } });
+const parameter = (name: string, where: 'query' | 'path' | 'header', schema: Json, description: string): Json => ({
+  name,
+  in: where,
+  required: where === 'path',
+  schema,
+  description,
+});
+
+/** The whole document; plain JSON, the same for the same registry. */
+export function openApiDocument(): Json {
+  const paths: Json = {};
+  const schemas: Json = { ...commonSchemas() };
+  for (const definition of Object.values(resourceDefinitions)) {
+    Object.assign(schemas, schemasOf(definition));
+    Object.assign(paths, pathsOf(definition));
+  }
+  Object.assign(paths, instancePaths(), agentPaths(), processPaths());
+  return {
+    openapi: '3.1.0',
+    info: {
+      title: 'Berth',
+      version: '1',
+      description:
+        'Places virtual machines and containers on a fleet of hosts, keeps them as asked, and says why each is where it is.',
+      license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
+    },
+    security: [{ token: [] }],
+    paths,
+    components: { schemas, securitySchemes: { token: { type: 'http', scheme: 'bearer' } } },
+  };
+}
+
+function title(kind: string): string {
+  return kind.charAt(0).toUpperCase() + kind.slice(1);
+}
+
+function commonSchemas(): Json {
+  const codes = Object.entries(errorCodes).map(([code, { status, meaning }]) => `${code} (${status}): ${meaning}`);
+  return {
+    Metadata: plain(Metadata),
+    Explanation: plain(Explanation),
+    Registration: plain(Registration),
+    Session: plain(Session),
+    Heartbeat: plain(Heartbeat),
+    Reports: plain(Reports),
+    ReportResults: plain(ReportResults),
+    AssignmentEvent: plain(AssignmentEvent),
+    Error: {
+      type: 'object',
+      required: ['error'],
+      properties: {
+        error: {
+          type: 'object',
+          required: ['code', 'message'],
+          properties: {
+            code: { type: 'string', enum: Object.keys(errorCodes), description: codes.join('\n') },
+            message: { type: 'string', description: 'for people' },
+            field: { type: 'string', description: 'the place in the request, as `spec.ports[0].hostPort`' },
+            details: {},
+          },
+        },
+      },
+    },
+  };
+}
+
+function schemasOf(definition: ResourceDefinition): Json {
+  const name = title(definition.kind);
+  const required = ['kind', 'schemaVersion', 'metadata', 'spec', 'status'];
+  const schemas: Json = {
+    [`${name}Spec`]: plain(definition.spec),
+    [name]: {
+      type: 'object',
+      description: definition.description,
+      required,
+      properties: {
+        kind: { const: definition.kind },
+        schemaVersion: { type: 'integer' },
+        metadata: ref('Metadata'),
+        spec: ref(`${name}Spec`),
+        status: plain(definition.status),
+      },
+    },
+    [`${name}List`]: {
+      type: 'object',
+      required: ['items', 'revision'],
+      properties: {
+        items: { type: 'array', items: ref(name) },
+        revision: { type: 'integer', description: 'a watch from here misses nothing' },
+        continue: { type: 'string', description: 'for the next page; absent on the last' },
+      },
+    },
+    [`${name}Change`]: {
+      type: 'object',
+      required: ['type', 'revision'],
+      properties: {
+        type: { enum: ['put', 'delete', 'bookmark'] },
+        revision: { type: 'integer' },
+        resource: {
+          anyOf: [ref(name), { type: 'object', description: 'of what is deleted: metadata.name and metadata.project' }],
+        },
+      },
+    },
+  };
+  if (definition.verbs.length > 0) {
+    schemas[`New${name}`] = bodySchema(definition, {
+      ...(definition.kind === 'instance' ? {} : { required: ['name'] }),
+      properties: {
+        name: plain(definition.name),
+        labels: plain(Labels),
+        ...(definition.scope === 'project' ? { project: plain(Name) } : {}),
+      },
+    });
+    schemas[`Changed${name}`] = bodySchema(definition, {
+      properties: {
+        labels: plain(Labels),
+        revision: { type: 'integer', description: 'change only what is still at this revision' },
+      },
+    });
+  }
+  return schemas;
+}
+
+/** What users send: fields with a default may be left out. */
+function bodySchema(definition: ResourceDefinition, metadata: Json): Json {
+  return {
+    type: 'object',
+    required: ['spec'],
+    additionalProperties: false,
+    properties: {
+      metadata: { type: 'object', additionalProperties: false, ...metadata },
+      spec: withoutDefaultsRequired(plain(definition.spec)),
+    },
+  };
+}
+
+function withoutDefaultsRequired(schema: Json): Json {
+  const properties = schema['properties'];
+  const required = schema['required'];
+  if (typeof properties !== 'object' || properties === null || !Array.isArray(required)) return schema;
+  const hasDefault = new Set(
+    Object.entries(properties).flatMap(([name, value]) => (isJson(value) && 'default' in value ? [name] : [])),
+  );
+  const inner = Object.fromEntries(
+    Object.entries(properties).map(([name, value]) => [name, isJson(value) ? withoutDefaultsRequired(value) : value]),
+  );
+  const still = required.filter((name) => !hasDefault.has(name));
+  const { required: _required, ...rest } = schema;
+  return { ...rest, properties: inner, ...(still.length ? { required: still } : {}) };
+}
+
+function isJson(value: unknown): value is Json {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** A schema as plain JSON, without what the library keeps beside it. */
+function plain(schema: TSchema): Json {
+  const copy: unknown = JSON.parse(JSON.stringify(schema));
+  return isJson(copy) ? copy : {};
+}
+
+function answers(success: Json, ...codes: (keyof typeof errorCodes)[]): Json {
+  const byStatus = new Map<number, string[]>();
+  for (const code of [...codes, 'InvalidRequest', 'Unauthenticated', 'Forbidden', 'Unavailable'] as const) {
+    const { status } = errorCodes[code];
+    byStatus.set(status, [...(byStatus.get(status) ?? []), code]);
+  }
+  const errors = [...byStatus]
+    .sort(([a], [b]) => a - b)
+    .map(([status, names]) => [String(status), { description: names.join(', '), content: jsonContent(ref('Error')) }]);
+  return { ...success, ...Object.fromEntries(errors) };
+}
+
+const projectParameter = parameter('project', 'query', { type: 'string', default: 'default' }, 'whose it is');
+const nameParameter = parameter('name', 'path', { type: 'string' }, 'name or id');
+
+function pathsOf(definition: ResourceDefinition): Json {
+  const name = title(definition.kind);
+  const project = definition.scope === 'project' ? [projectParameter] : [];
+  const tags = [definition.plural];
+  const ok = (schema: Json, status = 200): Json => ({
+    [status]: { description: 'done', content: jsonContent(schema) },
+  });
+  const collection: Json = {
+    get: {
+      tags,
+      operationId: `list${name}s`,
+      summary: `List or watch ${definition.plural}`,
+      parameters: [
+        ...(definition.scope === 'project'
+          ? [parameter('project', 'query', { type: 'string' }, 'only of this project')]
+          : []),
+        parameter('selector', 'query', { type: 'string' }, '`tier=web,zone!=a,gpu,!old`'),
+        ...(definition.kind === 'event'
+          ? [parameter('subject', 'query', { type: 'string' }, 'name or id of what the events are about')]
+          : []),
+        parameter('limit', 'query', { type: 'integer', minimum: 1, maximum: 5000, default: 500 }, 'items a page'),
+        parameter('continue', 'query', { type: 'string' }, 'what the page before gave'),
+        parameter(
+          'watch',
+          'query',
+          { type: 'boolean', default: false },
+          'answer with every change after `revision`, endlessly',
+        ),
+        parameter('revision', 'query', { type: 'integer' }, 'for a watch: where to begin; default: now'),
+      ],
+      responses: answers(
+        {
+          200: {
+            description: 'a page, or with `watch` one change a line',
+            content: { ...jsonContent(ref(`${name}List`)), ...linesContent(ref(`${name}Change`)) },
+          },
+        },
+        'Compacted',
+      ),
+    },
+  };
+  const single: Json = {
+    get: {
+      tags,
+      operationId: `get${name}`,
+      summary: `Get one`,
+      parameters: [nameParameter, ...project],
+      responses: answers(ok(ref(name)), 'NotFound'),
+    },
+  };
+  if (definition.verbs.includes('create')) {
+    collection['post'] = {
+      tags,
+      operationId: `create${name}`,
+      summary: 'Create one; durable when it answers',
+      parameters: [
+        parameter(
+          'Idempotency-Key',
+          'header',
+          { type: 'string' },
+          'a repeated create with the same key answers what the first one made',
+        ),
+      ],
+      requestBody: { required: true, content: jsonContent(ref(`New${name}`)) },
+      responses: answers(
+        { ...ok(ref(name), 201), ...ok(ref(name)) },
+        'AlreadyExists',
+        'IdempotencyMismatch',
+        'StoreFull',
+      ),
+    };
+  }
+  if (definition.verbs.includes('replace')) {
+    single['put'] = {
+      tags,
+      operationId: `replace${name}`,
+      summary: 'Replace labels and spec',
+      parameters: [nameParameter, ...project],
+      requestBody: { required: true, content: jsonContent(ref(`Changed${name}`)) },
+      responses: answers(ok(ref(name)), 'NotFound', 'RevisionMismatch', 'Conflict', 'StoreFull'),
+    };
+  }
+  if (definition.verbs.includes('delete')) {
+    single['delete'] = {
+      tags,
+      operationId: `delete${name}`,
+      summary: 'Delete one',
+      parameters: [
+        nameParameter,
+        ...project,
+        parameter('ifRevision', 'query', { type: 'integer' }, 'only if it is still at this revision'),
+        ...(definition.kind === 'host'
+          ? [parameter('force', 'query', { type: 'boolean', default: false }, 'although it holds room for instances')]
+          : []),
+      ],
+      responses: answers(ok(ref(name)), 'NotFound', 'RevisionMismatch', 'Conflict'),
+    };
+  }
+  return { [`/v1/${definition.plural}`]: collection, [`/v1/${definition.plural}/{name}`]: single };
+}
+
+function instancePaths(): Json {
+  const tags = ['instances'];
+  return {
+    '/v1/instances/{name}/explain': {
+      get: {
+        tags,
+        operationId: 'explainInstance',
+        summary: 'Why it is where it is, or nowhere, host by host',
+        parameters: [nameParameter, projectParameter],
+        responses: answers({ 200: { description: 'done', content: jsonContent(ref('Explanation')) } }, 'NotFound'),
+      },
+    },
+    '/v1/instances/{name}/log': {
+      get: {
+        tags,
+        operationId: 'readLog',
+        summary: 'What its console said',
+        parameters: [
+          nameParameter,
+          projectParameter,
+          parameter(
+            'offset',
+            'query',
+            { type: 'integer', minimum: 0, default: 0 },
+            'bytes since the first boot; the header berth-log-offset tells where the answer begins',
+          ),
+          parameter('follow', 'query', { type: 'boolean', default: false }, 'go on with what comes'),
+        ],
+        responses: answers(
+          { 200: { description: 'raw bytes', content: { 'application/octet-stream': {} } } },
+          'NotFound',
+          'Conflict',
+          'HostUnreachable',
+        ),
+      },
+    },
+  };
+}
+
+function agentPaths(): Json {
+  const tags = ['agent'];
+  const host = parameter('host', 'path', { type: 'string' }, 'the name of the host that the token is for');
+  const call = (operationId: string, summary: string, body: string | undefined, answer: Json): Json => ({
+    tags,
+    operationId,
+    summary,
+    parameters: [host],
+    ...(body ? { requestBody: { required: true, content: jsonContent(ref(body)) } } : {}),
+    responses: answers({ 200: { description: 'done', content: answer } }, 'StaleEpoch', 'Conflict'),
+  });
+  return {
+    '/v1/hosts/{host}/session': {
+      put: call('registerHost', 'Begin a session', 'Registration', jsonContent(ref('Session'))),
+    },
+    '/v1/hosts/{host}/heartbeat': {
+      post: call('heartbeat', 'Show that the agent is alive', 'Heartbeat', jsonContent({ type: 'object' })),
+    },
+    '/v1/hosts/{host}/reports': {
+      post: call('reportGuests', 'Report what became of guests', 'Reports', jsonContent(ref('ReportResults'))),
+    },
+    '/v1/hosts/{host}/assignments': {
+      get: call(
+        'watchAssignments',
+        'What the host should run, endlessly; needs `epoch`',
+        undefined,
+        linesContent(ref('AssignmentEvent')),
+      ),
+    },
+    '/v1/hosts/{host}/images': {
+      get: call('listHostImages', 'Images that hosts may need', undefined, jsonContent(ref('ImageList'))),
+    },
+  };
+}
+
+function processPaths(): Json {
+  const open = (operationId: string, summary: string): Json => ({
+    get: {
+      tags: ['process'],
+      operationId,
+      summary,
+      security: [],
+      responses: { 200: { description: 'done', content: jsonContent({ type: 'object' }) } },
+    },
+  });
+  return {
+    '/healthz': open('isAlive', 'The process answers'),
+    '/readyz': open('isReady', 'It follows the store'),
+    '/v1/version': open('version', 'Its version'),
+  };
+}

@@ -1,0 +1,152 @@
+// Assignments: tells each host's agent what it should run, from what is durable only. One listener for all hosts; a host's
+// stream is woken when an allocation or an instance of its own changed.
+
+import { type Clock, sleep } from '../base/clock.ts';
+import type { Assignment, AssignmentEvent } from '../api/agent-protocol.ts';
+import { ApiError } from '../api/errors.ts';
+import { assignmentOf } from '../core/operations/assignment.ts';
+import type { Cache } from '../core/state/cache.ts';
+import { keys, kindOfKey } from '../core/state/keys.ts';
+import type { Allocation } from '../core/state/records.ts';
+import type { Entry } from '../core/state/snapshot.ts';
+
+interface Stream {
+  /** Allocation keys to look at again. */
+  readonly due: Set<string>;
+  readonly sent: Map<string, Assignment>;
+  epochOver: boolean;
+  wake: () => void;
+}
+
+export class Assignments {
+  readonly #cache: Cache;
+  readonly #clock: Clock;
+  readonly #streams = new Map<string, Set<Stream>>();
+  readonly #hostByAllocation = new Map<string, string>();
+
+  constructor(parts: { cache: Cache; clock: Clock }) {
+    this.#cache = parts.cache;
+    this.#clock = parts.clock;
+    this.#cache.onCommitted((key) => this.#changed(key));
+    for (const { key, value } of this.#cache.listCommitted('allocation')) this.#hostByAllocation.set(key, value.host);
+  }
+
+  /** Everything first, then each change, until `signal` aborts. Throws `StaleEpoch` when the session is or gets over. */
+  async *stream(host: string, epoch: number, pingMs: number, signal: AbortSignal): AsyncIterable<AssignmentEvent> {
+    const stream: Stream = { due: new Set(), sent: new Map(), epochOver: false, wake: () => {} };
+    const streams = this.#streams.get(host) ?? new Set();
+    this.#streams.set(host, streams.add(stream));
+    try {
+      this.#assertSession(host, epoch);
+      yield this.#sync(host, stream);
+      while (!signal.aborted) {
+        if (stream.epochOver) this.#assertSession(host, epoch);
+        stream.epochOver = false;
+        if (stream.due.size > 0) yield* this.#drain(stream, host);
+        else if ((await this.#wait(stream, pingMs, signal)) === 'idle')
+          yield { type: 'ping', revision: this.#cache.revision };
+      }
+    } finally {
+      streams.delete(stream);
+      if (streams.size === 0) this.#streams.delete(host);
+    }
+  }
+
+  #assertSession(host: string, epoch: number): void {
+    const present = this.#cache.committed('host', keys.host(host))?.value.status.epoch;
+    if (present !== epoch)
+      throw new ApiError('StaleEpoch', `session ${epoch} of host "${host}" is over`, { field: 'epoch' });
+  }
+
+  #sync(host: string, stream: Stream): AssignmentEvent {
+    for (const { key } of this.#cache.allocationsOnHost(host)) {
+      const assignment = this.#assignment(key, host);
+      if (assignment) stream.sent.set(key, assignment);
+    }
+    return { type: 'sync', revision: this.#cache.revision, assignments: [...stream.sent.values()] };
+  }
+
+  *#drain(stream: Stream, host: string): Iterable<AssignmentEvent> {
+    for (const key of stream.due) {
+      stream.due.delete(key);
+      const before = stream.sent.get(key);
+      const assignment = this.#assignment(key, host);
+      const { revision } = this.#cache;
+      if (assignment) {
+        stream.sent.set(key, assignment);
+        if (!before || differs(before, assignment)) yield { type: 'put', revision, assignment };
+      } else if (before) {
+        stream.sent.delete(key);
+        yield { type: 'drop', revision, instanceId: before.instanceId, incarnation: before.incarnation };
+      }
+    }
+  }
+
+  #assignment(allocationKey: string, host: string): Assignment | undefined {
+    const allocation = this.#cache.committed('allocation', allocationKey);
+    if (!allocation || allocation.value.host !== host) return undefined;
+    const instance = this.#instanceOf(allocation);
+    const image = instance && this.#cache.imageByName(instance.value.spec.image)?.value;
+    return assignmentOf(allocation, instance, image);
+  }
+
+  #instanceOf({ value }: Entry<Allocation>) {
+    return this.#cache.committed('instance', keys.instance(value.consumer.project, value.consumer.name));
+  }
+
+  #changed(key: string): void {
+    switch (kindOfKey(key)) {
+      case 'allocation': {
+        const allocation = this.#cache.committed('allocation', key);
+        const host = allocation?.value.host ?? this.#hostByAllocation.get(key);
+        if (allocation) this.#hostByAllocation.set(key, allocation.value.host);
+        else this.#hostByAllocation.delete(key);
+        if (host !== undefined) this.#due(host, key);
+        return;
+      }
+      case 'instance': {
+        const instance = this.#cache.committed('instance', key);
+        if (!instance) return; // its allocations went before it
+        for (const allocation of this.#cache.allocationsOfConsumer(instance.value.metadata.id))
+          this.#due(allocation.value.host, allocation.key);
+        return;
+      }
+      case 'host':
+        for (const stream of this.#streams.get(key.slice(key.indexOf('/') + 1)) ?? []) {
+          stream.epochOver = true; // looked at closer by the stream
+          stream.wake();
+        }
+        return;
+      default:
+    }
+  }
+
+  #due(host: string, allocationKey: string): void {
+    for (const stream of this.#streams.get(host) ?? []) {
+      stream.due.add(allocationKey);
+      stream.wake();
+    }
+  }
+
+  async #wait(stream: Stream, pingMs: number, signal: AbortSignal): Promise<'woken' | 'idle'> {
+    const woken = new AbortController();
+    const wake = (): void => woken.abort();
+    stream.wake = wake;
+    signal.addEventListener('abort', wake, { once: true });
+    await sleep(this.#clock, pingMs, woken.signal);
+    signal.removeEventListener('abort', wake);
+    stream.wake = () => {};
+    return woken.signal.aborted ? 'woken' : 'idle';
+  }
+}
+
+/** Status changes of an instance reach its own host too; only what the agent acts on is sent. */
+function differs(a: Assignment, b: Assignment): boolean {
+  return (
+    a.want !== b.want ||
+    a.generation !== b.generation ||
+    a.image !== b.image ||
+    a.cpus !== b.cpus ||
+    a.memoryMiB !== b.memoryMiB
+  );
+}

@@ -1,0 +1,159 @@
+// Plans into the store: the only writer. Plans queue while a commit is under way and then go together as one durable write;
+// each is all or nothing. A Plan that was decided on another's uncommitted change shares that one's fate.
+
+import { assert } from '../base/assert.ts';
+import type { Logger } from '../base/log.ts';
+import { ApiError } from '../api/errors.ts';
+import type { Cache } from '../core/state/cache.ts';
+import { encodeRecord } from '../core/state/codec.ts';
+import type { Plan } from '../core/state/plan.ts';
+import { type Condition, type Store, StoreError, type Write } from '../store/store.ts';
+
+export type CommitOutcome =
+  | { readonly ok: true; readonly revision: number }
+  | { readonly ok: false; readonly key: string };
+
+interface Pending {
+  readonly plan: Plan;
+  readonly token: number;
+  /** What must hold in the store, apart from what other pending Plans will have written. */
+  readonly conditions: readonly Condition[];
+  /** Tokens of the Plans on whose changes this one was decided. */
+  readonly restsOn: readonly number[];
+  readonly resolve: (outcome: CommitOutcome) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/** 512 keys: far below what one SQLite transaction bears, enough to share one fsync among a burst. */
+const writesPerCommitMax = 512;
+
+export class Committer {
+  readonly #store: Store;
+  readonly #cache: Cache;
+  readonly #log: Logger;
+  readonly #queue: Pending[] = [];
+  #busy: Promise<void> | null = null;
+
+  constructor(parts: { store: Store; cache: Cache; log: Logger }) {
+    this.#store = parts.store;
+    this.#cache = parts.cache;
+    this.#log = parts.log;
+  }
+
+  /**
+   * Lays the Plan over the cache at once and resolves when it is durable. `ok: false` names a condition that did not hold;
+   * then nothing was written. Rejects with `ApiError` `StoreFull` or `Unavailable` when the store failed.
+   */
+  submit(plan: Plan): Promise<CommitOutcome> {
+    if (plan.changes.length === 0) return Promise.resolve({ ok: true, revision: this.#cache.revision });
+    const conditions: Condition[] = [];
+    const restsOn: number[] = [];
+    for (const { key, ifRevision } of [...plan.changes, ...(plan.conditions ?? [])]) {
+      const token = this.#cache.assumedBy(key);
+      if (token === undefined) conditions.push({ key, ifRevision });
+      else restsOn.push(token);
+    }
+    const assumed = this.#cache.assume(plan);
+    if (!assumed.ok) return Promise.resolve(assumed);
+    return new Promise((resolve, reject) => {
+      this.#queue.push({ plan, token: assumed.token, conditions, restsOn, resolve, reject });
+      this.#busy ??= Promise.resolve().then(() => this.#work());
+    });
+  }
+
+  /** Resolves when nothing that was submitted before is under way any more. */
+  async settled(): Promise<void> {
+    while (this.#busy) await this.#busy;
+  }
+
+  async #work(): Promise<void> {
+    while (this.#queue.length > 0) await this.#commitGroup(this.#takeGroup());
+    this.#busy = null;
+  }
+
+  #takeGroup(): Pending[] {
+    let writes = 0;
+    let count = 0;
+    for (const pending of this.#queue) {
+      writes += pending.plan.changes.length;
+      if (count > 0 && writes > writesPerCommitMax) break;
+      count += 1;
+    }
+    return this.#queue.splice(0, count);
+  }
+
+  /** Commits a group as one; takes out those whose conditions fail, with all that rest on them, until the rest holds. */
+  async #commitGroup(group: Pending[]): Promise<void> {
+    let rest = group;
+    while (rest.length > 0) {
+      const outcome = await this.#tryCommit(rest);
+      if (outcome === 'failed') return;
+      if (outcome.ok) return this.#confirm(rest, outcome.revision);
+      const { key } = outcome;
+      const refused = rest.find((pending) => pending.conditions.some((condition) => condition.key === key));
+      assert(refused, `the store refused a condition on ${key} that nobody set`);
+      rest = this.#without(rest, refused, key);
+    }
+  }
+
+  async #tryCommit(group: readonly Pending[]): Promise<CommitOutcome | 'failed'> {
+    const writes = new Map<string, Write>();
+    for (const { plan } of group) {
+      for (const { key, value } of plan.changes)
+        writes.set(key, { key, value: value === null ? null : encodeRecord(value) });
+    }
+    try {
+      return await this.#store.commit(
+        group.flatMap((pending) => pending.conditions),
+        [...writes.values()],
+      );
+    } catch (error) {
+      this.#fail(group, error);
+      return 'failed';
+    }
+  }
+
+  #confirm(group: readonly Pending[], revision: number): void {
+    for (const { token, plan } of group) this.#cache.confirm(token, plan, revision);
+    for (const { resolve } of group) resolve({ ok: true, revision });
+  }
+
+  /** `group` less `refused` and what rests on it; those still queued that rest on it go too. */
+  #without(group: readonly Pending[], refused: Pending, key: string): Pending[] {
+    const doomed = [refused];
+    const tokens = new Set([refused.token]);
+    for (const pending of [...group, ...this.#queue]) {
+      if (pending === refused || !pending.restsOn.some((token) => tokens.has(token))) continue;
+      tokens.add(pending.token);
+      doomed.push(pending);
+    }
+    for (const { token, plan } of doomed.toReversed()) this.#cache.forget(token, plan);
+    const waiting = this.#queue.filter((pending) => !tokens.has(pending.token));
+    this.#queue.splice(0, this.#queue.length, ...waiting);
+    for (const { resolve } of doomed) resolve({ ok: false, key });
+    return group.filter((pending) => !tokens.has(pending.token));
+  }
+
+  /** The store failed: everything decided on top of this group is in doubt and goes with it. */
+  #fail(group: readonly Pending[], error: unknown): void {
+    const doomed = [...group, ...this.#queue.splice(0)];
+    for (const { token, plan } of doomed.toReversed()) this.#cache.forget(token, plan);
+    const answer = storeFailure(error);
+    this.#log.error('commit failed', { plans: doomed.length, error: answer.message, cause: error });
+    for (const { reject } of doomed) reject(answer);
+  }
+}
+
+function storeFailure(error: unknown): ApiError {
+  if (error instanceof StoreError && error.code === 'Full') {
+    return new ApiError('StoreFull', 'the store has no room left; nothing was changed', { cause: error });
+  }
+  const unknown = error instanceof StoreError && error.outcome === 'unknown';
+  return new ApiError(
+    'Unavailable',
+    unknown
+      ? 'the store failed while writing, so nobody knows if the change was made; repeat it with the same idempotency key'
+      : 'the store cannot write now; nothing was changed; try again',
+    { cause: error },
+  );
+}

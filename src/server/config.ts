@@ -1,0 +1,33 @@
+// The configuration of `berth server`: one schema; defaults stand only here. File < environment (BERTH_SERVER_*) < flag.
+
+import { type Static, Type } from 'typebox';
+
+export const ServerConfig = Type.Object(
+  {
+    listen: Type.String({
+      default: '127.0.0.1:7070',
+      pattern: '^(\\[[0-9a-fA-F:.]+\\]|[A-Za-z0-9.-]+):\\d{1,5}$',
+      description: 'address:port',
+    }),
+    store: Type.Optional(
+      Type.String({
+        minLength: 1,
+        maxLength: 4096,
+        description: 'sqlite:PATH or memory:; default: sqlite:<dataDirectory>/berth.db',
+      }),
+    ),
+    dataDirectory: Type.String({ default: '/var/lib/berth/server', minLength: 1, maxLength: 1024 }),
+    imageMap: Type.Optional(
+      Type.String({ description: 'YAML file of images and sizes (ORCH_CONFIG)', maxLength: 1024 }),
+    ),
+    insecure: Type.Boolean({ default: false, description: 'listen on more than this machine without TLS in front' }),
+    logLevel: Type.Enum(['debug', 'info', 'warn', 'error', 'silent'], { default: 'info' }),
+    offlineAfterMs: Type.Integer({ default: 60_000, minimum: 1_000, maximum: 86_400_000 }),
+    heartbeatMs: Type.Integer({ default: 10_000, minimum: 100, maximum: 3_600_000 }),
+    restartDelayMs: Type.Integer({ default: 15_000, minimum: 0, maximum: 86_400_000 }),
+    eventsKeptMs: Type.Integer({ default: 86_400_000, minimum: 60_000 }),
+    idempotencyKeptMs: Type.Integer({ default: 86_400_000, minimum: 60_000 }),
+  },
+  { additionalProperties: false },
+);
+export type ServerConfig = Static<typeof ServerConfig>;

@@ -1,0 +1,92 @@
+// The lines that agents dial: each is an upgraded connection on which the agent serves HTTP/2 and this side asks.
+
+import {
+  type ClientHttp2Session,
+  type ClientHttp2Stream,
+  connect,
+  constants,
+  type IncomingHttpHeaders,
+} from 'node:http2';
+import type { Duplex } from 'node:stream';
+import { describeError, type Logger } from '../../base/log.ts';
+import { ApiError, isErrorCode } from '../../api/errors.ts';
+import type { HostAnswer, HostLinks } from './host-links.ts';
+
+export class AgentLinks implements HostLinks {
+  readonly #sessions = new Map<string, ClientHttp2Session>();
+  readonly #log: Logger;
+
+  constructor(log: Logger) {
+    this.#log = log;
+  }
+
+  /** Takes over an upgraded connection; a newer one of the same host ends the older. */
+  accept(host: string, socket: Duplex): void {
+    const session = connect('http://agent', {
+      createConnection: () => socket,
+      settings: { initialWindowSize: 1 << 20 },
+    });
+    const former = this.#sessions.get(host);
+    this.#sessions.set(host, session);
+    former?.destroy();
+    session.on('error', (error) => this.#log.debug('agent link failed', { host, error: describeError(error) }));
+    session.on('close', () => {
+      if (this.#sessions.get(host) === session) this.#sessions.delete(host);
+    });
+  }
+
+  async get(host: string, path: string, signal: AbortSignal): Promise<HostAnswer> {
+    const session = this.#sessions.get(host);
+    if (!session || session.destroyed) {
+      throw new ApiError(
+        'HostUnreachable',
+        `host "${host}" is not connected now; its agent will come back by itself, or look at "berth host show ${host}"`,
+      );
+    }
+    const stream = session.request({ [constants.HTTP2_HEADER_PATH]: path });
+    signal.addEventListener('abort', () => stream.close(constants.NGHTTP2_CANCEL), { once: true });
+    const headers = await responseOf(stream, host);
+    if (headers[':status'] === 200) return { headers: plain(headers), body: stream };
+    throw refusalOf(await textOf(stream), host);
+  }
+
+  close(): void {
+    for (const session of this.#sessions.values()) session.destroy();
+  }
+}
+
+function responseOf(stream: ClientHttp2Stream, host: string): Promise<IncomingHttpHeaders & { ':status'?: number }> {
+  return new Promise((resolve, reject) => {
+    stream.once('response', resolve);
+    const fail = (cause?: unknown): void =>
+      reject(new ApiError('HostUnreachable', `the line to host "${host}" broke; try again`, { cause }));
+    stream.once('error', fail);
+    stream.once('close', () => fail());
+  });
+}
+
+/** An agent's refusals are short. */
+async function textOf(stream: ClientHttp2Stream): Promise<string> {
+  const pieces: Buffer[] = [];
+  for await (const piece of stream) {
+    pieces.push(piece);
+    if (pieces.length > 16) break;
+  }
+  return Buffer.concat(pieces).toString();
+}
+
+function refusalOf(text: string, host: string): ApiError {
+  try {
+    const { code, message } = JSON.parse(text).error;
+    if (isErrorCode(code)) return new ApiError(code, String(message).slice(0, 1024));
+  } catch {
+    // not in our form; told below
+  }
+  return new ApiError('HostUnreachable', `host "${host}" gave no usable answer`);
+}
+
+function plain(headers: IncomingHttpHeaders): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(headers).flatMap(([name, value]) => (typeof value === 'string' ? [[name, value]] : [])),
+  );
+}

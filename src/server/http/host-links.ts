@@ -1,0 +1,11 @@
+// What the control plane needs of the lines that agents have dialled: a way to ask a host for something.
+
+export interface HostAnswer {
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: AsyncIterable<Uint8Array>;
+}
+
+export interface HostLinks {
+  /** A GET on the agent of `host`. Throws `HostUnreachable`, or what the agent answered, as `ApiError`. */
+  get(host: string, path: string, signal: AbortSignal): Promise<HostAnswer>;
+}

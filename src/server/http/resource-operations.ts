@@ -1,0 +1,117 @@
+// Which operation answers which verb of which kind. A new kind that users may write has a line here.
+
+import { parse } from '../../api/parse.ts';
+import { HostSpec } from '../../api/resources/host.ts';
+import { ImageSpec } from '../../api/resources/image.ts';
+import type { Kind } from '../../api/resources/index.ts';
+import { InstanceSpec } from '../../api/resources/instance.ts';
+import type { Labels } from '../../api/resources/metadata.ts';
+import { PoolSpec } from '../../api/resources/pool.ts';
+import { SizeSpec } from '../../api/resources/size.ts';
+import { ApiError } from '../../api/errors.ts';
+import type { Decision } from '../../core/operations/decision.ts';
+import {
+  createFleetResource,
+  deleteFleetResource,
+  replaceFleetResource,
+} from '../../core/operations/fleet-resource.ts';
+import { createHost, deleteHost, replaceHost } from '../../core/operations/host.ts';
+import { createInstance, deleteInstance, replaceInstance } from '../../core/operations/instance.ts';
+import type { Context } from '../../core/state/context.ts';
+import type { Snapshot } from '../../core/state/snapshot.ts';
+
+export interface ResourceInput {
+  readonly project: string;
+  readonly name: string;
+  readonly labels: Labels;
+  /** Of the kind's schema; parsed again here, where its type is known. */
+  readonly spec: unknown;
+  readonly idempotencyKey?: string;
+  readonly ifRevision?: number;
+}
+
+export interface DeleteInput {
+  readonly project: string;
+  readonly name: string;
+  readonly ifRevision?: number;
+  readonly force: boolean;
+}
+
+interface Operations {
+  create(snapshot: Snapshot, input: ResourceInput, ctx: Context): Decision;
+  replace(snapshot: Snapshot, input: ResourceInput, ctx: Context): Decision;
+  delete(snapshot: Snapshot, input: DeleteInput, ctx: Context): Decision;
+}
+
+const refuse = (): never => {
+  throw new ApiError('MethodNotAllowed', 'events are written by Berth alone');
+};
+
+export const resourceOperations: Readonly<Record<Kind, Operations>> = {
+  instance: {
+    create: (snapshot, input, ctx) =>
+      createInstance(snapshot, { ...input, spec: parse(InstanceSpec, input.spec, 'spec') }, ctx),
+    replace: (snapshot, input, ctx) =>
+      replaceInstance(snapshot, { ...input, spec: parse(InstanceSpec, input.spec, 'spec') }, ctx),
+    delete: deleteInstance,
+  },
+  host: {
+    create: (snapshot, input, ctx) =>
+      createHost(snapshot, { ...input, spec: parse(HostSpec, input.spec, 'spec') }, ctx),
+    replace: (snapshot, input, ctx) =>
+      replaceHost(snapshot, { ...input, spec: parse(HostSpec, input.spec, 'spec') }, ctx),
+    delete: deleteHost,
+  },
+  image: {
+    create(snapshot, input, ctx) {
+      const spec = parse(ImageSpec, input.spec, 'spec');
+      return createFleetResource(
+        snapshot,
+        'image',
+        { ...input, spec },
+        (head) => ({ kind: 'image', ...head, spec }),
+        ctx,
+      );
+    },
+    replace(snapshot, input) {
+      const spec = parse(ImageSpec, input.spec, 'spec');
+      return replaceFleetResource(snapshot, 'image', { ...input, spec }, (head) => ({ kind: 'image', ...head, spec }));
+    },
+    delete: (snapshot, input) => deleteFleetResource(snapshot, 'image', input),
+  },
+  size: {
+    create(snapshot, input, ctx) {
+      const spec = parse(SizeSpec, input.spec, 'spec');
+      return createFleetResource(
+        snapshot,
+        'size',
+        { ...input, spec },
+        (head) => ({ kind: 'size', ...head, spec }),
+        ctx,
+      );
+    },
+    replace(snapshot, input) {
+      const spec = parse(SizeSpec, input.spec, 'spec');
+      return replaceFleetResource(snapshot, 'size', { ...input, spec }, (head) => ({ kind: 'size', ...head, spec }));
+    },
+    delete: (snapshot, input) => deleteFleetResource(snapshot, 'size', input),
+  },
+  pool: {
+    create(snapshot, input, ctx) {
+      const spec = parse(PoolSpec, input.spec, 'spec');
+      return createFleetResource(
+        snapshot,
+        'pool',
+        { ...input, spec },
+        (head) => ({ kind: 'pool', ...head, spec }),
+        ctx,
+      );
+    },
+    replace(snapshot, input) {
+      const spec = parse(PoolSpec, input.spec, 'spec');
+      return replaceFleetResource(snapshot, 'pool', { ...input, spec }, (head) => ({ kind: 'pool', ...head, spec }));
+    },
+    delete: (snapshot, input) => deleteFleetResource(snapshot, 'pool', input),
+  },
+  event: { create: refuse, replace: refuse, delete: refuse },
+};

@@ -1,0 +1,404 @@
+// Routes of the resources, made from the registry: list, watch, get, create, replace, delete.
+
+import { type TSchema, Type } from 'typebox';
+import { type Clock, sleep } from '../../base/clock.ts';
+import { ApiError } from '../../api/errors.ts';
+import { parse } from '../../api/parse.ts';
+import { type AnyResource, type Kind, type ResourceByKind, resourceDefinitions } from '../../api/resources/index.ts';
+import { Labels, Name, type ResourceDefinition } from '../../api/resources/metadata.ts';
+import { parseSelector, type Selector, selects } from '../../api/selector.ts';
+import type { Cache } from '../../core/state/cache.ts';
+import { decodeRecord } from '../../core/state/codec.ts';
+import { kindOfKey, prefixOf } from '../../core/state/keys.ts';
+import type { Entry } from '../../core/state/snapshot.ts';
+import { Compacted, type Store, StoreError } from '../../store/store.ts';
+import { decideAndCommit, type Decider } from '../decide.ts';
+import { type ResourceInput, resourceOperations } from './resource-operations.ts';
+import type { Answer, Query, Route, RouteRequest } from './route.ts';
+
+export interface ResourceParts {
+  readonly decider: Decider;
+  readonly store: Store;
+}
+
+const defaultProject = 'default';
+const limitDefault = 500;
+const limitMax = 5_000;
+const bookmarkMs = 10_000;
+
+export function resourceRoutes(parts: ResourceParts): Route[] {
+  return Object.values(resourceDefinitions).flatMap((definition) => routesOf(definition.kind, definition, parts));
+}
+
+function routesOf<K extends Kind>(kind: K, definition: ResourceDefinition, parts: ResourceParts): Route[] {
+  const collection = `/v1/${definition.plural}`;
+  const single = `${collection}/:name`;
+  const { cache } = parts.decider;
+  const routes: Route[] = [
+    {
+      method: 'GET',
+      path: collection,
+      verb: 'read',
+      handle: (request) => {
+        request.query.only('project', 'selector', 'subject', 'limit', 'continue', 'watch', 'revision');
+        return request.query.flag('watch')
+          ? watch(kind, definition, parts, request)
+          : list(kind, definition, cache, request.query);
+      },
+    },
+    {
+      method: 'GET',
+      path: single,
+      verb: 'read',
+      handle: ({ params, query }) => {
+        query.only('project');
+        return { status: 200, json: present(find(kind, definition, cache, params['name'] ?? '', query)) };
+      },
+    },
+  ];
+  const operations = resourceOperations[kind];
+  if (definition.verbs.includes('create')) {
+    const body = sentBody(createMetadata(definition));
+    routes.push({
+      method: 'POST',
+      path: collection,
+      verb: 'write',
+      async handle(request) {
+        request.query.only();
+        const input = { ...inputOf(parse(body, request.body), definition), ...idempotencyKeyOf(request) };
+        const done = await decideAndCommit(parts.decider, (snapshot, ctx) => operations.create(snapshot, input, ctx));
+        return answer(kind, done.decision.changed ? 201 : 200, done, cache);
+      },
+    });
+  }
+  if (definition.verbs.includes('replace')) {
+    const body = sentBody(replaceMetadata);
+    routes.push({
+      method: 'PUT',
+      path: single,
+      verb: 'write',
+      async handle({ params, query, body: sent }) {
+        query.only('project');
+        const parsed = parse(
+          body,
+          withoutReadOnly(sent, cache.get(kind, keyFor(definition, params['name'] ?? '', query))?.value),
+        );
+        const ifRevision = parsed.metadata.revision;
+        const input: ResourceInput = {
+          ...inputOf(
+            {
+              metadata: { ...parsed.metadata, name: params['name'] ?? '', ...projectOf(definition, query) },
+              spec: parsed.spec,
+            },
+            definition,
+          ),
+          ...(ifRevision === undefined ? {} : { ifRevision }),
+        };
+        const done = await decideAndCommit(parts.decider, (snapshot, ctx) => operations.replace(snapshot, input, ctx));
+        return answer(kind, 200, done, cache);
+      },
+    });
+  }
+  if (definition.verbs.includes('delete')) {
+    routes.push({
+      method: 'DELETE',
+      path: single,
+      verb: 'write',
+      async handle({ params, query }) {
+        query.only('project', 'ifRevision', 'force');
+        const before = find(kind, definition, cache, params['name'] ?? '', query);
+        const ifRevision = query.integer('ifRevision', { min: 1, max: Number.MAX_SAFE_INTEGER });
+        const input = {
+          project: before.value.metadata.project,
+          name: before.value.metadata.name,
+          force: query.flag('force'),
+          ...(ifRevision === undefined ? {} : { ifRevision }),
+        };
+        const done = await decideAndCommit(parts.decider, (snapshot, ctx) => operations.delete(snapshot, input, ctx));
+        return answer(kind, 200, done, cache, before);
+      },
+    });
+  }
+  return routes;
+}
+
+// Bodies.
+
+function createMetadata(definition: ResourceDefinition) {
+  const name = definition.kind === 'instance' ? Type.Optional(definition.name) : definition.name;
+  return Type.Object(
+    { name, labels: Labels, ...(definition.scope === 'project' ? { project: Type.Optional(Name) } : {}) },
+    { additionalProperties: false, ...(definition.kind === 'instance' ? { default: {} } : {}) },
+  );
+}
+
+const replaceMetadata = Type.Object(
+  {
+    labels: Labels,
+    revision: Type.Optional(Type.Integer({ minimum: 1, description: 'change only what is still at this revision' })),
+  },
+  { additionalProperties: false, default: {} },
+);
+
+/** The spec is checked by the operation, which knows its type. */
+function sentBody<M extends TSchema>(metadata: M) {
+  return Type.Object({ metadata, spec: Type.Unknown({ default: {} }) }, { additionalProperties: false });
+}
+
+interface SentBody {
+  readonly metadata: {
+    readonly name?: unknown;
+    readonly project?: unknown;
+    readonly labels: Readonly<Record<string, string>>;
+  };
+  readonly spec: unknown;
+}
+
+function inputOf(sent: SentBody, definition: ResourceDefinition): ResourceInput {
+  const { name, project, labels } = sent.metadata;
+  return {
+    name: typeof name === 'string' ? name : '',
+    project: definition.scope === 'fleet' ? '' : typeof project === 'string' ? project : defaultProject,
+    labels,
+    spec: sent.spec,
+  };
+}
+
+/** A resource may be sent back as it was read: what users cannot write is dropped when it is what it was, and refused else. */
+function withoutReadOnly(sent: unknown, current: AnyResource | undefined): unknown {
+  if (!isRecord(sent)) return sent;
+  const { kind, schemaVersion: _version, status: _status, ...rest } = sent;
+  if (kind !== undefined && current && kind !== current.kind) {
+    throw new ApiError('InvalidRequest', `this is a ${String(kind).slice(0, 40)}, not a ${current.kind}`, {
+      field: 'kind',
+    });
+  }
+  if (!isRecord(rest['metadata'])) return rest;
+  const metadata = { ...rest['metadata'] };
+  for (const field of ['id', 'name', 'project', 'generation', 'createdAtMs', 'deletionRequestedAtMs'] as const) {
+    if (!(field in metadata)) continue;
+    if (current && field !== 'generation' && metadata[field] !== current.metadata[field]) {
+      throw new ApiError('InvalidRequest', `metadata.${field} cannot be changed`, { field: `metadata.${field}` });
+    }
+    delete metadata[field];
+  }
+  return { ...rest, metadata };
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function idempotencyKeyOf({ headers }: RouteRequest): { idempotencyKey?: string } {
+  const key = headers['idempotency-key'];
+  if (key === undefined) return {};
+  if (/^[A-Za-z0-9._:-]{1,128}$/.test(key)) return { idempotencyKey: key };
+  throw new ApiError('InvalidRequest', 'the Idempotency-Key must be 1 to 128 letters, digits and . _ : -', {
+    field: 'Idempotency-Key',
+  });
+}
+
+// Finding and showing.
+
+function projectOf(definition: ResourceDefinition, query: Query): { project?: string } {
+  return definition.scope === 'fleet' ? {} : { project: query.text('project') ?? defaultProject };
+}
+
+function keyFor(definition: ResourceDefinition, name: string, query: Query): string {
+  const { project } = projectOf(definition, query);
+  return `${definition.plural}/${project === undefined ? '' : `${project}/`}${name}`;
+}
+
+/** By name, or by id. Throws `NotFound`. */
+function find<K extends Kind>(
+  kind: K,
+  definition: ResourceDefinition,
+  cache: Cache,
+  name: string,
+  query: Query,
+): Entry<ResourceByKind[K]> {
+  const found = cache.committed(kind, keyFor(definition, name, query)) ?? findById(kind, definition, cache, name);
+  if (found) return found;
+  throw new ApiError('NotFound', `there is no ${kind} "${name.slice(0, 80)}"`);
+}
+
+function findById<K extends Kind>(
+  kind: K,
+  definition: ResourceDefinition,
+  cache: Cache,
+  id: string,
+): Entry<ResourceByKind[K]> | undefined {
+  if (!id.startsWith(`${definition.idPrefix}_`)) return undefined;
+  if (kind === 'instance') {
+    const key = cache.instanceById(id)?.key;
+    return key === undefined ? undefined : cache.committed(kind, key);
+  }
+  for (const entry of cache.listCommitted(kind)) if (entry.value.metadata.id === id) return entry;
+  return undefined;
+}
+
+/** Finds an instance for the routes below it. */
+export function findInstance(cache: Cache, name: string, query: Query): Entry<ResourceByKind['instance']> {
+  return find('instance', resourceDefinitions.instance, cache, name, query);
+}
+
+function present(entry: { readonly value: AnyResource; readonly revision: number }): AnyResource {
+  const { value, revision } = entry;
+  return { ...value, metadata: { ...value.metadata, revision } } as AnyResource; // spreading a union widens it
+}
+
+function answer(
+  kind: Kind,
+  status: number,
+  done: {
+    readonly decision: {
+      readonly key: string;
+      readonly plan: { readonly changes: readonly { readonly key: string; readonly value: unknown }[] };
+    };
+    readonly revision: number;
+  },
+  cache: Cache,
+  before?: Entry<AnyResource>,
+): Answer {
+  const { decision, revision } = done;
+  const written = decision.plan.changes.find((change) => change.key === decision.key)?.value;
+  const entry = isResource(written) ? { value: written, revision } : (cache.committed(kind, decision.key) ?? before);
+  if (!entry) throw new ApiError('NotFound', 'it has been deleted since');
+  return { status, json: present(entry) };
+}
+
+function isResource(value: unknown): value is AnyResource {
+  return isRecord(value) && 'metadata' in value;
+}
+
+// Lists and watches.
+
+function list<K extends Kind>(kind: K, definition: ResourceDefinition, cache: Cache, query: Query): Answer {
+  const limit = query.integer('limit', { min: 1, max: limitMax }) ?? limitDefault;
+  const after = continuation(query.text('continue'));
+  const wanted = filterOf(definition, query);
+  const revision = cache.revision;
+  const found: Entry<ResourceByKind[K]>[] = [];
+  for (const entry of cache.listCommitted(kind)) {
+    if ((after === undefined || entry.key > after) && wanted(entry.key, entry.value)) found.push(entry);
+  }
+  found.sort((a, b) => (a.key < b.key ? -1 : 1));
+  const page = found.slice(0, limit);
+  const last = page.at(-1);
+  return {
+    status: 200,
+    json: {
+      items: page.map(present),
+      revision,
+      ...(found.length > limit && last ? { continue: base64(last.key) } : {}),
+    },
+  };
+}
+
+function filterOf(definition: ResourceDefinition, query: Query): (key: string, resource: AnyResource) => boolean {
+  const selector: Selector = parseSelector(query.text('selector') ?? '');
+  const project = query.text('project');
+  const subject = query.text('subject');
+  if (project !== undefined && definition.scope === 'fleet') {
+    throw new ApiError('InvalidRequest', `${definition.plural} belong to no project`, { field: 'project' });
+  }
+  if (subject !== undefined && definition.kind !== 'event') {
+    throw new ApiError('InvalidRequest', 'only events have a subject', { field: 'subject' });
+  }
+  return (_key, resource) =>
+    (project === undefined || resource.metadata.project === project) &&
+    (subject === undefined ||
+      (resource.kind === 'event' &&
+        (resource.spec.subject.name === subject || resource.spec.subject.id === subject))) &&
+    selects(selector, resource.metadata.labels);
+}
+
+/** The last key of the page before; opaque to users. */
+function continuation(token: string | undefined): string | undefined {
+  if (token === undefined) return undefined;
+  try {
+    const key = atob(token.replaceAll('-', '+').replaceAll('_', '/'));
+    if (kindOfKey(key)) return key;
+  } catch {
+    // falls through to the refusal
+  }
+  throw new ApiError('InvalidRequest', 'continue must be what the page before gave', { field: 'continue' });
+}
+
+function base64(key: string): string {
+  return btoa(key).replaceAll('+', '-').replaceAll('/', '_').replaceAll('=', '');
+}
+
+function watch(
+  kind: Kind,
+  definition: ResourceDefinition,
+  { store, decider }: ResourceParts,
+  { query, signal }: RouteRequest,
+): Answer {
+  const after = query.integer('revision', { min: 0, max: Number.MAX_SAFE_INTEGER }) ?? decider.cache.revision;
+  if (after > decider.cache.revision) {
+    throw new ApiError(
+      'InvalidRequest',
+      `revision ${after} lies in the future; the newest is ${decider.cache.revision}`,
+      { field: 'revision' },
+    );
+  }
+  const wanted = filterOf(definition, query);
+  return { status: 200, lines: watchLines({ kind, after, wanted, store, clock: decider.clock, signal }) };
+}
+
+interface WatchInput {
+  readonly kind: Kind;
+  readonly after: number;
+  readonly wanted: (key: string, resource: AnyResource) => boolean;
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly signal: AbortSignal;
+}
+
+/** Every change once and in order; a bookmark first, and whenever nothing came for a while. */
+async function* watchLines({ kind, after, wanted, store, clock, signal }: WatchInput): AsyncIterable<unknown> {
+  const prefix = prefixOf(kind);
+  const batches = store.watch('', after, signal)[Symbol.asyncIterator]();
+  let revision = after;
+  let next = batches.next();
+  yield { type: 'bookmark', revision };
+  try {
+    while (!signal.aborted) {
+      const idle = new AbortController();
+      const batch = await Promise.race([next, sleep(clock, bookmarkMs, idle.signal).then(() => 'idle' as const)]);
+      idle.abort();
+      if (batch === 'idle') {
+        yield { type: 'bookmark', revision };
+        continue;
+      }
+      if (batch.done) return;
+      next = batches.next();
+      for (const event of batch.value) {
+        revision = event.revision;
+        if (event.key.startsWith(prefix)) yield lineOf(event.key, event.value, event.revision, wanted);
+      }
+    }
+  } catch (error) {
+    if (error instanceof Compacted) throw new ApiError('Compacted', error.message, { cause: error });
+    if (error instanceof StoreError)
+      throw new ApiError('Unavailable', 'the store cannot be watched now; try again', { cause: error });
+    throw error;
+  } finally {
+    next.catch(() => {}); // its failure has been told, or nobody waits for it any more
+    await batches.return?.();
+  }
+}
+
+/** What stops to match is told as deleted: the watcher should not show it any more. */
+function lineOf(key: string, value: Uint8Array | null, revision: number, wanted: WatchInput['wanted']): unknown {
+  const record = value === null ? null : decodeRecord(key, value);
+  if (record && isResource(record) && wanted(key, record))
+    return { type: 'put', revision, resource: present({ value: record, revision }) };
+  const [, ...rest] = key.split('/');
+  return {
+    type: 'delete',
+    revision,
+    resource: { metadata: { name: rest.at(-1) ?? '', project: rest.length > 1 ? (rest[0] ?? '') : '' } },
+  };
+}

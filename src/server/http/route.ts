@@ -1,0 +1,115 @@
+// A route and what passes through it. Handlers know no HTTP library: Fastify serves them, and the simulator calls them.
+
+import { ApiError } from '../../api/errors.ts';
+import { nearest } from '../../api/nearest.ts';
+import type { Identity, Verb } from '../../core/access/access.ts';
+
+export interface RouteRequest {
+  readonly params: Readonly<Record<string, string>>;
+  readonly query: Query;
+  /** Parsed JSON; undefined when there was no body. */
+  readonly body: unknown;
+  readonly headers: Readonly<Record<string, string | undefined>>;
+  readonly identity: Identity;
+  /** Aborts when the client is gone. */
+  readonly signal: AbortSignal;
+}
+
+export type Answer =
+  | { readonly status: number; readonly json: unknown }
+  /** One JSON value a line, for as long as it goes on. */
+  | { readonly status: number; readonly lines: AsyncIterable<unknown> }
+  | {
+      readonly status: number;
+      readonly bytes: AsyncIterable<Uint8Array>;
+      readonly headers?: Readonly<Record<string, string>>;
+    };
+
+export interface Route {
+  readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE';
+  /** `/v1/instances/:name`. */
+  readonly path: string;
+  readonly verb: Verb | 'open';
+  handle(request: RouteRequest): Promise<Answer> | Answer;
+}
+
+/** Query parameters, typed where they are asked for. Unknown ones are refused. */
+export class Query {
+  readonly #values: ReadonlyMap<string, string>;
+
+  /** Throws `InvalidRequest` for a parameter given twice. */
+  constructor(pairs: Iterable<readonly [string, string]>) {
+    const values = new Map<string, string>();
+    for (const [name, value] of pairs) {
+      if (values.has(name))
+        throw new ApiError('InvalidRequest', `query parameter "${name.slice(0, 80)}" is given twice`, {
+          field: name.slice(0, 80),
+        });
+      values.set(name, value);
+    }
+    this.#values = values;
+  }
+
+  only(...known: readonly string[]): this {
+    for (const name of this.#values.keys()) {
+      if (known.includes(name)) continue;
+      const meant = nearest(name, known);
+      const hint = meant ? `; did you mean "${meant}"?` : known.length ? `; known: ${known.join(', ')}` : '';
+      throw new ApiError('InvalidRequest', `unknown query parameter "${name.slice(0, 80)}"${hint}`, {
+        field: name.slice(0, 80),
+      });
+    }
+    return this;
+  }
+
+  text(name: string): string | undefined {
+    return this.#values.get(name);
+  }
+
+  integer(name: string, range: { readonly min: number; readonly max: number }): number | undefined {
+    const text = this.#values.get(name);
+    if (text === undefined) return undefined;
+    const value = /^\d{1,16}$/.test(text) ? Number(text) : Number.NaN;
+    if (value >= range.min && value <= range.max) return value;
+    throw new ApiError('InvalidRequest', `${name} must be a whole number from ${range.min} to ${range.max}`, {
+      field: name,
+    });
+  }
+
+  flag(name: string): boolean {
+    const text = this.#values.get(name);
+    if (text === undefined || text === 'false') return false;
+    if (text === 'true' || text === '') return true;
+    throw new ApiError('InvalidRequest', `${name} must be true or false`, { field: name });
+  }
+}
+
+/** The route for a method and path, with its parameters. Throws `NotFound` or `MethodNotAllowed`. */
+export function findRoute(
+  routes: readonly Route[],
+  method: string,
+  path: string,
+): { route: Route; params: Record<string, string> } {
+  let pathKnown = false;
+  for (const route of routes) {
+    const params = matchPath(route.path, path);
+    if (!params) continue;
+    if (route.method === method) return { route, params };
+    pathKnown = true;
+  }
+  if (pathKnown) throw new ApiError('MethodNotAllowed', `${method} is not possible on ${path}`);
+  throw new ApiError('NotFound', `there is nothing at ${path}`);
+}
+
+function matchPath(pattern: string, path: string): Record<string, string> | undefined {
+  const wanted = pattern.split('/');
+  const given = path.split('/');
+  if (wanted.length !== given.length) return undefined;
+  const params: Record<string, string> = {};
+  for (const [i, part] of wanted.entries()) {
+    const value = given[i] ?? '';
+    if (part.startsWith(':')) params[part.slice(1)] = decodeURIComponent(value);
+    else if (part !== value) return undefined;
+  }
+  return params;
+}

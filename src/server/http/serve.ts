@@ -1,0 +1,212 @@
+// HTTP: Fastify in front of the routes. Checks who asks, turns bodies into values and answers into bytes; decides nothing.
+
+import { once } from 'node:events';
+import type { IncomingMessage } from 'node:http';
+import type { Duplex } from 'node:stream';
+import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
+import { describeError, type Logger } from '../../base/log.ts';
+import { ApiError } from '../../api/errors.ts';
+import { type Identity, may } from '../../core/access/access.ts';
+import { type Answer, Query, type Route, type RouteRequest } from './route.ts';
+
+export interface HttpParts {
+  readonly routes: readonly Route[];
+  identify(authorization: string | undefined): Identity | undefined;
+  /** Takes over a connection that an agent of `host` has dialled. */
+  acceptLink(host: string, socket: Duplex): void;
+  readonly log: Logger;
+}
+
+/** 1 MiB: the largest spec is 64 KiB of user-data and some. */
+const bodyBytesMax = 1 << 20;
+const linkPath = /^\/v1\/hosts\/([a-z0-9-]{1,63})\/link(?:\?|$)/;
+
+/** Listens and answers; `url` is where. */
+export async function serveHttp(
+  parts: HttpParts,
+  listen: { host: string; port: number },
+): Promise<{ url: string; close(): Promise<void> }> {
+  const app = Fastify({
+    bodyLimit: bodyBytesMax,
+    forceCloseConnections: true,
+    requestTimeout: 60_000,
+    return503OnClosing: false,
+  });
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser(
+    /^application\/json(?:;\s*charset=utf-8)?$/i,
+    { parseAs: 'string' },
+    (request, body, done) => {
+      if (request.headers['content-encoding'] !== undefined)
+        return done(new ApiError('UnsupportedMediaType', 'compressed bodies are not taken'));
+      try {
+        done(null, body.length === 0 ? undefined : parseBody(String(body)));
+      } catch (error) {
+        done(
+          error instanceof ApiError
+            ? error
+            : new ApiError('InvalidRequest', 'the body is not JSON', { field: 'body', cause: error }),
+        );
+      }
+    },
+  );
+  app.setErrorHandler((error, request, reply) => sendError(toApiError(error), request, reply, parts.log));
+  app.setNotFoundHandler((request, reply) =>
+    sendError(
+      new ApiError('NotFound', `there is nothing at ${request.method} ${pathOf(request.url)}`),
+      request,
+      reply,
+      parts.log,
+    ),
+  );
+  for (const route of parts.routes) addRoute(app, route, parts);
+  app.server.on('upgrade', (request, socket) => upgrade(request, socket, parts));
+  const url = await app.listen(listen);
+  return { url, close: () => app.close() };
+}
+
+/** Keys that could reach the prototype are refused before anyone reads them. */
+function parseBody(text: string): unknown {
+  return JSON.parse(text, (key, value: unknown) => {
+    if (key === '__proto__' || key === 'constructor' || key === 'prototype') {
+      throw new ApiError('InvalidRequest', `the field name "${key}" is not taken`, { field: key });
+    }
+    return value;
+  });
+}
+
+function addRoute(app: FastifyInstance, route: Route, parts: HttpParts): void {
+  app.route({
+    method: route.method,
+    url: route.path,
+    async handler(request, reply) {
+      const identity = allow(route, parts.identify(request.headers.authorization), paramsOf(request)['host']);
+      const gone = new AbortController();
+      reply.raw.on('close', () => gone.abort());
+      const answer = await route.handle(toRouteRequest(request, identity, gone.signal));
+      await send(answer, request, reply, parts.log);
+      return reply;
+    },
+  });
+}
+
+function allow(route: Route, identity: Identity | undefined, host: string | undefined): Identity {
+  if (route.verb === 'open') return identity ?? { role: 'host', host: '' };
+  if (!identity) {
+    throw new ApiError(
+      'Unauthenticated',
+      'a valid token is needed: "berth context set" keeps one, BERTH_TOKEN gives one',
+    );
+  }
+  if (!may(identity, route.verb, host)) throw new ApiError('Forbidden', 'this token may not do that');
+  return identity;
+}
+
+function toRouteRequest(request: FastifyRequest, identity: Identity, signal: AbortSignal): RouteRequest {
+  const url = new URL(request.url, 'http://berth');
+  const headers: Record<string, string | undefined> = {};
+  for (const [name, value] of Object.entries(request.headers))
+    headers[name] = Array.isArray(value) ? value.join(', ') : value;
+  return {
+    params: paramsOf(request),
+    query: new Query(url.searchParams),
+    body: request.body ?? {},
+    headers,
+    identity,
+    signal,
+  };
+}
+
+function paramsOf(request: FastifyRequest): Record<string, string> {
+  const { params } = request;
+  return typeof params === 'object' && params !== null
+    ? Object.fromEntries(Object.entries(params).map(([name, value]) => [name, String(value)]))
+    : {};
+}
+
+async function send(answer: Answer, request: FastifyRequest, reply: FastifyReply, log: Logger): Promise<void> {
+  if ('json' in answer) {
+    reply
+      .code(answer.status)
+      .header('content-type', 'application/json; charset=utf-8')
+      .send(JSON.stringify(answer.json));
+    return;
+  }
+  const stream = 'lines' in answer ? encodeLines(answer.lines) : answer.bytes;
+  const pieces = stream[Symbol.asyncIterator]();
+  // The first piece decides: until it is there, a failure can still be told by the status.
+  const first = await pieces.next();
+  reply.hijack();
+  const { raw } = reply;
+  raw.writeHead(answer.status, {
+    'content-type': 'lines' in answer ? 'application/x-ndjson' : 'application/octet-stream',
+    'cache-control': 'no-store',
+    ...('bytes' in answer ? answer.headers : {}),
+  });
+  raw.flushHeaders();
+  try {
+    for (let piece = first; !piece.done; piece = await pieces.next()) {
+      if (raw.destroyed) break;
+      if (!raw.write(piece.value)) await Promise.race([once(raw, 'drain'), once(raw, 'close')]);
+    }
+  } catch (error) {
+    const apiError = toApiError(error);
+    log.debug('stream ended early', { path: pathOf(request.url), error: apiError.message });
+    if ('lines' in answer) raw.write(`${JSON.stringify(apiError.toBody())}\n`);
+  } finally {
+    raw.end();
+    await pieces.return?.();
+  }
+}
+
+async function* encodeLines(lines: AsyncIterable<unknown>): AsyncIterable<string> {
+  for await (const line of lines) yield `${JSON.stringify(line)}\n`;
+}
+
+function sendError(error: ApiError, request: FastifyRequest, reply: FastifyReply, log: Logger): void {
+  if (error.code === 'Internal')
+    log.error('request failed', {
+      method: request.method,
+      path: pathOf(request.url),
+      error: describeError(error.cause),
+      stack: error.cause instanceof Error ? error.cause.stack : undefined,
+    });
+  if (error.status === 503 || error.status === 429) reply.header('retry-after', '1');
+  if (error.status === 413 || error.status === 415) reply.header('connection', 'close');
+  reply
+    .code(error.status)
+    .header('content-type', 'application/json; charset=utf-8')
+    .send(JSON.stringify(error.toBody()));
+}
+
+/** Anything thrown, as one of our codes. What we did not foresee is `Internal`, and its text stays in the log. */
+function toApiError(error: unknown): ApiError {
+  if (error instanceof ApiError) return error;
+  const status = typeof error === 'object' && error !== null && 'statusCode' in error ? error.statusCode : undefined;
+  if (status === 413)
+    return new ApiError('PayloadTooLarge', `the body is over ${bodyBytesMax} bytes`, { cause: error });
+  if (status === 415)
+    return new ApiError('UnsupportedMediaType', 'the body must be application/json', { cause: error });
+  if (status === 400 || status === 404 || status === 414)
+    return new ApiError('InvalidRequest', describeError(error), { cause: error });
+  return new ApiError('Internal', 'Berth failed on this request; its log has the details', { cause: error });
+}
+
+function pathOf(url: string): string {
+  return url.split('?', 1)[0] ?? '';
+}
+
+function upgrade(request: IncomingMessage, socket: Duplex, { identify, acceptLink, log }: HttpParts): void {
+  socket.on('error', (error) => log.debug('agent link broke', { error: describeError(error) }));
+  const host = linkPath.exec(request.url ?? '')?.[1];
+  const identity = identify(request.headers.authorization);
+  if (host === undefined || request.headers.upgrade !== 'berth-agent/1') return refuseUpgrade(socket, '404 Not Found');
+  if (!identity) return refuseUpgrade(socket, '401 Unauthorized');
+  if (!may(identity, 'agent', host)) return refuseUpgrade(socket, '403 Forbidden');
+  socket.write('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: berth-agent/1\r\n\r\n');
+  acceptLink(host, socket);
+}
+
+function refuseUpgrade(socket: Duplex, status: string): void {
+  socket.end(`HTTP/1.1 ${status}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`);
+}

@@ -1,0 +1,31 @@
+// Tokens: one for operators, one for each host that can be made anew from the server's secret. Compared in constant time.
+
+import { createHmac, timingSafeEqual } from 'node:crypto';
+import type { Identity } from '../../core/access/access.ts';
+
+export interface TokenSecrets {
+  readonly operatorToken: string;
+  /** At least 32 bytes; hosts' tokens are made from it. */
+  readonly secret: Uint8Array;
+}
+
+/** `berth-host.<name>.<HMAC-SHA256 of the name, base64url>`. */
+export function hostTokenOf(secret: Uint8Array, host: string): string {
+  return `berth-host.${host}.${createHmac('sha256', secret).update(`berth host token 1\n${host}`).digest('base64url')}`;
+}
+
+/** Who bears this Authorization header, or undefined. */
+export function identityOf(secrets: TokenSecrets, authorization: string | undefined): Identity | undefined {
+  const token = /^Bearer ([A-Za-z0-9._~-]{1,512})$/i.exec(authorization ?? '')?.[1];
+  if (token === undefined) return undefined;
+  if (equal(token, secrets.operatorToken)) return { role: 'operator', name: 'operator' };
+  const host = /^berth-host\.([a-z0-9-]{1,63})\./.exec(token)?.[1];
+  if (host !== undefined && equal(token, hostTokenOf(secrets.secret, host))) return { role: 'host', host };
+  return undefined;
+}
+
+function equal(given: string, known: string): boolean {
+  const a = createHmac('sha256', 'length').update(given).digest();
+  const b = createHmac('sha256', 'length').update(known).digest();
+  return timingSafeEqual(a, b);
+}

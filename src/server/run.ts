@@ -1,0 +1,122 @@
+// The control plane as a process: real clock, real store, real sockets.
+
+import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { randomSecret, systemClock, systemPrng } from '../base/system.ts';
+import type { Logger } from '../base/log.ts';
+import { version } from '../base/version.ts';
+import { ApiError } from '../api/errors.ts';
+import { defaultPolicy, type Policy } from '../core/state/context.ts';
+import { openStore } from '../store/open.ts';
+import type { ServerConfig } from './config.ts';
+import { AgentLinks } from './http/agent-link.ts';
+import { serveHttp } from './http/serve.ts';
+import { hostTokenOf, identityOf, type TokenSecrets } from './http/tokens.ts';
+import { loadImageMap } from './image-map-load.ts';
+import { startControlPlane } from './server.ts';
+
+export interface RunningServer {
+  readonly url: string;
+  readonly operatorToken: string;
+  hostToken(name: string): string;
+  close(): Promise<void>;
+}
+
+/** Resolves when it listens. Throws, with nothing left open, when configuration or store do not allow it. */
+export async function startServer(config: ServerConfig, { log }: { log: Logger }): Promise<RunningServer> {
+  const listen = listenAddress(config);
+  const policy = policyOf(config);
+  await mkdir(config.dataDirectory, { recursive: true, mode: 0o700 });
+  const secrets = await loadSecrets(config.dataDirectory);
+  const store = await openStore(config.store ?? `sqlite:${join(config.dataDirectory, 'berth.db')}`);
+  const links = new AgentLinks(log);
+  try {
+    const plane = await startControlPlane({
+      store,
+      clock: systemClock,
+      prng: systemPrng(),
+      log,
+      policy,
+      links,
+      version,
+    });
+    if (config.imageMap !== undefined) await loadImageMap(config.imageMap, plane.decider, log);
+    const http = await serveHttp(
+      {
+        routes: plane.routes,
+        identify: (authorization) => identityOf(secrets, authorization),
+        acceptLink: (host, socket) => links.accept(host, socket),
+        log,
+      },
+      listen,
+    );
+    log.info('server listens', { url: http.url });
+    return {
+      url: http.url,
+      operatorToken: secrets.operatorToken,
+      hostToken: (name) => hostTokenOf(secrets.secret, name),
+      async close() {
+        links.close();
+        await http.close();
+        await plane.stop();
+        await store.close();
+      },
+    };
+  } catch (error) {
+    links.close();
+    await store.close();
+    throw error;
+  }
+}
+
+function listenAddress({ listen, insecure }: ServerConfig): { host: string; port: number } {
+  const colon = listen.lastIndexOf(':');
+  const host = listen.slice(0, colon).replace(/^\[|\]$/g, '');
+  const port = Number(listen.slice(colon + 1));
+  if (port > 65_535) throw new ApiError('InvalidRequest', `listen: ${port} is not a port`, { field: 'listen' });
+  const local = host === 'localhost' || host === '::1' || /^127\./.test(host);
+  if (!local && !insecure) {
+    throw new ApiError(
+      'InvalidRequest',
+      `listen: ${host} is open to other machines and this server speaks plain HTTP; put TLS in front of 127.0.0.1, or set insecure: true`,
+      { field: 'listen' },
+    );
+  }
+  return { host, port };
+}
+
+function policyOf(config: ServerConfig): Policy {
+  const { offlineAfterMs, heartbeatMs, restartDelayMs, eventsKeptMs, idempotencyKeptMs } = config;
+  if (offlineAfterMs < 3 * heartbeatMs) {
+    throw new ApiError(
+      'InvalidRequest',
+      `offlineAfterMs (${offlineAfterMs}) must be at least three times heartbeatMs (${heartbeatMs}): one lost heartbeat must not lose a host`,
+      {
+        field: 'offlineAfterMs',
+      },
+    );
+  }
+  return { ...defaultPolicy, offlineAfterMs, heartbeatMs, restartDelayMs, eventsKeptMs, idempotencyKeptMs };
+}
+
+/** Made at the first start, 0600; deleting them makes new ones and ends every token. */
+async function loadSecrets(directory: string): Promise<TokenSecrets> {
+  const secret = await readOrMake(join(directory, 'secret'), () => randomSecret(32).toString('base64url'));
+  const operatorToken = await readOrMake(
+    join(directory, 'operator.token'),
+    () => `berth-operator.${randomSecret(32).toString('base64url')}`,
+  );
+  return { operatorToken, secret: Buffer.from(secret, 'base64url') };
+}
+
+async function readOrMake(path: string, make: () => string): Promise<string> {
+  try {
+    await writeFile(path, `${make()}\n`, { flag: 'wx', mode: 0o600 });
+  } catch (error) {
+    if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error;
+    await chmod(path, 0o600);
+  }
+  const text = (await readFile(path, 'utf8')).trim();
+  if (text.length < 40) throw new Error(`${path} is too short for a secret; delete it to have a new one made`);
+  return text;
+}

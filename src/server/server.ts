@@ -1,0 +1,62 @@
+// The control plane without its sockets: store, cache, committer, controllers and routes, put together. The process gives it a
+// real clock and HTTP; the simulator gives it false ones.
+
+import type { Clock } from '../base/clock.ts';
+import type { Logger } from '../base/log.ts';
+import type { Prng } from '../base/prng.ts';
+import { controllers } from '../core/controllers/registry.ts';
+import { Cache } from '../core/state/cache.ts';
+import type { Policy } from '../core/state/context.ts';
+import type { Store } from '../store/store.ts';
+import { Assignments } from './assignments.ts';
+import { Committer } from './commit.ts';
+import { ControlLoop } from './control-loop.ts';
+import type { Decider } from './decide.ts';
+import { agentRoutes } from './http/agent-routes.ts';
+import type { HostLinks } from './http/host-links.ts';
+import { instanceRoutes } from './http/instance-routes.ts';
+import { processRoutes } from './http/process-routes.ts';
+import { resourceRoutes } from './http/resource-routes.ts';
+import type { Route } from './http/route.ts';
+
+export interface ServerParts {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly prng: Prng;
+  readonly log: Logger;
+  readonly policy: Policy;
+  readonly links: HostLinks;
+  readonly version: string;
+}
+
+export interface Server {
+  readonly routes: readonly Route[];
+  readonly decider: Decider;
+  ready(): boolean;
+  stop(): Promise<void>;
+}
+
+/** Reads the store, then answers and reconciles. Throws when the store cannot be read. */
+export async function startControlPlane(parts: ServerParts): Promise<Server> {
+  const { store, clock, prng, log, policy, links, version } = parts;
+  const cache = new Cache(() => clock.monotonicMs());
+  const committer = new Committer({ store, cache, log });
+  const decider: Decider = { cache, committer, clock, prng, policy };
+  const loop = new ControlLoop({ decider, store, controllers, log });
+  await loop.start();
+  const assignments = new Assignments({ cache, clock });
+  return {
+    routes: [
+      ...processRoutes({ ready: () => loop.ready, version }),
+      ...agentRoutes({ decider, assignments, clock }),
+      ...instanceRoutes({ decider, links }),
+      ...resourceRoutes({ decider, store }),
+    ],
+    decider,
+    ready: () => loop.ready,
+    async stop() {
+      await loop.stop();
+      await committer.settled();
+    },
+  };
+}
