@@ -1,0 +1,53 @@
+import { describe, expect, it } from 'vitest';
+import type { GuestState } from '../api/agent-protocol.ts';
+import { type Action, type Desired, type Observed, planFor } from './plan.ts';
+
+const states: readonly GuestState[] = ['preparing', 'running', 'stopped', 'exited', 'failed'];
+const wants: readonly Desired['want'][] = ['running', 'stopped', 'absent'];
+const desired = (want: Desired['want']): Desired => ({ want, incarnation: 5 });
+
+describe('the plan', () => {
+  // wanted, observed incarnation (5 is the wanted one), observed state, action
+  it.each<[Desired['want'], number | undefined, GuestState | undefined, Action]>([
+    ['running', undefined, undefined, 'create'],
+    ['running', 5, 'preparing', 'create'],
+    ['running', 5, 'running', 'none'],
+    ['running', 5, 'stopped', 'start'],
+    ['running', 5, 'exited', 'none'],
+    ['running', 5, 'failed', 'none'],
+    ['stopped', undefined, undefined, 'report-stopped'],
+    ['stopped', 5, 'preparing', 'remove'],
+    ['stopped', 5, 'running', 'stop'],
+    ['stopped', 5, 'stopped', 'none'],
+    ['stopped', 5, 'exited', 'none'],
+    ['stopped', 5, 'failed', 'none'],
+    ['absent', undefined, undefined, 'report-absent'],
+    ['absent', 5, 'preparing', 'remove'],
+    ['absent', 5, 'running', 'remove'],
+    ['absent', 5, 'stopped', 'remove'],
+    ['absent', 5, 'exited', 'remove'],
+    ['absent', 5, 'failed', 'remove'],
+  ])('for a guest wanted %s, with incarnation %s %s here, is %s', (want, incarnation, state, action) => {
+    const observed: Observed | undefined =
+      incarnation === undefined || state === undefined ? undefined : { incarnation, state };
+    expect(planFor(desired(want), observed)).toBe(action);
+  });
+
+  it.each(wants.flatMap((want) => states.map((state) => ({ want, state }))))(
+    'removes an older guest first: wanted $want, observed $state',
+    ({ want, state }) => expect(planFor(desired(want), { incarnation: 4, state })).toBe('remove'),
+  );
+
+  it.each(wants.flatMap((want) => states.map((state) => ({ want, state }))))(
+    'never touches a newer guest: wanted $want, observed $state',
+    ({ want, state }) =>
+      expect(planFor(desired(want), { incarnation: 6, state })).toBe(want === 'absent' ? 'report-absent' : 'none'),
+  );
+
+  it.each(states)('never touches a guest without an assignment: observed %s', (state) =>
+    expect(planFor(undefined, { incarnation: 1, state })).toBe('report-unknown'),
+  );
+
+  it('has nothing to do where nothing is wanted and nothing is', () =>
+    expect(planFor(undefined, undefined)).toBe('none'));
+});

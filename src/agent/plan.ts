@@ -1,0 +1,58 @@
+// What to do about one instance on this host: desired x observed -> action, one total table. Pure; it never looks anything up.
+//
+//   observed ►   nothing         older   preparing  running  stopped  exited   failed   newer
+//   wanted ▼
+//   running      create          remove  create     none     start    none     none     none
+//   stopped      report-stopped  remove  remove     stop     none     none     none     none
+//   absent       report-absent   remove  remove     remove   remove   remove   remove   report-absent
+//   (unassigned) none            report-unknown, whatever it is
+//
+// older, newer: a guest of another incarnation than the wanted one; its state does not matter. The rest is the same incarnation.
+//
+// - A guest that exited or failed is over: only the control plane decides on a restart, and then sends a new incarnation.
+// - A `preparing` guest is one whose creation was interrupted, since nobody works on it now: it is finished, or cleared away.
+// - An older guest goes before anything else: two incarnations of one instance never run side by side.
+// - A newer guest means that the assignment is stale. It is not touched; and nothing of a stale `absent` one is left.
+// - A guest that no assignment speaks of is never touched, only told of: an empty ledger destroys nothing.
+
+import type { Assignment, GuestState } from '../api/agent-protocol.ts';
+
+export type Action =
+  | 'none'
+  | 'create'
+  | 'start'
+  | 'stop'
+  | 'remove'
+  /** Nothing runs, as wanted, and there is nothing to stop. */
+  | 'report-stopped'
+  /** Nothing of this incarnation is left here. */
+  | 'report-absent'
+  | 'report-unknown';
+
+export type Desired = Pick<Assignment, 'want' | 'incarnation'>;
+
+export interface Observed {
+  readonly incarnation: number;
+  readonly state: GuestState;
+}
+
+export function planFor(desired: Desired | undefined, observed: Observed | undefined): Action {
+  if (desired === undefined) return observed === undefined ? 'none' : 'report-unknown';
+  return table[desired.want][columnOf(desired, observed)];
+}
+
+type Column = 'nothing' | 'older' | GuestState | 'newer';
+
+// biome-ignore format: a table
+const table: Readonly<Record<Desired['want'], Readonly<Record<Column, Action>>>> = {
+  running: { nothing: 'create',         older: 'remove', preparing: 'create', running: 'none',   stopped: 'start',  exited: 'none',   failed: 'none',   newer: 'none' },
+  stopped: { nothing: 'report-stopped', older: 'remove', preparing: 'remove', running: 'stop',   stopped: 'none',   exited: 'none',   failed: 'none',   newer: 'none' },
+  absent:  { nothing: 'report-absent',  older: 'remove', preparing: 'remove', running: 'remove', stopped: 'remove', exited: 'remove', failed: 'remove', newer: 'report-absent' },
+};
+
+function columnOf(desired: Desired, observed: Observed | undefined): Column {
+  if (observed === undefined) return 'nothing';
+  if (observed.incarnation < desired.incarnation) return 'older';
+  if (observed.incarnation > desired.incarnation) return 'newer';
+  return observed.state;
+}
