@@ -23,7 +23,7 @@ export function requireNode20() {
 export async function ensureNpmPackages() {
   const why = npmPackagesMissing();
   if (!why) return;
-  say(`npm packages: ${why}; installing from package-lock.json (about half a minute) ...`);
+  say(`npm packages: ${why}; running npm ci (about half a minute) ...`);
   const startedAt = Date.now();
   // Never the Node inside node_modules: npm is about to delete it.
   const path = (process.env.PATH ?? '')
@@ -154,7 +154,7 @@ function npmPackagesMissing() {
     const found = present[path];
     // Packages for other systems are left out by npm.
     if (!found && !entry.optional) return `${path} is missing`;
-    if (found && found.integrity !== entry.integrity) return `${path} is not version ${entry.version}`;
+    if (found && found.integrity !== entry.integrity) return `${path} is not the ${entry.version} of package-lock.json`;
   }
   for (const path of Object.keys(present)) if (!wanted[path]) return `${path} is no longer wanted`;
   return null;
@@ -237,6 +237,8 @@ async function ask(question) {
   const terminal = createInterface({ input: process.stdin, output: process.stdout });
   try {
     return await terminal.question(question);
+  } catch {
+    process.exit(130); // Ctrl-C at the question
   } finally {
     terminal.close();
   }

@@ -34,6 +34,8 @@ const layers: Record<string, Layer> = {
   },
 };
 const testPackages = ['vitest', 'fast-check'];
+/** Tests, suites that several tests run, and what only tests use. */
+const testFile = /(\.test|(^|\/)conformance|(^|\/)test-[a-z0-9-]+)\.ts$/;
 
 // What only base/system.ts may say; everyone else gets it as an argument.
 const ambient: readonly (readonly [RegExp, string])[] = [
@@ -75,7 +77,7 @@ function importsOf(source: string): { line: number; target: string }[] {
 
 function importFault(path: string, target: string): string | undefined {
   const layer = layerOf(path);
-  const test = path.endsWith('.test.ts');
+  const test = testFile.test(path);
   if (target.startsWith('.')) {
     const to = posix.join(dirname(path), target);
     const [from, folder] = [path, to].map((file) => (file.includes('/') ? file.slice(0, file.indexOf('/')) : ''));
@@ -97,7 +99,7 @@ function importFault(path: string, target: string): string | undefined {
 function faultsOf(path: string, source: string): string[] {
   const faults: string[] = [];
   const fault = (line: number, rule: string): number => faults.push(`src/${path}:${line}: ${rule}`);
-  const test = path.endsWith('.test.ts');
+  const test = testFile.test(path);
   for (const name of path.split('/')) {
     if (!kebabCase.test(name)) fault(1, `${name} is not kebab-case`);
     if (emptyNames.test(name)) fault(1, `${name} says nothing; name the one idea in it`);
