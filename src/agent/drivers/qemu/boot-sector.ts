@@ -12,13 +12,15 @@ export type Step =
   | { readonly do: 'power-off' }
   /** Sleeps until the power button is pressed, then goes on. */
   | { readonly do: 'await-power-button' }
+  /** Does everything again from the first step, for ever. */
+  | { readonly do: 'repeat' }
   /** Sleeps and never goes on. */
   | { readonly do: 'halt' };
 
 /** A bootable sector that does `steps` in order. Throws when they do not fit. */
 export function bootSector(steps: readonly Step[]): Uint8Array {
   const code: number[] = [...setUp];
-  for (const step of steps) code.push(...assemble(step));
+  for (const step of steps) code.push(...assemble(step, code.length));
   code.push(...sleepForEver);
   if (code.length > 510) throw new RangeError(`a boot sector holds 510 bytes of code, not ${code.length}`);
   const sector = new Uint8Array(512);
@@ -57,8 +59,12 @@ const setUp = [
   0xfc, // cld
 ];
 
-function assemble(step: Step): number[] {
+function assemble(step: Step, position: number): number[] {
   switch (step.do) {
+    case 'repeat': {
+      const back = 0x10000 + setUp.length - (position + 3);
+      return [0xe9, back & 0xff, back >> 8]; // jmp to the first step
+    }
     case 'print':
       return print(step.text);
     case 'count-boots':

@@ -34,7 +34,7 @@ export function qemuArguments(
     ...['-name', `guest=${machine.instanceId}`, '-uuid', machine.uuid],
     ...['-pidfile', guestFiles.pid],
     ...sandbox,
-    ...['-machine', 'pc,hpet=off,graphics=off', ...acceleratorArguments(host.accelerator)],
+    ...['-machine', 'pc,hpet=off', ...acceleratorArguments(host.accelerator)],
     ...['-smp', `cpus=${machine.cpus},sockets=1`, '-m', `size=${machine.memoryMiB}M`],
     ...['-display', 'none', '-rtc', 'base=utc', '-boot', 'strict=on'],
     // A guest that powers off or panics leaves a paused QEMU behind: so an agent that was away still learns why it ended.

@@ -116,15 +116,7 @@ function runProbe(directory: string, accelerator: 'kvm' | 'tcg', options: ProbeO
 function probeArguments(accelerator: 'kvm' | 'tcg'): string[] {
   return [
     ...['-nodefaults', '-no-user-config', '-name', 'guest=berth-probe', ...sandbox],
-    ...[
-      '-machine',
-      'pc,hpet=off,graphics=off',
-      ...acceleratorArguments(accelerator),
-      '-m',
-      'size=32M',
-      '-display',
-      'none',
-    ],
+    ...['-machine', 'pc,hpet=off', ...acceleratorArguments(accelerator), '-m', 'size=32M', '-display', 'none'],
     ...['-chardev', 'stdio,id=console,signal=off', '-serial', 'chardev:console'],
     ...['-device', 'isa-debug-exit,iobase=0xf4,iosize=0x04', '-no-reboot'],
     ...['-blockdev', JSON.stringify({ 'node-name': 'file', driver: 'file', filename: 'disk.raw', 'read-only': true })],

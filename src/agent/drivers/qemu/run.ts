@@ -186,7 +186,7 @@ function superviseRun(options: RunOptions, process: ProcessIdentity, exit: () =>
   };
   const endProcess = async (): Promise<void> => {
     if (qmp !== undefined) {
-      await qmp.execute('quit', undefined, quitGraceMs).catch(() => {}); // it may hang, or be gone before it answers
+      qmp.execute('quit').catch(() => {}); // it may hang, or be gone before it answers: what counts is whether it ends
       if (await endedWithin(quitGraceMs)) return;
     }
     await killGuestProcess(process, { directory, uuid });

@@ -11,13 +11,14 @@ import { seededPrng } from '../../../base/prng.ts';
 import { systemClock } from '../../../base/system.ts';
 import type { ImageCache } from '../../images/image-cache.ts';
 import type { ConformanceHost, ImageKind } from '../conformance.ts';
-import { type Driver, DriverError } from '../driver.ts';
+import { type Driver, DriverError, type GuestSpec } from '../driver.ts';
 import { bootDisk, type Step } from './boot-sector.ts';
 import { createQemuDriver, type QemuDriverOptions } from './driver.ts';
 import { findGuestProcess, isAlive, killGuestProcess, type ProcessIdentity } from './processes.ts';
 
 export interface QemuTestHost extends ConformanceHost {
   readonly directory: string;
+  readonly imageDirectory: string;
   open(change?: Partial<QemuDriverOptions>): Driver;
   process(instanceId: string): Promise<ProcessIdentity | null>;
 }
@@ -33,17 +34,24 @@ export const testImages: Readonly<Record<string, readonly Step[]>> = {
   obedient: [...greeting, { do: 'await-power-button' }, { do: 'power-off' }],
   stubborn: [...greeting, { do: 'halt' }],
   'short-lived': [...greeting, { do: 'power-off' }],
+  chatterbox: [{ do: 'print', text: `${'chatter '.repeat(15)}\n` }, { do: 'repeat' }],
 };
 
 export async function makeQemuTestHost(log: Logger = silentLogger): Promise<QemuTestHost> {
   // Spaces and commas, because users have them; resolved, because the kernel shows resolved paths.
-  const base = join(await realpath(await mkdtemp(join(tmpdir(), 'berth-test-'))), 'a host, with spaces');
+  // And long, because a socket's path may have 107 bytes only.
+  const base = join(
+    await realpath(await mkdtemp(join(tmpdir(), 'berth-test-'))),
+    `a host, with spaces ${'x'.repeat(100)}`,
+  );
   const directory = join(base, 'guests');
-  const images = testImageCache(join(base, 'images'));
+  const imageDirectory = join(base, 'images');
+  const images = testImageCache(imageDirectory);
   const process = (instanceId: string): Promise<ProcessIdentity | null> =>
     findGuestProcess(join(directory, instanceId));
   return {
     directory,
+    imageDirectory,
     process,
     open: (change = {}) =>
       createQemuDriver({
@@ -77,6 +85,33 @@ export async function makeQemuTestHost(log: Logger = silentLogger): Promise<Qemu
       return { port: address.port, release: () => new Promise<void>((resolve) => server.close(() => resolve())) };
     },
     dispose: () => rm(join(base, '..'), { recursive: true, force: true }),
+  };
+}
+
+export function testSpec(change: Partial<GuestSpec> = {}): GuestSpec {
+  return {
+    instanceId: 'inst_00000000000000000000000001',
+    incarnation: 1,
+    name: 'web-1',
+    hostname: 'web-1',
+    cpus: 1,
+    memoryMiB: 64,
+    diskGiB: 0,
+    imageName: 'obedient',
+    image: {
+      source: 'file:///nowhere',
+      decompress: 'none',
+      format: 'raw',
+      nocloud: true,
+      architecture: 'amd64',
+      aliases: [],
+      preload: false,
+      defaults: {},
+    },
+    ports: [],
+    sshKeys: [],
+    userData: '',
+    ...change,
   };
 }
 

@@ -1,0 +1,47 @@
+import { describe, expect, it } from 'vitest';
+import { guestUuid, macAddress, qemuArguments } from './command-line.ts';
+
+const id = 'inst_00000000000000000000000001';
+const machine = {
+  instanceId: id,
+  uuid: guestUuid(id, 1),
+  cpus: 2,
+  memoryMiB: 512,
+  seeded: true,
+  ports: [
+    { guestPort: 22, hostPort: 20_022, protocol: 'tcp' },
+    { guestPort: 53, hostPort: 20_053, protocol: 'udp' },
+  ],
+} as const;
+const line = (change = {}, accelerator: 'kvm' | 'tcg' = 'tcg') =>
+  qemuArguments({ ...machine, ...change }, { accelerator, bindAddress: '127.0.0.1' }).join(' ');
+
+describe('QEMU’s command line', () => {
+  it('publishes each port on the bind address', () => {
+    expect(line()).toContain('-netdev user,id=net0,hostfwd=tcp:127.0.0.1:20022-:22,hostfwd=udp:127.0.0.1:20053-:53');
+  });
+  it('is sandboxed and takes nothing from configuration files', () => {
+    expect(line()).toContain('-sandbox on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny');
+    expect(line()).toContain('-nodefaults -no-user-config');
+  });
+  it('names every format and keeps image locks on', () => {
+    expect(line()).toMatch(/"driver":"qcow2"[^]*"driver":"raw"/);
+    expect(line()).toContain('"locking":"on"');
+    expect(line()).not.toContain('-drive');
+  });
+  it('attaches the seed as a read-only IDE CD-ROM, if there is one', () => {
+    expect(line()).toContain('-device ide-cd,bus=ide.1,drive=seed');
+    expect(line({ seeded: false })).not.toContain('seed');
+  });
+  it('uses the accelerator it is told, without falling back to another', () => {
+    expect(line({}, 'kvm')).toContain('-accel kvm -cpu host');
+    expect(line({}, 'kvm')).not.toContain('tcg');
+    expect(line({}, 'tcg')).not.toContain('kvm');
+  });
+  it('gives each life of an instance its own valid uuid', () => {
+    expect(guestUuid(id, 1)).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
+    expect(guestUuid(id, 1)).toBe(guestUuid(id, 1));
+    expect(guestUuid(id, 1)).not.toBe(guestUuid(id, 2));
+    expect(macAddress(guestUuid(id, 1))).toMatch(/^52:54:00(:[0-9a-f]{2}){3}$/);
+  });
+});

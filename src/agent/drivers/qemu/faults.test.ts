@@ -1,0 +1,294 @@
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { system } from '../../../base/system.ts';
+import { untilGuest } from '../conformance.ts';
+import type { Driver } from '../driver.ts';
+import { isAlive } from './processes.ts';
+import { makeQemuTestHost, type QemuTestHost, testSpec } from './test-host.ts';
+
+const never = new AbortController().signal;
+const spec = testSpec();
+const id = spec.instanceId;
+
+describe('the QEMU driver, when things go wrong', () => {
+  let host: QemuTestHost;
+  let driver: Driver;
+  let opened: Driver[];
+
+  const open = async (change = {}): Promise<Driver> => {
+    driver = host.open(change);
+    opened.push(driver);
+    await driver.recover();
+    return driver;
+  };
+  const guest = () => driver.guests().find((each) => each.instanceId === id);
+  const recordPath = () => join(host.directory, id, 'guest.json');
+  const editRecord = async (change: (record: Record<string, unknown>) => void): Promise<void> => {
+    const record = JSON.parse(await readFile(recordPath(), 'utf8'));
+    change(record);
+    await writeFile(recordPath(), JSON.stringify(record));
+  };
+
+  beforeEach(async () => {
+    host = await makeQemuTestHost();
+    opened = [];
+    await open();
+  });
+  afterEach(async () => {
+    for (const each of driver.guests()) await driver.remove(each.instanceId);
+    for (const each of opened) await each.close();
+    await host.dispose();
+  });
+
+  describe('an agent that is killed', () => {
+    const startAgent = (): ChildProcess =>
+      spawn(system.nodePath(), [join(import.meta.dirname, 'test-agent.ts'), host.directory, host.imageDirectory, id], {
+        stdio: ['ignore', 'pipe', 'inherit'],
+        detached: true,
+      });
+    /** Kills the agent and all its session, as soon as it has said `word`. */
+    const killAfter = async (agent: ChildProcess, word: string): Promise<void> => {
+      if (agent.stdout === null) throw new Error('no output');
+      const exited = once(agent, 'exit');
+      for await (const line of createInterface({ input: agent.stdout })) if (line === word) break;
+      system.signal(-(agent.pid ?? 0), 'SIGKILL');
+      await exited;
+    };
+
+    it('leaves its guest running, and the next one adopts the same process', async () => {
+      await killAfter(startAgent(), 'created');
+      const before = await host.process(id);
+      expect(before).not.toBeNull();
+      await open();
+      expect(await untilGuest(driver, id, (seen) => seen?.ready === true)).toMatchObject({ state: 'running' });
+      await driver.create(spec, never);
+      expect(await host.process(id)).toEqual(before);
+      expect(await host.runningCopies(id)).toBe(1);
+    });
+
+    // Once for each word the agent says, that is, between any two of its steps.
+    it.each(['preparing', 'pull', 'clone', 'seed', 'start'])(
+      'after "%s" does not keep the next one from finishing',
+      async (word) => {
+        await killAfter(startAgent(), word);
+        await open();
+        await driver.create(spec, never);
+        expect(guest()?.state).toBe('running');
+        await untilGuest(driver, id, (seen) => seen?.ready === true);
+        expect(new TextDecoder().decode((await driver.readLog(id, 0, 10_000)).data).match(/boot/g)).toHaveLength(1);
+        await driver.remove(id);
+        expect(await host.traces(id)).toEqual([]);
+      },
+    );
+
+    it('between starting QEMU and writing its pid is followed by one that finds the process', async () => {
+      await driver.create(spec, never);
+      const before = await host.process(id);
+      await driver.close();
+      await editRecord((record) => {
+        Object.assign(record, { state: 'preparing', created: false, launching: true });
+        delete record['process'];
+      });
+      await open();
+      expect(guest()?.state).toBe('running');
+      await driver.create(spec, never);
+      expect(await host.process(id)).toEqual(before);
+    });
+
+    it('in the middle of a removal is followed by one that ends it', async () => {
+      await driver.create(spec, never);
+      await driver.close();
+      await editRecord((record) => Object.assign(record, { removing: true }));
+      await open();
+      await driver.create(spec, never);
+      const guests = await readdir(host.directory);
+      expect(guests).toEqual([id]);
+      await driver.remove(id);
+      expect(await host.traces(id)).toEqual([]);
+    });
+  });
+
+  it('finds a guest whose pid belongs to a stranger now dead, and leaves the stranger alone', async () => {
+    await driver.create(spec, never);
+    await driver.close();
+    await host.kill(id);
+    const stranger = spawn('sleep', ['600'], { cwd: join(host.directory, id) });
+    await once(stranger, 'spawn');
+    await editRecord((record) => Object.assign(record, { process: { pid: stranger.pid, startTicks: 1 } }));
+    await open();
+    expect(guest()).toMatchObject({ state: 'failed', reason: { code: 'HypervisorExited' } });
+    await driver.remove(id);
+    expect(stranger.exitCode).toBeNull();
+    stranger.kill('SIGKILL');
+  });
+
+  it('says that the host restarted when that is why a guest is gone', async () => {
+    await driver.create(spec, never);
+    await driver.close();
+    await host.kill(id);
+    await editRecord((record) => Object.assign(record, { hostBootId: 'an earlier one' }));
+    await open();
+    expect(guest()).toMatchObject({ state: 'failed', reason: { code: 'HostRestarted' } });
+  });
+
+  it('shows a guest whose record is damaged as failed, and removes it with its process', async () => {
+    await driver.create(spec, never);
+    const process = await host.process(id);
+    await driver.close();
+    await writeFile(recordPath(), '{"version": 1, "instan');
+    await open();
+    expect(guest()).toMatchObject({ state: 'failed', reason: { code: 'RecordDamaged' } });
+    await driver.remove(id);
+    expect(process !== null && (await isAlive(process))).toBe(false);
+    expect(await host.traces(id)).toEqual([]);
+  });
+
+  it('ends a QEMU that hangs', async () => {
+    await driver.create(spec, never);
+    const process = await host.process(id);
+    system.signal(process?.pid ?? 0, 'SIGSTOP');
+    await driver.stop(id, 0);
+    expect(guest()?.state).toBe('stopped');
+    expect(await host.process(id)).toBeNull();
+  });
+
+  it('reports the port when another program took it while the guest was stopped', async () => {
+    await driver.create({ ...spec, ports: [{ guestPort: 22, hostPort: 0, protocol: 'tcp' }] }, never);
+    await driver.stop(id, 0);
+    const port = guest()?.ports[0]?.hostPort ?? 0;
+    const server = createServer();
+    await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));
+    await expect(driver.start(id)).rejects.toMatchObject({
+      code: 'PortInUse',
+      message: expect.stringContaining(`:${port}/tcp`),
+    });
+    await new Promise((resolve) => server.close(resolve));
+    await driver.start(id);
+    expect(guest()).toMatchObject({ state: 'running', ports: [{ hostPort: port }] });
+  });
+
+  it('says what to install when there is no QEMU', async () => {
+    await open({ qemuProgram: '/nonexistent/qemu' });
+    expect(await driver.fingerprint()).toMatchObject({
+      available: false,
+      reason: expect.stringContaining('qemu-system-x86'),
+    });
+    await expect(driver.create(spec, never)).rejects.toMatchObject({ code: 'HypervisorFailed' });
+    expect(guest()).toMatchObject({ state: 'failed', reason: { code: 'HypervisorFailed' } });
+  });
+
+  it('passes on what QEMU says when it refuses', async () => {
+    await expect(driver.create({ ...spec, cpus: 1000 }, never)).rejects.toMatchObject({
+      code: 'HypervisorFailed',
+      message: expect.stringMatching(/CPUs/i),
+    });
+    await driver.remove(id);
+    expect(await host.traces(id)).toEqual([]);
+  });
+
+  it('takes nothing but instance ids as names of folders', async () => {
+    for (const instanceId of ['../inst_00000000000000000000000001', 'inst_1', '']) {
+      await expect(driver.remove(instanceId)).rejects.toMatchObject({ code: 'NoSuchGuest' });
+      expect(() => driver.create({ ...spec, instanceId }, never)).toThrow(/not an instance id/);
+    }
+  });
+
+  it('keeps the console of a talkative guest bounded, and its offsets true', async () => {
+    await driver.close();
+    await open({ consoleBytesMax: 256 * 1024, consoleBytesKept: 128 * 1024 });
+    await driver.create({ ...spec, imageName: 'chatterbox' }, never);
+    let first = await driver.readLog(id, 0, 100);
+    while (first.offset === 0) {
+      await new Promise((resolve) => setImmediate(resolve));
+      first = await driver.readLog(id, 0, 100);
+    }
+    await driver.stop(id, 0);
+    const { offset, size } = await driver.readLog(id, 0, 100);
+    expect(size - offset).toBeLessThan(2 * 256 * 1024);
+    const lineBytes = 'chatter '.length * 15 + 1;
+    const line = Math.ceil(offset / lineBytes) * lineBytes; // where the first whole line begins, if no byte was miscounted
+    const chunk = await driver.readLog(id, line, lineBytes);
+    expect(new TextDecoder().decode(chunk.data)).toBe(`${'chatter '.repeat(15)}\n`);
+    const file = await stat(join(host.directory, id, 'console.log'));
+    expect(file.blocks * 512).toBeLessThan(file.size);
+    await driver.close();
+    await open();
+    expect((await driver.readLog(id, 0, 10)).offset).toBe(offset);
+  });
+
+  it('gives the guest the disk it asked for, and never less than the image', async () => {
+    const sizeOf = () => {
+      const info = spawnSync('qemu-img', [
+        'info',
+        '--output=json',
+        '-f',
+        'qcow2',
+        join(host.directory, id, 'disk.qcow2'),
+      ]);
+      return JSON.parse(info.stdout.toString())['virtual-size'];
+    };
+    await driver.create({ ...spec, diskGiB: 3 }, never);
+    await driver.stop(id, 0);
+    expect(sizeOf()).toBe(3 * 1024 ** 3);
+    await driver.create({ ...spec, incarnation: 2 }, never);
+    await driver.stop(id, 0);
+    expect(sizeOf()).toBe(1024 ** 2);
+  });
+
+  it('keeps disk, seed and record from other users', async () => {
+    await driver.create(spec, never);
+    expect((await stat(join(host.directory, id))).mode & 0o077).toBe(0);
+    for (const name of ['seed.iso', 'guest.json'])
+      expect((await stat(join(host.directory, id, name))).mode & 0o077).toBe(0);
+  });
+
+  // Needs the right to mount.
+  const canMount = system.userId() === 0;
+  it.skipIf(!canMount)('says that the disk is full, leaves nothing, and works again once there is room', async () => {
+    const small = await mkdtemp(join(tmpdir(), 'berth-full-'));
+    const mount = (...words: string[]) => expect(spawnSync('mount', words).status).toBe(0);
+    mount('-t', 'tmpfs', '-o', 'size=100k', 'tmpfs', small);
+    try {
+      await open({ directory: small });
+      await expect(driver.create(spec, never)).rejects.toMatchObject({
+        code: 'DiskFull',
+        message: expect.stringContaining(small),
+      });
+      expect(guest()).toMatchObject({ state: 'failed', reason: { code: 'DiskFull' } });
+      mount('-o', 'remount,size=10m', small);
+      await driver.create(spec, never);
+      expect(guest()?.state).toBe('running');
+      await driver.remove(id);
+      expect(await readdir(small)).toEqual([]);
+    } finally {
+      spawnSync('umount', [small]);
+      await rm(small, { recursive: true });
+    }
+  });
+
+  it.skipIf(!canMount)(
+    'says that the disk is full when not even the first byte fits, and removes all the same',
+    async () => {
+      const small = await mkdtemp(join(tmpdir(), 'berth-full-'));
+      expect(spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=16k', 'tmpfs', small]).status).toBe(0);
+      try {
+        await mkdir(join(small, 'guests'));
+        await writeFile(join(small, 'filler'), new Uint8Array(100_000)).catch(() => {}); // all there is
+        await open({ directory: join(small, 'guests') });
+        await expect(driver.create(spec, never)).rejects.toMatchObject({ code: 'DiskFull' });
+        await driver.remove(id);
+        expect(driver.guests()).toEqual([]);
+        expect(await readdir(join(small, 'guests'))).toEqual([]);
+      } finally {
+        spawnSync('umount', [small]);
+        await rm(small, { recursive: true });
+      }
+    },
+  );
+});
