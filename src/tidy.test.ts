@@ -35,7 +35,7 @@ const layers: Record<string, Layer> = {
 };
 const testPackages = ['vitest', 'fast-check'];
 /** Tests, suites that several tests run, and what only tests use. */
-const testFile = /(\.test|(^|\/)conformance|(^|\/)test-[a-z0-9-]+)\.ts$/;
+const testFile = /(\.test|(^|\/)conformance|(^|\/)(test-[a-z0-9-]+|testing))\.ts$/;
 
 // What only base/system.ts may say; everyone else gets it as an argument.
 const ambient: readonly (readonly [RegExp, string])[] = [
