@@ -27,7 +27,9 @@ export interface Write {
 }
 
 /** `key` is the first condition, in the order given, that did not hold. */
-export type CommitResult = { readonly ok: true; readonly revision: Revision } | { readonly ok: false; readonly key: Key };
+export type CommitResult =
+  | { readonly ok: true; readonly revision: Revision }
+  | { readonly ok: false; readonly key: Key };
 
 export interface WatchEvent {
   readonly key: Key;

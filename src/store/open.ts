@@ -1,0 +1,37 @@
+// A store by its URL. Each backend is one line here and one folder beside; its packages load only when it is asked for.
+
+import type { Logger } from '../base/log.ts';
+import { type Store, StoreError } from './store.ts';
+
+export interface OpenOptions {
+  readonly log?: Logger;
+}
+
+interface Backend {
+  /** What people write, for help and errors. */
+  readonly form: string;
+  /** `rest` is what follows the scheme and its colon. */
+  open(rest: string, options: OpenOptions): Promise<Store>;
+}
+
+const backends: Readonly<Record<string, Backend>> = {
+  memory: { form: 'memory:', open: async () => (await import('./memory/memory-store.ts')).createMemoryStore() },
+  sqlite: {
+    form: 'sqlite:PATH',
+    open: async (path, options) => (await import('./sqlite/sqlite-store.ts')).openSqliteStore({ path, ...options }),
+  },
+};
+
+export async function openStore(url: string, options: OpenOptions = {}): Promise<Store> {
+  const colon = url.indexOf(':');
+  const scheme = url.slice(0, Math.max(colon, 0));
+  const backend = Object.hasOwn(backends, scheme) ? backends[scheme] : undefined;
+  const forms = Object.values(backends).map(({ form }) => form);
+  // Of a URL only the scheme is repeated: the rest may hold a password.
+  if (!backend)
+    throw new StoreError('Invalid', `no store has the scheme "${scheme}"; write one of: ${forms.join(', ')}`);
+  const rest = url.slice(colon + 1);
+  if (backend.form.endsWith(':') !== (rest === ''))
+    throw new StoreError('Invalid', `a store URL with scheme "${scheme}" is written ${backend.form}`);
+  return backend.open(rest, options);
+}

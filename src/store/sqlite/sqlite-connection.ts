@@ -1,0 +1,130 @@
+// The statements of the store on one open file: rows in, rows out, each checked. It knows no queue and no watcher.
+
+import type Database from 'better-sqlite3';
+import type { Condition, Entry, Key, Revision, WatchEvent, Write } from '../store.ts';
+import { checksumOf } from './checksum.ts';
+import { type Change, decodeEvents, encodeEvents } from './event-codec.ts';
+import { corrupt } from './sqlite-errors.ts';
+
+interface EntryRow {
+  readonly key: Key;
+  readonly value: Buffer;
+  readonly revision: Revision;
+  readonly checksum: number;
+}
+
+interface LogRow {
+  readonly revision: Revision;
+  readonly events: Buffer;
+  readonly checksum: number;
+}
+
+export type Connection = ReturnType<typeof connect>;
+
+export function connect(path: string, db: Database.Database) {
+  const begin = db.prepare('BEGIN IMMEDIATE');
+  const commit = db.prepare('COMMIT');
+  const rollback = db.prepare('ROLLBACK');
+  const readMeta = db.prepare<[string], { value: number }>('SELECT value FROM meta WHERE name = ?');
+  const writeMeta = db.prepare<[number, string]>('UPDATE meta SET value = ? WHERE name = ?');
+  const readEntry = db.prepare<[Key], EntryRow>('SELECT key, value, revision, checksum FROM entries WHERE key = ?');
+  const readRevision = db.prepare<[Key], { revision: Revision }>('SELECT revision FROM entries WHERE key = ?');
+  const readRange = db.prepare<[string, string, number], EntryRow>(
+    'SELECT key, value, revision, checksum FROM entries WHERE key >= ? AND key < ? ORDER BY key LIMIT ?',
+  );
+  const putEntry = db.prepare<[Key, Uint8Array, Revision, number]>(
+    `INSERT INTO entries (key, value, revision, checksum) VALUES (?, ?, ?, ?)
+     ON CONFLICT (key) DO UPDATE SET value = excluded.value, revision = excluded.revision, checksum = excluded.checksum`,
+  );
+  const deleteEntry = db.prepare<[Key]>('DELETE FROM entries WHERE key = ?');
+  const appendLog = db.prepare<[Revision, Buffer, number]>(
+    'INSERT INTO log (revision, events, checksum) VALUES (?, ?, ?)',
+  );
+  const readLog = db.prepare<[Revision, number], LogRow>(
+    'SELECT revision, events, checksum FROM log WHERE revision > ? ORDER BY revision LIMIT ?',
+  );
+  const firstLog = db.prepare<[], { first: Revision | null }>('SELECT min(revision) AS first FROM log');
+  const deleteLog = db.prepare<[Revision]>('DELETE FROM log WHERE revision < ?');
+
+  const toEntry = ({ key, value, revision, checksum }: EntryRow): Entry => {
+    if (checksumOf(key, revision, value) !== checksum)
+      throw corrupt(path, `the value of key "${key}", written at revision ${revision}, has a wrong checksum`);
+    return { key, value: new Uint8Array(value.buffer, value.byteOffset, value.byteLength), revision };
+  };
+
+  return {
+    path,
+    begin: () => void begin.run(),
+    /** Durable when it returns. */
+    commit: () => void commit.run(),
+    /** Undoes what `begin` began, if SQLite has not done so already. */
+    rollback(): void {
+      if (db.inTransaction) rollback.run();
+    },
+    /** The last revision, and the first whose events are still there. */
+    readState: (): { revision: Revision; compacted: Revision } => ({
+      revision: readMeta.get('revision')?.value ?? 0,
+      compacted: readMeta.get('compacted')?.value ?? 1,
+    }),
+    writeRevision: (revision: Revision) => void writeMeta.run(revision, 'revision'),
+    writeCompacted: (before: Revision) => void writeMeta.run(before, 'compacted'),
+
+    get(key: Key): Entry | null {
+      const row = readEntry.get(key);
+      return row ? toEntry(row) : null;
+    },
+    /** Keys from `start` to below `end`; a `limit` of -1 is none. */
+    range: (start: string, end: string, limit: number): Entry[] => readRange.all(start, end, limit).map(toEntry),
+
+    /** The first condition that does not hold, seeing all that was applied in the open transaction. */
+    failedCondition: (conditions: readonly Condition[]): Condition | undefined =>
+      conditions.find(({ key, ifRevision }) => (readRevision.get(key)?.revision ?? 0) !== ifRevision),
+
+    /** Writes as revision `revision`; answers the keys that changed. With none, nothing was written. */
+    apply(revision: Revision, writes: readonly Write[]): readonly Change[] {
+      const changes = writes.filter(({ key, value }) => {
+        if (value === null) return deleteEntry.run(key).changes > 0;
+        putEntry.run(key, value, revision, checksumOf(key, revision, value));
+        return true;
+      });
+      if (changes.length > 0) {
+        const events = encodeEvents(changes);
+        appendLog.run(revision, events, checksumOf('', revision, events));
+      }
+      return changes;
+    },
+
+    /** The events of the revisions above `after` until one of the limits is passed; see `History.read`. */
+    history(
+      prefix: string,
+      after: Revision,
+      limits: { readonly revisions: number; readonly bytes: number },
+    ): { events: WatchEvent[]; through: Revision } {
+      const events: WatchEvent[] = [];
+      let through = after;
+      let bytes = 0;
+      for (const row of readLog.iterate(after, limits.revisions)) {
+        if (row.revision !== through + 1)
+          throw corrupt(path, `table log goes from revision ${through} to ${row.revision}`);
+        if (checksumOf('', row.revision, row.events) !== row.checksum)
+          throw corrupt(path, `the events of revision ${row.revision} in table log have a wrong checksum`);
+        for (const event of decodeEvents(row.events, row.revision, prefix)) events.push(event);
+        through = row.revision;
+        bytes += row.events.byteLength;
+        if (bytes >= limits.bytes) break;
+      }
+      return { events, through };
+    },
+
+    /** Removes at most `count` revisions of history below `before`, durably. False when none is left. */
+    forget(before: Revision, count: number): boolean {
+      const first = firstLog.get()?.first ?? null;
+      if (first === null || first >= before) return false;
+      deleteLog.run(Math.min(before, first + count));
+      return true;
+    },
+
+    /** Releases the file even when SQLite cannot write to it any more. */
+    close: () => void db.close(),
+  };
+}

@@ -1,0 +1,56 @@
+// SQLite's result codes as store errors: what failed, on which file, what the reader can do.
+
+import Database from 'better-sqlite3';
+import { describeError } from '../../base/log.ts';
+import { StoreError } from '../store.ts';
+
+/** `SQLITE_FULL`, `SQLITE_IOERR_FSYNC`, …; the empty string for errors that are not SQLite's. */
+export function sqliteCode(error: unknown): string {
+  return error instanceof Database.SqliteError ? error.code : '';
+}
+
+export function isBusy(error: unknown): boolean {
+  return /^SQLITE_(BUSY|LOCKED)/.test(sqliteCode(error));
+}
+
+/** Errors after which the connection's idea of the file cannot be trusted. */
+export function breaksConnection(error: unknown): boolean {
+  return !/^SQLITE_(FULL|TOOBIG|CONSTRAINT|RANGE|MISMATCH)/.test(sqliteCode(error));
+}
+
+export function toStoreError(
+  error: unknown,
+  attempted: string,
+  path: string,
+  outcome: 'none' | 'unknown' = 'none',
+): StoreError {
+  if (error instanceof StoreError) return error;
+  const code = sqliteCode(error);
+  const what = `${attempted} failed on ${path}: ${describeError(error)}${code ? ` (${code})` : ''}`;
+  const options = { cause: error, outcome };
+  // SHMSIZE: no room for the 32 KiB that checking a file needs beside it.
+  if (code === 'SQLITE_FULL' || code === 'SQLITE_IOERR_SHMSIZE')
+    return new StoreError('Full', `${what}; make room on its file system, the store then goes on by itself`, options);
+  if (/^SQLITE_(CORRUPT|NOTADB)/.test(code)) return corrupt(path, what, options);
+  if (isBusy(error))
+    return new StoreError(
+      'Locked',
+      `${what}; another program has the file open: stop it, or use another file`,
+      options,
+    );
+  const unsure = outcome === 'unknown' ? '; the commit may or may not have happened: read before trying again' : '';
+  return new StoreError(
+    'Unavailable',
+    `${what}${unsure}; look at the disk (dmesg) and at the file's permissions`,
+    options,
+  );
+}
+
+export function corrupt(
+  path: string,
+  found: string,
+  options: { cause?: unknown; outcome?: 'none' | 'unknown' } = {},
+): StoreError {
+  const wayBack = `Nothing was changed. Stop the server, keep a copy of ${path} and ${path}-wal, then put a backup in their place, or salvage what is readable with: sqlite3 ${path} .recover | sqlite3 NEW_FILE`;
+  return new StoreError('Corrupt', `${path} is damaged: ${found}. ${wayBack}`, options);
+}

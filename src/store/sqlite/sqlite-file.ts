@@ -1,0 +1,250 @@
+// Opens a store file, or makes a new one. Everything that can be wrong with a file is found here, before the first read; a file
+// that is refused is left byte for byte as it was.
+
+import {
+  chmodSync,
+  closeSync,
+  existsSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  readSync,
+  renameSync,
+  rmSync,
+  statSync,
+} from 'node:fs';
+import { dirname } from 'node:path';
+import Database from 'better-sqlite3';
+import { StoreError } from '../store.ts';
+import { checksumOf } from './checksum.ts';
+import { corrupt, toStoreError } from './sqlite-errors.ts';
+
+/** "Brth": tells our files from those of other programs. */
+const applicationId = 0x42727468;
+
+const schemaVersion = 1;
+
+/** Only ever waited for when another program looks into the file just now. */
+const waitMsMax = 200;
+
+// meta: `schema`, `revision` (the last), `compacted` (history below it is gone). log: one row per revision, see event-codec.ts.
+const schema = `
+  CREATE TABLE meta (name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+  CREATE TABLE entries (
+    key TEXT PRIMARY KEY, value BLOB NOT NULL, revision INTEGER NOT NULL, checksum INTEGER NOT NULL
+  ) STRICT, WITHOUT ROWID;
+  CREATE TABLE log (revision INTEGER PRIMARY KEY, events BLOB NOT NULL, checksum INTEGER NOT NULL) STRICT;
+  INSERT INTO meta (name, value) VALUES ('schema', ${schemaVersion}), ('revision', 0), ('compacted', 1);
+`;
+
+/** From 3.7.0 to 3.51.2 a checkpoint could race with a write and damage the file (sqlite.org/wal.html, "WAL-reset bug"). */
+const sqliteVersionMin = [3, 51, 3] as const;
+
+export interface FileOptions {
+  readonly path: string;
+  /** Files up to this size are read through and checked in full, at some 500 MB/s; larger ones at their ends only. */
+  readonly fullCheckBytesMax: number;
+}
+
+/** The caller holds the file's lock. */
+export function openFile({ path, fullCheckBytesMax }: FileOptions): Database.Database {
+  checkSqliteVersion();
+  if (!existsSync(path)) createFile(path);
+  inspect(path, fullCheckBytesMax);
+  return openSound(path);
+}
+
+/** Opens a file that this process had open before, or has just inspected. */
+export function openSound(path: string): Database.Database {
+  let db: Database.Database | undefined;
+  try {
+    db = new Database(path, { fileMustExist: true, timeout: waitMsMax });
+    setPragmas(db, path);
+    // What recovery read may be in the page cache only, if an earlier fsync failed: this writes and syncs it anew.
+    const busy = db.prepare<[], { busy: number }>('PRAGMA wal_checkpoint(TRUNCATE)').get()?.busy;
+    if (busy !== 0) throw new StoreError('Locked', `another program reads ${path}; stop it first`);
+    return db;
+  } catch (error) {
+    db?.close();
+    throw toStoreError(error, 'opening the store', path);
+  }
+}
+
+/** Through a read-only connection, as closing a writable one would move the write-ahead log into a damaged file. */
+function inspect(path: string, fullCheckBytesMax: number): void {
+  const walBytes = bytesOf(`${path}-wal`);
+  checkHeader(path, walBytes);
+  let db: Database.Database | undefined;
+  try {
+    db = new Database(path, { fileMustExist: true, readonly: true, timeout: waitMsMax });
+    checkSchemaVersion(db, path);
+    checkContent(db, path, bytesOf(path) + walBytes <= fullCheckBytesMax);
+  } catch (error) {
+    throw toStoreError(error, 'checking the store', path);
+  } finally {
+    db?.close();
+  }
+}
+
+export function makeFolderOf(path: string): void {
+  try {
+    mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+  } catch (error) {
+    throw toStoreError(error, 'making the folder of the store', path);
+  }
+}
+
+/** Made aside and renamed, so that a file that exists is always whole: an empty one has lost its content. */
+function createFile(path: string): void {
+  if (existsSync(`${path}-wal`))
+    throw corrupt(
+      path,
+      `it is missing, but its write-ahead log ${path}-wal is there; someone moved or removed one of two`,
+    );
+  const newPath = `${path}.new`;
+  for (const stale of [newPath, `${newPath}-wal`, `${newPath}-journal`]) rmSync(stale, { force: true });
+  try {
+    const db = new Database(newPath);
+    chmodSync(newPath, 0o600);
+    db.pragma('synchronous = FULL');
+    db.pragma(`application_id = ${applicationId}`);
+    db.exec(`BEGIN; ${schema} COMMIT;`);
+    db.pragma('journal_mode = WAL');
+    db.close();
+    renameSync(newPath, path);
+    const folder = openSync(dirname(path), 'r');
+    fsyncSync(folder);
+    closeSync(folder);
+  } catch (error) {
+    throw toStoreError(error, 'making a new store', path);
+  }
+}
+
+function checkSqliteVersion(): void {
+  const db = new Database(':memory:');
+  const version = db.prepare<[], { version: string }>('SELECT sqlite_version() AS version').get()?.version ?? '0';
+  db.close();
+  const found = version.split('.').map(Number);
+  for (const [i, wanted] of sqliteVersionMin.entries()) {
+    if ((found[i] ?? 0) > wanted) return;
+    if ((found[i] ?? 0) < wanted)
+      throw new StoreError(
+        'Unavailable',
+        `SQLite ${version} can damage its files; Berth needs ${sqliteVersionMin.join('.')} or newer: run npm ci to get the right better-sqlite3`,
+      );
+  }
+}
+
+/** Looks at the first page as bytes: SQLite itself would touch the file. Field offsets: sqlite.org/fileformat2.html, 1.3. */
+function checkHeader(path: string, walBytes: number): void {
+  const header = readHeader(path);
+  if (header.byteLength === 0) throw corrupt(path, 'it is empty (0 bytes)');
+  if (header.toString('latin1', 0, 16) !== 'SQLite format 3\0') {
+    if (header.byteLength < 100) throw corrupt(path, `it is cut off inside its header, at byte ${header.byteLength}`);
+    throw corrupt(path, 'it is not a SQLite database (wrong first 16 bytes)');
+  }
+  if (header.byteLength < 100) throw corrupt(path, `it is cut off inside its header, at byte ${header.byteLength}`);
+  const application = header.readUInt32BE(68);
+  if (application !== applicationId)
+    throw new StoreError(
+      'Invalid',
+      `${path} is a SQLite database of another program (application id ${application}); give Berth another file`,
+    );
+  const pageBytes = header.readUInt16BE(16) === 1 ? 65536 : header.readUInt16BE(16);
+  const wanted = header.readUInt32BE(28) * pageBytes;
+  const found = bytesOf(path);
+  // While the log holds frames, the last pages may stand in there only.
+  if (walBytes === 0 && found < wanted) throw corrupt(path, `it is cut off at byte ${found} of ${wanted}`);
+}
+
+function readHeader(path: string): Buffer {
+  try {
+    const file = openSync(path, 'r');
+    try {
+      const bytes = Buffer.alloc(100);
+      return bytes.subarray(0, readSync(file, bytes, 0, 100, 0));
+    } finally {
+      closeSync(file);
+    }
+  } catch (error) {
+    throw toStoreError(error, 'reading the store', path);
+  }
+}
+
+function setPragmas(db: Database.Database, path: string): void {
+  // Exclusive keeps the WAL's index in this process's memory: no second program, no shared-memory file to fail on a full disk.
+  const wanted: readonly (readonly [string, string | number, string | number])[] = [
+    ['locking_mode', 'EXCLUSIVE', 'exclusive'],
+    ['journal_mode', 'WAL', 'wal'],
+    ['synchronous', 'FULL', 2],
+    ['mmap_size', 0, 0],
+    ['journal_size_limit', 64 * 1024 * 1024, 64 * 1024 * 1024],
+  ];
+  for (const [name, set, expected] of wanted) {
+    db.pragma(`${name} = ${set}`);
+    const found = db.pragma(name, { simple: true });
+    if (found !== expected && !(name === 'mmap_size' && found === undefined))
+      throw new StoreError(
+        'Unavailable',
+        `${path} cannot be made durable: SQLite answers ${name}=${String(found)} instead of ${expected}; use a local file system`,
+      );
+  }
+}
+
+function checkSchemaVersion(db: Database.Database, path: string): void {
+  const found = db.prepare<[], { value: number }>(`SELECT value FROM meta WHERE name = 'schema'`).get()?.value;
+  if (found === undefined) throw corrupt(path, 'table meta has no row "schema"');
+  if (found > schemaVersion)
+    throw new StoreError(
+      'Invalid',
+      `${path} was written by a newer Berth (schema ${found}, this one knows ${schemaVersion}); start that version, or restore a backup made by this one`,
+    );
+}
+
+function checkContent(db: Database.Database, path: string, full: boolean): void {
+  if (full) {
+    const faults = db.pragma('quick_check(5)', { simple: false });
+    const text = Array.isArray(faults) ? faults.flatMap((row) => Object.values(row)).join('; ') : String(faults);
+    if (text !== 'ok') throw corrupt(path, text);
+    checkRows(db, path);
+  }
+  const meta = db.prepare<[string], { value: number }>('SELECT value FROM meta WHERE name = ?');
+  const [revision, compacted] = ['revision', 'compacted'].map((name) => meta.get(name)?.value);
+  if (revision === undefined || compacted === undefined)
+    throw corrupt(path, `table meta has no row "${revision === undefined ? 'revision' : 'compacted'}"`);
+  const last = db.prepare<[], { last: number | null }>('SELECT max(revision) AS last FROM log').get()?.last ?? null;
+  const wantedLast = compacted > revision ? null : revision;
+  if (wantedLast === null ? last !== null && last > revision : last !== wantedLast)
+    throw corrupt(path, `table log ends at revision ${last}, but the store is at ${revision}`);
+  if (!full) return;
+  const rows = db
+    .prepare<[number], { n: number }>('SELECT count(*) AS n FROM log WHERE revision >= ?')
+    .get(compacted)?.n;
+  if (rows !== revision - compacted + 1)
+    throw corrupt(
+      path,
+      `table log holds ${rows} of the ${revision - compacted + 1} revisions ${compacted} to ${revision}`,
+    );
+}
+
+/** SQLite checks its own structure; a bit turned inside a value is seen by our checksums only. */
+function checkRows(db: Database.Database, path: string): void {
+  const entries = db.prepare<[], { key: string; value: Buffer; revision: number; checksum: number }>(
+    'SELECT key, value, revision, checksum FROM entries',
+  );
+  for (const { key, value, revision, checksum } of entries.iterate()) {
+    if (checksumOf(key, revision, value) !== checksum)
+      throw corrupt(path, `the value of key "${key}", written at revision ${revision}, has a wrong checksum`);
+  }
+  const log = db.prepare<[], { revision: number; events: Buffer; checksum: number }>(
+    'SELECT revision, events, checksum FROM log',
+  );
+  for (const { revision, events, checksum } of log.iterate()) {
+    if (checksumOf('', revision, events) !== checksum)
+      throw corrupt(path, `the events of revision ${revision} in table log have a wrong checksum`);
+  }
+}
+
+function bytesOf(path: string): number {
+  return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
+}

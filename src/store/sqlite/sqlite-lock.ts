@@ -1,0 +1,55 @@
+// One process per store file: an open write transaction on `<path>.lock`, held for as long as the store is open. The lock is
+// the kernel's, so it ends with the process however that dies. The lock file itself stays; deleting it would let two in.
+
+import Database from 'better-sqlite3';
+import { system } from '../../base/system.ts';
+import { StoreError } from '../store.ts';
+import { isBusy, sqliteCode } from './sqlite-errors.ts';
+
+export interface FileLock {
+  release(): void;
+}
+
+/** Only ever waited for when two processes start in the same instant. */
+const waitMsMax = 200;
+
+export function lockFile(path: string): FileLock {
+  const lockPath = `${path}.lock`;
+  const db = new Database(lockPath, { timeout: waitMsMax });
+  try {
+    // A RESERVED lock keeps other writers out and still lets them read who holds it.
+    db.exec('BEGIN IMMEDIATE');
+    db.exec('CREATE TABLE IF NOT EXISTS holder (pid INTEGER NOT NULL)');
+    db.exec('DELETE FROM holder');
+    db.prepare<[number]>('INSERT INTO holder (pid) VALUES (?)').run(system.pid());
+    db.exec('COMMIT');
+    db.exec('BEGIN IMMEDIATE');
+  } catch (error) {
+    const holder = isBusy(error) ? holderOf(db) : undefined;
+    db.close();
+    if (isBusy(error))
+      throw new StoreError(
+        'Locked',
+        `store ${path} is in use by ${holder ?? 'another process'}; stop that one first, or give this one another file`,
+        { cause: error },
+      );
+    if (/^SQLITE_(CORRUPT|NOTADB)/.test(sqliteCode(error)))
+      throw new StoreError(
+        'Unavailable',
+        `${lockPath} is not a lock file of Berth; if no other Berth uses ${path}, remove ${lockPath} and start again`,
+        { cause: error },
+      );
+    throw error;
+  }
+  return { release: () => db.close() };
+}
+
+function holderOf(db: Database.Database): string | undefined {
+  try {
+    const row = db.prepare<[], { pid: number }>('SELECT pid FROM holder').get();
+    if (!row) return undefined;
+    return row.pid === system.pid() ? `this same process (pid ${row.pid})` : `process ${row.pid}`;
+  } catch {
+    return undefined; // the holder is just writing its first line; the lock itself has been seen
+  }
+}
