@@ -2,7 +2,8 @@
 
 import type { Static, TSchema } from 'typebox';
 import { Compile } from 'typebox/compile';
-import { Value } from 'typebox/value';
+
+import { fillDefaults } from './defaults.ts';
 import { ApiError } from './errors.ts';
 import { nearest } from './nearest.ts';
 
@@ -24,7 +25,7 @@ function validatorOf(schema: TSchema): Validator {
  */
 export function parse<S extends TSchema>(schema: S, input: unknown, at = ''): Static<S> {
   const validator = validatorOf(schema);
-  const value = Value.Default(schema, input);
+  const value = fillDefaults(schema, input);
   if (validator.Check(value)) return value as Static<S>; // the codec: checked just now
   throw faultOf(validator, schema, value, at);
 }
@@ -48,7 +49,11 @@ function faultOf(validator: Validator, schema: TSchema, value: unknown, at: stri
     const unknown = firstString(params['additionalProperties']);
     const known = knownFields(schema, error.schemaPath);
     const meant = nearest(unknown, known);
-    const hint = meant ? `; did you mean "${meant}"?` : known.length ? `; known: ${known.join(', ')}` : '';
+    const hint = meant
+      ? `; did you mean "${meant}"?`
+      : known.length
+        ? `; known: ${known.join(', ')}`
+        : allowedNames(schema, error.schemaPath);
     return new ApiError('InvalidRequest', `unknown field "${printable(unknown)}"${path ? ` in ${path}` : ''}${hint}`, {
       field: joinPath(path, `/${unknown}`),
     });
@@ -94,6 +99,14 @@ function schemaAt(schema: TSchema, schemaPath: string): unknown {
 function knownFields(schema: TSchema, schemaPath: string): string[] {
   const place = schemaAt(schema, schemaPath.replace(/\/additionalProperties$/, ''));
   return isRecord(place) && isRecord(place['properties']) ? Object.keys(place['properties']) : [];
+}
+
+/** For maps: what their keys must look like. */
+function allowedNames(schema: TSchema, schemaPath: string): string {
+  const place = schemaAt(schema, schemaPath.replace(/\/additionalProperties$/, ''));
+  const patterns =
+    isRecord(place) && isRecord(place['patternProperties']) ? Object.keys(place['patternProperties']) : [];
+  return patterns.length ? `; names there match ${patterns.join(' or ')}` : '';
 }
 
 /** `spec` + `/ports/0/hostPort` → `spec.ports[0].hostPort`. */

@@ -17,6 +17,7 @@ export const HostSpec = Type.Object(
       {
         default: {},
         maxProperties: 64,
+        additionalProperties: false,
         description: 'how far each resource class may be overcommitted; default 1',
       },
     ),

@@ -25,7 +25,7 @@ export const InstanceSpec = Type.Object(
       Type.Record(
         Type.String({ pattern: '^CUSTOM_[A-Z0-9_]{1,56}$' }),
         Type.Integer({ minimum: 1, maximum: 2 ** 31 - 1 }),
-        { maxProperties: 32 },
+        { maxProperties: 32, additionalProperties: false },
       ),
     ),
     powerState: Type.Enum(['running', 'stopped'], { default: 'running' }),

@@ -22,6 +22,7 @@ const labelValue = '^([A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)?$';
 export const Labels = Type.Record(Type.String({ pattern: labelKey }), Type.String({ pattern: labelValue }), {
   default: {},
   maxProperties: 64,
+  additionalProperties: false,
 });
 export type Labels = Readonly<Record<string, string>>;
 
@@ -31,6 +32,7 @@ export const Amounts = Type.Record(
   Type.Integer({ minimum: 0, maximum: 2 ** 53 - 1 }),
   {
     maxProperties: 64,
+    additionalProperties: false,
   },
 );
 export type Amounts = Readonly<Record<string, number>>;

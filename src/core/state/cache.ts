@@ -259,7 +259,6 @@ export class Cache implements Snapshot {
     }
     this.#deletedAt.delete(key);
     entries.set(key, { key, value, revision });
-    if (value.kind === 'lease') this.#leaseSeenAtMs.set(value.host, this.#nowMs());
     return true;
   }
 
@@ -281,6 +280,9 @@ export class Cache implements Snapshot {
         indexUnder(this.#allocationKeysByHost, value.host, key, sign);
         indexUnder(this.#allocationKeysByConsumer, value.consumer.id, key, sign);
         return this.#addUse(value, sign);
+      case 'lease':
+        if (sign > 0) this.#leaseSeenAtMs.set(value.host, this.#nowMs());
+        return;
       case 'image':
         for (const alias of value.spec.aliases) {
           if (sign > 0) this.#imageKeyByName.set(alias, key);

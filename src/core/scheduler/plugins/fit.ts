@@ -27,17 +27,15 @@ const words: Readonly<Record<string, ClassWords>> = {
 function explain(verdict: Exclude<Fit, { fits: true }>): Verdict {
   const { resourceClass, asked, free } = verdict;
   const { reason, noun, unit } = words[resourceClass] ?? { reason: resourceClass, noun: resourceClass, unit: '' };
+  const what = unit ? `${asked}${unit} of ${noun}` : `${asked} ${noun}`;
   switch (verdict.refusal) {
     case 'Insufficient':
-      return refuse(
-        `Insufficient${reason}`,
-        `${asked}${unit} of ${noun} asked, ${free}${unit} free: ${asked - free}${unit} too little`,
-      );
+      return refuse(`Insufficient${reason}`, `${what} asked, ${free}${unit} free: ${asked - free}${unit} too little`);
     case 'NoInventory':
       return refuse(`Insufficient${reason}`, `it has no ${noun}`);
     case 'BelowMinUnit':
     case 'AboveMaxUnit':
     case 'NotAStep':
-      return refuse(`Unit${reason}`, `${asked}${unit} of ${noun} at once is not given here (${verdict.refusal})`);
+      return refuse(`Unit${reason}`, `${what} at once is not given here (${verdict.refusal})`);
   }
 }

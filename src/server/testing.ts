@@ -1,0 +1,70 @@
+// A whole control plane over the memory store and real HTTP on loopback, for tests of the API.
+
+import { silentLogger } from '../base/log.ts';
+import { systemClock, systemFetch, systemPrng } from '../base/system.ts';
+import type { Registration } from '../api/agent-protocol.ts';
+import { createClient, type FetchLike } from '../api/client.ts';
+import { defaultPolicy, type Policy } from '../core/state/context.ts';
+import { createMemoryStore } from '../store/memory/memory-store.ts';
+import type { Store } from '../store/store.ts';
+import { AgentLinks } from './http/agent-link.ts';
+import { serveHttp } from './http/serve.ts';
+import { startControlPlane } from './server.ts';
+
+/** Bears `operator` as the operator's token and `host:<name>` as a host's. */
+export async function startTestServer(options: { store?: Store; policy?: Partial<Policy> } = {}) {
+  const store = options.store ?? createMemoryStore();
+  const links = new AgentLinks(silentLogger);
+  const plane = await startControlPlane({
+    store,
+    clock: systemClock,
+    prng: systemPrng(),
+    log: silentLogger,
+    policy: { ...defaultPolicy, ...options.policy },
+    links,
+    version: 'test',
+  });
+  const http = await serveHttp(
+    {
+      routes: plane.routes,
+      identify(authorization) {
+        if (authorization === 'Bearer operator') return { role: 'operator', name: 'operator' };
+        const host = /^Bearer host:(.*)$/.exec(authorization ?? '')?.[1];
+        return host === undefined ? undefined : { role: 'host', host };
+      },
+      acceptLink: (host, socket) => links.accept(host, socket),
+      log: silentLogger,
+    },
+    { host: '127.0.0.1', port: 0 },
+  );
+  const fetch: FetchLike = (url, init) => systemFetch(url, init);
+  return {
+    url: http.url,
+    store,
+    plane,
+    client: createClient({ fetch, url: http.url, token: 'operator' }),
+    agentClient: (host: string) => createClient({ fetch, url: http.url, token: `host:${host}` }).agent(host),
+    async close() {
+      links.close();
+      await http.close();
+      await plane.stop();
+      await store.close();
+    },
+  };
+}
+
+export function testRegistration(changes: Partial<Registration> = {}): Registration {
+  return {
+    session: 'session-1',
+    machineId: 'machine-1',
+    bootId: 'boot-1',
+    architecture: 'amd64',
+    capacity: { VCPU: 4, MEMORY_MB: 8192, DISK_GB: 100 },
+    reserved: {},
+    labels: {},
+    drivers: [{ name: 'fake', available: true }],
+    images: [],
+    agentVersion: 'test',
+    ...changes,
+  };
+}
