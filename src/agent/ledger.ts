@@ -1,0 +1,238 @@
+// The host's own memory of what it was last told to run, so that it carries on without the control plane. Held whole in memory,
+// written behind to one file. Losing it is harmless: guests without an entry are only reported, never touched.
+
+import { type Static, Type } from 'typebox';
+import { Assignment, type AssignmentEvent } from '../api/agent-protocol.ts';
+import { matches } from '../api/parse.ts';
+import { type Clock, sleep } from '../base/clock.ts';
+import { describeError, type Logger } from '../base/log.ts';
+
+/** Where the ledger is kept: a file, or a simulator's memory. */
+export interface LedgerFile {
+  /** Null: there is none yet. */
+  read(): Promise<string | null>;
+  /** All or nothing, and durable when it resolves. */
+  write(text: string): Promise<void>;
+  /** Moves what is there out of the way, for a person to look at; resolves to where it is now. */
+  setAside(): Promise<string>;
+}
+
+/** Why a guest could not be made, where its driver keeps no record of it. */
+export interface GuestFailure {
+  readonly code: string;
+  readonly message: string;
+}
+
+export interface LedgerEntry {
+  readonly assignment: Assignment;
+  readonly failure?: GuestFailure;
+}
+
+export interface Ledger {
+  /** All incarnations of one instance that the control plane speaks of, oldest first. */
+  entriesOf(instanceId: string): readonly LedgerEntry[];
+  /** What counts for one instance: its newest incarnation. */
+  newestOf(instanceId: string): LedgerEntry | undefined;
+  instanceIds(): readonly string[];
+  /** Takes in what the control plane says. Resolves nothing, decides nothing; returns the instances whose entries changed. */
+  apply(event: Exclude<AssignmentEvent, { type: 'ping' }>): readonly string[];
+  setFailure(entry: LedgerEntry, failure: GuestFailure | undefined): void;
+  /** Resolves when all that was taken in before is on disk, or cannot be written. */
+  flush(): Promise<void>;
+  close(): Promise<void>;
+}
+
+const Stored = Type.Object(
+  {
+    version: Type.Literal(1),
+    host: Type.String(),
+    machineId: Type.String(),
+    entries: Type.Array(
+      Type.Object(
+        {
+          assignment: Assignment,
+          failure: Type.Optional(
+            Type.Object({ code: Type.String(), message: Type.String() }, { additionalProperties: false }),
+          ),
+        },
+        { additionalProperties: false },
+      ),
+    ),
+  },
+  { additionalProperties: false },
+);
+
+const writeRetryMs = 5000;
+const dropsRemembered = 10_000; // of one watch; each is some 100 bytes
+
+export interface LedgerOptions {
+  readonly file: LedgerFile;
+  /** Whose ledger it is. That of another host or machine, in a copied data directory, is set aside: its guests are not ours. */
+  readonly owner: { readonly host: string; readonly machineId: string };
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+export async function openLedger(options: LedgerOptions): Promise<Ledger> {
+  const { file, owner, clock, log } = options;
+  const entries = new Map<string, Map<number, LedgerEntry>>();
+  const closing = new AbortController();
+  // An incarnation that was dropped never comes back; a late message about it must not bring it back either.
+  let dropped = new Set<string>();
+  let written = 0;
+  let changes = 0;
+  let writing: Promise<void> | undefined;
+
+  for (const entry of await readEntries(options)) keep(entry);
+
+  function keep(entry: LedgerEntry): void {
+    const { instanceId, incarnation } = entry.assignment;
+    const incarnations = entries.get(instanceId) ?? new Map<number, LedgerEntry>();
+    incarnations.set(incarnation, entry);
+    entries.set(instanceId, incarnations);
+  }
+
+  const find = (instanceId: string, incarnation: number): LedgerEntry | undefined =>
+    entries.get(instanceId)?.get(incarnation);
+
+  const put = (assignment: Assignment): boolean => {
+    const known = find(assignment.instanceId, assignment.incarnation);
+    if (known !== undefined && known.assignment.revision >= assignment.revision) return false; // late, or twice
+    if (dropped.has(nameOf(assignment))) return false;
+    keep({ ...known, assignment });
+    return true;
+  };
+
+  const drop = (gone: { readonly instanceId: string; readonly incarnation: number }): boolean => {
+    if (dropped.size >= dropsRemembered) dropped = new Set([...dropped].slice(dropsRemembered / 2));
+    dropped.add(nameOf(gone));
+    const incarnations = entries.get(gone.instanceId);
+    const had = incarnations?.delete(gone.incarnation) ?? false;
+    if (incarnations?.size === 0) entries.delete(gone.instanceId);
+    return had;
+  };
+
+  /** Whatever is not in `assignments` is forgotten; its guest, if there is one, is unknown from now on. */
+  const replaceAll = (assignments: readonly Assignment[]): string[] => {
+    const before = new Map([...entries].map(([id, incarnations]) => [id, new Map(incarnations)]));
+    entries.clear();
+    dropped = new Set();
+    for (const assignment of assignments) {
+      const known = before.get(assignment.instanceId)?.get(assignment.incarnation);
+      keep({ ...known, assignment });
+    }
+    return [...new Set([...before.keys(), ...entries.keys()])];
+  };
+
+  const apply = (event: Exclude<AssignmentEvent, { type: 'ping' }>): readonly string[] => {
+    const changed = (() => {
+      switch (event.type) {
+        case 'sync':
+          return replaceAll(event.assignments);
+        case 'put':
+          return put(event.assignment) ? [event.assignment.instanceId] : [];
+        case 'drop':
+          return drop(event) ? [event.instanceId] : [];
+      }
+    })();
+    if (changed.length > 0) save();
+    return changed;
+  };
+
+  const save = (): void => {
+    changes += 1;
+    startWriting();
+  };
+
+  const startWriting = (): void => {
+    writing ??= writeAll().finally(() => {
+      writing = undefined;
+      if (written < changes && !closing.signal.aborted) startWriting();
+    });
+  };
+
+  /** One write at a time; what changes meanwhile is in the next. */
+  const writeAll = async (): Promise<void> => {
+    await Promise.resolve(); // what changes in this turn is in one write
+    let failing = false;
+    while (written < changes) {
+      const upTo = changes;
+      try {
+        await file.write(encode());
+        written = upTo;
+        failing = false;
+      } catch (error) {
+        if (!failing) {
+          log.warn('cannot write the ledger; trying again until it works', { error: describeError(error) });
+        }
+        failing = true;
+        if (closing.signal.aborted) return;
+        await sleep(clock, writeRetryMs, closing.signal);
+      }
+    }
+  };
+
+  const encode = (): string => {
+    const all = [...entries.values()].flatMap((incarnations) => [...incarnations.values()]);
+    return `${JSON.stringify({ version: 1, ...owner, entries: all } satisfies Static<typeof Stored>)}\n`;
+  };
+
+  const entriesOf = (instanceId: string): LedgerEntry[] =>
+    [...(entries.get(instanceId)?.values() ?? [])].sort((a, b) => a.assignment.incarnation - b.assignment.incarnation);
+
+  return {
+    entriesOf,
+    newestOf: (instanceId) => entriesOf(instanceId).at(-1),
+    instanceIds: () => [...entries.keys()],
+    apply,
+    setFailure({ assignment }, failure) {
+      const known = find(assignment.instanceId, assignment.incarnation);
+      if (known === undefined) return; // forgotten meanwhile
+      keep({ assignment: known.assignment, ...(failure ? { failure } : {}) });
+      save();
+    },
+    async flush() {
+      await writing;
+    },
+    async close() {
+      closing.abort();
+      await writing;
+    },
+  };
+}
+
+function nameOf({ instanceId, incarnation }: { readonly instanceId: string; readonly incarnation: number }): string {
+  return `${instanceId}/${incarnation}`;
+}
+
+/** What was stored; nothing, with a warning, when that cannot be used. */
+async function readEntries({ file, owner, log }: LedgerOptions): Promise<readonly LedgerEntry[]> {
+  let text: string | null;
+  try {
+    text = await file.read();
+  } catch (error) {
+    log.warn('cannot read the ledger; starting without one until the control plane answers', {
+      error: describeError(error),
+    });
+    return [];
+  }
+  if (text === null) return [];
+  const stored = decode(text);
+  const ours = stored !== undefined && stored.host === owner.host && stored.machineId === owner.machineId;
+  if (ours) return stored.entries;
+  const fault =
+    stored === undefined ? 'it is damaged' : `it belongs to host "${stored.host}" or to another machine of that name`;
+  const setAside = await file.setAside().catch((error: unknown) => `nowhere (${describeError(error)})`);
+  log.warn('the ledger cannot be used; starting without one until the control plane answers', { fault, setAside });
+  return [];
+}
+
+function decode(text: string): Static<typeof Stored> | undefined {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    return undefined; // half-written or overwritten: not a ledger
+  }
+  return matches(Stored, value) ? value : undefined;
+}

@@ -1,0 +1,395 @@
+// Brings the guests of this host to what the ledger says, one instance at a time, again and again until there is nothing left
+// to do. Level-triggered: it only ever compares what is wanted now with what is here now. It never talks to the control plane.
+
+import type { Assignment, GuestStatus } from '../api/agent-protocol.ts';
+import type { UnknownGuest } from '../api/resources/host.ts';
+import { backoffMs } from '../base/backoff.ts';
+import type { Clock } from '../base/clock.ts';
+import { describeError, type Logger } from '../base/log.ts';
+import type { Prng } from '../base/prng.ts';
+import { startWorkers } from '../base/workers.ts';
+import { type Driver, DriverError, type Guest, type GuestSpec } from './drivers/driver.ts';
+import type { GuestFailure, Ledger, LedgerEntry } from './ledger.ts';
+import { type Observed, planFor } from './plan.ts';
+
+export interface ReconcilerOptions {
+  /** All that this host is configured with. A driver counts only once it is `ready`: before, its guests cannot be seen. */
+  readonly drivers: readonly Driver[];
+  readonly ready: (driver: Driver) => boolean;
+  /** False: the ledger may be out of date, and nothing is done yet. Once true, it stays so. */
+  readonly mayAct: () => boolean;
+  readonly ledger: Ledger;
+  readonly clock: Clock;
+  readonly prng: Prng;
+  readonly log: Logger;
+  /** What is to be reported of an instance may have changed. */
+  readonly onChange: (instanceId: string) => void;
+}
+
+export interface Reconciler {
+  /** The entries or the guest of an instance have changed, or may have. Cheap, and never harmful. */
+  look(instanceId: string): void;
+  lookAtAll(): void;
+  /** What is known now of one incarnation; undefined: nothing worth a report yet. */
+  statusOf(entry: LedgerEntry): GuestStatus | { readonly state: 'absent' } | undefined;
+  /** Guests that the ledger does not speak of. */
+  unknownGuests(): UnknownGuest[];
+  /** Gives up what is under way; guests run on. The drivers should be closing already. */
+  close(): Promise<void>;
+}
+
+const workersMax = 64; // a guest's stop may last its whole grace; the others do not wait for it
+const createsMax = 4; // at once; pulling and cloning is mostly disk, and more of them only get slower together
+const stepsMax = 8; // remove, create, report: three are enough, unless the world changes faster than it is looked at
+const retry = { delayMsMin: 1000, delayMsMax: 60_000 };
+
+/** What is being done to an instance at this moment, if it can be cut short. */
+type Operation =
+  | { readonly kind: 'create'; readonly incarnation: number; readonly abort: AbortController }
+  | { readonly kind: 'stop'; readonly driver: Driver; readonly hurried: boolean };
+
+interface Seen {
+  readonly driver: Driver;
+  readonly guest: Guest;
+}
+
+export function createReconciler(options: ReconcilerOptions): Reconciler {
+  const { drivers, ledger, log } = options;
+  const operations = new Map<string, Operation>();
+  const attempts = new Map<string, number>();
+  const waitingToCreate = new Set<string>();
+  /** Established by a look at the host: nothing of this incarnation is here. Holds until the entries change. */
+  const settled = new Map<string, Map<number, 'absent' | 'stopped'>>();
+  let creates = 0;
+  let closed = false;
+
+  const workers = startWorkers<string>({
+    clock: options.clock,
+    concurrency: workersMax,
+    work: async (instanceId) => {
+      await reconcile(instanceId);
+      attempts.delete(instanceId);
+    },
+    failed: (instanceId, error) => {
+      if (closed) return;
+      const attempt = attempts.get(instanceId) ?? 0;
+      attempts.set(instanceId, attempt + 1);
+      const delayMs = backoffMs(attempt, retry, options.prng);
+      log.warn('cannot bring an instance to what is wanted; trying again', {
+        instance: instanceId,
+        error: describeError(error),
+        delayMs,
+      });
+      workers.addAfter(instanceId, delayMs);
+    },
+  });
+
+  // ── one instance ────────────────────────────────────────────────────────────────────────────────────────────────
+
+  const reconcile = async (instanceId: string): Promise<void> => {
+    for (let step = 0; step < stepsMax; step++) {
+      if (closed) return;
+      const entry = ledger.newestOf(instanceId);
+      if (entry === undefined) return; // a guest without an entry is told of by the heartbeat, and not touched
+      if ((await takeStep(instanceId, entry)) === 'rest') return;
+      options.onChange(instanceId);
+    }
+    throw new Error(`after ${stepsMax} steps it is still not what is wanted; its driver does not do what it says`);
+  };
+
+  const takeStep = async (instanceId: string, entry: LedgerEntry): Promise<'rest' | 'go-on'> => {
+    const { assignment } = entry;
+    // Either way all instances are looked at again when that changes.
+    if (!options.mayAct() || !allInSight(instanceId)) return 'rest';
+    const seen = look(instanceId, assignment.driver);
+    const action = planFor(assignment, observed(entry, seen));
+    settleOlder(instanceId, entry, seen);
+    switch (action) {
+      case 'none':
+      case 'report-unknown':
+        return 'rest';
+      case 'report-stopped':
+        settle(entry, 'stopped');
+        return 'rest';
+      case 'report-absent':
+        if (seen === undefined && !canTell(entry)) return 'rest';
+        settle(entry, 'absent');
+        return 'rest';
+      case 'create':
+        return create(entry);
+      case 'start':
+        if (seen !== undefined) await start(entry, seen);
+        return 'go-on';
+      case 'stop':
+        if (seen !== undefined) await stop(entry, seen);
+        return 'go-on';
+      case 'remove':
+        await remove(entry, seen);
+        return 'go-on';
+    }
+  };
+
+  /** The oldest guest of this instance: it goes first. Of one incarnation under two drivers, the one under the assigned. */
+  const look = (instanceId: string, assignedDriver: string): Seen | undefined => {
+    let oldest: Seen | undefined;
+    for (const { driver, guest } of seenGuests()) {
+      if (guest.instanceId !== instanceId) continue;
+      const older = oldest === undefined || guest.incarnation < oldest.guest.incarnation;
+      const better = guest.incarnation === oldest?.guest.incarnation && driver.name === assignedDriver;
+      if (older || better) oldest = { driver, guest };
+    }
+    return oldest;
+  };
+
+  const seenGuests = function* (): Iterable<Seen> {
+    for (const driver of drivers) {
+      if (!options.ready(driver)) continue;
+      for (const guest of driver.guests()) yield { driver, guest };
+    }
+  };
+
+  /** An older incarnation whose guest is gone, or has made way for a newer one, has left no trace. */
+  const settleOlder = (instanceId: string, newest: LedgerEntry, seen: Seen | undefined): void => {
+    for (const entry of ledger.entriesOf(instanceId)) {
+      const { assignment } = entry;
+      if (assignment.incarnation === newest.assignment.incarnation || assignment.want !== 'absent') continue;
+      if (seen !== undefined && seen.guest.incarnation <= assignment.incarnation) continue;
+      if (canTell(entry)) settle(entry, 'absent');
+    }
+  };
+
+  /** False while a driver that may hold a guest of this instance has not found its guests again. */
+  const allInSight = (instanceId: string): boolean =>
+    ledger.entriesOf(instanceId).every(({ assignment }) => {
+      const driver = drivers.find(({ name }) => name === assignment.driver);
+      return driver === undefined || options.ready(driver);
+    });
+
+  /** Whether "nothing is here" can be told from "nothing can be seen". */
+  const canTell = ({ assignment, failure }: LedgerEntry): boolean => {
+    if (drivers.some(({ name }) => name === assignment.driver)) return true;
+    if (failure?.code === driverMissing) return true; // nothing was ever made
+    log.warn('cannot tell what is left of an instance: its driver is not configured here any more', {
+      instance: assignment.instanceId,
+      driver: assignment.driver,
+    });
+    return false;
+  };
+
+  const settle = ({ assignment }: LedgerEntry, as: 'absent' | 'stopped'): void => {
+    const incarnations = settled.get(assignment.instanceId) ?? new Map<number, 'absent' | 'stopped'>();
+    incarnations.set(assignment.incarnation, as);
+    settled.set(assignment.instanceId, incarnations);
+    options.onChange(assignment.instanceId);
+  };
+
+  // ── actions ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+  const create = async (entry: LedgerEntry): Promise<'rest' | 'go-on'> => {
+    const { assignment } = entry;
+    const { instanceId, incarnation } = assignment;
+    const driver = drivers.find(({ name }) => name === assignment.driver);
+    if (driver === undefined) {
+      fail(entry, { code: driverMissing, message: `this host has no driver "${assignment.driver}"` });
+      return 'go-on';
+    }
+    if (assignment.image === undefined) {
+      const message = `image "${assignment.imageName}" does not exist any more`;
+      fail(entry, { code: 'ImageUnavailable', message });
+      return 'go-on';
+    }
+    if (creates >= createsMax) {
+      waitingToCreate.add(instanceId);
+      return 'rest';
+    }
+    const abort = new AbortController();
+    operations.set(instanceId, { kind: 'create', incarnation, abort });
+    creates += 1;
+    log.info('creating a guest', { instance: instanceId, name: assignment.name, incarnation, driver: driver.name });
+    try {
+      await driver.create(specOf(assignment, assignment.image), abort.signal);
+    } catch (error) {
+      if (abort.signal.aborted || closed) return 'go-on'; // given up by ourselves
+      if (codeOf(error) === 'Aborted') throw error;
+      failUnlessRecorded(entry, driver, error);
+    } finally {
+      operations.delete(instanceId);
+      creates -= 1;
+      for (const waiting of waitingToCreate) workers.add(waiting);
+      waitingToCreate.clear();
+    }
+    return 'go-on';
+  };
+
+  const start = async (entry: LedgerEntry, { driver, guest }: Seen): Promise<void> => {
+    log.info('starting a guest', { instance: guest.instanceId, incarnation: guest.incarnation });
+    try {
+      await driver.start(guest.instanceId);
+    } catch (error) {
+      if (closed || codeOf(error) === 'NoSuchGuest') return; // the next look sees what there is
+      if (codeOf(error) === 'Aborted') throw error;
+      failUnlessRecorded(entry, driver, error);
+    }
+  };
+
+  const stop = async ({ assignment }: LedgerEntry, { driver, guest }: Seen): Promise<void> => {
+    log.info('stopping a guest', { instance: guest.instanceId, incarnation: guest.incarnation });
+    operations.set(guest.instanceId, { kind: 'stop', driver, hurried: false });
+    try {
+      await driver.stop(guest.instanceId, assignment.stopGraceMs);
+    } finally {
+      operations.delete(guest.instanceId);
+    }
+  };
+
+  const remove = async (entry: LedgerEntry, seen: Seen | undefined): Promise<void> => {
+    const { instanceId, incarnation, driver: assigned } = entry.assignment;
+    const driver = seen?.driver ?? drivers.find(({ name }) => name === assigned);
+    if (driver !== undefined) {
+      log.info('removing a guest', { instance: instanceId, incarnation: seen?.guest.incarnation ?? incarnation });
+      await driver.remove(instanceId);
+      if (look(instanceId, assigned)?.driver === driver) {
+        throw new DriverError('Internal', `driver "${driver.name}" says it removed ${instanceId}, and still shows it`);
+      }
+    }
+    if (seen !== undefined && seen.guest.incarnation !== incarnation) return; // its failure is of another life
+    if (driver === undefined) settle(entry, 'absent');
+    ledger.setFailure(entry, undefined);
+  };
+
+  /** A driver that made a record of the failure tells of it itself. */
+  const failUnlessRecorded = (entry: LedgerEntry, driver: Driver, error: unknown): void => {
+    const { instanceId, incarnation } = entry.assignment;
+    const guest = driver.guests().find((each) => each.instanceId === instanceId && each.incarnation === incarnation);
+    if (guest?.state === 'failed' && !isUnfinished(guest)) return;
+    fail(entry, { code: codeOf(error) ?? 'Internal', message: describeError(error) });
+  };
+
+  const fail = (entry: LedgerEntry, failure: GuestFailure): void => {
+    log.warn('a guest failed', { instance: entry.assignment.instanceId, ...failure });
+    ledger.setFailure(entry, failure);
+  };
+
+  /** Cuts short what is under way when it is not what is wanted any more. */
+  const interrupt = (instanceId: string): void => {
+    const operation = operations.get(instanceId);
+    const desired = ledger.newestOf(instanceId)?.assignment;
+    switch (operation?.kind) {
+      case undefined:
+        return;
+      case 'create': {
+        const unfinished: Observed = { incarnation: operation.incarnation, state: 'preparing' };
+        if (planFor(desired, unfinished) !== 'create') operation.abort.abort();
+        return;
+      }
+      case 'stop':
+        if (desired?.want !== 'absent' || operation.hurried) return;
+        operations.set(instanceId, { ...operation, hurried: true });
+        operation.driver.stop(instanceId, 0).catch((error: unknown) => {
+          log.warn('cannot hurry the stop of a guest', { instance: instanceId, error: describeError(error) });
+        });
+    }
+  };
+
+  const lookAt = (instanceId: string): void => {
+    settled.delete(instanceId);
+    waitingToCreate.delete(instanceId);
+    interrupt(instanceId);
+    workers.add(instanceId);
+    options.onChange(instanceId);
+  };
+
+  return {
+    look: lookAt,
+    lookAtAll: () => {
+      for (const instanceId of ledger.instanceIds()) lookAt(instanceId);
+    },
+    statusOf(entry) {
+      const { instanceId, incarnation } = entry.assignment;
+      const { guest } = [...seenGuests()].find(
+        (seen) => seen.guest.instanceId === instanceId && seen.guest.incarnation === incarnation,
+      ) ?? { guest: undefined };
+      if (entry.failure !== undefined && guest?.state !== 'running') return failedStatus(guest, entry.failure);
+      if (guest !== undefined) return statusOfGuest(guest);
+      const nothing = settled.get(instanceId)?.get(incarnation);
+      if (nothing === 'absent') return { state: 'absent' };
+      return nothing === 'stopped' ? { state: 'stopped', ready: false, ports: [], phases: [] } : undefined;
+    },
+    unknownGuests: () =>
+      [...seenGuests()].flatMap(({ driver, guest }) => {
+        const { instanceId, incarnation, state } = guest;
+        const known = ledger.entriesOf(instanceId).some(({ assignment }) => assignment.incarnation >= incarnation);
+        return known ? [] : [{ instanceId, incarnation, driver: driver.name, state }];
+      }),
+    async close() {
+      closed = true;
+      for (const operation of operations.values()) if (operation.kind === 'create') operation.abort.abort();
+      await workers.close();
+    },
+  };
+}
+
+/** Not a driver's code: said when there is no such driver. */
+const driverMissing = 'DriverMissing';
+
+function codeOf(error: unknown): string | undefined {
+  return error instanceof DriverError ? error.code : undefined;
+}
+
+/** A creation that was given up is not a failure of the guest: it may be finished, or cleared away. */
+function isUnfinished(guest: Guest): boolean {
+  return guest.state === 'failed' && guest.reason?.code === 'Aborted';
+}
+
+function observed(entry: LedgerEntry, seen: Seen | undefined): Observed | undefined {
+  const { incarnation } = entry.assignment;
+  const ofEntry = seen === undefined || seen.guest.incarnation === incarnation;
+  if (entry.failure !== undefined && ofEntry && seen?.guest.state !== 'running')
+    return { incarnation, state: 'failed' };
+  if (seen === undefined) return undefined;
+  return { incarnation: seen.guest.incarnation, state: isUnfinished(seen.guest) ? 'preparing' : seen.guest.state };
+}
+
+function specOf(assignment: Assignment, image: GuestSpec['image']): GuestSpec {
+  const { instanceId, incarnation, name, hostname, cpus, memoryMiB, diskGiB, imageName } = assignment;
+  const { ports, sshKeys, userData } = assignment;
+  return {
+    instanceId,
+    incarnation,
+    name,
+    hostname,
+    cpus,
+    memoryMiB,
+    diskGiB,
+    imageName,
+    image,
+    ports,
+    sshKeys,
+    userData,
+  };
+}
+
+const messageCharactersMax = 4096; // a hypervisor may have said a lot
+
+function statusOfGuest(guest: Guest): GuestStatus {
+  const { instanceId: _id, incarnation: _incarnation, reason, progress, ports, phases, ...seen } = guest;
+  const unfinished = isUnfinished(guest);
+  return {
+    ...seen,
+    state: unfinished ? 'preparing' : guest.state,
+    ports: [...ports],
+    phases: [...phases],
+    ...(reason && !unfinished ? { reason: reason.code, message: reason.message.slice(0, messageCharactersMax) } : {}),
+    ...(progress === undefined ? {} : { progress: progress.slice(0, messageCharactersMax) }),
+  };
+}
+
+function failedStatus(guest: Guest | undefined, { code, message }: GuestFailure): GuestStatus {
+  return {
+    ...(guest ? statusOfGuest(guest) : { ports: [], phases: [] }),
+    state: 'failed',
+    ready: false,
+    reason: code,
+    message: message.slice(0, messageCharactersMax),
+  };
+}
