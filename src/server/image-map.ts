@@ -34,11 +34,18 @@ export function parseImageMap(text: string): ImageMap {
   return {
     images: Object.entries(images).map(([name, value]) => {
       const aliases = [...targets].filter(([, image]) => image === name).map(([alias]) => alias);
-      if (defaultLabel !== undefined && leadsTo(defaultLabel) === name && !aliases.includes('default') && name !== 'default')
+      if (
+        defaultLabel !== undefined &&
+        leadsTo(defaultLabel) === name &&
+        !aliases.includes('default') &&
+        name !== 'default'
+      )
         aliases.push('default');
       return { name, spec: imageSpec(file, ['images', name], value, aliases) };
     }),
-    sizes: Object.entries(sectionAt(file, top, 'sizes')).map(([name, value]) => size(file, ['sizes', name], name, value)),
+    sizes: Object.entries(sectionAt(file, top, 'sizes')).map(([name, value]) =>
+      size(file, ['sizes', name], name, value),
+    ),
     ...(defaultLabel === undefined ? {} : { defaultLabel }),
   };
 }
@@ -48,12 +55,14 @@ function aliasTargets(file: YamlFile, aliases: Fields, images: Fields): Map<stri
   const targets = new Map<string, string>();
   for (const alias of Object.keys(aliases)) {
     const path = ['aliases', alias];
-    if (Object.hasOwn(images, alias)) throw file.fault(path, `"${alias}" is an image and cannot be an alias too; rename one`);
+    if (Object.hasOwn(images, alias))
+      throw file.fault(path, `"${alias}" is an image and cannot be an alias too; rename one`);
     const seen = [alias];
     let label = alias;
     while (Object.hasOwn(aliases, label)) {
       const next = aliases[label];
-      if (typeof next !== 'string') throw file.fault(['aliases', label], 'must be the name of an image or of another alias');
+      if (typeof next !== 'string')
+        throw file.fault(['aliases', label], 'must be the name of an image or of another alias');
       if (seen.includes(next)) throw file.fault(path, `aliases lead in a circle: ${[...seen, next].join(' -> ')}`);
       seen.push(next);
       label = next;
@@ -64,7 +73,12 @@ function aliasTargets(file: YamlFile, aliases: Fields, images: Fields): Map<stri
   return targets;
 }
 
-function defaultLabelOf(file: YamlFile, top: Fields, images: Fields, targets: ReadonlyMap<string, string>): string | undefined {
+function defaultLabelOf(
+  file: YamlFile,
+  top: Fields,
+  images: Fields,
+  targets: ReadonlyMap<string, string>,
+): string | undefined {
   const label = top['default_label'];
   if (label === undefined || label === null) return undefined;
   const path = ['default_label'];
@@ -74,7 +88,10 @@ function defaultLabelOf(file: YamlFile, top: Fields, images: Fields, targets: Re
   const target = targets.get(label) ?? label;
   const taken = Object.hasOwn(images, 'default') ? 'default' : targets.get('default');
   if (taken !== undefined && taken !== target)
-    throw file.fault(path, `default_label leads to "${target}", but "default" is already a name for "${taken}"; remove one`);
+    throw file.fault(
+      path,
+      `default_label leads to "${target}", but "default" is already a name for "${taken}"; remove one`,
+    );
   return label;
 }
 
@@ -88,7 +105,18 @@ const cpuKeys = ['cpu', 'cpus'];
 const memoryKeys = ['ram', 'ram_mb', 'ram_mib', 'memory', 'memory_mib'];
 const diskKeys = ['disk', 'disk_gb', 'disk_gib'];
 const amountKeys = [...cpuKeys, ...memoryKeys, ...diskKeys];
-const imageKeys = ['source', 'local_path', 'decompress', 'nocloud', 'backend', 'checksum', 'format', 'architecture', 'preload', 'defaults'];
+const imageKeys = [
+  'source',
+  'local_path',
+  'decompress',
+  'nocloud',
+  'backend',
+  'checksum',
+  'format',
+  'architecture',
+  'preload',
+  'defaults',
+];
 
 function imageSpec(file: YamlFile, path: Path, value: YamlValue, aliases: readonly string[]): ImageSpec {
   const fields = fieldsAt(file, value, path);
@@ -114,7 +142,11 @@ function imageSpec(file: YamlFile, path: Path, value: YamlValue, aliases: readon
     if (key !== 'defaults' && given !== undefined && given !== null) spec[written[key] ?? key] = given;
   }
   const checksum = spec['checksum'];
-  if (typeof checksum === 'string') spec['checksum'] = checksum.replace(/^(?:sha256:)?([0-9a-f]{64})$/i, (_, hex: string) => `sha256:${hex.toLowerCase()}`);
+  if (typeof checksum === 'string')
+    spec['checksum'] = checksum.replace(
+      /^(?:sha256:)?([0-9a-f]{64})$/i,
+      (_, hex: string) => `sha256:${hex.toLowerCase()}`,
+    );
   return checked(file, path, spec);
 }
 
@@ -171,24 +203,49 @@ function only(file: YamlFile, fields: Fields, path: Path, keys: readonly string[
   return first;
 }
 
-const mebibytes: Readonly<Record<string, number>> = { m: 1, mb: 1, mib: 1, g: 1024, gb: 1024, gib: 1024, t: 1024 ** 2, tb: 1024 ** 2, tib: 1024 ** 2 };
+const mebibytes: Readonly<Record<string, number>> = {
+  m: 1,
+  mb: 1,
+  mib: 1,
+  g: 1024,
+  gb: 1024,
+  gib: 1024,
+  t: 1024 ** 2,
+  tb: 1024 ** 2,
+  tib: 1024 ** 2,
+};
 
 /** A whole number, in `unit` when it is written bare. GB is read as GiB: the maps in use mean that. */
 function whole(
   file: YamlFile,
   { path, value }: Found,
-  rule: { readonly unit: 'MiB' | 'GiB' | undefined; readonly min: number; readonly max: number; readonly example: string },
+  rule: {
+    readonly unit: 'MiB' | 'GiB' | undefined;
+    readonly min: number;
+    readonly max: number;
+    readonly example: string;
+  },
 ): number {
-  const amount = typeof value === 'number' ? value : typeof value === 'string' && rule.unit !== undefined ? inUnit(value, rule.unit) : Number.NaN;
+  const amount =
+    typeof value === 'number'
+      ? value
+      : typeof value === 'string' && rule.unit !== undefined
+        ? inUnit(value, rule.unit)
+        : Number.NaN;
   if (Number.isInteger(amount) && amount >= rule.min && amount <= rule.max) return amount;
   const unit = rule.unit === undefined ? '' : ` ${rule.unit}`;
-  throw file.fault(path, `${path.at(-1)} must be a whole number from ${rule.min} to ${rule.max}${unit}, such as ${rule.example}`);
+  throw file.fault(
+    path,
+    `${path.at(-1)} must be a whole number from ${rule.min} to ${rule.max}${unit}, such as ${rule.example}`,
+  );
 }
 
 function inUnit(text: string, unit: 'MiB' | 'GiB'): number {
   const match = /^(\d{1,9}(?:\.\d{1,3})?) ?([kmgt]i?b?)$/i.exec(text.trim());
   const factor = mebibytes[match?.[2]?.toLowerCase() ?? ''];
-  return match === null || factor === undefined ? Number.NaN : (Number(match[1]) * factor) / (unit === 'GiB' ? 1024 : 1);
+  return match === null || factor === undefined
+    ? Number.NaN
+    : (Number(match[1]) * factor) / (unit === 'GiB' ? 1024 : 1);
 }
 
 const nameRule = /^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$/;
@@ -199,7 +256,10 @@ function sectionAt(file: YamlFile, top: Fields, section: string): Fields {
   const fields = fieldsAt(file, value, [section]);
   for (const name of Object.keys(fields)) {
     if (!nameRule.test(name))
-      throw file.fault([section, name], `"${name.slice(0, 80)}" cannot be a name: use lower-case letters, digits, "-" and ".", 63 at most`);
+      throw file.fault(
+        [section, name],
+        `"${name.slice(0, 80)}" cannot be a name: use lower-case letters, digits, "-" and ".", 63 at most`,
+      );
   }
   return fields;
 }
@@ -218,6 +278,9 @@ function refuseUnknown(file: YamlFile, fields: Fields, path: Path, known: readon
     if (known.includes(key)) continue;
     const meant = nearest(key, known);
     const hint = meant === undefined ? `known: ${known.join(', ')}` : `did you mean "${meant}"?`;
-    throw file.fault([...path, key], `unknown key "${key.slice(0, 80)}"${path.length ? ` in ${path.join('.')}` : ''}; ${hint}`);
+    throw file.fault(
+      [...path, key],
+      `unknown key "${key.slice(0, 80)}"${path.length ? ` in ${path.join('.')}` : ''}; ${hint}`,
+    );
   }
 }

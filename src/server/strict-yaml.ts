@@ -19,7 +19,10 @@ const depthMax = 32;
 /** `what` names the file in messages: "the image map". Throws `ApiError` `InvalidRequest` with line and column. */
 export function parseStrictYaml(text: string, what: string): YamlFile {
   if (text.length > bytesMax || Buffer.byteLength(text) > bytesMax) {
-    throw new ApiError('InvalidRequest', `cannot read ${what}: it is larger than 1 MiB; split it or remove what is not used`);
+    throw new ApiError(
+      'InvalidRequest',
+      `cannot read ${what}: it is larger than 1 MiB; split it or remove what is not used`,
+    );
   }
   const lines = new LineCounter();
   const refuse = (offset: number, message: string, field?: string): ApiError => {
@@ -41,7 +44,8 @@ export function parseStrictYaml(text: string, what: string): YamlFile {
     if (isAlias(node)) throw refuse(startOf(node, offset), 'aliases (*name) are not allowed; write the value out');
     if (isScalar(node) || isMap(node) || isSeq(node)) {
       const start = startOf(node, offset);
-      if (node.anchor !== undefined) throw refuse(start, `anchors (&${node.anchor}) are not allowed; write the value out`);
+      if (node.anchor !== undefined)
+        throw refuse(start, `anchors (&${node.anchor}) are not allowed; write the value out`);
       if (node.tag !== undefined) throw refuse(start, `tags (${node.tag}) are not allowed`);
     }
     if (isScalar(node)) {
@@ -50,7 +54,8 @@ export function parseStrictYaml(text: string, what: string): YamlFile {
       if (typeof value === 'number' && Number.isFinite(value)) return value;
       throw refuse(startOf(node, offset), 'not a plain string, number or boolean');
     }
-    if (isSeq(node)) return node.items.map((item, index) => read(item, [...path, String(index)], startOf(item, offset)));
+    if (isSeq(node))
+      return node.items.map((item, index) => read(item, [...path, String(index)], startOf(item, offset)));
     if (isMap(node)) {
       const entries: [string, YamlValue][] = [];
       for (const { key, value } of node.items) {
@@ -74,7 +79,14 @@ export function parseStrictYaml(text: string, what: string): YamlFile {
 
 function parse(text: string, lineCounter: LineCounter, what: string): Document {
   try {
-    return parseDocument(text, { lineCounter, strict: true, uniqueKeys: true, schema: 'core', version: '1.2', prettyErrors: true });
+    return parseDocument(text, {
+      lineCounter,
+      strict: true,
+      uniqueKeys: true,
+      schema: 'core',
+      version: '1.2',
+      prettyErrors: true,
+    });
   } catch (error) {
     throw new ApiError('InvalidRequest', `cannot read ${what}: ${describeError(error)}`, { cause: error });
   }

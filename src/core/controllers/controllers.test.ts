@@ -1,0 +1,265 @@
+import { describe, expect, it } from 'vitest';
+import type { Instance, InstanceSpec } from '../../api/resources/instance.ts';
+import { assignmentOf } from '../operations/assignment.ts';
+import { deleteInstance } from '../operations/instance.ts';
+import { deleteHost, heartbeat, registerHost, replaceHost } from '../operations/host.ts';
+import { applyReport } from '../operations/report.ts';
+import type { Cache } from '../state/cache.ts';
+import { commitPlan, testCache, testContext, testGuest, testHost, testImage, testInstance } from '../testing.ts';
+import { garbage } from './garbage.ts';
+import { hostHealth } from './host-health.ts';
+import { lostHost } from './lost-host.ts';
+import { placement } from './placement.ts';
+import { restart } from './restart.ts';
+
+const key = 'instances/default/web';
+const instanceIn = (cache: Cache): Instance => cache.get('instance', key)?.value ?? expect.unreachable();
+let idCount = 0;
+const at = (ms: number) => testContext({ nowMs: ms, monotonicMs: ms, newId: (prefix) => `${prefix}_${++idCount}` });
+
+/** Two hosts, both heard of at 1,000,000 ms; the instance runs on h1. */
+function running(spec: Partial<InstanceSpec> = {}) {
+  const seen = { nowMs: 1_000_000 };
+  const cache = testCache([testImage(), ...testHost('h1'), testInstance('web', spec)], () => seen.nowMs);
+  for (const name of ['h1'])
+    commitPlan(cache, heartbeat(cache, { name, heartbeat: { epoch: 1 } }, at(seen.nowMs)).plan);
+  commitPlan(cache, placement.reconcile(cache, key, at(1_000_000)));
+  report(cache, 'running', 1);
+  return { cache, seen };
+}
+
+function report(
+  cache: Cache,
+  state: 'running' | 'failed' | 'absent',
+  sequence: number,
+  host = 'h1',
+  incarnation = 1,
+  epoch = 1,
+): string {
+  const guest = state === 'absent' ? { state } : testGuest({ state });
+  const sent = { instanceId: instanceIn(cache).metadata.id, incarnation, sequence, observedGeneration: 1, guest };
+  const { plan, result } = applyReport(cache, { host, epoch, report: sent }, at(1_000_100));
+  commitPlan(cache, plan);
+  return result;
+}
+
+const step = (cache: Cache, controller: typeof restart, ms: number, of = key) => {
+  const plan = controller.reconcile(cache, of, at(ms));
+  commitPlan(cache, plan);
+  return plan;
+};
+
+describe('placement', () => {
+  it('says once why it waits, and is silent while the reason stays', () => {
+    const cache = testCache([testImage(), ...testHost('h1', { ready: false }), testInstance('web')]);
+    expect(step(cache, placement, 1).changes).toHaveLength(2);
+    expect(instanceIn(cache).status.conditions[0]).toMatchObject({
+      type: 'Scheduled',
+      status: 'False',
+      message: '0 of 1 host: 1 HostNotReady',
+    });
+    expect(step(cache, placement, 2).changes).toHaveLength(0);
+  });
+
+  it('binds, claims and tells of it in one Plan that also holds the host to what was seen', () => {
+    const cache = testCache([testImage(), ...testHost('h1'), testInstance('web')]);
+    const plan = placement.reconcile(cache, key, at(5));
+    expect(plan.changes.map((change) => change.key.split('/')[0])).toEqual([
+      'instances',
+      'providers',
+      'allocations',
+      'events',
+    ]);
+    expect(plan.conditions?.map((condition) => condition.key)).toEqual(['hosts/h1']);
+  });
+
+  it('leaves alone what is being deleted, stopped or placed', () => {
+    const cache = testCache([
+      testImage(),
+      ...testHost('h1'),
+      testInstance('web', { powerState: 'stopped' }, { phase: 'Stopped' }),
+    ]);
+    expect(placement.reconcile(cache, key, at(5)).changes).toEqual([]);
+  });
+
+  it('is woken by room that becomes free, not by room that is taken', () => {
+    const { cache } = running();
+    const woken = (kind: 'allocation', before: unknown, after: unknown) => [
+      ...placement.wakes({ key: 'allocations/x', kind, before: before as never, after: after as never }, cache),
+    ];
+    commitPlan(cache, { changes: [{ key: 'instances/default/next', ifRevision: 0, value: testInstance('next') }] });
+    expect(woken('allocation', null, {})).toEqual([]);
+    expect(woken('allocation', {}, null)).toEqual(['instances/default/next']);
+  });
+});
+
+describe('host health', () => {
+  it('counts silence from the last heartbeat and looks again when it may run out', () => {
+    const { cache } = running();
+    expect(step(cache, hostHealth, 1_050_000, 'hosts/h1')).toMatchObject({ changes: [], requeueAfterMs: 10_001 });
+    step(cache, hostHealth, 1_060_001, 'hosts/h1');
+    expect(cache.get('host', 'hosts/h1')?.value.status.conditions[0]).toMatchObject({
+      status: 'False',
+      reason: 'AgentSilent',
+    });
+  });
+
+  it('counts silence of a server that was away from when it began to listen', () => {
+    const { cache, seen } = running();
+    // A new process reads the same records, long after the lease was written.
+    seen.nowMs = 9_000_000;
+    const lease = cache.get('lease', 'leases/h1');
+    cache.apply(
+      lease ? [{ key: lease.key, value: { ...lease.value }, revision: lease.revision + 50 }] : [],
+      lease ? lease.revision + 50 : 0,
+    );
+    expect(hostHealth.reconcile(cache, 'hosts/h1', at(9_010_000)).changes).toEqual([]);
+  });
+
+  it('opens a host again that is heard again', () => {
+    const { cache, seen } = running();
+    step(cache, hostHealth, 1_070_000, 'hosts/h1');
+    seen.nowMs = 1_080_000;
+    commitPlan(cache, heartbeat(cache, { name: 'h1', heartbeat: { epoch: 1 } }, at(1_080_000)).plan);
+    step(cache, hostHealth, 1_080_001, 'hosts/h1');
+    expect(cache.get('host', 'hosts/h1')?.value.status.conditions[0]).toMatchObject({
+      status: 'True',
+      reason: 'AgentHeard',
+    });
+  });
+});
+
+describe('a lost host', () => {
+  function lost(spec: Partial<InstanceSpec> = {}) {
+    const world = running(spec);
+    step(world.cache, hostHealth, 1_070_000, 'hosts/h1');
+    step(world.cache, lostHost, 1_070_000);
+    return world;
+  }
+
+  it('fails its instances with that reason, and keeps their room: they may still run there', () => {
+    const { cache } = lost();
+    expect(instanceIn(cache).status).toMatchObject({ phase: 'Failed', failedAtMs: 1_070_000 });
+    expect(instanceIn(cache).status.conditions.find((c) => c.type === 'Running')).toMatchObject({
+      status: 'Unknown',
+      reason: 'HostLost',
+    });
+    expect([...cache.allocationsOnHost('h1')]).toHaveLength(1);
+  });
+
+  it('that comes back with the guest running makes the instance Running again', () => {
+    const { cache } = lost();
+    expect(report(cache, 'running', 2)).toBe('accepted');
+    expect(instanceIn(cache).status.phase).toBe('Running');
+  });
+
+  it('does not hold up an instance that may restart elsewhere, and is told to remove the old guest when it is back', () => {
+    const { cache } = lost({ restartPolicy: 'OnFailure' });
+    step(cache, restart, 1_086_000);
+    expect(instanceIn(cache).status).toMatchObject({ phase: 'Pending', restartCount: 1 });
+    const [allocation] = cache.allocationsOnHost('h1');
+    expect(allocation && assignmentOf(allocation, cache.get('instance', key), undefined).want).toBe('absent');
+    expect(report(cache, 'running', 2)).toBe('stale');
+    expect(report(cache, 'absent', 3)).toBe('accepted');
+  });
+
+  it('does hold up an exclusive instance: two copies must never run', () => {
+    const { cache } = lost({ restartPolicy: 'OnFailure', exclusive: true });
+    expect(restart.reconcile(cache, key, at(2_000_000)).changes).toEqual([]);
+  });
+
+  it('that is removed by force fails its instances for good and frees the room', () => {
+    const { cache } = running();
+    expect(() => deleteHost(cache, { name: 'h1', force: false }, at(1))).toThrowError(/holds room for 1 instance;/);
+    commitPlan(cache, deleteHost(cache, { name: 'h1', force: true }, at(1_070_000)).plan);
+    step(cache, lostHost, 1_070_000);
+    expect(instanceIn(cache).status.conditions.find((c) => c.type === 'Running')).toMatchObject({
+      reason: 'HostRemoved',
+    });
+    const [allocation] = cache.allocationsOnHost('h1');
+    step(cache, garbage, 1_070_000, allocation?.key);
+    expect([...cache.allocationsOnHost('h1')]).toEqual([]);
+  });
+});
+
+describe('restart', () => {
+  it('waits its delay, then places anew with a higher incarnation and restart count', () => {
+    const { cache } = running({ restartPolicy: 'OnFailure' });
+    report(cache, 'failed', 2);
+    const failedAtMs = instanceIn(cache).status.failedAtMs ?? 0;
+    expect(restart.reconcile(cache, key, at(failedAtMs + 1_000))).toMatchObject({
+      changes: [],
+      requeueAfterMs: 14_000,
+    });
+    step(cache, restart, failedAtMs + 15_000);
+    step(cache, placement, failedAtMs + 15_000);
+    expect(instanceIn(cache).status).toMatchObject({ phase: 'Scheduled', incarnation: 2, restartCount: 1 });
+    expect(instanceIn(cache).status.guest).toBeUndefined();
+  });
+
+  it('never waits longer than the delay, whatever the wall clock did', () => {
+    const { cache } = running({ restartPolicy: 'OnFailure' });
+    report(cache, 'failed', 2);
+    expect(restart.reconcile(cache, key, at(5)).requeueAfterMs).toBe(15_000);
+  });
+
+  it('does nothing under Never', () => {
+    const { cache } = running();
+    report(cache, 'failed', 2);
+    expect(restart.reconcile(cache, key, at(9_000_000)).changes).toEqual([]);
+  });
+});
+
+describe('garbage', () => {
+  it('keeps a deleted instance until its host holds nothing of it', () => {
+    const { cache } = running();
+    commitPlan(cache, deleteInstance(cache, { project: 'default', name: 'web' }, at(1)).plan);
+    expect(garbage.reconcile(cache, key, at(2)).changes).toEqual([]);
+    report(cache, 'absent', 2);
+    step(cache, garbage, 3);
+    expect(cache.get('instance', key)).toBeUndefined();
+  });
+
+  it('removes old events and keeps young ones', () => {
+    const { cache } = running();
+    const [event] = cache.list('event');
+    const bornMs = event?.value.metadata.createdAtMs ?? 0;
+    expect(garbage.reconcile(cache, event?.key ?? '', at(bornMs + 1)).changes).toEqual([]);
+    expect(garbage.reconcile(cache, event?.key ?? '', at(bornMs + 86_400_000)).changes).toHaveLength(1);
+  });
+});
+
+describe('hosts', () => {
+  it('change the ledger in the same Plan as their spec', () => {
+    const cache = testCache(testHost('h1'));
+    const spec = { paused: false, allocationRatios: { VCPU: 2 }, reserved: { MEMORY_MB: 384 } };
+    commitPlan(cache, replaceHost(cache, { project: '', name: 'h1', labels: {}, spec }, at(1)).plan);
+    expect(cache.providersOfHost('h1')[0]?.value).toMatchObject({
+      generation: 2,
+      inventories: { VCPU: { allocationRatio: 2 }, MEMORY_MB: { reserved: 384 } },
+    });
+  });
+
+  it('keep labels, pool and pause over a new session of their agent', () => {
+    const cache = testCache(testHost('h1', { labels: { zone: 'a' }, spec: { paused: true } }));
+    const registration = {
+      session: 'session-2',
+      machineId: 'machine-h1',
+      bootId: 'b',
+      architecture: 'amd64' as const,
+      capacity: { VCPU: 8, MEMORY_MB: 16_384, DISK_GB: 100 },
+      reserved: {},
+      labels: { zone: 'forged' },
+      drivers: [],
+      images: [],
+      agentVersion: '1',
+    };
+    commitPlan(cache, registerHost(cache, { name: 'h1', registration }, at(1)).plan);
+    expect(cache.get('host', 'hosts/h1')?.value).toMatchObject({
+      metadata: { labels: { zone: 'a' } },
+      spec: { paused: true },
+      status: { epoch: 2 },
+    });
+    expect(cache.count('provider')).toBe(1);
+  });
+});

@@ -1,0 +1,166 @@
+import { describe, expect, it } from 'vitest';
+import type { GuestStatus, Report } from '../../api/agent-protocol.ts';
+import type { Instance, InstanceSpec } from '../../api/resources/instance.ts';
+import { garbage } from '../controllers/garbage.ts';
+import { placement } from '../controllers/placement.ts';
+import type { Cache } from '../state/cache.ts';
+import { commitPlan, testCache, testContext, testGuest, testHost, testImage, testInstance } from '../testing.ts';
+import { assignmentOf } from './assignment.ts';
+import { deleteInstance, replaceInstance } from './instance.ts';
+import { applyReport } from './report.ts';
+
+const key = 'instances/default/web';
+const ctx = testContext();
+
+function placed(spec: Partial<InstanceSpec> = {}): Cache {
+  const cache = testCache([
+    testImage(),
+    ...testHost('h1'),
+    ...testHost('h2', { ready: false }),
+    testInstance('web', { diskGiB: 5, ...spec }),
+  ]);
+  commitPlan(cache, placement.reconcile(cache, key, ctx));
+  return cache;
+}
+
+const instanceIn = (cache: Cache): Instance => cache.get('instance', key)?.value ?? expect.unreachable();
+
+function report(
+  cache: Cache,
+  guest: GuestStatus | { state: 'absent' },
+  changes: Partial<Report> & { host?: string; epoch?: number } = {},
+): string {
+  const { host = 'h1', epoch = 1, ...rest } = changes;
+  const sent: Report = {
+    instanceId: instanceIn(cache).metadata.id,
+    incarnation: 1,
+    sequence: 1,
+    observedGeneration: 1,
+    guest,
+    ...rest,
+  };
+  const { plan, result } = applyReport(cache, { host, epoch, report: sent }, ctx);
+  commitPlan(cache, plan);
+  return result;
+}
+
+function wantOn(cache: Cache): string {
+  const [allocation] = cache.allocationsOnHost('h1');
+  return allocation ? assignmentOf(allocation, cache.get('instance', key), undefined).want : 'nothing';
+}
+
+describe('a report', () => {
+  const phases: [GuestStatus['state'], string][] = [
+    ['preparing', 'Starting'],
+    ['running', 'Running'],
+    ['exited', 'Exited'],
+    ['failed', 'Failed'],
+    ['stopped', 'Stopped'],
+  ];
+  for (const [state, phase] of phases) {
+    it(`of a guest that is ${state} makes the instance ${phase}`, () => {
+      const cache = placed();
+      expect(report(cache, testGuest({ state }))).toBe('accepted');
+      expect(instanceIn(cache).status.phase).toBe(phase);
+    });
+  }
+
+  it('brings address, ports and readiness', () => {
+    const cache = placed();
+    report(
+      cache,
+      testGuest({ ready: true, address: '10.0.2.15', ports: [{ guestPort: 80, hostPort: 20_000, protocol: 'tcp' }] }),
+    );
+    expect(instanceIn(cache).status).toMatchObject({
+      guest: { address: '10.0.2.15' },
+      observedGeneration: 1,
+      readyAtMs: ctx.nowMs,
+    });
+  });
+
+  const stale: [string, Partial<Report> & { host?: string }][] = [
+    ['of another incarnation', { incarnation: 2 }],
+    ['from a host that does not hold it', { host: 'h2' }],
+    ['of an instance nobody knows', { instanceId: 'inst_00000000000000000000000000' }],
+  ];
+  for (const [name, changes] of stale) {
+    it(`${name} is stale and changes nothing`, () => {
+      const cache = placed();
+      const before = instanceIn(cache);
+      expect(report(cache, testGuest(), changes)).toBe('stale');
+      expect(instanceIn(cache)).toBe(before);
+    });
+  }
+
+  it('that comes late or twice is stale', () => {
+    const cache = placed();
+    expect(report(cache, testGuest(), { sequence: 5 })).toBe('accepted');
+    expect(report(cache, testGuest({ state: 'preparing' }), { sequence: 4 })).toBe('stale');
+    expect(report(cache, testGuest({ state: 'failed' }), { sequence: 5 })).toBe('stale');
+    expect(instanceIn(cache).status.phase).toBe('Running');
+  });
+
+  it('of a session that is over is refused', () => {
+    expect(() => report(placed(), testGuest(), { epoch: 7 })).toThrowError(/session 7/);
+  });
+
+  it('cannot bring a failed guest back to life', () => {
+    const cache = placed();
+    report(cache, testGuest({ state: 'failed', reason: 'HypervisorExited' }));
+    report(cache, testGuest(), { sequence: 2 });
+    expect(instanceIn(cache).status.phase).toBe('Failed');
+  });
+
+  it('of a dead guest gives back CPU and memory, and keeps the disk that is still there', () => {
+    const cache = placed();
+    report(cache, testGuest({ state: 'failed' }));
+    const [provider] = cache.providersOfHost('h1');
+    expect(Object.fromEntries(cache.usedBy(provider?.value.id ?? ''))).toEqual({ VCPU: 0, MEMORY_MB: 0, DISK_GB: 5 });
+  });
+
+  it('cannot claim to have seen a generation that does not exist', () => {
+    const cache = placed();
+    report(cache, testGuest(), { observedGeneration: 99 });
+    expect(instanceIn(cache).status.observedGeneration).toBe(1);
+  });
+
+  it('of absence releases the room only when nothing was wanted there any more', () => {
+    const cache = placed();
+    expect(report(cache, { state: 'absent' })).toBe('stale');
+    commitPlan(cache, deleteInstance(cache, { project: 'default', name: 'web' }, ctx).plan);
+    expect(wantOn(cache)).toBe('absent');
+    expect(report(cache, { state: 'absent' })).toBe('accepted');
+    expect([...cache.allocationsOnHost('h1')]).toEqual([]);
+    commitPlan(cache, garbage.reconcile(cache, key, ctx));
+    expect(cache.get('instance', key)).toBeUndefined();
+  });
+});
+
+describe('what a host should do', () => {
+  it('is to run what is bound to it', () => expect(wantOn(placed())).toBe('running'));
+
+  it('is to stop what its owner wants stopped, and to go on when not', () => {
+    const cache = placed();
+    const { spec } = instanceIn(cache);
+    const replace = (powerState: 'running' | 'stopped') =>
+      commitPlan(
+        cache,
+        replaceInstance(cache, { project: 'default', name: 'web', labels: {}, spec: { ...spec, powerState } }, ctx)
+          .plan,
+      );
+    replace('stopped');
+    expect(wantOn(cache)).toBe('stopped');
+    report(cache, testGuest({ state: 'stopped' }));
+    expect(instanceIn(cache).status.phase).toBe('Stopped');
+    replace('running');
+    expect(wantOn(cache)).toBe('running');
+  });
+
+  it('is to leave alone what failed or ended', () => {
+    for (const state of ['failed', 'exited'] as const) {
+      const cache = placed();
+      report(cache, testGuest({ state }));
+      expect(wantOn(cache)).toBe('stopped');
+    }
+  });
+});

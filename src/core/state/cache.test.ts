@@ -1,0 +1,103 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { testCache, testImage, testInstance } from '../testing.ts';
+import { Cache } from './cache.ts';
+import { keyOf } from './keys.ts';
+import type { Plan } from './plan.ts';
+
+const key = keyOf(testInstance('web'));
+const write = (ifRevision: number, name = 'web'): Plan => ({
+  changes: [{ key, ifRevision, value: testInstance(name) }],
+});
+
+describe('the cache', () => {
+  it('shows a change of its own at once, and to users only when it is durable', () => {
+    const cache = testCache([]);
+    const assumed = cache.assume(write(0));
+    expect(cache.get('instance', key)).toBeDefined();
+    expect(cache.committed('instance', key)).toBeUndefined();
+    if (assumed.ok) cache.confirm(assumed.token, write(0), 7);
+    expect(cache.committed('instance', key)?.revision).toBe(7);
+  });
+
+  it('is as before when a change is forgotten', () => {
+    const cache = testCache([testInstance('web')]);
+    const revision = cache.committed('instance', key)?.revision ?? 0;
+    const plan: Plan = { changes: [{ key, ifRevision: revision, value: null }] };
+    const assumed = cache.assume(plan);
+    expect(cache.get('instance', key)).toBeUndefined();
+    if (assumed.ok) cache.forget(assumed.token, plan);
+    expect(cache.get('instance', key)?.revision).toBe(revision);
+    expect(cache.instanceById(testInstance('web').metadata.id)?.key).toBe(key);
+  });
+
+  it('refuses a Plan whose condition no longer holds, and names the key', () => {
+    const cache = testCache([testInstance('web')]);
+    expect(cache.assume(write(0))).toEqual({ ok: false, key });
+  });
+
+  it('gives several own Plans of one commit their order: the last one wins', () => {
+    const cache = testCache([]);
+    const first = cache.assume(write(0, 'web'));
+    const second: Plan = { changes: [{ key, ifRevision: cache.get('instance', key)?.revision ?? 0, value: null }] };
+    const removed = cache.assume(second);
+    if (first.ok) cache.confirm(first.token, write(0), 3);
+    if (removed.ok) cache.confirm(removed.token, second, 3);
+    expect(cache.get('instance', key)).toBeUndefined();
+    cache.apply([{ key, value: null, revision: 3 }], 3);
+    expect(cache.committed('instance', key)).toBeUndefined();
+  });
+
+  it('does not let an older event bring back what it has deleted since', () => {
+    const cache = testCache([testInstance('web')]);
+    const revision = cache.committed('instance', key)?.revision ?? 0;
+    const plan: Plan = { changes: [{ key, ifRevision: revision, value: null }] };
+    const assumed = cache.assume(plan);
+    if (assumed.ok) cache.confirm(assumed.token, plan, revision + 5);
+    cache.apply([{ key, value: testInstance('web'), revision: revision + 2 }], revision + 2);
+    expect(cache.get('instance', key)).toBeUndefined();
+  });
+
+  it('finds images by alias, for as long as they bear it', () => {
+    const cache = testCache([testImage('debian-12', { aliases: ['debian'] })]);
+    expect(cache.imageByName('debian')?.value.metadata.name).toBe('debian-12');
+    cache.apply([{ key: 'images/debian-12', value: testImage('debian-12'), revision: 9 }], 9);
+    expect(cache.imageByName('debian')).toBeUndefined();
+    expect(cache.imageByName('debian-12')).toBeDefined();
+  });
+
+  it('drops what a fresh list no longer holds', () => {
+    const cache = testCache([testInstance('web'), testInstance('db')]);
+    cache.reset([{ key, value: testInstance('web'), revision: 1 }], 40);
+    expect([...cache.list('instance')].map((entry) => entry.key)).toEqual([key]);
+  });
+
+  it('keeps its indexes equal to ones made anew, for any history', () => {
+    const names = ['a', 'b', 'c'];
+    const step = fc.record({
+      name: fc.constantFrom(...names),
+      remove: fc.boolean(),
+      phase: fc.constantFrom('Pending', 'Running'),
+      fate: fc.constantFrom('confirm', 'forget'),
+    });
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 40 }), (steps) => {
+        const cache = new Cache(() => 0);
+        for (const { name, remove, phase, fate } of steps) {
+          const value = remove ? null : testInstance(name, {}, { phase: phase === 'Pending' ? 'Pending' : 'Running' });
+          const at = keyOf(testInstance(name));
+          const plan: Plan = { changes: [{ key: at, ifRevision: cache.get('instance', at)?.revision ?? 0, value }] };
+          const assumed = cache.assume(plan);
+          if (!assumed.ok) throw new Error('own view must hold');
+          if (fate === 'confirm') cache.confirm(assumed.token, plan, cache.revision + 1);
+          else cache.forget(assumed.token, plan);
+          cache.apply([], cache.revision + 1);
+        }
+        const entries = [...cache.list('instance')];
+        const pending = entries.filter((entry) => entry.value.status.phase === 'Pending').map((entry) => entry.key);
+        expect(new Set(cache.pendingInstanceKeys())).toEqual(new Set(pending));
+        for (const entry of entries) expect(cache.instanceById(entry.value.metadata.id)?.key).toBe(entry.key);
+      }),
+    );
+  });
+});

@@ -1,0 +1,153 @@
+// Small fleets for tests of decisions: a cache, records with defaults, a fixed context.
+
+import { seededPrng } from '../base/prng.ts';
+import type { GuestStatus } from '../api/agent-protocol.ts';
+import type { Host } from '../api/resources/host.ts';
+import type { Image } from '../api/resources/image.ts';
+import type { Instance, InstanceSpec, InstanceStatus } from '../api/resources/instance.ts';
+import type { Amounts, Metadata } from '../api/resources/metadata.ts';
+import { inventoriesOf } from './ledger/inventory.ts';
+import { Cache } from './state/cache.ts';
+import { type Context, defaultPolicy, type Policy } from './state/context.ts';
+import { keyOf } from './state/keys.ts';
+import type { Plan } from './state/plan.ts';
+import type { AnyRecord, Provider } from './state/records.ts';
+
+export function testContext(changes: Partial<Context> & { policy?: Partial<Policy> } = {}): Context {
+  const prng = seededPrng(1);
+  let count = 0;
+  return {
+    nowMs: 1_000_000,
+    monotonicMs: 1_000_000,
+    prng,
+    newId: (prefix) => `${prefix}_${String(++count).padStart(26, '0')}`,
+    ...changes,
+    policy: { ...defaultPolicy, ...changes.policy },
+  };
+}
+
+/** A cache with these records, committed one by one. */
+export function testCache(records: readonly AnyRecord[], nowMs = (): number => 1_000_000): Cache {
+  const cache = new Cache(nowMs);
+  for (const record of records) addRecord(cache, record);
+  return cache;
+}
+
+export function addRecord(cache: Cache, record: AnyRecord): void {
+  const revision = cache.revision + 1;
+  cache.apply([{ key: keyOf(record), value: record, revision }], revision);
+}
+
+/** Makes a Plan true in the cache, as if it had been committed. Throws when a condition does not hold. */
+export function commitPlan(cache: Cache, plan: Plan): void {
+  const assumed = cache.assume(plan);
+  if (!assumed.ok) throw new Error(`the Plan does not hold: ${assumed.key}`);
+  cache.confirm(assumed.token, plan, cache.revision + 1);
+  cache.apply([], cache.revision + 1);
+}
+
+function metadata(name: string, prefix: string, project: string, changes: Partial<Metadata> = {}): Metadata {
+  const id = `${prefix}_${name.replaceAll('-', '').padStart(26, '0')}`;
+  return { id, name, project, revision: 0, generation: 1, labels: {}, createdAtMs: 0, ...changes };
+}
+
+export function testImage(name = 'tiny', spec: Partial<Image['spec']> = {}): Image {
+  return {
+    kind: 'image',
+    schemaVersion: 1,
+    metadata: metadata(name, 'img', ''),
+    spec: {
+      source: 'file:///image',
+      decompress: 'none',
+      format: 'qcow2',
+      nocloud: true,
+      architecture: 'amd64',
+      aliases: [],
+      preload: false,
+      defaults: {},
+      ...spec,
+    },
+    status: {},
+  };
+}
+
+export interface TestHost {
+  readonly ready?: boolean;
+  readonly spec?: Partial<Host['spec']>;
+  readonly status?: Partial<Host['status']>;
+  readonly labels?: Record<string, string>;
+  readonly capacity?: Amounts;
+}
+
+/** A host and its provider. */
+export function testHost(name: string, options: TestHost = {}): [Host, Provider] {
+  const capacity = options.capacity ?? { VCPU: 8, MEMORY_MB: 16_384, DISK_GB: 100 };
+  const ready = options.ready ?? true;
+  const host: Host = {
+    kind: 'host',
+    schemaVersion: 1,
+    metadata: metadata(name, 'host', '', { labels: options.labels ?? {} }),
+    spec: { paused: false, allocationRatios: {}, ...options.spec },
+    status: {
+      epoch: 1,
+      session: 'session-1',
+      machineId: `machine-${name}`,
+      architecture: 'amd64',
+      capacity,
+      drivers: [{ name: 'fake', available: true }],
+      images: [],
+      unknownGuests: [],
+      conditions: [
+        {
+          type: 'Ready',
+          status: ready ? 'True' : 'False',
+          reason: 'Test',
+          message: ready ? 'ready' : 'its agent is silent',
+          sinceMs: 0,
+        },
+      ],
+      ...options.status,
+    },
+  };
+  const provider: Provider = {
+    kind: 'provider',
+    id: host.metadata.id,
+    host: name,
+    parent: null,
+    generation: 1,
+    inventories: inventoriesOf(host.spec, capacity, {}),
+    traits: [],
+    aggregates: [],
+  };
+  return [host, provider];
+}
+
+export function testInstance(
+  name: string,
+  spec: Partial<InstanceSpec> = {},
+  status: Partial<InstanceStatus> = {},
+  meta: Partial<Metadata> = {},
+): Instance {
+  return {
+    kind: 'instance',
+    schemaVersion: 1,
+    metadata: metadata(name, 'inst', 'default', meta),
+    spec: {
+      image: 'tiny',
+      powerState: 'running',
+      restartPolicy: 'Never',
+      exclusive: false,
+      placement: {},
+      ports: [],
+      sshKeys: [],
+      userData: '',
+      stopGraceMs: 10_000,
+      ...spec,
+    },
+    status: { phase: 'Pending', incarnation: 0, restartCount: 0, observedGeneration: 0, conditions: [], ...status },
+  };
+}
+
+export function testGuest(changes: Partial<GuestStatus> = {}): GuestStatus {
+  return { state: 'running', ready: false, ports: [], phases: [], ...changes };
+}

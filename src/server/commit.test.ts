@@ -1,0 +1,118 @@
+import { describe, expect, it } from 'vitest';
+import { silentLogger } from '../base/log.ts';
+import { Cache } from '../core/state/cache.ts';
+import type { Plan } from '../core/state/plan.ts';
+import { testInstance } from '../core/testing.ts';
+import { createMemoryStore } from '../store/memory/memory-store.ts';
+import { type CommitResult, type Store, StoreError } from '../store/store.ts';
+import { Committer } from './commit.ts';
+
+const keyOf = (name: string) => `instances/default/${name}`;
+const create = (name: string): Plan => ({ changes: [{ key: keyOf(name), ifRevision: 0, value: testInstance(name) }] });
+
+/** A store whose commits wait until they are let through, and are counted. */
+function gated(store: Store) {
+  const commits: number[] = [];
+  let open = (): void => {};
+  let gate = new Promise<void>((resolve) => (open = resolve));
+  const wrapped: Store = {
+    ...store,
+    async commit(conditions, writes): Promise<CommitResult> {
+      commits.push(writes.length);
+      await gate;
+      return store.commit(conditions, writes);
+    },
+  };
+  return {
+    store: wrapped,
+    commits,
+    open: () => open(),
+    shut: () => {
+      gate = new Promise<void>((resolve) => (open = resolve));
+    },
+  };
+}
+
+function parts(store: Store) {
+  const cache = new Cache(() => 0);
+  return { cache, committer: new Committer({ store, cache, log: silentLogger }) };
+}
+
+describe('the committer', () => {
+  it('writes what was submitted while it was busy as one commit', async () => {
+    const gate = gated(createMemoryStore());
+    const { committer } = parts(gate.store);
+    const first = committer.submit(create('a'));
+    await Promise.resolve().then(() => {});
+    const others = ['b', 'c', 'd'].map((name) => committer.submit(create(name)));
+    gate.open();
+    expect(await first).toEqual({ ok: true, revision: 1 });
+    expect(await Promise.all(others)).toEqual(Array(3).fill({ ok: true, revision: 2 }));
+    expect(gate.commits).toEqual([1, 3]);
+  });
+
+  it('commits a Plan that rests on an uncommitted one together with it', async () => {
+    const store = createMemoryStore();
+    const { cache, committer } = parts(store);
+    const made = committer.submit(create('a'));
+    const seen = cache.get('instance', keyOf('a'));
+    const changed = committer.submit({
+      changes: [{ key: keyOf('a'), ifRevision: seen?.revision ?? 0, value: testInstance('a', { cpus: 3 }) }],
+    });
+    expect(await made).toMatchObject({ ok: true });
+    expect(await changed).toMatchObject({ ok: true });
+    expect(cache.committed('instance', keyOf('a'))?.value.spec.cpus).toBe(3);
+  });
+
+  it('fails only the Plan whose condition does not hold, and those that rest on it', async () => {
+    const store = createMemoryStore();
+    await store.commit([], [{ key: keyOf('taken'), value: new Uint8Array([1]) }]); // by another control plane; not yet seen here
+    const { cache, committer } = parts(store);
+    const good = committer.submit(create('a'));
+    const bad = committer.submit(create('taken'));
+    const onBad = committer.submit({
+      changes: [
+        { key: keyOf('b'), ifRevision: 0, value: testInstance('b') },
+        {
+          key: keyOf('taken'),
+          ifRevision: cache.get('instance', keyOf('taken'))?.revision ?? 0,
+          value: testInstance('taken', { cpus: 9 }),
+        },
+      ],
+    });
+    expect(await good).toMatchObject({ ok: true });
+    expect(await bad).toEqual({ ok: false, key: keyOf('taken') });
+    expect(await onBad).toEqual({ ok: false, key: keyOf('taken') });
+    expect(cache.get('instance', keyOf('b'))).toBeUndefined();
+    expect(await store.get(keyOf('b'))).toBeNull();
+  });
+
+  it('holds a condition on a key that is only read', async () => {
+    const store = createMemoryStore();
+    await store.commit([], [{ key: 'hosts/h1', value: new Uint8Array([1]) }]);
+    const { committer } = parts(store);
+    expect(await committer.submit({ ...create('a'), conditions: [{ key: 'hosts/h1', ifRevision: 0 }] })).toEqual({
+      ok: false,
+      key: 'hosts/h1',
+    });
+  });
+
+  it('forgets everything that was decided on top of a commit that the store failed', async () => {
+    const memory = createMemoryStore();
+    let full = true;
+    const store: Store = {
+      ...memory,
+      commit: (conditions, writes) =>
+        full ? Promise.reject(new StoreError('Full', 'no room')) : memory.commit(conditions, writes),
+    };
+    const { cache, committer } = parts(store);
+    const both = await Promise.allSettled([committer.submit(create('a')), committer.submit(create('b'))]);
+    expect(both.map((result) => result.status === 'rejected' && result.reason.code)).toEqual([
+      'StoreFull',
+      'StoreFull',
+    ]);
+    expect([...cache.list('instance')]).toEqual([]);
+    full = false;
+    expect(await committer.submit(create('a'))).toMatchObject({ ok: true });
+  });
+});
