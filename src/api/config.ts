@@ -1,0 +1,138 @@
+// The configuration of a process from its three sources: file < environment < flag. Pure: whoever calls it has read the file.
+// Nothing is ignored: an unknown key is refused wherever it comes from, and every fault says where its value came from.
+
+import { type Static, type TObject, type TSchema } from 'typebox';
+import { ApiError } from './errors.ts';
+import { nearest } from './nearest.ts';
+import { parse } from './parse.ts';
+
+export interface ConfigSources {
+  readonly file?: { readonly path: string; readonly value: unknown };
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  /** By key of the schema; undefined: not given. Texts are read as the key's type. */
+  readonly flags: Readonly<Record<string, unknown>>;
+  /** `BERTH_SERVER_`: then `dataDirectory` is `BERTH_SERVER_DATA_DIRECTORY`. */
+  readonly prefix: string;
+}
+
+/** Throws `ApiError` `InvalidRequest`: `port from BERTH_SERVER_PORT: must be …`. */
+export function resolveConfig<S extends TObject>(schema: S, sources: ConfigSources): Static<S> {
+  const values: Record<string, unknown> = {};
+  const origins = new Map<string, string>();
+  const take = (key: string, value: unknown, origin: string): void => {
+    values[key] = value;
+    origins.set(key, origin);
+  };
+  for (const [key, value] of fileEntries(schema, sources.file)) take(key, value, sources.file?.path ?? 'the file');
+  for (const [name, text] of environmentEntries(schema, sources)) {
+    const key = keyOfVariable(name, sources.prefix);
+    take(key, read(schema.properties[key], text, { key, origin: name }), name);
+  }
+  for (const [key, value] of Object.entries(sources.flags)) {
+    const origin = flagOf(key);
+    if (value === undefined) continue;
+    take(key, typeof value === 'string' ? read(schema.properties[key], value, { key, origin }) : value, origin);
+  }
+  try {
+    return parse(schema, values);
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error;
+    const key = /^[^.[]*/.exec(error.field ?? '')?.[0] ?? '';
+    const origin = origins.get(key);
+    throw new ApiError(
+      'InvalidRequest',
+      origin === undefined ? missing(key, sources.prefix) : `${error.message}; it comes from ${origin}`,
+      {
+        ...(error.field === undefined ? {} : { field: error.field }),
+        cause: error,
+      },
+    );
+  }
+}
+
+function fileEntries(schema: TObject, file: ConfigSources['file']): [string, unknown][] {
+  if (!file || file.value === null || file.value === undefined) return []; // an empty file says nothing
+  const { path, value } = file;
+  if (typeof value !== 'object' || Array.isArray(value))
+    throw new ApiError('InvalidRequest', `${path} must be a map of keys to values`);
+  const known = Object.keys(schema.properties);
+  for (const key of Object.keys(value)) {
+    if (!known.includes(key))
+      throw new ApiError('InvalidRequest', `${path}: unknown key "${key.slice(0, 80)}"${hint(key, known)}`, {
+        field: key.slice(0, 80),
+      });
+  }
+  return Object.entries(value);
+}
+
+function environmentEntries(schema: TObject, { environment, prefix }: ConfigSources): [string, string][] {
+  const known = Object.keys(schema.properties).map((key) => variableOf(key, prefix));
+  return Object.entries(environment).flatMap(([name, text]): [string, string][] => {
+    if (!name.startsWith(prefix) || text === undefined || text === '') return [];
+    if (!known.includes(name))
+      throw new ApiError('InvalidRequest', `unknown environment variable ${name.slice(0, 80)}${hint(name, known)}`);
+    return [[name, text]];
+  });
+}
+
+function hint(word: string, known: readonly string[]): string {
+  const meant = nearest(word, known);
+  return meant ? `; did you mean "${meant}"?` : `; known: ${known.join(', ')}`;
+}
+
+/** `dataDirectory` → `BERTH_SERVER_DATA_DIRECTORY`. */
+export function variableOf(key: string, prefix: string): string {
+  return prefix + key.replace(/[A-Z]/g, (letter) => `_${letter}`).toUpperCase();
+}
+
+function keyOfVariable(name: string, prefix: string): string {
+  return name
+    .slice(prefix.length)
+    .toLowerCase()
+    .replace(/_([a-z0-9])/g, (_, letter: string) => letter.toUpperCase());
+}
+
+/** `dataDirectory` → `--data-directory`. */
+function flagOf(key: string): string {
+  return `--${key.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
+}
+
+function missing(key: string, prefix: string): string {
+  return `${key} is missing: give ${flagOf(key)}, ${variableOf(key, prefix)} or "${key}" in the configuration file`;
+}
+
+/** A text as the type of its key. What does not fit is left as text, for the schema to refuse. */
+function read(schema: TSchema | undefined, text: string, { key, origin }: { key: string; origin: string }): unknown {
+  const type = schema && 'type' in schema ? schema.type : undefined;
+  switch (type) {
+    case 'integer':
+    case 'number':
+      if (!/^-?\d{1,15}(\.\d{1,6})?$/.test(text))
+        throw new ApiError(
+          'InvalidRequest',
+          `${key} must be a number, not "${text.slice(0, 80)}"; it comes from ${origin}`,
+          { field: key },
+        );
+      return Number(text);
+    case 'boolean':
+      if (text !== 'true' && text !== 'false')
+        throw new ApiError(
+          'InvalidRequest',
+          `${key} must be true or false, not "${text.slice(0, 80)}"; it comes from ${origin}`,
+          { field: key },
+        );
+      return text === 'true';
+    case 'array':
+      return text.split(',').map((part) => part.trim());
+    case 'object':
+      return Object.fromEntries(text.split(',').map(pairOf));
+    default:
+      return text;
+  }
+}
+
+/** `zone=a` → ['zone', 'a']. */
+function pairOf(text: string): [string, string] {
+  const [key = '', ...rest] = text.split('=');
+  return [key.trim(), rest.join('=').trim()];
+}

@@ -1,0 +1,133 @@
+// `berth completion bash|zsh|fish`, and the hidden `berth complete` that the scripts call at every Tab: it must be quick and never fail.
+// An argument or option whose value is called like a kind (`<instance>`, `--pool <pool>`) is completed with the names of that kind.
+
+import type { Argument, Command, Option } from 'commander';
+import { Command as NewCommand } from 'commander';
+import { sleep } from '../base/clock.ts';
+import type { Kind } from '../api/resources/index.ts';
+import type { Cli } from './cli.ts';
+import { contextFilePath, readContexts } from './context-file.ts';
+import { usageError } from './exit-codes.ts';
+import { kinds } from './kinds.ts';
+import { openSession } from './session.ts';
+
+const shells = ['bash', 'zsh', 'fish'] as const;
+const answerWithinMs = 800;
+
+export function completionCommand(_cli: Cli): Command {
+  return new NewCommand('completion')
+    .description('Print a completion script for your shell')
+    .argument('<shell>', shells.join(', '))
+    .addHelpText(
+      'after',
+      '\nbash: source <(berth completion bash)\nzsh:  source <(berth completion zsh)\nfish: berth completion fish | source',
+    )
+    .action(async (shell: string) => {
+      if (!shells.some((known) => known === shell))
+        throw usageError(`there is no completion for "${shell}"`, `choose one of: ${shells.join(', ')}`);
+      const { script } = await import('@bomb.sh/tab');
+      script(shell, 'berth', 'berth');
+    });
+}
+
+/** Answers `berth complete -- WORDS`: the words so far, the last one unfinished. `program` holds every command. */
+export async function complete(cli: Cli, program: Command, words: readonly string[]): Promise<void> {
+  const { RootCommand } = await import('@bomb.sh/tab');
+  const commands = allCommands(program);
+  const typed = words.filter((word) => !word.startsWith('-')).join(' ');
+  const called = [...commands]
+    .filter(([path]) => path !== '' && `${typed} `.startsWith(`${path} `))
+    .sort(([a], [b]) => b.length - a.length)[0]?.[1];
+  const names = await namesFor(cli, program, called);
+
+  const root = new RootCommand();
+  for (const [path, command] of commands) {
+    const place = path === '' ? root : root.command(path, command.description());
+    for (const option of command.createHelp().visibleOptions(command)) {
+      const long = option.long?.slice(2);
+      if (long === undefined) continue;
+      const short = option.short?.slice(1);
+      if (!option.required && !option.optional) place.option(long, option.description, short);
+      else
+        place.option(
+          long,
+          option.description,
+          (offer) => valuesOf(option, names).forEach((value) => offer(value, '')),
+          short,
+        );
+    }
+    for (const argument of command.registeredArguments) {
+      place.argument(
+        argument.name(),
+        (offer) => valuesOf(argument, names).forEach((value) => offer(value, '')),
+        argument.variadic,
+      );
+    }
+  }
+  root.parse([...words]);
+}
+
+/** By their words: `host pause`. The root is ''. */
+function allCommands(command: Command, path = ''): Map<string, Command> {
+  const found = new Map([[path, command]]);
+  for (const child of command.createHelp().visibleCommands(command)) {
+    if (child.name() === 'help') continue;
+    for (const [childPath, each] of allCommands(child, path === '' ? child.name() : `${path} ${child.name()}`))
+      found.set(childPath, each);
+  }
+  return found;
+}
+
+function valuesOf(place: Argument | Option, names: ReadonlyMap<string, readonly string[]>): readonly string[] {
+  const word = valueWord(place);
+  return word === 'kind'
+    ? kinds
+    : word === 'shell'
+      ? shells
+      : word === 'format'
+        ? ['table', 'json', 'yaml', 'name']
+        : (names.get(word) ?? []);
+}
+
+function valueWord(place: Argument | Option): string {
+  return 'flags' in place ? (/[<[]([a-z]+)/.exec(place.flags)?.[1] ?? '') : place.name();
+}
+
+/** Names of what the command that is being typed may take. A server that does not answer in time has none. */
+async function namesFor(
+  cli: Cli,
+  program: Command,
+  called: Command | undefined,
+): Promise<Map<string, readonly string[]>> {
+  const places = [program, ...(called ? [called] : [])].flatMap((command) => [
+    ...command.options,
+    ...command.registeredArguments,
+  ]);
+  const wanted = new Set(places.map(valueWord));
+  const names = new Map<string, readonly string[]>();
+  if (wanted.has('context')) {
+    const { contexts } = await readContexts(contextFilePath(cli)).catch(() => ({ contexts: {} }));
+    names.set('context', Object.keys(contexts));
+  }
+  const askedKinds = kinds.filter((kind) => wanted.has(kind));
+  if (called && askedKinds.length > 0) {
+    const enough = new AbortController();
+    await Promise.race([
+      Promise.all(askedKinds.map(async (kind) => names.set(kind, await namesOf(cli, called, kind)))).catch(() => {}), // no names, no harm
+      sleep(cli.clock, answerWithinMs, enough.signal),
+    ]);
+    enough.abort();
+  }
+  return names;
+}
+
+async function namesOf(cli: Cli, command: Command, kind: Kind): Promise<string[]> {
+  const { client, project } = await openSession(cli, command);
+  const { items } = await client.list(kind, kind === 'instance' ? { project } : {});
+  const found: string[] = [];
+  for (const item of items) {
+    found.push(item.metadata.name);
+    if (item.kind === 'image') found.push(...item.spec.aliases);
+  }
+  return found;
+}

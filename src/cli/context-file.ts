@@ -1,0 +1,106 @@
+// The file of contexts: which servers a person knows, with their tokens. It is written whole, for its owner's eyes only, or not at all.
+
+import { open, mkdir, rename, rm, stat } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import type { Cli } from './cli.ts';
+import { CommandError, exitCodes, usageError } from './exit-codes.ts';
+import { readYamlFile } from './yaml-file.ts';
+
+export interface Context {
+  readonly url: string;
+  readonly token?: string;
+  readonly project?: string;
+}
+
+export interface Contexts {
+  readonly current?: string;
+  readonly contexts: Readonly<Record<string, Context>>;
+}
+
+export const contextName = /^[a-zA-Z0-9]([a-zA-Z0-9._-]{0,61}[a-zA-Z0-9])?$/;
+
+export function contextFilePath({ environment, homeDirectory }: Pick<Cli, 'environment' | 'homeDirectory'>): string {
+  const configHome = environment['XDG_CONFIG_HOME'];
+  return environment['BERTH_CONFIG'] || join(configHome || join(homeDirectory, '.config'), 'berth', 'config.yaml');
+}
+
+export async function readContexts(path: string): Promise<Contexts> {
+  const status = await stat(path).catch((error: unknown) => {
+    if (codeOf(error) === 'ENOENT') return undefined;
+    throw error;
+  });
+  if (!status) return { contexts: {} };
+  if (status.isFile() && (status.mode & 0o077) !== 0) {
+    throw new CommandError(exitCodes.usage, `cannot use ${path}: it holds tokens, and others can read or write it`, {
+      advice: `chmod 600 ${path}`,
+    });
+  }
+  return checked(await readYamlFile(path, 'contexts'), path);
+}
+
+/** 0600 beside its place, synced, then renamed over it: a crash leaves the old file or the new one. */
+export async function writeContexts(path: string, contexts: Contexts): Promise<void> {
+  const { stringify } = await import('yaml');
+  const directory = dirname(path);
+  await mkdir(directory, { recursive: true, mode: 0o700 });
+  const draft = `${path}.new`;
+  await rm(draft, { force: true });
+  try {
+    const file = await open(draft, 'wx', 0o600);
+    try {
+      await file.writeFile(`# Servers that berth knows. It holds tokens: keep it to yourself.\n${stringify(contexts)}`);
+      await file.sync();
+    } finally {
+      await file.close();
+    }
+    await rename(draft, path);
+  } catch (error) {
+    await rm(draft, { force: true });
+    throw error;
+  }
+}
+
+/** Contexts that Berth itself writes for a server on this machine; only over these is another made current unasked. */
+const local = ['dev', 'quickstart'];
+
+/** Sets a context and, unless a person chose a server of their own, makes it current. Tells whether it is current now. */
+export async function saveLocalContext(path: string, name: string, context: Context): Promise<boolean> {
+  const { current, contexts } = await readContexts(path);
+  const chosen = current !== undefined && !local.includes(current) && contexts[current] !== undefined ? current : name;
+  await writeContexts(path, { current: chosen, contexts: { ...contexts, [name]: context } });
+  return chosen === name;
+}
+
+function checked(value: unknown, path: string): Contexts {
+  if (value === null) return { contexts: {} };
+  const refuse = (place: string, must: string): never => {
+    throw usageError(
+      `cannot use ${path}: ${place} must be ${must}`,
+      'mend or remove the file; "berth context set" writes a new one',
+    );
+  };
+  if (!isRecord(value)) return refuse('the file', 'a map with "current" and "contexts"');
+  const { current, contexts = {} } = value;
+  if (current !== undefined && typeof current !== 'string') return refuse('current', 'the name of a context');
+  if (!isRecord(contexts)) return refuse('contexts', 'a map of name to url and token');
+  const entries = Object.entries(contexts).map(([name, context]): [string, Context] => {
+    if (!isRecord(context) || typeof context['url'] !== 'string')
+      return refuse(`contexts.${name}`, 'a map with a "url"');
+    const { token, project } = context;
+    if (token !== undefined && typeof token !== 'string') return refuse(`contexts.${name}.token`, 'text');
+    if (project !== undefined && typeof project !== 'string') return refuse(`contexts.${name}.project`, 'text');
+    return [
+      name,
+      { url: context['url'], ...(token === undefined ? {} : { token }), ...(project === undefined ? {} : { project }) },
+    ];
+  });
+  return { ...(current === undefined ? {} : { current }), contexts: Object.fromEntries(entries) };
+}
+
+function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function codeOf(error: unknown): unknown {
+  return error instanceof Error && 'code' in error ? error.code : undefined;
+}

@@ -1,0 +1,134 @@
+// `berth context ...`: the servers a person works with. Tokens come from a file or standard input, never from a flag.
+
+import { Command } from 'commander';
+import { nearest } from '../api/nearest.ts';
+import type { Cli } from './cli.ts';
+import { type Context, contextFilePath, contextName, readContexts, writeContexts } from './context-file.ts';
+import { type CommandError, usageError } from './exit-codes.ts';
+import { type Format, parseFormat, printList } from './output.ts';
+import { readTextFile } from './read-file.ts';
+import { checkedUrl } from './session.ts';
+
+export function contextCommand(cli: Cli): Command {
+  return new Command('context')
+    .description('Servers you work with')
+    .addCommand(lsCommand(cli))
+    .addCommand(useCommand(cli))
+    .addCommand(setCommand(cli))
+    .addCommand(rmCommand(cli));
+}
+
+function lsCommand(cli: Cli): Command {
+  return new Command('ls')
+    .description('Show the contexts; tokens stay hidden')
+    .option('-o, --output <format>', 'table, json, yaml or name', parseFormat, 'table')
+    .action(async ({ output }: { output: Format }) => {
+      const { current, contexts } = await readContexts(contextFilePath(cli));
+      const items = Object.entries(contexts).map(([name, { url, token, project }]) => ({
+        metadata: { name },
+        current: name === current,
+        url,
+        hasToken: token !== undefined,
+        project: project ?? 'default',
+      }));
+      await printList(cli, output, {
+        items,
+        columns: [
+          { header: '', value: (row) => (row.current ? '*' : ' ') },
+          { header: 'NAME', value: ({ metadata }) => metadata.name },
+          { header: 'URL', value: ({ url }) => url },
+          { header: 'TOKEN', value: ({ hasToken }) => (hasToken ? 'yes' : 'no') },
+          { header: 'PROJECT', value: ({ project }) => project },
+        ],
+        empty: 'no contexts; "berth dev" makes one, and so does: berth context set NAME --url URL',
+      });
+    });
+}
+
+function useCommand(cli: Cli): Command {
+  return new Command('use')
+    .description('Work with another context from now on')
+    .argument('<context>')
+    .action(async (name: string) => {
+      const path = contextFilePath(cli);
+      const file = await readContexts(path);
+      if (!Object.hasOwn(file.contexts, name)) throw unknown(name, file.contexts, path);
+      await writeContexts(path, { ...file, current: name });
+      cli.stdout.write(`${name} is current\n`);
+    });
+}
+
+interface SetOptions {
+  readonly url?: string;
+  readonly tokenFile?: string;
+  readonly project?: string;
+  readonly use?: true;
+}
+
+function setCommand(cli: Cli): Command {
+  return new Command('set')
+    .description('Make or change a context')
+    .argument('<name>')
+    .option('--url <url>', 'http://HOST:PORT or https://HOST')
+    .option('--token-file <file>', 'holds the token; - reads standard input')
+    .option('--project <project>', 'used when a command names none')
+    .option('--use', 'make it current')
+    .action(async (name: string, _options: unknown, command: Command) => {
+      // --url and --project are also flags of `berth` itself, which may have taken them.
+      const options = command.optsWithGlobals<SetOptions>();
+      if (!contextName.test(name))
+        throw usageError(`a context cannot be called "${name}"`, 'use letters, digits and . _ -');
+      const path = contextFilePath(cli);
+      const file = await readContexts(path);
+      const before = Object.hasOwn(file.contexts, name) ? file.contexts[name] : undefined;
+      const url = options.url === undefined ? before?.url : checkedUrl(options.url);
+      if (url === undefined) throw usageError(`context "${name}" is new and needs a --url`);
+      // A token is for one server: it does not follow the context to another.
+      const kept = before?.url === url ? before?.token : undefined;
+      const token = options.tokenFile === undefined ? kept : await readToken(cli, options.tokenFile);
+      const project = options.project ?? before?.project;
+      const context: Context = {
+        url,
+        ...(token === undefined ? {} : { token }),
+        ...(project === undefined ? {} : { project }),
+      };
+      const current = options.use || file.current === undefined ? name : file.current;
+      await writeContexts(path, { current, contexts: { ...file.contexts, [name]: context } });
+      cli.stdout.write(`context ${name} ${before ? 'changed' : 'made'}${current === name ? '; it is current' : ''}\n`);
+    });
+}
+
+async function readToken(cli: Cli, path: string): Promise<string> {
+  const token = (await readTextFile(cli, path, { what: 'the token', bytesMax: 4096 })).trim();
+  if (!/^[\x21-\x7e]+$/.test(token))
+    throw usageError(
+      `${path === '-' ? 'standard input' : path} does not hold a token`,
+      'a token is one line of plain characters',
+    );
+  return token;
+}
+
+function rmCommand(cli: Cli): Command {
+  return new Command('rm')
+    .description('Forget contexts')
+    .argument('<context...>')
+    .action(async (names: readonly string[]) => {
+      const path = contextFilePath(cli);
+      const { current, contexts } = await readContexts(path);
+      for (const name of names) if (!Object.hasOwn(contexts, name)) throw unknown(name, contexts, path);
+      const kept = Object.fromEntries(Object.entries(contexts).filter(([name]) => !names.includes(name)));
+      await writeContexts(path, {
+        ...(current !== undefined && Object.hasOwn(kept, current) ? { current } : {}),
+        contexts: kept,
+      });
+      cli.stdout.write(names.map((name) => `${name} removed\n`).join(''));
+    });
+}
+
+function unknown(name: string, contexts: Readonly<Record<string, Context>>, path: string): CommandError {
+  const meant = nearest(name, Object.keys(contexts));
+  return usageError(
+    `there is no context "${name}" in ${path}`,
+    meant ? `did you mean "${meant}"?` : '"berth context ls" shows what there is',
+  );
+}

@@ -1,0 +1,76 @@
+// What the command line's exit codes mean, beside those of the API's errors (src/api/errors.ts), and how a failure is told.
+
+import { ApiError, type ErrorCode, errorCodes } from '../api/errors.ts';
+import { describeError } from '../base/log.ts';
+import { visible } from './terminal.ts';
+
+export const exitCodes = {
+  ok: 0,
+  internal: 1,
+  usage: 2,
+  /** What was waited for came out badly: the instance failed, exited or was removed. */
+  badOutcome: 7,
+  /** `--timeout` ran out. */
+  timedOut: 8,
+  interrupted: 130,
+} as const;
+
+/** Ends a command. `message` says what was attempted and why it did not work; `advice` what the reader can do. */
+export class CommandError extends Error {
+  override name = 'CommandError';
+  readonly exitCode: number;
+  readonly advice: string | undefined;
+  constructor(exitCode: number, message: string, options: { advice?: string | undefined; cause?: unknown } = {}) {
+    super(message, { cause: options.cause });
+    this.exitCode = exitCode;
+    this.advice = options.advice;
+  }
+}
+
+/** Ctrl-C while something was watched: nothing needs to be said. */
+export class Interrupted extends Error {
+  override name = 'Interrupted';
+}
+
+export function usageError(message: string, advice?: string): CommandError {
+  return new CommandError(exitCodes.usage, message, { advice });
+}
+
+/** Runs `work`; what the API refuses is told as `cannot <attempt>: <why>`. `advice` may add to, or replace, what is said by code. */
+export async function attempting<T>(
+  attempt: string,
+  work: () => Promise<T>,
+  advice: Partial<Record<ErrorCode, string>> = {},
+): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error;
+    const place = error.field === undefined || error.message.includes(error.field) ? '' : ` (${error.field})`;
+    throw new CommandError(errorCodes[error.code].exitCode, `cannot ${attempt}: ${error.message}${place}`, {
+      advice: advice[error.code] ?? adviceByCode[error.code],
+      cause: error,
+    });
+  }
+}
+
+const adviceByCode: Partial<Record<ErrorCode, string>> = {
+  Unauthenticated: 'set BERTH_TOKEN, or choose a context that holds a valid token: berth context ls',
+  Forbidden: 'use a token that may do this: BERTH_TOKEN, or another context (berth context ls)',
+  Unavailable: 'is the server running? "berth dev" starts one here; "berth context ls" shows the ones you know',
+  TooManyRequests: 'wait a little and try again',
+  RevisionMismatch: 'someone else changed it at the same time: try again',
+  StoreFull: "make room on the server's disk",
+};
+
+/** What a failed command prints on standard error, and its exit code. */
+export function failureOf(error: unknown): { readonly text: string; readonly exitCode: number } {
+  if (error instanceof Interrupted) return { text: '', exitCode: exitCodes.interrupted };
+  const { message, advice, exitCode } =
+    error instanceof CommandError
+      ? error
+      : error instanceof ApiError
+        ? { message: error.message, advice: adviceByCode[error.code], exitCode: errorCodes[error.code].exitCode }
+        : { message: describeError(error), advice: undefined, exitCode: exitCodes.internal };
+  return { text: `berth: ${visible(message, '\n')}\n${advice ? `  ${visible(advice, '\n')}\n` : ''}`, exitCode };
+}

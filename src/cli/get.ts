@@ -1,0 +1,76 @@
+// `berth get KIND [NAME]`: any resource as it is stored, or a list of a kind.
+
+import { Command } from 'commander';
+import { nearest } from '../api/nearest.ts';
+import type { Kind, ResourceByKind } from '../api/resources/index.ts';
+import type { Cli } from './cli.ts';
+import { attempting, usageError } from './exit-codes.ts';
+import { listAll } from './follow.ts';
+import { kindOf, kinds, kindViews } from './kinds.ts';
+import { type Format, parseFormat, printList, printNames, printTable, printValue } from './output.ts';
+import { openSession, type Session } from './session.ts';
+
+interface GetOptions {
+  readonly output: Format;
+  readonly selector?: string;
+  readonly allProjects?: true;
+}
+
+export function getCommand(cli: Cli): Command {
+  return new Command('get')
+    .description('Show one resource, or all of a kind')
+    .argument('<kind>', kinds.join(', '))
+    .argument('[name]', 'its name or id')
+    .option('-l, --selector <selector>', 'only those with these labels')
+    .option('-A, --all-projects', 'of every project')
+    .option('-o, --output <format>', 'table, json, yaml or name', parseFormat, 'table')
+    .action(async (word: string, name: string | undefined, options: GetOptions, command: Command) => {
+      const kind = kindOf(word);
+      if (!kind) {
+        const meant = nearest(word, kinds);
+        throw usageError(
+          `there is no kind "${word}"`,
+          meant ? `did you mean "${meant}"?` : `the kinds are: ${kinds.join(', ')}`,
+        );
+      }
+      const session = await openSession(cli, command);
+      await (name === undefined
+        ? list(cli, session, kind, options)
+        : show(cli, session, kind, { name, format: options.output }));
+    });
+}
+
+async function list<K extends Kind>(
+  cli: Cli,
+  { client, project }: Session,
+  kind: K,
+  { output, selector, allProjects }: GetOptions,
+): Promise<void> {
+  const query = {
+    ...(kind === 'instance' && !allProjects ? { project } : {}),
+    ...(selector === undefined ? {} : { selector }),
+  };
+  const { items } = await attempting(`list ${kind}s`, () => listAll(client, kind, query));
+  await printList<ResourceByKind[K]>(cli, output, {
+    items,
+    columns: kindViews[kind]({ nowMs: cli.clock.nowMs() }),
+    empty: `no ${kind}s`,
+  });
+}
+
+/** A single resource as a table is of little use: people get YAML of it, unless they ask for something else. */
+export async function show<K extends Kind>(
+  cli: Cli,
+  { client, project }: Session,
+  kind: K,
+  { name, format }: { readonly name: string; readonly format: Format },
+): Promise<void> {
+  const scope = kind === 'instance' || kind === 'event' ? { project } : {};
+  const resource = await attempting(`show ${kind} "${name}"`, () => client.get(kind, name, scope), {
+    NotFound: `"berth get ${kind}" shows what there is`,
+  });
+  if (format === 'name') return printNames(cli, [resource]);
+  if (format === 'table')
+    return printTable<ResourceByKind[K]>(cli, kindViews[kind]({ nowMs: cli.clock.nowMs() }), [resource]);
+  await printValue(cli, format, resource);
+}

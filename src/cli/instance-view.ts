@@ -1,0 +1,97 @@
+// How an instance is shown: its row in `berth ps`, what it waits for, and what its boot was made of.
+
+import type { Instance } from '../api/resources/instance.ts';
+import type { Condition } from '../api/resources/metadata.ts';
+import type { Colours, Column } from './output.ts';
+import { age, port } from './units.ts';
+
+export function conditionOf(conditions: readonly Condition[], type: string): Condition | undefined {
+  return conditions.find((condition) => condition.type === type);
+}
+
+export function instanceColumns(nowMs: number, options: { project?: boolean } = {}): Column<Instance>[] {
+  return [
+    ...(options.project ? [{ header: 'PROJECT', value: ({ metadata }: Instance) => metadata.project }] : []),
+    { header: 'NAME', value: ({ metadata }) => metadata.name },
+    { header: 'PHASE', value: ({ status }) => status.phase, paint: paintPhase },
+    { header: 'READY', value: (instance) => (isReady(instance) ? 'yes' : 'no') },
+    { header: 'HOST', value: ({ status }) => status.host ?? '' },
+    { header: 'ADDRESS', value: ({ status }) => status.guest?.address ?? '' },
+    { header: 'PORTS', value: ({ status, spec }) => (status.guest?.ports ?? spec.ports).map(port).join(',') },
+    { header: 'IMAGE', value: ({ spec }) => spec.image },
+    { header: 'RESTARTS', value: ({ status }) => String(status.restartCount), right: true },
+    { header: 'AGE', value: ({ metadata }) => age(nowMs - metadata.createdAtMs), right: true },
+    { header: 'REASON', value: reasonOf },
+  ];
+}
+
+export function paintPhase(cell: string, { status }: Instance, colours: Colours): string {
+  switch (status.phase) {
+    case 'Running':
+      return status.guest?.ready ? colours.green(cell) : colours.cyan(cell);
+    case 'Failed':
+    case 'Unknown':
+      return colours.red(cell);
+    case 'Pending':
+    case 'Scheduled':
+    case 'Starting':
+      return colours.yellow(cell);
+    default:
+      return colours.dim(cell);
+  }
+}
+
+export function isReady({ status }: Instance): boolean {
+  return status.phase === 'Running' && status.guest?.ready === true;
+}
+
+/** Why it is not ready; empty when nothing needs saying. */
+export function reasonOf(instance: Instance): string {
+  const { status } = instance;
+  switch (status.phase) {
+    case 'Pending':
+      return told(conditionOf(status.conditions, 'Scheduled'), false);
+    case 'Scheduled':
+    case 'Starting':
+      return status.guest?.progress ?? '';
+    case 'Running':
+      return status.guest?.ready ? '' : 'booting';
+    case 'Exited':
+    case 'Failed':
+    case 'Unknown':
+      return told(conditionOf(status.conditions, 'Running'), true);
+    default:
+      return '';
+  }
+}
+
+function told(condition: Condition | undefined, withCode: boolean): string {
+  if (!condition) return '';
+  return withCode && condition.reason !== ''
+    ? `${condition.reason}: ${condition.message}`
+    : condition.message || condition.reason;
+}
+
+export interface Step {
+  readonly name: string;
+  readonly durationMs: number;
+}
+
+/** What took how long, from the request until the guest was ready: placing, the driver's own phases, and the way between them. */
+export function stepsOf({ metadata, status }: Instance): { steps: Step[]; totalMs: number | undefined } {
+  const steps: Step[] = [];
+  if (status.scheduledAtMs !== undefined)
+    steps.push({ name: 'place', durationMs: status.scheduledAtMs - metadata.createdAtMs });
+  for (const { name, durationMs } of status.guest?.phases ?? []) steps.push({ name, durationMs });
+  const endMs = status.readyAtMs;
+  // A restarted instance was made long before: its time to ready says nothing.
+  const totalMs = endMs === undefined || status.restartCount > 0 ? undefined : endMs - metadata.createdAtMs;
+  return { steps, totalMs };
+}
+
+/** `127.0.0.1:8080 -> 80/tcp` for each published port. */
+export function portLines({ status }: Instance): string[] {
+  return (status.guest?.ports ?? []).map(
+    ({ hostPort, guestPort, protocol }) => `${hostPort} on ${status.host ?? 'its host'} -> ${guestPort}/${protocol}`,
+  );
+}

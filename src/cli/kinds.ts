@@ -1,0 +1,142 @@
+// How each kind of resource is listed: the words people may call it by, and its columns.
+
+import type { Event } from '../api/resources/event.ts';
+import type { Host } from '../api/resources/host.ts';
+import type { Image } from '../api/resources/image.ts';
+import type { Kind, ResourceByKind } from '../api/resources/index.ts';
+import type { Pool } from '../api/resources/pool.ts';
+import type { Size } from '../api/resources/size.ts';
+import { conditionOf, instanceColumns } from './instance-view.ts';
+import type { Column } from './output.ts';
+import { age, memory } from './units.ts';
+
+/** What a table may need to know beside its rows. */
+export interface ViewFacts {
+  readonly nowMs: number;
+  /** Of instances bound to each host; absent where it was not asked for. */
+  readonly instancesByHost?: ReadonlyMap<string, number>;
+}
+
+export type KindView<T> = (facts: ViewFacts) => Column<T>[];
+
+export const kindViews: { readonly [K in Kind]: KindView<ResourceByKind[K]> } = {
+  instance: ({ nowMs }) => instanceColumns(nowMs),
+  host: hostColumns,
+  image: imageColumns,
+  size: sizeColumns,
+  pool: poolColumns,
+  event: eventColumns,
+};
+
+export const kinds: readonly Kind[] = ['instance', 'host', 'image', 'size', 'pool', 'event'];
+const shortNames: Readonly<Record<string, Kind>> = { vm: 'instance', vms: 'instance', inst: 'instance', img: 'image' };
+
+export function kindOf(word: string): Kind | undefined {
+  const lower = word.toLowerCase();
+  return (
+    kinds.find((kind) => lower === kind || lower === `${kind}s`) ??
+    (Object.hasOwn(shortNames, lower) ? shortNames[lower] : undefined)
+  );
+}
+
+function hostColumns({ nowMs, instancesByHost }: ViewFacts): Column<Host>[] {
+  return [
+    { header: 'NAME', value: ({ metadata }) => metadata.name },
+    {
+      header: 'READY',
+      value: readiness,
+      paint: (cell, host, colours) => (hostReady(host) ? colours.green(cell) : colours.red(cell)),
+    },
+    { header: 'PAUSED', value: ({ spec }) => (spec.paused ? 'yes' : 'no') },
+    { header: 'POOL', value: ({ spec }) => spec.pool ?? '' },
+    { header: 'CPUS', value: ({ status }) => String(status.capacity?.['VCPU'] ?? ''), right: true },
+    { header: 'MEMORY', value: ({ status }) => amount(status.capacity?.['MEMORY_MB'], memory), right: true },
+    { header: 'DISK', value: ({ status }) => amount(status.capacity?.['DISK_GB'], (gib) => `${gib} GiB`), right: true },
+    { header: 'DRIVERS', value: ({ status }) => driversOf(status.drivers) },
+    ...(instancesByHost
+      ? [
+          {
+            header: 'INSTANCES',
+            value: ({ metadata }: Host) => String(instancesByHost.get(metadata.name) ?? 0),
+            right: true,
+          },
+        ]
+      : []),
+    { header: 'AGE', value: ({ metadata }) => age(nowMs - metadata.createdAtMs), right: true },
+  ];
+}
+
+export function hostReady({ status }: Host): boolean {
+  return conditionOf(status.conditions, 'Ready')?.status === 'True';
+}
+
+/** `yes`, or the reason why not. */
+function readiness({ status }: Host): string {
+  const ready = conditionOf(status.conditions, 'Ready');
+  return ready?.status === 'True' ? 'yes' : (ready?.reason ?? 'never seen');
+}
+
+/** `qemu/tcg,fake`; what does not work is left to `berth host show`. */
+export function driversOf(drivers: Host['status']['drivers']): string {
+  return drivers
+    .filter(({ available }) => available)
+    .map(({ name, accelerator }) =>
+      accelerator === undefined || accelerator === 'none' ? name : `${name}/${accelerator}`,
+    )
+    .join(',');
+}
+
+function amount(value: number | undefined, show: (value: number) => string): string {
+  return value === undefined ? '' : show(value);
+}
+
+function imageColumns({ nowMs }: ViewFacts): Column<Image>[] {
+  return [
+    { header: 'NAME', value: ({ metadata }) => metadata.name },
+    { header: 'ALIASES', value: ({ spec }) => spec.aliases.join(',') },
+    { header: 'ARCH', value: ({ spec }) => spec.architecture },
+    {
+      header: 'FORMAT',
+      value: ({ spec }) => (spec.decompress === 'none' ? spec.format : `${spec.format}.${spec.decompress}`),
+    },
+    { header: 'DRIVER', value: ({ spec }) => spec.backend ?? 'any' },
+    { header: 'CHECKED', value: ({ spec }) => (spec.checksum === undefined ? 'no' : 'yes') },
+    { header: 'PRELOAD', value: ({ spec }) => (spec.preload ? 'yes' : 'no') },
+    { header: 'AGE', value: ({ metadata }) => age(nowMs - metadata.createdAtMs), right: true },
+    { header: 'SOURCE', value: ({ spec }) => spec.source },
+  ];
+}
+
+function sizeColumns({ nowMs }: ViewFacts): Column<Size>[] {
+  return [
+    { header: 'NAME', value: ({ metadata }) => metadata.name },
+    { header: 'CPUS', value: ({ spec }) => String(spec.cpus), right: true },
+    { header: 'MEMORY', value: ({ spec }) => memory(spec.memoryMiB), right: true },
+    { header: 'DISK', value: ({ spec }) => (spec.diskGiB ? `${spec.diskGiB} GiB` : 'as the image'), right: true },
+    { header: 'AGE', value: ({ metadata }) => age(nowMs - metadata.createdAtMs), right: true },
+  ];
+}
+
+function poolColumns({ nowMs }: ViewFacts): Column<Pool>[] {
+  return [
+    { header: 'NAME', value: ({ metadata }) => metadata.name },
+    { header: 'PROFILE', value: ({ spec }) => spec.profile ?? '' },
+    { header: 'AGE', value: ({ metadata }) => age(nowMs - metadata.createdAtMs), right: true },
+    { header: 'DESCRIPTION', value: ({ spec }) => spec.description },
+  ];
+}
+
+function eventColumns({ nowMs }: ViewFacts): Column<Event>[] {
+  return [
+    { header: 'AGE', value: ({ metadata }) => age(nowMs - metadata.createdAtMs), right: true },
+    {
+      header: 'TYPE',
+      value: ({ spec }) => spec.type,
+      paint: (cell, { spec }, colours) => (spec.type === 'Warning' ? colours.yellow(cell) : cell),
+    },
+    { header: 'REASON', value: ({ spec }) => spec.reason },
+    { header: 'SUBJECT', value: ({ spec }) => `${spec.subject.kind}/${spec.subject.name}` },
+    { header: 'HOST', value: ({ spec }) => spec.host ?? '' },
+    { header: 'MESSAGE', value: ({ spec }) => spec.message },
+  ];
+}

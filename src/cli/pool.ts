@@ -1,0 +1,72 @@
+// `berth pool ...`: named parts of the fleet.
+
+import { Command } from 'commander';
+import type { PoolSpec } from '../api/resources/pool.ts';
+import type { Cli } from './cli.ts';
+import { attempting, usageError } from './exit-codes.ts';
+import { listAll } from './follow.ts';
+import { kindViews } from './kinds.ts';
+import { type Format, parseFormat, printList } from './output.ts';
+import { forEachName, joined } from './rm.ts';
+import { openSession } from './session.ts';
+
+const profiles = ['optimize-utilization', 'distribute-load'] as const;
+
+export function poolCommand(cli: Cli): Command {
+  return new Command('pool')
+    .description('Pools: named parts of the fleet')
+    .addCommand(lsCommand(cli))
+    .addCommand(createCommand(cli))
+    .addCommand(rmCommand(cli));
+}
+
+function lsCommand(cli: Cli): Command {
+  return new Command('ls')
+    .description('Show all pools')
+    .option('-o, --output <format>', 'table, json, yaml or name', parseFormat, 'table')
+    .action(async ({ output }: { output: Format }, command: Command) => {
+      const { client } = await openSession(cli, command);
+      const { items } = await attempting('list pools', () => listAll(client, 'pool'));
+      items.sort((a, b) => a.metadata.name.localeCompare(b.metadata.name));
+      await printList(cli, output, {
+        items,
+        columns: kindViews.pool({ nowMs: cli.clock.nowMs() }),
+        empty: 'no pools; make one: berth pool create NAME',
+      });
+    });
+}
+
+function createCommand(cli: Cli): Command {
+  return new Command('create')
+    .description('Make a pool; hosts join it by their own description')
+    .argument('<name>')
+    .option('--profile <profile>', `how its hosts are preferred: ${profiles.join(' or ')}`)
+    .option('--description <text>', 'for people', '')
+    .action(
+      async (name: string, { profile, description }: { profile?: string; description: string }, command: Command) => {
+        const known = profiles.find((each) => each === profile);
+        if (profile !== undefined && !known)
+          throw usageError(`--profile cannot be "${profile}"`, `choose one of: ${profiles.join(', ')}`);
+        const spec: PoolSpec = { description, ...(known ? { profile: known } : {}) };
+        const { client } = await openSession(cli, command);
+        await attempting(`create pool "${name}"`, () => client.create('pool', { metadata: { name }, spec }));
+        cli.stdout.write(`pool ${name} created\n`);
+      },
+    );
+}
+
+function rmCommand(cli: Cli): Command {
+  return new Command('rm')
+    .description('Remove pools; their hosts stay')
+    .argument('<pool...>')
+    .action(async (names: readonly string[], _options: unknown, command: Command) => {
+      const { client } = await openSession(cli, command);
+      const failures = await forEachName(cli, names, async (name) => {
+        await attempting(`remove pool "${name}"`, () => client.delete('pool', name), {
+          NotFound: '"berth pool ls" shows the pools',
+        });
+        cli.stdout.write(`${name} removed\n`);
+      });
+      if (failures.length > 0) throw joined(failures, names.length);
+    });
+}

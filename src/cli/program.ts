@@ -1,0 +1,92 @@
+// Runs one command line: finds the command, loads only its file, and turns every failure into a message and an exit code.
+
+import { Command, CommanderError } from 'commander';
+import type { Cli } from './cli.ts';
+import { exitCodes, failureOf } from './exit-codes.ts';
+import { type CommandEntry, commandEntries } from './registry.ts';
+
+/** Runs `words` (without program and file name) and returns the exit code. Never throws. `more` are commands beside the client's. */
+export async function runProgram(
+  cli: Cli,
+  words: readonly string[],
+  more: readonly CommandEntry[] = [],
+): Promise<number> {
+  const entries = [...commandEntries, ...more];
+  try {
+    if (words[0] === 'complete') {
+      const { complete } = await import('./completion.ts');
+      await complete(cli, await buildProgram(cli, entries, () => true), words.slice(words[1] === '--' ? 2 : 1));
+      return exitCodes.ok;
+    }
+    const called = calledEntry(entries, words);
+    const program = await buildProgram(cli, entries, (entry) => called.includes(entry.name));
+    await program.parseAsync([...words], { from: 'user' });
+    return exitCodes.ok;
+  } catch (error) {
+    if (error instanceof CommanderError) return usageExitCode(error); // it has said all
+    const { text, exitCode } = failureOf(error);
+    cli.stderr.write(text);
+    return exitCode;
+  }
+}
+
+/** Names of the entries that the words may mean: `image build` needs `image` too. */
+function calledEntry(entries: readonly CommandEntry[], words: readonly string[]): string[] {
+  const plain = words.filter((word) => !word.startsWith('-'));
+  // `--context dev ps`: what follows a flag may be its value, so any word may be the command.
+  const found = entries.filter(({ name, aliases = [] }) => {
+    const [first = '', second] = name.split(' ');
+    return plain.some(
+      (word, index) =>
+        [first, ...aliases].includes(word) && (second === undefined || plain.slice(index + 1).includes(second)),
+    );
+  });
+  return found.map(({ name }) => name);
+}
+
+async function buildProgram(
+  cli: Cli,
+  entries: readonly CommandEntry[],
+  wanted: (entry: CommandEntry) => boolean,
+): Promise<Command> {
+  const program = new Command('berth')
+    .description(
+      'Places virtual machines and containers on a fleet of hosts, keeps them as asked, and says why each is where it is.',
+    )
+    .version(cli.version, '-V, --version', 'print the version of this program')
+    .option('--context <context>', 'which of your servers: berth context ls')
+    .option('--url <url>', 'a server without a context; its token comes from BERTH_TOKEN')
+    .option('--project <project>', 'default: the context\'s, else "default"')
+    .configureOutput({
+      writeOut: (text) => cli.stdout.write(text),
+      writeErr: (text) => cli.stderr.write(text),
+      outputError: (text, write) => write(text.replace(/^error:/, 'berth:')),
+    })
+    .showHelpAfterError('"--help" shows what is possible')
+    .exitOverride();
+  for (const entry of entries) {
+    const [first = '', second] = entry.name.split(' ');
+    const parent = second === undefined ? program : program.commands.find((command) => command.name() === first);
+    if (!parent) continue; // below a command that is not called
+    const command = wanted(entry) ? (await entry.load())(cli) : new Command(second ?? first).description(entry.summary);
+    if (second === undefined) {
+      command.helpGroup(entry.group);
+      for (const alias of entry.aliases ?? []) if (!command.aliases().includes(alias)) command.alias(alias);
+    }
+    parent.addCommand(command);
+  }
+  inherit(program);
+  return program;
+}
+
+/** `addCommand` passes nothing on: output and exit handling would be commander's own. */
+function inherit(parent: Command): void {
+  for (const child of parent.commands) {
+    child.copyInheritedSettings(parent);
+    inherit(child);
+  }
+}
+
+function usageExitCode({ code }: CommanderError): number {
+  return code === 'commander.helpDisplayed' || code === 'commander.version' ? exitCodes.ok : exitCodes.usage;
+}

@@ -1,0 +1,47 @@
+// `berth ps`: the instances, once or as they change.
+
+import { Command } from 'commander';
+import type { Instance } from '../api/resources/instance.ts';
+import type { Cli } from './cli.ts';
+import { attempting } from './exit-codes.ts';
+import { listAll } from './follow.ts';
+import { instanceColumns } from './instance-view.ts';
+import { type Format, parseFormat, printList } from './output.ts';
+import { openSession } from './session.ts';
+import { watchList } from './watch-list.ts';
+
+interface PsOptions {
+  readonly output: Format;
+  readonly watch?: true;
+  readonly selector?: string;
+  readonly allProjects?: true;
+}
+
+export function psCommand(cli: Cli): Command {
+  return new Command('ps')
+    .alias('ls')
+    .description('Show instances')
+    .option('-w, --watch', 'go on showing changes until Ctrl-C')
+    .option('-l, --selector <selector>', 'only instances with these labels: tier=web,zone!=a,!old')
+    .option('-A, --all-projects', 'of every project')
+    .option('-o, --output <format>', 'table, json, yaml or name', parseFormat, 'table')
+    .action(async ({ output, watch, selector, allProjects }: PsOptions, command: Command) => {
+      const { client, project } = await openSession(cli, command);
+      const query = { ...(allProjects ? {} : { project }), ...(selector === undefined ? {} : { selector }) };
+      const columns = (nowMs: number) => instanceColumns(nowMs, { project: allProjects === true });
+      const view = { columns, sort: byProjectAndName, empty: 'no instances; make one: berth run IMAGE' };
+      await attempting('list instances', async () => {
+        if (watch) return watchList(cli, client, { kind: 'instance', query, format: output, ...view });
+        const { items } = await listAll(client, 'instance', query);
+        await printList(cli, output, {
+          items: items.sort(byProjectAndName),
+          columns: columns(cli.clock.nowMs()),
+          empty: view.empty,
+        });
+      });
+    });
+}
+
+function byProjectAndName(a: Instance, b: Instance): number {
+  return a.metadata.project.localeCompare(b.metadata.project) || a.metadata.name.localeCompare(b.metadata.name);
+}

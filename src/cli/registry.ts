@@ -1,0 +1,112 @@
+// The commands. A new one is a file and a line here; a line's file is loaded only when the command is called, or its help is asked for.
+
+import type { Command } from 'commander';
+import type { Cli } from './cli.ts';
+
+export interface CommandEntry {
+  /** `ps`, or two words for a command below another entry: `image build`. */
+  readonly name: string;
+  readonly summary: string;
+  readonly group: string;
+  readonly aliases?: readonly string[];
+  readonly load: () => Promise<(cli: Cli) => Command>;
+}
+
+const daily = 'Instances:';
+const fleet = 'Fleet:';
+const local = 'This program:';
+
+export const commandEntries: readonly CommandEntry[] = [
+  {
+    name: 'run',
+    group: daily,
+    summary: 'Make an instance from an image',
+    load: async () => (await import('./run.ts')).runCommand,
+  },
+  {
+    name: 'ps',
+    group: daily,
+    summary: 'Show instances',
+    aliases: ['ls'],
+    load: async () => (await import('./ps.ts')).psCommand,
+  },
+  {
+    name: 'logs',
+    group: daily,
+    summary: "Show an instance's console",
+    load: async () => (await import('./logs.ts')).logsCommand,
+  },
+  {
+    name: 'explain',
+    group: daily,
+    summary: 'Say why an instance is where it is, host by host',
+    load: async () => (await import('./explain.ts')).explainCommand,
+  },
+  {
+    name: 'stop',
+    group: daily,
+    summary: 'Power instances off, keeping their disks',
+    load: async () => (await import('./power.ts')).stopCommand,
+  },
+  {
+    name: 'start',
+    group: daily,
+    summary: 'Power stopped instances on again',
+    load: async () => (await import('./power.ts')).startCommand,
+  },
+  { name: 'rm', group: daily, summary: 'Remove instances', load: async () => (await import('./rm.ts')).rmCommand },
+  {
+    name: 'events',
+    group: daily,
+    summary: 'Show what happened',
+    load: async () => (await import('./events.ts')).eventsCommand,
+  },
+  {
+    name: 'get',
+    group: daily,
+    summary: 'Show one resource, or all of a kind',
+    load: async () => (await import('./get.ts')).getCommand,
+  },
+  {
+    name: 'host',
+    group: fleet,
+    summary: 'Hosts: show, pause, resume, remove',
+    load: async () => (await import('./host.ts')).hostCommand,
+  },
+  {
+    name: 'image',
+    group: fleet,
+    summary: 'Images: show, add, fetch, build, remove',
+    load: async () => (await import('./image.ts')).imageCommand,
+  },
+  {
+    name: 'size',
+    group: fleet,
+    summary: 'Sizes: named amounts of room',
+    load: async () => (await import('./size.ts')).sizeCommand,
+  },
+  {
+    name: 'pool',
+    group: fleet,
+    summary: 'Pools: named parts of the fleet',
+    load: async () => (await import('./pool.ts')).poolCommand,
+  },
+  {
+    name: 'context',
+    group: local,
+    summary: 'Servers you work with',
+    load: async () => (await import('./context.ts')).contextCommand,
+  },
+  {
+    name: 'completion',
+    group: local,
+    summary: 'Print a completion script for your shell',
+    load: async () => (await import('./completion.ts')).completionCommand,
+  },
+  {
+    name: 'version',
+    group: local,
+    summary: 'Show the versions of this program and of the server',
+    load: async () => (await import('./version.ts')).versionCommand,
+  },
+];

@@ -1,0 +1,78 @@
+// Which server a command talks to, as whom, and in which project. A context's token goes to that context's server and nowhere else.
+
+import type { Command } from 'commander';
+import { nearest } from '../api/nearest.ts';
+import { createUserClient, type UserClient } from '../api/user-client.ts';
+import type { Cli } from './cli.ts';
+import { type Context, contextFilePath, readContexts } from './context-file.ts';
+import { usageError } from './exit-codes.ts';
+
+export interface Session {
+  readonly client: UserClient;
+  readonly url: string;
+  /** `default` when nobody chose one, as the server does. */
+  readonly project: string;
+}
+
+/** The server by flag, then environment, then the current context. */
+export async function openSession(cli: Cli, command: Command): Promise<Session> {
+  const { context, project } = await chosenContext(cli, globalFlags(command));
+  return {
+    client: createUserClient({
+      fetch: cli.fetch,
+      url: checkedUrl(context.url),
+      userAgent: `berth/${cli.version}`,
+      ...(context.token === undefined ? {} : { token: context.token }),
+    }),
+    url: context.url,
+    project: project ?? context.project ?? 'default',
+  };
+}
+
+interface GlobalFlags {
+  readonly context?: string;
+  readonly url?: string;
+  readonly project?: string;
+}
+
+function globalFlags(command: Command): GlobalFlags {
+  return command.optsWithGlobals<GlobalFlags>();
+}
+
+async function chosenContext(cli: Cli, flags: GlobalFlags): Promise<{ context: Context; project: string | undefined }> {
+  const { environment } = cli;
+  const project = flags.project ?? (environment['BERTH_PROJECT'] || undefined);
+  const token = environment['BERTH_TOKEN'] || undefined;
+  if (flags.url !== undefined && flags.context !== undefined)
+    throw usageError('--url and --context cannot both be given');
+  const url = flags.url ?? (flags.context === undefined ? environment['BERTH_URL'] || undefined : undefined);
+  if (url !== undefined) return { context: { url, ...(token === undefined ? {} : { token }) }, project };
+  const path = contextFilePath(cli);
+  const { current, contexts } = await readContexts(path);
+  const name = flags.context ?? current;
+  if (name === undefined) {
+    throw usageError(
+      'no server is known',
+      'start one here with "berth dev", or set BERTH_URL and BERTH_TOKEN, or add one: berth context set NAME --url URL --token-file FILE',
+    );
+  }
+  const context = Object.hasOwn(contexts, name) ? contexts[name] : undefined;
+  if (!context) {
+    const meant = nearest(name, Object.keys(contexts));
+    throw usageError(
+      `there is no context "${name}" in ${path}`,
+      meant ? `did you mean "${meant}"?` : '"berth context ls" shows what there is',
+    );
+  }
+  return { context: flags.context === undefined && token !== undefined ? { ...context, token } : context, project };
+}
+
+export function checkedUrl(text: string): string {
+  const url = URL.parse(text);
+  if (!url || (url.protocol !== 'http:' && url.protocol !== 'https:')) {
+    throw usageError(`"${text}" is not the URL of a server`, 'write it as http://HOST:PORT or https://HOST');
+  }
+  if (url.username || url.password)
+    throw usageError("a server's URL must hold no user name or password", 'tokens go into BERTH_TOKEN or a context');
+  return (url.origin + url.pathname).replace(/\/+$/, '');
+}

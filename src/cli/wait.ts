@@ -1,0 +1,109 @@
+// Waits for what was asked to become so, by watching; tells how far it is, and fails when it can no longer come about.
+
+import type { Instance } from '../api/resources/instance.ts';
+import type { Cli } from './cli.ts';
+import { CommandError, exitCodes, Interrupted } from './exit-codes.ts';
+import { follow } from './follow.ts';
+import { isReady, reasonOf } from './instance-view.ts';
+import { startProgress } from './progress.ts';
+import type { Session } from './session.ts';
+import { seconds } from './units.ts';
+
+/** `undefined`: it is gone. */
+type Judge<T> = (instance: Instance | undefined) => Verdict<T>;
+type Verdict<T> =
+  | { readonly done: T }
+  | { readonly waiting: string }
+  | { readonly failed: string; readonly advice?: string };
+
+interface WaitOptions<T> {
+  readonly id: string;
+  readonly name: string;
+  readonly judge: Judge<T>;
+  readonly timeoutMs?: number | undefined;
+  /** Added to what is said when Ctrl-C ends the waiting. */
+  readonly interruptedAdvice?: string;
+}
+
+export async function waitForInstance<T>(cli: Cli, { client, project }: Session, options: WaitOptions<T>): Promise<T> {
+  const { id, name, judge, timeoutMs } = options;
+  const interruption = cli.interruption();
+  const overdue = new AbortController();
+  const timer = timeoutMs === undefined ? undefined : cli.clock.setTimer(timeoutMs, () => overdue.abort());
+  const progress = startProgress(cli);
+  let last = '';
+  try {
+    for await (const change of follow(
+      cli,
+      client,
+      'instance',
+      { project },
+      AbortSignal.any([interruption, overdue.signal]),
+    )) {
+      if (change.type === 'lost') {
+        progress.update(`${name}: no answer from the server; trying again`);
+        continue;
+      }
+      if (change.type === 'put' && change.resource.metadata.id !== id) continue;
+      if (change.type === 'delete' && (change.name !== name || change.project !== project)) continue;
+      const instance =
+        change.type === 'put'
+          ? change.resource
+          : change.type === 'sync'
+            ? change.items.find(({ metadata }) => metadata.id === id)
+            : undefined;
+      const verdict = judge(instance);
+      if ('done' in verdict) return verdict.done;
+      if ('failed' in verdict) throw new CommandError(exitCodes.badOutcome, verdict.failed, { advice: verdict.advice });
+      last = verdict.waiting;
+      progress.update(`${name}: ${verdict.waiting}`);
+    }
+    throw new Interrupted();
+  } catch (error) {
+    if (!(error instanceof Interrupted)) throw error;
+    if (overdue.signal.aborted && !interruption.aborted) {
+      throw new CommandError(exitCodes.timedOut, `"${name}" was not done after ${seconds(timeoutMs ?? 0)}: ${last}`, {
+        advice: `it goes on; see: berth ps --watch, berth explain ${name}, berth logs ${name}`,
+      });
+    }
+    progress.end();
+    if (options.interruptedAdvice !== undefined) cli.stderr.write(`${options.interruptedAdvice}\n`);
+    throw error;
+  } finally {
+    progress.end();
+    timer?.cancel();
+  }
+}
+
+/** Done when the guest itself said that its boot is over. */
+export function untilReady(name: string): Judge<Instance> {
+  return (instance) => {
+    if (!instance) return { failed: `instance "${name}" was removed before it was ready` };
+    if (isReady(instance)) return { done: instance };
+    const { status, spec } = instance;
+    const why = reasonOf(instance);
+    switch (status.phase) {
+      case 'Failed':
+        // The restart controller places it anew.
+        if (spec.restartPolicy === 'OnFailure') return { waiting: `Failed, will be restarted: ${why}` };
+        return { failed: `instance "${name}" failed: ${why}`, advice: `berth logs ${name}, berth events ${name}` };
+      case 'Exited':
+        return { failed: `instance "${name}" exited before it was ready: ${why}`, advice: `berth logs ${name}` };
+      case 'Deleting':
+        return { failed: `instance "${name}" is being removed` };
+      default:
+        return { waiting: why === '' ? status.phase : `${status.phase}  ${why}` };
+    }
+  };
+}
+
+export function untilStopped(name: string): Judge<Instance> {
+  return (instance) => {
+    if (!instance) return { failed: `instance "${name}" was removed` };
+    const { phase } = instance.status;
+    return phase === 'Stopped' || phase === 'Exited' || phase === 'Failed' ? { done: instance } : { waiting: phase };
+  };
+}
+
+export const untilGone: Judge<'gone'> = (instance) =>
+  instance ? { waiting: instance.status.phase } : { done: 'gone' };
