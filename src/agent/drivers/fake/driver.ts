@@ -44,7 +44,7 @@ export function createFakeDriver(options: FakeDriverOptions): Driver {
       () => {}, // whoever asked is told
     );
     lines.set(instanceId, line);
-    line.then(() => {
+    void line.then(() => {
       if (lines.get(instanceId) === line) lines.delete(instanceId);
     });
     return result;
@@ -282,7 +282,7 @@ function asGuest(guest: FakeGuest, progress: string | undefined): Guest {
     ...(guest.reason === undefined ? {} : { reason: guest.reason }),
     ...(guest.ready ? { address: fakeAddress } : {}),
     ...(guest.startedAtMs === undefined ? {} : { startedAtMs: guest.startedAtMs }),
-    ...(progress === undefined ? {} : { progress }),
+    ...(progress === undefined || guest.state !== 'preparing' ? {} : { progress }),
   };
 }
 

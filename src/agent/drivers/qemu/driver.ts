@@ -176,7 +176,7 @@ export function createQemuDriver(options: QemuDriverOptions): Driver {
       () => {}, // whoever asked is told; whoever comes next does not care
     );
     slot.line = line;
-    line.then(() => {
+    void line.then(() => {
       if (slot.record === undefined && slot.line === line) slots.delete(slot.instanceId);
     });
     return result;
@@ -191,9 +191,8 @@ export function createQemuDriver(options: QemuDriverOptions): Driver {
     if (slot.record === undefined) return;
     slot.record = { ...slot.record, ...change };
     notify(slot.instanceId);
-    const directory = await directoryOf(slot.instanceId);
     const write = slot.writing.then(async () => {
-      if (slot.record !== undefined) await writeGuestRecord(directory, slot.record);
+      if (slot.record !== undefined) await writeGuestRecord(await directoryOf(slot.instanceId), slot.record);
     });
     slot.writing = write.catch(() => {}); // whoever awaits `write` is told
     await write;
@@ -654,8 +653,8 @@ export function createQemuDriver(options: QemuDriverOptions): Driver {
     const hint = record.process;
     const where = { directory, uuid: record.uuid };
     const known = hint !== undefined && (await isGuestProcess(hint, where)) ? hint : null;
-    const process = known === null && record.launching ? await findGuestProcess(directory, record.uuid) : known;
-    if (process !== null) await adopt(slot, record, process);
+    const found = known === null && record.launching ? await findGuestProcess(directory, record.uuid) : known;
+    if (found !== null) await adopt(slot, record, found);
     else if (record.created && record.state === 'running') {
       const end: RunEnd = {
         cause: 'other',
@@ -666,11 +665,11 @@ export function createQemuDriver(options: QemuDriverOptions): Driver {
     notify(slot.instanceId);
   };
 
-  const adopt = async (slot: Slot, record: GuestRecord, process: ProcessIdentity): Promise<void> => {
+  const adopt = async (slot: Slot, record: GuestRecord, found: ProcessIdentity): Promise<void> => {
     ports.adopt(slot.instanceId, record.ports);
-    log.info('adopting a guest', { instance: slot.instanceId, pid: process.pid });
-    await save(slot, { process, launching: false, created: true, state: 'running', reason: undefined });
-    const run = adoptRun(await runOptions(slot, record.uuid), process);
+    log.info('adopting a guest', { instance: slot.instanceId, pid: found.pid });
+    await save(slot, { process: found, launching: false, created: true, state: 'running', reason: undefined });
+    const run = adoptRun(await runOptions(slot, record.uuid), found);
     await attach(slot, run);
     const limit = new AbortController();
     await Promise.race([run.connected, sleep(clock, 3000, limit.signal)]); // one that hangs is watched all the same
@@ -807,7 +806,7 @@ function asGuest(record: GuestRecord, progress: string | undefined): Guest {
     ...(record.accelerator === undefined ? {} : { accelerator: record.accelerator }),
     ...(record.imageDigest === undefined ? {} : { imageDigest: record.imageDigest }),
     ...(record.startedAtMs === undefined ? {} : { startedAtMs: record.startedAtMs }),
-    ...(progress === undefined ? {} : { progress }),
+    ...(progress === undefined || record.state !== 'preparing' ? {} : { progress }),
   };
 }
 

@@ -5,6 +5,7 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { system } from '../../../base/system.ts';
 import { untilGuest } from '../conformance.ts';
@@ -48,10 +49,14 @@ describe('the QEMU driver, when things go wrong', () => {
 
   describe('an agent that is killed', () => {
     const startAgent = (): ChildProcess =>
-      spawn(system.nodePath(), [join(import.meta.dirname, 'test-agent.ts'), host.directory, host.imageDirectory, id], {
-        stdio: ['ignore', 'pipe', 'inherit'],
-        detached: true,
-      });
+      spawn(
+        system.nodePath(),
+        [fileURLToPath(new URL('./test-agent.ts', import.meta.url)), host.directory, host.imageDirectory, id],
+        {
+          stdio: ['ignore', 'pipe', 'inherit'],
+          detached: true,
+        },
+      );
     /** Kills the agent and all its session, as soon as it has said `word`. */
     const killAfter = async (agent: ChildProcess, word: string): Promise<void> => {
       if (agent.stdout === null) throw new Error('no output');

@@ -1,7 +1,6 @@
 // What the driver remembers of one guest on disk, so that the next agent finds it again. Written before acting, and always
 // whole: a reader sees the old record or the new one. No user-data and no keys: those are in the seed only.
 
-import { randomUUID } from 'node:crypto';
 import { open, readFile, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { type Static, Type } from 'typebox';
@@ -70,11 +69,11 @@ export async function writeGuestRecord(directory: string, record: GuestRecord): 
   await writeWhole(join(directory, fileName), `${JSON.stringify(record, null, 1)}\n`);
 }
 
-/** Writes a file that is there whole and durable, or not at all. */
+/** Writes a file that is there whole and durable, or not at all. One writer at a time. */
 export async function writeWhole(path: string, data: string | Uint8Array): Promise<void> {
-  const temporary = `${path}.${randomUUID()}.tmp`;
+  const temporary = `${path}.tmp`;
   try {
-    const file = await open(temporary, 'wx', 0o600);
+    const file = await open(temporary, 'w', 0o600);
     try {
       await file.writeFile(data);
       await file.sync();

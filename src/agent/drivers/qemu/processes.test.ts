@@ -17,7 +17,7 @@ describe('processes', () => {
 
   /** A process that looks like a guest's QEMU to anyone who only reads command lines. */
   const startLookalike = async (cwd: string, words: string[]) => {
-    const child = spawn('sh', ['-c', 'sleep 600; true', 'qemu', ...words], { cwd });
+    const child = spawn('sh', ['-c', 'read forever', 'qemu', ...words], { cwd, stdio: ['pipe', 'ignore', 'ignore'] });
     await once(child, 'spawn');
     const process = await identify(child.pid ?? 0);
     if (process === null) throw new Error('the process has gone');

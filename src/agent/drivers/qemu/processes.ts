@@ -16,21 +16,28 @@ export async function identify(pid: number): Promise<ProcessIdentity | null> {
   if (stat === null) return null;
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' '); // the name may hold anything; fields 3 on follow it
   const startTicks = Number(fields[19]);
-  if (fields[0] === 'Z' || fields[0] === 'X' || !Number.isSafeInteger(startTicks)) return null;
+  if (fields[0] === 'X' || !Number.isSafeInteger(startTicks)) return null;
+  if (fields[0] === 'Z' && !(await hasOtherThreads(pid))) return null;
   return { pid, startTicks };
 }
 
-export async function isAlive(process: ProcessIdentity): Promise<boolean> {
-  return (await identify(process.pid))?.startTicks === process.startTicks;
+/** A process whose first thread is a corpse already still holds files, ports and its directory until the last one is. */
+async function hasOtherThreads(pid: number): Promise<boolean> {
+  const threads = await readdir(`/proc/${pid}/task`).catch(() => []); // gone meanwhile
+  return threads.length > 1;
+}
+
+export async function isAlive(candidate: ProcessIdentity): Promise<boolean> {
+  return (await identify(candidate.pid))?.startTicks === candidate.startTicks;
 }
 
 /** Looks through all processes for the QEMU that has this uuid (or any) and works in this directory. */
 export async function findGuestProcess(directory: string, uuid?: string): Promise<ProcessIdentity | null> {
   for (const entry of await readdir('/proc')) {
     if (!/^[0-9]+$/.test(entry) || !(await worksIn(Number(entry), directory))) continue;
-    const process = await identify(Number(entry));
+    const candidate = await identify(Number(entry));
     const guest = { directory, ...(uuid === undefined ? {} : { uuid }) };
-    if (process !== null && (await isGuestProcess(process, guest))) return process;
+    if (candidate !== null && (await isGuestProcess(candidate, guest))) return candidate;
   }
   return null;
 }
@@ -41,23 +48,23 @@ async function worksIn(pid: number, directory: string): Promise<boolean> {
 
 /** True while `process` runs and is the QEMU with this uuid in this directory. Without a uuid: any QEMU there. */
 export async function isGuestProcess(
-  process: ProcessIdentity,
+  candidate: ProcessIdentity,
   guest: { readonly directory: string; readonly uuid?: string },
 ): Promise<boolean> {
-  if (!(await worksIn(process.pid, guest.directory))) return false;
-  const commandLine = await readFile(`/proc/${process.pid}/cmdline`, 'utf8').catch(() => '');
+  if (!(await worksIn(candidate.pid, guest.directory))) return false;
+  const commandLine = await readFile(`/proc/${candidate.pid}/cmdline`, 'utf8').catch(() => '');
   const words = commandLine.split('\0');
   const at = words.indexOf('-uuid');
   if (at < 0 || (guest.uuid !== undefined && words[at + 1] !== guest.uuid)) return false;
-  return isAlive(process);
+  return isAlive(candidate);
 }
 
 /** SIGKILL to exactly this guest's process. False when it is not there any more. */
 export async function killGuestProcess(
-  process: ProcessIdentity,
+  candidate: ProcessIdentity,
   guest: { readonly directory: string; readonly uuid?: string },
 ): Promise<boolean> {
-  return (await isGuestProcess(process, guest)) && system.signal(process.pid, 'SIGKILL');
+  return (await isGuestProcess(candidate, guest)) && system.signal(candidate.pid, 'SIGKILL');
 }
 
 /** Changes with every boot of the host. */

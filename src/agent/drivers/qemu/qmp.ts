@@ -83,7 +83,8 @@ function openSession(socket: Socket, options: QmpOptions): { qmp: Qmp; greeting:
     const call = typeof message['id'] === 'number' ? waiting.get(message['id']) : undefined;
     if (call === undefined) return; // the answer to a call that was given up
     const error = message['error'];
-    if (isObject(error)) call.reject(new QmpError(String(error['desc'] ?? 'QEMU refused the command')));
+    if (isObject(error))
+      call.reject(new QmpError(typeof error['desc'] === 'string' ? error['desc'] : 'QEMU refused the command'));
     else call.resolve(message['return']);
   };
 

@@ -75,10 +75,17 @@ export async function launchRun(
       exit = signal === null ? `exited with code ${code}` : `was ended by ${signal}`;
     });
     await once(child, 'spawn');
-    const process = child.pid === undefined ? null : await identify(child.pid);
-    if (process === null) throw new DriverError('HypervisorFailed', await endedAtOnce(options, exit));
-    await call.onProcess(process);
-    return superviseRun(options, process, () => exit);
+    if (child.pid === undefined) throw new DriverError('HypervisorFailed', `cannot start ${call.program}`);
+    // One that has ended already is supervised all the same: that is where its end is told.
+    const hypervisor = (await identify(child.pid)) ?? { pid: child.pid, startTicks: 0 };
+    const run = superviseRun(options, hypervisor, () => exit);
+    try {
+      await call.onProcess(hypervisor);
+    } catch (error) {
+      await run.end(); // a process that nobody wrote down must not live
+      throw error;
+    }
+    return run;
   } catch (error) {
     if (error instanceof Error && 'code' in error && error.code === 'ENOENT') {
       throw new DriverError(
@@ -94,8 +101,8 @@ export async function launchRun(
 }
 
 /** Takes over a process that an earlier run of the agent started. */
-export function adoptRun(options: RunOptions, process: ProcessIdentity): Run {
-  return superviseRun(options, process, () => undefined);
+export function adoptRun(options: RunOptions, hypervisor: ProcessIdentity): Run {
+  return superviseRun(options, hypervisor, () => undefined);
 }
 
 /** What QEMU last wrote to its standard error, as one line. */
@@ -104,12 +111,7 @@ export async function lastWords(directory: string): Promise<string> {
   return text.split('\n').slice(-5).join('; ');
 }
 
-async function endedAtOnce(options: RunOptions, exit: string | undefined): Promise<string> {
-  const words = await lastWords(options.directory);
-  return `QEMU ${exit ?? 'ended'} while starting${words === '' ? '' : `: ${words}`}`;
-}
-
-function superviseRun(options: RunOptions, process: ProcessIdentity, exit: () => string | undefined): Run {
+function superviseRun(options: RunOptions, hypervisor: ProcessIdentity, exit: () => string | undefined): Run {
   const { directory, uuid, clock, log } = options;
   const detached = new AbortController();
   const connected = Promise.withResolvers<void>();
@@ -119,14 +121,16 @@ function superviseRun(options: RunOptions, process: ProcessIdentity, exit: () =>
   /** A guest that has ended by itself left QEMU paused: note why, and let QEMU go. */
   const guestEnded = (why: 'guest-shutdown' | 'guest-panic'): void => {
     cause = why;
-    end().catch((error: unknown) => log.error('QEMU does not end', { pid: process.pid, error: describeError(error) }));
+    end().catch((error: unknown) =>
+      log.error('QEMU does not end', { pid: hypervisor.pid, error: describeError(error) }),
+    );
   };
   const onEvent = (event: QmpEvent): void => {
     log.debug('QEMU event', { event: event.name, ...event.data });
     if (event.name === 'SHUTDOWN' && event.data['reason'] === 'guest-shutdown') guestEnded('guest-shutdown');
     else if (event.name === 'GUEST_PANICKED') guestEnded('guest-panic');
     else if (event.name === 'BLOCK_IO_ERROR')
-      log.error('a guest cannot use its disk and is paused', { pid: process.pid, ...event.data });
+      log.error('a guest cannot use its disk and is paused', { pid: hypervisor.pid, ...event.data });
   };
 
   const connect = async (): Promise<Qmp> => {
@@ -151,8 +155,8 @@ function superviseRun(options: RunOptions, process: ProcessIdentity, exit: () =>
 
   const supervise = async (): Promise<RunEnd> => {
     for (let attempt = 0; !detached.signal.aborted; attempt++) {
-      if (!(await isAlive(process))) {
-        return { cause, detail: `QEMU (pid ${process.pid}) ${exit() ?? 'has gone'}` };
+      if (!(await isAlive(hypervisor))) {
+        return { cause, detail: `QEMU (pid ${hypervisor.pid}) ${exit() ?? 'has gone'}` };
       }
       try {
         const session = await connect();
@@ -162,7 +166,7 @@ function superviseRun(options: RunOptions, process: ProcessIdentity, exit: () =>
         connected.resolve();
         await session.closed;
       } catch (error) {
-        log.debug('no QMP connection yet', { pid: process.pid, error: describeError(error) });
+        log.debug('no QMP connection yet', { pid: hypervisor.pid, error: describeError(error) });
         qmp?.close();
       }
       qmp = undefined;
@@ -189,11 +193,11 @@ function superviseRun(options: RunOptions, process: ProcessIdentity, exit: () =>
       qmp.execute('quit').catch(() => {}); // it may hang, or be gone before it answers: what counts is whether it ends
       if (await endedWithin(quitGraceMs)) return;
     }
-    await killGuestProcess(process, { directory, uuid });
+    await killGuestProcess(hypervisor, { directory, uuid });
     if (await endedWithin(killGraceMs)) return;
     throw new DriverError(
       'HypervisorFailed',
-      `QEMU (pid ${process.pid}) did not end within ${killGraceMs} ms of SIGKILL; look for a hanging disk below ${directory}`,
+      `QEMU (pid ${hypervisor.pid}) did not end within ${killGraceMs} ms of SIGKILL; look for a hanging disk below ${directory}`,
     );
   };
   const endedWithin = async (limitMs: number): Promise<boolean> => {
@@ -204,12 +208,12 @@ function superviseRun(options: RunOptions, process: ProcessIdentity, exit: () =>
   };
 
   return {
-    process,
+    process: hypervisor,
     connected: connected.promise,
     ended,
     end,
     async powerDown() {
-      if (qmp === undefined) throw new Error(`QEMU (pid ${process.pid}) is not connected`);
+      if (qmp === undefined) throw new Error(`QEMU (pid ${hypervisor.pid}) is not connected`);
       await qmp.execute('system_powerdown');
     },
     detach() {
