@@ -1,0 +1,30 @@
+// The agent's side of the protocol with nothing behind it: registers a roomy host and tells what it is asked to run.
+
+import { createClient } from '../src/api/client.ts';
+import type { ServerProcess } from './server-process.ts';
+
+export async function agentClientOf(server: ServerProcess, host: string) {
+  const token = await server.hostToken(host);
+  const agent = createClient({ fetch: (url, init) => fetch(url, init), url: server.url, token }).agent(host);
+  const session = await agent.register({
+    session: `bench-${host}`,
+    machineId: host,
+    bootId: 'bench',
+    architecture: 'amd64',
+    capacity: { VCPU: 1_000_000, MEMORY_MB: 1_000_000_000, DISK_GB: 1_000_000 },
+    reserved: {},
+    labels: {},
+    drivers: [{ name: 'fake', available: true }],
+    images: [],
+    agentVersion: 'bench',
+  });
+  return {
+    async watch(signal: AbortSignal, seen: (instanceId: string) => void): Promise<void> {
+      try {
+        for await (const event of agent.assignments(session.epoch, signal)) if (event.type === 'put') seen(event.assignment.instanceId);
+      } catch (error) {
+        if (!signal.aborted) throw error;
+      }
+    },
+  };
+}
