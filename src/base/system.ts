@@ -39,6 +39,17 @@ export const system = {
   afterTurn(run: () => void): void {
     setImmediate(run);
   },
+  /** Resolves once every promise callback that is ready now, and all that those make ready, has run. */
+  turn: (): Promise<void> => new Promise((resolve) => setImmediate(resolve)),
+  /** Calls `listener` with errors that nobody caught, instead of ending the process; the function it returns ends that. */
+  onUncaught(listener: (error: unknown) => void): () => void {
+    process.on('uncaughtException', listener);
+    process.on('unhandledRejection', listener);
+    return () => {
+      process.off('uncaughtException', listener);
+      process.off('unhandledRejection', listener);
+    };
+  },
   pid: (): number => process.pid,
   userId: (): number => process.getuid?.() ?? 0,
   workingDirectory: (): string => process.cwd(),

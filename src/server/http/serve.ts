@@ -7,6 +7,7 @@ import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest }
 import { describeError, type Logger } from '../../base/log.ts';
 import { ApiError } from '../../api/errors.ts';
 import { type Identity, may } from '../../core/access/access.ts';
+import { allow, bodyBytesMax, parseBody, toApiError } from './exchange.ts';
 import { type Answer, Query, type Route, type RouteRequest } from './route.ts';
 
 export interface HttpParts {
@@ -17,8 +18,6 @@ export interface HttpParts {
   readonly log: Logger;
 }
 
-/** 1 MiB: the largest spec is 64 KiB of user-data and some. */
-const bodyBytesMax = 1 << 20;
 const linkPath = /^\/v1\/hosts\/([a-z0-9-]{1,63})\/link(?:\?|$)/;
 
 /** Listens and answers; `url` is where. */
@@ -40,13 +39,9 @@ export async function serveHttp(
       if (request.headers['content-encoding'] !== undefined)
         return done(new ApiError('UnsupportedMediaType', 'compressed bodies are not taken'));
       try {
-        done(null, body.length === 0 ? undefined : parseBody(String(body)));
+        done(null, parseBody(String(body)));
       } catch (error) {
-        done(
-          error instanceof ApiError
-            ? error
-            : new ApiError('InvalidRequest', 'the body is not JSON', { field: 'body', cause: error }),
-        );
+        done(toApiError(error));
       }
     },
   );
@@ -65,16 +60,6 @@ export async function serveHttp(
   return { url, close: () => app.close() };
 }
 
-/** Keys that could reach the prototype are refused before anyone reads them. */
-function parseBody(text: string): unknown {
-  return JSON.parse(text, (key, value: unknown) => {
-    if (key === '__proto__' || key === 'constructor' || key === 'prototype') {
-      throw new ApiError('InvalidRequest', `the field name "${key}" is not taken`, { field: key });
-    }
-    return value;
-  });
-}
-
 function addRoute(app: FastifyInstance, route: Route, parts: HttpParts): void {
   app.route({
     method: route.method,
@@ -88,18 +73,6 @@ function addRoute(app: FastifyInstance, route: Route, parts: HttpParts): void {
       return reply;
     },
   });
-}
-
-function allow(route: Route, identity: Identity | undefined, host: string | undefined): Identity {
-  if (route.verb === 'open') return identity ?? { role: 'host', host: '' };
-  if (!identity) {
-    throw new ApiError(
-      'Unauthenticated',
-      'a valid token is needed: "berth context set" keeps one, BERTH_TOKEN gives one',
-    );
-  }
-  if (!may(identity, route.verb, host)) throw new ApiError('Forbidden', 'this token may not do that');
-  return identity;
 }
 
 function toRouteRequest(request: FastifyRequest, identity: Identity, signal: AbortSignal): RouteRequest {
@@ -177,19 +150,6 @@ function sendError(error: ApiError, request: FastifyRequest, reply: FastifyReply
     .code(error.status)
     .header('content-type', 'application/json; charset=utf-8')
     .send(JSON.stringify(error.toBody()));
-}
-
-/** Anything thrown, as one of our codes. What we did not foresee is `Internal`, and its text stays in the log. */
-function toApiError(error: unknown): ApiError {
-  if (error instanceof ApiError) return error;
-  const status = typeof error === 'object' && error !== null && 'statusCode' in error ? error.statusCode : undefined;
-  if (status === 413)
-    return new ApiError('PayloadTooLarge', `the body is over ${bodyBytesMax} bytes`, { cause: error });
-  if (status === 415)
-    return new ApiError('UnsupportedMediaType', 'the body must be application/json', { cause: error });
-  if (status === 400 || status === 404 || status === 414)
-    return new ApiError('InvalidRequest', describeError(error), { cause: error });
-  return new ApiError('Internal', 'Berth failed on this request; its log has the details', { cause: error });
 }
 
 function pathOf(url: string): string {

@@ -1,0 +1,52 @@
+// What every way in does with a request before its route and with a failure after it: parse, allow, translate. HTTP and the
+// simulator's false network share it; it knows no HTTP library.
+
+import { describeError } from '../../base/log.ts';
+import { ApiError } from '../../api/errors.ts';
+import { type Identity, may } from '../../core/access/access.ts';
+import type { Route } from './route.ts';
+
+/** 1 MiB: the largest spec is 64 KiB of user-data and some. */
+export const bodyBytesMax = 1 << 20;
+
+/** A JSON body; undefined for none. Keys that could reach the prototype are refused before anyone reads them. */
+export function parseBody(text: string): unknown {
+  if (text.length === 0) return undefined;
+  try {
+    return JSON.parse(text, (key, value: unknown) => {
+      if (key === '__proto__' || key === 'constructor' || key === 'prototype') {
+        throw new ApiError('InvalidRequest', `the field name "${key}" is not taken`, { field: key });
+      }
+      return value;
+    });
+  } catch (error) {
+    if (error instanceof ApiError) throw error;
+    throw new ApiError('InvalidRequest', 'the body is not JSON', { field: 'body', cause: error });
+  }
+}
+
+/** Who asks, if this route is open to them; `host` is the one the path names. Throws `Unauthenticated` or `Forbidden`. */
+export function allow(route: Route, identity: Identity | undefined, host: string | undefined): Identity {
+  if (route.verb === 'open') return identity ?? { role: 'host', host: '' };
+  if (!identity) {
+    throw new ApiError(
+      'Unauthenticated',
+      'a valid token is needed: "berth context set" keeps one, BERTH_TOKEN gives one',
+    );
+  }
+  if (!may(identity, route.verb, host)) throw new ApiError('Forbidden', 'this token may not do that');
+  return identity;
+}
+
+/** Anything thrown, as one of our codes. What we did not foresee is `Internal`, and its text stays in the log. */
+export function toApiError(error: unknown): ApiError {
+  if (error instanceof ApiError) return error;
+  const status = typeof error === 'object' && error !== null && 'statusCode' in error ? error.statusCode : undefined;
+  if (status === 413)
+    return new ApiError('PayloadTooLarge', `the body is over ${bodyBytesMax} bytes`, { cause: error });
+  if (status === 415)
+    return new ApiError('UnsupportedMediaType', 'the body must be application/json', { cause: error });
+  if (status === 400 || status === 404 || status === 414)
+    return new ApiError('InvalidRequest', describeError(error), { cause: error });
+  return new ApiError('Internal', 'Berth failed on this request; its log has the details', { cause: error });
+}
