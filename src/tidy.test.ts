@@ -26,12 +26,13 @@ const layers: Record<string, Layer> = {
   'agent/plan.ts': { folders: ['base', 'api'], node: false, packages: [] },
   cli: { folders: ['base', 'api'], node: true, packages: ['commander', 'picocolors', '@bomb.sh/tab', 'yaml'] },
   sim: { folders: ['base', 'api', 'core', 'store', 'server', 'agent'], node: true, packages: [] },
-  // Files beside main.ts put whole processes together; nothing imports them but each other.
-  '': {
+  // Puts whole processes together; nothing imports it but main.ts.
+  commands: {
     folders: ['base', 'api', 'core', 'store', 'server', 'agent', 'cli', 'sim'],
     node: true,
-    packages: ['yaml', 'picocolors'],
+    packages: ['commander', 'picocolors', 'typebox'],
   },
+  '': { folders: ['base', 'cli', 'commands'], node: true, packages: [] },
 };
 const testPackages = ['vitest', 'fast-check'];
 /** Tests, suites that several tests run, and what only tests use. */

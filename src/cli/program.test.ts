@@ -1,0 +1,509 @@
+import { describe, expect, it } from 'vitest';
+import { type Handler, page, refusal, runBerth, testHost, testInstance, testNowMs } from './testing.ts';
+
+const ready = {
+  guest: {
+    state: 'running',
+    ready: true,
+    address: '10.0.2.15',
+    ports: [{ hostPort: 8080, guestPort: 80, protocol: 'tcp' }],
+    accelerator: 'tcg',
+    phases: [
+      { name: 'clone', startedAtMs: 0, durationMs: 120 },
+      { name: 'boot', startedAtMs: 0, durationMs: 2_900 },
+    ],
+  },
+  scheduledAtMs: testNowMs - 89_960,
+  readyAtMs: testNowMs - 86_500,
+};
+const pending = {
+  phase: 'Pending',
+  host: undefined,
+  conditions: [
+    {
+      type: 'Scheduled',
+      status: 'False',
+      reason: 'NoHostFits',
+      message: '0 of 2 hosts: 2 InsufficientMemory',
+      sinceMs: 0,
+    },
+  ],
+};
+const instances = [testInstance('web', { status: ready }), testInstance('big', { status: pending })];
+const lists: Handler = ({ path, method }) => {
+  if (method === 'GET' && path === '/v1/instances') return page(instances);
+  if (method === 'GET' && path === '/v1/hosts')
+    return page([testHost('h1'), testHost('h2', { spec: { paused: true, pool: 'ci' } })]);
+  return undefined;
+};
+
+describe('berth ps', () => {
+  it('prints a table of the project, sorted by name', async () => {
+    const { stdout, exitCode, requests } = await runBerth(['ps'], { handler: lists });
+    expect(stdout).toBe(
+      [
+        'NAME  PHASE    READY  HOST  ADDRESS    PORTS     IMAGE  RESTARTS  AGE  REASON',
+        'big   Pending  no     -     -          -         tiny          0  90s  0 of 2 hosts: 2 InsufficientMemory',
+        'web   Running  yes    h1    10.0.2.15  8080->80  tiny          0  90s  -',
+        '',
+      ].join('\n'),
+    );
+    expect(exitCode).toBe(0);
+    expect(requests[0]).toMatchObject({ query: { project: 'default' }, headers: { authorization: 'Bearer secret' } });
+  });
+
+  it('asks for all projects, or for labels', async () => {
+    const { requests } = await runBerth(['ps', '-A', '-l', 'tier=web'], { handler: lists });
+    expect(requests[0]?.query).toEqual({ selector: 'tier=web' });
+  });
+
+  it('takes global flags before and after the verb', async () => {
+    const before = await runBerth(['--project', 'ci', 'ps'], { handler: lists });
+    const after = await runBerth(['ps', '--project', 'ci'], { handler: lists });
+    expect([before, after].map(({ requests }) => requests[0]?.query['project'])).toEqual(['ci', 'ci']);
+  });
+
+  it('prints JSON, YAML and names for programs', async () => {
+    const [json, yaml, name] = await Promise.all(
+      ['json', 'yaml', 'name'].map((format) => runBerth(['ps', '-o', format], { handler: lists })),
+    );
+    expect(JSON.parse(json?.stdout ?? '')).toHaveLength(2);
+    expect(yaml?.stdout).toContain('name: web\n');
+    expect(name?.stdout).toBe('big\nweb\n');
+  });
+
+  it('says on standard error that there is nothing', async () => {
+    const { stdout, stderr } = await runBerth(['ps'], { handler: () => page([]) });
+    expect({ stdout, stderr }).toEqual({ stdout: '', stderr: 'no instances; make one: berth run IMAGE\n' });
+  });
+
+  it('cuts lines at the edge of a terminal', async () => {
+    const { stdout } = await runBerth(['ps'], { handler: lists, terminal: { columns: 60, rows: 24 } });
+    expect(Math.max(...stdout.split('\n').map((line) => line.length))).toBeLessThanOrEqual(60);
+  });
+
+  it('spells out what could steer a terminal', async () => {
+    const evil = testInstance('web', {
+      status: { ...pending, conditions: [{ ...pending.conditions[0], message: '\u001b]0;owned\u0007\u202egnp' }] },
+    });
+    const { stdout } = await runBerth(['ps'], { handler: () => page([evil]) });
+    expect(stdout).toContain('\\x1b]0;owned\\x07\\u202egnp');
+  });
+
+  it('reads every page', async () => {
+    const handler: Handler = ({ query }) =>
+      query['continue'] ? page([instances[1]]) : { json: { items: [instances[0]], revision: 1, continue: 'more' } };
+    expect((await runBerth(['ps', '-o', 'name'], { handler })).stdout).toBe('big\nweb\n');
+  });
+});
+
+describe('berth ps --watch', () => {
+  const stopping = (): { interruption: AbortController; settings: { interruption: AbortSignal } } => {
+    const interruption = new AbortController();
+    return { interruption, settings: { interruption: interruption.signal } };
+  };
+  const booting = testInstance('new', {
+    status: { phase: 'Starting', guest: { ready: false, ports: [], phases: [], progress: 'pulling tiny: 41 %' } },
+  });
+
+  it('prints a line for each change when piped, and ends with 130 at Ctrl-C', async () => {
+    const { interruption, settings } = stopping();
+    const handler: Handler = ({ query }) =>
+      query['watch']
+        ? {
+            lines: [
+              { type: 'put', revision: 8, resource: booting },
+              { type: 'bookmark', revision: 9 },
+              { type: 'delete', revision: 9, resource: { metadata: { name: 'new', project: 'default' } } },
+            ],
+          }
+        : page(instances);
+    const { stdout, stderr, exitCode } = await runBerth(['ps', '--watch'], {
+      handler,
+      ...settings,
+      onOutput: (text) => text.includes('is gone') && interruption.abort(),
+    });
+    expect(stdout.split('\n').slice(3)).toEqual([
+      'new   Starting  no     h1    -          -         tiny          0  90s  pulling tiny: 41 %',
+      'new is gone',
+      '',
+    ]);
+    expect({ stderr, exitCode }).toEqual({ stderr: '', exitCode: 130 });
+  });
+
+  it('redraws the table in place on a terminal', async () => {
+    const { interruption, settings } = stopping();
+    const handler: Handler = ({ query }) =>
+      query['watch'] ? { lines: [{ type: 'put', revision: 8, resource: booting }] } : page(instances);
+    const { stdout } = await runBerth(['ps', '-w'], {
+      handler,
+      ...settings,
+      terminal: { columns: 200, rows: 24 },
+      onOutput: (text) => text.includes('pulling') && interruption.abort(),
+    });
+    expect(stdout).toContain('\u001b[3A\r\u001b[0J');
+  });
+
+  it('lists again when the history it stood on is gone', async () => {
+    const { interruption, settings } = stopping();
+    let lists = 0;
+    const handler: Handler = ({ query }) => {
+      if (query['watch'] && lists === 1) return { lines: [{ error: { code: 'Compacted', message: 'gone' } }] };
+      if (query['watch']) return { lines: [{ type: 'put', revision: 8, resource: booting }] };
+      lists++;
+      return page(instances);
+    };
+    const { stdout } = await runBerth(['ps', '-w', '-o', 'name'], {
+      handler,
+      ...settings,
+      onOutput: (text) => text.includes('new') && interruption.abort(),
+    });
+    expect({ lists, stdout }).toEqual({ lists: 2, stdout: 'big\nweb\nnew\n' });
+  });
+});
+
+describe('berth run', () => {
+  const accepted = testInstance('web', { status: { phase: 'Pending', conditions: [] } });
+  const create: Handler = ({ method }) => (method === 'POST' ? { status: 201, json: accepted } : undefined);
+
+  it('sends what the flags say and prints the name', async () => {
+    const words =
+      'run tiny --name web -s small -c 2 -m 1GiB -d 10GiB --pool ci --host-label zone=a --driver qemu -p 8080:80 -p 53/udp -l tier=web --restart-policy OnFailure --exclusive --profile distribute-load --idempotency-key k1 --user-data -';
+    const { stdout, requests, exitCode } = await runBerth(words.split(' '), {
+      handler: create,
+      stdin: '#!/bin/sh\necho hi\n',
+    });
+    expect({ stdout, exitCode }).toEqual({ stdout: 'web\n', exitCode: 0 });
+    expect(requests[0]?.headers['idempotency-key']).toBe('k1');
+    expect(requests[0]?.body).toEqual({
+      metadata: { name: 'web', project: 'default', labels: { tier: 'web' } },
+      spec: {
+        image: 'tiny',
+        size: 'small',
+        cpus: 2,
+        memoryMiB: 1024,
+        diskGiB: 10,
+        placement: { profile: 'distribute-load', pool: 'ci', driver: 'qemu', hostLabels: { zone: 'a' } },
+        ports: [
+          { hostPort: 8080, guestPort: 80, protocol: 'tcp' },
+          { hostPort: 0, guestPort: 53, protocol: 'udp' },
+        ],
+        sshKeys: [],
+        userData: '#!/bin/sh\necho hi\n',
+        restartPolicy: 'OnFailure',
+        exclusive: true,
+      },
+    });
+  });
+
+  const watched =
+    (...statuses: object[]): Handler =>
+    ({ method, query }) => {
+      if (method === 'POST') return { status: 201, json: accepted };
+      if (!query['watch']) return page([accepted]);
+      return {
+        lines: statuses.map((status, i) => ({
+          type: 'put',
+          revision: 8 + i,
+          resource: { ...accepted, status: { ...testInstance('x').metadata, ...status } },
+        })),
+      };
+    };
+
+  it('--wait tells the phases and then what the guest has', async () => {
+    const base = { restartCount: 0, conditions: [], host: 'h1' };
+    const handler = watched(
+      { ...base, phase: 'Starting', guest: { ready: false, ports: [], phases: [], progress: 'pulling tiny: 41 %' } },
+      { ...base, phase: 'Running', ...ready },
+    );
+    const { stdout, stderr, exitCode } = await runBerth(['run', 'tiny', '--wait'], { handler });
+    expect(stderr).toBe('web: Pending\nweb: Starting  pulling tiny: 41 %\n');
+    expect(stdout).toBe(
+      [
+        'web is ready after 3.5 s on h1 (tcg)',
+        '  address  10.0.2.15',
+        '  port     8080 on h1 -> 80/tcp',
+        '  phases   place 0.0 s, clone 0.1 s, boot 2.9 s',
+        '',
+      ].join('\n'),
+    );
+    expect(exitCode).toBe(0);
+  });
+
+  it.each([
+    ['Failed', 'berth: instance "web" failed: HypervisorFailed: no such machine\n  berth logs web, berth events web\n'],
+    [
+      'Exited',
+      'berth: instance "web" exited before it was ready: HypervisorFailed: no such machine\n  berth logs web\n',
+    ],
+  ])('--wait ends with 7 when the guest is %s', async (phase, message) => {
+    const conditions = [
+      { type: 'Running', status: 'False', reason: 'HypervisorFailed', message: 'no such machine', sinceMs: 0 },
+    ];
+    const { stderr, exitCode, stdout } = await runBerth(['run', 'tiny', '--wait'], {
+      handler: watched({ phase, restartCount: 0, conditions }),
+    });
+    expect(stderr).toContain(message);
+    expect({ exitCode, stdout }).toEqual({ exitCode: 7, stdout: '' });
+  });
+
+  it.each([
+    ['--memory 512', '--memory cannot be "512"'],
+    ['--disk 1.5GiB', '--disk cannot be "1.5GiB"'],
+    ['--cpus 0', '--cpus must be a whole number'],
+    ['-p 80:', '--publish cannot be "80:"'],
+    ['-p 80:99999', '--publish cannot be "80:99999"'],
+    ['-l tier', '--label cannot be "tier"'],
+    ['--profile fast', '--profile cannot be "fast"'],
+    ['--timeout 5m', '--timeout needs --wait'],
+    ['-o xml', '-o cannot be "xml"'],
+    ['--user-data /nonexistent/x', 'cannot read user-data from /nonexistent/x: there is no such file'],
+    ['--user-data /', 'cannot read user-data from /: it is not a file'],
+    ['--user-data /dev/zero', 'cannot read user-data from /dev/zero: it is not a file'],
+    ['--token abc', "unknown option '--token'"],
+  ])('refuses %s before it asks the server', async (flags, message) => {
+    const { stderr, exitCode, requests } = await runBerth(['run', 'tiny', ...flags.split(' ')], { handler: create });
+    expect(stderr).toContain(message);
+    expect({ exitCode, requests }).toEqual({ exitCode: 2, requests: [] });
+  });
+});
+
+describe('a failure says what was attempted and ends with its code', () => {
+  it.each([
+    [
+      'NotFound',
+      404,
+      3,
+      'berth: cannot remove instance "x": there is no instance "x"\n  "berth ps" shows the instances\n',
+    ],
+    ['Unauthenticated', 401, 4, 'berth: cannot remove instance "x": there is no instance "x"\n  set BERTH_TOKEN'],
+    ['Conflict', 409, 5, 'berth: cannot remove instance "x": there is no instance "x"\n'],
+    ['Unavailable', 503, 6, 'berth: cannot remove instance "x": there is no instance "x"\n  is the server running?'],
+    ['Internal', 500, 1, 'berth: cannot remove instance "x": there is no instance "x"\n'],
+  ])('%s', async (code, status, expected, message) => {
+    const { stderr, exitCode } = await runBerth(['rm', 'x'], {
+      handler: () => refusal(status, code, 'there is no instance "x"'),
+    });
+    expect(stderr).toContain(message);
+    expect(exitCode).toBe(expected);
+  });
+
+  it('a page that is not ours', async () => {
+    const { stderr, exitCode } = await runBerth(['ps'], { handler: () => ({ json: '<html>' }) });
+    expect(exitCode).not.toBe(0);
+    expect(stderr).toMatch(/^berth: /);
+  });
+
+  it('an unknown command, with the nearest', async () => {
+    const { stderr, exitCode } = await runBerth(['pss']);
+    expect(stderr).toContain('(Did you mean ps?)');
+    expect(exitCode).toBe(2);
+  });
+
+  it('a kind that is not there, with the nearest', async () => {
+    const { stderr, exitCode } = await runBerth(['get', 'instnces']);
+    expect(stderr).toContain('did you mean "instance"?');
+    expect(exitCode).toBe(2);
+  });
+
+  it('goes on with the other names, and counts', async () => {
+    const handler: Handler = ({ path }) =>
+      path.endsWith('/gone') ? refusal(404, 'NotFound', 'there is no instance "gone"') : { json: testInstance('web') };
+    const { stdout, stderr, exitCode } = await runBerth(['rm', 'gone', 'web'], { handler });
+    expect(stdout).toBe('web is being removed\n');
+    expect(stderr).toContain('cannot remove instance "gone"');
+    expect(stderr).toContain('1 of 2 failed');
+    expect(exitCode).toBe(3);
+  });
+});
+
+describe('berth rm --wait', () => {
+  it('ends when the instance is gone', async () => {
+    const instance = testInstance('web', { status: { phase: 'Deleting' } });
+    const handler: Handler = ({ method, query }) => {
+      if (method === 'DELETE') return { json: instance };
+      return query['watch']
+        ? { lines: [{ type: 'delete', revision: 9, resource: { metadata: { name: 'web', project: 'default' } } }] }
+        : page([instance]);
+    };
+    expect(await runBerth(['rm', 'web', '--wait'], { handler })).toMatchObject({
+      stdout: 'web removed\n',
+      exitCode: 0,
+    });
+  });
+});
+
+describe('berth stop', () => {
+  it('changes only the power state, and tries again when someone was faster', async () => {
+    const instance = testInstance('web', { metadata: { labels: { tier: 'web' } } });
+    let puts = 0;
+    const handler: Handler = ({ method }) => {
+      if (method === 'GET') return { json: instance };
+      puts++;
+      return puts === 1 ? refusal(412, 'RevisionMismatch', 'changed') : { json: instance };
+    };
+    const { stdout, requests } = await runBerth(['stop', 'web'], { handler });
+    expect(stdout).toBe('web is being stopped\n');
+    expect(requests.at(-1)?.body).toMatchObject({
+      metadata: { labels: { tier: 'web' }, revision: instance.metadata.revision },
+      spec: { image: 'tiny', powerState: 'stopped' },
+    });
+  });
+});
+
+describe('berth logs', () => {
+  const bytes = ['boot\r\n\u001b[3', '2mok\u001b[0m \u001b[2J\u001b]0;title\u0007', '\r\ndone\n'];
+  const handler: Handler = ({ path }) => (path === '/v1/instances/web/log' ? { bytes } : undefined);
+
+  it('passes bytes on as they are when piped', async () => {
+    const { stdout, requests } = await runBerth(['logs', 'web', '--offset', '5'], { handler });
+    expect(stdout).toBe(bytes.join(''));
+    expect(requests[0]?.query).toEqual({ project: 'default', offset: '5', follow: 'false' });
+  });
+
+  it('keeps lines and colours on a terminal, and spells out the rest', async () => {
+    const { stdout } = await runBerth(['logs', 'web'], { handler, terminal: { columns: 80, rows: 24 } });
+    expect(stdout).toBe('boot\n\u001b[32mok\u001b[0m \\x1b[2J\\x1b]0;title\\x07\ndone\n\u001b[0m');
+  });
+});
+
+describe('berth host', () => {
+  it('ls shows readiness, drivers and what runs where', async () => {
+    const { stdout } = await runBerth(['host', 'ls'], { handler: lists });
+    expect(stdout).toBe(
+      [
+        'NAME  READY  PAUSED  POOL  CPUS  MEMORY     DISK  DRIVERS   INSTANCES  AGE',
+        'h1    yes    no      -        8  16 GiB  100 GiB  qemu/tcg          1   2h',
+        'h2    yes    yes     ci       8  16 GiB  100 GiB  qemu/tcg          0   2h',
+        '',
+      ].join('\n'),
+    );
+  });
+
+  it('pause and resume change one word of the spec', async () => {
+    const handler: Handler = () => ({ json: testHost('h1', { spec: { pool: 'ci' } }) });
+    const { stdout, requests } = await runBerth(['host', 'pause', 'h1'], { handler });
+    expect(stdout).toBe('h1 paused\n');
+    expect(requests.at(-1)?.body).toMatchObject({ spec: { paused: true, pool: 'ci' } });
+  });
+
+  it('show tells what the agent reported', async () => {
+    const handler: Handler = ({ path }) => (path === '/v1/hosts/h1' ? { json: testHost('h1') } : page(instances));
+    const { stdout } = await runBerth(['host', 'show', 'h1'], { handler });
+    expect(stdout).toContain('ready         yes, for 60s: its agent has registered\n');
+    expect(stdout).toContain('16 GiB memory (1 GiB memory kept for the host)\n');
+    expect(stdout).toContain('driver        fake, not available, off\n');
+    expect(stdout).toContain('instances     web\n');
+  });
+});
+
+describe('berth image', () => {
+  it('add guesses only the packing, from the ending', async () => {
+    const handler: Handler = () => ({ status: 201, json: { metadata: { name: 'debian' } } });
+    const { stdout, requests } = await runBerth(
+      ['image', 'add', 'debian', '--source', 'https://example.org/d.qcow2.zst', '--no-cloud-init'],
+      { handler },
+    );
+    expect(stdout).toBe('image debian added\n');
+    expect(requests[0]?.body).toMatchObject({
+      metadata: { name: 'debian' },
+      spec: { decompress: 'zstd', nocloud: false },
+    });
+  });
+
+  it('pull asks for the image everywhere and waits for the hosts that can use it', async () => {
+    const spec = {
+      source: 'file:///x',
+      decompress: 'none',
+      format: 'qcow2',
+      nocloud: true,
+      architecture: 'amd64',
+      aliases: [],
+      defaults: {},
+      preload: false,
+    };
+    const image = { kind: 'image', metadata: { name: 'tiny', labels: {}, revision: 3 }, spec };
+    const has = { images: [{ name: 'tiny', digest: `sha256:${'a'.repeat(64)}`, sizeBytes: 5 * 1024 * 1024 }] };
+    const arm = testHost('arm', { status: { architecture: 'arm64' } });
+    const handler: Handler = ({ path, method, query, body }) => {
+      if (path === '/v1/images/tiny')
+        return { json: method === 'PUT' ? { ...image, ...(body as object), metadata: image.metadata } : image };
+      if (query['watch']) return { lines: [{ type: 'put', revision: 8, resource: testHost('h1', { status: has }) }] };
+      return page([testHost('h1'), arm]);
+    };
+    const { stdout, stderr, exitCode } = await runBerth(['image', 'pull', 'tiny'], { handler });
+    expect(stderr).toBe('tiny: on 0 of 1 hosts\n');
+    expect(stdout).toBe('IMAGE  HOST     SIZE  DIGEST\ntiny   h1    5.0 MiB  sha256:aaaaaaaaaaaa\n');
+    expect(exitCode).toBe(0);
+  });
+});
+
+describe('berth explain', () => {
+  const explanation = {
+    instance: 'big',
+    project: 'default',
+    phase: 'Pending',
+    summary: '0 of 2 hosts: 2 InsufficientMemory',
+    profile: 'optimize-utilization',
+    amounts: { VCPU: 2, MEMORY_MB: 65_536 },
+    hosts: [
+      {
+        host: 'h1',
+        current: false,
+        fits: false,
+        refusals: [
+          { rule: 'fit', reason: 'InsufficientMemory', message: 'needs 64 GiB, 14 GiB are free' },
+          { rule: 'paused', reason: 'Paused', message: 'takes nothing new' },
+        ],
+      },
+      { host: 'h2', current: true, fits: true, refusals: [], score: 61.25, scores: { fit: 60, spread: 1.25 } },
+    ],
+  };
+  const handler: Handler = ({ path }) => (path === '/v1/instances/big/explain' ? { json: explanation } : undefined);
+
+  it('shows every refusal of every host', async () => {
+    const { stdout } = await runBerth(['explain', 'big'], { handler });
+    expect(stdout).toBe(
+      [
+        'big is Pending: 0 of 2 hosts: 2 InsufficientMemory',
+        '  asks for  2 CPUs, 64 GiB memory',
+        '  profile   optimize-utilization',
+        '',
+        '  h1  InsufficientMemory  needs 64 GiB, 14 GiB are free',
+        '      Paused  takes nothing new',
+        '* h2  fits  score 61.3 (fit 60 + spread 1.3)',
+        '',
+      ].join('\n'),
+    );
+  });
+
+  it('gives the whole of it as JSON', async () => {
+    expect(JSON.parse((await runBerth(['explain', 'big', '-o', 'json'], { handler })).stdout)).toEqual(explanation);
+  });
+});
+
+describe('berth complete', () => {
+  const offered = async (...words: string[]): Promise<string[]> =>
+    (await completions(words))
+      .split('\n')
+      .flatMap((line) => (line === '' || line.startsWith(':') ? [] : [line.split('\t')[0] ?? '']));
+
+  async function completions(words: readonly string[]): Promise<string> {
+    const said: string[] = [];
+    const log = console.log;
+    console.log = (line: string) => said.push(line);
+    try {
+      await runBerth(['complete', '--', ...words], { handler: lists });
+    } finally {
+      console.log = log;
+    }
+    return said.join('\n');
+  }
+
+  it('knows the verbs', async () => expect(await offered('')).toEqual(expect.arrayContaining(['run', 'ps', 'host'])));
+  it('knows the verbs of a noun', async () =>
+    expect(await offered('host', '')).toEqual(expect.arrayContaining(['ls', 'pause'])));
+  it('asks the server for instances', async () => expect(await offered('logs', '')).toEqual(['web', 'big']));
+  it('asks the server for hosts', async () => expect(await offered('host', 'pause', '')).toEqual(['h1', 'h2']));
+  it('knows the flags of a verb', async () => expect(await offered('run', '--res')).toEqual(['--restart-policy']));
+});

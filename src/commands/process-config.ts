@@ -1,0 +1,42 @@
+// How a process command gets its configuration: file < environment < flag, all through one schema.
+
+import type { Static, TObject } from 'typebox';
+import { resolveConfig } from '../api/config.ts';
+import type { Cli } from '../cli/cli.ts';
+import { attempting } from '../cli/exit-codes.ts';
+import { readYamlFile } from '../cli/yaml-file.ts';
+
+interface ConfigInput {
+  /** Path of the YAML file that was named by --config. */
+  readonly file: string | undefined;
+  readonly flags: Readonly<Record<string, unknown>>;
+  readonly prefix: string;
+  /** More variables that mean a key: ORCH_CONFIG for imageMap. */
+  readonly variables?: Readonly<Record<string, string>>;
+}
+
+/** Throws `CommandError` that says which value is wrong and where it came from. */
+export async function processConfig<S extends TObject>(
+  { environment }: Pick<Cli, 'environment'>,
+  schema: S,
+  { file, flags, prefix, variables = {} }: ConfigInput,
+): Promise<Static<S>> {
+  const path = file ?? (environment[`${prefix}CONFIG`] || undefined);
+  const also = Object.fromEntries(Object.entries(variables).map(([variable, name]) => [name, environment[variable]]));
+  // Variables of our own prefix are more particular, so they win; the file's own is not a key.
+  const { [`${prefix}CONFIG`]: _file, ...own } = environment;
+  return attempting('read the configuration', async () =>
+    resolveConfig(schema, {
+      ...(path === undefined ? {} : { file: { path, value: await readYamlFile(path, 'the configuration') } }),
+      environment: { ...definedOnly(also), ...definedOnly(own) },
+      flags,
+      prefix,
+    }),
+  );
+}
+
+function definedOnly(variables: Readonly<Record<string, string | undefined>>): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(variables).filter((entry): entry is [string, string] => entry[1] !== undefined && entry[1] !== ''),
+  );
+}

@@ -1,0 +1,52 @@
+// `berth server`: the control plane as a process, until it is told to end.
+
+import { Command } from 'commander';
+import type { Cli } from '../cli/cli.ts';
+import { attempting } from '../cli/exit-codes.ts';
+import { processConfig } from './process-config.ts';
+import { untilAborted } from './until-aborted.ts';
+
+interface ServerFlags {
+  readonly config?: string;
+  readonly listen?: string;
+  readonly store?: string;
+  readonly dataDir?: string;
+  readonly imageMap?: string;
+  readonly insecure?: true;
+  readonly logLevel?: string;
+}
+
+export function serverCommand(cli: Cli): Command {
+  return new Command('server')
+    .description('Run the control plane')
+    .option('--config <file>', 'YAML; every key is also a variable BERTH_SERVER_* (BERTH_SERVER_CONFIG)')
+    .option('--listen <address:port>', 'default: 127.0.0.1:7070')
+    .option('--store <url>', 'sqlite:PATH or memory:; default: sqlite:<data-dir>/berth.db')
+    .option('--data-dir <directory>', 'default: /var/lib/berth/server')
+    .option('--image-map <file>', 'YAML of images and sizes, read at start (ORCH_CONFIG)')
+    .option('--insecure', 'listen for other machines without TLS in front')
+    .option('--log-level <level>', 'debug, info, warn, error or silent; default: info')
+    .action(async ({ config: file, dataDir, ...flags }: ServerFlags) => {
+      const [{ ServerConfig }, { startServer }, { systemLogger }] = await Promise.all([
+        import('../server/config.ts'),
+        import('../server/run.ts'),
+        import('../base/system.ts'),
+      ]);
+      const config = await processConfig(cli, ServerConfig, {
+        file,
+        flags: { ...flags, dataDirectory: dataDir },
+        prefix: 'BERTH_SERVER_',
+        variables: { ORCH_CONFIG: 'BERTH_SERVER_IMAGE_MAP' },
+      });
+      const stopped = cli.interruption();
+      const server = await attempting('start the server', () =>
+        startServer(config, { log: systemLogger(config.logLevel) }),
+      );
+      cli.stderr.write(
+        `berth server listens on ${server.url}\n` +
+          `operator token: ${config.dataDirectory}/operator.token; use it with: berth context set NAME --url ${server.url} --token-file FILE\n`,
+      );
+      await untilAborted(stopped);
+      await server.close();
+    });
+}
