@@ -461,9 +461,9 @@ describe('the agent', () => {
     it('does not let one refused report hold up the others', async () => {
       const { plane, startAgent, pass } = begin();
       plane.refuse = (report) => report.instanceId === otherId;
-      await startAgent();
       plane.put({ instanceId: otherId });
       plane.put();
+      await startAgent();
       await pass(5000);
       expect(plane.last()).toMatchObject({ ready: true });
       expect(plane.last(otherId)).toBeUndefined();
@@ -607,14 +607,17 @@ describe('the agent', () => {
     });
 
     it('gives the control plane a moment to say what is wanted now before it trusts its ledger', async () => {
-      const { world, plane, startAgent, pass, guest } = begin();
-      world.inject({ do: 'slow', factor: 10 });
+      const { plane, startAgent, pass, guest } = begin();
       const agent = await startAgent();
       plane.put();
-      await pass(3000);
+      await pass(500);
       await agent.stop();
-      plane.put({ want: 'absent' });
+      plane.setAway(true);
       await startAgent();
+      await pass(5000);
+      expect(guest()).toMatchObject({ state: 'preparing', boots: 0 });
+      plane.put({ want: 'absent' });
+      plane.setAway(false);
       await pass(5000);
       expect(guest()).toBeUndefined();
       expect(plane.states()).toEqual(['preparing', 'absent']);

@@ -1,0 +1,40 @@
+import { describe, expect, it } from 'vitest';
+import { ApiError } from '../api/errors.ts';
+import { parse } from '../api/parse.ts';
+import { AgentConfig } from './config.ts';
+
+const fieldOf = (input: unknown): string | undefined => {
+  try {
+    parse(AgentConfig, input);
+    return 'none';
+  } catch (error) {
+    return error instanceof ApiError ? error.field : 'foreign';
+  }
+};
+
+describe("the agent's configuration", () => {
+  it('needs only a host name', () => {
+    expect(parse(AgentConfig, { hostName: 'host-1' })).toEqual({
+      hostName: 'host-1',
+      serverUrl: 'http://127.0.0.1:7070',
+      dataDirectory: '/var/lib/berth/agent',
+      drivers: ['qemu'],
+      labels: {},
+      publishAddress: '127.0.0.1',
+      portRange: { first: 20_000, last: 29_999 },
+      logLevel: 'info',
+    });
+  });
+
+  it.each([
+    ['an unknown field', { hostName: 'a', hostname: 'b' }, 'hostname'],
+    ['no host name', {}, 'hostName'],
+    ['a bad host name', { hostName: '../a' }, 'hostName'],
+    ['a URL with a path', { hostName: 'a', serverUrl: 'http://b/c' }, 'serverUrl'],
+    ['a relative directory', { hostName: 'a', dataDirectory: 'x' }, 'dataDirectory'],
+    ['a driver twice', { hostName: 'a', drivers: ['qemu', 'qemu'] }, 'drivers'],
+    ['a port out of range', { hostName: 'a', portRange: { first: 0, last: 5 } }, 'portRange.first'],
+    ['an amount that is not whole', { hostName: 'a', capacity: { VCPU: 1.5 } }, 'capacity.VCPU'],
+    ['a bad label', { hostName: 'a', labels: { zone: 'a b' } }, 'labels.zone'],
+  ])('refuses %s and names the field', (_, input, field) => expect(fieldOf(input)).toBe(field));
+});

@@ -1,0 +1,54 @@
+// The configuration of `berth agent`: one schema; defaults stand only here. File < environment (BERTH_AGENT_*) < flag.
+
+import { type Static, Type } from 'typebox';
+import { Amounts, Labels, Name } from '../api/resources/metadata.ts';
+
+const Port = Type.Integer({ minimum: 1, maximum: 65_535 });
+
+export const AgentConfig = Type.Object(
+  {
+    serverUrl: Type.String({
+      default: 'http://127.0.0.1:7070',
+      pattern: '^https?://[^\\s/?#]+$',
+      description: 'http:// or https:// address of the control plane, without a path',
+    }),
+    token: Type.Optional(
+      Type.String({ minLength: 1, maxLength: 512, description: 'the token of this host; better: tokenFile' }),
+    ),
+    tokenFile: Type.Optional(
+      Type.String({ minLength: 1, maxLength: 1024, description: 'file that holds the token of this host' }),
+    ),
+    hostName: Name,
+    dataDirectory: Type.String({
+      default: '/var/lib/berth/agent',
+      pattern: '^/[^\\u0000]*$',
+      maxLength: 512,
+      description: 'absolute path; guests, images and what the agent remembers are kept in it',
+    }),
+    drivers: Type.Array(Name, { default: ['qemu'], minItems: 1, maxItems: 16, uniqueItems: true }),
+    labels: Type.Unsafe<Labels>(Labels),
+    publishAddress: Type.String({
+      default: '127.0.0.1',
+      maxLength: 64,
+      description: "where guests' published ports listen",
+    }),
+    portRange: Type.Object(
+      { first: Port, last: Port },
+      {
+        additionalProperties: false,
+        default: { first: 20_000, last: 29_999 },
+        description: 'where published ports come from that nobody chose',
+      },
+    ),
+    capacity: Type.Optional(
+      Type.Unsafe<Amounts>({
+        ...Amounts,
+        description: 'stated instead of measured: VCPU, MEMORY_MB, DISK_GB, CUSTOM_*',
+      }),
+    ),
+    reserved: Type.Optional(Type.Unsafe<Amounts>({ ...Amounts, description: 'kept back for the host itself' })),
+    logLevel: Type.Enum(['debug', 'info', 'warn', 'error', 'silent'], { default: 'info' }),
+  },
+  { additionalProperties: false },
+);
+export type AgentConfig = Static<typeof AgentConfig>;

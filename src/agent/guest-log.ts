@@ -1,0 +1,59 @@
+// A guest's console as a series of pieces, from an offset on; following goes on until the guest can write no more.
+
+import { type Clock, sleep } from '../base/clock.ts';
+import { type Driver, DriverError, type LogChunk } from './drivers/driver.ts';
+
+export interface LogRange {
+  readonly instanceId: string;
+  readonly offset: number;
+  readonly follow: boolean;
+  /** At most so many bytes; default: all there are. */
+  readonly limit?: number;
+}
+
+const pieceBytes = 64 * 1024;
+const pollMs = 250; // growth is not told of; four looks a second are quick enough to read along
+
+/**
+ * The first piece always comes, even if empty: its offset says where the log begins. Throws `NoSuchGuest` when there is no guest
+ * to begin with. Where the start of the log was dropped while it was read, a piece begins later than the one before it ended.
+ */
+export async function* followLog(
+  { driver, clock, range }: { readonly driver: Driver; readonly clock: Clock; readonly range: LogRange },
+  signal: AbortSignal,
+): AsyncGenerator<LogChunk> {
+  const { instanceId } = range;
+  const guestOf = () => driver.guests().find((guest) => guest.instanceId === instanceId);
+  const incarnation = guestOf()?.incarnation;
+  let { offset, limit: left = Number.POSITIVE_INFINITY } = range;
+  let wake = (): void => {};
+  driver.watch((changed) => {
+    if (changed === instanceId) wake();
+  }, signal);
+
+  for (let first = true; !signal.aborted; first = false) {
+    // Before the read: what a guest wrote before its end is then in what is read.
+    const guest = guestOf();
+    if (!first && guest?.incarnation !== incarnation) return; // gone, or another life with another log
+    const over = guest === undefined || guest.state === 'exited' || guest.state === 'failed';
+    const changed = new AbortController();
+    wake = () => changed.abort();
+    let piece: LogChunk;
+    try {
+      piece = await driver.readLog(instanceId, offset, Math.min(pieceBytes, left));
+    } catch (error) {
+      if (!first && error instanceof DriverError && error.code === 'NoSuchGuest') return; // it went while we looked
+      throw error;
+    }
+    if (first || piece.data.length > 0) yield piece;
+    offset = piece.offset + piece.data.length;
+    left -= piece.data.length;
+    if (left <= 0) return;
+    if (piece.data.length > 0) continue;
+    if (over || !range.follow) return;
+    const end = (): void => changed.abort();
+    signal.addEventListener('abort', end, { once: true });
+    await sleep(clock, pollMs, changed.signal);
+    signal.removeEventListener('abort', end);
+  }
+}

@@ -1,0 +1,110 @@
+// What the control plane may ask of this host over the line. It is not trusted blindly: every id and number is checked here.
+//
+//   GET /guests/{instanceId}/log?offset=N&follow=true|false&limit=N    the console, raw; `berth-log-offset` says where it begins
+
+import { constants, type ServerHttp2Stream } from 'node:http2';
+import { ApiError } from '../api/errors.ts';
+import type { Clock } from '../base/clock.ts';
+import { describeError, type Logger } from '../base/log.ts';
+import { type Driver, DriverError } from './drivers/driver.ts';
+import { followLog, type LogRange } from './guest-log.ts';
+
+export interface LinkRoutes {
+  readonly drivers: readonly Driver[];
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+export interface LinkRequest {
+  readonly stream: ServerHttp2Stream;
+  readonly method: string;
+  /** Path and query. */
+  readonly path: string;
+}
+
+/** Never rejects: what goes wrong is answered, or ends the stream. */
+export async function answerRequest(routes: LinkRoutes, { stream, method, path }: LinkRequest): Promise<void> {
+  try {
+    if (method !== 'GET') throw new ApiError('MethodNotAllowed', `${method} is not possible here`);
+    const url = new URL(path, 'http://agent');
+    const instanceId = /^\/guests\/(inst_[0-9a-z]{26})\/log$/.exec(url.pathname)?.[1];
+    if (instanceId === undefined) throw new ApiError('NotFound', 'there is no such route on a host');
+    await sendLog(routes, stream, rangeOf(instanceId, url.searchParams));
+  } catch (error) {
+    refuse(stream, errorFrom(error, routes.log));
+  }
+}
+
+async function sendLog({ drivers, clock }: LinkRoutes, stream: ServerHttp2Stream, range: LogRange): Promise<void> {
+  const driver = drivers.find((each) => each.guests().some(({ instanceId }) => instanceId === range.instanceId));
+  if (driver === undefined) throw new ApiError('NotFound', `instance ${range.instanceId} has no guest on this host`);
+  const gone = new AbortController();
+  stream.on('close', () => gone.abort());
+  for await (const { offset, data } of followLog({ driver, clock, range }, gone.signal)) {
+    if (stream.destroyed || stream.closed) return;
+    if (!stream.headersSent) {
+      stream.respond({
+        [constants.HTTP2_HEADER_STATUS]: 200,
+        [constants.HTTP2_HEADER_CONTENT_TYPE]: 'application/octet-stream',
+        'berth-log-offset': String(offset),
+      });
+    }
+    if (data.length > 0 && !stream.write(data)) await drained(stream, gone.signal);
+  }
+  stream.end();
+}
+
+/** A reader that does not read costs no memory here: the log waits in its file. */
+function drained(stream: ServerHttp2Stream, gone: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const finish = (): void => {
+      stream.removeListener('drain', finish);
+      gone.removeEventListener('abort', finish);
+      resolve();
+    };
+    if (gone.aborted) return resolve();
+    stream.once('drain', finish);
+    gone.addEventListener('abort', finish, { once: true });
+  });
+}
+
+function rangeOf(instanceId: string, query: URLSearchParams): LogRange {
+  const follow = query.get('follow') ?? 'false';
+  if (follow !== 'true' && follow !== 'false') {
+    throw new ApiError('InvalidRequest', 'follow must be true or false', { field: 'follow' });
+  }
+  const limit = query.has('limit') ? integerOf(query, 'limit') : undefined;
+  return {
+    instanceId,
+    offset: integerOf(query, 'offset'),
+    follow: follow === 'true',
+    ...(limit === undefined ? {} : { limit }),
+  };
+}
+
+function integerOf(query: URLSearchParams, field: string): number {
+  const text = query.get(field) ?? '0';
+  const value = Number(text);
+  if (!/^\d{1,16}$/.test(text) || !Number.isSafeInteger(value)) {
+    throw new ApiError('InvalidRequest', `${field} must be a whole number of bytes`, { field });
+  }
+  return value;
+}
+
+function errorFrom(error: unknown, log: Logger): ApiError {
+  if (error instanceof ApiError) return error;
+  if (error instanceof DriverError && error.code === 'NoSuchGuest') return new ApiError('NotFound', error.message);
+  log.error('cannot answer the control plane', { error: describeError(error) });
+  return new ApiError('Internal', `this host cannot answer: ${describeError(error)}`);
+}
+
+function refuse(stream: ServerHttp2Stream, error: ApiError): void {
+  if (stream.destroyed || stream.closed) return;
+  // Too late for a status: the reader must see that this is not the end of the log.
+  if (stream.headersSent) return stream.close(constants.NGHTTP2_INTERNAL_ERROR);
+  stream.respond({
+    [constants.HTTP2_HEADER_STATUS]: error.status,
+    [constants.HTTP2_HEADER_CONTENT_TYPE]: 'application/json',
+  });
+  stream.end(JSON.stringify(error.toBody()));
+}

@@ -1,0 +1,267 @@
+import { createServer, type Server } from 'node:http';
+import { type ClientHttp2Session, connect } from 'node:http2';
+import type { AddressInfo } from 'node:net';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { GuestState } from '../api/agent-protocol.ts';
+import { silentLogger } from '../base/log.ts';
+import { seededPrng } from '../base/prng.ts';
+import { systemClock } from '../base/system.ts';
+import { type Driver, DriverError } from './drivers/driver.ts';
+import { holdLink } from './link.ts';
+
+const instanceId = `inst_${'a'.repeat(26)}`;
+const otherId = `inst_${'b'.repeat(26)}`;
+
+/** A driver that holds consoles and nothing else. */
+function consoleDriver() {
+  const guests = new Map<string, { state: GuestState; text: string; start: number }>();
+  const listeners = new Set<(instanceId: string) => void>();
+  const changed = (id: string): void => {
+    for (const listener of listeners) listener(id);
+  };
+  const unused = async (): Promise<never> => {
+    throw new Error('not used here');
+  };
+  const driver: Driver = {
+    name: 'console',
+    fingerprint: async () => ({ available: true }),
+    recover: async () => {},
+    guests: () =>
+      [...guests].map(([id, { state }]) => ({
+        instanceId: id,
+        incarnation: 1,
+        state,
+        ready: true,
+        ports: [],
+        phases: [],
+      })),
+    watch(listener, signal) {
+      listeners.add(listener);
+      signal.addEventListener('abort', () => listeners.delete(listener));
+    },
+    create: unused,
+    start: unused,
+    stop: unused,
+    remove: unused,
+    async readLog(id, offset, limit) {
+      const guest = guests.get(id);
+      if (!guest) throw new DriverError('NoSuchGuest', `no guest ${id}`);
+      const from = Math.max(offset, guest.start);
+      const all = new TextEncoder().encode(guest.text);
+      return { offset: from, data: all.subarray(from, from + limit), size: all.length };
+    },
+    close: async () => {},
+  };
+  return {
+    driver,
+    listeners,
+    boot: (id: string, text: string, start = 0) => void guests.set(id, { state: 'running', text, start }),
+    write(id: string, text: string) {
+      const guest = guests.get(id);
+      if (guest) guest.text += text;
+      changed(id);
+    },
+    end(id: string) {
+      const guest = guests.get(id);
+      if (guest) guest.state = 'exited';
+      changed(id);
+    },
+    remove(id: string) {
+      guests.delete(id);
+      changed(id);
+    },
+  };
+}
+
+/** The control plane's end of the line, over real sockets. */
+async function listen() {
+  const waiting: ((session: ClientHttp2Session) => void)[] = [];
+  const sessions: ClientHttp2Session[] = [];
+  const seen = { url: '', authorization: '', upgrade: '', refuse: 0 };
+  const server: Server = createServer((_request, response) => response.writeHead(426).end());
+  server.on('upgrade', (request, socket) => {
+    Object.assign(seen, {
+      url: request.url,
+      authorization: request.headers.authorization,
+      upgrade: request.headers.upgrade,
+    });
+    if (seen.refuse > 0) {
+      seen.refuse -= 1;
+      return void socket.end('HTTP/1.1 409 Conflict\r\ncontent-length: 0\r\nconnection: close\r\n\r\n');
+    }
+    socket.write('HTTP/1.1 101 Switching Protocols\r\nconnection: Upgrade\r\nupgrade: berth-agent/1\r\n\r\n');
+    const session = connect('http://agent', { createConnection: () => socket });
+    session.on('error', () => {});
+    sessions.push(session);
+    waiting.shift()?.(session);
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return {
+    seen,
+    sessions,
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    nextSession: () => new Promise<ClientHttp2Session>((resolve) => waiting.push(resolve)),
+    async close() {
+      for (const session of sessions) session.destroy();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
+
+/** An answer in pieces: `more` resolves with all text read so far once that satisfies `until`. */
+function ask(session: ClientHttp2Session, path: string, method = 'GET') {
+  const stream = session.request({ ':path': path, ':method': method });
+  const head = new Promise<Record<string, unknown>>((resolve) => stream.on('response', resolve));
+  let text = '';
+  let wake = (): void => {};
+  stream.on('data', (data: Buffer) => {
+    text += data.toString();
+    wake();
+  });
+  stream.on('error', () => {});
+  const ended = new Promise<string>((resolve) => stream.on('close', () => resolve(text)));
+  return {
+    stream,
+    head,
+    ended,
+    async until(wanted: string): Promise<void> {
+      while (!text.includes(wanted)) await new Promise<void>((resolve) => (wake = resolve));
+    },
+  };
+}
+
+describe('the line to the control plane', () => {
+  let plane: Awaited<ReturnType<typeof listen>>;
+  let guests: ReturnType<typeof consoleDriver>;
+  let held: Promise<void>;
+  let session: ClientHttp2Session;
+  let stop: AbortController;
+
+  beforeEach(async () => {
+    plane = await listen();
+    guests = consoleDriver();
+    stop = new AbortController();
+    const opened = plane.nextSession();
+    held = holdLink(
+      {
+        serverUrl: plane.url,
+        token: 'secret',
+        hostName: 'host-1',
+        epoch: 7,
+        routes: { drivers: [guests.driver], clock: systemClock, log: silentLogger },
+        clock: systemClock,
+        prng: seededPrng(1),
+        log: silentLogger,
+      },
+      stop.signal,
+    );
+    session = await opened;
+  });
+  afterEach(async () => {
+    stop.abort();
+    await held;
+    await plane.close();
+  });
+
+  it('is dialled with the host, its session and its token', () => {
+    expect(plane.seen).toMatchObject({
+      url: '/v1/hosts/host-1/link?epoch=7',
+      authorization: 'Bearer secret',
+      upgrade: 'berth-agent/1',
+    });
+  });
+
+  it('gives a console from an offset on, and says where it begins', async () => {
+    guests.boot(instanceId, 'hello world');
+    const answer = ask(session, `/guests/${instanceId}/log?offset=6`);
+    expect(await answer.head).toMatchObject({ ':status': 200, 'berth-log-offset': '6' });
+    expect(await answer.ended).toBe('world');
+  });
+
+  it('says where a console begins whose start was dropped', async () => {
+    guests.boot(instanceId, 'hello world', 6);
+    const answer = ask(session, `/guests/${instanceId}/log?offset=0`);
+    expect(await answer.head).toMatchObject({ 'berth-log-offset': '6' });
+    expect(await answer.ended).toBe('world');
+  });
+
+  it('answers an empty console with nothing', async () => {
+    guests.boot(instanceId, '');
+    const answer = ask(session, `/guests/${instanceId}/log`);
+    expect(await answer.head).toMatchObject({ ':status': 200, 'berth-log-offset': '0' });
+    expect(await answer.ended).toBe('');
+  });
+
+  it('gives no more than asked for', async () => {
+    guests.boot(instanceId, 'hello world');
+    expect(await ask(session, `/guests/${instanceId}/log?limit=5`).ended).toBe('hello');
+  });
+
+  it('follows a console until its guest has ended', async () => {
+    guests.boot(instanceId, 'one ');
+    const answer = ask(session, `/guests/${instanceId}/log?follow=true`);
+    await answer.until('one');
+    guests.write(instanceId, 'two ');
+    await answer.until('two');
+    guests.write(instanceId, 'three');
+    guests.end(instanceId);
+    expect(await answer.ended).toBe('one two three');
+  });
+
+  it('follows a console until its guest is gone', async () => {
+    guests.boot(instanceId, 'one');
+    const answer = ask(session, `/guests/${instanceId}/log?follow=true`);
+    await answer.until('one');
+    guests.remove(instanceId);
+    expect(await answer.ended).toBe('one');
+  });
+
+  it('stops following when nobody reads any more', async () => {
+    guests.boot(instanceId, 'one');
+    const answer = ask(session, `/guests/${instanceId}/log?follow=true`);
+    await answer.until('one');
+    expect(guests.listeners.size).toBe(1);
+    answer.stream.close();
+    await answer.ended;
+    while (guests.listeners.size > 0) await new Promise((resolve) => setImmediate(resolve));
+  });
+
+  it('carries a large console whole, whatever one slow reader does', async () => {
+    const large = 'x'.repeat(3_000_000);
+    guests.boot(instanceId, large);
+    guests.boot(otherId, 'quick');
+    const slow = ask(session, `/guests/${instanceId}/log`);
+    slow.stream.pause();
+    expect(await ask(session, `/guests/${otherId}/log`).ended).toBe('quick');
+    slow.stream.resume();
+    expect((await slow.ended).length).toBe(large.length);
+  });
+
+  it.each([
+    ['a guest that is not here', `/guests/${otherId}/log`, 404, 'NotFound'],
+    ['something that is no id', '/guests/..%2f..%2fetc/log', 404, 'NotFound'],
+    ['a path out of the guests', '/guests/../../etc/passwd', 404, 'NotFound'],
+    ['an unknown route', '/shutdown', 404, 'NotFound'],
+    ['a negative offset', `/guests/${instanceId}/log?offset=-1`, 400, 'InvalidRequest'],
+    ['an offset that is no number', `/guests/${instanceId}/log?offset=1e3`, 400, 'InvalidRequest'],
+    ['a follow that is neither', `/guests/${instanceId}/log?follow=yes`, 400, 'InvalidRequest'],
+  ])('refuses %s', async (_, path, status, code) => {
+    guests.boot(instanceId, 'hello');
+    const answer = ask(session, path);
+    expect(await answer.head).toMatchObject({ ':status': status });
+    expect(JSON.parse(await answer.ended)).toMatchObject({ error: { code } });
+  });
+
+  it('refuses every method but GET', async () => {
+    const answer = ask(session, `/guests/${instanceId}/log`, 'DELETE');
+    expect(await answer.head).toMatchObject({ ':status': 405 });
+  });
+
+  it('is opened again when it breaks, also after a refusal', async () => {
+    guests.boot(instanceId, 'hello');
+    plane.seen.refuse = 1;
+    const next = plane.nextSession();
+    session.destroy();
+    expect(await ask(await next, `/guests/${instanceId}/log`).ended).toBe('hello');
+  });
+});

@@ -1,0 +1,108 @@
+// Measures this machine: what it has, what is kept back for the host itself, and which machine it is. Reads only, but for a
+// machine id of its own where the system has none.
+
+import { createHmac } from 'node:crypto';
+import { readFile, statfs, writeFile } from 'node:fs/promises';
+import { availableParallelism } from 'node:os';
+import { join } from 'node:path';
+import type { Amounts } from '../api/resources/metadata.ts';
+import type { Measurement } from './agent.ts';
+
+export interface MeasureOptions {
+  /** Guests' disks live here: its filesystem is what DISK_GB means. Must exist. */
+  readonly dataDirectory: string;
+  /** Node's word for the processor: x64, arm64. */
+  readonly processArchitecture: string;
+  readonly randomSecret: (length: number) => Uint8Array;
+  /** What the operator states instead of what is measured; also where CUSTOM_* come from. */
+  readonly capacity?: Amounts;
+  readonly reserved?: Amounts;
+  /** Default: those of Linux. */
+  readonly memoryInfoPath?: string;
+  readonly machineIdPath?: string;
+  readonly bootIdPath?: string;
+}
+
+export async function measure(options: MeasureOptions): Promise<Measurement> {
+  const [memoryMiB, diskGiB, machineId, bootId] = await Promise.all([
+    memoryMiBOf(options.memoryInfoPath ?? '/proc/meminfo'),
+    diskGiBOf(options.dataDirectory),
+    machineIdOf(options),
+    readFile(options.bootIdPath ?? '/proc/sys/kernel/random/boot_id', 'utf8'),
+  ]);
+  const measured = { VCPU: availableParallelism(), MEMORY_MB: memoryMiB, DISK_GB: diskGiB };
+  const capacity = { ...measured, ...options.capacity };
+  return {
+    machineId,
+    bootId: bootId.trim(),
+    architecture: architectureOf(options.processArchitecture),
+    capacity,
+    reserved: { ...reservedOf(capacity), ...options.reserved },
+  };
+}
+
+/**
+ * What a host keeps for itself, unless its operator says otherwise: no processor (the scheduler of the kernel shares those),
+ * the larger of 512 MiB and 5 % of memory (kernel, agent, page tables), the larger of 1 GiB and 5 % of disk (logs, and the room
+ * that filesystems need to stay quick). Never more than there is.
+ */
+export function reservedOf({ MEMORY_MB = 0, DISK_GB = 0 }: Amounts): Amounts {
+  return {
+    VCPU: 0,
+    MEMORY_MB: Math.min(MEMORY_MB, Math.max(512, Math.ceil(MEMORY_MB * 0.05))),
+    DISK_GB: Math.min(DISK_GB, Math.max(1, Math.ceil(DISK_GB * 0.05))),
+  };
+}
+
+async function memoryMiBOf(path: string): Promise<number> {
+  const kibibytes = Number(/^MemTotal:\s+(\d+) kB$/m.exec(await readFile(path, 'utf8'))?.[1]);
+  if (!Number.isSafeInteger(kibibytes))
+    throw new Error(`cannot measure the memory of this host: ${path} has no MemTotal`);
+  return Math.floor(kibibytes / 1024);
+}
+
+async function diskGiBOf(directory: string): Promise<number> {
+  const { blocks, bsize } = await statfs(directory);
+  return Math.floor((blocks * bsize) / 1024 ** 3);
+}
+
+function architectureOf(processArchitecture: string): Measurement['architecture'] {
+  if (processArchitecture === 'x64') return 'amd64';
+  if (processArchitecture === 'arm64') return 'arm64';
+  throw new Error(`cannot run guests on a host of architecture "${processArchitecture}"; amd64 and arm64 are known`);
+}
+
+async function machineIdOf({ dataDirectory, randomSecret, machineIdPath }: MeasureOptions): Promise<string> {
+  const systems = await validMachineId(machineIdPath ?? '/etc/machine-id');
+  return appSpecific(systems ?? (await ownMachineId(join(dataDirectory, 'machine-id'), randomSecret)));
+}
+
+/** machine-id(5): 32 hex digits; containers and image builders leave it empty, zero or "uninitialized". */
+async function validMachineId(path: string): Promise<string | undefined> {
+  let text: string;
+  try {
+    text = (await readFile(path, 'utf8')).trim();
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined;
+    throw error;
+  }
+  return /^[0-9a-f]{32}$/.test(text) && !/^0+$/.test(text) ? text : undefined;
+}
+
+async function ownMachineId(path: string, randomSecret: MeasureOptions['randomSecret']): Promise<string> {
+  const kept = await validMachineId(path);
+  if (kept !== undefined) return kept;
+  const made = Buffer.from(randomSecret(16)).toString('hex');
+  await writeFile(path, `${made}\n`, { mode: 0o600, flush: true });
+  return made;
+}
+
+const applicationId = Buffer.from('7c1f0f0e6f5b4d0f9f0a3a52c3f6b1d8', 'hex'); // drawn once, for Berth
+
+/** As sd_id128_get_machine_app_specific(3): the system's own id is confidential and never leaves the machine. */
+function appSpecific(machineId: string): string {
+  const id = createHmac('sha256', Buffer.from(machineId, 'hex')).update(applicationId).digest().subarray(0, 16);
+  id.writeUInt8((id.readUInt8(6) & 0x0f) | 0x40, 6);
+  id.writeUInt8((id.readUInt8(8) & 0x3f) | 0x80, 8);
+  return id.toString('hex');
+}
