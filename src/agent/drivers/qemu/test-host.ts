@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type Logger, silentLogger } from '../../../base/log.ts';
 import { seededPrng } from '../../../base/prng.ts';
-import { systemClock } from '../../../base/system.ts';
+import { system, systemClock } from '../../../base/system.ts';
 import type { ImageCache } from '../../images/image-cache.ts';
 import type { ConformanceHost, ImageKind } from '../conformance.ts';
 import { type Driver, DriverError, type GuestSpec } from '../driver.ts';
@@ -28,6 +28,9 @@ const greeting: readonly Step[] = [
   { do: 'count-boots' },
   { do: 'print', text: '\nberth: address eth0 10.0.2.15\nberth: ready\n' },
 ];
+
+/** Each test process has its own: guests of tests that run at the same time have the same ids and would want the same ports. */
+const testPortRange = { first: 20_000 + (system.pid() % 95) * 100, last: 20_099 + (system.pid() % 95) * 100 };
 
 /** What the images do, by name. */
 export const testImages: Readonly<Record<string, readonly Step[]>> = {
@@ -61,6 +64,7 @@ export async function makeQemuTestHost(log: Logger = silentLogger): Promise<Qemu
         prng: seededPrng(1),
         log,
         accelerator: 'tcg',
+        portRange: testPortRange,
         ...change,
       }),
     imageName: (kind: ImageKind) => kind,
