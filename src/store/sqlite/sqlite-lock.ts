@@ -4,7 +4,7 @@
 import Database from 'better-sqlite3';
 import { system } from '../../base/system.ts';
 import { StoreError } from '../store.ts';
-import { isBusy, sqliteCode } from './sqlite-errors.ts';
+import { isBusy, sqliteCode, toStoreError } from './sqlite-errors.ts';
 
 export interface FileLock {
   release(): void;
@@ -15,15 +15,11 @@ const waitMsMax = 200;
 
 export function lockFile(path: string): FileLock {
   const lockPath = `${path}.lock`;
-  const db = new Database(lockPath, { timeout: waitMsMax });
+  const db = openLock(path, lockPath);
   try {
     // A RESERVED lock keeps other writers out and still lets them read who holds it.
     db.exec('BEGIN IMMEDIATE');
-    db.exec('CREATE TABLE IF NOT EXISTS holder (pid INTEGER NOT NULL)');
-    db.exec('DELETE FROM holder');
-    db.prepare<[number]>('INSERT INTO holder (pid) VALUES (?)').run(system.pid());
-    db.exec('COMMIT');
-    db.exec('BEGIN IMMEDIATE');
+    writeHolder(db);
   } catch (error) {
     const holder = isBusy(error) ? holderOf(db) : undefined;
     db.close();
@@ -39,9 +35,31 @@ export function lockFile(path: string): FileLock {
         `${lockPath} is not a lock file of Berth; if no other Berth uses ${path}, remove ${lockPath} and start again`,
         { cause: error },
       );
-    throw error;
+    throw toStoreError(error, 'taking the lock beside the store', path);
   }
   return { release: () => db.close() };
+}
+
+function openLock(path: string, lockPath: string): Database.Database {
+  try {
+    return new Database(lockPath, { timeout: waitMsMax });
+  } catch (error) {
+    throw toStoreError(error, `opening ${lockPath}`, path);
+  }
+}
+
+/** Ends with the lock held again. On a full disk it stays nameless: that must not keep a store from its own restart. */
+function writeHolder(db: Database.Database): void {
+  try {
+    db.exec('CREATE TABLE IF NOT EXISTS holder (pid INTEGER NOT NULL)');
+    db.exec('DELETE FROM holder');
+    db.prepare<[number]>('INSERT INTO holder (pid) VALUES (?)').run(system.pid());
+    db.exec('COMMIT');
+  } catch (error) {
+    if (sqliteCode(error) !== 'SQLITE_FULL') throw error;
+    if (db.inTransaction) db.exec('ROLLBACK');
+  }
+  db.exec('BEGIN IMMEDIATE');
 }
 
 function holderOf(db: Database.Database): string | undefined {

@@ -1,0 +1,41 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { openStore } from './open.ts';
+
+describe('openStore', () => {
+  it('opens a store in memory', async () => {
+    const store = await openStore('memory:');
+    expect((await store.list('')).revision).toBe(0);
+    await store.close();
+  });
+
+  it('opens a SQLite file, and makes its folder', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'berth-open-'));
+    try {
+      const store = await openStore(`sqlite:${folder}/new/store.db`);
+      expect(await store.commit([], [{ key: 'a', value: new Uint8Array([1]) }])).toEqual({ ok: true, revision: 1 });
+      await store.close();
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  });
+
+  it.each([
+    [
+      'an unknown scheme',
+      'mongodb://user:secret@db',
+      'no store has the scheme "mongodb"; write one of: memory:, sqlite:PATH',
+    ],
+    ['no scheme', '/var/lib/store.db', 'no store has the scheme ""'],
+    ['a name every object has', 'constructor:x', 'no store has the scheme "constructor"'],
+    ['no path', 'sqlite:', 'written sqlite:PATH'],
+    ['a path where none belongs', 'memory:x', 'written memory:'],
+  ])('refuses %s, naming what it knows', async (_, url, message) => {
+    const opening = openStore(url);
+    await expect(opening).rejects.toMatchObject({ name: 'StoreError', code: 'Invalid' });
+    await expect(opening).rejects.toThrow(message);
+    await expect(opening).rejects.not.toThrow('secret');
+  });
+});
