@@ -1,0 +1,106 @@
+// Writes an image to disk while it is unpacked: hashed, bounded, with holes for zeros, and known to be on disk before it gets its
+// name. Nothing half-written ever stands under the final name.
+
+import { createHash } from 'node:crypto';
+import { constants } from 'node:fs';
+import { open, rename, rm } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { DriverError } from '../drivers/driver.ts';
+
+export interface ImageFileLimits {
+  readonly bytesMax: number;
+  /** Asked before every write: how many bytes may have come out by now. Stops what unpacks to far more than it was. */
+  readonly allowedBytes: () => number;
+}
+
+export interface WrittenImage {
+  readonly digest: string;
+  readonly sizeBytes: number;
+}
+
+const zeros = Buffer.alloc(256 * 1024);
+
+/** Throws `DriverError` `ImageTooLarge`; errors of the disk come as they are. The caller removes the file then. */
+export async function writeImage(
+  path: string,
+  chunks: AsyncIterable<Uint8Array>,
+  limits: ImageFileLimits,
+  onWritten: (bytes: number) => void,
+): Promise<WrittenImage> {
+  const file = await open(
+    path,
+    constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC | constants.O_NOFOLLOW,
+    0o600,
+  );
+  try {
+    const hash = createHash('sha256');
+    let size = 0;
+    for await (const chunk of chunks) {
+      if (size + chunk.length > limits.bytesMax)
+        throw tooLarge(`it unpacks to more than the ${limits.bytesMax} bytes that this host takes for one image`);
+      if (size + chunk.length > limits.allowedBytes())
+        throw tooLarge(
+          `it unpacks to far more than its packed size (${size + chunk.length} bytes so far); unpack it yourself if you trust it`,
+        );
+      hash.update(chunk);
+      if (!isZero(chunk)) await writeFully(file, chunk, size);
+      size += chunk.length;
+      onWritten(size);
+    }
+    await file.truncate(size); // a hole at the end has not made the file longer yet
+    await file.sync();
+    return { digest: `sha256:${hash.digest('hex')}`, sizeBytes: size };
+  } finally {
+    await file.close();
+  }
+}
+
+async function writeFully(file: Awaited<ReturnType<typeof open>>, chunk: Uint8Array, position: number): Promise<void> {
+  for (let done = 0; done < chunk.length; ) {
+    const { bytesWritten } = await file.write(chunk, done, chunk.length - done, position + done);
+    done += bytesWritten;
+  }
+}
+
+function isZero(chunk: Uint8Array): boolean {
+  for (let at = 0; at < chunk.length; at += zeros.length) {
+    const part = chunk.subarray(at, at + zeros.length);
+    if (zeros.compare(part, 0, part.length, 0, part.length) !== 0) return false;
+  }
+  return true;
+}
+
+/** Gives a synced file its final name, so that after a power cut there is the whole file or none. */
+export async function publish(temporary: string, path: string): Promise<void> {
+  await rename(temporary, path);
+  const directory = await open(dirname(path), constants.O_RDONLY | constants.O_DIRECTORY);
+  try {
+    await directory.sync();
+  } finally {
+    await directory.close();
+  }
+}
+
+/** A small file, whole or not at all. */
+export async function writeSmallFile(path: string, text: string): Promise<void> {
+  const temporary = `${path}.new`;
+  const file = await open(
+    temporary,
+    constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC | constants.O_NOFOLLOW,
+    0o600,
+  );
+  try {
+    await file.writeFile(text);
+    await file.sync();
+  } catch (error) {
+    await rm(temporary, { force: true });
+    throw error;
+  } finally {
+    await file.close();
+  }
+  await publish(temporary, path);
+}
+
+function tooLarge(reason: string): DriverError {
+  return new DriverError('ImageTooLarge', `cannot take the image: ${reason}`);
+}
