@@ -19,6 +19,7 @@ describe("the agent's configuration", () => {
       serverUrl: 'http://127.0.0.1:7070',
       dataDirectory: '/var/lib/berth/agent',
       drivers: ['qemu'],
+      imageRoots: ['/var/lib/berth/images'],
       labels: {},
       publishAddress: '127.0.0.1',
       portRange: { first: 20_000, last: 29_999 },

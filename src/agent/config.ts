@@ -26,6 +26,11 @@ export const AgentConfig = Type.Object(
       description: 'absolute path; guests, images and what the agent remembers are kept in it',
     }),
     drivers: Type.Array(Name, { default: ['qemu'], minItems: 1, maxItems: 16, uniqueItems: true }),
+    imageRoots: Type.Array(Type.String({ pattern: '^/[^\\u0000]*$', maxLength: 1024 }), {
+      default: ['/var/lib/berth/images'],
+      maxItems: 64,
+      description: 'directories where file: images may lie; [/] allows every file of this host to be shown to guests',
+    }),
     labels: Type.Unsafe<Labels>(Labels),
     publishAddress: Type.String({
       default: '127.0.0.1',

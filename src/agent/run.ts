@@ -1,0 +1,163 @@
+// The agent as a process: real clock, real files, real sockets. It puts the parts together and decides nothing.
+
+import { mkdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { createClient } from '../api/client.ts';
+import { ApiError } from '../api/errors.ts';
+import { nearest } from '../api/nearest.ts';
+import type { Logger } from '../base/log.ts';
+import { randomSecret, system, systemClock, systemFetch, systemPrng } from '../base/system.ts';
+import { version } from '../base/version.ts';
+import { createAgent } from './agent.ts';
+import type { AgentConfig } from './config.ts';
+import { lockDataDirectory } from './data-directory-lock.ts';
+import type { Driver } from './drivers/driver.ts';
+import { drivers as driverRegistry } from './drivers/registry.ts';
+import { createImageCache } from './images/create-image-cache.ts';
+import type { ImageCache } from './images/image-cache.ts';
+import { ledgerFileAt } from './ledger-file.ts';
+import { holdLink } from './link.ts';
+import { measure } from './measure.ts';
+import { preloadImages } from './preload.ts';
+
+export interface RunningAgent {
+  readonly hostName: string;
+  /** Resolves when the agent cannot go on; close it then. */
+  readonly failed: Promise<Error>;
+  /** Guests run on. */
+  close(): Promise<void>;
+}
+
+/** Resolves when the agent is at work, whether or not the control plane answers. Throws, with nothing left open, when it cannot be. */
+export async function startAgent(config: AgentConfig, { log }: { readonly log: Logger }): Promise<RunningAgent> {
+  checkConfig(config);
+  const { hostName, dataDirectory, serverUrl } = config;
+  const token = await tokenOf(config);
+  await mkdir(dataDirectory, { recursive: true, mode: 0o700 });
+  const lock = await lockDataDirectory(dataDirectory);
+  const stopping = new AbortController();
+  const background: Promise<void>[] = [];
+  try {
+    const clock = systemClock;
+    const prng = systemPrng();
+    const images = createImageCache({
+      directory: join(dataDirectory, 'images'),
+      fileRoots: config.imageRoots,
+      fetch: systemFetch,
+      clock,
+      prng,
+      log,
+    });
+    const drivers = await openDrivers(config, { images, log });
+    const client = createClient({
+      fetch: (url, init) => systemFetch(url, init),
+      url: serverUrl,
+      userAgent: `berth-agent/${version}`,
+      ...(token === undefined ? {} : { token }),
+    });
+    const measured = () =>
+      measure({
+        dataDirectory,
+        processArchitecture: system.architecture(),
+        randomSecret,
+        ...(config.capacity ? { capacity: config.capacity } : {}),
+        ...(config.reserved ? { reserved: config.reserved } : {}),
+      });
+    const agent = createAgent({
+      client,
+      hostName,
+      labels: config.labels,
+      agentVersion: version,
+      drivers,
+      ledgerFile: ledgerFileAt(join(dataDirectory, 'ledger.json')),
+      measure: measured,
+      listImages: () => images.list(),
+      clock,
+      prng,
+      log,
+      onSession(session, signal) {
+        const routes = { drivers, clock, log };
+        background.push(
+          holdLink({ serverUrl, token, hostName, epoch: session.epoch, routes, clock, prng, log }, signal),
+        );
+      },
+    });
+    await agent.start();
+    if (drivers.some(({ name }) => name !== 'fake')) {
+      const { architecture } = await measured();
+      const listImages = (signal: AbortSignal): Promise<unknown> =>
+        client.json(`/v1/hosts/${hostName}/images`, { signal });
+      const fitting = { cache: images, architecture, drivers: config.drivers };
+      background.push(preloadImages({ ...fitting, listImages, clock, log }, stopping.signal));
+    }
+    return {
+      hostName,
+      failed: agent.failed,
+      async close() {
+        stopping.abort();
+        await agent.stop();
+        await Promise.all(background);
+        await lock.release();
+      },
+    };
+  } catch (error) {
+    stopping.abort();
+    await lock.release();
+    throw error;
+  }
+}
+
+function checkConfig({ drivers, portRange, token, tokenFile }: AgentConfig): void {
+  for (const name of drivers) {
+    if (Object.hasOwn(driverRegistry, name)) continue;
+    const known = Object.keys(driverRegistry);
+    const meant = nearest(name, known);
+    const hint = meant === undefined ? `known: ${known.join(', ')}` : `did you mean "${meant}"?`;
+    throw new ApiError('InvalidRequest', `drivers: there is no driver "${name}"; ${hint}`, { field: 'drivers' });
+  }
+  if (portRange.first > portRange.last) {
+    const range = `${portRange.first} to ${portRange.last}`;
+    throw new ApiError('InvalidRequest', `portRange: ${range} holds no port`, { field: 'portRange' });
+  }
+  if (token !== undefined && tokenFile !== undefined) {
+    throw new ApiError('InvalidRequest', 'token and tokenFile are both set; leave one', { field: 'token' });
+  }
+}
+
+async function tokenOf({ token, tokenFile, hostName }: AgentConfig): Promise<string | undefined> {
+  if (tokenFile === undefined) return token;
+  try {
+    return (await readFile(tokenFile, 'utf8')).trim();
+  } catch (cause) {
+    throw new ApiError(
+      'InvalidRequest',
+      `tokenFile: cannot read ${tokenFile}; on the server's machine, "berth host token ${hostName}" prints what belongs in it`,
+      { field: 'tokenFile', cause },
+    );
+  }
+}
+
+async function openDrivers(
+  config: AgentConfig,
+  { images, log }: { readonly images: ImageCache; readonly log: Logger },
+): Promise<Driver[]> {
+  const opened: Driver[] = [];
+  for (const name of config.drivers) {
+    const open = driverRegistry[name];
+    if (open === undefined) continue; // was refused above
+    const directory = join(config.dataDirectory, name);
+    await mkdir(directory, { recursive: true, mode: 0o700 });
+    opened.push(
+      open({
+        directory,
+        images,
+        clock: systemClock,
+        prng: systemPrng(),
+        log: log.with({ driver: name }),
+        bindAddress: config.publishAddress,
+        portRange: config.portRange,
+      }),
+    );
+  }
+  return opened;
+}
