@@ -1,0 +1,90 @@
+// Invariant 3: every accepted create ends running, finished, failed with a reason, or waiting with a reason that is still true; none
+// is lost. An instance goes only when its deletion was asked for, and then it does go.
+
+import type { Instance } from '../../api/resources/instance.ts';
+import { Cache } from '../../core/state/cache.ts';
+import { conditionOf } from '../../core/state/conditions.ts';
+import { requestOf } from '../../core/scheduler/request.ts';
+import { schedule } from '../../core/scheduler/schedule.ts';
+import type { CommittedState } from '../history.ts';
+import type { Checker, Facts } from './checker.ts';
+
+export function acceptedChecker({ state, intents }: Facts): Checker {
+  return {
+    invariant: 3,
+    onCommit({ events }) {
+      for (const { before, after } of events) {
+        if (before?.kind !== 'instance') continue;
+        const { id, name } = before.metadata;
+        const same = after?.kind === 'instance' && after.metadata.id === id ? after : undefined;
+        // Asking and going may share a commit: it is the asking that counts.
+        if (same === undefined && !intents.deletesAsked.has(id))
+          return `instance ${name} (${id}) was removed though nobody asked for it`;
+        if (same?.metadata.deletionRequestedAtMs !== undefined && !intents.deletesAsked.has(id))
+          return `instance ${name} (${id}) is being deleted though nobody asked for it`;
+        if (same && before.metadata.deletionRequestedAtMs !== undefined && !same.metadata.deletionRequestedAtMs)
+          return `the deletion of instance ${name} (${id}) was forgotten`;
+      }
+      return undefined;
+    },
+    *unrest() {
+      const present = new Map<string, Instance>();
+      for (const instance of state.list('instance')) present.set(instance.metadata.id, instance);
+      for (const { key, outcome, instanceId } of intents.creates.values()) {
+        if (outcome === 'open') yield `create ${key} has not been answered`;
+        if (instanceId === undefined || present.has(instanceId) || intents.deletesAsked.has(instanceId)) continue;
+        yield `create ${key} was accepted as ${instanceId}, which is lost`;
+      }
+      for (const id of intents.deletesAccepted) {
+        if (present.has(id)) yield `the deletion of ${id} was accepted, but it is still there`;
+      }
+      const waiting: Instance[] = [];
+      for (const instance of present.values()) {
+        const fault = unrestOf(instance);
+        if (fault !== undefined) yield `instance ${instance.metadata.name} ${fault}`;
+        if (instance.status.phase === 'Pending') waiting.push(instance);
+      }
+      if (waiting.length > 0) yield* waitsInVain(state, waiting);
+    },
+  };
+}
+
+/** Why this instance cannot be at rest; undefined when it can. */
+function unrestOf({ status, spec, metadata }: Instance): string | undefined {
+  const { phase } = status;
+  const running = conditionOf(status.conditions, 'Running');
+  if (metadata.deletionRequestedAtMs !== undefined) return 'is being deleted and does not go';
+  switch (phase) {
+    case 'Running':
+      return spec.powerState === 'running' ? undefined : 'runs though it should be stopped';
+    case 'Stopped':
+      return spec.powerState === 'stopped' ? undefined : 'is stopped though it should run';
+    case 'Exited':
+      return undefined;
+    case 'Failed':
+      if (!running?.reason || !running.message) return 'has failed without a reason';
+      if (running.reason === 'HostLost') return 'is failed for the loss of a host that is back';
+      return spec.restartPolicy === 'OnFailure' && spec.powerState === 'running'
+        ? 'has failed and is not restarted'
+        : undefined;
+    case 'Pending': {
+      const scheduled = conditionOf(status.conditions, 'Scheduled');
+      if (scheduled?.reason !== 'Unschedulable' || !/^0 of \d+ host/.test(scheduled.message))
+        return `waits without saying why (${scheduled?.reason ?? 'no condition'})`;
+      return spec.powerState === 'running' ? undefined : 'waits for a host though it should be stopped';
+    }
+    default:
+      return `stays ${phase} (${running?.reason ?? 'no condition'}: ${running?.message ?? ''})`;
+  }
+}
+
+/** Those that say they fit nowhere must fit nowhere. */
+function* waitsInVain(state: CommittedState, waiting: readonly Instance[]): Iterable<string> {
+  const cache = new Cache(() => 0);
+  cache.reset([...state.entries()], 1);
+  for (const instance of waiting) {
+    const answer = schedule(cache, requestOf(cache, instance));
+    if (answer.placed)
+      yield `instance ${instance.metadata.name} waits though it fits on ${answer.candidate.host.value.metadata.name}`;
+  }
+}

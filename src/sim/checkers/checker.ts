@@ -1,0 +1,33 @@
+// What a checker is: one invariant of DESIGN §5, held against the committed state, the true world of guests and what tenants were told.
+// It never touches what is under test.
+
+import type { FakeWorld } from '../../agent/drivers/fake/world.ts';
+import type { Report } from '../../api/agent-protocol.ts';
+import type { Commit, CommittedState } from '../history.ts';
+import type { Intents } from '../intents.ts';
+
+export interface Facts {
+  readonly state: CommittedState;
+  readonly world: Pick<FakeWorld, 'guests' | 'guest' | 'doubleStarts'>;
+  readonly intents: Intents;
+}
+
+/** A report as an agent sent it, whoever handles it and however often. */
+export interface SentReport {
+  readonly host: string;
+  readonly epoch: number;
+  readonly report: Report;
+}
+
+export interface Checker {
+  /** Number in DESIGN §5. */
+  readonly invariant: number;
+  /** After every commit, with its state already in `facts`: what it broke. */
+  onCommit?(commit: Commit): string | undefined;
+  /** After every change of a guest in the true world. */
+  onGuest?(host: string, instanceId: string): string | undefined;
+  /** Before a control plane handles a report. */
+  onReport?(sent: SentReport): void;
+  /** What is not yet, or not any more, as it must be once everything is quiet. */
+  unrest?(): Iterable<string>;
+}

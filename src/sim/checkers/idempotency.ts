@@ -1,0 +1,22 @@
+// Invariant 4, as far as the API goes: one idempotency key makes at most one instance, however often it is sent and to whomever.
+
+import { keyLabel } from '../intents.ts';
+import type { Checker } from './checker.ts';
+
+export function idempotencyChecker(): Checker {
+  const made = new Map<string, string>();
+  return {
+    invariant: 4,
+    onCommit({ events }) {
+      for (const { before, after } of events) {
+        if (before !== null || after?.kind !== 'instance') continue;
+        const key = after.metadata.labels[keyLabel];
+        if (key === undefined) continue;
+        const other = made.get(key);
+        if (other !== undefined) return `idempotency key ${key} made ${other} and ${after.metadata.id}`;
+        made.set(key, after.metadata.id);
+      }
+      return undefined;
+    },
+  };
+}

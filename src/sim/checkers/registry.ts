@@ -1,0 +1,20 @@
+// The checkers: one line each. Watches are held to the history by watch.ts, where they are read.
+
+import { acceptedChecker } from './accepted.ts';
+import { allocationChecker } from './allocation.ts';
+import { capacityChecker } from './capacity.ts';
+import type { Checker, Facts } from './checker.ts';
+import { copiesChecker } from './copies.ts';
+import { idempotencyChecker } from './idempotency.ts';
+import { monotonicChecker } from './monotonic.ts';
+import { tracesChecker } from './traces.ts';
+
+export const checkers: readonly ((facts: Facts) => Checker)[] = [
+  capacityChecker,
+  copiesChecker,
+  acceptedChecker,
+  idempotencyChecker,
+  allocationChecker,
+  monotonicChecker,
+  tracesChecker,
+];

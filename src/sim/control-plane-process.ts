@@ -1,0 +1,98 @@
+// A control plane as a process that starts, dies, stops and starts again: the real one, over false store, clock and network.
+
+import { describeError, type Logger } from '../base/log.ts';
+import { seededPrng } from '../base/prng.ts';
+import { ApiError } from '../api/errors.ts';
+import type { Policy } from '../core/state/context.ts';
+import { type Server, startControlPlane } from '../server/server.ts';
+import type { Store } from '../store/store.ts';
+import type { Endpoint, Network } from './network.ts';
+import { createProcessClock, type ProcessClock } from './process-clock.ts';
+import { createSimStore, type SimStoreOptions } from './sim-store.ts';
+
+export interface ControlPlaneProcess {
+  readonly name: string;
+  readonly up: boolean;
+  start(): void;
+  /** At once, wherever it stands. */
+  crash(): void;
+  /** As asked to, letting go of everything first. */
+  stop(): Promise<void>;
+  pause(durationMs: number): void;
+  jumpWallTime(byMs: number): void;
+}
+
+export interface ControlPlaneOptions extends Omit<SimStoreOptions, 'clock' | 'prng'> {
+  readonly name: string;
+  readonly seed: number;
+  readonly network: Network;
+  readonly policy: Policy;
+  readonly log: Logger;
+  /** For a planted bug: lies between this control plane and the store. */
+  readonly meddle: (store: Store) => Store;
+}
+
+/** As a supervisor restarts it. */
+const restartDelayMs = 1000;
+
+export function createControlPlaneProcess(options: ControlPlaneOptions): ControlPlaneProcess {
+  const { name, seed, network, timeline } = options;
+  const endpoint: Endpoint = network.endpoint(name);
+  let starts = 0;
+  let life: { readonly clock: ProcessClock; server?: Server } | undefined;
+
+  const start = (): void => {
+    if (life) return;
+    starts += 1;
+    const prng = seededPrng(seed, `${name}#${starts}`);
+    // Clocks of two machines never agree.
+    const clock = createProcessClock(timeline, prng.below(2000) - 1000);
+    const mine: typeof life = { clock };
+    life = mine;
+    const run = async (): Promise<void> => {
+      try {
+        mine.server = await startControlPlane({
+          store: options.meddle(createSimStore({ ...options, clock, prng: prng.split() })),
+          clock,
+          prng,
+          log: options.log.with({ process: `${name}#${starts}` }),
+          policy: options.policy,
+          links: {
+            get: (host) => Promise.reject(new ApiError('HostUnreachable', `no line to ${host} in the simulator`)),
+          },
+          version: 'sim',
+        });
+        network.listen(endpoint, clock, mine.server.routes);
+      } catch (error) {
+        options.log.warn('control plane did not start', { process: name, error: describeError(error) });
+        crash();
+        timeline.schedule(restartDelayMs, start);
+      }
+    };
+    void run();
+  };
+
+  const crash = (): void => {
+    life?.clock.kill();
+    life = undefined;
+    network.hangUp(endpoint);
+  };
+
+  return {
+    name,
+    get up() {
+      return life?.server !== undefined;
+    },
+    start,
+    crash,
+    async stop() {
+      const stopping = life;
+      if (stopping?.server === undefined) return crash();
+      network.hangUp(endpoint);
+      await stopping.server.stop();
+      if (life === stopping) crash();
+    },
+    pause: (durationMs) => life?.clock.pause(durationMs),
+    jumpWallTime: (byMs) => life?.clock.jump(byMs),
+  };
+}

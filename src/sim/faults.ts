@@ -1,0 +1,170 @@
+// Faults: things that go wrong at drawn moments while the storm lasts. Whatever is broken here is also mended here, at the latest when
+// the storm ends.
+
+import { sleep } from '../base/clock.ts';
+import type { Prng } from '../base/prng.ts';
+import type { FakeWorld } from '../agent/drivers/fake/world.ts';
+import { driverErrorCodes } from '../agent/drivers/driver.ts';
+import type { Store } from '../store/store.ts';
+import type { ControlPlaneProcess } from './control-plane-process.ts';
+import type { HostProcess } from './host-process.ts';
+import type { Network, Partition } from './network.ts';
+import type { ProcessClock } from './process-clock.ts';
+import type { FaultKind, Scenario } from './scenario.ts';
+import type { Tally } from './tally.ts';
+
+export interface FaultTargets {
+  readonly scenario: Scenario;
+  /** Of the one who breaks things: it never dies. */
+  readonly clock: ProcessClock;
+  readonly prng: Prng;
+  readonly tally: Tally;
+  readonly controlPlanes: readonly ControlPlaneProcess[];
+  readonly hosts: readonly HostProcess[];
+  readonly network: Network;
+  readonly world: FakeWorld;
+  readonly store: Store;
+  /** The newest revision there is. */
+  readonly revision: () => number;
+  /** What only an operator can do, through the API. */
+  readonly operator: { pause(host: string): Promise<void>; reserve(host: string): Promise<void> };
+  readonly trace: (line: () => string) => void;
+}
+
+export interface Faults {
+  /** No new ones, and all that is broken gets mended. Resolves when it is. */
+  end(): Promise<void>;
+}
+
+export function startFaults(targets: FaultTargets): Faults {
+  const { scenario, clock, prng, tally, controlPlanes, hosts, network } = targets;
+  const over = new AbortController();
+  const running = scenario.faults.map(({ kind, everyMsMean }) => repeat(kind, everyMsMean));
+
+  async function repeat(kind: FaultKind, everyMsMean: number): Promise<void> {
+    const own = prng.split();
+    for (;;) {
+      await sleep(clock, 1 + own.below(2 * everyMsMean), over.signal);
+      if (over.signal.aborted) return;
+      await strike(kind, own);
+    }
+  }
+
+  const downMs = (own: Prng): number => own.below(own.chance(1, 3) ? 20_000 : 3000);
+
+  /** Counted only when there was something to hit. */
+  const strike = async (kind: FaultKind, own: Prng): Promise<void> => {
+    const hit = (what: string): void => {
+      tally.hit(kind);
+      targets.trace(() => `fault ${kind}: ${what}`);
+    };
+    const plane = pick(controlPlanes, own);
+    const host = pick(hosts, own);
+    const guest = pick(
+      targets.world.guests().filter(({ running: runs }) => runs),
+      own,
+    );
+    switch (kind) {
+      case 'server-crash':
+      case 'server-stop':
+        if (!plane?.up) return;
+        hit(plane.name);
+        if (kind === 'server-stop') await stopWithin(plane, own);
+        else plane.crash();
+        await sleep(clock, downMs(own), over.signal);
+        return plane.start();
+      case 'server-pause':
+        if (!plane?.up) return;
+        hit(plane.name);
+        return plane.pause(own.below(8000));
+      case 'server-clock-jump':
+        if (!plane?.up) return;
+        hit(plane.name);
+        return plane.jumpWallTime(own.below(120_000) - 60_000);
+      case 'agent-crash':
+      case 'agent-stop':
+        if (!host?.up) return;
+        hit(host.name);
+        if (kind === 'agent-stop') await stopWithin(host, own);
+        else host.crash();
+        await sleep(clock, downMs(own), over.signal);
+        return host.start();
+      case 'agent-pause':
+        if (!host?.up) return;
+        hit(host.name);
+        return host.pause(own.below(30_000));
+      case 'host-power-loss':
+        if (!host?.up) return;
+        hit(host.name);
+        host.losePower();
+        await sleep(clock, 500 + downMs(own), over.signal);
+        return host.start();
+      case 'partition': {
+        if (!host) return;
+        const partition = pick<Partition>(['both', 'both', 'to-server', 'from-server'], own) ?? 'both';
+        hit(`${host.name} ${partition}`);
+        network.part(host.name, partition);
+        await sleep(clock, 500 + own.below(own.chance(1, 2) ? 5000 : 40_000), over.signal);
+        return network.heal(host.name);
+      }
+      case 'guest-crash':
+        if (!guest) return;
+        hit(`${guest.instanceId} on ${guest.host}`);
+        return targets.world.crash(guest.host, guest.instanceId);
+      case 'guest-power-off':
+        if (!guest) return;
+        hit(`${guest.instanceId} on ${guest.host}`);
+        return targets.world.powerOff(guest.host, guest.instanceId);
+      case 'driver-fails': {
+        const codes = driverErrorCodes.filter((code) => code !== 'NoSuchGuest' && code !== 'Aborted');
+        const code = pick(codes, own) ?? 'Internal';
+        const step = pick(['pull', 'clone', 'start'] as const, own) ?? 'start';
+        hit(`${step} ${code}`);
+        return targets.world.inject({ do: 'fail', step, code });
+      }
+      case 'driver-slow':
+        hit('next guest');
+        return targets.world.inject({ do: 'slow', factor: 2 + own.below(8) });
+      case 'guest-dies-early':
+        hit('next guest');
+        return targets.world.inject({ do: own.chance(1, 2) ? 'crash' : 'power-off', afterMs: own.below(5000) });
+      case 'power-button-ignored':
+        hit('next guest');
+        return targets.world.inject({ do: 'ignore-power-button' });
+      case 'store-compacted':
+        if (targets.revision() === 0) return;
+        hit(`below ${targets.revision()}`);
+        return targets.store.compact(Math.max(1, targets.revision() - own.below(20)));
+      case 'host-paused':
+        if (!host) return;
+        hit(host.name);
+        return targets.operator.pause(host.name);
+      case 'host-reserve':
+        if (!host) return;
+        hit(host.name);
+        return targets.operator.reserve(host.name);
+    }
+  };
+
+  /** A supervisor's patience: who does not stop in time is killed. */
+  const stopWithin = async (process: ControlPlaneProcess | HostProcess, own: Prng): Promise<void> => {
+    await Promise.race([process.stop(), sleep(clock, 2000 + own.below(8000))]);
+    process.crash();
+  };
+
+  return {
+    async end() {
+      over.abort();
+      await Promise.all(running);
+      for (const plane of controlPlanes) plane.start();
+      for (const host of hosts) {
+        network.heal(host.name);
+        host.start();
+      }
+    },
+  };
+}
+
+function pick<T>(items: readonly T[], prng: Prng): T | undefined {
+  return items[prng.below(Math.max(1, items.length))];
+}

@@ -1,0 +1,93 @@
+// History: the committed state as the store has it, kept from every commit, and what came before each change. Checkers and the hash
+// of a run read it; nothing under test ever does.
+
+import { createHash } from 'node:crypto';
+import { decodeRecord } from '../core/state/codec.ts';
+import { kindOfKey } from '../core/state/keys.ts';
+import type { AnyRecord, RecordByKind, RecordKind } from '../core/state/records.ts';
+import type { CommitResult, Write } from '../store/store.ts';
+
+export interface RecordEvent {
+  readonly key: string;
+  readonly before: AnyRecord | null;
+  readonly after: AnyRecord | null;
+}
+
+export interface Commit {
+  readonly revision: number;
+  readonly events: readonly RecordEvent[];
+}
+
+export interface StoredRecord {
+  readonly key: string;
+  readonly value: AnyRecord;
+  readonly revision: number;
+}
+
+/** The committed state, by key. */
+export interface CommittedState {
+  get<K extends RecordKind>(kind: K, key: string): RecordByKind[K] | undefined;
+  list<K extends RecordKind>(kind: K): Iterable<RecordByKind[K]>;
+  entries(): Iterable<StoredRecord>;
+}
+
+export interface History {
+  readonly state: CommittedState;
+  readonly commits: readonly Commit[];
+  /** Takes in a commit that the store has made; undefined when it changed nothing. */
+  record(result: CommitResult, writes: readonly Write[]): Commit | undefined;
+  /** Of every key, value and revision so far. */
+  hash(): string;
+}
+
+export function createHistory(): History {
+  const byKind = new Map<RecordKind, Map<string, StoredRecord>>();
+  const commits: Commit[] = [];
+  const hash = createHash('sha256');
+
+  const ofKind = (kind: RecordKind): Map<string, StoredRecord> => {
+    let records = byKind.get(kind);
+    if (records === undefined) byKind.set(kind, (records = new Map()));
+    return records;
+  };
+
+  const put = (key: string, value: Uint8Array | null, revision: number): RecordEvent | undefined => {
+    const kind = kindOfKey(key);
+    if (kind === undefined) throw new Error(`${key} was written, which no record kind holds`);
+    const records = ofKind(kind);
+    const before = records.get(key)?.value ?? null;
+    const after = value === null ? null : decodeRecord(key, value);
+    if (before === null && after === null) return undefined;
+    if (after === null) records.delete(key);
+    else records.set(key, { key, value: after, revision });
+    return { key, before, after };
+  };
+
+  return {
+    state: {
+      get: <K extends RecordKind>(kind: K, key: string) => ofKind(kind).get(key)?.value as RecordByKind[K] | undefined, // the key tells the kind
+      *list<K extends RecordKind>(kind: K) {
+        for (const { value } of ofKind(kind).values()) yield value as RecordByKind[K]; // as above
+      },
+      *entries() {
+        for (const records of byKind.values()) yield* records.values();
+      },
+    },
+    commits,
+    record(result, writes) {
+      if (!result.ok || result.revision === (commits.at(-1)?.revision ?? 0)) return undefined;
+      const { revision } = result;
+      hash.update(`${revision}\n`);
+      const events: RecordEvent[] = [];
+      for (const { key, value } of writes) {
+        hash.update(key).update(value ?? 'deleted');
+        const event = put(key, value, revision);
+        if (event) events.push(event);
+      }
+      const commit = { revision, events };
+      commits.push(commit);
+      return commit;
+    },
+    hash: () => hash.copy().digest('hex').slice(0, 16),
+  };
+}

@@ -1,0 +1,105 @@
+// A host with its agent: the real agent over the fake driver. The agent dies and comes back, the guests live on in the true world; a
+// reboot takes both.
+
+import { createAgent } from '../agent/agent.ts';
+import type { Agent } from '../agent/agent.ts';
+import { createFakeDriver } from '../agent/drivers/fake/driver.ts';
+import type { FakeWorld } from '../agent/drivers/fake/world.ts';
+import { createClient } from '../api/client.ts';
+import type { Amounts } from '../api/resources/metadata.ts';
+import type { Logger } from '../base/log.ts';
+import { seededPrng } from '../base/prng.ts';
+import type { Network, Peer } from './network.ts';
+import { createProcessClock } from './process-clock.ts';
+import type { SimDisk } from './sim-disk.ts';
+import type { Timeline } from './timeline.ts';
+import { worldView } from './world-view.ts';
+
+export interface HostProcess {
+  readonly name: string;
+  readonly up: boolean;
+  start(): void;
+  /** The agent dies at once; guests run on. */
+  crash(): void;
+  /** The agent lets go of everything; guests run on. */
+  stop(): Promise<void>;
+  /** The whole host loses power. */
+  losePower(): void;
+  pause(durationMs: number): void;
+}
+
+export interface HostOptions {
+  readonly name: string;
+  readonly seed: number;
+  readonly capacity: Amounts;
+  readonly timeline: Timeline;
+  readonly network: Network;
+  readonly world: FakeWorld;
+  readonly disk: SimDisk;
+  readonly log: Logger;
+  /** The agent gave up for good; in this world it never has a reason to. */
+  readonly onGaveUp: (host: string, error: Error) => void;
+}
+
+export function createHostProcess(options: HostOptions): HostProcess {
+  const { name, seed, network, timeline } = options;
+  let starts = 0;
+  let boots = 1;
+  let life: { readonly peer: Peer; readonly agent: Agent } | undefined;
+
+  const start = (): void => {
+    if (life) return;
+    starts += 1;
+    const bootId = `${name}-boot-${boots}`;
+    const prng = seededPrng(seed, `${name}#${starts}`);
+    const clock = createProcessClock(timeline, prng.below(2000) - 1000);
+    const peer: Peer = { name, clock, identity: { role: 'host', host: name }, host: name };
+    const agent = createAgent({
+      client: createClient({ fetch: network.fetchFor(peer), url: 'http://berth' }),
+      hostName: name,
+      agentVersion: 'sim',
+      drivers: [createFakeDriver({ world: worldView(options.world, clock), host: name, prng: prng.split() })],
+      ledgerFile: options.disk.file(clock),
+      measure: async () => ({
+        machineId: `${name}-machine`,
+        bootId,
+        architecture: 'amd64',
+        capacity: options.capacity,
+        reserved: {},
+      }),
+      clock,
+      prng,
+      log: options.log.with({ process: `${name}#${starts}` }),
+    });
+    life = { peer, agent };
+    void agent.failed.then((error) => options.onGaveUp(name, error));
+    void agent.start();
+  };
+
+  const end = (how: 'process' | 'host'): void => {
+    if (!life) return;
+    life.peer.clock.kill();
+    network.leave(life.peer, how);
+    life = undefined;
+  };
+
+  return {
+    name,
+    get up() {
+      return life !== undefined;
+    },
+    start,
+    crash: () => end('process'),
+    async stop() {
+      const stopping = life;
+      await stopping?.agent.stop();
+      if (life === stopping) end('process');
+    },
+    losePower() {
+      end('host');
+      boots += 1;
+      options.world.crashHost(name);
+    },
+    pause: (durationMs) => life?.peer.clock.pause(durationMs),
+  };
+}

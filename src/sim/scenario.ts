@@ -1,0 +1,87 @@
+// Scenario: everything about a run that its seed decides before it begins: how large the fleet is, how tight, what its people do and
+// what goes wrong. Each seed draws its own subset (swarm testing), so that rare combinations come up.
+
+import type { Prng } from '../base/prng.ts';
+import type { Amounts } from '../api/resources/metadata.ts';
+import { drawWeather, type Weather } from './weather.ts';
+
+/** What goes wrong at a moment, as against the weather, which is always there. */
+export const faultKinds = [
+  'server-crash',
+  'server-stop',
+  'server-pause',
+  'server-clock-jump',
+  'agent-crash',
+  'agent-stop',
+  'agent-pause',
+  'host-power-loss',
+  'partition',
+  'guest-crash',
+  'guest-power-off',
+  'driver-fails',
+  'driver-slow',
+  'guest-dies-early',
+  'power-button-ignored',
+  'store-compacted',
+  'host-paused',
+  'host-reserve',
+] as const;
+export type FaultKind = (typeof faultKinds)[number];
+
+export interface Scenario {
+  readonly controlPlanes: number;
+  readonly stickyClients: boolean;
+  readonly hosts: readonly Amounts[];
+  readonly instancesMax: number;
+  readonly tenants: number;
+  /** How long faults and new work go on. */
+  readonly stormMs: number;
+  readonly betweenCallsMsMean: number;
+  readonly weather: { readonly calm: Weather; readonly stormy: Weather };
+  /** Each with the mean time between two of its kind. */
+  readonly faults: readonly { readonly kind: FaultKind; readonly everyMsMean: number }[];
+  readonly heartbeatMs: number;
+  readonly offlineAfterMs: number;
+  readonly restartDelayMs: number;
+  readonly guest: {
+    readonly pullMs: number;
+    readonly cloneMs: number;
+    readonly startMs: number;
+    readonly bootMs: number;
+    readonly shutdownMs: number;
+  };
+}
+
+export function drawScenario(prng: Prng): Scenario {
+  const between = (min: number, max: number): number => min + prng.below(max - min + 1);
+  const hosts = between(1, 8);
+  const heartbeatMs = between(1, 4) * 1000;
+  const instancesMax = Math.max(5, Math.min(60, between(1, 8) * hosts));
+  return {
+    controlPlanes: prng.chance(1, 4) ? 1 : prng.chance(1, 4) ? 3 : 2,
+    stickyClients: prng.chance(2, 3),
+    hosts: Array.from({ length: hosts }, () => ({
+      VCPU: between(1, 6),
+      MEMORY_MB: between(1, 6) * 1024,
+      DISK_GB: between(2, 20),
+    })),
+    instancesMax,
+    tenants: between(2, 5),
+    stormMs: between(20, 90) * 1000,
+    betweenCallsMsMean: between(1, 20) * 100,
+    weather: drawWeather(prng),
+    faults: faultKinds.flatMap((kind) =>
+      prng.chance(2, 5) ? [{ kind, everyMsMean: between(4, 40) * 1000 }] : [],
+    ),
+    heartbeatMs,
+    offlineAfterMs: heartbeatMs * between(3, 6),
+    restartDelayMs: between(0, 15) * 1000,
+    guest: {
+      pullMs: between(0, 2000),
+      cloneMs: between(0, 100),
+      startMs: between(0, 300),
+      bootMs: between(100, 4000),
+      shutdownMs: between(0, 800),
+    },
+  };
+}

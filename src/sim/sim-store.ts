@@ -1,0 +1,80 @@
+// The store as one control plane sees it: late, now and then unreachable, sometimes silent about whether it wrote. Under it lies the
+// one true store of the run. A dead process's calls never come back; those on their way may still be carried out.
+
+import { sleep } from '../base/clock.ts';
+import type { Prng } from '../base/prng.ts';
+import { type CommitResult, type Condition, type Store, StoreError, type Write } from '../store/store.ts';
+import type { ProcessClock } from './process-clock.ts';
+import type { Tally } from './tally.ts';
+import type { Timeline } from './timeline.ts';
+import { drawDelayMs, type Weather } from './weather.ts';
+
+export interface SimStoreOptions {
+  readonly base: Store;
+  /** Of the process whose store this is. */
+  readonly clock: ProcessClock;
+  readonly timeline: Timeline;
+  readonly prng: Prng;
+  readonly weather: () => Weather['store'];
+  readonly tally: Tally;
+}
+
+export function createSimStore({ base, clock, timeline, prng, weather, tally }: SimStoreOptions): Store {
+  const latencyMs = (): number => drawDelayMs(prng, { minMs: 0, meanMs: weather().latencyMsMean });
+  const hit = (kind: keyof Weather['store']): boolean => {
+    if (!prng.chance(weather()[kind], 1000)) return false;
+    tally.hit(`store-${kind}`);
+    return true;
+  };
+  const unavailable = (attempted: string): StoreError =>
+    new StoreError('Unavailable', `${attempted}: the false store was told to be away`);
+
+  const read = async <Result>(attempted: string, call: () => Promise<Result>): Promise<Result> => {
+    await sleep(clock, latencyMs());
+    if (hit('unavailable')) throw unavailable(attempted);
+    const result = await call();
+    await sleep(clock, latencyMs());
+    return result;
+  };
+
+  /** On the way to the store: a message in the network outlives its sender, a call within the process does not. */
+  const onTheWay = (delayMs: number): Promise<void> => {
+    if (prng.chance(1, 2)) return sleep(clock, delayMs);
+    return new Promise((resolve) => void timeline.schedule(delayMs, resolve));
+  };
+
+  const commit = async (conditions: readonly Condition[], writes: readonly Write[]): Promise<CommitResult> => {
+    const unknown = hit('unknown');
+    if (unknown && prng.chance(1, 2)) {
+      // The caller gives up first, and the commit arrives later.
+      void onTheWay(latencyMs() + prng.below(500)).then(() => base.commit(conditions, writes));
+      await sleep(clock, latencyMs());
+      throw new StoreError('Unavailable', 'no answer from the false store', { outcome: 'unknown' });
+    }
+    await onTheWay(latencyMs());
+    if (hit('unavailable')) {
+      await sleep(clock, latencyMs());
+      throw unavailable('commit');
+    }
+    const result = await base.commit(conditions, writes);
+    await sleep(clock, latencyMs());
+    if (unknown) throw new StoreError('Unavailable', 'no answer from the false store', { outcome: 'unknown' });
+    return result;
+  };
+
+  return {
+    get: (key) => read(`get of "${key}"`, () => base.get(key)),
+    list: (prefix, options) => read(`list of "${prefix}"`, () => base.list(prefix, options)),
+    commit,
+    async *watch(prefix, after, signal) {
+      for await (const batch of base.watch(prefix, after, signal)) {
+        await sleep(clock, drawDelayMs(prng, { minMs: 0, meanMs: weather().watchLagMsMean }), signal);
+        if (signal.aborted) return;
+        if (hit('watchBroken')) throw unavailable('watch');
+        yield batch;
+      }
+    },
+    compact: (before) => base.compact(before),
+    close: () => Promise.resolve(), // the true store is the run's
+  };
+}

@@ -1,0 +1,288 @@
+// One run: a world drawn from one seed, a storm, then calm until all is at rest. The same seed gives the same run to the last byte; the
+// machine's clock, chance and network have no part in it.
+//
+//   prepare (calm) ─▶ storm: faults and work; checkers after every commit ─▶ calm: no work, all mended ─▶ at rest, or too late
+
+import { seededPrng } from '../base/prng.ts';
+import { system } from '../base/system.ts';
+import { Reports } from '../api/agent-protocol.ts';
+import { matches } from '../api/parse.ts';
+import { describeError } from '../base/log.ts';
+import { createFakeWorld } from '../agent/drivers/fake/world.ts';
+import type { Policy } from '../core/state/context.ts';
+import { defaultPolicy } from '../core/state/context.ts';
+import { createMemoryStore } from '../store/memory/memory-store.ts';
+import type { Store } from '../store/store.ts';
+import type { Facts } from './checkers/checker.ts';
+import { checkers as checkerFactories } from './checkers/registry.ts';
+import { createControlPlaneProcess } from './control-plane-process.ts';
+import { startFaults } from './faults.ts';
+import { createHistory, type RecordEvent } from './history.ts';
+import { createHostProcess } from './host-process.ts';
+import { createIntents } from './intents.ts';
+import { createNetwork, type SeenRequest } from './network.ts';
+import { plants } from './plants.ts';
+import { createProcessClock } from './process-clock.ts';
+import { drawScenario } from './scenario.ts';
+import { createSimDisk } from './sim-disk.ts';
+import { createSimLog } from './sim-log.ts';
+import { createTally } from './tally.ts';
+import { createTimeline } from './timeline.ts';
+import { createWorkload } from './workload.ts';
+
+export interface SimOptions {
+  readonly seed: number;
+  /** The name of a planted bug. */
+  readonly plant?: string;
+  /** Keeps every line that the run could tell; slow. */
+  readonly trace?: boolean;
+}
+
+export interface Violation {
+  /** Number in DESIGN §5; 0: the program itself failed. */
+  readonly invariant: number;
+  readonly message: string;
+  readonly atMs: number;
+}
+
+export interface SimResult {
+  readonly seed: number;
+  readonly commitHash: string;
+  readonly commits: number;
+  readonly events: number;
+  readonly virtualMs: number;
+  /** Instances that ran at some time. */
+  readonly instancesRun: number;
+  readonly faults: Readonly<Record<string, number>>;
+  /** Fault kinds that the seed drew. */
+  readonly drawn: readonly string[];
+  readonly violation?: Violation;
+  readonly trace: readonly string[];
+}
+
+/** Everything that retries does so at least once a minute; five of them are enough for what waits on one another. */
+const calmMsMax = 5 * 60_000;
+const restedMs = 10_000;
+const lookEveryMs = 2_500;
+const prepareMs = 20_000;
+
+export async function simulate({ seed, plant, trace: tracing = false }: SimOptions): Promise<SimResult> {
+  const prng = seededPrng(seed, 'berth');
+  const scenario = drawScenario(prng.split());
+  const timeline = createTimeline(prng.split());
+  const tally = createTally();
+  const history = createHistory();
+  const intents = createIntents();
+  const lines: string[] = [];
+  const ran = new Set<string>();
+  let violation: Violation | undefined;
+  let weather = scenario.weather.calm;
+
+  const trace = (line: () => string): void => {
+    if (tracing) lines.push(`${(timeline.nowMs / 1000).toFixed(3).padStart(9)} ${line()}`);
+  };
+  const violate = (invariant: number, message: string): void => {
+    if (violation !== undefined) return;
+    violation = { invariant, message, atMs: Math.round(timeline.nowMs) };
+    trace(() => `VIOLATION of invariant ${invariant}: ${message}`);
+  };
+
+  // ── the world ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+  const world = createFakeWorld({ clock: createProcessClock(timeline), latencies: scenario.guest });
+  const facts: Facts = { state: history.state, world, intents };
+  const checkers = checkerFactories.map((create) => create(facts));
+  const memory = createMemoryStore();
+  const store: Store = {
+    get: (key) => memory.get(key),
+    list: (prefix, options) => memory.list(prefix, options),
+    watch: (prefix, after, signal) => memory.watch(prefix, after, signal),
+    compact: (before) => memory.compact(before),
+    close: () => memory.close(),
+    async commit(conditions, writes) {
+      const result = await memory.commit(conditions, writes);
+      const commit = history.record(result, writes);
+      if (commit === undefined) return result;
+      trace(() => `commit ${commit.revision}: ${commit.events.map(summaryOf).join('; ')}`);
+      for (const { after } of commit.events)
+        if (after?.kind === 'instance' && after.status.phase === 'Running') ran.add(after.metadata.id);
+      for (const checker of checkers) {
+        const fault = checker.onCommit?.(commit);
+        if (fault !== undefined) violate(checker.invariant, fault);
+      }
+      return result;
+    },
+  };
+  const log = createSimLog({ trace, onFault: (message) => violate(0, message) });
+  const noteReports = ({ peer, path, bodyText }: SeenRequest): void => {
+    if (!path.endsWith('/reports') || bodyText === undefined) return;
+    const body: unknown = JSON.parse(bodyText);
+    if (!matches(Reports, body)) return;
+    for (const report of body.reports)
+      for (const checker of checkers) checker.onReport?.({ host: peer, epoch: body.epoch, report });
+  };
+  const network = createNetwork({
+    timeline,
+    prng: prng.split(),
+    weather: () => weather.network,
+    tally,
+    sticky: scenario.stickyClients,
+    onRequest: noteReports,
+    onInternal: (error, { method, path }) =>
+      violate(0, `${method} ${path} was answered 500: ${error instanceof Error ? error.stack : describeError(error)}`),
+  });
+  const policy: Policy = {
+    ...defaultPolicy,
+    heartbeatMs: scenario.heartbeatMs,
+    offlineAfterMs: scenario.offlineAfterMs,
+    restartDelayMs: scenario.restartDelayMs,
+  };
+  const controlPlanes = Array.from({ length: scenario.controlPlanes }, (_, index) =>
+    createControlPlaneProcess({
+      name: `server-${index + 1}`,
+      seed,
+      base: store,
+      timeline,
+      network,
+      policy,
+      log,
+      tally,
+      weather: () => weather.store,
+      meddle: plant === undefined ? (unmeddled) => unmeddled : plantOf(plant).meddle,
+    }),
+  );
+  const hosts = scenario.hosts.map((capacity, index) => {
+    const name = `host-${index + 1}`;
+    world.onChange(name, (instanceId) => {
+      for (const checker of checkers) {
+        const fault = checker.onGuest?.(name, instanceId);
+        if (fault !== undefined) violate(checker.invariant, fault);
+      }
+    });
+    return createHostProcess({
+      name,
+      seed,
+      capacity,
+      timeline,
+      network,
+      world,
+      log,
+      disk: createSimDisk({ timeline, prng: prng.split(), weather: () => weather.disk, tally }),
+      onGaveUp: (host, error) => violate(0, `the agent of ${host} gave up: ${error.message}`),
+    });
+  });
+  const workload = createWorkload({
+    scenario,
+    timeline,
+    prng: prng.split(),
+    network,
+    intents,
+    commits: history.commits,
+    tally,
+    onViolation: violate,
+    trace,
+  });
+
+  // ── running it ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+  /** Event by event, each until no promise has anything left to do, to the given time or the first violation. */
+  const runFor = async (durationMs: number, done: () => boolean = () => false): Promise<void> => {
+    const untilMs = timeline.nowMs + durationMs;
+    await system.turn();
+    while (violation === undefined && !done() && timeline.step(untilMs)) await system.turn();
+  };
+  /** Until `work` is done; it may not take longer than `limitMs`. */
+  const runUntil = async (work: Promise<void>, limitMs: number, what: string): Promise<void> => {
+    let finished = false;
+    void work.then(() => {
+      finished = true;
+    });
+    await runFor(limitMs, () => finished);
+    if (!finished) violate(3, `${what} did not end within ${limitMs / 1000} s`);
+  };
+  const unrest = (): { invariant: number; message: string } | undefined => {
+    for (const { invariant, unrest: complaints } of checkers)
+      for (const message of complaints?.() ?? []) return { invariant, message };
+    return undefined;
+  };
+
+  const run = async (): Promise<void> => {
+    for (const plane of controlPlanes) plane.start();
+    await runUntil(workload.prepare(), prepareMs, 'preparing');
+    for (const host of hosts) host.start();
+    await runFor(prng.below(5000));
+
+    weather = scenario.weather.stormy;
+    workload.start();
+    const faults = startFaults({
+      scenario,
+      clock: createProcessClock(timeline),
+      prng: prng.split(),
+      tally,
+      controlPlanes,
+      hosts,
+      network,
+      world,
+      store,
+      revision: () => history.commits.length,
+      operator: workload,
+      trace,
+    });
+    await runFor(scenario.stormMs);
+
+    weather = scenario.weather.calm;
+    trace(() => 'calm');
+    await runUntil(Promise.all([faults.end(), workload.end()]).then(() => {}), calmMsMax, 'mending');
+    await rest();
+  };
+
+  const rest = async (): Promise<void> => {
+    const deadlineMs = timeline.nowMs + calmMsMax;
+    let restingSinceMs: number | undefined;
+    for (let waits = unrest(); violation === undefined; waits = unrest()) {
+      if (waits === undefined) restingSinceMs ??= timeline.nowMs;
+      else restingSinceMs = undefined;
+      if (restingSinceMs !== undefined && timeline.nowMs - restingSinceMs >= restedMs) return;
+      if (waits !== undefined && timeline.nowMs >= deadlineMs) return violate(waits.invariant, waits.message);
+      await runFor(lookEveryMs);
+    }
+  };
+
+  const stopListening = system.onUncaught((error) =>
+    violate(0, `uncaught: ${error instanceof Error ? (error.stack ?? error.message) : describeError(error)}`),
+  );
+  try {
+    await run();
+  } catch (error) {
+    violate(0, `thrown: ${error instanceof Error ? (error.stack ?? error.message) : describeError(error)}`);
+  } finally {
+    await system.turn();
+    stopListening();
+  }
+  return {
+    seed,
+    commitHash: history.hash(),
+    commits: history.commits.length,
+    events: timeline.fired,
+    virtualMs: Math.round(timeline.nowMs),
+    instancesRun: ran.size,
+    faults: Object.fromEntries([...tally.counts].sort(([a], [b]) => (a < b ? -1 : 1))),
+    drawn: scenario.faults.map(({ kind }) => kind),
+    ...(violation === undefined ? {} : { violation }),
+    trace: lines,
+  };
+}
+
+function plantOf(name: string): (typeof plants)[string] {
+  const plant = plants[name];
+  if (plant) return plant;
+  throw new RangeError(`there is no planted bug "${name}"; there are: ${Object.keys(plants).join(', ')}`);
+}
+
+function summaryOf({ key, before, after }: RecordEvent): string {
+  const what = before === null ? 'new' : after === null ? 'gone' : 'changed';
+  if (after?.kind !== 'instance') return `${what} ${key}`;
+  const { phase, host, incarnation, observedGeneration } = after.status;
+  const why = after.status.conditions.map(({ type, reason }) => `${type}:${reason}`).join(' ');
+  return `${what} ${key} ${after.metadata.id} ${phase} on ${host ?? '-'} inc ${incarnation} gen ${observedGeneration}/${after.metadata.generation} want ${after.spec.powerState} [${why}]`;
+}

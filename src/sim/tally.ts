@@ -1,0 +1,11 @@
+// Tally: how often each fault really happened. A batch whose drawn faults never happened has tested nothing.
+
+export interface Tally {
+  hit(kind: string): void;
+  readonly counts: ReadonlyMap<string, number>;
+}
+
+export function createTally(): Tally {
+  const counts = new Map<string, number>();
+  return { counts, hit: (kind) => void counts.set(kind, (counts.get(kind) ?? 0) + 1) };
+}

@@ -1,0 +1,249 @@
+// Workload: tenants who create, stop, start, delete and watch instances through the real client, and repeat what got no answer with the
+// same idempotency key, as the API asks of them. They note what they asked and what they were told; they judge nothing but watches.
+
+import { sleep } from '../base/clock.ts';
+import type { Prng } from '../base/prng.ts';
+import { type Client, createClient } from '../api/client.ts';
+import { ApiError } from '../api/errors.ts';
+import type { HostSpec } from '../api/resources/host.ts';
+import type { InstanceSpec } from '../api/resources/instance.ts';
+import { createWatchCheck } from './checkers/watch.ts';
+import type { Commit } from './history.ts';
+import { type CreateIntent, type Intents, keyLabel } from './intents.ts';
+import type { Network, Peer } from './network.ts';
+import { createProcessClock } from './process-clock.ts';
+import type { Scenario } from './scenario.ts';
+import type { Tally } from './tally.ts';
+import type { Timeline } from './timeline.ts';
+
+export interface WorkloadOptions {
+  readonly scenario: Scenario;
+  readonly timeline: Timeline;
+  readonly prng: Prng;
+  readonly network: Network;
+  readonly intents: Intents;
+  readonly commits: readonly Commit[];
+  readonly tally: Tally;
+  readonly onViolation: (invariant: number, message: string) => void;
+  readonly trace: (line: () => string) => void;
+}
+
+export interface Workload {
+  /** Images that instances ask for; before anyone else begins. */
+  prepare(): Promise<void>;
+  start(): void;
+  /** No new work. Resolves when every tenant knows what became of what it asked. */
+  end(): Promise<void>;
+  /** As an operator: pauses a host, or lets it go on. */
+  pause(host: string): Promise<void>;
+  /** As an operator: keeps back more or less of a host for itself. */
+  reserve(host: string): Promise<void>;
+}
+
+export const imageNames = ['tiny', 'debian-12'];
+/** Tenants are less patient than agents. */
+const answerTimeoutMs = 9000;
+
+interface Owned {
+  readonly id: string;
+  readonly name: string;
+}
+
+export function createWorkload(options: WorkloadOptions): Workload {
+  const { scenario, timeline, network, intents, tally, trace } = options;
+  const over = new AbortController();
+  const running: Promise<void>[] = [];
+  let created = 0;
+
+  const join = (name: string): { readonly peer: Peer; readonly client: Client } => {
+    const peer: Peer = {
+      name,
+      clock: createProcessClock(timeline),
+      identity: { role: 'operator', name },
+      answerTimeoutMs,
+    };
+    return { peer, client: createClient({ fetch: network.fetchFor(peer), url: 'http://berth' }) };
+  };
+  const operator = join('operator');
+  const operatorPrng = options.prng.split();
+
+  /** Until there is an answer. What is refused is an answer. */
+  const insist = async <Result>(peer: Peer, prng: Prng, call: () => Promise<Result>): Promise<Result | ApiError> => {
+    for (let attempt = 0; ; attempt++) {
+      try {
+        return await call();
+      } catch (error) {
+        if (!(error instanceof ApiError)) throw error;
+        if (error.code !== 'Unavailable' && error.code !== 'HostUnreachable') return error;
+        tally.hit('call-repeated');
+        await sleep(peer.clock, 50 + prng.below(Math.min(4000, 200 * 2 ** attempt)));
+      }
+    }
+  };
+
+  // ── one tenant ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+  const tenant = async (name: string, prng: Prng): Promise<void> => {
+    const { peer, client } = join(name);
+    const own: Owned[] = [];
+    const freed: string[] = [];
+    let keys = 0;
+
+    const create = async (): Promise<void> => {
+      created += 1;
+      const key = `${name}-${++keys}`;
+      const intent: CreateIntent = { key, tenant: name, outcome: 'open', instanceId: undefined };
+      intents.creates.set(key, intent);
+      const reused = prng.chance(1, 3) ? freed.shift() : undefined;
+      const body = {
+        metadata: {
+          ...(prng.chance(1, 4) ? {} : { name: reused ?? `${name}-i${keys}` }),
+          labels: { [keyLabel]: key },
+        },
+        spec: drawSpec(prng),
+      };
+      const answer = await insist(peer, prng, () => client.create('instance', body, { idempotencyKey: key }));
+      trace(() => `${name}: create ${key} -> ${told(answer)}`);
+      if (!(answer instanceof ApiError)) {
+        intent.outcome = 'accepted';
+        intent.instanceId = answer.metadata.id;
+        own.push({ id: answer.metadata.id, name: answer.metadata.name });
+        return;
+      }
+      intent.outcome = 'refused';
+      if (answer.code !== 'AlreadyExists' || reused === undefined)
+        options.onViolation(3, `${name} was refused create ${key}: ${answer.code} ${answer.message}`);
+    };
+
+    const remove = async (): Promise<void> => {
+      const [gone] = own.splice(prng.below(own.length), 1);
+      if (!gone) return;
+      intents.deletesAsked.add(gone.id);
+      const answer = await insist(peer, prng, () => client.delete('instance', gone.id));
+      trace(() => `${name}: delete ${gone.name} ${gone.id} -> ${told(answer)}`);
+      if (!(answer instanceof ApiError)) intents.deletesAccepted.add(gone.id);
+      freed.push(gone.name);
+    };
+
+    const turn = async (): Promise<void> => {
+      const which = own[prng.below(Math.max(1, own.length))];
+      if (!which) return;
+      const found = await insist(peer, prng, () => client.get('instance', which.id));
+      if (found instanceof ApiError) return; // a control plane that has not heard of it yet, or it is gone
+      const powerState = found.spec.powerState === 'running' ? 'stopped' : 'running';
+      const answer = await insist(peer, prng, () =>
+        client.replace('instance', found.metadata.name, {
+          metadata: { labels: found.metadata.labels, revision: found.metadata.revision },
+          spec: { ...found.spec, powerState },
+        }),
+      );
+      tally.hit(`tenant-${powerState}`);
+      trace(() => `${name}: ${powerState} ${which.name} -> ${told(answer)}`);
+    };
+
+    const look = async (): Promise<void> => {
+      const which = own[prng.below(Math.max(1, own.length))];
+      await insist(peer, prng, () => client.list('instance', { limit: 10 }));
+      if (which) await insist(peer, prng, () => client.explain(which.id));
+    };
+
+    while (!over.signal.aborted) {
+      await sleep(peer.clock, prng.below(2 * scenario.betweenCallsMsMean), over.signal);
+      if (over.signal.aborted) break;
+      const draw = prng.below(100);
+      if (draw < 45 && created < scenario.instancesMax) await create();
+      else if (draw < 65 && own.length > 0) await remove();
+      else if (draw < 85) await turn();
+      else if (draw < 90) await look();
+    }
+    for (let rest = prng.below(own.length + 1); rest > 0 && prng.chance(1, 2); rest--) await remove();
+  };
+
+  // ── watches ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+  const watcher = async (name: string, prng: Prng): Promise<void> => {
+    const { peer, client } = join(name);
+    for (let after: number | undefined; !over.signal.aborted; ) {
+      const left = new AbortController();
+      const end = (): void => left.abort();
+      over.signal.addEventListener('abort', end, { once: true });
+      try {
+        after ??= (await client.list('instance', { limit: 1 })).revision;
+        const check = createWatchCheck(options.commits, after);
+        for await (const change of client.watch('instance', { revision: after }, left.signal)) {
+          const { type, revision } = change;
+          const fault = check({ type, revision, ...(type === 'bookmark' ? {} : { name: change.resource.metadata.name }) });
+          if (fault !== undefined) return options.onViolation(6, `${name}: ${fault}`);
+          tally.hit('watched');
+          // A revision may hold several changes: only what came before it is surely complete.
+          after = Math.max(after, type === 'bookmark' ? revision : revision - 1);
+        }
+      } catch (error) {
+        if (error instanceof ApiError && error.code === 'Compacted') {
+          tally.hit('watch-compacted');
+          after = undefined;
+        } else if (error instanceof ApiError && error.code === 'InvalidRequest') tally.hit('watch-too-early'); // this one lags behind the last
+      } finally {
+        over.signal.removeEventListener('abort', end);
+      }
+      await sleep(peer.clock, 100 + prng.below(2000), over.signal);
+    }
+  };
+
+  const change = async (host: string, alter: (spec: HostSpec) => HostSpec): Promise<void> => {
+    const { peer, client } = operator;
+    const found = await insist(peer, operatorPrng, () => client.get('host', host));
+    if (found instanceof ApiError) return; // it has not joined yet
+    const answer = await insist(peer, operatorPrng, () =>
+      client.replace('host', host, {
+        metadata: { labels: found.metadata.labels, revision: found.metadata.revision },
+        spec: alter(found.spec),
+      }),
+    );
+    trace(() => `operator: ${host} -> ${told(answer)}`);
+  };
+
+  return {
+    async prepare() {
+      for (const name of imageNames) {
+        await insist(operator.peer, operatorPrng, () =>
+          operator.client.create(
+            'image',
+            { metadata: { name }, spec: { source: `https://images.example/${name}.qcow2` } },
+            { idempotencyKey: `image-${name}` },
+          ),
+        );
+      }
+    },
+    start() {
+      for (let i = 1; i <= scenario.tenants; i++) running.push(tenant(`tenant-${i}`, options.prng.split()));
+      running.push(watcher('watcher-1', options.prng.split()), watcher('watcher-2', options.prng.split()));
+    },
+    async end() {
+      over.abort();
+      await Promise.all(running);
+    },
+    pause: (host) => change(host, (spec) => ({ ...spec, paused: !spec.paused })),
+    reserve: (host) =>
+      change(host, (spec) => ({ ...spec, reserved: { VCPU: operatorPrng.below(3), MEMORY_MB: operatorPrng.below(2048) } })),
+  };
+}
+
+function drawSpec(prng: Prng): Partial<InstanceSpec> {
+  return {
+    image: imageNames[prng.below(imageNames.length)] ?? 'tiny',
+    cpus: 1 + prng.below(prng.chance(1, 5) ? 4 : 2),
+    memoryMiB: 256 * (1 + prng.below(6)),
+    diskGiB: prng.below(5),
+    powerState: prng.chance(1, 10) ? 'stopped' : 'running',
+    restartPolicy: prng.chance(1, 2) ? 'OnFailure' : 'Never',
+    exclusive: prng.chance(1, 3),
+    placement: prng.chance(1, 2) ? { profile: 'distribute-load' } : {},
+    ports: prng.chance(1, 5) ? [{ guestPort: 22, hostPort: 0, protocol: 'tcp' }] : [],
+    stopGraceMs: prng.below(3000),
+  };
+}
+
+function told(answer: { readonly metadata: { readonly id: string; readonly name: string } } | ApiError): string {
+  return answer instanceof ApiError ? `${answer.code}: ${answer.message}` : `${answer.metadata.name} ${answer.metadata.id}`;
+}
