@@ -11,7 +11,7 @@ import type { Cache } from '../../core/state/cache.ts';
 import { decodeRecord } from '../../core/state/codec.ts';
 import { kindOfKey, prefixOf } from '../../core/state/keys.ts';
 import type { Entry } from '../../core/state/snapshot.ts';
-import { Compacted, type Store, StoreError } from '../../store/store.ts';
+import { Compacted, type Store, StoreError, type WatchEvent } from '../../store/store.ts';
 import { decideAndCommit, type Decider } from '../decide.ts';
 import { type ResourceInput, resourceOperations } from './resource-operations.ts';
 import type { Answer, Query, Route, RouteRequest } from './route.ts';
@@ -361,7 +361,13 @@ async function* watchLines({ kind, after, wanted, store, clock, signal }: WatchI
   const prefix = prefixOf(kind);
   const batches = store.watch('', after, signal)[Symbol.asyncIterator]();
   let revision = after;
-  let next = batches.next();
+  /** May fail while a slow reader is still busy with what came before; then it is told when its turn comes. */
+  const readAhead = (): Promise<IteratorResult<readonly WatchEvent[]>> => {
+    const batch = batches.next();
+    batch.catch(() => {});
+    return batch;
+  };
+  let next = readAhead();
   yield { type: 'bookmark', revision };
   try {
     while (!signal.aborted) {
@@ -373,7 +379,7 @@ async function* watchLines({ kind, after, wanted, store, clock, signal }: WatchI
         continue;
       }
       if (batch.done) return;
-      next = batches.next();
+      next = readAhead();
       for (const event of batch.value) {
         revision = event.revision;
         if (event.key.startsWith(prefix)) yield lineOf(event.key, event.value, event.revision, wanted);
@@ -385,7 +391,6 @@ async function* watchLines({ kind, after, wanted, store, clock, signal }: WatchI
       throw new ApiError('Unavailable', 'the store cannot be watched now; try again', { cause: error });
     throw error;
   } finally {
-    next.catch(() => {}); // its failure has been told, or nobody waits for it any more
     await batches.return?.();
   }
 }
