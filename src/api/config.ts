@@ -8,6 +8,8 @@ import { parse } from './parse.ts';
 
 export interface ConfigSources {
   readonly file?: { readonly path: string; readonly value: unknown };
+  /** What holds when nobody says anything, where only the running machine knows: its name, say. The rest is in the schema. */
+  readonly defaults?: Readonly<Record<string, unknown>>;
   readonly environment: Readonly<Record<string, string | undefined>>;
   /** By key of the schema; undefined: not given. Texts are read as the key's type. */
   readonly flags: Readonly<Record<string, unknown>>;
@@ -23,6 +25,7 @@ export function resolveConfig<S extends TObject>(schema: S, sources: ConfigSourc
     values[key] = value;
     origins.set(key, origin);
   };
+  for (const [key, value] of Object.entries(sources.defaults ?? {})) take(key, value, 'the default');
   for (const [key, value] of fileEntries(schema, sources.file)) take(key, value, sources.file?.path ?? 'the file');
   for (const [name, text] of environmentEntries(schema, sources)) {
     const key = keyOfVariable(name, sources.prefix);
@@ -125,14 +128,31 @@ function read(schema: TSchema | undefined, text: string, { key, origin }: { key:
     case 'array':
       return text.split(',').map((part) => part.trim());
     case 'object':
-      return Object.fromEntries(text.split(',').map(pairOf));
+      return Object.fromEntries(text.split(',').map((part) => pairOf(schema, part)));
     default:
       return text;
   }
 }
 
-/** `zone=a` → ['zone', 'a']. */
-function pairOf(text: string): [string, string] {
+/** `zone=a` → ['zone', 'a'], `first=20000` → ['first', 20000] where the schema says that it is a number. */
+function pairOf(schema: TSchema | undefined, text: string): [string, unknown] {
   const [key = '', ...rest] = text.split('=');
-  return [key.trim(), rest.join('=').trim()];
+  const name = key.trim();
+  const value = rest.join('=').trim();
+  const type = typeOfEntry(schema, name);
+  return [
+    name,
+    (type === 'integer' || type === 'number') && /^-?\d{1,15}(\.\d{1,6})?$/.test(value) ? Number(value) : value,
+  ];
+}
+
+function typeOfEntry(schema: TSchema | undefined, name: string): unknown {
+  const { properties, patternProperties }: { properties?: unknown; patternProperties?: unknown } = schema ?? {};
+  const own = isRecord(properties) && Object.hasOwn(properties, name) ? properties[name] : undefined;
+  const entry = own ?? (isRecord(patternProperties) ? Object.values(patternProperties)[0] : undefined);
+  return isRecord(entry) ? entry['type'] : undefined;
+}
+
+function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null;
 }

@@ -10,6 +10,7 @@ interface ConfigInput {
   /** Path of the YAML file that was named by --config. */
   readonly file: string | undefined;
   readonly flags: Readonly<Record<string, unknown>>;
+  readonly defaults?: Readonly<Record<string, unknown>>;
   readonly prefix: string;
   /** More variables that mean a key: ORCH_CONFIG for imageMap. */
   readonly variables?: Readonly<Record<string, string>>;
@@ -19,7 +20,7 @@ interface ConfigInput {
 export async function processConfig<S extends TObject>(
   { environment }: Pick<Cli, 'environment'>,
   schema: S,
-  { file, flags, prefix, variables = {} }: ConfigInput,
+  { file, flags, defaults, prefix, variables = {} }: ConfigInput,
 ): Promise<Static<S>> {
   const path = file ?? (environment[`${prefix}CONFIG`] || undefined);
   const also = Object.fromEntries(Object.entries(variables).map(([variable, name]) => [name, environment[variable]]));
@@ -30,6 +31,7 @@ export async function processConfig<S extends TObject>(
       ...(path === undefined ? {} : { file: { path, value: await readYamlFile(path, 'the configuration') } }),
       environment: { ...definedOnly(also), ...definedOnly(own) },
       flags,
+      ...(defaults === undefined ? {} : { defaults }),
       prefix,
     }),
   );

@@ -2,4 +2,43 @@
 
 import type { CommandEntry } from '../cli/registry.ts';
 
-export const processCommands: readonly CommandEntry[] = [];
+const group = 'Processes:';
+
+export const processCommands: readonly CommandEntry[] = [
+  {
+    name: 'server',
+    group,
+    summary: 'Run the control plane',
+    load: async () => (await import('./server.ts')).serverCommand,
+  },
+  {
+    name: 'agent',
+    group,
+    summary: 'Run the agent of a host',
+    load: async () => (await import('./agent.ts')).agentCommand,
+  },
+  {
+    name: 'dev',
+    group,
+    summary: 'Run control plane and agent in one process, to try things on',
+    load: async () => (await import('./dev.ts')).devCommand,
+  },
+  {
+    name: 'quickstart',
+    group,
+    summary: 'From nothing to a running guest, step by step',
+    load: async () => (await import('./quickstart.ts')).quickstartCommand,
+  },
+  {
+    name: 'image build',
+    group,
+    summary: 'Build an image on this machine and add it',
+    load: async () => (await import('./image-build.ts')).imageBuildCommand,
+  },
+  {
+    name: 'host token',
+    group,
+    summary: "Print the token for a host's agent",
+    load: async () => (await import('./host-token.ts')).hostTokenCommand,
+  },
+];

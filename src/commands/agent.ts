@@ -1,0 +1,76 @@
+// `berth agent`: the host process, until it is told to end. The guests run on without it.
+
+import { hostname } from 'node:os';
+import { Command } from 'commander';
+import type { Cli } from '../cli/cli.ts';
+import { attempting } from '../cli/exit-codes.ts';
+import { collect, parseLabels } from '../cli/units.ts';
+import { processConfig } from './process-config.ts';
+import { untilAborted } from './until-aborted.ts';
+
+interface AgentFlags {
+  readonly config?: string;
+  readonly server?: string;
+  readonly name?: string;
+  readonly tokenFile?: string;
+  readonly dataDir?: string;
+  readonly driver: readonly string[];
+  readonly label: readonly string[];
+  readonly publishAddress?: string;
+  readonly logLevel?: string;
+}
+
+export function agentCommand(cli: Cli): Command {
+  return new Command('agent')
+    .description('Run the agent of a host')
+    .option('--config <file>', 'YAML; every key is also a variable BERTH_AGENT_* (BERTH_AGENT_CONFIG)')
+    .option('--server <url>', 'default: http://127.0.0.1:7070')
+    .option('--name <name>', "of the host; default: the machine's own")
+    .option('--token-file <file>', "holds this host's token: berth host token NAME, on the server")
+    .option('--data-dir <directory>', 'default: /var/lib/berth/agent')
+    .option('--driver <name>', 'qemu or fake; many times; default: qemu', collect, [])
+    .option('-l, --label <key=value>', 'taken when the host first registers; many times', collect, [])
+    .option('--publish-address <address>', "where guests' ports listen; default: 127.0.0.1")
+    .option('--log-level <level>', 'debug, info, warn, error or silent; default: info')
+    .action(async (flags: AgentFlags) => {
+      const [{ AgentConfig }, { startAgent }, { systemLogger }] = await Promise.all([
+        import('../agent/config.ts'),
+        import('../agent/run.ts'),
+        import('../base/system.ts'),
+      ]);
+      const { config: file, server, name, tokenFile, dataDir, driver, label, publishAddress, logLevel } = flags;
+      const config = await processConfig(cli, AgentConfig, {
+        file,
+        flags: {
+          serverUrl: server,
+          hostName: name,
+          tokenFile,
+          dataDirectory: dataDir,
+          drivers: driver.length === 0 ? undefined : [...driver],
+          labels: label.length === 0 ? undefined : parseLabels('--label', label),
+          publishAddress,
+          logLevel,
+        },
+        defaults: { hostName: hostNameOf(hostname()) },
+        prefix: 'BERTH_AGENT_',
+      });
+      const stopped = cli.interruption();
+      const agent = await attempting(`start the agent of host "${config.hostName}"`, () =>
+        startAgent(config, { log: systemLogger(config.logLevel) }),
+      );
+      const failure = await Promise.race([agent.failed, untilAborted(stopped)]);
+      await agent.close();
+      if (failure) throw failure;
+    });
+}
+
+/** A machine's own name as a host's: `Build-1.example.org` → `build-1`. */
+export function hostNameOf(machine: string): string {
+  const label = (machine.split('.')[0] ?? '').toLowerCase().replace(/[^a-z0-9-]+/g, '-');
+  return (
+    label
+      .replace(/^-+|-+$/g, '')
+      .slice(0, 63)
+      .replace(/-+$/, '') || 'host-1'
+  );
+}

@@ -1,0 +1,76 @@
+// `berth dev`: a whole fleet on this machine, to try things on. It writes the context "dev", so that the other verbs find it.
+
+import { resolve } from 'node:path';
+import { Command } from 'commander';
+import type { Cli } from '../cli/cli.ts';
+import { contextFilePath, saveLocalContext } from '../cli/context-file.ts';
+import { attempting, usageError } from '../cli/exit-codes.ts';
+import { collect } from '../cli/units.ts';
+import { untilAborted } from './until-aborted.ts';
+
+interface DevFlags {
+  readonly dataDir: string;
+  readonly imageDir: string;
+  readonly listen?: string;
+  readonly driver: readonly string[];
+  readonly name?: string;
+  readonly imageMap?: string;
+  readonly logLevel: string;
+}
+
+const logLevels = ['debug', 'info', 'warn', 'error', 'silent'] as const;
+
+export function devCommand(cli: Cli): Command {
+  return new Command('dev')
+    .description('Run control plane and agent in one process, to try things on')
+    .option('--data-dir <directory>', 'everything is kept in it', '.berth/dev')
+    .option('--image-dir <directory>', 'images may be built into it: berth image build', '.berth/images')
+    .option('--listen <address:port>', 'default: 127.0.0.1:7070, or any free port when that is taken')
+    .option('--driver <name>', 'qemu or fake; many times; default: both', collect, [])
+    .option('--name <name>', "of the host; default: the machine's own")
+    .option('--image-map <file>', 'YAML of images and sizes, read at start (ORCH_CONFIG)')
+    .option('--log-level <level>', logLevels.join(', '), 'warn')
+    .action(async (flags: DevFlags) => {
+      const logLevel = logLevels.find((level) => level === flags.logLevel);
+      if (!logLevel)
+        throw usageError(`--log-level cannot be "${flags.logLevel}"`, `choose one of: ${logLevels.join(', ')}`);
+      const [{ startLocalFleet }, { systemLogger }] = await Promise.all([
+        import('./local-fleet.ts'),
+        import('../base/system.ts'),
+      ]);
+      const stopped = cli.interruption();
+      const fleet = await attempting('start the fleet', () =>
+        startLocalFleet(
+          {
+            dataDirectory: resolve(flags.dataDir),
+            imageDirectory: resolve(flags.imageDir),
+            listen: flags.listen,
+            drivers: flags.driver.length === 0 ? ['qemu', 'fake'] : flags.driver,
+            hostName: flags.name,
+            imageMap: flags.imageMap ?? (cli.environment['ORCH_CONFIG'] || undefined),
+          },
+          { log: systemLogger(logLevel) },
+        ),
+      );
+      try {
+        const current = await saveLocalContext(contextFilePath(cli), 'dev', {
+          url: fleet.url,
+          token: fleet.operatorToken,
+        });
+        const berth = current ? 'berth' : 'berth --context dev';
+        cli.stdout.write(
+          `${[
+            `server  ${fleet.url}`,
+            `host    ${fleet.hostName}`,
+            `data    ${resolve(flags.dataDir)}`,
+            `try     ${berth} image build tiny && ${berth} run tiny --wait`,
+            'Ctrl-C ends it; guests run on and are found again at the next start.',
+          ].join('\n')}\n`,
+        );
+        const failure = await Promise.race([fleet.failed, untilAborted(stopped)]);
+        if (failure) throw failure;
+      } finally {
+        await fleet.close();
+      }
+    });
+}

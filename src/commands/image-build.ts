@@ -1,0 +1,120 @@
+// `berth image build NAME`: builds one of the images that Berth knows to make, on this machine, and adds it to the fleet.
+
+import { existsSync } from 'node:fs';
+import { stat } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
+import { Command } from 'commander';
+import { ApiError } from '../api/errors.ts';
+import type { Image, ImageSpec } from '../api/resources/image.ts';
+import type { UserClient } from '../api/user-client.ts';
+import type { Cli } from '../cli/cli.ts';
+import { attempting, CommandError, exitCodes, usageError } from '../cli/exit-codes.ts';
+import { startProgress } from '../cli/progress.ts';
+import { openSession } from '../cli/session.ts';
+import { bytes } from '../cli/units.ts';
+import { describeError } from '../base/log.ts';
+import { nearest } from '../api/nearest.ts';
+
+const buildable = ['tiny', 'debian-12'] as const;
+export type BuildableImage = (typeof buildable)[number];
+
+interface BuildFlags {
+  readonly directory?: string;
+  readonly name?: string;
+  readonly add: boolean;
+  readonly rebuild?: true;
+}
+
+export function imageBuildCommand(cli: Cli): Command {
+  return new Command('build')
+    .description('Build an image on this machine, if it is not built yet, and add it')
+    .argument('<recipe>', buildable.join(' or '))
+    .option(
+      '--directory <directory>',
+      'where it is kept; default: .berth/images beside .berth/dev, else /var/lib/berth/images',
+    )
+    .option('--name <name>', "of the image; default: the recipe's")
+    .option('--no-add', 'only build it')
+    .option('--rebuild', 'also when it is built already')
+    .action(async (word: string, { directory, name, add, rebuild }: BuildFlags, command: Command) => {
+      const recipe = buildable.find((known) => known === word);
+      if (!recipe) {
+        const meant = nearest(word, buildable);
+        throw usageError(
+          `Berth does not know how to build "${word}"`,
+          meant ? `did you mean "${meant}"?` : `it can build: ${buildable.join(', ')}`,
+        );
+      }
+      const session = add ? await openSession(cli, command) : undefined;
+      // Before minutes of work are done for nothing.
+      if (session) await attempting('reach the server', () => session.client.list('image', { limit: 1 }));
+      const progress = startProgress(cli);
+      let built: BuiltFile;
+      try {
+        built = await imageFile(recipe, {
+          directory: resolve(directory ?? defaultDirectory()),
+          signal: cli.interruption(),
+          rebuild: rebuild === true,
+          onProgress: (text) => progress.update(`${recipe}: ${text}`),
+        });
+      } finally {
+        progress.end();
+      }
+      cli.stdout.write(`${built.fresh ? 'built' : 'found'} ${built.path} (${bytes(built.sizeBytes)})\n`);
+      if (!session) return;
+      const imageName = name ?? recipe;
+      const image = await attempting(`add image "${imageName}"`, () =>
+        registerImage(session.client, imageName, built.spec),
+      );
+      cli.stdout.write(`image ${image.metadata.name} added; try: berth run ${image.metadata.name} --wait\n`);
+    });
+}
+
+/** Where agents look for `file:` images without being told: those of `berth dev` here, else those of this machine. */
+function defaultDirectory(): string {
+  return existsSync('.berth') ? join('.berth', 'images') : '/var/lib/berth/images';
+}
+
+export interface BuiltFile {
+  readonly path: string;
+  readonly spec: Partial<ImageSpec>;
+  readonly sizeBytes: number;
+  /** Built just now, and not found from before. */
+  readonly fresh: boolean;
+}
+
+interface BuildOptions {
+  readonly directory: string;
+  readonly signal: AbortSignal;
+  readonly rebuild?: boolean;
+  readonly onProgress: (text: string) => void;
+}
+
+export async function imageFile(recipe: BuildableImage, { directory, onProgress }: BuildOptions): Promise<BuiltFile> {
+  const { buildImage } = await import('../agent/images/build.ts');
+  try {
+    onProgress('building');
+    const { path, spec } = await buildImage(recipe, { directory });
+    return { path, spec, sizeBytes: (await stat(path)).size, fresh: true };
+  } catch (error) {
+    throw new CommandError(
+      exitCodes.internal,
+      `cannot build image "${recipe}" in ${directory}: ${describeError(error)}`,
+      { cause: error },
+    );
+  }
+}
+
+/** Makes the image, or brings the one of this name up to date: its labels and whether hosts preload it stay. */
+export async function registerImage(client: UserClient, name: string, spec: Partial<ImageSpec>): Promise<Image> {
+  const current = await client.get('image', name).catch((error: unknown) => {
+    if (error instanceof ApiError && error.code === 'NotFound') return undefined;
+    throw error;
+  });
+  if (!current) return client.create('image', { metadata: { name }, spec });
+  const { labels, revision } = current.metadata;
+  return client.replace('image', name, {
+    metadata: { labels, revision },
+    spec: { ...spec, preload: current.spec.preload },
+  });
+}

@@ -1,0 +1,437 @@
+// `berth quickstart`: from nothing to a running guest on this machine, step by step, each told with how long it took. What it
+// starts itself it also removes; a failure ends with the console's last lines and a word on what to do.
+
+import { readdir, readFile } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
+import { Command } from 'commander';
+import { sleep } from '../base/clock.ts';
+import { describeError } from '../base/log.ts';
+import type { Host } from '../api/resources/host.ts';
+import type { Instance } from '../api/resources/instance.ts';
+import { createUserClient } from '../api/user-client.ts';
+import type { Cli } from '../cli/cli.ts';
+import { contextFilePath, saveLocalContext } from '../cli/context-file.ts';
+import { attempting, CommandError, exitCodes, Interrupted, usageError } from '../cli/exit-codes.ts';
+import { follow, listAll } from '../cli/follow.ts';
+import { stepsOf } from '../cli/instance-view.ts';
+import { driversOf, hostReady } from '../cli/kinds.ts';
+import { coloursFor, fieldLines, tableLines } from '../cli/output.ts';
+import { startProgress } from '../cli/progress.ts';
+import type { Session } from '../cli/session.ts';
+import { visible } from '../cli/terminal.ts';
+import { bytes, memory, seconds } from '../cli/units.ts';
+import { untilGone, untilReady, waitForInstance } from '../cli/wait.ts';
+import type { LocalFleet } from './local-fleet.ts';
+import { untilAborted } from './until-aborted.ts';
+
+interface QuickstartFlags {
+  readonly yes?: true;
+  readonly once?: true;
+  readonly driver: string;
+  readonly reason?: string;
+  readonly dataDir: string;
+  readonly imageDir: string;
+  readonly listen?: string;
+}
+
+const drivers = ['qemu', 'fake'] as const;
+const imageName = 'tiny';
+const hostReadyWithinMs = 60_000;
+const bootWithinMs = 180_000;
+const removedWithinMs = 60_000;
+
+export function quickstartCommand(cli: Cli): Command {
+  return new Command('quickstart')
+    .description('From nothing to a running guest, step by step')
+    .option('-y, --yes', 'ask nothing')
+    .option('--once', 'remove the guest again and end')
+    .option('--driver <driver>', drivers.join(' or '), 'qemu')
+    .option('--reason <text>', 'why the driver is not the usual one, for the person who reads')
+    .option('--data-dir <directory>', 'everything is kept in it', '.berth/quickstart')
+    .option('--image-dir <directory>', 'built images are kept in it', '.berth/images')
+    .option('--listen <address:port>', 'default: 127.0.0.1:7070, or any free port when that is taken')
+    .action(async (flags: QuickstartFlags) => {
+      const driver = drivers.find((known) => known === flags.driver);
+      if (!driver) throw usageError(`--driver cannot be "${flags.driver}"`, `choose one of: ${drivers.join(', ')}`);
+      await quickstart(cli, {
+        ...flags,
+        driver,
+        dataDirectory: resolve(flags.dataDir),
+        imageDirectory: resolve(flags.imageDir),
+      });
+    });
+}
+
+interface Plan {
+  readonly driver: (typeof drivers)[number];
+  readonly dataDirectory: string;
+  readonly imageDirectory: string;
+  readonly listen?: string | undefined;
+  readonly once?: boolean | undefined;
+  readonly reason?: string | undefined;
+}
+
+async function quickstart(cli: Cli, plan: Plan): Promise<void> {
+  const tell = teller(cli);
+  const stopped = cli.interruption();
+  const startedMs = cli.clock.monotonicMs();
+  if (plan.driver === 'fake') {
+    tell.line(
+      `Guests are only pretended (driver "fake")${plan.reason === undefined ? '' : `: ${visible(plan.reason)}`}. All else is real.`,
+    );
+  }
+  const fleet = await tell.step(
+    'starting control plane and agent',
+    () => startFleet(plan),
+    ({ url }) => `control plane on ${url}, agent beside it`,
+  );
+  try {
+    const session = sessionOf(cli, fleet);
+    await Promise.race([steps(cli, tell, { plan, fleet, session, startedMs, stopped }), failure(fleet)]);
+  } finally {
+    await fleet.close();
+  }
+}
+
+async function startFleet({ dataDirectory, imageDirectory, listen, driver }: Plan): Promise<LocalFleet> {
+  const [{ startLocalFleet }, { systemLogger }] = await Promise.all([
+    import('./local-fleet.ts'),
+    import('../base/system.ts'),
+  ]);
+  return attempting('start control plane and agent', () =>
+    startLocalFleet({ dataDirectory, imageDirectory, listen, drivers: [driver] }, { log: systemLogger('error') }),
+  );
+}
+
+function sessionOf(cli: Cli, { url, operatorToken: token }: LocalFleet): Session {
+  return {
+    client: createUserClient({ fetch: cli.fetch, url, token, userAgent: `berth/${cli.version}` }),
+    url,
+    project: 'default',
+  };
+}
+
+async function failure(fleet: LocalFleet): Promise<never> {
+  const error = await fleet.failed;
+  throw new CommandError(exitCodes.internal, `the agent cannot go on: ${error.message}`, { cause: error });
+}
+
+interface Stage {
+  readonly plan: Plan;
+  readonly fleet: LocalFleet;
+  readonly session: Session;
+  readonly startedMs: number;
+  readonly stopped: AbortSignal;
+}
+
+async function steps(cli: Cli, tell: Teller, stage: Stage): Promise<void> {
+  const { plan, fleet, session, startedMs } = stage;
+  await tell.step(
+    `waiting for host ${fleet.hostName}`,
+    () => untilHostReady(cli, session, stage),
+    (host) => `host ${host.metadata.name}: ${hostText(host)}`,
+  );
+  await ensureImage(tell, stage);
+  const instance = await bootGuest(cli, tell, stage);
+  await showGuest(cli, tell, session, instance);
+  tell.line('');
+  tell.line(`All of it took ${seconds(cli.clock.monotonicMs() - startedMs)}.`);
+  if (plan.once) {
+    await tell.step(
+      `removing ${instance.metadata.name}`,
+      () => removeGuest(cli, stage, instance),
+      () => `${instance.metadata.name} is removed, nothing is left of it`,
+    );
+    return;
+  }
+  const current = await saveLocalContext(contextFilePath(cli), 'quickstart', {
+    url: session.url,
+    token: fleet.operatorToken,
+  });
+  tellNext(tell, instance.metadata.name, current);
+  await untilAborted(stage.stopped);
+  await farewell(cli, tell, stage, instance);
+}
+
+async function untilHostReady(cli: Cli, { client }: Session, { plan, fleet, stopped }: Stage): Promise<Host> {
+  const overdue = new AbortController();
+  const timer = cli.clock.setTimer(hostReadyWithinMs, () => overdue.abort());
+  try {
+    for await (const change of follow(cli, client, 'host', {}, AbortSignal.any([stopped, overdue.signal]))) {
+      const hosts = change.type === 'sync' ? change.items : change.type === 'put' ? [change.resource] : [];
+      const host = hosts.find(({ metadata }) => metadata.name === fleet.hostName);
+      const found = host?.status.drivers.find(({ name }) => name === plan.driver);
+      if (!host || !hostReady(host) || !found) continue;
+      if (found.available) return host;
+      throw new CommandError(
+        exitCodes.badOutcome,
+        `the driver "${plan.driver}" does not work here: ${found.reason ?? 'it does not say why'}`,
+        {
+          advice:
+            plan.driver === 'qemu'
+              ? 'apt-get install qemu-system-x86 qemu-utils; or try it without guests: --driver fake'
+              : undefined,
+        },
+      );
+    }
+    throw new Interrupted();
+  } catch (error) {
+    if (!(error instanceof Interrupted) || stopped.aborted) throw error;
+    throw new CommandError(
+      exitCodes.timedOut,
+      `host "${fleet.hostName}" was not ready after ${seconds(hostReadyWithinMs)}`,
+    );
+  } finally {
+    timer.cancel();
+  }
+}
+
+function hostText({ status }: Host): string {
+  const { VCPU: cpus, MEMORY_MB: mebi } = status.capacity ?? {};
+  const reason = status.drivers.find(({ available }) => available)?.reason;
+  return `${cpus ?? '?'} CPUs, ${mebi === undefined ? '?' : memory(mebi)}, ${driversOf(status.drivers)}${reason ? ` (${reason})` : ''}`;
+}
+
+async function ensureImage(tell: Teller, { plan, session, stopped }: Stage): Promise<void> {
+  const { registerImage, imageFile } = await import('./image-build.ts');
+  if (plan.driver === 'fake') {
+    await registerImage(session.client, imageName, {
+      source: 'file:///dev/null',
+      format: 'raw',
+      decompress: 'none',
+      aliases: [],
+    });
+    return;
+  }
+  await tell.step(
+    `building the image ${imageName}`,
+    async (progress) => {
+      const built = await imageFile(imageName, {
+        directory: plan.imageDirectory,
+        signal: stopped,
+        onProgress: progress,
+      });
+      await registerImage(session.client, imageName, built.spec);
+      return built;
+    },
+    ({ fresh, sizeBytes }) => `image ${imageName}: ${fresh ? 'built' : 'found'}, ${bytes(sizeBytes)}`,
+  );
+}
+
+const greetingPage = 'Hello from a guest that Berth has placed.';
+/** Run by the guest at the end of its boot. The tiny image's busybox serves pages too. */
+const userData = `#!/bin/sh
+echo "user-data: hello from $(hostname)"
+mkdir -p /tmp/www && echo "${greetingPage}" > /tmp/www/index.html
+httpd -p 80 -h /tmp/www 2>/dev/null || busybox httpd -p 80 -h /tmp/www || true
+`;
+
+async function bootGuest(cli: Cli, tell: Teller, stage: Stage): Promise<Instance> {
+  const { session } = stage;
+  const { items } = await listAll(session.client, 'instance', { project: session.project });
+  const taken = new Set(items.map(({ metadata }) => metadata.name));
+  let name = 'hello';
+  for (let number = 2; taken.has(name); number++) name = `hello-${number}`;
+  const made = await attempting(`run "${imageName}"`, () =>
+    session.client.create('instance', {
+      metadata: { name, project: session.project },
+      spec: { image: imageName, ports: [{ guestPort: 80, hostPort: 0, protocol: 'tcp' }], userData },
+    }),
+  );
+  try {
+    tell.line(`• asked for instance ${name}`);
+    const ready = await waitForInstance(cli, session, {
+      id: made.metadata.id,
+      name,
+      judge: untilReady(name),
+      timeoutMs: bootWithinMs,
+    });
+    const { totalMs } = stepsOf(ready);
+    tell.done(`${name} has booted on ${ready.status.host ?? '?'}`, totalMs);
+    return ready;
+  } catch (error) {
+    if (!(error instanceof Interrupted)) await tellConsole(tell, session, name, 'The last lines of its console');
+    await removeGuest(cli, stage, made).catch(() => {}); // the failure itself is what matters
+    throw error;
+  }
+}
+
+const consoleBytesMax = 64 * 1024;
+
+/** The console's end, as far as it can be had: this must not hide the failure it explains. */
+async function tellConsole(tell: Teller, { client, project }: Session, name: string, title: string): Promise<void> {
+  let text = '';
+  const decoder = new TextDecoder();
+  try {
+    for await (const bytes of client.log(name, { project })) {
+      text = (text + decoder.decode(bytes, { stream: true })).slice(-consoleBytesMax);
+    }
+  } catch (error) {
+    tell.line(`  (no console: ${describeError(error)})`);
+    return;
+  }
+  const lines = text
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: colours are of no use here
+    .replace(/\u001b\[[0-9;?]*[A-Za-z]/g, '')
+    .split(/[\r\n]+/)
+    .filter((line) => line.trim() !== '');
+  tell.line('');
+  tell.line(`${title}:`);
+  for (const line of lines.slice(-12)) tell.line(`  | ${visible(line)}`);
+}
+
+async function showGuest(cli: Cli, tell: Teller, session: Session, instance: Instance): Promise<void> {
+  const { metadata, status } = instance;
+  await tellConsole(tell, session, metadata.name, `The console of ${metadata.name}`);
+  const published = status.guest?.ports.find(({ guestPort }) => guestPort === 80);
+  const real = status.guest?.accelerator === 'kvm' || status.guest?.accelerator === 'tcg';
+  const url = published && published.hostPort > 0 && real ? `http://127.0.0.1:${published.hostPort}/` : undefined;
+  const page = url === undefined ? undefined : await fetchPage(cli, url);
+  tell.line('');
+  for (const line of fieldLines([
+    ['address', status.guest?.address],
+    [
+      'port 80',
+      url === undefined ? undefined : `${url}${page === undefined ? '' : `  answers: ${page.slice(0, 100)}`}`,
+    ],
+  ])) {
+    tell.line(line);
+  }
+  const { steps: all, totalMs } = stepsOf(instance);
+  const rows = [...all, ...(totalMs === undefined ? [] : [{ name: 'in all', durationMs: totalMs }])];
+  tell.line('');
+  const columns = [
+    { header: 'PHASE', value: ({ name }: { name: string }) => name },
+    { header: 'TOOK', value: ({ durationMs }: { durationMs: number }) => seconds(durationMs), right: true },
+  ];
+  for (const line of tableLines(columns, rows)) tell.line(line);
+}
+
+const pageTries = 20;
+
+/** The guest's server may come up a moment after the boot has ended. */
+async function fetchPage(cli: Cli, url: string): Promise<string | undefined> {
+  for (let tries = 0; tries < pageTries; tries++) {
+    const patience = new AbortController();
+    const timer = cli.clock.setTimer(1_000, () => patience.abort());
+    try {
+      const response = await cli.fetch(url, { method: 'GET', headers: {}, signal: patience.signal });
+      if (response.status === 200) return (await response.text()).trim();
+    } catch {
+      // not yet
+    } finally {
+      timer.cancel();
+    }
+    await sleep(cli.clock, 250);
+  }
+  return undefined;
+}
+
+function tellNext(tell: Teller, name: string, current: boolean): void {
+  const berth = current ? 'npx berth' : 'npx berth --context quickstart';
+  tell.line('');
+  tell.line('In another terminal, type:');
+  for (const line of fieldLines(
+    [
+      [`${berth} ps`, 'what runs'],
+      [`${berth} logs -f ${name}`, 'its console'],
+      [`${berth} explain ${name}`, 'why it is where it is'],
+      [`${berth} run ${imageName} --wait`, 'another one'],
+      [`${berth} rm ${name}`, 'remove it'],
+    ],
+    '  ',
+  )) {
+    tell.line(line);
+  }
+  tell.line('');
+  tell.line('It stays up until Ctrl-C.');
+}
+
+/** Asked to go, gone from the API, and no file or process of this machine bears its id any more. */
+async function removeGuest(cli: Cli, { session, fleet }: Stage, { metadata }: Instance): Promise<void> {
+  const calm: Cli = { ...cli, interruption: () => new AbortController().signal }; // also after Ctrl-C
+  await attempting(`remove instance "${metadata.name}"`, () => session.client.delete('instance', metadata.id));
+  await waitForInstance(calm, session, {
+    id: metadata.id,
+    name: metadata.name,
+    judge: untilGone,
+    timeoutMs: removedWithinMs,
+  });
+  const traces = [...(await filesOf(fleet.agentDirectory, metadata.id)), ...(await processesOf(metadata.id))];
+  if (traces.length > 0) {
+    throw new CommandError(
+      exitCodes.badOutcome,
+      `instance "${metadata.name}" is removed, but this is left of it: ${traces.join(', ')}`,
+    );
+  }
+}
+
+async function filesOf(directory: string, id: string): Promise<string[]> {
+  const entries = await readdir(directory, { recursive: true, withFileTypes: true });
+  return entries.filter(({ name }) => name.includes(id)).map(({ parentPath, name }) => join(parentPath, name));
+}
+
+async function processesOf(id: string): Promise<string[]> {
+  const numbers = (await readdir('/proc').catch(() => [])).filter((name) => /^\d+$/.test(name));
+  const found = await Promise.all(
+    numbers.map(async (pid) => {
+      const commandLine = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => ''); // it has ended since
+      return commandLine.includes(id) ? [`process ${pid}`] : [];
+    }),
+  );
+  return found.flat();
+}
+
+async function farewell(cli: Cli, tell: Teller, stage: Stage, { metadata }: Instance): Promise<void> {
+  const { client } = stage.session;
+  const { items } = await listAll(client, 'instance');
+  const own = items.find((instance) => instance.metadata.id === metadata.id);
+  tell.line('');
+  if (own)
+    await tell.step(
+      `removing ${metadata.name}`,
+      () => removeGuest(cli, stage, own),
+      () => `${metadata.name} is removed`,
+    );
+  const others = items
+    .filter((instance) => instance.metadata.id !== metadata.id)
+    .map((instance) => instance.metadata.name);
+  if (others.length > 0)
+    tell.line(
+      `${others.join(', ')} ${others.length === 1 ? 'runs' : 'run'} on; the next quickstart finds what is there again.`,
+    );
+}
+
+interface Teller {
+  line(text: string): void;
+  done(text: string, tookMs?: number): void;
+  step<T>(
+    doing: string,
+    work: (progress: (text: string) => void) => Promise<T>,
+    done: (result: T) => string,
+  ): Promise<T>;
+}
+
+function teller(cli: Cli): Teller {
+  const colours = coloursFor(cli.stdout, cli.environment);
+  const line = (text: string): void => void cli.stdout.write(`${text}\n`);
+  const done = (text: string, tookMs?: number): void =>
+    line(`${colours.green('✔')} ${text}${tookMs === undefined ? '' : colours.dim(`  ${seconds(tookMs)}`)}`);
+  return {
+    line,
+    done,
+    async step(doing, work, doneText) {
+      const progress = startProgress(cli);
+      const startedMs = cli.clock.monotonicMs();
+      progress.update(doing);
+      try {
+        const result = await work((text) => progress.update(`${doing}: ${text}`));
+        progress.end();
+        done(doneText(result), cli.clock.monotonicMs() - startedMs);
+        return result;
+      } finally {
+        progress.end();
+      }
+    },
+  };
+}
