@@ -4,7 +4,7 @@ import { createClient } from '../src/api/client.ts';
 import type { ServerProcess } from './server-process.ts';
 
 export async function agentClientOf(server: ServerProcess, host: string) {
-  const token = await server.hostToken(host);
+  const token = server.hostToken(host);
   const agent = createClient({ fetch: (url, init) => fetch(url, init), url: server.url, token }).agent(host);
   const session = await agent.register({
     session: `bench-${host}`,

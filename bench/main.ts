@@ -7,27 +7,26 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { write } from 'node:fs';
-import { fileURLToPath } from 'node:url';
 import { createClient, type FetchLike } from '../src/api/client.ts';
 import { agentClientOf } from './agent-client.ts';
 import { type Emit, median, percentile } from './row.ts';
-import { type ServerProcess, startServerProcess } from './server-process.ts';
+import { buildProduct, program, type ServerProcess, startServerProcess } from './server-process.ts';
 import { bootTiny } from './tiny-boot.ts';
 
 const suite = 'main';
 const createsPerSecond = 200;
 const seconds = 10;
 const fetchLike: FetchLike = (url, init) => fetch(url, init);
-const project = fileURLToPath(new URL('..', import.meta.url));
 
 export async function run(emit: Emit): Promise<void> {
   const directory = await mkdtemp(join(tmpdir(), 'berth-bench-'));
   try {
+    buildProduct();
     const server = await startServerProcess(join(directory, 'server'));
     try {
       await idleMemory(server, emit);
       await creates(server, directory, emit);
-      if (process.env["X"]) await commandLine(server, directory, emit);
+      await commandLine(server, directory, emit);
     } finally {
       await server.close();
     }
@@ -125,6 +124,6 @@ async function commandLine(server: ServerProcess, directory: string, emit: Emit)
     return median(times);
   };
   const limit = await time([join(directory, 'empty.mjs')]);
-  const value = await time([join(project, 'bin/berth.js'), 'ps', '-l', 'none=here']);
+  const value = await time([program, 'ps', '-l', 'none=here']);
   emit({ suite, name: 'cli_ps_ms', value, unit: 'ms', better: 'lower', goal: 300, limit, ratio: value / limit });
 }

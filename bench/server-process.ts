@@ -1,59 +1,54 @@
-// A control plane in a process of its own, so that what is measured shares no event loop with the load.
+// The control plane as users install it, in a process of its own, so that what is measured shares no event loop with the load.
 
+import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { fork } from 'node:child_process';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { silentLogger } from '../src/base/log.ts';
-import { startServer } from '../src/server/run.ts';
+import { hostTokenOf } from '../src/server/http/tokens.ts';
+
+const project = fileURLToPath(new URL('..', import.meta.url));
+
+/** The program of the package that `npm run build` makes. */
+export const program = join(project, 'dist/bin/berth.js');
 
 export interface ServerProcess {
   readonly url: string;
   readonly operatorToken: string;
   readonly pid: number;
-  hostToken(name: string): Promise<string>;
+  hostToken(name: string): string;
   close(): Promise<void>;
 }
 
-type Reply = { readonly url: string; readonly operatorToken: string } | { readonly token: string };
-
-/** A server on a free port with an SQLite store in `directory`. */
-export async function startServerProcess(directory: string): Promise<ServerProcess> {
-  const child = fork(fileURLToPath(import.meta.url), ['--child', directory], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
-  const reply = async (): Promise<Reply> => {
-    const [message] = await once(child, 'message');
-    return message;
-  };
-  const started = await reply();
-  if (!('url' in started)) throw new Error('the server did not start');
-  return {
-    ...started,
-    pid: child.pid ?? 0,
-    async hostToken(name) {
-      child.send(name);
-      const answer = await reply();
-      return 'token' in answer ? answer.token : '';
-    },
-    async close() {
-      child.disconnect();
-      await once(child, 'exit');
-    },
-  };
+export function buildProduct(): void {
+  execFileSync(process.execPath, [join(project, 'scripts/build.ts')], { stdio: ['ignore', 'ignore', 'inherit'] });
 }
 
-if (process.argv[2] === '--child') {
-  const config = {
-    listen: '127.0.0.1:0',
-    dataDirectory: process.argv[3] ?? '',
-    insecure: false,
-    logLevel: 'silent' as const,
-    offlineAfterMs: 60_000,
-    heartbeatMs: 10_000,
-    restartDelayMs: 15_000,
-    eventsKeptMs: 86_400_000,
-    idempotencyKeptMs: 86_400_000,
+/** A server on a free port with an SQLite store in `directory`. The product must have been built. */
+export async function startServerProcess(directory: string): Promise<ServerProcess> {
+  const child = spawn(process.execPath, [program, 'server', '--listen', '127.0.0.1:0', '--data-dir', directory, '--log-level', 'warn'], {
+    stdio: ['ignore', 'inherit', 'pipe'],
+  });
+  const url = await new Promise<string>((resolve, reject) => {
+    let said = '';
+    child.stderr.on('data', (bytes: Buffer) => {
+      said += bytes.toString();
+      const listens = /listens on (\S+)/.exec(said)?.[1];
+      if (listens !== undefined) resolve(listens);
+    });
+    child.once('exit', () => reject(new Error(`the server ended: ${said}`)));
+  });
+  const operatorToken = (await readFile(join(directory, 'operator.token'), 'utf8')).trim();
+  const secret = Buffer.from((await readFile(join(directory, 'secret'), 'utf8')).trim(), 'base64url');
+  return {
+    url,
+    operatorToken,
+    pid: child.pid ?? 0,
+    hostToken: (name) => hostTokenOf(secret, name),
+    async close() {
+      const exited = once(child, 'exit');
+      child.kill('SIGTERM');
+      await exited;
+    },
   };
-  const server = await startServer(config, { log: silentLogger });
-  process.send?.({ url: server.url, operatorToken: server.operatorToken });
-  process.on('message', (name) => process.send?.({ token: server.hostToken(String(name)) }));
-  process.on('disconnect', () => void server.close());
 }

@@ -1,0 +1,29 @@
+// The tiny image booted by hand: the time that QEMU and the guest take by themselves.
+
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
+
+/** Milliseconds from starting QEMU to the guest's `berth: ready`. */
+export async function bareBootMs(image: string, directory: string): Promise<number> {
+  const overlay = join(directory, 'bare.qcow2');
+  execFileSync('qemu-img', ['create', '-q', '-f', 'qcow2', '-F', 'qcow2', '-b', image, overlay]);
+  const startedAt = performance.now();
+  const argv = ['-machine', 'pc', '-accel', 'tcg', '-cpu', 'max', '-m', '128', '-nodefaults', '-no-user-config', '-display', 'none'];
+  argv.push('-drive', `file=${overlay},if=virtio,format=qcow2`, '-netdev', 'user,id=n0', '-device', 'virtio-net-pci,netdev=n0', '-serial', 'stdio');
+  const qemu = spawn('qemu-system-x86_64', argv, { stdio: ['ignore', 'pipe', 'inherit'] });
+  try {
+    let said = '';
+    for await (const bytes of qemu.stdout) {
+      said += String(bytes);
+      if (said.includes('berth: ready')) return performance.now() - startedAt;
+    }
+    throw new Error(`the guest ended without a greeting: ${said.slice(-500)}`);
+  } finally {
+    const exited = once(qemu, 'exit');
+    qemu.kill('SIGKILL');
+    if (qemu.exitCode === null && qemu.signalCode === null) await exited;
+    await rm(overlay, { force: true });
+  }
+}

@@ -1,0 +1,146 @@
+// Real processes for the end-to-end tests: `berth server` and `berth agent` as users start them, killable at any moment.
+
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { createClient } from '../src/api/client.ts';
+import type { Instance } from '../src/api/resources/instance.ts';
+import { hostTokenOf } from '../src/server/http/tokens.ts';
+
+const main = fileURLToPath(new URL('../src/main.ts', import.meta.url));
+
+export interface BerthProcess {
+  readonly pid: number;
+  /** Everything it has said on standard error. */
+  said(): string;
+  /** SIGKILL: no chance to tidy up. */
+  kill(): Promise<void>;
+  /** SIGTERM, as an operator stops it. */
+  stop(): Promise<void>;
+}
+
+/** Resolves when the process has said something that `ready` matches; rejects when it ends before. */
+async function startBerth(argv: readonly string[], ready: RegExp, environment: Record<string, string> = {}): Promise<BerthProcess> {
+  const child = spawn(process.execPath, [main, ...argv], { stdio: ['ignore', 'ignore', 'pipe'], env: { ...process.env, ...environment } });
+  let said = '';
+  await new Promise<void>((resolve, reject) => {
+    child.stderr.on('data', (bytes: Buffer) => {
+      said += bytes.toString();
+      if (ready.test(said)) resolve();
+    });
+    child.once('exit', () => reject(new Error(`berth ${argv[0]} ended: ${said}`)));
+  });
+  return { pid: child.pid ?? 0, said: () => said, kill: () => end(child, 'SIGKILL'), stop: () => end(child, 'SIGTERM') };
+}
+
+async function end(child: ChildProcess, signal: NodeJS.Signals): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const exited = once(child, 'exit');
+  child.kill(signal);
+  await exited;
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  server.close();
+  return typeof address === 'object' && address ? address.port : 0;
+}
+
+/** A fleet of one server and one host in `directory`. Both may be killed and started again on the same state. */
+export async function startFleet(directory: string, options: { drivers?: string[]; agentDirectory?: string; capacity?: Record<string, number> } = {}) {
+  const port = await freePort();
+  const url = `http://127.0.0.1:${port}`;
+  const serverDirectory = join(directory, 'server');
+  const agentDirectory = options.agentDirectory ?? join(directory, 'agent');
+  await mkdir(directory, { recursive: true });
+  const serverConfig = join(directory, 'server.yaml');
+  await writeFile(
+    serverConfig,
+    JSON.stringify({ listen: `127.0.0.1:${port}`, dataDirectory: serverDirectory, restartDelayMs: 200, heartbeatMs: 500, offlineAfterMs: 60_000 }),
+  );
+  const startServer = () => startBerth(['server', '--config', serverConfig], /listens on/);
+  let server = await startServer();
+  const operatorToken = (await readFile(join(serverDirectory, 'operator.token'), 'utf8')).trim();
+  const secret = Buffer.from((await readFile(join(serverDirectory, 'secret'), 'utf8')).trim(), 'base64url');
+  const agentConfig = join(directory, 'agent.yaml');
+  await writeFile(
+    agentConfig,
+    JSON.stringify({
+      serverUrl: url,
+      token: hostTokenOf(secret, 'h1'),
+      hostName: 'h1',
+      dataDirectory: agentDirectory,
+      drivers: options.drivers ?? ['qemu'],
+      ...(options.capacity ? { capacity: options.capacity, reserved: {} } : {}),
+    }),
+    { mode: 0o600 },
+  );
+  const startAgent = () => startBerth(['agent', '--config', agentConfig], /registered/);
+  let agent = await startAgent();
+  const client = createClient({ fetch: (address, init) => fetch(address, init), url, token: operatorToken });
+
+  /** The instance once `holds` is true of it, followed by watch. Rejects after `timeoutMs` with what it was last. */
+  async function until(name: string, holds: (instance: Instance) => boolean, timeoutMs = 60_000): Promise<Instance> {
+    const timeout = AbortSignal.timeout(timeoutMs);
+    let last: Instance | undefined;
+    while (!timeout.aborted) {
+      try {
+        const { items, revision } = await client.list('instance');
+        last = items.find((item) => item.metadata.name === name) ?? last;
+        if (last && holds(last)) return last;
+        for await (const change of client.watch('instance', { revision }, timeout)) {
+          if (change.type !== 'put' || change.resource.metadata.name !== name) continue;
+          last = change.resource;
+          if (holds(last)) return last;
+        }
+      } catch {
+        await new Promise((resolve) => setTimeout(resolve, 100)); // the server is being killed and started by the test
+      }
+    }
+    throw new Error(`instance ${name} did not come to it; last seen: ${JSON.stringify(last?.status)}\nagent: ${agent.said().slice(-3000)}`);
+  }
+
+  return {
+    url,
+    client,
+    until,
+    agentDirectory,
+    serverDirectory,
+    environment: { BERTH_URL: url, BERTH_TOKEN: operatorToken },
+    ready: (name: string) => until(name, ({ status }) => status.guest?.ready === true || status.phase === 'Failed'),
+    async gone(name: string): Promise<void> {
+      for (;;) {
+        const { items, revision } = await client.list('instance');
+        if (!items.some((item) => item.metadata.name === name)) return;
+        for await (const change of client.watch('instance', { revision }, AbortSignal.timeout(60_000))) {
+          if (change.type === 'delete' && change.resource.metadata.name === name) return;
+        }
+      }
+    },
+    get serverPid() {
+      return server.pid;
+    },
+    agentSaid: () => agent.said(),
+    killServer: () => server.kill(),
+    async restartServer() {
+      await server.kill();
+      server = await startServer();
+    },
+    killAgent: () => agent.kill(),
+    async restartAgent() {
+      await agent.kill();
+      agent = await startAgent();
+    },
+    async stop() {
+      await agent.stop();
+      await server.stop();
+    },
+  };
+}
+
+export type Fleet = Awaited<ReturnType<typeof startFleet>>;

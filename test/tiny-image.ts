@@ -1,0 +1,11 @@
+// The tiny image, built once for all tests and kept in the checkout's .berth folder.
+
+import { fileURLToPath } from 'node:url';
+import { buildImage } from '../src/agent/images/build.ts';
+
+let built: ReturnType<typeof buildImage> | undefined;
+
+export function tinyImage() {
+  built ??= buildImage('tiny', { directory: fileURLToPath(new URL('../.berth/images', import.meta.url)) });
+  return built;
+}
