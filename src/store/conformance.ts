@@ -37,13 +37,27 @@ export function storeConformance(factory: StoreFactory): void {
       opened = [];
     });
 
-    describe('commit', () => commitCases(openStore));
-    describe('list', () => listCases(openStore));
-    describe('watch', () => watchCases(openStore));
-    describe('compact', () => compactCases(openStore));
-    describe('refuses', () => refusalCases(openStore));
-    if (factory.durable) describe('opened again', () => durabilityCases(open));
-    describe('beside a sequential model', () => modelConformance(openStore, factory.modelRuns ?? 40));
+    describe('commit', () => {
+      commitCases(openStore);
+    });
+    describe('list', () => {
+      listCases(openStore);
+    });
+    describe('watch', () => {
+      watchCases(openStore);
+    });
+    describe('compact', () => {
+      compactCases(openStore);
+    });
+    describe('refuses', () => {
+      refusalCases(openStore);
+    });
+    describe.runIf(factory.durable)('opened again', () => {
+      durabilityCases(open);
+    });
+    describe('beside a sequential model', () => {
+      modelConformance(openStore, factory.modelRuns ?? 40);
+    });
   });
 }
 
@@ -145,7 +159,9 @@ function commitCases(open: () => Promise<Store>): void {
       ),
     );
     expect(results.filter((result) => result.ok)).toEqual([{ ok: true, revision: 1 }]);
-    expect(results.filter((result) => !result.ok)).toEqual(Array(19).fill({ ok: false, key: 'lease' }));
+    expect(results.filter((result) => !result.ok)).toEqual(
+      Array.from({ length: 19 }, () => ({ ok: false, key: 'lease' })),
+    );
     const others = await Promise.all([put(store, { other: 'x' }), store.commit([{ key: 'lease', ifRevision: 0 }], [])]);
     expect(others).toEqual([2, { ok: false, key: 'lease' }]);
   });
