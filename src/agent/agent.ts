@@ -61,6 +61,7 @@ const recoverRetry = { delayMsMin: 1000, delayMsMax: 60_000 };
 const settledAfterMs = 60_000; // a session that lasted so long was a good one
 const watchSettledAfterMs = 5000;
 const silenceMsMin = 30_000; // the line carries pings; this much silence means it is dead
+const lookTimeoutMs = 1000;
 const fingerprintMs = 10 * 60_000; // a hypervisor that was installed or removed meanwhile
 
 export function createAgent(options: AgentOptions): Agent {
@@ -295,34 +296,43 @@ export function createAgent(options: AgentOptions): Agent {
       images: registration.images,
       unknownGuests: [],
     };
-    let { drivers } = registration;
+    let now = told;
     let readyCount = ready.size;
     let lookedMs = clock.monotonicMs();
+    let looking: Promise<void> | undefined;
+    const lookAround = async (): Promise<void> => {
+      const due = clock.monotonicMs() - lookedMs >= fingerprintMs || ready.size !== readyCount;
+      if (due) {
+        readyCount = ready.size;
+        lookedMs = clock.monotonicMs();
+      }
+      const found = { images: await images(), ...(due ? { drivers: await fingerprints() } : {}) };
+      now = { ...now, ...found };
+      looking = undefined;
+    };
     // Hosts that registered together need not be heard together.
     await sleep(clock, prng.below(Math.max(1, heartbeatMs)), signal);
     for (let attempt = 0; !signal.aborted; ) {
-      if (clock.monotonicMs() - lookedMs >= fingerprintMs || ready.size !== readyCount) {
-        readyCount = ready.size;
-        lookedMs = clock.monotonicMs();
-        drivers = await fingerprints();
-      }
-      const now = {
-        drivers,
-        images: await images(),
-        unknownGuests: state.synced ? reconciler.unknownGuests().slice(0, 256) : [],
-      };
+      // A driver or disk that hangs must not make the host look dead: what is not found in time is told later.
+      const around = (looking ??= lookAround());
+      await awaitWithin({ clock, timeoutMs: lookTimeoutMs, signal, what: 'looking around' }, () => around).catch(
+        () => {},
+      );
+      if (signal.aborted) return;
+      now = { ...now, unknownGuests: state.synced ? reconciler.unknownGuests().slice(0, 256) : [] };
       const heartbeat: Heartbeat = {
         epoch,
         ...(same(now.drivers, told.drivers) ? {} : { drivers: now.drivers }),
         ...(same(now.images, told.images) ? {} : { images: now.images }),
         ...(same(now.unknownGuests, told.unknownGuests) ? {} : { unknownGuests: now.unknownGuests }),
       };
+      const sent = now;
       let delayMs = heartbeatMs;
       try {
         await awaitWithin({ clock, timeoutMs: Math.max(heartbeatMs, 5000), signal, what: 'a heartbeat' }, (limit) =>
           api.heartbeat(heartbeat, limit),
         );
-        told = now;
+        told = sent;
         attempt = 0;
         reporter.repeatStale();
       } catch (error) {

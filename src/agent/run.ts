@@ -8,7 +8,7 @@ import { nearest } from '../api/nearest.ts';
 import type { Logger } from '../base/log.ts';
 import { randomSecret, system, systemClock, systemFetch, systemPrng } from '../base/system.ts';
 import { version } from '../base/version.ts';
-import { createAgent } from './agent.ts';
+import { type Agent, createAgent } from './agent.ts';
 import type { AgentConfig } from './config.ts';
 import { lockDataDirectory } from './data-directory-lock.ts';
 import type { Driver } from './drivers/driver.ts';
@@ -37,6 +37,7 @@ export async function startAgent(config: AgentConfig, { log }: { readonly log: L
   const lock = await lockDataDirectory(dataDirectory);
   const stopping = new AbortController();
   const background: Promise<void>[] = [];
+  let agent: Agent | undefined;
   try {
     const clock = systemClock;
     const prng = systemPrng();
@@ -63,7 +64,7 @@ export async function startAgent(config: AgentConfig, { log }: { readonly log: L
         ...(config.capacity ? { capacity: config.capacity } : {}),
         ...(config.reserved ? { reserved: config.reserved } : {}),
       });
-    const agent = createAgent({
+    agent = createAgent({
       client,
       hostName,
       labels: config.labels,
@@ -82,6 +83,7 @@ export async function startAgent(config: AgentConfig, { log }: { readonly log: L
         );
       },
     });
+    const { failed, stop } = agent;
     await agent.start();
     if (drivers.some(({ name }) => name !== 'fake')) {
       const { architecture } = await measured();
@@ -92,16 +94,17 @@ export async function startAgent(config: AgentConfig, { log }: { readonly log: L
     }
     return {
       hostName,
-      failed: agent.failed,
+      failed,
       async close() {
         stopping.abort();
-        await agent.stop();
+        await stop();
         await Promise.all(background);
         await lock.release();
       },
     };
   } catch (error) {
     stopping.abort();
+    await agent?.stop();
     await lock.release();
     throw error;
   }

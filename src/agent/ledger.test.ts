@@ -1,0 +1,149 @@
+import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { silentLogger } from '../base/log.ts';
+import { createManualClock } from '../base/manual-clock.ts';
+import { type Ledger, openLedger } from './ledger.ts';
+import { ledgerFileAt } from './ledger-file.ts';
+import { assignment, instanceId, otherId } from './testing.ts';
+
+describe('the ledger', () => {
+  let directory: string;
+  let path: string;
+  beforeEach(async () => {
+    directory = await mkdtemp(join(tmpdir(), 'berth-ledger-'));
+    path = join(directory, 'ledger.json');
+  });
+  afterEach(() => rm(directory, { recursive: true }));
+
+  const open = (owner = { host: 'host-1', machineId: 'm-1' }): Promise<Ledger> =>
+    openLedger({ file: ledgerFileAt(path), owner, clock: createManualClock(), log: silentLogger });
+  const sync = (...assignments: ReturnType<typeof assignment>[]) =>
+    ({ type: 'sync', revision: 1, assignments }) as const;
+  const put = (change: Parameters<typeof assignment>[0]) =>
+    ({ type: 'put', revision: 1, assignment: assignment(change) }) as const;
+  const drop = (incarnation: number) => ({ type: 'drop', revision: 1, instanceId, incarnation }) as const;
+  const incarnations = (ledger: Ledger): number[] =>
+    ledger.entriesOf(instanceId).map((entry) => entry.assignment.incarnation);
+
+  it('comes back as it was', async () => {
+    const before = await open();
+    before.apply(sync(assignment(), assignment({ instanceId: otherId })));
+    before.apply(put({ revision: 2, want: 'stopped' }));
+    await before.close();
+    const after = await open();
+    expect(after.newestOf(instanceId)?.assignment.want).toBe('stopped');
+    expect(after.instanceIds()).toEqual([instanceId, otherId]);
+    await after.close();
+  });
+
+  it('keeps the incarnations of one instance apart, oldest first', async () => {
+    const ledger = await open();
+    ledger.apply(put({ incarnation: 2 }));
+    ledger.apply(put({ incarnation: 1, want: 'absent' }));
+    expect(incarnations(ledger)).toEqual([1, 2]);
+    expect(ledger.newestOf(instanceId)?.assignment.incarnation).toBe(2);
+    ledger.apply(drop(1));
+    expect(incarnations(ledger)).toEqual([2]);
+    await ledger.close();
+  });
+
+  it('forgets what a sync does not hold, and says whose entries changed', async () => {
+    const ledger = await open();
+    ledger.apply(sync(assignment()));
+    expect(ledger.apply(sync(assignment({ instanceId: otherId })))).toEqual([instanceId, otherId]);
+    expect(ledger.instanceIds()).toEqual([otherId]);
+    await ledger.close();
+  });
+
+  it('keeps why a guest failed over a sync and a restart, and until it is told otherwise', async () => {
+    const failure = { code: 'DiskFull', message: 'no room' };
+    const before = await open();
+    before.apply(sync(assignment()));
+    before.setFailure({ assignment: assignment() }, failure);
+    before.apply(sync(assignment({ revision: 2 })));
+    await before.close();
+    const after = await open();
+    expect(after.newestOf(instanceId)?.failure).toEqual(failure);
+    after.setFailure({ assignment: assignment() }, undefined);
+    expect(after.newestOf(instanceId)).toEqual({ assignment: assignment({ revision: 2 }) });
+    await after.close();
+  });
+
+  it('changes nothing for what comes late or twice', async () => {
+    const ledger = await open();
+    ledger.apply(put({ revision: 5, want: 'stopped' }));
+    expect(ledger.apply(put({ revision: 5 }))).toEqual([]);
+    expect(ledger.apply(put({ revision: 4 }))).toEqual([]);
+    expect(ledger.apply(drop(1))).toEqual([instanceId]);
+    expect(ledger.apply(drop(1))).toEqual([]);
+    expect(ledger.apply(put({ revision: 6 }))).toEqual([]);
+    expect(incarnations(ledger)).toEqual([]);
+    await ledger.close();
+  });
+
+  it('takes a dropped incarnation back from a sync: that is the whole truth', async () => {
+    const ledger = await open();
+    ledger.apply(put({}));
+    ledger.apply(drop(1));
+    ledger.apply(sync(assignment({ revision: 9 })));
+    expect(incarnations(ledger)).toEqual([1]);
+    await ledger.close();
+  });
+
+  it.each([
+    ['cut short', (text: string) => text.slice(0, 40)],
+    ['empty', () => ''],
+    ['something else', () => '{"version":1}'],
+    ['of a later version', (text: string) => text.replace('"version":1', '"version":2')],
+    ['holding an id that is a path', (text: string) => text.replaceAll(instanceId, '../../etc/passwd')],
+  ])('is set aside when it is %s', async (_, damage) => {
+    const before = await open();
+    before.apply(sync(assignment()));
+    await before.close();
+    const damaged = damage(await readFile(path, 'utf8'));
+    await writeFile(path, damaged);
+    const after = await open();
+    expect(after.instanceIds()).toEqual([]);
+    expect(await readFile(`${path}.damaged`, 'utf8')).toBe(damaged);
+    await after.close();
+  });
+
+  it.each([
+    ['host', { host: 'host-2', machineId: 'm-1' }],
+    ['machine', { host: 'host-1', machineId: 'm-2' }],
+  ])('is set aside when it belongs to another %s', async (_, owner) => {
+    const before = await open();
+    before.apply(sync(assignment()));
+    await before.close();
+    const after = await open(owner);
+    expect(after.instanceIds()).toEqual([]);
+    expect(await readdir(directory)).toEqual(['ledger.json.damaged']);
+    await after.close();
+  });
+
+  it('is for nobody else to read: user-data may hold secrets', async () => {
+    const ledger = await open();
+    ledger.apply(sync(assignment()));
+    await ledger.close();
+    expect((await stat(path)).mode & 0o777).toBe(0o600);
+  });
+
+  it('writes many changes of one moment at once, and misses none', async () => {
+    const written: string[] = [];
+    const ledger = await openLedger({
+      file: { read: async () => null, write: async (text) => void written.push(text), setAside: async () => '' },
+      owner: { host: 'host-1', machineId: 'm-1' },
+      clock: createManualClock(),
+      log: silentLogger,
+    });
+    for (let revision = 1; revision <= 100; revision++) ledger.apply(put({ revision, generation: revision }));
+    await ledger.flush();
+    expect(written).toHaveLength(1);
+    ledger.apply(put({ revision: 101, generation: 101 }));
+    await ledger.flush();
+    expect(written.at(-1)).toContain('"generation":101');
+    await ledger.close();
+  });
+});

@@ -1,0 +1,273 @@
+// A host for tests of the agent: a scripted control plane, a false world of guests, a ledger in memory, a clock to be turned.
+
+import type { Assignment, AssignmentEvent, Heartbeat, Registration, Report, Reports } from '../api/agent-protocol.ts';
+import { createClient, type FetchInit, type FetchResponse } from '../api/client.ts';
+import { ApiError, type ErrorCode } from '../api/errors.ts';
+import { silentLogger } from '../base/log.ts';
+import { createManualClock } from '../base/manual-clock.ts';
+import { seededPrng } from '../base/prng.ts';
+import { system } from '../base/system.ts';
+import { type Agent, createAgent } from './agent.ts';
+import { createFakeDriver } from './drivers/fake/driver.ts';
+import { createFakeWorld } from './drivers/fake/world.ts';
+import type { LedgerFile } from './ledger.ts';
+
+export const hostName = 'host-1';
+export const instanceId = `inst_${'0'.repeat(25)}1`;
+export const otherId = `inst_${'0'.repeat(25)}2`;
+const turn = (): Promise<void> => new Promise((resolve) => system.afterTurn(resolve));
+
+export const assignment = (change: Partial<Assignment> = {}): Assignment => ({
+  instanceId,
+  incarnation: 1,
+  revision: 1,
+  want: 'running',
+  driver: 'fake',
+  name: 'web-1',
+  project: 'default',
+  hostname: 'web-1',
+  generation: 1,
+  cpus: 1,
+  memoryMiB: 64,
+  diskGiB: 0,
+  imageName: 'tiny',
+  image: {
+    source: 'file:///tiny.qcow2',
+    decompress: 'none',
+    format: 'qcow2',
+    nocloud: true,
+    architecture: 'amd64',
+    aliases: [],
+    preload: false,
+    defaults: {},
+  },
+  ports: [],
+  sshKeys: [],
+  userData: '',
+  stopGraceMs: 10_000,
+  ...change,
+});
+
+/** A control plane that does as it is told: it holds assignments, streams them, and notes what it hears. */
+function scriptedControlPlane() {
+  const assignments = new Map<string, Assignment>();
+  const lines = new Set<Line>();
+  const plane = {
+    revision: 10,
+    epoch: 0,
+    away: false,
+    /** Answers are lost: the call has its effect, the caller hears nothing. */
+    answersLost: false,
+    registerAnswer: undefined as ErrorCode | undefined,
+    reportResult: 'accepted' as 'accepted' | 'stale',
+    refuse: (_report: Report): boolean => false,
+    registrations: [] as Registration[],
+    heartbeats: [] as Heartbeat[],
+    reports: [] as (Report & { epoch: number })[],
+    put(change: Partial<Assignment> = {}): void {
+      plane.revision += 1;
+      const next = assignment({ revision: plane.revision, ...change });
+      assignments.set(`${next.instanceId}/${next.incarnation}`, next);
+      plane.say({ type: 'put', revision: plane.revision, assignment: next });
+    },
+    drop(id = instanceId, incarnation = 1): void {
+      plane.revision += 1;
+      assignments.delete(`${id}/${incarnation}`);
+      plane.say({ type: 'drop', revision: plane.revision, instanceId: id, incarnation });
+    },
+    has: (id: string, incarnation: number): boolean => assignments.has(`${id}/${incarnation}`),
+    /** Changes the desired state without a word: the next sync tells. */
+    forget(): void {
+      assignments.clear();
+    },
+    say(event: AssignmentEvent): void {
+      for (const line of lines) line.push(`${JSON.stringify(event)}\n`);
+    },
+    breakLines(): void {
+      for (const line of lines) line.end(new Error('connection reset'));
+      lines.clear();
+    },
+    setAway(away: boolean): void {
+      plane.away = away;
+      if (away) plane.breakLines();
+    },
+    get lineCount() {
+      return lines.size;
+    },
+    /** What the control plane believes of an instance: the newest report. */
+    last: (id = instanceId): Report['guest'] | undefined =>
+      plane.reports.findLast((report) => report.instanceId === id)?.guest,
+    states: (id = instanceId): string[] => {
+      const states = plane.reports.filter((report) => report.instanceId === id).map((report) => report.guest.state);
+      return states.filter((state, index) => state !== states[index - 1]);
+    },
+    fetch: async (url: string, init: FetchInit): Promise<FetchResponse> => {
+      await turn();
+      if (plane.away) throw new TypeError('fetch failed');
+      const { pathname, searchParams } = new URL(url);
+      const body = init.body === undefined ? undefined : JSON.parse(init.body);
+      const answer = (() => {
+        try {
+          return respond(pathname.split('/').at(-1) ?? '', body, searchParams, init.signal);
+        } catch (error) {
+          if (!(error instanceof ApiError)) throw error;
+          return {
+            status: error.status,
+            headers: { get: () => null },
+            body: null,
+            text: async () => JSON.stringify(error.toBody()),
+          };
+        }
+      })();
+      if (plane.answersLost) throw new TypeError('fetch failed');
+      return answer;
+    },
+  };
+
+  const respond = (route: string, body: unknown, query: URLSearchParams, signal?: AbortSignal): FetchResponse => {
+    const json = (value: unknown): FetchResponse => ({
+      status: 200,
+      headers: { get: () => null },
+      body: null,
+      text: async () => JSON.stringify(value),
+    });
+    const inSession = (epoch: unknown): void => {
+      if (Number(epoch) !== plane.epoch) throw new ApiError('StaleEpoch', 'that session is over');
+    };
+    if (route === 'session') {
+      if (plane.registerAnswer) throw new ApiError(plane.registerAnswer, 'no');
+      const registration = body as Registration;
+      if (plane.registrations.at(-1)?.session !== registration.session) plane.epoch += 1;
+      plane.registrations.push(registration);
+      return json({ hostId: 'host_1', epoch: plane.epoch, heartbeatMs: 10_000, offlineAfterMs: 60_000 });
+    }
+    if (route === 'heartbeat') {
+      inSession((body as Heartbeat).epoch);
+      plane.heartbeats.push(body as Heartbeat);
+      return json({});
+    }
+    if (route === 'reports') {
+      const { epoch, reports } = body as Reports;
+      inSession(epoch);
+      if (reports.some(plane.refuse)) throw new ApiError('InvalidRequest', 'reports[0] is bad');
+      plane.reports.push(...reports.map((report) => ({ ...report, epoch })));
+      return json({ results: reports.map(() => plane.reportResult) });
+    }
+    inSession(query.get('epoch'));
+    const line = makeLine();
+    line.push(
+      `${JSON.stringify({ type: 'sync', revision: plane.revision, assignments: [...assignments.values()] })}\n`,
+    );
+    lines.add(line);
+    signal?.addEventListener('abort', () => {
+      lines.delete(line);
+      line.end(new Error('aborted'));
+    });
+    return { status: 200, headers: { get: () => null }, body: line.bytes(), text: async () => '' };
+  };
+  return plane;
+}
+
+type Line = ReturnType<typeof makeLine>;
+
+function makeLine() {
+  const pending: Uint8Array[] = [];
+  let error: Error | undefined;
+  let wake = (): void => {};
+  return {
+    push(text: string): void {
+      pending.push(new TextEncoder().encode(text));
+      wake();
+    },
+    end(why: Error): void {
+      error = why;
+      wake();
+    },
+    async *bytes(): AsyncGenerator<Uint8Array> {
+      for (;;) {
+        const next = pending.shift();
+        if (next) yield next;
+        else if (error) throw error;
+        else await new Promise<void>((resolve) => (wake = resolve));
+      }
+    },
+  };
+}
+
+function memoryFile(
+  text: string | null = null,
+): LedgerFile & { text: string | null; aside: string | null; full: boolean } {
+  const file = {
+    text,
+    aside: null as string | null,
+    full: false,
+    read: async () => file.text,
+    write: async (next: string) => {
+      if (file.full) throw new Error('no space left on device');
+      file.text = next;
+    },
+    setAside: async () => {
+      file.aside = file.text;
+      file.text = null;
+      return 'aside';
+    },
+  };
+  return file;
+}
+
+export function makeHost() {
+  const clock = createManualClock();
+  const world = createFakeWorld({
+    clock,
+    latencies: { pullMs: 1000, cloneMs: 100, startMs: 100, bootMs: 1000, shutdownMs: 500 },
+  });
+  const plane = scriptedControlPlane();
+  const file = memoryFile();
+  const agents: Agent[] = [];
+  let starts = 0;
+  const host = {
+    clock,
+    world,
+    plane,
+    file,
+    machineId: 'm-1',
+    drivers: ['fake'],
+    async startAgent(): Promise<Agent> {
+      starts += 1;
+      const prng = seededPrng(starts, 'agent');
+      const agent = createAgent({
+        client: createClient({ fetch: plane.fetch, url: 'http://plane' }),
+        hostName,
+        agentVersion: '0',
+        drivers: host.drivers.map(() =>
+          createFakeDriver({ world, host: hostName, prng: seededPrng(starts, 'driver') }),
+        ),
+        ledgerFile: file,
+        measure: async () => ({
+          machineId: host.machineId,
+          bootId: 'b-1',
+          architecture: 'amd64',
+          capacity: { VCPU: 4 },
+          reserved: {},
+        }),
+        clock,
+        prng,
+        log: silentLogger,
+      });
+      agents.push(agent);
+      await agent.start();
+      await host.pass(100);
+      return agent;
+    },
+    pass: (ms: number): Promise<void> =>
+      clock.advanceSettled(ms, async () => {
+        for (let turns = 0; turns < 12; turns++) await turn();
+      }),
+    guest: (id = instanceId) => world.guest(hostName, id),
+    boots: (id = instanceId) => world.guest(hostName, id)?.boots ?? 0,
+    stopAll: async () => {
+      for (const agent of agents) await agent.stop();
+    },
+  };
+  return host;
+}
