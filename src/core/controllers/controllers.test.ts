@@ -153,6 +153,20 @@ describe('a lost host', () => {
     expect(instanceIn(cache).status.phase).toBe('Running');
   });
 
+  it('that comes back in the same session makes its instances what it last said of them: it will not say so again', () => {
+    const { cache, seen } = lost();
+    seen.nowMs = 1_080_000;
+    commitPlan(cache, heartbeat(cache, { name: 'h1', heartbeat: { epoch: 1 } }, at(1_080_000)).plan);
+    step(cache, lostHost, 1_080_000);
+    expect(instanceIn(cache).status.phase).toBe('Failed'); // not ready yet
+    step(cache, hostHealth, 1_080_000, 'hosts/h1');
+    step(cache, lostHost, 1_080_000);
+    expect(instanceIn(cache).status.phase).toBe('Running');
+    expect(instanceIn(cache).status.conditions).toContainEqual(
+      expect.objectContaining({ type: 'Running', status: 'True' }),
+    );
+  });
+
   it('does not hold up an instance that may restart elsewhere, and is told to remove the old guest when it is back', () => {
     const { cache } = lost({ restartPolicy: 'OnFailure' });
     step(cache, restart, 1_086_000);

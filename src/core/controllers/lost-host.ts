@@ -1,16 +1,16 @@
 // lost-host: instances of a host that is lost or removed fail with that reason (S4.7). They keep their room on a lost host:
-// their guests may still run there.
+// their guests may still run there. When the host is heard again they are what it last said of them.
 
 import type { Instance } from '../../api/resources/instance.ts';
 import { conditionOf, withConditions } from '../state/conditions.ts';
+import type { Context } from '../state/context.ts';
 import { eventChange } from '../state/events.ts';
+import { guestConditions, hostLost, phaseOf } from '../state/guest-phase.ts';
 import { instanceStatusChange } from '../state/instance-change.ts';
 import { keys } from '../state/keys.ts';
-import { emptyPlan } from '../state/plan.ts';
-import type { Snapshot } from '../state/snapshot.ts';
+import { emptyPlan, type Plan } from '../state/plan.ts';
+import type { Entry, Snapshot } from '../state/snapshot.ts';
 import { type Controller, keysOfKind } from './controller.ts';
-
-export const hostLost = 'HostLost';
 
 export const lostHost: Controller = {
   name: 'lost-host',
@@ -24,34 +24,76 @@ export const lostHost: Controller = {
   keys: (snapshot) => keysOfKind(snapshot, 'instance'),
   reconcile(snapshot, key, ctx) {
     const instance = snapshot.get('instance', key);
-    if (!instance || !dependsOnHost(instance.value)) return emptyPlan;
-    const { status } = instance.value;
-    const loss = lossOf(snapshot, status.host ?? '');
-    if (!loss) return emptyPlan;
-    return {
-      changes: [
-        instanceStatusChange(instance, {
-          ...status,
-          phase: 'Failed',
-          failedAtMs: ctx.nowMs,
-          conditions: withConditions(
-            status.conditions,
-            [
-              { type: 'Running', status: loss.reason === hostLost ? 'Unknown' : 'False', ...loss },
-              { type: 'Ready', status: loss.reason === hostLost ? 'Unknown' : 'False', ...loss },
-            ],
-            ctx.nowMs,
-          ),
-        }),
-        eventChange(
-          instance.value,
-          { type: 'Warning', ...loss, ...(status.host === undefined ? {} : { host: status.host }) },
-          ctx,
-        ),
-      ],
-    };
+    if (!instance) return emptyPlan;
+    const loss = lossOf(snapshot, instance.value.status.host ?? '');
+    if (loss) return dependsOnHost(instance.value) ? fail(instance, loss, ctx) : emptyPlan;
+    return isOutOfSight(instance.value) ? takeUpAgain(snapshot, instance, ctx) : emptyPlan;
   },
 };
+
+function fail(instance: Entry<Instance>, loss: Loss, ctx: Context): Plan {
+  const { status } = instance.value;
+  return {
+    changes: [
+      instanceStatusChange(instance, {
+        ...status,
+        phase: 'Failed',
+        failedAtMs: ctx.nowMs,
+        conditions: withConditions(
+          status.conditions,
+          [
+            { type: 'Running', status: loss.reason === hostLost ? 'Unknown' : 'False', ...loss },
+            { type: 'Ready', status: loss.reason === hostLost ? 'Unknown' : 'False', ...loss },
+          ],
+          ctx.nowMs,
+        ),
+      }),
+      eventChange(
+        instance.value,
+        { type: 'Warning', ...loss, ...(status.host === undefined ? {} : { host: status.host }) },
+        ctx,
+      ),
+    ],
+  };
+}
+
+/**
+ * An agent says only what is new in its session, so what it said before the silence holds still. In a new session it says everything
+ * again, and that is waited for.
+ */
+function takeUpAgain(snapshot: Snapshot, instance: Entry<Instance>, ctx: Context): Plan {
+  const { status } = instance.value;
+  const host = snapshot.get('host', keys.host(status.host ?? ''));
+  if (!host || !status.guest || status.report?.epoch !== host.value.status.epoch) return emptyPlan;
+  return {
+    changes: [
+      instanceStatusChange(instance, {
+        ...status,
+        phase: phaseOf(instance.value, status.guest),
+        conditions: withConditions(status.conditions, guestConditions(status.guest), ctx.nowMs),
+      }),
+      eventChange(
+        instance.value,
+        {
+          reason: 'HostBack',
+          message: `host ${status.host} is heard again; the guest is as it was`,
+          host: status.host ?? '',
+        },
+        ctx,
+      ),
+    ],
+    // Still that session when this is written.
+    conditions: [{ key: host.key, ifRevision: host.revision }],
+  };
+}
+
+function isOutOfSight({ status, metadata }: Instance): boolean {
+  return (
+    status.phase === 'Failed' &&
+    metadata.deletionRequestedAtMs === undefined &&
+    conditionOf(status.conditions, 'Running')?.reason === hostLost
+  );
+}
 
 /** Whether it fails when its host does: bound, not over, not already failed. */
 function dependsOnHost({ status, metadata }: Instance): boolean {
@@ -64,7 +106,12 @@ function dependsOnHost({ status, metadata }: Instance): boolean {
   );
 }
 
-function lossOf(snapshot: Snapshot, name: string): { reason: string; message: string } | undefined {
+interface Loss {
+  readonly reason: string;
+  readonly message: string;
+}
+
+function lossOf(snapshot: Snapshot, name: string): Loss | undefined {
   const host = snapshot.get('host', keys.host(name));
   if (!host) return { reason: 'HostRemoved', message: `host ${name} has been removed` };
   const ready = conditionOf(host.value.status.conditions, 'Ready');

@@ -4,11 +4,11 @@ import type { Instance } from '../../api/resources/instance.ts';
 import { conditionOf, withConditions } from '../state/conditions.ts';
 import type { Context } from '../state/context.ts';
 import { eventChange } from '../state/events.ts';
+import { hostLost } from '../state/guest-phase.ts';
 import { instanceStatusChange } from '../state/instance-change.ts';
 import { emptyPlan, type Plan } from '../state/plan.ts';
 import type { Entry } from '../state/snapshot.ts';
 import { type Controller, keysOfKind } from './controller.ts';
-import { hostLost } from './lost-host.ts';
 
 export const restart: Controller = {
   name: 'restart',

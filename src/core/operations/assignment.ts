@@ -4,8 +4,8 @@
 import type { Assignment } from '../../api/agent-protocol.ts';
 import type { Image } from '../../api/resources/image.ts';
 import type { Instance } from '../../api/resources/instance.ts';
-import { hostLost } from '../controllers/lost-host.ts';
 import { conditionOf } from '../state/conditions.ts';
+import { hostLost } from '../state/guest-phase.ts';
 import type { Allocation } from '../state/records.ts';
 import type { Entry } from '../state/snapshot.ts';
 

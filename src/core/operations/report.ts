@@ -2,12 +2,12 @@
 // present incarnation, changes anything; all else is stale and changes nothing (invariant 7).
 
 import type { GuestStatus, Report } from '../../api/agent-protocol.ts';
-import type { Instance, InstancePhase, InstanceStatus } from '../../api/resources/instance.ts';
-import { hostLost } from '../controllers/lost-host.ts';
+import type { Instance, InstanceStatus } from '../../api/resources/instance.ts';
 import { release, releaseAllButDisk } from '../ledger/ledger.ts';
-import { conditionOf, type NewCondition, withConditions } from '../state/conditions.ts';
+import { withConditions } from '../state/conditions.ts';
 import type { Context } from '../state/context.ts';
 import { eventChange, type NewEvent } from '../state/events.ts';
+import { guestConditions, messageByState, phaseOf } from '../state/guest-phase.ts';
 import { instanceStatusChange } from '../state/instance-change.ts';
 import { keys } from '../state/keys.ts';
 import type { Plan } from '../state/plan.ts';
@@ -96,7 +96,7 @@ function nextStatus(
   ctx: Context,
 ): InstanceStatus {
   const { status } = instance;
-  const phase = nextPhase(instance, guest);
+  const phase = phaseOf(instance, guest);
   return {
     ...status,
     phase,
@@ -106,62 +106,12 @@ function nextStatus(
       status.observedGeneration,
       Math.min(input.report.observedGeneration, instance.metadata.generation),
     ),
-    conditions: withConditions(status.conditions, conditionsOf(guest), ctx.nowMs),
+    conditions: withConditions(status.conditions, guestConditions(guest), ctx.nowMs),
     ...(guest.state === 'running' && status.runningAtMs === undefined ? { runningAtMs: ctx.nowMs } : {}),
     ...(guest.ready && status.readyAtMs === undefined ? { readyAtMs: ctx.nowMs } : {}),
     ...(phase === 'Failed' && status.phase !== 'Failed' ? { failedAtMs: ctx.nowMs } : {}),
   };
 }
-
-/** Exited and Failed are final for an incarnation, unless the host was only out of sight. */
-function nextPhase({ metadata, spec, status }: Instance, guest: GuestStatus): InstancePhase {
-  if (metadata.deletionRequestedAtMs !== undefined) return 'Deleting';
-  const outOfSight = conditionOf(status.conditions, 'Running')?.reason === hostLost;
-  if (status.phase === 'Exited' || (status.phase === 'Failed' && !outOfSight)) return status.phase;
-  switch (guest.state) {
-    case 'preparing':
-      return 'Starting';
-    case 'running':
-      return spec.powerState === 'stopped' ? 'Stopping' : 'Running';
-    case 'stopped':
-      return 'Stopped';
-    case 'exited':
-      return 'Exited';
-    case 'failed':
-      return 'Failed';
-  }
-}
-
-function conditionsOf(guest: GuestStatus): NewCondition[] {
-  const why = {
-    reason: guest.reason ?? reasonByState[guest.state],
-    message: guest.message ?? messageByState[guest.state],
-  };
-  const running: NewCondition = { type: 'Running', status: guest.state === 'running' ? 'True' : 'False', ...why };
-  const ready: NewCondition = guest.ready
-    ? { type: 'Ready', status: 'True', reason: 'Booted', message: 'the guest said that its boot is over' }
-    : {
-        type: 'Ready',
-        status: 'False',
-        ...(guest.state === 'running' ? { reason: 'Booting', message: 'the guest is booting' } : why),
-      };
-  return [running, ready];
-}
-
-const reasonByState = {
-  preparing: 'Preparing',
-  running: 'Started',
-  stopped: 'Stopped',
-  exited: 'GuestShutdown',
-  failed: 'Failed',
-} as const;
-const messageByState = {
-  preparing: 'disk and seed are being made',
-  running: 'the guest runs',
-  stopped: 'stopped as asked',
-  exited: 'the guest powered itself off',
-  failed: 'the guest failed',
-} as const;
 
 /** An event for each step that people wait for; progress is not one. */
 function newsOf(before: InstanceStatus, after: InstanceStatus, guest: GuestStatus): NewEvent | undefined {

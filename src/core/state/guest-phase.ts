@@ -1,0 +1,59 @@
+// What an instance is, given what its host says of its guest: phase and conditions. One place for the report that brings news and for
+// the controller that takes up the last news again.
+
+import type { GuestStatus, Instance, InstancePhase } from '../../api/resources/instance.ts';
+import { conditionOf, type NewCondition } from './conditions.ts';
+
+/** Reason of a failure that is only assumed: the host is silent, and its guest may well run on. */
+export const hostLost = 'HostLost';
+
+/** Exited and Failed are final for an incarnation, unless the host was only out of sight. */
+export function phaseOf({ metadata, spec, status }: Instance, guest: GuestStatus): InstancePhase {
+  if (metadata.deletionRequestedAtMs !== undefined) return 'Deleting';
+  const outOfSight = conditionOf(status.conditions, 'Running')?.reason === hostLost;
+  if (status.phase === 'Exited' || (status.phase === 'Failed' && !outOfSight)) return status.phase;
+  switch (guest.state) {
+    case 'preparing':
+      return 'Starting';
+    case 'running':
+      return spec.powerState === 'stopped' ? 'Stopping' : 'Running';
+    case 'stopped':
+      return 'Stopped';
+    case 'exited':
+      return 'Exited';
+    case 'failed':
+      return 'Failed';
+  }
+}
+
+/** What people are told of it. */
+export function guestConditions(guest: GuestStatus): NewCondition[] {
+  const why = {
+    reason: guest.reason ?? reasonByState[guest.state],
+    message: guest.message ?? messageByState[guest.state],
+  };
+  const running: NewCondition = { type: 'Running', status: guest.state === 'running' ? 'True' : 'False', ...why };
+  const ready: NewCondition = guest.ready
+    ? { type: 'Ready', status: 'True', reason: 'Booted', message: 'the guest said that its boot is over' }
+    : {
+        type: 'Ready',
+        status: 'False',
+        ...(guest.state === 'running' ? { reason: 'Booting', message: 'the guest is booting' } : why),
+      };
+  return [running, ready];
+}
+
+const reasonByState = {
+  preparing: 'Preparing',
+  running: 'Started',
+  stopped: 'Stopped',
+  exited: 'GuestShutdown',
+  failed: 'Failed',
+} as const;
+export const messageByState = {
+  preparing: 'disk and seed are being made',
+  running: 'the guest runs',
+  stopped: 'stopped as asked',
+  exited: 'the guest powered itself off',
+  failed: 'the guest failed',
+} as const;
