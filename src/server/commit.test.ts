@@ -64,6 +64,27 @@ describe('the committer', () => {
     expect(cache.committed('instance', keyOf('a'))?.value.spec.cpus).toBe(3);
   });
 
+  it('refuses a Plan that rests on one already durable when another control plane has written in between', async () => {
+    const memory = createMemoryStore();
+    const gate = gated(memory);
+    const { cache, committer } = parts(gate.store);
+    const first = committer.submit(create('a'));
+    await Promise.resolve().then(() => {});
+    const second = committer.submit({
+      changes: [
+        { key: keyOf('a'), ifRevision: cache.get('instance', keyOf('a'))?.revision ?? 0, value: testInstance('a') },
+      ],
+    });
+    const other = first.then(() => memory.commit([], [{ key: keyOf('a'), value: new Uint8Array([1]) }]));
+    gate.open();
+    expect(await first).toEqual({ ok: true, revision: 1 });
+    gate.shut();
+    await other;
+    gate.open();
+    expect(await second).toEqual({ ok: false, key: keyOf('a') });
+    expect((await memory.get(keyOf('a')))?.revision).toBe(2);
+  });
+
   it('fails only the Plan whose condition does not hold, and those that rest on it', async () => {
     const store = createMemoryStore();
     await store.commit([], [{ key: keyOf('taken'), value: new Uint8Array([1]) }]); // by another control plane; not yet seen here

@@ -17,9 +17,9 @@ interface Pending {
   readonly plan: Plan;
   readonly token: number;
   /** What must hold in the store, apart from what other pending Plans will have written. */
-  readonly conditions: readonly Condition[];
-  /** Tokens of the Plans on whose changes this one was decided. */
-  readonly restsOn: readonly number[];
+  readonly conditions: Condition[];
+  /** The Plans on whose changes this one was decided, by the keys they changed. */
+  restsOn: readonly { readonly key: string; readonly token: number }[];
   readonly resolve: (outcome: CommitOutcome) => void;
   readonly reject: (error: unknown) => void;
 }
@@ -47,11 +47,11 @@ export class Committer {
   submit(plan: Plan): Promise<CommitOutcome> {
     if (plan.changes.length === 0) return Promise.resolve({ ok: true, revision: this.#cache.revision });
     const conditions: Condition[] = [];
-    const restsOn: number[] = [];
+    const restsOn: { key: string; token: number }[] = [];
     for (const { key, ifRevision } of [...plan.changes, ...(plan.conditions ?? [])]) {
       const token = this.#cache.assumedBy(key);
       if (token === undefined) conditions.push({ key, ifRevision });
-      else restsOn.push(token);
+      else restsOn.push({ key, token });
     }
     const assumed = this.#cache.assume(plan);
     if (!assumed.ok) return Promise.resolve(assumed);
@@ -115,6 +115,7 @@ export class Committer {
 
   #confirm(group: readonly Pending[], revision: number): void {
     for (const { token, plan } of group) this.#cache.confirm(token, plan, revision);
+    for (const pending of this.#queue) conditionOn(pending, group, revision);
     for (const { resolve } of group) resolve({ ok: true, revision });
   }
 
@@ -123,7 +124,7 @@ export class Committer {
     const doomed = [refused];
     const tokens = new Set([refused.token]);
     for (const pending of [...group, ...this.#queue]) {
-      if (pending === refused || !pending.restsOn.some((token) => tokens.has(token))) continue;
+      if (pending === refused || !pending.restsOn.some(({ token }) => tokens.has(token))) continue;
       tokens.add(pending.token);
       doomed.push(pending);
     }
@@ -142,6 +143,19 @@ export class Committer {
     this.#log.error('commit failed', { plans: doomed.length, error: answer.message, cause: error });
     for (const { reject } of doomed) reject(answer);
   }
+}
+
+/**
+ * What `pending` rests on is durable now, and from now on another control plane may change it: what was a matter between Plans of this
+ * process becomes a condition on the store.
+ */
+function conditionOn(pending: Pending, group: readonly Pending[], revision: number): void {
+  const written = new Map(group.map(({ token, plan }) => [token, plan]));
+  for (const { key, token } of pending.restsOn) {
+    const change = written.get(token)?.changes.find((each) => each.key === key);
+    if (change) pending.conditions.push({ key, ifRevision: change.value === null ? 0 : revision });
+  }
+  pending.restsOn = pending.restsOn.filter(({ token }) => !written.has(token));
 }
 
 function storeFailure(error: unknown): ApiError {

@@ -87,8 +87,11 @@ export class ControlLoop {
   async #follow(): Promise<void> {
     const { signal } = this.#stopped;
     const { cache, prng } = this.#decider;
+    let compacted = false;
     for (let attempt = 0; !signal.aborted; ) {
       try {
+        if (compacted) await this.#load();
+        compacted = false;
         for await (const batch of this.#store.watch('', cache.revision, signal)) {
           cache.apply(decodeBatch(batch), batch.at(-1)?.revision ?? cache.revision);
           this.ready = true;
@@ -98,8 +101,8 @@ export class ControlLoop {
         if (signal.aborted) return;
         this.#log.warn('lost the store', { error: describeError(error) });
         this.ready = error instanceof Compacted && this.ready;
+        compacted ||= error instanceof Compacted;
         await sleep(this.#clock, backoffMs(attempt++, storeRetryDelay, prng), signal);
-        if (error instanceof Compacted) await this.#load();
       }
     }
   }
