@@ -32,6 +32,11 @@ export interface ControlPlaneOptions extends Omit<SimStoreOptions, 'clock' | 'pr
   readonly meddle: (store: Store) => Store;
 }
 
+interface Life {
+  readonly clock: ProcessClock;
+  server?: Server;
+}
+
 /** As a supervisor restarts it. */
 const restartDelayMs = 1000;
 
@@ -39,7 +44,7 @@ export function createControlPlaneProcess(options: ControlPlaneOptions): Control
   const { name, seed, network, timeline } = options;
   const endpoint: Endpoint = network.endpoint(name);
   let starts = 0;
-  let life: { readonly clock: ProcessClock; server?: Server } | undefined;
+  let life: Life | undefined;
 
   const start = (): void => {
     if (life) return;
@@ -47,7 +52,7 @@ export function createControlPlaneProcess(options: ControlPlaneOptions): Control
     const prng = seededPrng(seed, `${name}#${starts}`);
     // Clocks of two machines never agree.
     const clock = createProcessClock(timeline, prng.below(2000) - 1000);
-    const mine: typeof life = { clock };
+    const mine: Life = { clock };
     life = mine;
     const run = async (): Promise<void> => {
       try {

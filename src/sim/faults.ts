@@ -147,9 +147,9 @@ export function startFaults(targets: FaultTargets): Faults {
   };
 
   /** A supervisor's patience: who does not stop in time is killed. */
-  const stopWithin = async (process: ControlPlaneProcess | HostProcess, own: Prng): Promise<void> => {
-    await Promise.race([process.stop(), sleep(clock, 2000 + own.below(8000))]);
-    process.crash();
+  const stopWithin = async (stopped: ControlPlaneProcess | HostProcess, own: Prng): Promise<void> => {
+    await Promise.race([stopped.stop(), sleep(clock, 2000 + own.below(8000))]);
+    stopped.crash();
   };
 
   return {

@@ -3,7 +3,9 @@
 
 import type { Store } from '../store/store.ts';
 
-export const plants: Readonly<Record<string, { readonly invariant: number; readonly meddle: (store: Store) => Store }>> = {
+export const plants: Readonly<
+  Record<string, { readonly invariant: number; readonly meddle: (store: Store) => Store }>
+> = {
   /** Two claims decided on the same view are both committed. */
   'drop-ledger-condition': {
     invariant: 1,

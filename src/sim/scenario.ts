@@ -70,9 +70,7 @@ export function drawScenario(prng: Prng): Scenario {
     stormMs: between(20, 90) * 1000,
     betweenCallsMsMean: between(1, 20) * 100,
     weather: drawWeather(prng),
-    faults: faultKinds.flatMap((kind) =>
-      prng.chance(2, 5) ? [{ kind, everyMsMean: between(4, 40) * 1000 }] : [],
-    ),
+    faults: faultKinds.flatMap((kind) => (prng.chance(2, 5) ? [{ kind, everyMsMean: between(4, 40) * 1000 }] : [])),
     heartbeatMs,
     offlineAfterMs: heartbeatMs * between(3, 6),
     restartDelayMs: between(0, 15) * 1000,

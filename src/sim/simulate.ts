@@ -232,7 +232,11 @@ export async function simulate({ seed, plant, trace: tracing = false }: SimOptio
 
     weather = scenario.weather.calm;
     trace(() => 'calm');
-    await runUntil(Promise.all([faults.end(), workload.end()]).then(() => {}), calmMsMax, 'mending');
+    await runUntil(
+      Promise.all([faults.end(), workload.end()]).then(() => {}),
+      calmMsMax,
+      'mending',
+    );
     await rest();
   };
 

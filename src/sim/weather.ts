@@ -66,7 +66,10 @@ export function drawWeather(prng: Prng): { readonly calm: Weather; readonly stor
 }
 
 /** A whole number of milliseconds from `minMs` on whose mean is `meanMs`: mostly short, now and then long. */
-export function drawDelayMs(prng: Prng, { minMs, meanMs }: { readonly minMs: number; readonly meanMs: number }): number {
+export function drawDelayMs(
+  prng: Prng,
+  { minMs, meanMs }: { readonly minMs: number; readonly meanMs: number },
+): number {
   const spreadMs = Math.max(0, meanMs - minMs);
   // Three equal parts: up to half the spread, up to the spread, up to three and a half times the spread; whose mean is the spread.
   const share = [0.5, 1.5, 4][prng.below(3)] ?? 1;

@@ -172,7 +172,11 @@ export function createWorkload(options: WorkloadOptions): Workload {
         const check = createWatchCheck(options.commits, after);
         for await (const change of client.watch('instance', { revision: after }, left.signal)) {
           const { type, revision } = change;
-          const fault = check({ type, revision, ...(type === 'bookmark' ? {} : { name: change.resource.metadata.name }) });
+          const fault = check({
+            type,
+            revision,
+            ...(type === 'bookmark' ? {} : { name: change.resource.metadata.name }),
+          });
           if (fault !== undefined) return options.onViolation(6, `${name}: ${fault}`);
           tally.hit('watched');
           // A revision may hold several changes: only what came before it is surely complete.
@@ -225,7 +229,10 @@ export function createWorkload(options: WorkloadOptions): Workload {
     },
     pause: (host) => change(host, (spec) => ({ ...spec, paused: !spec.paused })),
     reserve: (host) =>
-      change(host, (spec) => ({ ...spec, reserved: { VCPU: operatorPrng.below(3), MEMORY_MB: operatorPrng.below(2048) } })),
+      change(host, (spec) => ({
+        ...spec,
+        reserved: { VCPU: operatorPrng.below(3), MEMORY_MB: operatorPrng.below(2048) },
+      })),
   };
 }
 
@@ -245,5 +252,7 @@ function drawSpec(prng: Prng): Partial<InstanceSpec> {
 }
 
 function told(answer: { readonly metadata: { readonly id: string; readonly name: string } } | ApiError): string {
-  return answer instanceof ApiError ? `${answer.code}: ${answer.message}` : `${answer.metadata.name} ${answer.metadata.id}`;
+  return answer instanceof ApiError
+    ? `${answer.code}: ${answer.message}`
+    : `${answer.metadata.name} ${answer.metadata.id}`;
 }

@@ -55,7 +55,8 @@ export function allocationChecker({ state, world }: Facts): Checker {
       for (const { metadata, status } of state.list('instance')) {
         if (status.host === undefined) continue;
         const allocation = state.get('allocation', `allocations/${metadata.id}.${status.incarnation}`);
-        if (allocation?.host !== status.host) yield `${metadata.name} is bound to ${status.host} and holds no room there`;
+        if (allocation?.host !== status.host)
+          yield `${metadata.name} is bound to ${status.host} and holds no room there`;
       }
     },
   };

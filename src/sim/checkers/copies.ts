@@ -15,7 +15,8 @@ export function copiesChecker({ state, world }: Facts): Checker {
     onGuest() {
       for (const { instanceId, hosts } of world.doubleStarts.slice(seen)) {
         seen += 1;
-        if (new Set(hosts).size < hosts.length || hosts.length < 2) return `${instanceId} was started twice on ${hosts[0]}`;
+        if (new Set(hosts).size < hosts.length || hosts.length < 2)
+          return `${instanceId} was started twice on ${hosts[0]}`;
         if (exclusive.has(instanceId)) return `exclusive ${instanceId} runs on ${hosts.join(' and ')} at once`;
       }
       return undefined;
@@ -31,7 +32,8 @@ export function copiesChecker({ state, world }: Facts): Checker {
       for (const { status, metadata } of state.list('host')) {
         const ready = status.conditions.find(({ type }) => type === 'Ready');
         if (ready?.status !== 'True') yield `host ${metadata.name} is back and not ready`;
-        for (const { instanceId } of status.unknownGuests) yield `host ${metadata.name} tells of an unknown guest ${instanceId}`;
+        for (const { instanceId } of status.unknownGuests)
+          yield `host ${metadata.name} tells of an unknown guest ${instanceId}`;
       }
     },
   };

@@ -30,7 +30,8 @@ export function monotonicChecker({ state }: Facts): Checker {
     if (report === undefined || JSON.stringify(report) === JSON.stringify(before.status.report)) return undefined;
     const name = `report ${report.epoch}/${report.sequence} of ${after.metadata.name}`;
     const last = before.status.report;
-    const older = last && (report.epoch < last.epoch || (report.epoch === last.epoch && report.sequence <= last.sequence));
+    const older =
+      last && (report.epoch < last.epoch || (report.epoch === last.epoch && report.sequence <= last.sequence));
     if (older && before.status.incarnation === incarnation)
       return `${name} was taken after ${last.epoch}/${last.sequence}`;
     const present = state.get('host', `hosts/${host}`)?.status.epoch;
