@@ -1,14 +1,13 @@
 // `berth image build NAME`: builds one of the images that Berth knows to make, on this machine, and adds it to the fleet.
 
 import { existsSync } from 'node:fs';
-import { stat } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { Command } from 'commander';
 import { ApiError } from '../api/errors.ts';
 import type { Image, ImageSpec } from '../api/resources/image.ts';
 import type { UserClient } from '../api/user-client.ts';
 import type { Cli } from '../cli/cli.ts';
-import { attempting, CommandError, exitCodes, usageError } from '../cli/exit-codes.ts';
+import { attempting, CommandError, exitCodes, Interrupted, usageError } from '../cli/exit-codes.ts';
 import { startProgress } from '../cli/progress.ts';
 import { openSession } from '../cli/session.ts';
 import { bytes } from '../cli/units.ts';
@@ -90,18 +89,17 @@ interface BuildOptions {
   readonly onProgress: (text: string) => void;
 }
 
-export async function imageFile(recipe: BuildableImage, { directory, onProgress }: BuildOptions): Promise<BuiltFile> {
+export async function imageFile(
+  recipe: BuildableImage,
+  { directory, signal, onProgress, rebuild = false }: BuildOptions,
+): Promise<BuiltFile> {
   const { buildImage } = await import('../agent/images/build.ts');
   try {
-    onProgress('building');
-    const { path, spec } = await buildImage(recipe, { directory });
-    return { path, spec, sizeBytes: (await stat(path)).size, fresh: true };
+    const { path, spec, sizeBytes, built } = await buildImage(recipe, { directory, signal, onProgress, fresh: rebuild });
+    return { path, spec, sizeBytes, fresh: built };
   } catch (error) {
-    throw new CommandError(
-      exitCodes.internal,
-      `cannot build image "${recipe}" in ${directory}: ${describeError(error)}`,
-      { cause: error },
-    );
+    if (signal.aborted) throw new Interrupted();
+    throw new CommandError(exitCodes.internal, describeError(error), { cause: error });
   }
 }
 
