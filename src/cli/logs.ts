@@ -52,7 +52,11 @@ interface ReadOptions {
 }
 
 /** Following survives a server or a line that goes away: it goes on at the byte where it was. */
-async function readConsole(cli: Cli, { client, project }: Session, { name, offset, follow, print }: ReadOptions): Promise<void> {
+async function readConsole(
+  cli: Cli,
+  { client, project }: Session,
+  { name, offset, follow, print }: ReadOptions,
+): Promise<void> {
   const signal = cli.interruption();
   let next = offset;
   for (let begun = false; ; ) {
@@ -75,10 +79,14 @@ async function readConsole(cli: Cli, { client, project }: Session, { name, offse
       if (!away || (!begun && error instanceof ApiError)) throw error;
       const reason = describeError(error);
       if (!follow) {
-        throw new CommandError(exitCodes.internal, `cannot read all of the console of instance "${name}": the connection broke at byte ${next} (${reason})`, {
-          advice: `go on with: berth logs ${name} --offset ${next}`,
-          cause: error,
-        });
+        throw new CommandError(
+          exitCodes.internal,
+          `cannot read all of the console of instance "${name}": the connection broke at byte ${next} (${reason})`,
+          {
+            advice: `go on with: berth logs ${name} --offset ${next}`,
+            cause: error,
+          },
+        );
       }
       cli.stderr.write(`berth: the connection broke (${reason}); trying again\n`);
       await sleep(cli.clock, retryMs, signal);

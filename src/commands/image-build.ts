@@ -95,7 +95,12 @@ export async function imageFile(
 ): Promise<BuiltFile> {
   const { buildImage } = await import('../agent/images/build.ts');
   try {
-    const { path, spec, sizeBytes, built } = await buildImage(recipe, { directory, signal, onProgress, fresh: rebuild });
+    const { path, spec, sizeBytes, built } = await buildImage(recipe, {
+      directory,
+      signal,
+      onProgress,
+      fresh: rebuild,
+    });
     return { path, spec, sizeBytes, fresh: built };
   } catch (error) {
     if (signal.aborted) throw new Interrupted();

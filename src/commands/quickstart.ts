@@ -189,7 +189,13 @@ async function untilHostReady(cli: Cli, { client }: Session, { plan, fleet, stop
 function hostText({ status }: Host): string {
   const { VCPU: cpus, MEMORY_MB: mebi } = status.capacity ?? {};
   const reason = status.drivers.find(({ available }) => available)?.reason;
-  return `${cpus ?? '?'} CPUs, ${mebi === undefined ? '?' : memory(mebi)}, ${driversOf(status.drivers)}${reason ? ` (${reason})` : ''}`;
+  return `${cpus ?? '?'} CPUs, ${mebi === undefined ? '?' : memory(mebi)}, ${driversOf(status.drivers)}${reason ? ` (${shortened(reason)})` : ''}`;
+}
+
+/** The first part of a long reason; `berth host show` has all of it. */
+function shortened(reason: string): string {
+  const first = reason.split(/: |; |\n/)[0] ?? '';
+  return visible(first.length > 90 ? `${first.slice(0, 89)}…` : first);
 }
 
 async function ensureImage(tell: Teller, { plan, session, stopped }: Stage): Promise<void> {
@@ -218,12 +224,10 @@ async function ensureImage(tell: Teller, { plan, session, stopped }: Stage): Pro
   );
 }
 
-const greetingPage = 'Hello from a guest that Berth has placed.';
-/** Run by the guest at the end of its boot. The tiny image's busybox serves pages too. */
+/** Run by the guest at the end of its boot; the tiny image serves /var/www on port 80. */
 const userData = `#!/bin/sh
-echo "user-data: hello from $(hostname)"
-mkdir -p /tmp/www && echo "${greetingPage}" > /tmp/www/index.html
-httpd -p 80 -h /tmp/www 2>/dev/null || busybox httpd -p 80 -h /tmp/www || true
+echo "Hello from user-data, on $(hostname)."
+echo "Hello from $(hostname), a guest that Berth has placed." > /var/www/index.html
 `;
 
 async function bootGuest(cli: Cli, tell: Teller, stage: Stage): Promise<Instance> {

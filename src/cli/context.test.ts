@@ -1,0 +1,124 @@
+import { chmod, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { readContexts, saveLocalContext } from './context-file.ts';
+import { page, type RunResult, runBerth } from './testing.ts';
+
+let directory: string;
+let path: string;
+beforeEach(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'berth-context-'));
+  path = join(directory, 'berth', 'config.yaml');
+});
+afterEach(() => rm(directory, { recursive: true, force: true }));
+
+const environment = (more: Record<string, string> = {}) => ({
+  BERTH_URL: '',
+  BERTH_TOKEN: '',
+  BERTH_CONFIG: path,
+  ...more,
+});
+const berth = (line: string, more: Record<string, string> = {}, stdin = ''): Promise<RunResult> =>
+  runBerth(line.split(' '), { environment: environment(more), stdin, handler: () => page([]) });
+
+async function setUp(): Promise<void> {
+  await berth('context set lab --url http://lab.test:7070/ --token-file -', {}, 'lab-token\n');
+  await berth('context set prod --url https://prod.test --token-file - --project ci', {}, 'prod-token\n');
+}
+
+describe('contexts', () => {
+  it('are kept for their owner alone, and nothing else is left beside them', async () => {
+    await setUp();
+    expect((await stat(path)).mode & 0o777).toBe(0o600);
+    expect(await readdir(join(directory, 'berth'))).toEqual(['config.yaml']);
+  });
+
+  it('are listed without their tokens; the first is current', async () => {
+    await setUp();
+    const { stdout } = await berth('context ls');
+    expect(stdout).toBe(
+      [
+        '   NAME  URL                   TOKEN  PROJECT',
+        '*  lab   http://lab.test:7070  yes    default',
+        '   prod  https://prod.test     yes    ci',
+        '',
+      ].join('\n'),
+    );
+    expect((await berth('context ls -o json')).stdout).not.toContain('token"');
+  });
+
+  it('say which server, token and project a command uses', async () => {
+    await setUp();
+    await berth('context use prod');
+    const [current, named] = await Promise.all([berth('ps'), berth('--context lab ps')]);
+    expect(current.requests[0]).toMatchObject({
+      query: { project: 'ci' },
+      headers: { authorization: 'Bearer prod-token' },
+    });
+    expect(named.requests[0]).toMatchObject({
+      query: { project: 'default' },
+      headers: { authorization: 'Bearer lab-token' },
+    });
+  });
+
+  it.each([
+    ['BERTH_URL', { BERTH_URL: 'http://other.test' }, 'ps'],
+    ['--url', {}, 'ps --url http://other.test'],
+  ])('keep their token from the server of %s', async (_, more, line) => {
+    await setUp();
+    expect((await berth(line, more)).requests[0]?.headers['authorization']).toBeUndefined();
+  });
+
+  it('lose their token when they are given another server', async () => {
+    await setUp();
+    await berth('context set lab --url http://other.test');
+    expect((await readContexts(path)).contexts['lab']).toEqual({ url: 'http://other.test' });
+  });
+
+  it('can be forgotten, the current one too', async () => {
+    await setUp();
+    expect((await berth('context rm lab')).stdout).toBe('lab removed\n');
+    expect((await berth('ps')).stderr).toContain('no server is known');
+  });
+
+  it.each([
+    ['an unknown name', 'context use lob', 'did you mean "lab"?'],
+    ['a new one without a server', 'context set x', 'needs a --url'],
+    ['a URL with a password', 'context set x --url http://a:b@c', 'no user name or password'],
+    ['a URL that is none', 'context set x --url c:80', 'is not the URL of a server'],
+    ['a token as a flag', 'context set x --url http://c --token abc', "unknown option '--token'"],
+    ['both a context and a URL', 'ps --context lab --url http://x', 'cannot both be given'],
+  ])('refuse %s', async (_, line, message) => {
+    await setUp();
+    const { stderr, exitCode } = await berth(line);
+    expect(stderr).toContain(message);
+    expect(exitCode).toBe(2);
+  });
+
+  it.each([
+    ['readable by others', 'contexts: {}', 0o644, 'chmod 600'],
+    ['of another shape', 'contexts: [a]', 0o600, 'contexts must be a map'],
+    ['without a url', 'contexts: {a: {}}', 0o600, 'contexts.a must be a map with a "url"'],
+    ['cut in the middle', 'contexts: {a: {url: "ht', 0o600, 'cannot read'],
+    ['with aliases', 'a: &a {url: x}\ncontexts: {b: *a}', 0o600, 'cannot read'],
+    ['with a key twice', 'contexts: {}\ncontexts: {}', 0o600, 'unique'],
+    ['with a tag', 'contexts: !!js/function x', 0o600, 'cannot read'],
+  ])('refuse a file that is %s', async (_, text, mode, message) => {
+    await berth('context set lab --url http://lab.test');
+    await writeFile(path, text);
+    await chmod(path, mode);
+    const { stderr, exitCode } = await berth('ps');
+    expect(stderr).toContain(message);
+    expect(exitCode).toBe(2);
+  });
+
+  it('of a local fleet become current, but never in place of one a person chose', async () => {
+    expect(await saveLocalContext(path, 'dev', { url: 'http://127.0.0.1:1' })).toBe(true);
+    expect(await saveLocalContext(path, 'quickstart', { url: 'http://127.0.0.1:2' })).toBe(true);
+    await setUp();
+    await berth('context use lab');
+    expect(await saveLocalContext(path, 'dev', { url: 'http://127.0.0.1:3' })).toBe(false);
+    expect(await readFile(path, 'utf8')).toContain('current: lab');
+  });
+});
