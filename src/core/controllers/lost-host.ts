@@ -26,13 +26,14 @@ export const lostHost: Controller = {
     const instance = snapshot.get('instance', key);
     if (!instance) return emptyPlan;
     const loss = lossOf(snapshot, instance.value.status.host ?? '');
-    if (loss) return dependsOnHost(instance.value) ? fail(instance, loss, ctx) : emptyPlan;
+    if (loss) return dependsOnHost(instance.value) ? fail(snapshot, instance, loss, ctx) : emptyPlan;
     return isOutOfSight(instance.value) ? takeUpAgain(snapshot, instance, ctx) : emptyPlan;
   },
 };
 
-function fail(instance: Entry<Instance>, loss: Loss, ctx: Context): Plan {
+function fail(snapshot: Snapshot, instance: Entry<Instance>, loss: Loss, ctx: Context): Plan {
   const { status } = instance.value;
+  const hostKey = keys.host(status.host ?? '');
   return {
     changes: [
       instanceStatusChange(instance, {
@@ -54,6 +55,8 @@ function fail(instance: Entry<Instance>, loss: Loss, ctx: Context): Plan {
         ctx,
       ),
     ],
+    // Still lost when this is written: another control plane may have heard it again.
+    conditions: [{ key: hostKey, ifRevision: snapshot.get('host', hostKey)?.revision ?? 0 }],
   };
 }
 

@@ -73,10 +73,12 @@ function applyGuest(
 
   const next = nextStatus(instance.value, guest, input, ctx);
   const processGone = guest.state === 'exited' || guest.state === 'failed';
-  const { report: _a, ...before } = status;
-  const { report: _b, ...after } = next;
+  const { report: _, ...after } = next;
+  const { report: heard, ...before } = status;
   const news = newsOf(status, next, guest);
-  if (equalJson(before, after) && !processGone) return { plan: { changes: [] }, result: 'accepted' };
+  // That a new session says the same is news too: controllers/lost-host.ts asks which session spoke last.
+  if (heard?.epoch === epoch && equalJson(before, after) && !processGone)
+    return { plan: { changes: [] }, result: 'accepted' };
   return {
     plan: {
       changes: [
