@@ -324,6 +324,20 @@ describe('the agent', () => {
       expect(plane.lineCount).toBe(1);
     });
 
+    it('tells what happened meanwhile as soon as the line is open again', async () => {
+      const { world, plane, startAgent, pass } = begin();
+      await startAgent();
+      plane.put();
+      await pass(5000);
+      plane.setAway(true);
+      world.powerOff(hostName, instanceId);
+      await pass(300_000);
+      plane.setAway(false);
+      while (plane.lineCount === 0) await pass(100);
+      await pass(100);
+      expect(plane.last()).toMatchObject({ state: 'exited' });
+    });
+
     it('finishes from its ledger what was being built when it died', async () => {
       const { world, plane, startAgent, pass, guest } = begin();
       world.inject({ do: 'slow', factor: 10 });

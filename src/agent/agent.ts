@@ -56,10 +56,10 @@ const ledgerPatienceMs = 10_000;
 const callTimeoutMs = 30_000;
 const registerRetry = { delayMsMin: 500, delayMsMax: 30_000 };
 const sessionRetry = { delayMsMin: 1000, delayMsMax: 60_000 }; // two agents of one host take turns no faster than this
-const watchRetry = { delayMsMin: 200, delayMsMax: 15_000 };
+const watchRetry = { delayMsMin: 200, delayMsMax: 5000 }; // a server that restarts finds its hosts again within seconds
 const recoverRetry = { delayMsMin: 1000, delayMsMax: 60_000 };
 const settledAfterMs = 60_000; // a session that lasted so long was a good one
-const watchSettledAfterMs = 5000;
+const watchSettledAfterMs = 1000;
 const silenceMsMin = 30_000; // the line carries pings; this much silence means it is dead
 const lookTimeoutMs = 1000;
 const fingerprintMs = 10 * 60_000; // a hypervisor that was installed or removed meanwhile
@@ -382,7 +382,7 @@ export function createAgent(options: AgentOptions): Agent {
     }
   };
 
-  const takeIn = ({ ledger, reconciler }: Running, state: SessionState, event: AssignmentEvent): void => {
+  const takeIn = ({ ledger, reconciler, reporter }: Running, state: SessionState, event: AssignmentEvent): void => {
     if (event.type === 'sync' && event.revision < state.revision) {
       // A control plane that lags behind what we have seen would bring guests back that are gone. One that knows our next
       // session knows all that was before it.
@@ -393,6 +393,7 @@ export function createAgent(options: AgentOptions): Agent {
     for (const instanceId of ledger.apply(event)) reconciler.look(instanceId);
     if (event.type !== 'sync') return;
     state.synced = true;
+    reporter.hurry();
     beginActing(reconciler);
   };
 

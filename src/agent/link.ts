@@ -26,7 +26,7 @@ export interface LinkOptions {
 
 const dialTimeoutMs = 10_000;
 const pingMs = 10_000; // also keeps proxies and NAT from forgetting the connection
-const retry = { delayMsMin: 200, delayMsMax: 15_000 };
+const retry = { delayMsMin: 200, delayMsMax: 5000 };
 const settledAfterMs = 10_000;
 
 /** Holds the line until `signal` aborts. Never rejects. */

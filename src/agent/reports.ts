@@ -24,6 +24,8 @@ export interface Reporter {
   mark(instanceId: string): void;
   /** Says again what was called stale: a control plane that lagged may take it now. */
   repeatStale(): void;
+  /** The control plane is heard again: ends the pause before the next try. */
+  hurry(): void;
   /** Reports everything once, then every change, until `signal` aborts. Throws what ends the session. */
   run(session: ReportingSession, signal: AbortSignal): Promise<void>;
 }
@@ -55,6 +57,7 @@ export function createReporter(options: ReporterOptions): Reporter {
   /** What the control plane answered to, by instance and incarnation, in this session. */
   const said = new Map<string, Map<number, Said>>();
   let wake = (): void => {};
+  let pause: AbortController | undefined;
 
   const mark = (instanceId: string): void => {
     marked.add(instanceId);
@@ -138,9 +141,19 @@ export function createReporter(options: ReporterOptions): Reporter {
           continue;
         }
         log.warn('cannot report guests; trying again', { guests: contents.length, error: describeError(error) });
-        await sleep(clock, backoffMs(attempt++, retry, options.prng), signal);
+        await rest(backoffMs(attempt++, retry, options.prng), signal);
       }
     }
+  };
+
+  const rest = async (delayMs: number, signal: AbortSignal): Promise<void> => {
+    const resting = new AbortController();
+    pause = resting;
+    const end = (): void => resting.abort();
+    signal.addEventListener('abort', end, { once: true });
+    await sleep(clock, delayMs, resting.signal);
+    signal.removeEventListener('abort', end);
+    pause = undefined;
   };
 
   const untilMarked = (delayMs: number | undefined, signal: AbortSignal): Promise<void> =>
@@ -162,6 +175,7 @@ export function createReporter(options: ReporterOptions): Reporter {
   return {
     mark,
     run,
+    hurry: () => pause?.abort(),
     repeatStale() {
       for (const [instanceId, incarnations] of said) {
         for (const [incarnation, { result }] of incarnations) {
