@@ -21,7 +21,8 @@ export async function agentClientOf(server: ServerProcess, host: string) {
   return {
     async watch(signal: AbortSignal, seen: (instanceId: string) => void): Promise<void> {
       try {
-        for await (const event of agent.assignments(session.epoch, signal)) if (event.type === 'put') seen(event.assignment.instanceId);
+        for await (const event of agent.assignments(session.epoch, signal))
+          if (event.type === 'put') seen(event.assignment.instanceId);
       } catch (error) {
         if (!signal.aborted) throw error;
       }

@@ -10,8 +10,30 @@ export async function bareBootMs(image: string, directory: string): Promise<numb
   const overlay = join(directory, 'bare.qcow2');
   execFileSync('qemu-img', ['create', '-q', '-f', 'qcow2', '-F', 'qcow2', '-b', image, overlay]);
   const startedAt = performance.now();
-  const argv = ['-machine', 'pc', '-accel', 'tcg', '-cpu', 'max', '-m', '128', '-nodefaults', '-no-user-config', '-display', 'none'];
-  argv.push('-drive', `file=${overlay},if=virtio,format=qcow2`, '-netdev', 'user,id=n0', '-device', 'virtio-net-pci,netdev=n0', '-serial', 'stdio');
+  const argv = [
+    '-machine',
+    'pc',
+    '-accel',
+    'tcg',
+    '-cpu',
+    'max',
+    '-m',
+    '128',
+    '-nodefaults',
+    '-no-user-config',
+    '-display',
+    'none',
+  ];
+  argv.push(
+    '-drive',
+    `file=${overlay},if=virtio,format=qcow2`,
+    '-netdev',
+    'user,id=n0',
+    '-device',
+    'virtio-net-pci,netdev=n0',
+    '-serial',
+    'stdio',
+  );
   const qemu = spawn('qemu-system-x86_64', argv, { stdio: ['ignore', 'pipe', 'inherit'] });
   try {
     let said = '';

@@ -46,9 +46,18 @@ async function idleMemory(server: ServerProcess, emit: Emit): Promise<void> {
   await client.list('instance');
   await new Promise((resolve) => setTimeout(resolve, 2_000)); // let it come to rest
   const value = await residentMb(server.pid);
-  const bare = promisify(execFile)(process.execPath, ['-e', "console.log(process.memoryUsage.rss() / 2 ** 20)"]);
+  const bare = promisify(execFile)(process.execPath, ['-e', 'console.log(process.memoryUsage.rss() / 2 ** 20)']);
   const limit = Number((await bare).stdout);
-  emit({ suite, name: 'server_idle_rss_mb', value, unit: 'MiB', better: 'lower', goal: 120, limit, ratio: value / limit });
+  emit({
+    suite,
+    name: 'server_idle_rss_mb',
+    value,
+    unit: 'MiB',
+    better: 'lower',
+    goal: 120,
+    limit,
+    ratio: value / limit,
+  });
 }
 
 /** Creates at a steady rate; each is timed to its durable 201, and from there to the agent that should start it. */
@@ -74,7 +83,8 @@ async function creates(server: ServerProcess, directory: string, emit: Emit): Pr
   const pending: Promise<void>[] = [];
   for (let i = 0; i < count; i++) {
     const due = startedAt + (i * 1000) / createsPerSecond;
-    while (performance.now() < due) await new Promise((resolve) => setTimeout(resolve, Math.max(0, due - performance.now())));
+    while (performance.now() < due)
+      await new Promise((resolve) => setTimeout(resolve, Math.max(0, due - performance.now())));
     // Timed from when it was due, so that a stall of the load generator is not hidden (coordinated omission).
     pending.push(
       client.create('instance', { spec: { image: 'bench' } }).then((made) => {
@@ -91,9 +101,36 @@ async function creates(server: ServerProcess, directory: string, emit: Emit): Pr
   const limit = await fsyncMs(directory);
   const p50 = median(durable);
   const p99 = percentile(durable, 0.99);
-  emit({ suite, name: 'create_durable_p50_ms', value: p50, unit: 'ms', better: 'lower', goal: 10, limit, ratio: p50 / limit });
-  emit({ suite, name: 'create_durable_p99_ms', value: p99, unit: 'ms', better: 'lower', goal: 50, limit, ratio: p99 / limit });
-  emit({ suite, name: 'deliver_p50_ms', value: median(deliver), unit: 'ms', better: 'lower', goal: 50, limit, ratio: median(deliver) / limit });
+  emit({
+    suite,
+    name: 'create_durable_p50_ms',
+    value: p50,
+    unit: 'ms',
+    better: 'lower',
+    goal: 10,
+    limit,
+    ratio: p50 / limit,
+  });
+  emit({
+    suite,
+    name: 'create_durable_p99_ms',
+    value: p99,
+    unit: 'ms',
+    better: 'lower',
+    goal: 50,
+    limit,
+    ratio: p99 / limit,
+  });
+  emit({
+    suite,
+    name: 'deliver_p50_ms',
+    value: median(deliver),
+    unit: 'ms',
+    better: 'lower',
+    goal: 50,
+    limit,
+    ratio: median(deliver) / limit,
+  });
 }
 
 /** Appending 512 bytes and syncing them, as the disk does it. */
@@ -112,7 +149,12 @@ async function fsyncMs(directory: string): Promise<number> {
 
 /** `berth ps` as a whole process, against a bare start of the same Node. */
 async function commandLine(server: ServerProcess, directory: string, emit: Emit): Promise<void> {
-  const env = { ...process.env, BERTH_URL: server.url, BERTH_TOKEN: server.operatorToken, BERTH_CONFIG: join(directory, 'config.yaml') };
+  const env = {
+    ...process.env,
+    BERTH_URL: server.url,
+    BERTH_TOKEN: server.operatorToken,
+    BERTH_CONFIG: join(directory, 'config.yaml'),
+  };
   await writeFile(join(directory, 'empty.mjs'), '');
   const time = async (argv: string[]): Promise<number> => {
     const times: number[] = [];

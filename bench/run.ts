@@ -43,5 +43,11 @@ function printTable(all: readonly BenchRow[]): void {
     (row.better === 'lower' ? row.value <= row.goal : row.value >= row.goal) ? 'yes' : 'NO',
   ]);
   const widths = head.map((title, i) => Math.max(title.length, ...lines.map((line) => line[i]?.length ?? 0)));
-  for (const line of [head, ...lines]) console.log(line.map((cell, i) => cell.padEnd(widths[i] ?? 0)).join('  ').trimEnd());
+  for (const line of [head, ...lines])
+    console.log(
+      line
+        .map((cell, i) => cell.padEnd(widths[i] ?? 0))
+        .join('  ')
+        .trimEnd(),
+    );
 }

@@ -26,9 +26,13 @@ export function buildProduct(): void {
 
 /** A server on a free port with an SQLite store in `directory`. The product must have been built. */
 export async function startServerProcess(directory: string): Promise<ServerProcess> {
-  const child = spawn(process.execPath, [program, 'server', '--listen', '127.0.0.1:0', '--data-dir', directory, '--log-level', 'warn'], {
-    stdio: ['ignore', 'inherit', 'pipe'],
-  });
+  const child = spawn(
+    process.execPath,
+    [program, 'server', '--listen', '127.0.0.1:0', '--data-dir', directory, '--log-level', 'warn'],
+    {
+      stdio: ['ignore', 'inherit', 'pipe'],
+    },
+  );
   const url = await new Promise<string>((resolve, reject) => {
     let said = '';
     child.stderr.on('data', (bytes: Buffer) => {

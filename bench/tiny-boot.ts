@@ -9,7 +9,7 @@ import { createClient } from '../src/api/client.ts';
 import { bareBootMs } from './bare-boot.ts';
 import { type Emit, median } from './row.ts';
 import { program, startServerProcess } from './server-process.ts';
-import { tinyImage } from '../test/tiny-image.ts';
+import { imageDirectory, tinyImage } from '../test/tiny-image.ts';
 
 const boots = 5;
 
@@ -18,26 +18,43 @@ export async function bootTiny(directory: string, emit: Emit): Promise<void> {
   const server = await startServerProcess(join(directory, 'boot-server'));
   const agent = await startAgentProcess(join(directory, 'boot-agent'), server.url, server.hostToken('bench'));
   try {
-    const client = createClient({ fetch: (url, init) => fetch(url, init), url: server.url, token: server.operatorToken });
+    const client = createClient({
+      fetch: (url, init) => fetch(url, init),
+      url: server.url,
+      token: server.operatorToken,
+    });
     await client.create('image', { metadata: { name: 'tiny' }, spec: tiny.spec });
     const times: number[] = [];
     const limits: number[] = [];
     for (let i = 0; i < boots; i++) {
       const { revision } = await client.list('instance');
       const startedAt = performance.now();
-      const made = await client.create('instance', { spec: { image: 'tiny', cpus: 1, memoryMiB: 128, stopGraceMs: 0 } });
+      const made = await client.create('instance', {
+        spec: { image: 'tiny', cpus: 1, memoryMiB: 128, stopGraceMs: 0 },
+      });
       for await (const change of client.watch('instance', { revision }, AbortSignal.timeout(60_000))) {
-        if (change.type === 'put' && change.resource.status.phase === 'Failed') throw new Error(JSON.stringify(change.resource.status));
+        if (change.type === 'put' && change.resource.status.phase === 'Failed')
+          throw new Error(JSON.stringify(change.resource.status));
         if (change.type === 'put' && change.resource.status.guest?.ready) break;
       }
       times.push(performance.now() - startedAt);
       await client.delete('instance', made.metadata.name);
-      for await (const change of client.watch('instance', { revision }, AbortSignal.timeout(60_000))) if (change.type === 'delete') break;
+      for await (const change of client.watch('instance', { revision }, AbortSignal.timeout(60_000)))
+        if (change.type === 'delete') break;
       limits.push(await bareBootMs(tiny.path, directory));
     }
     const value = median(times.slice(1)); // the first one fills the image cache
     const limit = median(limits);
-    emit({ suite: 'main', name: 'tiny_boot_ms', value, unit: 'ms', better: 'lower', goal: 6000, limit, ratio: value / limit });
+    emit({
+      suite: 'main',
+      name: 'tiny_boot_ms',
+      value,
+      unit: 'ms',
+      better: 'lower',
+      goal: 6000,
+      limit,
+      ratio: value / limit,
+    });
   } finally {
     await agent.close();
     await server.close();
@@ -46,13 +63,19 @@ export async function bootTiny(directory: string, emit: Emit): Promise<void> {
 
 async function startAgentProcess(directory: string, url: string, token: string): Promise<{ close(): Promise<void> }> {
   await mkdir(directory, { recursive: true });
-  const tokenFile = join(directory, 'token');
-  await writeFile(tokenFile, token, { mode: 0o600 });
-  const child = spawn(
-    process.execPath,
-    [program, 'agent', '--server', url, '--name', 'bench', '--token-file', tokenFile, '--data-dir', join(directory, 'data'), '--driver', 'qemu'],
-    { stdio: ['ignore', 'inherit', 'pipe'] },
-  );
+  const config = join(directory, 'agent.yaml');
+  const settings = {
+    serverUrl: url,
+    token,
+    hostName: 'bench',
+    dataDirectory: join(directory, 'data'),
+    drivers: ['qemu'],
+    imageRoots: [imageDirectory],
+  };
+  await writeFile(config, JSON.stringify(settings), { mode: 0o600 });
+  const child = spawn(process.execPath, [program, 'agent', '--config', config], {
+    stdio: ['ignore', 'inherit', 'pipe'],
+  });
   let said = '';
   await new Promise<void>((resolve, reject) => {
     child.stderr.on('data', (bytes: Buffer) => {
@@ -69,4 +92,3 @@ async function startAgentProcess(directory: string, url: string, token: string):
     },
   };
 }
-

@@ -31,7 +31,10 @@ afterAll(async () => {
 });
 
 const run = (name: string, spec: NewResource<Partial<InstanceSpec>>['spec'] = {}) =>
-  fleet.client.create('instance', { metadata: { name }, spec: { image: 'tiny', cpus: 1, memoryMiB: 128, stopGraceMs: 3000, ...spec } });
+  fleet.client.create('instance', {
+    metadata: { name },
+    spec: { image: 'tiny', cpus: 1, memoryMiB: 128, stopGraceMs: 3000, ...spec },
+  });
 
 async function remove(name: string): Promise<void> {
   await fleet.client.delete('instance', name);
@@ -52,7 +55,9 @@ function qemusOf(instanceId: string): number[] {
       try {
         const line = readFileSync(`/proc/${pid}/cmdline`, 'utf8');
         const status = readFileSync(`/proc/${pid}/status`, 'utf8');
-        return line.includes('qemu-system') && line.includes(instanceId) && !/^State:\s+Z/m.test(status) ? [Number(pid)] : [];
+        return line.includes('qemu-system') && line.includes(instanceId) && !/^State:\s+Z/m.test(status)
+          ? [Number(pid)]
+          : [];
       } catch {
         return []; // ended while we looked
       }
@@ -84,9 +89,18 @@ async function portIsFree(port: number): Promise<boolean> {
 
 describe('one instance', () => {
   it('is placed, boots a real guest that reads its seed, answers on its port, and goes without a trace', async () => {
-    const made = await run('web', { userData: '#!/bin/sh\necho "user-data has run on $(hostname)"\n', ports: [{ guestPort: 80, hostPort: 0, protocol: 'tcp' }], diskGiB: 1 });
+    const made = await run('web', {
+      userData: '#!/bin/sh\necho "user-data has run on $(hostname)"\n',
+      ports: [{ guestPort: 80, hostPort: 0, protocol: 'tcp' }],
+      diskGiB: 1,
+    });
     const booted = await fleet.ready('web');
-    expect(booted.status).toMatchObject({ phase: 'Running', host: 'h1', incarnation: 1, guest: { ready: true, state: 'running' } });
+    expect(booted.status).toMatchObject({
+      phase: 'Running',
+      host: 'h1',
+      incarnation: 1,
+      guest: { ready: true, state: 'running' },
+    });
     expect(booted.status.guest?.address).toMatch(/^10\.0\.2\.\d+$/);
     expect(booted.status.guest?.phases.map((phase) => phase.name)).toEqual(['pull', 'clone', 'seed', 'start', 'boot']);
     expect(booted.status.guest?.imageDigest).toMatch(/^sha256:[0-9a-f]{64}$/);
@@ -106,7 +120,14 @@ describe('one instance', () => {
     expect(tracesOf(made.metadata.id)).toEqual([]);
     expect(await portIsFree(port)).toBe(true);
     const { items: events } = await fleet.client.list('event', { subject: made.metadata.id });
-    expect(events.map((event) => event.spec.reason)).toEqual(['Accepted', 'Scheduled', 'Started', 'Ready', 'DeletionRequested', 'Deleted']);
+    expect(events.map((event) => event.spec.reason)).toEqual([
+      'Accepted',
+      'Scheduled',
+      'Started',
+      'Ready',
+      'DeletionRequested',
+      'Deleted',
+    ]);
     expect((await fleet.client.list('host')).items[0]?.status.unknownGuests).toEqual([]);
   });
 
@@ -212,7 +233,11 @@ describe('faults', () => {
 
   const badImages: [string, (path: string) => Promise<object>, RegExp][] = [
     ['missing', async () => ({ source: 'file:///nowhere/none.qcow2' }), /ImageUnavailable/],
-    ['changed', async (path) => ({ source: `file://${path}`, checksum: `sha256:${'0'.repeat(64)}` }), /ImageChecksumMismatch/],
+    [
+      'changed',
+      async (path) => ({ source: `file://${path}`, checksum: `sha256:${'0'.repeat(64)}` }),
+      /ImageChecksumMismatch/,
+    ],
     [
       'truncated',
       async (path) => {
@@ -262,18 +287,25 @@ describe('faults', () => {
     const hostPort = typeof address === 'object' && address ? address.port : 0;
     await run('port', { ports: [{ guestPort: 80, hostPort, protocol: 'tcp' }] });
     const failed = await fleet.until('port', ({ status }) => status.phase === 'Failed');
-    expect(failed.status.guest).toMatchObject({ reason: 'PortInUse', message: expect.stringContaining(String(hostPort)) });
+    expect(failed.status.guest).toMatchObject({
+      reason: 'PortInUse',
+      message: expect.stringContaining(String(hostPort)),
+    });
     taken.close();
     await remove('port');
   });
 
   it('a request larger than any host waits, with the reason host by host', async () => {
     await run('huge', { memoryMiB: 10_000_000 });
-    const waiting = await fleet.until('huge', ({ status }) => status.conditions.some((condition) => condition.reason === 'Unschedulable'));
+    const waiting = await fleet.until('huge', ({ status }) =>
+      status.conditions.some((condition) => condition.reason === 'Unschedulable'),
+    );
     expect(waiting.status.phase).toBe('Pending');
     const explanation = await fleet.client.explain('huge');
     expect(explanation.summary).toBe('0 of 1 host: 1 InsufficientMemory');
-    expect(explanation.hosts).toMatchObject([{ host: 'h1', fits: false, refusals: [{ rule: 'fit', reason: 'InsufficientMemory' }] }]);
+    expect(explanation.hosts).toMatchObject([
+      { host: 'h1', fits: false, refusals: [{ rule: 'fit', reason: 'InsufficientMemory' }] },
+    ]);
     await remove('huge');
   });
 });
@@ -288,7 +320,8 @@ describe('a full disk', () => {
     const full = await startFleet(join(directory, 'full'), { agentDirectory: join(small, 'agent') });
     try {
       await full.client.create('image', { metadata: { name: 'tiny' }, spec: tiny.spec });
-      const create = (name: string) => full.client.create('instance', { metadata: { name }, spec: { image: 'tiny', memoryMiB: 64, stopGraceMs: 0 } });
+      const create = (name: string) =>
+        full.client.create('instance', { metadata: { name }, spec: { image: 'tiny', memoryMiB: 64, stopGraceMs: 0 } });
       await create('first');
       await full.until('first', ({ status }) => status.phase === 'Running');
       const filler = join(small, 'filler');

@@ -9,6 +9,7 @@ import { fileURLToPath } from 'node:url';
 import { createClient } from '../src/api/client.ts';
 import type { Instance } from '../src/api/resources/instance.ts';
 import { hostTokenOf } from '../src/server/http/tokens.ts';
+import { imageDirectory } from './tiny-image.ts';
 
 const main = fileURLToPath(new URL('../src/main.ts', import.meta.url));
 
@@ -23,8 +24,15 @@ export interface BerthProcess {
 }
 
 /** Resolves when the process has said something that `ready` matches; rejects when it ends before. */
-async function startBerth(argv: readonly string[], ready: RegExp, environment: Record<string, string> = {}): Promise<BerthProcess> {
-  const child = spawn(process.execPath, [main, ...argv], { stdio: ['ignore', 'ignore', 'pipe'], env: { ...process.env, ...environment } });
+async function startBerth(
+  argv: readonly string[],
+  ready: RegExp,
+  environment: Record<string, string> = {},
+): Promise<BerthProcess> {
+  const child = spawn(process.execPath, [main, ...argv], {
+    stdio: ['ignore', 'ignore', 'pipe'],
+    env: { ...process.env, ...environment },
+  });
   let said = '';
   await new Promise<void>((resolve, reject) => {
     child.stderr.on('data', (bytes: Buffer) => {
@@ -33,7 +41,12 @@ async function startBerth(argv: readonly string[], ready: RegExp, environment: R
     });
     child.once('exit', () => reject(new Error(`berth ${argv[0]} ended: ${said}`)));
   });
-  return { pid: child.pid ?? 0, said: () => said, kill: () => end(child, 'SIGKILL'), stop: () => end(child, 'SIGTERM') };
+  return {
+    pid: child.pid ?? 0,
+    said: () => said,
+    kill: () => end(child, 'SIGKILL'),
+    stop: () => end(child, 'SIGTERM'),
+  };
 }
 
 async function end(child: ChildProcess, signal: NodeJS.Signals): Promise<void> {
@@ -52,7 +65,10 @@ async function freePort(): Promise<number> {
 }
 
 /** A fleet of one server and one host in `directory`. Both may be killed and started again on the same state. */
-export async function startFleet(directory: string, options: { drivers?: string[]; agentDirectory?: string; capacity?: Record<string, number> } = {}) {
+export async function startFleet(
+  directory: string,
+  options: { drivers?: string[]; agentDirectory?: string; capacity?: Record<string, number> } = {},
+) {
   const port = await freePort();
   const url = `http://127.0.0.1:${port}`;
   const serverDirectory = join(directory, 'server');
@@ -61,7 +77,13 @@ export async function startFleet(directory: string, options: { drivers?: string[
   const serverConfig = join(directory, 'server.yaml');
   await writeFile(
     serverConfig,
-    JSON.stringify({ listen: `127.0.0.1:${port}`, dataDirectory: serverDirectory, restartDelayMs: 200, heartbeatMs: 500, offlineAfterMs: 60_000 }),
+    JSON.stringify({
+      listen: `127.0.0.1:${port}`,
+      dataDirectory: serverDirectory,
+      restartDelayMs: 200,
+      heartbeatMs: 500,
+      offlineAfterMs: 60_000,
+    }),
   );
   const startServer = () => startBerth(['server', '--config', serverConfig], /listens on/);
   let server = await startServer();
@@ -76,6 +98,7 @@ export async function startFleet(directory: string, options: { drivers?: string[
       hostName: 'h1',
       dataDirectory: agentDirectory,
       drivers: options.drivers ?? ['qemu'],
+      imageRoots: [directory, imageDirectory],
       ...(options.capacity ? { capacity: options.capacity, reserved: {} } : {}),
     }),
     { mode: 0o600 },
@@ -102,7 +125,9 @@ export async function startFleet(directory: string, options: { drivers?: string[
         await new Promise((resolve) => setTimeout(resolve, 100)); // the server is being killed and started by the test
       }
     }
-    throw new Error(`instance ${name} did not come to it; last seen: ${JSON.stringify(last?.status)}\nagent: ${agent.said().slice(-3000)}`);
+    throw new Error(
+      `instance ${name} did not come to it; last seen: ${JSON.stringify(last?.status)}\nagent: ${agent.said().slice(-3000)}`,
+    );
   }
 
   return {

@@ -3,9 +3,11 @@
 import { fileURLToPath } from 'node:url';
 import { buildImage } from '../src/agent/images/build.ts';
 
+export const imageDirectory = fileURLToPath(new URL('../.berth/images', import.meta.url));
+
 let built: ReturnType<typeof buildImage> | undefined;
 
 export function tinyImage() {
-  built ??= buildImage('tiny', { directory: fileURLToPath(new URL('../.berth/images', import.meta.url)) });
+  built ??= buildImage('tiny', { directory: imageDirectory });
   return built;
 }
