@@ -37,9 +37,15 @@ for path in /sys/class/net/*; do
 done
 
 wait $drive
+# A slow machine may need seconds; without a drive nobody waits long.
 tries=0
-while [ ! -b /dev/sr0 ] && [ $tries -lt 5 ]; do sleep 0.1; tries=$((tries + 1)); done
-seed=$(findfs LABEL=cidata 2>/dev/null || findfs LABEL=CIDATA 2>/dev/null)
+while [ ! -b /dev/sr0 ] && [ $tries -lt 30 ]; do sleep 0.1; tries=$((tries + 1)); done
+# findfs of busybox looks only at /proc/partitions, where CD-ROMs are not: the label stands at byte 40 of sector 16.
+seed=
+for drive in /dev/sr*; do
+  label=$(dd if=$drive bs=1 skip=32808 count=6 2>/dev/null | tr A-Z a-z)
+  [ "$label" = cidata ] && seed=$drive && break
+done
 if [ -n "$seed" ] && mount -t iso9660 -o ro $seed /mnt; then
   cp /mnt/meta-data /mnt/user-data /run/ 2>/dev/null
   umount /mnt
