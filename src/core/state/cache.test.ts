@@ -4,10 +4,19 @@ import { testCache, testImage, testInstance } from '../testing.ts';
 import { Cache } from './cache.ts';
 import { keyOf } from './keys.ts';
 import type { Plan } from './plan.ts';
+import type { Allocation } from './records.ts';
 
 const key = keyOf(testInstance('web'));
 const write = (ifRevision: number, name = 'web'): Plan => ({
   changes: [{ key, ifRevision, value: testInstance(name) }],
+});
+
+const allocationOn = (host: string, cpus: number): Allocation => ({
+  kind: 'allocation',
+  consumer: { id: 'inst_1', incarnation: 1, project: 'default', name: 'web' },
+  host,
+  amounts: { [host]: { VCPU: cpus } },
+  driver: 'fake',
 });
 
 describe('the cache', () => {
@@ -56,6 +65,33 @@ describe('the cache', () => {
     if (assumed.ok) cache.confirm(assumed.token, plan, revision + 5);
     cache.apply([{ key, value: testInstance('web'), revision: revision + 2 }], revision + 2);
     expect(cache.get('instance', key)).toBeUndefined();
+  });
+
+  it('counts released room as held until the release is durable: a claim must not rest on it', () => {
+    const held = allocationOn('h1', 3);
+    const cache = testCache([held]);
+    const allocation = keyOf(held);
+    const plan: Plan = {
+      changes: [{ key: allocation, ifRevision: cache.get('allocation', allocation)?.revision ?? 0, value: null }],
+    };
+    const freed: unknown[] = [];
+    const assumed = cache.assume(plan);
+    expect(cache.usedBy('h1').get('VCPU')).toBe(3);
+    cache.onChange(({ before }) => freed.push(before));
+    if (assumed.ok) cache.confirm(assumed.token, plan, 9);
+    expect(cache.usedBy('h1').get('VCPU')).toBe(0);
+    expect(freed).toEqual([held]);
+  });
+
+  it('counts what another control plane committed under a claim of its own for the same instance', () => {
+    const cache = testCache([]);
+    const allocation = keyOf(allocationOn('h1', 2));
+    const plan: Plan = { changes: [{ key: allocation, ifRevision: 0, value: allocationOn('h1', 2) }] };
+    const assumed = cache.assume(plan);
+    cache.apply([{ key: allocation, value: allocationOn('h2', 2), revision: 5 }], 5);
+    expect([cache.usedBy('h1').get('VCPU'), cache.usedBy('h2').get('VCPU')]).toEqual([2, 2]);
+    if (assumed.ok) cache.forget(assumed.token, plan);
+    expect([cache.usedBy('h1').get('VCPU'), cache.usedBy('h2').get('VCPU')]).toEqual([0, 2]);
   });
 
   it('finds images by alias, for as long as they bear it', () => {

@@ -229,12 +229,21 @@ export class Cache implements Snapshot {
     const kind = kindOfKey(key);
     if (!kind) return; // written by a newer version: not ours to read
     const before = this.#view(key);
+    const committedBefore = this.#committed.get(kind)?.get(key)?.value ?? null;
+    const heldBefore = kind === 'allocation' ? this.#heldUnder(key) : nothingHeld;
     change();
+    const heldAfter = kind === 'allocation' ? this.#heldUnder(key) : nothingHeld;
+    this.#addUse(heldBefore, -1);
+    this.#addUse(heldAfter, +1);
     const after = this.#view(key);
-    if (before === after) return;
-    if (before) this.#index(key, before, -1);
-    if (after) this.#index(key, after, +1);
-    for (const listener of this.#changeListeners) listener({ key, kind, before, after });
+    if (before !== after) {
+      if (before) this.#index(key, before, -1);
+      if (after) this.#index(key, after, +1);
+      for (const listener of this.#changeListeners) listener({ key, kind, before, after });
+    } else if (JSON.stringify(heldBefore) !== JSON.stringify(heldAfter)) {
+      // A release that became durable: decisions knew of it, but only now is the room free.
+      for (const listener of this.#changeListeners) listener({ key, kind, before: committedBefore, after });
+    }
   }
 
   #unassume(key: string, token: number): void {
@@ -279,7 +288,7 @@ export class Cache implements Snapshot {
       case 'allocation':
         indexUnder(this.#allocationKeysByHost, value.host, key, sign);
         indexUnder(this.#allocationKeysByConsumer, value.consumer.id, key, sign);
-        return this.#addUse(value, sign);
+        return;
       case 'lease':
         if (sign > 0) this.#leaseSeenAtMs.set(value.host, this.#nowMs());
         return;
@@ -293,8 +302,26 @@ export class Cache implements Snapshot {
     }
   }
 
-  #addUse(allocation: Allocation, sign: 1 | -1): void {
-    for (const [providerId, amounts] of Object.entries(allocation.amounts)) {
+  /**
+   * What an allocation may hold, whichever of its committed and assumed forms comes true: of each class the most. So a claim never
+   * counts on a release that is not yet durable, nor overlooks what another control plane committed under a Plan of ours that will
+   * fail: neither is covered by the claim's condition on the provider.
+   */
+  #heldUnder(key: string): Held {
+    const held: Record<string, Record<string, number>> = {};
+    for (const form of [this.committed('allocation', key)?.value, ...(this.#assumed.get(key) ?? []).map(valueOf)]) {
+      if (form?.kind !== 'allocation') continue;
+      for (const [providerId, amounts] of Object.entries(form.amounts)) {
+        const most = (held[providerId] ??= {});
+        for (const [resourceClass, amount] of Object.entries(amounts))
+          most[resourceClass] = Math.max(most[resourceClass] ?? 0, amount);
+      }
+    }
+    return held;
+  }
+
+  #addUse(held: Held, sign: 1 | -1): void {
+    for (const [providerId, amounts] of Object.entries(held)) {
       let used = this.#used.get(providerId);
       if (!used) this.#used.set(providerId, (used = new Map()));
       for (const [resourceClass, amount] of Object.entries(amounts)) {
@@ -304,6 +331,14 @@ export class Cache implements Snapshot {
       }
     }
   }
+}
+
+/** By provider id, then resource class. */
+type Held = Allocation['amounts'];
+const nothingHeld: Held = {};
+
+function valueOf({ value }: Assumed): AnyRecord | null {
+  return value;
 }
 
 const nothingUsed: ReadonlyMap<string, number> = new Map();
