@@ -67,6 +67,16 @@ describe('the cache', () => {
     expect(cache.get('instance', key)).toBeUndefined();
   });
 
+  it('does not bring back what another control plane deleted before it heard of its own commit', () => {
+    const cache = testCache([]);
+    const plan = write(0);
+    const assumed = cache.assume(plan);
+    cache.apply([{ key, value: testInstance('web'), revision: 4 }], 4);
+    cache.apply([{ key, value: null, revision: 5 }], 5);
+    if (assumed.ok) cache.confirm(assumed.token, plan, 4);
+    expect(cache.get('instance', key)).toBeUndefined();
+  });
+
   it('counts released room as held until the release is durable: a claim must not rest on it', () => {
     const held = allocationOn('h1', 3);
     const cache = testCache([held]);

@@ -261,7 +261,8 @@ export class Cache implements Snapshot {
     let entries = this.#committed.get(kind);
     if (!entries) this.#committed.set(kind, (entries = new Map()));
     const known = entries.get(key)?.revision ?? this.#deletedAt.get(key) ?? 0;
-    if (source === 'own' ? revision < known : revision <= known) return false;
+    // Own news that comes after its event is old: another control plane may have deleted the key since.
+    if (source === 'own' ? revision < known || revision <= this.revision : revision <= known) return false;
     if (value === null) {
       if (revision > this.revision) this.#deletedAt.set(key, revision);
       return entries.delete(key);
