@@ -1,13 +1,15 @@
 // host-health: a host whose agent is silent for too long is not ready; one that is heard again is. Silence counts from when
-// this process could first have heard, so that an outage of the control plane kills nobody.
+// this process could first have heard, so that an outage of the control plane kills nobody. To judge a host silent takes its lease
+// away, so that only a new heartbeat makes it ready, whatever another control plane thinks it has heard.
 
 import type { Host } from '../../api/resources/host.ts';
 import { conditionOf, withConditions } from '../state/conditions.ts';
 import type { Context } from '../state/context.ts';
 import { eventChange } from '../state/events.ts';
-import { emptyPlan, type Plan } from '../state/plan.ts';
-import type { Entry } from '../state/snapshot.ts';
 import { keys } from '../state/keys.ts';
+import { emptyPlan, type Plan } from '../state/plan.ts';
+import type { HostLease } from '../state/records.ts';
+import type { Entry } from '../state/snapshot.ts';
 import { type Controller, keysOfKind } from './controller.ts';
 
 export const hostHealth: Controller = {
@@ -27,7 +29,9 @@ export const hostHealth: Controller = {
     const silentMs = ctx.monotonicMs - seenAtMs;
     const alive = silentMs < ctx.policy.offlineAfterMs;
     const recheck = alive ? { requeueAfterMs: ctx.policy.offlineAfterMs - silentMs + 1 } : {};
-    return alive === isReady(host.value) ? { ...emptyPlan, ...recheck } : { ...turn(host, alive, ctx), ...recheck };
+    if (alive === isReady(host.value)) return { ...emptyPlan, ...recheck };
+    const lease = snapshot.get('lease', keys.lease(host.value.metadata.name));
+    return { ...turn(host, lease, alive, ctx), ...recheck };
   },
 };
 
@@ -35,7 +39,7 @@ function isReady(host: Host): boolean {
   return conditionOf(host.status.conditions, 'Ready')?.status === 'True';
 }
 
-function turn(host: Entry<Host>, alive: boolean, ctx: Context): Plan {
+function turn(host: Entry<Host>, lease: Entry<HostLease> | undefined, alive: boolean, ctx: Context): Plan {
   const name = host.value.metadata.name;
   const reason = alive ? 'AgentHeard' : 'AgentSilent';
   const message = alive
@@ -50,7 +54,9 @@ function turn(host: Entry<Host>, alive: boolean, ctx: Context): Plan {
   return {
     changes: [
       { key: host.key, ifRevision: host.revision, value: { ...host.value, status: { ...status, conditions } } },
+      ...(lease && !alive ? [{ key: lease.key, ifRevision: lease.revision, value: null }] : []),
       eventChange(host.value, { type: alive ? 'Normal' : 'Warning', reason, message, host: name }, ctx),
     ],
+    ...(lease && alive ? { conditions: [{ key: lease.key, ifRevision: lease.revision }] } : {}),
   };
 }

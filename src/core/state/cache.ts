@@ -292,6 +292,7 @@ export class Cache implements Snapshot {
         return;
       case 'lease':
         if (sign > 0) this.#leaseSeenAtMs.set(value.host, this.#nowMs());
+        else this.#leaseSeenAtMs.delete(value.host);
         return;
       case 'image':
         for (const alias of value.spec.aliases) {

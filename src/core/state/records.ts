@@ -40,7 +40,7 @@ export interface Allocation {
   readonly driver: string;
 }
 
-/** That a host's agent was heard. Rewritten by heartbeats, apart from the host so that those wake nobody. */
+/** That a host's agent was heard. Rewritten by heartbeats, apart from the host so that those wake nobody; gone while it is silent. */
 export interface HostLease {
   readonly kind: 'lease';
   readonly host: string;
