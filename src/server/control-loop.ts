@@ -33,6 +33,8 @@ export class ControlLoop {
   readonly #due = new Map<string, Task>();
   readonly #timers = new Map<string, Timer>();
   readonly #attempts = new Map<string, number>();
+  /** Tasks whose Plan is being committed, and whether something changed near them meanwhile. */
+  readonly #committing = new Map<string, { wokenMeanwhile: boolean }>();
   #turnPlanned = false;
   #watching: Promise<void> = Promise.resolve();
   /** Whether the cache follows the store now. */
@@ -118,7 +120,14 @@ export class ControlLoop {
   }
 
   #enqueue(controller: Controller, key: string): void {
-    this.#due.set(`${controller.name} ${key}`, { controller, key });
+    const id = `${controller.name} ${key}`;
+    const committing = this.#committing.get(id);
+    if (committing) {
+      // A refused Plan wakes its own key when it is forgotten: it must wait its turn, not spin until the cache has caught up.
+      committing.wokenMeanwhile = true;
+      return;
+    }
+    this.#due.set(id, { controller, key });
     if (this.#turnPlanned || this.#stopped.signal.aborted) return;
     this.#turnPlanned = true;
     queueMicrotask(() => this.#turn());
@@ -143,9 +152,17 @@ export class ControlLoop {
       const plan = controller.reconcile(cache, key, contextOf(this.#decider));
       if (plan.requeueAfterMs !== undefined) this.#again(id, { controller, key }, plan.requeueAfterMs);
       if (plan.changes.length === 0) return void this.#attempts.delete(id);
+      const committing = { wokenMeanwhile: false };
+      this.#committing.set(id, committing);
+      const settle = (ok: boolean): void => {
+        this.#committing.delete(id);
+        if (!ok) return this.#retry(id, { controller, key });
+        this.#attempts.delete(id);
+        if (committing.wokenMeanwhile) this.#enqueue(controller, key);
+      };
       committer.submit(plan).then(
-        (outcome) => (outcome.ok ? void this.#attempts.delete(id) : this.#retry(id, { controller, key })),
-        () => this.#retry(id, { controller, key }), // the committer has logged it
+        (outcome) => settle(outcome.ok),
+        () => settle(false), // the committer has logged it
       );
     } catch (error) {
       this.#log.error('controller failed', {
