@@ -102,6 +102,7 @@ export async function simulate({ seed, plant, trace: tracing = false }: SimOptio
     async commit(conditions, writes) {
       const result = await memory.commit(conditions, writes);
       const commit = history.record(result, writes);
+      if (!result.ok) trace(() => `refused: ${result.key} is not as ${writes[0]?.key ?? 'a read'} wanted it`);
       if (commit === undefined) return result;
       trace(() => `commit ${commit.revision}: ${commit.events.map(summaryOf).join('; ')}`);
       for (const { after } of commit.events)

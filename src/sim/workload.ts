@@ -76,6 +76,7 @@ export function createWorkload(options: WorkloadOptions): Workload {
         if (!(error instanceof ApiError)) throw error;
         if (error.code !== 'Unavailable' && error.code !== 'HostUnreachable') return error;
         tally.hit('call-repeated');
+        trace(() => `${peer.name}: again, after ${error.message}`);
         await sleep(peer.clock, 50 + prng.below(Math.min(4000, 200 * 2 ** attempt)));
       }
     }

@@ -8,6 +8,8 @@ import type { Checker, Facts, SentReport } from './checker.ts';
 
 export function monotonicChecker({ state }: Facts): Checker {
   const sent = new Map<string, SentReport[]>();
+  /** Of hosts that the commit at hand changes. */
+  const epochBefore = new Map<string, number>();
   let revision = 0;
 
   const checkInstance = (before: Instance, after: Instance): string | undefined => {
@@ -35,7 +37,9 @@ export function monotonicChecker({ state }: Facts): Checker {
     if (older && before.status.incarnation === incarnation)
       return `${name} was taken after ${last.epoch}/${last.sequence}`;
     const present = state.get('host', `hosts/${host}`)?.status.epoch;
-    if (present !== report.epoch) return `${name} was taken though session ${present} of ${host} had begun`;
+    // A report and the next registration may share a commit: then the report came first.
+    if (present !== report.epoch && epochBefore.get(host) !== report.epoch)
+      return `${name} was taken though session ${present} of ${host} had begun`;
     const said = sent.get(`${host} ${report.epoch} ${report.sequence}`) ?? [];
     const meant = said.find(
       (each) => each.report.instanceId === after.metadata.id && each.report.incarnation === incarnation,
@@ -57,6 +61,9 @@ export function monotonicChecker({ state }: Facts): Checker {
     onCommit(commit) {
       if (commit.revision !== revision + 1) return `revision ${commit.revision} followed ${revision}`;
       revision = commit.revision;
+      epochBefore.clear();
+      for (const { before } of commit.events)
+        if (before?.kind === 'host') epochBefore.set(before.metadata.name, before.status.epoch);
       for (const { key, before, after } of commit.events) {
         const fault = checkPair(before, after);
         if (fault !== undefined) return `${fault} (${key})`;
