@@ -110,11 +110,9 @@ export function seconds(durationMs: number): string {
 }
 
 export function memory(mebi: number): string {
-  return mebi >= 1024 && mebi % 1024 === 0
-    ? `${mebi / 1024} GiB`
-    : mebi >= 10_240
-      ? `${(mebi / 1024).toFixed(1)} GiB`
-      : `${mebi} MiB`;
+  if (mebi >= 1024 ** 2 && mebi % 1024 ** 2 === 0) return `${mebi / 1024 ** 2} TiB`;
+  if (mebi >= 1024 && mebi % 1024 === 0) return `${mebi / 1024} GiB`;
+  return mebi >= 10_240 ? `${(mebi / 1024).toFixed(1)} GiB` : `${mebi} MiB`;
 }
 
 export function bytes(count: number): string {

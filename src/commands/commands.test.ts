@@ -1,0 +1,205 @@
+// The process commands with all their real parts in this process; only the guests are pretended.
+
+import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { silentLogger } from '../base/log.ts';
+import { systemClock, systemFetch } from '../base/system.ts';
+import type { Cli } from '../cli/cli.ts';
+import { runProgram } from '../cli/program.ts';
+import { hostNameOf } from './agent.ts';
+import { type LocalFleet, startLocalFleet } from './local-fleet.ts';
+import { processCommands } from './registry.ts';
+
+let directory: string;
+beforeAll(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'berth-commands-'));
+});
+afterAll(() => rm(directory, { recursive: true, force: true }));
+
+interface Running {
+  readonly exitCode: Promise<number>;
+  stdout(): string;
+  stderr(): string;
+  /** Resolves when standard output matches. */
+  said(pattern: RegExp): Promise<void>;
+  interrupt(): void;
+}
+
+function berth(line: string, environment: Record<string, string> = {}): Running {
+  const interruption = new AbortController();
+  let stdout = '';
+  let stderr = '';
+  let check = (): void => {};
+  const text = (data: string | Uint8Array): string => (typeof data === 'string' ? data : Buffer.from(data).toString());
+  const cli: Cli = {
+    stdout: {
+      write(data) {
+        stdout += text(data);
+        check();
+      },
+    },
+    stderr: { write: (data) => (stderr += text(data)) },
+    stdin: (async function* () {})(),
+    environment: { NO_COLOR: '1', BERTH_CONFIG: join(directory, 'contexts.yaml'), ...environment },
+    homeDirectory: directory,
+    clock: systemClock,
+    fetch: systemFetch,
+    version: '0.0.0-test',
+    interruption: () => interruption.signal,
+  };
+  return {
+    exitCode: runProgram(cli, line.split(' '), processCommands),
+    stdout: () => stdout,
+    stderr: () => stderr,
+    said: (pattern) =>
+      new Promise((resolve) => {
+        check = () => pattern.test(stdout) && resolve();
+        check();
+      }),
+    interrupt: () => interruption.abort(),
+  };
+}
+
+describe('a fleet on this machine', () => {
+  let fleet: LocalFleet;
+  const verb = async (line: string) => {
+    const running = berth(line, { BERTH_URL: fleet.url, BERTH_TOKEN: fleet.operatorToken });
+    return { exitCode: await running.exitCode, stdout: running.stdout(), stderr: running.stderr() };
+  };
+  beforeAll(async () => {
+    const options = {
+      dataDirectory: join(directory, 'fleet'),
+      imageDirectory: join(directory, 'images'),
+      listen: '127.0.0.1:0',
+      drivers: ['fake'],
+      hostName: 'h1',
+    };
+    fleet = await startLocalFleet(options, { log: silentLogger });
+    expect(await verb('image add tiny --source file:///tiny.img --format raw')).toMatchObject({ exitCode: 0 });
+  });
+  afterAll(() => fleet.close());
+
+  it('runs an instance and tells its address, its port and what took how long', async () => {
+    const { stdout, exitCode } = await verb('run tiny --name web -p 80 --wait --timeout 1m');
+    expect(stdout).toMatch(
+      /^web is ready after \d\.\d s on h1\n {2}address {2}\S+\n {2}port {5}\d+ on h1 -> 80\/tcp\n {2}phases {3}place .*boot/,
+    );
+    expect(exitCode).toBe(0);
+  });
+
+  it('shows it, its console, its events and why it is there', async () => {
+    expect((await verb('ps')).stdout).toMatch(/^NAME .*\nweb +Running +yes +h1 /);
+    expect((await verb('logs web')).stdout).toContain('berth: ready');
+    expect((await verb('events web')).stdout).toMatch(/Accepted[^]*Scheduled[^]*Started[^]*Ready/);
+    expect((await verb('explain web')).stdout).toMatch(/^web is Running on h1: placed on h1/);
+    expect((await verb('host ls')).stdout).toMatch(/\nh1 +yes +no .* fake +1 /);
+  });
+
+  it('says of what fits nowhere, host by host, what refuses it', async () => {
+    await verb('run tiny --name big --memory 60TiB');
+    expect((await verb('explain big')).stdout).toMatch(
+      /^big is Pending: 0 of 1 hosts?: 1 InsufficientMemory[^]*h1 +InsufficientMemory/,
+    );
+    expect(await verb('run tiny --memory 60TiB --wait --timeout 200ms')).toMatchObject({
+      exitCode: 8,
+      stdout: '',
+      stderr: expect.stringContaining('was not done after'),
+    });
+  });
+
+  it('stops and starts it again', async () => {
+    expect(await verb('stop web --wait')).toMatchObject({ stdout: 'web stopped\n', exitCode: 0 });
+    expect(await verb('start web --wait')).toMatchObject({ stdout: 'web is ready\n', exitCode: 0 });
+  });
+
+  it('removes it without a trace', async () => {
+    expect(await verb('rm web big --wait')).toMatchObject({ stdout: 'web removed\nbig removed\n', exitCode: 0 });
+  });
+
+  it('answers each kind of failure with its exit code', async () => {
+    expect(await verb('run tinny')).toMatchObject({
+      exitCode: 2,
+      stderr: expect.stringContaining('did you mean "tiny"?'),
+    });
+    expect(await verb('rm web')).toMatchObject({ exitCode: 3 });
+    expect(await berth('ps', { BERTH_URL: fleet.url, BERTH_TOKEN: 'wrong' }).exitCode).toBe(4);
+    expect(await verb('image add tiny --source file:///tiny.img')).toMatchObject({ exitCode: 5 });
+    expect(await berth('ps', { BERTH_URL: 'http://127.0.0.1:1' }).exitCode).toBe(6);
+  });
+
+  it('prints the token of a host where the server keeps its data', async () => {
+    const { stdout } = await verb(`host token h1 --data-dir ${join(directory, 'fleet', 'server')}`);
+    expect(stdout).toBe(await readFile(join(directory, 'fleet', 'host.token'), 'utf8'));
+    expect(await verb(`host token h1 --data-dir ${directory}`)).toMatchObject({
+      exitCode: 2,
+      stderr: expect.stringContaining("run this on the server's machine"),
+    });
+  });
+});
+
+describe('berth dev', () => {
+  it('writes the context that the other verbs use, and ends at Ctrl-C', async () => {
+    const dev = berth(`dev --driver fake --name h1 --data-dir ${join(directory, 'dev')} --listen 127.0.0.1:0`);
+    await dev.said(/Ctrl-C ends it/);
+    expect((await stat(join(directory, 'contexts.yaml'))).mode & 0o777).toBe(0o600);
+    const list = berth('host ls -o name');
+    expect(await list.exitCode).toBe(0);
+    dev.interrupt();
+    expect(await dev.exitCode).toBe(0);
+    expect(await berth('ps').exitCode).toBe(6);
+  });
+});
+
+describe('berth quickstart', () => {
+  it('goes from nothing to a guest and back, with --once, and leaves no context', async () => {
+    const environment = { BERTH_CONFIG: join(directory, 'untouched.yaml') };
+    const data = join(directory, 'quickstart');
+    const once = berth(
+      `quickstart --once --driver fake --reason testing --data-dir ${data} --listen 127.0.0.1:0`,
+      environment,
+    );
+    expect(await once.exitCode).toBe(0);
+    expect(once.stdout()).toMatch(
+      /only pretended \(driver "fake"\): testing[^]*✔ control plane on http[^]*✔ host [^]*✔ hello has booted[^]*PHASE +TOOK[^]*in all[^]*nothing is left of it/,
+    );
+    expect(await readdir(directory)).not.toContain('untouched.yaml');
+  });
+});
+
+describe('berth server and berth agent', () => {
+  it.each([
+    ['an unknown key of the file', 'server', 'lissten: x', {}, 'unknown key "lissten"; did you mean "listen"?'],
+    [
+      'an unknown variable',
+      'server',
+      '',
+      { BERTH_SERVER_LISSTEN: 'x' },
+      'unknown environment variable BERTH_SERVER_LISSTEN; did you mean "BERTH_SERVER_LISTEN"?',
+    ],
+    ['an address that is open without TLS', 'server', 'listen: 0.0.0.0:7070', {}, 'put TLS in front'],
+    [
+      'a wrong value, and say where it comes from',
+      'agent',
+      '',
+      { BERTH_AGENT_LOG_LEVEL: 'loud' },
+      'it comes from BERTH_AGENT_LOG_LEVEL',
+    ],
+  ])('refuse %s', async (_, command, text, environment, message) => {
+    const config = join(directory, 'config.yaml');
+    await writeFile(config, text, { mode: 0o600 });
+    const running = berth(`${command} --config ${config} --data-dir ${join(directory, 'unused')}`, environment);
+    expect(await running.exitCode).toBe(2);
+    expect(running.stderr()).toContain(message);
+  });
+});
+
+describe('the name of a host', () => {
+  it.each([
+    ['Build-1.example.org', 'build-1'],
+    ['my_machine', 'my-machine'],
+    ['---', 'host-1'],
+    ['', 'host-1'],
+  ])('%j becomes %s', (machine, host) => expect(hostNameOf(machine)).toBe(host));
+});
