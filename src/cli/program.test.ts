@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { type Handler, page, refusal, runBerth, testHost, testInstance, testNowMs } from './testing.ts';
 
 const ready = {
@@ -490,13 +490,9 @@ describe('berth complete', () => {
 
   async function completions(words: readonly string[]): Promise<string> {
     const said: string[] = [];
-    const log = console.log;
-    console.log = (line: string) => said.push(line);
-    try {
-      await runBerth(['complete', '--', ...words], { handler: lists });
-    } finally {
-      console.log = log;
-    }
+    const log = vi.spyOn(console, 'log').mockImplementation((line: string) => void said.push(line)); // the library's only way to speak
+    await runBerth(['complete', '--', ...words], { handler: lists });
+    log.mockRestore();
     return said.join('\n');
   }
 
