@@ -5,6 +5,7 @@ import { type Clock, sleep } from '../base/clock.ts';
 import type { Assignment, AssignmentEvent } from '../api/agent-protocol.ts';
 import { ApiError } from '../api/errors.ts';
 import { assignmentOf } from '../core/operations/assignment.ts';
+import { notHeardOf } from '../core/operations/host.ts';
 import type { Cache } from '../core/state/cache.ts';
 import { keys, kindOfKey } from '../core/state/keys.ts';
 import type { Allocation } from '../core/state/records.ts';
@@ -31,7 +32,7 @@ export class Assignments {
     for (const { key, value } of this.#cache.listCommitted('allocation')) this.#hostByAllocation.set(key, value.host);
   }
 
-  /** Everything first, then each change, until `signal` aborts. Throws `StaleEpoch` when the session is or gets over. */
+  /** Everything first, then each change, until `signal` aborts. Throws `StaleEpoch` when the session is or gets over, `Unavailable` when it is not yet known here. */
   async *stream(host: string, epoch: number, pingMs: number, signal: AbortSignal): AsyncIterable<AssignmentEvent> {
     const stream: Stream = { due: new Set(), sent: new Map(), epochOver: false, wake: () => {} };
     const streams = this.#streams.get(host) ?? new Set();
@@ -54,6 +55,7 @@ export class Assignments {
 
   #assertSession(host: string, epoch: number): void {
     const present = this.#cache.committed('host', keys.host(host))?.value.status.epoch;
+    if (present !== undefined && epoch > present) throw new ApiError('Unavailable', notHeardOf(host, epoch));
     if (present !== epoch)
       throw new ApiError('StaleEpoch', `session ${epoch} of host "${host}" is over`, { field: 'epoch' });
   }

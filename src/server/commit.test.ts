@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { silentLogger } from '../base/log.ts';
 import { Cache } from '../core/state/cache.ts';
-import type { Plan } from '../core/state/plan.ts';
+import { type Plan, unchanged } from '../core/state/plan.ts';
 import { testInstance } from '../core/testing.ts';
 import { createMemoryStore } from '../store/memory/memory-store.ts';
 import { type CommitResult, type Store, StoreError } from '../store/store.ts';
@@ -83,6 +83,27 @@ describe('the committer', () => {
     gate.open();
     expect(await second).toEqual({ ok: false, key: keyOf('a') });
     expect((await memory.get(keyOf('a')))?.revision).toBe(2);
+  });
+
+  it('makes "it is so already" wait until that is durable, and share the fate of what it rests on', async () => {
+    const memory = createMemoryStore();
+    let away = false;
+    const store: Store = {
+      ...memory,
+      commit: (conditions, writes) =>
+        away ? Promise.reject(new StoreError('Unavailable', 'away')) : memory.commit(conditions, writes),
+    };
+    const { cache, committer } = parts(store);
+    const again = () => committer.submit(unchanged(cache.get('instance', keyOf('a')) ?? expect.unreachable()));
+    away = true;
+    const lost = await Promise.allSettled([committer.submit(create('a')), again()]);
+    expect(lost.map(({ status }) => status)).toEqual(['rejected', 'rejected']);
+    away = false;
+    const kept = await Promise.all([committer.submit(create('a')), again()]);
+    expect(kept).toEqual([
+      { ok: true, revision: 1 },
+      { ok: true, revision: 1 },
+    ]);
   });
 
   it('fails only the Plan whose condition does not hold, and those that rest on it', async () => {

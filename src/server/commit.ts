@@ -41,11 +41,10 @@ export class Committer {
   }
 
   /**
-   * Lays the Plan over the cache at once and resolves when it is durable. `ok: false` names a condition that did not hold;
+   * Lays the Plan over the cache at once and resolves when it is durable, with all that it rests on. `ok: false` names a condition that did not hold;
    * then nothing was written. Rejects with `ApiError` `StoreFull` or `Unavailable` when the store failed.
    */
   submit(plan: Plan): Promise<CommitOutcome> {
-    if (plan.changes.length === 0) return Promise.resolve({ ok: true, revision: this.#cache.revision });
     const conditions: Condition[] = [];
     const restsOn: { key: string; token: number }[] = [];
     for (const { key, ifRevision } of [...plan.changes, ...(plan.conditions ?? [])]) {
@@ -53,6 +52,8 @@ export class Committer {
       if (token === undefined) conditions.push({ key, ifRevision });
       else restsOn.push({ key, token });
     }
+    if (plan.changes.length === 0 && restsOn.length === 0)
+      return Promise.resolve({ ok: true, revision: this.#cache.revision });
     const assumed = this.#cache.assume(plan);
     if (!assumed.ok) return Promise.resolve(assumed);
     return new Promise((resolve, reject) => {

@@ -35,8 +35,6 @@ export async function decideAndCommit<D extends { readonly plan: Plan }>(
 ): Promise<{ decision: D; revision: number }> {
   for (let attempt = 0; attempt < triesMax; attempt++) {
     const decision = decide(decider.cache, contextOf(decider));
-    // Nothing to write may mean that the same request is being written just now: it is not true before it is durable.
-    if (decision.plan.changes.length === 0) await decider.committer.settled();
     const outcome = await decider.committer.submit(decision.plan);
     if (outcome.ok) return { decision, revision: outcome.revision };
     await sleep(decider.clock, backoffMs(attempt, retryDelay, decider.prng));

@@ -5,7 +5,7 @@ import { ApiError } from '../../api/errors.ts';
 import type { Labels, Metadata } from '../../api/resources/metadata.ts';
 import type { Context } from '../state/context.ts';
 import { keys } from '../state/keys.ts';
-import type { Change } from '../state/plan.ts';
+import { type Change, unchanged } from '../state/plan.ts';
 import type { RecordKind } from '../state/records.ts';
 import type { Snapshot } from '../state/snapshot.ts';
 import type { Decision } from './decision.ts';
@@ -45,8 +45,9 @@ export function assertFree(snapshot: Snapshot, kind: RecordKind, key: string, na
  */
 export function earlierCreate(snapshot: Snapshot, input: CreateInput<unknown>, kind: RecordKind): Decision | undefined {
   if (input.idempotencyKey === undefined) return undefined;
-  const record = snapshot.get('idempotency', keys.idempotency(input.project, input.idempotencyKey))?.value;
-  if (!record) return undefined;
+  const entry = snapshot.get('idempotency', keys.idempotency(input.project, input.idempotencyKey));
+  if (!entry) return undefined;
+  const record = entry.value;
   if (record.fingerprint !== contentOf(input, kind)) {
     throw new ApiError(
       'IdempotencyMismatch',
@@ -65,7 +66,7 @@ export function earlierCreate(snapshot: Snapshot, input: CreateInput<unknown>, k
       },
     );
   }
-  return { plan: { changes: [] }, key: record.resourceKey, changed: false };
+  return { plan: unchanged(entry), key: record.resourceKey, changed: false };
 }
 
 /** Remembers the create beside the resource it makes, in the same Plan. */

@@ -7,7 +7,7 @@ import type { Size } from '../../api/resources/size.ts';
 import { schemaVersion } from '../state/codec.ts';
 import type { Context } from '../state/context.ts';
 import { keys } from '../state/keys.ts';
-import { emptyPlan, type Plan } from '../state/plan.ts';
+import { type Plan, unchanged } from '../state/plan.ts';
 import type { Snapshot } from '../state/snapshot.ts';
 import { assertFree, type CreateInput, earlierCreate, newMetadata, rememberCreate } from './create.ts';
 import type { Decision } from './decision.ts';
@@ -52,7 +52,7 @@ export function replaceFleetResource<K extends FleetKind>(
   const entry = existing(snapshot, kind, key, input.ifRevision);
   const specChanged = !equalJson(entry.value.spec, input.spec);
   if (!specChanged && equalJson(entry.value.metadata.labels, input.labels))
-    return { plan: emptyPlan, key, changed: false };
+    return { plan: unchanged(entry), key, changed: false };
   const metadata = replacedMetadata(entry.value.metadata, { labels: input.labels, specChanged });
   const resource = make({ schemaVersion, metadata, status: {} });
   assertAliasesFree(snapshot, resource);

@@ -11,7 +11,7 @@ import { withConditions } from '../state/conditions.ts';
 import type { Context } from '../state/context.ts';
 import { eventChange } from '../state/events.ts';
 import { keys } from '../state/keys.ts';
-import { type Change, emptyPlan } from '../state/plan.ts';
+import { type Change, unchanged } from '../state/plan.ts';
 import type { Entry, Snapshot } from '../state/snapshot.ts';
 import { assertFree, type CreateInput, earlierCreate, newMetadata, rememberCreate } from './create.ts';
 import type { Decision } from './decision.ts';
@@ -49,7 +49,8 @@ export function replaceHost(
   const entry = existing(snapshot, 'host', key, input.ifRevision);
   const { value } = entry;
   const specChanged = !equalJson(value.spec, input.spec);
-  if (!specChanged && equalJson(value.metadata.labels, input.labels)) return { plan: emptyPlan, key, changed: false };
+  if (!specChanged && equalJson(value.metadata.labels, input.labels))
+    return { plan: unchanged(entry), key, changed: false };
   const host: Host = {
     ...value,
     metadata: replacedMetadata(value.metadata, { labels: input.labels, specChanged }),
@@ -137,7 +138,7 @@ export function registerHost(
       { field: 'machineId' },
     );
   }
-  if (entry?.value.status.session === registration.session) return { plan: emptyPlan, key, changed: false };
+  if (entry?.value.status.session === registration.session) return { plan: unchanged(entry), key, changed: false };
   const host = registeredHost(entry, name, registration, ctx);
   return {
     plan: {
@@ -203,9 +204,10 @@ export function sessionOf(host: Host, ctx: Context): Session {
   };
 }
 
-/** The host, if `epoch` is that of its present session; else `StaleEpoch`. */
+/** The host, if `epoch` is that of its present session; else `StaleEpoch`, or `Unavailable` when this view is the older one. */
 export function hostInSession(snapshot: Snapshot, name: string, epoch: number): Entry<Host> {
   const host = existing(snapshot, 'host', keys.host(name));
+  if (epoch > host.value.status.epoch) throw new ApiError('Unavailable', notHeardOf(name, epoch));
   if (host.value.status.epoch !== epoch) {
     throw new ApiError(
       'StaleEpoch',
@@ -214,6 +216,11 @@ export function hostInSession(snapshot: Snapshot, name: string, epoch: number): 
     );
   }
   return host;
+}
+
+/** Of a session that began at another control plane a moment ago. */
+export function notHeardOf(host: string, epoch: number): string {
+  return `this control plane has not heard of session ${epoch} of host "${host}" yet; try again`;
 }
 
 export function heartbeat(

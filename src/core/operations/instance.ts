@@ -8,7 +8,7 @@ import { withConditions } from '../state/conditions.ts';
 import type { Context } from '../state/context.ts';
 import { eventChange } from '../state/events.ts';
 import { keys } from '../state/keys.ts';
-import { emptyPlan } from '../state/plan.ts';
+import { unchanged } from '../state/plan.ts';
 import type { Snapshot } from '../state/snapshot.ts';
 import { assertFree, type CreateInput, earlierCreate, newMetadata, rememberCreate } from './create.ts';
 import type { Decision } from './decision.ts';
@@ -118,7 +118,8 @@ export function replaceInstance(
     });
   }
   const specChanged = !equalJson(value.spec, input.spec);
-  if (!specChanged && equalJson(value.metadata.labels, input.labels)) return { plan: emptyPlan, key, changed: false };
+  if (!specChanged && equalJson(value.metadata.labels, input.labels))
+    return { plan: unchanged(entry), key, changed: false };
   // Never placed: nothing runs that a host could stop or start.
   const unplaced =
     value.status.host === undefined && (value.status.phase === 'Pending' || value.status.phase === 'Stopped');
@@ -158,7 +159,7 @@ export function deleteInstance(
   const key = keys.instance(input.project, input.name);
   const entry = existing(snapshot, 'instance', key, input.ifRevision);
   const { value } = entry;
-  if (value.metadata.deletionRequestedAtMs !== undefined) return { plan: emptyPlan, key, changed: false };
+  if (value.metadata.deletionRequestedAtMs !== undefined) return { plan: unchanged(entry), key, changed: false };
   const deleting: Instance = {
     ...value,
     metadata: { ...value.metadata, deletionRequestedAtMs: ctx.nowMs },

@@ -10,7 +10,7 @@ import { eventChange, type NewEvent } from '../state/events.ts';
 import { guestConditions, messageByState, phaseOf } from '../state/guest-phase.ts';
 import { instanceStatusChange } from '../state/instance-change.ts';
 import { keys } from '../state/keys.ts';
-import type { Plan } from '../state/plan.ts';
+import { type Plan, unchanged } from '../state/plan.ts';
 import type { Allocation } from '../state/records.ts';
 import type { Entry, Snapshot } from '../state/snapshot.ts';
 import { assignmentOf } from './assignment.ts';
@@ -78,7 +78,7 @@ function applyGuest(
   const news = newsOf(status, next, guest);
   // That a new session says the same is news too: controllers/lost-host.ts asks which session spoke last.
   if (heard?.epoch === epoch && equalJson(before, after) && !processGone)
-    return { plan: { changes: [] }, result: 'accepted' };
+    return { plan: unchanged(instance), result: 'accepted' };
   return {
     plan: {
       changes: [

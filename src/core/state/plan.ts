@@ -20,6 +20,14 @@ export interface Plan {
 
 export const emptyPlan: Plan = { changes: [] };
 
+/**
+ * Nothing to write, because what was asked for is so already. It is so only once `entries` are durable: until then the Plan waits for
+ * their fate, and shares it.
+ */
+export function unchanged(...entries: readonly { readonly key: string; readonly revision: number }[]): Plan {
+  return { changes: [], conditions: entries.map(({ key, revision }) => ({ key, ifRevision: revision })) };
+}
+
 /** One Plan of several that write different keys. The earliest requeue wins. */
 export function mergePlans(...plans: readonly Plan[]): Plan {
   const requeues = plans.flatMap((plan) => plan.requeueAfterMs ?? []);
