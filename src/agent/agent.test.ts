@@ -352,6 +352,23 @@ describe('the agent', () => {
       expect(guest()).toMatchObject({ state: 'running', ready: true, boots: 1 });
     });
 
+    it('makes nothing anew from its ledger alone: what left no trace may have been removed, and its room given away', async () => {
+      const { world, plane, startAgent, pass, guest } = begin();
+      const agent = await startAgent();
+      plane.put();
+      await pass(10_000);
+      await agent.stop();
+      plane.setAway(true);
+      const running = guest();
+      if (running) world.deleteGuest(running); // as if removed, with the ledger not yet written
+      await startAgent();
+      await pass(120_000);
+      expect(guest()).toBeUndefined();
+      plane.setAway(false);
+      await pass(60_000);
+      expect(guest()).toMatchObject({ state: 'running' });
+    });
+
     it('gives the control plane a moment to say what is wanted now before it trusts its ledger', async () => {
       const { plane, startAgent, pass, guest } = begin();
       const agent = await startAgent();

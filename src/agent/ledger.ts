@@ -29,6 +29,8 @@ export interface LedgerEntry {
 }
 
 export interface Ledger {
+  /** Whether the control plane has said since the start what is wanted; before, the entries may be older than what was done. */
+  readonly confirmed: boolean;
   /** All incarnations of one instance that the control plane speaks of, oldest first. */
   entriesOf(instanceId: string): readonly LedgerEntry[];
   /** What counts for one instance: its newest incarnation. */
@@ -81,6 +83,7 @@ export async function openLedger(options: LedgerOptions): Promise<Ledger> {
   let dropped = new Set<string>();
   let written = 0;
   let changes = 0;
+  let confirmed = false;
   let writing: Promise<void> | undefined;
 
   for (const entry of await readEntries(options)) keep(entry);
@@ -128,6 +131,7 @@ export async function openLedger(options: LedgerOptions): Promise<Ledger> {
     const changed = (() => {
       switch (event.type) {
         case 'sync':
+          confirmed = true;
           return replaceAll(event.assignments);
         case 'put':
           return put(event.assignment) ? [event.assignment.instanceId] : [];
@@ -181,6 +185,9 @@ export async function openLedger(options: LedgerOptions): Promise<Ledger> {
     [...(entries.get(instanceId)?.values() ?? [])].sort((a, b) => a.assignment.incarnation - b.assignment.incarnation);
 
   return {
+    get confirmed() {
+      return confirmed;
+    },
     entriesOf,
     newestOf: (instanceId) => entriesOf(instanceId).at(-1),
     instanceIds: () => [...entries.keys()],

@@ -116,6 +116,8 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
         settle(entry, 'absent');
         return 'rest';
       case 'create':
+        // With no trace of it here, it may have been removed, and its room given away, before the ledger was written.
+        if (seen === undefined && !ledger.confirmed) return 'rest';
         return create(entry);
       case 'start':
         if (seen !== undefined) await start(entry, seen);
