@@ -16,8 +16,9 @@ const boots = 5;
 export async function bootTiny(directory: string, emit: Emit): Promise<void> {
   const tiny = await tinyImage();
   const server = await startServerProcess(join(directory, 'boot-server'));
-  const agent = await startAgentProcess(join(directory, 'boot-agent'), server.url, server.hostToken('bench'));
+  let agent: { close(): Promise<void> } | undefined;
   try {
+    agent = await startAgentProcess(join(directory, 'boot-agent'), server.url, server.hostToken('bench'));
     const client = createClient({
       fetch: (url, init) => fetch(url, init),
       url: server.url,
@@ -56,7 +57,7 @@ export async function bootTiny(directory: string, emit: Emit): Promise<void> {
       ratio: value / limit,
     });
   } finally {
-    await agent.close();
+    await agent?.close();
     await server.close();
   }
 }

@@ -36,6 +36,8 @@ await build({
   platform: 'node',
   target: 'node22.19',
   external: native,
+  // Its modules, not its CommonJS: a lazy import of that would bring no names.
+  alias: { yaml: join(root, 'node_modules/yaml/browser/index.js') },
   sourcemap: true,
   sourcesContent: false,
   legalComments: 'linked',
