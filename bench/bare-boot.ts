@@ -2,13 +2,16 @@
 
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { rm } from 'node:fs/promises';
+import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { isoImage } from '../src/agent/drivers/qemu/iso9660.ts';
 
 /** Milliseconds from starting QEMU to the guest's `berth: ready`. */
 export async function bareBootMs(image: string, directory: string): Promise<number> {
   const overlay = join(directory, 'bare.qcow2');
   execFileSync('qemu-img', ['create', '-q', '-f', 'qcow2', '-F', 'qcow2', '-b', image, overlay]);
+  const seed = join(directory, 'bare.iso');
+  await writeFile(seed, isoImage('cidata', [{ name: 'meta-data', data: Buffer.from('local-hostname: bare\n') }]));
   const startedAt = performance.now();
   const argv = [
     '-machine',
@@ -31,6 +34,8 @@ export async function bareBootMs(image: string, directory: string): Promise<numb
     'user,id=n0',
     '-device',
     'virtio-net-pci,netdev=n0',
+    '-drive',
+    `file=${seed},media=cdrom,if=ide,readonly=on,format=raw`,
     '-serial',
     'stdio',
   );
