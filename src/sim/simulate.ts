@@ -211,7 +211,7 @@ export async function simulate({ seed, plant, trace: tracing = false }: SimOptio
     for (const plane of controlPlanes) plane.start();
     await runUntil(workload.prepare(), prepareMs, 'preparing');
     for (const host of hosts) host.start();
-    await runFor(prng.below(5000));
+    await runFor(3000 + prng.below(5000)); // until every control plane has heard of the images
 
     weather = scenario.weather.stormy;
     workload.start();
