@@ -10,9 +10,14 @@ import { parseSelector, selects } from './selector.ts';
 const schema = Type.Object(
   {
     name: Type.String({ pattern: '^[a-z]+$', description: 'lower-case letters' }),
-    ports: Type.Array(Type.Object({ guest: Type.Integer({ minimum: 1 }) }, { additionalProperties: false }), { default: [] }),
+    ports: Type.Array(Type.Object({ guest: Type.Integer({ minimum: 1 }) }, { additionalProperties: false }), {
+      default: [],
+    }),
     mode: Type.Enum(['fast', 'slow'], { default: 'slow' }),
-    labels: Type.Record(Type.String({ pattern: '^[a-z]+$' }), Type.String(), { default: {}, additionalProperties: false }),
+    labels: Type.Record(Type.String({ pattern: '^[a-z]+$' }), Type.String(), {
+      default: {},
+      additionalProperties: false,
+    }),
   },
   { additionalProperties: false },
 );
@@ -80,7 +85,8 @@ describe('the nearest known word', () => {
     ['x'.repeat(1000), undefined],
   ];
   for (const [word, expected] of rows) {
-    it(`of ${word.slice(0, 12)} is ${expected}`, () => expect(nearest(word, ['cpus', 'memoryMiB', 'image'])).toBe(expected));
+    it(`of ${word.slice(0, 12)} is ${expected}`, () =>
+      expect(nearest(word, ['cpus', 'memoryMiB', 'image'])).toBe(expected));
   }
 });
 
@@ -99,9 +105,11 @@ describe('selectors', () => {
     ['!none', true],
     ['constructor', false],
   ];
-  for (const [text, expected] of rows) it(`"${text}" is ${expected}`, () => expect(selects(parseSelector(text), labels)).toBe(expected));
+  for (const [text, expected] of rows)
+    it(`"${text}" is ${expected}`, () => expect(selects(parseSelector(text), labels)).toBe(expected));
 
   for (const text of ['=', 'a b', '!a=b', 'a=b=c', '(a+)+$', 'a'.repeat(5000)]) {
-    it(`refuses "${text.slice(0, 12)}"`, () => expect(() => parseSelector(text)).toThrowError(expect.objectContaining({ field: 'selector' })));
+    it(`refuses "${text.slice(0, 12)}"`, () =>
+      expect(() => parseSelector(text)).toThrowError(expect.objectContaining({ field: 'selector' })));
   }
 });

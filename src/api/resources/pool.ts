@@ -8,7 +8,8 @@ export const PoolSpec = Type.Object(
     description: Type.String({ default: '', maxLength: 1024 }),
     profile: Type.Optional(
       Type.Enum(['optimize-utilization', 'distribute-load'], {
-        description: 'for instances of this pool that name none',
+        description:
+          'for instances of this pool that name none; that of the pool `default` is for those that name no pool',
       }),
     ),
   },

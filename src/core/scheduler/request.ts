@@ -56,6 +56,7 @@ export function requestOf(snapshot: Snapshot, instance: Instance): Request {
   };
 }
 
-function poolProfile(snapshot: Snapshot, pool: string | undefined): ProfileName | undefined {
-  return pool === undefined ? undefined : snapshot.get('pool', keys.pool(pool))?.value.spec.profile;
+/** Instances that name no pool go by the pool called `default`, if there is one: its profile is the fleet's, changeable any time. */
+function poolProfile(snapshot: Snapshot, pool = 'default'): ProfileName | undefined {
+  return snapshot.get('pool', keys.pool(pool))?.value.spec.profile;
 }

@@ -79,6 +79,23 @@ describe('profiles', () => {
   it('optimize-utilization fills the fuller host', () => expect(answer({ a: {}, b: busy }, {})).toBe('b'));
   it('distribute-load takes the emptier one', () =>
     expect(answer({ a: {}, b: busy }, { placement: { profile: 'distribute-load' } })).toBe('a'));
+  it('the pool "default" sets the profile of instances that name neither pool nor profile', () => {
+    const pool = {
+      kind: 'pool',
+      schemaVersion: 1,
+      metadata: { ...testImage('default').metadata },
+      spec: { description: '', profile: 'distribute-load' },
+      status: {},
+    } as const;
+    const cache = testCache([testImage(), pool]);
+    expect(requestOf(cache, testInstance('web')).profile).toBe('distribute-load');
+    expect(requestOf(cache, testInstance('web', { placement: { profile: 'optimize-utilization' } })).profile).toBe(
+      'optimize-utilization',
+    );
+    expect(requestOf(cache, testInstance('web', { placement: { pool: 'other' } })).profile).toBe(
+      'optimize-utilization',
+    );
+  });
   it('ties go to the first name, whatever the order', () => {
     expect(answer({ b: {}, a: {} }, {})).toBe('a');
     expect(answer({ a: {}, b: {} }, {})).toBe('a');
