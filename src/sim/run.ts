@@ -10,10 +10,11 @@ import { type SimResult, simulate } from './simulate.ts';
 export interface RunSimOptions {
   readonly seeds: number;
   readonly firstSeed: number;
-  /** The name of a planted bug, which the batch must find. */
+  /** The name of a planted bug, which must be found. */
   readonly plant?: string;
   /** Runs every seed twice; else only the first few. */
   readonly checkDeterminism: boolean;
+  /** A line for each run; with a planted bug, what led to its being caught. */
   readonly verbose: boolean;
   /** One JSON object a line: each run, then the whole. */
   readonly json?: boolean;
@@ -85,7 +86,7 @@ async function runBatch(options: RunSimOptions, out: Out): Promise<number> {
     else if ((index + 1) % 50 === 0) out.write(`${index + 1} of ${seeds.length} seeds\n`);
     if (fault === undefined) continue;
     failed.push(seed);
-    if (!options.json && failed.length <= failuresShownMax) await explainFailure(seed, fault, out);
+    if (!options.json && failed.length <= failuresShownMax) await explainFailure({ seed }, fault, out);
   }
   const idle = isBatch ? sum.missing(seeds.length) : [];
   const seconds = (systemClock.monotonicMs() - startedMs) / 1000;
@@ -110,6 +111,7 @@ async function runPlanted(options: RunSimOptions & { readonly plant: string }, o
     if (options.json) out.write(`${JSON.stringify({ seed, plant, violation })}\n`);
     if (violation?.invariant !== expected) continue;
     if (!options.json) {
+      if (options.verbose) await explainFailure({ seed, plant }, `invariant ${expected} is broken`, out);
       out.write(
         `seed ${seed} caught "${plant}" as invariant ${expected} after ${seed - firstSeed + 1} seeds: ${violation?.message}\n`,
       );
@@ -133,11 +135,12 @@ function faultOf(result: SimResult, twice: SimResult): string | undefined {
   return undefined;
 }
 
-async function explainFailure(seed: number, fault: string, out: Out): Promise<void> {
-  const { trace } = await simulate({ seed, trace: true });
-  out.write(`\nseed ${seed}: ${fault}\n`);
+async function explainFailure(failed: { seed: number; plant?: string }, fault: string, out: Out): Promise<void> {
+  const { trace } = await simulate({ ...failed, trace: true });
+  out.write(`\nseed ${failed.seed}: ${fault}\n`);
   for (const line of trace.slice(-traceLinesShown)) out.write(`  ${line.slice(0, 240)}\n`);
-  out.write(`see it again: npm run sim -- --seed ${seed} --seeds 1\n\n`);
+  const plant = failed.plant === undefined ? '' : ` --plant ${failed.plant}`;
+  out.write(`see it again: npm run sim -- --seed ${failed.seed} --seeds 1${plant}\n\n`);
 }
 
 function lineOf({ seed, commitHash, commits, events, instancesRun, virtualMs, drawn, violation }: SimResult): string {

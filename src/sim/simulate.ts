@@ -104,7 +104,7 @@ export async function simulate({ seed, plant, trace: tracing = false }: SimOptio
       const commit = history.record(result, writes);
       if (!result.ok) trace(() => `refused: ${result.key} is not as ${writes[0]?.key ?? 'a read'} wanted it`);
       if (commit === undefined) return result;
-      trace(() => `commit ${commit.revision}: ${commit.events.map(summaryOf).join('; ')}`);
+      trace(() => `commit ${commit.revision}: ${commit.events.flatMap(summaryOf).join('; ')}`);
       for (const { after } of commit.events)
         if (after?.kind === 'instance' && after.status.phase === 'Running') ran.add(after.metadata.id);
       for (const checker of checkers) {
@@ -284,7 +284,8 @@ function plantOf(name: string): (typeof plants)[string] {
   throw new RangeError(`there is no planted bug "${name}"; there are: ${Object.keys(plants).join(', ')}`);
 }
 
-function summaryOf({ key, before, after }: RecordEvent): string {
+function summaryOf({ key, before, after }: RecordEvent): string | [] {
+  if (key.startsWith('events/')) return [];
   const what = before === null ? 'new' : after === null ? 'gone' : 'changed';
   if (after?.kind !== 'instance') return `${what} ${key}`;
   const { phase, host, incarnation, observedGeneration } = after.status;

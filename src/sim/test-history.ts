@@ -1,0 +1,78 @@
+// Crafted histories for tests of checkers: commits and guests are said, not simulated.
+
+import { keyOf } from '../core/state/keys.ts';
+import { encodeRecord } from '../core/state/codec.ts';
+import type { AnyRecord } from '../core/state/records.ts';
+import type { FakeGuest } from '../agent/drivers/fake/world.ts';
+import type { Checker, Facts, SentReport } from './checkers/checker.ts';
+import { createHistory } from './history.ts';
+import { createIntents } from './intents.ts';
+
+export function testHistory(create: (facts: Facts) => Checker) {
+  const history = createHistory();
+  const guests: FakeGuest[] = [];
+  const doubleStarts: Facts['world']['doubleStarts'][number][] = [];
+  const intents = createIntents();
+  const find = (host: string, instanceId: string): FakeGuest | undefined =>
+    guests.find((guest) => guest.host === host && guest.instanceId === instanceId);
+  const world: Facts['world'] = {
+    doubleStarts,
+    guest: find,
+    guests: (host) => guests.filter((guest) => host === undefined || guest.host === host),
+  };
+  const checker = create({ state: history.state, world, intents });
+  let revision = 0;
+  const write = (writes: { key: string; value: Uint8Array | null }[], at: number): string | undefined => {
+    const commit = history.record({ ok: true, revision: at }, writes);
+    return commit && checker.onCommit?.(commit);
+  };
+  return {
+    intents,
+    doubleStarts,
+    /** What the checker says to a commit of these; a string deletes that key. */
+    commit: (...records: readonly (AnyRecord | string)[]): string | undefined =>
+      write(
+        records.map((record) =>
+          typeof record === 'string'
+            ? { key: record, value: null }
+            : { key: keyOf(record), value: encodeRecord(record) },
+        ),
+        ++revision,
+      ),
+    commitAt: (at: number, record: AnyRecord): string | undefined =>
+      write([{ key: keyOf(record), value: encodeRecord(record) }], at),
+    /** What the checker says to a guest that appears or changes. */
+    guest(host: string, instanceId: string, changes: Partial<FakeGuest> = {}): string | undefined {
+      const before = find(host, instanceId);
+      if (before) guests.splice(guests.indexOf(before), 1);
+      guests.push({ ...newGuest(host, instanceId), ...before, ...changes });
+      return checker.onGuest?.(host, instanceId);
+    },
+    removeGuest(host: string, instanceId: string): void {
+      const before = find(host, instanceId);
+      if (before) guests.splice(guests.indexOf(before), 1);
+    },
+    report: (sent: SentReport): void => checker.onReport?.(sent),
+    unrest: (): string[] => [...(checker.unrest?.() ?? [])],
+  };
+}
+
+function newGuest(host: string, instanceId: string): FakeGuest {
+  return {
+    host,
+    instanceId,
+    incarnation: 1,
+    imageName: 'tiny',
+    faults: [],
+    state: 'running',
+    running: true,
+    created: true,
+    stopRequested: false,
+    ready: true,
+    boots: 1,
+    ports: [],
+    phases: [],
+    console: '',
+    timers: new Set(),
+  };
+}
