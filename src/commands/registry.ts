@@ -30,6 +30,12 @@ export const processCommands: readonly CommandEntry[] = [
     load: async () => (await import('./quickstart.ts')).quickstartCommand,
   },
   {
+    name: 'sim',
+    group,
+    summary: 'Run the simulator: real parts in a false world',
+    load: async () => (await import('./sim.ts')).simCommand,
+  },
+  {
     name: 'image build',
     group,
     summary: 'Build an image on this machine and add it',
