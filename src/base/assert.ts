@@ -8,8 +8,3 @@ export class AssertionError extends Error {
 export function assert(condition: unknown, message: string): asserts condition {
   if (!condition) throw new AssertionError(message);
 }
-
-/** The `default` arm of an exhaustive `switch`: a compile error if a case is missing, a crash if a foreign value came in. */
-export function assertNever(value: never): never {
-  throw new AssertionError(`unexpected value: ${JSON.stringify(value)}`);
-}

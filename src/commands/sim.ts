@@ -16,7 +16,9 @@ interface SimFlags {
 
 export function simCommand(cli: Cli): Command {
   return new Command('sim')
-    .description('Run real control planes and agents in a false world drawn from seeds, and check what must always hold')
+    .description(
+      'Run real control planes and agents in a false world drawn from seeds, and check what must always hold',
+    )
     .option('--seeds <count>', 'how many', '200')
     .option('--seed <number>', 'the first one', '1')
     .option('--plant <bug>', 'break something on purpose: it must be found (drop-ledger-condition)')
@@ -36,6 +38,7 @@ export function simCommand(cli: Cli): Command {
         },
         cli.stdout,
       );
-      if (exitCode !== 0) throw new CommandError(exitCode, 'the simulation did not go as it must; the lines above say where');
+      if (exitCode !== 0)
+        throw new CommandError(exitCode, 'the simulation did not go as it must; the lines above say where');
     });
 }

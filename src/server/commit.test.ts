@@ -47,7 +47,7 @@ describe('the committer', () => {
     const others = ['b', 'c', 'd'].map((name) => committer.submit(create(name)));
     gate.open();
     expect(await first).toEqual({ ok: true, revision: 1 });
-    expect(await Promise.all(others)).toEqual(Array(3).fill({ ok: true, revision: 2 }));
+    expect(await Promise.all(others)).toEqual(Array.from({ length: 3 }, () => ({ ok: true, revision: 2 })));
     expect(gate.commits).toEqual([1, 3]);
   });
 

@@ -184,7 +184,7 @@ describe('a lost host', () => {
 
   it('that is removed by force fails its instances for good and frees the room', () => {
     const { cache } = running();
-    expect(() => deleteHost(cache, { name: 'h1', force: false }, at(1))).toThrowError(/holds room for 1 instance;/);
+    expect(() => deleteHost(cache, { name: 'h1', force: false }, at(1))).toThrow(/holds room for 1 instance;/);
     commitPlan(cache, deleteHost(cache, { name: 'h1', force: true }, at(1_070_000)).plan);
     step(cache, lostHost, 1_070_000);
     expect(instanceIn(cache).status.conditions.find((c) => c.type === 'Running')).toMatchObject({

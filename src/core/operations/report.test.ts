@@ -101,7 +101,7 @@ describe('a report', () => {
   });
 
   it('of a session that is over is refused', () => {
-    expect(() => report(placed(), testGuest(), { epoch: 7 })).toThrowError(/session 7/);
+    expect(() => report(placed(), testGuest(), { epoch: 7 })).toThrow(/session 7/);
   });
 
   it('cannot bring a failed guest back to life', () => {

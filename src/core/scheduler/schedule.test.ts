@@ -1,4 +1,4 @@
-import fc from 'fast-check';
+import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { InstanceSpec } from '../../api/resources/instance.ts';
 import { placement } from '../controllers/placement.ts';

@@ -1,4 +1,4 @@
-import fc from 'fast-check';
+import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { testCache, testImage, testInstance } from '../testing.ts';
 import { Cache } from './cache.ts';

@@ -27,13 +27,3 @@ export const emptyPlan: Plan = { changes: [] };
 export function unchanged(...entries: readonly { readonly key: string; readonly revision: number }[]): Plan {
   return { changes: [], conditions: entries.map(({ key, revision }) => ({ key, ifRevision: revision })) };
 }
-
-/** One Plan of several that write different keys. The earliest requeue wins. */
-export function mergePlans(...plans: readonly Plan[]): Plan {
-  const requeues = plans.flatMap((plan) => plan.requeueAfterMs ?? []);
-  return {
-    changes: plans.flatMap((plan) => plan.changes),
-    conditions: plans.flatMap((plan) => plan.conditions ?? []),
-    ...(requeues.length ? { requeueAfterMs: Math.min(...requeues) } : {}),
-  };
-}

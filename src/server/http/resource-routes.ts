@@ -169,7 +169,7 @@ function withoutReadOnly(sent: unknown, current: AnyResource | undefined): unkno
   if (!isRecord(sent)) return sent;
   const { kind, schemaVersion: _version, status: _status, ...rest } = sent;
   if (kind !== undefined && current && kind !== current.kind) {
-    throw new ApiError('InvalidRequest', `this is a ${String(kind).slice(0, 40)}, not a ${current.kind}`, {
+    throw new ApiError('InvalidRequest', `this is another kind of resource, not a ${current.kind}`, {
       field: 'kind',
     });
   }
@@ -244,7 +244,7 @@ export function findInstance(cache: Cache, name: string, query: Query): Entry<Re
 
 function present(entry: { readonly value: AnyResource; readonly revision: number }): AnyResource {
   const { value, revision } = entry;
-  return { ...value, metadata: { ...value.metadata, revision } } as AnyResource; // spreading a union widens it
+  return { ...value, metadata: { ...value.metadata, revision } };
 }
 
 function answer(
