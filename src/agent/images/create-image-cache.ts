@@ -94,6 +94,26 @@ export function createImageCache(options: ImageCacheOptions): ImageCache {
     return undefined;
   };
 
+  // One write after the other, each of what is true by then: two callers may name one image at once.
+  let saving = Promise.resolve();
+  const save = (key: string): Promise<void> => {
+    saving = saving.then(async () => {
+      const record = records.get(key);
+      if (record !== undefined) await writeSmallFile(recordPath(directory, key), JSON.stringify(record));
+    });
+    const saved = saving;
+    saving = saving.catch(() => {}); // told to the one who asked; the next write stands for itself
+    return saved;
+  };
+  const handOut = async (record: ImageRecord, name: string): Promise<CachedImage> => {
+    for (const key of giveName(records, record.key, name)) {
+      await save(key).catch((error: unknown) => {
+        throw diskError(error, `keep image "${name}"`);
+      });
+    }
+    return toCachedImage(record);
+  };
+
   const fly = (name: string, image: ImageSpec, key: string): Flight => {
     const controller = new AbortController();
     const waiters = new Set<Waiter>();
@@ -121,7 +141,7 @@ export function createImageCache(options: ImageCacheOptions): ImageCache {
         }
         if (flight === undefined) {
           const record = await published(key);
-          if (record !== undefined) return toCachedImage(await named(record, name, options, records));
+          if (record !== undefined) return handOut(record, name);
           flight = flights.get(key); // another caller may have begun while we looked
           if (flight === undefined) {
             flight = fly(name, image, key);
@@ -129,7 +149,7 @@ export function createImageCache(options: ImageCacheOptions): ImageCache {
           }
         }
         const record = await waitFor(flight, { signal, aborted, ...(onProgress ? { onProgress } : {}) });
-        return toCachedImage(await named(record, name, options, records));
+        return handOut(record, name);
       }
     },
     async list() {
@@ -154,7 +174,7 @@ async function waitFor(
   flight.waiters.add(waiter);
   let leave = (): void => {};
   const left = new Promise<void>((resolve) => {
-    leave = resolve;
+    leave = () => resolve();
   });
   signal.addEventListener('abort', leave, { once: true });
   try {
@@ -460,25 +480,17 @@ async function linkAt(
   await rename(temporary, localPath);
 }
 
-async function named(
-  record: ImageRecord,
-  name: string,
-  { directory }: ImageCacheOptions,
-  records: Map<string, ImageRecord>,
-): Promise<ImageRecord> {
-  const current = records.get(record.key) ?? record;
-  if (current.names.includes(name)) return current;
-  const renamed = { ...current, names: [...current.names, name] };
-  records.set(record.key, renamed);
-  // A name belongs to its latest image only.
-  for (const other of records.values()) {
-    if (other.key === record.key || !other.names.includes(name)) continue;
-    const without = { ...other, names: other.names.filter((one) => one !== name) };
-    records.set(other.key, without);
-    await writeSmallFile(recordPath(directory, other.key), JSON.stringify(without));
+/** Gives the name to this record and takes it from every other: a name belongs to its latest image only. */
+function giveName(records: Map<string, ImageRecord>, key: string, name: string): string[] {
+  const changed: string[] = [];
+  for (const record of [...records.values()]) {
+    const has = record.names.includes(name);
+    if (has === (record.key === key)) continue;
+    const names = has ? record.names.filter((one) => one !== name) : [...record.names, name];
+    records.set(record.key, { ...record, names });
+    changed.push(record.key);
   }
-  await writeSmallFile(recordPath(directory, record.key), JSON.stringify(renamed));
-  return renamed;
+  return changed;
 }
 
 async function unchanged(record: ImageRecord): Promise<boolean> {

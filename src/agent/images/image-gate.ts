@@ -30,7 +30,7 @@ const packings = [
   { name: 'xz', magic: [0xfd, 0x37, 0x7a, 0x58, 0x5a, 0x00] },
 ] as const;
 
-const ascii = (text: string): number[] => [...text].map((letter) => letter.charCodeAt(0));
+const ascii = (text: string): number[] => [...Buffer.from(text, 'latin1')];
 
 const formats: readonly { readonly name: string; readonly at: number; readonly magic: readonly number[] }[] = [
   { name: 'qcow2', at: 0, magic: [0x51, 0x46, 0x49, 0xfb] },

@@ -5,9 +5,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 export interface ServedFile {
   bytes: Buffer;
   etag?: string;
-  /** The connection ends after so many bytes of each answer. */
-  cutAfter?: number;
-  /** So many answers are cut or stall; the later ones are whole. Default: all. */
+  /** So many answers stall; the later ones are whole. Default: all. */
   faults?: number;
   /** The answer stops after so many bytes and says nothing more. */
   stallAfter?: number;
@@ -22,6 +20,8 @@ export interface ImageServer {
   readonly files: Map<string, ServedFile>;
   /** `GET /path range` of each request so far. */
   readonly requests: string[];
+  /** Breaks all connections. */
+  cut(): void;
   close(): Promise<void>;
 }
 
@@ -42,6 +42,7 @@ export async function startImageServer(): Promise<ImageServer> {
     url: `http://127.0.0.1:${port}`,
     files,
     requests,
+    cut: () => server.closeAllConnections(),
     close: () =>
       new Promise((resolve) => {
         server.close(() => resolve());
@@ -64,12 +65,11 @@ function answer(file: ServedFile, request: IncomingMessage, response: ServerResp
   if (headers['content-length'] === '') delete headers['content-length'];
   response.writeHead(file.status ?? (start > 0 ? 206 : 200), headers);
   const faulty = file.faults === undefined || file.faults-- > 0;
-  const limit = faulty ? (file.cutAfter ?? file.stallAfter) : undefined;
+  const limit = faulty ? file.stallAfter : undefined;
   if (limit === undefined || limit >= body.length) {
     response.end(body);
     return;
   }
-  response.write(body.subarray(0, limit), () => {
-    if (file.cutAfter !== undefined) response.destroy();
-  });
+  response.flushHeaders();
+  response.write(body.subarray(0, limit));
 }

@@ -28,10 +28,10 @@ export async function* unpack(
   }
   const unpacker = unpackerOf(packing, signal);
   // Errors of the source must stay what they are, so they travel beside the unpacker, not through it.
-  let sourceError: unknown;
+  let sourceError: Error | undefined;
   const source = packing === 'zstd' ? cutAtFrames(packed) : packed;
   const feeding = feed(source, unpacker.input).catch((error: unknown) => {
-    sourceError = error;
+    sourceError = error instanceof Error ? error : new Error(describeError(error));
     unpacker.stop();
   });
   try {
