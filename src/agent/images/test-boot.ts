@@ -1,13 +1,11 @@
 // Boots an image under QEMU as the QEMU driver does, for tests: a throw-away overlay, a seed, the console as lines.
 
 import { execFileSync, spawn } from 'node:child_process';
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { connect, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { isoImage } from '../drivers/qemu/iso9660.ts';
-
-export const qemuInstalled = existsSync('/usr/bin/qemu-system-x86_64') && existsSync('/usr/bin/qemu-img');
 
 export interface Seed {
   readonly hostname: string;
