@@ -91,7 +91,10 @@ export const Assignment = Type.Object(
 );
 export type Assignment = Static<typeof Assignment>;
 
-/** `sync` comes first and holds everything; then one `put` or `drop` for each change; `ping` shows that the line is alive. */
+/**
+ * `sync` comes first and holds everything up to its `revision`; then one `put` or `drop` for each change; `ping` shows that the line is
+ * alive. The others' `revision` is at least that of what they know: a later `sync` with a lower one is of a control plane that lags.
+ */
 export const AssignmentEvent = Type.Union([
   Type.Object({ type: Type.Literal('sync'), revision: Type.Integer(), assignments: Type.Array(Assignment) }, closed),
   Type.Object({ type: Type.Literal('put'), revision: Type.Integer(), assignment: Assignment }, closed),

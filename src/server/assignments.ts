@@ -38,8 +38,12 @@ export class Assignments {
     const streams = this.#streams.get(host) ?? new Set();
     this.#streams.set(host, streams.add(stream));
     try {
+      // Whoever knows this session by its event knows all that was before it; knowing it by its own commit is not enough.
+      await this.#heard(this.#assertSession(host, epoch).revision, signal);
       this.#assertSession(host, epoch);
       yield this.#sync(host, stream);
+      // The sync holds everything up to its revision, and some of what came after: an older one must not follow it.
+      yield { type: 'ping', revision: this.#cache.newestRevision };
       while (!signal.aborted) {
         if (stream.epochOver) this.#assertSession(host, epoch);
         stream.epochOver = false;
@@ -53,11 +57,28 @@ export class Assignments {
     }
   }
 
-  #assertSession(host: string, epoch: number): void {
-    const present = this.#cache.committed('host', keys.host(host))?.value.status.epoch;
+  #assertSession(host: string, epoch: number): { readonly revision: number } {
+    const entry = this.#cache.committed('host', keys.host(host));
+    const present = entry?.value.status.epoch;
     if (present !== undefined && epoch > present) throw new ApiError('Unavailable', notHeardOf(host, epoch));
-    if (present !== epoch)
+    if (!entry || present !== epoch)
       throw new ApiError('StaleEpoch', `session ${epoch} of host "${host}" is over`, { field: 'epoch' });
+    return entry;
+  }
+
+  /** Resolves when every event up to `revision` is in the cache. */
+  #heard(revision: number, signal: AbortSignal): Promise<void> {
+    return new Promise((resolve) => {
+      const look = (): void => {
+        if (this.#cache.revision < revision && !signal.aborted) return;
+        forget();
+        signal.removeEventListener('abort', look);
+        resolve();
+      };
+      const forget = this.#cache.onRevision(look);
+      signal.addEventListener('abort', look);
+      look();
+    });
   }
 
   #sync(host: string, stream: Stream): AssignmentEvent {
@@ -73,13 +94,19 @@ export class Assignments {
       stream.due.delete(key);
       const before = stream.sent.get(key);
       const assignment = this.#assignment(key, host);
-      const { revision } = this.#cache;
+      const { revision, newestRevision } = this.#cache;
       if (assignment) {
         stream.sent.set(key, assignment);
-        if (!before || differs(before, assignment)) yield { type: 'put', revision, assignment };
+        if (!before || differs(before, assignment))
+          yield { type: 'put', revision: Math.max(revision, assignment.revision), assignment };
       } else if (before) {
         stream.sent.delete(key);
-        yield { type: 'drop', revision, instanceId: before.instanceId, incarnation: before.incarnation };
+        yield {
+          type: 'drop',
+          revision: newestRevision,
+          instanceId: before.instanceId,
+          incarnation: before.incarnation,
+        };
       }
     }
   }

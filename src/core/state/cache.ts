@@ -35,6 +35,8 @@ export type CommittedListener = (key: string) => void;
 export class Cache implements Snapshot {
   /** Every event up to this revision is in. */
   revision = 0;
+  /** Nothing above this revision is in: own commits are, before their events come. */
+  newestRevision = 0;
 
   readonly #committed = new Map<RecordKind, Map<string, Entry>>();
   /** Deleted keys' revisions, until `revision` passes them: an older event must not bring them back. */
@@ -42,6 +44,7 @@ export class Cache implements Snapshot {
   readonly #assumed = new Map<string, Assumed[]>();
   readonly #changeListeners = new Set<ChangeListener>();
   readonly #committedListeners = new Set<CommittedListener>();
+  readonly #revisionListeners = new Set<() => void>();
   #lastToken = 0;
 
   readonly #instanceKeyById = new Map<string, string>();
@@ -161,6 +164,7 @@ export class Cache implements Snapshot {
 
   /** The Plan behind `token` is durable at `revision`. */
   confirm(token: number, plan: Plan, revision: number): void {
+    this.newestRevision = Math.max(this.newestRevision, revision);
     for (const change of plan.changes) {
       this.#alter(change.key, () => {
         this.#unassume(change.key, token);
@@ -185,8 +189,10 @@ export class Cache implements Snapshot {
       });
     }
     this.revision = Math.max(this.revision, upTo);
+    this.newestRevision = Math.max(this.newestRevision, upTo);
     for (const [key, revision] of this.#deletedAt) if (revision <= this.revision) this.#deletedAt.delete(key);
     for (const key of changed) this.#tellCommitted(key);
+    for (const listener of this.#revisionListeners) listener();
   }
 
   /** Makes the committed entries exactly `entries`, after a list. */
@@ -207,6 +213,12 @@ export class Cache implements Snapshot {
   onCommitted(listener: CommittedListener): () => void {
     this.#committedListeners.add(listener);
     return () => this.#committedListeners.delete(listener);
+  }
+
+  /** Calls `listener` after `revision` may have grown. */
+  onRevision(listener: () => void): () => void {
+    this.#revisionListeners.add(listener);
+    return () => this.#revisionListeners.delete(listener);
   }
 
   // Below: how the two layers and the indexes are kept.
