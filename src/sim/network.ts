@@ -200,7 +200,7 @@ export function createNetwork(options: NetworkOptions): Network {
 
   /** A proxy on the way repeats a request, perhaps at another control plane, perhaps much later; its answer is nobody's. */
   const repeatLater = (peer: Peer, arrive: (at: Listener, on: Exchange) => Promise<Arrival>): void => {
-    const laterMs = delayMs() + prng.below(prng.chance(1, 4) ? 20_000 : 500);
+    const laterMs = delayMs() + prng.below(prng.chance(1, 2) ? 20_000 : 500);
     timeline.schedule(laterMs, () => {
       const up = [...listeners.values()];
       const at = up[prng.below(Math.max(1, up.length))];

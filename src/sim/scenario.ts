@@ -55,25 +55,27 @@ export interface Scenario {
 export function drawScenario(prng: Prng): Scenario {
   const between = (min: number, max: number): number => min + prng.below(max - min + 1);
   const hosts = between(1, 8);
+  // Mostly tight, so that claims collide; sometimes with room to move elsewhere.
+  const roominess = prng.chance(1, 3) ? between(2, 4) : 1;
   const heartbeatMs = between(1, 4) * 1000;
   const instancesMax = Math.max(5, Math.min(60, between(1, 8) * hosts));
   return {
     controlPlanes: prng.chance(1, 4) ? 1 : prng.chance(1, 4) ? 3 : 2,
     stickyClients: prng.chance(2, 3),
     hosts: Array.from({ length: hosts }, () => ({
-      VCPU: between(1, 6),
-      MEMORY_MB: between(1, 6) * 1024,
-      DISK_GB: between(2, 20),
+      VCPU: between(1, 6) * roominess,
+      MEMORY_MB: between(1, 6) * roominess * 1024,
+      DISK_GB: between(2, 20) * roominess,
     })),
     instancesMax,
     tenants: between(2, 5),
     stormMs: between(20, 90) * 1000,
-    betweenCallsMsMean: between(1, 20) * 100,
+    betweenCallsMsMean: prng.chance(1, 4) ? between(5, 50) : between(1, 20) * 100,
     weather: drawWeather(prng),
     faults: faultKinds.flatMap((kind) => (prng.chance(2, 5) ? [{ kind, everyMsMean: between(4, 40) * 1000 }] : [])),
     heartbeatMs,
     offlineAfterMs: heartbeatMs * between(3, 6),
-    restartDelayMs: between(0, 15) * 1000,
+    restartDelayMs: prng.chance(1, 2) ? between(0, 1000) : between(1, 15) * 1000,
     guest: {
       pullMs: between(0, 2000),
       cloneMs: between(0, 100),

@@ -17,7 +17,7 @@ import type { Facts } from './checkers/checker.ts';
 import { checkers as checkerFactories } from './checkers/registry.ts';
 import { createControlPlaneProcess } from './control-plane-process.ts';
 import { startFaults } from './faults.ts';
-import { createHistory, type RecordEvent } from './history.ts';
+import { type Commit, createHistory, type RecordEvent } from './history.ts';
 import { createHostProcess } from './host-process.ts';
 import { createIntents } from './intents.ts';
 import { createNetwork, type SeenRequest } from './network.ts';
@@ -76,6 +76,8 @@ export async function simulate({ seed, plant, trace: tracing = false }: SimOptio
   const lines: string[] = [];
   const ran = new Set<string>();
   let violation: Violation | undefined;
+  /** The last commit that was more than heartbeats. */
+  let lastNews: { readonly atMs: number; readonly commit: Commit } | undefined;
   let weather = scenario.weather.calm;
 
   const trace = (line: () => string): void => {
@@ -90,7 +92,7 @@ export async function simulate({ seed, plant, trace: tracing = false }: SimOptio
   // ── the world ───────────────────────────────────────────────────────────────────────────────────────────────────
 
   const world = createFakeWorld({ clock: createProcessClock(timeline), latencies: scenario.guest });
-  const facts: Facts = { state: history.state, world, intents };
+  const facts: Facts = { state: history.state, world, intents, nowMs: () => timeline.nowMs };
   const checkers = checkerFactories.map((create) => create(facts));
   const memory = createMemoryStore();
   const store: Store = {
@@ -107,6 +109,7 @@ export async function simulate({ seed, plant, trace: tracing = false }: SimOptio
       trace(() => `commit ${commit.revision}: ${commit.events.flatMap(summaryOf).join('; ')}`);
       for (const { after } of commit.events)
         if (after?.kind === 'instance' && after.status.phase === 'Running') ran.add(after.metadata.id);
+      if (commit.events.some(({ key }) => !key.startsWith('leases/'))) lastNews = { atMs: timeline.nowMs, commit };
       for (const checker of checkers) {
         const fault = checker.onCommit?.(commit);
         if (fault !== undefined) violate(checker.invariant, fault);
@@ -201,10 +204,16 @@ export async function simulate({ seed, plant, trace: tracing = false }: SimOptio
     await runFor(limitMs, () => finished);
     if (!finished) violate(3, `${what} did not end within ${limitMs / 1000} s`);
   };
+  /** The first complaint, if there is one; every checker is asked. */
   const unrest = (): { invariant: number; message: string } | undefined => {
-    for (const { invariant, unrest: complaints } of checkers)
-      for (const message of complaints?.() ?? []) return { invariant, message };
-    return undefined;
+    const found: { invariant: number; message: string }[] = [];
+    for (const checker of checkers) {
+      const { invariant } = checker;
+      for (const message of checker.unrest?.() ?? []) found.push({ invariant, message });
+      const overdue = checker.overdue?.();
+      if (overdue !== undefined) violate(invariant, overdue);
+    }
+    return found[0];
   };
 
   const run = async (): Promise<void> => {
@@ -241,14 +250,19 @@ export async function simulate({ seed, plant, trace: tracing = false }: SimOptio
     await rest();
   };
 
+  /** Until all is as it must be and nothing but heartbeats was written for a while. */
   const rest = async (): Promise<void> => {
     const deadlineMs = timeline.nowMs + calmMsMax;
     let restingSinceMs: number | undefined;
     for (let waits = unrest(); violation === undefined; waits = unrest()) {
       if (waits === undefined) restingSinceMs ??= timeline.nowMs;
       else restingSinceMs = undefined;
-      if (restingSinceMs !== undefined && timeline.nowMs - restingSinceMs >= restedMs) return;
-      if (waits !== undefined && timeline.nowMs >= deadlineMs) return violate(waits.invariant, waits.message);
+      const quietSinceMs = Math.max(restingSinceMs ?? timeline.nowMs, lastNews?.atMs ?? 0);
+      if (restingSinceMs !== undefined && timeline.nowMs - quietSinceMs >= restedMs) return;
+      if (timeline.nowMs >= deadlineMs) {
+        const busy = `nothing is amiss, yet it goes on writing: ${lastNews?.commit.events.flatMap(summaryOf).join('; ')}`;
+        return violate(waits?.invariant ?? 8, waits?.message ?? busy);
+      }
       await runFor(lookEveryMs);
     }
   };

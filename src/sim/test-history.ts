@@ -20,7 +20,8 @@ export function testHistory(create: (facts: Facts) => Checker) {
     guest: find,
     guests: (host) => guests.filter((guest) => host === undefined || guest.host === host),
   };
-  const checker = create({ state: history.state, world, intents });
+  let nowMs = 0;
+  const checker = create({ state: history.state, world, intents, nowMs: () => nowMs });
   let revision = 0;
   const write = (writes: { key: string; value: Uint8Array | null }[], at: number): string | undefined => {
     const commit = history.record({ ok: true, revision: at }, writes);
@@ -54,6 +55,10 @@ export function testHistory(create: (facts: Facts) => Checker) {
     },
     report: (sent: SentReport): void => checker.onReport?.(sent),
     unrest: (): string[] => [...(checker.unrest?.() ?? [])],
+    pass(ms: number): void {
+      nowMs += ms;
+    },
+    overdue: (): string | undefined => checker.overdue?.(),
   };
 }
 

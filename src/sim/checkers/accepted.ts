@@ -9,7 +9,15 @@ import { schedule } from '../../core/scheduler/schedule.ts';
 import type { CommittedState } from '../history.ts';
 import type { Checker, Facts } from './checker.ts';
 
-export function acceptedChecker({ state, intents }: Facts): Checker {
+/**
+ * A host that could take a waiting instance must get it within this: longer than any retry (5 s), shorter than the full pass (60 s),
+ * which would hide that nobody was woken.
+ */
+const waitInVainMsMax = 20_000;
+
+export function acceptedChecker({ state, intents, nowMs }: Facts): Checker {
+  /** Since when instances wait though there is room. */
+  const inVainSinceMs = new Map<string, number>();
   return {
     invariant: 3,
     onCommit({ events }) {
@@ -44,7 +52,20 @@ export function acceptedChecker({ state, intents }: Facts): Checker {
         if (fault !== undefined) yield `instance ${instance.metadata.name} ${fault}`;
         if (instance.status.phase === 'Pending') waiting.push(instance);
       }
-      if (waiting.length > 0) yield* waitsInVain(state, waiting);
+      const inVain = waiting.length > 0 ? waitsInVain(state, waiting) : new Map<string, string>();
+      for (const name of [...inVainSinceMs.keys()]) if (!inVain.has(name)) inVainSinceMs.delete(name);
+      for (const [name, host] of inVain) {
+        if (!inVainSinceMs.has(name)) inVainSinceMs.set(name, nowMs());
+        yield `instance ${name} waits though it fits on ${host}`;
+      }
+    },
+    overdue() {
+      for (const [name, sinceMs] of inVainSinceMs) {
+        const waitMs = nowMs() - sinceMs;
+        if (waitMs > waitInVainMsMax)
+          return `instance ${name} waits for ${waitMs / 1000} s though there is room for it`;
+      }
+      return undefined;
     },
   };
 }
@@ -78,13 +99,14 @@ function unrestOf({ status, spec, metadata }: Instance): string | undefined {
   }
 }
 
-/** Those that say they fit nowhere must fit nowhere. */
-function* waitsInVain(state: CommittedState, waiting: readonly Instance[]): Iterable<string> {
+/** Those that say they fit nowhere, with the host where they fit. */
+function waitsInVain(state: CommittedState, waiting: readonly Instance[]): Map<string, string> {
   const cache = new Cache(() => 0);
   cache.reset([...state.entries()], 1);
+  const found = new Map<string, string>();
   for (const instance of waiting) {
     const answer = schedule(cache, requestOf(cache, instance));
-    if (answer.placed)
-      yield `instance ${instance.metadata.name} waits though it fits on ${answer.candidate.host.value.metadata.name}`;
+    if (answer.placed) found.set(instance.metadata.name, answer.candidate.host.value.metadata.name);
   }
+  return found;
 }

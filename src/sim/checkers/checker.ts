@@ -10,6 +10,7 @@ export interface Facts {
   readonly state: CommittedState;
   readonly world: Pick<FakeWorld, 'guests' | 'guest' | 'doubleStarts'>;
   readonly intents: Intents;
+  readonly nowMs: () => number;
 }
 
 /** A report as an agent sent it, whoever handles it and however often. */
@@ -28,6 +29,8 @@ export interface Checker {
   onGuest?(host: string, instanceId: string): string | undefined;
   /** Before a control plane handles a report. */
   onReport?(sent: SentReport): void;
-  /** What is not yet, or not any more, as it must be once everything is quiet. */
+  /** What is not yet, or not any more, as it must be once everything is quiet. Asked every few seconds from the end of the storm on. */
   unrest?(): Iterable<string>;
+  /** Of what the last `unrest` said: what has taken so long that no later rest excuses it. */
+  overdue?(): string | undefined;
 }

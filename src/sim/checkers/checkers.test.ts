@@ -152,12 +152,17 @@ describe('invariant 3', () => {
   });
 
   it('sees an instance wait for room that is there', () => {
-    const { commit, unrest } = testHistory(acceptedChecker);
+    const { commit, unrest, overdue, pass } = testHistory(acceptedChecker);
     const conditions = [condition('Scheduled', 'Unschedulable', '0 of 1 host: 1 InsufficientVcpu')];
     commit(testImage(), host, provider, testInstance('a', { cpus: 3 }, { conditions }));
     expect(unrest()).toEqual([expect.stringContaining('waits though it fits on h1')]);
+    pass(15_000);
+    expect(overdue()).toBeUndefined();
+    pass(15_000);
+    expect(overdue()).toMatch(/waits for 30 s/);
     commit(allocation('b', { VCPU: 2 }));
     expect(unrest()).toEqual([]);
+    expect(overdue()).toBeUndefined();
   });
 
   it('sees an accepted create that is lost', () => {
