@@ -1,9 +1,14 @@
+// The Debian 12 image with its real cloud-init: booted by hand, and run by Berth as a user would.
+
+import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
+import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type BuiltImage, buildImage } from '../src/agent/images/build.ts';
 import { bootImage } from '../src/agent/images/test-boot.ts';
+import { startFleet } from './processes.ts';
 
 describe('the Debian 12 image', () => {
   let directory = '';
@@ -38,6 +43,41 @@ ls /etc/ssh/ssh_host_*_key
       await guest.ended;
     } finally {
       await guest.stop();
+    }
+  }, 300_000);
+
+  it('runs under Berth: ready when cloud-init has ended, with its address, and SSH answers on the published port', async () => {
+    const fleet = await startFleet(join(directory, 'fleet'), { imageRoots: [directory] });
+    try {
+      await fleet.client.create('image', { metadata: { name: 'debian-12' }, spec: image.spec });
+      await fleet.client.create('instance', {
+        metadata: { name: 'deb' },
+        spec: {
+          image: 'debian-12',
+          memoryMiB: 512,
+          diskGiB: 4,
+          stopGraceMs: 0,
+          ports: [{ guestPort: 22, hostPort: 0, protocol: 'tcp' }],
+          userData: '#cloud-config\nruncmd: [[sh, -c, "echo runcmd on $(hostname) > /dev/console"]]\n',
+        },
+      });
+      const booted = await fleet.until(
+        'deb',
+        ({ status }) => status.guest?.ready === true || status.phase === 'Failed',
+        240_000,
+      );
+      expect(booted.status).toMatchObject({ phase: 'Running', guest: { ready: true, address: '10.0.2.15' } });
+      const pieces: Uint8Array[] = [];
+      for await (const piece of fleet.client.log('deb')) pieces.push(piece);
+      expect(Buffer.concat(pieces).toString()).toContain('runcmd on deb');
+      const ssh = connect(booted.status.guest?.ports[0]?.hostPort ?? 0, '127.0.0.1');
+      const [banner] = await once(ssh, 'data');
+      ssh.destroy();
+      expect(String(banner)).toMatch(/^SSH-2\.0-OpenSSH/);
+      await fleet.client.delete('instance', 'deb');
+      await fleet.gone('deb');
+    } finally {
+      await fleet.stop();
     }
   }, 300_000);
 });

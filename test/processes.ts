@@ -67,7 +67,7 @@ async function freePort(): Promise<number> {
 /** A fleet of one server and one host in `directory`. Both may be killed and started again on the same state. */
 export async function startFleet(
   directory: string,
-  options: { drivers?: string[]; agentDirectory?: string; capacity?: Record<string, number> } = {},
+  options: { drivers?: string[]; agentDirectory?: string; imageRoots?: string[] } = {},
 ) {
   const port = await freePort();
   const url = `http://127.0.0.1:${port}`;
@@ -98,8 +98,7 @@ export async function startFleet(
       hostName: 'h1',
       dataDirectory: agentDirectory,
       drivers: options.drivers ?? ['qemu'],
-      imageRoots: [directory, imageDirectory],
-      ...(options.capacity ? { capacity: options.capacity, reserved: {} } : {}),
+      imageRoots: [directory, imageDirectory, ...(options.imageRoots ?? [])],
     }),
     { mode: 0o600 },
   );
