@@ -46,6 +46,7 @@ const mustHappen: readonly string[] = [
   'partition-loss',
   'store-unavailable',
   'store-unknown',
+  'store-slow',
   'store-watchBroken',
   'disk-failed',
   'call-repeated',
@@ -126,7 +127,7 @@ async function runPlanted(options: RunSimOptions & { readonly plant: string }, o
 function faultOf(result: SimResult, twice: SimResult): string | undefined {
   if (result.violation) {
     const { invariant, message, atMs } = result.violation;
-    const what = invariant === 0 ? 'the program failed' : `invariant ${invariant} is broken`;
+    const what = invariant === 0 ? 'what must never happen did' : `invariant ${invariant} is broken`;
     return `${what} at ${(atMs / 1000).toFixed(3)} s: ${message}`;
   }
   if (result.commitHash !== twice.commitHash || result.events !== twice.events) {

@@ -19,7 +19,15 @@ function begin(weather: Partial<Weather['store']> = {}, seed = 1) {
     timeline,
     prng: seededPrng(seed),
     tally: createTally(),
-    weather: () => ({ latencyMsMean: 5, watchLagMsMean: 5, unavailable: 0, unknown: 0, watchBroken: 0, ...weather }),
+    weather: () => ({
+      latencyMsMean: 5,
+      watchLagMsMean: 5,
+      unavailable: 0,
+      unknown: 0,
+      slow: 0,
+      watchBroken: 0,
+      ...weather,
+    }),
   });
   const pass = async (ms: number): Promise<void> => {
     const untilMs = timeline.nowMs + ms;

@@ -51,13 +51,15 @@ export function createSimStore({ base, clock, timeline, prng, weather, tally }: 
       await sleep(clock, latencyMs());
       throw new StoreError('Unavailable', 'no answer from the false store', { outcome: 'unknown' });
     }
-    await onTheWay(latencyMs());
+    const slowMs = hit('slow') ? 100 + prng.below(1500) : 0;
+    const slowThere = prng.chance(1, 2);
+    await onTheWay(latencyMs() + (slowThere ? slowMs : 0));
     if (hit('unavailable')) {
       await sleep(clock, latencyMs());
       throw unavailable('commit');
     }
     const result = await base.commit(conditions, writes);
-    await sleep(clock, latencyMs());
+    await sleep(clock, latencyMs() + (slowThere ? 0 : slowMs));
     if (unknown) throw new StoreError('Unavailable', 'no answer from the false store', { outcome: 'unknown' });
     return result;
   };

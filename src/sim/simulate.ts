@@ -39,7 +39,7 @@ export interface SimOptions {
 }
 
 export interface Violation {
-  /** Number in DESIGN §5; 0: the program itself failed. */
+  /** Number in DESIGN §5; 0: what has none there, or the program itself failed. */
   readonly invariant: number;
   readonly message: string;
   readonly atMs: number;

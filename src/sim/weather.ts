@@ -21,6 +21,8 @@ export interface Weather {
     readonly watchLagMsMean: number;
     readonly unavailable: number;
     readonly unknown: number;
+    /** A commit that is long on its way there or back. */
+    readonly slow: number;
     readonly watchBroken: number;
   };
   readonly disk: { readonly latencyMsMean: number; readonly failed: number };
@@ -46,7 +48,7 @@ export function drawWeather(prng: Prng): { readonly calm: Weather; readonly stor
         streamCut: 0,
         streamStalled: 0,
       },
-      store: { ...store, unavailable: 0, unknown: 0, watchBroken: 0 },
+      store: { ...store, unavailable: 0, unknown: 0, slow: 0, watchBroken: 0 },
       disk: { ...disk, failed: 0 },
     },
     stormy: {
@@ -59,8 +61,8 @@ export function drawWeather(prng: Prng): { readonly calm: Weather; readonly stor
         streamCut: rate(500),
         streamStalled: rate(200),
       },
-      store: { ...store, unavailable: rate(60), unknown: rate(60), watchBroken: rate(20) },
-      disk: { ...disk, failed: rate(200) },
+      store: { ...store, unavailable: rate(60), unknown: rate(60), slow: rate(150), watchBroken: rate(20) },
+      disk: { ...disk, failed: rate(400) },
     },
   };
 }

@@ -21,7 +21,7 @@ export interface SentReport {
 }
 
 export interface Checker {
-  /** Number in DESIGN §5. */
+  /** Number in DESIGN §5; 0: what has none there. */
   readonly invariant: number;
   /** After every commit, with its state already in `facts`: what it broke. */
   onCommit?(commit: Commit): string | undefined;

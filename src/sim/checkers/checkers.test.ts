@@ -9,7 +9,9 @@ import { testHistory } from '../test-history.ts';
 import { acceptedChecker } from './accepted.ts';
 import { allocationChecker } from './allocation.ts';
 import { capacityChecker } from './capacity.ts';
+import { churnChecker } from './churn.ts';
 import { copiesChecker } from './copies.ts';
+import { eligibleChecker } from './eligible.ts';
 import { idempotencyChecker } from './idempotency.ts';
 import { monotonicChecker } from './monotonic.ts';
 import { tracesChecker } from './traces.ts';
@@ -361,6 +363,44 @@ describe('invariant 8', () => {
     const { commit, unrest } = testHistory(tracesChecker);
     commit(bound('a'));
     expect(unrest()).toEqual([expect.stringContaining('no guest runs there')]);
+  });
+});
+
+describe('where an instance is bound', () => {
+  const waiting = testInstance('a');
+  const paused = { ...host, spec: { ...host.spec, paused: true } };
+
+  it.each([
+    ['is there and ready', [host], undefined],
+    ['is paused', [paused], 'which is paused'],
+    ['is not ready', [testHost('h1', { ready: false })[0]], 'which is not ready'],
+    ['is not there', [], 'which is not there'],
+  ])('a host that %s', (_, records, fault) => {
+    const { commit } = testHistory(eligibleChecker);
+    commit(waiting, ...records);
+    const said = commit(bound('a'));
+    if (fault === undefined) expect(said).toBeUndefined();
+    else expect(said).toContain(fault);
+  });
+
+  it('may be paused in the same commit, and later', () => {
+    const { commit } = testHistory(eligibleChecker);
+    commit(waiting, host);
+    expect(commit(bound('a'), paused)).toBeUndefined();
+    expect(commit(bound('a', { phase: 'Exited' }))).toBeUndefined();
+  });
+});
+
+describe('churn', () => {
+  it('is much writing of one thing in a short time, not in a long one', () => {
+    const { commit, pass } = testHistory(churnChecker);
+    const write = (count: number, everyMs: number) =>
+      Array.from({ length: count }, () => {
+        pass(everyMs);
+        return commit(host);
+      });
+    expect(write(300, 500).every((fault) => fault === undefined)).toBe(true);
+    expect(write(100, 10).at(-1)).toMatch(/hosts\/h1 was written \d+ times within 5 s/);
   });
 });
 

@@ -3,8 +3,10 @@
 import { acceptedChecker } from './accepted.ts';
 import { allocationChecker } from './allocation.ts';
 import { capacityChecker } from './capacity.ts';
+import { churnChecker } from './churn.ts';
 import type { Checker, Facts } from './checker.ts';
 import { copiesChecker } from './copies.ts';
+import { eligibleChecker } from './eligible.ts';
 import { idempotencyChecker } from './idempotency.ts';
 import { monotonicChecker } from './monotonic.ts';
 import { tracesChecker } from './traces.ts';
@@ -17,4 +19,6 @@ export const checkers: readonly ((facts: Facts) => Checker)[] = [
   allocationChecker,
   monotonicChecker,
   tracesChecker,
+  eligibleChecker,
+  churnChecker,
 ];
