@@ -24,6 +24,10 @@ describe('the tiny image', () => {
     expect((await readdir(directory)).sort()).toEqual([image.path.slice(directory.length + 1), 'tiny.json']);
   });
 
+  it('gives its guests a disk whose size is known, so that it counts against their host', () => {
+    expect(image.spec.defaults.diskGiB).toBe(1);
+  });
+
   it('is not built twice, and comes out the same when it is', async () => {
     expect(await buildImage('tiny', { directory })).toEqual({ ...image, built: false });
     expect(await buildImage('tiny', { directory, fresh: true })).toEqual(image);

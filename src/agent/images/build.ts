@@ -47,7 +47,8 @@ interface Recipe {
   readonly packages: readonly BuildPackage[];
   /** Makes the image in the work directory and returns its path. */
   readonly build: (context: BuildContext) => Promise<string>;
-  readonly defaults: ImageSpec['defaults'];
+  /** With a disk: one that grows to the image's size without being asked for would count against no host. */
+  readonly defaults: Required<ImageSpec['defaults']>;
 }
 
 const recipes: Readonly<Record<BuildableImage, Recipe>> = {
@@ -55,7 +56,7 @@ const recipes: Readonly<Record<BuildableImage, Recipe>> = {
     text: tinyRecipe(),
     packages: tinyBuildPackages,
     build: buildTiny,
-    defaults: { cpus: 1, memoryMiB: 128, diskGiB: 0 },
+    defaults: { cpus: 1, memoryMiB: 128, diskGiB: 1 },
   },
   'debian-12': {
     text: debianRecipe(),
