@@ -7,7 +7,8 @@
 import type { Prng } from '../base/prng.ts';
 import type { FetchLike, FetchResponse } from '../api/client.ts';
 import type { Identity } from '../core/access/access.ts';
-import { allow, parseBody, toApiError } from '../server/http/exchange.ts';
+import { allow, toApiError } from '../server/http/exchange.ts';
+import { parseJsonBody } from '../server/http/json-body.ts';
 import { type Answer, findRoute, Query, type Route } from '../server/http/route.ts';
 import { createInbox, type Inbox } from './inbox.ts';
 import type { ProcessClock } from './process-clock.ts';
@@ -243,7 +244,7 @@ export function createNetwork(options: NetworkOptions): Network {
       const given = await route.handle({
         params,
         query: new Query(rest.query),
-        body: parseBody(seen.bodyText ?? '') ?? {},
+        body: parseJsonBody(seen.bodyText ?? '') ?? {},
         headers: rest.headers,
         identity: allow(route, rest.peer.identity, params['host']),
         signal: exchange.gone.signal,

@@ -67,7 +67,7 @@ export type InstanceSpec = Static<typeof InstanceSpec>;
 
 /**
  * Pending → Scheduled → Starting → Running → Stopping → Stopped; Exited: the guest powered itself off; Failed: it could not
- * start or died; Unknown: its host is lost and nothing may be assumed; Deleting: asked to go.
+ * start, died, or its host is lost; Deleting: asked to go.
  */
 export const InstancePhase = Type.Enum([
   'Pending',
@@ -78,25 +78,27 @@ export const InstancePhase = Type.Enum([
   'Stopped',
   'Exited',
   'Failed',
-  'Unknown',
   'Deleting',
 ]);
 export type InstancePhase = Static<typeof InstancePhase>;
+
+/** Enough for the tail of what a hypervisor said; an agent cuts off more. */
+export const guestMessageLengthMax = 4096;
 
 /** Written by the host's agent, through its reports. */
 export const GuestStatus = Type.Object(
   {
     state: GuestState,
     ready: Type.Boolean(),
-    reason: Type.Optional(Type.String()),
-    message: Type.Optional(Type.String()),
-    address: Type.Optional(Type.String()),
-    ports: Type.Array(GuestPort),
+    reason: Type.Optional(Type.String({ maxLength: 64 })),
+    message: Type.Optional(Type.String({ maxLength: guestMessageLengthMax })),
+    address: Type.Optional(Type.String({ maxLength: 64 })),
+    ports: Type.Array(GuestPort, { maxItems: 64 }),
     accelerator: Type.Optional(Accelerator),
-    imageDigest: Type.Optional(Type.String()),
+    imageDigest: Type.Optional(Type.String({ maxLength: 128 })),
     startedAtMs: Type.Optional(Type.Number()),
-    phases: Type.Array(Phase),
-    progress: Type.Optional(Type.String()),
+    phases: Type.Array(Phase, { maxItems: 32 }),
+    progress: Type.Optional(Type.String({ maxLength: guestMessageLengthMax })),
   },
   closed,
 );

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { Instance, InstanceSpec } from '../../api/resources/instance.ts';
 import { assignmentOf } from '../operations/assignment.ts';
 import { deleteInstance } from '../operations/instance.ts';
-import { deleteHost, heartbeat, registerHost, replaceHost } from '../operations/host.ts';
+import { createHost, deleteHost, heartbeat, registerHost, replaceHost } from '../operations/host.ts';
 import { applyReport } from '../operations/report.ts';
 import type { Cache } from '../state/cache.ts';
 import { commitPlan, testCache, testContext, testGuest, testHost, testImage, testInstance } from '../testing.ts';
@@ -185,6 +185,8 @@ describe('a lost host', () => {
   it('that is removed by force fails its instances for good and frees the room', () => {
     const { cache } = running();
     expect(() => deleteHost(cache, { name: 'h1', force: false }, at(1))).toThrow(/holds room for 1 instance;/);
+    expect(() => deleteHost(cache, { name: 'h1', force: true }, at(1))).toThrow(/is heard and runs its guests/);
+    step(cache, hostHealth, 1_070_000, 'hosts/h1');
     commitPlan(cache, deleteHost(cache, { name: 'h1', force: true }, at(1_070_000)).plan);
     step(cache, lostHost, 1_070_000);
     expect(instanceIn(cache).status.conditions.find((c) => c.type === 'Running')).toMatchObject({
@@ -193,6 +195,43 @@ describe('a lost host', () => {
     const [allocation] = cache.allocationsOnHost('h1');
     step(cache, garbage, 1_070_000, allocation?.key);
     expect([...cache.allocationsOnHost('h1')]).toEqual([]);
+  });
+});
+
+describe('a removed host', () => {
+  const registration = {
+    session: 'session-9',
+    machineId: 'machine-h1',
+    bootId: 'b',
+    architecture: 'amd64' as const,
+    capacity: { VCPU: 8 },
+    reserved: {},
+    labels: {},
+    drivers: [],
+    images: [],
+    agentVersion: '1',
+  };
+  const spec = { paused: true, allocationRatios: {} };
+
+  it('does not come back by itself, and goes on counting its sessions when an operator makes it again', () => {
+    const cache = testCache(testHost('h1'));
+    commitPlan(cache, deleteHost(cache, { name: 'h1', force: false }, at(1)).plan);
+    expect(() => registerHost(cache, { name: 'h1', registration }, at(2))).toThrow(/has been removed from the fleet/);
+    commitPlan(cache, createHost(cache, { project: '', name: 'h1', labels: {}, spec }, at(3)).plan);
+    commitPlan(cache, registerHost(cache, { name: 'h1', registration }, at(4)).plan);
+    expect(cache.get('host', 'hosts/h1')?.value).toMatchObject({ spec: { paused: true }, status: { epoch: 2 } });
+    expect(() => heartbeat(cache, { name: 'h1', heartbeat: { epoch: 1 } }, at(5))).toThrow(/session 1/);
+  });
+
+  it('takes stopped instances with it: their disks are gone', () => {
+    const cache = testCache([
+      testImage(),
+      ...testHost('h1', { ready: false }),
+      testInstance('web', { powerState: 'stopped' }, { phase: 'Stopped', host: 'h1', incarnation: 1 }),
+    ]);
+    commitPlan(cache, deleteHost(cache, { name: 'h1', force: true }, at(1)).plan);
+    step(cache, lostHost, 2);
+    expect(instanceIn(cache).status).toMatchObject({ phase: 'Failed' });
   });
 });
 

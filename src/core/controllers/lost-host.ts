@@ -26,7 +26,7 @@ export const lostHost: Controller = {
     const instance = snapshot.get('instance', key);
     if (!instance) return emptyPlan;
     const loss = lossOf(snapshot, instance.value.status.host ?? '');
-    if (loss) return dependsOnHost(instance.value) ? fail(snapshot, instance, loss, ctx) : emptyPlan;
+    if (loss) return dependsOnHost(instance.value, loss) ? fail(snapshot, instance, loss, ctx) : emptyPlan;
     return isOutOfSight(instance.value) ? takeUpAgain(snapshot, instance, ctx) : emptyPlan;
   },
 };
@@ -98,15 +98,20 @@ function isOutOfSight({ status, metadata }: Instance): boolean {
   );
 }
 
-/** Whether it fails when its host does: bound, not over, not already failed. */
-function dependsOnHost({ status, metadata }: Instance): boolean {
+/** Whether it fails when its host does: bound, not over, not already failed. Of a removed host even the disks are gone. */
+function dependsOnHost({ status, metadata }: Instance, loss: Loss): boolean {
   if (status.host === undefined || metadata.deletionRequestedAtMs !== undefined) return false;
-  return (
-    status.phase === 'Scheduled' ||
-    status.phase === 'Starting' ||
-    status.phase === 'Running' ||
-    status.phase === 'Stopping'
-  );
+  switch (status.phase) {
+    case 'Scheduled':
+    case 'Starting':
+    case 'Running':
+    case 'Stopping':
+      return true;
+    case 'Stopped':
+      return loss.reason !== hostLost;
+    default:
+      return false;
+  }
 }
 
 interface Loss {

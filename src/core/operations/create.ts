@@ -6,7 +6,7 @@ import type { Labels, Metadata } from '../../api/resources/metadata.ts';
 import type { Context } from '../state/context.ts';
 import { keys } from '../state/keys.ts';
 import { type Change, unchanged } from '../state/plan.ts';
-import type { RecordKind } from '../state/records.ts';
+import type { AnyRecord, RecordKind } from '../state/records.ts';
 import type { Snapshot } from '../state/snapshot.ts';
 import type { Decision } from './decision.ts';
 
@@ -57,7 +57,7 @@ export function earlierCreate(snapshot: Snapshot, input: CreateInput<unknown>, k
       },
     );
   }
-  if (!snapshot.get(kind, record.resourceKey)) {
+  if (idOf(snapshot.get(kind, record.resourceKey)?.value) !== record.resourceId) {
     throw new ApiError(
       'Conflict',
       `the ${kind} made with idempotency key "${input.idempotencyKey}" has been deleted since; take a new key`,
@@ -93,5 +93,9 @@ export function rememberCreate(
 }
 
 function contentOf(input: CreateInput<unknown>, kind: RecordKind): string {
-  return fingerprint(JSON.stringify([kind, input.project, input.labels, input.spec]));
+  return fingerprint(JSON.stringify([kind, input.project, input.name, input.labels, input.spec]));
+}
+
+function idOf(record: AnyRecord | undefined): string | undefined {
+  return record && 'metadata' in record ? record.metadata.id : undefined;
 }

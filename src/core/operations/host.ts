@@ -7,7 +7,7 @@ import type { Host, HostSpec, HostStatus } from '../../api/resources/host.ts';
 import type { Metadata } from '../../api/resources/metadata.ts';
 import { inventoriesOf } from '../ledger/inventory.ts';
 import { schemaVersion } from '../state/codec.ts';
-import { withConditions } from '../state/conditions.ts';
+import { conditionOf, withConditions } from '../state/conditions.ts';
 import type { Context } from '../state/context.ts';
 import { eventChange } from '../state/events.ts';
 import { keys } from '../state/keys.ts';
@@ -19,22 +19,32 @@ import { equalJson, existing, replacedMetadata } from './replace.ts';
 
 const unseen: HostStatus = { epoch: 0, drivers: [], images: [], unknownGuests: [], conditions: [] };
 
-/** A host may be described before its agent first registers: its pool, labels and reserve then hold from the start. */
+/**
+ * A host may be described before its agent first registers: its pool, labels and reserve then hold from the start. Making a host
+ * anew that was removed lets its agent come back.
+ */
 export function createHost(snapshot: Snapshot, input: CreateInput<HostSpec>, ctx: Context): Decision {
   const earlier = earlierCreate(snapshot, input, 'host');
   if (earlier) return earlier;
   const key = keys.host(input.name);
   assertFree(snapshot, 'host', key, input.name);
+  const removed = snapshot.get('removedHost', keys.removedHost(input.name));
   const id = ctx.newId('host');
   const host: Host = {
     kind: 'host',
     schemaVersion,
     metadata: newMetadata(id, input, ctx),
     spec: input.spec,
-    status: unseen,
+    status: { ...unseen, epoch: removed?.value.lastEpoch ?? 0 },
   };
   return {
-    plan: { changes: [{ key, ifRevision: 0, value: host }, ...rememberCreate(input, 'host', { key, id }, ctx)] },
+    plan: {
+      changes: [
+        { key, ifRevision: 0, value: host },
+        ...(removed ? [{ key: removed.key, ifRevision: removed.revision, value: null }] : []),
+        ...rememberCreate(input, 'host', { key, id }, ctx),
+      ],
+    },
     key,
     changed: true,
   };
@@ -81,8 +91,9 @@ export function replaceHost(
 }
 
 /**
- * Removes a host from the fleet. Refused while it holds room for anything, unless `force`: then what was there fails with
- * reason HostRemoved, and guests that still run there are unknown to the fleet.
+ * Removes a host from the fleet; its agent may not come back before an operator makes the host again. Refused while it holds room
+ * for anything, unless `force` says that it will never come back: then what was there fails with reason HostRemoved and may start
+ * elsewhere. A host whose agent is heard cannot be forced out: its guests would run on unseen, a second time.
  */
 export function deleteHost(
   snapshot: Snapshot,
@@ -98,11 +109,22 @@ export function deleteHost(
       `host "${input.name}" holds room for ${held} instance${held === 1 ? '' : 's'}; remove them first, or force it when the host will never come back`,
     );
   }
+  if (held > 0 && conditionOf(entry.value.status.conditions, 'Ready')?.status === 'True') {
+    throw new ApiError(
+      'Conflict',
+      `host "${input.name}" is heard and runs its guests; remove the instances, or stop its agent and guests and wait until it is lost`,
+    );
+  }
   const lease = snapshot.get('lease', keys.lease(input.name));
   return {
     plan: {
       changes: [
         { key, ifRevision: entry.revision, value: null },
+        {
+          key: keys.removedHost(input.name),
+          ifRevision: 0,
+          value: { kind: 'removedHost', host: input.name, lastEpoch: entry.value.status.epoch, removedAtMs: ctx.nowMs },
+        },
         ...snapshot
           .providersOfHost(input.name)
           .map((provider) => ({ key: provider.key, ifRevision: provider.revision, value: null })),
@@ -131,6 +153,13 @@ export function registerHost(
   const { name, registration } = input;
   const key = keys.host(name);
   const entry = snapshot.get('host', key);
+  const removedKey = keys.removedHost(name);
+  if (!entry && snapshot.get('removedHost', removedKey)) {
+    throw new ApiError(
+      'Conflict',
+      `host "${name}" has been removed from the fleet; "berth host create ${name}" lets it come back`,
+    );
+  }
   if (entry && entry.value.status.machineId !== undefined && entry.value.status.machineId !== registration.machineId) {
     throw new ApiError(
       'Conflict',
@@ -156,6 +185,8 @@ export function registerHost(
           ctx,
         ),
       ],
+      // Not removed at this moment by another control plane.
+      ...(entry ? {} : { conditions: [{ key: removedKey, ifRevision: 0 }] }),
     },
     key,
     changed: true,

@@ -13,6 +13,7 @@ const folders = {
   allocation: 'allocations',
   lease: 'leases',
   idempotency: 'idempotency',
+  removedHost: 'removed-hosts',
 } as const satisfies Record<RecordKind, string>;
 
 const kindByFolder = new Map<string, RecordKind>(
@@ -39,6 +40,7 @@ export const keys = {
   provider: (id: string): string => `providers/${id}`,
   allocation: (consumerId: string, incarnation: number): string => `allocations/${consumerId}.${incarnation}`,
   lease: (host: string): string => `leases/${host}`,
+  removedHost: (name: string): string => `removed-hosts/${name}`,
   idempotency: (project: string, key: string): string => `idempotency/${project}/${key}`,
 };
 
@@ -60,6 +62,8 @@ export function keyOf(record: AnyRecord): string {
       return keys.allocation(record.consumer.id, record.consumer.incarnation);
     case 'lease':
       return keys.lease(record.host);
+    case 'removedHost':
+      return keys.removedHost(record.host);
     case 'idempotency':
       throw new TypeError('an idempotency record does not know its key');
   }

@@ -58,11 +58,21 @@ export interface IdempotencyRecord {
   readonly createdAtMs: number;
 }
 
+/** That a host was taken out of the fleet. Its agent may not come back before an operator makes the host again. */
+export interface RemovedHost {
+  readonly kind: 'removedHost';
+  readonly host: string;
+  /** Its sessions are over for good: a host of the same name goes on counting from here. */
+  readonly lastEpoch: number;
+  readonly removedAtMs: number;
+}
+
 interface InternalByKind {
   provider: Provider;
   allocation: Allocation;
   lease: HostLease;
   idempotency: IdempotencyRecord;
+  removedHost: RemovedHost;
 }
 
 export interface RecordByKind extends ResourceByKind, InternalByKind {}

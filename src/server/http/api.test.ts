@@ -79,6 +79,9 @@ describe('bad input is refused with its field, and changes nothing', () => {
     ['an unknown restart policy', instance({ restartPolicy: 'Always' }), 'spec.restartPolicy', /Never, OnFailure/],
     ['a label with a space', instance({}, { labels: { a: 'b c' } }), 'metadata.labels.a', /./],
     ['a prototype key', '{"spec":{"image":"tiny","__proto__":{"x":1}}}', '__proto__', /not taken/],
+    ['a key given twice', '{"spec":{"image":"tiny","cpus":1,"cpus":64}}', 'cpus', /given twice/],
+    ['a key given twice, once in escapes', '{"spec":{},"sp\\u0065c":{}}', 'spec', /given twice/],
+    ['nesting without end', `{"spec":${'['.repeat(50_000)}${']'.repeat(50_000)}}`, 'body', /nested deeper/],
     ['no JSON', '{"spec":', 'body', /not JSON/],
     ['an array', [], 'body', /./],
   ];
@@ -217,6 +220,29 @@ describe('resources', () => {
     }
     stop.abort();
     expect(seen).toEqual(['put seen', 'delete seen', 'delete seen']);
+  });
+});
+
+describe('what a create answers', () => {
+  it('is what a read shows at that revision, and a name counts for the idempotency key too', async () => {
+    const spec = { image: 'tiny' };
+    const made = await server.client.create(
+      'instance',
+      { metadata: { name: 'one' }, spec },
+      { idempotencyKey: 'named' },
+    );
+    const read = await server.client.get('instance', 'one');
+    if (read.metadata.revision === made.metadata.revision) expect(read).toEqual(made);
+    await expect(
+      server.client.create('instance', { metadata: { name: 'two' }, spec }, { idempotencyKey: 'named' }),
+    ).rejects.toMatchObject({ code: 'IdempotencyMismatch' });
+    await server.client.delete('instance', 'one');
+    await expect.poll(() => server.client.get('instance', 'one').catch((error) => error.code)).toBe('NotFound');
+    await server.client.create('instance', { metadata: { name: 'one' }, spec });
+    await expect(
+      server.client.create('instance', { metadata: { name: 'one' }, spec }, { idempotencyKey: 'named' }),
+    ).rejects.toMatchObject({ code: 'Conflict' });
+    await server.client.delete('instance', 'one');
   });
 });
 

@@ -9,22 +9,6 @@ import type { Route } from './route.ts';
 /** 1 MiB: the largest spec is 64 KiB of user-data and some. */
 export const bodyBytesMax = 1 << 20;
 
-/** A JSON body; undefined for none. Keys that could reach the prototype are refused before anyone reads them. */
-export function parseBody(text: string): unknown {
-  if (text.length === 0) return undefined;
-  try {
-    return JSON.parse(text, (key, value: unknown) => {
-      if (key === '__proto__' || key === 'constructor' || key === 'prototype') {
-        throw new ApiError('InvalidRequest', `the field name "${key}" is not taken`, { field: key });
-      }
-      return value;
-    });
-  } catch (error) {
-    if (error instanceof ApiError) throw error;
-    throw new ApiError('InvalidRequest', 'the body is not JSON', { field: 'body', cause: error });
-  }
-}
-
 /** Who asks, if this route is open to them; `host` is the one the path names. Throws `Unauthenticated` or `Forbidden`. */
 export function allow(route: Route, identity: Identity | undefined, host: string | undefined): Identity {
   if (route.verb === 'open') return identity ?? { role: 'host', host: '' };

@@ -261,8 +261,12 @@ function answer(
   before?: Entry<AnyResource>,
 ): Answer {
   const { decision, revision } = done;
-  const written = decision.plan.changes.find((change) => change.key === decision.key)?.value;
-  const entry = isResource(written) ? { value: written, revision } : (cache.committed(kind, decision.key) ?? before);
+  const change = decision.plan.changes.find((each) => each.key === decision.key)?.value;
+  const written = isResource(change) ? { value: change, revision } : before;
+  // Others may have changed it in the same commit: what is shown at a revision is what a read shows at it.
+  const committed = cache.committed(kind, decision.key);
+  const same = committed && (!written || committed.value.metadata.id === written.value.metadata.id);
+  const entry = same ? committed : written;
   if (!entry) throw new ApiError('NotFound', 'it has been deleted since');
   return { status, json: present(entry) };
 }

@@ -7,7 +7,8 @@ import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest }
 import { describeError, type Logger } from '../../base/log.ts';
 import { ApiError } from '../../api/errors.ts';
 import { type Identity, may } from '../../core/access/access.ts';
-import { allow, bodyBytesMax, parseBody, toApiError } from './exchange.ts';
+import { allow, bodyBytesMax, toApiError } from './exchange.ts';
+import { parseJsonBody } from './json-body.ts';
 import { type Answer, Query, type Route, type RouteRequest } from './route.ts';
 
 export interface HttpParts {
@@ -39,7 +40,7 @@ export async function serveHttp(
       if (request.headers['content-encoding'] !== undefined)
         return done(new ApiError('UnsupportedMediaType', 'compressed bodies are not taken'));
       try {
-        done(null, parseBody(String(body)));
+        done(null, parseJsonBody(String(body)));
       } catch (error) {
         done(toApiError(error));
       }
