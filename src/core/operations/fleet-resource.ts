@@ -2,6 +2,7 @@
 
 import { ApiError } from '../../api/errors.ts';
 import type { Image } from '../../api/resources/image.ts';
+import type { Labels, Metadata } from '../../api/resources/metadata.ts';
 import type { Pool } from '../../api/resources/pool.ts';
 import type { Size } from '../../api/resources/size.ts';
 import { schemaVersion } from '../state/codec.ts';
@@ -13,28 +14,38 @@ import { assertFree, type CreateInput, earlierCreate, newMetadata, rememberCreat
 import type { Decision } from './decision.ts';
 import { equalJson, existing, replacedMetadata } from './replace.ts';
 
-type FleetResource = Image | Size | Pool;
-export type FleetKind = FleetResource['kind'];
-type OfKind<K extends FleetKind> = Extract<FleetResource, { kind: K }>;
-type SpecOf<K extends FleetKind> = OfKind<K>['spec'];
+interface FleetByKind {
+  readonly image: Image;
+  readonly size: Size;
+  readonly pool: Pool;
+}
+export type FleetKind = keyof FleetByKind;
+type FleetResource = FleetByKind[FleetKind];
+export type FleetSpec<K extends FleetKind> = FleetByKind[K]['spec'];
+type Head = Pick<FleetResource, 'schemaVersion' | 'metadata' | 'status'>;
 
 const idPrefix: Readonly<Record<FleetKind, string>> = { image: 'img', size: 'size', pool: 'pool' };
 
-/** `make` only joins the parts: it keeps kind and spec of one type. */
+/** Kind and spec of one type, joined. */
+const join: { readonly [K in FleetKind]: (head: Head, spec: FleetSpec<K>) => FleetByKind[K] } = {
+  image: (head, spec) => ({ kind: 'image', ...head, spec }),
+  size: (head, spec) => ({ kind: 'size', ...head, spec }),
+  pool: (head, spec) => ({ kind: 'pool', ...head, spec }),
+};
+
 export function createFleetResource<K extends FleetKind>(
   snapshot: Snapshot,
   kind: K,
-  input: CreateInput<SpecOf<K>>,
-  make: (head: Pick<FleetResource, 'schemaVersion' | 'metadata' | 'status'>) => OfKind<K>,
+  input: CreateInput<FleetSpec<K>>,
   ctx: Context,
 ): Decision {
   const earlier = earlierCreate(snapshot, input, kind);
   if (earlier) return earlier;
   const key = keys[kind](input.name);
   assertFree(snapshot, kind, key, input.name);
-  const id = ctx.newId(idPrefix[kind]);
-  const resource = make({ schemaVersion, metadata: newMetadata(id, input, ctx), status: {} });
-  assertAliasesFree(snapshot, resource);
+  const resource = newFleetResource(kind, input, ctx);
+  assertNamesFree(snapshot, resource);
+  const { id } = resource.metadata;
   return {
     plan: { changes: [{ key, ifRevision: 0, value: resource }, ...rememberCreate(input, kind, { key, id }, ctx)] },
     key,
@@ -45,18 +56,36 @@ export function createFleetResource<K extends FleetKind>(
 export function replaceFleetResource<K extends FleetKind>(
   snapshot: Snapshot,
   kind: K,
-  input: CreateInput<SpecOf<K>> & { readonly ifRevision?: number },
-  make: (head: Pick<FleetResource, 'schemaVersion' | 'metadata' | 'status'>) => OfKind<K>,
+  input: CreateInput<FleetSpec<K>> & { readonly ifRevision?: number },
 ): Decision {
   const key = keys[kind](input.name);
   const entry = existing(snapshot, kind, key, input.ifRevision);
-  const specChanged = !equalJson(entry.value.spec, input.spec);
-  if (!specChanged && equalJson(entry.value.metadata.labels, input.labels))
-    return { plan: unchanged(entry), key, changed: false };
-  const metadata = replacedMetadata(entry.value.metadata, { labels: input.labels, specChanged });
-  const resource = make({ schemaVersion, metadata, status: {} });
-  assertAliasesFree(snapshot, resource);
+  const resource = changedFleetResource(kind, entry.value.metadata, entry.value.spec, input);
+  if (!resource) return { plan: unchanged(entry), key, changed: false };
+  assertNamesFree(snapshot, resource);
   return { plan: { changes: [{ key, ifRevision: entry.revision, value: resource }] }, key, changed: true };
+}
+
+export function newFleetResource<K extends FleetKind>(
+  kind: K,
+  input: CreateInput<FleetSpec<K>>,
+  ctx: Context,
+): FleetByKind[K] {
+  const metadata = newMetadata(ctx.newId(idPrefix[kind]), input, ctx);
+  return join[kind]({ schemaVersion, metadata, status: {} }, input.spec);
+}
+
+/** With the wanted labels and spec; undefined when they are what they were. */
+export function changedFleetResource<K extends FleetKind>(
+  kind: K,
+  metadata: Metadata,
+  spec: unknown,
+  wanted: { readonly labels: Labels; readonly spec: FleetSpec<K> },
+): FleetByKind[K] | undefined {
+  const specChanged = !equalJson(spec, wanted.spec);
+  if (!specChanged && equalJson(metadata.labels, wanted.labels)) return undefined;
+  const replaced = replacedMetadata(metadata, { labels: wanted.labels, specChanged });
+  return join[kind]({ schemaVersion, metadata: replaced, status: {} }, wanted.spec);
 }
 
 /** A pool that hosts are in, or an image or size that waiting instances ask for, may go: what waits then says so. */
@@ -71,14 +100,16 @@ export function deleteFleetResource(
   return { plan, key, changed: true };
 }
 
-function assertAliasesFree(snapshot: Snapshot, resource: FleetResource): void {
+/** One word leads to one image, be it a name or an alias. */
+function assertNamesFree(snapshot: Snapshot, resource: FleetResource): void {
   if (resource.kind !== 'image') return;
-  for (const [i, alias] of resource.spec.aliases.entries()) {
-    const other = snapshot.imageByName(alias);
-    if (other && other.value.metadata.name !== resource.metadata.name) {
-      throw new ApiError('AlreadyExists', `"${alias}" already means image "${other.value.metadata.name}"`, {
-        field: `spec.aliases[${i}]`,
-      });
-    }
+  const own = resource.metadata.name;
+  const words = [own, ...resource.spec.aliases];
+  for (const [i, word] of words.entries()) {
+    const other = snapshot.imageByName(word)?.value.metadata.name;
+    if (other === undefined || other === own) continue;
+    throw new ApiError('AlreadyExists', `"${word}" already means image "${other}"`, {
+      field: i === 0 ? 'metadata.name' : `spec.aliases[${i - 1}]`,
+    });
   }
 }

@@ -13,6 +13,8 @@ import type { Decision } from '../../core/operations/decision.ts';
 import {
   createFleetResource,
   deleteFleetResource,
+  type FleetKind,
+  type FleetSpec,
   replaceFleetResource,
 } from '../../core/operations/fleet-resource.ts';
 import { createHost, deleteHost, replaceHost } from '../../core/operations/host.ts';
@@ -62,56 +64,17 @@ export const resourceOperations: Readonly<Record<Kind, Operations>> = {
       replaceHost(snapshot, { ...input, spec: parse(HostSpec, input.spec, 'spec') }, ctx),
     delete: deleteHost,
   },
-  image: {
-    create(snapshot, input, ctx) {
-      const spec = parse(ImageSpec, input.spec, 'spec');
-      return createFleetResource(
-        snapshot,
-        'image',
-        { ...input, spec },
-        (head) => ({ kind: 'image', ...head, spec }),
-        ctx,
-      );
-    },
-    replace(snapshot, input) {
-      const spec = parse(ImageSpec, input.spec, 'spec');
-      return replaceFleetResource(snapshot, 'image', { ...input, spec }, (head) => ({ kind: 'image', ...head, spec }));
-    },
-    delete: (snapshot, input) => deleteFleetResource(snapshot, 'image', input),
-  },
-  size: {
-    create(snapshot, input, ctx) {
-      const spec = parse(SizeSpec, input.spec, 'spec');
-      return createFleetResource(
-        snapshot,
-        'size',
-        { ...input, spec },
-        (head) => ({ kind: 'size', ...head, spec }),
-        ctx,
-      );
-    },
-    replace(snapshot, input) {
-      const spec = parse(SizeSpec, input.spec, 'spec');
-      return replaceFleetResource(snapshot, 'size', { ...input, spec }, (head) => ({ kind: 'size', ...head, spec }));
-    },
-    delete: (snapshot, input) => deleteFleetResource(snapshot, 'size', input),
-  },
-  pool: {
-    create(snapshot, input, ctx) {
-      const spec = parse(PoolSpec, input.spec, 'spec');
-      return createFleetResource(
-        snapshot,
-        'pool',
-        { ...input, spec },
-        (head) => ({ kind: 'pool', ...head, spec }),
-        ctx,
-      );
-    },
-    replace(snapshot, input) {
-      const spec = parse(PoolSpec, input.spec, 'spec');
-      return replaceFleetResource(snapshot, 'pool', { ...input, spec }, (head) => ({ kind: 'pool', ...head, spec }));
-    },
-    delete: (snapshot, input) => deleteFleetResource(snapshot, 'pool', input),
-  },
+  image: fleetOperations('image', (spec) => parse(ImageSpec, spec, 'spec')),
+  size: fleetOperations('size', (spec) => parse(SizeSpec, spec, 'spec')),
+  pool: fleetOperations('pool', (spec) => parse(PoolSpec, spec, 'spec')),
   event: { create: refuse, replace: refuse, delete: refuse },
 };
+
+function fleetOperations<K extends FleetKind>(kind: K, parseSpec: (spec: unknown) => FleetSpec<K>): Operations {
+  return {
+    create: (snapshot, input, ctx) =>
+      createFleetResource(snapshot, kind, { ...input, spec: parseSpec(input.spec) }, ctx),
+    replace: (snapshot, input) => replaceFleetResource(snapshot, kind, { ...input, spec: parseSpec(input.spec) }),
+    delete: (snapshot, input) => deleteFleetResource(snapshot, kind, input),
+  };
+}
