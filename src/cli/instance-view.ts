@@ -30,7 +30,6 @@ export function paintPhase(cell: string, { status }: Instance, colours: Colours)
     case 'Running':
       return status.guest?.ready ? colours.green(cell) : colours.cyan(cell);
     case 'Failed':
-    case 'Unknown':
       return colours.red(cell);
     case 'Pending':
     case 'Scheduled':
@@ -58,7 +57,6 @@ export function reasonOf(instance: Instance): string {
       return status.guest?.ready ? '' : 'booting';
     case 'Exited':
     case 'Failed':
-    case 'Unknown':
       return told(conditionOf(status.conditions, 'Running'), true);
     default:
       return '';
