@@ -6,6 +6,7 @@ import { randomSecret, systemClock, systemPrng } from '../base/system.ts';
 import type { Logger } from '../base/log.ts';
 import { version } from '../base/version.ts';
 import { ApiError } from '../api/errors.ts';
+import { keys } from '../core/state/keys.ts';
 import { defaultPolicy, type Policy } from '../core/state/context.ts';
 import { openStore } from '../store/open.ts';
 import type { ServerConfig } from './config.ts';
@@ -45,6 +46,7 @@ export async function startServer(config: ServerConfig, { log }: { log: Logger }
       {
         routes: plane.routes,
         identify: (authorization) => identityOf(secrets, authorization),
+        epochOf: (host) => plane.decider.cache.committed('host', keys.host(host))?.value.status.epoch,
         acceptLink: (host, socket) => links.accept(host, socket),
         log,
       },

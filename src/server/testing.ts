@@ -4,6 +4,7 @@ import { silentLogger } from '../base/log.ts';
 import { systemClock, systemFetch, systemPrng } from '../base/system.ts';
 import type { Registration } from '../api/agent-protocol.ts';
 import { createClient, type FetchLike } from '../api/client.ts';
+import { keys } from '../core/state/keys.ts';
 import { defaultPolicy, type Policy } from '../core/state/context.ts';
 import { createMemoryStore } from '../store/memory/memory-store.ts';
 import type { Store } from '../store/store.ts';
@@ -32,6 +33,7 @@ export async function startTestServer(options: { store?: Store; policy?: Partial
         const host = /^Bearer host:(.*)$/.exec(authorization ?? '')?.[1];
         return host === undefined ? undefined : { role: 'host', host };
       },
+      epochOf: (host) => plane.decider.cache.committed('host', keys.host(host))?.value.status.epoch,
       acceptLink: (host, socket) => links.accept(host, socket),
       log: silentLogger,
     },

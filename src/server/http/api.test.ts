@@ -1,3 +1,5 @@
+import { once } from 'node:events';
+import { connect } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { systemFetch } from '../../base/system.ts';
 import { startTestServer, testRegistration } from '../testing.ts';
@@ -301,5 +303,26 @@ describe('an instance and a host', () => {
     expect((await agent.register(testRegistration({ machineId: 'm2', session: 'session-2' }))).epoch).toBe(2);
     await expect(agent.heartbeat({ epoch: 1 })).rejects.toMatchObject({ code: 'StaleEpoch' });
     await agent.heartbeat({ epoch: 2 });
+  });
+});
+
+describe('the line that an agent dials', () => {
+  async function dial(token: string, epoch: number): Promise<string> {
+    const { hostname, port } = new URL(server.url);
+    const socket = connect(Number(port), hostname);
+    socket.write(
+      `GET /v1/hosts/h3/link?epoch=${epoch} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\nConnection: Upgrade\r\nUpgrade: berth-agent/1\r\n\r\n`,
+    );
+    const [head] = await once(socket, 'data');
+    socket.destroy();
+    return String(head).split('\r\n', 1)[0] ?? '';
+  }
+
+  it('is open to the agent of that host in its present session, and to no other', async () => {
+    const session = await server.agentClient('h3').register(testRegistration({ machineId: 'm3' }));
+    expect(await dial('host:h3', session.epoch)).toContain('101');
+    expect(await dial('host:h3', session.epoch + 1)).toContain('409');
+    expect(await dial('host:h1', session.epoch)).toContain('403');
+    expect(await dial('nobody', session.epoch)).toContain('401');
   });
 });

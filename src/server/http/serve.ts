@@ -14,12 +14,14 @@ import { type Answer, Query, type Route, type RouteRequest } from './route.ts';
 export interface HttpParts {
   readonly routes: readonly Route[];
   identify(authorization: string | undefined): Identity | undefined;
-  /** Takes over a connection that an agent of `host` has dialled. */
+  /** The present session of a host. */
+  epochOf(host: string): number | undefined;
+  /** Takes over a connection that the agent of `host` has dialled. */
   acceptLink(host: string, socket: Duplex): void;
   readonly log: Logger;
 }
 
-const linkPath = /^\/v1\/hosts\/([a-z0-9-]{1,63})\/link(?:\?|$)/;
+const linkPath = /^\/v1\/hosts\/([a-z0-9-]{1,63})\/link\?epoch=(\d{1,15})$/;
 
 /** Listens and answers; `url` is where. */
 export async function serveHttp(
@@ -157,13 +159,15 @@ function pathOf(url: string): string {
   return url.split('?', 1)[0] ?? '';
 }
 
-function upgrade(request: IncomingMessage, socket: Duplex, { identify, acceptLink, log }: HttpParts): void {
+function upgrade(request: IncomingMessage, socket: Duplex, { identify, epochOf, acceptLink, log }: HttpParts): void {
   socket.on('error', (error) => log.debug('agent link broke', { error: describeError(error) }));
-  const host = linkPath.exec(request.url ?? '')?.[1];
+  const [, host, epoch] = linkPath.exec(request.url ?? '') ?? [];
   const identity = identify(request.headers.authorization);
   if (host === undefined || request.headers.upgrade !== 'berth-agent/1') return refuseUpgrade(socket, '404 Not Found');
   if (!identity) return refuseUpgrade(socket, '401 Unauthorized');
   if (!may(identity, 'agent', host)) return refuseUpgrade(socket, '403 Forbidden');
+  // An agent whose session is over must not take the line of the one after it.
+  if (epochOf(host) !== Number(epoch)) return refuseUpgrade(socket, '409 Conflict');
   socket.write('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: berth-agent/1\r\n\r\n');
   acceptLink(host, socket);
 }
