@@ -3,6 +3,7 @@
 import { describeError, type Logger } from '../base/log.ts';
 import { seededPrng } from '../base/prng.ts';
 import { ApiError } from '../api/errors.ts';
+import type { Cache } from '../core/state/cache.ts';
 import type { Policy } from '../core/state/context.ts';
 import { type Server, startControlPlane } from '../server/server.ts';
 import type { Store } from '../store/store.ts';
@@ -13,6 +14,8 @@ import { createSimStore, type SimStoreOptions } from './sim-store.ts';
 export interface ControlPlaneProcess {
   readonly name: string;
   readonly up: boolean;
+  /** What it believes; undefined while it is not up. */
+  readonly cache: Cache | undefined;
   start(): void;
   /** At once, wherever it stands. */
   crash(): void;
@@ -87,6 +90,9 @@ export function createControlPlaneProcess(options: ControlPlaneOptions): Control
     name,
     get up() {
       return life?.server !== undefined;
+    },
+    get cache() {
+      return life?.server?.decider.cache;
     },
     start,
     crash,

@@ -13,6 +13,7 @@ import type { Policy } from '../core/state/context.ts';
 import { defaultPolicy } from '../core/state/context.ts';
 import { createMemoryStore } from '../store/memory/memory-store.ts';
 import type { Store } from '../store/store.ts';
+import { cacheFaults } from './checkers/caches.ts';
 import type { Facts } from './checkers/checker.ts';
 import { checkers as checkerFactories } from './checkers/registry.ts';
 import { createControlPlaneProcess } from './control-plane-process.ts';
@@ -212,6 +213,10 @@ export async function simulate({ seed, plant, trace: tracing = false }: SimOptio
       for (const message of checker.unrest?.() ?? []) found.push({ invariant, message });
       const overdue = checker.overdue?.();
       if (overdue !== undefined) violate(invariant, overdue);
+    }
+    for (const { name, cache } of controlPlanes) {
+      if (cache === undefined) found.push({ invariant: 9, message: `${name} does not come up` });
+      else for (const message of cacheFaults(history.state, cache, name)) found.push({ invariant: 6, message });
     }
     return found[0];
   };

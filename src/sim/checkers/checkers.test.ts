@@ -4,10 +4,14 @@ import { describe, expect, it } from 'vitest';
 import { testGuest, testHost, testImage, testInstance } from '../../core/testing.ts';
 import type { Instance } from '../../api/resources/instance.ts';
 import type { Allocation } from '../../core/state/records.ts';
+import { Cache } from '../../core/state/cache.ts';
+import { encodeRecord } from '../../core/state/codec.ts';
+import { createHistory } from '../history.ts';
 import { keyLabel } from '../intents.ts';
 import { testHistory } from '../test-history.ts';
 import { acceptedChecker } from './accepted.ts';
 import { allocationChecker } from './allocation.ts';
+import { cacheFaults } from './caches.ts';
 import { capacityChecker } from './capacity.ts';
 import { churnChecker } from './churn.ts';
 import { copiesChecker } from './copies.ts';
@@ -363,6 +367,30 @@ describe('invariant 8', () => {
     const { commit, unrest } = testHistory(tracesChecker);
     commit(bound('a'));
     expect(unrest()).toEqual([expect.stringContaining('no guest runs there')]);
+  });
+});
+
+describe('what a control plane believes', () => {
+  const stored = createHistory();
+  stored.record({ ok: true, revision: 1 }, [{ key: instanceKey('a'), value: encodeRecord(bound('a')) }]);
+  const faults = (cache: Cache): string[] => [...cacheFaults(stored.state, cache, 'server-1')];
+  const put = (name: string, revision: number) => [{ key: instanceKey(name), value: bound(name), revision }];
+
+  it('is what is stored', () => {
+    const cache = new Cache(() => 0);
+    cache.apply(put('a', 1), 1);
+    expect(faults(cache)).toEqual([]);
+  });
+
+  it('may not lack anything, be older, hold more, or wait for ever', () => {
+    const cache = new Cache(() => 0);
+    expect(faults(cache)).toEqual([expect.stringContaining('at no revision; it is at 1')]);
+    cache.apply(put('a', 1), 1);
+    cache.apply(put('b', 2), 2);
+    expect(faults(cache)).toEqual([expect.stringContaining('it is not there')]);
+    cache.apply([{ key: instanceKey('b'), value: null, revision: 3 }], 3);
+    cache.assume({ changes: [{ key: instanceKey('a'), ifRevision: 1, value: null }] });
+    expect(faults(cache)).toEqual([expect.stringContaining('still waits')]);
   });
 });
 

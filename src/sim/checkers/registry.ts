@@ -1,4 +1,4 @@
-// The checkers: one line each. Watches are held to the history by watch.ts, where they are read.
+// The checkers: one line each. Watches (watch.ts) and caches (caches.ts) are held to the history where they are.
 
 import { acceptedChecker } from './accepted.ts';
 import { allocationChecker } from './allocation.ts';
