@@ -8,19 +8,16 @@ export function eligibleChecker({ state }: Facts): Checker {
   return {
     invariant: 0,
     onCommit({ events }) {
-      /** Hosts that this commit changes: binding and change may have come in either order. */
-      const before = new Map<string, Host | undefined>();
-      for (const event of events) {
-        if (event.before?.kind === 'host') before.set(event.before.metadata.name, event.before);
-      }
-      for (const { before: planned, after } of events) {
+      // A host that changes in the same commit cannot be judged: it may have been ready for a moment between two Plans.
+      const changed = new Set(events.map(({ key }) => key));
+      for (const { before, after } of events) {
         if (after?.kind !== 'instance' || after.status.host === undefined) continue;
-        const former = planned?.kind === 'instance' ? planned.status.incarnation : 0;
-        if (after.status.incarnation <= former) continue;
-        const name = after.status.host;
-        const faults = [state.get('host', `hosts/${name}`), before.get(name)].map(faultOf);
-        if (faults.every((fault) => fault !== undefined))
-          return `instance ${after.metadata.name} was bound to ${name}, which ${faults[0]}`;
+        const former = before?.kind === 'instance' ? before.status.incarnation : 0;
+        const key = `hosts/${after.status.host}`;
+        if (after.status.incarnation <= former || changed.has(key)) continue;
+        const fault = faultOf(state.get('host', key));
+        if (fault !== undefined)
+          return `instance ${after.metadata.name} was bound to ${after.status.host}, which ${fault}`;
       }
       return undefined;
     },
