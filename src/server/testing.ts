@@ -1,5 +1,6 @@
 // A whole control plane over the memory store and real HTTP on loopback, for tests of the API.
 
+import type { Clock } from '../base/clock.ts';
 import { silentLogger } from '../base/log.ts';
 import { systemClock, systemFetch, systemPrng } from '../base/system.ts';
 import type { Registration } from '../api/agent-protocol.ts';
@@ -13,12 +14,12 @@ import { serveHttp } from './http/serve.ts';
 import { startControlPlane } from './server.ts';
 
 /** Bears `operator` as the operator's token and `host:<name>` as a host's. */
-export async function startTestServer(options: { store?: Store; policy?: Partial<Policy> } = {}) {
+export async function startTestServer(options: { store?: Store; policy?: Partial<Policy>; clock?: Clock } = {}) {
   const store = options.store ?? createMemoryStore();
   const links = new AgentLinks(silentLogger);
   const plane = await startControlPlane({
     store,
-    clock: systemClock,
+    clock: options.clock ?? systemClock,
     prng: systemPrng(),
     log: silentLogger,
     policy: { ...defaultPolicy, ...options.policy },
@@ -46,6 +47,12 @@ export async function startTestServer(options: { store?: Store; policy?: Partial
     plane,
     client: createClient({ fetch, url: http.url, token: 'operator' }),
     agentClient: (host: string) => createClient({ fetch, url: http.url, token: `host:${host}` }).agent(host),
+    /** As if the process were killed: its connections break, nothing is finished, and the store is left as it is. */
+    async drop() {
+      links.close();
+      await http.close();
+      void plane.stop();
+    },
     async close() {
       links.close();
       await http.close();
