@@ -26,7 +26,24 @@ export const ServerConfig = Type.Object(
     heartbeatMs: Type.Integer({ default: 10_000, minimum: 100, maximum: 3_600_000 }),
     restartDelayMs: Type.Integer({ default: 15_000, minimum: 0, maximum: 86_400_000 }),
     eventsKeptMs: Type.Integer({ default: 86_400_000, minimum: 60_000 }),
+    eventsMax: Type.Integer({
+      default: 100_000,
+      minimum: 100,
+      maximum: 10_000_000,
+      description: 'the oldest go first',
+    }),
     idempotencyKeptMs: Type.Integer({ default: 86_400_000, minimum: 60_000 }),
+    idempotencyMax: Type.Integer({ default: 1_000_000, minimum: 1_000, description: 'the oldest go first' }),
+    historyKeptMs: Type.Integer({
+      default: 3_600_000,
+      minimum: 60_000,
+      description: 'how far back changes can be watched',
+    }),
+    historyRevisionsMax: Type.Integer({
+      default: 100_000,
+      minimum: 1_000,
+      description: 'at most so many changes back',
+    }),
   },
   { additionalProperties: false },
 );

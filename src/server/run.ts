@@ -3,18 +3,19 @@
 import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { randomSecret, systemClock, systemPrng } from '../base/system.ts';
+import type { Clock } from '../base/clock.ts';
 import type { Logger } from '../base/log.ts';
 import { version } from '../base/version.ts';
 import { ApiError } from '../api/errors.ts';
 import { keys } from '../core/state/keys.ts';
-import { defaultPolicy, type Policy } from '../core/state/context.ts';
+import type { Policy } from '../core/state/context.ts';
 import { openStore } from '../store/open.ts';
 import type { ServerConfig } from './config.ts';
 import { AgentLinks } from './http/agent-link.ts';
 import { serveHttp } from './http/serve.ts';
 import { hostTokenOf, identityOf, type TokenSecrets } from './http/tokens.ts';
 import { loadImageMap } from './image-map-load.ts';
-import { startControlPlane } from './server.ts';
+import { type Server, startControlPlane } from './server.ts';
 
 export interface RunningServer {
   readonly url: string;
@@ -24,17 +25,21 @@ export interface RunningServer {
 }
 
 /** Resolves when it listens. Throws, with nothing left open, when configuration or store do not allow it. */
-export async function startServer(config: ServerConfig, { log }: { log: Logger }): Promise<RunningServer> {
+export async function startServer(
+  config: ServerConfig,
+  { log, clock = systemClock }: { log: Logger; clock?: Clock },
+): Promise<RunningServer> {
   const listen = listenAddress(config);
   const policy = policyOf(config);
   await mkdir(config.dataDirectory, { recursive: true, mode: 0o700 });
   const secrets = await loadSecrets(config.dataDirectory);
   const store = await openStore(config.store ?? `sqlite:${join(config.dataDirectory, 'berth.db')}`);
   const links = new AgentLinks(log);
+  let plane: Server | undefined;
   try {
-    const plane = await startControlPlane({
+    plane = await startControlPlane({
       store,
-      clock: systemClock,
+      clock,
       prng: systemPrng(),
       log,
       policy,
@@ -42,11 +47,12 @@ export async function startServer(config: ServerConfig, { log }: { log: Logger }
       version,
     });
     if (config.imageMap !== undefined) await loadImageMap(config.imageMap, plane.decider, log);
+    const { routes, decider, stop: stopPlane } = plane;
     const http = await serveHttp(
       {
-        routes: plane.routes,
+        routes,
         identify: (authorization) => identityOf(secrets, authorization),
-        epochOf: (host) => plane.decider.cache.committed('host', keys.host(host))?.value.status.epoch,
+        epochOf: (host) => decider.cache.committed('host', keys.host(host))?.value.status.epoch,
         acceptLink: (host, socket) => links.accept(host, socket),
         log,
       },
@@ -60,12 +66,13 @@ export async function startServer(config: ServerConfig, { log }: { log: Logger }
       async close() {
         links.close();
         await http.close();
-        await plane.stop();
+        await stopPlane();
         await store.close();
       },
     };
   } catch (error) {
     links.close();
+    await plane?.stop();
     await store.close();
     throw error;
   }
@@ -88,7 +95,7 @@ function listenAddress({ listen, insecure }: ServerConfig): { host: string; port
 }
 
 function policyOf(config: ServerConfig): Policy {
-  const { offlineAfterMs, heartbeatMs, restartDelayMs, eventsKeptMs, idempotencyKeptMs } = config;
+  const { offlineAfterMs, heartbeatMs } = config;
   if (offlineAfterMs < 3 * heartbeatMs) {
     throw new ApiError(
       'InvalidRequest',
@@ -98,7 +105,17 @@ function policyOf(config: ServerConfig): Policy {
       },
     );
   }
-  return { ...defaultPolicy, offlineAfterMs, heartbeatMs, restartDelayMs, eventsKeptMs, idempotencyKeptMs };
+  return {
+    offlineAfterMs,
+    heartbeatMs,
+    restartDelayMs: config.restartDelayMs,
+    eventsKeptMs: config.eventsKeptMs,
+    eventsMax: config.eventsMax,
+    idempotencyKeptMs: config.idempotencyKeptMs,
+    idempotencyMax: config.idempotencyMax,
+    historyKeptMs: config.historyKeptMs,
+    historyRevisionsMax: config.historyRevisionsMax,
+  };
 }
 
 /** Made at the first start, 0600; deleting them makes new ones and ends every token. */

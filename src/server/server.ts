@@ -10,6 +10,7 @@ import type { Policy } from '../core/state/context.ts';
 import type { Store } from '../store/store.ts';
 import { Assignments } from './assignments.ts';
 import { Committer } from './commit.ts';
+import { Compaction } from './compaction.ts';
 import { ControlLoop } from './control-loop.ts';
 import type { Decider } from './decide.ts';
 import { agentRoutes } from './http/agent-routes.ts';
@@ -44,6 +45,8 @@ export async function startControlPlane(parts: ServerParts): Promise<Server> {
   const decider: Decider = { cache, committer, clock, prng, policy };
   const loop = new ControlLoop({ decider, store, controllers, log });
   await loop.start();
+  const compaction = new Compaction({ store, clock, log, policy, revision: () => cache.revision });
+  compaction.start();
   const assignments = new Assignments({ cache, clock });
   return {
     routes: [
@@ -55,7 +58,7 @@ export async function startControlPlane(parts: ServerParts): Promise<Server> {
     decider,
     ready: () => loop.ready,
     async stop() {
-      await loop.stop();
+      await Promise.all([loop.stop(), compaction.stop()]);
       await committer.settled();
     },
   };

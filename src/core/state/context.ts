@@ -1,8 +1,8 @@
-// What a decision may know besides the snapshot: the time, chance, fresh ids and the fleet's time limits. Nothing else.
+// What a decision may know besides the snapshot: the time, chance, fresh ids and the fleet's limits. Nothing else.
 
 import type { Prng } from '../../base/prng.ts';
 
-/** Time limits that operators set; milliseconds. */
+/** Limits that operators set. */
 export interface Policy {
   /** A host whose lease was not renewed for so long is lost. */
   readonly offlineAfterMs: number;
@@ -13,6 +13,12 @@ export interface Policy {
   /** How long events and idempotency records are kept. */
   readonly eventsKeptMs: number;
   readonly idempotencyKeptMs: number;
+  /** How many of them are kept at most, whatever their age: the oldest go first. */
+  readonly eventsMax: number;
+  readonly idempotencyMax: number;
+  /** How far back the store's changes can be watched: so long, and at most so many revisions. */
+  readonly historyKeptMs: number;
+  readonly historyRevisionsMax: number;
 }
 
 export const defaultPolicy: Policy = {
@@ -21,6 +27,10 @@ export const defaultPolicy: Policy = {
   restartDelayMs: 15_000, // SYSTEMS S4.6
   eventsKeptMs: 24 * 3_600_000,
   idempotencyKeptMs: 24 * 3_600_000, // longer than any queue redelivers
+  eventsMax: 100_000, // some 60 MB of memory
+  idempotencyMax: 1_000_000, // a day at twelve creates a second
+  historyKeptMs: 3_600_000,
+  historyRevisionsMax: 100_000,
 };
 
 export interface Context {

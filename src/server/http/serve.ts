@@ -59,8 +59,13 @@ export async function serveHttp(
   );
   for (const route of parts.routes) addRoute(app, route, parts);
   app.server.on('upgrade', (request, socket) => upgrade(request, socket, parts));
-  const url = await app.listen(listen);
-  return { url, close: () => app.close() };
+  try {
+    const url = await app.listen(listen);
+    return { url, close: () => app.close() };
+  } catch (error) {
+    await app.close();
+    throw error;
+  }
 }
 
 function addRoute(app: FastifyInstance, route: Route, parts: HttpParts): void {

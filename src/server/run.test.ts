@@ -1,0 +1,67 @@
+import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { Clock } from '../base/clock.ts';
+import type { Logger } from '../base/log.ts';
+import { system, systemClock } from '../base/system.ts';
+import { parse } from '../api/parse.ts';
+import { ServerConfig } from './config.ts';
+import { startServer } from './run.ts';
+
+let directory: string;
+beforeEach(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'berth-server-'));
+});
+afterEach(() => rm(directory, { recursive: true, force: true }));
+
+function recordingLogger(lines: string[]): Logger {
+  const note = (message: string): void => void lines.push(message);
+  const log: Logger = { debug: note, info: note, warn: note, error: note, with: () => log };
+  return log;
+}
+
+describe('a server that cannot start', () => {
+  it.each([
+    ['because its port is taken', {}, /EADDRINUSE/],
+    ['because its image map is none', { imageMap: '/nonexistent/map.yaml' }, /image map \/nonexistent\/map\.yaml/],
+  ])('%s leaves nothing that runs', async (_, more, message) => {
+    const taken = createServer().listen(0, '127.0.0.1');
+    await once(taken, 'listening');
+    const address = taken.address();
+    const port = typeof address === 'object' ? address?.port : 0;
+    const lines: string[] = [];
+    const config = (listen: string) => parse(ServerConfig, { listen, dataDirectory: directory });
+    const { clock, timers } = countingClock();
+    await expect(
+      startServer({ ...config(`127.0.0.1:${port}`), ...more }, { log: recordingLogger(lines), clock }),
+    ).rejects.toThrow(message);
+    const said = lines.length;
+    await expect.poll(timers).toBe(0);
+    for (let i = 0; i < 20; i++) await system.turn();
+    expect(timers()).toBe(0);
+    expect(lines).toHaveLength(said);
+    taken.close();
+    // The store is free again, too.
+    await (await startServer(config('127.0.0.1:0'), { log: recordingLogger([]) })).close();
+  });
+});
+
+/** The machine's clock, and how many of its timers are still set. */
+function countingClock(): { clock: Clock; timers(): number } {
+  const set = new Set<object>();
+  return {
+    timers: () => set.size,
+    clock: {
+      ...systemClock,
+      setTimer(delayMs, fire, options) {
+        const mark = {};
+        set.add(mark);
+        const timer = systemClock.setTimer(delayMs, () => void (set.delete(mark), fire()), options);
+        return { cancel: () => (set.delete(mark), timer.cancel()) };
+      },
+    },
+  };
+}
