@@ -1,0 +1,118 @@
+// Makes a guest: record, ports, disk, seed, process, in this order. Repeated after an interruption it goes on with what is
+// there; it never makes anew what a guest has written to.
+
+import type { ImageProgress } from '../../images/image-cache.ts';
+import { DriverError, type GuestSpec } from '../driver.ts';
+import { describeError } from '../../../base/log.ts';
+import { guestUuid } from './command-line.ts';
+import { makeDisk, makeGuestDirectory, makeSeed } from './disk.ts';
+import { asDriverError, throwIfAborted } from './errors.ts';
+import type { Hands } from './hands.ts';
+import { launch } from './launch.ts';
+import { newRecord, phase } from './records.ts';
+import { removeNow } from './remove.ts';
+import { checkId, type Slot } from './slots.ts';
+
+export function createGuest(hands: Hands, spec: GuestSpec, signal: AbortSignal): Promise<void> {
+  checkId(spec.instanceId);
+  const { slots } = hands;
+  const slot = slots.of(spec.instanceId);
+  const creating = new AbortController();
+  slot.creating.add(creating);
+  const either = AbortSignal.any([signal, creating.signal]);
+  return slots
+    .inLine(slot, async () => {
+      throwIfAborted(either, spec.instanceId);
+      if (slot.record !== undefined) {
+        if (slot.record.incarnation > spec.incarnation && !slot.record.removing) {
+          throw new DriverError(
+            'Internal',
+            `cannot create incarnation ${spec.incarnation} of ${spec.instanceId}: incarnation ${slot.record.incarnation} is here already`,
+          );
+        }
+        if (slot.record.incarnation !== spec.incarnation || slot.record.removing) await removeNow(hands, slot);
+        else if (slot.record.created) return; // create twice is once, also when the guest has ended since
+      }
+      try {
+        await build(hands, slot, { spec, signal: either });
+      } catch (error) {
+        throw await giveUp(hands, slot, { spec, signal: either, error });
+      } finally {
+        slots.setProgress(slot, undefined);
+      }
+    })
+    .finally(() => slot.creating.delete(creating));
+}
+
+async function build(
+  hands: Hands,
+  slot: Slot,
+  { spec, signal }: { readonly spec: GuestSpec; readonly signal: AbortSignal },
+): Promise<void> {
+  const { clock, slots } = hands;
+  const directory = await hands.directoryOf(spec.instanceId);
+  const uuid = guestUuid(spec.instanceId, spec.incarnation);
+  slot.record = newRecord(spec, uuid);
+  await makeGuestDirectory(directory);
+  await slots.save(slot, {});
+  if (spec.image.architecture !== 'amd64') {
+    throw new DriverError(
+      'ImageInvalid',
+      `cannot run image "${spec.imageName}": it is for ${spec.image.architecture}, and this driver runs amd64`,
+    );
+  }
+  await slots.save(slot, { ports: await hands.ports.reserve(spec.instanceId, spec.ports) });
+
+  const timed = async <Result>(name: string, progress: string, act: () => Promise<Result>): Promise<Result> => {
+    slots.setProgress(slot, progress);
+    const startedAtMs = clock.nowMs();
+    const result = await act();
+    throwIfAborted(signal, spec.instanceId);
+    await slots.save(slot, { phases: [...(slot.record?.phases ?? []), phase(name, startedAtMs, clock.nowMs())] });
+    return result;
+  };
+
+  const image = await timed('pull', `pulling ${spec.imageName}`, () =>
+    hands.images.ensure(spec.imageName, spec.image, {
+      signal,
+      onProgress: (progress) => slots.setProgress(slot, pullProgress(spec.imageName, progress)),
+    }),
+  );
+  await slots.save(slot, { imageDigest: image.digest });
+  await timed('clone', 'making the disk', () =>
+    makeDisk({ clock, program: hands.qemuImg, directory, image, spec, signal }),
+  );
+  if (spec.image.nocloud) await timed('seed', 'writing the seed', () => makeSeed(directory, spec, uuid));
+  slots.setProgress(slot, 'starting');
+  await launch(hands, slot, { wanted: spec.ports, signal });
+}
+
+/** After a failed create nothing runs and the guest says why; what can be used again by a next try is kept. */
+async function giveUp(
+  { slots, ports, log, directory }: Hands,
+  slot: Slot,
+  { spec, signal, error }: { readonly spec: GuestSpec; readonly signal: AbortSignal; readonly error: unknown },
+): Promise<DriverError> {
+  const told = signal.aborted
+    ? new DriverError('Aborted', `the creation of ${spec.instanceId} was given up`, error)
+    : asDriverError(error, `cannot create ${spec.instanceId}`, directory);
+  if (slots.closed) return told; // as if the agent had died here: the next one goes on
+  ports.release(slot.instanceId);
+  log.warn('cannot create a guest', { instance: slot.instanceId, code: told.code, error: told.message });
+  await slots
+    .save(slot, { state: 'failed', reason: { code: told.code, message: told.message } })
+    .catch((failure: unknown) =>
+      log.warn('cannot write the record of a guest', { instance: slot.instanceId, error: describeError(failure) }),
+    );
+  return told;
+}
+
+function pullProgress(imageName: string, progress: ImageProgress): string {
+  const verb = { downloading: 'pulling', unpacking: 'unpacking', checking: 'checking' }[progress.stage];
+  const { doneBytes, totalBytes } = progress;
+  const amount =
+    totalBytes === undefined || totalBytes === 0
+      ? `${Math.floor(doneBytes / 1_000_000)} MB`
+      : `${Math.floor((100 * doneBytes) / totalBytes)} %`;
+  return `${verb} ${imageName}: ${amount}`;
+}

@@ -1,0 +1,19 @@
+// The errors that several of the driver's operations end with.
+
+import { describeError } from '../../../base/log.ts';
+import { DriverError } from '../driver.ts';
+import { diskFull } from './disk.ts';
+
+export const noSuchGuest = (verb: string, instanceId: string): DriverError =>
+  new DriverError('NoSuchGuest', `cannot ${verb} ${instanceId}: there is no such guest on this host`);
+
+export function throwIfAborted(signal: AbortSignal, instanceId: string): void {
+  if (signal.aborted) throw new DriverError('Aborted', `the creation of ${instanceId} was given up`);
+}
+
+export function asDriverError(error: unknown, what: string, directory: string): DriverError {
+  if (error instanceof DriverError) return error;
+  const code = error instanceof Error && 'code' in error ? error.code : undefined;
+  if (code === 'ENOSPC' || code === 'EDQUOT') return diskFull(what, directory);
+  return new DriverError('Internal', `${what}: ${describeError(error)}`, error);
+}

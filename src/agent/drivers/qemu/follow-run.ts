@@ -1,0 +1,124 @@
+// Looks after a guest that runs: takes in what its console says, keeps its log bounded, and writes down how its run ended.
+// Never starts or ends anything.
+
+import { join } from 'node:path';
+import { describeError } from '../../../base/log.ts';
+import { guestFiles } from './command-line.ts';
+import { consoleSize, followConsole, punchHole, trimmedStart } from './console-log.ts';
+import type { GuestRecord } from './guest-record.ts';
+import type { Hands } from './hands.ts';
+import { hostBootId } from './processes.ts';
+import { withBoot } from './records.ts';
+import { lastWords, type Run, type RunEnd } from './run.ts';
+import type { Slot } from './slots.ts';
+
+const stderrBytesMax = 256 * 1024;
+
+export async function followRun(hands: Hands, slot: Slot, run: Run): Promise<void> {
+  slot.run = run;
+  await listen(hands, slot);
+  slot.settled = run.ended.then((end) => settle(hands, slot, run, end));
+  slot.settled.catch((error: unknown) =>
+    hands.log.error('cannot note the end of a guest', { instance: slot.instanceId, error: describeError(error) }),
+  );
+}
+
+async function listen(hands: Hands, slot: Slot): Promise<void> {
+  const { record } = slot;
+  const { slots, clock } = hands;
+  if (record === undefined || slots.closed) return;
+  slot.console?.stop();
+  const directory = await hands.directoryOf(slot.instanceId);
+  slot.console = followConsole({
+    path: join(directory, guestFiles.console),
+    clock,
+    fromOffset: record.bootOffset,
+    marks: { ready: record.ready, ...(record.address === undefined ? {} : { address: record.address }) },
+    onMarks: (marks) => {
+      const change: Partial<GuestRecord> = { ...marks };
+      if (marks.ready && slot.record?.ready === false)
+        slots.saveLater(slot, { ...change, phases: withBoot(slot.record, clock.nowMs()) });
+      else slots.saveLater(slot, change);
+    },
+    onSize: (sizeBytes) => trim(hands, slot, { directory, sizeBytes }),
+  });
+}
+
+function trim(
+  hands: Hands,
+  slot: Slot,
+  { directory, sizeBytes }: { readonly directory: string; readonly sizeBytes: number },
+): void {
+  const { clock, log } = hands;
+  if (slot.record === undefined) return;
+  const start = trimmedStart({ start: slot.record.consoleStart, sizeBytes }, hands.consoleLimits);
+  if (start > slot.record.consoleStart) {
+    // The record first: a reader must not take the hole for what the guest wrote.
+    hands.slots
+      .save(slot, { consoleStart: start })
+      .then(() => punchHole(clock, join(directory, guestFiles.console), start))
+      .then((hole) => {
+        if (!hole.ok)
+          log.warn('cannot drop the start of a console log', { instance: slot.instanceId, error: hole.output });
+      })
+      .catch((error: unknown) =>
+        log.warn('cannot trim a console log', { instance: slot.instanceId, error: describeError(error) }),
+      );
+  }
+  trimStderr(hands, slot, directory).catch((error: unknown) =>
+    log.warn('cannot trim what QEMU said', { instance: slot.instanceId, error: describeError(error) }),
+  );
+}
+
+async function trimStderr({ clock }: Hands, slot: Slot, directory: string): Promise<void> {
+  const path = join(directory, guestFiles.stderr);
+  const size = await consoleSize(path);
+  if (size - slot.stderrTrimmedAtBytes <= stderrBytesMax) return;
+  slot.stderrTrimmedAtBytes = size;
+  await punchHole(clock, path, size - 16 * 1024);
+}
+
+/** Writes down how a run ended. */
+async function settle(hands: Hands, slot: Slot, run: Run, end: RunEnd): Promise<void> {
+  if (slot.run !== run || end.cause === 'detached') return;
+  const directory = await hands.directoryOf(slot.instanceId);
+  await slot.console?.check().catch(() => {}); // the last lines may say that the boot was over
+  slot.console?.stop();
+  slot.console = undefined;
+  slot.run = undefined;
+  if (slot.record === undefined || !slot.record.created) return; // create and remove say themselves what became of it
+  const verdict = await judge(slot.record, end, directory);
+  hands.log.info('a guest ended', {
+    instance: slot.instanceId,
+    state: verdict.state,
+    reason: verdict.reason?.code,
+    detail: end.detail,
+  });
+  await hands.slots.save(slot, verdict);
+}
+
+/** What a guest is, now that its run is over. */
+export async function judge(
+  record: GuestRecord,
+  end: RunEnd,
+  directory: string,
+): Promise<Pick<GuestRecord, 'state' | 'reason'>> {
+  if (record.stopRequested) return { state: 'stopped' };
+  if (end.cause === 'guest-shutdown') {
+    return { state: 'exited', reason: { code: 'GuestShutdown', message: 'the guest powered itself off' } };
+  }
+  if (end.cause === 'guest-panic') {
+    return {
+      state: 'failed',
+      reason: { code: 'GuestPanicked', message: 'the kernel of the guest panicked; its console says why' },
+    };
+  }
+  if (record.hostBootId !== undefined && record.hostBootId !== (await hostBootId())) {
+    return { state: 'failed', reason: { code: 'HostRestarted', message: 'the host restarted while the guest ran' } };
+  }
+  const words = await lastWords(directory);
+  return {
+    state: 'failed',
+    reason: { code: 'HypervisorExited', message: `${end.detail}${words === '' ? '' : `: ${words}`}` },
+  };
+}

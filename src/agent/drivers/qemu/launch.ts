@@ -1,0 +1,137 @@
+// Starts QEMU for a guest whose files are there. What is about to happen is in the record before it happens, so that an
+// agent that dies in between leaves a process that the next one finds; and no guest ever has two.
+
+import { join } from 'node:path';
+import type { GuestPort } from '../../../api/agent-protocol.ts';
+import { sleep } from '../../../base/clock.ts';
+import { describeError } from '../../../base/log.ts';
+import { DriverError } from '../driver.ts';
+import { guestFiles, qemuArguments } from './command-line.ts';
+import { consoleSize } from './console-log.ts';
+import { diskFull } from './disk.ts';
+import { noSuchGuest, throwIfAborted } from './errors.ts';
+import { followRun } from './follow-run.ts';
+import type { GuestRecord } from './guest-record.ts';
+import type { Hands } from './hands.ts';
+import { portInUse } from './ports.ts';
+import { findGuestProcess, hostBootId, isAlive } from './processes.ts';
+import { phase } from './records.ts';
+import { adoptRun, lastWords, launchRun, type Run, type RunEnd } from './run.ts';
+import type { Slot } from './slots.ts';
+
+const launchTimeoutMs = 30_000; // QEMU answers within 100 ms; this is for a host that swaps
+const portTriesMax = 5;
+
+/** Ports that the driver chose (`hostPort` 0 in `wanted`) are chosen again when someone else was faster. */
+export async function launch(
+  hands: Hands,
+  slot: Slot,
+  { wanted, signal }: { readonly wanted: readonly GuestPort[]; readonly signal: AbortSignal },
+): Promise<void> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await launchOnce(hands, slot, signal);
+    } catch (error) {
+      const isOurChoice = slot.record?.ports.some(
+        (port, i) => wanted[i]?.hostPort === 0 && describeError(error).includes(`:${port.hostPort}/`),
+      );
+      const taken = error instanceof DriverError && error.code === 'PortInUse';
+      if (!taken || isOurChoice !== true || tries === portTriesMax) throw error;
+      await hands.slots.save(slot, { ports: await hands.ports.reserve(slot.instanceId, wanted) });
+    }
+  }
+}
+
+async function launchOnce(hands: Hands, slot: Slot, signal: AbortSignal): Promise<void> {
+  const { clock, slots } = hands;
+  if (slot.record === undefined) throw noSuchGuest('start', slot.instanceId);
+  const directory = await hands.directoryOf(slot.instanceId);
+  const accelerator = await hands.chosenAccelerator();
+  const startedAtMs = clock.nowMs();
+  const orphan = await findGuestProcess(directory, slot.record.uuid); // of an agent that died before it wrote the pid
+  if (orphan === null) {
+    await slots.save(slot, {
+      accelerator,
+      startedAtMs,
+      launching: true,
+      process: undefined,
+      hostBootId: await hostBootId(),
+      bootOffset: await consoleSize(join(directory, guestFiles.console)),
+      ready: false,
+      address: undefined,
+      stopRequested: false,
+    });
+  }
+  const record = slot.record;
+  throwIfAborted(signal, slot.instanceId);
+  const from = await hands.runOptions(slot, record.uuid);
+  const run =
+    orphan === null
+      ? await launchRun(from, {
+          program: hands.qemu,
+          arguments: qemuArguments(record, { accelerator, bindAddress: hands.bindAddress }),
+          onProcess: (process) => slots.save(slot, { process }),
+        })
+      : adoptRun(from, orphan);
+  const giveUp = (): void => {
+    if (slots.closed) return run.detach(); // the next agent finds it
+    run
+      .end()
+      .catch((error: unknown) =>
+        hands.log.error('QEMU does not end', { instance: slot.instanceId, error: describeError(error) }),
+      );
+  };
+  signal.addEventListener('abort', giveUp, { once: true });
+  try {
+    await untilConnected(hands, slot, run);
+    throwIfAborted(signal, slot.instanceId);
+    if (!(await isAlive(run.process))) {
+      throw await launchError(record, { end: await run.ended, directory, bindAddress: hands.bindAddress });
+    }
+    await slots.save(slot, {
+      process: run.process,
+      launching: false,
+      created: true,
+      state: 'running',
+      reason: undefined,
+      stopRequested: false,
+      phases: [
+        ...record.phases.filter(({ name }) => name !== 'start' && name !== 'boot'),
+        phase('start', startedAtMs, clock.nowMs()),
+      ],
+    });
+    await followRun(hands, slot, run);
+  } catch (error) {
+    if (!slots.closed) await run.end();
+    throw error;
+  } finally {
+    signal.removeEventListener('abort', giveUp);
+  }
+}
+
+async function untilConnected({ clock }: Hands, slot: Slot, run: Run): Promise<void> {
+  const limit = new AbortController();
+  const end = await Promise.race([
+    run.connected.then(() => 'connected' as const),
+    sleep(clock, launchTimeoutMs, limit.signal).then(() => 'timeout' as const),
+  ]);
+  limit.abort();
+  if (end === 'timeout') {
+    throw new DriverError(
+      'HypervisorFailed',
+      `QEMU for ${slot.instanceId} did not answer within ${launchTimeoutMs} ms`,
+    );
+  }
+}
+
+async function launchError(
+  { instanceId, ports }: GuestRecord,
+  { end, directory, bindAddress }: { readonly end: RunEnd; readonly directory: string; readonly bindAddress: string },
+): Promise<DriverError> {
+  const words = await lastWords(directory);
+  const forward = /host forwarding rule '(tcp|udp):[^']*?:(\d+)-/.exec(words);
+  const port = ports.find((each) => each.protocol === forward?.[1] && String(each.hostPort) === forward?.[2]);
+  if (port !== undefined) return portInUse(instanceId, port, bindAddress);
+  if (/No space left/i.test(words)) return diskFull(`cannot start ${instanceId}`, directory);
+  return new DriverError('HypervisorFailed', `cannot start ${instanceId}: ${end.detail}: ${words}`);
+}

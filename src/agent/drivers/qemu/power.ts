@@ -1,0 +1,71 @@
+// Starts a guest that was stopped, and stops one that runs: by its power button first, by force when its grace is over.
+
+import { sleep } from '../../../base/clock.ts';
+import { describeError } from '../../../base/log.ts';
+import { DriverError } from '../driver.ts';
+import { asDriverError, noSuchGuest } from './errors.ts';
+import type { Hands } from './hands.ts';
+import { launch } from './launch.ts';
+import { abortAll, checkId, type Slot } from './slots.ts';
+
+export async function startGuest(hands: Hands, instanceId: string): Promise<void> {
+  checkId(instanceId);
+  const { slots } = hands;
+  const slot = slots.of(instanceId);
+  await slots.inLine(slot, async () => {
+    const record = slot.record;
+    if (record === undefined) throw noSuchGuest('start', instanceId);
+    if (slot.run !== undefined) return;
+    if (!record.created || record.removing) {
+      throw new DriverError('Internal', `cannot start ${instanceId}: it was never made whole; create it again`);
+    }
+    try {
+      await launch(hands, slot, { wanted: record.ports, signal: new AbortController().signal });
+    } catch (error) {
+      const told = asDriverError(error, `cannot start ${instanceId}`, hands.directory);
+      slots.saveLater(slot, { state: 'failed', reason: { code: told.code, message: told.message } });
+      throw told;
+    }
+  });
+}
+
+export async function stopGuest(hands: Hands, instanceId: string, graceMs: number): Promise<void> {
+  checkId(instanceId);
+  const slot = hands.slots.get(instanceId);
+  if (slot === undefined) return;
+  const impatience = new AbortController();
+  slot.stopping.add(impatience);
+  // A stop under way is not waited for longer than this caller wants to wait.
+  const timer = hands.clock.setTimer(graceMs, () => abortAll(slot.stopping));
+  try {
+    await hands.slots.inLine(slot, () => stopNow(hands, slot, { graceMs, impatience: impatience.signal }));
+  } finally {
+    timer.cancel();
+    slot.stopping.delete(impatience);
+  }
+}
+
+async function stopNow(
+  { slots, clock, log }: Hands,
+  slot: Slot,
+  { graceMs, impatience }: { readonly graceMs: number; readonly impatience: AbortSignal },
+): Promise<void> {
+  const { run } = slot;
+  if (run === undefined) return;
+  await slots.save(slot, { stopRequested: true });
+  if (graceMs > 0 && !impatience.aborted) {
+    await run.powerDown().catch((error: unknown) =>
+      log.warn('cannot press the power button of a guest', {
+        instance: slot.instanceId,
+        error: describeError(error),
+      }),
+    );
+    const ended = new AbortController();
+    await Promise.race([run.ended, sleep(clock, graceMs, AbortSignal.any([impatience, ended.signal]))]);
+    ended.abort();
+  }
+  if (slots.closed)
+    throw new DriverError('Aborted', `the stop of ${slot.instanceId} was given up: the driver is closed`);
+  if (slot.run === run) await run.end();
+  await slot.settled;
+}

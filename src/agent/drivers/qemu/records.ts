@@ -1,0 +1,89 @@
+// The records a guest begins with, and what others are shown of one. Pure.
+
+import type { Phase } from '../../../api/agent-protocol.ts';
+import type { Guest, GuestSpec } from '../driver.ts';
+import type { GuestRecord } from './guest-record.ts';
+
+export function newRecord(spec: GuestSpec, uuid: string): GuestRecord {
+  return {
+    ...blank,
+    instanceId: spec.instanceId,
+    incarnation: spec.incarnation,
+    uuid,
+    state: 'preparing',
+    created: false,
+    cpus: spec.cpus,
+    memoryMiB: spec.memoryMiB,
+    seeded: spec.image.nocloud,
+  };
+}
+
+/** Stands in memory for a record that cannot be read. Never written: what is on disk may yet be mended by hand. */
+export function damagedRecord(instanceId: string): GuestRecord {
+  return {
+    ...blank,
+    instanceId,
+    incarnation: 0,
+    uuid: damagedUuid,
+    state: 'failed',
+    reason: {
+      code: 'RecordDamaged',
+      message: 'what the host knew of this guest cannot be read; remove it or create it anew',
+    },
+    created: true,
+    removing: true,
+    cpus: 1,
+    memoryMiB: 1,
+    seeded: false,
+  };
+}
+
+export function isDamaged(record: GuestRecord): boolean {
+  return record.uuid === damagedUuid;
+}
+
+const damagedUuid = '';
+
+const blank = {
+  version: 1,
+  removing: false,
+  launching: false,
+  stopRequested: false,
+  ports: [],
+  bootOffset: 0,
+  consoleStart: 0,
+  ready: false,
+  phases: [],
+} satisfies Partial<GuestRecord>;
+
+export function asGuest(record: GuestRecord, progress: string | undefined): Guest {
+  return {
+    instanceId: record.instanceId,
+    incarnation: record.incarnation,
+    state: record.state,
+    ready: record.ready,
+    ports: record.ports,
+    phases: record.phases,
+    ...(record.reason === undefined ? {} : { reason: record.reason }),
+    ...(record.address === undefined ? {} : { address: record.address }),
+    ...(record.accelerator === undefined ? {} : { accelerator: record.accelerator }),
+    ...(record.imageDigest === undefined ? {} : { imageDigest: record.imageDigest }),
+    ...(record.startedAtMs === undefined ? {} : { startedAtMs: record.startedAtMs }),
+    ...(progress === undefined || record.state !== 'preparing' ? {} : { progress }),
+  };
+}
+
+export const phase = (name: string, startedAtMs: number, endedAtMs: number): Phase => ({
+  name,
+  startedAtMs,
+  durationMs: Math.max(0, endedAtMs - startedAtMs), // wall time may jump back
+});
+
+/** The boot lasts from QEMU's start until the guest says that it is over. */
+export function withBoot(record: GuestRecord, nowMs: number): Phase[] {
+  const before = record.phases.filter((each) => each.name !== 'boot');
+  const startPhase = before.find((each) => each.name === 'start');
+  const startedAtMs =
+    startPhase === undefined ? (record.startedAtMs ?? nowMs) : startPhase.startedAtMs + startPhase.durationMs;
+  return [...before, phase('boot', startedAtMs, nowMs)];
+}

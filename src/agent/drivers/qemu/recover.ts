@@ -1,0 +1,82 @@
+// Finds the guests of an earlier run of the agent from their records and processes, and looks after those that run, without
+// disturbing them.
+
+import { readdir, rm } from 'node:fs/promises';
+import { sleep } from '../../../base/clock.ts';
+import { describeError } from '../../../base/log.ts';
+import { followRun, judge } from './follow-run.ts';
+import { type GuestRecord, readGuestRecord } from './guest-record.ts';
+import type { Hands } from './hands.ts';
+import { findGuestProcess, isGuestProcess, type ProcessIdentity } from './processes.ts';
+import { damagedRecord } from './records.ts';
+import { adoptRun, type RunEnd } from './run.ts';
+import { idPattern, type Slot } from './slots.ts';
+
+const adoptPatienceMs = 3000;
+
+export async function recoverGuests(hands: Hands): Promise<void> {
+  const { slots } = hands;
+  const names = (await readdir(await hands.root())).filter((name) => idPattern.test(name)).sort();
+  await Promise.all(
+    names.map((instanceId) => {
+      const slot = slots.of(instanceId);
+      return slots
+        .inLine(slot, () => recoverGuest(hands, slot))
+        .catch((error: unknown) => {
+          // One guest's trouble must not hide the others.
+          hands.log.error('cannot recover a guest', { instance: instanceId, error: describeError(error) });
+          slot.record ??= damagedRecord(instanceId);
+        });
+    }),
+  );
+}
+
+async function recoverGuest(hands: Hands, slot: Slot): Promise<void> {
+  const { slots } = hands;
+  const directory = await hands.directoryOf(slot.instanceId);
+  const read = await readGuestRecord(directory);
+  if (read.found === 'nothing') return void (await rm(directory, { recursive: true, force: true })); // nothing ran before there was a record
+  if (read.found === 'damage') {
+    slot.record = damagedRecord(slot.instanceId);
+    hands.log.error('the record of a guest is damaged; remove the guest', { instance: slot.instanceId, directory });
+    return slots.notify(slot.instanceId);
+  }
+  const { record } = read;
+  slot.record = record;
+  if (record.created) hands.ports.adopt(slot.instanceId, record.ports);
+  const hint = record.process;
+  const where = { directory, uuid: record.uuid };
+  const known = hint !== undefined && (await isGuestProcess(hint, where)) ? hint : null;
+  const found = known === null && record.launching ? await findGuestProcess(directory, record.uuid) : known;
+  if (found !== null) await adopt(hands, slot, { record, found });
+  else if (record.created && record.state === 'running') {
+    const end: RunEnd = {
+      cause: 'other',
+      detail: `QEMU (pid ${hint?.pid ?? 'unknown'}) ended while the agent was away`,
+    };
+    await slots.save(slot, await judge(record, end, directory));
+  }
+  slots.notify(slot.instanceId);
+}
+
+async function adopt(
+  hands: Hands,
+  slot: Slot,
+  { record, found }: { readonly record: GuestRecord; readonly found: ProcessIdentity },
+): Promise<void> {
+  hands.ports.adopt(slot.instanceId, record.ports);
+  hands.log.info('adopting a guest', { instance: slot.instanceId, pid: found.pid });
+  await hands.slots.save(slot, {
+    process: found,
+    launching: false,
+    created: true,
+    state: 'running',
+    reason: undefined,
+  });
+  const run = adoptRun(await hands.runOptions(slot, record.uuid), found);
+  await followRun(hands, slot, run);
+  const limit = new AbortController();
+  await Promise.race([run.connected, sleep(hands.clock, adoptPatienceMs, limit.signal)]); // one that hangs is watched all the same
+  limit.abort();
+  await slot.console?.check().catch(() => {}); // no console yet: it is looked at again
+}

@@ -1,0 +1,64 @@
+// Ends a guest and removes every trace of it: its process, also one that nobody looks after, its files, its ports. Must never
+// touch a process that is not surely this guest's.
+
+import { readdir, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { sleep } from '../../../base/clock.ts';
+import { describeError } from '../../../base/log.ts';
+import type { GuestRecord } from './guest-record.ts';
+import type { Hands } from './hands.ts';
+import { findGuestProcess, isAlive, killGuestProcess, type ProcessIdentity } from './processes.ts';
+import { isDamaged } from './records.ts';
+import { abortAll, checkId, type Slot } from './slots.ts';
+
+export async function removeGuest(hands: Hands, instanceId: string): Promise<void> {
+  checkId(instanceId);
+  const slot = hands.slots.of(instanceId);
+  abortAll(slot.creating);
+  abortAll(slot.stopping);
+  await hands.slots.inLine(slot, () => removeNow(hands, slot));
+}
+
+/** For a caller whose turn in line it is. */
+export async function removeNow(hands: Hands, slot: Slot): Promise<void> {
+  const directory = await hands.directoryOf(slot.instanceId);
+  if (slot.record !== undefined) {
+    slot.record = { ...slot.record, removing: true };
+    await hands.slots.save(slot, {}).catch((error: unknown) =>
+      hands.log.warn('cannot write the record of a guest', {
+        instance: slot.instanceId,
+        error: describeError(error),
+      }),
+    ); // a full disk must not keep anyone from making room
+  }
+  await slot.run?.end();
+  await slot.settled.catch(() => {}); // was logged, and matters no more
+  for (const process of await processesIn(directory, slot.record)) await killAndWait(hands, process, directory);
+  slot.console?.stop();
+  slot.console = undefined;
+  slot.run = undefined;
+  const hadRecord = slot.record !== undefined;
+  slot.record = undefined; // from here on nothing writes into the folder
+  await slot.writing;
+  // The record goes last: whoever dies here finds the guest again and removes the rest.
+  for (const name of await readdir(directory).catch(() => [])) {
+    if (name !== 'guest.json') await rm(join(directory, name), { recursive: true, force: true });
+  }
+  await rm(directory, { recursive: true, force: true });
+  hands.ports.release(slot.instanceId);
+  slot.settled = Promise.resolve();
+  slot.stderrTrimmedAtBytes = 0;
+  if (hadRecord) hands.slots.notify(slot.instanceId);
+}
+
+/** Processes of this guest that no run looks after: of an agent that died, or of a record that was lost. */
+async function processesIn(directory: string, record: GuestRecord | undefined): Promise<ProcessIdentity[]> {
+  if (record === undefined) return [];
+  const process = await findGuestProcess(directory, isDamaged(record) ? undefined : record.uuid);
+  return process === null ? [] : [process];
+}
+
+async function killAndWait({ clock }: Hands, process: ProcessIdentity, directory: string): Promise<void> {
+  await killGuestProcess(process, { directory });
+  while (await isAlive(process)) await sleep(clock, 20);
+}
