@@ -13,7 +13,7 @@ import { keyOf } from './state/keys.ts';
 import type { Plan } from './state/plan.ts';
 import type { AnyRecord, Provider } from './state/records.ts';
 
-export function testContext(changes: Partial<Context> & { policy?: Partial<Policy> } = {}): Context {
+export function testContext(changes: Partial<Omit<Context, 'policy'>> & { policy?: Partial<Policy> } = {}): Context {
   const prng = seededPrng(1);
   let count = 0;
   return {

@@ -1,10 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import type { Instance, InstanceSpec } from '../../api/resources/instance.ts';
 import { assignmentOf } from '../operations/assignment.ts';
-import { deleteInstance } from '../operations/instance.ts';
+import { createInstance, deleteInstance } from '../operations/instance.ts';
 import { createHost, deleteHost, heartbeat, registerHost, replaceHost } from '../operations/host.ts';
 import { applyReport } from '../operations/report.ts';
 import type { Cache } from '../state/cache.ts';
+import type { Context } from '../state/context.ts';
+import { eventChange } from '../state/events.ts';
 import { commitPlan, testCache, testContext, testGuest, testHost, testImage, testInstance } from '../testing.ts';
 import { garbage } from './garbage.ts';
 import { hostHealth } from './host-health.ts';
@@ -264,6 +266,17 @@ describe('restart', () => {
 });
 
 describe('garbage', () => {
+  /** A full pass; how much it removed. */
+  const pass = (cache: Cache, ctx: Context): number => {
+    let removed = 0;
+    for (const each of [...garbage.keys(cache)]) {
+      const plan = garbage.reconcile(cache, each, ctx);
+      removed += plan.changes.length;
+      commitPlan(cache, plan);
+    }
+    return removed;
+  };
+
   it('keeps a deleted instance until its host holds nothing of it', () => {
     const { cache } = running();
     commitPlan(cache, deleteInstance(cache, { project: 'default', name: 'web' }, at(1)).plan);
@@ -279,6 +292,37 @@ describe('garbage', () => {
     const bornMs = event?.value.metadata.createdAtMs ?? 0;
     expect(garbage.reconcile(cache, event?.key ?? '', at(bornMs + 1)).changes).toEqual([]);
     expect(garbage.reconcile(cache, event?.key ?? '', at(bornMs + 86_400_000)).changes).toHaveLength(1);
+  });
+
+  it('removes the oldest events when they are too many, some at once, at the full pass', () => {
+    const cache = testCache([testInstance('web')]);
+    const subject = instanceIn(cache);
+    for (let i = 0; i < 700; i++) {
+      // The names do not tell the age: other projects' events and those of other clocks lie between them.
+      const ctx = { ...at(10_000 + i), newId: () => `evt_${(i * 7919) % 700}` };
+      commitPlan(cache, { changes: [eventChange(subject, { reason: 'Tried', message: String(i) }, ctx)] });
+    }
+    const ctx = testContext({ nowMs: 20_000, policy: { eventsMax: 100 } });
+    expect(pass(cache, testContext({ nowMs: 20_000, policy: { eventsMax: 700 } }))).toBe(0);
+    expect(pass(cache, ctx)).toBe(512);
+    expect(pass(cache, ctx)).toBe(88);
+    expect(pass(cache, ctx)).toBe(0);
+    const left = [...cache.list('event')].map(({ value }) => Number(value.spec.message));
+    expect(left.sort((a, b) => a - b)).toEqual(Array.from({ length: 100 }, (_, i) => 600 + i));
+  });
+
+  it('forgets the oldest idempotency keys when they are too many', () => {
+    const cache = testCache([testImage()]);
+    for (let i = 0; i < 5; i++) {
+      const input = { project: 'default', name: `web-${i}`, labels: {}, spec: testInstance('web').spec };
+      commitPlan(cache, createInstance(cache, { ...input, idempotencyKey: `key-${9 - i}` }, at(1_000 + i)).plan);
+    }
+    const ctx = testContext({ nowMs: 2_000, policy: { idempotencyMax: 2 } });
+    expect(pass(cache, ctx)).toBe(3);
+    expect([...cache.list('idempotency')].map(({ key }) => key)).toEqual([
+      'idempotency/default/key-6',
+      'idempotency/default/key-5',
+    ]);
   });
 });
 

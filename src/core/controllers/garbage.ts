@@ -1,11 +1,12 @@
 // garbage: removes what nothing needs any more: deleted instances whose hosts hold nothing of them, room on hosts that are no
-// more, old events and idempotency records.
+// more, events and idempotency records that are old or too many.
 
 import { release } from '../ledger/ledger.ts';
 import type { Context } from '../state/context.ts';
 import { eventChange } from '../state/events.ts';
-import { keys, kindOfKey } from '../state/keys.ts';
+import { keys, kindOfKey, prefixOf } from '../state/keys.ts';
 import { emptyPlan, type Plan } from '../state/plan.ts';
+import type { RecordByKind } from '../state/records.ts';
 import type { Snapshot } from '../state/snapshot.ts';
 import { type Controller, keysOfKind } from './controller.ts';
 
@@ -23,6 +24,7 @@ export const garbage: Controller = {
   },
   *keys(snapshot) {
     for (const kind of ['instance', 'allocation', 'event', 'idempotency'] as const) yield* keysOfKind(snapshot, kind);
+    yield* surplusKeys;
   },
   reconcile(snapshot, key, ctx) {
     switch (kindOfKey(key)) {
@@ -31,12 +33,23 @@ export const garbage: Controller = {
       case 'allocation':
         return releaseOfRemovedHost(snapshot, key);
       case 'event': {
+        if (key === surplusOf.event) {
+          const { eventsMax } = ctx.policy;
+          return removeSurplus(snapshot, 'event', { max: eventsMax, bornMs: (event) => event.metadata.createdAtMs });
+        }
         const event = snapshot.get('event', key);
         return event
           ? expire(event.key, event.revision, event.value.metadata.createdAtMs + ctx.policy.eventsKeptMs, ctx)
           : emptyPlan;
       }
       case 'idempotency': {
+        if (key === surplusOf.idempotency) {
+          const { idempotencyMax } = ctx.policy;
+          return removeSurplus(snapshot, 'idempotency', {
+            max: idempotencyMax,
+            bornMs: (record) => record.createdAtMs,
+          });
+        }
         const record = snapshot.get('idempotency', key);
         return record
           ? expire(record.key, record.revision, record.value.createdAtMs + ctx.policy.idempotencyKeptMs, ctx)
@@ -48,7 +61,33 @@ export const garbage: Controller = {
   },
 };
 
-// Old events and records wait for the periodic full pass: a timer for each would cost more than it frees.
+// Old events and records wait for the periodic full pass: a timer for each would cost more than it frees. That they are too many is
+// looked at once a pass, under a key of its own that holds no record.
+
+type Counted = 'event' | 'idempotency';
+const surplusOf: Readonly<Record<Counted, string>> = { event: prefixOf('event'), idempotency: prefixOf('idempotency') };
+const surplusKeys = Object.values(surplusOf);
+
+/** As many as the committer joins in one durable write; the rest follows at once. */
+const removedAtOnceMax = 512;
+
+/** The oldest of a kind, as far as there are more than `max`. */
+function removeSurplus<K extends Counted>(
+  snapshot: Snapshot,
+  kind: K,
+  { max, bornMs }: { readonly max: number; readonly bornMs: (record: RecordByKind[K]) => number },
+): Plan {
+  if (snapshot.count(kind) <= max) return emptyPlan;
+  const all = [...snapshot.list(kind)];
+  const surplus = all.length - max;
+  if (surplus <= 0) return emptyPlan;
+  const aged = all.map(({ key, revision, value }) => ({ key, revision, bornMs: bornMs(value) }));
+  aged.sort((a, b) => a.bornMs - b.bornMs || (a.key < b.key ? -1 : 1));
+  const changes = aged
+    .slice(0, Math.min(surplus, removedAtOnceMax))
+    .map(({ key, revision }) => ({ key, ifRevision: revision, value: null }));
+  return surplus > removedAtOnceMax ? { changes, requeueAfterMs: 0 } : { changes };
+}
 
 /** An instance is gone when no host may hold anything of any of its incarnations. */
 function finishDeletion(snapshot: Snapshot, key: string, ctx: Context): Plan {
