@@ -5,6 +5,7 @@
 import { constants, type ServerHttp2Stream } from 'node:http2';
 import { ApiError } from '../api/errors.ts';
 import type { Clock } from '../base/clock.ts';
+import { drained } from '../base/drained.ts';
 import { describeError, type Logger } from '../base/log.ts';
 import { type Driver, DriverError } from './drivers/driver.ts';
 import { followLog, type LogRange } from './guest-log.ts';
@@ -49,23 +50,10 @@ async function sendLog({ drivers, clock }: LinkRoutes, stream: ServerHttp2Stream
         'berth-log-offset': String(offset),
       });
     }
-    if (data.length > 0 && !stream.write(data)) await drained(stream, gone.signal);
+    // A reader that does not read costs no memory here: the log waits in its file.
+    if (data.length > 0 && !stream.write(data)) await drained(stream);
   }
   stream.end();
-}
-
-/** A reader that does not read costs no memory here: the log waits in its file. */
-function drained(stream: ServerHttp2Stream, gone: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const finish = (): void => {
-      stream.removeListener('drain', finish);
-      gone.removeEventListener('abort', finish);
-      resolve();
-    };
-    if (gone.aborted) return resolve();
-    stream.once('drain', finish);
-    gone.addEventListener('abort', finish, { once: true });
-  });
 }
 
 function rangeOf(instanceId: string, query: URLSearchParams): LogRange {

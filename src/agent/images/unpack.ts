@@ -5,6 +5,7 @@ import { spawn } from 'node:child_process';
 import type { Duplex, Readable, Writable } from 'node:stream';
 import { constants, createGunzip, createZstdDecompress } from 'node:zlib';
 import type { ImageSpec } from '../../api/resources/image.ts';
+import { drained } from '../../base/drained.ts';
 import { describeError } from '../../base/log.ts';
 import { DriverError } from '../drivers/driver.ts';
 import { cutAtFrames } from './zstd-frames.ts';
@@ -58,17 +59,6 @@ async function feed(packed: AsyncIterable<Uint8Array>, into: Writable): Promise<
     if (!into.write(chunk)) await drained(into);
   }
   into.end();
-}
-
-function drained(stream: Writable): Promise<void> {
-  return new Promise((resolve) => {
-    const done = (): void => {
-      stream.off('drain', done).off('close', done);
-      resolve();
-    };
-    stream.on('drain', done).on('close', done);
-    if (stream.destroyed) done();
-  });
 }
 
 interface Unpacker {

@@ -1,9 +1,9 @@
 // HTTP: Fastify in front of the routes. Checks who asks, turns bodies into values and answers into bytes; decides nothing.
 
-import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
+import { drained } from '../../base/drained.ts';
 import { describeError, type Logger } from '../../base/log.ts';
 import { ApiError } from '../../api/errors.ts';
 import { type Identity, may } from '../../core/access/access.ts';
@@ -128,7 +128,7 @@ async function send(answer: Answer, request: FastifyRequest, reply: FastifyReply
   try {
     for (let piece = first; !piece.done; piece = await pieces.next()) {
       if (raw.destroyed) break;
-      if (!raw.write(piece.value)) await Promise.race([once(raw, 'drain'), once(raw, 'close')]);
+      if (!raw.write(piece.value)) await drained(raw);
     }
   } catch (error) {
     const apiError = toApiError(error);
