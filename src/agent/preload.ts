@@ -1,6 +1,7 @@
 // Fetches the images that operators want on every host before anyone asks for them. Best effort: a guest that needs an image
 // fetches it anyway, and what fails here is tried again in the next round.
 
+import { isRecord } from '../base/is-record.ts';
 import { ImageSpec } from '../api/agent-protocol.ts';
 import { matches } from '../api/parse.ts';
 import { DottedName } from '../api/resources/metadata.ts';
@@ -65,8 +66,4 @@ function imagesIn(listed: unknown): { name: string; spec: ImageSpec }[] {
     const name = isRecord(metadata) ? metadata['name'] : undefined;
     return matches(DottedName, name) && matches(ImageSpec, spec) ? [{ name, spec }] : [];
   });
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null;
 }

@@ -2,6 +2,7 @@
 // Nothing is ignored: an unknown key is refused wherever it comes from, and every fault says where its value came from.
 
 import { type Static, type TObject, type TSchema } from 'typebox';
+import { isRecord } from '../base/is-record.ts';
 import { ApiError } from './errors.ts';
 import { nearest } from './nearest.ts';
 import { parse } from './parse.ts';
@@ -151,8 +152,4 @@ function typeOfEntry(schema: TSchema | undefined, name: string): unknown {
   const own = isRecord(properties) && Object.hasOwn(properties, name) ? properties[name] : undefined;
   const entry = own ?? (isRecord(patternProperties) ? Object.values(patternProperties)[0] : undefined);
   return isRecord(entry) ? entry['type'] : undefined;
-}
-
-function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null;
 }

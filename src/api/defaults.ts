@@ -1,5 +1,7 @@
 // Defaults of a schema, filled into input. The library's own Value.Default (TypeBox 1.4) crashes on closed maps with foreign keys.
 
+import { isRecord } from '../base/is-record.ts';
+
 /** `value` with every missing field that has a default; changed in place. Anything that does not fit is left for the check. */
 export function fillDefaults(schema: unknown, value: unknown): unknown {
   if (!isRecord(schema)) return value;
@@ -19,8 +21,4 @@ export function fillDefaults(schema: unknown, value: unknown): unknown {
     }
   }
   return value;
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

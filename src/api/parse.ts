@@ -3,6 +3,7 @@
 import type { Static, TSchema } from 'typebox';
 import { Compile } from 'typebox/compile';
 
+import { isRecord } from '../base/is-record.ts';
 import { fillDefaults } from './defaults.ts';
 import { ApiError } from './errors.ts';
 import { nearest } from './nearest.ts';
@@ -85,15 +86,16 @@ function describe(
   return message;
 }
 
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null;
-}
-
 function schemaAt(schema: TSchema, schemaPath: string): unknown {
   let place: unknown = schema;
   for (const part of schemaPath.split('/').slice(1))
-    place = isRecord(place) ? place[part.replaceAll('~1', '/').replaceAll('~0', '~')] : undefined;
+    place = memberOf(place, part.replaceAll('~1', '/').replaceAll('~0', '~'));
   return place;
+}
+
+/** Of an object or an array: a schema's path leads through both. */
+function memberOf(place: unknown, name: string): unknown {
+  return typeof place === 'object' && place !== null ? Reflect.get(place, name) : undefined;
 }
 
 function knownFields(schema: TSchema, schemaPath: string): string[] {

@@ -1,6 +1,7 @@
 // The typed client of the API for people's programs, over an injected fetch. It must not import a schema at run time: the command
 // line starts in a third of the time without them.
 
+import { isRecord } from '../base/is-record.ts';
 import { ApiError, isErrorCode } from './errors.ts';
 import type { Explanation } from './explanation.ts';
 import type { Kind, ResourceByKind } from './resources/index.ts';
@@ -217,10 +218,6 @@ function errorOf(status: number, text: string): ApiError {
     ...(typeof error['field'] === 'string' ? { field: error['field'] } : {}),
     details: error['details'],
   });
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null;
 }
 
 /** fetch hides the reason in `cause`. */

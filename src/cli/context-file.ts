@@ -2,6 +2,7 @@
 
 import { open, mkdir, rename, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { isRecord } from '../base/is-record.ts';
 import type { Cli } from './cli.ts';
 import { CommandError, exitCodes, usageError } from './exit-codes.ts';
 import { readYamlFile } from './yaml-file.ts';
@@ -95,10 +96,6 @@ function checked(value: unknown, path: string): Contexts {
     ];
   });
   return { ...(current === undefined ? {} : { current }), contexts: Object.fromEntries(entries) };
-}
-
-function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 function codeOf(error: unknown): unknown {

@@ -1,6 +1,7 @@
 // QEMU's control protocol (QMP) over a unix socket: one JSON object a line. Knows no guest and decides nothing.
 
 import { createConnection, type Socket } from 'node:net';
+import { isRecord } from '../../../base/is-record.ts';
 import type { Clock } from '../../../base/clock.ts';
 
 export interface QmpEvent {
@@ -78,12 +79,12 @@ function openSession(socket: Socket, options: QmpOptions): { qmp: Qmp; greeting:
       return greeting.resolve();
     }
     if (typeof message['event'] === 'string') {
-      return options.onEvent({ name: message['event'], data: isObject(message['data']) ? message['data'] : {} });
+      return options.onEvent({ name: message['event'], data: isRecord(message['data']) ? message['data'] : {} });
     }
     const call = typeof message['id'] === 'number' ? waiting.get(message['id']) : undefined;
     if (call === undefined) return; // the answer to a call that was given up
     const error = message['error'];
-    if (isObject(error))
+    if (isRecord(error))
       call.reject(new QmpError(typeof error['desc'] === 'string' ? error['desc'] : 'QEMU refused the command'));
     else call.resolve(message['return']);
   };
@@ -126,12 +127,8 @@ function openSession(socket: Socket, options: QmpOptions): { qmp: Qmp; greeting:
 function parseObject(line: string): Readonly<Record<string, unknown>> | null {
   try {
     const value: unknown = JSON.parse(line);
-    return isObject(value) ? value : null;
+    return isRecord(value) ? value : null;
   } catch {
     return null; // not JSON: the caller ends the connection
   }
-}
-
-export function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -5,6 +5,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { open, rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { isRecord } from '../../../base/is-record.ts';
 import { backoffMs } from '../../../base/backoff.ts';
 import { type Clock, sleep } from '../../../base/clock.ts';
 import { describeError, type Logger } from '../../../base/log.ts';
@@ -13,7 +14,7 @@ import { DriverError } from '../driver.ts';
 import { guestFiles } from './command-line.ts';
 import { tailText } from './console-log.ts';
 import { identify, isAlive, killGuestProcess, type ProcessIdentity } from './processes.ts';
-import { connectQmp, isObject, type Qmp, type QmpEvent } from './qmp.ts';
+import { connectQmp, type Qmp, type QmpEvent } from './qmp.ts';
 import { toolEnvironment } from './run-tool.ts';
 
 export interface RunOptions {
@@ -146,9 +147,9 @@ function superviseRun(options: RunOptions, hypervisor: ProcessIdentity, exit: ()
 
   const greet = async (session: Qmp): Promise<void> => {
     const said = await session.execute('query-uuid');
-    if (!isObject(said) || said['UUID'] !== uuid) throw new Error(`QEMU in ${directory} is another guest`);
+    if (!isRecord(said) || said['UUID'] !== uuid) throw new Error(`QEMU in ${directory} is another guest`);
     const status = await session.execute('query-status');
-    if (!isObject(status)) return;
+    if (!isRecord(status)) return;
     if (status['status'] === 'shutdown') guestEnded('guest-shutdown');
     else if (status['status'] === 'guest-panicked') guestEnded('guest-panic');
   };
