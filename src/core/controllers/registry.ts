@@ -5,6 +5,7 @@ import { garbage } from './garbage.ts';
 import { hostHealth } from './host-health.ts';
 import { lostHost } from './lost-host.ts';
 import { placement } from './placement.ts';
+import { powerOn } from './power-on.ts';
 import { restart } from './restart.ts';
 
-export const controllers: readonly Controller[] = [placement, hostHealth, lostHost, restart, garbage];
+export const controllers: readonly Controller[] = [placement, powerOn, hostHealth, lostHost, restart, garbage];

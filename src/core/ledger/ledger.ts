@@ -84,6 +84,29 @@ export function release(allocation: Entry<Allocation>): Change[] {
   return [{ key: allocation.key, ifRevision: allocation.revision, value: null }];
 }
 
+/** Whether only the disk is held: the guest does not run, and may not before the rest is claimed again. */
+export function holdsOnlyDisk({ amounts }: Allocation): boolean {
+  return Object.values(amounts).every((held) =>
+    Object.keys(held).every((resourceClass) => resourceClass === 'DISK_GB'),
+  );
+}
+
+/** Holds `amounts` again for an allocation that was made smaller. The provider is rewritten, as by every claim. */
+export function claimAgain(provider: Entry<Provider>, allocation: Entry<Allocation>, amounts: Amounts): Change[] {
+  return [
+    {
+      key: provider.key,
+      ifRevision: provider.revision,
+      value: { ...provider.value, generation: provider.value.generation + 1 },
+    },
+    {
+      key: allocation.key,
+      ifRevision: allocation.revision,
+      value: { ...allocation.value, amounts: { [provider.value.id]: amounts } },
+    },
+  ];
+}
+
 /** Gives back all but the disk, for a guest that no longer runs but whose files are kept. No change when that is so already. */
 export function releaseAllButDisk(allocation: Entry<Allocation>): Change[] {
   const amounts: Record<string, Amounts> = {};

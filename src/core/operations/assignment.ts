@@ -4,6 +4,7 @@
 import type { Assignment } from '../../api/agent-protocol.ts';
 import type { Image } from '../../api/resources/image.ts';
 import type { Instance } from '../../api/resources/instance.ts';
+import { holdsOnlyDisk } from '../ledger/ledger.ts';
 import { conditionOf } from '../state/conditions.ts';
 import { hostLost } from '../state/guest-phase.ts';
 import type { Allocation } from '../state/records.ts';
@@ -14,7 +15,7 @@ export function assignmentOf(
   instance: Entry<Instance> | undefined,
   image: Image | undefined,
 ): Assignment {
-  const { consumer, driver, amounts, host } = allocation.value;
+  const { consumer, driver, amounts } = allocation.value;
   const current = instance && instance.value.metadata.id === consumer.id ? instance : undefined;
   const spec = current?.value.spec;
   const held = Object.values(amounts)[0] ?? {};
@@ -23,7 +24,7 @@ export function assignmentOf(
     instanceId: consumer.id,
     incarnation: consumer.incarnation,
     revision: Math.max(allocation.revision, current?.revision ?? 0),
-    want: wanted(current?.value, consumer.incarnation, host),
+    want: wanted(current?.value, allocation.value),
     driver,
     name: consumer.name,
     project: consumer.project,
@@ -41,11 +42,12 @@ export function assignmentOf(
   };
 }
 
-function wanted(instance: Instance | undefined, incarnation: number, host: string): Assignment['want'] {
+function wanted(instance: Instance | undefined, allocation: Allocation): Assignment['want'] {
   if (!instance || instance.metadata.deletionRequestedAtMs !== undefined) return 'absent';
   const { status, spec } = instance;
-  if (status.host !== host || status.incarnation !== incarnation) return 'absent';
-  if (spec.powerState === 'stopped' || status.phase === 'Exited') return 'stopped';
+  if (status.host !== allocation.host || status.incarnation !== allocation.consumer.incarnation) return 'absent';
+  // Without room it may not run: controllers/power-on.ts claims it again.
+  if (spec.powerState === 'stopped' || status.phase === 'Exited' || holdsOnlyDisk(allocation)) return 'stopped';
   // A guest that failed is over; one that is only out of sight may well be running.
   const outOfSight = conditionOf(status.conditions, 'Running')?.reason === hostLost;
   return status.phase === 'Failed' && !outOfSight ? 'stopped' : 'running';

@@ -3,6 +3,8 @@ import type { GuestStatus, Report } from '../../api/agent-protocol.ts';
 import type { Instance, InstanceSpec } from '../../api/resources/instance.ts';
 import { garbage } from '../controllers/garbage.ts';
 import { placement } from '../controllers/placement.ts';
+import { powerOn } from '../controllers/power-on.ts';
+import { release } from '../ledger/ledger.ts';
 import type { Cache } from '../state/cache.ts';
 import { commitPlan, testCache, testContext, testGuest, testHost, testImage, testInstance } from '../testing.ts';
 import { assignmentOf } from './assignment.ts';
@@ -136,6 +138,59 @@ describe('a report', () => {
   });
 });
 
+describe('a stopped instance', () => {
+  function stopped(): Cache {
+    const cache = placed({ cpus: 6 });
+    report(cache, testGuest());
+    const { spec } = instanceIn(cache);
+    power(cache, spec, 'stopped');
+    report(cache, testGuest({ state: 'stopped' }), { sequence: 2, observedGeneration: 2 });
+    return cache;
+  }
+  const power = (cache: Cache, spec: InstanceSpec, powerState: 'running' | 'stopped') =>
+    commitPlan(
+      cache,
+      replaceInstance(cache, { project: 'default', name: 'web', labels: {}, spec: { ...spec, powerState } }, ctx).plan,
+    );
+  const used = (cache: Cache) => Object.fromEntries(cache.usedBy(cache.providersOfHost('h1')[0]?.value.id ?? ''));
+
+  it('holds only its disk', () => {
+    expect(used(stopped())).toEqual({ VCPU: 0, MEMORY_MB: 0, DISK_GB: 5 });
+  });
+
+  it('gets its room back before its host may start it', () => {
+    const cache = stopped();
+    power(cache, instanceIn(cache).spec, 'running');
+    expect(wantOn(cache)).toBe('stopped');
+    commitPlan(cache, powerOn.reconcile(cache, key, ctx));
+    expect(wantOn(cache)).toBe('running');
+    expect(used(cache)).toEqual({ VCPU: 6, MEMORY_MB: 512, DISK_GB: 5 });
+  });
+
+  it('waits with the reason while others have its room, and goes on when they are gone', () => {
+    const cache = stopped();
+    commitPlan(cache, {
+      changes: [{ key: 'instances/default/other', ifRevision: 0, value: testInstance('other', { cpus: 4 }) }],
+    });
+    commitPlan(
+      cache,
+      placement.reconcile(cache, 'instances/default/other', testContext({ newId: (prefix) => `${prefix}_o` })),
+    );
+    power(cache, instanceIn(cache).spec, 'running');
+    commitPlan(cache, powerOn.reconcile(cache, key, testContext({ newId: (prefix) => `${prefix}_p` })));
+    expect(wantOn(cache)).toBe('stopped');
+    expect(instanceIn(cache).status.conditions.find((c) => c.type === 'Scheduled')).toMatchObject({
+      status: 'False',
+      message: 'its disk is on h1, where there is no room for it to run: 6 CPUs asked, 4 free: 2 too little',
+    });
+    expect(powerOn.reconcile(cache, key, ctx).changes).toEqual([]);
+    const other = cache.get('instance', 'instances/default/other')?.value.metadata.id ?? '';
+    for (const allocation of cache.allocationsOfConsumer(other)) commitPlan(cache, { changes: release(allocation) });
+    commitPlan(cache, powerOn.reconcile(cache, key, testContext({ newId: (prefix) => `${prefix}_q` })));
+    expect(wantOn(cache)).toBe('running');
+  });
+});
+
 describe('what a host should do', () => {
   it('is to run what is bound to it', () => expect(wantOn(placed())).toBe('running'));
 
@@ -152,6 +207,7 @@ describe('what a host should do', () => {
     expect(wantOn(cache)).toBe('stopped');
     report(cache, testGuest({ state: 'stopped' }));
     expect(instanceIn(cache).status.phase).toBe('Stopped');
+    // Its host had not yet seen the newest wish: the room stays held.
     replace('running');
     expect(wantOn(cache)).toBe('running');
   });

@@ -72,23 +72,32 @@ function applyGuest(
   if (last && (epoch < last.epoch || (epoch === last.epoch && report.sequence <= last.sequence))) return stale;
 
   const next = nextStatus(instance.value, guest, input, ctx);
-  const processGone = guest.state === 'exited' || guest.state === 'failed';
+  const released = restsNow(instance.value, guest, report) ? releaseAllButDisk(allocation) : [];
   const { report: _, ...after } = next;
   const { report: heard, ...before } = status;
   const news = newsOf(status, next, guest);
   // That a new session says the same is news too: controllers/lost-host.ts asks which session spoke last.
-  if (heard?.epoch === epoch && equalJson(before, after) && !processGone)
+  if (heard?.epoch === epoch && equalJson(before, after) && released.length === 0)
     return { plan: unchanged(instance), result: 'accepted' };
   return {
     plan: {
       changes: [
         instanceStatusChange(instance, next),
-        ...(processGone ? releaseAllButDisk(allocation) : []),
+        ...released,
         ...(news ? [eventChange(instance.value, { ...news, host }, ctx)] : []),
       ],
     },
     result: 'accepted',
   };
+}
+
+/**
+ * Whether the guest does not run and will not without a new order (S4.7): it ended, or it is stopped and its host knows that this is
+ * still what is wanted. A host that has not seen the newest wish may be starting it just now.
+ */
+function restsNow({ metadata, spec }: Instance, guest: GuestStatus, report: Report): boolean {
+  if (guest.state === 'exited' || guest.state === 'failed') return true;
+  return guest.state === 'stopped' && spec.powerState === 'stopped' && report.observedGeneration >= metadata.generation;
 }
 
 function nextStatus(

@@ -19,7 +19,7 @@ export type Verdict =
 
 export const fits: Verdict = { fits: true };
 
-export function refuse(reason: string, message: string): Verdict {
+export function refuse(reason: string, message: string): Exclude<Verdict, { fits: true }> {
   return { fits: false, reason, message };
 }
 

@@ -79,6 +79,8 @@ function unrestOf({ status, spec, metadata }: Instance): string | undefined {
     case 'Running':
       return spec.powerState === 'running' ? undefined : 'runs though it should be stopped';
     case 'Stopped':
+      // Its room was taken while it was stopped: it waits on its host, and says so.
+      if (conditionOf(status.conditions, 'Scheduled')?.reason === 'Unschedulable') return undefined;
       return spec.powerState === 'stopped' ? undefined : 'is stopped though it should run';
     case 'Exited':
       return undefined;

@@ -8,7 +8,7 @@ export const fit: Plugin = {
   filter({ provider, used }, request) {
     if (!provider) return refuse('NoInventory', 'its agent has never told what it has');
     const verdict = fitInLedger(provider.value, used, request.amounts);
-    return verdict.fits ? fits : explain(verdict);
+    return verdict.fits ? fits : describeFit(verdict);
   },
 };
 
@@ -24,7 +24,8 @@ const words: Readonly<Record<string, ClassWords>> = {
   DISK_GB: { reason: 'Disk', noun: 'disk', unit: ' GiB' },
 };
 
-function explain(verdict: Exclude<Fit, { fits: true }>): Verdict {
+/** Why it does not fit, in the words of the class. */
+export function describeFit(verdict: Exclude<Fit, { fits: true }>): Exclude<Verdict, { fits: true }> {
   const { resourceClass, asked, free } = verdict;
   const { reason, noun, unit } = words[resourceClass] ?? { reason: resourceClass, noun: resourceClass, unit: '' };
   const what = unit ? `${asked}${unit} of ${noun}` : `${asked} ${noun}`;
