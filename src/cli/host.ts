@@ -1,7 +1,6 @@
 // `berth host ...`: the hosts, and which of them take new instances.
 
 import { Command } from 'commander';
-import { ApiError } from '../api/errors.ts';
 import type { Host } from '../api/resources/host.ts';
 import type { Cli } from './cli.ts';
 import { attempting } from './exit-codes.ts';
@@ -9,6 +8,7 @@ import { listAll } from './follow.ts';
 import { conditionOf } from './instance-view.ts';
 import { kindViews } from './kinds.ts';
 import { type Format, fieldLines, parseFormat, printList, printValue } from './output.ts';
+import { replace } from './replace.ts';
 import { forEachName, joined } from './rm.ts';
 import { openSession, type Session } from './session.ts';
 import { age, bytes, memory } from './units.ts';
@@ -152,30 +152,18 @@ function pauseCommand(cli: Cli, verb: 'pause' | 'resume', paused: boolean, descr
     .description(description)
     .argument('<host...>')
     .action(async (names: readonly string[], _options: unknown, command: Command) => {
-      const session = await openSession(cli, command);
+      const { client } = await openSession(cli, command);
       const failures = await forEachName(cli, names, async (name) => {
-        const { metadata } = await attempting(`${verb} host "${name}"`, () => setPaused(session, name, paused), advice);
+        const change = ({ spec }: Host): Host['spec'] => ({ ...spec, paused });
+        const { metadata } = await attempting(
+          `${verb} host "${name}"`,
+          () => replace(client, { kind: 'host', name, change }),
+          advice,
+        );
         cli.stdout.write(`${metadata.name} ${paused ? 'paused' : 'resumed'}\n`);
       });
       if (failures.length > 0) throw joined(failures, names.length);
     });
-}
-
-const triesMax = 5;
-
-/** Its agent's heartbeats change its revision too: then it is read again. */
-async function setPaused({ client }: Session, name: string, paused: boolean): Promise<Host> {
-  for (let tries = 1; ; tries++) {
-    const { metadata, spec } = await client.get('host', name);
-    try {
-      return await client.replace('host', metadata.name, {
-        metadata: { labels: metadata.labels, revision: metadata.revision },
-        spec: { ...spec, paused },
-      });
-    } catch (error) {
-      if (!(error instanceof ApiError && error.code === 'RevisionMismatch') || tries >= triesMax) throw error;
-    }
-  }
 }
 
 function rmCommand(cli: Cli): Command {

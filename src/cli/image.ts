@@ -1,7 +1,6 @@
 // `berth image ...`: what instances are made from. Building one belongs to src/commands/image-build.ts.
 
 import { Command } from 'commander';
-import { ApiError } from '../api/errors.ts';
 import type { Host } from '../api/resources/host.ts';
 import type { Image, ImageSpec } from '../api/resources/image.ts';
 import type { Cli } from './cli.ts';
@@ -11,6 +10,7 @@ import { show } from './get.ts';
 import { hostReady, kindViews } from './kinds.ts';
 import { type Format, parseFormat, printList, printTable, printValue } from './output.ts';
 import { startProgress } from './progress.ts';
+import { replace } from './replace.ts';
 import { forEachName, joined } from './rm.ts';
 import { openSession, type Session } from './session.ts';
 import {
@@ -169,7 +169,13 @@ function pullCommand(cli: Cli): Command {
       const session = await openSession(cli, command);
       const timeoutMs = timeout === undefined ? undefined : parseDurationMs('--timeout', timeout);
       const failures = await forEachName(cli, names, async (name) => {
-        const image = await attempting(`pull image "${name}"`, () => setPreload(session, name), advice);
+        const change = ({ spec }: Image): ImageSpec | undefined =>
+          spec.preload ? undefined : { ...spec, preload: true };
+        const image = await attempting(
+          `pull image "${name}"`,
+          () => replace(session.client, { kind: 'image', name, change }),
+          advice,
+        );
         if (!wait) {
           cli.stdout.write(`${image.metadata.name} is being fetched\n`);
           return;
@@ -179,24 +185,6 @@ function pullCommand(cli: Cli): Command {
       });
       if (failures.length > 0) throw joined(failures, names.length);
     });
-}
-
-const triesMax = 5;
-
-async function setPreload({ client }: Pick<Session, 'client'>, name: string): Promise<Image> {
-  for (let tries = 1; ; tries++) {
-    const image = await client.get('image', name);
-    if (image.spec.preload) return image;
-    const { metadata, spec } = image;
-    try {
-      return await client.replace('image', metadata.name, {
-        metadata: { labels: metadata.labels, revision: metadata.revision },
-        spec: { ...spec, preload: true },
-      });
-    } catch (error) {
-      if (!(error instanceof ApiError && error.code === 'RevisionMismatch') || tries >= triesMax) throw error;
-    }
-  }
 }
 
 /** Whether a host will fetch it: it is here, of the right architecture, and has a driver that can use it. */

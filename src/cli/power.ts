@@ -1,12 +1,14 @@
 // `berth stop` and `berth start`: what the owner wants an instance's power to be. The guest's disk stays.
 
 import { Command } from 'commander';
-import { ApiError } from '../api/errors.ts';
+import { errorCodes } from '../api/errors.ts';
 import type { Instance } from '../api/resources/instance.ts';
 import type { Cli } from './cli.ts';
-import { attempting } from './exit-codes.ts';
+import { attempting, CommandError } from './exit-codes.ts';
+import { conditionOf } from './instance-view.ts';
+import { replace } from './replace.ts';
 import { forEachName, joined } from './rm.ts';
-import { openSession, type Session } from './session.ts';
+import { openSession } from './session.ts';
 import { parseDurationMs } from './units.ts';
 import { untilReady, untilStopped, waitForInstance } from './wait.ts';
 
@@ -37,10 +39,17 @@ function powerCommand(
       const failures = await forEachName(cli, names, async (name) => {
         const { metadata } = await attempting(
           `${verb} instance "${name}"`,
-          () => setPowerState(session, name, powerState),
-          {
-            NotFound: '"berth ps" shows the instances',
-          },
+          () =>
+            replace(session.client, {
+              kind: 'instance',
+              name,
+              project: session.project,
+              change(current) {
+                if (verb === 'start') assertStartable(current);
+                return { ...current.spec, powerState };
+              },
+            }),
+          { NotFound: '"berth ps" shows the instances' },
         );
         const judge = verb === 'stop' ? untilStopped(name) : untilReady(name);
         if (wait) await waitForInstance(cli, session, { id: metadata.id, name, judge, timeoutMs });
@@ -55,23 +64,16 @@ function doneWord(verb: 'stop' | 'start', waited: boolean): string {
   return waited ? 'is ready' : 'is being started';
 }
 
-const triesMax = 5;
-
-/** Its status changes all the time, and every change makes our revision old: then it is read again. */
-async function setPowerState(
-  { client, project }: Session,
-  name: string,
-  powerState: 'running' | 'stopped',
-): Promise<Instance> {
-  for (let tries = 1; ; tries++) {
-    const { metadata, spec } = await client.get('instance', name, { project });
-    try {
-      return await client.replace('instance', metadata.name, {
-        metadata: { project: metadata.project, labels: metadata.labels, revision: metadata.revision },
-        spec: { ...spec, powerState },
-      });
-    } catch (error) {
-      if (!(error instanceof ApiError && error.code === 'RevisionMismatch') || tries >= triesMax) throw error;
-    }
-  }
+/** Throws `CommandError` for a guest that ended by itself: nothing would come of it, ever. */
+function assertStartable({ metadata, spec, status }: Instance): void {
+  const { phase } = status;
+  if (phase !== 'Exited' && !(phase === 'Failed' && spec.restartPolicy === 'Never')) return;
+  const ended = phase === 'Exited' ? 'its guest has powered itself off' : 'it has failed';
+  const why = conditionOf(status.conditions, 'Running')?.message;
+  const { name } = metadata;
+  throw new CommandError(
+    errorCodes.Conflict.exitCode,
+    `cannot start instance "${name}": ${ended}${why === undefined || why === '' ? '' : ` (${why})`}, and only stopped instances start again`,
+    { advice: `run a new one; or "berth rm ${name} --wait", then "berth run ${spec.image} --name ${name}"` },
+  );
 }

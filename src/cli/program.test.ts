@@ -351,6 +351,38 @@ describe('berth stop', () => {
   });
 });
 
+describe('berth start', () => {
+  const ended = (phase: string, restartPolicy: string): Handler => {
+    const conditions = [
+      { type: 'Running', status: 'False', reason: 'GuestEnded', message: 'as it wished', sinceMs: 0 },
+    ];
+    const instance = testInstance('web', { status: { phase, conditions }, spec: { restartPolicy } });
+    return () => ({ json: instance });
+  };
+
+  it.each([
+    ['that powered itself off', 'Exited', 'OnFailure', 'its guest has powered itself off (as it wished)'],
+    ['that failed for good', 'Failed', 'Never', 'it has failed (as it wished)'],
+  ])('refuses an instance %s, and says what can be done', async (_, phase, restartPolicy, message) => {
+    const { exitCode, stderr, requests } = await runBerth(['start', 'web'], { handler: ended(phase, restartPolicy) });
+    expect(exitCode).toBe(5);
+    expect(stderr).toBe(
+      `berth: cannot start instance "web": ${message}, and only stopped instances start again\n` +
+        '  run a new one; or "berth rm web --wait", then "berth run tiny --name web"\n',
+    );
+    expect(requests.map(({ method }) => method)).toEqual(['GET']);
+  });
+
+  it.each([
+    ['is stopped', 'Stopped', 'Never'],
+    ['failed and will be restarted', 'Failed', 'OnFailure'],
+  ])('starts one that %s', async (_, phase, restartPolicy) => {
+    const result = await runBerth(['start', 'web'], { handler: ended(phase, restartPolicy) });
+    expect(result).toMatchObject({ exitCode: 0, stdout: 'web is being started\n' });
+    expect(result.requests.at(-1)?.body).toMatchObject({ spec: { powerState: 'running' } });
+  });
+});
+
 describe('berth logs', () => {
   const bytes = ['boot\r\n\u001b[3', '2mok\u001b[0m \u001b[2J\u001b]0;title\u0007', '\r\ndone\n'];
   const handler: Handler = ({ path }) => (path === '/v1/instances/web/log' ? { bytes } : undefined);

@@ -1,0 +1,41 @@
+// Changing a part of a resource: read, change, write back, and read again when someone was faster. It never overwrites what it has
+// not seen.
+
+import { ApiError } from '../api/errors.ts';
+import type { Kind, ResourceByKind } from '../api/resources/index.ts';
+import type { UserClient } from '../api/user-client.ts';
+
+/** Status changes all the time, and every change makes the revision that was read old. */
+const triesMax = 5;
+
+interface Replacement<K extends Kind> {
+  readonly kind: K;
+  readonly name: string;
+  readonly project?: string;
+  /** The wanted spec; undefined: it is so already. What it throws ends the whole. */
+  change(current: ResourceByKind[K]): ResourceByKind[K]['spec'] | undefined;
+}
+
+export async function replace<K extends Kind>(
+  client: UserClient,
+  { kind, name, project, change }: Replacement<K>,
+): Promise<ResourceByKind[K]> {
+  for (let tries = 1; ; tries++) {
+    const current = await client.get(kind, name, project === undefined ? {} : { project });
+    const spec = change(current);
+    if (spec === undefined) return current;
+    const { metadata } = current;
+    try {
+      return await client.replace(kind, metadata.name, {
+        metadata: {
+          ...(metadata.project === '' ? {} : { project: metadata.project }),
+          labels: metadata.labels,
+          revision: metadata.revision,
+        },
+        spec,
+      });
+    } catch (error) {
+      if (!(error instanceof ApiError && error.code === 'RevisionMismatch') || tries >= triesMax) throw error;
+    }
+  }
+}
