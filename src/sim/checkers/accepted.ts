@@ -4,6 +4,7 @@
 import type { Instance } from '../../api/resources/instance.ts';
 import { Cache } from '../../core/state/cache.ts';
 import { conditionOf } from '../../core/state/conditions.ts';
+import { fit } from '../../core/ledger/ledger.ts';
 import { requestOf } from '../../core/scheduler/request.ts';
 import { schedule } from '../../core/scheduler/schedule.ts';
 import type { CommittedState } from '../history.ts';
@@ -50,7 +51,9 @@ export function acceptedChecker({ state, intents, nowMs }: Facts): Checker {
       for (const instance of present.values()) {
         const fault = unrestOf(instance);
         if (fault !== undefined) yield `instance ${instance.metadata.name} ${fault}`;
-        if (instance.status.phase === 'Pending') waiting.push(instance);
+        const { phase } = instance.status;
+        if (phase === 'Pending' || (phase === 'Stopped' && instance.spec.powerState === 'running'))
+          waiting.push(instance);
       }
       const inVain = waiting.length > 0 ? waitsInVain(state, waiting) : new Map<string, string>();
       for (const name of [...inVainSinceMs.keys()]) if (!inVain.has(name)) inVainSinceMs.delete(name);
@@ -71,7 +74,8 @@ export function acceptedChecker({ state, intents, nowMs }: Facts): Checker {
 }
 
 /** Why this instance cannot be at rest; undefined when it can. */
-function unrestOf({ status, spec, metadata }: Instance): string | undefined {
+function unrestOf(instance: Instance): string | undefined {
+  const { status, spec, metadata } = instance;
   const { phase } = status;
   const running = conditionOf(status.conditions, 'Running');
   if (metadata.deletionRequestedAtMs !== undefined) return 'is being deleted and does not go';
@@ -90,15 +94,18 @@ function unrestOf({ status, spec, metadata }: Instance): string | undefined {
       return spec.restartPolicy === 'OnFailure' && spec.powerState === 'running'
         ? 'has failed and is not restarted'
         : undefined;
-    case 'Pending': {
-      const scheduled = conditionOf(status.conditions, 'Scheduled');
-      if (scheduled?.reason !== 'Unschedulable' || !/^0 of \d+ host/.test(scheduled.message))
-        return `waits without saying why (${scheduled?.reason ?? 'no condition'})`;
+    case 'Pending':
+      if (!saysWhyItWaits(instance)) return 'waits without saying why';
       return spec.powerState === 'running' ? undefined : 'waits for a host though it should be stopped';
-    }
     default:
       return `stays ${phase} (${running?.reason ?? 'no condition'}: ${running?.message ?? ''})`;
   }
+}
+
+/** For a host, or for room on the host that has its disk. */
+function saysWhyItWaits({ status }: Instance): boolean {
+  const scheduled = conditionOf(status.conditions, 'Scheduled');
+  return scheduled?.status === 'False' && scheduled.reason === 'Unschedulable' && scheduled.message !== '';
 }
 
 /** Those that say they fit nowhere, with the host where they fit. */
@@ -107,8 +114,16 @@ function waitsInVain(state: CommittedState, waiting: readonly Instance[]): Map<s
   cache.reset([...state.entries()], 1);
   const found = new Map<string, string>();
   for (const instance of waiting) {
-    const answer = schedule(cache, requestOf(cache, instance));
-    if (answer.placed) found.set(instance.metadata.name, answer.candidate.host.value.metadata.name);
+    const { name } = instance.metadata;
+    const { host, assigned = {} } = instance.status;
+    if (host === undefined) {
+      const answer = schedule(cache, requestOf(cache, instance));
+      if (answer.placed) found.set(name, answer.candidate.host.value.metadata.name);
+      continue;
+    }
+    const { DISK_GB: _held, ...asked } = assigned;
+    const [provider] = cache.providersOfHost(host);
+    if (provider && fit(provider.value, cache.usedBy(provider.value.id), asked).fits) found.set(name, host);
   }
   return found;
 }

@@ -131,6 +131,11 @@ describe('invariant 3', () => {
       testInstance('a', {}, { conditions: [condition('Scheduled', 'Unschedulable', '0 of 0 hosts: ')] }),
       undefined,
     ],
+    [
+      'is stopped, should run, and says that there is no room where its disk is',
+      bound('a', { phase: 'Stopped', conditions: [condition('Scheduled', 'Unschedulable', 'no room')] }),
+      undefined,
+    ],
     ['is stopped though it should run', bound('a', { phase: 'Stopped' }), 'is stopped though it should run'],
     ['runs though it should be stopped', bound('a', {}, { powerState: 'stopped' }), 'runs though'],
     ['has failed without a reason', bound('a', { phase: 'Failed' }), 'without a reason'],
@@ -169,6 +174,16 @@ describe('invariant 3', () => {
     commit(allocation('b', { VCPU: 2 }));
     expect(unrest()).toEqual([]);
     expect(overdue()).toBeUndefined();
+  });
+
+  it('sees a stopped instance wait for room that is there where its disk is', () => {
+    const { commit, unrest } = testHistory(acceptedChecker);
+    const conditions = [condition('Scheduled', 'Unschedulable', 'no room')];
+    const stopped = bound('a', { phase: 'Stopped', assigned: { VCPU: 3, DISK_GB: 9 }, conditions });
+    commit(host, provider, allocation('b', { VCPU: 2 }), stopped);
+    expect(unrest()).toEqual([]);
+    commit(allocationKey('b'));
+    expect(unrest()).toEqual([expect.stringContaining('waits though it fits on h1')]);
   });
 
   it('sees an accepted create that is lost', () => {
