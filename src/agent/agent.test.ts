@@ -142,6 +142,29 @@ describe('the agent', () => {
       expect(plane.reports.at(-1)).toMatchObject({ incarnation: 2, guest: { ready: true } });
     });
 
+    it('reports a guest whose record is damaged as failed, and removes it only when nothing of it is wanted', async () => {
+      const { world, plane, startAgent, pass, guest } = begin();
+      const agent = await startAgent();
+      plane.put();
+      await pass(5000);
+      await agent.stop();
+      world.damage(hostName, instanceId);
+      await startAgent();
+      await pass(3000);
+      expect(plane.last()).toMatchObject({ state: 'failed', ready: false, reason: 'RecordDamaged' });
+      plane.put({ want: 'stopped' });
+      await pass(3000);
+      plane.put({ incarnation: 2 });
+      plane.put({ want: 'absent' });
+      await pass(10_000);
+      expect(guest()).toMatchObject({ incarnation: 1, running: true, boots: 1 });
+      expect(plane.states()).not.toContain('absent');
+      plane.put({ incarnation: 2, want: 'absent' });
+      await pass(3000);
+      expect(guest()).toBeUndefined();
+      expect(plane.last()).toEqual({ state: 'absent' });
+    });
+
     it('says that a driver is missing, and that nothing is left once it is not wanted any more', async () => {
       const { plane, startAgent, pass } = begin();
       await startAgent();

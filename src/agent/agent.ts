@@ -70,6 +70,7 @@ export function createAgent(options: AgentOptions): Agent {
   const stopping = new AbortController();
   const failure = Promise.withResolvers<Error>();
   const ready = new Set<Driver>();
+  const blind = new Map<Driver, string>(); // why a driver cannot find its guests again
   const background: Promise<void>[] = [];
   let acting = false;
   let patience: Timer | undefined;
@@ -138,6 +139,7 @@ export function createAgent(options: AgentOptions): Agent {
       try {
         await driver.recover();
       } catch (error) {
+        blind.set(driver, describeError(error));
         log.error('a driver cannot find its guests again; trying again', {
           driver: driver.name,
           error: describeError(error),
@@ -162,7 +164,10 @@ export function createAgent(options: AgentOptions): Agent {
 
   const fingerprintOf = async (driver: Driver): Promise<HostDriver> => {
     const { name } = driver;
-    if (!ready.has(driver)) return { name, available: false, reason: 'it cannot find its guests again; see the log' };
+    if (!ready.has(driver)) {
+      const reason = `it cannot find its guests again: ${blind.get(driver) ?? 'it is still looking'}`;
+      return { name, available: false, reason: reason.slice(0, 1024) };
+    }
     try {
       const { reason, version, ...seen } = await awaitWithin(
         { clock, timeoutMs: callTimeoutMs, signal: stopping.signal, what: `looking at driver "${name}"` },

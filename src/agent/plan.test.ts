@@ -44,6 +44,14 @@ describe('the plan', () => {
       expect(planFor(desired(want), { incarnation: 6, state })).toBe(want === 'absent' ? 'report-absent' : 'none'),
   );
 
+  it.each(states.flatMap((state) => [0, 4, 5, 6].map((incarnation) => ({ state, incarnation }))))(
+    'removes a damaged guest only when nothing of the instance is wanted: incarnation $incarnation, $state',
+    ({ state, incarnation }) => {
+      const planned = wants.map((want) => planFor(desired(want), { incarnation, state, damaged: true }));
+      expect(planned).toEqual(['none', 'none', 'remove']);
+    },
+  );
+
   it.each(states)('never touches a guest without an assignment: observed %s', (state) =>
     expect(planFor(undefined, { incarnation: 1, state })).toBe('report-unknown'),
   );

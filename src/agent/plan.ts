@@ -1,10 +1,10 @@
 // What to do about one instance on this host: desired x observed -> action, one total table. Pure; it never looks anything up.
 //
-//   observed ►   nothing         older   preparing  running  stopped  exited   failed   newer
+//   observed ►   nothing         older   preparing  running  stopped  exited   failed   newer          damaged
 //   wanted ▼
-//   running      create          remove  create     none     start    none     none     none
-//   stopped      report-stopped  remove  remove     stop     none     none     none     none
-//   absent       report-absent   remove  remove     remove   remove   remove   remove   report-absent
+//   running      create          remove  create     none     start    none     none     none           none
+//   stopped      report-stopped  remove  remove     stop     none     none     none     none           none
+//   absent       report-absent   remove  remove     remove   remove   remove   remove   report-absent  remove
 //   (unassigned) none            report-unknown, whatever it is
 //
 // older, newer: a guest of another incarnation than the wanted one; its state does not matter. The rest is the same incarnation.
@@ -13,6 +13,8 @@
 // - A `preparing` guest is one whose creation was interrupted, since nobody works on it now: it is finished, or cleared away.
 // - An older guest goes before anything else: two incarnations of one instance never run side by side.
 // - A newer guest means that the assignment is stale. It is not touched; and nothing of a stale `absent` one is left.
+// - Of a damaged guest nobody can tell which incarnation it is, nor whether it runs. It is all that is left of the instance's
+//   disk, so it goes only when nothing of the instance is wanted; until then it is shown as failed.
 // - A guest that no assignment speaks of is never touched, only told of: an empty ledger destroys nothing.
 
 import type { Assignment, GuestState } from '../api/agent-protocol.ts';
@@ -34,6 +36,7 @@ export type Desired = Pick<Assignment, 'want' | 'incarnation'>;
 export interface Observed {
   readonly incarnation: number;
   readonly state: GuestState;
+  readonly damaged?: boolean;
 }
 
 export function planFor(desired: Desired | undefined, observed: Observed | undefined): Action {
@@ -41,17 +44,18 @@ export function planFor(desired: Desired | undefined, observed: Observed | undef
   return table[desired.want][columnOf(desired, observed)];
 }
 
-type Column = 'nothing' | 'older' | GuestState | 'newer';
+type Column = 'nothing' | 'older' | GuestState | 'newer' | 'damaged';
 
 // biome-ignore format: a table
 const table: Readonly<Record<Desired['want'], Readonly<Record<Column, Action>>>> = {
-  running: { nothing: 'create',         older: 'remove', preparing: 'create', running: 'none',   stopped: 'start',  exited: 'none',   failed: 'none',   newer: 'none' },
-  stopped: { nothing: 'report-stopped', older: 'remove', preparing: 'remove', running: 'stop',   stopped: 'none',   exited: 'none',   failed: 'none',   newer: 'none' },
-  absent:  { nothing: 'report-absent',  older: 'remove', preparing: 'remove', running: 'remove', stopped: 'remove', exited: 'remove', failed: 'remove', newer: 'report-absent' },
+  running: { nothing: 'create',         older: 'remove', preparing: 'create', running: 'none',   stopped: 'start',  exited: 'none',   failed: 'none',   newer: 'none',          damaged: 'none' },
+  stopped: { nothing: 'report-stopped', older: 'remove', preparing: 'remove', running: 'stop',   stopped: 'none',   exited: 'none',   failed: 'none',   newer: 'none',          damaged: 'none' },
+  absent:  { nothing: 'report-absent',  older: 'remove', preparing: 'remove', running: 'remove', stopped: 'remove', exited: 'remove', failed: 'remove', newer: 'report-absent', damaged: 'remove' },
 };
 
 function columnOf(desired: Desired, observed: Observed | undefined): Column {
   if (observed === undefined) return 'nothing';
+  if (observed.damaged === true) return 'damaged';
   if (observed.incarnation < desired.incarnation) return 'older';
   if (observed.incarnation > desired.incarnation) return 'newer';
   return observed.state;

@@ -131,7 +131,7 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
     }
   };
 
-  /** The oldest guest of this instance: it goes first. Of one incarnation under two drivers, the one under the assigned. */
+  /** The oldest guest of this instance, or a damaged one: it goes first. Of one incarnation under two drivers, the one under the assigned. */
   const look = (instanceId: string, assignedDriver: string): Seen | undefined => {
     let oldest: Seen | undefined;
     for (const { driver, guest } of seenGuests()) {
@@ -308,9 +308,10 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
     },
     statusOf(entry) {
       const { instanceId, incarnation } = entry.assignment;
-      const { guest } = [...seenGuests()].find(
-        (seen) => seen.guest.instanceId === instanceId && seen.guest.incarnation === incarnation,
-      ) ?? { guest: undefined };
+      const guests = [...seenGuests()].map((seen) => seen.guest).filter((each) => each.instanceId === instanceId);
+      const damaged = guests.find((each) => each.damaged === true);
+      if (damaged !== undefined) return statusOfGuest(damaged);
+      const guest = guests.find((each) => each.incarnation === incarnation);
       if (entry.failure !== undefined && guest?.state !== 'running') return failedStatus(guest, entry.failure);
       if (guest !== undefined) return statusOfGuest(guest);
       const nothing = settled.get(instanceId)?.get(incarnation);
@@ -344,6 +345,7 @@ function isUnfinished(guest: Guest): boolean {
 }
 
 function observed(entry: LedgerEntry, seen: Seen | undefined): Observed | undefined {
+  if (seen?.guest.damaged === true) return { incarnation: seen.guest.incarnation, state: 'failed', damaged: true };
   const { incarnation } = entry.assignment;
   const ofEntry = seen === undefined || seen.guest.incarnation === incarnation;
   if (entry.failure !== undefined && ofEntry && seen?.guest.state !== 'running')
@@ -374,7 +376,16 @@ function specOf(assignment: Assignment, image: GuestSpec['image']): GuestSpec {
 const messageCharactersMax = 4096; // a hypervisor may have said a lot
 
 function statusOfGuest(guest: Guest): GuestStatus {
-  const { instanceId: _id, incarnation: _incarnation, reason, progress, ports, phases, ...seen } = guest;
+  const {
+    instanceId: _id,
+    incarnation: _incarnation,
+    damaged: _damaged,
+    reason,
+    progress,
+    ports,
+    phases,
+    ...seen
+  } = guest;
   const unfinished = isUnfinished(guest);
   return {
     ...seen,

@@ -27,6 +27,8 @@ export interface ConformanceHost {
   imageName(kind: ImageKind): string;
   /** The guest's process dies, as by SIGKILL. */
   kill(instanceId: string): Promise<void>;
+  /** What an earlier run of the driver wrote down of a guest becomes unreadable. While none is open. */
+  damage(instanceId: string): Promise<void>;
   runningCopies(instanceId: string): Promise<number>;
   /** What is left of a guest: processes, files, ports. */
   traces(instanceId: string): Promise<readonly string[]>;
@@ -371,6 +373,30 @@ export function driverConformance(name: string, makeHost: () => Promise<Conforma
         expect(find(wanted.instanceId)?.state).toBe('preparing');
         await create({ ...wanted, imageName: host.imageName('obedient') });
         expect(find(wanted.instanceId)?.state).toBe('running');
+      });
+
+      it('shows a guest of which it cannot tell what it was as damaged, and touches it only to remove it', async () => {
+        const wanted = spec('obedient');
+        const { instanceId } = wanted;
+        await create(wanted);
+        await driver.close();
+        await host.damage(instanceId);
+        const before = await host.traces(instanceId);
+        await open();
+        const shown = { state: 'failed', damaged: true, incarnation: 0, reason: { code: 'RecordDamaged' } };
+        expect(find(instanceId)).toMatchObject(shown);
+        expect(await fails(create(wanted))).toBe('Internal');
+        expect(await fails(create({ ...wanted, incarnation: 2 }))).toBe('Internal');
+        expect(await fails(driver.start(instanceId))).toBe('Internal');
+        await driver.stop(instanceId, 0);
+        expect(find(instanceId)).toMatchObject(shown);
+        expect(await host.traces(instanceId)).toEqual(before);
+        expect(await host.runningCopies(instanceId)).toBe(1);
+        await driver.remove(instanceId);
+        expect(find(instanceId)).toBeUndefined();
+        expect(await host.traces(instanceId)).toEqual([]);
+        await create(wanted);
+        expect(await host.runningCopies(instanceId)).toBe(1);
       });
 
       it('remembers a guest that was stopped', async () => {

@@ -28,6 +28,8 @@ export interface Guest {
   readonly instanceId: string;
   readonly incarnation: number;
   readonly state: GuestState;
+  /** True when something is left of this guest, and the driver cannot tell what: then `state` is `failed`, and `incarnation` is 0. */
+  readonly damaged?: true;
   /** Why it is `exited` or `failed`: a CamelCase code and a sentence. */
   readonly reason?: { readonly code: string; readonly message: string };
   /** True once the guest itself said that its boot is over (cloud-init's end, the tiny image's greeting). */
@@ -64,7 +66,10 @@ export interface Driver {
   readonly name: string;
   /** Looks at the host; takes seconds at most. Never throws: what does not work is `available: false` with its reason. */
   fingerprint(): Promise<Fingerprint>;
-  /** Finds the guests of an earlier run of the agent, without disturbing them. Once, before anything else. */
+  /**
+   * Finds the guests of an earlier run of the agent, without disturbing them. Before anything else, again while it throws: it
+   * does when it cannot see, and then has touched nothing. A guest of which it cannot tell what it was is shown `damaged`.
+   */
   recover(): Promise<void>;
   /** All guests that have anything left on this host, as last seen. */
   guests(): readonly Guest[];
@@ -73,6 +78,7 @@ export interface Driver {
   /**
    * Makes disk and seed and starts the guest; resolves when it runs. Repeating it for the same incarnation finishes what an
    * interrupted one began. On failure nothing runs, the guest is `failed`, and `DriverError` is thrown. Aborting `signal` gives up.
+   * A damaged guest is in the way, like a newer one: only `remove` touches it.
    */
   create(spec: GuestSpec, signal: AbortSignal): Promise<void>;
   /** Boots a `stopped` guest from its own disk again. */

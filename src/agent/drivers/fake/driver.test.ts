@@ -58,6 +58,7 @@ driverConformance('the fake driver', async () => {
     },
     imageName: (kind) => kind,
     kill: async (id) => world.crash('host-1', id),
+    damage: async (id) => world.damage('host-1', id),
     runningCopies: async (id) => world.runningCopies(id),
     traces: async (id) => (world.guest('host-1', id) === undefined ? [] : ['the guest']),
     portTaken: async (port) => world.portTaken('host-1', port),

@@ -76,6 +76,7 @@ export function createFakeDriver(options: FakeDriverOptions): Driver {
     const { instanceId } = spec;
     if (signal.aborted) throw aborted(instanceId);
     let guest = world.guest(host, instanceId);
+    if (guest?.damaged) throw inTheWay('create', instanceId);
     if (guest !== undefined && guest.incarnation > spec.incarnation) {
       throw new DriverError(
         'Internal',
@@ -168,7 +169,7 @@ export function createFakeDriver(options: FakeDriverOptions): Driver {
   };
 
   const stopNow = async (guest: FakeGuest, graceMs: number, impatience: AbortSignal): Promise<void> => {
-    if (!guest.running) return;
+    if (!guest.running || guest.damaged) return;
     guest.stopRequested = true;
     world.changed(guest);
     if (graceMs > 0 && !impatience.aborted) {
@@ -206,6 +207,7 @@ export function createFakeDriver(options: FakeDriverOptions): Driver {
     start: (instanceId) =>
       inLine(instanceId, async () => {
         const guest = here('start', instanceId);
+        if (guest.damaged) throw inTheWay('start', instanceId);
         if (guest.running) return;
         if (!guest.created)
           throw new DriverError('Internal', `cannot start ${instanceId}: it was never made whole; create it again`);
@@ -270,7 +272,22 @@ function newGuest(host: string, spec: GuestSpec): Omit<FakeGuest, 'faults' | 'ti
   };
 }
 
+const inTheWay = (verb: string, instanceId: string): DriverError =>
+  new DriverError('Internal', `cannot ${verb} ${instanceId}: the record of the guest that is here is damaged`);
+
 function asGuest(guest: FakeGuest, progress: string | undefined): Guest {
+  if (guest.damaged) {
+    return {
+      instanceId: guest.instanceId,
+      incarnation: 0,
+      state: 'failed',
+      damaged: true,
+      reason: { code: 'RecordDamaged', message: 'what the host knew of this guest cannot be read' },
+      ready: false,
+      ports: [],
+      phases: [],
+    };
+  }
   return {
     instanceId: guest.instanceId,
     incarnation: guest.incarnation,

@@ -47,6 +47,8 @@ export interface FakeGuest {
   readonly faults: readonly FakeFault[];
   state: GuestState;
   reason?: { readonly code: string; readonly message: string };
+  /** Drivers cannot tell any more what it is. */
+  damaged?: true;
   /** A process exists for it. */
   running: boolean;
   created: boolean;
@@ -80,6 +82,8 @@ export interface FakeWorld {
   readonly doubleStarts: readonly DoubleStart[];
   /** The guest's process dies, as by SIGKILL. */
   crash(host: string, instanceId: string): void;
+  /** What is known of the guest on its host becomes unreadable; its process, if any, runs on. */
+  damage(host: string, instanceId: string): void;
   /** The guest powers itself off. */
   powerOff(host: string, instanceId: string): void;
   /** The host loses power: all its guests die; what is on its disks stays. */
@@ -222,6 +226,12 @@ export function createFakeWorld(options: {
     crash(host, instanceId) {
       const guest = guestOf(host, instanceId);
       if (guest !== undefined) endGuest(guest, 'killed');
+    },
+    damage(host, instanceId) {
+      const guest = guestOf(host, instanceId);
+      if (guest === undefined) return;
+      guest.damaged = true;
+      changed(guest);
     },
     powerOff(host, instanceId) {
       const guest = guestOf(host, instanceId);

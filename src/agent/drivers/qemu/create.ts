@@ -6,10 +6,10 @@ import { DriverError, type GuestSpec } from '../driver.ts';
 import { describeError } from '../../../base/log.ts';
 import { guestUuid } from './command-line.ts';
 import { makeDisk, makeGuestDirectory, makeSeed } from './disk.ts';
-import { asDriverError, throwIfAborted } from './errors.ts';
+import { asDriverError, inTheWay, throwIfAborted } from './errors.ts';
 import type { Hands } from './hands.ts';
 import { launch } from './launch.ts';
-import { newRecord, phase } from './records.ts';
+import { isDamaged, newRecord, phase } from './records.ts';
 import { removeNow } from './remove.ts';
 import { checkId, type Slot } from './slots.ts';
 
@@ -24,6 +24,7 @@ export function createGuest(hands: Hands, spec: GuestSpec, signal: AbortSignal):
     .inLine(slot, async () => {
       throwIfAborted(either, spec.instanceId);
       if (slot.record !== undefined) {
+        if (isDamaged(slot.record)) throw inTheWay('create', spec.instanceId);
         if (slot.record.incarnation > spec.incarnation && !slot.record.removing) {
           throw new DriverError(
             'Internal',

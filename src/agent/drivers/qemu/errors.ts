@@ -7,6 +7,10 @@ import { diskFull } from './disk.ts';
 export const noSuchGuest = (verb: string, instanceId: string): DriverError =>
   new DriverError('NoSuchGuest', `cannot ${verb} ${instanceId}: there is no such guest on this host`);
 
+/** Whatever is there of a damaged guest, its disk above all, may be all that its owner has. */
+export const inTheWay = (verb: string, instanceId: string): DriverError =>
+  new DriverError('Internal', `cannot ${verb} ${instanceId}: the record of the guest that is here is damaged`);
+
 export function throwIfAborted(signal: AbortSignal, instanceId: string): void {
   if (signal.aborted) throw new DriverError('Aborted', `the creation of ${instanceId} was given up`);
 }

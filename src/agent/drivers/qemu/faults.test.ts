@@ -154,6 +154,36 @@ describe('the QEMU driver, when things go wrong', () => {
     expect(await host.traces(id)).toEqual([]);
   });
 
+  it.each([
+    ['nothing', ''],
+    ['JSON of another form', '{"version": 1, "instanceId": 7}'],
+    ['an impossible version', '{"version": "new"}'],
+  ])('leaves the disk of a guest alone whose record holds %s', async (_what, text) => {
+    await driver.create(spec, never);
+    await driver.close();
+    await writeFile(recordPath(), text);
+    await open();
+    await expect(driver.create({ ...spec, incarnation: 2 }, never)).rejects.toMatchObject({ code: 'Internal' });
+    expect(await readFile(recordPath(), 'utf8')).toBe(text);
+    expect(await readdir(join(host.directory, id))).toContain('disk.qcow2');
+    expect(guest()?.reason?.message).toContain(join(host.directory, id));
+  });
+
+  it('does not judge what a newer Berth wrote: it refuses to recover, and the guests run on', async () => {
+    await driver.create(spec, never);
+    const process = await host.process(id);
+    await driver.close();
+    await editRecord((record) => Object.assign(record, { version: 2, state: 'something new' }));
+    const before = await readFile(recordPath(), 'utf8');
+    await expect(open()).rejects.toThrow(/version 2, of a newer Berth; start that version again/);
+    expect(driver.guests()).toEqual([]);
+    expect(await readFile(recordPath(), 'utf8')).toBe(before);
+    await editRecord((record) => Object.assign(record, { version: 1, state: 'running' }));
+    await driver.recover();
+    expect(guest()?.state).toBe('running');
+    expect(await host.process(id)).toEqual(process);
+  });
+
   it('ends a QEMU that hangs', async () => {
     await driver.create(spec, never);
     const process = await host.process(id);

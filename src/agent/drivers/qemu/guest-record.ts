@@ -7,8 +7,10 @@ import { type Static, Type } from 'typebox';
 import { Check } from 'typebox/value';
 import { Accelerator, GuestPort, GuestState, Phase } from '../../../api/agent-protocol.ts';
 
+const version = 1;
+
 export const GuestRecord = Type.Object({
-  version: Type.Literal(1),
+  version: Type.Literal(version),
   instanceId: Type.String(),
   incarnation: Type.Integer({ minimum: 0 }),
   uuid: Type.String(),
@@ -45,9 +47,12 @@ export type GuestRecord = Readonly<Static<typeof GuestRecord>>;
 export type ReadRecord =
   | { readonly found: 'record'; readonly record: GuestRecord }
   | { readonly found: 'nothing' }
-  | { readonly found: 'damage' };
+  | { readonly found: 'damage' }
+  /** Written by a newer Berth, which knows how to read it: it is whole, and not ours to judge. */
+  | { readonly found: 'newer'; readonly version: number };
 
 const fileName = 'guest.json';
+const Versioned = Type.Object({ version: Type.Integer() });
 
 export async function readGuestRecord(directory: string): Promise<ReadRecord> {
   let text: string;
@@ -59,6 +64,7 @@ export async function readGuestRecord(directory: string): Promise<ReadRecord> {
   }
   try {
     const value: unknown = JSON.parse(text);
+    if (Check(Versioned, value) && value.version > version) return { found: 'newer', version: value.version };
     return Check(GuestRecord, value) ? { found: 'record', record: value } : { found: 'damage' };
   } catch {
     return { found: 'damage' }; // not JSON: as unusable as JSON of another form

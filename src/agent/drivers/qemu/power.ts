@@ -3,9 +3,10 @@
 import { sleep } from '../../../base/clock.ts';
 import { describeError } from '../../../base/log.ts';
 import { DriverError } from '../driver.ts';
-import { asDriverError, noSuchGuest } from './errors.ts';
+import { asDriverError, inTheWay, noSuchGuest } from './errors.ts';
 import type { Hands } from './hands.ts';
 import { launch } from './launch.ts';
+import { isDamaged } from './records.ts';
 import { abortAll, checkId, type Slot } from './slots.ts';
 
 export async function startGuest(hands: Hands, instanceId: string): Promise<void> {
@@ -16,6 +17,7 @@ export async function startGuest(hands: Hands, instanceId: string): Promise<void
     const record = slot.record;
     if (record === undefined) throw noSuchGuest('start', instanceId);
     if (slot.run !== undefined) return;
+    if (isDamaged(record)) throw inTheWay('start', instanceId);
     if (!record.created || record.removing) {
       throw new DriverError('Internal', `cannot start ${instanceId}: it was never made whole; create it again`);
     }

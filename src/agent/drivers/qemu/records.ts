@@ -19,7 +19,7 @@ export function newRecord(spec: GuestSpec, uuid: string): GuestRecord {
 }
 
 /** Stands in memory for a record that cannot be read. Never written: what is on disk may yet be mended by hand. */
-export function damagedRecord(instanceId: string): GuestRecord {
+export function damagedRecord(instanceId: string, directory: string): GuestRecord {
   return {
     ...blank,
     instanceId,
@@ -28,10 +28,9 @@ export function damagedRecord(instanceId: string): GuestRecord {
     state: 'failed',
     reason: {
       code: 'RecordDamaged',
-      message: 'what the host knew of this guest cannot be read; remove it or create it anew',
+      message: `what the host knew of this guest cannot be read, so nothing is done to it, nor to its disk; put guest.json in ${directory} right and restart the agent, or delete the instance`,
     },
     created: true,
-    removing: true,
     cpus: 1,
     memoryMiB: 1,
     seeded: false,
@@ -64,6 +63,7 @@ export function asGuest(record: GuestRecord, progress: string | undefined): Gues
     ready: record.ready,
     ports: record.ports,
     phases: record.phases,
+    ...(isDamaged(record) ? { damaged: true } : {}),
     ...(record.reason === undefined ? {} : { reason: record.reason }),
     ...(record.address === undefined ? {} : { address: record.address }),
     ...(record.accelerator === undefined ? {} : { accelerator: record.accelerator }),

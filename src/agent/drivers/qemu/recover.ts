@@ -2,8 +2,10 @@
 // disturbing them.
 
 import { readdir, rm } from 'node:fs/promises';
+import { join } from 'node:path';
 import { sleep } from '../../../base/clock.ts';
 import { describeError } from '../../../base/log.ts';
+import { DriverError } from '../driver.ts';
 import { followRun, judge } from './follow-run.ts';
 import { type GuestRecord, readGuestRecord } from './guest-record.ts';
 import type { Hands } from './hands.ts';
@@ -17,6 +19,7 @@ const adoptPatienceMs = 3000;
 export async function recoverGuests(hands: Hands): Promise<void> {
   const { slots } = hands;
   const names = (await readdir(await hands.root())).filter((name) => idPattern.test(name)).sort();
+  await refuseNewer(hands, names);
   await Promise.all(
     names.map((instanceId) => {
       const slot = slots.of(instanceId);
@@ -25,10 +28,22 @@ export async function recoverGuests(hands: Hands): Promise<void> {
         .catch((error: unknown) => {
           // One guest's trouble must not hide the others.
           hands.log.error('cannot recover a guest', { instance: instanceId, error: describeError(error) });
-          slot.record ??= damagedRecord(instanceId);
+          slot.record ??= damagedRecord(instanceId, join(hands.directory, instanceId));
         });
     }),
   );
+}
+
+/** Records of a newer Berth are whole, but not for us to read: nothing is touched until that one is back. */
+async function refuseNewer(hands: Hands, names: readonly string[]): Promise<void> {
+  for (const instanceId of names) {
+    const read = await readGuestRecord(await hands.directoryOf(instanceId)).catch(() => undefined); // told below
+    if (read?.found !== 'newer') continue;
+    throw new DriverError(
+      'Internal',
+      `cannot look after the guests below ${hands.directory}: the record of ${instanceId} has version ${read.version}, of a newer Berth; start that version again (the guests run on)`,
+    );
+  }
 }
 
 async function recoverGuest(hands: Hands, slot: Slot): Promise<void> {
@@ -36,9 +51,12 @@ async function recoverGuest(hands: Hands, slot: Slot): Promise<void> {
   const directory = await hands.directoryOf(slot.instanceId);
   const read = await readGuestRecord(directory);
   if (read.found === 'nothing') return void (await rm(directory, { recursive: true, force: true })); // nothing ran before there was a record
-  if (read.found === 'damage') {
-    slot.record = damagedRecord(slot.instanceId);
-    hands.log.error('the record of a guest is damaged; remove the guest', { instance: slot.instanceId, directory });
+  if (read.found !== 'record') {
+    slot.record = damagedRecord(slot.instanceId, directory);
+    hands.log.error('the record of a guest is damaged; the guest is left alone', {
+      instance: slot.instanceId,
+      directory,
+    });
     return slots.notify(slot.instanceId);
   }
   const { record } = read;

@@ -22,7 +22,7 @@ export async function removeGuest(hands: Hands, instanceId: string): Promise<voi
 /** For a caller whose turn in line it is. */
 export async function removeNow(hands: Hands, slot: Slot): Promise<void> {
   const directory = await hands.directoryOf(slot.instanceId);
-  if (slot.record !== undefined) {
+  if (slot.record !== undefined && !isDamaged(slot.record)) {
     slot.record = { ...slot.record, removing: true };
     await hands.slots.save(slot, {}).catch((error: unknown) =>
       hands.log.warn('cannot write the record of a guest', {
