@@ -135,7 +135,14 @@ export function createUserClient(options: ClientOptions) {
       kind: K,
       name: string,
       body: ChangedResource<Partial<ResourceByKind[K]['spec']>>,
-    ): Promise<ResourceByKind[K]> => json(pathOf(kind, name), { method: 'PUT', body }),
+    ): Promise<ResourceByKind[K]> => {
+      const { project } = body.metadata ?? {};
+      return json(pathOf(kind, name), {
+        method: 'PUT',
+        body,
+        query: { project: project === '' ? undefined : project },
+      });
+    },
 
     /** The resource as it was left: an instance is `Deleting` until its host holds nothing of it. */
     delete: <K extends Kind>(

@@ -173,6 +173,17 @@ describe('resources', () => {
     ).toBe('metadata.id');
   });
 
+  it('are replaced in their own project', async () => {
+    const metadata = { name: 'far', project: 'ci' };
+    const made = await server.client.create('instance', { metadata, spec: { image: 'tiny' } });
+    const changed = await server.client.replace('instance', 'far', {
+      metadata: { project: made.metadata.project, labels: { a: 'b' } },
+      spec: { ...made.spec, powerState: 'stopped' },
+    });
+    expect(changed).toMatchObject({ metadata: { project: 'ci', labels: { a: 'b' } }, spec: { powerState: 'stopped' } });
+    await server.client.delete('instance', 'far', { project: 'ci' });
+  });
+
   it('takes a name once', async () => {
     await server.client.create('size', { metadata: { name: 'small' }, spec: { cpus: 1, memoryMiB: 512 } });
     await expect(
