@@ -52,8 +52,8 @@ export function acceptedChecker({ state, intents, nowMs }: Facts): Checker {
         const fault = unrestOf(instance);
         if (fault !== undefined) yield `instance ${instance.metadata.name} ${fault}`;
         const { phase } = instance.status;
-        if (phase === 'Pending' || (phase === 'Stopped' && instance.spec.powerState === 'running'))
-          waiting.push(instance);
+        const canWait = phase === 'Pending' || phase === 'Stopped';
+        if (canWait && instance.spec.powerState === 'running' && saysWhyItWaits(instance)) waiting.push(instance);
       }
       const inVain = waiting.length > 0 ? waitsInVain(state, waiting) : new Map<string, string>();
       for (const name of [...inVainSinceMs.keys()]) if (!inVain.has(name)) inVainSinceMs.delete(name);
@@ -84,8 +84,7 @@ function unrestOf(instance: Instance): string | undefined {
       return spec.powerState === 'running' ? undefined : 'runs though it should be stopped';
     case 'Stopped':
       // Its room was taken while it was stopped: it waits on its host, and says so.
-      if (conditionOf(status.conditions, 'Scheduled')?.reason === 'Unschedulable') return undefined;
-      return spec.powerState === 'stopped' ? undefined : 'is stopped though it should run';
+      return spec.powerState === 'stopped' || saysWhyItWaits(instance) ? undefined : 'is stopped though it should run';
     case 'Exited':
       return undefined;
     case 'Failed':
