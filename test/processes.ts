@@ -30,6 +30,7 @@ async function startBerth(
   environment: Record<string, string> = {},
 ): Promise<BerthProcess> {
   const child = spawn(process.execPath, [main, ...argv], {
+    cwd: import.meta.dirname, // in the project's own directory a server takes the example of an image map
     stdio: ['ignore', 'ignore', 'pipe'],
     env: { ...process.env, ...environment },
   });

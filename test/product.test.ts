@@ -34,6 +34,7 @@ it('serves from a YAML file and answers its own command line in YAML', async () 
   const config = join(directory, 'server.yaml');
   await writeFile(config, `listen: 127.0.0.1:0\ndataDirectory: ${join(directory, 'data')}\n`);
   const server = spawn(process.execPath, [berth, 'server', '--config', config], {
+    cwd: directory, // in a checkout it would take the example of an image map
     stdio: ['ignore', 'ignore', 'pipe'],
   });
   try {

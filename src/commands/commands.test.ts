@@ -1,6 +1,6 @@
 // The process commands with all their real parts in this process; only the guests are pretended.
 
-import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -9,6 +9,7 @@ import { systemClock, systemFetch } from '../base/system.ts';
 import type { Cli } from '../cli/cli.ts';
 import { runProgram } from '../cli/program.ts';
 import { hostNameOf } from './agent.ts';
+import { defaultImageMap, imageMapIn } from './default-image-map.ts';
 import { type LocalFleet, startLocalFleet } from './local-fleet.ts';
 import { processCommands } from './registry.ts';
 
@@ -192,6 +193,36 @@ describe('berth server and berth agent', () => {
     const running = berth(`${command} --config ${config} --data-dir ${join(directory, 'unused')}`, environment);
     expect(await running.exitCode).toBe(2);
     expect(running.stderr()).toContain(message);
+  });
+});
+
+describe('the image map of berth server', () => {
+  it('is the example of the working directory, if there is one', async () => {
+    expect(await imageMapIn(directory)).toBeUndefined();
+    await mkdir(join(directory, 'examples'));
+    await writeFile(join(directory, defaultImageMap), '');
+    expect(await imageMapIn(directory)).toBe(join(directory, 'examples/orchestrator-image-map.yaml'));
+    expect(await imageMapIn(join(import.meta.dirname, '../..'))).toBeDefined();
+  });
+
+  it('is the one that was named, by flag or ORCH_CONFIG, before the example', async () => {
+    const named = join(directory, 'map.yaml');
+    const images = async (line: string, environment: Record<string, string>): Promise<string> => {
+      const data = await mkdtemp(join(directory, 'mapped-'));
+      const server = berth(`server --data-dir ${data} --listen 127.0.0.1:0 --log-level silent${line}`, environment);
+      await expect.poll(() => server.stderr(), { timeout: 10_000 }).toContain('listens on');
+      const url = /listens on (\S+)/.exec(server.stderr())?.[1] ?? '';
+      const token = (await readFile(join(data, 'operator.token'), 'utf8')).trim();
+      const list = berth('image ls -o name', { BERTH_URL: url, BERTH_TOKEN: token });
+      expect(await list.exitCode).toBe(0);
+      server.interrupt();
+      expect(await server.exitCode).toBe(0);
+      return list.stdout();
+    };
+    await writeFile(named, 'images: {mine: {source: "https://example.org/mine.qcow2"}}\n');
+    expect(await images(` --image-map ${named}`, {})).toBe('mine\n');
+    expect(await images('', { ORCH_CONFIG: named })).toBe('mine\n');
+    expect(await images('', {})).toBe('openindiana-hipster\n'); // tests run in the project's directory
   });
 });
 

@@ -3,6 +3,7 @@
 import { Command } from 'commander';
 import type { Cli } from '../cli/cli.ts';
 import { attempting } from '../cli/exit-codes.ts';
+import { defaultImageMap, imageMapIn } from './default-image-map.ts';
 import { processConfig } from './process-config.ts';
 import { untilAborted } from './until-aborted.ts';
 
@@ -23,25 +24,31 @@ export function serverCommand(cli: Cli): Command {
     .option('--listen <address:port>', 'default: 127.0.0.1:7070')
     .option('--store <url>', 'sqlite:PATH or memory:; default: sqlite:<data-dir>/berth.db')
     .option('--data-dir <directory>', 'default: /var/lib/berth/server')
-    .option('--image-map <file>', 'YAML of images and sizes, read at start (ORCH_CONFIG)')
+    .option(
+      '--image-map <file>',
+      `YAML of images and sizes, read at start (ORCH_CONFIG); default: ${defaultImageMap}, if it is there`,
+    )
     .option('--insecure', 'listen for other machines without TLS in front')
     .option('--log-level <level>', 'debug, info, warn, error or silent; default: info')
     .action(async ({ config: file, dataDir, ...flags }: ServerFlags) => {
-      const [{ ServerConfig }, { startServer }, { systemLogger }] = await Promise.all([
+      const [{ ServerConfig }, { startServer }, { system, systemLogger }] = await Promise.all([
         import('../server/config.ts'),
         import('../server/run.ts'),
         import('../base/system.ts'),
       ]);
+      const imageMap = await imageMapIn(system.workingDirectory());
       const config = await processConfig(cli, ServerConfig, {
         file,
         flags: { ...flags, dataDirectory: dataDir },
+        defaults: imageMap === undefined ? {} : { imageMap },
         prefix: 'BERTH_SERVER_',
         variables: { ORCH_CONFIG: 'BERTH_SERVER_IMAGE_MAP' },
       });
       const stopped = cli.interruption();
-      const server = await attempting('start the server', () =>
-        startServer(config, { log: systemLogger(config.logLevel) }),
-      );
+      const log = systemLogger(config.logLevel);
+      if (imageMap !== undefined && config.imageMap === imageMap)
+        log.info('no image map was named; the one of the working directory is taken', { path: imageMap });
+      const server = await attempting('start the server', () => startServer(config, { log }));
       cli.stderr.write(
         `berth server listens on ${server.url}\n` +
           `operator token: ${config.dataDirectory}/operator.token; use it with: berth context set NAME --url ${server.url} --token-file FILE\n`,
