@@ -375,6 +375,25 @@ describe('the agent', () => {
       expect(guest()).toMatchObject({ state: 'running', ready: true, boots: 1 });
     });
 
+    it('starts no stopped guest from its ledger alone: its room may be taken by now', async () => {
+      const { world, plane, startAgent, pass, guest } = begin();
+      const agent = await startAgent();
+      plane.put();
+      await pass(10_000);
+      await agent.stop();
+      plane.setAway(true);
+      const stopped = guest();
+      if (stopped) Object.assign(stopped, { stopRequested: true });
+      world.crash('host-1', stopped?.instanceId ?? ''); // as if stopped on request, with the ledger not yet written
+      expect(guest()).toMatchObject({ state: 'stopped' });
+      await startAgent();
+      await pass(120_000);
+      expect(guest()).toMatchObject({ state: 'stopped' });
+      plane.setAway(false);
+      await pass(60_000);
+      expect(guest()).toMatchObject({ state: 'running' });
+    });
+
     it('makes nothing anew from its ledger alone: what left no trace may have been removed, and its room given away', async () => {
       const { world, plane, startAgent, pass, guest } = begin();
       const agent = await startAgent();

@@ -120,6 +120,8 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
         if (seen === undefined && !ledger.confirmed) return 'rest';
         return create(entry);
       case 'start':
+        // A stopped guest holds no room: whether it has it again is not in an old ledger.
+        if (!ledger.confirmed) return 'rest';
         if (seen !== undefined) await start(entry, seen);
         return 'go-on';
       case 'stop':
