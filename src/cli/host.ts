@@ -11,18 +11,20 @@ import { type Format, fieldLines, parseFormat, printList, printValue } from './o
 import { replace } from './replace.ts';
 import { forEachName, joined } from './rm.ts';
 import { openSession, type Session } from './session.ts';
-import { age, bytes, memory } from './units.ts';
+import { age, bytes, collect, memory, parseLabels } from './units.ts';
 import { watchList } from './watch-list.ts';
 
 const advice = { NotFound: '"berth host ls" shows the hosts' } as const;
 
 export function hostCommand(cli: Cli): Command {
   return new Command('host')
-    .description('Hosts: show, pause, resume, remove')
+    .description('Hosts: show, pause, resume, describe, remove')
     .addCommand(lsCommand(cli))
     .addCommand(showCommand(cli))
     .addCommand(pauseCommand(cli, 'pause', true, 'Place nothing new on hosts; what runs there runs on'))
     .addCommand(pauseCommand(cli, 'resume', false, 'Place new instances on hosts again'))
+    .addCommand(createCommand(cli))
+    .addCommand(poolCommand(cli))
     .addCommand(rmCommand(cli));
 }
 
@@ -145,6 +147,42 @@ function amountText(resourceClass: string, amount: number): string {
     default:
       return `${amount} ${resourceClass}`;
   }
+}
+
+function createCommand(cli: Cli): Command {
+  return new Command('create')
+    .description('Describe a host before its agent comes, or let one come back that was removed')
+    .argument('<name>')
+    .option('--pool <pool>', 'the pool it is in')
+    .option('--label <key=value>', 'many times', collect, [])
+    .option('--paused', 'it takes nothing before it is resumed')
+    .action(
+      async (
+        name: string,
+        { pool, label, paused }: { pool?: string; label: readonly string[]; paused?: true },
+        command: Command,
+      ) => {
+        const { client } = await openSession(cli, command);
+        const labels = parseLabels('--label', label);
+        const spec = { paused: paused === true, ...(pool === undefined ? {} : { pool }) };
+        await attempting(`create host "${name}"`, () => client.create('host', { metadata: { name, labels }, spec }));
+        cli.stdout.write(`host ${name} created; its agent may come\n`);
+      },
+    );
+}
+
+function poolCommand(cli: Cli): Command {
+  return new Command('pool')
+    .description('Put a host into a pool, or without a pool take it out')
+    .argument('<host>')
+    .argument('[pool]')
+    .action(async (name: string, pool: string | undefined, _options: unknown, command: Command) => {
+      const { client } = await openSession(cli, command);
+      const change = ({ spec: { pool: _former, ...spec } }: Host): Host['spec'] =>
+        pool === undefined ? spec : { ...spec, pool };
+      await attempting(`set the pool of host "${name}"`, () => replace(client, { kind: 'host', name, change }), advice);
+      cli.stdout.write(pool === undefined ? `${name} is in no pool\n` : `${name} is in pool ${pool}\n`);
+    });
 }
 
 function pauseCommand(cli: Cli, verb: 'pause' | 'resume', paused: boolean, description: string): Command {

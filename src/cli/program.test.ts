@@ -419,6 +419,18 @@ describe('berth host', () => {
     expect(requests.at(-1)?.body).toMatchObject({ spec: { paused: true, pool: 'ci' } });
   });
 
+  it('create describes a host before its agent comes, and pool moves it', async () => {
+    const handler: Handler = () => ({ json: testHost('h1', { spec: { pool: 'ci' } }) });
+    const made = await runBerth(['host', 'create', 'h1', '--pool', 'ci', '--label', 'zone=a', '--paused'], { handler });
+    expect(made.requests.at(-1)?.body).toEqual({
+      metadata: { name: 'h1', labels: { zone: 'a' } },
+      spec: { paused: true, pool: 'ci' },
+    });
+    const taken = await runBerth(['host', 'pool', 'h1'], { handler });
+    expect(taken.stdout).toBe('h1 is in no pool\n');
+    expect(taken.requests.at(-1)?.body).not.toHaveProperty('spec.pool');
+  });
+
   it('show tells what the agent reported', async () => {
     const handler: Handler = ({ path }) => (path === '/v1/hosts/h1' ? { json: testHost('h1') } : page(instances));
     const { stdout } = await runBerth(['host', 'show', 'h1'], { handler });
