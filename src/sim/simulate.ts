@@ -141,6 +141,9 @@ export async function simulate({ seed, plant, trace: tracing = false }: SimOptio
     heartbeatMs: scenario.heartbeatMs,
     offlineAfterMs: scenario.offlineAfterMs,
     restartDelayMs: scenario.restartDelayMs,
+    eventsMax: 60,
+    historyKeptMs: 30_000,
+    historyRevisionsMax: 100, // so low that what bounds the store has work to do
   };
   const controlPlanes = Array.from({ length: scenario.controlPlanes }, (_, index) =>
     createControlPlaneProcess({
