@@ -30,7 +30,7 @@ export interface Guest {
   readonly state: GuestState;
   /** True when something is left of this guest, and the driver cannot tell what: then `state` is `failed`, and `incarnation` is 0. */
   readonly damaged?: true;
-  /** Why it is `exited` or `failed`: a CamelCase code and a sentence. */
+  /** Why it is `exited` or `failed`, or what is wrong with it while it is `running`: a CamelCase code and a sentence. */
   readonly reason?: { readonly code: string; readonly message: string };
   /** True once the guest itself said that its boot is over (cloud-init's end, the tiny image's greeting). */
   readonly ready: boolean;

@@ -38,7 +38,10 @@ export function guestConditions(guest: GuestStatus): NewCondition[] {
     : {
         type: 'Ready',
         status: 'False',
-        ...(guest.state === 'running' ? { reason: 'Booting', message: 'the guest is booting' } : why),
+        // One that runs and has a reason cannot go on booting.
+        ...(guest.state === 'running' && guest.reason === undefined
+          ? { reason: 'Booting', message: 'the guest is booting' }
+          : why),
       };
   return [running, ready];
 }

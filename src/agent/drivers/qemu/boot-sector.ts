@@ -6,6 +6,8 @@ export type Step =
   | { readonly do: 'print'; readonly text: string }
   /** Prints a digit kept in the disk's second sector and counts it up there: how often this very disk was booted. */
   | { readonly do: 'count-boots' }
+  /** Writes one sector into each of so many clusters of 64 KiB, from the second cluster on: the disk's file grows with each. */
+  | { readonly do: 'write-clusters'; readonly count: number }
   /** Ends QEMU through its `isa-debug-exit` device at port 0xf4; QEMU's exit code is `2 * value + 1`. */
   | { readonly do: 'debug-exit'; readonly value: number }
   /** Powers off through the ACPI registers of QEMU's `pc` machine. */
@@ -69,6 +71,8 @@ function assemble(step: Step, position: number): number[] {
       return print(step.text);
     case 'count-boots':
       return countBoots;
+    case 'write-clusters':
+      return writeClusters(step.count);
     case 'debug-exit':
       return [...[0xb0, step.value & 0xff], ...[0xe6, 0xf4]]; // mov al, value; out 0xf4, al
     case 'power-off':
@@ -117,3 +121,32 @@ const countBoots = [
   ...[0xfe, 0x06, 0x00, 0x7e], // inc byte [0x7e00]
   ...sectorAt0x7e00(0x03),
 ];
+
+const sectorsPerCluster = 128;
+
+/** By the BIOS's extended write, which takes the number of the sector as it is. */
+function writeClusters(count: number): number[] {
+  const end = (count + 1) * sectorsPerCluster;
+  if (end > 0xffff)
+    throw new RangeError(`a boot sector's loop reaches ${0xffff / sectorsPerCluster} clusters, not ${count}`);
+  const loop = [
+    ...[0xb4, 0x43, 0xb0, 0x00], // mov ah, 0x43; mov al, 0: write, without verifying
+    ...[0x8a, 0x16, 0x00, 0x05], // mov dl, [0x500]
+    ...[0xbe, 0x00, 0x06], // mov si, 0x600
+    ...[0xcd, 0x13], // int 0x13
+    ...[0x81, 0x06, 0x08, 0x06, sectorsPerCluster, 0x00], // add word [0x608], 128
+    ...[0x81, 0x3e, 0x08, 0x06, end & 0xff, end >> 8], // cmp word [0x608], end
+  ];
+  return [
+    ...[0xc7, 0x06, 0x00, 0x06, 0x10, 0x00], // mov word [0x600], 16: the size of this packet
+    ...[0xc7, 0x06, 0x02, 0x06, 0x01, 0x00], // mov word [0x602], 1 sector
+    ...[0xc7, 0x06, 0x04, 0x06, 0x00, 0x7e], // mov word [0x604], 0x7e00: the data
+    ...[0xc7, 0x06, 0x06, 0x06, 0x00, 0x00], // mov word [0x606], 0: its segment
+    ...[0xc7, 0x06, 0x08, 0x06, sectorsPerCluster, 0x00], // mov word [0x608], 128: the first sector
+    ...[0xc7, 0x06, 0x0a, 0x06, 0x00, 0x00], // mov word [0x60a], 0
+    ...[0xc7, 0x06, 0x0c, 0x06, 0x00, 0x00], // mov word [0x60c], 0
+    ...[0xc7, 0x06, 0x0e, 0x06, 0x00, 0x00], // mov word [0x60e], 0
+    ...loop,
+    ...[0x72, 0x100 - (loop.length + 2)], // jb back to the loop
+  ];
+}

@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { system } from '../../../base/system.ts';
 import { untilGuest } from '../conformance.ts';
-import type { Driver } from '../driver.ts';
+import type { Driver, Guest } from '../driver.ts';
 import { isAlive } from './processes.ts';
 import { makeQemuTestHost, type QemuTestHost, testSpec } from './test-host.ts';
 
@@ -306,6 +306,37 @@ describe('the QEMU driver, when things go wrong', () => {
       await rm(small, { recursive: true });
     }
   });
+
+  it.skipIf(!canMount)(
+    'shows that a guest that runs has no room to write, also to the next agent, and lets it go on once there is room',
+    async () => {
+      const small = await mkdtemp(join(tmpdir(), 'berth-full-'));
+      const mount = (...words: string[]) => expect(spawnSync('mount', words).status).toBe(0);
+      const console = async () => new TextDecoder().decode((await driver.readLog(id, 0, 10_000)).data);
+      mount('-t', 'tmpfs', '-o', 'size=4m', 'tmpfs', small);
+      try {
+        await open({ directory: small });
+        await driver.create({ ...spec, imageName: 'writer', diskGiB: 1 }, never);
+        const isFull = (seen?: Guest): boolean => seen?.reason?.code === 'DiskFull' && seen.ready;
+        expect(await untilGuest(driver, id, isFull)).toMatchObject({ state: 'running' });
+        await driver.close();
+        await open({ directory: small });
+        expect(await untilGuest(driver, id, isFull)).toMatchObject({ state: 'running' });
+        expect(await console()).not.toContain('all written');
+        mount('-o', 'remount,size=64m', small);
+        const relieved = await untilGuest(driver, id, (seen) => seen?.reason === undefined);
+        expect(relieved).toMatchObject({ state: 'running', ready: true });
+        while (!(await console()).includes('all written')) await new Promise((resolve) => setImmediate(resolve));
+        await driver.stop(id, 0);
+        expect(guest()).toMatchObject({ state: 'stopped' });
+      } finally {
+        await driver.remove(id);
+        for (const each of opened) await each.close();
+        spawnSync('umount', [small]);
+        await rm(small, { recursive: true });
+      }
+    },
+  );
 
   it.skipIf(!canMount)(
     'says that the disk is full when not even the first byte fits, and removes all the same',

@@ -1,4 +1,4 @@
-// Looks after a guest that runs: takes in what its console says, keeps its log bounded, and writes down how its run ended.
+// Looks after a guest that runs: takes in what its console and its disk say, keeps its log bounded, and writes down how its run ended.
 // Never starts or ends anything.
 
 import { join } from 'node:path';
@@ -17,6 +17,9 @@ const stderrBytesMax = 256 * 1024;
 export async function followRun(hands: Hands, slot: Slot, run: Run): Promise<void> {
   slot.run = run;
   await listen(hands, slot);
+  run.disk.listen((trouble) => {
+    if (slot.run === run) hands.slots.saveLater(slot, { reason: trouble });
+  });
   slot.settled = run.ended.then((end) => settle(hands, slot, run, end));
   slot.settled.catch((error: unknown) =>
     hands.log.error('cannot note the end of a guest', { instance: slot.instanceId, error: describeError(error) }),
@@ -103,7 +106,7 @@ export async function judge(
   end: RunEnd,
   directory: string,
 ): Promise<Pick<GuestRecord, 'state' | 'reason'>> {
-  if (record.stopRequested) return { state: 'stopped' };
+  if (record.stopRequested) return { state: 'stopped', reason: undefined };
   if (end.cause === 'guest-shutdown') {
     return { state: 'exited', reason: { code: 'GuestShutdown', message: 'the guest powered itself off' } };
   }

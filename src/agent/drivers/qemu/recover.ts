@@ -89,7 +89,8 @@ async function adopt(
     launching: false,
     created: true,
     state: 'running',
-    reason: undefined,
+    // A pause shows itself again; that the guest was told of an error does not.
+    reason: record.state === 'running' && record.reason?.code === 'DiskError' ? record.reason : undefined,
   });
   const run = adoptRun(await hands.runOptions(slot, record.uuid), found);
   await followRun(hands, slot, run);

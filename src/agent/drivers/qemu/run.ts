@@ -13,6 +13,7 @@ import type { Prng } from '../../../base/prng.ts';
 import { DriverError } from '../driver.ts';
 import { guestFiles } from './command-line.ts';
 import { tailText } from './console-log.ts';
+import { type DiskWatch, watchDisk } from './disk-trouble.ts';
 import { identify, isAlive, killGuestProcess, type ProcessIdentity } from './processes.ts';
 import { connectQmp, type Qmp, type QmpEvent } from './qmp.ts';
 import { toolEnvironment } from './run-tool.ts';
@@ -38,6 +39,8 @@ export interface Run {
   /** Resolves once QEMU answered over QMP and said the right uuid, or the run has ended. */
   readonly connected: Promise<void>;
   readonly ended: Promise<RunEnd>;
+  /** Whether the guest can use its disk; see disk-trouble.ts. */
+  readonly disk: Pick<DiskWatch, 'listen'>;
   /** Presses the guest's power button. */
   powerDown(): Promise<void>;
   /** Ends QEMU: asks it, then kills it. Resolves when it is gone. */
@@ -119,6 +122,16 @@ function superviseRun(options: RunOptions, hypervisor: ProcessIdentity, exit: ()
   let qmp: Qmp | undefined;
   let cause: RunEnd['cause'] = 'other';
 
+  const over = new AbortController(); // also when nobody let go of it
+  const disk = watchDisk({
+    directory,
+    session: () => qmp,
+    clock,
+    prng: options.prng,
+    log,
+    signal: AbortSignal.any([detached.signal, over.signal]),
+  });
+
   /** A guest that has ended by itself left QEMU paused: note why, and let QEMU go. */
   const guestEnded = (why: 'guest-shutdown' | 'guest-panic'): void => {
     cause = why;
@@ -130,8 +143,7 @@ function superviseRun(options: RunOptions, hypervisor: ProcessIdentity, exit: ()
     log.debug('QEMU event', { event: event.name, ...event.data });
     if (event.name === 'SHUTDOWN' && event.data['reason'] === 'guest-shutdown') guestEnded('guest-shutdown');
     else if (event.name === 'GUEST_PANICKED') guestEnded('guest-panic');
-    else if (event.name === 'BLOCK_IO_ERROR')
-      log.error('a guest cannot use its disk and is paused', { pid: hypervisor.pid, ...event.data });
+    else disk.onEvent(event);
   };
 
   const connect = async (): Promise<Qmp> => {
@@ -152,6 +164,7 @@ function superviseRun(options: RunOptions, hypervisor: ProcessIdentity, exit: ()
     if (!isRecord(status)) return;
     if (status['status'] === 'shutdown') guestEnded('guest-shutdown');
     else if (status['status'] === 'guest-panicked') guestEnded('guest-panic');
+    else await disk.connected(session, String(status['status']));
   };
 
   const supervise = async (): Promise<RunEnd> => {
@@ -177,10 +190,11 @@ function superviseRun(options: RunOptions, hypervisor: ProcessIdentity, exit: ()
   };
 
   const ended = supervise();
-  ended.then(
-    () => connected.resolve(),
-    () => connected.resolve(),
-  );
+  const noMore = (): void => {
+    over.abort();
+    connected.resolve();
+  };
+  ended.then(noMore, noMore);
 
   let ending: Promise<void> | undefined;
   const end = (): Promise<void> => {
@@ -212,6 +226,7 @@ function superviseRun(options: RunOptions, hypervisor: ProcessIdentity, exit: ()
     process: hypervisor,
     connected: connected.promise,
     ended,
+    disk,
     end,
     async powerDown() {
       if (qmp === undefined) throw new Error(`QEMU (pid ${hypervisor.pid}) is not connected`);
