@@ -46,6 +46,7 @@ const retry = { delayMsMin: 1000, delayMsMax: 60_000 };
 /** What is being done to an instance at this moment, if it can be cut short. */
 type Operation =
   | { readonly kind: 'create'; readonly incarnation: number; readonly abort: AbortController }
+  | { readonly kind: 'start' }
   | { readonly kind: 'stop'; readonly driver: Driver; readonly hurried: boolean };
 
 interface Seen {
@@ -227,12 +228,15 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
 
   const start = async (entry: LedgerEntry, { driver, guest }: Seen): Promise<void> => {
     log.info('starting a guest', { instance: guest.instanceId, incarnation: guest.incarnation });
+    operations.set(guest.instanceId, { kind: 'start' });
     try {
       await driver.start(guest.instanceId);
     } catch (error) {
       if (closed || codeOf(error) === 'NoSuchGuest') return; // the next look sees what there is
       if (codeOf(error) === 'Aborted') throw error;
       failUnlessRecorded(entry, driver, error);
+    } finally {
+      operations.delete(guest.instanceId);
     }
   };
 
@@ -280,6 +284,7 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
     const desired = ledger.newestOf(instanceId)?.assignment;
     switch (operation?.kind) {
       case undefined:
+      case 'start': // short, and a stop follows it
         return;
       case 'create': {
         const unfinished: Observed = { incarnation: operation.incarnation, state: 'preparing' };
@@ -315,6 +320,8 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
       if (damaged !== undefined) return statusOfGuest(damaged);
       const guest = guests.find((each) => each.incarnation === incarnation);
       if (entry.failure !== undefined && guest?.state !== 'running') return failedStatus(guest, entry.failure);
+      // Called stopped, its room would be given away, and it runs the next moment.
+      if (guest?.state === 'stopped' && operations.get(instanceId)?.kind === 'start') return undefined;
       if (guest !== undefined) return statusOfGuest(guest);
       const nothing = settled.get(instanceId)?.get(incarnation);
       if (nothing === 'absent') return { state: 'absent' };
