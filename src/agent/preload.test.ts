@@ -1,11 +1,13 @@
 import { describe, expect, it } from 'vitest';
-import type { ImageSpec } from '../api/agent-protocol.ts';
-import { silentLogger } from '../base/log.ts';
-import { createManualClock } from '../base/manual-clock.ts';
-import { preloadImages } from './preload.ts';
+import type { HostImage } from '../api/resources/host.ts';
+import { type ImageSpec, imageKey } from '../api/resources/image.ts';
+import { sleep } from '../base/clock.ts';
+import { type Logger, silentLogger } from '../base/log.ts';
+import { createManualClock, type ManualClock } from '../base/manual-clock.ts';
+import type { ImageProgress } from './images/image-cache.ts';
+import { createPreloader } from './preload.ts';
 
-const image = (name: string, change: Partial<ImageSpec> = {}) => ({
-  kind: 'image',
+const image = (name: string, change: Partial<ImageSpec> = {}): { metadata: object; spec: ImageSpec } => ({
   metadata: { name },
   spec: {
     source: 'https://example.org/a.qcow2',
@@ -21,34 +23,66 @@ const image = (name: string, change: Partial<ImageSpec> = {}) => ({
 });
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-async function preloaded(rounds: readonly (() => unknown)[], broken: readonly string[] = []): Promise<string[]> {
-  const clock = createManualClock();
+interface Trial {
+  /** What the control plane answers, round by round; the last one for ever. */
+  readonly rounds: readonly (() => unknown)[];
+  /** Fetches one image, or throws. */
+  readonly fetch?: (name: string, spec: ImageSpec, report: (progress: ImageProgress) => void) => void | Promise<void>;
+  readonly here?: () => HostImage[];
+  readonly clock?: ManualClock;
+  readonly log?: Logger;
+}
+
+/** A preloader at work, and what it asked its cache for, with the minute. */
+function preloading({ rounds, fetch, here, log, clock = createManualClock() }: Trial) {
   const asked: string[] = [];
-  const stop = new AbortController();
+  const minutes = new Map<string, number[]>();
+  const startMs = clock.monotonicMs();
   let round = 0;
-  const preloading = preloadImages(
-    {
-      listImages: async () => rounds[round++]?.() ?? { items: [] },
-      cache: {
-        async ensure(name) {
-          asked.push(name);
-          if (broken.includes(name)) throw new Error('no such image');
-          return { path: '/a', format: 'qcow2', digest: 'sha256:0', virtualSizeBytes: 1 };
-        },
-        list: async () => [],
+  const preloader = createPreloader({
+    listImages: async () => (rounds[round++] ?? rounds.at(-1))?.(),
+    cache: {
+      async ensure(name, spec, { onProgress }) {
+        asked.push(name);
+        const atMinute = (clock.monotonicMs() - startMs) / 60_000;
+        minutes.set(name, [...(minutes.get(name) ?? []), atMinute]);
+        await fetch?.(name, spec, onProgress ?? (() => {}));
+        return { path: '/a', format: 'qcow2', digest: `sha256:of ${spec.source}`, virtualSizeBytes: 1 };
       },
-      architecture: 'amd64',
-      drivers: ['qemu'],
-      clock,
-      log: silentLogger,
+      list: async () => here?.() ?? [],
     },
-    stop.signal,
-  );
-  await clock.advanceSettled(60_000 * rounds.length - 1, turn);
-  stop.abort();
-  await preloading;
+    architecture: 'amd64',
+    drivers: ['qemu'],
+    clock,
+    log: log ?? silentLogger,
+  });
+  const stop = new AbortController();
+  const running = preloader.run(stop.signal);
+  return {
+    preloader,
+    asked,
+    minutes,
+    pass: (ms: number) => clock.advanceSettled(ms, turn),
+    async end() {
+      stop.abort();
+      await running;
+    },
+  };
+}
+
+async function preloaded(rounds: readonly (() => unknown)[], broken: readonly string[] = []): Promise<string[]> {
+  const fetch = (name: string): void => {
+    if (broken.includes(name)) throw new Error('no such image');
+  };
+  const { asked, pass, end } = preloading({ rounds, fetch });
+  await pass(60_000 * rounds.length - 1);
+  await end();
   return asked;
 }
+
+const refuse = (): never => {
+  throw new Error(`no such image ${'x'.repeat(600)}`);
+};
 
 describe('preloading', () => {
   it('fetches what is to be on every fitting host, and nothing else', async () => {
@@ -78,5 +112,63 @@ describe('preloading', () => {
       () => ({ items: [image('wanted')] }),
     ];
     expect(await preloaded(rounds)).toEqual(['wanted']);
+  });
+
+  it('asks ever more rarely for an image that cannot be had, down to once an hour, and says so each time', async () => {
+    const warnings: string[] = [];
+    const log: Logger = { ...silentLogger, warn: (text) => warnings.push(text) };
+    const { minutes, pass, end } = preloading({ rounds: [() => ({ items: [image('a')] })], fetch: refuse, log });
+    await pass(250 * 60_000);
+    expect(minutes.get('a')).toEqual([0, 1, 3, 7, 15, 31, 63, 123, 183, 243]);
+    expect(warnings).toHaveLength(10);
+    await end();
+  });
+
+  it('tries at once what has changed since it could not be had', async () => {
+    const at = (revision: number, source: string) => ({
+      items: [{ ...image('a', { source }), metadata: { name: 'a', revision } }],
+    });
+    const [bad, good] = ['https://example.org/bad', 'https://example.org/good'];
+    const rounds = [1, 2, 3, 4, 5].map(() => () => at(1, bad));
+    const fetch = (_name: string, { source }: ImageSpec): void => (source === bad ? refuse() : undefined);
+    const { minutes, pass, end } = preloading({ rounds: [...rounds, () => at(2, good)], fetch });
+    await pass(6 * 60_000);
+    expect(minutes.get('a')).toEqual([0, 1, 3, 5, 6]);
+    await end();
+  });
+
+  it('tells what a host has, of which source it is, and what could not be had', async () => {
+    const [a, b] = [image('a'), image('b', { source: 'https://example.org/b' })];
+    const old = { name: 'b', digest: 'sha256:of an earlier source', sizeBytes: 2 };
+    const had = { name: 'a', digest: `sha256:of ${a.spec.source}`, sizeBytes: 1 };
+    const trial = preloading({
+      rounds: [() => ({ items: [a, b] }), () => ({ items: [a] })],
+      fetch: (name) => (name === 'b' ? refuse() : undefined),
+      here: () => [had, old],
+    });
+    await trial.pass(1000);
+    const [first, second, third] = await trial.preloader.images();
+    expect([first, second]).toEqual([{ ...had, key: imageKey(a.spec) }, old]);
+    expect(third).toMatchObject({ name: 'b', digest: '', sizeBytes: 0, key: imageKey(b.spec) });
+    expect(third?.problem).toMatch(/^no such image x{498}$/);
+    await trial.pass(60_000);
+    expect(await trial.preloader.images()).toEqual([{ ...had, key: imageKey(a.spec) }, old]); // b is wanted no more
+    await trial.end();
+  });
+
+  it('logs how far a long download is, every five seconds at most', async () => {
+    const clock = createManualClock();
+    const said: unknown[] = [];
+    const log: Logger = { ...silentLogger, info: (_text, fields) => said.push(fields?.['doneBytes']) };
+    const fetch = async (_name: string, _spec: ImageSpec, report: (progress: ImageProgress) => void): Promise<void> => {
+      for (let second = 1; second <= 12; second++) {
+        await sleep(clock, 1000);
+        report({ stage: 'downloading', doneBytes: second, totalBytes: 100 });
+      }
+    };
+    const { pass, end } = preloading({ rounds: [() => ({ items: [image('a')] })], fetch, clock, log });
+    await pass(15_000);
+    expect(said).toEqual([5, 10]);
+    await end();
   });
 });

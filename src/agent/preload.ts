@@ -1,13 +1,15 @@
-// Fetches the images that operators want on every host before anyone asks for them. Best effort: a guest that needs an image
-// fetches it anyway, and what fails here is tried again in the next round.
+// Fetches the images that operators want on every host before anyone asks for them, and tells which could not be had. Best effort:
+// a guest that needs an image fetches it anyway. What fails is tried again ever more rarely, until something else is wanted.
 
-import { isRecord } from '../base/is-record.ts';
 import { ImageSpec } from '../api/agent-protocol.ts';
 import { matches } from '../api/parse.ts';
+import type { HostImage } from '../api/resources/host.ts';
+import { imageKey } from '../api/resources/image.ts';
 import { DottedName } from '../api/resources/metadata.ts';
 import { type Clock, sleep } from '../base/clock.ts';
+import { isRecord } from '../base/is-record.ts';
 import { describeError, type Logger } from '../base/log.ts';
-import type { ImageCache } from './images/image-cache.ts';
+import type { ImageCache, ImageProgress } from './images/image-cache.ts';
 
 export interface PreloadOptions {
   /** `GET /v1/hosts/{host}/images`, as it came. */
@@ -19,51 +21,125 @@ export interface PreloadOptions {
   readonly log: Logger;
 }
 
+export interface Preloader {
+  /** Goes on until `signal` aborts. Never rejects. */
+  run(signal: AbortSignal): Promise<void>;
+  /** What this host has, and what it could not get, for its report. */
+  images(): Promise<HostImage[]>;
+}
+
 const roundMs = 60_000;
+const retryMsMax = 60 * 60_000; // a server that serves a bad image is not asked for gigabytes of it every minute
+const progressEveryMs = 5000;
+const problemLengthMax = 512;
 
-/** Goes on until `signal` aborts. Never rejects. */
-export async function preloadImages(options: PreloadOptions, signal: AbortSignal): Promise<void> {
-  while (!signal.aborted) {
-    await preloadOnce(options, signal);
-    await sleep(options.clock, roundMs, signal);
-  }
+interface Wanted {
+  readonly name: string;
+  readonly spec: ImageSpec;
+  /** Another one after every change of the image, whatever it was: a change is worth a try. */
+  readonly version: string;
 }
 
-async function preloadOnce(options: PreloadOptions, signal: AbortSignal): Promise<void> {
-  const { cache, log } = options;
-  let listed: unknown;
-  try {
-    listed = await options.listImages(signal);
-  } catch (error) {
-    if (!signal.aborted) log.debug('cannot ask which images to preload', { error: describeError(error) });
-    return;
-  }
-  // One after the other: a guest's own pull shall not compete with more than one of these.
-  for (const { name, spec } of imagesIn(listed)) {
-    if (signal.aborted) return;
-    if (!wanted(spec, options)) continue;
+/** How the last try for a wanted image ended. */
+interface Outcome {
+  readonly version: string;
+  readonly key: string;
+  readonly failures: number;
+  readonly retryAtMs: number;
+  /** Of what was fetched; absent after a failure. */
+  readonly digest?: string;
+  readonly problem?: string;
+}
+
+export function createPreloader(options: PreloadOptions): Preloader {
+  const { cache, clock, log } = options;
+  const outcomes = new Map<string, Outcome>();
+
+  const round = async (signal: AbortSignal): Promise<void> => {
+    let listed: unknown;
     try {
-      await cache.ensure(name, spec, { signal });
+      listed = await options.listImages(signal);
     } catch (error) {
-      if (!signal.aborted) {
-        log.warn('cannot preload an image; trying again later', { image: name, error: describeError(error) });
-      }
+      if (!signal.aborted) log.debug('cannot ask which images to preload', { error: describeError(error) });
+      return;
     }
-  }
+    const images = imagesIn(listed).filter(({ spec }) => fits(spec, options));
+    for (const name of outcomes.keys()) if (!images.some((image) => image.name === name)) outcomes.delete(name);
+    // One after the other: a guest's own pull shall not compete with more than one of these.
+    for (const image of images) {
+      if (signal.aborted) return;
+      const before = outcomes.get(image.name);
+      const same = before?.version === image.version ? before : undefined;
+      if (same !== undefined && clock.monotonicMs() < same.retryAtMs) continue;
+      await fetchOne(image, same?.failures ?? 0, signal);
+    }
+  };
+
+  const fetchOne = async ({ name, spec, version }: Wanted, failures: number, signal: AbortSignal): Promise<void> => {
+    const key = imageKey(spec);
+    try {
+      const { digest } = await cache.ensure(name, spec, { signal, onProgress: progressLog(options, name) });
+      outcomes.set(name, { version, key, failures: 0, retryAtMs: 0, digest });
+    } catch (error) {
+      if (signal.aborted) return;
+      const problem = describeError(error);
+      const delayMs = Math.min(retryMsMax, roundMs * 2 ** Math.min(failures, 10));
+      log.warn('cannot preload an image; trying again later', { image: name, error: problem, delayMs });
+      const retryAtMs = clock.monotonicMs() + delayMs;
+      outcomes.set(name, {
+        version,
+        key,
+        failures: failures + 1,
+        retryAtMs,
+        problem: problem.slice(0, problemLengthMax),
+      });
+    }
+  };
+
+  return {
+    async run(signal) {
+      while (!signal.aborted) {
+        await round(signal);
+        await sleep(clock, roundMs, signal);
+      }
+    },
+    async images() {
+      const here = await cache.list();
+      const fetched = here.map((image): HostImage => {
+        const outcome = outcomes.get(image.name);
+        return outcome?.digest === image.digest ? { ...image, key: outcome.key } : image;
+      });
+      const missing = [...outcomes].flatMap(([name, { key, problem }]): HostImage[] =>
+        problem === undefined ? [] : [{ name, digest: '', sizeBytes: 0, key, problem }],
+      );
+      return [...fetched, ...missing];
+    },
+  };
 }
 
-function wanted(spec: ImageSpec, { architecture, drivers }: PreloadOptions): boolean {
+/** Says how far a download is, now and then. */
+function progressLog({ clock, log }: PreloadOptions, image: string): (progress: ImageProgress) => void {
+  let saidAtMs = clock.monotonicMs(); // one that ends sooner is not worth a word
+  return ({ stage, doneBytes, totalBytes }) => {
+    if (clock.monotonicMs() - saidAtMs < progressEveryMs) return;
+    saidAtMs = clock.monotonicMs();
+    log.info('preloading an image', { image, stage, doneBytes, totalBytes });
+  };
+}
+
+function fits(spec: ImageSpec, { architecture, drivers }: PreloadOptions): boolean {
   if (!spec.preload || spec.architecture !== architecture) return false;
   return spec.backend === undefined || drivers.includes(spec.backend);
 }
 
 /** Items of another version of the control plane that make no sense here are passed over. */
-function imagesIn(listed: unknown): { name: string; spec: ImageSpec }[] {
+function imagesIn(listed: unknown): Wanted[] {
   const { items } = isRecord(listed) ? listed : {};
   if (!Array.isArray(items)) return [];
   return items.flatMap((item: unknown) => {
     const { metadata, spec } = isRecord(item) ? item : {};
-    const name = isRecord(metadata) ? metadata['name'] : undefined;
-    return matches(DottedName, name) && matches(ImageSpec, spec) ? [{ name, spec }] : [];
+    const { name, revision } = isRecord(metadata) ? metadata : {};
+    if (!matches(DottedName, name) || !matches(ImageSpec, spec)) return [];
+    return [{ name, spec, version: `${imageKey(spec)}/${String(revision)}` }];
   });
 }

@@ -18,7 +18,7 @@ import type { ImageCache } from './images/image-cache.ts';
 import { ledgerFileAt } from './ledger-file.ts';
 import { holdLink } from './link.ts';
 import { measure } from './measure.ts';
-import { preloadImages } from './preload.ts';
+import { createPreloader } from './preload.ts';
 
 export interface RunningAgent {
   readonly hostName: string;
@@ -64,6 +64,14 @@ export async function startAgent(config: AgentConfig, { log }: { readonly log: L
         ...(config.capacity ? { capacity: config.capacity } : {}),
         ...(config.reserved ? { reserved: config.reserved } : {}),
       });
+    const preloader = createPreloader({
+      listImages: (signal) => client.json(`/v1/hosts/${hostName}/images`, { signal }),
+      cache: images,
+      architecture: (await measured()).architecture,
+      drivers: config.drivers,
+      clock,
+      log,
+    });
     agent = createAgent({
       client,
       hostName,
@@ -72,7 +80,7 @@ export async function startAgent(config: AgentConfig, { log }: { readonly log: L
       drivers,
       ledgerFile: ledgerFileAt(join(dataDirectory, 'ledger.json')),
       measure: measured,
-      listImages: () => images.list(),
+      listImages: () => preloader.images(),
       clock,
       prng,
       log,
@@ -86,11 +94,7 @@ export async function startAgent(config: AgentConfig, { log }: { readonly log: L
     const { failed, stop } = agent;
     await agent.start();
     if (drivers.some(({ name }) => name !== 'fake')) {
-      const { architecture } = await measured();
-      const listImages = (signal: AbortSignal): Promise<unknown> =>
-        client.json(`/v1/hosts/${hostName}/images`, { signal });
-      const fitting = { cache: images, architecture, drivers: config.drivers };
-      background.push(preloadImages({ ...fitting, listImages, clock, log }, stopping.signal));
+      background.push(preloader.run(stopping.signal));
     }
     return {
       hostName,

@@ -122,9 +122,11 @@ export function hostLines({ metadata, spec, status }: Host, instances: readonly 
         .filter((part) => part !== '')
         .join(', '),
     ]),
-    ...status.images.map(({ name, digest, sizeBytes }): [string, string] => [
+    ...status.images.map(({ name, digest, sizeBytes, problem }): [string, string] => [
       'image',
-      `${name}, ${bytes(sizeBytes)}, ${digest.slice(0, 19)}`,
+      problem === undefined
+        ? `${name}, ${bytes(sizeBytes)}, ${digest.slice(0, 19)}`
+        : `${name} cannot be fetched: ${problem}`,
     ]),
     ...status.unknownGuests.map(({ instanceId, driver, state }): [string, string] => [
       'unknown',

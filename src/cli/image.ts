@@ -1,8 +1,8 @@
 // `berth image ...`: what instances are made from. Building one belongs to src/commands/image-build.ts.
 
 import { Command } from 'commander';
-import type { Host } from '../api/resources/host.ts';
-import type { Image, ImageSpec } from '../api/resources/image.ts';
+import type { Host, HostImage } from '../api/resources/host.ts';
+import { type Image, imageKey, type ImageSpec } from '../api/resources/image.ts';
 import type { Cli } from './cli.ts';
 import { attempting, CommandError, exitCodes, Interrupted, usageError } from './exit-codes.ts';
 import { follow, listAll } from './follow.ts';
@@ -219,6 +219,8 @@ async function waitForHosts(
       const fitting = [...hosts.values()].filter((host) => fits(image, host));
       const done = fitting.filter((host) => hasImage(image, host));
       if (done.length === fitting.length) return fitting;
+      const problems = fitting.flatMap((host) => problemsOf(image, host));
+      if (done.length + problems.length === fitting.length) throw cannotFetch(image, problems);
       told = `on ${done.length} of ${fitting.length} hosts`;
       progress.update(`${name}: ${told}`);
     }
@@ -234,18 +236,36 @@ async function waitForHosts(
   }
 }
 
-function hasImage({ metadata }: Image, { status }: Host): boolean {
-  return status.images.some(({ name }) => name === metadata.name);
+/** What a host has by this name may be of an earlier source: the key says of which. */
+function reportsOf({ metadata, spec }: Image, { status }: Host): HostImage[] {
+  const wanted = imageKey(spec);
+  return status.images.filter(({ name, key }) => name === metadata.name && key === wanted);
 }
 
-function printHosts(cli: Cli, { metadata }: Image, hosts: readonly Host[]): void {
+function hasImage(image: Image, host: Host): boolean {
+  return reportsOf(image, host).some(({ problem }) => problem === undefined);
+}
+
+function problemsOf(image: Image, host: Host): string[] {
+  if (hasImage(image, host)) return [];
+  const { problem } = reportsOf(image, host).find((report) => report.problem !== undefined) ?? {};
+  return problem === undefined ? [] : [`${host.metadata.name}: ${problem}`];
+}
+
+function cannotFetch({ metadata }: Image, problems: readonly string[]): CommandError {
+  return new CommandError(exitCodes.badOutcome, `image "${metadata.name}" cannot be fetched; ${problems.join('; ')}`, {
+    advice: 'the hosts try again by themselves, at most an hour apart; within a minute when the image is changed',
+  });
+}
+
+function printHosts(cli: Cli, wanted: Image, hosts: readonly Host[]): void {
   if (hosts.length === 0) {
-    cli.stderr.write(`no host that is ready now can use ${metadata.name}; those that come later will fetch it\n`);
+    cli.stderr.write(
+      `no host that is ready now can use ${wanted.metadata.name}; those that come later will fetch it\n`,
+    );
     return;
   }
-  const rows = hosts.flatMap((host) =>
-    host.status.images.filter(({ name }) => name === metadata.name).map((image) => ({ host, image })),
-  );
+  const rows = hosts.flatMap((host) => reportsOf(wanted, host).map((image) => ({ host, image })));
   printTable(
     cli,
     [

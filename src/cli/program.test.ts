@@ -1,4 +1,5 @@
 import { describe, expect, it, vi } from 'vitest';
+import { imageKey, type ImageSpec } from '../api/resources/image.ts';
 import { type Handler, page, refusal, runBerth, testHost, testInstance, testNowMs } from './testing.ts';
 
 const ready = {
@@ -455,26 +456,50 @@ describe('berth image', () => {
     });
   });
 
-  it('pull asks for the image everywhere and waits for the hosts that can use it', async () => {
-    const spec = {
-      source: 'file:///x',
-      decompress: 'none',
-      format: 'qcow2',
-      nocloud: true,
-      architecture: 'amd64',
-      aliases: [],
-      defaults: {},
-      preload: false,
-    };
-    const image = { kind: 'image', metadata: { name: 'tiny', labels: {}, revision: 3 }, spec };
-    const has = { images: [{ name: 'tiny', digest: `sha256:${'a'.repeat(64)}`, sizeBytes: 5 * 1024 * 1024 }] };
-    const arm = testHost('arm', { status: { architecture: 'arm64' } });
-    const handler: Handler = ({ path, method, query, body }) => {
+  const spec: ImageSpec = {
+    source: 'file:///x',
+    decompress: 'none',
+    format: 'qcow2',
+    nocloud: true,
+    architecture: 'amd64',
+    aliases: [],
+    defaults: {},
+    preload: false,
+  };
+  const image = { kind: 'image', metadata: { name: 'tiny', labels: {}, revision: 3 }, spec };
+  const fetched = { name: 'tiny', digest: `sha256:${'a'.repeat(64)}`, sizeBytes: 5 * 1024 * 1024, key: imageKey(spec) };
+  /** A host that shows `before`, and then `after`. */
+  const hostThatFetches = (before: readonly object[], after: readonly object[]): Handler => {
+    const host = (images: readonly object[]) => testHost('h1', { status: { images } });
+    return ({ path, method, query, body }) => {
       if (path === '/v1/images/tiny')
         return { json: method === 'PUT' ? { ...image, ...(body as object), metadata: image.metadata } : image };
-      if (query['watch']) return { lines: [{ type: 'put', revision: 8, resource: testHost('h1', { status: has }) }] };
-      return page([testHost('h1'), arm]);
+      if (query['watch']) return { lines: [{ type: 'put', revision: 8, resource: host(after) }] };
+      return page([host(before), testHost('arm', { status: { architecture: 'arm64' } })]);
     };
+  };
+
+  it('pull says why an image cannot be fetched, and does not wait for it', async () => {
+    const missing = { name: 'tiny', digest: '', sizeBytes: 0, key: imageKey(spec), problem: 'HTTP 404 from x' };
+    const handler = hostThatFetches([], [missing]);
+    const { stdout, stderr, exitCode } = await runBerth(['image', 'pull', 'tiny'], { handler });
+    expect(stdout).toBe('');
+    expect(stderr).toContain('image "tiny" cannot be fetched; h1: HTTP 404 from x');
+    expect(exitCode).toBe(7);
+  });
+
+  it('pull is content neither with an image of an earlier source nor ended by its failure', async () => {
+    const earlier = { ...fetched, digest: `sha256:${'b'.repeat(64)}`, key: imageKey({ ...spec, source: 'file:///y' }) };
+    const failed = { ...earlier, digest: '', problem: 'HTTP 404' };
+    const unknown = { name: 'tiny', digest: earlier.digest, sizeBytes: 1 };
+    const handler = hostThatFetches([earlier, failed, unknown], [earlier, fetched]);
+    const { stdout, exitCode } = await runBerth(['image', 'pull', 'tiny'], { handler });
+    expect(stdout).toBe('IMAGE  HOST     SIZE  DIGEST\ntiny   h1    5.0 MiB  sha256:aaaaaaaaaaaa\n');
+    expect(exitCode).toBe(0);
+  });
+
+  it('pull asks for the image everywhere and waits for the hosts that can use it', async () => {
+    const handler = hostThatFetches([], [fetched]);
     const { stdout, stderr, exitCode } = await runBerth(['image', 'pull', 'tiny'], { handler });
     expect(stderr).toBe('tiny: on 0 of 1 hosts\n');
     expect(stdout).toBe('IMAGE  HOST     SIZE  DIGEST\ntiny   h1    5.0 MiB  sha256:aaaaaaaaaaaa\n');

@@ -39,7 +39,13 @@ export const HostDriver = Type.Object(
 export type HostDriver = Static<typeof HostDriver>;
 
 export const HostImage = Type.Object(
-  { name: Type.String({ maxLength: 64 }), digest: Type.String({ maxLength: 128 }), sizeBytes: Type.Number() },
+  {
+    name: Type.String({ maxLength: 64 }),
+    digest: Type.String({ maxLength: 128, description: 'of the unpacked file; empty when there is a problem' }),
+    sizeBytes: Type.Number(),
+    key: Type.Optional(Type.String({ maxLength: 64, description: 'of the image as it was wanted when last fetched' })),
+    problem: Type.Optional(Type.String({ maxLength: 512, description: 'why it could not be fetched; tried again' })),
+  },
   closed,
 );
 export type HostImage = Static<typeof HostImage>;

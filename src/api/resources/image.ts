@@ -1,6 +1,7 @@
 // Image: where a guest's disk comes from and what it needs.
 
 import { type Static, Type } from 'typebox';
+import { fingerprint } from '../../base/hash.ts';
 import { DottedName, type Resource, type ResourceDefinition } from './metadata.ts';
 
 export const ImageSpec = Type.Object(
@@ -53,6 +54,11 @@ export const ImageSpec = Type.Object(
   { additionalProperties: false },
 );
 export type ImageSpec = Static<typeof ImageSpec>;
+
+/** Short for what is fetched and how: two images with one key are the same bytes, as far as anyone can say who has not fetched them. */
+export function imageKey({ source, checksum, decompress, format }: ImageSpec): string {
+  return fingerprint(JSON.stringify([source, checksum ?? '', decompress, format]));
+}
 
 export type Image = Resource<'image', ImageSpec, Record<string, never>>;
 
