@@ -1,5 +1,6 @@
 // Routes of the resources, made from the registry: list, watch, get, create, replace, delete.
 
+import { isRecord } from '../../base/is-record.ts';
 import { type TSchema, Type } from 'typebox';
 import { type Clock, sleep } from '../../base/clock.ts';
 import { ApiError } from '../../api/errors.ts';
@@ -185,10 +186,6 @@ function withoutReadOnly(sent: unknown, current: AnyResource | undefined): unkno
   return { ...rest, metadata };
 }
 
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
 function idempotencyKeyOf({ headers }: RouteRequest): { idempotencyKey?: string } {
   const key = headers['idempotency-key'];
   if (key === undefined) return {};
@@ -360,7 +357,7 @@ interface WatchInput {
   readonly signal: AbortSignal;
 }
 
-/** Every change once and in order; a bookmark first, and whenever nothing came for a while. */
+/** Every change once and in order; a bookmark first, after what came together, and whenever nothing came for a while. */
 async function* watchLines({ kind, after, wanted, store, clock, signal }: WatchInput): AsyncIterable<unknown> {
   const prefix = prefixOf(kind);
   const batches = store.watch('', after, signal)[Symbol.asyncIterator]();
@@ -384,10 +381,15 @@ async function* watchLines({ kind, after, wanted, store, clock, signal }: WatchI
       }
       if (batch.done) return;
       next = readAhead();
+      let told = false;
       for (const event of batch.value) {
         revision = event.revision;
-        if (event.key.startsWith(prefix)) yield lineOf(event.key, event.value, event.revision, wanted);
+        if (!event.key.startsWith(prefix)) continue;
+        told = true;
+        yield lineOf(event.key, event.value, event.revision, wanted);
       }
+      // One revision may hold several changes; only here is it known that they have all been told.
+      if (told) yield { type: 'bookmark', revision };
     }
   } catch (error) {
     if (error instanceof Compacted) throw new ApiError('Compacted', error.message, { cause: error });
