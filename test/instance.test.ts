@@ -325,7 +325,7 @@ describe('a full disk', () => {
         const create = (name: string) =>
           full.client.create('instance', {
             metadata: { name },
-            spec: { image: 'tiny', memoryMiB: 64, stopGraceMs: 0 },
+            spec: { image: 'tiny', memoryMiB: 64, diskGiB: 0, stopGraceMs: 0 }, // the host has no whole GiB to give
           });
         await create('first');
         await full.until('first', ({ status }) => status.phase === 'Running');
