@@ -165,6 +165,26 @@ describe('the agent', () => {
       expect(plane.last()).toEqual({ state: 'absent' });
     });
 
+    it('does nothing with a driver that cannot find its guests again, tells why, and goes on when it can', async () => {
+      const { world, plane, startAgent, pass, guest } = begin();
+      const agent = await startAgent();
+      plane.put();
+      await pass(5000);
+      await agent.stop();
+      host.blindness = 'the records are of a newer Berth';
+      await startAgent();
+      plane.put({ want: 'absent' });
+      await pass(120_000);
+      expect(guest()).toMatchObject({ running: true, boots: 1 });
+      expect(plane.registrations.at(-1)?.drivers).toMatchObject([
+        { available: false, reason: expect.stringContaining('the records are of a newer Berth') },
+      ]);
+      host.blindness = undefined;
+      await pass(120_000);
+      expect(world.guests()).toEqual([]);
+      expect(plane.heartbeats.flatMap(({ drivers }) => drivers ?? []).at(-1)).toMatchObject({ available: true });
+    });
+
     it('says that a driver is missing, and that nothing is left once it is not wanted any more', async () => {
       const { plane, startAgent, pass } = begin();
       await startAgent();

@@ -232,6 +232,8 @@ export function makeHost() {
     file,
     machineId: 'm-1',
     drivers: ['fake'],
+    /** Why drivers cannot find their guests again, if they cannot. */
+    blindness: undefined as string | undefined,
     async startAgent(): Promise<Agent> {
       starts += 1;
       const prng = seededPrng(starts, 'agent');
@@ -239,9 +241,12 @@ export function makeHost() {
         client: createClient({ fetch: plane.fetch, url: 'http://plane' }),
         hostName,
         agentVersion: '0',
-        drivers: host.drivers.map(() =>
-          createFakeDriver({ world, host: hostName, prng: seededPrng(starts, 'driver') }),
-        ),
+        drivers: host.drivers.map(() => ({
+          ...createFakeDriver({ world, host: hostName, prng: seededPrng(starts, 'driver') }),
+          recover: async () => {
+            if (host.blindness !== undefined) throw new Error(host.blindness);
+          },
+        })),
         ledgerFile: file,
         measure: async () => ({
           machineId: host.machineId,

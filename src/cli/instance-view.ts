@@ -44,7 +44,7 @@ export function isReady({ status }: Instance): boolean {
   return status.phase === 'Running' && status.guest?.ready === true;
 }
 
-/** Why it is not ready; empty when nothing needs saying. */
+/** Why it is not ready, or what is wrong with it; empty when nothing needs saying. */
 export function reasonOf(instance: Instance): string {
   const { status } = instance;
   switch (status.phase) {
@@ -54,6 +54,7 @@ export function reasonOf(instance: Instance): string {
     case 'Starting':
       return status.guest?.progress ?? '';
     case 'Running':
+      if (status.guest?.reason !== undefined) return told(conditionOf(status.conditions, 'Running'), true);
       return status.guest?.ready ? '' : 'booting';
     case 'Exited':
     case 'Failed':

@@ -53,6 +53,17 @@ describe('berth ps', () => {
     expect(requests[0]).toMatchObject({ query: { project: 'default' }, headers: { authorization: 'Bearer secret' } });
   });
 
+  it('says what is wrong with an instance that runs', async () => {
+    const conditions = [
+      { type: 'Running', status: 'True', reason: 'DiskFull', message: 'no room is left', sinceMs: 0 },
+    ];
+    const full = testInstance('web', {
+      status: { ...ready, guest: { ...ready.guest, reason: 'DiskFull', message: 'no room is left' }, conditions },
+    });
+    const { stdout } = await runBerth(['ps'], { handler: () => page([full]) });
+    expect(stdout).toMatch(/^web +Running +yes .* DiskFull: no room is left$/m);
+  });
+
   it('asks for all projects, or for labels', async () => {
     const { requests } = await runBerth(['ps', '-A', '-l', 'tier=web'], { handler: lists });
     expect(requests[0]?.query).toEqual({ selector: 'tier=web' });
