@@ -56,6 +56,9 @@ export function reasonOf(instance: Instance): string {
     case 'Running':
       if (status.guest?.reason !== undefined) return told(conditionOf(status.conditions, 'Running'), true);
       return status.guest?.ready ? '' : 'booting';
+    case 'Stopped':
+      // It should run, and waits for room on the host that has its disk.
+      return instance.spec.powerState === 'running' ? told(conditionOf(status.conditions, 'Scheduled'), false) : '';
     case 'Exited':
     case 'Failed':
       return told(conditionOf(status.conditions, 'Running'), true);

@@ -24,6 +24,8 @@ export type Fit =
       readonly free: number;
     };
 
+export type Shortfall = Exclude<Fit, { readonly fits: true }>;
+
 /** Whether `amounts` can be held of `provider` besides `used`; else the first class that cannot. */
 export function fit(provider: Provider, used: ReadonlyMap<string, number>, amounts: Amounts): Fit {
   for (const resourceClass in amounts) {
@@ -32,6 +34,14 @@ export function fit(provider: Provider, used: ReadonlyMap<string, number>, amoun
     if (!verdict.fits) return verdict;
   }
   return { fits: true };
+}
+
+/** Every class of `amounts` that cannot be held, for an explanation; `fit` stops at the first. */
+export function shortfalls(provider: Provider, used: ReadonlyMap<string, number>, amounts: Amounts): Shortfall[] {
+  return Object.entries(amounts).flatMap(([resourceClass, asked]) => {
+    const verdict = fitClass(provider.inventories[resourceClass], used.get(resourceClass) ?? 0, resourceClass, asked);
+    return verdict.fits ? [] : [verdict];
+  });
 }
 
 function fitClass(inventory: Inventory | undefined, used: number, resourceClass: string, asked: number): Fit {

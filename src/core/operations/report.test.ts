@@ -138,6 +138,32 @@ describe('a report', () => {
   });
 });
 
+describe('readiness', () => {
+  it('is told anew each time the guest has booted, and once for each', () => {
+    const cache = placed();
+    const reasons = () =>
+      [...cache.list('event')].map((event) => event.value.spec.reason).filter((reason) => reason === 'Ready');
+    const later = (nowMs: number, sequence: number, guest: GuestStatus) => {
+      const sent: Report = {
+        instanceId: instanceIn(cache).metadata.id,
+        incarnation: 1,
+        sequence,
+        observedGeneration: 1,
+        guest,
+      };
+      const at = testContext({ nowMs, newId: (prefix) => `${prefix}_${nowMs}` });
+      commitPlan(cache, applyReport(cache, { host: 'h1', epoch: 1, report: sent }, at).plan);
+    };
+    later(10, 1, testGuest({ ready: true }));
+    later(20, 2, testGuest({ ready: true, address: '10.0.2.15' }));
+    later(30, 3, testGuest({ state: 'stopped' }));
+    later(40, 4, testGuest());
+    later(50, 5, testGuest({ ready: true }));
+    expect(reasons()).toHaveLength(2);
+    expect(instanceIn(cache).status).toMatchObject({ runningAtMs: 40, readyAtMs: 50 });
+  });
+});
+
 describe('a stopped instance', () => {
   function stopped(): Cache {
     const cache = placed({ cpus: 6 });

@@ -118,8 +118,8 @@ function nextStatus(
       Math.min(input.report.observedGeneration, instance.metadata.generation),
     ),
     conditions: withConditions(status.conditions, guestConditions(guest), ctx.nowMs),
-    ...(guest.state === 'running' && status.runningAtMs === undefined ? { runningAtMs: ctx.nowMs } : {}),
-    ...(guest.ready && status.readyAtMs === undefined ? { readyAtMs: ctx.nowMs } : {}),
+    ...(guest.state === 'running' && status.guest?.state !== 'running' ? { runningAtMs: ctx.nowMs } : {}),
+    ...(guest.ready && status.guest?.ready !== true ? { readyAtMs: ctx.nowMs } : {}),
     ...(phase === 'Failed' && status.phase !== 'Failed' ? { failedAtMs: ctx.nowMs } : {}),
   };
 }
@@ -127,7 +127,7 @@ function nextStatus(
 /** An event for each step that people wait for; progress is not one. */
 function newsOf(before: InstanceStatus, after: InstanceStatus, guest: GuestStatus): NewEvent | undefined {
   const address = guest.address === undefined ? '' : ` at ${guest.address}`;
-  if (guest.ready && before.readyAtMs === undefined) return { reason: 'Ready', message: `booted${address}` };
+  if (guest.ready && before.guest?.ready !== true) return { reason: 'Ready', message: `booted${address}` };
   if (before.phase === after.phase) return undefined;
   switch (after.phase) {
     case 'Running':

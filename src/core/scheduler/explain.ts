@@ -33,6 +33,10 @@ export function explain(snapshot: Snapshot, instance: Instance): Explanation {
 
 function summaryOf(snapshot: Snapshot, instance: Instance, request: Request): string {
   const scheduled = conditionOf(instance.status.conditions, 'Scheduled');
+  const running = conditionOf(instance.status.conditions, 'Running');
+  if (running && (instance.status.phase === 'Failed' || instance.status.phase === 'Exited')) {
+    return `${running.reason}: ${running.message}; it was ${scheduled?.message ?? 'placed'}`;
+  }
   if (instance.status.host !== undefined) return scheduled?.message ?? `placed on ${instance.status.host}`;
   const placement = schedule(snapshot, request);
   return placement.placed

@@ -133,6 +133,31 @@ describe('explain', () => {
     ]);
   });
 
+  it('tells of every resource that is short, not only of the first', () => {
+    const cache = testCache([testImage(), ...testHost('h1', { capacity: { VCPU: 1, MEMORY_MB: 600 } })]);
+    const { hosts } = explain(cache, testInstance('web', { cpus: 2, memoryMiB: 1000 }));
+    expect(hosts[0]?.refusals).toEqual([
+      {
+        rule: 'fit',
+        reason: 'InsufficientCpu',
+        message: '2 CPUs asked, 1 free: 1 too little; 1000 MiB of memory asked, 600 MiB free: 400 MiB too little',
+      },
+    ]);
+  });
+
+  it('says why a failed instance failed', () => {
+    const running = {
+      type: 'Running',
+      status: 'False',
+      reason: 'PortInUse',
+      message: 'port 80 is taken',
+      sinceMs: 0,
+    } as const;
+    const cache = testCache([testImage(), ...testHost('h1')]);
+    const failed = testInstance('web', {}, { phase: 'Failed', host: 'h1', conditions: [running] });
+    expect(explain(cache, failed).summary).toBe('PortInUse: port 80 is taken; it was placed');
+  });
+
   it('counts the room an instance holds as its own', () => {
     const cache = testCache([
       testImage(),

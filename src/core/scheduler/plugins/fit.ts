@@ -1,6 +1,6 @@
 // fit: the ledger has room for every resource class asked for.
 
-import { type Fit, fit as fitInLedger } from '../../ledger/ledger.ts';
+import { fit as fitInLedger, type Shortfall, shortfalls } from '../../ledger/ledger.ts';
 import { fits, type Plugin, refuse, type Verdict } from '../framework.ts';
 
 export const fit: Plugin = {
@@ -8,7 +8,7 @@ export const fit: Plugin = {
   filter({ provider, used }, request) {
     if (!provider) return refuse('NoInventory', 'its agent has never told what it has');
     const verdict = fitInLedger(provider.value, used, request.amounts);
-    return verdict.fits ? fits : describeFit(verdict);
+    return verdict.fits ? fits : describeAll(shortfalls(provider.value, used, request.amounts), verdict);
   },
 };
 
@@ -24,8 +24,14 @@ const words: Readonly<Record<string, ClassWords>> = {
   DISK_GB: { reason: 'Disk', noun: 'disk', unit: ' GiB' },
 };
 
+/** The first one is counted; people are told of all, so that they do not mend one after the other. */
+function describeAll(all: readonly Shortfall[], first: Shortfall): Exclude<Verdict, { fits: true }> {
+  const message = all.map((each) => describeFit(each).message).join('; ');
+  return refuse(describeFit(first).reason, message);
+}
+
 /** Why it does not fit, in the words of the class. */
-export function describeFit(verdict: Exclude<Fit, { fits: true }>): Exclude<Verdict, { fits: true }> {
+export function describeFit(verdict: Shortfall): Exclude<Verdict, { fits: true }> {
   const { resourceClass, asked, free } = verdict;
   const { reason, noun, unit } = words[resourceClass] ?? { reason: resourceClass, noun: resourceClass, unit: '' };
   const what = unit ? `${asked}${unit} of ${noun}` : `${asked} ${noun}`;
