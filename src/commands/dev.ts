@@ -63,6 +63,7 @@ export function devCommand(cli: Cli): Command {
             `server  ${fleet.url}`,
             `host    ${fleet.hostName}`,
             `data    ${resolve(flags.dataDir)}`,
+            `context dev${current ? ', now the current one' : ''}; others: berth context ls, berth context use NAME`,
             `try     ${berth} image build tiny && ${berth} run tiny --wait`,
             'Ctrl-C ends it; guests run on and are found again at the next start.',
           ].join('\n')}\n`,

@@ -142,7 +142,7 @@ async function steps(cli: Cli, tell: Teller, stage: Stage): Promise<void> {
       () => removeGuest(cli, stage, instance),
       () => `${instance.metadata.name} is removed, nothing is left of it`,
     );
-    return;
+    return tellOthers(tell, session, instance);
   }
   const current = await saveLocalContext(contextFilePath(cli), 'quickstart', {
     url: session.url,
@@ -397,13 +397,18 @@ async function farewell(cli: Cli, tell: Teller, stage: Stage, { metadata }: Inst
       () => removeGuest(cli, stage, own),
       () => `${metadata.name} is removed`,
     );
-  const others = items
-    .filter((instance) => instance.metadata.id !== metadata.id)
-    .map((instance) => instance.metadata.name);
-  if (others.length > 0)
-    tell.line(
-      `${others.join(', ')} ${others.length === 1 ? 'runs' : 'run'} on; the next quickstart finds what is there again.`,
-    );
+  await tellOthers(tell, stage.session, { metadata });
+}
+
+/** Guests outlive the programs that started them: nobody should find them by chance. */
+async function tellOthers(tell: Teller, { client }: Session, own: Pick<Instance, 'metadata'>): Promise<void> {
+  const { items } = await listAll(client, 'instance');
+  const others = items.map(({ metadata }) => metadata).filter(({ id }) => id !== own.metadata.id);
+  if (others.length === 0) return;
+  const names = others.map(({ name }) => name);
+  tell.line(
+    `${names.join(', ')} ${names.length === 1 ? 'runs' : 'run'} on. To end ${names.length === 1 ? 'it' : 'them'}: npm run quickstart, and beside it: npx berth rm ${names.join(' ')}`,
+  );
 }
 
 interface Teller {
