@@ -51,7 +51,7 @@ export async function startControlPlane(parts: ServerParts): Promise<Server> {
   return {
     routes: [
       ...processRoutes({ ready: () => loop.ready, version }),
-      ...agentRoutes({ decider, assignments, clock }),
+      ...agentRoutes({ decider, assignments }),
       ...instanceRoutes({ decider, links }),
       ...resourceRoutes({ decider, store }),
     ],

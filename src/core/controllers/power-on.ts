@@ -3,7 +3,7 @@
 
 import type { Instance } from '../../api/resources/instance.ts';
 import type { Amounts } from '../../api/resources/metadata.ts';
-import { claimAgain, fit, holdsOnlyDisk } from '../ledger/ledger.ts';
+import { claimAgain, fit, holdsOnlyDisk, rootProviderOf } from '../ledger/ledger.ts';
 import { describeFit } from '../scheduler/plugins/fit.ts';
 import { conditionOf, withConditions } from '../state/conditions.ts';
 import type { Context } from '../state/context.ts';
@@ -48,7 +48,7 @@ function shouldRunAgain({ metadata, spec, status }: Instance): boolean {
 function takeRoom(snapshot: Snapshot, instance: Entry<Instance>, allocation: Entry<Allocation>, ctx: Context): Plan {
   const { status } = instance.value;
   const host = status.host ?? '';
-  const provider = snapshot.providersOfHost(host).find((entry) => entry.value.parent === null);
+  const provider = rootProviderOf(snapshot, host);
   const amounts = status.assigned ?? {};
   if (!provider) return emptyPlan; // the host is gone: controllers/lost-host.ts
   const verdict = fit(provider.value, snapshot.usedBy(provider.value.id), withoutDisk(amounts));

@@ -7,6 +7,11 @@ import type { Change } from '../state/plan.ts';
 import type { Allocation, Inventory, Provider } from '../state/records.ts';
 import type { Entry, Snapshot } from '../state/snapshot.ts';
 
+/** The provider of the host itself; its children are devices and cells. */
+export function rootProviderOf(snapshot: Snapshot, host: string): Entry<Provider> | undefined {
+  return snapshot.providersOfHost(host).find((entry) => entry.value.parent === null);
+}
+
 /** What may be held of an inventory in all: floor((total − reserved) × ratio). */
 export function capacityOf(inventory: Inventory): number {
   return Math.max(0, Math.floor((inventory.total - inventory.reserved) * inventory.allocationRatio));

@@ -1,5 +1,6 @@
 // Scheduling: of all hosts that every rule lets through, the one with the best score. Pure; the caller turns it into a Plan.
 
+import { rootProviderOf } from '../ledger/ledger.ts';
 import type { Snapshot } from '../state/snapshot.ts';
 import type { Candidate, Plugin, Profile } from './framework.ts';
 import { plugins, profileByName } from './registry.ts';
@@ -46,7 +47,7 @@ export function schedule(snapshot: Snapshot, request: Request): Placement {
 
 export function* candidates(snapshot: Snapshot): Iterable<Candidate> {
   for (const host of snapshot.list('host')) {
-    const provider = snapshot.providersOfHost(host.value.metadata.name).find((entry) => entry.value.parent === null);
+    const provider = rootProviderOf(snapshot, host.value.metadata.name);
     yield { host, provider, used: snapshot.usedBy(provider?.value.id ?? '') };
   }
 }

@@ -1,6 +1,5 @@
 // Routes that only hosts' agents call. A token of one host opens only the routes of that host.
 
-import type { Clock } from '../../base/clock.ts';
 import { Heartbeat, Registration, Reports } from '../../api/agent-protocol.ts';
 import { ApiError } from '../../api/errors.ts';
 import { parse } from '../../api/parse.ts';
@@ -15,7 +14,6 @@ import type { Route } from './route.ts';
 export interface AgentParts {
   readonly decider: Decider;
   readonly assignments: Assignments;
-  readonly clock: Clock;
 }
 
 const epochRange = { min: 1, max: Number.MAX_SAFE_INTEGER };
