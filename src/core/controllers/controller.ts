@@ -3,15 +3,8 @@
 
 import type { Context } from '../state/context.ts';
 import type { Plan } from '../state/plan.ts';
-import type { AnyRecord, RecordKind } from '../state/records.ts';
-import type { Snapshot } from '../state/snapshot.ts';
-
-export interface RecordChange {
-  readonly key: string;
-  readonly kind: RecordKind;
-  readonly before: AnyRecord | null;
-  readonly after: AnyRecord | null;
-}
+import type { RecordKind } from '../state/records.ts';
+import type { RecordChange, Snapshot } from '../state/snapshot.ts';
 
 export interface Controller {
   readonly name: string;

@@ -9,8 +9,8 @@ import type { Context } from '../state/context.ts';
 import { eventChange } from '../state/events.ts';
 import { instanceStatusChange } from '../state/instance-change.ts';
 import { emptyPlan, type Plan } from '../state/plan.ts';
-import type { Entry } from '../state/snapshot.ts';
-import type { Controller, RecordChange } from './controller.ts';
+import type { Entry, RecordChange } from '../state/snapshot.ts';
+import type { Controller } from './controller.ts';
 
 export const placement: Controller = {
   name: 'placement',

@@ -8,7 +8,7 @@ import { assert } from '../../base/assert.ts';
 import { kindOfKey } from './keys.ts';
 import type { Plan } from './plan.ts';
 import type { Allocation, AnyRecord, Provider, RecordByKind, RecordKind } from './records.ts';
-import type { Entry, Snapshot } from './snapshot.ts';
+import type { Entry, RecordChange, Snapshot, View } from './snapshot.ts';
 
 interface Assumed {
   readonly token: number;
@@ -21,13 +21,8 @@ export interface StoredEvent {
   readonly revision: number;
 }
 
-/** `kind` of what changed, before and after, as decisions see it. */
-export type ChangeListener = (change: {
-  readonly key: string;
-  readonly kind: RecordKind;
-  readonly before: AnyRecord | null;
-  readonly after: AnyRecord | null;
-}) => void;
+/** Called for every change of what decisions see, after all views have taken it in. */
+export type ChangeListener = (change: RecordChange) => void;
 
 /** A key whose committed entry changed, or whose assumed change was forgotten. */
 export type CommittedListener = (key: string) => void;
@@ -42,6 +37,7 @@ export class Cache implements Snapshot {
   /** Deleted keys' revisions, until `revision` passes them: an older event must not bring them back. */
   readonly #deletedAt = new Map<string, number>();
   readonly #assumed = new Map<string, Assumed[]>();
+  readonly #views: View[] = [];
   readonly #changeListeners = new Set<ChangeListener>();
   readonly #committedListeners = new Set<CommittedListener>();
   readonly #revisionListeners = new Set<() => void>();
@@ -101,6 +97,14 @@ export class Cache implements Snapshot {
       const entry = this.get('allocation', key);
       if (entry) yield entry;
     }
+  }
+
+  *allocationsHeldOnHost(host: string): Iterable<Allocation> {
+    for (const key of this.#allocationKeysByHost.get(host) ?? []) yield* this.#formsOf(key);
+  }
+
+  heldOnHost(host: string): number {
+    return this.#allocationKeysByHost.get(host)?.size ?? 0;
   }
 
   allocationsOfConsumer(id: string): readonly Entry<Allocation>[] {
@@ -205,6 +209,10 @@ export class Cache implements Snapshot {
     this.apply([...gone, ...entries], revision);
   }
 
+  follow(view: View): void {
+    this.#views.push(view);
+  }
+
   onChange(listener: ChangeListener): () => void {
     this.#changeListeners.add(listener);
     return () => this.#changeListeners.delete(listener);
@@ -241,21 +249,42 @@ export class Cache implements Snapshot {
     const kind = kindOfKey(key);
     if (!kind) return; // written by a newer version: not ours to read
     const before = this.#view(key);
-    const committedBefore = this.#committed.get(kind)?.get(key)?.value ?? null;
-    const heldBefore = kind === 'allocation' ? this.#heldUnder(key) : nothingHeld;
+    if (kind === 'allocation') return this.#alterAllocation(key, before, change);
     change();
-    const heldAfter = kind === 'allocation' ? this.#heldUnder(key) : nothingHeld;
-    this.#addUse(heldBefore, -1);
-    this.#addUse(heldAfter, +1);
     const after = this.#view(key);
-    if (before !== after) {
-      if (before) this.#index(key, before, -1);
-      if (after) this.#index(key, after, +1);
-      for (const listener of this.#changeListeners) listener({ key, kind, before, after });
-    } else if (JSON.stringify(heldBefore) !== JSON.stringify(heldAfter)) {
-      // A release that became durable: decisions knew of it, but only now is the room free.
-      for (const listener of this.#changeListeners) listener({ key, kind, before: committedBefore, after });
+    if (before !== after) this.#changed(key, kind, before, after);
+  }
+
+  #alterAllocation(key: string, before: AnyRecord | null, change: () => void): void {
+    const formsBefore = this.#formsOf(key);
+    change();
+    const formsAfter = this.#formsOf(key);
+    const heldBefore = mostOf(formsBefore);
+    const heldAfter = mostOf(formsAfter);
+    if (heldBefore !== heldAfter) {
+      this.#addUse(heldBefore, -1);
+      this.#addUse(heldAfter, +1);
     }
+    const [formBefore] = formsBefore;
+    const [formAfter] = formsAfter;
+    if (!formBefore && formAfter) indexUnder(this.#allocationKeysByHost, formAfter.host, key, +1);
+    if (formBefore && !formAfter) indexUnder(this.#allocationKeysByHost, formBefore.host, key, -1);
+    const after = this.#view(key);
+    if (before !== after) this.#changed(key, 'allocation', before, after);
+    // A release that became durable: decisions knew of it, but only now is the room free.
+    else if (!sameHeld(heldBefore, heldAfter))
+      this.#tell({ key, kind: 'allocation', before: formBefore ?? null, after });
+  }
+
+  #changed(key: string, kind: RecordKind, before: AnyRecord | null, after: AnyRecord | null): void {
+    if (before) this.#index(key, before, -1);
+    if (after) this.#index(key, after, +1);
+    this.#tell({ key, kind, before, after });
+  }
+
+  #tell(change: RecordChange): void {
+    for (const view of this.#views) view.apply(change);
+    for (const listener of this.#changeListeners) listener(change);
   }
 
   #unassume(key: string, token: number): void {
@@ -299,7 +328,6 @@ export class Cache implements Snapshot {
       case 'provider':
         return indexUnder(this.#providerKeysByHost, value.host, key, sign);
       case 'allocation':
-        indexUnder(this.#allocationKeysByHost, value.host, key, sign);
         indexUnder(this.#allocationKeysByConsumer, value.consumer.id, key, sign);
         return;
       case 'lease':
@@ -316,22 +344,15 @@ export class Cache implements Snapshot {
     }
   }
 
-  /**
-   * What an allocation may hold, whichever of its committed and assumed forms comes true: of each class the most. So a claim never
-   * counts on a release that is not yet durable, nor overlooks what another control plane committed under a Plan of ours that will
-   * fail: neither is covered by the claim's condition on the provider.
-   */
-  #heldUnder(key: string): Held {
-    const held: Record<string, Record<string, number>> = {};
-    for (const form of [this.committed('allocation', key)?.value, ...(this.#assumed.get(key) ?? []).map(valueOf)]) {
-      if (form?.kind !== 'allocation') continue;
-      for (const [providerId, amounts] of Object.entries(form.amounts)) {
-        const most = (held[providerId] ??= {});
-        for (const [resourceClass, amount] of Object.entries(amounts))
-          most[resourceClass] = Math.max(most[resourceClass] ?? 0, amount);
-      }
-    }
-    return held;
+  /** The committed and assumed forms of an allocation: nobody knows yet which of them comes true. */
+  #formsOf(key: string): readonly Allocation[] {
+    const committed = this.#committed.get('allocation')?.get(key)?.value;
+    const stack = this.#assumed.get(key);
+    if (!stack) return committed?.kind === 'allocation' ? [committed] : noForms;
+    const forms: Allocation[] = [];
+    if (committed?.kind === 'allocation') forms.push(committed);
+    for (const { value } of stack) if (value?.kind === 'allocation') forms.push(value);
+    return forms;
   }
 
   #addUse(held: Held, sign: 1 | -1): void {
@@ -350,9 +371,30 @@ export class Cache implements Snapshot {
 /** By provider id, then resource class. */
 type Held = Allocation['amounts'];
 const nothingHeld: Held = {};
+const noForms: readonly Allocation[] = [];
 
-function valueOf({ value }: Assumed): AnyRecord | null {
-  return value;
+/**
+ * What an allocation may hold, whichever of its forms comes true: of each class the most. So a claim never counts on a release that is
+ * not yet durable, nor overlooks what another control plane committed under a Plan of ours that will fail: neither is covered by the
+ * claim's condition on the provider.
+ */
+function mostOf(forms: readonly Allocation[]): Held {
+  const [first] = forms;
+  if (!first) return nothingHeld;
+  if (forms.every(({ amounts }) => amounts === first.amounts)) return first.amounts;
+  const held: Record<string, Record<string, number>> = {};
+  for (const form of forms) {
+    for (const [providerId, amounts] of Object.entries(form.amounts)) {
+      const most = (held[providerId] ??= {});
+      for (const [resourceClass, amount] of Object.entries(amounts))
+        most[resourceClass] = Math.max(most[resourceClass] ?? 0, amount);
+    }
+  }
+  return held;
+}
+
+function sameHeld(a: Held, b: Held): boolean {
+  return a === b || JSON.stringify(a) === JSON.stringify(b);
 }
 
 const nothingUsed: ReadonlyMap<string, number> = new Map();

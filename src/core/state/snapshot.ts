@@ -9,6 +9,32 @@ export interface Entry<T extends AnyRecord = AnyRecord> {
   readonly revision: number;
 }
 
+/** What changed under a key, before and after, as decisions see it. */
+export interface RecordChange {
+  readonly key: string;
+  readonly kind: RecordKind;
+  readonly before: AnyRecord | null;
+  readonly after: AnyRecord | null;
+}
+
+/** Something worked out from the records. It is told of every change before anyone else, so that no decision sees it late. */
+export interface View {
+  apply(change: RecordChange): void;
+}
+
+/** A view that is made once per snapshot, when it is first asked for, and from then on kept up to date. */
+export function defineView<V extends View>(create: (snapshot: Snapshot) => V): (snapshot: Snapshot) => V {
+  const made = new WeakMap<Snapshot, V>();
+  return (snapshot) => {
+    let view = made.get(snapshot);
+    if (!view) {
+      made.set(snapshot, (view = create(snapshot)));
+      snapshot.follow(view);
+    }
+    return view;
+  };
+}
+
 export interface Snapshot {
   get<K extends RecordKind>(kind: K, key: string): Entry<RecordByKind[K]> | undefined;
   list<K extends RecordKind>(kind: K): Iterable<Entry<RecordByKind[K]>>;
@@ -16,6 +42,10 @@ export interface Snapshot {
   instanceById(id: string): Entry<RecordByKind['instance']> | undefined;
   providersOfHost(host: string): readonly Entry<Provider>[];
   allocationsOnHost(host: string): Iterable<Entry<Allocation>>;
+  /** As `allocationsOnHost`, and what is released there but not yet durably, or may yet be claimed: every form that may come true. */
+  allocationsHeldOnHost(host: string): Iterable<Allocation>;
+  /** How many allocations these are of. */
+  heldOnHost(host: string): number;
   allocationsOfConsumer(id: string): readonly Entry<Allocation>[];
   /** Keys of the instances that wait for a host. */
   pendingInstanceKeys(): Iterable<string>;
@@ -25,4 +55,6 @@ export interface Snapshot {
   imageByName(name: string): Entry<RecordByKind['image']> | undefined;
   /** When this process first heard of the host's present lease, on its own clock (never the writer's). */
   leaseSeenAtMs(host: string): number | undefined;
+  /** Tells `view` of every change from now on. */
+  follow(view: View): void;
 }
