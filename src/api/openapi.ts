@@ -4,6 +4,7 @@ import type { TSchema } from 'typebox';
 import { AssignmentEvent, Heartbeat, Registration, ReportResults, Reports, Session } from './agent-protocol.ts';
 import { errorCodes } from './errors.ts';
 import { Explanation } from './explanation.ts';
+import { instanceBatchMax } from './instance-batch.ts';
 import { resourceDefinitions } from './resources/index.ts';
 import { Labels, Metadata, Name, type ResourceDefinition } from './resources/metadata.ts';
 
@@ -59,6 +60,30 @@ function commonSchemas(): Json {
     Reports: plain(Reports),
     ReportResults: plain(ReportResults),
     AssignmentEvent: plain(AssignmentEvent),
+    NewInstanceBatch: {
+      type: 'object',
+      required: ['items'],
+      additionalProperties: false,
+      properties: {
+        items: { type: 'array', minItems: 1, maxItems: instanceBatchMax, items: ref('NewInstance') },
+      },
+    },
+    InstanceBatch: {
+      type: 'object',
+      required: ['items'],
+      properties: {
+        items: {
+          type: 'array',
+          description: 'in the order asked for; the field of an error begins with `items[i]`',
+          items: {
+            anyOf: [
+              { type: 'object', required: ['instance'], properties: { instance: ref('Instance') } },
+              ref('Error'),
+            ],
+          },
+        },
+      },
+    },
     Error: {
       type: 'object',
       required: ['error'],
@@ -292,6 +317,26 @@ function pathsOf(definition: ResourceDefinition): Json {
 function instancePaths(): Json {
   const tags = ['instances'];
   return {
+    '/v1/instances/batch': {
+      post: {
+        tags,
+        operationId: 'createInstances',
+        summary: 'Create many, each made or refused on its own; all durable when it answers',
+        parameters: [
+          parameter(
+            'Idempotency-Key',
+            'header',
+            { type: 'string' },
+            'item i counts as a create with the key `<key>/<i>`',
+          ),
+        ],
+        requestBody: { required: true, content: jsonContent(ref('NewInstanceBatch')) },
+        responses: answers(
+          { 200: { description: 'done', content: jsonContent(ref('InstanceBatch')) } },
+          'PayloadTooLarge',
+        ),
+      },
+    },
     '/v1/instances/{name}/explain': {
       get: {
         tags,

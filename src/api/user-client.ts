@@ -4,6 +4,7 @@
 import { isRecord } from '../base/is-record.ts';
 import { ApiError, isErrorCode } from './errors.ts';
 import type { Explanation } from './explanation.ts';
+import type { InstanceBatchAnswer } from './instance-batch.ts';
 import type { Kind, ResourceByKind } from './resources/index.ts';
 import type { Labels } from './resources/metadata.ts';
 
@@ -127,6 +128,18 @@ export function createUserClient(options: ClientOptions) {
       json(pathOf(kind), {
         method: 'POST',
         body,
+        ...(extra.signal ? { signal: extra.signal } : {}),
+        ...(extra.idempotencyKey === undefined ? {} : { headers: { 'idempotency-key': extra.idempotencyKey } }),
+      }),
+
+    /** At most 1,000 at once, in order: each is made or refused on its own. With a key, item i has the key `<key>/<i>`. */
+    createInstances: (
+      items: readonly NewResource<Partial<ResourceByKind['instance']['spec']>>[],
+      extra: { idempotencyKey?: string; signal?: AbortSignal } = {},
+    ): Promise<InstanceBatchAnswer> =>
+      json(`${pathOf('instance')}/batch`, {
+        method: 'POST',
+        body: { items },
         ...(extra.signal ? { signal: extra.signal } : {}),
         ...(extra.idempotencyKey === undefined ? {} : { headers: { 'idempotency-key': extra.idempotencyKey } }),
       }),

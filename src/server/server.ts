@@ -15,6 +15,7 @@ import { ControlLoop } from './control-loop.ts';
 import type { Decider } from './decide.ts';
 import { agentRoutes } from './http/agent-routes.ts';
 import type { HostLinks } from './http/host-links.ts';
+import { instanceBatchRoute } from './http/instance-batch.ts';
 import { instanceRoutes } from './http/instance-routes.ts';
 import { processRoutes } from './http/process-routes.ts';
 import { resourceRoutes } from './http/resource-routes.ts';
@@ -53,6 +54,7 @@ export async function startControlPlane(parts: ServerParts): Promise<Server> {
       ...processRoutes({ ready: () => loop.ready, version }),
       ...agentRoutes({ decider, assignments }),
       ...instanceRoutes({ decider, links }),
+      instanceBatchRoute(decider),
       ...resourceRoutes({ decider, store }),
     ],
     decider,

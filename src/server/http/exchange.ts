@@ -23,11 +23,10 @@ export function allow(route: Route, identity: Identity | undefined, host: string
 }
 
 /** Anything thrown, as one of our codes. What we did not foresee is `Internal`, and its text stays in the log. */
-export function toApiError(error: unknown): ApiError {
+export function toApiError(error: unknown, bytesMax = bodyBytesMax): ApiError {
   if (error instanceof ApiError) return error;
   const status = typeof error === 'object' && error !== null && 'statusCode' in error ? error.statusCode : undefined;
-  if (status === 413)
-    return new ApiError('PayloadTooLarge', `the body is over ${bodyBytesMax} bytes`, { cause: error });
+  if (status === 413) return new ApiError('PayloadTooLarge', `the body is over ${bytesMax} bytes`, { cause: error });
   if (status === 415)
     return new ApiError('UnsupportedMediaType', 'the body must be application/json', { cause: error });
   if (status === 400 || status === 404 || status === 414)

@@ -59,7 +59,7 @@ function routesOf<K extends Kind>(kind: K, definition: ResourceDefinition, parts
   ];
   const operations = resourceOperations[kind];
   if (definition.verbs.includes('create')) {
-    const body = sentBody(createMetadata(definition));
+    const body = createBody(definition);
     routes.push({
       method: 'POST',
       path: collection,
@@ -125,11 +125,14 @@ function routesOf<K extends Kind>(kind: K, definition: ResourceDefinition, parts
 
 // Bodies.
 
-function createMetadata(definition: ResourceDefinition) {
+/** Of one create. */
+export function createBody(definition: ResourceDefinition) {
   const name = definition.kind === 'instance' ? Type.Optional(definition.name) : definition.name;
-  return Type.Object(
-    { name, labels: Labels, ...(definition.scope === 'project' ? { project: Type.Optional(Name) } : {}) },
-    { additionalProperties: false, ...(definition.kind === 'instance' ? { default: {} } : {}) },
+  return sentBody(
+    Type.Object(
+      { name, labels: Labels, ...(definition.scope === 'project' ? { project: Type.Optional(Name) } : {}) },
+      { additionalProperties: false, ...(definition.kind === 'instance' ? { default: {} } : {}) },
+    ),
   );
 }
 
@@ -155,7 +158,7 @@ interface SentBody {
   readonly spec: unknown;
 }
 
-function inputOf(sent: SentBody, definition: ResourceDefinition): ResourceInput {
+export function inputOf(sent: SentBody, definition: ResourceDefinition): ResourceInput {
   const { name, project, labels } = sent.metadata;
   return {
     name: typeof name === 'string' ? name : '',
@@ -186,7 +189,7 @@ function withoutReadOnly(sent: unknown, current: AnyResource | undefined): unkno
   return { ...rest, metadata };
 }
 
-function idempotencyKeyOf({ headers }: RouteRequest): { idempotencyKey?: string } {
+export function idempotencyKeyOf({ headers }: RouteRequest): { idempotencyKey?: string } {
   const key = headers['idempotency-key'];
   if (key === undefined) return {};
   if (/^[A-Za-z0-9._:-]{1,128}$/.test(key)) return { idempotencyKey: key };
@@ -244,19 +247,20 @@ function present(entry: { readonly value: AnyResource; readonly revision: number
   return { ...value, metadata: { ...value.metadata, revision } };
 }
 
-function answer(
-  kind: Kind,
-  status: number,
-  done: {
-    readonly decision: {
-      readonly key: string;
-      readonly plan: { readonly changes: readonly { readonly key: string; readonly value: unknown }[] };
-    };
-    readonly revision: number;
-  },
-  cache: Cache,
-  before?: Entry<AnyResource>,
-): Answer {
+interface Done {
+  readonly decision: {
+    readonly key: string;
+    readonly plan: { readonly changes: readonly { readonly key: string; readonly value: unknown }[] };
+  };
+  readonly revision: number;
+}
+
+function answer(kind: Kind, status: number, done: Done, cache: Cache, before?: Entry<AnyResource>): Answer {
+  return { status, json: shown(kind, done, cache, before) };
+}
+
+/** The resource that an operation was about, as it is durable now. */
+export function shown(kind: Kind, done: Done, cache: Cache, before?: Entry<AnyResource>): AnyResource {
   const { decision, revision } = done;
   const change = decision.plan.changes.find((each) => each.key === decision.key)?.value;
   const written = isResource(change) ? { value: change, revision } : before;
@@ -265,7 +269,7 @@ function answer(
   const same = committed && (!written || committed.value.metadata.id === written.value.metadata.id);
   const entry = same ? committed : written;
   if (!entry) throw new ApiError('NotFound', 'it has been deleted since');
-  return { status, json: present(entry) };
+  return present(entry);
 }
 
 function isResource(value: unknown): value is AnyResource {

@@ -30,6 +30,8 @@ export interface Route {
   /** `/v1/instances/:name`. */
   readonly path: string;
   readonly verb: Verb | 'open';
+  /** How large a body it takes; default: exchange.ts. */
+  readonly bodyBytesMax?: number;
   handle(request: RouteRequest): Promise<Answer> | Answer;
 }
 

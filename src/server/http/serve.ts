@@ -48,7 +48,9 @@ export async function serveHttp(
       }
     },
   );
-  app.setErrorHandler((error, request, reply) => sendError(toApiError(error), request, reply, parts.log));
+  app.setErrorHandler((error, request, reply) =>
+    sendError(toApiError(error, request.routeOptions.bodyLimit), request, reply, parts.log),
+  );
   app.setNotFoundHandler((request, reply) =>
     sendError(
       new ApiError('NotFound', `there is nothing at ${request.method} ${pathOf(request.url)}`),
@@ -72,6 +74,7 @@ function addRoute(app: FastifyInstance, route: Route, parts: HttpParts): void {
   app.route({
     method: route.method,
     url: route.path,
+    ...(route.bodyBytesMax === undefined ? {} : { bodyLimit: route.bodyBytesMax }),
     async handler(request, reply) {
       const identity = allow(route, parts.identify(request.headers.authorization), paramsOf(request)['host']);
       const gone = new AbortController();
