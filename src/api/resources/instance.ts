@@ -38,6 +38,7 @@ export const InstanceSpec = Type.Object(
       {
         profile: Type.Optional(Type.Enum(['optimize-utilization', 'distribute-load'])),
         pool: Type.Optional(Name),
+        group: Type.Optional(Name),
         hostLabels: Type.Optional(Labels),
         driver: Type.Optional(Name),
       },

@@ -2,14 +2,15 @@
 
 import type { Instance } from '../../api/resources/instance.ts';
 import { claim } from '../ledger/ledger.ts';
-import { requestOf } from '../scheduler/request.ts';
+import { type Request, requestOf } from '../scheduler/request.ts';
 import { type Placement, schedule, summarize } from '../scheduler/schedule.ts';
 import { conditionOf, withConditions } from '../state/conditions.ts';
 import type { Context } from '../state/context.ts';
 import { eventChange } from '../state/events.ts';
 import { instanceStatusChange } from '../state/instance-change.ts';
+import { keys } from '../state/keys.ts';
 import { emptyPlan, type Plan } from '../state/plan.ts';
-import type { Entry, RecordChange } from '../state/snapshot.ts';
+import type { Entry, RecordChange, Snapshot } from '../state/snapshot.ts';
 import type { Controller } from './controller.ts';
 
 export const placement: Controller = {
@@ -24,7 +25,7 @@ export const placement: Controller = {
     if (!instance || !isWaiting(instance.value)) return emptyPlan;
     const request = requestOf(snapshot, instance.value);
     const answer = schedule(snapshot, request);
-    return answer.placed ? bind(instance, answer, request.amounts, ctx) : wait(instance, summarize(answer), ctx);
+    return answer.placed ? bind(snapshot, instance, answer, request, ctx) : wait(instance, summarize(answer), ctx);
   },
 };
 
@@ -54,17 +55,16 @@ function mayMakeRoom({ kind, before, after }: RecordChange): boolean {
 }
 
 function bind(
+  snapshot: Snapshot,
   instance: Entry<Instance>,
-  { candidate, driver, score, hosts, hostsFit }: Extract<Placement, { placed: true }>,
-  amounts: Readonly<Record<string, number>>,
+  { host, driver, held, score, hosts, hostsFit }: Extract<Placement, { placed: true }>,
+  { amounts, ports }: Request,
   ctx: Context,
 ): Plan {
-  const { provider } = candidate;
-  if (!provider) return emptyPlan; // `fit` refuses hosts without one
   const { metadata, status } = instance.value;
-  const host = candidate.host.value.metadata.name;
+  const { key, revision } = snapshot.get('host', keys.host(host)) ?? { key: keys.host(host), revision: 0 };
   const incarnation = status.incarnation + 1;
-  const message = `placed on ${host}: best of ${hostsFit} that fit, of ${hosts} (score ${score})`;
+  const message = `placed on ${host}: best of ${hostsFit} that fit, of ${hosts} (score ${Math.round(score * 10) / 10})`;
   const {
     guest: _guest,
     report: _report,
@@ -92,15 +92,17 @@ function bind(
           ctx.nowMs,
         ),
       }),
-      ...claim(provider, {
+      ...claim(snapshot, {
         consumer: { id: metadata.id, incarnation, project: metadata.project, name: metadata.name },
-        amounts,
+        host,
+        held,
         driver,
+        ports,
       }),
       eventChange(instance.value, { reason: 'Scheduled', message, host }, ctx),
     ],
     // S4.3: the host is still there, online, on the same machine and not paused.
-    conditions: [{ key: candidate.host.key, ifRevision: candidate.host.revision }],
+    conditions: [{ key, ifRevision: revision }],
   };
 }
 

@@ -3,8 +3,11 @@
 
 import type { Instance } from '../../api/resources/instance.ts';
 import type { Amounts } from '../../api/resources/metadata.ts';
-import { claimAgain, fit, holdsOnlyDisk, rootProviderOf } from '../ledger/ledger.ts';
-import { describeFit } from '../scheduler/plugins/fit.ts';
+import { claimAgain, type Held, holdsOnlyDisk } from '../ledger/ledger.ts';
+import { assign, type Portion } from '../ledger/tree.ts';
+import { fleetOf } from '../scheduler/fleet.ts';
+import { describeFits } from '../scheduler/plugins/fit.ts';
+import { requestOf } from '../scheduler/request.ts';
 import { conditionOf, withConditions } from '../state/conditions.ts';
 import type { Context } from '../state/context.ts';
 import { eventChange } from '../state/events.ts';
@@ -48,16 +51,18 @@ function shouldRunAgain({ metadata, spec, status }: Instance): boolean {
 function takeRoom(snapshot: Snapshot, instance: Entry<Instance>, allocation: Entry<Allocation>, ctx: Context): Plan {
   const { status } = instance.value;
   const host = status.host ?? '';
-  const provider = rootProviderOf(snapshot, host);
-  const amounts = status.assigned ?? {};
-  if (!provider) return emptyPlan; // the host is gone: controllers/lost-host.ts
-  const verdict = fit(provider.value, snapshot.usedBy(provider.value.id), withoutDisk(amounts));
+  const fleet = fleetOf(snapshot);
+  const slot = fleet.slotOf(host);
+  const tree = slot === undefined ? [] : fleet.tree(slot);
+  if (tree.length === 0) return emptyPlan; // the host is gone: controllers/lost-host.ts
+  const { portions } = requestOf(snapshot, instance.value);
+  const verdict = assign(tree, { amounts: plainOf(status.assigned ?? {}, portions), portions });
   const condition = verdict.fits
     ? ({ status: 'True', reason: 'Placed', message: `has its room on ${host} again` } as const)
     : ({
         status: 'False',
         reason: 'Unschedulable',
-        message: `its disk is on ${host}, where there is no room for it to run: ${describeFit(verdict).message}`,
+        message: `its disk is on ${host}, where there is no room for it to run: ${describeFits(verdict.shortfalls)}`,
       } as const);
   const known = conditionOf(status.conditions, 'Scheduled');
   const told = known?.status === condition.status && (verdict.fits || known.message === condition.message);
@@ -68,7 +73,7 @@ function takeRoom(snapshot: Snapshot, instance: Entry<Instance>, allocation: Ent
         ...status,
         conditions: withConditions(status.conditions, [{ type: 'Scheduled', ...condition }], ctx.nowMs),
       }),
-      ...(verdict.fits ? claimAgain(provider, allocation, amounts) : []),
+      ...(verdict.fits ? claimAgain(snapshot, allocation, merged(allocation.value.amounts, verdict.held)) : []),
       ...(told
         ? []
         : [
@@ -82,8 +87,19 @@ function takeRoom(snapshot: Snapshot, instance: Entry<Instance>, allocation: Ent
   };
 }
 
-/** The disk is held all the time. */
-function withoutDisk(amounts: Amounts): Amounts {
-  const { DISK_GB: _disk, ...rest } = amounts;
-  return rest;
+/** What was assigned as plain amounts, without the disk, which is held all the time. */
+function plainOf(assigned: Amounts, portions: readonly Portion[]): Amounts {
+  const { DISK_GB: _disk, ...rest } = assigned;
+  const plain: Record<string, number> = rest;
+  for (const { amounts, count } of portions) {
+    for (const resourceClass in amounts)
+      plain[resourceClass] = Math.max(0, (plain[resourceClass] ?? 0) - count * (amounts[resourceClass] ?? 0));
+  }
+  return plain;
+}
+
+function merged(a: Held, b: Held): Held {
+  const sum: Record<string, Amounts> = { ...a };
+  for (const [providerId, amounts] of Object.entries(b)) sum[providerId] = { ...sum[providerId], ...amounts };
+  return sum;
 }

@@ -59,13 +59,15 @@ describe('claims', () => {
     const [provider] = cache.providersOfHost('h1');
     if (!provider) throw new Error('no provider');
     const claimFor = (id: string) =>
-      claim(provider, {
+      claim(cache, {
         consumer: { id, incarnation: 1, project: 'default', name: id },
-        amounts: { VCPU: 5 },
+        host: 'h1',
+        held: { [provider.value.id]: { VCPU: 5 } },
         driver: 'fake',
       });
-    commitPlan(cache, { changes: claimFor('a') });
-    expect(cache.assume({ changes: claimFor('b') })).toEqual({ ok: false, key: provider.key });
+    const [first, second] = [claimFor('a'), claimFor('b')];
+    commitPlan(cache, { changes: first });
+    expect(cache.assume({ changes: second })).toEqual({ ok: false, key: provider.key });
     expect(cache.usedBy(provider.value.id).get('VCPU')).toBe(5);
   });
 
@@ -74,7 +76,8 @@ describe('claims', () => {
     const [provider] = cache.providersOfHost('h1');
     if (!provider) throw new Error('no provider');
     const consumer = { id: 'a', incarnation: 1, project: 'default', name: 'a' };
-    commitPlan(cache, { changes: claim(provider, { consumer, amounts: { VCPU: 5, DISK_GB: 7 }, driver: 'fake' }) });
+    const held = { [provider.value.id]: { VCPU: 5, DISK_GB: 7 } };
+    commitPlan(cache, { changes: claim(cache, { consumer, host: 'h1', held, driver: 'fake' }) });
     const [allocation] = cache.allocationsOfConsumer('a');
     if (!allocation) throw new Error('no allocation');
     commitPlan(cache, { changes: releaseAllButDisk(allocation) });
@@ -94,7 +97,8 @@ describe('claims', () => {
           if (claims) {
             if (!fit(entry().value, cache.usedBy(entry().value.id), { VCPU: cpus }).fits) continue;
             const consumer = { id: `c${i}`, incarnation: 1, project: 'default', name: `c${i}` };
-            commitPlan(cache, { changes: claim(entry(), { consumer, amounts: { VCPU: cpus }, driver: 'fake' }) });
+            const amounts = { [entry().value.id]: { VCPU: cpus } };
+            commitPlan(cache, { changes: claim(cache, { consumer, host: 'h1', held: amounts, driver: 'fake' }) });
             held.push(consumer.id);
           } else {
             const [id] = held.splice(pick % Math.max(1, held.length), 1);

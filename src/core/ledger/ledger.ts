@@ -7,17 +7,13 @@ import type { Change } from '../state/plan.ts';
 import type { Allocation, Inventory, Provider } from '../state/records.ts';
 import type { Entry, Snapshot } from '../state/snapshot.ts';
 
-/** The provider of the host itself; its children are devices and cells. */
-export function rootProviderOf(snapshot: Snapshot, host: string): Entry<Provider> | undefined {
-  return snapshot.providersOfHost(host).find((entry) => entry.value.parent === null);
-}
-
 /** What may be held of an inventory in all: floor((total − reserved) × ratio). */
 export function capacityOf(inventory: Inventory): number {
   return Math.max(0, Math.floor((inventory.total - inventory.reserved) * inventory.allocationRatio));
 }
 
-export type FitRefusal = 'Insufficient' | 'BelowMinUnit' | 'AboveMaxUnit' | 'NotAStep' | 'NoInventory';
+/** `TooFew`: not enough devices (or cells) with so much free; `asked` and `free` count devices, `each` is what each must give. */
+export type FitRefusal = 'Insufficient' | 'BelowMinUnit' | 'AboveMaxUnit' | 'NotAStep' | 'NoInventory' | 'TooFew';
 
 export type Fit =
   | { readonly fits: true }
@@ -27,6 +23,7 @@ export type Fit =
       readonly resourceClass: string;
       readonly asked: number;
       readonly free: number;
+      readonly each?: number;
     };
 
 export type Shortfall = Exclude<Fit, { readonly fits: true }>;
@@ -39,14 +36,6 @@ export function fit(provider: Provider, used: ReadonlyMap<string, number>, amoun
     if (!verdict.fits) return verdict;
   }
   return { fits: true };
-}
-
-/** Every class of `amounts` that cannot be held, for an explanation; `fit` stops at the first. */
-export function shortfalls(provider: Provider, used: ReadonlyMap<string, number>, amounts: Amounts): Shortfall[] {
-  return Object.entries(amounts).flatMap(([resourceClass, asked]) => {
-    const verdict = fitClass(provider.inventories[resourceClass], used.get(resourceClass) ?? 0, resourceClass, asked);
-    return verdict.fits ? [] : [verdict];
-  });
 }
 
 function fitClass(inventory: Inventory | undefined, used: number, resourceClass: string, asked: number): Fit {
@@ -67,31 +56,39 @@ function fitClass(inventory: Inventory | undefined, used: number, resourceClass:
 }
 
 /**
- * Holds `amounts` of one provider for a consumer. The provider is rewritten, so that of two claims that were decided on the
- * same view only one is committed: this condition is what keeps invariant 1 under any number of control planes.
+ * Holds room of a host's providers for a consumer. Those providers are rewritten, and the root in any case, so that of two claims on one
+ * host that were decided on the same view only one is committed: this condition is what keeps invariant 1, and every rule about what
+ * else is on the host, under any number of control planes.
  */
 export function claim(
-  provider: Entry<Provider>,
-  allocation: { consumer: Allocation['consumer']; amounts: Amounts; driver: string },
+  snapshot: Snapshot,
+  { consumer, host, held, driver, ports }: Omit<Allocation, 'kind' | 'amounts'> & { readonly held: Held },
 ): Change[] {
   return [
+    ...rewrite(snapshot, host, held),
     {
-      key: provider.key,
-      ifRevision: provider.revision,
-      value: { ...provider.value, generation: provider.value.generation + 1 },
-    },
-    {
-      key: keys.allocation(allocation.consumer.id, allocation.consumer.incarnation),
+      key: keys.allocation(consumer.id, consumer.incarnation),
       ifRevision: 0,
       value: {
         kind: 'allocation',
-        consumer: allocation.consumer,
-        host: provider.value.host,
-        amounts: { [provider.value.id]: allocation.amounts },
-        driver: allocation.driver,
+        consumer,
+        host,
+        amounts: held,
+        driver,
+        ...(ports === undefined || ports.length === 0 ? {} : { ports }),
       },
     },
   ];
+}
+
+/** By provider id, then resource class. */
+export type Held = Allocation['amounts'];
+
+function rewrite(snapshot: Snapshot, host: string, held: Held): Change[] {
+  return snapshot.providersOfHost(host).flatMap(({ key, revision, value }) => {
+    if (value.parent !== null && !Object.hasOwn(held, value.id)) return [];
+    return [{ key, ifRevision: revision, value: { ...value, generation: value.generation + 1 } }];
+  });
 }
 
 /** Gives back everything an allocation holds. Committed at most once: the allocation's own revision is the condition. */
@@ -106,19 +103,11 @@ export function holdsOnlyDisk({ amounts }: Allocation): boolean {
   );
 }
 
-/** Holds `amounts` again for an allocation that was made smaller. The provider is rewritten, as by every claim. */
-export function claimAgain(provider: Entry<Provider>, allocation: Entry<Allocation>, amounts: Amounts): Change[] {
+/** Holds `held` for an allocation that was made smaller. The providers are rewritten, as by every claim. */
+export function claimAgain(snapshot: Snapshot, allocation: Entry<Allocation>, held: Held): Change[] {
   return [
-    {
-      key: provider.key,
-      ifRevision: provider.revision,
-      value: { ...provider.value, generation: provider.value.generation + 1 },
-    },
-    {
-      key: allocation.key,
-      ifRevision: allocation.revision,
-      value: { ...allocation.value, amounts: { [provider.value.id]: amounts } },
-    },
+    ...rewrite(snapshot, allocation.value.host, held),
+    { key: allocation.key, ifRevision: allocation.revision, value: { ...allocation.value, amounts: held } },
   ];
 }
 

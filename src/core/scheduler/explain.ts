@@ -4,14 +4,19 @@ import type { Explanation, HostExplanation } from '../../api/explanation.ts';
 import type { Instance } from '../../api/resources/instance.ts';
 import { conditionOf } from '../state/conditions.ts';
 import type { Snapshot } from '../state/snapshot.ts';
-import type { Candidate } from './framework.ts';
-import { plugins, profileByName } from './registry.ts';
+import { type Fleet, fleetOf } from './fleet.ts';
+import { fullScan, type HostVerdict } from './full-scan.ts';
+import { belongingOf, placeOf } from './groups.ts';
 import { type Request, requestOf } from './request.ts';
-import { candidates, refusalBy, schedule, summarize } from './schedule.ts';
+import { schedule, summarize } from './schedule.ts';
 
 export function explain(snapshot: Snapshot, instance: Instance): Explanation {
   const request = requestOf(snapshot, instance);
-  const hosts = [...candidates(snapshot)].map((candidate) => explainHost(snapshot, candidate, request, instance));
+  const fleet = fleetOf(snapshot);
+  const hosts = fleet.tentatively(() => {
+    withoutItself(snapshot, fleet, instance);
+    return [...fullScan(request, fleet)].map((verdict) => explainHost(verdict, instance));
+  });
   hosts.sort(
     (a, b) =>
       Number(b.current) - Number(a.current) ||
@@ -39,45 +44,28 @@ function summaryOf(snapshot: Snapshot, instance: Instance, request: Request): st
   }
   if (instance.status.host !== undefined) return scheduled?.message ?? `placed on ${instance.status.host}`;
   const placement = schedule(snapshot, request);
-  return placement.placed
-    ? `fits on ${placement.candidate.host.value.metadata.name}; about to be placed`
-    : summarize(placement);
+  return placement.placed ? `fits on ${placement.host}; about to be placed` : summarize(placement);
 }
 
-/** The room an instance holds on its own host counts as free for itself: the question is why it is (or could be) there. */
-function explainHost(snapshot: Snapshot, candidate: Candidate, request: Request, instance: Instance): HostExplanation {
-  const name = candidate.host.value.metadata.name;
-  const current = instance.status.host === name;
-  const seen = current ? withoutOwnUse(snapshot, candidate, instance) : candidate;
-  const refusals = plugins.flatMap((plugin) => refusalBy(plugin, seen, request) ?? []);
-  const { weights } = profileByName[request.profile];
-  const scores: Record<string, number> = {};
-  let score = 0;
-  if (refusals.length === 0) {
-    for (const plugin of plugins) {
-      const weight = weights[plugin.name];
-      if (!weight || !plugin.score) continue;
-      scores[plugin.name] = weight * plugin.score(seen, request);
-      score += scores[plugin.name] ?? 0;
-    }
-  }
+function explainHost({ host, refusals, score, scores }: HostVerdict, instance: Instance): HostExplanation {
+  const fits = refusals.length === 0;
   return {
-    host: name,
-    current,
-    fits: refusals.length === 0,
-    refusals: refusals.map(({ plugin, reason, message }) => ({ rule: plugin, reason, message })),
-    ...(refusals.length === 0 ? { score, scores } : {}),
+    host,
+    current: instance.status.host === host,
+    fits,
+    refusals: refusals.map(({ plugin, reason, message }) => ({ rule: plugin, reason, message: message() })),
+    ...(fits ? { score, scores } : {}),
   };
 }
 
-function withoutOwnUse(snapshot: Snapshot, candidate: Candidate, instance: Instance): Candidate {
-  const used = new Map(candidate.used);
+/** What an instance holds on its own host counts as free for itself: the question is why it is (or could be) there. */
+function withoutItself(snapshot: Snapshot, fleet: Fleet, instance: Instance): void {
   for (const { value: allocation } of snapshot.allocationsOfConsumer(instance.metadata.id)) {
-    for (const [resourceClass, amount] of Object.entries(
-      allocation.amounts[candidate.provider?.value.id ?? ''] ?? {},
-    )) {
-      used.set(resourceClass, (used.get(resourceClass) ?? 0) - amount);
-    }
+    const slot = fleet.slotOf(allocation.host);
+    if (slot === undefined) continue;
+    fleet.giveBack(slot, allocation.amounts, allocation.ports);
   }
-  return { ...candidate, used };
+  const place = placeOf(instance);
+  const slot = place === undefined ? undefined : fleet.slotOf(place);
+  if (slot !== undefined) fleet.groups.try(slot, belongingOf(instance), -1);
 }

@@ -1,40 +1,52 @@
-// What a scheduling rule is. Plugins are pure and small; they never see other requests, the clock or the store.
+// What a scheduling rule is. A plugin looks at one request and answers a rule for it, or null when it has nothing to say. Rules are
+// pure and small; they never see other requests, the clock or the store. Speed is the engine's matter (engine.ts).
 
-import type { Host } from '../../api/resources/host.ts';
-import type { Provider } from '../state/records.ts';
-import type { Entry } from '../state/snapshot.ts';
-import type { ProfileName, Request } from './request.ts';
+import type { Fleet } from './fleet.ts';
+import type { Request } from './request.ts';
+import type { Slot } from './slot.ts';
 
-/** One host as rules see it. */
-export interface Candidate {
-  readonly host: Entry<Host>;
-  readonly provider: Entry<Provider> | undefined;
-  readonly used: ReadonlyMap<string, number>;
+/** Why a host is not for a request: a CamelCase code that is counted, and the sentence for this host, made when someone reads it. */
+export interface Refusal {
+  readonly reason: string;
+  readonly message: () => string;
 }
 
-/** `reason` is a CamelCase code that is counted; `message` is the sentence for this host. */
-export type Verdict =
-  | { readonly fits: true }
-  | { readonly fits: false; readonly reason: string; readonly message: string };
-
-export const fits: Verdict = { fits: true };
-
-export function refuse(reason: string, message: string): Exclude<Verdict, { fits: true }> {
-  return { fits: false, reason, message };
+export function refuse(reason: string, message: string | (() => string)): Refusal {
+  return { reason, message: typeof message === 'string' ? () => message : message };
 }
 
-export interface Plugin {
+/** One plugin's say on one request. */
+export interface Rule {
+  /** Null when the host may take the request; all rules must agree. */
+  filter?(slot: Slot): Refusal | null;
+  /** How good the host is, 0..100, fractions too. Weighed by profile; asked only for hosts that fit. */
+  score?(slot: Slot): number;
+}
+
+/** A rule that looks at where other instances are; it is made anew for each decision. */
+export interface GroupRule extends Rule {
+  /** Hosts to look at before all others, few. */
+  readonly shortlist?: readonly Slot[];
+  /** No host outside the shortlist scores more than this (default 100); null: all of them are refused. */
+  readonly scoreMaxElsewhere?: number | null;
+}
+
+interface PluginOf<D extends string, R extends Rule> {
   readonly name: string;
-  /** Whether the host may take the request; all plugins must agree. */
-  filter?(candidate: Candidate, request: Request): Verdict;
-  /** How good the host is, an integer 0..100. Weighed by profile; asked only for hosts that fit. */
-  score?(candidate: Candidate, request: Request): number;
+  /** One line for people: what the rule is for. */
+  readonly summary: string;
+  /**
+   * What the verdict on a host hangs on, besides the request:
+   * `host`: its record (labels, traits, taints, drivers, ...), which seldom changes; of the request it may read `terms` only, and the
+   *   verdict is shared by all requests with equal terms;
+   * `room`: what is free there, which every claim changes; shared by all requests of one shape;
+   * `group`: where other instances are; shared by none.
+   */
+  readonly dependsOn: D;
+  prepare(request: Request, fleet: Fleet): R | null;
 }
 
-/** How much each plugin's score counts. A plugin without a weight scores nothing. */
-export type Weights = Readonly<Record<string, number>>;
-
-export interface Profile {
-  readonly name: ProfileName;
-  readonly weights: Weights;
-}
+export type HostPlugin = PluginOf<'host', Rule>;
+export type RoomPlugin = PluginOf<'room', Rule>;
+export type GroupPlugin = PluginOf<'group', GroupRule>;
+export type Plugin = HostPlugin | RoomPlugin | GroupPlugin;

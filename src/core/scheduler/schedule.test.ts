@@ -20,7 +20,7 @@ import { schedule, summarize } from './schedule.ts';
 function answer(hosts: Record<string, TestHost>, spec: Partial<InstanceSpec>, image = testImage()) {
   const cache = testCache([image, ...Object.entries(hosts).flatMap(([name, options]) => testHost(name, options))]);
   const placed = schedule(cache, requestOf(cache, testInstance('web', spec)));
-  return placed.placed ? placed.candidate.host.value.metadata.name : summarize(placed);
+  return placed.placed ? placed.host : summarize(placed);
 }
 
 describe('each rule says why', () => {

@@ -1,102 +1,77 @@
 // Scheduling: of all hosts that every rule lets through, the one with the best score. Pure; the caller turns it into a Plan.
 
-import { rootProviderOf } from '../ledger/ledger.ts';
+import type { Allocation } from '../state/records.ts';
+import { assign } from '../ledger/tree.ts';
+import { assert } from '../../base/assert.ts';
 import type { Snapshot } from '../state/snapshot.ts';
-import type { Candidate, Plugin, Profile } from './framework.ts';
-import { plugins, profileByName } from './registry.ts';
+import { Engine } from './engine.ts';
+import { type Fleet, fleetOf } from './fleet.ts';
+import { fullScan } from './full-scan.ts';
 import type { Request } from './request.ts';
-
-export interface Refusal {
-  readonly host: string;
-  readonly plugin: string;
-  readonly reason: string;
-  readonly message: string;
-}
 
 export type Placement =
   | {
       readonly placed: true;
-      readonly candidate: Candidate;
+      readonly host: string;
       readonly driver: string;
+      /** Who gives what: by provider id, then resource class. */
+      readonly held: Allocation['amounts'];
       readonly score: number;
+      /** How many hosts fit, groups aside. */
       readonly hostsFit: number;
       readonly hosts: number;
     }
-  | { readonly placed: false; readonly hosts: number; readonly refusals: readonly Refusal[] };
+  | { readonly placed: false; readonly hosts: number; readonly refusals: readonly RefusalCount[] };
+
+export interface RefusalCount {
+  readonly reason: string;
+  readonly hosts: number;
+}
+
+const engines = new WeakMap<Fleet, Engine>();
+
+/** The engine of a snapshot: it keeps its rankings from one decision to the next. */
+export function engineOf(snapshot: Snapshot): Engine {
+  const fleet = fleetOf(snapshot);
+  let engine = engines.get(fleet);
+  if (!engine) engines.set(fleet, (engine = new Engine(fleet)));
+  return engine;
+}
 
 export function schedule(snapshot: Snapshot, request: Request): Placement {
-  const profile = profileByName[request.profile];
-  const refusals: Refusal[] = [];
-  let best: { candidate: Candidate; score: number } | undefined;
-  let hosts = 0;
-  let hostsFit = 0;
-  for (const candidate of candidates(snapshot)) {
-    hosts += 1;
-    const refusal = firstRefusal(candidate, request);
-    if (refusal) {
-      refusals.push(refusal);
-      continue;
-    }
-    hostsFit += 1;
-    const score = scoreOf(candidate, request, profile);
-    if (!best || isBetter({ candidate, score }, best)) best = { candidate, score };
-  }
-  if (!best) return { placed: false, hosts, refusals };
-  return { placed: true, ...best, driver: driverFor(best.candidate, request), hosts, hostsFit };
-}
-
-export function* candidates(snapshot: Snapshot): Iterable<Candidate> {
-  for (const host of snapshot.list('host')) {
-    const provider = rootProviderOf(snapshot, host.value.metadata.name);
-    yield { host, provider, used: snapshot.usedBy(provider?.value.id ?? '') };
-  }
-}
-
-function firstRefusal(candidate: Candidate, request: Request): Refusal | undefined {
-  for (const plugin of plugins) {
-    const refusal = refusalBy(plugin, candidate, request);
-    if (refusal) return refusal;
-  }
-  return undefined;
-}
-
-export function refusalBy(plugin: Plugin, candidate: Candidate, request: Request): Refusal | undefined {
-  const verdict = plugin.filter?.(candidate, request);
-  if (!verdict || verdict.fits) return undefined;
+  const engine = engineOf(snapshot);
+  const { fleet } = engine;
+  const choice = engine.choose(request);
+  if (!choice) return { placed: false, hosts: fleet.count, refusals: countRefusals(request, fleet) };
+  const { slot, score, fitCount } = choice;
+  const assignment = assign(fleet.tree(slot), request);
+  assert(assignment.fits, `${fleet.names[slot]} was chosen and does not fit`);
   return {
-    host: candidate.host.value.metadata.name,
-    plugin: plugin.name,
-    reason: verdict.reason,
-    message: verdict.message,
+    placed: true,
+    host: fleet.names[slot] ?? '',
+    driver: request.terms.driver ?? fleet.hosts[slot]?.status.drivers.find(({ available }) => available)?.name ?? '',
+    held: assignment.held,
+    score,
+    hostsFit: fitCount,
+    hosts: fleet.count,
   };
 }
 
-export function scoreOf(candidate: Candidate, request: Request, profile: Profile): number {
-  let score = 0;
-  for (const plugin of plugins) {
-    const weight = profile.weights[plugin.name];
-    if (weight && plugin.score) score += weight * plugin.score(candidate, request);
+/** Of each host the first rule that refuses, counted, the most frequent first. */
+function countRefusals(request: Request, fleet: Fleet): RefusalCount[] {
+  const counts = new Map<string, number>();
+  for (const { refusals } of fullScan(request, fleet)) {
+    const [first] = refusals;
+    if (first) counts.set(first.reason, (counts.get(first.reason) ?? 0) + 1);
   }
-  return score;
-}
-
-/** Ties go to the first name, so that the answer does not hang on the order of hosts. */
-function isBetter(a: { candidate: Candidate; score: number }, b: { candidate: Candidate; score: number }): boolean {
-  if (a.score !== b.score) return a.score > b.score;
-  return a.candidate.host.value.metadata.name < b.candidate.host.value.metadata.name;
-}
-
-function driverFor(candidate: Candidate, request: Request): string {
-  return request.driver ?? candidate.host.value.status.drivers.find((driver) => driver.available)?.name ?? '';
+  return [...counts]
+    .map(([reason, hosts]) => ({ reason, hosts }))
+    .sort((a, b) => b.hosts - a.hosts || (a.reason < b.reason ? -1 : 1));
 }
 
 /** `0 of 12 hosts: 7 InsufficientMemory, 5 DriverMissing`. */
-export function summarize(placement: Extract<Placement, { placed: false }>): string {
-  if (placement.hosts === 0) return 'no host has joined yet; "berth agent" on a machine makes it one';
-  const counts = new Map<string, number>();
-  for (const { reason } of placement.refusals) counts.set(reason, (counts.get(reason) ?? 0) + 1);
-  const parts = [...counts]
-    .sort(([a, m], [b, n]) => n - m || (a < b ? -1 : 1))
-    .map(([reason, count]) => `${count} ${reason}`);
-  return `0 of ${placement.hosts} host${placement.hosts === 1 ? '' : 's'}: ${parts.join(', ')}`;
+export function summarize({ hosts, refusals }: Extract<Placement, { placed: false }>): string {
+  if (hosts === 0) return 'no host has joined yet; "berth agent" on a machine makes it one';
+  const parts = refusals.map(({ reason, hosts: count }) => `${count} ${reason}`);
+  return `0 of ${hosts} host${hosts === 1 ? '' : 's'}: ${parts.join(', ')}`;
 }

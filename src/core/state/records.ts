@@ -38,6 +38,8 @@ export interface Allocation {
   /** By provider id, then resource class. */
   readonly amounts: Readonly<Record<string, Amounts>>;
   readonly driver: string;
+  /** Ports of the host that are its own, as `tcp/8080`. Missing: none. */
+  readonly ports?: readonly string[];
 }
 
 /** That a host's agent was heard. Rewritten by heartbeats, apart from the host so that those wake nobody; gone while it is silent. */

@@ -117,7 +117,7 @@ function waitsInVain(state: CommittedState, waiting: readonly Instance[]): Map<s
     const { host, assigned = {} } = instance.status;
     if (host === undefined) {
       const answer = schedule(cache, requestOf(cache, instance));
-      if (answer.placed) found.set(name, answer.candidate.host.value.metadata.name);
+      if (answer.placed) found.set(name, answer.host);
       continue;
     }
     const { DISK_GB: _held, ...asked } = assigned;

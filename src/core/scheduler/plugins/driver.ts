@@ -1,21 +1,26 @@
 // driver: the host has a working driver, and the one that instance or image name.
 
-import { fits, type Plugin, refuse } from '../framework.ts';
+import { type HostPlugin, refuse } from '../framework.ts';
 
-export const driver: Plugin = {
+export const driver: HostPlugin = {
   name: 'driver',
-  filter({ host }, request) {
-    const { drivers } = host.value.status;
-    if (request.driver === undefined) {
-      return drivers.some((d) => d.available) ? fits : refuse('DriverMissing', 'none of its drivers works');
-    }
-    const wanted = drivers.find((d) => d.name === request.driver);
-    if (!wanted) return refuse('DriverMissing', `it has no driver ${request.driver}`);
-    return wanted.available
-      ? fits
-      : refuse(
-          'DriverUnavailable',
-          `its driver ${request.driver} does not work: ${wanted.reason ?? 'no reason given'}`,
-        );
+  summary: 'the host has a working driver, and the one that instance or image name',
+  dependsOn: 'host',
+  prepare({ terms }, { hosts }) {
+    const wanted = terms.driver;
+    return {
+      filter(slot) {
+        const drivers = hosts[slot]?.status.drivers ?? [];
+        if (wanted === undefined)
+          return drivers.some(({ available }) => available)
+            ? null
+            : refuse('DriverMissing', 'none of its drivers works');
+        const found = drivers.find(({ name }) => name === wanted);
+        if (!found) return refuse('DriverMissing', `it has no driver ${wanted}`);
+        return found.available
+          ? null
+          : refuse('DriverUnavailable', `its driver ${wanted} does not work: ${found.reason ?? 'no reason given'}`);
+      },
+    };
   },
 };

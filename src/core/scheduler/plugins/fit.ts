@@ -1,14 +1,40 @@
-// fit: the ledger has room for every resource class asked for.
+// fit: the ledger has room for every resource class and every device that was asked for.
 
-import { fit as fitInLedger, type Shortfall, shortfalls } from '../../ledger/ledger.ts';
-import { fits, type Plugin, refuse, type Verdict } from '../framework.ts';
+import type { Shortfall } from '../../ledger/ledger.ts';
+import { assign } from '../../ledger/tree.ts';
+import { type Refusal, refuse, type RoomPlugin } from '../framework.ts';
 
-export const fit: Plugin = {
+export const fit: RoomPlugin = {
   name: 'fit',
-  filter({ provider, used }, request) {
-    if (!provider) return refuse('NoInventory', 'its agent has never told what it has');
-    const verdict = fitInLedger(provider.value, used, request.amounts);
-    return verdict.fits ? fits : describeAll(shortfalls(provider.value, used, request.amounts), verdict);
+  summary: 'the host has enough of everything free',
+  dependsOn: 'room',
+  prepare(request, fleet) {
+    // What columns tell: the most that one claim can get, and what is free in all. Who gives what of several providers is asked of the
+    // ledger only where that is enough.
+    const asked = Object.entries(request.amounts).flatMap(([resourceClass, amount]) =>
+      amount > 0 ? [{ column: fleet.column(resourceClass), amount, inAll: amount }] : [],
+    );
+    for (const { amounts, count } of request.portions) {
+      for (const [resourceClass, each] of Object.entries(amounts))
+        asked.push({ column: fleet.column(resourceClass), amount: each, inAll: each * count });
+    }
+    const plain = request.portions.length === 0;
+    const explained = (slot: number): Refusal => {
+      const tree = fleet.tree(slot);
+      if (tree.length === 0) return refuse('NoInventory', 'its agent has never told what it has');
+      const assignment = assign(tree, request);
+      return describeAll(assignment.fits ? [] : assignment.shortfalls);
+    };
+    return {
+      filter(slot) {
+        for (const { column, amount, inAll } of asked) {
+          if (!column || amount > (column.most[slot] ?? 0)) return explained(slot);
+          if (inAll > amount && inAll > (column.capacity[slot] ?? 0) - (column.used[slot] ?? 0)) return explained(slot);
+        }
+        if (plain && !fleet.stepped[slot]) return fleet.tree(slot).length === 0 ? explained(slot) : null;
+        return assign(fleet.tree(slot), request).fits ? null : explained(slot);
+      },
+    };
   },
 };
 
@@ -25,13 +51,18 @@ const words: Readonly<Record<string, ClassWords>> = {
 };
 
 /** The first one is counted; people are told of all, so that they do not mend one after the other. */
-function describeAll(all: readonly Shortfall[], first: Shortfall): Exclude<Verdict, { fits: true }> {
-  const message = all.map((each) => describeFit(each).message).join('; ');
-  return refuse(describeFit(first).reason, message);
+function describeAll(all: readonly Shortfall[]): Refusal {
+  const [first] = all;
+  return refuse(first ? describeFit(first).reason : 'Insufficient', () => describeFits(all));
+}
+
+/** Everything that is too little, in one sentence. */
+export function describeFits(all: readonly Shortfall[]): string {
+  return all.map((each) => describeFit(each).message()).join('; ');
 }
 
 /** Why it does not fit, in the words of the class. */
-export function describeFit(verdict: Shortfall): Exclude<Verdict, { fits: true }> {
+function describeFit(verdict: Shortfall): Refusal {
   const { resourceClass, asked, free } = verdict;
   const { reason, noun, unit } = words[resourceClass] ?? { reason: resourceClass, noun: resourceClass, unit: '' };
   const what = unit ? `${asked}${unit} of ${noun}` : `${asked} ${noun}`;
@@ -40,6 +71,11 @@ export function describeFit(verdict: Shortfall): Exclude<Verdict, { fits: true }
       return refuse(`Insufficient${reason}`, `${what} asked, ${free}${unit} free: ${asked - free}${unit} too little`);
     case 'NoInventory':
       return refuse(`Insufficient${reason}`, `it has no ${noun}`);
+    case 'TooFew':
+      return refuse(
+        `Insufficient${reason}`,
+        `${asked} with ${verdict.each}${unit} ${noun} free each asked, ${free} there`,
+      );
     case 'BelowMinUnit':
     case 'AboveMaxUnit':
     case 'NotAStep':

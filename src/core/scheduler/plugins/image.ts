@@ -1,14 +1,19 @@
 // image: there is such an image, and it is made for the host's processor.
 
-import { fits, type Plugin, refuse } from '../framework.ts';
+import { type HostPlugin, refuse } from '../framework.ts';
 
-export const image: Plugin = {
+export const image: HostPlugin = {
   name: 'image',
-  filter({ host }, request) {
-    if (!request.image) return refuse('ImageMissing', 'the image has been deleted');
-    const { architecture } = host.value.status;
-    const wanted = request.image.spec.architecture;
-    if (architecture === undefined || architecture === wanted) return fits;
-    return refuse('ArchitectureMismatch', `it is ${architecture}, the image is ${wanted}`);
-  },
+  summary: "the image exists and is made for the host's processor",
+  dependsOn: 'host',
+  prepare: ({ terms }, { hosts }) => ({
+    filter(slot) {
+      if (!terms.image) return refuse('ImageMissing', 'the image has been deleted');
+      const wanted = terms.image.architecture;
+      const found = hosts[slot]?.status.architecture;
+      return found === undefined || found === wanted
+        ? null
+        : refuse('ArchitectureMismatch', `it is ${found}, the image is ${wanted}`);
+    },
+  }),
 };

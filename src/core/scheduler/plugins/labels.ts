@@ -1,19 +1,27 @@
 // labels: the host bears every label that the instance asks of it.
 
-import { fits, type Plugin, refuse } from '../framework.ts';
+import { type HostPlugin, refuse } from '../framework.ts';
 
-export const labels: Plugin = {
+export const labels: HostPlugin = {
   name: 'labels',
-  filter({ host }, request) {
-    for (const [key, wanted] of Object.entries(request.hostLabels)) {
-      const found = Object.hasOwn(host.value.metadata.labels, key) ? host.value.metadata.labels[key] : undefined;
-      if (found !== wanted) {
-        return refuse(
-          'LabelMismatch',
-          found === undefined ? `it has no label ${key}=${wanted}` : `its label ${key} is ${found}, not ${wanted}`,
-        );
-      }
-    }
-    return fits;
+  summary: 'the host bears every label that was asked for',
+  dependsOn: 'host',
+  prepare({ terms }, { hosts }) {
+    const wanted = Object.entries(terms.hostLabels ?? {});
+    if (wanted.length === 0) return null;
+    return {
+      filter(slot) {
+        const borne = hosts[slot]?.metadata.labels ?? {};
+        for (const [key, value] of wanted) {
+          const found = Object.hasOwn(borne, key) ? borne[key] : undefined;
+          if (found === value) continue;
+          return refuse(
+            'LabelMismatch',
+            found === undefined ? `it has no label ${key}=${value}` : `its label ${key} is ${found}, not ${value}`,
+          );
+        }
+        return null;
+      },
+    };
   },
 };

@@ -1,14 +1,17 @@
 // online: the host's agent is heard, so that what is placed there is also started there.
 
 import { conditionOf } from '../../state/conditions.ts';
-import { fits, type Plugin, refuse } from '../framework.ts';
+import { type HostPlugin, refuse } from '../framework.ts';
 
-export const online: Plugin = {
+export const online: HostPlugin = {
   name: 'online',
-  filter({ host }) {
-    const ready = conditionOf(host.value.status.conditions, 'Ready');
-    if (ready?.status === 'True') return fits;
-    if (!ready) return refuse('HostNeverSeen', 'its agent has never registered');
-    return refuse('HostNotReady', ready.message);
-  },
+  summary: "the host's agent is heard",
+  dependsOn: 'host',
+  prepare: (_request, { hosts }) => ({
+    filter(slot) {
+      const ready = conditionOf(hosts[slot]?.status.conditions ?? [], 'Ready');
+      if (ready?.status === 'True') return null;
+      return ready ? refuse('HostNotReady', ready.message) : refuse('HostNeverSeen', 'its agent has never registered');
+    },
+  }),
 };

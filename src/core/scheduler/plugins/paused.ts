@@ -1,11 +1,15 @@
 // paused: an operator wants nothing new here.
 
-import { fits, type Plugin, refuse } from '../framework.ts';
+import { type HostPlugin, refuse } from '../framework.ts';
 
-export const paused: Plugin = {
+export const paused: HostPlugin = {
   name: 'paused',
-  filter: ({ host }) =>
-    host.value.spec.paused
-      ? refuse('HostPaused', `it is paused; "berth host resume ${host.value.metadata.name}" opens it`)
-      : fits,
+  summary: 'no operator has paused the host',
+  dependsOn: 'host',
+  prepare: (_request, { hosts, names }) => ({
+    filter: (slot) =>
+      hosts[slot]?.spec.paused
+        ? refuse('HostPaused', () => `it is paused; "berth host resume ${names[slot]}" opens it`)
+        : null,
+  }),
 };

@@ -1,12 +1,23 @@
 // pool: an instance that names a pool lands in it. One that names none may land anywhere.
 
-import { fits, type Plugin, refuse } from '../framework.ts';
+import { type HostPlugin, refuse } from '../framework.ts';
 
-export const pool: Plugin = {
+export const pool: HostPlugin = {
   name: 'pool',
-  filter({ host }, request) {
-    if (request.pool === undefined || host.value.spec.pool === request.pool) return fits;
-    const where = host.value.spec.pool === undefined ? 'in no pool' : `in pool ${host.value.spec.pool}`;
-    return refuse('PoolMismatch', `it is ${where}, not in ${request.pool}`);
+  summary: 'the host is in the pool that was asked for',
+  dependsOn: 'host',
+  prepare({ terms }, { hosts }) {
+    const wanted = terms.pool;
+    if (wanted === undefined) return null;
+    return {
+      filter(slot) {
+        const found = hosts[slot]?.spec.pool;
+        if (found === wanted) return null;
+        return refuse(
+          'PoolMismatch',
+          `it is ${found === undefined ? 'in no pool' : `in pool ${found}`}, not in ${wanted}`,
+        );
+      },
+    };
   },
 };

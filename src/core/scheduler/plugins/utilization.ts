@@ -1,23 +1,42 @@
 // utilization: how full the host would be, 100 for full. Packing wants it high; spreading weighs its mirror `idleness`.
 
-import { capacityOf } from '../../ledger/ledger.ts';
-import type { Candidate, Plugin } from '../framework.ts';
-import type { Request } from '../request.ts';
+import type { Amounts } from '../../../api/resources/metadata.ts';
+import type { Fleet } from '../fleet.ts';
+import type { RoomPlugin } from '../framework.ts';
+import type { Slot } from '../slot.ts';
 
-export const utilization: Plugin = { name: 'utilization', score: (candidate, request) => fullness(candidate, request) };
+export const utilization: RoomPlugin = {
+  name: 'utilization',
+  summary: 'how full the host would be: fuller is better',
+  dependsOn: 'room',
+  prepare: ({ amounts }, fleet) => ({ score: fullnessOf(amounts, fleet) }),
+};
 
-export const idleness: Plugin = { name: 'idleness', score: (candidate, request) => 100 - fullness(candidate, request) };
+export const idleness: RoomPlugin = {
+  name: 'idleness',
+  summary: 'how empty the host would be: emptier is better',
+  dependsOn: 'room',
+  prepare({ amounts }, fleet) {
+    const fullness = fullnessOf(amounts, fleet);
+    return { score: (slot) => 100 - fullness(slot) };
+  },
+};
 
-/** Mean over the asked-for classes of the share in use once the request is placed. */
-function fullness({ provider, used }: Candidate, request: Request): number {
-  let sum = 0;
-  let classes = 0;
-  for (const [resourceClass, asked] of Object.entries(request.amounts)) {
-    const inventory = provider?.value.inventories[resourceClass];
-    const capacity = inventory ? capacityOf(inventory) : 0;
-    if (capacity === 0) continue;
-    sum += Math.min(1, ((used.get(resourceClass) ?? 0) + asked) / capacity);
-    classes += 1;
-  }
-  return classes === 0 ? 0 : Math.round((100 * sum) / classes);
+/** Mean over the asked-for classes of the share in use once the request is placed, in percent. */
+function fullnessOf(amounts: Amounts, fleet: Fleet): (slot: Slot) => number {
+  const asked = Object.entries(amounts).flatMap(([resourceClass, amount]) => {
+    const column = fleet.column(resourceClass);
+    return column ? [{ column, amount }] : [];
+  });
+  return (slot) => {
+    let sum = 0;
+    let classes = 0;
+    for (const { column, amount } of asked) {
+      const capacity = column.capacity[slot] ?? 0;
+      if (capacity === 0) continue;
+      sum += Math.min(1, ((column.used[slot] ?? 0) + amount) / capacity);
+      classes += 1;
+    }
+    return classes === 0 ? 0 : (100 * sum) / classes;
+  };
 }

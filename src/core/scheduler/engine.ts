@@ -1,0 +1,278 @@
+// Engine: the best host for a request, without looking at all of them. Requests of one shape share a ranking that is mended only where
+// a host changed since it was last used. Its answer is that of the plain full scan (full-scan.ts); a property test holds them together.
+//
+//   request ──▶ terms ──▶ HostVerdicts: may it go there at all, by the host's record        (mended when a record changes)
+//           ──▶ shape ──▶ Ranking: and is there room, how well does it sit                  (mended when a claim is made)
+//           ──▶ groups ─▶ walked down from the best: where are the others                   (asked anew each time)
+
+import type { Fleet } from './fleet.ts';
+import type { Slot } from './slot.ts';
+import { Ranking, refused } from './ranking.ts';
+import { groupPlugins, hostPlugins, roomPlugins } from './registry.ts';
+import type { Request } from './request.ts';
+import { type GroupRules, judge, prepareGroupRules, prepareRules, type Rules } from './verdicts.ts';
+
+export interface Choice {
+  readonly slot: Slot;
+  readonly score: number;
+  /** How many hosts fit, groups aside. */
+  readonly fitCount: number;
+}
+
+/** Rankings are kept for so many shapes; at 65,536 hosts each holds 1 MiB. */
+const rankingBytesMax = 192 << 20;
+const shapesMax = 256;
+/** How many shapes that were seen once are remembered: only the second of a shape is worth a ranking. */
+const onceSeenMax = 4096;
+/** So many hosts are looked at in order before all are: a walk step costs as much as some twenty of a plain pass. */
+const walkStepsMax = 64;
+
+export class Engine {
+  readonly fleet: Fleet;
+  readonly #terms = new Map<string, HostVerdicts>();
+  readonly #shapes = new Map<string, Shape>();
+  readonly #seenOnce = new Set<string>();
+  #layout: number;
+  #uses = 0;
+
+  constructor(fleet: Fleet) {
+    this.fleet = fleet;
+    this.#layout = fleet.layout;
+  }
+
+  /** The best host, or null when none fits. */
+  choose(request: Request): Choice | null {
+    const groupRules = prepareGroupRules(groupPlugins, request, this.fleet);
+    const shape = this.#shapeOf(request);
+    if (!shape) return this.#scan(request, groupRules);
+    const { ranking } = shape;
+    if (!groupRules) {
+      const slot = ranking.best();
+      return slot < 0 ? null : { slot, score: ranking.scores[slot] ?? refused, fitCount: ranking.fitCount };
+    }
+    return chooseAmong(ranking, groupRules, this.fleet);
+  }
+
+  /** How many hosts fit, groups aside. Costs a look at each host when the shape is new. */
+  fitCount(request: Request): number {
+    this.#seenOnce.add(request.shapeKey);
+    return this.#shapeOf(request)?.ranking.fitCount ?? 0;
+  }
+
+  /** Whether the host fits, groups aside. */
+  fitsAt(request: Request, slot: Slot): boolean {
+    this.#seenOnce.add(request.shapeKey);
+    return (this.#shapeOf(request)?.ranking.scores[slot] ?? refused) >= 0;
+  }
+
+  #shapeOf(request: Request): Shape | null {
+    const { fleet } = this;
+    if (this.#layout !== fleet.layout) {
+      this.#layout = fleet.layout;
+      this.#terms.clear();
+      this.#shapes.clear();
+    }
+    let shape = this.#shapes.get(request.shapeKey);
+    if (!shape) {
+      if (!this.#seenOnce.has(request.shapeKey)) {
+        if (this.#seenOnce.size >= onceSeenMax) this.#seenOnce.clear();
+        this.#seenOnce.add(request.shapeKey);
+        return null;
+      }
+      if (this.#shapes.size >= Math.min(shapesMax, rankingBytesMax / (16 * fleet.capacity))) this.#forgetOldest();
+      shape = new Shape(request, fleet, this.#verdictsOf(request));
+      this.#shapes.set(request.shapeKey, shape);
+    } else shape.catchUp();
+    shape.usedAt = ++this.#uses;
+    return shape;
+  }
+
+  #verdictsOf(request: Request): HostVerdicts {
+    let verdicts = this.#terms.get(request.termsKey);
+    if (!verdicts) {
+      if (this.#terms.size >= shapesMax) this.#terms.clear(); // shapes keep those they use
+      this.#terms.set(request.termsKey, (verdicts = new HostVerdicts(request, this.fleet)));
+    }
+    return verdicts;
+  }
+
+  #forgetOldest(): void {
+    let oldest: string | undefined;
+    let usedAt = Number.POSITIVE_INFINITY;
+    for (const [key, shape] of this.#shapes) {
+      if (shape.usedAt >= usedAt) continue;
+      usedAt = shape.usedAt;
+      oldest = key;
+    }
+    if (oldest !== undefined) this.#shapes.delete(oldest);
+  }
+
+  /** A shape never seen: one pass over all hosts, nothing kept but the verdicts on their records. */
+  #scan(request: Request, groupRules: GroupRules | null): Choice | null {
+    const { fleet } = this;
+    const verdicts = this.#verdictsOf(request);
+    verdicts.catchUp();
+    const rules = prepareRules(roomPlugins, request, fleet);
+    const best = new Best(fleet.names);
+    let fitCount = 0;
+    for (let slot = 0; slot < fleet.length; slot++) {
+      const base = judgeOn(verdicts, rules, slot);
+      if (base < 0) continue;
+      fitCount += 1;
+      if (!groupRules) best.offer(slot, base);
+      else {
+        const score = judge(groupRules, slot);
+        if (score >= 0) best.offer(slot, base + score);
+      }
+    }
+    return best.choice(fitCount);
+  }
+}
+
+/** What the rules about hosts' records say of every host, for one set of terms. */
+class HostVerdicts {
+  /** By slot: the weighed score, or `refused`. */
+  readonly scores: Float64Array;
+  readonly #fleet: Fleet;
+  readonly #rules: Rules;
+  #upTo: number;
+
+  constructor(request: Request, fleet: Fleet) {
+    this.#fleet = fleet;
+    this.#rules = prepareRules(hostPlugins, request, fleet);
+    this.scores = new Float64Array(fleet.capacity).fill(refused);
+    this.#upTo = fleet.log.end;
+    this.#judgeAll();
+  }
+
+  catchUp(): void {
+    const { log } = this.#fleet;
+    if (this.#upTo === log.end) return;
+    if (!log.reaches(this.#upTo)) this.#judgeAll();
+    else {
+      for (let i = this.#upTo; i < log.end; i++) {
+        if (log.isRecordAt(i)) this.#judge(log.slotAt(i));
+      }
+    }
+    this.#upTo = log.end;
+  }
+
+  #judgeAll(): void {
+    for (let slot = 0; slot < this.#fleet.length; slot++) this.#judge(slot);
+  }
+
+  #judge(slot: Slot): void {
+    this.scores[slot] = this.#fleet.hosts[slot] ? judge(this.#rules, slot) : refused;
+  }
+}
+
+class Shape {
+  readonly ranking: Ranking;
+  usedAt = 0;
+  readonly #fleet: Fleet;
+  readonly #verdicts: HostVerdicts;
+  readonly #rules: Rules;
+  /** By slot: the number of the catch-up that last looked at it, so that each looks once. */
+  readonly #lookedAt: Uint32Array;
+  #catchUps = 0;
+  #upTo: number;
+
+  constructor(request: Request, fleet: Fleet, verdicts: HostVerdicts) {
+    this.#fleet = fleet;
+    this.#verdicts = verdicts;
+    this.#rules = prepareRules(roomPlugins, request, fleet);
+    this.#lookedAt = new Uint32Array(fleet.capacity);
+    this.ranking = new Ranking(fleet.capacity, fleet.names);
+    this.#upTo = fleet.log.end;
+    this.#build();
+  }
+
+  #build(): void {
+    this.#verdicts.catchUp();
+    this.ranking.build(this.#fleet.length, (slot) => judgeOn(this.#verdicts, this.#rules, slot));
+  }
+
+  catchUp(): void {
+    const { log, length } = this.#fleet;
+    const { end } = log;
+    if (this.#upTo === end) return;
+    if (!log.reaches(this.#upTo)) this.#build();
+    else {
+      this.#verdicts.catchUp();
+      const lookedAt = this.#lookedAt;
+      const mark = ++this.#catchUps;
+      for (let i = this.#upTo; i < end; i++) {
+        const slot = log.slotAt(i);
+        if (lookedAt[slot] === mark) continue;
+        lookedAt[slot] = mark;
+        if (slot < length) this.ranking.set(slot, judgeOn(this.#verdicts, this.#rules, slot));
+      }
+    }
+    this.#upTo = end;
+  }
+}
+
+function judgeOn(verdicts: HostVerdicts, rules: Rules, slot: Slot): number {
+  const onRecord = verdicts.scores[slot] ?? refused;
+  if (onRecord < 0) return refused;
+  const onRoom = judge(rules, slot);
+  return onRoom < 0 ? refused : onRecord + onRoom;
+}
+
+/** The best host of those offered; ties go to the lower name. */
+class Best {
+  slot: Slot = -1;
+  score = refused;
+  readonly #names: readonly string[];
+
+  constructor(names: readonly string[]) {
+    this.#names = names;
+  }
+
+  offer(slot: Slot, score: number): void {
+    if (score < this.score) return;
+    if (score === this.score && (this.#names[slot] ?? '') > (this.#names[this.slot] ?? '')) return;
+    this.slot = slot;
+    this.score = score;
+  }
+
+  choice(fitCount: number): Choice | null {
+    return this.slot < 0 ? null : { slot: this.slot, score: this.score, fitCount };
+  }
+}
+
+/**
+ * Down the ranking until no later host can be better. Hosts below have a lower score of their own, or an equal one and a higher name, so
+ * the end is known as soon as the best so far reaches what the next could get at most.
+ */
+function chooseAmong(ranking: Ranking, rules: GroupRules, fleet: Fleet): Choice | null {
+  const best = new Best(fleet.names);
+  let bestBase = refused;
+  const look = (slot: Slot): void => {
+    const base = ranking.scores[slot] ?? refused;
+    if (base < 0) return;
+    const score = judge(rules, slot);
+    if (score < 0) return;
+    best.offer(slot, base + score);
+    if (best.slot === slot) bestBase = base;
+  };
+  for (const slot of rules.shortlist ?? []) look(slot);
+  const { scoreMaxElsewhere } = rules;
+  if (scoreMaxElsewhere === null) return best.choice(ranking.fitCount);
+  let steps = 0;
+  for (const slot of ranking.inOrder()) {
+    const base = ranking.scores[slot] ?? refused;
+    const bound = base + scoreMaxElsewhere;
+    if (best.score > bound) return best.choice(ranking.fitCount);
+    if (best.score === bound && bestBase === base && (fleet.names[best.slot] ?? '') < (fleet.names[slot] ?? ''))
+      return best.choice(ranking.fitCount);
+    if (steps++ === walkStepsMax) break;
+    look(slot);
+  }
+  if (steps <= walkStepsMax) return best.choice(ranking.fitCount);
+  for (let slot = 0; slot < fleet.length; slot++) {
+    const base = ranking.scores[slot] ?? refused;
+    if (base >= 0 && base + scoreMaxElsewhere >= best.score) look(slot);
+  }
+  return best.choice(ranking.fitCount);
+}

@@ -1,0 +1,353 @@
+// Fleet: the hosts as columns of numbers, kept up to date from the records, so that rules cost a few loads and not a walk through
+// objects. It knows what is free where; it never decides. What is laid over it tentatively is gone when the trial ends.
+
+import { assert } from '../../base/assert.ts';
+import type { Host } from '../../api/resources/host.ts';
+import type { Amounts } from '../../api/resources/metadata.ts';
+import { capacityOf } from '../ledger/ledger.ts';
+import type { ProviderRoom, Tree } from '../ledger/tree.ts';
+import type { Allocation, Provider } from '../state/records.ts';
+import { defineView, type RecordChange, type Snapshot, type View } from '../state/snapshot.ts';
+import { ChangeLog } from './change-log.ts';
+import type { Slot } from './slot.ts';
+import { Groups } from './groups.ts';
+import { Topologies } from './topology.ts';
+
+/** One resource class of all hosts, in units of that class. */
+export class Column {
+  readonly resourceClass: string;
+  /** What may be held in all, of all providers of the host. */
+  capacity: Float64Array;
+  used: Float64Array;
+  /** The most that one claim can get: of the provider with the most free, not beyond its max unit. */
+  most: Float64Array;
+
+  constructor(resourceClass: string, length: number) {
+    this.resourceClass = resourceClass;
+    this.capacity = new Float64Array(length);
+    this.used = new Float64Array(length);
+    this.most = new Float64Array(length);
+  }
+
+  grow(length: number): void {
+    this.capacity = grown(this.capacity, length);
+    this.used = grown(this.used, length);
+    this.most = grown(this.most, length);
+  }
+}
+
+function grown(old: Float64Array, length: number): Float64Array<ArrayBuffer> {
+  const array = new Float64Array(length);
+  array.set(old);
+  return array;
+}
+
+interface ProviderUse {
+  provider: Provider;
+  used: ReadonlyMap<string, number>;
+}
+
+const capacityMin = 16;
+
+export const fleetOf = defineView((snapshot) => new Fleet(snapshot));
+
+export class Fleet implements View {
+  /** By slot; undefined where a host has been removed. */
+  readonly hosts: (Host | undefined)[] = [];
+  /** By slot, for breaking ties. */
+  readonly names: string[] = [];
+  /** By slot: its providers. Empty until its agent has told what it has. */
+  readonly trees: ProviderUse[][] = [];
+  /** By slot: how many instances hold something there. */
+  readonly guests: number[] = [];
+  /** By slot: host ports in use, as `tcp/8080`; undefined where there are none. */
+  readonly ports: (ReadonlySet<string> | undefined)[] = [];
+  /** By slot: some provider gives its room only in steps, or not in small amounts, so columns do not tell all. */
+  readonly stepped: boolean[] = [];
+  readonly log = new ChangeLog();
+  readonly groups: Groups;
+  readonly topologies: Topologies;
+  /** How many slots there is room for; columns and rankings are that long. */
+  capacity = capacityMin;
+  /** Another number whenever what rankings were built on no longer holds: columns came, or all grew. */
+  layout = 0;
+  /** How many hosts there are. */
+  count = 0;
+
+  readonly #snapshot: Snapshot;
+  readonly #slotByName = new Map<string, Slot>();
+  readonly #free: Slot[] = [];
+  readonly #columns = new Map<string, Column>();
+  readonly #columnsBySlot: Column[][] = [];
+  /** Slots that a trial changed, and what it put on them. */
+  #trial: Set<Slot> | null = null;
+
+  constructor(snapshot: Snapshot) {
+    this.#snapshot = snapshot;
+    this.topologies = new Topologies(this.hosts);
+    this.groups = new Groups(snapshot, this);
+    for (const { value } of snapshot.list('host')) this.#setHost(value);
+  }
+
+  /** One more than the highest slot ever used. */
+  get length(): number {
+    return this.hosts.length;
+  }
+
+  slotOf(host: string): Slot | undefined {
+    return this.#slotByName.get(host);
+  }
+
+  /** The column of a class, or undefined when no host has ever had any of it. */
+  column(resourceClass: string): Column | undefined {
+    return this.#columns.get(resourceClass);
+  }
+
+  columns(): Iterable<Column> {
+    return this.#columns.values();
+  }
+
+  apply({ kind, before, after }: RecordChange): void {
+    switch (kind) {
+      case 'host':
+        if (after?.kind === 'host') this.#setHost(after);
+        else if (before?.kind === 'host') this.#removeHost(before.metadata.name);
+        return;
+      case 'provider':
+        return this.#applyProvider(
+          before?.kind === 'provider' ? before : null,
+          after?.kind === 'provider' ? after : null,
+        );
+      case 'allocation': {
+        const allocation = after?.kind === 'allocation' ? after : before?.kind === 'allocation' ? before : undefined;
+        const slot = allocation && this.#slotByName.get(allocation.host);
+        if (slot === undefined || !allocation) return;
+        this.#measureUse(slot);
+        if (hasPorts(before) || hasPorts(after)) this.#measurePorts(slot);
+        return;
+      }
+      case 'instance':
+        return this.groups.apply(
+          before?.kind === 'instance' ? before : null,
+          after?.kind === 'instance' ? after : null,
+        );
+      default:
+    }
+  }
+
+  /** Whether a trial is under way. */
+  get trying(): boolean {
+    return this.#trial !== null;
+  }
+
+  // Trials: what if.
+
+  /** Runs `body`, which may `hold` and `setAside`, and makes everything as it was. */
+  tentatively<T>(body: () => T): T {
+    assert(!this.#trial, 'a trial within a trial');
+    const touched = new Set<Slot>();
+    this.#trial = touched;
+    try {
+      return body();
+    } finally {
+      this.#trial = null;
+      for (const slot of touched) this.#measureAll(slot);
+      this.groups.endTrial();
+    }
+  }
+
+  /** Within a trial: as if `held` were claimed there. */
+  hold(slot: Slot, held: Allocation['amounts'], ports: readonly string[] = []): void {
+    this.#try(slot);
+    for (const use of this.trees[slot] ?? []) {
+      const amounts = held[use.provider.id];
+      if (amounts) use.used = plus(use.used, amounts, 1);
+    }
+    this.guests[slot] = (this.guests[slot] ?? 0) + 1;
+    if (ports.length > 0) this.ports[slot] = new Set([...(this.ports[slot] ?? []), ...ports]);
+    this.#sumColumns(slot);
+  }
+
+  /** Within a trial: as if `held` were given back there. */
+  giveBack(slot: Slot, held: Allocation['amounts'], ports: readonly string[] = []): void {
+    this.#try(slot);
+    for (const use of this.trees[slot] ?? []) {
+      const amounts = held[use.provider.id];
+      if (amounts) use.used = plus(use.used, amounts, -1);
+    }
+    this.guests[slot] = (this.guests[slot] ?? 0) - 1;
+    if (ports.length > 0) {
+      const left = new Set(this.ports[slot]);
+      for (const port of ports) left.delete(port);
+      this.ports[slot] = left;
+    }
+    this.#sumColumns(slot);
+  }
+
+  /** Within a trial: as if the host were not there. */
+  setAside(slot: Slot): void {
+    this.#try(slot);
+    this.trees[slot] = [];
+    this.#sumColumns(slot);
+  }
+
+  #try(slot: Slot): void {
+    assert(this.#trial, 'holds are laid over the fleet only within a trial');
+    this.#trial.add(slot);
+  }
+
+  // Keeping up.
+
+  #setHost(host: Host): void {
+    const { name } = host.metadata;
+    const known = this.#slotByName.get(name);
+    if (known !== undefined) {
+      const before = this.hosts[known];
+      this.hosts[known] = host;
+      if (before && sameForRules(before, host)) return;
+      if (this.topologies.update(known)) this.groups.hostMoved();
+      this.log.push(known, true);
+      return;
+    }
+    const slot = this.#free.pop() ?? this.hosts.length;
+    if (slot >= this.capacity) this.#grow();
+    this.#slotByName.set(name, slot);
+    this.hosts[slot] = host;
+    this.names[slot] = name;
+    this.count += 1;
+    this.#measureAll(slot);
+    this.topologies.update(slot);
+    this.groups.hostCame(name, slot);
+    this.log.push(slot, true);
+  }
+
+  #removeHost(name: string): void {
+    const slot = this.#slotByName.get(name);
+    if (slot === undefined) return;
+    this.groups.hostGone(slot);
+    this.#slotByName.delete(name);
+    this.#free.push(slot);
+    this.hosts[slot] = undefined;
+    this.trees[slot] = [];
+    this.guests[slot] = 0;
+    this.ports[slot] = undefined;
+    this.count -= 1;
+    this.#sumColumns(slot);
+    this.topologies.update(slot);
+    this.log.push(slot, true);
+  }
+
+  #applyProvider(before: Provider | null, after: Provider | null): void {
+    const host = after?.host ?? before?.host;
+    const slot = host === undefined ? undefined : this.#slotByName.get(host);
+    if (slot === undefined) return;
+    if (before && after && before.inventories === after.inventories && before.traits === after.traits) {
+      // Another claim: only the generation is new.
+      const use = this.trees[slot]?.find(({ provider }) => provider.id === after.id);
+      if (use) use.provider = after;
+      return;
+    }
+    this.#measureAll(slot);
+    this.log.push(slot, true); // traits are told by providers
+  }
+
+  #grow(): void {
+    this.capacity *= 2;
+    for (const column of this.#columns.values()) column.grow(this.capacity);
+    this.layout += 1;
+  }
+
+  #measureAll(slot: Slot): void {
+    const name = this.names[slot] ?? '';
+    const providers = this.#snapshot.providersOfHost(name).map(({ value }) => value);
+    providers.sort((a, b) => Number(a.parent !== null) - Number(b.parent !== null) || (a.id < b.id ? -1 : 1));
+    this.trees[slot] = providers.map((provider) => ({ provider, used: this.#snapshot.usedBy(provider.id) }));
+    this.stepped[slot] = providers.some((provider) => Object.values(provider.inventories).some(isStepped));
+    this.guests[slot] = this.#snapshot.heldOnHost(name);
+    this.#sumColumns(slot);
+    this.#measurePorts(slot);
+  }
+
+  /** After a claim or a release. */
+  #measureUse(slot: Slot): void {
+    for (const use of this.trees[slot] ?? []) use.used = this.#snapshot.usedBy(use.provider.id);
+    this.guests[slot] = this.#snapshot.heldOnHost(this.names[slot] ?? '');
+    this.#sumColumns(slot);
+  }
+
+  #measurePorts(slot: Slot): void {
+    let ports: Set<string> | undefined;
+    for (const allocation of this.#snapshot.allocationsHeldOnHost(this.names[slot] ?? '')) {
+      for (const port of allocation.ports ?? []) (ports ??= new Set()).add(port);
+    }
+    this.ports[slot] = ports;
+  }
+
+  #sumColumns(slot: Slot): void {
+    const columns = (this.#columnsBySlot[slot] ??= []);
+    for (const column of columns) {
+      column.capacity[slot] = 0;
+      column.used[slot] = 0;
+      column.most[slot] = 0;
+    }
+    for (const { provider, used } of this.trees[slot] ?? []) {
+      for (const resourceClass in provider.inventories) {
+        const inventory = provider.inventories[resourceClass];
+        if (!inventory) continue;
+        const column = this.#columnFor(resourceClass);
+        if (!columns.includes(column)) columns.push(column);
+        const capacity = capacityOf(inventory);
+        const held = used.get(resourceClass) ?? 0;
+        column.capacity[slot] = (column.capacity[slot] ?? 0) + capacity;
+        column.used[slot] = (column.used[slot] ?? 0) + held;
+        const most = Math.min(capacity - held, inventory.maxUnit);
+        if (most > (column.most[slot] ?? 0)) column.most[slot] = most;
+      }
+    }
+    this.log.push(slot, false);
+  }
+
+  #columnFor(resourceClass: string): Column {
+    let column = this.#columns.get(resourceClass);
+    if (!column) {
+      column = new Column(resourceClass, this.capacity);
+      this.#columns.set(resourceClass, column);
+      this.layout += 1; // a ranking may have been built on its absence
+    }
+    return column;
+  }
+
+  /** The providers of a host and what is free of them, as the ledger reads them. */
+  tree(slot: Slot): Tree {
+    return this.trees[slot] ?? noTree;
+  }
+}
+
+const noTree: readonly ProviderRoom[] = [];
+
+function isStepped({ minUnit, stepSize }: { minUnit: number; stepSize: number }): boolean {
+  return minUnit > 1 || stepSize > 1;
+}
+
+function hasPorts(record: RecordChange['before']): boolean {
+  return record?.kind === 'allocation' && record.ports !== undefined && record.ports.length > 0;
+}
+
+/** Whether rules would say the same of both: what heartbeats change most (sessions, unknown guests) is not among what they read. */
+function sameForRules(a: Host, b: Host): boolean {
+  return (
+    a.spec === b.spec &&
+    a.metadata.labels === b.metadata.labels &&
+    a.status.conditions === b.status.conditions &&
+    a.status.drivers === b.status.drivers &&
+    a.status.images === b.status.images &&
+    a.status.architecture === b.status.architecture
+  );
+}
+
+function plus(used: ReadonlyMap<string, number>, amounts: Amounts, sign: 1 | -1): ReadonlyMap<string, number> {
+  const sum = new Map(used);
+  for (const resourceClass in amounts)
+    sum.set(resourceClass, (sum.get(resourceClass) ?? 0) + sign * (amounts[resourceClass] ?? 0));
+  return sum;
+}

@@ -1,0 +1,52 @@
+// Full scan: every rule asked of every host. What people are told comes from here, and the engine's answer must be the same: a
+// property test holds the two together.
+
+import type { Fleet } from './fleet.ts';
+import type { Plugin } from './framework.ts';
+import type { Slot } from './slot.ts';
+import { plugins } from './registry.ts';
+import type { Request } from './request.ts';
+import { inSteps } from './verdicts.ts';
+
+export interface Refused {
+  readonly plugin: string;
+  readonly reason: string;
+  readonly message: () => string;
+}
+
+export interface HostVerdict {
+  readonly slot: Slot;
+  readonly host: string;
+  /** Every rule that refuses, in the order of the registry. */
+  readonly refusals: readonly Refused[];
+  /** Weighed, by plugin; empty when the host is refused. */
+  readonly scores: Readonly<Record<string, number>>;
+  readonly score: number;
+}
+
+/** Hosts in the order of their slots. */
+export function* fullScan(request: Request, fleet: Fleet): Iterable<HostVerdict> {
+  const rules = plugins.flatMap((plugin: Plugin) => {
+    const rule = plugin.prepare(request, fleet);
+    return rule ? [{ name: plugin.name, rule, weight: request.weights[plugin.name] ?? 0 }] : [];
+  });
+  for (let slot = 0; slot < fleet.length; slot++) {
+    if (!fleet.hosts[slot]) continue;
+    const refusals: Refused[] = [];
+    for (const { name, rule } of rules) {
+      const refusal = rule.filter?.(slot);
+      if (refusal) refusals.push({ plugin: name, ...refusal });
+    }
+    const scores: Record<string, number> = {};
+    let score = 0;
+    if (refusals.length === 0) {
+      for (const { name, rule, weight } of rules) {
+        if (!rule.score || weight === 0) continue;
+        const points = weight * inSteps(rule.score(slot));
+        scores[name] = points;
+        score += points;
+      }
+    }
+    yield { slot, host: fleet.names[slot] ?? '', refusals, scores, score };
+  }
+}

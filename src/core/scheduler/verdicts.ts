@@ -1,0 +1,92 @@
+// Verdicts: what all rules of one kind say together of a host. Scores are summed in the order of the registry, here and nowhere else, so
+// that every way to a decision comes to the same number.
+
+import type { Fleet } from './fleet.ts';
+import type { GroupPlugin, GroupRule, Plugin, Rule } from './framework.ts';
+import type { Slot } from './slot.ts';
+import { refused } from './ranking.ts';
+import type { Request } from './request.ts';
+
+interface Filtering {
+  readonly plugin: string;
+  readonly filter: NonNullable<Rule['filter']>;
+}
+
+interface Scoring {
+  readonly plugin: string;
+  readonly weight: number;
+  readonly score: NonNullable<Rule['score']>;
+}
+
+/** The rules that have something to say on a request. */
+export interface Rules {
+  readonly filters: readonly Filtering[];
+  readonly scores: readonly Scoring[];
+}
+
+export function prepareRules(plugins: readonly Plugin[], request: Request, fleet: Fleet): Rules {
+  const filters: Filtering[] = [];
+  const scores: Scoring[] = [];
+  for (const plugin of plugins) {
+    const rule: Rule | null = plugin.prepare(request, fleet);
+    if (!rule) continue;
+    const { filter, score } = rule;
+    if (filter) filters.push({ plugin: plugin.name, filter });
+    const weight = request.weights[plugin.name] ?? 0;
+    if (score && weight > 0) scores.push({ plugin: plugin.name, weight, score });
+  }
+  return { filters, scores };
+}
+
+/** The weighed sum of the scores, or `refused`. */
+export function judge({ filters, scores }: Rules, slot: Slot): number {
+  for (const { filter } of filters) if (filter(slot)) return refused;
+  let sum = 0;
+  for (const { weight, score } of scores) sum += weight * inSteps(score(slot));
+  return sum;
+}
+
+/** In steps of 1/1024, so that sums of weighed scores are exact and do not hang on their order. */
+export function inSteps(score: number): number {
+  return Math.round(score * 1024) / 1024;
+}
+
+/** The rules about groups, and what is known of them without asking host by host. */
+export interface GroupRules extends Rules {
+  /** Hosts to look at first; null when no rule names any. */
+  readonly shortlist: readonly Slot[] | null;
+  /** No host outside the shortlist gets more; null: all of them are refused. */
+  readonly scoreMaxElsewhere: number | null;
+}
+
+/** Null when no rule has anything to say. */
+export function prepareGroupRules(plugins: readonly GroupPlugin[], request: Request, fleet: Fleet): GroupRules | null {
+  let any = false;
+  const filters: Filtering[] = [];
+  const scores: Scoring[] = [];
+  let required: readonly Slot[] | null = null;
+  const preferred: Slot[] = [];
+  let scoreMaxElsewhere = 0;
+  for (const plugin of plugins) {
+    const rule: GroupRule | null = plugin.prepare(request, fleet);
+    if (!rule) continue;
+    any = true;
+    const { filter, score, shortlist } = rule;
+    if (filter) filters.push({ plugin: plugin.name, filter });
+    const weight = request.weights[plugin.name] ?? 0;
+    if (score && weight > 0) {
+      scores.push({ plugin: plugin.name, weight, score });
+      scoreMaxElsewhere += weight * inSteps(rule.scoreMaxElsewhere ?? 100);
+    }
+    if (shortlist && rule.scoreMaxElsewhere === null) {
+      if (!required || shortlist.length < required.length) required = shortlist;
+    } else if (shortlist) preferred.push(...shortlist);
+  }
+  if (!any) return null;
+  return {
+    filters,
+    scores,
+    shortlist: required ?? (preferred.length > 0 ? preferred : null),
+    scoreMaxElsewhere: required ? null : scoreMaxElsewhere,
+  };
+}
