@@ -24,13 +24,17 @@ export function buildProduct(): void {
   execFileSync(process.execPath, [join(project, 'scripts/build.ts')], { stdio: ['ignore', 'ignore', 'inherit'] });
 }
 
-/** A server on a free port with an SQLite store in `directory`. The product must have been built. */
-export async function startServerProcess(directory: string): Promise<ServerProcess> {
+/** A server on a free port with an SQLite store in `directory`. The product must have been built. `nodeArguments`: for profiles. */
+export async function startServerProcess(
+  directory: string,
+  { env = {}, nodeArguments = [] }: { env?: Record<string, string>; nodeArguments?: readonly string[] } = {},
+): Promise<ServerProcess> {
   const child = spawn(
     process.execPath,
-    [program, 'server', '--listen', '127.0.0.1:0', '--data-dir', directory, '--log-level', 'warn'],
+    [...nodeArguments, program, 'server', '--listen', '127.0.0.1:0', '--data-dir', directory, '--log-level', 'warn'],
     {
       stdio: ['ignore', 'inherit', 'pipe'],
+      env: { ...process.env, ...env },
     },
   );
   const url = await new Promise<string>((resolve, reject) => {
