@@ -24,8 +24,8 @@ interface Pending {
   readonly reject: (error: unknown) => void;
 }
 
-/** 512 keys: far below what one SQLite transaction bears, enough to share one fsync among a burst. */
-const writesPerCommitMax = 512;
+/** Enough to share one fsync among a burst of some 500 creates; a few MiB, far below what a store takes in one commit. */
+const writesPerCommitMax = 3_000;
 
 export class Committer {
   readonly #store: Store;
@@ -47,11 +47,13 @@ export class Committer {
   submit(plan: Plan): Promise<CommitOutcome> {
     const conditions: Condition[] = [];
     const restsOn: { key: string; token: number }[] = [];
-    for (const { key, ifRevision } of [...plan.changes, ...(plan.conditions ?? [])]) {
+    const look = ({ key, ifRevision }: Condition): void => {
       const token = this.#cache.assumedBy(key);
       if (token === undefined) conditions.push({ key, ifRevision });
       else restsOn.push({ key, token });
-    }
+    };
+    for (const change of plan.changes) look(change);
+    for (const condition of plan.conditions ?? []) look(condition);
     if (plan.changes.length === 0 && restsOn.length === 0)
       return Promise.resolve({ ok: true, revision: this.#cache.revision });
     const assumed = this.#cache.assume(plan);
@@ -116,7 +118,10 @@ export class Committer {
 
   #confirm(group: readonly Pending[], revision: number): void {
     for (const { token, plan } of group) this.#cache.confirm(token, plan, revision);
-    for (const pending of this.#queue) conditionOn(pending, group, revision);
+    if (this.#queue.length > 0) {
+      const written = new Map(group.map(({ token, plan }) => [token, plan]));
+      for (const pending of this.#queue) if (pending.restsOn.length > 0) conditionOn(pending, written, revision);
+    }
     for (const { resolve } of group) resolve({ ok: true, revision });
   }
 
@@ -150,13 +155,15 @@ export class Committer {
  * What `pending` rests on is durable now, and from now on another control plane may change it: what was a matter between Plans of this
  * process becomes a condition on the store.
  */
-function conditionOn(pending: Pending, group: readonly Pending[], revision: number): void {
-  const written = new Map(group.map(({ token, plan }) => [token, plan]));
-  for (const { key, token } of pending.restsOn) {
-    const change = written.get(token)?.changes.find((each) => each.key === key);
-    if (change) pending.conditions.push({ key, ifRevision: change.value === null ? 0 : revision });
+function conditionOn(pending: Pending, written: ReadonlyMap<number, Plan>, revision: number): void {
+  const still: { key: string; token: number }[] = [];
+  for (const rest of pending.restsOn) {
+    const plan = written.get(rest.token);
+    if (!plan) still.push(rest);
+    const change = plan?.changes.find(({ key }) => key === rest.key);
+    if (change) pending.conditions.push({ key: rest.key, ifRevision: change.value === null ? 0 : revision });
   }
-  pending.restsOn = pending.restsOn.filter(({ token }) => !written.has(token));
+  pending.restsOn = still;
 }
 
 function storeFailure(error: unknown): ApiError {

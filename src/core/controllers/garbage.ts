@@ -14,10 +14,11 @@ export const garbage: Controller = {
   name: 'garbage',
   *wakes({ key, kind, before, after }, snapshot) {
     if (kind === 'instance') {
-      if (after) yield key;
+      if (after?.kind === 'instance' && after.metadata.deletionRequestedAtMs !== undefined) yield key;
     } else if (kind === 'allocation') {
-      if (after) yield key;
-      else if (before?.kind === 'allocation') yield keys.instance(before.consumer.project, before.consumer.name);
+      if (after?.kind === 'allocation' && !snapshot.get('host', keys.host(after.host))) yield key;
+      else if (!after && before?.kind === 'allocation')
+        yield keys.instance(before.consumer.project, before.consumer.name);
     } else if (kind === 'host' && before?.kind === 'host' && !after) {
       for (const allocation of snapshot.allocationsOnHost(before.metadata.name)) yield allocation.key;
     }

@@ -15,14 +15,17 @@ import { instanceStatusChange } from '../state/instance-change.ts';
 import { keys } from '../state/keys.ts';
 import { emptyPlan, type Plan } from '../state/plan.ts';
 import type { Allocation } from '../state/records.ts';
-import type { Entry, Snapshot } from '../state/snapshot.ts';
+import type { Entry, RecordChange, Snapshot } from '../state/snapshot.ts';
 import { type Controller, keysOfKind } from './controller.ts';
 
 export const powerOn: Controller = {
   name: 'power-on',
   *wakes({ key, kind, before, after }, snapshot) {
-    if (kind === 'instance' && after) yield key;
-    const host = before?.kind === 'allocation' ? before.host : after?.kind === 'provider' ? after.host : undefined;
+    if (kind === 'instance') {
+      if (after?.kind === 'instance' && shouldRunAgain(after)) yield key;
+      return;
+    }
+    const host = before?.kind === 'allocation' ? before.host : hostWithOtherRoom({ before, after });
     if (host === undefined) return;
     for (const { value } of snapshot.allocationsOnHost(host)) {
       if (holdsOnlyDisk(value)) yield keys.instance(value.consumer.project, value.consumer.name);
@@ -38,6 +41,12 @@ export const powerOn: Controller = {
     return takeRoom(snapshot, instance, allocation, ctx);
   },
 };
+
+/** Claims rewrite a provider too, but only take room. */
+function hostWithOtherRoom({ before, after }: Pick<RecordChange, 'before' | 'after'>): string | undefined {
+  if (after?.kind !== 'provider') return undefined;
+  return before?.kind === 'provider' && before.inventories === after.inventories ? undefined : after.host;
+}
 
 function shouldRunAgain({ metadata, spec, status }: Instance): boolean {
   return (

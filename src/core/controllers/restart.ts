@@ -12,7 +12,7 @@ import { type Controller, keysOfKind } from './controller.ts';
 
 export const restart: Controller = {
   name: 'restart',
-  wakes: (change) => (change.kind === 'instance' && change.after ? [change.key] : []),
+  wakes: ({ key, after }) => (after?.kind === 'instance' && wantsRestart(after) ? [key] : []),
   keys: (snapshot) => keysOfKind(snapshot, 'instance'),
   reconcile(snapshot, key, ctx) {
     const instance = snapshot.get('instance', key);

@@ -152,9 +152,9 @@ export class Cache implements Snapshot {
 
   /** Lays a Plan over the entries and answers its token, or the key of the first condition that no longer holds. */
   assume(plan: Plan): { ok: true; token: number } | { ok: false; key: string } {
-    for (const { key, ifRevision } of [...plan.changes, ...(plan.conditions ?? [])]) {
+    for (const { key, ifRevision } of plan.changes) if (this.#revisionOf(key) !== ifRevision) return { ok: false, key };
+    for (const { key, ifRevision } of plan.conditions ?? [])
       if (this.#revisionOf(key) !== ifRevision) return { ok: false, key };
-    }
     const token = ++this.#lastToken;
     for (const change of plan.changes) {
       this.#alter(change.key, () => {

@@ -16,9 +16,15 @@ const folders = {
   removedHost: 'removed-hosts',
 } as const satisfies Record<RecordKind, string>;
 
-const kindByFolder = new Map<string, RecordKind>(
-  Object.entries(folders).map(([kind, folder]) => [folder, kind as RecordKind]), // Object.entries loses the key type
-);
+interface Prefix {
+  readonly prefix: string;
+  readonly kind: RecordKind;
+}
+
+/** By the code of their first letter: every change asks for its kind several times. */
+const prefixesByLetter: Prefix[][] = [];
+for (const [kind, folder] of Object.entries(folders))
+  (prefixesByLetter[folder.charCodeAt(0)] ??= []).push({ prefix: `${folder}/`, kind: kind as RecordKind }); // Object.entries loses the key type
 
 /** The prefix under which all records of a kind live. */
 export function prefixOf(kind: RecordKind): string {
@@ -27,8 +33,11 @@ export function prefixOf(kind: RecordKind): string {
 
 /** The kind that a key holds, or undefined for a key of a newer version. */
 export function kindOfKey(key: string): RecordKind | undefined {
-  return kindByFolder.get(key.slice(0, key.indexOf('/')));
+  for (const { prefix, kind } of prefixesByLetter[key.charCodeAt(0)] ?? none) if (key.startsWith(prefix)) return kind;
+  return undefined;
 }
+
+const none: readonly Prefix[] = [];
 
 export const keys = {
   instance: (project: string, name: string): string => `instances/${project}/${name}`,

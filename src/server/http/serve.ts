@@ -71,34 +71,61 @@ export async function serveHttp(
 }
 
 function addRoute(app: FastifyInstance, route: Route, parts: HttpParts): void {
+  const hasParams = route.path.includes(':');
   app.route({
     method: route.method,
     url: route.path,
     ...(route.bodyBytesMax === undefined ? {} : { bodyLimit: route.bodyBytesMax }),
     async handler(request, reply) {
-      const identity = allow(route, parts.identify(request.headers.authorization), paramsOf(request)['host']);
-      const gone = new AbortController();
-      reply.raw.on('close', () => gone.abort());
-      const answer = await route.handle(toRouteRequest(request, identity, gone.signal));
-      await send(answer, request, reply, parts.log);
+      const params = hasParams ? paramsOf(request) : noParams;
+      const identity = allow(route, parts.identify(request.headers.authorization), params['host']);
+      const answer = await route.handle(toRouteRequest(request, reply, { params, identity }));
+      if ('json' in answer) sendJson(answer, reply);
+      else await sendStream(answer, request, reply, parts.log);
       return reply;
     },
   });
 }
 
-function toRouteRequest(request: FastifyRequest, identity: Identity, signal: AbortSignal): RouteRequest {
-  const url = new URL(request.url, 'http://berth');
+const noParams: Readonly<Record<string, string>> = {};
+
+/** What few routes ask for is made when it is asked for. */
+function toRouteRequest(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  { params, identity }: { params: Readonly<Record<string, string>>; identity: Identity },
+): RouteRequest {
+  const { url } = request;
+  const question = url.indexOf('?');
+  return {
+    params,
+    query: question < 0 ? noQuery : new Query(new URLSearchParams(url.slice(question + 1))),
+    body: request.body ?? {},
+    identity,
+    get headers() {
+      return headersOf(request);
+    },
+    get signal() {
+      return signalOf(reply);
+    },
+  };
+}
+
+const noQuery = new Query([]);
+
+function headersOf(request: FastifyRequest): Readonly<Record<string, string | undefined>> {
   const headers: Record<string, string | undefined> = {};
   for (const [name, value] of Object.entries(request.headers))
     headers[name] = Array.isArray(value) ? value.join(', ') : value;
-  return {
-    params: paramsOf(request),
-    query: new Query(url.searchParams),
-    body: request.body ?? {},
-    headers,
-    identity,
-    signal,
-  };
+  return headers;
+}
+
+/** Aborts when the answer is over or can reach nobody any more. */
+function signalOf({ raw }: FastifyReply): AbortSignal {
+  const gone = new AbortController();
+  if (raw.destroyed) gone.abort();
+  else raw.once('close', () => gone.abort());
+  return gone.signal;
 }
 
 function paramsOf(request: FastifyRequest): Record<string, string> {
@@ -108,14 +135,16 @@ function paramsOf(request: FastifyRequest): Record<string, string> {
     : {};
 }
 
-async function send(answer: Answer, request: FastifyRequest, reply: FastifyReply, log: Logger): Promise<void> {
-  if ('json' in answer) {
-    reply
-      .code(answer.status)
-      .header('content-type', 'application/json; charset=utf-8')
-      .send(JSON.stringify(answer.json));
-    return;
-  }
+function sendJson(answer: Extract<Answer, { json: unknown }>, reply: FastifyReply): void {
+  reply.code(answer.status).header('content-type', 'application/json; charset=utf-8').send(JSON.stringify(answer.json));
+}
+
+async function sendStream(
+  answer: Exclude<Answer, { json: unknown }>,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  log: Logger,
+): Promise<void> {
   const stream = 'lines' in answer ? encodeLines(answer.lines) : answer.bytes;
   const pieces = stream[Symbol.asyncIterator]();
   // The first piece decides: until it is there, a failure can still be told by the status.
