@@ -24,6 +24,15 @@ function plainAnswer(request: Request, cache: Cache): { host: string; score: num
   return best;
 }
 
+function plainCounts(request: Request, cache: Cache): Map<string, number> {
+  const counts = new Map<string, number>();
+  for (const { refusals } of fullScan(request, fleetOf(cache))) {
+    const [first] = refusals;
+    if (first) counts.set(first.reason, (counts.get(first.reason) ?? 0) + 1);
+  }
+  return counts;
+}
+
 /** Its capacity hangs on its name alone: a host that shrinks may be over-used, and no claim is to blame. */
 function drawHost(prng: Prng, name: string) {
   const size = seededPrng(0, name);
@@ -70,6 +79,7 @@ function step(cache: Cache, prng: Prng, number: number, ctx: Context): void {
         const choice = engineOf(cache).choose(request);
         const found = choice && { host: fleetOf(cache).names[choice.slot], score: choice.score };
         expect(found).toEqual(plainAnswer(request, cache));
+        if (again > 0) expect(engineOf(cache).countRefusals(request)).toEqual(plainCounts(request, cache));
       }
       addRecord(cache, instance);
       commitPlan(cache, placement.reconcile(cache, `instances/default/i${number}`, ctx));

@@ -10,7 +10,7 @@ import type { Slot } from './slot.ts';
 import { Ranking, refused } from './ranking.ts';
 import { groupPlugins, hostPlugins, roomPlugins } from './registry.ts';
 import type { Request } from './request.ts';
-import { type GroupRules, judge, prepareGroupRules, prepareRules, type Rules } from './verdicts.ts';
+import { type GroupRules, judge, prepareGroupRules, prepareRules, reasonOf, type Rules } from './verdicts.ts';
 
 export interface Choice {
   readonly slot: Slot;
@@ -63,6 +63,21 @@ export class Engine {
   fitsAt(request: Request, slot: Slot): boolean {
     this.#seenOnce.add(request.shapeKey);
     return (this.#shapeOf(request)?.ranking.scores[slot] ?? refused) >= 0;
+  }
+
+  /** Of each host the first rule's reason to refuse it, counted. Hosts that fit are in none. */
+  countRefusals(request: Request): ReadonlyMap<string, number> {
+    this.#seenOnce.add(request.shapeKey);
+    const scores = this.#shapeOf(request)?.ranking.scores ?? [];
+    const groupRules = prepareGroupRules(groupPlugins, request, this.fleet);
+    const counts = new Map<string, number>();
+    for (let slot = 0; slot < this.fleet.length; slot++) {
+      let verdict = scores[slot] ?? refused;
+      if (verdict >= 0 && groupRules) verdict = judge(groupRules, slot);
+      const reason = verdict < 0 ? reasonOf(verdict) : undefined;
+      if (reason !== undefined) counts.set(reason, (counts.get(reason) ?? 0) + 1);
+    }
+    return counts;
   }
 
   #shapeOf(request: Request): Shape | null {
@@ -131,7 +146,7 @@ export class Engine {
 
 /** What the rules about hosts' records say of every host, for one set of terms. */
 class HostVerdicts {
-  /** By slot: the weighed score, or `refused`. */
+  /** By slot: the weighed score, or below 0. */
   readonly scores: Float64Array;
   readonly #fleet: Fleet;
   readonly #rules: Rules;
@@ -214,9 +229,9 @@ class Shape {
 
 function judgeOn(verdicts: HostVerdicts, rules: Rules, slot: Slot): number {
   const onRecord = verdicts.scores[slot] ?? refused;
-  if (onRecord < 0) return refused;
+  if (onRecord < 0) return onRecord;
   const onRoom = judge(rules, slot);
-  return onRoom < 0 ? refused : onRecord + onRoom;
+  return onRoom < 0 ? onRoom : onRecord + onRoom;
 }
 
 /** The best host of those offered; ties go to the lower name. */

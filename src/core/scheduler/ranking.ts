@@ -4,11 +4,11 @@
 
 import type { Slot } from './slot.ts';
 
-/** The score of a host that is refused. */
+/** In the place of a score where there is no host. Hosts that a rule refuses have lower numbers yet (verdicts.ts). */
 export const refused = -1;
 
 export class Ranking {
-  /** By slot; `refused`, or 0 and more. */
+  /** By slot; 0 and more, or below 0 for hosts that are refused. */
   readonly scores: Float64Array;
   /** How many hosts are not refused. */
   fitCount = 0;

@@ -6,7 +6,6 @@ import { assert } from '../../base/assert.ts';
 import type { Snapshot } from '../state/snapshot.ts';
 import { Engine } from './engine.ts';
 import { type Fleet, fleetOf } from './fleet.ts';
-import { fullScan } from './full-scan.ts';
 import type { Request } from './request.ts';
 
 export type Placement =
@@ -42,7 +41,7 @@ export function schedule(snapshot: Snapshot, request: Request): Placement {
   const engine = engineOf(snapshot);
   const { fleet } = engine;
   const choice = engine.choose(request);
-  if (!choice) return { placed: false, hosts: fleet.count, refusals: countRefusals(request, fleet) };
+  if (!choice) return { placed: false, hosts: fleet.count, refusals: refusalsOf(engine.countRefusals(request)) };
   const { slot, score, fitCount } = choice;
   const assignment = assign(fleet.tree(slot), request);
   assert(assignment.fits, `${fleet.names[slot]} was chosen and does not fit`);
@@ -57,13 +56,8 @@ export function schedule(snapshot: Snapshot, request: Request): Placement {
   };
 }
 
-/** Of each host the first rule that refuses, counted, the most frequent first. */
-function countRefusals(request: Request, fleet: Fleet): RefusalCount[] {
-  const counts = new Map<string, number>();
-  for (const { refusals } of fullScan(request, fleet)) {
-    const [first] = refusals;
-    if (first) counts.set(first.reason, (counts.get(first.reason) ?? 0) + 1);
-  }
+/** The most frequent first. */
+function refusalsOf(counts: ReadonlyMap<string, number>): RefusalCount[] {
   return [...counts]
     .map(([reason, hosts]) => ({ reason, hosts }))
     .sort((a, b) => b.hosts - a.hosts || (a.reason < b.reason ? -1 : 1));

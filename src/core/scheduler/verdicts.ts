@@ -38,12 +38,32 @@ export function prepareRules(plugins: readonly Plugin[], request: Request, fleet
   return { filters, scores };
 }
 
-/** The weighed sum of the scores, or `refused`. */
+/** The weighed sum of the scores, 0 and more; or, below 0, the code of the reason that refuses the host (`reasonOf`). */
 export function judge({ filters, scores }: Rules, slot: Slot): number {
-  for (const { filter } of filters) if (filter(slot)) return refused;
+  for (const { filter } of filters) {
+    const refusal = filter(slot);
+    if (refusal) return codeOf(refusal.reason);
+  }
   let sum = 0;
   for (const { weight, score } of scores) sum += weight * inSteps(score(slot));
   return sum;
+}
+
+// Reasons as negative numbers, so that a score and a refusal share one column and reasons are counted without asking again. Rules have
+// a few dozen of them.
+
+const reasons: string[] = [];
+const codes = new Map<string, number>();
+
+function codeOf(reason: string): number {
+  let code = codes.get(reason);
+  if (code === undefined) codes.set(reason, (code = refused - reasons.push(reason)));
+  return code;
+}
+
+/** The reason behind a verdict below 0; undefined for `refused`, which is no rule's word: there is no such host. */
+export function reasonOf(verdict: number): string | undefined {
+  return reasons[refused - 1 - verdict];
 }
 
 /** In steps of 1/1024, so that sums of weighed scores are exact and do not hang on their order. */
