@@ -20,7 +20,8 @@ import {
 } from './units.ts';
 import { untilReady, waitForInstance } from './wait.ts';
 
-interface RunOptions {
+/** What people say of an instance that is to be made. */
+export interface SpecOptions {
   readonly name?: string;
   readonly size?: string;
   readonly cpus?: string;
@@ -37,6 +38,9 @@ interface RunOptions {
   readonly hostname?: string;
   readonly restartPolicy?: string;
   readonly exclusive?: true;
+}
+
+interface RunOptions extends SpecOptions {
   readonly wait?: true;
   readonly timeout?: string;
   readonly idempotencyKey?: string;
@@ -46,9 +50,9 @@ interface RunOptions {
 const profiles = ['optimize-utilization', 'distribute-load'] as const;
 const restartPolicies = ['Never', 'OnFailure'] as const;
 
-export function runCommand(cli: Cli): Command {
-  return new Command('run')
-    .description('Make an instance from an image')
+/** The flags of `run`, for all that ask the same: what is to be made. */
+export function withSpecOptions(command: Command): Command {
+  return command
     .argument('<image>', 'name or alias: berth image ls')
     .option('-n, --name <name>', 'default: made from the image')
     .option('-s, --size <size>', 'a named amount of room: berth size ls')
@@ -70,7 +74,11 @@ export function runCommand(cli: Cli): Command {
     .option('--driver <driver>', 'only by this driver: qemu, fake')
     .option('--profile <profile>', `how hosts are preferred: ${profiles.join(' or ')}`)
     .option('--restart-policy <policy>', `${restartPolicies.join(' or ')}; default: Never`)
-    .option('--exclusive', 'never a second copy while the first may still run somewhere')
+    .option('--exclusive', 'never a second copy while the first may still run somewhere');
+}
+
+export function runCommand(cli: Cli): Command {
+  return withSpecOptions(new Command('run').description('Make an instance from an image'))
     .option('--idempotency-key <key>', 'the same key again makes no second instance')
     .option('-w, --wait', 'wait until the guest has booted')
     .option('-t, --timeout <duration>', 'with --wait: give up after 90s, 5m')
@@ -117,7 +125,7 @@ export function runCommand(cli: Cli): Command {
     });
 }
 
-async function specOf(cli: Cli, image: string, options: RunOptions): Promise<Partial<InstanceSpec>> {
+export async function specOf(cli: Cli, image: string, options: SpecOptions): Promise<Partial<InstanceSpec>> {
   const { profile, restartPolicy, pool, driver } = options;
   const sshKeys = (await Promise.all(options.sshKey.map((path) => publicKeys(cli, path)))).flat();
   const hostLabels = parseLabels('--host-label', options.hostLabel);

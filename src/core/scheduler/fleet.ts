@@ -79,8 +79,10 @@ export class Fleet implements View {
   readonly #free: Slot[] = [];
   readonly #columns = new Map<string, Column>();
   readonly #columnsBySlot: Column[][] = [];
-  /** Slots that a trial changed, and what it put on them. */
+  /** Slots that a trial changed. */
   #trial: Set<Slot> | null = null;
+  /** Hosts whose record a trial changed, as they are. */
+  readonly #imagined = new Map<Slot, Host | undefined>();
 
   constructor(snapshot: Snapshot) {
     this.#snapshot = snapshot;
@@ -151,19 +153,21 @@ export class Fleet implements View {
       return body();
     } finally {
       this.#trial = null;
+      for (const [slot, host] of this.#imagined) this.#see(slot, host);
+      this.#imagined.clear();
       for (const slot of touched) this.#measureAll(slot);
       this.groups.endTrial();
     }
   }
 
-  /** Within a trial: as if `held` were claimed there. */
-  hold(slot: Slot, held: Allocation['amounts'], ports: readonly string[] = []): void {
+  /** Within a trial: as if `held` were claimed there, `times` over. */
+  hold(slot: Slot, held: Allocation['amounts'], ports: readonly string[] = [], times = 1): void {
     this.#try(slot);
     for (const use of this.trees[slot] ?? []) {
       const amounts = held[use.provider.id];
-      if (amounts) use.used = plus(use.used, amounts, 1);
+      if (amounts) use.used = plus(use.used, amounts, times);
     }
-    this.guests[slot] = (this.guests[slot] ?? 0) + 1;
+    this.guests[slot] = (this.guests[slot] ?? 0) + times;
     if (ports.length > 0) this.ports[slot] = new Set([...(this.ports[slot] ?? []), ...ports]);
     this.#sumColumns(slot);
   }
@@ -189,6 +193,19 @@ export class Fleet implements View {
     this.#try(slot);
     this.trees[slot] = [];
     this.#sumColumns(slot);
+  }
+
+  /** Within a trial: as if the host's record were this one. */
+  imagine(slot: Slot, host: Host): void {
+    assert(this.#trial, 'hosts are imagined only within a trial');
+    if (!this.#imagined.has(slot)) this.#imagined.set(slot, this.hosts[slot]);
+    this.#see(slot, host);
+  }
+
+  #see(slot: Slot, host: Host | undefined): void {
+    this.hosts[slot] = host;
+    if (this.topologies.update(slot)) this.groups.hostMoved();
+    this.log.push(slot, true);
   }
 
   #try(slot: Slot): void {
@@ -345,9 +362,9 @@ function sameForRules(a: Host, b: Host): boolean {
   );
 }
 
-function plus(used: ReadonlyMap<string, number>, amounts: Amounts, sign: 1 | -1): ReadonlyMap<string, number> {
+function plus(used: ReadonlyMap<string, number>, amounts: Amounts, times: number): ReadonlyMap<string, number> {
   const sum = new Map(used);
   for (const resourceClass in amounts)
-    sum.set(resourceClass, (sum.get(resourceClass) ?? 0) + sign * (amounts[resourceClass] ?? 0));
+    sum.set(resourceClass, (sum.get(resourceClass) ?? 0) + times * (amounts[resourceClass] ?? 0));
   return sum;
 }

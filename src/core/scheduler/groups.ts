@@ -186,7 +186,13 @@ export class Groups {
 
 const nothing: ReadonlySet<string> = new Set();
 
-export function belongingOf({ metadata, spec }: Instance): Belonging {
+export function belongingOf({
+  metadata,
+  spec,
+}: {
+  readonly metadata: Pick<Instance['metadata'], 'project' | 'labels'>;
+  readonly spec: Pick<Instance['spec'], 'placement'>;
+}): Belonging {
   return { project: metadata.project, labels: metadata.labels, placementGroup: spec.placement.group };
 }
 

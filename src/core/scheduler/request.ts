@@ -1,7 +1,7 @@
 // Request: what an instance needs, with sizes, image defaults and profiles resolved. All that plugins see of an instance.
 
-import type { Instance, InstanceSpec } from '../../api/resources/instance.ts';
-import type { Amounts, Labels } from '../../api/resources/metadata.ts';
+import type { InstanceSpec } from '../../api/resources/instance.ts';
+import type { Amounts, Labels, Metadata } from '../../api/resources/metadata.ts';
 import type { Demand, Portion } from '../ledger/tree.ts';
 import { keys } from '../state/keys.ts';
 import type { Snapshot } from '../state/snapshot.ts';
@@ -11,8 +11,8 @@ import { type ProfileName, type Weights, weightsOf } from './profiles.ts';
 
 /** What rules about a host's record may read. Requests with equal terms share their verdicts. */
 export interface HostTerms {
-  /** Null when the image is gone. */
-  readonly image: { readonly name: string; readonly architecture: string } | null;
+  /** Null when the image is gone; undefined when none was asked for, as by those who only hold room. */
+  readonly image?: { readonly name: string; readonly architecture: string } | null | undefined;
   /** The driver asked for by the instance or needed by its image. */
   readonly driver?: string | undefined;
   readonly pool?: string | undefined;
@@ -66,6 +66,14 @@ export interface Request extends Demand {
   readonly shapeKey: string;
 }
 
+/** What asks for a place: an instance, or a task, which may do without an image. */
+export interface Asking {
+  readonly metadata: Pick<Metadata, 'project' | 'labels'>;
+  readonly spec: Pick<InstanceSpec, 'size' | 'cpus' | 'memoryMiB' | 'diskGiB' | 'resources' | 'placement' | 'ports'> & {
+    readonly image?: string | undefined;
+  };
+}
+
 export interface Room {
   readonly cpus: number;
   readonly memoryMiB: number;
@@ -73,9 +81,9 @@ export interface Room {
 }
 
 /** What an instance gets: its own numbers, else its size's, else its image's, else 1 CPU, 512 MiB and the image's disk. */
-export function roomOf(snapshot: Snapshot, spec: InstanceSpec): Room {
+export function roomOf(snapshot: Snapshot, spec: Asking['spec']): Room {
   const size = spec.size === undefined ? undefined : snapshot.get('size', keys.size(spec.size))?.value.spec;
-  const defaults = snapshot.imageByName(spec.image)?.value.spec.defaults;
+  const defaults = spec.image === undefined ? undefined : snapshot.imageByName(spec.image)?.value.spec.defaults;
   return {
     cpus: spec.cpus ?? size?.cpus ?? defaults?.cpus ?? 1,
     memoryMiB: spec.memoryMiB ?? size?.memoryMiB ?? defaults?.memoryMiB ?? 512,
@@ -83,11 +91,11 @@ export function roomOf(snapshot: Snapshot, spec: InstanceSpec): Room {
   };
 }
 
-export function requestOf(snapshot: Snapshot, instance: Instance): Request {
-  const { spec } = instance;
+export function requestOf(snapshot: Snapshot, asking: Asking): Request {
+  const { spec } = asking;
   const { placement } = spec;
   const room = roomOf(snapshot, spec);
-  const image = snapshot.imageByName(spec.image)?.value;
+  const image = spec.image === undefined ? undefined : snapshot.imageByName(spec.image)?.value;
   const amounts: Record<string, number> = { VCPU: room.cpus, MEMORY_MB: room.memoryMiB };
   if (room.diskGiB > 0) amounts['DISK_GB'] = room.diskGiB;
   for (const resourceClass in spec.resources) amounts[resourceClass] = spec.resources[resourceClass] ?? 0;
@@ -97,13 +105,18 @@ export function requestOf(snapshot: Snapshot, instance: Instance): Request {
     portions: [],
     ports: spec.ports.flatMap(({ hostPort, protocol }) => (hostPort === 0 ? [] : [`${protocol}/${hostPort}`])),
     terms: {
-      image: image ? { name: image.metadata.name, architecture: image.spec.architecture } : null,
+      image:
+        spec.image === undefined
+          ? undefined
+          : image
+            ? { name: image.metadata.name, architecture: image.spec.architecture }
+            : null,
       driver: placement.driver ?? image?.spec.backend,
       pool: placement.pool,
       hostLabels: placement.hostLabels,
     },
     groups: [],
-    belonging: belongingOf(instance),
+    belonging: belongingOf(asking),
     profile,
     weights: weightsOf(profile),
   });
