@@ -37,7 +37,7 @@ export type Assignment =
  */
 export function assign(tree: Tree, { amounts, portions }: Demand): Assignment {
   const [root] = tree;
-  if (portions.length === 0 && tree.length === 1 && root) {
+  if (portions.length === 0 && root && isRootAlone(tree, amounts)) {
     const verdict = fit(root.provider, root.used, amounts);
     if (verdict.fits) return { fits: true, held: { [root.provider.id]: amounts } };
   }
@@ -61,10 +61,32 @@ export function assign(tree: Tree, { amounts, portions }: Demand): Assignment {
   return shortfalls.length === 0 ? { fits: true, held } : { fits: false, shortfalls };
 }
 
+/** How many providers could give the portion, counted no further than it needs. */
+export function countTakers(tree: Tree, { amounts, count, traitsAnyOf }: Portion): number {
+  let found = 0;
+  for (const { provider, used } of tree) {
+    if (found === count) break;
+    if (!hasAll(provider, amounts)) continue;
+    if (traitsAnyOf.length > 0 && !traitsAnyOf.some((trait) => provider.traits.includes(trait))) continue;
+    if (fit(provider, used, amounts).fits) found += 1;
+  }
+  return found;
+}
+
+/** Whether no child has any of these classes, so that there is nothing to choose. */
+function isRootAlone(tree: Tree, amounts: Amounts): boolean {
+  for (let i = 1; i < tree.length; i++) {
+    const inventories = tree[i]?.provider.inventories ?? {};
+    for (const resourceClass in amounts) if (inventories[resourceClass] !== undefined) return false;
+  }
+  return true;
+}
+
 /** The providers that can give `amounts` besides what is held already, the one with the least left over first. */
 function tightest(tree: Tree, held: Held, amounts: Amounts, traitsAnyOf: readonly string[]): ProviderRoom[] {
   const found: { readonly room: ProviderRoom; readonly left: number }[] = [];
   for (const room of tree) {
+    if (!hasAll(room.provider, amounts)) continue;
     if (traitsAnyOf.length > 0 && !traitsAnyOf.some((trait) => room.provider.traits.includes(trait))) continue;
     const used = withHeld(room, held);
     if (!fit(room.provider, used, amounts).fits) continue;
@@ -75,8 +97,13 @@ function tightest(tree: Tree, held: Held, amounts: Amounts, traitsAnyOf: readonl
     }
     found.push({ room, left });
   }
-  found.sort((a, b) => a.left - b.left || (a.room.provider.id < b.room.provider.id ? -1 : 1));
+  if (found.length > 1) found.sort((a, b) => a.left - b.left || (a.room.provider.id < b.room.provider.id ? -1 : 1));
   return found.map(({ room }) => room);
+}
+
+function hasAll({ inventories }: Provider, amounts: Amounts): boolean {
+  for (const resourceClass in amounts) if (inventories[resourceClass] === undefined) return false;
+  return true;
 }
 
 type Held = Readonly<Record<string, Readonly<Record<string, number>>>>;

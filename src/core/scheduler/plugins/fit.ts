@@ -1,7 +1,7 @@
 // fit: the ledger has room for every resource class and every device that was asked for.
 
 import type { Shortfall } from '../../ledger/ledger.ts';
-import { assign } from '../../ledger/tree.ts';
+import { assign, countTakers, type Demand, type Portion } from '../../ledger/tree.ts';
 import { type Refusal, refuse, type RoomPlugin } from '../framework.ts';
 
 export const fit: RoomPlugin = {
@@ -12,42 +12,65 @@ export const fit: RoomPlugin = {
     // What columns tell: the most that one claim can get, and what is free in all. Who gives what of several providers is asked of the
     // ledger only where that is enough.
     const asked = Object.entries(request.amounts).flatMap(([resourceClass, amount]) =>
-      amount > 0 ? [{ resourceClass, column: fleet.column(resourceClass), amount, inAll: amount }] : [],
+      amount > 0
+        ? [{ reason: insufficient(resourceClass), column: fleet.column(resourceClass), amount, inAll: amount }]
+        : [],
     );
     for (const { amounts, count } of request.portions) {
       for (const [resourceClass, each] of Object.entries(amounts))
-        asked.push({ resourceClass, column: fleet.column(resourceClass), amount: each, inAll: each * count });
+        asked.push({
+          reason: insufficient(resourceClass),
+          column: fleet.column(resourceClass),
+          amount: each,
+          inAll: each * count,
+        });
     }
     const plain = request.portions.length === 0;
-    const explained = (slot: number): Refusal => {
-      if (fleet.tree(slot).length === 0) return refuse('NoInventory', 'its agent has never told what it has');
-      return describeAll(shortfallsOf(slot));
-    };
+    const apart = areApart(request);
     const shortfallsOf = (slot: number): readonly Shortfall[] => {
       const assignment = assign(fleet.tree(slot), request);
       return assignment.fits ? [] : assignment.shortfalls;
     };
+    const explained = (slot: number): Refusal =>
+      fleet.tree(slot).length === 0
+        ? refuse('NoInventory', 'its agent has never told what it has')
+        : describeAll(shortfallsOf(slot));
     /** Less than asked is free in all: the code is known at once, the sentence is made when someone reads it. */
-    const tooLittle = (slot: number, resourceClass: string): Refusal =>
-      refuse(`Insufficient${wordsOf(resourceClass).reason}`, () => describeFits(shortfallsOf(slot)));
+    const tooLittle = (slot: number, reason: string): Refusal => refuse(reason, () => describeFits(shortfallsOf(slot)));
     return {
       filter(slot) {
-        for (const { resourceClass, column, amount, inAll } of asked) {
-          if (column && amount <= (column.most[slot] ?? 0)) {
-            if (inAll === amount || inAll <= (column.capacity[slot] ?? 0) - (column.used[slot] ?? 0)) continue;
-            return explained(slot);
-          }
+        for (const { reason, column, amount, inAll } of asked) {
           const free = column ? (column.capacity[slot] ?? 0) - (column.used[slot] ?? 0) : 0;
-          return plain && amount > free && fleet.tree(slot).length > 0
-            ? tooLittle(slot, resourceClass)
-            : explained(slot);
+          if (inAll > free) return fleet.tree(slot).length === 0 ? explained(slot) : tooLittle(slot, reason);
+          if (amount > (column?.most[slot] ?? 0)) return explained(slot);
         }
-        if (plain && !fleet.stepped[slot]) return fleet.tree(slot).length === 0 ? explained(slot) : null;
-        return assign(fleet.tree(slot), request).fits ? null : explained(slot);
+        if (fleet.tree(slot).length === 0) return explained(slot);
+        if (fleet.stepped[slot] || !apart) return assign(fleet.tree(slot), request).fits ? null : explained(slot);
+        if (plain) return null;
+        for (const portion of request.portions) {
+          if (countTakers(fleet.tree(slot), portion) < portion.count) return tooLittle(slot, portionReason(portion));
+        }
+        return null;
       },
     };
   },
 };
+
+/** Whether no two parts of the request want the same class, so that each can be looked at alone. */
+function areApart({ amounts, portions }: Demand): boolean {
+  const seen = new Set(Object.keys(amounts));
+  for (const portion of portions) {
+    for (const resourceClass in portion.amounts) {
+      if (seen.has(resourceClass)) return false;
+      seen.add(resourceClass);
+    }
+  }
+  return true;
+}
+
+function portionReason({ amounts }: Portion): string {
+  return insufficient(Object.keys(amounts)[0] ?? '');
+}
 
 interface ClassWords {
   readonly reason: string;
@@ -60,6 +83,10 @@ const words: Readonly<Record<string, ClassWords>> = {
   MEMORY_MB: { reason: 'Memory', noun: 'memory', unit: ' MiB' },
   DISK_GB: { reason: 'Disk', noun: 'disk', unit: ' GiB' },
 };
+
+function insufficient(resourceClass: string): string {
+  return `Insufficient${wordsOf(resourceClass).reason}`;
+}
 
 function wordsOf(resourceClass: string): ClassWords {
   return words[resourceClass] ?? { reason: resourceClass, noun: resourceClass, unit: '' };
