@@ -27,7 +27,10 @@ const manifest: Manifest = JSON.parse(readFileSync(join(root, 'package.json'), '
 rmSync(dist, { recursive: true, force: true });
 mkdirSync(join(dist, 'bin'), { recursive: true });
 await build({
-  entryPoints: [join(root, 'src/main.ts')],
+  entryPoints: {
+    main: join(root, 'src/main.ts'),
+    'sqlite-thread': join(root, 'src/store/sqlite/sqlite-thread.ts'), // loaded by its name: sqlite-store.ts
+  },
   outdir: dist,
   bundle: true,
   splitting: true, // each command loads its own part only, so that `berth ps` starts fast

@@ -11,9 +11,14 @@ export interface History {
    * The next events under `prefix` above `after`: whole revisions, bounded in size, at least one revision looked at.
    * `through` is the last revision looked at. Throws `Compacted` when events above `after` are gone.
    */
-  read(prefix: string, after: Revision): { readonly events: readonly WatchEvent[]; readonly through: Revision };
+  read(prefix: string, after: Revision): Read | Promise<Read>;
   /** Lets others run between two reads of a long history. */
   pause(): Promise<void>;
+}
+
+export interface Read {
+  readonly events: readonly WatchEvent[];
+  readonly through: Revision;
 }
 
 interface Sleeper {
@@ -56,7 +61,8 @@ export class WatchTail {
     let seen = after;
     while (!signal.aborted) {
       this.#assertOpen(prefix);
-      const { events, through } = this.#history.read(prefix, seen);
+      const read = this.#history.read(prefix, seen);
+      const { events, through } = read instanceof Promise ? await read : read;
       seen = through;
       if (events.length > 0) yield events;
       if (signal.aborted || this.#closed) continue;

@@ -1,7 +1,7 @@
 // The statements of the store on one open file: rows in, rows out, each checked. It knows no queue and no watcher.
 
 import type Database from 'better-sqlite3';
-import type { Condition, Entry, Key, Revision, WatchEvent, Write } from '../store.ts';
+import type { Entry, Key, Revision, WatchEvent } from '../store.ts';
 import { checksumOf } from './checksum.ts';
 import { type Change, decodeEvents, encodeEvents } from './event-codec.ts';
 import { corrupt } from './sqlite-errors.ts';
@@ -44,6 +44,7 @@ export function connect(path: string, db: Database.Database) {
     'SELECT revision, events, checksum FROM log WHERE revision > ? ORDER BY revision LIMIT ?',
   );
   const firstLog = db.prepare<[], { first: Revision | null }>('SELECT min(revision) AS first FROM log');
+  const checkpoint = db.prepare('PRAGMA wal_checkpoint(PASSIVE)');
   const deleteLog = db.prepare<[Revision]>('DELETE FROM log WHERE revision < ?');
 
   const toEntry = ({ key, value, revision, checksum }: EntryRow): Entry => {
@@ -61,13 +62,15 @@ export function connect(path: string, db: Database.Database) {
     rollback(): void {
       if (db.inTransaction) rollback.run();
     },
-    /** The last revision, and the first whose events are still there. */
-    readState: (): { revision: Revision; compacted: Revision } => ({
+    /** The last revision, the first whose events are still there, and up to where the table of entries has followed the log. */
+    readState: (): { revision: Revision; compacted: Revision; applied: Revision } => ({
       revision: readMeta.get('revision')?.value ?? 0,
       compacted: readMeta.get('compacted')?.value ?? 1,
+      applied: readMeta.get('applied')?.value ?? 0,
     }),
     writeRevision: (revision: Revision) => void writeMeta.run(revision, 'revision'),
     writeCompacted: (before: Revision) => void writeMeta.run(before, 'compacted'),
+    writeApplied: (revision: Revision) => void writeMeta.run(revision, 'applied'),
 
     get(key: Key): Entry | null {
       const row = readEntry.get(key);
@@ -76,23 +79,21 @@ export function connect(path: string, db: Database.Database) {
     /** Keys from `start` to below `end`; a `limit` of -1 is none. */
     range: (start: string, end: string, limit: number): Entry[] => readRange.all(start, end, limit).map(toEntry),
 
-    /** The first condition that does not hold, seeing all that was applied in the open transaction. */
-    failedCondition: (conditions: readonly Condition[]): Condition | undefined =>
-      conditions.find(({ key, ifRevision }) => (readRevision.get(key)?.revision ?? 0) !== ifRevision),
+    /** When the table says that this key was last written; 0: it is not there. */
+    revisionOf: (key: Key): Revision => readRevision.get(key)?.revision ?? 0,
 
-    /** Writes as revision `revision`; answers the keys that changed. With none, nothing was written. */
-    apply(revision: Revision, writes: readonly Write[]): readonly Change[] {
-      const changes = writes.filter(({ key, value }) => {
-        if (value === null) return deleteEntry.run(key).changes > 0;
-        putEntry.run(key, value, revision, checksumOf(key, revision, value));
-        return true;
-      });
-      if (changes.length > 0) {
-        const events = encodeEvents(changes);
-        appendLog.run(revision, events, checksumOf('', revision, events));
-      }
-      return changes;
+    appendLog(revision: Revision, changes: readonly Change[]): void {
+      const events = encodeEvents(changes);
+      appendLog.run(revision, events, checksumOf('', revision, events));
     },
+
+    writeEntry(key: Key, value: Uint8Array | null, revision: Revision): void {
+      if (value === null) deleteEntry.run(key);
+      else putEntry.run(key, value, revision, checksumOf(key, revision, value));
+    },
+
+    /** Moves what the write-ahead log holds into the file. */
+    checkpoint: () => void checkpoint.get(),
 
     /** The events of the revisions above `after` until one of the limits is passed; see `History.read`. */
     history(

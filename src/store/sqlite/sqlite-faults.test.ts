@@ -123,7 +123,7 @@ describe('a file that is refused stays as it was:', () => {
       name: 'of a newer Berth',
       damage: (file) => edit(file, `UPDATE meta SET value = 7 WHERE name = 'schema'`),
       code: 'Invalid',
-      message: 'newer Berth (schema 7, this one knows 1)',
+      message: 'newer Berth (schema 7, this one knows 2)',
     },
     {
       name: 'a bit turned in a value',

@@ -22,19 +22,21 @@ import { corrupt, toStoreError } from './sqlite-errors.ts';
 /** "Brth": tells our files from those of other programs. */
 const applicationId = 0x42727468;
 
-const schemaVersion = 1;
+/** 2: entries follow the log, `applied` says how far. */
+const schemaVersion = 2;
 
 /** Only ever waited for when another program looks into the file just now. */
 const waitMsMax = 200;
 
-// meta: `schema`, `revision` (the last), `compacted` (history below it is gone). log: one row per revision, see event-codec.ts.
+// meta: `schema`, `revision` (the last), `compacted` (history below it is gone), `applied` (up to here the entries have followed the
+// log; of later revisions they may hold some). log: one row per revision, see event-codec.ts.
 const schema = `
   CREATE TABLE meta (name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT, WITHOUT ROWID;
   CREATE TABLE entries (
     key TEXT PRIMARY KEY, value BLOB NOT NULL, revision INTEGER NOT NULL, checksum INTEGER NOT NULL
   ) STRICT, WITHOUT ROWID;
   CREATE TABLE log (revision INTEGER PRIMARY KEY, events BLOB NOT NULL, checksum INTEGER NOT NULL) STRICT;
-  INSERT INTO meta (name, value) VALUES ('schema', ${schemaVersion}), ('revision', 0), ('compacted', 1);
+  INSERT INTO meta (name, value) VALUES ('schema', ${schemaVersion}), ('revision', 0), ('compacted', 1), ('applied', 0);
 `;
 
 /** From 3.7.0 to 3.51.2 a checkpoint could race with a write and damage the file (sqlite.org/wal.html, "WAL-reset bug"). */
@@ -63,11 +65,20 @@ export function openSound(path: string): Database.Database {
     // What recovery read may be in the page cache only, if an earlier fsync failed: this writes and syncs it anew.
     const busy = db.prepare<[], { busy: number }>('PRAGMA wal_checkpoint(TRUNCATE)').get()?.busy;
     if (busy !== 0) throw new StoreError('Locked', `another program reads ${path}; stop it first`);
+    upgrade(db);
     return db;
   } catch (error) {
     db?.close();
     throw toStoreError(error, 'opening the store', path);
   }
+}
+
+/** From the first form, whose entries were written with the log. */
+function upgrade(db: Database.Database): void {
+  db.exec(`BEGIN IMMEDIATE;
+    INSERT OR IGNORE INTO meta (name, value) SELECT 'applied', value FROM meta WHERE name = 'revision';
+    UPDATE meta SET value = ${schemaVersion} WHERE name = 'schema' AND value < ${schemaVersion};
+    COMMIT;`);
 }
 
 /** Through a read-only connection, as closing a writable one would move the write-ahead log into a damaged file. */
@@ -182,6 +193,9 @@ function setPragmas(db: Database.Database, path: string): void {
     ['synchronous', 'FULL', 2],
     ['mmap_size', 0, 0],
     ['journal_size_limit', 64 * 1024 * 1024, 64 * 1024 * 1024],
+    // Far above where the writer moves the log into the file by itself, in a quiet moment.
+    ['wal_autocheckpoint', 16_384, 16_384],
+    ['cache_size', -65_536, -65_536],
   ];
   for (const [name, set, expected] of wanted) {
     db.pragma(`${name} = ${set}`);

@@ -1,11 +1,15 @@
-// The embedded store: one SQLite file, one process, one connection. All commits asked for in one turn of the event loop share
-// one transaction and one fsync, and none is answered before that fsync. It must never answer from a failed transaction.
+// The embedded store: one SQLite file, one process, one connection in a thread of its own. Commits that come while a transaction is
+// under way share the next one and its fsync, and none is answered before that fsync.
+//
+//   commit ──▶ queue ── batch ──▶ thread: one transaction, fsync ── results ──▶ answers, recent history ──▶ watchers
 
 import { existsSync, realpathSync } from 'node:fs';
+import { Worker } from 'node:worker_threads';
 import { assert } from '../../base/assert.ts';
 import { describeError, type Logger, silentLogger } from '../../base/log.ts';
 import { system } from '../../base/system.ts';
 import { checkCommit, checkCompact, checkKey, checkList, endOfPrefix, startAfter } from '../check-request.ts';
+import { RecentHistory } from '../recent-history.ts';
 import {
   type CommitResult,
   Compacted,
@@ -20,10 +24,11 @@ import {
   type Write,
 } from '../store.ts';
 import { WatchTail } from '../watch-tail.ts';
-import { type Connection, connect } from './sqlite-connection.ts';
-import { breaksConnection, sqliteCode, toStoreError } from './sqlite-errors.ts';
-import { makeFolderOf, openFile, openSound } from './sqlite-file.ts';
+import { encodeRequest } from './batch-codec.ts';
+import { makeFolderOf } from './sqlite-file.ts';
 import { type FileLock, lockFile } from './sqlite-lock.ts';
+import type { Answers, Call, CallName, Reply, ThreadInput } from './sqlite-messages.ts';
+import type { FileState } from './sqlite-writer.ts';
 
 export interface SqliteStoreOptions {
   /** The file; beside it stand `-wal` while the store is open, and `.lock`. On a local file system. */
@@ -33,90 +38,84 @@ export interface SqliteStoreOptions {
   readonly fullCheckBytesMax?: number;
 }
 
-/** What one transaction takes at most; the rest waits for the next, a turn later. Keeps one turn in the milliseconds. */
+/** What one transaction takes at most; the rest waits for the next. */
 const batchCommitsMax = 1024;
 const batchBytesMax = 8 * 1024 * 1024;
 
-/** What a watcher gets at once, unless a single revision is larger. */
-const watchLimits = { revisions: 256, bytes: 1024 * 1024 };
+/** Some thousands of creates: far more than any watcher that follows is behind. */
+const recentBytesMax = 16 * 1024 * 1024;
 
-/** One transaction of a compaction, so that others get their turn in between. */
-const forgetRevisionsMax = 2000;
+/** One transaction of a compaction, so that commits get their turn in between. */
+const forgetRevisionsMax = 500;
 
 export async function openSqliteStore(options: SqliteStoreOptions): Promise<Store> {
   makeFolderOf(options.path);
   const path = existsSync(options.path) ? realpathSync(options.path) : options.path;
   const lock = lockFile(path);
+  const log = (options.log ?? silentLogger).with({ store: path });
+  const thread = new Thread({ path, fullCheckBytesMax: options.fullCheckBytesMax ?? 256 * 1024 * 1024 }, log);
   try {
-    const db = openFile({ path, fullCheckBytesMax: options.fullCheckBytesMax ?? 256 * 1024 * 1024 });
-    return new SqliteStore({ connection: connect(path, db), lock, log: options.log ?? silentLogger });
+    const { after } = await thread.call({ call: 'open' });
+    return new SqliteStore({ thread, lock, state: after });
   } catch (error) {
+    await thread.end();
     lock.release();
-    throw error;
+    throw reasonOf(error);
   }
 }
 
 interface Request {
-  readonly conditions: readonly Condition[];
+  readonly bytes: Uint8Array;
   readonly writes: readonly Write[];
-  readonly bytes: number;
   readonly resolve: (result: CommitResult) => void;
-  readonly reject: (error: StoreError) => void;
+  readonly reject: (error: unknown) => void;
 }
 
 class SqliteStore implements Store {
-  readonly #path: string;
+  readonly #thread: Thread;
   readonly #lock: FileLock;
-  readonly #log: Logger;
-  /** null after a failure that left the connection in doubt, until the file can be opened again. */
-  #connection: Connection | null;
-  #revision: Revision = 0;
-  #compactedBefore: Revision = 1;
+  #state: FileState;
   #queue: Request[] = [];
-  #flushing = false;
+  #flushing: Promise<void> | null = null;
   #closed = false;
+  readonly #recent = new RecentHistory(recentBytesMax);
   readonly #tail = new WatchTail({
-    revision: () => this.#revision,
+    revision: () => this.#state.revision,
     read: (prefix, after) => this.#read(prefix, after),
     pause: () => new Promise((resolve) => system.afterTurn(resolve)),
   });
 
-  constructor(opened: { connection: Connection; lock: FileLock; log: Logger }) {
-    this.#path = opened.connection.path;
-    this.#connection = opened.connection;
+  constructor(opened: { thread: Thread; lock: FileLock; state: FileState }) {
+    this.#thread = opened.thread;
     this.#lock = opened.lock;
-    this.#log = opened.log.with({ store: this.#path });
-    this.#readState(opened.connection);
+    this.#state = opened.state;
+    this.#recent.reset(opened.state.revision);
   }
 
   async get(key: Key): Promise<Entry | null> {
     checkKey(key);
-    return this.#use(`get of "${key}"`, (connection) => connection.get(key));
+    return this.#call(`get of "${key}"`, { call: 'get', key });
   }
 
   async list(prefix: string, options: ListOptions = {}): Promise<{ entries: Entry[]; revision: Revision }> {
     checkList(prefix, options);
+    const attempted = `list of "${prefix}"`;
     const after = options.after === undefined ? '' : startAfter(options.after);
     const start = after > prefix ? after : prefix;
-    return this.#use(`list of "${prefix}"`, (connection) => ({
-      entries: connection.range(start, endOfPrefix(prefix), options.limit ?? -1),
-      revision: this.#revision,
-    }));
+    this.#assertOpen(attempted);
+    const { answer, after: state } = await this.#told(
+      this.#thread.call({ call: 'list', prefix, start, end: endOfPrefix(prefix), limit: options.limit ?? -1 }),
+    );
+    return { entries: answer, revision: state.revision };
   }
 
   async commit(conditions: readonly Condition[], writes: readonly Write[]): Promise<CommitResult> {
-    const bytes = checkCommit(conditions, writes);
+    checkCommit(conditions, writes);
     this.#assertOpen('commit');
     return new Promise((resolve, reject) => {
-      // Copied: the transaction comes later, and the caller may use its arrays and buffers again.
-      this.#queue.push({
-        conditions: [...conditions],
-        writes: writes.map(({ key, value }) => ({ key, value: value && new Uint8Array(value) })),
-        bytes,
-        resolve,
-        reject,
-      });
-      this.#flushSoon();
+      // A copy: the transaction comes later, and the caller may use its arrays and buffers again.
+      this.#queue.push({ ...encodeRequest(conditions, writes), resolve, reject });
+      this.#flushing ??= this.#flush();
     });
   }
 
@@ -126,177 +125,252 @@ class SqliteStore implements Store {
 
   async compact(before: Revision): Promise<void> {
     this.#assertOpen('compaction');
-    checkCompact(before, this.#revision);
-    if (before <= this.#compactedBefore) return;
-    this.#transact('compaction', (connection) => connection.writeCompacted(before));
-    this.#compactedBefore = before;
+    checkCompact(before, this.#state.revision);
+    if (before <= this.#state.compacted) return;
+    await this.#call('compaction', { call: 'setCompacted', before });
     // Nobody reads these rows any more; what a crash leaves of them goes with the next compaction.
-    while (!this.#closed && this.#transact('compaction', (connection) => connection.forget(before, forgetRevisionsMax)))
-      await new Promise<void>((resolve) => system.afterTurn(resolve));
+    while (
+      !this.#closed &&
+      (await this.#call('compaction', { call: 'forget', before, count: forgetRevisionsMax }).catch(endedMeanwhile))
+    );
   }
 
   async close(): Promise<void> {
     if (this.#closed) return;
-    while (this.#queue.length > 0) this.#flush();
     this.#closed = true;
-    this.#tail.close();
+    await this.#flushing;
     try {
-      this.#connection?.close();
+      await this.#thread.call({ call: 'close' });
+    } catch (error) {
+      throw reasonOf(error);
     } finally {
-      this.#connection = null;
+      await this.#thread.end();
       this.#lock.release();
+      this.#tail.close();
     }
-  }
-
-  #flushSoon(): void {
-    if (this.#flushing || this.#queue.length === 0) return;
-    this.#flushing = true;
-    system.afterTurn(() => {
-      this.#flushing = false;
-      this.#flush();
-      this.#flushSoon();
-    });
   }
 
   /** One batch, one transaction, one fsync; then, and only then, the answers. */
-  #flush(): void {
-    const batch = this.#takeBatch();
-    if (batch.length === 0) return;
-    try {
-      const { results, revision, changed } = this.#transact('commit', (connection) => this.#apply(connection, batch));
-      this.#revision = revision;
-      batch.forEach((request, i) => {
-        const result = results[i];
-        assert(result, 'every request of a batch has its own result');
-        request.resolve(result);
-      });
-      if (changed.length > 0) this.#tail.committed(revision, changed);
-    } catch (error) {
-      const failure = toStoreError(error, 'commit', this.#path, 'unknown');
-      for (const request of batch) request.reject(failure);
+  async #flush(): Promise<void> {
+    await system.turn(); // what else this turn of the event loop asks for goes together
+    while (this.#queue.length > 0) {
+      const batch = this.#takeBatch();
+      try {
+        const bytes = joined(batch);
+        const { before, after, answer } = await this.#thread.call({ call: 'commit', batch: bytes }, [bytes.buffer]);
+        this.#settle(batch, { before, after, ...answer });
+      } catch (error) {
+        if (error instanceof FailedCall) this.#tellState(error.after);
+        for (const request of batch) request.reject(reasonOf(error));
+      }
+      await system.turn();
     }
+    this.#flushing = null;
   }
 
-  /** Each request sees those before it; one whose condition fails has written nothing. */
-  #apply(connection: Connection, batch: readonly Request[]) {
-    let revision = this.#revision;
+  #settle(
+    batch: readonly Request[],
+    { before, after, results, absent }: Answers['commit'] & { before: FileState; after: FileState },
+  ): void {
+    this.#tellState(before);
     const changed: Key[] = [];
-    const results = batch.map(({ conditions, writes }): CommitResult => {
-      const failed = connection.failedCondition(conditions);
-      if (failed) return { ok: false, key: failed.key };
-      const changes = connection.apply(revision + 1, writes);
-      if (changes.length > 0) revision++;
-      for (const { key } of changes) changed.push(key);
-      return { ok: true, revision };
-    });
-    if (revision > this.#revision) connection.writeRevision(revision);
-    return { results, revision, changed };
+    let { revision } = before;
+    for (const [i, { writes }] of batch.entries()) {
+      const result = results[i];
+      assert(result, 'every request of a batch has its own result');
+      if (!result.ok || result.revision === revision) continue;
+      revision = result.revision;
+      const gone = absent.length === 0 ? [] : absent.filter(({ request }) => request === i).map(({ key }) => key);
+      const events = writes
+        .filter(({ key }) => !gone.includes(key))
+        .map(({ key, value }) => ({ key, value, revision: result.revision }));
+      this.#recent.append(events);
+      for (const { key } of events) changed.push(key);
+    }
+    assert(revision === after.revision, `the batch ends at ${revision}, the file at ${after.revision}`);
+    this.#state = after;
+    for (const [i, request] of batch.entries()) {
+      const result = results[i];
+      if (result) request.resolve(result);
+    }
+    if (changed.length > 0) this.#tail.committed(after.revision, changed);
   }
 
-  /** Durable when it returns; throws a `StoreError` that says what is known of the outcome. */
-  #transact<T>(attempted: string, work: (connection: Connection) => T): T {
-    let committing = false;
-    try {
-      const connection = this.#connected();
-      connection.begin();
-      const result = work(connection);
-      committing = true;
-      connection.commit();
-      return result;
-    } catch (error) {
-      throw this.#afterFailure(error, attempted, committing);
+  /** The file may know more than we: a commit whose outcome was unknown. */
+  #tellState(state: FileState): void {
+    if (state.revision === this.#state.revision) {
+      this.#state = state;
+      return;
     }
+    this.#state = state;
+    this.#recent.reset(state.revision);
+    this.#tail.wakeAll();
   }
 
   #takeBatch(): Request[] {
     let count = 0;
     let bytes = 0;
     for (const request of this.#queue) {
-      if (count > 0 && (count === batchCommitsMax || bytes + request.bytes > batchBytesMax)) break;
+      if (count > 0 && (count === batchCommitsMax || bytes + request.bytes.byteLength > batchBytesMax)) break;
       count++;
-      bytes += request.bytes;
+      bytes += request.bytes.byteLength;
     }
     return this.#queue.splice(0, count);
   }
 
-  /** Brings the store back to what the file says, and names what can be known about the failed transaction. */
-  #afterFailure(error: unknown, attempted: string, committing: boolean): StoreError {
-    // A full disk shows when pages are written, before the frame that would make the commit count (sqlite.org/wal.html).
-    const unknown = committing && sqliteCode(error) !== 'SQLITE_FULL';
-    const failure = toStoreError(error, attempted, this.#path, unknown ? 'unknown' : 'none');
-    this.#log.error('transaction failed', {
-      attempted,
-      code: failure.code,
-      outcome: failure.outcome,
-      cause: describeError(error),
-    });
-    if (!this.#connection) return failure;
-    let trusted = !unknown && !breaksConnection(error);
-    try {
-      if (trusted) this.#connection?.rollback();
-    } catch (rollbackError) {
-      this.#log.error('rollback failed', { cause: describeError(rollbackError) });
-      trusted = false;
-    }
-    if (!trusted) this.#reopen();
-    return failure;
+  async #read(
+    prefix: string,
+    after: Revision,
+  ): Promise<{ readonly events: readonly WatchEvent[]; readonly through: Revision }> {
+    if (after + 1 < this.#state.compacted) throw new Compacted(this.#state.compacted);
+    if (after >= this.#state.revision) return { events: [], through: after };
+    const recent = this.#recent.read(prefix, after);
+    if (recent) return recent;
+    const known = this.#state.revision;
+    const read = await this.#call(`watch of "${prefix}"`, { call: 'history', prefix, after });
+    // Those after it may be forgotten by now; what is read here is whole up to `through`.
+    return read.through > known
+      ? { events: read.events.filter(({ revision }) => revision <= known), through: known }
+      : read;
   }
 
-  /**
-   * Never goes on with a connection whose fsync failed: the kernel may have dropped the pages and call the next fsync a
-   * success (lwn.net/Articles/752063). Opening reads the file anew, and writes and syncs what it found in the log.
-   */
-  #reopen(): void {
-    const broken = this.#connection;
-    this.#connection = null;
-    try {
-      broken?.close();
-    } catch (error) {
-      this.#log.warn('closing a broken connection failed', { cause: describeError(error) });
-    }
-    try {
-      this.#connected();
-    } catch (error) {
-      this.#log.error('store cannot be opened again; it is tried anew with each request', {
-        cause: describeError(error),
-      });
-    }
-  }
-
-  #connected(): Connection {
-    if (this.#connection) return this.#connection;
-    const connection = connect(this.#path, openSound(this.#path));
-    this.#readState(connection);
-    this.#connection = connection;
-    this.#log.info('store opened again', { revision: this.#revision });
-    this.#tail.wakeAll();
-    return connection;
-  }
-
-  #readState(connection: Connection): void {
-    const { revision, compacted } = connection.readState();
-    this.#revision = revision;
-    this.#compactedBefore = compacted;
-  }
-
-  #read(prefix: string, after: Revision): { events: readonly WatchEvent[]; through: Revision } {
-    if (after + 1 < this.#compactedBefore) throw new Compacted(this.#compactedBefore);
-    if (after >= this.#revision) return { events: [], through: after };
-    return this.#use(`watch of "${prefix}"`, (connection) => connection.history(prefix, after, watchLimits));
-  }
-
-  #use<T>(attempted: string, run: (connection: Connection) => T): T {
+  async #call<N extends CallName>(attempted: string, call: Extract<Call, { call: N }>): Promise<Answers[N]> {
     this.#assertOpen(attempted);
+    return (await this.#told(this.#thread.call(call))).answer;
+  }
+
+  /** Takes in what a call says of the file. */
+  async #told<N extends CallName>(done: Promise<Done<N>>): Promise<Done<N>> {
     try {
-      return run(this.#connected());
+      const result = await done;
+      this.#tellState(result.after);
+      return result;
     } catch (error) {
-      const failure = toStoreError(error, attempted, this.#path);
-      this.#log.error('request failed', { attempted, code: failure.code, cause: describeError(error) });
-      throw failure;
+      if (error instanceof FailedCall) this.#tellState(error.after);
+      throw reasonOf(error);
     }
   }
 
   #assertOpen(attempted: string): void {
     if (this.#closed) throw new StoreError('Closed', `${attempted} refused: the store was closed`);
   }
+}
+
+/** A compaction that the end of the store overtakes is over; another failure is told. */
+function endedMeanwhile(error: unknown): boolean {
+  if (error instanceof StoreError && error.code === 'Closed') return false;
+  throw error;
+}
+
+/** To be given away with the message that carries it. */
+function joined(batch: readonly Request[]): Uint8Array<ArrayBuffer> {
+  const bytes = new Uint8Array(batch.reduce((sum, request) => sum + request.bytes.byteLength, 0));
+  let at = 0;
+  for (const request of batch) {
+    bytes.set(request.bytes, at);
+    at += request.bytes.byteLength;
+  }
+  return bytes;
+}
+
+function reasonOf(error: unknown): unknown {
+  return error instanceof FailedCall ? error.reason : error;
+}
+
+interface Done<N extends CallName> {
+  readonly before: FileState;
+  readonly after: FileState;
+  readonly answer: Answers[N];
+}
+
+/** A call that failed, and what the file says since. */
+class FailedCall extends Error {
+  override name = 'FailedCall';
+  readonly reason: StoreError;
+  readonly after: FileState;
+
+  constructor(reason: StoreError, after: FileState) {
+    super(reason.message);
+    this.reason = reason;
+    this.after = after;
+  }
+}
+
+interface Waiting {
+  readonly call: CallName;
+  readonly done: (reply: Extract<Reply, { type: 'done' | 'failed' }>) => void;
+  readonly failed: (error: unknown) => void;
+}
+
+/** The other thread: calls are answered in their order. */
+class Thread {
+  readonly #path: string;
+  readonly #worker: Worker;
+  readonly #waiting: Waiting[] = [];
+  readonly #ended: Promise<void>;
+  #over: StoreError | undefined;
+
+  constructor(input: ThreadInput, log: Logger) {
+    this.#path = input.path;
+    this.#worker = new Worker(threadFile(), { workerData: input });
+    this.#worker.on('message', (reply: Reply) => {
+      if (reply.type === 'log') log[reply.level](reply.message, reply.fields);
+      else this.#waiting.shift()?.done(reply);
+    });
+    this.#worker.on('error', (error) => {
+      log.error('the thread of the store ended', { cause: describeError(error) });
+      this.#end(error);
+    });
+    this.#ended = new Promise((resolve) =>
+      this.#worker.once('exit', () => {
+        this.#end(undefined);
+        resolve();
+      }),
+    );
+  }
+
+  /** Rejects with `FailedCall`, or `StoreError` when the thread is gone. */
+  call<N extends CallName>(call: Extract<Call, { call: N }>, given: readonly ArrayBuffer[] = []): Promise<Done<N>> {
+    if (this.#over) return Promise.reject(this.#over);
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({
+        call: call.call,
+        done: (reply) => {
+          const { before, after } = reply;
+          // The codec: what is answered to a call is of its type; sqlite-thread.ts.
+          if (reply.type === 'done') resolve({ before, after, answer: reply.answer as Answers[N] });
+          else {
+            const { code, message, outcome, cause } = reply.failure;
+            const reason = code === 'Closed' ? undefined : new Error(cause);
+            reject(new FailedCall(new StoreError(code, message, { outcome, cause: reason }), after));
+          }
+        },
+        failed: reject,
+      });
+      this.#worker.postMessage(call, given);
+    });
+  }
+
+  /** Resolves when the thread is gone. */
+  async end(): Promise<void> {
+    await this.#worker.terminate();
+    await this.#ended;
+  }
+
+  #end(cause: unknown): void {
+    this.#over ??= new StoreError(
+      'Unavailable',
+      `the thread that writes ${this.#path} has ended; start the server again`,
+      { cause },
+    );
+    for (const { call, failed } of this.#waiting.splice(0)) {
+      const outcome = call === 'commit' ? 'unknown' : 'none';
+      failed(new StoreError('Unavailable', this.#over.message, { cause, outcome }));
+    }
+  }
+}
+
+/** Beside this file in a checkout; in the package this code is in `chunks/`, and the thread a file of its own (scripts/build.ts). */
+function threadFile(): URL {
+  return new URL(import.meta.url.endsWith('.ts') ? './sqlite-thread.ts' : '../sqlite-thread.js', import.meta.url);
 }

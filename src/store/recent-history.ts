@@ -1,0 +1,56 @@
+// The newest part of a store's history, kept in memory so that watchers who follow closely need no disk. All of them get the same
+// event objects: whoever works something out of an event may keep it beside the event for the others.
+
+import type { Revision, WatchEvent } from './store.ts';
+
+/** A watcher gets at most this many events at once, or one whole revision. */
+const eventsPerReadMax = 1_000;
+
+export class RecentHistory {
+  readonly #bytesMax: number;
+  /** The events of revision `#first` and of each after it, in order. */
+  #revisions: (readonly WatchEvent[])[] = [];
+  #first: Revision = 1;
+  #bytes = 0;
+
+  constructor(bytesMax: number) {
+    this.#bytesMax = bytesMax;
+  }
+
+  /** Forgets all; the next revision is `revision + 1`. */
+  reset(revision: Revision): void {
+    this.#revisions = [];
+    this.#first = revision + 1;
+    this.#bytes = 0;
+  }
+
+  /** The events of the next revision. */
+  append(events: readonly WatchEvent[]): void {
+    this.#revisions.push(events);
+    this.#bytes += bytesOf(events);
+    let forgotten = 0;
+    while (this.#bytes > this.#bytesMax && forgotten < this.#revisions.length - 1)
+      this.#bytes -= bytesOf(this.#revisions[forgotten++] ?? []);
+    // Moving the rest is dear: not for one at a time.
+    if (forgotten > 0) {
+      this.#revisions.splice(0, forgotten);
+      this.#first += forgotten;
+    }
+  }
+
+  /** The next events after `after`, whole revisions; undefined when they are not kept. */
+  read(prefix: string, after: Revision): { events: readonly WatchEvent[]; through: Revision } | undefined {
+    if (after + 1 < this.#first) return undefined;
+    const events: WatchEvent[] = [];
+    let at = after + 1 - this.#first;
+    for (; at < this.#revisions.length && events.length < eventsPerReadMax; at++)
+      for (const event of this.#revisions[at] ?? []) if (event.key.startsWith(prefix)) events.push(event);
+    return { events, through: this.#first + at - 1 };
+  }
+}
+
+function bytesOf(events: readonly WatchEvent[]): number {
+  let bytes = 64;
+  for (const { key, value } of events) bytes += 128 + key.length + (value?.byteLength ?? 0);
+  return bytes;
+}

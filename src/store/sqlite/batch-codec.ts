@@ -1,0 +1,74 @@
+// Commits as bytes, for the way to the thread that writes: cloning thousands of small objects would cost more than writing them.
+// Both sides are of one program, so there is no version. A batch is its requests, one after the other.
+
+import type { Condition, Write } from '../store.ts';
+import type { CommitRequest } from './sqlite-writer.ts';
+
+const deleted = 0xffff_ffff;
+
+/** A copy of a request, and its writes again with their values as views of that copy. */
+export function encodeRequest(
+  conditions: readonly Condition[],
+  writes: readonly Write[],
+): { readonly bytes: Buffer; readonly writes: readonly Write[] } {
+  const bytes = Buffer.allocUnsafeSlow(sizeOf(conditions, writes));
+  let at = bytes.writeUInt32LE(conditions.length, 0);
+  for (const { key, ifRevision } of conditions) {
+    at = bytes.writeUInt16LE(key.length, at);
+    at += bytes.write(key, at, 'latin1');
+    at = bytes.writeDoubleLE(ifRevision, at);
+  }
+  at = bytes.writeUInt32LE(writes.length, at);
+  const copies = writes.map(({ key, value }): Write => {
+    at = bytes.writeUInt16LE(key.length, at);
+    at += bytes.write(key, at, 'latin1');
+    at = bytes.writeUInt32LE(value === null ? deleted : value.byteLength, at);
+    if (value === null) return { key, value };
+    bytes.set(value, at);
+    at += value.byteLength;
+    return { key, value: new Uint8Array(bytes.buffer, at - value.byteLength, value.byteLength) };
+  });
+  return { bytes, writes: copies };
+}
+
+function sizeOf(conditions: readonly Condition[], writes: readonly Write[]): number {
+  let size = 8;
+  for (const { key } of conditions) size += 10 + key.length;
+  for (const { key, value } of writes) size += 6 + key.length + (value?.byteLength ?? 0);
+  return size;
+}
+
+/** The values are views of `batch`. */
+export function decodeBatch(batch: Uint8Array): CommitRequest[] {
+  const bytes = Buffer.from(batch.buffer, batch.byteOffset, batch.byteLength);
+  let at = 0;
+  const count = (): number => {
+    at += 4;
+    return bytes.readUInt32LE(at - 4);
+  };
+  const key = (): string => {
+    const start = at + 2;
+    at = start + bytes.readUInt16LE(at);
+    return bytes.toString('latin1', start, at);
+  };
+  const requests: CommitRequest[] = [];
+  while (at < bytes.byteLength) {
+    const conditions: Condition[] = [];
+    for (let left = count(); left > 0; left--) {
+      conditions.push({ key: key(), ifRevision: bytes.readDoubleLE(at) });
+      at += 8;
+    }
+    const writes: Write[] = [];
+    for (let left = count(); left > 0; left--) {
+      const written = key();
+      const length = count();
+      if (length === deleted) writes.push({ key: written, value: null });
+      else {
+        writes.push({ key: written, value: bytes.subarray(at, at + length) });
+        at += length;
+      }
+    }
+    requests.push({ conditions, writes });
+  }
+  return requests;
+}

@@ -1,0 +1,59 @@
+// What the store and its thread say to each other. Calls are answered in the order they were made.
+
+import type { CommitResult, Entry, Key, Revision, StoreErrorCode, WatchEvent } from '../store.ts';
+import type { FileState } from './sqlite-writer.ts';
+
+export interface ThreadInput {
+  readonly path: string;
+  readonly fullCheckBytesMax: number;
+}
+
+export type Call =
+  | { readonly call: 'open' }
+  | { readonly call: 'commit'; readonly batch: Uint8Array<ArrayBuffer> }
+  | { readonly call: 'get'; readonly key: Key }
+  | {
+      readonly call: 'list';
+      readonly prefix: string;
+      readonly start: string;
+      readonly end: string;
+      readonly limit: number;
+    }
+  | { readonly call: 'history'; readonly prefix: string; readonly after: Revision }
+  | { readonly call: 'setCompacted'; readonly before: Revision }
+  | { readonly call: 'forget'; readonly before: Revision; readonly count: number }
+  | { readonly call: 'close' };
+
+export type CallName = Call['call'];
+
+export interface Answers {
+  open: null;
+  commit: {
+    readonly results: readonly CommitResult[];
+    readonly absent: readonly { readonly request: number; readonly key: Key }[];
+  };
+  get: Entry | null;
+  list: Entry[];
+  history: { readonly events: WatchEvent[]; readonly through: Revision };
+  setCompacted: null;
+  forget: boolean;
+  close: null;
+}
+
+export interface Failure {
+  readonly code: StoreErrorCode;
+  readonly message: string;
+  readonly outcome: 'none' | 'unknown';
+  readonly cause: string;
+}
+
+/** `before`: what the file said when the call began, which is more than was known when it had to be opened again. */
+export type Reply =
+  | { readonly type: 'done'; readonly before: FileState; readonly after: FileState; readonly answer: unknown }
+  | { readonly type: 'failed'; readonly before: FileState; readonly after: FileState; readonly failure: Failure }
+  | {
+      readonly type: 'log';
+      readonly level: 'info' | 'warn' | 'error';
+      readonly message: string;
+      readonly fields: Record<string, unknown>;
+    };

@@ -1,0 +1,102 @@
+// The thread that the SQLite store writes in, so that the disk never stops the event loop: one call after the other, each answered
+// when it is done.
+
+import { parentPort, workerData } from 'node:worker_threads';
+import { assert } from '../../base/assert.ts';
+import { describeError } from '../../base/log.ts';
+import type { Timer } from '../../base/clock.ts';
+import { system, systemClock } from '../../base/system.ts';
+import { StoreError } from '../store.ts';
+import { decodeBatch } from './batch-codec.ts';
+import { toStoreError } from './sqlite-errors.ts';
+import type { Answers, Call, Failure, Reply, ThreadInput } from './sqlite-messages.ts';
+import { SqliteWriter } from './sqlite-writer.ts';
+
+/** What a watcher gets at once, unless a single revision is larger. */
+const watchLimits = { revisions: 256, bytes: 1024 * 1024 };
+
+const input: ThreadInput = workerData;
+const port = parentPort;
+assert(port, 'this file runs as a thread of the store');
+const send = (reply: Reply): void => port.postMessage(reply);
+let writer: SqliteWriter | undefined;
+
+port.on('message', (call: Call) => {
+  const before = stateNow();
+  try {
+    const answer = answerOf(call);
+    send({ type: 'done', before, after: stateNow(), answer });
+  } catch (error) {
+    send({ type: 'failed', before, after: stateNow(), failure: failureOf(error, call) });
+  }
+  if (call.call !== 'close') return settleSoon();
+  quiet?.cancel();
+  port.close();
+});
+
+/** A quiet moment: no call for so long. */
+const quietMs = 200;
+let quiet: Timer | undefined;
+let settling = false;
+
+/** What can wait is done between calls, a portion at a time: when it is quiet, or when there is much of it. */
+function settleSoon(): void {
+  if (settling) return;
+  quiet?.cancel();
+  if (!writer?.pressing) {
+    quiet = systemClock.setTimer(quietMs, settleNow, { background: true });
+    return;
+  }
+  settling = true;
+  system.afterTurn(settleNow);
+}
+
+function settleNow(): void {
+  settling = false;
+  if (writer?.settle()) settleSoon();
+}
+
+function stateNow() {
+  return writer?.state ?? { revision: 0, compacted: 1 };
+}
+
+function answerOf(call: Call): Answers[keyof Answers] {
+  if (call.call === 'open') {
+    writer = new SqliteWriter({
+      ...input,
+      tell: (level, message, fields) => send({ type: 'log', level, message, fields }),
+    });
+    return null;
+  }
+  if (call.call === 'close') {
+    writer?.close();
+    return null;
+  }
+  assert(writer, 'the store is opened before it is used');
+  switch (call.call) {
+    case 'commit':
+      return writer.commit(decodeBatch(call.batch));
+    case 'get':
+      return writer.get(call.key);
+    case 'list':
+      return writer.list(call.prefix, call);
+    case 'history':
+      return writer.read(`watch of "${call.prefix}"`, (connection) =>
+        connection.history(call.prefix, call.after, watchLimits),
+      );
+    case 'setCompacted':
+      writer.setCompacted(call.before);
+      return null;
+    case 'forget':
+      return writer.forget(call.before, call.count);
+  }
+}
+
+function failureOf(error: unknown, call: Call): Failure {
+  const failure =
+    error instanceof StoreError
+      ? error
+      : toStoreError(error, call.call, input.path, call.call === 'commit' ? 'unknown' : 'none');
+  const { code, message, outcome } = failure;
+  return { code, message, outcome, cause: describeError(failure.cause ?? error) };
+}

@@ -1,0 +1,269 @@
+// The writing side of the embedded store: one connection, one transaction and one fsync for each batch of commits. A commit appends
+// to the log; the table of entries follows in `settle`, and after a crash from the log. It is called from one thread only, blocks it
+// while the disk works, and must never answer from a failed transaction.
+
+import { describeError } from '../../base/log.ts';
+import {
+  type CommitResult,
+  type Condition,
+  type Entry,
+  type Key,
+  type Revision,
+  StoreError,
+  type Write,
+} from '../store.ts';
+import { type Connection, connect } from './sqlite-connection.ts';
+import { breaksConnection, corrupt, sqliteCode, toStoreError } from './sqlite-errors.ts';
+import { openFile, openSound } from './sqlite-file.ts';
+import { UnappliedEntries } from './unapplied.ts';
+
+export interface CommitRequest {
+  readonly conditions: readonly Condition[];
+  readonly writes: readonly Write[];
+}
+
+export interface BatchResult {
+  readonly results: readonly CommitResult[];
+  /** Of each request that deleted what was not there: the keys, which make no event. */
+  readonly absent: readonly { readonly request: number; readonly key: Key }[];
+}
+
+/** What the file says: the last revision, and the first whose events are still there. */
+export interface FileState {
+  readonly revision: Revision;
+  readonly compacted: Revision;
+}
+
+export type Tell = (level: 'info' | 'warn' | 'error', message: string, fields: Record<string, unknown>) => void;
+
+/** One transaction of entries: a few milliseconds, for commits wait that long. */
+const portionSize = 200;
+/** With so many, entries are written although it is not quiet: enough for neighbours to meet on a page. */
+const unappliedUsual = 4_000;
+/** From here on entries are written although commits wait: they are held in memory until then, some 600 bytes each. */
+const unappliedMax = 50_000;
+/** As many changes go into the file's log before it is moved into the file; some ten MiB. */
+const changesPerCheckpoint = 8_000;
+
+export class SqliteWriter {
+  readonly #path: string;
+  readonly #tell: Tell;
+  /** null after a failure that left the connection in doubt, until the file can be opened again. */
+  #connection: Connection | null;
+  readonly #unapplied = new UnappliedEntries();
+  #changesSinceCheckpoint = 0;
+  state: FileState;
+
+  /** The caller holds the file's lock. Throws `StoreError` for a file that cannot be opened. */
+  constructor(options: { path: string; fullCheckBytesMax: number; tell: Tell }) {
+    this.#path = options.path;
+    this.#tell = options.tell;
+    this.#connection = connect(options.path, openFile(options));
+    this.state = this.#load(this.#connection);
+  }
+
+  /** Each request sees those before it; one whose condition fails has written nothing. Durable when it returns. */
+  commit(requests: readonly CommitRequest[]): BatchResult {
+    while (this.#unapplied.count > unappliedMax && this.settle());
+    let { revision } = this.state;
+    const absent: { request: number; key: Key }[] = [];
+    const written: { revision: Revision; changes: readonly Write[] }[] = [];
+    const pending = new Map<Key, Revision>();
+    const results = this.#transact('commit', (connection) => {
+      const revisionOf = (key: Key): Revision => pending.get(key) ?? this.#revisionOf(connection, key);
+      const answers = requests.map(({ conditions, writes }, request): CommitResult => {
+        const failed = conditions.find(({ key, ifRevision }) => revisionOf(key) !== ifRevision);
+        if (failed) return { ok: false, key: failed.key };
+        const changes = writes.filter(({ key, value }) => {
+          if (value !== null || revisionOf(key) !== 0) return true;
+          absent.push({ request, key });
+          return false;
+        });
+        if (changes.length === 0) return { ok: true, revision };
+        revision++;
+        connection.appendLog(revision, changes);
+        for (const { key, value } of changes) pending.set(key, value === null ? 0 : revision);
+        written.push({ revision, changes });
+        return { ok: true, revision };
+      });
+      if (revision > this.state.revision) connection.writeRevision(revision);
+      return answers;
+    });
+    for (const { revision, changes } of written) {
+      this.#unapplied.add(changes, revision);
+      this.#changesSinceCheckpoint += changes.length;
+    }
+    this.state = { ...this.state, revision };
+    return { results, absent };
+  }
+
+  get(key: Key): Entry | null {
+    return this.read(`get of "${key}"`, (connection) => {
+      const { value, revision } = this.#unapplied.get(key) ?? {};
+      if (value === undefined || revision === undefined) return connection.get(key);
+      return value === null ? null : { key, value: new Uint8Array(value), revision };
+    });
+  }
+
+  list(prefix: string, range: { start: string; end: string; limit: number }): Entry[] {
+    return this.read(`list of "${prefix}"`, (connection) => {
+      const { start, end, limit } = range;
+      const stored = connection.range(start, end, limit < 0 ? limit : limit + this.#unapplied.count);
+      return this.#unapplied.count === 0 ? stored : this.#unapplied.over(stored, range);
+    });
+  }
+
+  read<T>(attempted: string, run: (connection: Connection) => T): T {
+    try {
+      return run(this.#connected());
+    } catch (error) {
+      const failure = toStoreError(error, attempted, this.#path);
+      this.#tell('error', 'request failed', { attempted, code: failure.code, cause: describeError(error) });
+      throw failure;
+    }
+  }
+
+  /** Whether what can be done later should not wait until it is quiet. */
+  get pressing(): boolean {
+    return this.#unapplied.count >= unappliedUsual || this.#unapplied.inRound || this.#checkpointDue();
+  }
+
+  /** Does some of what can be done later; false when there is nothing to do, or it cannot be done now. */
+  settle(): boolean {
+    try {
+      return this.#checkpoint() || this.#apply();
+    } catch {
+      return false; // told already; the log holds it all
+    }
+  }
+
+  #checkpoint(): boolean {
+    if (!this.#checkpointDue()) return false;
+    this.#changesSinceCheckpoint = 0;
+    this.read('moving the write-ahead log into the file', (connection) => connection.checkpoint());
+    return true;
+  }
+
+  #checkpointDue(): boolean {
+    return this.#changesSinceCheckpoint >= changesPerCheckpoint;
+  }
+
+  #apply(): boolean {
+    const portion = this.#unapplied.portion(this.state.revision, portionSize);
+    if (!portion) return false;
+    this.#transact('writing entries', (connection) => {
+      for (const { key, value, revision } of portion.entries) connection.writeEntry(key, value, revision);
+      if (portion.through !== undefined) connection.writeApplied(portion.through);
+    });
+    this.#unapplied.applied(portion.entries);
+    this.#changesSinceCheckpoint += portion.entries.length;
+    return true;
+  }
+
+  /** History below `before` counts as gone. */
+  setCompacted(before: Revision): void {
+    // The log may go only as far as the entries have followed it.
+    while (this.#unapplied.count > 0) if (!this.#apply()) break;
+    this.#transact('compaction', (connection) => connection.writeCompacted(before));
+    this.state = { ...this.state, compacted: before };
+  }
+
+  /** Removes some of what is below; false when nothing is left of it. */
+  forget(before: Revision, count: number): boolean {
+    return this.#transact('compaction', (connection) => connection.forget(before, count));
+  }
+
+  close(): void {
+    while (this.#connection && this.settle());
+    const connection = this.#connection;
+    this.#connection = null;
+    connection?.close();
+  }
+
+  #revisionOf(connection: Connection, key: Key): Revision {
+    const unapplied = this.#unapplied.get(key);
+    if (unapplied) return unapplied.value === null ? 0 : unapplied.revision;
+    return connection.revisionOf(key);
+  }
+
+  /** What the file says, with what its entries lack taken from its log. */
+  #load(connection: Connection): FileState {
+    const { revision, compacted, applied } = connection.readState();
+    this.#unapplied.clear();
+    for (let through = applied; through < revision; ) {
+      const read = connection.history('', through, { revisions: 1_000, bytes: 8 * 1024 * 1024 });
+      for (const event of read.events) this.#unapplied.add([event], event.revision);
+      if (read.through === through) throw corrupt(this.#path, `table log ends at revision ${through} of ${revision}`);
+      through = read.through;
+    }
+    return { revision, compacted };
+  }
+
+  /** Durable when it returns; throws a `StoreError` that says what is known of the outcome. */
+  #transact<T>(attempted: string, work: (connection: Connection) => T): T {
+    let committing = false;
+    try {
+      const connection = this.#connected();
+      connection.begin();
+      const result = work(connection);
+      committing = true;
+      connection.commit();
+      return result;
+    } catch (error) {
+      throw this.#afterFailure(error, attempted, committing);
+    }
+  }
+
+  /** Brings the store back to what the file says, and names what can be known about the failed transaction. */
+  #afterFailure(error: unknown, attempted: string, committing: boolean): StoreError {
+    // A full disk shows when pages are written, before the frame that would make the commit count (sqlite.org/wal.html).
+    const unknown = committing && sqliteCode(error) !== 'SQLITE_FULL';
+    const failure = toStoreError(error, attempted, this.#path, unknown ? 'unknown' : 'none');
+    this.#tell('error', 'transaction failed', {
+      attempted,
+      code: failure.code,
+      outcome: failure.outcome,
+      cause: describeError(error),
+    });
+    if (!this.#connection) return failure;
+    let trusted = !unknown && !breaksConnection(error);
+    try {
+      if (trusted) this.#connection?.rollback();
+    } catch (rollbackError) {
+      this.#tell('error', 'rollback failed', { cause: describeError(rollbackError) });
+      trusted = false;
+    }
+    if (!trusted) this.#reopen();
+    return failure;
+  }
+
+  /**
+   * Never goes on with a connection whose fsync failed: the kernel may have dropped the pages and call the next fsync a
+   * success (lwn.net/Articles/752063). Opening reads the file anew, and writes and syncs what it found in the log.
+   */
+  #reopen(): void {
+    const broken = this.#connection;
+    this.#connection = null;
+    try {
+      broken?.close();
+    } catch (error) {
+      this.#tell('warn', 'closing a broken connection failed', { cause: describeError(error) });
+    }
+    try {
+      this.#connected();
+    } catch (error) {
+      this.#tell('error', 'store cannot be opened again; it is tried anew with each request', {
+        cause: describeError(error),
+      });
+    }
+  }
+
+  #connected(): Connection {
+    if (this.#connection) return this.#connection;
+    const connection = connect(this.#path, openSound(this.#path));
+    this.state = this.#load(connection);
+    this.#connection = connection;
+    this.#tell('info', 'store opened again', { revision: this.state.revision });
+    return connection;
+  }
+}
