@@ -9,7 +9,7 @@ import {
   type Entry,
   type Key,
   type Revision,
-  StoreError,
+  type StoreError,
   type Write,
 } from '../store.ts';
 import { type Connection, connect } from './sqlite-connection.ts';
