@@ -123,7 +123,7 @@ async function namesFor(
 
 async function namesOf(cli: Cli, command: Command, kind: Kind): Promise<string[]> {
   const { client, project } = await openSession(cli, command);
-  const { items } = await client.list(kind, kind === 'instance' ? { project } : {});
+  const { items } = await client.list(kind, kind === 'instance' || kind === 'task' ? { project } : {});
   const found: string[] = [];
   for (const item of items) {
     found.push(item.metadata.name);

@@ -6,6 +6,7 @@ import type { Image } from '../api/resources/image.ts';
 import type { Kind, ResourceByKind } from '../api/resources/index.ts';
 import type { Pool } from '../api/resources/pool.ts';
 import type { Size } from '../api/resources/size.ts';
+import type { Task } from '../api/resources/task.ts';
 import { conditionOf, instanceColumns } from './instance-view.ts';
 import type { Column } from './output.ts';
 import { age, memory } from './units.ts';
@@ -25,10 +26,11 @@ export const kindViews: { readonly [K in Kind]: KindView<ResourceByKind[K]> } = 
   image: imageColumns,
   size: sizeColumns,
   pool: poolColumns,
+  task: taskColumns,
   event: eventColumns,
 };
 
-export const kinds: readonly Kind[] = ['instance', 'host', 'image', 'size', 'pool', 'event'];
+export const kinds: readonly Kind[] = ['instance', 'host', 'image', 'size', 'pool', 'task', 'event'];
 const shortNames: Readonly<Record<string, Kind>> = { vm: 'instance', vms: 'instance', inst: 'instance', img: 'image' };
 
 export function kindOf(word: string): Kind | undefined {
@@ -123,6 +125,32 @@ function poolColumns({ nowMs }: ViewFacts): Column<Pool>[] {
     { header: 'PROFILE', value: ({ spec }) => spec.profile ?? '' },
     { header: 'AGE', value: ({ metadata }) => age(nowMs - metadata.createdAtMs), right: true },
     { header: 'DESCRIPTION', value: ({ spec }) => spec.description },
+  ];
+}
+
+function taskColumns({ nowMs }: ViewFacts): Column<Task>[] {
+  return [
+    { header: 'NAME', value: ({ metadata }) => metadata.name },
+    { header: 'PHASE', value: ({ status }) => status.phase },
+    { header: 'HOST', value: ({ status }) => status.host ?? '' },
+    { header: 'CPUS', value: ({ status, spec }) => String(status.assigned?.['VCPU'] ?? spec.cpus ?? ''), right: true },
+    {
+      header: 'MEMORY',
+      value: ({ status, spec }) => amount(status.assigned?.['MEMORY_MB'] ?? spec.memoryMiB, memory),
+      right: true,
+    },
+    {
+      header: 'LEFT',
+      value: ({ status }) =>
+        status.phase === 'Placed' && status.heldUntilMs !== undefined ? age(status.heldUntilMs - nowMs) : '',
+      right: true,
+    },
+    { header: 'AGE', value: ({ metadata }) => age(nowMs - metadata.createdAtMs), right: true },
+    {
+      header: 'REASON',
+      value: ({ status }) =>
+        status.phase === 'Placed' ? '' : (conditionOf(status.conditions, 'Scheduled')?.message ?? ''),
+    },
   ];
 }
 

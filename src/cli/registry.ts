@@ -43,6 +43,12 @@ export const commandEntries: readonly CommandEntry[] = [
     load: async () => (await import('./explain.ts')).explainCommand,
   },
   {
+    name: 'reserve',
+    group: daily,
+    summary: 'Hold room for a while without an instance',
+    load: async () => (await import('./reserve.ts')).reserveCommand,
+  },
+  {
     name: 'stop',
     group: daily,
     summary: 'Power instances off, keeping their disks',
@@ -90,6 +96,12 @@ export const commandEntries: readonly CommandEntry[] = [
     group: fleet,
     summary: 'Pools: named parts of the fleet',
     load: async () => (await import('./pool.ts')).poolCommand,
+  },
+  {
+    name: 'task',
+    group: fleet,
+    summary: 'Tasks: room that is held for a while',
+    load: async () => (await import('./task.ts')).taskCommand,
   },
   {
     name: 'context',

@@ -6,31 +6,16 @@ import type { Cli } from './cli.ts';
 import { attempting, usageError } from './exit-codes.ts';
 import { portLines, stepsOf } from './instance-view.ts';
 import { type Format, fieldLines, parseFormat, printNames, printValue } from './output.ts';
+import { oneOf, type PlaceOptions, placeOf, withPlaceOptions, withRoomOptions } from './place-options.ts';
 import { readTextFile } from './read-file.ts';
 import { openSession } from './session.ts';
-import {
-  collect,
-  parseDiskGiB,
-  parseDurationMs,
-  parseInteger,
-  parseLabels,
-  parseMemoryMiB,
-  parsePort,
-  seconds,
-} from './units.ts';
+import { collect, parseDurationMs, parseLabels, parsePort, seconds } from './units.ts';
 import { untilReady, waitForInstance } from './wait.ts';
 
 /** What people say of an instance that is to be made. */
-export interface SpecOptions {
+export interface SpecOptions extends PlaceOptions {
   readonly name?: string;
-  readonly size?: string;
-  readonly cpus?: string;
-  readonly memory?: string;
-  readonly disk?: string;
-  readonly pool?: string;
-  readonly profile?: string;
-  readonly driver?: string;
-  readonly hostLabel: readonly string[];
+  readonly task?: string;
   readonly publish: readonly string[];
   readonly label: readonly string[];
   readonly sshKey: readonly string[];
@@ -47,18 +32,14 @@ interface RunOptions extends SpecOptions {
   readonly output: Format;
 }
 
-const profiles = ['optimize-utilization', 'distribute-load'] as const;
 const restartPolicies = ['Never', 'OnFailure'] as const;
 
 /** The flags of `run`, for all that ask the same: what is to be made. */
 export function withSpecOptions(command: Command): Command {
-  return command
+  command
     .argument('<image>', 'name or alias: berth image ls')
-    .option('-n, --name <name>', 'default: made from the image')
-    .option('-s, --size <size>', 'a named amount of room: berth size ls')
-    .option('-c, --cpus <count>', 'virtual CPUs')
-    .option('-m, --memory <amount>', '512MiB, 1GiB')
-    .option('-d, --disk <amount>', '10GiB; 0: as large as the image')
+    .option('-n, --name <name>', 'default: made from the image');
+  withRoomOptions(command)
     .option(
       '-p, --publish <ports>',
       'HOST:GUEST[/tcp|udp], or GUEST for any free port of the host; many times',
@@ -68,11 +49,9 @@ export function withSpecOptions(command: Command): Command {
     .option('--ssh-key <file>', 'public keys for the guest, one a line; many times', collect, [])
     .option('--user-data <file>', 'cloud-init user-data; - reads standard input')
     .option('--hostname <hostname>', "the guest's own name; default: the instance's")
-    .option('-l, --label <key=value>', 'of the instance; many times', collect, [])
-    .option('--pool <pool>', 'only on hosts of this pool')
-    .option('--host-label <key=value>', 'only on hosts with this label; many times', collect, [])
-    .option('--driver <driver>', 'only by this driver: qemu, fake')
-    .option('--profile <profile>', `how hosts are preferred: ${profiles.join(' or ')}`)
+    .option('-l, --label <key=value>', 'of the instance; many times', collect, []);
+  return withPlaceOptions(command)
+    .option('--task <task>', 'in the room that this task holds, on its host: berth task ls')
     .option('--restart-policy <policy>', `${restartPolicies.join(' or ')}; default: Never`)
     .option('--exclusive', 'never a second copy while the first may still run somewhere');
 }
@@ -126,21 +105,13 @@ export function runCommand(cli: Cli): Command {
 }
 
 export async function specOf(cli: Cli, image: string, options: SpecOptions): Promise<Partial<InstanceSpec>> {
-  const { profile, restartPolicy, pool, driver } = options;
+  const { restartPolicy } = options;
   const sshKeys = (await Promise.all(options.sshKey.map((path) => publicKeys(cli, path)))).flat();
-  const hostLabels = parseLabels('--host-label', options.hostLabel);
+  const place = placeOf(options);
   return {
     image,
-    ...(options.size === undefined ? {} : { size: options.size }),
-    ...(options.cpus === undefined ? {} : { cpus: parseInteger('--cpus', options.cpus, { min: 1, max: 1024 }) }),
-    ...(options.memory === undefined ? {} : { memoryMiB: parseMemoryMiB(options.memory) }),
-    ...(options.disk === undefined ? {} : { diskGiB: parseDiskGiB(options.disk) }),
-    placement: {
-      ...(profile === undefined ? {} : { profile: oneOf('--profile', profile, profiles) }),
-      ...(pool === undefined ? {} : { pool }),
-      ...(driver === undefined ? {} : { driver }),
-      ...(options.hostLabel.length === 0 ? {} : { hostLabels }),
-    },
+    ...place,
+    placement: { ...place.placement, ...(options.task === undefined ? {} : { task: options.task }) },
     ports: options.publish.map(parsePort),
     sshKeys,
     ...(options.userData === undefined
@@ -162,12 +133,6 @@ async function publicKeys(cli: Cli, path: string): Promise<string[]> {
     .split('\n')
     .map((line) => line.trim())
     .filter((line) => line !== '' && !line.startsWith('#'));
-}
-
-function oneOf<T extends string>(flag: string, text: string, known: readonly T[]): T {
-  const found = known.find((word) => word === text);
-  if (!found) throw usageError(`${flag} cannot be "${text}"`, `choose one of: ${known.join(', ')}`);
-  return found;
 }
 
 /** What someone wants to know of a guest that has just booted. */

@@ -6,6 +6,7 @@ import type { Host } from '../api/resources/host.ts';
 import type { Image } from '../api/resources/image.ts';
 import type { Instance, InstanceSpec, InstanceStatus } from '../api/resources/instance.ts';
 import type { Amounts, Metadata } from '../api/resources/metadata.ts';
+import type { Task } from '../api/resources/task.ts';
 import { inventoriesOf } from './ledger/inventory.ts';
 import { Cache } from './state/cache.ts';
 import { type Context, defaultPolicy, type Policy } from './state/context.ts';
@@ -145,6 +146,16 @@ export function testInstance(
       ...spec,
     },
     status: { phase: 'Pending', incarnation: 0, restartCount: 0, observedGeneration: 0, conditions: [], ...status },
+  };
+}
+
+export function testTask(name: string, spec: Partial<Task['spec']> = {}, status: Partial<Task['status']> = {}): Task {
+  return {
+    kind: 'task',
+    schemaVersion: 1,
+    metadata: metadata(name, 'task', 'default'),
+    spec: { cpus: 2, memoryMiB: 1024, placement: {}, ports: [], ttlMs: 60_000, ...spec },
+    status: { phase: 'Pending', conditions: [], ...status },
   };
 }
 

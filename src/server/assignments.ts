@@ -113,7 +113,7 @@ export class Assignments {
 
   #assignment(allocationKey: string, host: string): Assignment | undefined {
     const allocation = this.#cache.committed('allocation', allocationKey);
-    if (!allocation || allocation.value.host !== host) return undefined;
+    if (!allocation || allocation.value.host !== host || allocation.value.consumer.kind === 'task') return undefined;
     const instance = this.#instanceOf(allocation);
     const image = instance && this.#cache.imageByName(instance.value.spec.image)?.value;
     return assignmentOf(allocation, instance, image);

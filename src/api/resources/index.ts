@@ -6,6 +6,7 @@ import { type Image, imageDefinition } from './image.ts';
 import { type Instance, instanceDefinition } from './instance.ts';
 import { type Pool, poolDefinition } from './pool.ts';
 import { type Size, sizeDefinition } from './size.ts';
+import { type Task, taskDefinition } from './task.ts';
 
 export const resourceDefinitions = {
   instance: instanceDefinition,
@@ -13,6 +14,7 @@ export const resourceDefinitions = {
   image: imageDefinition,
   size: sizeDefinition,
   pool: poolDefinition,
+  task: taskDefinition,
   event: eventDefinition,
 } as const;
 
@@ -22,6 +24,7 @@ export interface ResourceByKind {
   image: Image;
   size: Size;
   pool: Pool;
+  task: Task;
   event: Event;
 }
 

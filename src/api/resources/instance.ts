@@ -38,6 +38,9 @@ export const InstanceSpec = Type.Object(
       {
         profile: Type.Optional(Type.Enum(['optimize-utilization', 'distribute-load'])),
         pool: Type.Optional(Name),
+        task: Type.Optional(
+          Type.String({ ...Name, description: 'take over the room that this task holds, and its host' }),
+        ),
         group: Type.Optional(Name),
         hostLabels: Type.Optional(Labels),
         driver: Type.Optional(Name),

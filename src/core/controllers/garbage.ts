@@ -17,7 +17,7 @@ export const garbage: Controller = {
       if (after?.kind === 'instance' && after.metadata.deletionRequestedAtMs !== undefined) yield key;
     } else if (kind === 'allocation') {
       if (after?.kind === 'allocation' && !snapshot.get('host', keys.host(after.host))) yield key;
-      else if (!after && before?.kind === 'allocation')
+      else if (!after && before?.kind === 'allocation' && before.consumer.kind !== 'task')
         yield keys.instance(before.consumer.project, before.consumer.name);
     } else if (kind === 'host' && before?.kind === 'host' && !after) {
       for (const allocation of snapshot.allocationsOnHost(before.metadata.name)) yield allocation.key;

@@ -18,7 +18,7 @@ export const lostHost: Controller = {
     if (change.kind === 'instance' && change.after) yield change.key;
     if (change.kind !== 'host' || change.before?.kind !== 'host') return;
     for (const { value } of snapshot.allocationsOnHost(change.before.metadata.name)) {
-      yield keys.instance(value.consumer.project, value.consumer.name);
+      if (value.consumer.kind !== 'task') yield keys.instance(value.consumer.project, value.consumer.name);
     }
   },
   keys: (snapshot) => keysOfKind(snapshot, 'instance'),

@@ -1,15 +1,17 @@
 // placement: binds a waiting instance to the host that the scheduler chose, and holds its room there, in one Plan.
 
 import type { Instance } from '../../api/resources/instance.ts';
-import { claim } from '../ledger/ledger.ts';
+import type { Task } from '../../api/resources/task.ts';
+import { claim, releaseAllOf } from '../ledger/ledger.ts';
 import { type Request, requestOf } from '../scheduler/request.ts';
-import { type Placement, schedule, summarize } from '../scheduler/schedule.ts';
+import { type Placed, placedMessage, schedule, summarize } from '../scheduler/schedule.ts';
+import { takeOver, taskOf } from '../scheduler/take-over.ts';
 import { conditionOf, withConditions } from '../state/conditions.ts';
 import type { Context } from '../state/context.ts';
 import { eventChange } from '../state/events.ts';
 import { instanceStatusChange } from '../state/instance-change.ts';
 import { keys } from '../state/keys.ts';
-import { emptyPlan, type Plan } from '../state/plan.ts';
+import { type Change, emptyPlan, type Plan } from '../state/plan.ts';
 import type { Entry, RecordChange, Snapshot } from '../state/snapshot.ts';
 import type { Controller } from './controller.ts';
 
@@ -17,6 +19,7 @@ export const placement: Controller = {
   name: 'placement',
   wakes(change, snapshot) {
     if (change.kind === 'instance') return waits(change) ? [change.key] : [];
+    if (change.kind === 'task') return waitForTask(change, snapshot);
     return mayMakeRoom(change) ? snapshot.pendingInstanceKeys() : [];
   },
   keys: (snapshot) => snapshot.pendingInstanceKeys(),
@@ -24,6 +27,13 @@ export const placement: Controller = {
     const instance = snapshot.get('instance', key);
     if (!instance || !isWaiting(instance.value)) return emptyPlan;
     const request = requestOf(snapshot, instance.value);
+    const task = taskOf(instance.value);
+    if (task !== undefined) {
+      const taken = takeOver(snapshot, instance.value.metadata.project, task, request);
+      return taken.placed
+        ? bind(snapshot, instance, taken.placement, request, ctx, endOfTask(snapshot, taken.task, instance.value, ctx))
+        : wait(instance, taken.message, ctx);
+    }
     const answer = schedule(snapshot, request);
     return answer.placed ? bind(snapshot, instance, answer, request, ctx) : wait(instance, summarize(answer), ctx);
   },
@@ -38,7 +48,7 @@ function waits({ after }: RecordChange): boolean {
 }
 
 /** Whether an instance that fitted nowhere may fit after this. Claims and leases only take room or take none. */
-function mayMakeRoom({ kind, before, after }: RecordChange): boolean {
+export function mayMakeRoom({ kind, before, after }: RecordChange): boolean {
   switch (kind) {
     case 'host':
     case 'image':
@@ -57,14 +67,16 @@ function mayMakeRoom({ kind, before, after }: RecordChange): boolean {
 function bind(
   snapshot: Snapshot,
   instance: Entry<Instance>,
-  { host, driver, held, score, hosts, hostsFit }: Extract<Placement, { placed: true }>,
+  placed: Placed,
   { amounts, ports }: Request,
   ctx: Context,
+  endOfTask: readonly Change[] = [],
 ): Plan {
+  const { host, driver, held } = placed;
   const { metadata, status } = instance.value;
   const { key, revision } = snapshot.get('host', keys.host(host)) ?? { key: keys.host(host), revision: 0 };
   const incarnation = status.incarnation + 1;
-  const message = `placed on ${host}: best of ${hostsFit} that fit, of ${hosts} (score ${Math.round(score * 10) / 10})`;
+  const message = endOfTask.length > 0 ? `placed on ${host} in the room its task held there` : placedMessage(placed);
   const {
     guest: _guest,
     report: _report,
@@ -99,11 +111,30 @@ function bind(
         driver,
         ports,
       }),
+      ...endOfTask,
       eventChange(instance.value, { reason: 'Scheduled', message, host }, ctx),
     ],
     // S4.3: the host is still there, online, on the same machine and not paused.
     conditions: [{ key, ifRevision: revision }],
   };
+}
+
+/** Those that were made for its room. */
+function* waitForTask({ before, after }: RecordChange, snapshot: Snapshot): Iterable<string> {
+  const task = after?.kind === 'task' ? after : before?.kind === 'task' ? before : undefined;
+  for (const key of snapshot.pendingInstanceKeys()) {
+    const instance = snapshot.get('instance', key)?.value;
+    const same = instance && instance.metadata.project === task?.metadata.project;
+    if (same && taskOf(instance) === task?.metadata.name) yield key;
+  }
+}
+
+function endOfTask(snapshot: Snapshot, task: Entry<Task>, { metadata }: Instance, ctx: Context): Change[] {
+  return [
+    { key: task.key, ifRevision: task.revision, value: null },
+    ...releaseAllOf(snapshot, task.value.metadata.id),
+    eventChange(task.value, { reason: 'TakenOver', message: `instance ${metadata.name} has taken over its room` }, ctx),
+  ];
 }
 
 /** Says why it waits. Written only when the reason changed, so that waiting costs nothing. */

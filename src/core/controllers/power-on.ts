@@ -28,7 +28,8 @@ export const powerOn: Controller = {
     const host = before?.kind === 'allocation' ? before.host : hostWithOtherRoom({ before, after });
     if (host === undefined) return;
     for (const { value } of snapshot.allocationsOnHost(host)) {
-      if (holdsOnlyDisk(value)) yield keys.instance(value.consumer.project, value.consumer.name);
+      if (value.consumer.kind !== 'task' && holdsOnlyDisk(value))
+        yield keys.instance(value.consumer.project, value.consumer.name);
     }
   },
   keys: (snapshot) => keysOfKind(snapshot, 'instance'),

@@ -7,5 +7,6 @@ import { lostHost } from './lost-host.ts';
 import { placement } from './placement.ts';
 import { powerOn } from './power-on.ts';
 import { restart } from './restart.ts';
+import { task } from './task.ts';
 
-export const controllers: readonly Controller[] = [placement, powerOn, hostHealth, lostHost, restart, garbage];
+export const controllers: readonly Controller[] = [placement, powerOn, hostHealth, lostHost, restart, task, garbage];

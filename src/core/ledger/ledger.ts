@@ -96,6 +96,11 @@ export function release(allocation: Entry<Allocation>): Change[] {
   return [{ key: allocation.key, ifRevision: allocation.revision, value: null }];
 }
 
+/** Gives back everything that a consumer holds anywhere. */
+export function releaseAllOf(snapshot: Snapshot, consumerId: string): Change[] {
+  return snapshot.allocationsOfConsumer(consumerId).flatMap(release);
+}
+
 /** Whether only the disk is held: the guest does not run, and may not before the rest is claimed again. */
 export function holdsOnlyDisk({ amounts }: Allocation): boolean {
   return Object.values(amounts).every((held) =>

@@ -13,6 +13,7 @@ import type { Snapshot } from '../state/snapshot.ts';
 import { assertFree, type CreateInput, earlierCreate, newMetadata, rememberCreate } from './create.ts';
 import type { Decision } from './decision.ts';
 import { equalJson, existing, replacedMetadata } from './replace.ts';
+import { assertTaskToTake } from './task-to-take.ts';
 
 /** `input.name` may be empty: then a free one is made from the image's name. */
 export function createInstance(snapshot: Snapshot, input: CreateInput<InstanceSpec>, ctx: Context): Decision {
@@ -20,6 +21,7 @@ export function createInstance(snapshot: Snapshot, input: CreateInput<InstanceSp
   if (earlier) return earlier;
   assertReferences(snapshot, input.spec);
   assertPortsDiffer(input.spec);
+  assertTaskToTake(snapshot, input.project, input.spec.placement.task);
   const name = input.name || freeName(snapshot, input.project, input.spec.image, ctx);
   const key = keys.instance(input.project, name);
   assertFree(snapshot, 'instance', key, name);
@@ -54,8 +56,9 @@ export function createInstance(snapshot: Snapshot, input: CreateInput<InstanceSp
   };
 }
 
-function assertReferences(snapshot: Snapshot, spec: InstanceSpec): void {
-  if (!snapshot.imageByName(spec.image)) {
+/** Throws `InvalidRequest` for an image or a size that is not there. */
+export function assertReferences(snapshot: Snapshot, spec: { readonly image?: string; readonly size?: string }): void {
+  if (spec.image !== undefined && !snapshot.imageByName(spec.image)) {
     const known = [...snapshot.list('image')].flatMap(({ value }) => [value.metadata.name, ...value.spec.aliases]);
     throw new ApiError(
       'InvalidRequest',
@@ -76,7 +79,8 @@ function hint(word: string, known: readonly string[], command: string): string {
   return meant ? `; did you mean "${meant}"?` : `; "${command}" shows what there is`;
 }
 
-function assertPortsDiffer(spec: InstanceSpec): void {
+/** Throws `InvalidRequest` for a host port that is asked for twice. */
+export function assertPortsDiffer(spec: Pick<InstanceSpec, 'ports'>): void {
   for (const [i, port] of spec.ports.entries()) {
     const twin = spec.ports.findIndex(
       (other) => port.hostPort !== 0 && other.hostPort === port.hostPort && other.protocol === port.protocol,

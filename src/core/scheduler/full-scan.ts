@@ -26,12 +26,17 @@ export interface HostVerdict {
 
 /** Hosts in the order of their slots. */
 export function* fullScan(request: Request, fleet: Fleet): Iterable<HostVerdict> {
+  const verdictOn = verdictsOf(request, fleet);
+  for (let slot = 0; slot < fleet.length; slot++) if (fleet.hosts[slot]) yield verdictOn(slot);
+}
+
+/** Every rule's say on single hosts, as things are now. After a change of the fleet it is to be made anew. */
+export function verdictsOf(request: Request, fleet: Fleet): (slot: Slot) => HostVerdict {
   const rules = plugins.flatMap((plugin: Plugin) => {
     const rule = plugin.prepare(request, fleet);
     return rule ? [{ name: plugin.name, rule, weight: request.weights[plugin.name] ?? 0 }] : [];
   });
-  for (let slot = 0; slot < fleet.length; slot++) {
-    if (!fleet.hosts[slot]) continue;
+  return (slot) => {
     const refusals: Refused[] = [];
     for (const { name, rule } of rules) {
       const refusal = rule.filter?.(slot);
@@ -47,6 +52,6 @@ export function* fullScan(request: Request, fleet: Fleet): Iterable<HostVerdict>
         score += points;
       }
     }
-    yield { slot, host: fleet.names[slot] ?? '', refusals, scores, score };
-  }
+    return { slot, host: fleet.names[slot] ?? '', refusals, scores, score };
+  };
 }

@@ -4,23 +4,25 @@ import type { Allocation } from '../state/records.ts';
 import { assign } from '../ledger/tree.ts';
 import { assert } from '../../base/assert.ts';
 import type { Snapshot } from '../state/snapshot.ts';
-import { Engine } from './engine.ts';
+import { type Choice, Engine } from './engine.ts';
 import { type Fleet, fleetOf } from './fleet.ts';
 import type { Request } from './request.ts';
 
 export type Placement =
-  | {
-      readonly placed: true;
-      readonly host: string;
-      readonly driver: string;
-      /** Who gives what: by provider id, then resource class. */
-      readonly held: Allocation['amounts'];
-      readonly score: number;
-      /** How many hosts fit, groups aside. */
-      readonly hostsFit: number;
-      readonly hosts: number;
-    }
+  | Placed
   | { readonly placed: false; readonly hosts: number; readonly refusals: readonly RefusalCount[] };
+
+export interface Placed {
+  readonly placed: true;
+  readonly host: string;
+  readonly driver: string;
+  /** Who gives what: by provider id, then resource class. */
+  readonly held: Allocation['amounts'];
+  readonly score: number;
+  /** How many hosts fit, groups aside. */
+  readonly hostsFit: number;
+  readonly hosts: number;
+}
 
 export interface RefusalCount {
   readonly reason: string;
@@ -42,7 +44,11 @@ export function schedule(snapshot: Snapshot, request: Request): Placement {
   const { fleet } = engine;
   const choice = engine.choose(request);
   if (!choice) return { placed: false, hosts: fleet.count, refusals: refusalsOf(engine.countRefusals(request)) };
-  const { slot, score, fitCount } = choice;
+  return placementAt(fleet, request, choice);
+}
+
+/** The request on this host, where it fits: who gives what, and by which driver. */
+export function placementAt(fleet: Fleet, request: Request, { slot, score, fitCount }: Choice): Placed {
   const assignment = assign(fleet.tree(slot), request);
   assert(assignment.fits, `${fleet.names[slot]} was chosen and does not fit`);
   return {
@@ -61,6 +67,11 @@ function refusalsOf(counts: ReadonlyMap<string, number>): RefusalCount[] {
   return [...counts]
     .map(([reason, hosts]) => ({ reason, hosts }))
     .sort((a, b) => b.hosts - a.hosts || (a.reason < b.reason ? -1 : 1));
+}
+
+/** What is recorded of a placement, for `explain` to tell later why it was so. */
+export function placedMessage({ host, hostsFit, hosts, score }: Placed): string {
+  return `placed on ${host}: best of ${hostsFit} that fit, of ${hosts} (score ${Math.round(score * 10) / 10})`;
 }
 
 /** `0 of 12 hosts: 7 InsufficientMemory, 5 DriverMissing`. */

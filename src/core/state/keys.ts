@@ -8,6 +8,7 @@ const folders = {
   image: 'images',
   size: 'sizes',
   pool: 'pools',
+  task: 'tasks',
   event: 'events',
   provider: 'providers',
   allocation: 'allocations',
@@ -45,6 +46,7 @@ export const keys = {
   image: (name: string): string => `images/${name}`,
   size: (name: string): string => `sizes/${name}`,
   pool: (name: string): string => `pools/${name}`,
+  task: (project: string, name: string): string => `tasks/${project}/${name}`,
   event: (project: string, id: string): string => `events/${project}/${id}`,
   provider: (id: string): string => `providers/${id}`,
   allocation: (consumerId: string, incarnation: number): string => `allocations/${consumerId}.${incarnation}`,
@@ -58,6 +60,8 @@ export function keyOf(record: AnyRecord): string {
   switch (record.kind) {
     case 'instance':
       return keys.instance(record.metadata.project, record.metadata.name);
+    case 'task':
+      return keys.task(record.metadata.project, record.metadata.name);
     case 'event':
       return keys.event(record.metadata.project, record.metadata.name);
     case 'host':

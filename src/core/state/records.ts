@@ -25,10 +25,12 @@ export interface Provider {
   readonly aggregates: readonly string[];
 }
 
-/** Room held by one incarnation of one instance, until its host says that nothing is left of it. */
+/** Room held by one incarnation of one instance, until its host says that nothing is left of it; or by a task, until that ends. */
 export interface Allocation {
   readonly kind: 'allocation';
   readonly consumer: {
+    /** Missing: an instance. Of a task nothing is on the host, and its agent never hears of it. */
+    readonly kind?: 'task';
     readonly id: string;
     readonly incarnation: number;
     readonly project: string;

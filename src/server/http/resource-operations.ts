@@ -8,6 +8,7 @@ import { InstanceSpec } from '../../api/resources/instance.ts';
 import type { Labels } from '../../api/resources/metadata.ts';
 import { PoolSpec } from '../../api/resources/pool.ts';
 import { SizeSpec } from '../../api/resources/size.ts';
+import { TaskSpec } from '../../api/resources/task.ts';
 import { ApiError } from '../../api/errors.ts';
 import type { Decision } from '../../core/operations/decision.ts';
 import {
@@ -19,6 +20,7 @@ import {
 } from '../../core/operations/fleet-resource.ts';
 import { createHost, deleteHost, replaceHost } from '../../core/operations/host.ts';
 import { createInstance, deleteInstance, replaceInstance } from '../../core/operations/instance.ts';
+import { createTask, deleteTask } from '../../core/operations/task.ts';
 import type { Context } from '../../core/state/context.ts';
 import type { Snapshot } from '../../core/state/snapshot.ts';
 
@@ -67,6 +69,14 @@ export const resourceOperations: Readonly<Record<Kind, Operations>> = {
   image: fleetOperations('image', (spec) => parse(ImageSpec, spec, 'spec')),
   size: fleetOperations('size', (spec) => parse(SizeSpec, spec, 'spec')),
   pool: fleetOperations('pool', (spec) => parse(PoolSpec, spec, 'spec')),
+  task: {
+    create: (snapshot, input, ctx) =>
+      createTask(snapshot, { ...input, spec: parse(TaskSpec, input.spec, 'spec') }, ctx),
+    replace() {
+      throw new ApiError('MethodNotAllowed', 'a task cannot be changed; make another');
+    },
+    delete: deleteTask,
+  },
   event: { create: refuse, replace: refuse, delete: refuse },
 };
 

@@ -1,0 +1,62 @@
+// Task: room held for a while without an instance. It is asked for and placed like one, runs nothing, and ends by itself.
+
+import { type Static, Type } from 'typebox';
+import { InstanceSpec } from './instance.ts';
+import { Amounts, Condition, DottedName, Name, type Resource, type ResourceDefinition } from './metadata.ts';
+
+const closed = { additionalProperties: false } as const;
+const { size, cpus, memoryMiB, diskGiB, resources, placement, ports } = InstanceSpec.properties;
+
+export const TaskSpec = Type.Object(
+  {
+    image: Type.Optional(
+      Type.String({ ...DottedName, description: 'hold room only where this image can run; its defaults count' }),
+    ),
+    size,
+    cpus,
+    memoryMiB,
+    diskGiB,
+    resources,
+    placement,
+    ports,
+    ttlMs: Type.Integer({
+      minimum: 1_000,
+      maximum: 30 * 24 * 3_600_000,
+      description: 'how long the room is held from when it was found',
+    }),
+  },
+  closed,
+);
+export type TaskSpec = Static<typeof TaskSpec>;
+
+/** Pending → Placed → Expired; Failed: its host was removed. An instance that takes the room over ends the task without a trace. */
+export const TaskPhase = Type.Enum(['Pending', 'Placed', 'Expired', 'Failed']);
+export type TaskPhase = Static<typeof TaskPhase>;
+
+export const TaskStatus = Type.Object(
+  {
+    phase: TaskPhase,
+    host: Type.Optional(Type.String({ description: 'name of the host whose room it holds' })),
+    assigned: Type.Optional(Amounts),
+    placedAtMs: Type.Optional(Type.Integer()),
+    heldUntilMs: Type.Optional(Type.Integer({ description: 'milliseconds since 1970' })),
+    endedAtMs: Type.Optional(Type.Integer()),
+    conditions: Type.Array(Condition),
+  },
+  closed,
+);
+export type TaskStatus = Static<typeof TaskStatus>;
+
+export type Task = Resource<'task', TaskSpec, TaskStatus>;
+
+export const taskDefinition = {
+  kind: 'task',
+  plural: 'tasks',
+  idPrefix: 'task',
+  scope: 'project',
+  description: 'Room held for a while without an instance.',
+  name: Name,
+  spec: TaskSpec,
+  status: TaskStatus,
+  verbs: ['create', 'delete'],
+} as const satisfies ResourceDefinition;

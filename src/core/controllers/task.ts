@@ -1,0 +1,147 @@
+// task: finds room for tasks that wait, in one Plan with the room itself, and gives it back when their time is over.
+//
+//   Pending ──room found──▶ Placed ──time is over──▶ Expired ──┐ an hour later
+//                             └──its host is removed──▶ Failed ─┴─────────────▶ gone
+
+import type { Task, TaskStatus } from '../../api/resources/task.ts';
+import { claim, releaseAllOf } from '../ledger/ledger.ts';
+import { requestOf } from '../scheduler/request.ts';
+import { placedMessage, schedule, summarize } from '../scheduler/schedule.ts';
+import { conditionOf, type NewCondition, withConditions } from '../state/conditions.ts';
+import type { Context } from '../state/context.ts';
+import { eventChange } from '../state/events.ts';
+import { keys } from '../state/keys.ts';
+import { type Change, emptyPlan, type Plan } from '../state/plan.ts';
+import type { Entry, Snapshot } from '../state/snapshot.ts';
+import { tasksOf } from '../state/tasks.ts';
+import { type Controller, keysOfKind } from './controller.ts';
+import { mayMakeRoom } from './placement.ts';
+
+/** How long people can read what became of a task. */
+const endedKeptMs = 3_600_000;
+/** Timers reach 24 days; whoever waits longer looks again now and then. */
+const sleepMsMax = 3_600_000;
+
+export const task: Controller = {
+  name: 'task',
+  *wakes(change, snapshot) {
+    if (change.kind === 'task' && change.after) yield change.key;
+    const tasks = tasksOf(snapshot);
+    if (tasks.pending.size > 0 && mayMakeRoom(change)) yield* tasks.pending;
+    if (change.kind === 'host' && change.after === null && change.before?.kind === 'host')
+      yield* tasks.placedOn(change.before.metadata.name);
+  },
+  keys: (snapshot) => keysOfKind(snapshot, 'task'),
+  reconcile(snapshot, key, ctx) {
+    const entry = snapshot.get('task', key);
+    if (!entry) return emptyPlan;
+    const { phase, heldUntilMs = 0, endedAtMs = 0 } = entry.value.status;
+    switch (phase) {
+      case 'Pending':
+        return place(snapshot, entry, ctx);
+      case 'Placed':
+        if (ctx.nowMs >= heldUntilMs) return expire(snapshot, entry, ctx);
+        return failWithItsHost(snapshot, entry, ctx) ?? again(heldUntilMs - ctx.nowMs);
+      case 'Expired':
+      case 'Failed': {
+        const leftMs = endedAtMs + endedKeptMs - ctx.nowMs;
+        return leftMs > 0 ? again(leftMs) : { changes: [{ key, ifRevision: entry.revision, value: null }] };
+      }
+    }
+  },
+};
+
+function again(afterMs: number): Plan {
+  return { changes: [], requeueAfterMs: Math.min(afterMs, sleepMsMax) };
+}
+
+function place(snapshot: Snapshot, entry: Entry<Task>, ctx: Context): Plan {
+  const { metadata, spec, status } = entry.value;
+  const request = requestOf(snapshot, entry.value);
+  const answer = schedule(snapshot, request);
+  if (!answer.placed) {
+    const message = summarize(answer);
+    const known = conditionOf(status.conditions, 'Scheduled');
+    if (known?.status === 'False' && known.message === message) return emptyPlan;
+    const told = { status: 'False', reason: 'Unschedulable', message } as const;
+    return { changes: statusChange(entry, status, { ...told, type: 'Scheduled' }, ctx) };
+  }
+  const { host, driver, held } = answer;
+  const { key, revision } = snapshot.get('host', keys.host(host)) ?? { key: keys.host(host), revision: 0 };
+  return {
+    changes: [
+      ...statusChange(
+        entry,
+        {
+          ...status,
+          phase: 'Placed',
+          host,
+          assigned: request.amounts,
+          placedAtMs: ctx.nowMs,
+          heldUntilMs: ctx.nowMs + spec.ttlMs,
+        },
+        { type: 'Scheduled', status: 'True', reason: 'Placed', message: placedMessage(answer) },
+        ctx,
+      ),
+      ...claim(snapshot, {
+        consumer: { kind: 'task', id: metadata.id, incarnation: 1, project: metadata.project, name: metadata.name },
+        host,
+        held,
+        driver,
+        ports: request.ports,
+      }),
+    ],
+    // Still there, heard and not paused, as for instances (S4.3).
+    conditions: [{ key, ifRevision: revision }],
+  };
+}
+
+function expire(snapshot: Snapshot, entry: Entry<Task>, ctx: Context): Plan {
+  const { status } = entry.value;
+  const message = `its time is over; it held room on ${status.host ?? 'no host'}`;
+  return {
+    changes: [
+      ...statusChange(
+        entry,
+        { ...status, phase: 'Expired', endedAtMs: ctx.nowMs },
+        { type: 'Scheduled', status: 'False', reason: 'Expired', message },
+        ctx,
+      ),
+      ...releaseAllOf(snapshot, entry.value.metadata.id),
+    ],
+  };
+}
+
+/** Room on a host that is no more is released with it: controllers/garbage.ts. */
+function failWithItsHost(snapshot: Snapshot, entry: Entry<Task>, ctx: Context): Plan | undefined {
+  const { status } = entry.value;
+  const hostKey = keys.host(status.host ?? '');
+  if (snapshot.get('host', hostKey)) return undefined;
+  const message = `host ${status.host} has been removed, and the room with it`;
+  return {
+    changes: statusChange(
+      entry,
+      { ...status, phase: 'Failed', endedAtMs: ctx.nowMs },
+      { type: 'Scheduled', status: 'False', reason: 'HostRemoved', message },
+      ctx,
+    ),
+    conditions: [{ key: hostKey, ifRevision: 0 }],
+  };
+}
+
+function statusChange(entry: Entry<Task>, status: TaskStatus, condition: NewCondition, ctx: Context): Change[] {
+  const { reason, message } = condition;
+  const type = status.phase === 'Placed' || status.phase === 'Expired' ? 'Normal' : 'Warning';
+  const host = status.host === undefined ? {} : { host: status.host };
+  return [
+    {
+      key: entry.key,
+      ifRevision: entry.revision,
+      value: {
+        ...entry.value,
+        status: { ...status, conditions: withConditions(status.conditions, [condition], ctx.nowMs) },
+      },
+    },
+    eventChange(entry.value, { type, reason, message, ...host }, ctx),
+  ];
+}

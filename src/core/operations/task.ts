@@ -1,0 +1,76 @@
+// What users do with tasks: ask for room to be held, and give it back before its time. Finding the room is controllers/task.ts's.
+
+import { ApiError } from '../../api/errors.ts';
+import type { Task, TaskSpec } from '../../api/resources/task.ts';
+import { releaseAllOf } from '../ledger/ledger.ts';
+import { schemaVersion } from '../state/codec.ts';
+import { withConditions } from '../state/conditions.ts';
+import type { Context } from '../state/context.ts';
+import { eventChange } from '../state/events.ts';
+import { keys } from '../state/keys.ts';
+import type { Snapshot } from '../state/snapshot.ts';
+import { assertFree, type CreateInput, earlierCreate, newMetadata, rememberCreate } from './create.ts';
+import type { Decision } from './decision.ts';
+import { assertPortsDiffer, assertReferences } from './instance.ts';
+import { existing } from './replace.ts';
+
+export function createTask(snapshot: Snapshot, input: CreateInput<TaskSpec>, ctx: Context): Decision {
+  const earlier = earlierCreate(snapshot, input, 'task');
+  if (earlier) return earlier;
+  assertReferences(snapshot, input.spec);
+  assertPortsDiffer(input.spec);
+  if (input.spec.placement.task !== undefined) {
+    throw new ApiError('InvalidRequest', 'a task holds room of its own and takes over no other; only instances do', {
+      field: 'spec.placement.task',
+    });
+  }
+  const key = keys.task(input.project, input.name);
+  assertFree(snapshot, 'task', key, input.name);
+  const id = ctx.newId('task');
+  const task: Task = {
+    kind: 'task',
+    schemaVersion,
+    metadata: newMetadata(id, input, ctx),
+    spec: input.spec,
+    status: {
+      phase: 'Pending',
+      conditions: withConditions(
+        [],
+        [{ type: 'Scheduled', status: 'False', reason: 'Accepted', message: 'waiting for its turn' }],
+        ctx.nowMs,
+      ),
+    },
+  };
+  return {
+    plan: {
+      changes: [
+        { key, ifRevision: 0, value: task },
+        ...rememberCreate(input, 'task', { key, id }, ctx),
+        eventChange(task, { reason: 'Accepted', message: 'accepted' }, ctx),
+      ],
+    },
+    key,
+    changed: true,
+  };
+}
+
+/** Nothing of a task is on a host: its room is free, and the record gone, with this one Plan. */
+export function deleteTask(
+  snapshot: Snapshot,
+  input: { readonly project: string; readonly name: string; readonly ifRevision?: number },
+  ctx: Context,
+): Decision {
+  const key = keys.task(input.project, input.name);
+  const entry = existing(snapshot, 'task', key, input.ifRevision);
+  return {
+    plan: {
+      changes: [
+        { key, ifRevision: entry.revision, value: null },
+        ...releaseAllOf(snapshot, entry.value.metadata.id),
+        eventChange(entry.value, { reason: 'Deleted', message: 'given up before its time' }, ctx),
+      ],
+    },
+    key,
+    changed: true,
+  };
+}

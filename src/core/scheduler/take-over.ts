@@ -1,0 +1,43 @@
+// Take-over: the place of an instance that was made for the room of a task. What the task holds counts as free for it and for nobody
+// else; all rules are asked all the same. The task's end belongs into the Plan that binds the instance.
+
+import type { Instance } from '../../api/resources/instance.ts';
+import type { Task } from '../../api/resources/task.ts';
+import { keys } from '../state/keys.ts';
+import type { Entry, Snapshot } from '../state/snapshot.ts';
+import { fleetOf } from './fleet.ts';
+import { verdictsOf } from './full-scan.ts';
+import type { Request } from './request.ts';
+import { type Placed, placementAt } from './schedule.ts';
+
+export type TakeOver =
+  | { readonly placed: true; readonly placement: Placed; readonly task: Entry<Task> }
+  | { readonly placed: false; readonly message: string };
+
+/** Only its first placing: a restarted instance goes wherever it fits, as its task is no more. */
+export function taskOf({ spec, status }: Pick<Instance, 'spec' | 'status'>): string | undefined {
+  return status.incarnation === 0 ? spec.placement.task : undefined;
+}
+
+export function takeOver(snapshot: Snapshot, project: string, name: string, request: Request): TakeOver {
+  const task = snapshot.get('task', keys.task(project, name));
+  if (!task) return waits(`its task "${name}" is no more: it was removed, or another instance took its room over`);
+  const { phase, host } = task.value.status;
+  if (phase === 'Pending') return waits(`its task "${name}" waits for room itself`);
+  const fleet = fleetOf(snapshot);
+  const slot = fleet.slotOf(host ?? '');
+  if (phase !== 'Placed' || slot === undefined) return waits(`its task "${name}" has ended and holds no room any more`);
+  return fleet.tentatively(() => {
+    for (const { value } of snapshot.allocationsOfConsumer(task.value.metadata.id))
+      fleet.giveBack(slot, value.amounts, value.ports);
+    const { refusals, score } = verdictsOf(request, fleet)(slot);
+    if (refusals.length === 0)
+      return { placed: true, placement: placementAt(fleet, request, { slot, score, fitCount: 1 }), task };
+    const reasons = refusals.map(({ reason, message }) => `${reason} (${message()})`);
+    return waits(`its task "${name}" holds room on ${host}, which does not take it: ${reasons.join(', ')}`);
+  });
+}
+
+function waits(message: string): TakeOver {
+  return { placed: false, message };
+}
