@@ -5,7 +5,7 @@ import { backoffMs } from '../base/backoff.ts';
 import { type Clock, sleep, type Timer } from '../base/clock.ts';
 import { describeError, type Logger } from '../base/log.ts';
 import type { Controller } from '../core/controllers/controller.ts';
-import type { StoredEvent } from '../core/state/cache.ts';
+import type { Cache, StoredEvent } from '../core/state/cache.ts';
 import { decodeRecord } from '../core/state/codec.ts';
 import { Compacted, type Store, type WatchEvent } from '../store/store.ts';
 import { contextOf, type Decider } from './decide.ts';
@@ -95,7 +95,7 @@ export class ControlLoop {
         if (compacted) await this.#load();
         compacted = false;
         for await (const batch of this.#store.watch('', cache.revision, signal)) {
-          cache.apply(decodeBatch(batch), batch.at(-1)?.revision ?? cache.revision);
+          cache.apply(newsOf(batch, cache), batch.at(-1)?.revision ?? cache.revision);
           this.ready = true;
           attempt = 0;
         }
@@ -198,10 +198,10 @@ export class ControlLoop {
   }
 }
 
-function decodeBatch(batch: readonly WatchEvent[]): StoredEvent[] {
-  return batch.map(({ key, value, revision }) => ({
-    key,
-    value: value === null ? null : decodeRecord(key, value),
-    revision,
-  }));
+/** What this process has written itself comes round again, and is not read again. */
+function newsOf(batch: readonly WatchEvent[], cache: Cache): StoredEvent[] {
+  const news: StoredEvent[] = [];
+  for (const { key, value, revision } of batch)
+    if (!cache.knows(key, revision)) news.push({ key, value: value && decodeRecord(key, value), revision });
+  return news;
 }

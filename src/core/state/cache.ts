@@ -144,6 +144,12 @@ export class Cache implements Snapshot {
     return this.#assumed.get(key)?.at(-1)?.token;
   }
 
+  /** Whether an event of this key and revision would change nothing, so that nobody need read it. */
+  knows(key: string, revision: number): boolean {
+    const kind = kindOfKey(key);
+    return kind === undefined || this.#knownRevision(this.#committed.get(kind), key) >= revision;
+  }
+
   *listCommitted<K extends RecordKind>(kind: K): Iterable<Entry<RecordByKind[K]>> {
     for (const entry of this.#committed.get(kind)?.values() ?? []) yield entry as Entry<RecordByKind[K]>; // as above
   }
@@ -156,11 +162,11 @@ export class Cache implements Snapshot {
     for (const { key, ifRevision } of plan.conditions ?? [])
       if (this.#revisionOf(key) !== ifRevision) return { ok: false, key };
     const token = ++this.#lastToken;
-    for (const change of plan.changes) {
-      this.#alter(change.key, () => {
-        const stack = this.#assumed.get(change.key);
-        if (stack) stack.push({ token, value: change.value });
-        else this.#assumed.set(change.key, [{ token, value: change.value }]);
+    for (const { key, value } of plan.changes) {
+      this.#alter(key, () => {
+        const stack = this.#assumed.get(key);
+        if (stack) stack.push({ token, value });
+        else this.#assumed.set(key, [{ token, value }]);
       });
     }
     return { ok: true, token };
@@ -169,13 +175,13 @@ export class Cache implements Snapshot {
   /** The Plan behind `token` is durable at `revision`. */
   confirm(token: number, plan: Plan, revision: number): void {
     this.newestRevision = Math.max(this.newestRevision, revision);
-    for (const change of plan.changes) {
-      this.#alter(change.key, () => {
-        this.#unassume(change.key, token);
-        this.#setCommitted(change.key, change.value, revision, 'own');
+    for (const { key, value } of plan.changes) {
+      this.#alter(key, (kind) => {
+        this.#unassume(key, token);
+        this.#setCommitted(kind, { key, value, revision }, 'own');
       });
     }
-    for (const change of plan.changes) this.#tellCommitted(change.key);
+    for (const { key } of plan.changes) this.#tellCommitted(key);
   }
 
   /** The Plan behind `token` was not committed. Plans laid over it must be forgotten too, by whoever commits. */
@@ -188,8 +194,8 @@ export class Cache implements Snapshot {
   apply(events: readonly StoredEvent[], upTo: number): void {
     const changed: string[] = [];
     for (const event of events) {
-      this.#alter(event.key, () => {
-        if (this.#setCommitted(event.key, event.value, event.revision, 'event')) changed.push(event.key);
+      this.#alter(event.key, (kind) => {
+        if (this.#setCommitted(kind, event, 'event')) changed.push(event.key);
       });
     }
     this.revision = Math.max(this.revision, upTo);
@@ -238,20 +244,19 @@ export class Cache implements Snapshot {
     return (kind && this.#committed.get(kind)?.get(key)?.revision) ?? 0;
   }
 
-  #view(key: string): AnyRecord | null {
+  #view(kind: RecordKind, key: string): AnyRecord | null {
     const top = this.#assumed.get(key)?.at(-1);
     if (top) return top.value;
-    const kind = kindOfKey(key);
-    return (kind && this.#committed.get(kind)?.get(key)?.value) ?? null;
+    return this.#committed.get(kind)?.get(key)?.value ?? null;
   }
 
-  #alter(key: string, change: () => void): void {
+  #alter(key: string, change: (kind: RecordKind) => void): void {
     const kind = kindOfKey(key);
     if (!kind) return; // written by a newer version: not ours to read
-    const before = this.#view(key);
-    if (kind === 'allocation') return this.#alterAllocation(key, before, change);
-    change();
-    const after = this.#view(key);
+    const before = this.#view(kind, key);
+    if (kind === 'allocation') return this.#alterAllocation(key, before, () => change(kind));
+    change(kind);
+    const after = this.#view(kind, key);
     if (before !== after) this.#changed(key, kind, before, after);
   }
 
@@ -269,7 +274,7 @@ export class Cache implements Snapshot {
     const [formAfter] = formsAfter;
     if (!formBefore && formAfter) indexUnder(this.#allocationKeysByHost, formAfter.host, key, +1);
     if (formBefore && !formAfter) indexUnder(this.#allocationKeysByHost, formBefore.host, key, -1);
-    const after = this.#view(key);
+    const after = this.#view('allocation', key);
     if (before !== after) this.#changed(key, 'allocation', before, after);
     // A release that became durable: decisions knew of it, but only now is the room free.
     else if (!sameHeld(heldBefore, heldAfter))
@@ -290,27 +295,30 @@ export class Cache implements Snapshot {
   #unassume(key: string, token: number): void {
     const stack = this.#assumed.get(key);
     const at = stack?.findIndex((assumed) => assumed.token === token) ?? -1;
-    assert(stack && at >= 0, `${key} holds no assumed change ${token}`);
-    stack.splice(at, 1);
-    if (stack.length === 0) this.#assumed.delete(key);
+    assert(stack && at >= 0, () => `${key} holds no assumed change ${token}`);
+    if (stack.length === 1) this.#assumed.delete(key);
+    else stack.splice(at, 1);
   }
 
   /** Several own Plans may share one revision, the later one wins; an event that echoes one of them is no news. */
-  #setCommitted(key: string, value: AnyRecord | null, revision: number, source: 'own' | 'event'): boolean {
-    const kind = kindOfKey(key);
-    if (!kind) return false;
+  #setCommitted(kind: RecordKind, { key, value, revision }: StoredEvent, source: 'own' | 'event'): boolean {
     let entries = this.#committed.get(kind);
     if (!entries) this.#committed.set(kind, (entries = new Map()));
-    const known = entries.get(key)?.revision ?? this.#deletedAt.get(key) ?? 0;
+    const known = this.#knownRevision(entries, key);
     // Own news that comes after its event is old: another control plane may have deleted the key since.
     if (source === 'own' ? revision < known || revision <= this.revision : revision <= known) return false;
     if (value === null) {
       if (revision > this.revision) this.#deletedAt.set(key, revision);
       return entries.delete(key);
     }
-    this.#deletedAt.delete(key);
+    if (this.#deletedAt.size > 0) this.#deletedAt.delete(key);
     entries.set(key, { key, value, revision });
     return true;
+  }
+
+  /** Of the newest change of a key that is in, a deletion too; 0: none is known. */
+  #knownRevision(entries: ReadonlyMap<string, Entry> | undefined, key: string): number {
+    return entries?.get(key)?.revision ?? (this.#deletedAt.size > 0 ? this.#deletedAt.get(key) : undefined) ?? 0;
   }
 
   #tellCommitted(key: string): void {
@@ -361,7 +369,7 @@ export class Cache implements Snapshot {
       if (!used) this.#used.set(providerId, (used = new Map()));
       for (const [resourceClass, amount] of Object.entries(amounts)) {
         const sum = (used.get(resourceClass) ?? 0) + sign * amount;
-        assert(sum >= 0, `use of ${resourceClass} of ${providerId} fell below zero`);
+        assert(sum >= 0, () => `use of ${resourceClass} of ${providerId} fell below zero`);
         used.set(resourceClass, sum);
       }
     }

@@ -8,8 +8,11 @@ import type { Entry } from './snapshot.ts';
 
 export function instanceStatusChange(entry: Entry<Instance>, status: InstanceStatus): Change {
   const current = entry.value.status;
-  assert(status.incarnation >= current.incarnation, `incarnation of ${entry.key} would fall`);
-  assert(status.restartCount >= current.restartCount, `restart count of ${entry.key} would fall`);
-  assert(status.observedGeneration >= current.observedGeneration, `observedGeneration of ${entry.key} would fall`);
+  assert(status.incarnation >= current.incarnation, () => `incarnation of ${entry.key} would fall`);
+  assert(status.restartCount >= current.restartCount, () => `restart count of ${entry.key} would fall`);
+  assert(
+    status.observedGeneration >= current.observedGeneration,
+    () => `observedGeneration of ${entry.key} would fall`,
+  );
   return { key: entry.key, ifRevision: entry.revision, value: { ...entry.value, status } };
 }

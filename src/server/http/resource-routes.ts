@@ -2,20 +2,20 @@
 
 import { isRecord } from '../../base/is-record.ts';
 import { type TSchema, Type } from 'typebox';
-import { type Clock, sleep } from '../../base/clock.ts';
 import { ApiError } from '../../api/errors.ts';
 import { parse } from '../../api/parse.ts';
 import { type AnyResource, type Kind, type ResourceByKind, resourceDefinitions } from '../../api/resources/index.ts';
 import { Labels, Name, type ResourceDefinition } from '../../api/resources/metadata.ts';
 import { parseSelector, type Selector, selects } from '../../api/selector.ts';
 import type { Cache } from '../../core/state/cache.ts';
-import { decodeRecord } from '../../core/state/codec.ts';
-import { kindOfKey, prefixOf } from '../../core/state/keys.ts';
+import { kindOfKey } from '../../core/state/keys.ts';
 import type { Entry } from '../../core/state/snapshot.ts';
-import { Compacted, type Store, StoreError, type WatchEvent } from '../../store/store.ts';
+import type { Store } from '../../store/store.ts';
 import { decideAndCommit, type Decider } from '../decide.ts';
+import { isResource, present } from './present.ts';
 import { type ResourceInput, resourceOperations } from './resource-operations.ts';
 import type { Answer, Query, Route, RouteRequest } from './route.ts';
+import { watchLines, watchTexts } from './watch-lines.ts';
 
 export interface ResourceParts {
   readonly decider: Decider;
@@ -25,7 +25,6 @@ export interface ResourceParts {
 const defaultProject = 'default';
 const limitDefault = 500;
 const limitMax = 5_000;
-const bookmarkMs = 10_000;
 
 export function resourceRoutes(parts: ResourceParts): Route[] {
   return Object.values(resourceDefinitions).flatMap((definition) => routesOf(definition.kind, definition, parts));
@@ -242,11 +241,6 @@ export function findInstance(cache: Cache, name: string, query: Query): Entry<Re
   return find('instance', resourceDefinitions.instance, cache, name, query);
 }
 
-function present(entry: { readonly value: AnyResource; readonly revision: number }): AnyResource {
-  const { value, revision } = entry;
-  return { ...value, metadata: { ...value.metadata, revision } };
-}
-
 interface Done {
   readonly decision: {
     readonly key: string;
@@ -272,10 +266,6 @@ export function shown(kind: Kind, done: Done, cache: Cache, before?: Entry<AnyRe
   return present(entry);
 }
 
-function isResource(value: unknown): value is AnyResource {
-  return isRecord(value) && 'metadata' in value;
-}
-
 // Lists and watches.
 
 function list<K extends Kind>(kind: K, definition: ResourceDefinition, cache: Cache, query: Query): Answer {
@@ -285,7 +275,7 @@ function list<K extends Kind>(kind: K, definition: ResourceDefinition, cache: Ca
   const revision = cache.revision;
   const found: Entry<ResourceByKind[K]>[] = [];
   for (const entry of cache.listCommitted(kind)) {
-    if ((after === undefined || entry.key > after) && wanted(entry.key, entry.value)) found.push(entry);
+    if ((after === undefined || entry.key > after) && (wanted === 'all' || wanted(entry.value))) found.push(entry);
   }
   found.sort((a, b) => (a.key < b.key ? -1 : 1));
   const page = found.slice(0, limit);
@@ -300,7 +290,7 @@ function list<K extends Kind>(kind: K, definition: ResourceDefinition, cache: Ca
   };
 }
 
-function filterOf(definition: ResourceDefinition, query: Query): (key: string, resource: AnyResource) => boolean {
+function filterOf(definition: ResourceDefinition, query: Query): ((resource: AnyResource) => boolean) | 'all' {
   const selector: Selector = parseSelector(query.text('selector') ?? '');
   const project = query.text('project');
   const subject = query.text('subject');
@@ -310,7 +300,8 @@ function filterOf(definition: ResourceDefinition, query: Query): (key: string, r
   if (subject !== undefined && definition.kind !== 'event') {
     throw new ApiError('InvalidRequest', 'only events have a subject', { field: 'subject' });
   }
-  return (_key, resource) =>
+  if (project === undefined && subject === undefined && selector.length === 0) return 'all';
+  return (resource) =>
     (project === undefined || resource.metadata.project === project) &&
     (subject === undefined ||
       (resource.kind === 'event' &&
@@ -348,72 +339,6 @@ function watch(
       { field: 'revision' },
     );
   }
-  const wanted = filterOf(definition, query);
-  return { status: 200, lines: watchLines({ kind, after, wanted, store, clock: decider.clock, signal }) };
-}
-
-interface WatchInput {
-  readonly kind: Kind;
-  readonly after: number;
-  readonly wanted: (key: string, resource: AnyResource) => boolean;
-  readonly store: Store;
-  readonly clock: Clock;
-  readonly signal: AbortSignal;
-}
-
-/** Every change once and in order; a bookmark first, after what came together, and whenever nothing came for a while. */
-async function* watchLines({ kind, after, wanted, store, clock, signal }: WatchInput): AsyncIterable<unknown> {
-  const prefix = prefixOf(kind);
-  const batches = store.watch('', after, signal)[Symbol.asyncIterator]();
-  let revision = after;
-  /** May fail while a slow reader is still busy with what came before; then it is told when its turn comes. */
-  const readAhead = (): Promise<IteratorResult<readonly WatchEvent[]>> => {
-    const batch = batches.next();
-    batch.catch(() => {});
-    return batch;
-  };
-  let next = readAhead();
-  yield { type: 'bookmark', revision };
-  try {
-    while (!signal.aborted) {
-      const idle = new AbortController();
-      const batch = await Promise.race([next, sleep(clock, bookmarkMs, idle.signal).then(() => 'idle' as const)]);
-      idle.abort();
-      if (batch === 'idle') {
-        yield { type: 'bookmark', revision };
-        continue;
-      }
-      if (batch.done) return;
-      next = readAhead();
-      let told = false;
-      for (const event of batch.value) {
-        revision = event.revision;
-        if (!event.key.startsWith(prefix)) continue;
-        told = true;
-        yield lineOf(event.key, event.value, event.revision, wanted);
-      }
-      // One revision may hold several changes; only here is it known that they have all been told.
-      if (told) yield { type: 'bookmark', revision };
-    }
-  } catch (error) {
-    if (error instanceof Compacted) throw new ApiError('Compacted', error.message, { cause: error });
-    if (error instanceof StoreError)
-      throw new ApiError('Unavailable', 'the store cannot be watched now; try again', { cause: error });
-    throw error;
-  } finally {
-    await batches.return?.();
-  }
-}
-
-/** What stops to match is told as deleted: the watcher should not show it any more. */
-function lineOf(key: string, value: Uint8Array | null, revision: number, wanted: WatchInput['wanted']): unknown {
-  const record = value === null ? null : decodeRecord(key, value);
-  if (record && isResource(record) && wanted(key, record))
-    return { type: 'put', revision, resource: present({ value: record, revision }) };
-  const [, ...rest] = key.split('/');
-  return {
-    type: 'delete',
-    revision,
-    resource: { metadata: { name: rest.at(-1) ?? '', project: rest.length > 1 ? (rest[0] ?? '') : '' } },
-  };
+  const input = { kind, after, wanted: filterOf(definition, query), store, clock: decider.clock, signal };
+  return { status: 200, lines: watchLines(input), texts: watchTexts(input) };
 }

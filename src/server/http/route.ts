@@ -17,8 +17,8 @@ export interface RouteRequest {
 
 export type Answer =
   | { readonly status: number; readonly json: unknown }
-  /** One JSON value a line, for as long as it goes on. */
-  | { readonly status: number; readonly lines: AsyncIterable<unknown> }
+  /** One JSON value a line, for as long as it goes on. `texts` is the same again, some whole lines a piece: one of the two is read. */
+  | { readonly status: number; readonly lines: AsyncIterable<unknown>; readonly texts?: AsyncIterable<string> }
   | {
       readonly status: number;
       readonly bytes: AsyncIterable<Uint8Array>;

@@ -145,7 +145,7 @@ async function sendStream(
   reply: FastifyReply,
   log: Logger,
 ): Promise<void> {
-  const stream = 'lines' in answer ? encodeLines(answer.lines) : answer.bytes;
+  const stream = 'lines' in answer ? (answer.texts ?? encodeLines(answer.lines)) : answer.bytes;
   const pieces = stream[Symbol.asyncIterator]();
   // The first piece decides: until it is there, a failure can still be told by the status.
   const first = await pieces.next();
