@@ -8,6 +8,7 @@
 import { type Static, Type } from 'typebox';
 import { Accelerator, GuestPort, GuestState, Phase } from './resources/guest.ts';
 import { HostDriver, HostImage, UnknownGuest } from './resources/host.ts';
+import { ChildProviders, Trait } from './resources/host-rules.ts';
 import { ImageSpec } from './resources/image.ts';
 import { GuestStatus } from './resources/instance.ts';
 import { Amounts, Labels } from './resources/metadata.ts';
@@ -31,6 +32,10 @@ export const Registration = Type.Object(
     capacity: Amounts,
     /** Kept back for the host itself; taken only while the operator has set nothing else. */
     reserved: Amounts,
+    /** What the machine is good for: HW_*, CUSTOM_*. */
+    traits: Type.Optional(Type.Array(Trait, { maxItems: 256 })),
+    /** What has room of its own: GPUs, NUMA cells. A class that these have, and `capacity` has not, lives in them only. */
+    providers: Type.Optional(ChildProviders),
     /** Taken only when the host is registered for the first time. */
     labels: Labels,
     drivers: Type.Array(HostDriver, { maxItems: 16 }),

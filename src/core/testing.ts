@@ -65,7 +65,7 @@ export function testImage(name = 'tiny', spec: Partial<Image['spec']> = {}): Ima
       architecture: 'amd64',
       aliases: [],
       preload: false,
-      defaults: {},
+      defaults: { cpus: 1, memoryMiB: 512 },
       ...spec,
     },
     status: {},

@@ -2,9 +2,29 @@
 
 import { type Static, Type } from 'typebox';
 import { Accelerator } from './guest.ts';
-import { Amounts, Condition, Name, type Resource, type ResourceDefinition } from './metadata.ts';
+import { ChildProviders, Taint, Trait } from './host-rules.ts';
+import { Amounts, Condition, Name, ResourceClass, type Resource, type ResourceDefinition } from './metadata.ts';
 
 const closed = { additionalProperties: false } as const;
+
+const Units = Type.Integer({ minimum: 1, maximum: 2 ** 53 - 1 });
+
+/** What operators say of one resource class of a host, over what its agent measured. */
+export const InventoryOverride = Type.Object(
+  {
+    total: Type.Optional(
+      Type.Integer({ minimum: 0, maximum: 2 ** 53 - 1, description: 'instead of what was measured' }),
+    ),
+    reservedPercent: Type.Optional(
+      Type.Number({ minimum: 0, maximum: 100, description: 'of the total, rounded up; `reserved` wins over it' }),
+    ),
+    minUnit: Type.Optional(Units),
+    maxUnit: Type.Optional(Units),
+    stepSize: Type.Optional(Units),
+  },
+  closed,
+);
+export type InventoryOverride = Static<typeof InventoryOverride>;
 
 export const HostSpec = Type.Object(
   {
@@ -20,6 +40,29 @@ export const HostSpec = Type.Object(
         additionalProperties: false,
         description: 'how far each resource class may be overcommitted; default 1',
       },
+    ),
+    inventory: Type.Optional(
+      Type.Record(ResourceClass, InventoryOverride, {
+        maxProperties: 64,
+        additionalProperties: false,
+        description: 'by resource class: how its room is given out; also classes that no agent measures',
+      }),
+    ),
+    providers: Type.Optional(
+      Type.Unsafe<Static<typeof ChildProviders>>({
+        ...ChildProviders,
+        description: 'GPUs and the like, instead of those of the same name that its agent told of',
+      }),
+    ),
+    traits: Type.Optional(Type.Array(Trait, { maxItems: 256, description: 'besides those that its agent told of' })),
+    taints: Type.Optional(Type.Array(Taint, { maxItems: 64, description: 'what keeps instances away' })),
+    dedicated: Type.Optional(Type.Boolean({ description: 'only for instances that ask for a dedicated host' })),
+    dedicatedTo: Type.Optional(Type.String({ ...Name, description: 'only for instances of this project' })),
+    instancesMax: Type.Optional(
+      Type.Integer({ minimum: 0, maximum: 1_000_000, description: 'so many instances at most' }),
+    ),
+    controlPlane: Type.Optional(
+      Type.Boolean({ description: 'whether the control plane runs here, when what it found out itself is wrong' }),
     ),
   },
   closed,
@@ -74,6 +117,11 @@ export const HostStatus = Type.Object(
     capacity: Type.Optional(Amounts),
     /** What the agent keeps back for the host itself, unless spec says otherwise. */
     reserved: Type.Optional(Amounts),
+    /** As its agent told: what the machine is good for, and what of it has room of its own. */
+    traits: Type.Optional(Type.Array(Trait)),
+    providers: Type.Optional(ChildProviders),
+    /** A control plane runs on this machine: `shared` takes instances like any other, `excluded` takes none. */
+    controlPlane: Type.Optional(Type.Enum(['shared', 'excluded'])),
     drivers: Type.Array(HostDriver),
     images: Type.Array(HostImage),
     unknownGuests: Type.Array(UnknownGuest),

@@ -2,7 +2,9 @@
 
 import { type Static, Type } from 'typebox';
 import { Accelerator, GuestPort, GuestState, Phase } from './guest.ts';
+import { Gpus, hostRuleFields } from './host-rules.ts';
 import { Amounts, Condition, DottedName, Labels, Name, type Resource, type ResourceDefinition } from './metadata.ts';
+import { ProfileName } from './profile.ts';
 
 const closed = { additionalProperties: false } as const;
 
@@ -10,9 +12,9 @@ export const InstanceSpec = Type.Object(
   {
     image: DottedName,
     size: Type.Optional(DottedName),
-    cpus: Type.Optional(Type.Integer({ minimum: 1, maximum: 1024, description: 'default: size, then image, then 1' })),
+    cpus: Type.Optional(Type.Integer({ minimum: 1, maximum: 1024, description: 'default: size, image, pool, then 4' })),
     memoryMiB: Type.Optional(
-      Type.Integer({ minimum: 16, maximum: 67_108_864, description: 'default: size, then image, then 512' }),
+      Type.Integer({ minimum: 16, maximum: 67_108_864, description: 'default: size, image, pool, then 8192' }),
     ),
     diskGiB: Type.Optional(
       Type.Integer({
@@ -28,6 +30,14 @@ export const InstanceSpec = Type.Object(
         { maxProperties: 32, additionalProperties: false },
       ),
     ),
+    gpus: Type.Optional(Gpus),
+    numaCells: Type.Optional(
+      Type.Integer({
+        minimum: 1,
+        maximum: 16,
+        description: 'CPUs and memory come in equal parts from so many NUMA cells of the host',
+      }),
+    ),
     powerState: Type.Enum(['running', 'stopped'], { default: 'running' }),
     restartPolicy: Type.Enum(['Never', 'OnFailure'], { default: 'Never' }),
     exclusive: Type.Boolean({
@@ -36,7 +46,7 @@ export const InstanceSpec = Type.Object(
     }),
     placement: Type.Object(
       {
-        profile: Type.Optional(Type.Enum(['optimize-utilization', 'distribute-load'])),
+        profile: Type.Optional(ProfileName),
         pool: Type.Optional(Name),
         task: Type.Optional(
           Type.String({ ...Name, description: 'take over the room that this task holds, and its host' }),
@@ -44,6 +54,7 @@ export const InstanceSpec = Type.Object(
         group: Type.Optional(Name),
         hostLabels: Type.Optional(Labels),
         driver: Type.Optional(Name),
+        ...hostRuleFields,
       },
       { additionalProperties: false, default: {} },
     ),

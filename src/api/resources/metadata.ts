@@ -19,6 +19,15 @@ export const DottedName = Type.String({
 const labelKey = '^[A-Za-z0-9]([A-Za-z0-9._/-]{0,126}[A-Za-z0-9])?$';
 const labelValue = '^([A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)?$';
 
+export const LabelKey = Type.String({
+  pattern: labelKey,
+  description: 'letters, digits, ".", "_", "/" and "-", at most 128, beginning and ending with a letter or digit',
+});
+export const LabelValue = Type.String({
+  pattern: labelValue,
+  description: 'letters, digits, ".", "_" and "-", at most 63, beginning and ending with a letter or digit',
+});
+
 export const Labels = Type.Record(Type.String({ pattern: labelKey }), Type.String({ pattern: labelValue }), {
   default: {},
   maxProperties: 64,
@@ -27,14 +36,13 @@ export const Labels = Type.Record(Type.String({ pattern: labelKey }), Type.Strin
 export type Labels = Readonly<Record<string, string>>;
 
 /** A resource class of OpenStack Placement: VCPU, MEMORY_MB, DISK_GB or CUSTOM_*. */
-export const Amounts = Type.Record(
-  Type.String({ pattern: '^[A-Z][A-Z0-9_]{0,63}$' }),
-  Type.Integer({ minimum: 0, maximum: 2 ** 53 - 1 }),
-  {
-    maxProperties: 64,
-    additionalProperties: false,
-  },
-);
+export const ResourceClass = Type.String({ pattern: '^[A-Z][A-Z0-9_]{0,63}$' });
+
+/** By resource class. */
+export const Amounts = Type.Record(ResourceClass, Type.Integer({ minimum: 0, maximum: 2 ** 53 - 1 }), {
+  maxProperties: 64,
+  additionalProperties: false,
+});
 export type Amounts = Readonly<Record<string, number>>;
 
 export const Metadata = Type.Object(

@@ -2,9 +2,11 @@
 // else. Semantics are those of OpenStack Placement's allocation candidates: each plain class comes whole from one provider of the tree;
 // a portion's classes come together from one, and its copies from different ones (`group_policy=isolate`).
 
+import type { TraitRules } from '../../api/resources/host-rules.ts';
 import type { Amounts } from '../../api/resources/metadata.ts';
 import type { Allocation, Provider } from '../state/records.ts';
 import { capacityOf, fit, type Shortfall } from './ledger.ts';
+import { traitFault } from './traits.ts';
 
 export interface ProviderRoom {
   readonly provider: Provider;
@@ -20,6 +22,10 @@ export interface Portion {
   readonly count: number;
   /** The provider bears at least one of these traits; empty: any provider will do. */
   readonly traitsAnyOf: readonly string[];
+  /** More that is asked of the provider's traits. */
+  readonly traits?: TraitRules;
+  /** No other such portion gets the same provider. */
+  readonly apart?: true;
 }
 
 export interface Demand {
@@ -33,42 +39,117 @@ export type Assignment =
 
 /**
  * Who gives what, tightest provider first, so that large ones stay whole; or every class that cannot be given. Portions are taken in
- * order, so a later one may find its provider taken: exact for portions of different classes, which is what devices and cells are.
+ * order. Where they compete for one class and that leads nowhere, other ways to share them out are searched.
  */
-export function assign(tree: Tree, { amounts, portions }: Demand): Assignment {
+export function assign(tree: Tree, demand: Demand): Assignment {
+  const { amounts, portions } = demand;
   const [root] = tree;
   if (portions.length === 0 && root && isRootAlone(tree, amounts)) {
     const verdict = fit(root.provider, root.used, amounts);
     if (verdict.fits) return { fits: true, held: { [root.provider.id]: amounts } };
   }
+  const inOrder = assignInOrder(tree, demand);
+  if (inOrder.fits || !compete(demand)) return inOrder;
+  const held = search(tree, demand);
+  return held ? { fits: true, held } : inOrder;
+}
+
+/** Everything that is asked for, portions included. */
+export function wholeOf({ amounts, portions }: Demand): Amounts {
+  if (portions.length === 0) return amounts;
+  const whole: Record<string, number> = { ...amounts };
+  for (const { amounts: each, count } of portions) {
+    for (const resourceClass in each)
+      whole[resourceClass] = (whole[resourceClass] ?? 0) + count * (each[resourceClass] ?? 0);
+  }
+  return whole;
+}
+
+function assignInOrder(tree: Tree, { amounts, portions }: Demand): Assignment {
   const held: Record<string, Record<string, number>> = {};
   const shortfalls: Shortfall[] = [];
+  const apart = new Set<string>();
   for (const portion of portions) {
-    const takers = tightest(tree, held, portion.amounts, portion.traitsAnyOf);
+    const takers = tightest(tree, held, portion).filter(({ provider }) => !portion.apart || !apart.has(provider.id));
     if (takers.length < portion.count) {
       shortfalls.push(...portionShortfalls(portion, takers.length));
       continue;
     }
-    for (const { provider } of takers.slice(0, portion.count)) hold(held, provider.id, portion.amounts);
+    for (const { provider } of takers.slice(0, portion.count)) {
+      hold(held, provider.id, portion.amounts);
+      if (portion.apart) apart.add(provider.id);
+    }
   }
   for (const [resourceClass, amount] of Object.entries(amounts)) {
     if (amount === 0) continue;
     const ask = { [resourceClass]: amount };
-    const [taker] = tightest(tree, held, ask, []);
+    const [taker] = tightest(tree, held, { amounts: ask, traitsAnyOf: [] });
     if (taker) hold(held, taker.provider.id, ask);
     else shortfalls.push(closest(tree, held, resourceClass, amount));
   }
   return shortfalls.length === 0 ? { fits: true, held } : { fits: false, shortfalls };
 }
 
+/** Whether what one part of a demand takes may be missing for another, so that each alone does not tell. */
+export function compete({ amounts, portions }: Demand): boolean {
+  const seen = new Set<string>(portions.length > 0 ? Object.keys(amounts) : []);
+  for (const portion of portions) {
+    if (portion.apart && portions.length > 1) return true;
+    for (const resourceClass in portion.amounts) {
+      if (seen.has(resourceClass)) return true;
+      seen.add(resourceClass);
+    }
+  }
+  return false;
+}
+
+/** So many providers are tried in all; a demand that needs more counts as one that does not fit. */
+const triesMax = 4096;
+
+/** Depth first over all ways to share out, the tightest first. */
+function search(tree: Tree, { amounts, portions }: Demand): Held | null {
+  const wants: { readonly portion: Portion; readonly copy: number }[] = portions.flatMap((portion) =>
+    Array.from({ length: portion.count }, (_, copy) => ({ portion, copy })),
+  );
+  for (const [resourceClass, amount] of Object.entries(amounts)) {
+    if (amount > 0)
+      wants.push({ portion: { amounts: { [resourceClass]: amount }, count: 1, traitsAnyOf: [] }, copy: 0 });
+  }
+  const takenBy = new Map<Portion, string[]>();
+  const apart = new Set<string>();
+  let tries = 0;
+  const place = (index: number, held: Held): Held | null => {
+    const want = wants[index];
+    if (!want) return held;
+    const { portion, copy } = want;
+    const mine = takenBy.get(portion) ?? [];
+    const last = mine.at(copy - 1);
+    for (const { provider } of tightest(tree, held, portion)) {
+      if (++tries > triesMax) return null;
+      // Copies are all alike: taken by ascending id, so that no set of providers is tried twice.
+      if (copy > 0 && last !== undefined && provider.id <= last) continue;
+      if (portion.apart && apart.has(provider.id)) continue;
+      const more: Record<string, Record<string, number>> = {};
+      for (const [id, each] of Object.entries(held)) more[id] = { ...each };
+      hold(more, provider.id, portion.amounts);
+      takenBy.set(portion, [...mine, provider.id]);
+      if (portion.apart) apart.add(provider.id);
+      const found = place(index + 1, more);
+      if (found) return found;
+      takenBy.set(portion, mine);
+      if (portion.apart) apart.delete(provider.id);
+    }
+    return null;
+  };
+  return place(0, {});
+}
+
 /** How many providers could give the portion, counted no further than it needs. */
-export function countTakers(tree: Tree, { amounts, count, traitsAnyOf }: Portion): number {
+export function countTakers(tree: Tree, portion: Portion): number {
   let found = 0;
   for (const { provider, used } of tree) {
-    if (found === count) break;
-    if (!hasAll(provider, amounts)) continue;
-    if (traitsAnyOf.length > 0 && !traitsAnyOf.some((trait) => provider.traits.includes(trait))) continue;
-    if (fit(provider, used, amounts).fits) found += 1;
+    if (found === portion.count) break;
+    if (mayGive(provider, portion) && fit(provider, used, portion.amounts).fits) found += 1;
   }
   return found;
 }
@@ -83,11 +164,11 @@ function isRootAlone(tree: Tree, amounts: Amounts): boolean {
 }
 
 /** The providers that can give `amounts` besides what is held already, the one with the least left over first. */
-function tightest(tree: Tree, held: Held, amounts: Amounts, traitsAnyOf: readonly string[]): ProviderRoom[] {
+function tightest(tree: Tree, held: Held, wanted: Wanted): ProviderRoom[] {
+  const { amounts } = wanted;
   const found: { readonly room: ProviderRoom; readonly left: number }[] = [];
   for (const room of tree) {
-    if (!hasAll(room.provider, amounts)) continue;
-    if (traitsAnyOf.length > 0 && !traitsAnyOf.some((trait) => room.provider.traits.includes(trait))) continue;
+    if (!mayGive(room.provider, wanted)) continue;
     const used = withHeld(room, held);
     if (!fit(room.provider, used, amounts).fits) continue;
     let left = 0;
@@ -101,9 +182,13 @@ function tightest(tree: Tree, held: Held, amounts: Amounts, traitsAnyOf: readonl
   return found.map(({ room }) => room);
 }
 
-function hasAll({ inventories }: Provider, amounts: Amounts): boolean {
+type Wanted = Pick<Portion, 'amounts' | 'traitsAnyOf' | 'traits'>;
+
+/** Whether the provider is of the kind that is wanted, however much of it is free. */
+function mayGive({ inventories, traits: borne }: Provider, { amounts, traitsAnyOf, traits }: Wanted): boolean {
   for (const resourceClass in amounts) if (inventories[resourceClass] === undefined) return false;
-  return true;
+  if (traitsAnyOf.length > 0 && !traitsAnyOf.some((trait) => borne.includes(trait))) return false;
+  return traits === undefined || traitFault(traits, borne) === null;
 }
 
 type Held = Readonly<Record<string, Readonly<Record<string, number>>>>;

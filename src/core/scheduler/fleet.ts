@@ -64,6 +64,8 @@ export class Fleet implements View {
   readonly ports: (ReadonlySet<string> | undefined)[] = [];
   /** By slot: some provider gives its room only in steps, or not in small amounts, so columns do not tell all. */
   readonly stepped: boolean[] = [];
+  /** How many hosts have a taint that is only to be avoided. Scores of hosts know of such taints while there are any. */
+  softTaints = 0;
   readonly log = new ChangeLog();
   readonly groups: Groups;
   readonly topologies: Topologies;
@@ -205,6 +207,7 @@ export class Fleet implements View {
   #see(slot: Slot, host: Host | undefined): void {
     this.hosts[slot] = host;
     if (this.topologies.update(slot)) this.groups.hostMoved();
+    this.#countSoftTaints(this.hosts[slot], host);
     this.log.push(slot, true);
   }
 
@@ -224,6 +227,7 @@ export class Fleet implements View {
       if (before && sameForRules(before, host)) return;
       if (this.topologies.update(known)) this.groups.hostMoved();
       this.log.push(known, true);
+      this.#countSoftTaints(before, host);
       return;
     }
     const slot = this.#free.pop() ?? this.hosts.length;
@@ -232,6 +236,7 @@ export class Fleet implements View {
     this.hosts[slot] = host;
     this.names[slot] = name;
     this.count += 1;
+    this.#countSoftTaints(undefined, host);
     this.#measureAll(slot);
     this.topologies.update(slot);
     this.groups.hostCame(name, slot);
@@ -246,6 +251,7 @@ export class Fleet implements View {
     this.#free.push(slot);
     this.hosts[slot] = undefined;
     this.trees[slot] = [];
+    this.#countSoftTaints(this.hosts[slot], undefined);
     this.guests[slot] = 0;
     this.ports[slot] = undefined;
     this.count -= 1;
@@ -270,6 +276,12 @@ export class Fleet implements View {
 
   #grow(): void {
     this.capacity *= 2;
+  #countSoftTaints(before: Host | undefined, after: Host | undefined): void {
+    const had = this.softTaints > 0;
+    this.softTaints += Number(hasSoftTaint(after)) - Number(hasSoftTaint(before));
+    if (had !== this.softTaints > 0) this.layout += 1;
+  }
+
     for (const column of this.#columns.values()) column.grow(this.capacity);
     this.layout += 1;
   }
@@ -352,6 +364,10 @@ function hasPorts(record: RecordChange['before']): boolean {
 
 /** Whether rules would say the same of both: what heartbeats change most (sessions, unknown guests) is not among what they read. */
 function sameForRules(a: Host, b: Host): boolean {
+function hasSoftTaint(host: Host | undefined): boolean {
+  return host?.spec.taints?.some(({ effect }) => effect === 'PreferNoSchedule') ?? false;
+}
+
   return (
     a.spec === b.spec &&
     a.metadata.labels === b.metadata.labels &&
@@ -360,6 +376,7 @@ function sameForRules(a: Host, b: Host): boolean {
     a.status.images === b.status.images &&
     a.status.architecture === b.status.architecture
   );
+    a.status.controlPlane === b.status.controlPlane &&
 }
 
 function plus(used: ReadonlyMap<string, number>, amounts: Amounts, times: number): ReadonlyMap<string, number> {

@@ -1,16 +1,43 @@
-// Profiles: how much each score counts. A new one is a line here and in the API's list of names.
+// Profiles: how much each score counts. A new one is a line here and in the API's list of names; the compiler holds the two together.
+
+import type { ProfileName } from '../../api/resources/profile.ts';
+
+export { type ProfileName, profileNames } from '../../api/resources/profile.ts';
 
 /** How much each plugin's score counts, integers from 0 to 1000. A plugin without a weight scores nothing. */
 export type Weights = Readonly<Record<string, number>>;
 
-export const profileNames = ['optimize-utilization', 'distribute-load'] as const;
-export type ProfileName = (typeof profileNames)[number];
+/** How full or empty hosts are: what a profile is about. */
+/** Rules about neighbours that are not required count twice as much as how full a host is: who asks for them means them. */
+const neighbours: Weights = { affinity: 2, 'anti-affinity': 2, spread: 2 };
 
 const weightsByProfile: Readonly<Record<ProfileName, Weights>> = {
-  'optimize-utilization': { utilization: 1 },
-  'distribute-load': { idleness: 1 },
+  'optimize-utilization': { utilization: 1, ...neighbours },
+  'distribute-load': { idleness: 1, ...neighbours },
+  // SYSTEMS S5.2: CPU, memory and VM-count utilisation, CPU and memory alike, the count half as much.
+  'best-fit': { 'cpu-utilization': 2, 'memory-utilization': 2, 'guest-count': 1 },
 };
 
-export function weightsOf(profile: ProfileName): Weights {
-  return weightsByProfile[profile];
+/**
+ * What is asked for by name counts beside the profile, in its measure: an untolerated soft taint as much as the whole difference between
+ * an empty and a full host; preferences, whose scores run from -100 to +100, twice that; a fetched
+ * image, of at most 10 points, a tenth.
+ */
+function withWishes(weights: Weights): Weights {
+  let sum = 0;
+  for (const name in weights) sum += weights[name] ?? 0;
+  sum = Math.max(1, sum);
+  return { preferences: 2 * sum, 'soft-taints': sum, 'image-locality': sum, ...weights };
+}
+
+const completed: Readonly<Record<ProfileName, Weights>> = {
+  'optimize-utilization': withWishes(weightsByProfile['optimize-utilization']),
+  'distribute-load': withWishes(weightsByProfile['distribute-load']),
+  'best-fit': withWishes(weightsByProfile['best-fit']),
+};
+
+/** The weights of a profile; those given besides count instead, one by one, the later ones over the earlier. */
+export function weightsOf(profile: ProfileName, ...instead: readonly (Weights | undefined)[]): Weights {
+  if (instead.every((weights) => weights === undefined)) return completed[profile];
+  return withWishes(Object.assign({}, weightsByProfile[profile], ...instead));
 }

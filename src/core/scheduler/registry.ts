@@ -1,16 +1,50 @@
 // The scheduler's rules. A new one is a file in plugins/ and a line here; within a list, those come first that often refuse and cost little.
 
 import type { GroupPlugin, HostPlugin, Plugin, RoomPlugin } from './framework.ts';
+import { cpuUtilization, guestCount, memoryUtilization } from './plugins/best-fit.ts';
+import { controlPlane } from './plugins/control-plane.ts';
+import { dedicated } from './plugins/dedicated.ts';
 import { driver } from './plugins/driver.ts';
 import { fit } from './plugins/fit.ts';
+import { hostRules } from './plugins/host-rules.ts';
 import { image } from './plugins/image.ts';
+import { imageLocality } from './plugins/image-locality.ts';
 import { labels } from './plugins/labels.ts';
 import { online } from './plugins/online.ts';
 import { paused } from './plugins/paused.ts';
 import { pool } from './plugins/pool.ts';
+import { ports } from './plugins/ports.ts';
+import { preferences } from './plugins/preferences.ts';
+import { quota } from './plugins/quota.ts';
+import { softTaints, taints } from './plugins/taints.ts';
+import { traits } from './plugins/traits.ts';
 import { idleness, utilization } from './plugins/utilization.ts';
 
-export const hostPlugins: readonly HostPlugin[] = [online, paused, pool, labels, image, driver];
-export const roomPlugins: readonly RoomPlugin[] = [fit, utilization, idleness];
+export const hostPlugins: readonly HostPlugin[] = [
+  online,
+  paused,
+  controlPlane,
+  dedicated,
+  pool,
+  taints,
+  labels,
+  hostRules,
+  traits,
+  image,
+  driver,
+  preferences,
+  softTaints,
+  imageLocality,
+];
+export const roomPlugins: readonly RoomPlugin[] = [
+  quota,
+  ports,
+  fit,
+  utilization,
+  idleness,
+  cpuUtilization,
+  memoryUtilization,
+  guestCount,
+];
 export const groupPlugins: readonly GroupPlugin[] = [];
 export const plugins: readonly Plugin[] = [...hostPlugins, ...roomPlugins, ...groupPlugins];

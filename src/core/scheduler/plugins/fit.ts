@@ -1,7 +1,7 @@
 // fit: the ledger has room for every resource class and every device that was asked for.
 
 import type { Shortfall } from '../../ledger/ledger.ts';
-import { assign, countTakers, type Demand, type Portion } from '../../ledger/tree.ts';
+import { assign, compete, countTakers, type Portion } from '../../ledger/tree.ts';
 import { type Refusal, refuse, type RoomPlugin } from '../framework.ts';
 
 export const fit: RoomPlugin = {
@@ -26,7 +26,7 @@ export const fit: RoomPlugin = {
         });
     }
     const plain = request.portions.length === 0;
-    const apart = areApart(request);
+    const apart = !compete(request);
     const shortfallsOf = (slot: number): readonly Shortfall[] => {
       const assignment = assign(fleet.tree(slot), request);
       return assignment.fits ? [] : assignment.shortfalls;
@@ -55,18 +55,6 @@ export const fit: RoomPlugin = {
     };
   },
 };
-
-/** Whether no two parts of the request want the same class, so that each can be looked at alone. */
-function areApart({ amounts, portions }: Demand): boolean {
-  const seen = new Set(Object.keys(amounts));
-  for (const portion of portions) {
-    for (const resourceClass in portion.amounts) {
-      if (seen.has(resourceClass)) return false;
-      seen.add(resourceClass);
-    }
-  }
-  return true;
-}
 
 function portionReason({ amounts }: Portion): string {
   return insufficient(Object.keys(amounts)[0] ?? '');

@@ -1,21 +1,28 @@
-// image: there is such an image, and it is made for the host's processor.
+// image: there is such an image, it is made for the host's processor, and the host could fetch it when it last tried. What could not be
+// fetched is tried again by the host itself, and its next report opens it.
 
 import { type HostPlugin, refuse } from '../framework.ts';
 
 export const image: HostPlugin = {
   name: 'image',
-  summary: "the image exists and is made for the host's processor",
+  summary: "the image exists, is made for the host's processor, and can be fetched there",
   dependsOn: 'host',
   prepare({ terms: { image } }, { hosts }) {
     if (image === undefined) return null;
     return {
       filter(slot) {
         if (image === null) return refuse('ImageMissing', 'the image has been deleted');
-        const wanted = image.architecture;
-        const found = hosts[slot]?.status.architecture;
-        return found === undefined || found === wanted
-          ? null
-          : refuse('ArchitectureMismatch', `it is ${found}, the image is ${wanted}`);
+        const status = hosts[slot]?.status;
+        const found = status?.architecture;
+        if (found !== undefined && found !== image.architecture)
+          return refuse('ArchitectureMismatch', `it is ${found}, the image is ${image.architecture}`);
+        // Of another key: it was tried as the image was before it was changed.
+        const tried = status?.images.find(({ name, key, problem }) => {
+          return problem !== undefined && name === image.name && (key === undefined || key === image.key);
+        });
+        return tried
+          ? refuse('ImageUnavailable', `it cannot fetch the image, and tries again by itself: ${tried.problem}`)
+          : null;
       },
     };
   },

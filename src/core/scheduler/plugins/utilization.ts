@@ -9,15 +9,15 @@ export const utilization: RoomPlugin = {
   name: 'utilization',
   summary: 'how full the host would be: fuller is better',
   dependsOn: 'room',
-  prepare: ({ amounts }, fleet) => ({ score: fullnessOf(amounts, fleet) }),
+  prepare: ({ assigned }, fleet) => ({ score: fullnessOf(assigned, fleet) }),
 };
 
 export const idleness: RoomPlugin = {
   name: 'idleness',
   summary: 'how empty the host would be: emptier is better',
   dependsOn: 'room',
-  prepare({ amounts }, fleet) {
-    const fullness = fullnessOf(amounts, fleet);
+  prepare({ assigned }, fleet) {
+    const fullness = fullnessOf(assigned, fleet);
     return { score: (slot) => 100 - fullness(slot) };
   },
 };

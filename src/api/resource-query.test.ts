@@ -1,0 +1,73 @@
+import { describe, expect, it } from 'vitest';
+import { parseResourceQuery } from './resource-query.ts';
+
+describe('a resource query', () => {
+  it('is resources and required traits', () => {
+    expect(
+      parseResourceQuery(
+        'resources=VCPU:1,DISK_GB:1,MEMORY_MB:256&required=HW_A,!CUSTOM_B&required=in:CUSTOM_C,CUSTOM_D',
+      ),
+    ).toEqual({
+      ok: true,
+      query: {
+        amounts: { VCPU: 1, DISK_GB: 1, MEMORY_MB: 256 },
+        traits: { required: ['HW_A'], forbidden: ['CUSTOM_B'], anyOf: [['CUSTOM_C', 'CUSTOM_D']] },
+        groups: [],
+        isolate: false,
+      },
+    });
+  });
+
+  it('has numbered groups, each from one provider, and a policy for them', () => {
+    const parsed = parseResourceQuery(
+      '?resources=VCPU:2&resources1=CUSTOM_GPU_MILLI:1000&required1=CUSTOM_GPU_A100&resources_b=CUSTOM_GPU_MILLI:500&group_policy=isolate&limit=5',
+    );
+    expect(parsed).toMatchObject({
+      ok: true,
+      query: {
+        amounts: { VCPU: 2 },
+        groups: [
+          { suffix: '1', amounts: { CUSTOM_GPU_MILLI: 1000 }, traits: { required: ['CUSTOM_GPU_A100'] } },
+          { suffix: '_b', amounts: { CUSTOM_GPU_MILLI: 500 }, traits: {} },
+        ],
+        isolate: true,
+        limit: 5,
+      },
+    });
+  });
+
+  it('is read with its escapes', () => {
+    expect(parseResourceQuery('resources=VCPU%3A1%2CDISK_GB%3A2')).toMatchObject({
+      ok: true,
+      query: { amounts: { VCPU: 1, DISK_GB: 2 } },
+    });
+  });
+
+  const refused: [string, string, string, RegExp][] = [
+    ['an unknown parameter', 'resources=VCPU:1&member_of=x', 'member_of', /not understood here; known: resources/],
+    ['a near miss', 'resource=VCPU:1', 'resource', /did you mean "resources"/],
+    ['no resources', 'required=HW_A', 'resources', /is missing/],
+    ['nothing at all', '', 'resources', /is missing/],
+    ['an amount that is none', 'resources=VCPU:x', 'resources', /whole number from 1/],
+    ['a negative amount', 'resources=VCPU:-1', 'resources', /whole number from 1/],
+    ['a fraction', 'resources=VCPU:1.5', 'resources', /whole number from 1/],
+    ['zero', 'resources=VCPU:0', 'resources', /whole number from 1/],
+    ['a huge amount', 'resources=VCPU:99999999999', 'resources', /whole number from 1/],
+    ['a class in small letters', 'resources=vcpu:1', 'resources', /CLASS:AMOUNT/],
+    ['a class twice', 'resources=VCPU:1,VCPU:2', 'resources', /names VCPU twice/],
+    ['resources twice', 'resources=VCPU:1&resources=DISK_GB:2', 'resources', /given twice/],
+    ['a trait in small letters', 'resources=VCPU:1&required=avx', 'required', /traits in capitals/],
+    ['a forbidden one within in:', 'resources=VCPU:1&required=in:A,!B', 'required', /within in:/],
+    ['traits of a group that is not', 'resources=VCPU:1&required1=A', 'required1', /belongs to no group/],
+    ['groups without a policy', 'resources1=VCPU:1&resources2=VCPU:1', 'group_policy', /say none or isolate/],
+    ['an unknown policy', 'resources=VCPU:1&group_policy=both', 'group_policy', /none or isolate/],
+    ['a limit of nothing', 'resources=VCPU:1&limit=0', 'limit', /from 1/],
+  ];
+  for (const [name, text, parameter, message] of refused) {
+    it(`refuses ${name}`, () => {
+      const parsed = parseResourceQuery(text);
+      expect(parsed).toMatchObject({ ok: false, parameter });
+      expect(parsed.ok ? '' : parsed.message).toMatch(message);
+    });
+  }
+});

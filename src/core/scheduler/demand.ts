@@ -1,0 +1,109 @@
+// Demand: how much an instance asks for, and of what kind of provider: its own numbers, its size, its image, its pool, GPUs, NUMA cells,
+// a resource query.
+
+import { gpuClass, gpuModelTrait, gpuWhole } from '../../api/resources/host-rules.ts';
+import type { InstanceSpec } from '../../api/resources/instance.ts';
+import { parseResourceQuery, type ResourceQuery } from '../../api/resource-query.ts';
+import type { Demand, Portion } from '../ledger/tree.ts';
+import { keys } from '../state/keys.ts';
+import type { Snapshot } from '../state/snapshot.ts';
+
+/** What says how much is wanted: an instance's spec, or that of a task, which may do without an image. */
+export type AskingSpec = Pick<
+  InstanceSpec,
+  'size' | 'cpus' | 'memoryMiB' | 'diskGiB' | 'resources' | 'gpus' | 'numaCells' | 'placement' | 'ports'
+> & { readonly image?: string | undefined };
+
+export interface Room {
+  readonly cpus: number;
+  readonly memoryMiB: number;
+  readonly diskGiB: number;
+}
+
+/** SYSTEMS S4.4, as in Orchard: what an instance gets when nobody says anything. */
+export const roomDefault = { cpus: 4, memoryMiB: 8192 } as const;
+
+/**
+ * What an instance gets: its own numbers, else its size's, else its image's, else the defaults of its pool (of the pool `default`, when
+ * it names none), else 4 CPUs and 8192 MiB; and the image's disk. Known before the host is, so that every host is asked the same.
+ */
+export function roomOf(snapshot: Snapshot, spec: AskingSpec): Room {
+  const size = spec.size === undefined ? undefined : snapshot.get('size', keys.size(spec.size))?.value.spec;
+  const image = spec.image === undefined ? undefined : snapshot.imageByName(spec.image)?.value.spec.defaults;
+  const cpus = spec.cpus ?? size?.cpus ?? image?.cpus;
+  const memoryMiB = spec.memoryMiB ?? size?.memoryMiB ?? image?.memoryMiB;
+  const pool = cpus === undefined || memoryMiB === undefined ? poolDefaults(snapshot, spec.placement.pool) : undefined;
+  return {
+    cpus: cpus ?? pool?.cpus ?? roomDefault.cpus,
+    memoryMiB: memoryMiB ?? pool?.memoryMiB ?? roomDefault.memoryMiB,
+    diskGiB: spec.diskGiB ?? size?.diskGiB ?? image?.diskGiB ?? 0,
+  };
+}
+
+function poolDefaults(snapshot: Snapshot, pool = 'default') {
+  return snapshot.get('pool', keys.pool(pool))?.value.spec.defaults;
+}
+
+export function demandOf(snapshot: Snapshot, spec: AskingSpec): Demand {
+  const room = roomOf(snapshot, spec);
+  const amounts: Record<string, number> = { VCPU: room.cpus, MEMORY_MB: room.memoryMiB };
+  if (room.diskGiB > 0) amounts['DISK_GB'] = room.diskGiB;
+  for (const resourceClass in spec.resources) amounts[resourceClass] = spec.resources[resourceClass] ?? 0;
+  if (spec.gpus === undefined && spec.numaCells === undefined && spec.placement.query === undefined)
+    return { amounts, portions: noPortions };
+  const portions: Portion[] = [];
+  if (spec.gpus) portions.push(gpuPortion(spec.gpus));
+  if (spec.numaCells !== undefined) portions.push(takeCells(amounts, spec.numaCells));
+  const query = queryOf(spec.placement);
+  if (query) portions.push(...takeQuery(amounts, query));
+  return { amounts, portions };
+}
+
+const noPortions: readonly Portion[] = [];
+
+function gpuPortion({ count, share, models }: NonNullable<InstanceSpec['gpus']>): Portion {
+  return {
+    amounts: { [gpuClass]: share ?? gpuWhole },
+    count: share === undefined ? count : 1,
+    traitsAnyOf: (models ?? []).map(gpuModelTrait),
+  };
+}
+
+/** CPUs and memory in equal parts, rounded up; what does not go up was refused when the instance was made. */
+function takeCells(amounts: Record<string, number>, cells: number): Portion {
+  const { VCPU = 0, MEMORY_MB = 0 } = amounts;
+  delete amounts['VCPU'];
+  delete amounts['MEMORY_MB'];
+  return {
+    amounts: { VCPU: Math.ceil(VCPU / cells), MEMORY_MB: Math.ceil(MEMORY_MB / cells) },
+    count: cells,
+    traitsAnyOf: [],
+  };
+}
+
+/** A class that the query names anywhere is asked for as the query says, and in no other way. */
+function takeQuery(amounts: Record<string, number>, { amounts: plain, groups, isolate }: ResourceQuery): Portion[] {
+  for (const group of groups) for (const resourceClass in group.amounts) delete amounts[resourceClass];
+  for (const resourceClass in plain) amounts[resourceClass] = plain[resourceClass] ?? 0;
+  return groups.map((group) => ({
+    amounts: group.amounts,
+    count: 1,
+    traitsAnyOf: [],
+    traits: group.traits,
+    ...(isolate ? { apart: true } : {}),
+  }));
+}
+
+const queries = new WeakMap<object, ResourceQuery | null>();
+
+/** The instance's resource query, parsed once; null when it has none, or one that was never let in. */
+export function queryOf(placement: InstanceSpec['placement']): ResourceQuery | null {
+  if (placement.query === undefined) return null;
+  let query = queries.get(placement);
+  if (query === undefined) {
+    const parsed = parseResourceQuery(placement.query);
+    query = parsed.ok ? parsed.query : null;
+    queries.set(placement, query);
+  }
+  return query;
+}

@@ -1,0 +1,70 @@
+// Host terms: what an instance asks of the record of the host it goes to. Plain data and little of it: its JSON is the key under which
+// requests share their verdicts on hosts.
+
+import type { HostRule, Preference, Toleration, TraitRules } from '../../api/resources/host-rules.ts';
+import { type ImageSpec, imageKey } from '../../api/resources/image.ts';
+import type { Labels } from '../../api/resources/metadata.ts';
+import type { Snapshot } from '../state/snapshot.ts';
+import { type AskingSpec, queryOf } from './demand.ts';
+import { vocabularyOf } from './vocabulary.ts';
+
+/** What rules about a host's record may read. Requests with equal terms share their verdicts. */
+export interface HostTerms {
+  /** Null when the image is gone; undefined when none was asked for, as by those who only hold room. `key`: as hosts report it. */
+  readonly image?: { readonly name: string; readonly architecture: string; readonly key?: string } | null | undefined;
+  /** The driver asked for by the instance or needed by its image. */
+  readonly driver?: string | undefined;
+  readonly pool?: string | undefined;
+  readonly hostLabels?: Labels | undefined;
+  readonly hostRules?: readonly HostRule[] | undefined;
+  readonly traits?: TraitRules | undefined;
+  readonly preferences?: readonly Preference[] | undefined;
+  readonly tolerations?: readonly Toleration[] | undefined;
+  readonly dedicated?: true | undefined;
+  /** Only where some host is dedicated to it, so that all other projects share their verdicts. */
+  readonly project?: string | undefined;
+}
+
+export function hostTermsOf(
+  snapshot: Snapshot,
+  { metadata: { project }, spec }: { readonly metadata: { readonly project: string }; readonly spec: AskingSpec },
+): HostTerms {
+  const { placement } = spec;
+  const image = spec.image === undefined ? undefined : snapshot.imageByName(spec.image)?.value;
+  return {
+    image: spec.image === undefined ? undefined : image ? imageTerm(image.metadata.name, image.spec) : null,
+    driver: placement.driver ?? image?.spec.backend,
+    pool: placement.pool,
+    hostLabels: placement.hostLabels,
+    hostRules: placement.hostRules,
+    traits: placement.query === undefined ? placement.traits : traitsWithQuery(placement),
+    preferences: placement.preferences,
+    tolerations: placement.tolerations,
+    dedicated: placement.dedicated || undefined,
+    project: vocabularyOf(snapshot).owners.has(project) ? project : undefined,
+  };
+}
+
+type ImageTerm = NonNullable<HostTerms['image']>;
+const imageTerms = new WeakMap<ImageSpec, ImageTerm>();
+
+/** Made once per image: its key takes a look at all of its fields. */
+function imageTerm(name: string, spec: ImageSpec): ImageTerm {
+  let term = imageTerms.get(spec);
+  if (!term || term.name !== name) {
+    term = { name, architecture: spec.architecture, key: imageKey(spec) };
+    imageTerms.set(spec, term);
+  }
+  return term;
+}
+
+function traitsWithQuery(placement: AskingSpec['placement']): TraitRules {
+  const { traits } = placement;
+  const asked = queryOf(placement)?.traits;
+  if (!asked) return { anyOf: [[]] }; // a query that cannot be read is nowhere fulfilled
+  return {
+    required: [...(traits?.required ?? []), ...(asked.required ?? [])],
+    forbidden: [...(traits?.forbidden ?? []), ...(asked.forbidden ?? [])],
+    anyOf: [...(traits?.anyOf ?? []), ...(asked.anyOf ?? [])],
+  };
+}

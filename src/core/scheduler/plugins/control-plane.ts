@@ -1,0 +1,19 @@
+// control-plane: hosts on whose machine a control plane runs take nothing, where that control plane's operator wishes so (S5.9).
+
+import { type HostPlugin, refuse } from '../framework.ts';
+
+export const controlPlane: HostPlugin = {
+  name: 'control-plane',
+  summary: 'the host does not run the control plane, or may take instances all the same',
+  dependsOn: 'host',
+  prepare: (_request, { hosts }) => ({
+    filter(slot) {
+      const host = hosts[slot];
+      if (host?.status.controlPlane !== 'excluded' || host.spec.controlPlane === false) return null;
+      return refuse(
+        'ControlPlaneHost',
+        'the control plane runs on it, and its hosts are excluded (excludeControlPlaneHosts)',
+      );
+    },
+  }),
+};

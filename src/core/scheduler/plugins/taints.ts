@@ -1,0 +1,52 @@
+// taints: a tainted host takes only who tolerates its taints. NoSchedule refuses; PreferNoSchedule lets the host be the last choice.
+
+import type { Taint, Toleration } from '../../../api/resources/host-rules.ts';
+import type { Host } from '../../../api/resources/host.ts';
+import { type HostPlugin, refuse } from '../framework.ts';
+
+export const taints: HostPlugin = {
+  name: 'taints',
+  summary: "the instance tolerates the host's taints",
+  dependsOn: 'host',
+  prepare: ({ terms }, { hosts }) => ({
+    filter(slot) {
+      const taint = untolerated(hosts[slot], 'NoSchedule', terms.tolerations);
+      return taint
+        ? refuse('HostTainted', () => `it has the taint ${taintText(taint)}, which the instance does not tolerate`)
+        : null;
+    },
+  }),
+};
+
+export const softTaints: HostPlugin = {
+  name: 'soft-taints',
+  summary: 'hosts with a soft taint that is not tolerated come last',
+  dependsOn: 'host',
+  prepare({ terms }, fleet) {
+    if (fleet.softTaints === 0) return null; // the fleet's layout is another as soon as there is one
+    return { score: (slot) => (untolerated(fleet.hosts[slot], 'PreferNoSchedule', terms.tolerations) ? 0 : 100) };
+  },
+};
+
+function untolerated(
+  host: Host | undefined,
+  effect: Taint['effect'],
+  tolerations: readonly Toleration[] | undefined,
+): Taint | undefined {
+  return host?.spec.taints?.find(
+    (taint) => taint.effect === effect && !tolerations?.some((toleration) => tolerates(toleration, taint)),
+  );
+}
+
+function tolerates({ key, value, effect }: Toleration, taint: Taint): boolean {
+  return (
+    (key === undefined || key === taint.key) &&
+    (value === undefined || value === (taint.value ?? '')) &&
+    (effect === undefined || effect === taint.effect)
+  );
+}
+
+/** `key=value:NoSchedule`, as it is typed. */
+function taintText({ key, value, effect }: Taint): string {
+  return `${key}${value === undefined ? '' : `=${value}`}:${effect}`;
+}
