@@ -205,9 +205,9 @@ export class Fleet implements View {
   }
 
   #see(slot: Slot, host: Host | undefined): void {
+    this.#countSoftTaints(this.hosts[slot], host);
     this.hosts[slot] = host;
     if (this.topologies.update(slot)) this.groups.hostMoved();
-    this.#countSoftTaints(this.hosts[slot], host);
     this.log.push(slot, true);
   }
 
@@ -225,18 +225,18 @@ export class Fleet implements View {
       const before = this.hosts[known];
       this.hosts[known] = host;
       if (before && sameForRules(before, host)) return;
+      this.#countSoftTaints(before, host);
       if (this.topologies.update(known)) this.groups.hostMoved();
       this.log.push(known, true);
-      this.#countSoftTaints(before, host);
       return;
     }
     const slot = this.#free.pop() ?? this.hosts.length;
     if (slot >= this.capacity) this.#grow();
     this.#slotByName.set(name, slot);
     this.hosts[slot] = host;
+    this.#countSoftTaints(undefined, host);
     this.names[slot] = name;
     this.count += 1;
-    this.#countSoftTaints(undefined, host);
     this.#measureAll(slot);
     this.topologies.update(slot);
     this.groups.hostCame(name, slot);
@@ -249,9 +249,9 @@ export class Fleet implements View {
     this.groups.hostGone(slot);
     this.#slotByName.delete(name);
     this.#free.push(slot);
+    this.#countSoftTaints(this.hosts[slot], undefined);
     this.hosts[slot] = undefined;
     this.trees[slot] = [];
-    this.#countSoftTaints(this.hosts[slot], undefined);
     this.guests[slot] = 0;
     this.ports[slot] = undefined;
     this.count -= 1;
@@ -274,14 +274,14 @@ export class Fleet implements View {
     this.log.push(slot, true); // traits are told by providers
   }
 
-  #grow(): void {
-    this.capacity *= 2;
   #countSoftTaints(before: Host | undefined, after: Host | undefined): void {
     const had = this.softTaints > 0;
     this.softTaints += Number(hasSoftTaint(after)) - Number(hasSoftTaint(before));
     if (had !== this.softTaints > 0) this.layout += 1;
   }
 
+  #grow(): void {
+    this.capacity *= 2;
     for (const column of this.#columns.values()) column.grow(this.capacity);
     this.layout += 1;
   }
@@ -362,21 +362,21 @@ function hasPorts(record: RecordChange['before']): boolean {
   return record?.kind === 'allocation' && record.ports !== undefined && record.ports.length > 0;
 }
 
-/** Whether rules would say the same of both: what heartbeats change most (sessions, unknown guests) is not among what they read. */
-function sameForRules(a: Host, b: Host): boolean {
 function hasSoftTaint(host: Host | undefined): boolean {
   return host?.spec.taints?.some(({ effect }) => effect === 'PreferNoSchedule') ?? false;
 }
 
+/** Whether rules would say the same of both: what heartbeats change most (sessions, unknown guests) is not among what they read. */
+function sameForRules(a: Host, b: Host): boolean {
   return (
     a.spec === b.spec &&
     a.metadata.labels === b.metadata.labels &&
     a.status.conditions === b.status.conditions &&
     a.status.drivers === b.status.drivers &&
     a.status.images === b.status.images &&
+    a.status.controlPlane === b.status.controlPlane &&
     a.status.architecture === b.status.architecture
   );
-    a.status.controlPlane === b.status.controlPlane &&
 }
 
 function plus(used: ReadonlyMap<string, number>, amounts: Amounts, times: number): ReadonlyMap<string, number> {
