@@ -5,6 +5,7 @@ import type { Host } from '../api/resources/host.ts';
 import type { Image } from '../api/resources/image.ts';
 import type { Kind, ResourceByKind } from '../api/resources/index.ts';
 import type { Pool } from '../api/resources/pool.ts';
+import type { Project } from '../api/resources/project.ts';
 import type { Size } from '../api/resources/size.ts';
 import type { Task } from '../api/resources/task.ts';
 import { conditionOf, instanceColumns } from './instance-view.ts';
@@ -23,6 +24,7 @@ export type KindView<T> = (facts: ViewFacts) => Column<T>[];
 export const kindViews: { readonly [K in Kind]: KindView<ResourceByKind[K]> } = {
   instance: ({ nowMs }) => instanceColumns(nowMs),
   host: hostColumns,
+  project: projectColumns,
   image: imageColumns,
   size: sizeColumns,
   pool: poolColumns,
@@ -30,7 +32,7 @@ export const kindViews: { readonly [K in Kind]: KindView<ResourceByKind[K]> } = 
   event: eventColumns,
 };
 
-export const kinds: readonly Kind[] = ['instance', 'host', 'image', 'size', 'pool', 'task', 'event'];
+export const kinds: readonly Kind[] = ['instance', 'host', 'project', 'image', 'size', 'pool', 'task', 'event'];
 const shortNames: Readonly<Record<string, Kind>> = { vm: 'instance', vms: 'instance', inst: 'instance', img: 'image' };
 
 export function kindOf(word: string): Kind | undefined {
@@ -152,6 +154,24 @@ function taskColumns({ nowMs }: ViewFacts): Column<Task>[] {
         status.phase === 'Placed' ? '' : (conditionOf(status.conditions, 'Scheduled')?.message ?? ''),
     },
   ];
+}
+
+function projectColumns({ nowMs }: ViewFacts): Column<Project>[] {
+  return [
+    { header: 'NAME', value: ({ metadata }) => metadata.name },
+    { header: 'WEIGHT', value: ({ spec }) => String(spec.weight), right: true },
+    { header: 'QUOTA', value: ({ spec }) => amountsOf(spec.quota) },
+    { header: 'GUARANTEE', value: ({ spec }) => amountsOf(spec.guarantee) },
+    { header: 'AGE', value: ({ metadata }) => age(nowMs - metadata.createdAtMs), right: true },
+    { header: 'DESCRIPTION', value: ({ spec }) => spec.description },
+  ];
+}
+
+/** `VCPU=8,INSTANCES=4`. */
+function amountsOf(amounts: Project['spec']['quota']): string {
+  return Object.entries(amounts ?? {})
+    .map(([resourceClass, amount]) => `${resourceClass}=${amount}`)
+    .join(',');
 }
 
 function eventColumns({ nowMs }: ViewFacts): Column<Event>[] {

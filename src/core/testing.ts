@@ -6,6 +6,7 @@ import type { Host } from '../api/resources/host.ts';
 import type { Image } from '../api/resources/image.ts';
 import type { Instance, InstanceSpec, InstanceStatus } from '../api/resources/instance.ts';
 import type { Amounts, Metadata } from '../api/resources/metadata.ts';
+import type { Project, ProjectSpec } from '../api/resources/project.ts';
 import type { Task } from '../api/resources/task.ts';
 import { inventoriesOf } from './ledger/inventory.ts';
 import { Cache } from './state/cache.ts';
@@ -146,6 +147,16 @@ export function testInstance(
       ...spec,
     },
     status: { phase: 'Pending', incarnation: 0, restartCount: 0, observedGeneration: 0, conditions: [], ...status },
+  };
+}
+
+export function testProject(name: string, spec: Partial<ProjectSpec> = {}): Project {
+  return {
+    kind: 'project',
+    schemaVersion: 1,
+    metadata: metadata(name, 'proj', ''),
+    spec: { description: '', weight: 1, ...spec },
+    status: {},
   };
 }
 

@@ -44,6 +44,12 @@ export const ServerConfig = Type.Object(
       minimum: 1_000,
       description: 'at most so many changes back',
     }),
+    agingMs: Type.Integer({
+      default: 600_000,
+      minimum: 1_000,
+      maximum: 86_400_000,
+      description: 'who waits first in its line gains a point of priority for each of these',
+    }),
   },
   { additionalProperties: false },
 );

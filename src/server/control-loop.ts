@@ -5,6 +5,7 @@ import { backoffMs } from '../base/backoff.ts';
 import { type Clock, sleep, type Timer } from '../base/clock.ts';
 import { describeError, type Logger } from '../base/log.ts';
 import type { Controller } from '../core/controllers/controller.ts';
+import type { DueLine } from '../core/queue/queue.ts';
 import type { Cache, StoredEvent } from '../core/state/cache.ts';
 import { decodeRecord } from '../core/state/codec.ts';
 import { Compacted, type Store, type WatchEvent } from '../store/store.ts';
@@ -31,6 +32,8 @@ export class ControlLoop {
   readonly #clock: Clock;
   readonly #stopped = new AbortController();
   readonly #due = new Map<string, Task>();
+  /** Of the controllers whose keys compete. */
+  readonly #lines = new Map<Controller, DueLine>();
   readonly #timers = new Map<string, Timer>();
   readonly #attempts = new Map<string, number>();
   /** Tasks whose Plan is being committed, and whether something changed near them meanwhile. */
@@ -52,6 +55,10 @@ export class ControlLoop {
   async start(): Promise<void> {
     const { cache } = this.#decider;
     await this.#load();
+    for (const controller of this.#controllers) {
+      const line = controller.dueLine?.(cache, this.#decider.policy);
+      if (line) this.#lines.set(controller, line);
+    }
     cache.onChange((change) => {
       for (const controller of this.#controllers) {
         for (const key of controller.wakes(change, cache)) this.#enqueue(controller, key);
@@ -127,7 +134,9 @@ export class ControlLoop {
       committing.wokenMeanwhile = true;
       return;
     }
-    this.#due.set(id, { controller, key });
+    const line = this.#lines.get(controller);
+    if (line) line.add(key);
+    else this.#due.set(id, { controller, key });
     if (this.#turnPlanned || this.#stopped.signal.aborted) return;
     this.#turnPlanned = true;
     queueMicrotask(() => this.#turn());
@@ -140,7 +149,14 @@ export class ControlLoop {
       this.#due.delete(id);
       this.#reconcile(id, task);
     }
-    this.#turnPlanned = this.#due.size > 0;
+    for (const [controller, line] of this.#lines) {
+      for (; count < tasksPerTurnMax; count++) {
+        const key = line.take();
+        if (key === undefined) break;
+        this.#reconcile(`${controller.name} ${key}`, { controller, key });
+      }
+    }
+    this.#turnPlanned = this.#due.size > 0 || [...this.#lines.values()].some(({ size }) => size > 0);
     if (this.#turnPlanned) this.#clock.setTimer(0, () => this.#turn());
   }
 

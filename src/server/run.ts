@@ -115,6 +115,7 @@ function policyOf(config: ServerConfig): Policy {
     idempotencyMax: config.idempotencyMax,
     historyKeptMs: config.historyKeptMs,
     historyRevisionsMax: config.historyRevisionsMax,
+    agingMs: config.agingMs,
   };
 }
 

@@ -5,12 +5,14 @@ import { type Host, hostDefinition } from './host.ts';
 import { type Image, imageDefinition } from './image.ts';
 import { type Instance, instanceDefinition } from './instance.ts';
 import { type Pool, poolDefinition } from './pool.ts';
+import { type Project, projectDefinition } from './project.ts';
 import { type Size, sizeDefinition } from './size.ts';
 import { type Task, taskDefinition } from './task.ts';
 
 export const resourceDefinitions = {
   instance: instanceDefinition,
   host: hostDefinition,
+  project: projectDefinition,
   image: imageDefinition,
   size: sizeDefinition,
   pool: poolDefinition,
@@ -21,6 +23,7 @@ export const resourceDefinitions = {
 export interface ResourceByKind {
   instance: Instance;
   host: Host;
+  project: Project;
   image: Image;
   size: Size;
   pool: Pool;

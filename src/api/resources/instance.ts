@@ -8,6 +8,12 @@ import { ProfileName } from './profile.ts';
 
 const closed = { additionalProperties: false } as const;
 
+/** Instances of one project that are placed together, all or none. */
+export const Gang = Type.Object(
+  { name: Name, size: Type.Integer({ minimum: 1, maximum: 256, description: 'how many it is' }) },
+  { ...closed, description: 'placed together with the others of this name, as soon as all are there and all fit' },
+);
+
 export const InstanceSpec = Type.Object(
   {
     image: DottedName,
@@ -40,6 +46,19 @@ export const InstanceSpec = Type.Object(
     ),
     powerState: Type.Enum(['running', 'stopped'], { default: 'running' }),
     restartPolicy: Type.Enum(['Never', 'OnFailure'], { default: 'Never' }),
+    priority: Type.Optional(
+      Type.Integer({
+        minimum: -1000,
+        maximum: 1000,
+        description: 'who waits goes by it, the highest first; default 0',
+      }),
+    ),
+    preemption: Type.Optional(
+      Type.Enum(['Never', 'LowerPriority'], {
+        description: 'LowerPriority: when it fits nowhere, instances of lower priority make room for it; default Never',
+      }),
+    ),
+    gang: Type.Optional(Gang),
     exclusive: Type.Boolean({
       default: false,
       description: 'never start a second copy while the first may still run somewhere',
@@ -129,6 +148,8 @@ export const InstanceStatus = Type.Object(
     observedGeneration: Type.Integer({ minimum: 0 }),
     assigned: Type.Optional(Amounts),
     conditions: Type.Array(Condition),
+    /** While it waits: the host whose room is kept for it, and until when. */
+    nomination: Type.Optional(Type.Object({ host: Type.String(), untilMs: Type.Integer() }, closed)),
     guest: Type.Optional(GuestStatus),
     /** Of the newest report that was accepted: older ones change nothing. */
     report: Type.Optional(Type.Object({ epoch: Type.Integer(), sequence: Type.Integer() }, closed)),

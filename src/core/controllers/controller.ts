@@ -1,7 +1,8 @@
 // What a controller is: it looks at one key of the snapshot and says what should be written. It never learns why it was woken,
 // so the common path and the recovery path are one.
 
-import type { Context } from '../state/context.ts';
+import type { DueLine } from '../queue/queue.ts';
+import type { Context, Policy } from '../state/context.ts';
 import type { Plan } from '../state/plan.ts';
 import type { RecordKind } from '../state/records.ts';
 import type { RecordChange, Snapshot } from '../state/snapshot.ts';
@@ -13,6 +14,11 @@ export interface Controller {
   /** Every key there is, for the start and the periodic full pass. */
   keys(snapshot: Snapshot): Iterable<string>;
   reconcile(snapshot: Snapshot, key: string, ctx: Context): Plan;
+  /**
+   * Where keys compete for the same things: who says which of those due is first. Each Plan is laid over the snapshot before the next
+   * key is taken. Without it keys are taken as they come.
+   */
+  dueLine?(snapshot: Snapshot, policy: Policy): DueLine;
 }
 
 export function* keysOfKind(snapshot: Snapshot, kind: RecordKind): Iterable<string> {

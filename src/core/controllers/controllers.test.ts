@@ -85,13 +85,19 @@ describe('placement', () => {
   });
 
   it('is woken by room that becomes free, not by room that is taken', () => {
-    const { cache } = running();
-    const woken = (kind: 'allocation', before: unknown, after: unknown) => [
-      ...placement.wakes({ key: 'allocations/x', kind, before: before as never, after: after as never }, cache),
-    ];
-    commitPlan(cache, { changes: [{ key: 'instances/default/next', ifRevision: 0, value: testInstance('next') }] });
-    expect(woken('allocation', null, {})).toEqual([]);
-    expect(woken('allocation', {}, null)).toEqual(['instances/default/next']);
+    const { cache } = running({ cpus: 5 });
+    const woken: string[] = [];
+    placement.wakes({ key: 'sizes/x', kind: 'size', before: null, after: null }, cache);
+    commitPlan(cache, {
+      changes: [{ key: 'instances/default/next', ifRevision: 0, value: testInstance('next', { cpus: 4 }) }],
+    });
+    cache.onChange((change) => woken.push(...placement.wakes(change, cache)));
+    commitPlan(cache, { changes: [{ key: 'instances/default/small', ifRevision: 0, value: testInstance('small') }] });
+    step(cache, placement, 5, 'instances/default/small');
+    expect(woken).toEqual(['instances/default/small']);
+    commitPlan(cache, deleteInstance(cache, { project: 'default', name: 'web' }, at(6)).plan);
+    report(cache, 'absent', 2);
+    expect(woken).toEqual(['instances/default/small', 'instances/default/next']);
   });
 });
 

@@ -3,6 +3,7 @@
 import type { Instance } from '../../api/resources/instance.ts';
 import type { Task } from '../../api/resources/task.ts';
 import { claim, releaseAllOf } from '../ledger/ledger.ts';
+import { isWaiting, queueOf } from '../queue/queue.ts';
 import { type Request, requestOf } from '../scheduler/request.ts';
 import { type Placed, placedMessage, schedule, summarize } from '../scheduler/schedule.ts';
 import { takeOver, taskOf } from '../scheduler/take-over.ts';
@@ -17,12 +18,10 @@ import type { Controller } from './controller.ts';
 
 export const placement: Controller = {
   name: 'placement',
-  wakes(change, snapshot) {
-    if (change.kind === 'instance') return waits(change) ? [change.key] : [];
-    if (change.kind === 'task') return waitForTask(change, snapshot);
-    return mayMakeRoom(change) ? snapshot.pendingInstanceKeys() : [];
-  },
-  keys: (snapshot) => snapshot.pendingInstanceKeys(),
+  dueLine: (snapshot, policy) => queueOf(snapshot).dueLine(policy),
+  wakes: (change, snapshot) =>
+    change.kind === 'task' ? waitForTask(change, snapshot) : queueOf(snapshot).wokenBy(change),
+  keys: (snapshot) => queueOf(snapshot).keys(),
   reconcile(snapshot, key, ctx) {
     const instance = snapshot.get('instance', key);
     if (!instance || !isWaiting(instance.value)) return emptyPlan;
@@ -38,14 +37,6 @@ export const placement: Controller = {
     return answer.placed ? bind(snapshot, instance, answer, request, ctx) : wait(instance, summarize(answer), ctx);
   },
 };
-
-function isWaiting({ metadata, spec, status }: Instance): boolean {
-  return status.phase === 'Pending' && metadata.deletionRequestedAtMs === undefined && spec.powerState === 'running';
-}
-
-function waits({ after }: RecordChange): boolean {
-  return after?.kind === 'instance' && isWaiting(after);
-}
 
 /** Whether an instance that fitted nowhere may fit after this. Claims and leases only take room or take none. */
 export function mayMakeRoom({ kind, before, after }: RecordChange): boolean {
@@ -137,11 +128,11 @@ function endOfTask(snapshot: Snapshot, task: Entry<Task>, { metadata }: Instance
   ];
 }
 
-/** Says why it waits. Written only when the reason changed, so that waiting costs nothing. */
+/** Says why it waits. Written only when there is another reason, not when hosts are counted otherwise, so that waiting costs nothing. */
 function wait(instance: Entry<Instance>, message: string, ctx: Context): Plan {
   const { status } = instance.value;
   const known = conditionOf(status.conditions, 'Scheduled');
-  if (known?.status === 'False' && known.message === message) return emptyPlan;
+  if (known?.status === 'False' && sameReasons(known.message, message)) return emptyPlan;
   const conditions = withConditions(
     status.conditions,
     [{ type: 'Scheduled', status: 'False', reason: 'Unschedulable', message }],
@@ -153,4 +144,14 @@ function wait(instance: Entry<Instance>, message: string, ctx: Context): Plan {
       eventChange(instance.value, { type: 'Warning', reason: 'Unschedulable', message }, ctx),
     ],
   };
+}
+
+/** `0 of 12 hosts: 7 InsufficientMemory, 5 DriverMissing` says the same as with other numbers. */
+function sameReasons(a: string, b: string): boolean {
+  return a === b || reasonsIn(a) === reasonsIn(b);
+}
+
+function reasonsIn(message: string): string {
+  const reasons = [...message.matchAll(/\b\d+ ([A-Z]\w+)/g)].map(([, reason]) => reason);
+  return reasons.length === 0 ? message : reasons.sort().join();
 }

@@ -1,9 +1,10 @@
-// What operators do with images, sizes and pools: records without a life of their own.
+// What operators do with images, sizes, pools and projects: records without a life of their own.
 
 import { ApiError } from '../../api/errors.ts';
 import type { Image } from '../../api/resources/image.ts';
 import type { Labels, Metadata } from '../../api/resources/metadata.ts';
 import type { Pool } from '../../api/resources/pool.ts';
+import type { Project } from '../../api/resources/project.ts';
 import type { Size } from '../../api/resources/size.ts';
 import { schemaVersion } from '../state/codec.ts';
 import type { Context } from '../state/context.ts';
@@ -18,19 +19,21 @@ interface FleetByKind {
   readonly image: Image;
   readonly size: Size;
   readonly pool: Pool;
+  readonly project: Project;
 }
 export type FleetKind = keyof FleetByKind;
 type FleetResource = FleetByKind[FleetKind];
 export type FleetSpec<K extends FleetKind> = FleetByKind[K]['spec'];
 type Head = Pick<FleetResource, 'schemaVersion' | 'metadata' | 'status'>;
 
-const idPrefix: Readonly<Record<FleetKind, string>> = { image: 'img', size: 'size', pool: 'pool' };
+const idPrefix: Readonly<Record<FleetKind, string>> = { image: 'img', size: 'size', pool: 'pool', project: 'proj' };
 
 /** Kind and spec of one type, joined. */
 const join: { readonly [K in FleetKind]: (head: Head, spec: FleetSpec<K>) => FleetByKind[K] } = {
   image: (head, spec) => ({ kind: 'image', ...head, spec }),
   size: (head, spec) => ({ kind: 'size', ...head, spec }),
   pool: (head, spec) => ({ kind: 'pool', ...head, spec }),
+  project: (head, spec) => ({ kind: 'project', ...head, spec }),
 };
 
 export function createFleetResource<K extends FleetKind>(

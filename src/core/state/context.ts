@@ -19,6 +19,8 @@ export interface Policy {
   /** How far back the store's changes can be watched: so long, and at most so many revisions. */
   readonly historyKeptMs: number;
   readonly historyRevisionsMax: number;
+  /** A waiting instance gains a point of priority for each of these that it is the head of its line (queue/order.ts). */
+  readonly agingMs: number;
 }
 
 export const defaultPolicy: Policy = {
@@ -31,6 +33,7 @@ export const defaultPolicy: Policy = {
   idempotencyMax: 1_000_000, // a day at twelve creates a second
   historyKeptMs: 3_600_000,
   historyRevisionsMax: 100_000,
+  agingMs: 600_000, // low priority moves once in ten minutes for each point, however much comes above it
 };
 
 export interface Context {

@@ -5,6 +5,7 @@ import type { AnyRecord, RecordKind } from './records.ts';
 const folders = {
   instance: 'instances',
   host: 'hosts',
+  project: 'projects',
   image: 'images',
   size: 'sizes',
   pool: 'pools',
@@ -43,6 +44,7 @@ const none: readonly Prefix[] = [];
 export const keys = {
   instance: (project: string, name: string): string => `instances/${project}/${name}`,
   host: (name: string): string => `hosts/${name}`,
+  project: (name: string): string => `projects/${name}`,
   image: (name: string): string => `images/${name}`,
   size: (name: string): string => `sizes/${name}`,
   pool: (name: string): string => `pools/${name}`,
@@ -65,6 +67,7 @@ export function keyOf(record: AnyRecord): string {
     case 'event':
       return keys.event(record.metadata.project, record.metadata.name);
     case 'host':
+    case 'project':
     case 'image':
     case 'size':
     case 'pool':

@@ -7,6 +7,7 @@ import type { Kind } from '../../api/resources/index.ts';
 import { InstanceSpec } from '../../api/resources/instance.ts';
 import type { Labels } from '../../api/resources/metadata.ts';
 import { PoolSpec } from '../../api/resources/pool.ts';
+import { ProjectSpec } from '../../api/resources/project.ts';
 import { SizeSpec } from '../../api/resources/size.ts';
 import { TaskSpec } from '../../api/resources/task.ts';
 import { ApiError } from '../../api/errors.ts';
@@ -66,6 +67,7 @@ export const resourceOperations: Readonly<Record<Kind, Operations>> = {
       replaceHost(snapshot, { ...input, spec: parse(HostSpec, input.spec, 'spec') }, ctx),
     delete: deleteHost,
   },
+  project: fleetOperations('project', (spec) => parse(ProjectSpec, spec, 'spec')),
   image: fleetOperations('image', (spec) => parse(ImageSpec, spec, 'spec')),
   size: fleetOperations('size', (spec) => parse(SizeSpec, spec, 'spec')),
   pool: fleetOperations('pool', (spec) => parse(PoolSpec, spec, 'spec')),

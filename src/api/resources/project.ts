@@ -1,0 +1,47 @@
+// Project: a tenant, and what it may have of the fleet. A project needs no record: without one it has weight 1 and no limits.
+
+import { type Static, Type } from 'typebox';
+import { Amounts, Name, type Resource, type ResourceDefinition } from './metadata.ts';
+
+export const ProjectSpec = Type.Object(
+  {
+    description: Type.String({ default: '', maxLength: 1024 }),
+    weight: Type.Number({
+      default: 1,
+      minimum: 0.01,
+      maximum: 1000,
+      description: 'how large its fair share of the fleet is, against that of others',
+    }),
+    quota: Type.Optional(
+      Type.Unsafe<Static<typeof Amounts>>({
+        ...Amounts,
+        description: 'what its instances may ask for together, by resource class; INSTANCES counts them',
+      }),
+    ),
+    guarantee: Type.Optional(
+      Type.Unsafe<Static<typeof Amounts>>({
+        ...Amounts,
+        description: 'so much is never taken from it for instances of a higher priority',
+      }),
+    ),
+    priorityMax: Type.Optional(
+      Type.Integer({ minimum: -1000, maximum: 1000, description: 'the highest priority it may ask for; default 1000' }),
+    ),
+  },
+  { additionalProperties: false },
+);
+export type ProjectSpec = Static<typeof ProjectSpec>;
+
+export type Project = Resource<'project', ProjectSpec, Record<string, never>>;
+
+export const projectDefinition = {
+  kind: 'project',
+  plural: 'projects',
+  idPrefix: 'proj',
+  scope: 'fleet',
+  description: 'A tenant, and what it may have of the fleet.',
+  name: Name,
+  spec: ProjectSpec,
+  status: Type.Object({}, { additionalProperties: false }),
+  verbs: ['create', 'replace', 'delete'],
+} as const satisfies ResourceDefinition;

@@ -1,0 +1,436 @@
+// Queue: the instances that wait for a host, in order (order.ts), and which of them a change can help. What cannot fit is not looked at
+// again until room came that would take it; of many of one shape only the first, and the next once that one is placed.
+//
+//   created, released, changed ──▶ due ──take──▶ tried ──▶ placed (the next of its shape is due)
+//                                   ▲              │
+//                                   └── room came ─┴─▶ waits, with the reason
+//
+// It never decides a place, and correctness never rests on it: a full pass makes all of them due now and then.
+
+import type { Instance } from '../../api/resources/instance.ts';
+import { type Fleet, fleetOf } from '../scheduler/fleet.ts';
+import { hostPlugins, roomPlugins } from '../scheduler/registry.ts';
+import { type Request, requestOf } from '../scheduler/request.ts';
+import { engineOf } from '../scheduler/schedule.ts';
+import { taskOf } from '../scheduler/take-over.ts';
+import { prepareRules, type Rules } from '../scheduler/verdicts.ts';
+import { defaultPolicy, type Policy } from '../state/context.ts';
+import { keys } from '../state/keys.ts';
+import type { AnyRecord } from '../state/records.ts';
+import { defineView, type RecordChange, type Snapshot, type View } from '../state/snapshot.ts';
+import { compareAcross, compareAges, compareRanks, levelOf, type Rank } from './order.ts';
+import { type Shares, sharesOf } from './shares.ts';
+import { SortedList } from './sorted-list.ts';
+
+export interface Waiting {
+  readonly key: string;
+  readonly id: string;
+  readonly createdAtMs: number;
+  /** Since when it waits: its creation, or the failure after which it is placed anew. */
+  readonly sinceMs: number;
+  readonly generation: number;
+  readonly labels: Instance['metadata']['labels'];
+  readonly line: Line;
+}
+
+/** Those of one project, priority and shape. */
+export interface Line {
+  readonly project: string;
+  readonly priority: number;
+  readonly shape: Shape;
+  readonly all: SortedList<Waiting>;
+  readonly due: SortedList<Waiting>;
+  /** When the last head left. */
+  leftAtMs: number;
+  /** While some are due: where it stands in its project. */
+  rank: Rank | null;
+}
+
+/** Those of which no rule, groups aside, can tell one from another. */
+export interface Shape {
+  readonly key: string;
+  readonly request: Request;
+  /** The task whose room they are to take over. */
+  readonly task: string | undefined;
+  /** By priority and project. */
+  readonly lines: Map<string, Line>;
+  rules: Rules | null;
+  layout: number;
+  /** How many more may be tried before room comes again. */
+  triesLeft: number;
+}
+
+/** Keys that are to be looked at, first things first. */
+export interface DueLine {
+  readonly size: number;
+  add(key: string): void;
+  take(): string | undefined;
+}
+
+/** Where the ranking shows room, but the first was refused for what it is itself (its groups), so many of the others are tried. */
+const triesMax = 64;
+
+export const queueOf = defineView((snapshot) => new Queue(snapshot));
+
+export class Queue implements View, DueLine {
+  readonly #snapshot: Snapshot;
+  readonly #fleet: Fleet;
+  readonly #shares: Shares;
+  readonly #waiting = new Map<string, Waiting>();
+  readonly #shapes = new Map<string, Shape>();
+  /** By project: the lines in which some are due. */
+  readonly #due = new Map<string, SortedList<Line>>();
+  #dueCount = 0;
+  #taken: Waiting | undefined;
+  #agingMs = defaultPolicy.agingMs;
+  /** What the last change has made worth looking at. */
+  #woken: string[] = [];
+  #last: RecordChange | undefined;
+  /** The last that left for a host, until its claim is told. */
+  #placed: { readonly id: string; readonly shape: Shape } | undefined;
+
+  constructor(snapshot: Snapshot) {
+    this.#snapshot = snapshot;
+    this.#fleet = fleetOf(snapshot); // both are told of every change before this one
+    this.#shares = sharesOf(snapshot);
+    for (const { key, value } of snapshot.list('instance')) if (isWaiting(value)) this.#enter(key, value);
+    this.#woken = [];
+  }
+
+  get length(): number {
+    return this.#waiting.size;
+  }
+
+  /** Everything that waits, in no order. */
+  keys(): Iterable<string> {
+    return this.#waiting.keys();
+  }
+
+  /** The queue as whoever works it off sees it. */
+  dueLine({ agingMs }: Pick<Policy, 'agingMs'>): DueLine {
+    this.#agingMs = agingMs;
+    for (const lines of this.#due.values()) for (const line of [...lines]) this.#rank(line);
+    return this;
+  }
+
+  // What is due.
+
+  /** How many are due. */
+  get size(): number {
+    return this.#dueCount;
+  }
+
+  add(key: string): void {
+    const waiting = this.#waiting.get(key);
+    if (!waiting?.line.due.add(waiting)) return;
+    this.#dueCount += 1;
+    if (waiting.line.due.first() === waiting) this.#rank(waiting.line);
+  }
+
+  take(): string | undefined {
+    this.#tryNext();
+    let first: Line | undefined;
+    for (const lines of this.#due.values()) {
+      const line = lines.first();
+      if (line && (!first || this.#isBefore(line, first))) first = line;
+    }
+    const waiting = first?.due.first();
+    this.#taken = waiting;
+    if (waiting) this.#undue(waiting);
+    return waiting?.key;
+  }
+
+  #isBefore(a: Line, b: Line): boolean {
+    if (!a.rank || !b.rank) return false;
+    return compareAcross(a.rank, this.#shares.of(a.project), b.rank, this.#shares.of(b.project)) < 0;
+  }
+
+  /** The one that was taken could not be placed though there is room for its shape: perhaps another can. */
+  #tryNext(): void {
+    const taken = this.#taken;
+    this.#taken = undefined;
+    if (!taken || this.#waiting.get(taken.key) !== taken) return;
+    const { shape } = taken.line;
+    if (shape.triesLeft === 0) return;
+    const next = nextOf(shape, taken);
+    if (!next || next.line.due.has(next) || engineOf(this.#snapshot).fitCount(shape.request) === 0) return;
+    shape.triesLeft -= 1;
+    this.add(next.key);
+  }
+
+  #undue(waiting: Waiting): void {
+    const { line } = waiting;
+    const wasFirst = line.due.first() === waiting;
+    if (!line.due.delete(waiting)) return;
+    this.#dueCount -= 1;
+    if (wasFirst) this.#rank(line);
+  }
+
+  /** Puts the line where it belongs among those of its project. */
+  #rank(line: Line): void {
+    let lines = this.#due.get(line.project);
+    if (line.rank) lines?.delete(line);
+    const first = line.due.first();
+    line.rank = first ? { level: this.#levelOf(line), createdAtMs: first.createdAtMs, key: first.key } : null;
+    if (line.rank) {
+      if (!lines) this.#due.set(line.project, (lines = new SortedList<Line>(compareLines)));
+      lines.add(line);
+    } else if (lines?.size === 0) this.#due.delete(line.project);
+  }
+
+  #levelOf(line: Line): number {
+    return levelOf(line.priority, headSinceMs(line), this.#agingMs);
+  }
+
+  // Keeping up.
+
+  /** The keys that the last change has made worth looking at; `change` is that one. */
+  wokenBy(change: RecordChange): Iterable<string> {
+    return change === this.#last ? this.#woken : nobody;
+  }
+
+  apply(change: RecordChange): void {
+    const { key, kind, before, after } = change;
+    this.#last = change;
+    if (this.#woken.length > 0) this.#woken = [];
+    switch (kind) {
+      case 'instance':
+        return this.#applyInstance(key, after?.kind === 'instance' ? after : null);
+      case 'allocation':
+        // Released, or made smaller; a claim only takes room.
+        if (before?.kind === 'allocation') this.#roomCame(before.host);
+        else if (after?.kind === 'allocation') this.#claimed(after.consumer.id);
+        return;
+      case 'provider':
+        if (after?.kind === 'provider' && !sameOffer(before, after)) this.#roomCame(after.host);
+        return;
+      case 'host':
+        if (after?.kind === 'host') this.#roomCame(after.metadata.name);
+        return;
+      case 'image':
+      case 'size':
+      case 'pool':
+        return this.#requestsChanged();
+      default:
+    }
+  }
+
+  #applyInstance(key: string, after: Instance | null): void {
+    const known = this.#waiting.get(key);
+    if (after && isWaiting(after)) {
+      if (known && isSame(known, after)) return;
+      if (known) this.#leave(known, known.sinceMs);
+      this.#enter(key, after);
+      return;
+    }
+    if (!known) return;
+    const placed = after?.metadata.id === known.id ? after.status.scheduledAtMs : undefined;
+    this.#leave(known, placed ?? after?.metadata.deletionRequestedAtMs ?? known.sinceMs);
+    if (placed === undefined) return;
+    // The next of its shape has its turn when the room is known to be taken: what a Plan changes is told one by one.
+    this.#placed = { id: known.id, shape: known.line.shape };
+    if (this.#snapshot.allocationsOfConsumer(known.id).length > 0) this.#claimed(known.id);
+  }
+
+  #enter(key: string, instance: Instance): void {
+    const { metadata, spec, status } = instance;
+    const request = requestOf(this.#snapshot, instance);
+    const task = taskOf(instance);
+    const shapeKey = shapeKeyOf(request, task);
+    let shape = this.#shapes.get(shapeKey);
+    if (!shape) {
+      shape = { key: shapeKey, request, task, lines: new Map(), rules: null, layout: 0, triesLeft: triesMax };
+      this.#shapes.set(shapeKey, shape);
+    }
+    const priority = spec.priority ?? 0;
+    const lineKey = `${priority} ${metadata.project}`;
+    let line = shape.lines.get(lineKey);
+    if (!line) {
+      const { project } = metadata;
+      const all = new SortedList<Waiting>(compareAges);
+      const due = new SortedList<Waiting>(compareAges);
+      line = { project, priority, shape, all, due, leftAtMs: 0, rank: null };
+      shape.lines.set(lineKey, line);
+    }
+    const { id, createdAtMs, generation, labels } = metadata;
+    const sinceMs = status.failedAtMs ?? createdAtMs;
+    const waiting: Waiting = { key, id, createdAtMs, sinceMs, generation, labels, line };
+    this.#waiting.set(key, waiting);
+    line.all.add(waiting);
+    this.#woken.push(key);
+  }
+
+  #leave(waiting: Waiting, atMs: number): void {
+    const { line, key } = waiting;
+    const { shape } = line;
+    this.#undue(waiting);
+    const wasHead = line.all.first() === waiting;
+    line.all.delete(waiting);
+    this.#waiting.delete(key);
+    if (line.all.size === 0) {
+      shape.lines.delete(`${line.priority} ${line.project}`);
+      if (shape.lines.size === 0) this.#shapes.delete(shape.key);
+    } else if (wasHead) {
+      line.leftAtMs = Math.max(line.leftAtMs, atMs);
+      if (line.rank) this.#rank(line);
+    }
+  }
+
+  /** Sizes, images and pools are in the requests: whoever has another one now is looked at. */
+  #requestsChanged(): void {
+    for (const { key } of [...this.#waiting.values()]) {
+      const instance = this.#snapshot.get('instance', key)?.value;
+      const known = this.#waiting.get(key);
+      if (!instance || !known) continue;
+      if (shapeKeyOf(requestOf(this.#snapshot, instance), taskOf(instance)) === known.line.shape.key) continue;
+      this.#leave(known, known.sinceMs);
+      this.#enter(key, instance);
+    }
+  }
+
+  /** Of each shape that fits there now, the first. */
+  #roomCame(host: string): void {
+    const slot = this.#fleet.slotOf(host);
+    if (slot === undefined) return;
+    for (const shape of this.#shapes.values()) {
+      if (shape.task === undefined ? !this.#fitsAt(shape, slot) : this.#taskHost(shape) !== host) continue;
+      shape.triesLeft = triesMax;
+      const first = this.#firstOf(shape);
+      if (first) this.#woken.push(first.key);
+    }
+  }
+
+  #taskHost({ task = '', request }: Shape): string | undefined {
+    return this.#snapshot.get('task', keys.task(request.belonging.project, task))?.value.status.host;
+  }
+
+  #fitsAt(shape: Shape, slot: number): boolean {
+    const { layout } = this.#fleet;
+    if (!shape.rules || shape.layout !== layout) {
+      shape.rules = prepareRules([...roomPlugins, ...hostPlugins], shape.request, this.#fleet);
+      shape.layout = layout;
+    }
+    for (const { filter } of shape.rules.filters) if (filter(slot)) return false;
+    return true;
+  }
+
+  #claimed(consumerId: string): void {
+    if (this.#placed?.id !== consumerId) return;
+    const { shape } = this.#placed;
+    this.#placed = undefined;
+    const first = this.#firstOf(shape);
+    if (first && engineOf(this.#snapshot).fitCount(shape.request) > 0) this.#woken.push(first.key);
+  }
+
+  #firstOf(shape: Shape): Waiting | undefined {
+    let best: { readonly waiting: Waiting; readonly rank: Rank } | undefined;
+    for (const line of shape.lines.values()) {
+      const waiting = line.all.first();
+      if (!waiting) continue;
+      const rank = { level: this.#levelOf(line), createdAtMs: waiting.createdAtMs, key: waiting.key };
+      if (
+        !best ||
+        compareAcross(rank, this.#shares.of(line.project), best.rank, this.#shares.of(best.waiting.line.project)) < 0
+      )
+        best = { waiting, rank };
+    }
+    return best?.waiting;
+  }
+
+  // For people.
+
+  /** All that wait, first to last, as if each were placed in its turn. */
+  inOrder(nowMs: number): Waiting[] {
+    const byProject = new Map<string, { readonly waiting: Waiting; readonly rank: Rank }[]>();
+    for (const shape of this.#shapes.values()) {
+      for (const line of shape.lines.values()) {
+        let ranked = byProject.get(line.project);
+        if (!ranked) byProject.set(line.project, (ranked = []));
+        const head = line.all.first();
+        for (const waiting of line.all) {
+          // Behind the head nobody ages: it begins when its turn has come.
+          const level = waiting === head ? this.#levelOf(line) : levelOf(line.priority, nowMs, this.#agingMs);
+          ranked.push({ waiting, rank: { level, createdAtMs: waiting.createdAtMs, key: waiting.key } });
+        }
+      }
+    }
+    return merged(byProject, this.#shares);
+  }
+}
+
+/** Project by project in its own order; among projects as `take` would, each placement counted at once. */
+function merged(
+  byProject: ReadonlyMap<string, { readonly waiting: Waiting; readonly rank: Rank }[]>,
+  shares: Shares,
+): Waiting[] {
+  const standing = [...byProject].map(([project, ranked]) => ({
+    project,
+    ranked: ranked.sort((a, b) => compareRanks(a.rank, b.rank)),
+    at: 0,
+    more: new Map<string, number>(),
+    share: shares.of(project),
+  }));
+  const order: Waiting[] = [];
+  for (;;) {
+    let best: (typeof standing)[number] | undefined;
+    for (const each of standing) {
+      const mine = each.ranked[each.at]?.rank;
+      const leading = best?.ranked[best.at]?.rank;
+      if (mine && (!best || !leading || compareAcross(mine, each.share, leading, best.share) < 0)) best = each;
+    }
+    const waiting = best?.ranked[best.at]?.waiting;
+    if (!best || !waiting) return order;
+    order.push(waiting);
+    best.at += 1;
+    const { amounts } = waiting.line.shape.request;
+    for (const resourceClass in amounts)
+      best.more.set(resourceClass, (best.more.get(resourceClass) ?? 0) + (amounts[resourceClass] ?? 0));
+    best.share = shares.with(best.project, Object.fromEntries(best.more));
+  }
+}
+
+const nobody: readonly string[] = [];
+
+export function isWaiting({ metadata, spec, status }: Instance): boolean {
+  return status.phase === 'Pending' && metadata.deletionRequestedAtMs === undefined && spec.powerState === 'running';
+}
+
+function shapeKeyOf({ shapeKey, groups, belonging }: Request, task: string | undefined): string {
+  const more = groups.length === 0 ? '' : JSON.stringify(groups);
+  return task === undefined ? `${shapeKey}${more}` : `${belonging.project}/${task} ${shapeKey}${more}`;
+}
+
+/** Whether nothing has changed that the queue, or a rule, reads of it. */
+function isSame(known: Waiting, { metadata: { id, generation, labels } }: Instance): boolean {
+  if (known.id !== id || known.generation !== generation) return false;
+  return known.labels === labels || JSON.stringify(known.labels) === JSON.stringify(labels);
+}
+
+function headSinceMs({ all, leftAtMs }: Line): number {
+  return Math.max(all.first()?.sinceMs ?? 0, leftAtMs);
+}
+
+function compareLines(a: Line, b: Line): number {
+  return a.rank && b.rank ? compareRanks(a.rank, b.rank) : 0;
+}
+
+/** Behind `taken` in its line; else the head of the next line. */
+function nextOf(shape: Shape, taken: Waiting): Waiting | undefined {
+  const behind = taken.line.all.after(taken);
+  if (behind) return behind;
+  let passed = false;
+  for (const line of shape.lines.values()) {
+    if (passed) return line.all.first();
+    passed = line === taken.line;
+  }
+  return undefined;
+}
+
+function sameOffer(before: AnyRecord | null, after: AnyRecord): boolean {
+  return (
+    before?.kind === 'provider' &&
+    after.kind === 'provider' &&
+    before.inventories === after.inventories &&
+    before.traits === after.traits
+  );
+}

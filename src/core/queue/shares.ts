@@ -1,0 +1,110 @@
+// Shares: how much of the fleet each project holds, by what is allocated. For order and guarantees; what is free is the ledger's matter.
+
+import type { Amounts } from '../../api/resources/metadata.ts';
+import { fleetOf } from '../scheduler/fleet.ts';
+import { keys } from '../state/keys.ts';
+import type { Allocation } from '../state/records.ts';
+import { defineView, type RecordChange, type Snapshot, type View } from '../state/snapshot.ts';
+
+export const sharesOf = defineView((snapshot) => new Shares(snapshot));
+
+export class Shares implements View {
+  readonly #snapshot: Snapshot;
+  /** As last told, so that what is told twice is not taken off twice. */
+  readonly #counted = new Map<string, Allocation>();
+  readonly #usedBy = new Map<string, Map<string, number>>();
+  /** By project; made anew when something of it, or the fleet, has changed. */
+  readonly #shares = new Map<string, number>();
+  #capacities: ReadonlyMap<string, number> | undefined;
+
+  constructor(snapshot: Snapshot) {
+    this.#snapshot = snapshot;
+    fleetOf(snapshot); // is told of every change before this one
+    for (const { key, value } of snapshot.list('allocation')) this.#count(key, value);
+  }
+
+  apply({ key, kind, before, after }: RecordChange): void {
+    switch (kind) {
+      case 'allocation':
+        return this.#count(key, after?.kind === 'allocation' ? after : undefined);
+      case 'project':
+        this.#shares.clear();
+        return;
+      case 'host':
+        if (before && after) return;
+        return this.#measureAgain();
+      case 'provider':
+        if (before?.kind === 'provider' && after?.kind === 'provider' && before.inventories === after.inventories)
+          return;
+        return this.#measureAgain();
+      default:
+    }
+  }
+
+  /** What a project holds of each class. */
+  used(project: string): ReadonlyMap<string, number> {
+    return this.#usedBy.get(project) ?? nothing;
+  }
+
+  /** The largest share of any class of the fleet, divided by the project's weight. */
+  of(project: string): number {
+    let share = this.#shares.get(project);
+    if (share === undefined) this.#shares.set(project, (share = this.with(project, noAmounts)));
+    return share;
+  }
+
+  /** As if the project held so much more. */
+  with(project: string, more: Amounts): number {
+    const used = this.used(project);
+    let dominant = 0;
+    for (const [resourceClass, capacity] of this.#capacityByClass()) {
+      const held = (used.get(resourceClass) ?? 0) + (more[resourceClass] ?? 0);
+      if (held > 0 && capacity > 0) dominant = Math.max(dominant, held / capacity);
+    }
+    return dominant / (this.#snapshot.get('project', keys.project(project))?.value.spec.weight ?? 1);
+  }
+
+  #measureAgain(): void {
+    this.#capacities = undefined;
+    this.#shares.clear();
+  }
+
+  #capacityByClass(): ReadonlyMap<string, number> {
+    if (this.#capacities) return this.#capacities;
+    const sums = new Map<string, number>();
+    for (const { resourceClass, capacity } of fleetOf(this.#snapshot).columns()) {
+      let sum = 0;
+      for (const amount of capacity) sum += amount;
+      sums.set(resourceClass, sum);
+    }
+    return (this.#capacities = sums);
+  }
+
+  #count(key: string, after: Allocation | undefined): void {
+    const before = this.#counted.get(key);
+    if (before === after) return;
+    if (before) this.#add(before, -1);
+    if (after) {
+      this.#add(after, 1);
+      this.#counted.set(key, after);
+    } else this.#counted.delete(key);
+  }
+
+  #add({ consumer: { project }, amounts }: Allocation, sign: 1 | -1): void {
+    this.#shares.delete(project);
+    let used = this.#usedBy.get(project);
+    if (!used) this.#usedBy.set(project, (used = new Map()));
+    for (const id in amounts) {
+      const held = amounts[id] ?? {};
+      for (const resourceClass in held) {
+        const sum = (used.get(resourceClass) ?? 0) + sign * (held[resourceClass] ?? 0);
+        if (sum === 0) used.delete(resourceClass);
+        else used.set(resourceClass, sum);
+      }
+    }
+    if (used.size === 0) this.#usedBy.delete(project);
+  }
+}
+
+const nothing: ReadonlyMap<string, number> = new Map();
+const noAmounts: Amounts = {};
