@@ -1,6 +1,7 @@
 // How each kind of resource is listed: the words people may call it by, and its columns.
 
 import type { Event } from '../api/resources/event.ts';
+import type { Group } from '../api/resources/group.ts';
 import type { Host } from '../api/resources/host.ts';
 import type { Image } from '../api/resources/image.ts';
 import type { Kind, ResourceByKind } from '../api/resources/index.ts';
@@ -8,6 +9,7 @@ import type { Pool } from '../api/resources/pool.ts';
 import type { Project } from '../api/resources/project.ts';
 import type { Size } from '../api/resources/size.ts';
 import type { Task } from '../api/resources/task.ts';
+import { rulesOfGroup } from './group-rules.ts';
 import { conditionOf, instanceColumns } from './instance-view.ts';
 import type { Column } from './output.ts';
 import { age, memory } from './units.ts';
@@ -28,11 +30,22 @@ export const kindViews: { readonly [K in Kind]: KindView<ResourceByKind[K]> } = 
   image: imageColumns,
   size: sizeColumns,
   pool: poolColumns,
+  group: groupColumns,
   task: taskColumns,
   event: eventColumns,
 };
 
-export const kinds: readonly Kind[] = ['instance', 'host', 'project', 'image', 'size', 'pool', 'task', 'event'];
+export const kinds: readonly Kind[] = [
+  'instance',
+  'host',
+  'project',
+  'image',
+  'size',
+  'pool',
+  'group',
+  'task',
+  'event',
+];
 const shortNames: Readonly<Record<string, Kind>> = { vm: 'instance', vms: 'instance', inst: 'instance', img: 'image' };
 
 export function kindOf(word: string): Kind | undefined {
@@ -153,6 +166,15 @@ function taskColumns({ nowMs }: ViewFacts): Column<Task>[] {
       value: ({ status }) =>
         status.phase === 'Placed' ? '' : (conditionOf(status.conditions, 'Scheduled')?.message ?? ''),
     },
+  ];
+}
+
+function groupColumns({ nowMs }: ViewFacts): Column<Group>[] {
+  return [
+    { header: 'NAME', value: ({ metadata }) => metadata.name },
+    { header: 'RULES', value: ({ spec }) => rulesOfGroup(spec).join(', ') },
+    { header: 'AGE', value: ({ metadata }) => age(nowMs - metadata.createdAtMs), right: true },
+    { header: 'DESCRIPTION', value: ({ spec }) => spec.description },
   ];
 }
 

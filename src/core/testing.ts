@@ -2,6 +2,7 @@
 
 import { seededPrng } from '../base/prng.ts';
 import type { GuestStatus } from '../api/agent-protocol.ts';
+import type { Group, GroupSpec } from '../api/resources/group.ts';
 import type { Host } from '../api/resources/host.ts';
 import type { Image } from '../api/resources/image.ts';
 import type { Instance, InstanceSpec, InstanceStatus } from '../api/resources/instance.ts';
@@ -69,6 +70,16 @@ export function testImage(name = 'tiny', spec: Partial<Image['spec']> = {}): Ima
       defaults: { cpus: 1, memoryMiB: 512 },
       ...spec,
     },
+    status: {},
+  };
+}
+
+export function testGroup(name: string, spec: Partial<GroupSpec> = {}): Group {
+  return {
+    kind: 'group',
+    schemaVersion: 1,
+    metadata: metadata(name, 'grp', 'default'),
+    spec: { description: '', ...spec },
     status: {},
   };
 }

@@ -1,6 +1,7 @@
 // The registry of resources. A new one is a file and a line here; routes, documentation and client follow from it.
 
 import { type Event, eventDefinition } from './event.ts';
+import { type Group, groupDefinition } from './group.ts';
 import { type Host, hostDefinition } from './host.ts';
 import { type Image, imageDefinition } from './image.ts';
 import { type Instance, instanceDefinition } from './instance.ts';
@@ -16,6 +17,7 @@ export const resourceDefinitions = {
   image: imageDefinition,
   size: sizeDefinition,
   pool: poolDefinition,
+  group: groupDefinition,
   task: taskDefinition,
   event: eventDefinition,
 } as const;
@@ -27,6 +29,7 @@ export interface ResourceByKind {
   image: Image;
   size: Size;
   pool: Pool;
+  group: Group;
   task: Task;
   event: Event;
 }

@@ -4,6 +4,7 @@ import { type Static, Type } from 'typebox';
 import { Accelerator, GuestPort, GuestState, Phase } from './guest.ts';
 import { Gpus, hostRuleFields } from './host-rules.ts';
 import { Amounts, Condition, DottedName, Labels, Name, type Resource, type ResourceDefinition } from './metadata.ts';
+import { AffinityRule, MaxPerHost, rulesMax, SpreadRule } from './placement-rules.ts';
 import { ProfileName } from './profile.ts';
 
 const closed = { additionalProperties: false } as const;
@@ -70,7 +71,16 @@ export const InstanceSpec = Type.Object(
         task: Type.Optional(
           Type.String({ ...Name, description: 'take over the room that this task holds, and its host' }),
         ),
-        group: Type.Optional(Name),
+        group: Type.Optional(Type.String({ ...Name, description: 'the placement group that it keeps to' })),
+        affinity: Type.Optional(Type.Array(AffinityRule, { maxItems: rulesMax })),
+        antiAffinity: Type.Optional(Type.Array(AffinityRule, { maxItems: rulesMax })),
+        spread: Type.Optional(Type.Array(SpreadRule, { maxItems: rulesMax })),
+        maxPerHost: Type.Optional(
+          Type.Integer({
+            ...MaxPerHost,
+            description: 'of its placement group, else of those with all of its labels',
+          }),
+        ),
         hostLabels: Type.Optional(Labels),
         driver: Type.Optional(Name),
         ...hostRuleFields,

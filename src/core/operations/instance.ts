@@ -12,6 +12,7 @@ import { unchanged } from '../state/plan.ts';
 import type { Snapshot } from '../state/snapshot.ts';
 import { assertFree, type CreateInput, earlierCreate, newMetadata, rememberCreate } from './create.ts';
 import type { Decision } from './decision.ts';
+import { assertPlacementRules } from './placement-rules.ts';
 import { equalJson, existing, replacedMetadata } from './replace.ts';
 import { assertTaskToTake } from './task-to-take.ts';
 
@@ -21,6 +22,7 @@ export function createInstance(snapshot: Snapshot, input: CreateInput<InstanceSp
   if (earlier) return earlier;
   assertReferences(snapshot, input.spec);
   assertPortsDiffer(input.spec);
+  assertPlacementRules(snapshot, { ...input, placement: input.spec.placement });
   assertTaskToTake(snapshot, input.project, input.spec.placement.task);
   const name = input.name || freeName(snapshot, input.project, input.spec.image, ctx);
   const key = keys.instance(input.project, name);
@@ -122,8 +124,9 @@ export function replaceInstance(
     });
   }
   const specChanged = !equalJson(value.spec, input.spec);
-  if (!specChanged && equalJson(value.metadata.labels, input.labels))
-    return { plan: unchanged(entry), key, changed: false };
+  const sameLabels = equalJson(value.metadata.labels, input.labels);
+  if (!specChanged && sameLabels) return { plan: unchanged(entry), key, changed: false };
+  if (!sameLabels) assertPlacementRules(snapshot, { ...input, placement: value.spec.placement });
   // Never placed: nothing runs that a host could stop or start.
   const unplaced =
     value.status.host === undefined && (value.status.phase === 'Pending' || value.status.phase === 'Stopped');

@@ -91,6 +91,7 @@ export class Fleet implements View {
     this.topologies = new Topologies(this.hosts);
     this.groups = new Groups(snapshot, this);
     for (const { value } of snapshot.list('host')) this.#setHost(value);
+    this.groups.load();
   }
 
   /** One more than the highest slot ever used. */
@@ -111,7 +112,7 @@ export class Fleet implements View {
     return this.#columns.values();
   }
 
-  apply({ kind, before, after }: RecordChange): void {
+  apply({ key, kind, before, after }: RecordChange): void {
     switch (kind) {
       case 'host':
         if (after?.kind === 'host') this.#setHost(after);
@@ -132,6 +133,7 @@ export class Fleet implements View {
       }
       case 'instance':
         return this.groups.apply(
+          key,
           before?.kind === 'instance' ? before : null,
           after?.kind === 'instance' ? after : null,
         );
@@ -246,7 +248,7 @@ export class Fleet implements View {
   #removeHost(name: string): void {
     const slot = this.#slotByName.get(name);
     if (slot === undefined) return;
-    this.groups.hostGone(slot);
+    this.groups.hostGone(name, slot);
     this.#slotByName.delete(name);
     this.#free.push(slot);
     this.#countSoftTaints(this.hosts[slot], undefined);

@@ -29,6 +29,8 @@ export interface GroupRule extends Rule {
   readonly shortlist?: readonly Slot[];
   /** No host outside the shortlist scores more than this (default 100); null: all of them are refused. */
   readonly scoreMaxElsewhere?: number | null;
+  /** All hosts are refused, and for this: the same for each. */
+  readonly nowhere?: () => Refusal;
 }
 
 interface PluginOf<D extends string, R extends Rule> {

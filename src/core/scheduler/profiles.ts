@@ -8,26 +8,31 @@ export { type ProfileName, profileNames } from '../../api/resources/profile.ts';
 export type Weights = Readonly<Record<string, number>>;
 
 /** How full or empty hosts are: what a profile is about. */
-/** Rules about neighbours that are not required count twice as much as how full a host is: who asks for them means them. */
-const neighbours: Weights = { affinity: 2, 'anti-affinity': 2, spread: 2 };
-
 const weightsByProfile: Readonly<Record<ProfileName, Weights>> = {
-  'optimize-utilization': { utilization: 1, ...neighbours },
-  'distribute-load': { idleness: 1, ...neighbours },
+  'optimize-utilization': { utilization: 1 },
+  'distribute-load': { idleness: 1 },
   // SYSTEMS S5.2: CPU, memory and VM-count utilisation, CPU and memory alike, the count half as much.
   'best-fit': { 'cpu-utilization': 2, 'memory-utilization': 2, 'guest-count': 1 },
 };
 
 /**
  * What is asked for by name counts beside the profile, in its measure: an untolerated soft taint as much as the whole difference between
- * an empty and a full host; preferences, whose scores run from -100 to +100, twice that; a fetched
- * image, of at most 10 points, a tenth.
+ * an empty and a full host; preferences, whose scores run from -100 to +100, twice that, as do neighbours; a
+ * fetched image, of at most 10 points, a tenth.
  */
 function withWishes(weights: Weights): Weights {
   let sum = 0;
   for (const name in weights) sum += weights[name] ?? 0;
   sum = Math.max(1, sum);
-  return { preferences: 2 * sum, 'soft-taints': sum, 'image-locality': sum, ...weights };
+  return {
+    preferences: 2 * sum,
+    'soft-taints': sum,
+    'image-locality': sum,
+    affinity: 2 * sum,
+    'anti-affinity': 2 * sum,
+    spread: 2 * sum,
+    ...weights,
+  };
 }
 
 const completed: Readonly<Record<ProfileName, Weights>> = {

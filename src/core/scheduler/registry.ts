@@ -1,6 +1,8 @@
 // The scheduler's rules. A new one is a file in plugins/ and a line here; within a list, those come first that often refuse and cost little.
 
 import type { GroupPlugin, HostPlugin, Plugin, RoomPlugin } from './framework.ts';
+import { affinity } from './plugins/affinity.ts';
+import { antiAffinity } from './plugins/anti-affinity.ts';
 import { cpuUtilization, guestCount, memoryUtilization } from './plugins/best-fit.ts';
 import { controlPlane } from './plugins/control-plane.ts';
 import { dedicated } from './plugins/dedicated.ts';
@@ -10,12 +12,15 @@ import { hostRules } from './plugins/host-rules.ts';
 import { image } from './plugins/image.ts';
 import { imageLocality } from './plugins/image-locality.ts';
 import { labels } from './plugins/labels.ts';
+import { limit } from './plugins/limit.ts';
 import { online } from './plugins/online.ts';
 import { paused } from './plugins/paused.ts';
+import { placementGroup } from './plugins/placement-group.ts';
 import { pool } from './plugins/pool.ts';
 import { ports } from './plugins/ports.ts';
 import { preferences } from './plugins/preferences.ts';
 import { quota } from './plugins/quota.ts';
+import { spread } from './plugins/spread.ts';
 import { softTaints, taints } from './plugins/taints.ts';
 import { traits } from './plugins/traits.ts';
 import { idleness, utilization } from './plugins/utilization.ts';
@@ -46,5 +51,5 @@ export const roomPlugins: readonly RoomPlugin[] = [
   memoryUtilization,
   guestCount,
 ];
-export const groupPlugins: readonly GroupPlugin[] = [];
+export const groupPlugins: readonly GroupPlugin[] = [placementGroup, antiAffinity, limit, affinity, spread];
 export const plugins: readonly Plugin[] = [...hostPlugins, ...roomPlugins, ...groupPlugins];

@@ -5,41 +5,11 @@ import type { Pool } from '../../api/resources/pool.ts';
 import { type Demand, type Portion, wholeOf } from '../ledger/tree.ts';
 import { keys } from '../state/keys.ts';
 import type { Snapshot } from '../state/snapshot.ts';
-import type { Belonging, Selector } from './groups.ts';
-import { belongingOf } from './groups.ts';
+import { type Belonging, belongingOf } from './belonging.ts';
 import { type AskingSpec, demandOf } from './demand.ts';
+import { type GroupTerm, groupTermsOf } from './group-terms.ts';
 import { type HostTerms, hostTermsOf } from './host-terms.ts';
 import { type ProfileName, type Weights, weightsOf } from './profiles.ts';
-
-/** At most `max` members (the instance itself not counted) where it goes: on the host, or in the same domain of a label of hosts. */
-export interface LimitTerm {
-  readonly kind: 'limit';
-  readonly members: Selector;
-  /** `host`, or the key of a label of hosts. */
-  readonly by: string;
-  readonly max: number;
-}
-
-/** Near to the members, or (negative weight) far from them. */
-export interface AffinityTerm {
-  readonly kind: 'affinity';
-  readonly members: Selector;
-  readonly by: string;
-  readonly required: boolean;
-  /** -100..100, when not required. */
-  readonly weight: number;
-}
-
-/** Members even over the domains of a label of hosts, apart by `maxSkew` at most. */
-export interface SpreadTerm {
-  readonly kind: 'spread';
-  readonly members: Selector;
-  readonly by: string;
-  readonly maxSkew: number;
-  readonly required: boolean;
-}
-
-export type GroupTerm = LimitTerm | AffinityTerm | SpreadTerm;
 
 export interface Request extends Demand {
   readonly amounts: Amounts;
@@ -77,7 +47,7 @@ export function requestOf(snapshot: Snapshot, asking: Asking): Request {
     ...demandOf(snapshot, spec),
     ports: spec.ports.flatMap(({ hostPort, protocol }) => (hostPort === 0 ? [] : [`${protocol}/${hostPort}`])),
     terms: hostTermsOf(snapshot, asking),
-    groups: [],
+    groups: groupTermsOf(snapshot, asking),
     belonging: belongingOf(asking),
     profile,
     weights: weightsOf(profile, pool?.weights, placement.weights),

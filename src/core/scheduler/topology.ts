@@ -10,9 +10,12 @@ export interface Topology {
   readonly domainOf: number[];
   /** By domain: the label's value. */
   readonly values: string[];
+  /** Of the domains that have hosts. */
   readonly numberByValue: Map<string, number>;
   /** By domain: its hosts. */
   readonly slots: Set<Slot>[];
+  /** Numbers of domains that lost their last host; the next new ones take them. */
+  readonly free: number[];
 }
 
 /** By slot. */
@@ -20,6 +23,8 @@ type Hosts = readonly (Host | undefined)[];
 
 export class Topologies {
   readonly #hosts: Hosts;
+  /** Another number whenever some host is in another domain. */
+  version = 0;
   readonly #byKey = new Map<string, Topology>();
 
   constructor(hosts: Hosts) {
@@ -30,7 +35,7 @@ export class Topologies {
   of(key: string): Topology {
     let topology = this.#byKey.get(key);
     if (!topology) {
-      this.#byKey.set(key, (topology = { domainOf: [], values: [], numberByValue: new Map(), slots: [] }));
+      this.#byKey.set(key, (topology = { domainOf: [], values: [], numberByValue: new Map(), slots: [], free: [] }));
       for (let slot = 0; slot < this.#hosts.length; slot++) place(topology, key, slot, this.#hosts);
     }
     return topology;
@@ -40,6 +45,7 @@ export class Topologies {
   update(slot: Slot): boolean {
     let moved = false;
     for (const [key, topology] of this.#byKey) moved = place(topology, key, slot, this.#hosts) || moved;
+    if (moved) this.version += 1;
     return moved;
   }
 }
@@ -48,15 +54,29 @@ function place(topology: Topology, key: string, slot: Slot, hosts: Hosts): boole
   const labels = hosts[slot]?.metadata.labels ?? {};
   const value = Object.hasOwn(labels, key) ? labels[key] : undefined;
   const before = topology.domainOf[slot] ?? -1;
-  let domain = value === undefined ? -1 : (topology.numberByValue.get(value) ?? -1);
-  if (value !== undefined && domain < 0) {
-    domain = topology.values.push(value) - 1;
-    topology.numberByValue.set(value, domain);
-    topology.slots.push(new Set());
+  if (before >= 0 && topology.values[before] === value) return false;
+  if (before >= 0) leave(topology, slot, before);
+  topology.domainOf[slot] = value === undefined ? -1 : enter(topology, slot, value);
+  return before >= 0 || value !== undefined;
+}
+
+function enter(topology: Topology, slot: Slot, value: string): number {
+  const { values, numberByValue, slots, free } = topology;
+  let domain = numberByValue.get(value);
+  if (domain === undefined) {
+    domain = free.pop() ?? values.length;
+    values[domain] = value;
+    slots[domain] ??= new Set();
+    numberByValue.set(value, domain);
   }
-  topology.domainOf[slot] = domain;
-  if (before === domain) return false;
-  topology.slots[before]?.delete(slot);
-  topology.slots[domain]?.add(slot);
-  return true;
+  slots[domain]?.add(slot);
+  return domain;
+}
+
+function leave({ values, numberByValue, slots, free }: Topology, slot: Slot, domain: number): void {
+  const hosts = slots[domain];
+  hosts?.delete(slot);
+  if (hosts?.size !== 0) return;
+  numberByValue.delete(values[domain] ?? '');
+  free.push(domain);
 }

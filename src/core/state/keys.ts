@@ -9,6 +9,7 @@ const folders = {
   image: 'images',
   size: 'sizes',
   pool: 'pools',
+  group: 'groups',
   task: 'tasks',
   event: 'events',
   provider: 'providers',
@@ -48,6 +49,7 @@ export const keys = {
   image: (name: string): string => `images/${name}`,
   size: (name: string): string => `sizes/${name}`,
   pool: (name: string): string => `pools/${name}`,
+  group: (project: string, name: string): string => `groups/${project}/${name}`,
   task: (project: string, name: string): string => `tasks/${project}/${name}`,
   event: (project: string, id: string): string => `events/${project}/${id}`,
   provider: (id: string): string => `providers/${id}`,
@@ -64,6 +66,8 @@ export function keyOf(record: AnyRecord): string {
       return keys.instance(record.metadata.project, record.metadata.name);
     case 'task':
       return keys.task(record.metadata.project, record.metadata.name);
+    case 'group':
+      return keys.group(record.metadata.project, record.metadata.name);
     case 'event':
       return keys.event(record.metadata.project, record.metadata.name);
     case 'host':

@@ -1,6 +1,7 @@
 // Which operation answers which verb of which kind. A new kind that users may write has a line here.
 
 import { parse } from '../../api/parse.ts';
+import { GroupSpec } from '../../api/resources/group.ts';
 import { HostSpec } from '../../api/resources/host.ts';
 import { ImageSpec } from '../../api/resources/image.ts';
 import type { Kind } from '../../api/resources/index.ts';
@@ -19,6 +20,7 @@ import {
   type FleetSpec,
   replaceFleetResource,
 } from '../../core/operations/fleet-resource.ts';
+import { createGroup, deleteGroup, replaceGroup } from '../../core/operations/group.ts';
 import { createHost, deleteHost, replaceHost } from '../../core/operations/host.ts';
 import { createInstance, deleteInstance, replaceInstance } from '../../core/operations/instance.ts';
 import { createTask, deleteTask } from '../../core/operations/task.ts';
@@ -78,6 +80,12 @@ export const resourceOperations: Readonly<Record<Kind, Operations>> = {
       throw new ApiError('MethodNotAllowed', 'a task cannot be changed; make another');
     },
     delete: deleteTask,
+  },
+  group: {
+    create: (snapshot, input, ctx) =>
+      createGroup(snapshot, { ...input, spec: parse(GroupSpec, input.spec, 'spec') }, ctx),
+    replace: (snapshot, input) => replaceGroup(snapshot, { ...input, spec: parse(GroupSpec, input.spec, 'spec') }),
+    delete: deleteGroup,
   },
   event: { create: refuse, replace: refuse, delete: refuse },
 };

@@ -1,0 +1,31 @@
+// Group: a placement group. Instances that name it keep to its rules about each other.
+
+import { type Static, Type } from 'typebox';
+import { Name, type Resource, type ResourceDefinition } from './metadata.ts';
+import { GroupRule, GroupSpread, MaxPerHost } from './placement-rules.ts';
+
+export const GroupSpec = Type.Object(
+  {
+    description: Type.String({ default: '', maxLength: 1024 }),
+    affinity: Type.Optional(GroupRule),
+    antiAffinity: Type.Optional(GroupRule),
+    spread: Type.Optional(GroupSpread),
+    maxPerHost: Type.Optional(MaxPerHost),
+  },
+  { additionalProperties: false },
+);
+export type GroupSpec = Static<typeof GroupSpec>;
+
+export type Group = Resource<'group', GroupSpec, Record<string, never>>;
+
+export const groupDefinition = {
+  kind: 'group',
+  plural: 'groups',
+  idPrefix: 'grp',
+  scope: 'project',
+  description: 'A placement group: rules of its instances about each other, for those that are placed from now on.',
+  name: Name,
+  spec: GroupSpec,
+  status: Type.Object({}, { additionalProperties: false }),
+  verbs: ['create', 'replace', 'delete'],
+} as const satisfies ResourceDefinition;

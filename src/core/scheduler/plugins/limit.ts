@@ -1,0 +1,32 @@
+// limit: at most so many of a group on one host.
+
+import { describeSelector } from '../belonging.ts';
+import { countNear, describeDomain } from '../domains.ts';
+import { type GroupPlugin, refuse } from '../framework.ts';
+import type { LimitTerm } from '../group-terms.ts';
+
+export const limit: GroupPlugin = {
+  name: 'limit',
+  summary: 'no host has more instances of a group than was asked for',
+  dependsOn: 'group',
+  prepare({ groups }, fleet) {
+    if (groups.length === 0) return null;
+    const terms = groups.filter((term): term is LimitTerm => term.kind === 'limit');
+    if (terms.length === 0) return null;
+    const checks = terms.map((term) => ({ term, near: countNear(fleet.groups.of(term.members), term.by, fleet) }));
+    return {
+      filter(slot) {
+        for (const { term, near } of checks) {
+          const count = near(slot);
+          if (count <= term.max) continue;
+          return refuse(
+            'LimitReached',
+            () =>
+              `${count} of ${describeSelector(term.members)} are on ${describeDomain(term.by, slot, fleet)}, at most ${term.max + 1} are asked for`,
+          );
+        }
+        return null;
+      },
+    };
+  },
+};
