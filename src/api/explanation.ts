@@ -1,4 +1,4 @@
-// Explanation: why an instance is where it is, or why it is nowhere, host by host.
+// Explanation: why an instance is where it is, or why it is nowhere, and what would change that.
 
 import { type Static, Type } from 'typebox';
 import { Amounts } from './resources/metadata.ts';
@@ -20,6 +20,58 @@ export const HostExplanation = Type.Object(
 );
 export type HostExplanation = Static<typeof HostExplanation>;
 
+export const ReasonExplanation = Type.Object(
+  {
+    reason: Type.String(),
+    rule: Type.String(),
+    hosts: Type.Integer({ description: 'that are refused for this reason, perhaps among others' }),
+    alone: Type.Integer({ description: 'that are refused for nothing else' }),
+    examples: Type.Array(Type.Object({ host: Type.String(), message: Type.String() }, closed)),
+  },
+  closed,
+);
+export type ReasonExplanation = Static<typeof ReasonExplanation>;
+
+export const NearestChange = Type.Object(
+  {
+    change: Type.Enum([
+      'AskLess',
+      'ResumeHost',
+      'HostBack',
+      'RemoveTaint',
+      'DropRule',
+      'InstancesEnd',
+      'AddHost',
+      'Several',
+    ]),
+    message: Type.String({ description: 'what to do or to wait for, for people' }),
+    hosts: Type.Array(Type.String(), { description: 'where it would then fit, at most five of them' }),
+    hostCount: Type.Integer({ minimum: 1, description: 'of how many hosts this was found to be so' }),
+    cost: Type.Number({ description: 'the less the nearer; docs/explain.md says what counts how much' }),
+    ask: Type.Optional(Amounts),
+    instances: Type.Optional(Type.Array(Type.String(), { description: 'whose end it is, as project/name' })),
+  },
+  closed,
+);
+export type NearestChange = Static<typeof NearestChange>;
+
+const RatedHost = Type.Object({ host: Type.String(), score: Type.Number() }, closed);
+
+export const PlacedExplanation = Type.Object(
+  {
+    decidedAtMs: Type.Optional(Type.Integer()),
+    decision: Type.String({ description: 'what was said when it was placed' }),
+    fitsNow: Type.Boolean({ description: 'it would still be let onto its host' }),
+    scoreThen: Type.Optional(Type.Number()),
+    scoreNow: Type.Optional(Type.Number()),
+    better: Type.Array(RatedHost, { description: 'hosts that would be chosen before its own today, at most three' }),
+    runnersUp: Type.Array(RatedHost, { description: 'the best of the others today, at most three' }),
+    changes: Type.Array(Type.String(), { description: 'what is other than when it was placed' }),
+  },
+  closed,
+);
+export type PlacedExplanation = Static<typeof PlacedExplanation>;
+
 export const Explanation = Type.Object(
   {
     instance: Type.String(),
@@ -29,7 +81,16 @@ export const Explanation = Type.Object(
     summary: Type.String({ description: '"0 of 12 hosts: 7 InsufficientMemory, 5 DriverMissing"' }),
     profile: Type.String(),
     amounts: Amounts,
-    hosts: Type.Array(HostExplanation),
+    counts: Type.Object({ hosts: Type.Integer(), fit: Type.Integer(), refused: Type.Integer() }, closed),
+    reasons: Type.Array(ReasonExplanation, { description: 'the most frequent first' }),
+    placed: Type.Optional(PlacedExplanation),
+    nearest: Type.Optional(
+      Type.Array(NearestChange, { description: 'what would make it fit, the nearest first; tried out, not guessed' }),
+    ),
+    hosts: Type.Array(HostExplanation, {
+      description: 'its own, then those that fit, the best first, then the others',
+    }),
+    continue: Type.Optional(Type.String({ description: 'for the next hosts; absent on the last page' })),
   },
   closed,
 );

@@ -314,6 +314,16 @@ function pathsOf(definition: ResourceDefinition): Json {
   return { [`/v1/${definition.plural}`]: collection, [`/v1/${definition.plural}/{name}`]: single };
 }
 
+const hostPageParameters = [
+  parameter(
+    'limit',
+    'query',
+    { type: 'integer', minimum: 0, maximum: 5000, default: 20 },
+    'hosts that are told of one by one',
+  ),
+  parameter('continue', 'query', { type: 'string' }, 'what the page before gave'),
+];
+
 function instancePaths(): Json {
   const tags = ['instances'];
   return {
@@ -341,8 +351,8 @@ function instancePaths(): Json {
       get: {
         tags,
         operationId: 'explainInstance',
-        summary: 'Why it is where it is, or nowhere, host by host',
-        parameters: [nameParameter, projectParameter],
+        summary: 'Why it is where it is, or nowhere, and what would change that',
+        parameters: [nameParameter, projectParameter, ...hostPageParameters],
         responses: answers({ 200: { description: 'done', content: jsonContent(ref('Explanation')) } }, 'NotFound'),
       },
     },

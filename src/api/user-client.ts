@@ -174,8 +174,11 @@ export function createUserClient(options: ClientOptions) {
       for await (const line of linesOf(response)) yield parseLine(line) as WatchedChange<ResourceByKind[K]>; // the codec
     },
 
-    explain: (name: string, query: { project?: string } = {}): Promise<Explanation> =>
-      json(`${pathOf('instance', name)}/explain`, { query }),
+    /** `limit`: how many hosts are told of one by one; default 20. */
+    explain: (
+      name: string,
+      query: { project?: string; limit?: number; continue?: string } = {},
+    ): Promise<Explanation> => json(`${pathOf('instance', name)}/explain`, { query }),
 
     /** The console from byte `offset` on; with `follow` it goes on until the guest is gone or `signal` aborts. */
     async *log(

@@ -1,45 +1,140 @@
-// `berth explain NAME`: why an instance is where it is, or why it is nowhere, host by host with every refusal.
+// `berth explain NAME`: why an instance is where it is, or why it is nowhere, what would change that, and what the hosts say.
 
 import { Command } from 'commander';
-import type { Explanation, HostExplanation } from '../api/explanation.ts';
+import type { Explanation, HostExplanation, PlacedExplanation, ReasonExplanation } from '../api/explanation.ts';
 import type { Cli } from './cli.ts';
 import { attempting } from './exit-codes.ts';
 import { type Colours, coloursFor, type Format, fieldLines, parseFormat, printValue } from './output.ts';
 import { openSession } from './session.ts';
 import { visible } from './terminal.ts';
-import { memory } from './units.ts';
+import { age, amountText } from './units.ts';
+
+const allPage = 1_000;
+
+interface ExplainFlags {
+  readonly output: Format;
+  readonly all?: true;
+}
 
 export function explainCommand(cli: Cli): Command {
   return new Command('explain')
-    .description('Say why an instance is where it is, host by host')
+    .description('Say why an instance is where it is, and what would change that')
     .argument('<instance>')
+    .option('-a, --all', 'every host, not only the first 20')
     .option('-o, --output <format>', 'table, json or yaml', parseFormat, 'table')
-    .action(async (name: string, { output }: { readonly output: Format }, command: Command) => {
+    .action(async (name: string, { output, all }: ExplainFlags, command: Command) => {
       const { client, project } = await openSession(cli, command);
-      const explanation = await attempting(`explain instance "${name}"`, () => client.explain(name, { project }), {
-        NotFound: '"berth ps" shows the instances',
-      });
+      const explanation = await attempting(
+        `explain instance "${name}"`,
+        () => wholeOf((page) => client.explain(name, { project, ...page }), all === true),
+        { NotFound: '"berth ps" shows the instances' },
+      );
       if (output === 'json' || output === 'yaml') return printValue(cli, output, explanation);
-      cli.stdout.write(`${explanationLines(explanation, coloursFor(cli.stdout, cli.environment)).join('\n')}\n`);
+      const colours = coloursFor(cli.stdout, cli.environment);
+      cli.stdout.write(`${explanationLines(explanation, colours, cli.clock.nowMs()).join('\n')}\n`);
     });
 }
 
-export function explanationLines(explanation: Explanation, colours: Colours): string[] {
-  const { instance, phase, host, summary, profile, amounts, hosts } = explanation;
-  const width = Math.max(0, ...hosts.map((each) => visible(each.host).length));
+/** One page, or all of them joined. */
+export async function wholeOf<T extends Pick<Explanation, 'hosts' | 'continue'>>(
+  ask: (page: { limit?: number; continue?: string }) => Promise<T>,
+  all: boolean,
+): Promise<T> {
+  if (!all) return ask({});
+  const first = await ask({ limit: allPage });
+  const hosts = [...first.hosts];
+  for (let next = first.continue; next !== undefined; ) {
+    const page = await ask({ limit: allPage, continue: next });
+    hosts.push(...page.hosts);
+    next = page.continue;
+  }
+  const { continue: _last, ...whole } = { ...first, hosts };
+  return whole as T; // `continue` is optional
+}
+
+export function explanationLines(explanation: Explanation, colours: Colours, nowMs: number): string[] {
+  const { instance, phase, host, summary } = explanation;
   return [
     `${colours.bold(visible(instance))} is ${phase}${host === undefined ? '' : ` on ${visible(host)}`}: ${visible(summary)}`,
-    ...fieldLines(
-      [
-        ['asks for', Object.entries(amounts).map(amountText).join(', ')],
-        ['profile', profile],
-      ],
-      '  ',
-    ),
-    '',
-    ...(hosts.length === 0 ? ['There is no host yet; start an agent on one: berth agent --help'] : []),
-    ...hosts.flatMap((each) => hostLines(each, width, colours)),
+    ...factLines(explanation),
+    ...(explanation.placed ? placedLines(explanation.placed, nowMs) : []),
+    ...nearestLines(explanation),
+    ...hostsLines(explanation, colours),
   ];
+}
+
+export function factLines({ amounts, profile }: Pick<Explanation, 'amounts' | 'profile'>): string[] {
+  return fieldLines(
+    [
+      [
+        'asks for',
+        Object.entries(amounts)
+          .map(([resourceClass, amount]) => amountText(visible(resourceClass), amount))
+          .join(', '),
+      ],
+      ['profile', profile],
+    ],
+    '  ',
+  );
+}
+
+function placedLines(
+  { decidedAtMs, better, runnersUp, changes, ...placed }: PlacedExplanation,
+  nowMs: number,
+): string[] {
+  const { scoreThen, scoreNow } = placed;
+  const rated = (hosts: PlacedExplanation['better']): string =>
+    hosts.map(({ host, score }) => `${host} (${round(score)})`).join(', ');
+  return fieldLines(
+    [
+      ['decided', decidedAtMs === undefined ? undefined : `${age(nowMs - decidedAtMs)} ago`],
+      [
+        'score',
+        scoreNow === undefined
+          ? 'its host would not take it today'
+          : `${round(scoreNow)} today${scoreThen === undefined ? '' : `, ${round(scoreThen)} then`}`,
+      ],
+      ['better', rated(better)],
+      ['others', better.length > 0 ? undefined : rated(runnersUp)],
+      ['changed', changes.join('; ')],
+    ],
+    '  ',
+  );
+}
+
+export function nearestLines({ nearest, counts }: Pick<Explanation, 'nearest' | 'counts'>): string[] {
+  if (!nearest || counts.hosts === 0) return [];
+  if (nearest.length === 0) return ['', 'No single change of the fleet or of the request would make it fit.'];
+  const lines = nearest.map(({ message, hosts, hostCount }) => {
+    const named = hosts.filter((host) => !message.includes(host));
+    const where =
+      named.length === 0 || hosts.length > named.length
+        ? ''
+        : `  (${named.slice(0, 3).join(', ')}${hostCount > 3 ? ', …' : ''})`;
+    return `  ${visible(message)}${visible(where)}`;
+  });
+  return ['', 'It would fit, nearest first:', ...lines];
+}
+
+/** Every host that was asked for; above them the reasons in short, where not all hosts are shown. */
+export function hostsLines(
+  { hosts, counts, reasons, continue: more }: Pick<Explanation, 'hosts' | 'counts' | 'reasons' | 'continue'>,
+  colours: Colours,
+): string[] {
+  if (counts.hosts === 0) return ['', 'There is no host yet; start an agent on one: berth agent --help'];
+  const width = Math.max(0, ...hosts.map((each) => visible(each.host).length));
+  return [
+    '',
+    ...(more === undefined ? [] : [`${counts.fit} of ${counts.hosts} hosts fit.`, ...reasons.map(reasonLine), '']),
+    ...hosts.flatMap((each) => hostLines(each, width, colours)),
+    ...(more === undefined ? [] : [`and ${counts.hosts - hosts.length} more; --all shows every host`]),
+  ];
+}
+
+function reasonLine({ reason, hosts, alone, examples }: ReasonExplanation): string {
+  const [example] = examples;
+  const only = alone === hosts ? '' : ` (${alone} for this alone)`;
+  return `  ${hosts} ${visible(reason)}${only}${example ? `, as ${visible(example.host)}: ${visible(example.message)}` : ''}`;
 }
 
 function hostLines(
@@ -62,17 +157,4 @@ function hostLines(
 
 function round(points: number): string {
   return String(Math.round(points * 10) / 10);
-}
-
-function amountText([resourceClass, amount]: [string, number]): string {
-  switch (resourceClass) {
-    case 'VCPU':
-      return `${amount} CPU${amount === 1 ? '' : 's'}`;
-    case 'MEMORY_MB':
-      return `${memory(amount)} memory`;
-    case 'DISK_GB':
-      return `${amount} GiB disk`;
-    default:
-      return `${amount} ${visible(resourceClass)}`;
-  }
 }

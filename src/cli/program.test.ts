@@ -518,50 +518,6 @@ describe('berth image', () => {
   });
 });
 
-describe('berth explain', () => {
-  const explanation = {
-    instance: 'big',
-    project: 'default',
-    phase: 'Pending',
-    summary: '0 of 2 hosts: 2 InsufficientMemory',
-    profile: 'optimize-utilization',
-    amounts: { VCPU: 2, MEMORY_MB: 65_536 },
-    hosts: [
-      {
-        host: 'h1',
-        current: false,
-        fits: false,
-        refusals: [
-          { rule: 'fit', reason: 'InsufficientMemory', message: 'needs 64 GiB, 14 GiB are free' },
-          { rule: 'paused', reason: 'Paused', message: 'takes nothing new' },
-        ],
-      },
-      { host: 'h2', current: true, fits: true, refusals: [], score: 61.25, scores: { fit: 60, spread: 1.25 } },
-    ],
-  };
-  const handler: Handler = ({ path }) => (path === '/v1/instances/big/explain' ? { json: explanation } : undefined);
-
-  it('shows every refusal of every host', async () => {
-    const { stdout } = await runBerth(['explain', 'big'], { handler });
-    expect(stdout).toBe(
-      [
-        'big is Pending: 0 of 2 hosts: 2 InsufficientMemory',
-        '  asks for  2 CPUs, 64 GiB memory',
-        '  profile   optimize-utilization',
-        '',
-        '  h1  InsufficientMemory  needs 64 GiB, 14 GiB are free',
-        '      Paused  takes nothing new',
-        '* h2  fits  score 61.3 (fit 60 + spread 1.3)',
-        '',
-      ].join('\n'),
-    );
-  });
-
-  it('gives the whole of it as JSON', async () => {
-    expect(JSON.parse((await runBerth(['explain', 'big', '-o', 'json'], { handler })).stdout)).toEqual(explanation);
-  });
-});
-
 describe('berth complete', () => {
   const offered = async (...words: string[]): Promise<string[]> =>
     (await completions(words))
@@ -581,5 +537,6 @@ describe('berth complete', () => {
     expect(await offered('host', '')).toEqual(expect.arrayContaining(['ls', 'pause'])));
   it('asks the server for instances', async () => expect(await offered('logs', '')).toEqual(['web', 'big']));
   it('asks the server for hosts', async () => expect(await offered('host', 'pause', '')).toEqual(['h1', 'h2']));
-  it('knows the flags of a verb', async () => expect(await offered('run', '--res')).toEqual(['--resource', '--restart-policy']));
+  it('knows the flags of a verb', async () =>
+    expect(await offered('run', '--res')).toEqual(['--resource', '--restart-policy']));
 });

@@ -129,3 +129,17 @@ export function bytes(count: number): string {
 export function port({ hostPort, guestPort, protocol }: GuestPort): string {
   return `${hostPort || '?'}->${guestPort}${protocol === 'udp' ? '/udp' : ''}`;
 }
+
+/** An amount of a resource class: `2 CPUs`, `4 GiB memory`. */
+export function amountText(resourceClass: string, amount: number): string {
+  switch (resourceClass) {
+    case 'VCPU':
+      return `${amount} CPU${amount === 1 ? '' : 's'}`;
+    case 'MEMORY_MB':
+      return `${memory(amount)} memory`;
+    case 'DISK_GB':
+      return `${amount} GiB disk`;
+    default:
+      return `${amount} ${resourceClass}`;
+  }
+}

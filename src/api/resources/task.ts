@@ -5,7 +5,7 @@ import { InstanceSpec } from './instance.ts';
 import { Amounts, Condition, DottedName, Name, type Resource, type ResourceDefinition } from './metadata.ts';
 
 const closed = { additionalProperties: false } as const;
-const { size, cpus, memoryMiB, diskGiB, resources, placement, ports } = InstanceSpec.properties;
+const { size, cpus, memoryMiB, diskGiB, resources, gpus, numaCells, placement, ports } = InstanceSpec.properties;
 
 export const TaskSpec = Type.Object(
   {
@@ -17,6 +17,8 @@ export const TaskSpec = Type.Object(
     memoryMiB,
     diskGiB,
     resources,
+    gpus,
+    numaCells,
     placement,
     ports,
     ttlMs: Type.Integer({

@@ -74,6 +74,12 @@ export function placedMessage({ host, hostsFit, hosts, score }: Placed): string 
   return `placed on ${host}: best of ${hostsFit} that fit, of ${hosts} (score ${Math.round(score * 10) / 10})`;
 }
 
+/** What `placedMessage` told; undefined for what was placed in another way. */
+export function readPlacedMessage(message: string): Pick<Placed, 'hostsFit' | 'hosts' | 'score'> | undefined {
+  const [, hostsFit, hosts, score] = /: best of (\d+) that fit, of (\d+) \(score ([\d.]+)\)$/.exec(message) ?? [];
+  return score === undefined ? undefined : { hostsFit: Number(hostsFit), hosts: Number(hosts), score: Number(score) };
+}
+
 /** `0 of 12 hosts: 7 InsufficientMemory, 5 DriverMissing`. */
 export function summarize({ hosts, refusals }: Extract<Placement, { placed: false }>): string {
   if (hosts === 0) return 'no host has joined yet; "berth agent" on a machine makes it one';

@@ -1,11 +1,12 @@
 // Routes below an instance: why it is where it is, and what its console says.
 
 import { ApiError } from '../../api/errors.ts';
-import { explain } from '../../core/scheduler/explain.ts';
+import { explainInSteps, type ExplainOptions } from '../../core/scheduler/explain.ts';
 import type { Decider } from '../decide.ts';
+import { inSlices } from '../in-slices.ts';
 import type { HostLinks } from './host-links.ts';
 import { findInstance } from './resource-routes.ts';
-import type { Route } from './route.ts';
+import type { Query, Route } from './route.ts';
 
 export function instanceRoutes({ decider, links }: { decider: Decider; links: HostLinks }): Route[] {
   return [
@@ -13,10 +14,11 @@ export function instanceRoutes({ decider, links }: { decider: Decider; links: Ho
       method: 'GET',
       path: '/v1/instances/:name/explain',
       verb: 'read',
-      handle({ params, query }) {
-        query.only('project');
+      async handle({ params, query }) {
+        query.only('project', 'limit', 'continue');
         const { value } = findInstance(decider.cache, params['name'] ?? '', query);
-        return { status: 200, json: explain(decider.cache, value) };
+        const steps = explainInSteps(decider.cache, value, pageOf(query));
+        return { status: 200, json: await inSlices(decider.clock, steps) };
       },
     },
     {
@@ -44,4 +46,16 @@ export function instanceRoutes({ decider, links }: { decider: Decider; links: Ho
       },
     },
   ];
+}
+
+/** 20 hosts fill a screen; 5,000 with all their reasons are some 2 MB. */
+const hostsDefault = 20;
+const hostsMax = 5_000;
+
+/** Which hosts are told of one by one. */
+export function pageOf(query: Query): ExplainOptions {
+  return {
+    limit: query.integer('limit', { min: 0, max: hostsMax }) ?? hostsDefault,
+    offset: query.integer('continue', { min: 0, max: 2 ** 31 }) ?? 0,
+  };
 }

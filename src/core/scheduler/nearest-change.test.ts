@@ -1,0 +1,167 @@
+import { describe, expect, it } from 'vitest';
+import type { InstanceSpec } from '../../api/resources/instance.ts';
+import { placement } from '../controllers/placement.ts';
+import { keys } from '../state/keys.ts';
+import { commitPlan, type TestHost, testCache, testContext, testHost, testImage, testInstance } from '../testing.ts';
+import { explain } from './explain.ts';
+
+const ctx = testContext();
+
+/** Messages of what would make `asked` fit, once `running` have been placed. */
+function nearest(
+  hosts: Record<string, TestHost>,
+  asked: Partial<InstanceSpec>,
+  running: Record<string, Partial<InstanceSpec>> = {},
+): string[] {
+  const cache = testCache([testImage(), ...Object.entries(hosts).flatMap(([name, host]) => testHost(name, host))]);
+  for (const [name, spec] of Object.entries(running)) {
+    const one = testInstance(name, spec);
+    cache.apply(
+      [{ key: keys.instance('default', name), value: one, revision: cache.revision + 1 }],
+      cache.revision + 1,
+    );
+    commitPlan(cache, placement.reconcile(cache, keys.instance('default', name), ctx));
+  }
+  const waiting = testInstance('web', { cpus: 1, memoryMiB: 512, ...asked });
+  const before = JSON.stringify([...cache.list('host')]);
+  const { nearest: changes = [] } = explain(cache, waiting);
+  expect(JSON.stringify([...cache.list('host')])).toBe(before);
+  return changes.map(({ message }) => message);
+}
+
+const four = { capacity: { VCPU: 4, MEMORY_MB: 8192 } };
+
+describe('what would make it fit', () => {
+  it('says how much less to ask, of each class that is short', () => {
+    expect(nearest({ h1: four }, { memoryMiB: 10_240 })).toEqual(['ask 2 GiB memory less: 8 GiB memory fit']);
+  });
+
+  it('finds the host where least has to be given up', () => {
+    const hosts = { h1: four, h2: { capacity: { VCPU: 6, MEMORY_MB: 8192 } } };
+    expect(nearest(hosts, { cpus: 8 })[0]).toBe('ask 2 CPUs less: 6 CPUs fit');
+  });
+
+  it('joins what one host lacks', () => {
+    expect(nearest({ h1: four }, { cpus: 5, memoryMiB: 9216 })).toEqual([
+      'ask 1 CPU and 1 GiB memory less: 4 CPUs and 8 GiB memory fit',
+    ]);
+  });
+
+  it('offers whole steps only', () => {
+    const [host, provider] = testHost('h1', four);
+    const memory = provider.inventories['MEMORY_MB'];
+    const inventories = { ...provider.inventories, ...(memory ? { MEMORY_MB: { ...memory, stepSize: 1024 } } : {}) };
+    const cache = testCache([testImage(), host, { ...provider, inventories }]);
+    const { nearest: changes } = explain(cache, testInstance('web', { cpus: 1, memoryMiB: 1500 }));
+    expect(changes?.map(({ message }) => message)).toEqual(['ask 476 MiB memory less: 1 GiB memory fit']);
+  });
+
+  it('says which host to resume, and which to wait for', () => {
+    expect(nearest({ h1: { spec: { paused: true } }, h2: { ready: false } }, {})).toEqual([
+      'resume host h1',
+      'host h2 comes back',
+    ]);
+  });
+
+  it('joins what one host needs', () => {
+    expect(nearest({ h1: { ready: false, spec: { paused: true } } }, {})).toEqual([
+      'resume host h1, and it comes back',
+    ]);
+  });
+
+  it('does not offer to resume a host that would still refuse', () => {
+    expect(nearest({ h1: { spec: { paused: true }, capacity: { VCPU: 1, MEMORY_MB: 8192 } } }, { cpus: 2 })).toEqual(
+      [],
+    );
+  });
+
+  it('names the taint that keeps it away', () => {
+    const tainted = { spec: { taints: [{ key: 'gpu', effect: 'NoSchedule' as const }] } };
+    expect(nearest({ h1: tainted }, {})).toEqual(['remove the taints of host h1']);
+  });
+
+  it('names the wish that refuses all hosts', () => {
+    const placement = { hostLabels: { rack: 'r1', disk: 'ssd' }, pool: 'ci' };
+    expect(nearest({ h1: { labels: { disk: 'ssd' }, spec: { pool: 'ci' } } }, { placement })).toEqual([
+      'drop the label rule rack=r1',
+    ]);
+    expect(nearest({ h1: { labels: { disk: 'ssd', rack: 'r1' } } }, { placement })).toEqual(['drop the pool ci']);
+  });
+
+  it('names the one whose end makes room', () => {
+    expect(nearest({ h1: four }, { cpus: 3 }, { small: { cpus: 1 }, big: { cpus: 3 } })).toEqual([
+      'when instance default/big ends on h1',
+      'one more host like h1 (4 CPUs, 8 GiB memory)',
+    ]);
+  });
+
+  it('names the fewest whose ends together make room', () => {
+    const running = { a: { cpus: 2, memoryMiB: 512 }, b: { cpus: 2, memoryMiB: 512 } };
+    expect(nearest({ h1: four }, { cpus: 4 }, running)).toContain(
+      'when 2 end on h1: instance default/a, instance default/b',
+    );
+  });
+
+  it('offers one more host of a kind that is there', () => {
+    expect(nearest({ h1: four }, { cpus: 4 }, { a: { cpus: 4 } })).toContain(
+      'one more host like h1 (4 CPUs, 8 GiB memory)',
+    );
+  });
+
+  it('knows of nothing when nothing helps', () => {
+    expect(nearest({}, {})).toEqual([]);
+  });
+
+  it('answers with five at most, the nearest first', () => {
+    const hosts = {
+      h1: { spec: { paused: true } },
+      h2: { ready: false },
+      h3: four,
+      h4: { spec: { taints: [{ key: 'x', effect: 'NoSchedule' as const }] } },
+    };
+    const found = nearest(hosts, { cpus: 6 }, { a: { cpus: 4 } });
+    expect(found).toEqual(['resume host h1', 'host h2 comes back', 'remove the taints of host h4']);
+  });
+});
+
+describe('a placed one', () => {
+  it('is told its score then and now, who is better today, and what has changed', () => {
+    const cache = testCache([testImage(), ...testHost('h2'), testInstance('web', { cpus: 1, memoryMiB: 512 })]);
+    commitPlan(cache, placement.reconcile(cache, keys.instance('default', 'web'), ctx));
+    const [host, provider] = testHost('h1', { capacity: { VCPU: 2, MEMORY_MB: 1024 } });
+    for (const value of [provider, { ...host, metadata: { ...host.metadata, createdAtMs: 2_000_000 } }])
+      cache.apply(
+        [
+          {
+            key: 'kind' in value && value.kind === 'host' ? 'hosts/h1' : `providers/${provider.id}`,
+            value,
+            revision: cache.revision + 1,
+          },
+        ],
+        cache.revision + 1,
+      );
+    const web = cache.get('instance', keys.instance('default', 'web'))?.value;
+    expect(web && explain(cache, web).placed).toMatchObject({
+      decision: expect.stringMatching(/^placed on h2: best of 1 that fit, of 1 /),
+      fitsNow: true,
+      better: [{ host: 'h1' }],
+      changes: ['there are 2 hosts, there were 1', '2 would take it, 1 did', 'h1 joined'],
+    });
+  });
+});
+
+describe('the answer', () => {
+  it('counts hosts by reason, with examples, and tells of the asked page only', () => {
+    const hosts = Object.fromEntries(Array.from({ length: 30 }, (_, i) => [`h${String(i).padStart(2, '0')}`, four]));
+    const cache = testCache([testImage(), ...Object.entries(hosts).flatMap(([name, host]) => testHost(name, host))]);
+    const first = explain(cache, testInstance('web', { cpus: 5, memoryMiB: 9000 }), { limit: 10 });
+    expect(first.counts).toEqual({ hosts: 30, fit: 0, refused: 30 });
+    expect(first.reasons).toMatchObject([{ reason: 'InsufficientCpu', rule: 'fit', hosts: 30, alone: 30 }]);
+    expect(first.reasons[0]?.examples).toHaveLength(3);
+    expect(first.hosts.map(({ host }) => host)).toEqual(Object.keys(hosts).slice(0, 10));
+    expect(first.continue).toBe('10');
+    const last = explain(cache, testInstance('web', { cpus: 5 }), { limit: 10, offset: 20 });
+    expect(last.hosts[0]?.host).toBe('h20');
+    expect(last.continue).toBeUndefined();
+  });
+});
