@@ -9,23 +9,32 @@ export class ChangeLog {
   /** How many changes there have been. */
   end = 0;
   readonly #ring = new Int32Array(ringLength);
+  /** By slot: the visit that last came by, so that each visit comes once. */
+  #visited = new Uint32Array(16);
+  #visits = 0;
 
   /** `record`: the host's record changed, not only what is free there. */
   push(slot: Slot, record: boolean): void {
+    if (slot >= this.#visited.length) this.#visited = new Uint32Array(2 * slot);
     this.#ring[this.end % ringLength] = slot * 2 + Number(record);
     this.end += 1;
   }
 
-  /** Whether all changes after `start` are still known. */
-  reaches(start: number): boolean {
-    return this.end - start <= ringLength;
-  }
-
-  slotAt(index: number): Slot {
-    return (this.#ring[index % ringLength] ?? 0) >> 1;
-  }
-
-  isRecordAt(index: number): boolean {
-    return ((this.#ring[index % ringLength] ?? 0) & 1) === 1;
+  /**
+   * Each host that changed after `start`, once; of all changes, or of those of records only. False, without a visit, when the changes
+   * are not known so far back.
+   */
+  visit(start: number, which: 'all' | 'records', visit: (slot: Slot) => void): boolean {
+    if (this.end - start > ringLength) return false;
+    this.#visits = (this.#visits + 1) >>> 0;
+    for (let i = start; i < this.end; i++) {
+      const entry = this.#ring[i % ringLength] ?? 0;
+      if (which === 'records' && (entry & 1) === 0) continue;
+      const slot = entry >> 1;
+      if (this.#visited[slot] === this.#visits) continue;
+      this.#visited[slot] = this.#visits;
+      visit(slot);
+    }
+    return true;
   }
 }

@@ -108,8 +108,8 @@ class MeantHosts {
     if (this.#topologies !== topologies.version) this.#byTopology.clear();
     this.#topologies = topologies.version;
     if (this.#upTo === log.end) return;
-    if (this.#upTo < 0 || !log.reaches(this.#upTo)) for (let slot = 0; slot < length; slot++) this.#look(slot);
-    else for (let i = this.#upTo; i < log.end; i++) if (log.isRecordAt(i)) this.#look(log.slotAt(i));
+    const seen = this.#upTo >= 0 && log.visit(this.#upTo, 'records', (slot) => this.#look(slot));
+    if (!seen) for (let slot = 0; slot < length; slot++) this.#look(slot);
     this.#upTo = log.end;
   }
 

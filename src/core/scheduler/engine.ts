@@ -1,9 +1,10 @@
 // Engine: the best host for a request, without looking at all of them. Requests of one shape share a ranking that is mended only where
 // a host changed since it was last used. Its answer is that of the plain full scan (full-scan.ts); a property test holds them together.
 //
-//   request ──▶ terms ──▶ HostVerdicts: may it go there at all, by the host's record        (mended when a record changes)
-//           ──▶ shape ──▶ Ranking: and is there room, how well does it sit                  (mended when a claim is made)
-//           ──▶ groups ─▶ walked down from the best: where are the others                   (asked anew each time)
+//   request ──▶ terms ──▶ Verdicts: may it go there, by the host's record       (mended when a record changes)
+//           ──▶ room ───▶ Verdicts: is there enough, how well does it sit       (mended when a claim is made)
+//           ──▶ both ───▶ Shape: hosts in order                                 (mended likewise)
+//           ──▶ groups ─▶ walked down from the best: where are the others       (asked anew each time)
 
 import type { Fleet } from './fleet.ts';
 import type { Slot } from './slot.ts';
@@ -29,7 +30,8 @@ const walkStepsMax = 64;
 
 export class Engine {
   readonly fleet: Fleet;
-  readonly #terms = new Map<string, HostVerdicts>();
+  readonly #onRecord = new Map<string, Verdicts>();
+  readonly #onRoom = new Map<string, Verdicts>();
   readonly #shapes = new Map<string, Shape>();
   readonly #seenOnce = new Set<string>();
   #layout: number;
@@ -84,7 +86,8 @@ export class Engine {
     const { fleet } = this;
     if (this.#layout !== fleet.layout) {
       this.#layout = fleet.layout;
-      this.#terms.clear();
+      this.#onRecord.clear();
+      this.#onRoom.clear();
       this.#shapes.clear();
     }
     let shape = this.#shapes.get(request.shapeKey);
@@ -95,18 +98,29 @@ export class Engine {
         return null;
       }
       if (this.#shapes.size >= Math.min(shapesMax, rankingBytesMax / (16 * fleet.capacity))) this.#forgetOldest();
-      shape = new Shape(request, fleet, this.#verdictsOf(request));
+      shape = new Shape(fleet, this.#verdictsOnRecord(request), this.#verdictsOnRoom(request));
       this.#shapes.set(request.shapeKey, shape);
     } else shape.catchUp();
     shape.usedAt = ++this.#uses;
     return shape;
   }
 
-  #verdictsOf(request: Request): HostVerdicts {
-    let verdicts = this.#terms.get(request.termsKey);
+  #verdictsOnRecord(request: Request): Verdicts {
+    let verdicts = this.#onRecord.get(request.termsKey);
     if (!verdicts) {
-      if (this.#terms.size >= shapesMax) this.#terms.clear(); // shapes keep those they use
-      this.#terms.set(request.termsKey, (verdicts = new HostVerdicts(request, this.fleet)));
+      if (this.#onRecord.size >= shapesMax) this.#onRecord.clear(); // shapes keep those they use
+      verdicts = new Verdicts(prepareRules(hostPlugins, request, this.fleet), this.fleet, 'records');
+      this.#onRecord.set(request.termsKey, verdicts);
+    }
+    return verdicts;
+  }
+
+  #verdictsOnRoom(request: Request): Verdicts {
+    let verdicts = this.#onRoom.get(request.roomKey);
+    if (!verdicts) {
+      if (this.#onRoom.size >= shapesMax) this.#onRoom.clear();
+      verdicts = new Verdicts(prepareRules(roomPlugins, request, this.fleet), this.fleet, 'all');
+      this.#onRoom.set(request.roomKey, verdicts);
     }
     return verdicts;
   }
@@ -125,13 +139,14 @@ export class Engine {
   /** A shape never seen: one pass over all hosts, nothing kept but the verdicts on their records. */
   #scan(request: Request, groupRules: GroupRules | null): Choice | null {
     const { fleet } = this;
-    const verdicts = this.#verdictsOf(request);
-    verdicts.catchUp();
+    const onRecord = this.#verdictsOnRecord(request);
+    onRecord.catchUp();
     const rules = prepareRules(roomPlugins, request, fleet);
     const best = new Best(fleet.names);
     let fitCount = 0;
     for (let slot = 0; slot < fleet.length; slot++) {
-      const base = judgeOn(verdicts, rules, slot);
+      const record = onRecord.scores[slot] ?? refused;
+      const base = record < 0 ? record : combined(record, judge(rules, slot));
       if (base < 0) continue;
       fitCount += 1;
       if (!groupRules) best.offer(slot, base);
@@ -144,17 +159,20 @@ export class Engine {
   }
 }
 
-/** What the rules about hosts' records say of every host, for one set of terms. */
-class HostVerdicts {
+/** What some rules say of every host, for all requests that they cannot tell apart. */
+class Verdicts {
   /** By slot: the weighed score, or below 0. */
   readonly scores: Float64Array;
   readonly #fleet: Fleet;
   readonly #rules: Rules;
+  readonly #changes: 'all' | 'records';
   #upTo: number;
 
-  constructor(request: Request, fleet: Fleet) {
+  /** `changes`: after which changes of a host the rules may say something else. */
+  constructor(rules: Rules, fleet: Fleet, changes: 'all' | 'records') {
     this.#fleet = fleet;
-    this.#rules = prepareRules(hostPlugins, request, fleet);
+    this.#rules = rules;
+    this.#changes = changes;
     this.scores = new Float64Array(fleet.capacity).fill(refused);
     this.#upTo = fleet.log.end;
     this.#judgeAll();
@@ -163,12 +181,7 @@ class HostVerdicts {
   catchUp(): void {
     const { log } = this.#fleet;
     if (this.#upTo === log.end) return;
-    if (!log.reaches(this.#upTo)) this.#judgeAll();
-    else {
-      for (let i = this.#upTo; i < log.end; i++) {
-        if (log.isRecordAt(i)) this.#judge(log.slotAt(i));
-      }
-    }
+    if (!log.visit(this.#upTo, this.#changes, (slot) => this.#judge(slot))) this.#judgeAll();
     this.#upTo = log.end;
   }
 
@@ -181,56 +194,43 @@ class HostVerdicts {
   }
 }
 
+/** All hosts in order for the requests of one shape. */
 class Shape {
   readonly ranking: Ranking;
   usedAt = 0;
   readonly #fleet: Fleet;
-  readonly #verdicts: HostVerdicts;
-  readonly #rules: Rules;
-  /** By slot: the number of the catch-up that last looked at it, so that each looks once. */
-  readonly #lookedAt: Uint32Array;
-  #catchUps = 0;
+  readonly #onRecord: Verdicts;
+  readonly #onRoom: Verdicts;
   #upTo: number;
 
-  constructor(request: Request, fleet: Fleet, verdicts: HostVerdicts) {
+  constructor(fleet: Fleet, onRecord: Verdicts, onRoom: Verdicts) {
     this.#fleet = fleet;
-    this.#verdicts = verdicts;
-    this.#rules = prepareRules(roomPlugins, request, fleet);
-    this.#lookedAt = new Uint32Array(fleet.capacity);
+    this.#onRecord = onRecord;
+    this.#onRoom = onRoom;
     this.ranking = new Ranking(fleet.capacity, fleet.names);
-    this.#upTo = fleet.log.end;
-    this.#build();
-  }
-
-  #build(): void {
-    this.#verdicts.catchUp();
-    this.ranking.build(this.#fleet.length, (slot) => judgeOn(this.#verdicts, this.#rules, slot));
+    this.#upTo = -1;
+    this.catchUp();
   }
 
   catchUp(): void {
     const { log, length } = this.#fleet;
-    const { end } = log;
-    if (this.#upTo === end) return;
-    if (!log.reaches(this.#upTo)) this.#build();
-    else {
-      this.#verdicts.catchUp();
-      const lookedAt = this.#lookedAt;
-      const mark = ++this.#catchUps;
-      for (let i = this.#upTo; i < end; i++) {
-        const slot = log.slotAt(i);
-        if (lookedAt[slot] === mark) continue;
-        lookedAt[slot] = mark;
-        if (slot < length) this.ranking.set(slot, judgeOn(this.#verdicts, this.#rules, slot));
-      }
-    }
-    this.#upTo = end;
+    if (this.#upTo === log.end) return;
+    this.#onRecord.catchUp();
+    this.#onRoom.catchUp();
+    const { ranking } = this;
+    const mended = this.#upTo >= 0 && log.visit(this.#upTo, 'all', (slot) => ranking.set(slot, this.#verdictOn(slot)));
+    if (!mended) ranking.build(length, (slot) => this.#verdictOn(slot));
+    this.#upTo = log.end;
+  }
+
+  #verdictOn(slot: Slot): number {
+    return combined(this.#onRecord.scores[slot] ?? refused, this.#onRoom.scores[slot] ?? refused);
   }
 }
 
-function judgeOn(verdicts: HostVerdicts, rules: Rules, slot: Slot): number {
-  const onRecord = verdicts.scores[slot] ?? refused;
+/** Rules about the record come first: theirs is the reason that is told. */
+function combined(onRecord: number, onRoom: number): number {
   if (onRecord < 0) return onRecord;
-  const onRoom = judge(rules, slot);
   return onRoom < 0 ? onRoom : onRecord + onRoom;
 }
 

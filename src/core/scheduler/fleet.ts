@@ -60,6 +60,8 @@ export class Fleet implements View {
   readonly trees: ProviderUse[][] = [];
   /** By slot: how many instances hold something there. */
   readonly guests: number[] = [];
+  /** By slot: how many there may be. */
+  readonly guestsMax: number[] = [];
   /** By slot: host ports in use, as `tcp/8080`; undefined where there are none. */
   readonly ports: (ReadonlySet<string> | undefined)[] = [];
   /** By slot: some provider gives its room only in steps, or not in small amounts, so columns do not tell all. */
@@ -207,10 +209,15 @@ export class Fleet implements View {
   }
 
   #see(slot: Slot, host: Host | undefined): void {
-    this.#countSoftTaints(this.hosts[slot], host);
-    this.hosts[slot] = host;
+    this.#write(slot, host);
     if (this.topologies.update(slot)) this.groups.hostMoved();
     this.log.push(slot, true);
+  }
+
+  #write(slot: Slot, host: Host | undefined): void {
+    this.#countSoftTaints(this.hosts[slot], host);
+    this.hosts[slot] = host;
+    this.guestsMax[slot] = host?.spec.instancesMax ?? Number.POSITIVE_INFINITY;
   }
 
   #try(slot: Slot): void {
@@ -225,9 +232,8 @@ export class Fleet implements View {
     const known = this.#slotByName.get(name);
     if (known !== undefined) {
       const before = this.hosts[known];
-      this.hosts[known] = host;
+      this.#write(known, host);
       if (before && sameForRules(before, host)) return;
-      this.#countSoftTaints(before, host);
       if (this.topologies.update(known)) this.groups.hostMoved();
       this.log.push(known, true);
       return;
@@ -235,8 +241,7 @@ export class Fleet implements View {
     const slot = this.#free.pop() ?? this.hosts.length;
     if (slot >= this.capacity) this.#grow();
     this.#slotByName.set(name, slot);
-    this.hosts[slot] = host;
-    this.#countSoftTaints(undefined, host);
+    this.#write(slot, host);
     this.names[slot] = name;
     this.count += 1;
     this.#measureAll(slot);
@@ -251,8 +256,7 @@ export class Fleet implements View {
     this.groups.hostGone(name, slot);
     this.#slotByName.delete(name);
     this.#free.push(slot);
-    this.#countSoftTaints(this.hosts[slot], undefined);
-    this.hosts[slot] = undefined;
+    this.#write(slot, undefined);
     this.trees[slot] = [];
     this.guests[slot] = 0;
     this.ports[slot] = undefined;

@@ -28,6 +28,8 @@ export interface Request extends Demand {
   readonly byQuery?: boolean;
   /** Equal for requests whose host rules say the same of every host. */
   readonly termsKey: string;
+  /** Equal for requests whose room rules say the same of every host. */
+  readonly roomKey: string;
   /** Equal for requests whose host and room rules say the same of every host: one shape. */
   readonly shapeKey: string;
 }
@@ -56,11 +58,19 @@ export function requestOf(snapshot: Snapshot, asking: Asking): Request {
 }
 
 /** Adds what is recorded of a placement, and what engines tell requests apart by. */
-export function requestFrom(parts: Omit<Request, 'assigned' | 'termsKey' | 'shapeKey'>): Request {
-  const termsKey = JSON.stringify(parts.terms) + weightsKeyOf(parts.weights);
+export function requestFrom(parts: Omit<Request, 'assigned' | 'termsKey' | 'roomKey' | 'shapeKey'>): Request {
+  const weightsKey = weightsKeyOf(parts.weights);
+  const { amounts, portions, ports } = parts;
   const room =
-    parts.ports.length + parts.portions.length === 0 ? [parts.amounts] : [parts.amounts, parts.portions, parts.ports];
-  return { ...parts, assigned: wholeOf(parts), termsKey, shapeKey: JSON.stringify(room) + termsKey };
+    ports.length + portions.length === 0 ? JSON.stringify(amounts) : JSON.stringify([amounts, portions, ports]);
+  const terms = JSON.stringify(parts.terms);
+  return {
+    ...parts,
+    assigned: wholeOf(parts),
+    termsKey: terms + weightsKey,
+    roomKey: room + weightsKey,
+    shapeKey: room + terms + weightsKey,
+  };
 }
 
 const weightsKeys = new WeakMap<Weights, string>();

@@ -6,11 +6,10 @@ export const quota: RoomPlugin = {
   name: 'quota',
   summary: 'the host has fewer instances than its operator allows',
   dependsOn: 'room',
-  prepare: (_request, { hosts, guests }) => ({
-    filter(slot) {
-      const max = hosts[slot]?.spec.instancesMax;
-      if (max === undefined || (guests[slot] ?? 0) < max) return null;
-      return refuse('InstancesMax', () => `it has ${guests[slot]} instances, and may have ${max}`);
-    },
+  prepare: (_request, { guests, guestsMax }) => ({
+    filter: (slot) =>
+      (guests[slot] ?? 0) < (guestsMax[slot] ?? Number.POSITIVE_INFINITY)
+        ? null
+        : refuse('InstancesMax', () => `it has ${guests[slot]} instances, and may have ${guestsMax[slot]}`),
   }),
 };

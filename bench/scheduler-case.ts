@@ -1,0 +1,164 @@
+// One case of suite `scheduler`, in a process of its own so that its memory is its own: `scheduler-case.ts CASE HOSTS INSTANCES DECISIONS`.
+// A decision is what the placement controller does for one waiting instance: look, choose, and lay the claim over the ledger. Instances
+// end at random between decisions, so that the fleet stays as full as it was.
+
+import { performance } from 'node:perf_hooks';
+import { placement } from '../src/core/controllers/placement.ts';
+import { seededPrng } from '../src/base/prng.ts';
+import { Cache } from '../src/core/state/cache.ts';
+import { decodeRecord, encodeRecord } from '../src/core/state/codec.ts';
+import { type Context, defaultPolicy } from '../src/core/state/context.ts';
+import { keyOf } from '../src/core/state/keys.ts';
+import type { Plan } from '../src/core/state/plan.ts';
+import type { AnyRecord } from '../src/core/state/records.ts';
+import { mixAffinity, mixHosts, mixImages, mixM, mixRequests } from './mix.ts';
+
+export interface CaseFigures {
+  readonly perSecond: number;
+  readonly p50Us: number;
+  readonly p99Us: number;
+  readonly unplaced: number;
+  readonly rssMb: number;
+  readonly naivePerSecond: number;
+}
+
+const [name = 'mix', hostCount = 5_000, instanceCount = 50_000, decisionCount = 50_000] = process.argv
+  .slice(2)
+  .map((word, i) => (i === 0 ? word : Number(word)));
+
+const hosts = Number(hostCount);
+const cache = new Cache(() => 0);
+const prng = seededPrng(1, 'context');
+let ids = 0;
+const ctx: Context = {
+  nowMs: 1_000_000,
+  monotonicMs: 1_000_000,
+  prng,
+  policy: defaultPolicy,
+  newId: (prefix) => `${prefix}_${String(++ids).padStart(26, '0')}`,
+};
+
+/** As a store's event: the record has been bytes. */
+function add(record: AnyRecord): void {
+  const key = keyOf(record);
+  const revision = cache.revision + 1;
+  cache.apply([{ key, value: decodeRecord(key, encodeRecord(record)), revision }], revision);
+}
+
+/** The plan is durable; events of instances are of no interest here and go at once. */
+function confirm(token: number, plan: Plan): void {
+  const revision = cache.revision + 1;
+  cache.confirm(token, plan, revision);
+  const events = plan.changes.filter(({ key }) => key.startsWith('events/'));
+  cache.apply(
+    events.map(({ key }) => ({ key, value: null, revision: revision + 1 })),
+    revision + 1,
+  );
+}
+
+const live: string[] = [];
+let unplaced = 0;
+
+/** Makes the instance, then decides on it; answers the time of the decision alone, in ms. */
+function decide(draw: () => ReturnType<ReturnType<typeof mixRequests>>): number {
+  const instance = draw();
+  add(instance);
+  const key = keyOf(instance);
+  const start = performance.now();
+  const plan = placement.reconcile(cache, key, ctx);
+  const assumed = cache.assume(plan);
+  const took = performance.now() - start;
+  if (!assumed.ok) throw new Error(`the Plan for ${key} does not hold: ${assumed.key}`);
+  confirm(assumed.token, plan);
+  if (cache.get('instance', key)?.value.status.host === undefined) {
+    unplaced += 1;
+    remove(key);
+  } else live.push(key);
+  return took;
+}
+
+function remove(key: string): void {
+  const instance = cache.get('instance', key);
+  if (!instance) return;
+  const revision = cache.revision + 1;
+  const allocations = cache.allocationsOfConsumer(instance.value.metadata.id);
+  cache.apply(
+    [...allocations.map((allocation) => allocation.key), key].map((each) => ({ key: each, value: null, revision })),
+    revision,
+  );
+}
+
+function removeOne(): void {
+  const at = prng.below(live.length);
+  const key = live[at];
+  const last = live.pop();
+  if (key === undefined || last === undefined) return;
+  if (at < live.length) live[at] = last;
+  remove(key);
+}
+
+/** What a plain pass over typed arrays does: best fit of two resources. The machine's own measure beside ours. */
+function naivePerSecond(): number {
+  const cpu = Float64Array.from({ length: hosts }, (_, i) => 20 + ((i * 7) % 100));
+  const memory = Float64Array.from({ length: hosts }, (_, i) => 100 + ((i * 13) % 400));
+  const turns = Math.max(20, Math.ceil(20_000_000 / hosts));
+  const start = performance.now();
+  let sum = 0;
+  for (let turn = 0; turn < turns; turn++) {
+    const askedCpu = 1 + (turn % 16);
+    const askedMemory = 4 * askedCpu;
+    let best = -1;
+    let bestLeft = Number.POSITIVE_INFINITY;
+    for (let i = 0; i < hosts; i++) {
+      const leftCpu = (cpu[i] ?? 0) - askedCpu;
+      const leftMemory = (memory[i] ?? 0) - askedMemory;
+      if (leftCpu < 0 || leftMemory < 0) continue;
+      const left = leftCpu / 128 + leftMemory / 768;
+      if (left < bestLeft) {
+        bestLeft = left;
+        best = i;
+      }
+    }
+    sum += best;
+  }
+  if (sum < 0) throw new Error('the plain pass chose nothing');
+  return (1000 * turns) / (performance.now() - start);
+}
+
+for (const image of mixImages()) add(image);
+for (const records of mixHosts(hosts)) for (const record of records) add(record);
+const fill = mixRequests(mixM, { instances: Number(instanceCount), unique: false, seed: 'fill' });
+while (live.length < Number(instanceCount)) decide(fill);
+unplaced = 0;
+
+const draw = mixRequests(name === 'affinity' ? mixAffinity : mixM, {
+  instances: Number(instanceCount),
+  unique: name === 'unique',
+  seed: 'draw',
+});
+const decisions = Number(decisionCount);
+for (let i = 0; i < decisions / 5; i++) {
+  decide(draw);
+  removeOne();
+}
+unplaced = 0;
+const times = new Float64Array(decisions);
+let sumMs = 0;
+for (let i = 0; i < decisions; i++) {
+  const took = decide(draw);
+  times[i] = took;
+  sumMs += took;
+  removeOne();
+}
+times.sort();
+const at = (share: number): number => 1000 * (times[Math.min(decisions - 1, Math.floor(share * decisions))] ?? 0);
+globalThis.gc?.();
+const figures: CaseFigures = {
+  perSecond: (1000 * decisions) / sumMs,
+  p50Us: at(0.5),
+  p99Us: at(0.99),
+  unplaced,
+  rssMb: process.memoryUsage.rss() / 2 ** 20,
+  naivePerSecond: naivePerSecond(),
+};
+console.log(JSON.stringify(figures));
