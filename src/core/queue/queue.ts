@@ -18,6 +18,7 @@ import { defaultPolicy, type Policy } from '../state/context.ts';
 import { keys } from '../state/keys.ts';
 import type { AnyRecord } from '../state/records.ts';
 import { defineView, type RecordChange, type Snapshot, type View } from '../state/snapshot.ts';
+import { ByGroup } from './by-group.ts';
 import { compareAcross, compareAges, compareRanks, levelOf, type Rank } from './order.ts';
 import { type Shares, sharesOf } from './shares.ts';
 import { SortedList } from './sorted-list.ts';
@@ -78,6 +79,7 @@ export class Queue implements View, DueLine {
   readonly #shares: Shares;
   readonly #waiting = new Map<string, Waiting>();
   readonly #shapes = new Map<string, Shape>();
+  readonly #shapesByGroup = new ByGroup<Shape>();
   /** By project: the lines in which some are due. */
   readonly #due = new Map<string, SortedList<Line>>();
   #dueCount = 0;
@@ -194,8 +196,11 @@ export class Queue implements View, DueLine {
     this.#last = change;
     if (this.#woken.length > 0) this.#woken = [];
     switch (kind) {
-      case 'instance':
-        return this.#applyInstance(key, after?.kind === 'instance' ? after : null);
+      case 'instance': {
+        const now = after?.kind === 'instance' ? after : null;
+        this.#applyInstance(key, now);
+        return this.#neighbourMoved(before?.kind === 'instance' ? before : null, now);
+      }
       case 'allocation':
         // Released, or made smaller; a claim only takes room.
         if (before?.kind === 'allocation') this.#roomCame(before.host);
@@ -210,6 +215,7 @@ export class Queue implements View, DueLine {
       case 'image':
       case 'size':
       case 'pool':
+      case 'group':
         return this.#requestsChanged();
       default:
     }
@@ -241,6 +247,7 @@ export class Queue implements View, DueLine {
     if (!shape) {
       shape = { key: shapeKey, request, task, lines: new Map(), rules: null, layout: 0, triesLeft: triesMax };
       this.#shapes.set(shapeKey, shape);
+      this.#shapesByGroup.add(shape);
     }
     const priority = spec.priority ?? 0;
     const lineKey = `${priority} ${metadata.project}`;
@@ -269,14 +276,26 @@ export class Queue implements View, DueLine {
     this.#waiting.delete(key);
     if (line.all.size === 0) {
       shape.lines.delete(`${line.priority} ${line.project}`);
-      if (shape.lines.size === 0) this.#shapes.delete(shape.key);
+      if (shape.lines.size === 0) {
+        this.#shapes.delete(shape.key);
+        this.#shapesByGroup.delete(shape);
+      }
     } else if (wasHead) {
       line.leftAtMs = Math.max(line.leftAtMs, atMs);
       if (line.rank) this.#rank(line);
     }
   }
 
-  /** Sizes, images and pools are in the requests: whoever has another one now is looked at. */
+  /** Of each shape that waits for such a neighbour to come or to go, the first. */
+  #neighbourMoved(before: Instance | null, after: Instance | null): void {
+    for (const shape of this.#shapesByGroup.helpedBy(before, after)) {
+      shape.triesLeft = triesMax;
+      const first = this.#firstOf(shape);
+      if (first) this.#woken.push(first.key);
+    }
+  }
+
+  /** Sizes, images, pools and placement groups are in the requests: whoever has another one now is looked at. */
   #requestsChanged(): void {
     for (const { key } of [...this.#waiting.values()]) {
       const instance = this.#snapshot.get('instance', key)?.value;
