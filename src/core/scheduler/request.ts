@@ -74,11 +74,17 @@ export function requestFrom(parts: Omit<Request, 'assigned' | 'termsKey' | 'room
 }
 
 const weightsKeys = new WeakMap<Weights, string>();
+const keysByContent = new Map<string, string>();
 
-/** Worked out once for the weights of a profile, which all its requests share. */
+/** Equal for equal weights, and short: keys are looked up for every decision. Profiles and their variants are few. */
 function weightsKeyOf(weights: Weights): string {
   let key = weightsKeys.get(weights);
-  if (key === undefined) weightsKeys.set(weights, (key = JSON.stringify(weights)));
+  if (key === undefined) {
+    const content = JSON.stringify(weights);
+    key = keysByContent.get(content) ?? `#${keysByContent.size}`;
+    keysByContent.set(content, key);
+    weightsKeys.set(weights, key);
+  }
   return key;
 }
 
