@@ -75,13 +75,17 @@ export function requestFrom(parts: Omit<Request, 'assigned' | 'termsKey' | 'room
 
 const weightsKeys = new WeakMap<Weights, string>();
 const keysByContent = new Map<string, string>();
+let weightsSeen = 0;
+/** Requests may bring weights of their own: forgetting costs only that equal ones are not shared for a while. */
+const weightsKept = 4096;
 
-/** Equal for equal weights, and short: keys are looked up for every decision. Profiles and their variants are few. */
+/** Equal for equal weights, and short: keys are looked up for every decision. */
 function weightsKeyOf(weights: Weights): string {
   let key = weightsKeys.get(weights);
   if (key === undefined) {
     const content = JSON.stringify(weights);
-    key = keysByContent.get(content) ?? `#${keysByContent.size}`;
+    key = keysByContent.get(content) ?? `#${weightsSeen++}`;
+    if (keysByContent.size >= weightsKept) keysByContent.clear();
     keysByContent.set(content, key);
     weightsKeys.set(weights, key);
   }
