@@ -34,7 +34,7 @@ export const Registration = Type.Object(
     reserved: Amounts,
     /** What the machine is good for: HW_*, CUSTOM_*. */
     traits: Type.Optional(Type.Array(Trait, { maxItems: 256 })),
-    /** What has room of its own: GPUs, NUMA cells. A class that these have, and `capacity` has not, lives in them only. */
+    /** What has room of its own: GPUs, NUMA cells. Part of `capacity`, where that has the class. */
     providers: Type.Optional(ChildProviders),
     /** Taken only when the host is registered for the first time. */
     labels: Labels,

@@ -59,7 +59,7 @@ function bind(
   snapshot: Snapshot,
   instance: Entry<Instance>,
   placed: Placed,
-  { amounts, ports }: Request,
+  { assigned, ports }: Request,
   ctx: Context,
   endOfTask: readonly Change[] = [],
 ): Plan {
@@ -83,7 +83,7 @@ function bind(
         phase: 'Scheduled',
         host,
         incarnation,
-        assigned: amounts,
+        assigned,
         scheduledAtMs: ctx.nowMs,
         conditions: withConditions(
           status.conditions,

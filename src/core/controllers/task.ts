@@ -76,7 +76,7 @@ function place(snapshot: Snapshot, entry: Entry<Task>, ctx: Context): Plan {
           ...status,
           phase: 'Placed',
           host,
-          assigned: request.amounts,
+          assigned: request.assigned,
           placedAtMs: ctx.nowMs,
           heldUntilMs: ctx.nowMs + spec.ttlMs,
         },

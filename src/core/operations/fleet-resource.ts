@@ -13,6 +13,7 @@ import { type Plan, unchanged } from '../state/plan.ts';
 import type { Snapshot } from '../state/snapshot.ts';
 import { assertFree, type CreateInput, earlierCreate, newMetadata, rememberCreate } from './create.ts';
 import type { Decision } from './decision.ts';
+import { assertWeightNames } from './host-demand.ts';
 import { equalJson, existing, replacedMetadata } from './replace.ts';
 
 interface FleetByKind {
@@ -48,6 +49,7 @@ export function createFleetResource<K extends FleetKind>(
   assertFree(snapshot, kind, key, input.name);
   const resource = newFleetResource(kind, input, ctx);
   assertNamesFree(snapshot, resource);
+  if (resource.kind === 'pool') assertWeightNames(resource.spec.weights, 'spec.weights');
   const { id } = resource.metadata;
   return {
     plan: { changes: [{ key, ifRevision: 0, value: resource }, ...rememberCreate(input, kind, { key, id }, ctx)] },
@@ -66,6 +68,7 @@ export function replaceFleetResource<K extends FleetKind>(
   const resource = changedFleetResource(kind, entry.value.metadata, entry.value.spec, input);
   if (!resource) return { plan: unchanged(entry), key, changed: false };
   assertNamesFree(snapshot, resource);
+  if (resource.kind === 'pool') assertWeightNames(resource.spec.weights, 'spec.weights');
   return { plan: { changes: [{ key, ifRevision: entry.revision, value: resource }] }, key, changed: true };
 }
 

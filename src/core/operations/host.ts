@@ -5,7 +5,6 @@ import type { Heartbeat, Registration, Session } from '../../api/agent-protocol.
 import { ApiError } from '../../api/errors.ts';
 import type { Host, HostSpec, HostStatus } from '../../api/resources/host.ts';
 import type { Metadata } from '../../api/resources/metadata.ts';
-import { inventoriesOf } from '../ledger/inventory.ts';
 import { schemaVersion } from '../state/codec.ts';
 import { conditionOf, withConditions } from '../state/conditions.ts';
 import type { Context } from '../state/context.ts';
@@ -13,8 +12,11 @@ import { eventChange } from '../state/events.ts';
 import { keys } from '../state/keys.ts';
 import { type Change, unchanged } from '../state/plan.ts';
 import type { Entry, Snapshot } from '../state/snapshot.ts';
+import { controlPlaneOn } from './control-plane.ts';
 import { assertFree, type CreateInput, earlierCreate, newMetadata, rememberCreate } from './create.ts';
 import type { Decision } from './decision.ts';
+import { providerChanges } from './host-providers.ts';
+import { assertHostSpec } from './host-spec.ts';
 import { equalJson, existing, replacedMetadata } from './replace.ts';
 
 const unseen: HostStatus = { epoch: 0, drivers: [], images: [], unknownGuests: [], conditions: [] };
@@ -26,6 +28,7 @@ const unseen: HostStatus = { epoch: 0, drivers: [], images: [], unknownGuests: [
 export function createHost(snapshot: Snapshot, input: CreateInput<HostSpec>, ctx: Context): Decision {
   const earlier = earlierCreate(snapshot, input, 'host');
   if (earlier) return earlier;
+  assertHostSpec(input.spec);
   const key = keys.host(input.name);
   assertFree(snapshot, 'host', key, input.name);
   const removed = snapshot.get('removedHost', keys.removedHost(input.name));
@@ -61,6 +64,7 @@ export function replaceHost(
   const specChanged = !equalJson(value.spec, input.spec);
   if (!specChanged && equalJson(value.metadata.labels, input.labels))
     return { plan: unchanged(entry), key, changed: false };
+  assertHostSpec(input.spec);
   const host: Host = {
     ...value,
     metadata: replacedMetadata(value.metadata, { labels: input.labels, specChanged }),
@@ -71,7 +75,7 @@ export function replaceHost(
     plan: {
       changes: [
         { key, ifRevision: entry.revision, value: host },
-        ...providerChange(snapshot, host),
+        ...providerChanges(snapshot, value, host),
         ...(pausedChanged
           ? [
               eventChange(
@@ -168,12 +172,12 @@ export function registerHost(
     );
   }
   if (entry?.value.status.session === registration.session) return { plan: unchanged(entry), key, changed: false };
-  const host = registeredHost(entry, name, registration, ctx);
+  const host = registeredHost(snapshot, entry, { name, registration }, ctx);
   return {
     plan: {
       changes: [
         { key, ifRevision: entry?.revision ?? 0, value: host },
-        ...providerChange(snapshot, host),
+        ...providerChanges(snapshot, entry?.value, host),
         leaseChange(snapshot, name, host.status.epoch, ctx),
         eventChange(
           host,
@@ -193,7 +197,13 @@ export function registerHost(
   };
 }
 
-function registeredHost(entry: Entry<Host> | undefined, name: string, registration: Registration, ctx: Context): Host {
+function registeredHost(
+  snapshot: Snapshot,
+  entry: Entry<Host> | undefined,
+  { name, registration }: { readonly name: string; readonly registration: Registration },
+  ctx: Context,
+): Host {
+  const controlPlane = controlPlaneOn(snapshot, registration.machineId);
   const before = entry?.value.status ?? unseen;
   const metadata: Metadata = entry?.value.metadata ?? {
     ...newMetadata(ctx.newId('host'), { project: '', name, labels: registration.labels, spec: undefined }, ctx),
@@ -211,6 +221,9 @@ function registeredHost(entry: Entry<Host> | undefined, name: string, registrati
       architecture: registration.architecture,
       capacity: registration.capacity,
       reserved: registration.reserved,
+      ...(registration.traits ? { traits: registration.traits } : {}),
+      ...(registration.providers ? { providers: registration.providers } : {}),
+      ...(controlPlane ? { controlPlane } : {}),
       drivers: registration.drivers,
       images: registration.images,
       unknownGuests: [],
@@ -290,30 +303,4 @@ function leaseChange(snapshot: Snapshot, host: string, epoch: number, ctx: Conte
     ifRevision: snapshot.get('lease', key)?.revision ?? 0,
     value: { kind: 'lease', host, epoch, renewedAtMs: ctx.nowMs },
   };
-}
-
-/** Brings the host's root provider in line with what was measured and what the operator keeps back. */
-function providerChange(snapshot: Snapshot, host: Host): Change[] {
-  const { capacity, reserved } = host.status;
-  if (!capacity) return [];
-  const inventories = inventoriesOf(host.spec, capacity, reserved ?? {});
-  const key = keys.provider(host.metadata.id);
-  const entry = snapshot.get('provider', key);
-  if (entry && equalJson(entry.value.inventories, inventories)) return [];
-  return [
-    {
-      key,
-      ifRevision: entry?.revision ?? 0,
-      value: {
-        kind: 'provider',
-        id: host.metadata.id,
-        host: host.metadata.name,
-        parent: null,
-        generation: (entry?.value.generation ?? 0) + 1,
-        inventories,
-        traits: entry?.value.traits ?? [],
-        aggregates: entry?.value.aggregates ?? [],
-      },
-    },
-  ];
 }

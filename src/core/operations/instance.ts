@@ -12,6 +12,7 @@ import { unchanged } from '../state/plan.ts';
 import type { Snapshot } from '../state/snapshot.ts';
 import { assertFree, type CreateInput, earlierCreate, newMetadata, rememberCreate } from './create.ts';
 import type { Decision } from './decision.ts';
+import { assertHostDemand } from './host-demand.ts';
 import { assertPlacementRules } from './placement-rules.ts';
 import { equalJson, existing, replacedMetadata } from './replace.ts';
 import { assertTaskToTake } from './task-to-take.ts';
@@ -22,6 +23,7 @@ export function createInstance(snapshot: Snapshot, input: CreateInput<InstanceSp
   if (earlier) return earlier;
   assertReferences(snapshot, input.spec);
   assertPortsDiffer(input.spec);
+  assertHostDemand(snapshot, input.spec);
   assertPlacementRules(snapshot, { ...input, placement: input.spec.placement });
   assertTaskToTake(snapshot, input.project, input.spec.placement.task);
   const name = input.name || freeName(snapshot, input.project, input.spec.image, ctx);

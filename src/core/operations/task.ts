@@ -11,6 +11,7 @@ import { keys } from '../state/keys.ts';
 import type { Snapshot } from '../state/snapshot.ts';
 import { assertFree, type CreateInput, earlierCreate, newMetadata, rememberCreate } from './create.ts';
 import type { Decision } from './decision.ts';
+import { assertHostDemand } from './host-demand.ts';
 import { assertPortsDiffer, assertReferences } from './instance.ts';
 import { existing } from './replace.ts';
 
@@ -19,6 +20,7 @@ export function createTask(snapshot: Snapshot, input: CreateInput<TaskSpec>, ctx
   if (earlier) return earlier;
   assertReferences(snapshot, input.spec);
   assertPortsDiffer(input.spec);
+  assertHostDemand(snapshot, input.spec);
   if (input.spec.placement.task !== undefined) {
     throw new ApiError('InvalidRequest', 'a task holds room of its own and takes over no other; only instances do', {
       field: 'spec.placement.task',

@@ -20,19 +20,21 @@ const weightsByProfile: Readonly<Record<ProfileName, Weights>> = {
  * an empty and a full host; preferences, whose scores run from -100 to +100, twice that, as do neighbours; a
  * fetched image, of at most 10 points, a tenth.
  */
+const wishes: Weights = {
+  preferences: 2,
+  'soft-taints': 1,
+  'image-locality': 1,
+  affinity: 2,
+  'anti-affinity': 2,
+  spread: 2,
+};
+
 function withWishes(weights: Weights): Weights {
   let sum = 0;
-  for (const name in weights) sum += weights[name] ?? 0;
-  sum = Math.max(1, sum);
-  return {
-    preferences: 2 * sum,
-    'soft-taints': sum,
-    'image-locality': sum,
-    affinity: 2 * sum,
-    'anti-affinity': 2 * sum,
-    spread: 2 * sum,
-    ...weights,
-  };
+  for (const name in weights) if (wishes[name] === undefined) sum += weights[name] ?? 0;
+  const completed: Record<string, number> = { ...weights };
+  for (const name in wishes) completed[name] ??= (wishes[name] ?? 0) * Math.max(1, sum);
+  return completed;
 }
 
 const completed: Readonly<Record<ProfileName, Weights>> = {
@@ -46,3 +48,6 @@ export function weightsOf(profile: ProfileName, ...instead: readonly (Weights | 
   if (instead.every((weights) => weights === undefined)) return completed[profile];
   return withWishes(Object.assign({}, weightsByProfile[profile], ...instead));
 }
+
+/** Every score that may be given a weight. */
+export const scoreNames: readonly string[] = [...new Set(Object.values(completed).flatMap(Object.keys))];

@@ -103,7 +103,7 @@ describe('profiles', () => {
 });
 
 describe('sizes and defaults', () => {
-  it('own numbers win over the size, the size over the image, the image over 1 CPU and 512 MiB', () => {
+  it('own numbers win over the size, the size over the image, the image over the pool, the pool over 4 CPUs and 8 GiB', () => {
     const size = {
       kind: 'size',
       schemaVersion: 1,
@@ -111,9 +111,20 @@ describe('sizes and defaults', () => {
       spec: { cpus: 2, memoryMiB: 1024 },
       status: {},
     } as const;
-    const cache = testCache([testImage('tiny', { defaults: { cpus: 7, diskGiB: 3 } }), size]);
+    const pool = (name: string, defaults: { cpus?: number; memoryMiB?: number }) => ({
+      ...size,
+      kind: 'pool' as const,
+      metadata: testImage(name).metadata,
+      spec: { description: '', defaults },
+    });
+    const images = [testImage('tiny', { defaults: { cpus: 7, diskGiB: 3 } }), testImage('bare', { defaults: {} })];
+    const cache = testCache([...images, size, pool('small', { cpus: 3, memoryMiB: 100 })]);
     const amounts = (spec: Partial<InstanceSpec>) => requestOf(cache, testInstance('web', spec)).amounts;
-    expect(amounts({})).toEqual({ VCPU: 7, MEMORY_MB: 512, DISK_GB: 3 });
+    expect(amounts({})).toEqual({ VCPU: 7, MEMORY_MB: 8192, DISK_GB: 3 });
+    expect(amounts({ image: 'bare' })).toEqual({ VCPU: 4, MEMORY_MB: 8192 });
+    expect(amounts({ placement: { pool: 'small' } })).toEqual({ VCPU: 7, MEMORY_MB: 100, DISK_GB: 3 });
+    addRecord(cache, pool('default', { memoryMiB: 1000 }));
+    expect(amounts({ image: 'bare' })).toEqual({ VCPU: 4, MEMORY_MB: 1000 });
     expect(amounts({ size: 'small' })).toEqual({ VCPU: 2, MEMORY_MB: 1024, DISK_GB: 3 });
     expect(amounts({ size: 'small', cpus: 1 })).toEqual({ VCPU: 1, MEMORY_MB: 1024, DISK_GB: 3 });
   });

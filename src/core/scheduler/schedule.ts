@@ -10,7 +10,12 @@ import type { Request } from './request.ts';
 
 export type Placement =
   | Placed
-  | { readonly placed: false; readonly hosts: number; readonly refusals: readonly RefusalCount[] };
+  | {
+      readonly placed: false;
+      readonly hosts: number;
+      readonly refusals: readonly RefusalCount[];
+      readonly byQuery?: boolean;
+    };
 
 export interface Placed {
   readonly placed: true;
@@ -43,7 +48,10 @@ export function schedule(snapshot: Snapshot, request: Request): Placement {
   const engine = engineOf(snapshot);
   const { fleet } = engine;
   const choice = engine.choose(request);
-  if (!choice) return { placed: false, hosts: fleet.count, refusals: refusalsOf(engine.countRefusals(request)) };
+  if (!choice) {
+    const refusals = refusalsOf(engine.countRefusals(request));
+    return { placed: false, hosts: fleet.count, refusals, ...(request.byQuery ? { byQuery: true } : {}) };
+  }
   return placementAt(fleet, request, choice);
 }
 
@@ -80,9 +88,10 @@ export function readPlacedMessage(message: string): Pick<Placed, 'hostsFit' | 'h
   return score === undefined ? undefined : { hostsFit: Number(hostsFit), hosts: Number(hosts), score: Number(score) };
 }
 
-/** `0 of 12 hosts: 7 InsufficientMemory, 5 DriverMissing`. */
-export function summarize({ hosts, refusals }: Extract<Placement, { placed: false }>): string {
-  if (hosts === 0) return 'no host has joined yet; "berth agent" on a machine makes it one';
+/** `0 of 12 hosts: 7 InsufficientMemory, 5 DriverMissing`; for who asked by a query behind the words that such users know (S2.2). */
+export function summarize({ hosts, refusals, byQuery }: Extract<Placement, { placed: false }>): string {
+  const prefix = byQuery ? 'NO ALLOCATIONS LEFT: ' : '';
+  if (hosts === 0) return `${prefix}no host has joined yet; "berth agent" on a machine makes it one`;
   const parts = refusals.map(({ reason, hosts: count }) => `${count} ${reason}`);
-  return `0 of ${hosts} host${hosts === 1 ? '' : 's'}: ${parts.join(', ')}`;
+  return `${prefix}0 of ${hosts} host${hosts === 1 ? '' : 's'}: ${parts.join(', ')}`;
 }

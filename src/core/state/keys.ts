@@ -17,6 +17,7 @@ const folders = {
   lease: 'leases',
   idempotency: 'idempotency',
   removedHost: 'removed-hosts',
+  controlPlane: 'control-planes',
 } as const satisfies Record<RecordKind, string>;
 
 interface Prefix {
@@ -56,6 +57,7 @@ export const keys = {
   allocation: (consumerId: string, incarnation: number): string => `allocations/${consumerId}.${incarnation}`,
   lease: (host: string): string => `leases/${host}`,
   removedHost: (name: string): string => `removed-hosts/${name}`,
+  controlPlane: (machineId: string): string => `control-planes/${machineId}`,
   idempotency: (project: string, key: string): string => `idempotency/${project}/${key}`,
 };
 
@@ -84,6 +86,8 @@ export function keyOf(record: AnyRecord): string {
       return keys.lease(record.host);
     case 'removedHost':
       return keys.removedHost(record.host);
+    case 'controlPlane':
+      return keys.controlPlane(record.machineId);
     case 'idempotency':
       throw new TypeError('an idempotency record does not know its key');
   }

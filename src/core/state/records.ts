@@ -13,7 +13,7 @@ export interface Inventory {
   readonly allocationRatio: number;
 }
 
-/** Something that has room: a host, later its GPUs and NUMA cells. Every claim rewrites it, so two claims at once collide. */
+/** Something that has room: a host, its GPUs and NUMA cells. Every claim rewrites it, so two claims at once collide. */
 export interface Provider {
   readonly kind: 'provider';
   readonly id: string;
@@ -71,12 +71,20 @@ export interface RemovedHost {
   readonly removedAtMs: number;
 }
 
+/** That a control plane runs, or ran, on this machine, and whether the hosts there shall take no instances. */
+export interface ControlPlane {
+  readonly kind: 'controlPlane';
+  readonly machineId: string;
+  readonly excludeHosts: boolean;
+}
+
 interface InternalByKind {
   provider: Provider;
   allocation: Allocation;
   lease: HostLease;
   idempotency: IdempotencyRecord;
   removedHost: RemovedHost;
+  controlPlane: ControlPlane;
 }
 
 export interface RecordByKind extends ResourceByKind, InternalByKind {}

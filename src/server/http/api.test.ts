@@ -10,7 +10,7 @@ beforeAll(async () => {
   server = await startTestServer();
   await server.client.create('image', {
     metadata: { name: 'tiny' },
-    spec: { source: 'file:///tmp/tiny.qcow2', aliases: ['smallest'] },
+    spec: { source: 'file:///tmp/tiny.qcow2', aliases: ['smallest'], defaults: { cpus: 1, memoryMiB: 512 } },
   });
 });
 afterAll(() => server.close());

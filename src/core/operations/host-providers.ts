@@ -1,0 +1,85 @@
+// The providers of a host in the ledger, brought in line with what its agent told and its operator states. What is in use is never taken
+// out of the ledger: a device that is gone stays, with nothing to give, until nobody holds it.
+
+import type { Host } from '../../api/resources/host.ts';
+import { type ProviderInventories, providersOf } from '../ledger/inventory.ts';
+import { keys } from '../state/keys.ts';
+import type { Change } from '../state/plan.ts';
+import type { Inventory, Provider } from '../state/records.ts';
+import type { Entry, Snapshot } from '../state/snapshot.ts';
+import { equalJson } from './replace.ts';
+
+/** On the root provider of hosts on whose machine a control plane runs. */
+const controlPlaneTrait = 'CUSTOM_CONTROL_PLANE';
+
+/** `before`: the host as it was, undefined when it is new: traits that came from elsewhere are kept. */
+export function providerChanges(snapshot: Snapshot, before: Host | undefined, host: Host): Change[] {
+  if (!host.status.capacity) return [];
+  const wanted = providersOf(host.spec, host.status);
+  const wantedIds = new Set(wanted.map(({ name }) => idOf(host, name)));
+  const gone = snapshot.providersOfHost(host.metadata.name).filter(({ value }) => {
+    return !wantedIds.has(value.id) && value.parent === host.metadata.id;
+  });
+  return [
+    ...wanted.flatMap((provider) => putChange(snapshot, { before, host, provider })),
+    ...gone.flatMap((entry) => removeChange(snapshot, entry)),
+  ];
+}
+
+function idOf(host: Host, child: string): string {
+  return child === '' ? host.metadata.id : `${host.metadata.id}-${child}`;
+}
+
+interface Wanted {
+  readonly before: Host | undefined;
+  readonly host: Host;
+  readonly provider: ProviderInventories;
+}
+
+function putChange(snapshot: Snapshot, { before, host, provider }: Wanted): Change[] {
+  const id = idOf(host, provider.name);
+  const key = keys.provider(id);
+  const entry = snapshot.get('provider', key);
+  const traits =
+    provider.name === '' ? rootTraits(entry?.value.traits ?? [], before, host) : [...provider.traits].sort();
+  const { inventories } = provider;
+  if (entry && equalJson(entry.value.inventories, inventories) && equalJson(entry.value.traits, traits)) return [];
+  const value: Provider = {
+    kind: 'provider',
+    id,
+    host: host.metadata.name,
+    parent: provider.name === '' ? null : host.metadata.id,
+    generation: (entry?.value.generation ?? 0) + 1,
+    inventories,
+    traits,
+    aggregates: entry?.value.aggregates ?? [],
+  };
+  return [{ key, ifRevision: entry?.revision ?? 0, value }];
+}
+
+/** What agent and operator say now, and what neither of them said before: that was set through the Placement API. */
+function rootTraits(present: readonly string[], before: Host | undefined, host: Host): string[] {
+  const said = new Set(before ? traitsSaidOf(before) : []);
+  return [...new Set([...present.filter((trait) => !said.has(trait)), ...traitsSaidOf(host)])].sort();
+}
+
+function traitsSaidOf({ spec, status }: Host): string[] {
+  const runsControlPlane = spec.controlPlane ?? status.controlPlane !== undefined;
+  return [...(status.traits ?? []), ...(spec.traits ?? []), ...(runsControlPlane ? [controlPlaneTrait] : [])];
+}
+
+function removeChange(snapshot: Snapshot, { key, revision, value }: Entry<Provider>): Change[] {
+  const inUse = [...snapshot.usedBy(value.id).values()].some((used) => used > 0);
+  if (!inUse) return [{ key, ifRevision: revision, value: null }];
+  const empty: Record<string, Inventory> = {};
+  for (const [resourceClass, inventory] of Object.entries(value.inventories))
+    empty[resourceClass] = { ...inventory, total: 0, reserved: 0 };
+  if (equalJson(value.inventories, empty)) return [];
+  return [
+    {
+      key,
+      ifRevision: revision,
+      value: { ...value, generation: value.generation + 1, inventories: empty, traits: [] },
+    },
+  ];
+}
