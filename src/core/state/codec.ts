@@ -13,9 +13,24 @@ export class UnreadableRecord extends Error {
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 
+/** A view of a piece of memory that it shares with its neighbours, for a piece of its own for each costs more than writing it. */
 export function encodeRecord(record: AnyRecord): Uint8Array {
-  return encoder.encode(JSON.stringify(record));
+  const text = JSON.stringify(record);
+  if (text.length * bytesPerUnitMax > block.length - used) {
+    block = new Uint8Array(Math.max(blockBytes, text.length * bytesPerUnitMax));
+    used = 0;
+  }
+  const { written } = encoder.encodeInto(text, block.subarray(used));
+  const bytes = block.subarray(used, used + written);
+  used += written;
+  return bytes;
 }
+
+const blockBytes = 64 * 1024;
+/** UTF-8 takes at most three bytes for one unit of UTF-16. */
+const bytesPerUnitMax = 3;
+let block = new Uint8Array(0);
+let used = 0;
 
 export function decodeRecord(key: string, bytes: Uint8Array): AnyRecord {
   let record: unknown;

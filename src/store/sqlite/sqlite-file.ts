@@ -194,7 +194,7 @@ function setPragmas(db: Database.Database, path: string): void {
     ['mmap_size', 0, 0],
     ['journal_size_limit', 64 * 1024 * 1024, 64 * 1024 * 1024],
     // Far above where the writer moves the log into the file by itself, in a quiet moment.
-    ['wal_autocheckpoint', 16_384, 16_384],
+    ['wal_autocheckpoint', 65_536, 65_536],
     ['cache_size', -65_536, -65_536],
   ];
   for (const [name, set, expected] of wanted) {

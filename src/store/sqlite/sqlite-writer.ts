@@ -36,14 +36,16 @@ export interface FileState {
 
 export type Tell = (level: 'info' | 'warn' | 'error', message: string, fields: Record<string, unknown>) => void;
 
-/** One transaction of entries: a few milliseconds, for commits wait that long. */
-const portionSize = 200;
-/** With so many, entries are written although it is not quiet: enough for neighbours to meet on a page. */
-const unappliedUsual = 4_000;
-/** From here on entries are written although commits wait: they are held in memory until then, some 600 bytes each. */
-const unappliedMax = 50_000;
-/** As many changes go into the file's log before it is moved into the file; some ten MiB. */
-const changesPerCheckpoint = 8_000;
+/** One transaction of entries: some milliseconds, for commits wait that long. */
+const portionSize = 500;
+/** So many are not left for a quiet moment: they are held in memory until then, some 600 bytes each. The more there are, the more
+ * neighbours share a page, and the less often is a page written that changes all the time. */
+const unappliedUsual = 60_000;
+/** From here on entries are written although commits wait. */
+const unappliedMax = 120_000;
+/** Nor is the write-ahead log left to grow beyond so many changes, some 100 MiB; in a quiet moment it is moved from the lower number on. */
+const changesPerCheckpoint = 160_000;
+const changesPerQuietCheckpoint = 2_000;
 
 export class SqliteWriter {
   readonly #path: string;
@@ -125,27 +127,27 @@ export class SqliteWriter {
 
   /** Whether what can be done later should not wait until it is quiet. */
   get pressing(): boolean {
-    return this.#unapplied.count >= unappliedUsual || this.#unapplied.inRound || this.#checkpointDue();
+    return (
+      this.#unapplied.count >= unappliedUsual ||
+      this.#unapplied.inRound ||
+      this.#changesSinceCheckpoint >= changesPerCheckpoint
+    );
   }
 
   /** Does some of what can be done later; false when there is nothing to do, or it cannot be done now. */
   settle(): boolean {
     try {
-      return this.#checkpoint() || this.#apply();
+      return this.#checkpoint(changesPerCheckpoint) || this.#apply() || this.#checkpoint(changesPerQuietCheckpoint);
     } catch {
       return false; // told already; the log holds it all
     }
   }
 
-  #checkpoint(): boolean {
-    if (!this.#checkpointDue()) return false;
+  #checkpoint(changesMin: number): boolean {
+    if (this.#changesSinceCheckpoint < changesMin) return false;
     this.#changesSinceCheckpoint = 0;
     this.read('moving the write-ahead log into the file', (connection) => connection.checkpoint());
     return true;
-  }
-
-  #checkpointDue(): boolean {
-    return this.#changesSinceCheckpoint >= changesPerCheckpoint;
   }
 
   #apply(): boolean {

@@ -9,9 +9,13 @@ export interface Unapplied {
   readonly revision: Revision;
 }
 
+/** What a round takes: sorting more would be felt. */
+const roundMax = 20_000;
+
 export class UnappliedEntries {
+  /** The oldest revision first. */
   readonly #entries = new Map<Key, Unapplied>();
-  #round: { readonly entries: readonly Unapplied[]; readonly revision: Revision; next: number } | undefined;
+  #round: { readonly entries: readonly Unapplied[]; readonly through: Revision; next: number } | undefined;
 
   get count(): number {
     return this.#entries.size;
@@ -28,7 +32,10 @@ export class UnappliedEntries {
   }
 
   add(writes: readonly Write[], revision: Revision): void {
-    for (const { key, value } of writes) this.#entries.set(key, { key, value, revision });
+    for (const { key, value } of writes) {
+      this.#entries.delete(key); // so that it comes last
+      this.#entries.set(key, { key, value, revision });
+    }
   }
 
   clear(): void {
@@ -37,18 +44,29 @@ export class UnappliedEntries {
   }
 
   /**
-   * The next portion of a round through all there is. `through` comes with a round's last portion: everything up to that revision is
-   * in the table then. Call `applied` when it is.
+   * The next portion of a round through the oldest that are here. `through` comes with a round's last portion: everything up to that
+   * revision is in the table then. Call `applied` when it is.
    */
   portion(revision: Revision, size: number): { entries: readonly Unapplied[]; through?: Revision } | undefined {
-    if (!this.#round) {
-      if (this.#entries.size === 0) return undefined;
-      const entries = [...this.#entries.values()].sort((a, b) => (a.key < b.key ? -1 : 1));
-      this.#round = { entries, revision, next: 0 };
+    if (this.#entries.size === 0) return undefined;
+    this.#round ??= this.#begin(revision);
+    const { entries, next, through } = this.#round;
+    const portion = entries.slice(next, next + size);
+    return next + size < entries.length ? { entries: portion } : { entries: portion, through };
+  }
+
+  #begin(revision: Revision) {
+    const entries: Unapplied[] = [];
+    let through = revision;
+    for (const entry of this.#entries.values()) {
+      if (entries.length === roundMax) {
+        through = entry.revision - 1; // of its own revision some may be in the round
+        break;
+      }
+      entries.push(entry);
     }
-    const round = this.#round;
-    const entries = round.entries.slice(round.next, round.next + size);
-    return round.next + size < round.entries.length ? { entries } : { entries, through: round.revision };
+    entries.sort((a, b) => (a.key < b.key ? -1 : 1));
+    return { entries, through, next: 0 };
   }
 
   applied(entries: readonly Unapplied[]): void {
