@@ -18,6 +18,8 @@ interface Task {
 
 /** A full pass finds what a lost wake-up left; it costs one reconcile per key. */
 const fullPassMs = 60_000;
+/** Between two portions of a full pass: a million keys take some eight seconds. */
+const passPauseMs = 2;
 const retryDelay = { delayMsMin: 10, delayMsMax: 5_000 };
 const storeRetryDelay = { delayMsMin: 100, delayMsMax: 5_000 };
 /** Reconciles in one go before requests get their turn: some milliseconds. */
@@ -90,6 +92,8 @@ export class ControlLoop {
       revision ??= page.revision;
       after = page.entries.length === listPage ? page.entries.at(-1)?.key : undefined;
     } while (after !== undefined);
+    // As they would have come as events: what was made first is listed first.
+    entries.sort((a, b) => a.revision - b.revision);
     this.#decider.cache.reset(entries, revision);
   }
 
@@ -116,14 +120,22 @@ export class ControlLoop {
     }
   }
 
-  #fullPass(): void {
-    for (const controller of this.#controllers) {
-      for (const key of controller.keys(this.#decider.cache)) this.#enqueue(controller, key);
+  /** A portion at a time, so that a fleet of hundreds of thousands stops nobody. */
+  #fullPass(tasks = this.#allTasks(), startedAtMs = this.#clock.monotonicMs()): void {
+    let ended = false;
+    for (let count = 0; count < tasksPerTurnMax && !ended; count++) {
+      const next = tasks.next();
+      if (next.done) ended = true;
+      else this.#enqueue(next.value.controller, next.value.key);
     }
-    this.#timers.set(
-      '',
-      this.#clock.setTimer(fullPassMs, () => this.#fullPass(), { background: true }),
-    );
+    const again = (): void => (ended ? this.#fullPass() : this.#fullPass(tasks, startedAtMs));
+    const afterMs = ended ? Math.max(0, startedAtMs + fullPassMs - this.#clock.monotonicMs()) : passPauseMs;
+    this.#timers.set('', this.#clock.setTimer(afterMs, again, { background: true }));
+  }
+
+  *#allTasks(): Generator<Task> {
+    for (const controller of this.#controllers)
+      for (const key of controller.keys(this.#decider.cache)) yield { controller, key };
   }
 
   #enqueue(controller: Controller, key: string): void {

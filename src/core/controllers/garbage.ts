@@ -5,8 +5,7 @@ import { release } from '../ledger/ledger.ts';
 import type { Context } from '../state/context.ts';
 import { eventChange } from '../state/events.ts';
 import { keys, kindOfKey, prefixOf } from '../state/keys.ts';
-import { emptyPlan, type Plan } from '../state/plan.ts';
-import type { RecordByKind } from '../state/records.ts';
+import { type Change, emptyPlan, type Plan } from '../state/plan.ts';
 import type { Snapshot } from '../state/snapshot.ts';
 import { type Controller, keysOfKind } from './controller.ts';
 
@@ -34,23 +33,14 @@ export const garbage: Controller = {
       case 'allocation':
         return releaseOfRemovedHost(snapshot, key);
       case 'event': {
-        if (key === surplusOf.event) {
-          const { eventsMax } = ctx.policy;
-          return removeSurplus(snapshot, 'event', { max: eventsMax, bornMs: (event) => event.metadata.createdAtMs });
-        }
+        if (key === surplusOf.event) return removeSurplus(snapshot, 'event', ctx.policy.eventsMax);
         const event = snapshot.get('event', key);
         return event
           ? expire(event.key, event.revision, event.value.metadata.createdAtMs + ctx.policy.eventsKeptMs, ctx)
           : emptyPlan;
       }
       case 'idempotency': {
-        if (key === surplusOf.idempotency) {
-          const { idempotencyMax } = ctx.policy;
-          return removeSurplus(snapshot, 'idempotency', {
-            max: idempotencyMax,
-            bornMs: (record) => record.createdAtMs,
-          });
-        }
+        if (key === surplusOf.idempotency) return removeSurplus(snapshot, 'idempotency', ctx.policy.idempotencyMax);
         const record = snapshot.get('idempotency', key);
         return record
           ? expire(record.key, record.revision, record.value.createdAtMs + ctx.policy.idempotencyKeptMs, ctx)
@@ -72,21 +62,15 @@ const surplusKeys = Object.values(surplusOf);
 /** As many as the committer joins in one durable write; the rest follows at once. */
 const removedAtOnceMax = 512;
 
-/** The oldest of a kind, as far as there are more than `max`. */
-function removeSurplus<K extends Counted>(
-  snapshot: Snapshot,
-  kind: K,
-  { max, bornMs }: { readonly max: number; readonly bornMs: (record: RecordByKind[K]) => number },
-): Plan {
-  if (snapshot.count(kind) <= max) return emptyPlan;
-  const all = [...snapshot.list(kind)];
-  const surplus = all.length - max;
+/** The oldest of a kind, as far as there are more than `max`: they are written once, and listed in the order of that. */
+function removeSurplus(snapshot: Snapshot, kind: Counted, max: number): Plan {
+  const surplus = snapshot.count(kind) - max;
   if (surplus <= 0) return emptyPlan;
-  const aged = all.map(({ key, revision, value }) => ({ key, revision, bornMs: bornMs(value) }));
-  aged.sort((a, b) => a.bornMs - b.bornMs || (a.key < b.key ? -1 : 1));
-  const changes = aged
-    .slice(0, Math.min(surplus, removedAtOnceMax))
-    .map(({ key, revision }) => ({ key, ifRevision: revision, value: null }));
+  const changes: Change[] = [];
+  for (const { key, revision } of snapshot.list(kind)) {
+    if (changes.length === Math.min(surplus, removedAtOnceMax)) break;
+    changes.push({ key, ifRevision: revision, value: null });
+  }
   return surplus > removedAtOnceMax ? { changes, requeueAfterMs: 0 } : { changes };
 }
 
