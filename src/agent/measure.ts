@@ -1,11 +1,11 @@
 // Measures this machine: what it has, what is kept back for the host itself, and which machine it is. Reads only, but for a
 // machine id of its own where the system has none.
 
-import { createHmac } from 'node:crypto';
 import { readFile, statfs, writeFile } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import type { Amounts } from '../api/resources/metadata.ts';
+import { appMachineId, rawMachineId, systemMachineId } from '../base/system.ts';
 import type { Measurement } from './agent.ts';
 
 export interface MeasureOptions {
@@ -73,36 +73,16 @@ function architectureOf(processArchitecture: string): Measurement['architecture'
 }
 
 async function machineIdOf({ dataDirectory, randomSecret, machineIdPath }: MeasureOptions): Promise<string> {
-  const systems = await validMachineId(machineIdPath ?? '/etc/machine-id');
-  return appSpecific(systems ?? (await ownMachineId(join(dataDirectory, 'machine-id'), randomSecret)));
-}
-
-/** machine-id(5): 32 hex digits; containers and image builders leave it empty, zero or "uninitialized". */
-async function validMachineId(path: string): Promise<string | undefined> {
-  let text: string;
-  try {
-    text = (await readFile(path, 'utf8')).trim();
-  } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined;
-    throw error;
-  }
-  return /^[0-9a-f]{32}$/.test(text) && !/^0+$/.test(text) ? text : undefined;
+  return (
+    (await systemMachineId(machineIdPath)) ??
+    appMachineId(await ownMachineId(join(dataDirectory, 'machine-id'), randomSecret))
+  );
 }
 
 async function ownMachineId(path: string, randomSecret: MeasureOptions['randomSecret']): Promise<string> {
-  const kept = await validMachineId(path);
+  const kept = await rawMachineId(path);
   if (kept !== undefined) return kept;
   const made = Buffer.from(randomSecret(16)).toString('hex');
   await writeFile(path, `${made}\n`, { mode: 0o600, flush: true });
   return made;
-}
-
-const applicationId = Buffer.from('7c1f0f0e6f5b4d0f9f0a3a52c3f6b1d8', 'hex'); // drawn once, for Berth
-
-/** As sd_id128_get_machine_app_specific(3): the system's own id is confidential and never leaves the machine. */
-function appSpecific(machineId: string): string {
-  const id = createHmac('sha256', Buffer.from(machineId, 'hex')).update(applicationId).digest().subarray(0, 16);
-  id.writeUInt8((id.readUInt8(6) & 0x0f) | 0x40, 6);
-  id.writeUInt8((id.readUInt8(8) & 0x3f) | 0x80, 8);
-  return id.toString('hex');
 }

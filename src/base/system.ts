@@ -1,6 +1,7 @@
 // The machine: clock, timers, randomness, environment, process. The only file of src/ that touches them.
 
-import { randomBytes, randomInt } from 'node:crypto';
+import { createHmac, randomBytes, randomInt } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
 import pino from 'pino';
 import type { Clock } from './clock.ts';
 import type { LogFields, Logger } from './log.ts';
@@ -103,4 +104,35 @@ export function systemLogger(level: 'debug' | 'info' | 'warn' | 'error' | 'silen
   return wrap(
     pino({ level, base: null, timestamp: pino.stdTimeFunctions.isoTime }, pino.destination({ dest: 2, sync: true })),
   );
+}
+
+/**
+ * Which machine this is, the same for agent and control plane; undefined where the system has no id: containers and image builders
+ * leave it empty, zero or "uninitialized" (machine-id(5)).
+ */
+export async function systemMachineId(path = '/etc/machine-id'): Promise<string | undefined> {
+  const id = await rawMachineId(path);
+  return id === undefined ? undefined : appMachineId(id);
+}
+
+/** 32 hex digits, or undefined when the file has none or is not there. */
+export async function rawMachineId(path: string): Promise<string | undefined> {
+  let text: string;
+  try {
+    text = (await readFile(path, 'utf8')).trim();
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined;
+    throw error;
+  }
+  return /^[0-9a-f]{32}$/.test(text) && !/^0+$/.test(text) ? text : undefined;
+}
+
+const applicationId = Buffer.from('7c1f0f0e6f5b4d0f9f0a3a52c3f6b1d8', 'hex'); // drawn once, for Berth
+
+/** As sd_id128_get_machine_app_specific(3): the system's own id is confidential and never leaves the machine. */
+export function appMachineId(machineId: string): string {
+  const id = createHmac('sha256', Buffer.from(machineId, 'hex')).update(applicationId).digest().subarray(0, 16);
+  id.writeUInt8((id.readUInt8(6) & 0x0f) | 0x40, 6);
+  id.writeUInt8((id.readUInt8(8) & 0x3f) | 0x80, 8);
+  return id.toString('hex');
 }

@@ -20,6 +20,10 @@ export const ServerConfig = Type.Object(
     imageMap: Type.Optional(
       Type.String({ description: 'YAML file of images and sizes (ORCH_CONFIG)', maxLength: 1024 }),
     ),
+    excludeControlPlaneHosts: Type.Boolean({
+      default: false,
+      description: 'place no instances on the host of the machine that this server runs on',
+    }),
     insecure: Type.Boolean({ default: false, description: 'listen on more than this machine without TLS in front' }),
     logLevel: Type.Enum(['debug', 'info', 'warn', 'error', 'silent'], { default: 'info' }),
     offlineAfterMs: Type.Integer({ default: 60_000, minimum: 1_000, maximum: 86_400_000 }),

@@ -2,15 +2,17 @@
 
 import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { randomSecret, systemClock, systemPrng } from '../base/system.ts';
+import { randomSecret, systemClock, systemMachineId, systemPrng } from '../base/system.ts';
 import type { Clock } from '../base/clock.ts';
 import type { Logger } from '../base/log.ts';
 import { version } from '../base/version.ts';
 import { ApiError } from '../api/errors.ts';
+import { announceControlPlane } from '../core/operations/control-plane.ts';
 import { keys } from '../core/state/keys.ts';
 import type { Policy } from '../core/state/context.ts';
 import { openStore } from '../store/open.ts';
 import type { ServerConfig } from './config.ts';
+import { type Decider, decideAndCommit } from './decide.ts';
 import { AgentLinks } from './http/agent-link.ts';
 import { serveHttp } from './http/serve.ts';
 import { hostTokenOf, identityOf, type TokenSecrets } from './http/tokens.ts';
@@ -47,6 +49,7 @@ export async function startServer(
       version,
     });
     if (config.imageMap !== undefined) await loadImageMap(config.imageMap, plane.decider, log);
+    await announce(config, plane.decider);
     const { routes, decider, stop: stopPlane } = plane;
     const http = await serveHttp(
       {
@@ -75,6 +78,20 @@ export async function startServer(
     await plane?.stop();
     await store.close();
     throw error;
+  }
+}
+
+/** Says which machine this control plane runs on, so that the host there is known for what it is. */
+async function announce({ excludeControlPlaneHosts: excludeHosts }: ServerConfig, decider: Decider): Promise<void> {
+  const machineId = await systemMachineId();
+  if (machineId !== undefined) {
+    await decideAndCommit(decider, (snapshot, ctx) => announceControlPlane(snapshot, { machineId, excludeHosts }, ctx));
+  } else if (excludeHosts) {
+    throw new ApiError(
+      'InvalidRequest',
+      'excludeControlPlaneHosts: this machine has no id in /etc/machine-id, so its host cannot be told from others; set controlPlane: true on the host instead ("berth host set HOST --control-plane")',
+      { field: 'excludeControlPlaneHosts' },
+    );
   }
 }
 

@@ -62,7 +62,10 @@ export const HostSpec = Type.Object(
       Type.Integer({ minimum: 0, maximum: 1_000_000, description: 'so many instances at most' }),
     ),
     controlPlane: Type.Optional(
-      Type.Boolean({ description: 'whether the control plane runs here, when what it found out itself is wrong' }),
+      Type.Boolean({
+        description:
+          'true: the control plane runs here and it takes no instances; false: it takes them, whatever the control plane says',
+      }),
     ),
   },
   closed,

@@ -9,10 +9,12 @@ it('hosts of the control plane take nothing where they are excluded, unless thei
       other: {},
       shared: { status: { controlPlane: 'shared' } },
       excluded,
+      stated: { spec: { controlPlane: true } },
       corrected: { ...excluded, spec: { controlPlane: false } },
     },
     {},
   );
   expect(verdicts).toMatchObject({ other: 'fits', shared: 'fits', corrected: 'fits' });
+  expect(verdicts['stated']).toBe(verdicts['excluded']);
   expect(verdicts['excluded']).toMatch(/^ControlPlaneHost: .*excludeControlPlaneHosts/);
 });

@@ -9,7 +9,8 @@ export const controlPlane: HostPlugin = {
   prepare: (_request, { hosts }) => ({
     filter(slot) {
       const host = hosts[slot];
-      if (host?.status.controlPlane !== 'excluded' || host.spec.controlPlane === false) return null;
+      const excluded = host?.spec.controlPlane ?? host?.status.controlPlane === 'excluded';
+      if (!excluded) return null;
       return refuse(
         'ControlPlaneHost',
         'the control plane runs on it, and its hosts are excluded (excludeControlPlaneHosts)',
