@@ -121,7 +121,6 @@ describe('one instance', () => {
     expect(await portIsFree(port)).toBe(true);
     const { items: events } = await fleet.client.list('event', { subject: made.metadata.id });
     expect(events.map((event) => event.spec.reason)).toEqual([
-      'Accepted',
       'Scheduled',
       'Started',
       'Ready',

@@ -93,7 +93,7 @@ describe('a fleet on this machine', () => {
   it('shows it, its console, its events and why it is there', async () => {
     expect((await verb('ps')).stdout).toMatch(/^NAME .*\nweb +Running +yes +h1 /);
     expect((await verb('logs web')).stdout).toContain('berth: ready');
-    expect((await verb('events web')).stdout).toMatch(/Accepted[^]*Scheduled[^]*Started[^]*Ready/);
+    expect((await verb('events web')).stdout).toMatch(/Scheduled[^]*Started[^]*Ready/);
     expect((await verb('explain web')).stdout).toMatch(/^web is Running on h1: placed on h1/);
     expect((await verb('host ls')).stdout).toMatch(/\nh1 +yes +no .* fake +1 /);
   });

@@ -52,7 +52,10 @@ export function createInstance(snapshot: Snapshot, input: CreateInput<InstanceSp
       changes: [
         { key, ifRevision: 0, value: instance },
         ...rememberCreate(input, 'instance', { key, id }, ctx),
-        eventChange(instance, { reason: 'Accepted', message: `accepted: image ${input.spec.image}` }, ctx),
+        // Of one that should run, placement tells at once: a second event would only cost.
+        ...(input.spec.powerState === 'running'
+          ? []
+          : [eventChange(instance, { reason: 'Accepted', message: 'kept stopped until it is started' }, ctx)]),
       ],
     },
     key,
