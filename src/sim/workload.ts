@@ -41,6 +41,8 @@ export interface Workload {
 }
 
 export const imageNames = ['tiny', 'debian-12'];
+/** Instances of the one who holds room, beside those of the tenants. */
+const takeOversMax = 8;
 /** Tenants are less patient than agents. */
 const answerTimeoutMs = 9000;
 
@@ -160,6 +162,68 @@ export function createWorkload(options: WorkloadOptions): Workload {
     for (let rest = prng.below(own.length + 1); rest > 0 && prng.chance(1, 2); rest--) await remove();
   };
 
+  // ── one who holds room ──────────────────────────────────────────────────────────────────────────────────────────────
+
+  /** Reserves room for a while; then an instance takes it over, or it is given up, or its time runs out. */
+  const holder = async (name: string, prng: Prng): Promise<void> => {
+    const { peer, client } = join(name);
+    const own: string[] = [];
+    const made: string[] = [];
+    let keys = 0;
+    while (!over.signal.aborted) {
+      await sleep(peer.clock, prng.below(6 * scenario.betweenCallsMsMean), over.signal);
+      if (over.signal.aborted) break;
+      const key = `${name}-${++keys}`;
+      const task = own[prng.below(Math.max(1, own.length))];
+      const draw = prng.below(100);
+      if (draw < 45 || task === undefined) {
+        const spec = {
+          cpus: 1 + prng.below(3),
+          memoryMiB: 256 * (1 + prng.below(4)),
+          ttlMs: 1000 + prng.below(40_000),
+          ...(prng.chance(1, 2) ? { image: imageNames[0] ?? 'tiny' } : {}),
+        };
+        const body = { metadata: { name: key }, spec };
+        const answer = await insist(peer, prng, () => client.create('task', body, { idempotencyKey: key }));
+        tally.hit('task-created');
+        trace(() => `${name}: reserve ${key} -> ${told(answer)}`);
+        if (answer instanceof ApiError)
+          options.onViolation(3, `${name} was refused task ${key}: ${answer.code} ${answer.message}`);
+        else own.push(key);
+      } else if (draw < 80 && made.length < takeOversMax) {
+        own.splice(own.indexOf(task), 1);
+        const intent: CreateIntent = { key, tenant: name, outcome: 'open', instanceId: undefined };
+        intents.creates.set(key, intent);
+        const body = {
+          metadata: { name: key, labels: { [keyLabel]: key } },
+          spec: { ...drawSpec(prng), powerState: 'running' as const, placement: { task } },
+        };
+        const answer = await insist(peer, prng, () => client.create('instance', body, { idempotencyKey: key }));
+        trace(() => `${name}: create ${key} for ${task} -> ${told(answer)}`);
+        intent.outcome = answer instanceof ApiError ? 'refused' : 'accepted';
+        if (answer instanceof ApiError) {
+          // The task may have ended, or be unknown yet to the control plane that was asked.
+          if (answer.code !== 'InvalidRequest')
+            options.onViolation(3, `${name} was refused create ${key}: ${answer.code} ${answer.message}`);
+          continue;
+        }
+        intent.instanceId = answer.metadata.id;
+        made.push(answer.metadata.id);
+        tally.hit('task-named');
+      } else {
+        own.splice(own.indexOf(task), 1);
+        const answer = await insist(peer, prng, () => client.delete('task', task));
+        trace(() => `${name}: give up ${task} -> ${told(answer)}`);
+      }
+    }
+    for (const id of made) {
+      if (prng.chance(1, 2)) continue;
+      intents.deletesAsked.add(id);
+      const answer = await insist(peer, prng, () => client.delete('instance', id));
+      if (!(answer instanceof ApiError)) intents.deletesAccepted.add(id);
+    }
+  };
+
   // ── watches ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
   const watcher = async (name: string, prng: Prng): Promise<void> => {
@@ -223,6 +287,7 @@ export function createWorkload(options: WorkloadOptions): Workload {
     start() {
       for (let i = 1; i <= scenario.tenants; i++) running.push(tenant(`tenant-${i}`, options.prng.split()));
       running.push(watcher('watcher-1', options.prng.split()), watcher('watcher-2', options.prng.split()));
+      running.push(holder('holder-1', options.prng.split()));
     },
     async end() {
       over.abort();

@@ -7,6 +7,7 @@ import { conditionOf } from '../../core/state/conditions.ts';
 import { fit } from '../../core/ledger/ledger.ts';
 import { requestOf } from '../../core/scheduler/request.ts';
 import { schedule } from '../../core/scheduler/schedule.ts';
+import { takeOver, taskOf } from '../../core/scheduler/take-over.ts';
 import type { CommittedState } from '../history.ts';
 import type { Checker, Facts } from './checker.ts';
 
@@ -55,7 +56,8 @@ export function acceptedChecker({ state, intents, nowMs }: Facts): Checker {
         const canWait = phase === 'Pending' || phase === 'Stopped';
         if (canWait && instance.spec.powerState === 'running' && saysWhyItWaits(instance)) waiting.push(instance);
       }
-      const inVain = waiting.length > 0 ? waitsInVain(state, waiting) : new Map<string, string>();
+      const tasksWait = [...state.list('task')].some(({ status }) => status.phase === 'Pending');
+      const inVain = waiting.length > 0 || tasksWait ? waitsInVain(state, waiting) : new Map<string, string>();
       for (const name of [...inVainSinceMs.keys()]) if (!inVain.has(name)) inVainSinceMs.delete(name);
       for (const [name, host] of inVain) {
         if (!inVainSinceMs.has(name)) inVainSinceMs.set(name, nowMs());
@@ -115,6 +117,12 @@ function waitsInVain(state: CommittedState, waiting: readonly Instance[]): Map<s
   for (const instance of waiting) {
     const { name } = instance.metadata;
     const { host, assigned = {} } = instance.status;
+    const task = taskOf(instance);
+    if (host === undefined && task !== undefined) {
+      const taken = takeOver(cache, instance.metadata.project, task, requestOf(cache, instance));
+      if (taken.placed) found.set(name, taken.placement.host);
+      continue;
+    }
     if (host === undefined) {
       const answer = schedule(cache, requestOf(cache, instance));
       if (answer.placed) found.set(name, answer.host);
@@ -123,6 +131,10 @@ function waitsInVain(state: CommittedState, waiting: readonly Instance[]): Map<s
     const { DISK_GB: _held, ...asked } = assigned;
     const [provider] = cache.providersOfHost(host);
     if (provider && fit(provider.value, cache.usedBy(provider.value.id), asked).fits) found.set(name, host);
+  }
+  for (const task of state.list('task')) {
+    const answer = task.status.phase === 'Pending' ? schedule(cache, requestOf(cache, task)) : undefined;
+    if (answer?.placed) found.set(`task ${task.metadata.name}`, answer.host);
   }
   return found;
 }

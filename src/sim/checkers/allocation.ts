@@ -1,6 +1,7 @@
 // Invariant 5: an allocation exists exactly as long as its consumer may use the room, and is released once. While anything of a guest
 // is on a host, that incarnation holds room there; while it runs, all of it. At rest nothing is held without a consumer.
 
+import type { Task } from '../../api/resources/task.ts';
 import type { Allocation } from '../../core/state/records.ts';
 import type { Checker, Facts } from './checker.ts';
 
@@ -19,6 +20,16 @@ export function allocationChecker({ state, world }: Facts): Checker {
     return undefined;
   };
 
+  /** A task holds room exactly as long as it says so; but for a host that is removed, whose room is given back after it. */
+  const faultOfTask = ({ metadata, status }: Task): string | undefined => {
+    const allocation = state.get('allocation', `allocations/${metadata.id}.1`);
+    if (status.phase === 'Placed' && allocation?.host !== status.host && state.get('host', `hosts/${status.host}`))
+      return `task ${metadata.name} (${metadata.id}) is placed on ${status.host} and holds no room there`;
+    if (status.phase !== 'Placed' && status.phase !== 'Failed' && allocation)
+      return `task ${metadata.name} (${metadata.id}) is ${status.phase} and holds room on ${allocation.host}`;
+    return undefined;
+  };
+
   return {
     invariant: 5,
     onCommit({ events }) {
@@ -27,8 +38,17 @@ export function allocationChecker({ state, world }: Facts): Checker {
           if (made.has(key)) return `${key} was released and is held again`;
           made.add(key);
         }
+        const taskFault = after?.kind === 'task' ? faultOfTask(after) : undefined;
+        if (taskFault !== undefined) return taskFault;
         const allocation = before?.kind === 'allocation' ? before : undefined;
         if (allocation === undefined) continue;
+        if (allocation.consumer.kind === 'task') {
+          const { project, name, id } = allocation.consumer;
+          const task = state.get('task', `tasks/${project}/${name}`);
+          const taskFaultNow = task?.metadata.id === id ? faultOfTask(task) : undefined;
+          if (taskFaultNow !== undefined) return taskFaultNow;
+          continue;
+        }
         const fault = check(allocation.host, allocation.consumer.id);
         if (fault !== undefined) return fault;
       }
@@ -38,6 +58,12 @@ export function allocationChecker({ state, world }: Facts): Checker {
     *unrest() {
       for (const { consumer, host, amounts } of state.list('allocation')) {
         const name = `${consumer.id}.${consumer.incarnation} on ${host}`;
+        if (consumer.kind === 'task') {
+          const task = state.get('task', `tasks/${consumer.project}/${consumer.name}`);
+          if (task?.metadata.id !== consumer.id) yield `room is held for task ${name}, which is no more`;
+          else if (task.status.phase !== 'Placed') yield `room is held for task ${name}, which is ${task.status.phase}`;
+          continue;
+        }
         const instance = state.get('instance', `instances/${consumer.project}/${consumer.name}`);
         if (instance?.metadata.id !== consumer.id) {
           yield `room is held for ${name}, which is no more`;
