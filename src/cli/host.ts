@@ -6,11 +6,13 @@ import type { Cli } from './cli.ts';
 import { attempting } from './exit-codes.ts';
 import { listAll } from './follow.ts';
 import { conditionOf } from './instance-view.ts';
+import { setCommand, taintCommand, untaintCommand } from './host-set.ts';
 import { kindViews } from './kinds.ts';
 import { type Format, fieldLines, parseFormat, printList, printValue } from './output.ts';
 import { replace } from './replace.ts';
 import { forEachName, joined } from './rm.ts';
 import { openSession, type Session } from './session.ts';
+import { taintText } from './taints.ts';
 import { age, bytes, collect, memory, parseLabels } from './units.ts';
 import { watchList } from './watch-list.ts';
 
@@ -25,6 +27,9 @@ export function hostCommand(cli: Cli): Command {
     .addCommand(pauseCommand(cli, 'resume', false, 'Place new instances on hosts again'))
     .addCommand(createCommand(cli))
     .addCommand(poolCommand(cli))
+    .addCommand(setCommand(cli))
+    .addCommand(taintCommand(cli))
+    .addCommand(untaintCommand(cli))
     .addCommand(rmCommand(cli));
 }
 
@@ -104,6 +109,7 @@ export function hostLines({ metadata, spec, status }: Host, instances: readonly 
     ],
     ['paused', spec.paused ? 'yes: nothing new is placed here' : 'no'],
     ['pool', spec.pool],
+    ...purposeLines(spec, status),
     [
       'labels',
       Object.entries(metadata.labels)
@@ -136,6 +142,29 @@ export function hostLines({ metadata, spec, status }: Host, instances: readonly 
     ['agent', status.agentVersion === undefined ? undefined : `${status.agentVersion}, session ${status.epoch}`],
     ['age', age(nowMs - metadata.createdAtMs)],
   ]);
+}
+
+/** Who may be here. */
+function purposeLines(spec: Host['spec'], status: Host['status']): [string, string | undefined][] {
+  const controlPlane = spec.controlPlane ?? status.controlPlane === 'excluded';
+  return [
+    [
+      'dedicated',
+      spec.dedicatedTo === undefined
+        ? spec.dedicated
+          ? 'to who asks for it'
+          : undefined
+        : `to project ${spec.dedicatedTo}${spec.dedicated ? ', when asked for' : ''}`,
+    ],
+    ['at most', spec.instancesMax === undefined ? undefined : `${spec.instancesMax} instances`],
+    ['taints', spec.taints?.map(taintText).join(', ')],
+    ['traits', [...(spec.traits ?? []), ...(status.traits ?? [])].join(', ') || undefined],
+    [
+      'devices',
+      [...(spec.providers ?? []), ...(status.providers ?? [])].map(({ name }) => name).join(', ') || undefined,
+    ],
+    ['control', controlPlane ? 'the control plane runs here; nothing is placed here' : undefined],
+  ];
 }
 
 function amountText(resourceClass: string, amount: number): string {

@@ -2,10 +2,19 @@
 
 import type { Command } from 'commander';
 import type { InstanceSpec } from '../api/resources/instance.ts';
+import { profileNames } from '../api/resources/profile.ts';
 import { usageError } from './exit-codes.ts';
+import {
+  type DeviceOptions,
+  devicesOf,
+  type HostOptions,
+  hostPlaceOf,
+  withDeviceOptions,
+  withHostOptions,
+} from './host-options.ts';
 import { collect, parseDiskGiB, parseInteger, parseLabels, parseMemoryMiB } from './units.ts';
 
-export interface PlaceOptions {
+export interface PlaceOptions extends HostOptions, DeviceOptions {
   readonly size?: string;
   readonly cpus?: string;
   readonly memory?: string;
@@ -17,11 +26,9 @@ export interface PlaceOptions {
   readonly hostLabel: readonly string[];
 }
 
-const profiles = ['optimize-utilization', 'distribute-load'] as const;
-
 /** How much. */
 export function withRoomOptions(command: Command): Command {
-  return command
+  return withDeviceOptions(command)
     .option('-s, --size <size>', 'a named amount of room: berth size ls')
     .option('-c, --cpus <count>', 'virtual CPUs')
     .option('-m, --memory <amount>', '512MiB, 1GiB')
@@ -31,14 +38,17 @@ export function withRoomOptions(command: Command): Command {
 
 /** Where. */
 export function withPlaceOptions(command: Command): Command {
-  return command
+  return withHostOptions(command)
     .option('--pool <pool>', 'only on hosts of this pool')
     .option('--host-label <key=value>', 'only on hosts with this label; many times', collect, [])
     .option('--driver <driver>', 'only by this driver: qemu, fake')
-    .option('--profile <profile>', `how hosts are preferred: ${profiles.join(' or ')}`);
+    .option('--profile <profile>', `how hosts are preferred: ${profileNames.join(', ')}`);
 }
 
-type Place = Pick<InstanceSpec, 'size' | 'cpus' | 'memoryMiB' | 'diskGiB' | 'resources' | 'placement'>;
+type Place = Pick<
+  InstanceSpec,
+  'size' | 'cpus' | 'memoryMiB' | 'diskGiB' | 'resources' | 'gpus' | 'numaCells' | 'placement'
+>;
 
 /** What the flags say, as a part of a spec. */
 export function placeOf(options: PlaceOptions): Place {
@@ -49,11 +59,13 @@ export function placeOf(options: PlaceOptions): Place {
     ...(options.memory === undefined ? {} : { memoryMiB: parseMemoryMiB(options.memory) }),
     ...(options.disk === undefined ? {} : { diskGiB: parseDiskGiB(options.disk) }),
     ...(options.resource.length === 0 ? {} : { resources: parseResources(options.resource) }),
+    ...devicesOf(options),
     placement: {
-      ...(profile === undefined ? {} : { profile: oneOf('--profile', profile, profiles) }),
+      ...(profile === undefined ? {} : { profile: oneOf('--profile', profile, profileNames) }),
       ...(pool === undefined ? {} : { pool }),
       ...(driver === undefined ? {} : { driver }),
       ...(options.hostLabel.length === 0 ? {} : { hostLabels: parseLabels('--host-label', options.hostLabel) }),
+      ...hostPlaceOf(options),
     },
   };
 }

@@ -2,6 +2,7 @@
 
 import { Command } from 'commander';
 import type { PoolSpec } from '../api/resources/pool.ts';
+import { profileNames } from '../api/resources/profile.ts';
 import type { Cli } from './cli.ts';
 import { attempting, usageError } from './exit-codes.ts';
 import { listAll } from './follow.ts';
@@ -9,8 +10,6 @@ import { kindViews } from './kinds.ts';
 import { type Format, parseFormat, printList } from './output.ts';
 import { forEachName, joined } from './rm.ts';
 import { openSession } from './session.ts';
-
-const profiles = ['optimize-utilization', 'distribute-load'] as const;
 
 export function poolCommand(cli: Cli): Command {
   return new Command('pool')
@@ -40,13 +39,13 @@ function createCommand(cli: Cli): Command {
   return new Command('create')
     .description('Make a pool; hosts join it by their own description')
     .argument('<name>')
-    .option('--profile <profile>', `how its hosts are preferred: ${profiles.join(' or ')}`)
+    .option('--profile <profile>', `how its hosts are preferred: ${profileNames.join(', ')}`)
     .option('--description <text>', 'for people', '')
     .action(
       async (name: string, { profile, description }: { profile?: string; description: string }, command: Command) => {
-        const known = profiles.find((each) => each === profile);
+        const known = profileNames.find((each) => each === profile);
         if (profile !== undefined && !known)
-          throw usageError(`--profile cannot be "${profile}"`, `choose one of: ${profiles.join(', ')}`);
+          throw usageError(`--profile cannot be "${profile}"`, `choose one of: ${profileNames.join(', ')}`);
         const spec: PoolSpec = { description, ...(known ? { profile: known } : {}) };
         const { client } = await openSession(cli, command);
         await attempting(`create pool "${name}"`, () => client.create('pool', { metadata: { name }, spec }));

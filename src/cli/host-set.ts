@@ -1,0 +1,161 @@
+// `berth host taint|untaint|set`: what an operator says of a host that is there.
+
+import { Command } from 'commander';
+import type { Taint } from '../api/resources/host-rules.ts';
+import type { Host } from '../api/resources/host.ts';
+import type { Cli } from './cli.ts';
+import { attempting, usageError } from './exit-codes.ts';
+import { replace } from './replace.ts';
+import { openSession } from './session.ts';
+import { parseTaint, taintText } from './taints.ts';
+import { collect, parseInteger, parseLabels } from './units.ts';
+
+const advice = { NotFound: '"berth host ls" shows the hosts' } as const;
+
+export function taintCommand(cli: Cli): Command {
+  return new Command('taint')
+    .description('Keep instances away from a host that do not tolerate it: KEY[=VALUE][:NoSchedule|PreferNoSchedule]')
+    .argument('<host>')
+    .argument('<taint...>')
+    .action(async (name: string, texts: readonly string[], _options: unknown, command: Command) => {
+      const taints = texts.map(parseTaint);
+      const host = await change(cli, command, name, (spec) => ({
+        ...spec,
+        taints: [...(spec.taints ?? []).filter((old) => !taints.some((taint) => sameTaint(old, taint))), ...taints],
+      }));
+      cli.stdout.write(`${name} has the taints ${(host.spec.taints ?? []).map(taintText).join(', ')}\n`);
+    });
+}
+
+export function untaintCommand(cli: Cli): Command {
+  return new Command('untaint')
+    .description('Take taints off a host, by KEY or KEY:EFFECT; without any, all')
+    .argument('<host>')
+    .argument('[taint...]')
+    .action(async (name: string, texts: readonly string[], _options: unknown, command: Command) => {
+      const gone = (taint: Taint): boolean =>
+        texts.length === 0 || texts.some((text) => text === taint.key || sameTaint(parseTaint(text), taint));
+      const host = await change(cli, command, name, ({ taints, ...spec }) => {
+        const left = (taints ?? []).filter((taint) => !gone(taint));
+        return left.length === 0 ? spec : { ...spec, taints: left };
+      });
+      const left = (host.spec.taints ?? []).map(taintText).join(', ');
+      cli.stdout.write(left === '' ? `${name} has no taints\n` : `${name} has the taints ${left}\n`);
+    });
+}
+
+function sameTaint(a: Taint, b: Taint): boolean {
+  return a.key === b.key && a.effect === b.effect;
+}
+
+interface SetOptions {
+  readonly dedicated?: boolean;
+  readonly dedicatedTo?: string;
+  readonly instancesMax?: string;
+  readonly trait: readonly string[];
+  readonly reserve: readonly string[];
+  readonly overcommit: readonly string[];
+  readonly controlPlane?: boolean;
+}
+
+export function setCommand(cli: Cli): Command {
+  return new Command('set')
+    .description('What a host is for and how its room is given out')
+    .argument('<host>')
+    .option('--dedicated', 'only for instances that ask for a dedicated host')
+    .option('--no-dedicated')
+    .option('--dedicated-to <project>', 'only for instances of this project; "" for all')
+    .option('--instances-max <count>', 'so many instances at most; none: as many as fit')
+    .option('--trait <trait>', 'it has this trait, !TRAIT: no longer; many times', collect, [])
+    .option(
+      '--reserve <class=amount>',
+      'kept back for the host itself: MEMORY_MB=2048, or MEMORY_MB=10%; many times',
+      collect,
+      [],
+    )
+    .option('--overcommit <class=ratio>', 'given out so many times over: VCPU=4; many times', collect, [])
+    .option('--control-plane', 'it runs the control plane and takes no instances')
+    .option('--no-control-plane', 'it takes instances, whatever the control plane says')
+    .action(async (name: string, options: SetOptions, command: Command) => {
+      const host = await change(cli, command, name, (spec) => changedSpec(spec, options));
+      cli.stdout.write(`${host.metadata.name} changed\n`);
+    });
+}
+
+type Spec = Host['spec'];
+
+function changedSpec(spec: Spec, options: SetOptions): Spec {
+  const { dedicated, dedicatedTo, instancesMax, trait, controlPlane } = options;
+  const { dedicatedTo: _owner, instancesMax: _max, ...rest } = spec;
+  return {
+    ...rest,
+    ...(dedicated === undefined ? {} : { dedicated }),
+    ...ownerOf(spec, dedicatedTo),
+    ...maxOf(spec, instancesMax),
+    ...(trait.length === 0 ? {} : { traits: changedTraits(spec.traits ?? [], trait) }),
+    ...(controlPlane === undefined ? {} : { controlPlane }),
+    ...reserveOf(spec, options.reserve),
+    allocationRatios: { ...spec.allocationRatios, ...ratiosOf(options.overcommit) },
+  };
+}
+
+function ownerOf({ dedicatedTo: before }: Spec, wanted: string | undefined): Pick<Spec, 'dedicatedTo'> {
+  const dedicatedTo = wanted ?? before ?? '';
+  return dedicatedTo === '' ? {} : { dedicatedTo };
+}
+
+function maxOf({ instancesMax: before }: Spec, wanted: string | undefined): Pick<Spec, 'instancesMax'> {
+  if (wanted === 'none') return {};
+  if (wanted !== undefined)
+    return { instancesMax: parseInteger('--instances-max', wanted, { min: 0, max: 1_000_000 }) };
+  return before === undefined ? {} : { instancesMax: before };
+}
+
+function changedTraits(before: readonly string[], changes: readonly string[]): string[] {
+  const traits = new Set(before);
+  for (const text of changes) {
+    if (text.startsWith('!')) traits.delete(text.slice(1));
+    else traits.add(text);
+  }
+  return [...traits];
+}
+
+/** Amounts go to `reserved`, shares to `inventory`; the one takes the place of the other. */
+function reserveOf(spec: Spec, pairs: readonly string[]): Pick<Spec, 'reserved' | 'inventory'> {
+  if (pairs.length === 0) return {};
+  const reserved: Record<string, number> = { ...spec.reserved };
+  const inventory = { ...spec.inventory };
+  for (const [resourceClass, text] of Object.entries(parseLabels('--reserve', pairs))) {
+    const percent = /^(\d{1,3}(?:\.\d{1,2})?)%$/.exec(text)?.[1];
+    const { reservedPercent: _percent, ...units } = inventory[resourceClass] ?? {};
+    if (percent === undefined) {
+      reserved[resourceClass] = parseInteger(`--reserve ${resourceClass}`, text, { min: 0, max: 2 ** 40 });
+      if (inventory[resourceClass]) inventory[resourceClass] = units;
+      continue;
+    }
+    if (Number(percent) > 100) throw usageError(`--reserve ${resourceClass} cannot be "${text}"`, 'at most 100%');
+    delete reserved[resourceClass];
+    inventory[resourceClass] = { ...units, reservedPercent: Number(percent) };
+  }
+  return { reserved, inventory };
+}
+
+function ratiosOf(pairs: readonly string[]): Record<string, number> {
+  return Object.fromEntries(
+    Object.entries(parseLabels('--overcommit', pairs)).map(([resourceClass, text]): [string, number] => {
+      const ratio = /^\d{1,4}(\.\d{1,3})?$/.test(text) ? Number(text) : 0;
+      if (ratio < 0.01 || ratio > 1000)
+        throw usageError(`--overcommit ${resourceClass} cannot be "${text}"`, 'write a number from 0.01 to 1000');
+      return [resourceClass, ratio];
+    }),
+  );
+}
+
+async function change(cli: Cli, command: Command, name: string, changed: (spec: Spec) => Spec): Promise<Host> {
+  const { client } = await openSession(cli, command);
+  return attempting(
+    `change host "${name}"`,
+    () => replace(client, { kind: 'host', name, change: ({ spec }: Host) => changed(spec) }),
+    advice,
+  );
+}
