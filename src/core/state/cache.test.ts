@@ -104,6 +104,26 @@ describe('the cache', () => {
     expect([cache.usedBy('h1').get('VCPU'), cache.usedBy('h2').get('VCPU')]).toEqual([0, 2]);
   });
 
+  it('tells of every host that an allocation may be on, when two control planes placed one instance', () => {
+    const cache = testCache([]);
+    const allocation = keyOf(allocationOn('h1', 2));
+    const told: (string | undefined)[] = [];
+    cache.onChange(({ before, after }) => {
+      const one = after ?? before;
+      told.push(one?.kind === 'allocation' ? one.host : undefined);
+    });
+    const plan: Plan = { changes: [{ key: allocation, ifRevision: 0, value: allocationOn('h1', 2) }] };
+    const assumed = cache.assume(plan);
+    cache.apply([{ key: allocation, value: allocationOn('h2', 2), revision: 5 }], 5);
+    expect([cache.heldOnHost('h1'), cache.heldOnHost('h2')]).toEqual([1, 1]);
+    expect(new Set(told)).toEqual(new Set(['h1', 'h2']));
+    told.length = 0;
+    if (assumed.ok) cache.forget(assumed.token, plan);
+    expect(new Set(told)).toEqual(new Set(['h1', 'h2']));
+    expect([cache.heldOnHost('h1'), cache.heldOnHost('h2')]).toEqual([0, 1]);
+    expect([...cache.allocationsOnHost('h2')].map(({ value }) => value.host)).toEqual(['h2']);
+  });
+
   it('finds images by alias, for as long as they bear it', () => {
     const cache = testCache([testImage('debian-12', { aliases: ['debian'] })]);
     expect(cache.imageByName('debian')?.value.metadata.name).toBe('debian-12');

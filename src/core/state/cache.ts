@@ -95,12 +95,14 @@ export class Cache implements Snapshot {
   *allocationsOnHost(host: string): Iterable<Entry<Allocation>> {
     for (const key of this.#allocationKeysByHost.get(host) ?? []) {
       const entry = this.get('allocation', key);
-      if (entry) yield entry;
+      if (entry?.value.host === host) yield entry;
     }
   }
 
   *allocationsHeldOnHost(host: string): Iterable<Allocation> {
-    for (const key of this.#allocationKeysByHost.get(host) ?? []) yield* this.#formsOf(key);
+    for (const key of this.#allocationKeysByHost.get(host) ?? []) {
+      for (const form of this.#formsOf(key)) if (form.host === host) yield form;
+    }
   }
 
   heldOnHost(host: string): number {
@@ -271,14 +273,28 @@ export class Cache implements Snapshot {
       this.#addUse(heldAfter, +1);
     }
     const [formBefore] = formsBefore;
-    const [formAfter] = formsAfter;
-    if (!formBefore && formAfter) indexUnder(this.#allocationKeysByHost, formAfter.host, key, +1);
-    if (formBefore && !formAfter) indexUnder(this.#allocationKeysByHost, formBefore.host, key, -1);
+    const hosts = new Set<string>();
+    for (const { host } of formsBefore) hosts.add(host);
+    for (const { host } of formsAfter) hosts.add(host);
+    for (const host of hosts) {
+      const was = formsBefore.some((form) => form.host === host);
+      const is = formsAfter.some((form) => form.host === host);
+      if (was !== is) indexUnder(this.#allocationKeysByHost, host, key, is ? +1 : -1);
+    }
     const after = this.#view('allocation', key);
     if (before !== after) this.#changed(key, 'allocation', before, after);
     // A release that became durable: decisions knew of it, but only now is the room free.
     else if (!sameHeld(heldBefore, heldAfter))
       this.#tell({ key, kind: 'allocation', before: formBefore ?? null, after });
+    else return;
+    // Two control planes may have placed it at once, each on another host: both hold room for it until one of them has lost.
+    const told = hostOf(after) ?? hostOf(before) ?? formBefore?.host;
+    for (const host of hosts) {
+      if (host === told) continue;
+      const there = (forms: readonly Allocation[]): Allocation | null =>
+        forms.find((form) => form.host === host) ?? null;
+      this.#tell({ key, kind: 'allocation', before: there(formsBefore), after: there(formsAfter) });
+    }
   }
 
   #changed(key: string, kind: RecordKind, before: AnyRecord | null, after: AnyRecord | null): void {
@@ -374,6 +390,10 @@ export class Cache implements Snapshot {
       }
     }
   }
+}
+
+function hostOf(record: AnyRecord | null): string | undefined {
+  return record?.kind === 'allocation' ? record.host : undefined;
 }
 
 /** By provider id, then resource class. */
