@@ -5,6 +5,7 @@
 //                                            └────────── forget ───▶ as if it had never been
 
 import { assert } from '../../base/assert.ts';
+import { FewKeys } from './few-keys.ts';
 import { kindOfKey } from './keys.ts';
 import type { Plan } from './plan.ts';
 import type { Allocation, AnyRecord, Provider, RecordByKind, RecordKind } from './records.ts';
@@ -44,9 +45,9 @@ export class Cache implements Snapshot {
   #lastToken = 0;
 
   readonly #instanceKeyById = new Map<string, string>();
-  readonly #providerKeysByHost = new Map<string, Set<string>>();
+  readonly #providerKeysByHost = new FewKeys();
   readonly #allocationKeysByHost = new Map<string, Set<string>>();
-  readonly #allocationKeysByConsumer = new Map<string, Set<string>>();
+  readonly #allocationKeysByConsumer = new FewKeys();
   readonly #pendingInstanceKeys = new Set<string>();
   readonly #imageKeyByName = new Map<string, string>();
   readonly #used = new Map<string, Map<string, number>>();
@@ -89,7 +90,7 @@ export class Cache implements Snapshot {
   }
 
   providersOfHost(host: string): readonly Entry<Provider>[] {
-    return [...(this.#providerKeysByHost.get(host) ?? [])].flatMap((key) => this.get('provider', key) ?? []);
+    return this.#providerKeysByHost.of(host).flatMap((key) => this.get('provider', key) ?? []);
   }
 
   *allocationsOnHost(host: string): Iterable<Entry<Allocation>> {
@@ -110,7 +111,7 @@ export class Cache implements Snapshot {
   }
 
   allocationsOfConsumer(id: string): readonly Entry<Allocation>[] {
-    return [...(this.#allocationKeysByConsumer.get(id) ?? [])].flatMap((key) => this.get('allocation', key) ?? []);
+    return this.#allocationKeysByConsumer.of(id).flatMap((key) => this.get('allocation', key) ?? []);
   }
 
   pendingInstanceKeys(): Iterable<string> {
@@ -350,9 +351,9 @@ export class Cache implements Snapshot {
         else if (this.#instanceKeyById.get(value.metadata.id) === key) this.#instanceKeyById.delete(value.metadata.id);
         return;
       case 'provider':
-        return indexUnder(this.#providerKeysByHost, value.host, key, sign);
+        return this.#providerKeysByHost[sign > 0 ? 'add' : 'delete'](value.host, key);
       case 'allocation':
-        indexUnder(this.#allocationKeysByConsumer, value.consumer.id, key, sign);
+        this.#allocationKeysByConsumer[sign > 0 ? 'add' : 'delete'](value.consumer.id, key);
         return;
       case 'lease':
         if (sign > 0) this.#leaseSeenAtMs.set(value.host, this.#nowMs());

@@ -1,6 +1,7 @@
 // Records as bytes and back. Old forms are upgraded here, newer ones refused: a server must not half-understand its store.
 
 import type { AnyRecord } from './records.ts';
+import { shareParts } from './share-parts.ts';
 
 /** The form this program writes. */
 export const schemaVersion = 1;
@@ -49,5 +50,5 @@ export function decodeRecord(key: string, bytes: Uint8Array): AnyRecord {
       `the record at ${key} has schema version ${record.schemaVersion}, this Berth knows ${schemaVersion}: start the newer version`,
     );
   }
-  return record as AnyRecord; // the codec: only core/state writes records
+  return shareParts(record as AnyRecord); // the codec: only core/state writes records
 }

@@ -1,0 +1,19 @@
+import { expect, it } from 'vitest';
+import { decodeRecord, encodeRecord } from './codec.ts';
+import type { Allocation } from './records.ts';
+
+const allocation = (id: string): Allocation => ({
+  kind: 'allocation',
+  consumer: { id, incarnation: 1, project: 'default', name: `web-${id}` },
+  host: 'host-1',
+  amounts: { rp_1: { VCPU: 2, MEMORY_MB: 512 } },
+  driver: 'qemu',
+});
+
+it('gives back what was written, with equal parts kept once', () => {
+  const [first, second] = ['a', 'b'].map((id) => decodeRecord(id, encodeRecord(allocation(id))));
+  expect(first).toEqual(allocation('a'));
+  expect(second).toEqual(allocation('b'));
+  if (first?.kind !== 'allocation' || second?.kind !== 'allocation') throw new Error('an allocation is one when read');
+  expect(second.amounts['rp_1']).toBe(first.amounts['rp_1']);
+});
