@@ -2,7 +2,7 @@
 
 import { Command } from 'commander';
 import { nearest } from '../api/nearest.ts';
-import type { Kind, ResourceByKind } from '../api/resources/index.ts';
+import { type Kind, type ResourceByKind, resourceDefinitions } from '../api/resources/index.ts';
 import type { Cli } from './cli.ts';
 import { attempting, usageError } from './exit-codes.ts';
 import { listAll } from './follow.ts';
@@ -47,7 +47,7 @@ async function list<K extends Kind>(
   { output, selector, allProjects }: GetOptions,
 ): Promise<void> {
   const query = {
-    ...(kind === 'instance' && !allProjects ? { project } : {}),
+    ...(kind !== 'event' && resourceDefinitions[kind].scope === 'project' && !allProjects ? { project } : {}),
     ...(selector === undefined ? {} : { selector }),
   };
   const { items } = await attempting(`list ${kind}s`, () => listAll(client, kind, query));
@@ -65,7 +65,7 @@ export async function show<K extends Kind>(
   kind: K,
   { name, format }: { readonly name: string; readonly format: Format },
 ): Promise<void> {
-  const scope = kind === 'instance' || kind === 'event' ? { project } : {};
+  const scope = resourceDefinitions[kind].scope === 'project' ? { project } : {};
   const resource = await attempting(`show ${kind} "${name}"`, () => client.get(kind, name, scope), {
     NotFound: `"berth get ${kind}" shows what there is`,
   });

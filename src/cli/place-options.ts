@@ -12,9 +12,10 @@ import {
   withDeviceOptions,
   withHostOptions,
 } from './host-options.ts';
+import { type NeighbourOptions, neighboursOf, withNeighbourOptions } from './neighbour-options.ts';
 import { collect, parseDiskGiB, parseInteger, parseLabels, parseMemoryMiB } from './units.ts';
 
-export interface PlaceOptions extends HostOptions, DeviceOptions {
+export interface PlaceOptions extends NeighbourOptions, HostOptions, DeviceOptions {
   readonly size?: string;
   readonly cpus?: string;
   readonly memory?: string;
@@ -38,7 +39,7 @@ export function withRoomOptions(command: Command): Command {
 
 /** Where. */
 export function withPlaceOptions(command: Command): Command {
-  return withHostOptions(command)
+  return withHostOptions(withNeighbourOptions(command))
     .option('--pool <pool>', 'only on hosts of this pool')
     .option('--host-label <key=value>', 'only on hosts with this label; many times', collect, [])
     .option('--driver <driver>', 'only by this driver: qemu, fake')
@@ -65,6 +66,7 @@ export function placeOf(options: PlaceOptions): Place {
       ...(pool === undefined ? {} : { pool }),
       ...(driver === undefined ? {} : { driver }),
       ...(options.hostLabel.length === 0 ? {} : { hostLabels: parseLabels('--host-label', options.hostLabel) }),
+      ...neighboursOf(options),
       ...hostPlaceOf(options),
     },
   };

@@ -98,6 +98,12 @@ export const commandEntries: readonly CommandEntry[] = [
     load: async () => (await import('./pool.ts')).poolCommand,
   },
   {
+    name: 'group',
+    group: fleet,
+    summary: 'Placement groups: rules of instances about each other',
+    load: async () => (await import('./group.ts')).groupCommand,
+  },
+  {
     name: 'task',
     group: fleet,
     summary: 'Tasks: room that is held for a while',

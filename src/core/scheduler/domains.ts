@@ -31,6 +31,12 @@ export function countNear(count: Count, by: string, fleet: Fleet): (slot: Slot) 
   };
 }
 
+/** The one label of hosts that all of them go by, if there is one. */
+export function commonKey(terms: readonly { readonly by: string }[]): string | undefined {
+  const by = terms[0]?.by;
+  return by === byHost || terms.some((term) => term.by !== by) ? undefined : by;
+}
+
 /** `it`, `its zone a`: where a refusal says that something is. */
 export function describeDomain(by: string, slot: Slot, { hosts }: Fleet): string {
   return by === byHost ? 'it' : `its ${by} ${hosts[slot]?.metadata.labels[by] ?? ''}`.trimEnd();

@@ -6,27 +6,21 @@
 //           ──▶ both ───▶ Shape: hosts in order                                 (mended likewise)
 //           ──▶ groups ─▶ walked down from the best: where are the others       (asked anew each time)
 
+import { Best, type Choice, chooseAmong, type WalkLimits, walkLimits } from './choose-among.ts';
+import { DomainRanking } from './domain-ranking.ts';
 import type { Fleet } from './fleet.ts';
+import type { Refusal } from './framework.ts';
 import type { Slot } from './slot.ts';
 import { Ranking, refused } from './ranking.ts';
 import { groupPlugins, hostPlugins, roomPlugins } from './registry.ts';
 import type { Request } from './request.ts';
 import { type GroupRules, judge, prepareGroupRules, prepareRules, reasonOf, type Rules } from './verdicts.ts';
 
-export interface Choice {
-  readonly slot: Slot;
-  readonly score: number;
-  /** How many hosts fit, groups aside. */
-  readonly fitCount: number;
-}
-
 /** Rankings are kept for so many shapes; at 65,536 hosts each holds 1 MiB. */
 const rankingBytesMax = 192 << 20;
 const shapesMax = 256;
 /** How many shapes that were seen once are remembered: only the second of a shape is worth a ranking. */
 const onceSeenMax = 4096;
-/** So many hosts are looked at in order before all are: a walk step costs as much as some twenty of a plain pass. */
-const walkStepsMax = 64;
 
 export class Engine {
   readonly fleet: Fleet;
@@ -37,14 +31,18 @@ export class Engine {
   #layout: number;
   #uses = 0;
 
-  constructor(fleet: Fleet) {
+  readonly #limits: WalkLimits;
+
+  constructor(fleet: Fleet, limits: WalkLimits = walkLimits) {
     this.fleet = fleet;
+    this.#limits = limits;
     this.#layout = fleet.layout;
   }
 
   /** The best host, or null when none fits. */
   choose(request: Request): Choice | null {
     const groupRules = prepareGroupRules(groupPlugins, request, this.fleet);
+    if (groupRules?.nowhere) return null;
     const shape = this.#shapeOf(request);
     if (!shape) return this.#scan(request, groupRules);
     const { ranking } = shape;
@@ -52,7 +50,7 @@ export class Engine {
       const slot = ranking.best();
       return slot < 0 ? null : { slot, score: ranking.scores[slot] ?? refused, fitCount: ranking.fitCount };
     }
-    return chooseAmong(ranking, groupRules, this.fleet);
+    return chooseAmong(shape, groupRules, this.fleet, this.#limits);
   }
 
   /** How many hosts fit, groups aside. Costs a look at each host when the shape is new. */
@@ -65,6 +63,11 @@ export class Engine {
   fitsAt(request: Request, slot: Slot): boolean {
     this.#seenOnce.add(request.shapeKey);
     return (this.#shapeOf(request)?.ranking.scores[slot] ?? refused) >= 0;
+  }
+
+  /** The rule about neighbours that refuses all hosts for one reason, if there is one. */
+  nowhere(request: Request): Refusal | null {
+    return prepareGroupRules(groupPlugins, request, this.fleet)?.nowhere ?? null;
   }
 
   /** Of each host the first rule's reason to refuse it, counted. Hosts that fit are in none. */
@@ -201,6 +204,8 @@ class Shape {
   readonly #fleet: Fleet;
   readonly #onRecord: Verdicts;
   readonly #onRoom: Verdicts;
+  readonly #byDomain = new Map<string, DomainRanking>();
+  #topologies = 0;
   #upTo: number;
 
   constructor(fleet: Fleet, onRecord: Verdicts, onRoom: Verdicts) {
@@ -218,9 +223,29 @@ class Shape {
     this.#onRecord.catchUp();
     this.#onRoom.catchUp();
     const { ranking } = this;
-    const mended = this.#upTo >= 0 && log.visit(this.#upTo, 'all', (slot) => ranking.set(slot, this.#verdictOn(slot)));
-    if (!mended) ranking.build(length, (slot) => this.#verdictOn(slot));
+    const mended = this.#upTo >= 0 && log.visit(this.#upTo, 'all', (slot) => this.#mend(slot));
+    if (!mended) {
+      ranking.build(length, (slot) => this.#verdictOn(slot));
+      this.#byDomain.clear();
+    }
     this.#upTo = log.end;
+  }
+
+  /** The hosts of each domain in order; kept from then on. */
+  byDomain(topologyKey: string): DomainRanking {
+    const { topologies, length } = this.#fleet;
+    const topology = topologies.of(topologyKey);
+    if (this.#topologies !== topologies.version) this.#byDomain.clear();
+    this.#topologies = topologies.version;
+    let domains = this.#byDomain.get(topologyKey);
+    if (domains?.length !== length)
+      this.#byDomain.set(topologyKey, (domains = new DomainRanking(this.ranking, topology, length)));
+    return domains;
+  }
+
+  #mend(slot: Slot): void {
+    this.ranking.set(slot, this.#verdictOn(slot));
+    for (const domains of this.#byDomain.values()) domains.update(slot);
   }
 
   #verdictOn(slot: Slot): number {
@@ -232,62 +257,4 @@ class Shape {
 function combined(onRecord: number, onRoom: number): number {
   if (onRecord < 0) return onRecord;
   return onRoom < 0 ? onRoom : onRecord + onRoom;
-}
-
-/** The best host of those offered; ties go to the lower name. */
-class Best {
-  slot: Slot = -1;
-  score = refused;
-  readonly #names: readonly string[];
-
-  constructor(names: readonly string[]) {
-    this.#names = names;
-  }
-
-  offer(slot: Slot, score: number): void {
-    if (score < this.score) return;
-    if (score === this.score && (this.#names[slot] ?? '') > (this.#names[this.slot] ?? '')) return;
-    this.slot = slot;
-    this.score = score;
-  }
-
-  choice(fitCount: number): Choice | null {
-    return this.slot < 0 ? null : { slot: this.slot, score: this.score, fitCount };
-  }
-}
-
-/**
- * Down the ranking until no later host can be better. Hosts below have a lower score of their own, or an equal one and a higher name, so
- * the end is known as soon as the best so far reaches what the next could get at most.
- */
-function chooseAmong(ranking: Ranking, rules: GroupRules, fleet: Fleet): Choice | null {
-  const best = new Best(fleet.names);
-  let bestBase = refused;
-  const look = (slot: Slot): void => {
-    const base = ranking.scores[slot] ?? refused;
-    if (base < 0) return;
-    const score = judge(rules, slot);
-    if (score < 0) return;
-    best.offer(slot, base + score);
-    if (best.slot === slot) bestBase = base;
-  };
-  for (const slot of rules.shortlist ?? []) look(slot);
-  const { scoreMaxElsewhere } = rules;
-  if (scoreMaxElsewhere === null) return best.choice(ranking.fitCount);
-  let steps = 0;
-  for (const slot of ranking.inOrder()) {
-    const base = ranking.scores[slot] ?? refused;
-    const bound = base + scoreMaxElsewhere;
-    if (best.score > bound) return best.choice(ranking.fitCount);
-    if (best.score === bound && bestBase === base && (fleet.names[best.slot] ?? '') < (fleet.names[slot] ?? ''))
-      return best.choice(ranking.fitCount);
-    if (steps++ === walkStepsMax) break;
-    look(slot);
-  }
-  if (steps <= walkStepsMax) return best.choice(ranking.fitCount);
-  for (let slot = 0; slot < fleet.length; slot++) {
-    const base = ranking.scores[slot] ?? refused;
-    if (base >= 0 && base + scoreMaxElsewhere >= best.score) look(slot);
-  }
-  return best.choice(ranking.fitCount);
 }

@@ -29,6 +29,8 @@ export interface GroupRule extends Rule {
   readonly shortlist?: readonly Slot[];
   /** No host outside the shortlist scores more than this (default 100); null: all of them are refused. */
   readonly scoreMaxElsewhere?: number | null;
+  /** The key of a label of hosts: those with one value of it (and those without it) are all told the same. */
+  readonly uniformBy?: string | undefined;
   /** All hosts are refused, and for this: the same for each. */
   readonly nowhere?: () => Refusal;
 }

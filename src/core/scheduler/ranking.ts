@@ -62,22 +62,15 @@ export class Ranking {
   }
 
   /** All hosts that are not refused, best first. */
-  *inOrder(): Iterable<Slot> {
-    const heap: number[] = [];
-    if (this.best() >= 0) this.#push(heap, 1);
-    while (heap.length > 0) {
-      let node = this.#pop(heap);
-      const slot = this.#winners[node] ?? -1;
-      yield slot;
-      // The way down to this leaf: what lost along it is in the running now.
-      while (node < this.#leaves) {
-        const left = 2 * node;
-        const winnerIsLeft = this.#winners[left] === slot;
-        const loser = winnerIsLeft ? left + 1 : left;
-        if ((this.#winners[loser] ?? -1) >= 0) this.#push(heap, loser);
-        node = winnerIsLeft ? left : left + 1;
-      }
-    }
+  inOrder(): Iterable<Slot> {
+    return inOrderOf(this.#winners, this.#leaves, this);
+  }
+
+  /** Whether `a` comes before `b`, neither of them refused. */
+  beats(a: Slot, b: Slot): boolean {
+    const scoreA = this.scores[a] ?? refused;
+    const scoreB = this.scores[b] ?? refused;
+    return scoreA === scoreB ? (this.#names[a] ?? '') < (this.#names[b] ?? '') : scoreA > scoreB;
   }
 
   #play(node: number): Slot {
@@ -85,48 +78,76 @@ export class Ranking {
     const b = this.#winners[2 * node + 1] ?? -1;
     if (a < 0) return b;
     if (b < 0) return a;
-    return this.#beats(b, a) ? b : a;
+    return this.beats(b, a) ? b : a;
+  }
+}
+
+/** The leaves of a winner tree in order: what lost on the way down to one that is taken is in the running then. */
+export function* inOrderOf(winners: Int32Array, leaves: number, ranking: Pick<Ranking, 'beats'>): Iterable<Slot> {
+  const heap = new NodeHeap(winners, ranking);
+  if ((winners[1] ?? -1) >= 0) heap.push(1);
+  while (heap.size > 0) {
+    let node = heap.pop();
+    const slot = winners[node] ?? -1;
+    yield slot;
+    while (node < leaves) {
+      const left = 2 * node;
+      const winnerIsLeft = winners[left] === slot;
+      const loser = winnerIsLeft ? left + 1 : left;
+      if ((winners[loser] ?? -1) >= 0) heap.push(loser);
+      node = winnerIsLeft ? left : left + 1;
+    }
+  }
+}
+
+/** A binary heap of nodes of a winner tree, the one with the best winner first. */
+class NodeHeap {
+  readonly #winners: Int32Array;
+  readonly #ranking: Pick<Ranking, 'beats'>;
+  readonly #nodes: number[] = [];
+
+  constructor(winners: Int32Array, ranking: Pick<Ranking, 'beats'>) {
+    this.#winners = winners;
+    this.#ranking = ranking;
   }
 
-  #beats(a: Slot, b: Slot): boolean {
-    const scoreA = this.scores[a] ?? refused;
-    const scoreB = this.scores[b] ?? refused;
-    return scoreA === scoreB ? (this.#names[a] ?? '') < (this.#names[b] ?? '') : scoreA > scoreB;
+  get size(): number {
+    return this.#nodes.length;
   }
 
-  #nodeBeats(a: number, b: number): boolean {
-    return this.#beats(this.#winners[a] ?? -1, this.#winners[b] ?? -1);
-  }
-
-  // A binary heap of nodes, the best winner first.
-
-  #push(heap: number[], node: number): void {
-    let at = heap.push(node) - 1;
+  push(node: number): void {
+    const nodes = this.#nodes;
+    let at = nodes.push(node) - 1;
     while (at > 0) {
       const parent = (at - 1) >> 1;
-      const above = heap[parent] ?? 0;
-      if (!this.#nodeBeats(node, above)) break;
-      heap[at] = above;
+      const above = nodes[parent] ?? 0;
+      if (!this.#beats(node, above)) break;
+      nodes[at] = above;
       at = parent;
     }
-    heap[at] = node;
+    nodes[at] = node;
   }
 
-  #pop(heap: number[]): number {
-    const top = heap[0] ?? 0;
-    const last = heap.pop() ?? 0;
-    const { length } = heap;
+  pop(): number {
+    const nodes = this.#nodes;
+    const top = nodes[0] ?? 0;
+    const last = nodes.pop() ?? 0;
+    const { length } = nodes;
     if (length === 0) return top;
     let at = 0;
     for (;;) {
       let child = 2 * at + 1;
       if (child >= length) break;
-      if (child + 1 < length && this.#nodeBeats(heap[child + 1] ?? 0, heap[child] ?? 0)) child += 1;
-      if (!this.#nodeBeats(heap[child] ?? 0, last)) break;
-      heap[at] = heap[child] ?? 0;
+      if (child + 1 < length && this.#beats(nodes[child + 1] ?? 0, nodes[child] ?? 0)) child += 1;
+      if (!this.#beats(nodes[child] ?? 0, last)) break;
+      nodes[at] = nodes[child] ?? 0;
       at = child;
     }
-    heap[at] = last;
+    nodes[at] = last;
     return top;
+  }
+
+  #beats(a: number, b: number): boolean {
+    return this.#ranking.beats(this.#winners[a] ?? -1, this.#winners[b] ?? -1);
   }
 }

@@ -4,7 +4,8 @@ import type { Allocation } from '../state/records.ts';
 import { assign } from '../ledger/tree.ts';
 import { assert } from '../../base/assert.ts';
 import type { Snapshot } from '../state/snapshot.ts';
-import { type Choice, Engine } from './engine.ts';
+import type { Choice } from './choose-among.ts';
+import { Engine } from './engine.ts';
 import { type Fleet, fleetOf } from './fleet.ts';
 import type { Request } from './request.ts';
 
@@ -32,6 +33,8 @@ export interface Placed {
 export interface RefusalCount {
   readonly reason: string;
   readonly hosts: number;
+  /** The sentence behind it, where that is the same for all hosts. */
+  readonly message?: string;
 }
 
 const engines = new WeakMap<Fleet, Engine>();
@@ -49,7 +52,10 @@ export function schedule(snapshot: Snapshot, request: Request): Placement {
   const { fleet } = engine;
   const choice = engine.choose(request);
   if (!choice) {
-    const refusals = refusalsOf(engine.countRefusals(request));
+    const nowhere = engine.nowhere(request);
+    const refusals = refusalsOf(engine.countRefusals(request)).map((each) =>
+      each.reason === nowhere?.reason ? { ...each, message: nowhere.message() } : each,
+    );
     return { placed: false, hosts: fleet.count, refusals, ...(request.byQuery ? { byQuery: true } : {}) };
   }
   return placementAt(fleet, request, choice);
@@ -92,6 +98,8 @@ export function readPlacedMessage(message: string): Pick<Placed, 'hostsFit' | 'h
 export function summarize({ hosts, refusals, byQuery }: Extract<Placement, { placed: false }>): string {
   const prefix = byQuery ? 'NO ALLOCATIONS LEFT: ' : '';
   if (hosts === 0) return `${prefix}no host has joined yet; "berth agent" on a machine makes it one`;
-  const parts = refusals.map(({ reason, hosts: count }) => `${count} ${reason}`);
+  const parts = refusals.map(
+    ({ reason, hosts: count, message }) => `${count} ${reason}${message === undefined ? '' : `: ${message}`}`,
+  );
   return `${prefix}0 of ${hosts} host${hosts === 1 ? '' : 's'}: ${parts.join(', ')}`;
 }

@@ -2,7 +2,7 @@
 // that every way to a decision comes to the same number.
 
 import type { Fleet } from './fleet.ts';
-import type { GroupPlugin, GroupRule, Plugin, Rule } from './framework.ts';
+import type { GroupPlugin, GroupRule, Plugin, Refusal, Rule } from './framework.ts';
 import type { Slot } from './slot.ts';
 import { refused } from './ranking.ts';
 import type { Request } from './request.ts';
@@ -77,6 +77,10 @@ export interface GroupRules extends Rules {
   readonly shortlist: readonly Slot[] | null;
   /** No host outside the shortlist gets more; null: all of them are refused. */
   readonly scoreMaxElsewhere: number | null;
+  /** Filters that say the same of all hosts of a domain; `only`: so do all the others, and the scores. */
+  readonly uniform: { readonly by: string; readonly rules: Rules; readonly only: boolean } | null;
+  /** Why no host at all will do; null when that is not known. */
+  readonly nowhere: Refusal | null;
 }
 
 /** Null when no rule has anything to say. */
@@ -87,12 +91,20 @@ export function prepareGroupRules(plugins: readonly GroupPlugin[], request: Requ
   let required: readonly Slot[] | null = null;
   const preferred: Slot[] = [];
   let scoreMaxElsewhere = 0;
+  let uniformBy: string | undefined;
+  const uniform: Filtering[] = [];
+  let uniformOnly = true;
+  let nowhere: Refusal | null = null;
   for (const plugin of plugins) {
     const rule: GroupRule | null = plugin.prepare(request, fleet);
     if (!rule) continue;
     any = true;
     const { filter, score, shortlist } = rule;
     if (filter) filters.push({ plugin: plugin.name, filter });
+    nowhere ??= rule.nowhere?.() ?? null;
+    uniformBy ??= rule.uniformBy;
+    if (uniformBy === undefined || rule.uniformBy !== uniformBy) uniformOnly = false;
+    else if (filter) uniform.push({ plugin: plugin.name, filter });
     const weight = request.weights[plugin.name] ?? 0;
     if (score && weight > 0) {
       scores.push({ plugin: plugin.name, weight, score });
@@ -108,5 +120,8 @@ export function prepareGroupRules(plugins: readonly GroupPlugin[], request: Requ
     scores,
     shortlist: required ?? (preferred.length > 0 ? preferred : null),
     scoreMaxElsewhere: required ? null : scoreMaxElsewhere,
+    uniform:
+      uniformBy === undefined ? null : { by: uniformBy, rules: { filters: uniform, scores: [] }, only: uniformOnly },
+    nowhere,
   };
 }

@@ -2,7 +2,7 @@
 // others waits until there are some.
 
 import { describeSelector, isMember } from '../belonging.ts';
-import { byHost, countNear, describeDomain, isKnown, keyMissing, keyUnknown, nowhere } from '../domains.ts';
+import { byHost, countNear, describeDomain, isKnown, keyMissing, keyUnknown, nowhere, commonKey } from '../domains.ts';
 import type { Fleet } from '../fleet.ts';
 import { type GroupPlugin, type Refusal, refuse } from '../framework.ts';
 import type { AffinityTerm } from '../group-terms.ts';
@@ -41,8 +41,10 @@ export const affinity: GroupPlugin = {
     if (required.length + soft.length + alone.length === 0) return null;
     const total = soft.reduce((sum, { term }) => sum + term.weight, 0);
     const scale = 100 / Math.max(100, total);
+    const uniformBy = commonKey([...alone, ...required.map(({ term }) => term), ...soft.map(({ term }) => term)]);
     const labelled = alone.filter(({ by }) => by !== byHost).map(({ by }) => by);
     return {
+      uniformBy,
       ...(required.length + labelled.length === 0
         ? {}
         : {

@@ -2,7 +2,7 @@
 // first. Without `required` a host counts the less, the more of them are near.
 
 import { describeSelector, type Selector } from '../belonging.ts';
-import { countNear, describeDomain, isKnown, keyMissing, keyUnknown } from '../domains.ts';
+import { countNear, describeDomain, isKnown, keyMissing, keyUnknown, commonKey } from '../domains.ts';
 import type { Fleet } from '../fleet.ts';
 import { type GroupPlugin, type Refusal, refuse } from '../framework.ts';
 import type { AffinityTerm } from '../group-terms.ts';
@@ -43,6 +43,7 @@ export const antiAffinity: GroupPlugin = {
         soft.reduce((sum, { weight }) => sum + weight, 0),
       );
     return {
+      uniformBy: commonKey([...own, ...others, ...soft]),
       ...(own.length + others.length === 0
         ? {}
         : {

@@ -10,6 +10,7 @@ import {
   eligibleDomains,
   keyMissing,
   keyUnknown,
+  commonKey,
 } from '../domains.ts';
 import type { Fleet } from '../fleet.ts';
 import { type GroupPlugin, type Refusal, refuse } from '../framework.ts';
@@ -48,6 +49,7 @@ export const spread: GroupPlugin = {
     }
     if (required.length + soft.length === 0) return null;
     return {
+      uniformBy: commonKey([...required, ...soft].map(({ term }) => term)),
       ...(required.length === 0
         ? {}
         : {

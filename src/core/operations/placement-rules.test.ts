@@ -1,0 +1,137 @@
+// Rules that cannot be meant are refused by field; placement groups are made, changed, and kept as long as instances name them.
+
+import { describe, expect, it } from 'vitest';
+import { InstanceSpec } from '../../api/resources/instance.ts';
+import { GroupSpec } from '../../api/resources/group.ts';
+import { parse } from '../../api/parse.ts';
+import { addRecord, commitPlan, testCache, testContext, testGroup, testImage, testInstance } from '../testing.ts';
+import { createGroup, deleteGroup, replaceGroup } from './group.ts';
+import { createInstance, replaceInstance } from './instance.ts';
+
+/** As a user's request: parsed by schema, then decided. Answers the field that is refused, and why. */
+function refusalOf(placement: unknown, labels: Record<string, string> = { app: 'web' }): string {
+  const cache = testCache([testImage(), testGroup('databases')]);
+  try {
+    const spec = parse(InstanceSpec, { image: 'tiny', placement }, 'spec');
+    createInstance(cache, { project: 'default', name: 'web', labels, spec }, testContext());
+    return 'accepted';
+  } catch (error) {
+    return error instanceof Error && 'field' in error ? `${String(error.field)}: ${error.message}` : String(error);
+  }
+}
+
+const to = { app: 'db' };
+
+describe('rules about neighbours', () => {
+  const rows: [name: string, placement: object, answer: RegExp][] = [
+    [
+      'all that may be asked',
+      {
+        affinity: [{ to }],
+        antiAffinity: [{ to: { app: 'web' } }],
+        spread: [{ by: 'zone' }],
+        maxPerHost: 3,
+        group: 'databases',
+      },
+      /^accepted$/,
+    ],
+    [
+      'near and away from the same',
+      { affinity: [{ to }], antiAffinity: [{ to: { x: 'y' } }, { to }] },
+      /^spec.placement.antiAffinity\[1\]: it cannot be both near and away from app=db by host/,
+    ],
+    [
+      'near some and away from all of them',
+      { affinity: [{ to: { app: 'db', tier: 'x' } }], antiAffinity: [{ to }] },
+      /^spec.placement.antiAffinity\[0\]/,
+    ],
+    ['near and away, but by different keys', { affinity: [{ to, by: 'zone' }], antiAffinity: [{ to }] }, /^accepted$/],
+    [
+      'near and away, but one only if possible',
+      { affinity: [{ to }], antiAffinity: [{ to, required: false }] },
+      /^accepted$/,
+    ],
+    [
+      'together and spread',
+      { affinity: [{ to: { app: 'web' }, by: 'zone' }], spread: [{ by: 'zone' }] },
+      /^spec.placement.spread\[0\]: app=web cannot be both together and spread by zone/,
+    ],
+    ['a skew of nothing', { spread: [{ by: 'zone', maxSkew: 0 }] }, /^spec.placement.spread\[0\].maxSkew: .*>= 1/],
+    ['a skew of a half', { spread: [{ by: 'zone', maxSkew: 0.5 }] }, /^spec.placement.spread\[0\].maxSkew: .*integer/],
+    ['a spread over nothing', { spread: [{}] }, /^spec.placement.spread\[0\].by/],
+    ['a key that is no label', { spread: [{ by: 'a b' }] }, /^spec.placement.spread\[0\].by/],
+    ['none on a host', { maxPerHost: 0 }, /^spec.placement.maxPerHost: .*>= 1/],
+    ['nobody to be near', { affinity: [{ to: {} }] }, /^spec.placement.affinity\[0\].to/],
+    ['nobody among whom to spread', { spread: [{ by: 'zone', among: {} }] }, /^spec.placement.spread\[0\].among/],
+    [
+      'a weight of a required rule',
+      { affinity: [{ to, weight: 5 }] },
+      /^spec.placement.affinity\[0\].weight: a required rule has no weight/,
+    ],
+    [
+      'a weight out of bounds',
+      { affinity: [{ to, required: false, weight: 101 }] },
+      /^spec.placement.affinity\[0\].weight: .*<= 100/,
+    ],
+    ['too many rules', { affinity: Array.from({ length: 9 }, () => ({ to })) }, /^spec.placement.affinity: /],
+    [
+      'ten thousand labels',
+      { affinity: [{ to: Object.fromEntries(Array.from({ length: 10_000 }, (_, i) => [`k${i}`, 'v'])) }] },
+      /^spec.placement.affinity\[0\].to/,
+    ],
+    [
+      'an unknown group',
+      { group: 'database' },
+      /^spec.placement.group: there is no placement group "database" in project default; did you mean "databases"\?/,
+    ],
+    ['an unknown word', { antiAfinity: [{ to }] }, /did you mean "antiAffinity"/],
+  ];
+  it.each(rows)('%s', (_name, placement, answer) => expect(refusalOf(placement)).toMatch(answer));
+
+  it('need peers: labels or a group', () => {
+    expect(refusalOf({ maxPerHost: 1 }, {})).toMatch(/^spec.placement.maxPerHost: which instances are meant\?/);
+    expect(refusalOf({ spread: [{ by: 'zone' }] }, {})).toMatch(/^spec.placement.spread\[0\].among/);
+    expect(refusalOf({ maxPerHost: 1, group: 'databases' }, {})).toBe('accepted');
+    expect(refusalOf({ spread: [{ by: 'zone', among: to }] }, {})).toBe('accepted');
+  });
+
+  it('still need them when labels change', () => {
+    const web = testInstance('web', { placement: { maxPerHost: 1 } }, {}, { labels: { app: 'web' } });
+    const cache = testCache([testImage(), web]);
+    const input = { project: 'default', name: 'web', labels: {}, spec: web.spec };
+    expect(() => replaceInstance(cache, input, testContext())).toThrow('which instances are meant?');
+  });
+});
+
+describe('placement groups', () => {
+  const input = (spec: object) => ({ project: 'default', name: 'g', labels: {}, spec: parse(GroupSpec, spec, 'spec') });
+
+  it('are made, changed and removed', () => {
+    const cache = testCache([]);
+    commitPlan(cache, createGroup(cache, input({ maxPerHost: 2 }), testContext()).plan);
+    expect(() => createGroup(cache, input({}), testContext())).toThrow('exists already');
+    commitPlan(cache, replaceGroup(cache, input({ maxPerHost: 3 })).plan);
+    const made = cache.get('group', 'groups/default/g')?.value;
+    expect(made).toMatchObject({ metadata: { generation: 2 }, spec: { maxPerHost: 3 } });
+    commitPlan(cache, deleteGroup(cache, { project: 'default', name: 'g' }).plan);
+    expect(cache.get('group', 'groups/default/g')).toBeUndefined();
+  });
+
+  it('stay while instances name them', () => {
+    const cache = testCache([testGroup('g')]);
+    addRecord(cache, testInstance('web', { placement: { group: 'g' } }));
+    expect(() => deleteGroup(cache, { project: 'default', name: 'g' })).toThrow(
+      'placement group "g" has one instance (web); remove them first',
+    );
+  });
+
+  it('cannot ask for two things at once', () => {
+    const make = (spec: object) => createGroup(testCache([]), input(spec), testContext());
+    expect(() => make({ affinity: {}, antiAffinity: {} })).toThrow('both together and apart by host');
+    expect(() => make({ affinity: { by: 'zone' }, spread: { by: 'zone' } })).toThrow(
+      'both together and spread by zone',
+    );
+    expect(() => make({ affinity: { weight: 3 } })).toThrow('a required rule has no weight');
+    expect(() => make({ affinity: { by: 'zone' }, antiAffinity: { by: 'host' } })).not.toThrow();
+  });
+});

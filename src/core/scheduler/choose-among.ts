@@ -1,0 +1,134 @@
+// Choosing among hosts where rules look at neighbours: down the ranking until no later host can be better. Where the best hosts are
+// refused one after the other, by domain: the best of each zone or rack; else by a look at all. Its answer is always that of a look at all.
+
+import type { DomainRanking } from './domain-ranking.ts';
+import type { Fleet } from './fleet.ts';
+import { type Ranking, refused } from './ranking.ts';
+import type { Slot } from './slot.ts';
+import { type GroupRules, judge } from './verdicts.ts';
+
+export interface Choice {
+  readonly slot: Slot;
+  readonly score: number;
+  /** How many hosts fit, groups aside. */
+  readonly fitCount: number;
+}
+
+/** How far hosts are looked at one by one, before something else is tried. */
+export interface WalkLimits {
+  /** Before the best of each domain are looked at instead. */
+  readonly few: number;
+  /** Before all hosts are: a step costs as much as some thirty of a plain pass, so no more than twice what the better way does. */
+  most(hosts: number): number;
+}
+
+export const walkLimits: WalkLimits = { few: 12, most: (hosts) => Math.max(64, hosts >> 5) };
+
+interface Ranked {
+  readonly ranking: Ranking;
+  byDomain(topologyKey: string): DomainRanking;
+}
+
+export function chooseAmong(shape: Ranked, rules: GroupRules, fleet: Fleet, limits: WalkLimits): Choice | null {
+  const { ranking } = shape;
+  const search = new Search(ranking, rules, fleet);
+  for (const slot of rules.shortlist ?? []) search.look(slot);
+  if (rules.scoreMaxElsewhere === null) return search.best.choice(ranking.fitCount);
+  const { uniform } = rules;
+  const most = uniform ? limits.few : limits.most(fleet.length);
+  if (search.walk(ranking.inOrder(), most)) return search.best.choice(ranking.fitCount);
+  if (uniform) byDomain(search, shape.byDomain(uniform.by), uniform, limits.most(fleet.length));
+  else for (let slot = 0; slot < fleet.length; slot++) search.lookIfBetter(slot);
+  return search.best.choice(ranking.fitCount);
+}
+
+function byDomain(
+  search: Search,
+  domains: DomainRanking,
+  uniform: NonNullable<GroupRules['uniform']>,
+  most: number,
+): void {
+  for (let domain = 0; domain < domains.count; domain++) {
+    const first = domains.best(domain);
+    if (first < 0 || !search.mayBeBetter(first)) continue;
+    if (uniform.only) search.look(first);
+    // Whatever refuses all of the domain need not be asked of each.
+    else if (judge(uniform.rules, first) >= 0 && !search.walk(domains.inOrder(domain), most))
+      for (const slot of domains.inOrder(domain)) search.lookIfBetter(slot);
+  }
+}
+
+class Search {
+  readonly best: Best;
+  #bestBase = refused;
+  readonly #ranking: Ranking;
+  readonly #rules: GroupRules;
+  readonly #names: readonly string[];
+  readonly #scoreMax: number;
+
+  constructor(ranking: Ranking, rules: GroupRules, { names }: Fleet) {
+    this.best = new Best(names);
+    this.#ranking = ranking;
+    this.#rules = rules;
+    this.#names = names;
+    this.#scoreMax = rules.scoreMaxElsewhere ?? 0;
+  }
+
+  look(slot: Slot): void {
+    const base = this.#ranking.scores[slot] ?? refused;
+    if (base < 0) return;
+    const score = judge(this.#rules, slot);
+    if (score < 0) return;
+    this.best.offer(slot, base + score);
+    if (this.best.slot === slot) this.#bestBase = base;
+  }
+
+  mayBeBetter(slot: Slot): boolean {
+    return (this.#ranking.scores[slot] ?? refused) + this.#scoreMax >= this.best.score;
+  }
+
+  lookIfBetter(slot: Slot): void {
+    if ((this.#ranking.scores[slot] ?? refused) >= 0 && this.mayBeBetter(slot)) this.look(slot);
+  }
+
+  /**
+   * Down the order. Hosts below have a lower score of their own, or an equal one and a higher name, so the end is known as soon as the best
+   * so far reaches what the next could get at most. False: not known after `steps` hosts.
+   */
+  walk(order: Iterable<Slot>, steps: number): boolean {
+    let left = steps;
+    for (const slot of order) {
+      const base = this.#ranking.scores[slot] ?? refused;
+      const bound = base + this.#scoreMax;
+      const { best } = this;
+      if (best.score > bound) return true;
+      if (best.score === bound && this.#bestBase === base && (this.#names[best.slot] ?? '') < (this.#names[slot] ?? ''))
+        return true;
+      if (left-- === 0) return false;
+      this.look(slot);
+    }
+    return true;
+  }
+}
+
+/** The best host of those offered; ties go to the lower name. */
+export class Best {
+  slot: Slot = -1;
+  score = refused;
+  readonly #names: readonly string[];
+
+  constructor(names: readonly string[]) {
+    this.#names = names;
+  }
+
+  offer(slot: Slot, score: number): void {
+    if (score < this.score) return;
+    if (score === this.score && (this.#names[slot] ?? '') > (this.#names[this.slot] ?? '')) return;
+    this.slot = slot;
+    this.score = score;
+  }
+
+  choice(fitCount: number): Choice | null {
+    return this.slot < 0 ? null : { slot: this.slot, score: this.score, fitCount };
+  }
+}
