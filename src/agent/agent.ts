@@ -23,7 +23,10 @@ import { createReconciler } from './reconcile.ts';
 import { createReporter } from './reports.ts';
 
 /** What is measured of the machine. */
-export type Measurement = Pick<Registration, 'machineId' | 'bootId' | 'architecture' | 'capacity' | 'reserved'>;
+export type Measurement = Pick<
+  Registration,
+  'machineId' | 'bootId' | 'architecture' | 'capacity' | 'reserved' | 'traits' | 'providers'
+>;
 
 export interface AgentOptions {
   readonly client: Pick<Client, 'agent'>;

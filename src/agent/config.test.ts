@@ -23,6 +23,10 @@ describe("the agent's configuration", () => {
       labels: {},
       publishAddress: '127.0.0.1',
       portRange: { first: 20_000, last: 29_999 },
+      devices: [],
+      pciGpus: false,
+      numaCells: false,
+      traits: [],
       logLevel: 'info',
     });
   });
@@ -36,6 +40,8 @@ describe("the agent's configuration", () => {
     ['a driver twice', { hostName: 'a', drivers: ['qemu', 'qemu'] }, 'drivers'],
     ['a port out of range', { hostName: 'a', portRange: { first: 0, last: 5 } }, 'portRange.first'],
     ['an amount that is not whole', { hostName: 'a', capacity: { VCPU: 1.5 } }, 'capacity.VCPU'],
+    ['a device without a name', { hostName: 'a', devices: [{ amounts: {} }] }, 'devices[0].name'],
+    ['a trait in small letters', { hostName: 'a', traits: ['fast'] }, 'traits[0]'],
     ['a bad label', { hostName: 'a', labels: { zone: 'a b' } }, 'labels.zone'],
   ])('refuses %s and names the field', (_, input, field) => expect(fieldOf(input)).toBe(field));
 });

@@ -1,6 +1,7 @@
 // The configuration of `berth agent`: one schema; defaults stand only here. File < environment (BERTH_AGENT_*) < flag.
 
 import { type Static, Type } from 'typebox';
+import { type ChildProvider, ChildProviders, Trait } from '../api/resources/host-rules.ts';
 import { Amounts, Labels, Name } from '../api/resources/metadata.ts';
 
 const Port = Type.Integer({ minimum: 1, maximum: 65_535 });
@@ -52,6 +53,19 @@ export const AgentConfig = Type.Object(
       }),
     ),
     reserved: Type.Optional(Type.Unsafe<Amounts>({ ...Amounts, description: 'kept back for the host itself' })),
+    devices: Type.Unsafe<readonly ChildProvider[]>({
+      ...ChildProviders,
+      default: [],
+      description:
+        'what of this host has room of its own: [{name: gpu0, amounts: {CUSTOM_GPU_MILLI: 1000}, traits: []}]',
+    }),
+    pciGpus: Type.Boolean({ default: false, description: 'GPUs on the PCI bus are such devices, too' }),
+    numaCells: Type.Boolean({ default: false, description: 'CPUs and memory are given out by NUMA cell' }),
+    traits: Type.Array(Trait, {
+      default: [],
+      maxItems: 128,
+      description: 'what this host is good for, besides what its processor tells',
+    }),
     logLevel: Type.Enum(['debug', 'info', 'warn', 'error', 'silent'], { default: 'info' }),
   },
   { additionalProperties: false },

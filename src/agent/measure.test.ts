@@ -1,4 +1,4 @@
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -33,6 +33,20 @@ describe('measuring a host', () => {
     expect(capacity['DISK_GB']).toBeGreaterThan(0);
     expect(bootId).toMatch(/^[0-9a-f-]{36}$/);
     expect(architecture).toBe('amd64');
+  });
+
+  it('gives CPUs and memory by cell when told so, and devices as they are stated', async () => {
+    await mkdir(join(directory, 'node0'));
+    await file('node0/cpulist', '0-2\n');
+    await file('node0/meminfo', 'Node 0 MemTotal: 2048000 kB\n');
+    const stated = { name: 'fpga0', amounts: { CUSTOM_FPGA: 1 }, traits: [] };
+    const systemPaths = { nodes: directory, processors: await file('cpuinfo', 'flags : avx\n') };
+    const options = { numaCells: true, devices: [stated], traits: ['CUSTOM_FAST'], systemPaths };
+    const { capacity, providers, traits } = await take(options);
+    expect(capacity).toMatchObject({ VCPU: 3, MEMORY_MB: 2000 });
+    expect(providers?.map(({ name }) => name)).toEqual(['fpga0', 'cell0']);
+    expect(traits).toEqual(['HW_CPU_X86_AVX', 'CUSTOM_FAST']);
+    expect((await take({ ...options, numaCells: false })).providers).toEqual([stated]);
   });
 
   it('rounds memory down to whole MiB', async () => {

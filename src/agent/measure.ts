@@ -4,9 +4,11 @@
 import { readFile, statfs, writeFile } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
+import type { ChildProvider } from '../api/resources/host-rules.ts';
 import type { Amounts } from '../api/resources/metadata.ts';
 import { appMachineId, rawMachineId, systemMachineId } from '../base/system.ts';
 import type { Measurement } from './agent.ts';
+import { numaCells, pciGpus, processorTraits, type SystemPaths } from './devices.ts';
 
 export interface MeasureOptions {
   /** Guests' disks live here: its filesystem is what DISK_GB means. Must exist. */
@@ -17,6 +19,12 @@ export interface MeasureOptions {
   /** What the operator states instead of what is measured; also where CUSTOM_* come from. */
   readonly capacity?: Amounts;
   readonly reserved?: Amounts;
+  /** What the operator states to have room of its own, and whether GPUs and NUMA cells are looked for. */
+  readonly devices?: readonly ChildProvider[];
+  readonly pciGpus?: boolean;
+  readonly numaCells?: boolean;
+  readonly traits?: readonly string[];
+  readonly systemPaths?: SystemPaths;
   /** Default: those of Linux. */
   readonly memoryInfoPath?: string;
   readonly machineIdPath?: string;
@@ -30,15 +38,36 @@ export async function measure(options: MeasureOptions): Promise<Measurement> {
     machineIdOf(options),
     readFile(options.bootIdPath ?? '/proc/sys/kernel/random/boot_id', 'utf8'),
   ]);
-  const measured = { VCPU: availableParallelism(), MEMORY_MB: memoryMiB, DISK_GB: diskGiB };
+  const [gpus, cells, processor] = await Promise.all([
+    options.pciGpus ? pciGpus(options.systemPaths) : [],
+    options.numaCells ? numaCells(options.systemPaths) : [],
+    processorTraits(options.systemPaths),
+  ]);
+  const measured = { VCPU: availableParallelism(), MEMORY_MB: memoryMiB, DISK_GB: diskGiB, ...sumOf(cells) };
   const capacity = { ...measured, ...options.capacity };
+  const stated = options.devices ?? [];
+  const providers = [
+    ...stated,
+    ...[...gpus, ...cells].filter((found) => !stated.some(({ name }) => name === found.name)),
+  ];
   return {
     machineId,
     bootId: bootId.trim(),
     architecture: architectureOf(options.processArchitecture),
     capacity,
     reserved: { ...reservedOf(capacity), ...options.reserved },
+    traits: [...new Set([...processor, ...(options.traits ?? [])])],
+    providers,
   };
+}
+
+/** What the cells have together is what the host has: they leave nothing over. */
+function sumOf(cells: readonly ChildProvider[]): Amounts {
+  const sum: Record<string, number> = {};
+  for (const { amounts } of cells) {
+    for (const resourceClass in amounts) sum[resourceClass] = (sum[resourceClass] ?? 0) + (amounts[resourceClass] ?? 0);
+  }
+  return sum;
 }
 
 /**

@@ -63,6 +63,10 @@ export async function startAgent(config: AgentConfig, { log }: { readonly log: L
         randomSecret,
         ...(config.capacity ? { capacity: config.capacity } : {}),
         ...(config.reserved ? { reserved: config.reserved } : {}),
+        devices: config.devices,
+        pciGpus: config.pciGpus,
+        numaCells: config.numaCells,
+        traits: config.traits,
       });
     const preloader = createPreloader({
       listImages: (signal) => client.json(`/v1/hosts/${hostName}/images`, { signal }),
@@ -114,7 +118,7 @@ export async function startAgent(config: AgentConfig, { log }: { readonly log: L
   }
 }
 
-function checkConfig({ drivers, portRange, token, tokenFile }: AgentConfig): void {
+function checkConfig({ drivers, portRange, token, tokenFile, devices, numaCells, capacity }: AgentConfig): void {
   for (const name of drivers) {
     if (Object.hasOwn(driverRegistry, name)) continue;
     const known = Object.keys(driverRegistry);
@@ -125,6 +129,16 @@ function checkConfig({ drivers, portRange, token, tokenFile }: AgentConfig): voi
   if (portRange.first > portRange.last) {
     const range = `${portRange.first} to ${portRange.last}`;
     throw new ApiError('InvalidRequest', `portRange: ${range} holds no port`, { field: 'portRange' });
+  }
+  for (const [i, { name }] of devices.entries()) {
+    if (devices.findIndex((other) => other.name === name) < i)
+      throw new ApiError('InvalidRequest', `devices: "${name}" is there twice`, { field: `devices[${i}].name` });
+  }
+  for (const stated of ['VCPU', 'MEMORY_MB']) {
+    if (!numaCells || capacity?.[stated] === undefined) continue;
+    throw new ApiError('InvalidRequest', `capacity: with numaCells ${stated} is what the cells have; leave one away`, {
+      field: `capacity.${stated}`,
+    });
   }
   if (token !== undefined && tokenFile !== undefined) {
     throw new ApiError('InvalidRequest', 'token and tokenFile are both set; leave one', { field: 'token' });
