@@ -1,5 +1,6 @@
 // Records as bytes and back. Old forms are upgraded here, newer ones refused: a server must not half-understand its store.
 
+import { isRecord } from '../../base/is-record.ts';
 import type { AnyRecord } from './records.ts';
 import { shareParts } from './share-parts.ts';
 
@@ -50,5 +51,6 @@ export function decodeRecord(key: string, bytes: Uint8Array): AnyRecord {
       `the record at ${key} has schema version ${record.schemaVersion}, this Berth knows ${schemaVersion}: start the newer version`,
     );
   }
-  return shareParts(record as AnyRecord); // the codec: only core/state writes records
+  if (isRecord(record)) shareParts(record);
+  return record as AnyRecord; // the codec: only core/state writes records
 }

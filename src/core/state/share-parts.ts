@@ -2,34 +2,35 @@
 // times. It changes nothing that anyone can see, for nobody changes a record in place.
 
 import { isRecord } from '../../base/is-record.ts';
-import type { AnyRecord } from './records.ts';
 
 /** As many different ones are remembered; then it begins anew. Records written together are read together, so few suffice. */
 const rememberedMax = 20_000;
 /** Longer texts are nobody else's. */
 const textLengthMax = 80;
+const partLengthMax = 2_000;
 const texts = new Map<string, string>();
 const parts = new Map<string, unknown>();
 
-/** `record`, new from its bytes, with its texts and its parts replaced by equal ones seen before. */
-export function shareParts(record: AnyRecord): AnyRecord {
-  if (record.kind === 'event' || record.kind === 'idempotency') return record; // seldom looked at, and soon gone
-  return shareTexts(record);
+/** Replaces the texts and parts of a record, new from its bytes, with equal ones seen before. */
+export function shareParts(record: Record<string, unknown>): void {
+  if (record['kind'] === 'event' || record['kind'] === 'idempotency') return; // seldom looked at, and soon gone
+  shareTexts(record);
 }
 
-function shareTexts<T extends object>(place: T): T {
+function shareTexts(place: Record<string, unknown>): void {
   for (const name in place) {
-    const value: unknown = place[name];
+    const value = place[name];
     if (typeof value === 'string') {
-      if (value.length <= textLengthMax) Reflect.set(place, name, sharedText(value));
+      if (value.length <= textLengthMax) place[name] = sharedText(value);
     } else if (Array.isArray(value)) {
-      if (value.length === 0) Reflect.set(place, name, none);
-      else for (const [i, item] of value.entries()) if (isRecord(item)) value[i] = shareTexts(item);
-    } else if (name === 'amounts' && isRecord(value)) {
-      for (const [provider, held] of Object.entries(value)) if (isRecord(held)) value[provider] = sharedPart(held);
-    } else if (isRecord(value)) Reflect.set(place, name, sharedNames.has(name) ? sharedPart(value) : shareTexts(value));
+      if (value.length === 0) place[name] = none;
+      else for (const item of value) if (isRecord(item)) shareTexts(item);
+    } else if (isRecord(value)) {
+      if (sharedNames.has(name)) place[name] = sharedPart(value);
+      else if (name === 'amounts') for (const provider in value) value[provider] = sharedPart(value[provider]);
+      else shareTexts(value);
+    }
   }
-  return place;
 }
 
 /** Parts that many records have alike. */
@@ -51,12 +52,12 @@ function sharedText(text: string): string {
   return text;
 }
 
-function sharedPart(part: object): unknown {
+function sharedPart(part: unknown): unknown {
   const text = JSON.stringify(part);
-  if (text.length > 2_000) return part; // user-data and keys: nobody else's
+  if (text.length > partLengthMax) return part;
   const known = parts.get(text);
   if (known !== undefined) return known;
   if (parts.size >= rememberedMax) parts.clear();
-  parts.set(text, shareTexts(part));
+  parts.set(text, part);
   return part;
 }

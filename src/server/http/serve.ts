@@ -135,8 +135,15 @@ function paramsOf(request: FastifyRequest): Record<string, string> {
     : {};
 }
 
-function sendJson(answer: Extract<Answer, { json: unknown }>, reply: FastifyReply): void {
-  reply.code(answer.status).header('content-type', 'application/json; charset=utf-8').send(JSON.stringify(answer.json));
+/** Past the library, whose way out costs as much as all else that it does for a request. */
+function sendJson({ status, json }: Extract<Answer, { json: unknown }>, reply: FastifyReply): void {
+  const text = JSON.stringify(json);
+  reply.hijack();
+  reply.raw.writeHead(status, {
+    'content-type': 'application/json; charset=utf-8',
+    'content-length': Buffer.byteLength(text),
+  });
+  reply.raw.end(text);
 }
 
 async function sendStream(
