@@ -3,6 +3,7 @@
 import type { TSchema } from 'typebox';
 import { AssignmentEvent, Heartbeat, Registration, ReportResults, Reports, Session } from './agent-protocol.ts';
 import { errorCodes } from './errors.ts';
+import { CandidateQuestion, Candidates } from './candidates.ts';
 import { Explanation } from './explanation.ts';
 import { instanceBatchMax } from './instance-batch.ts';
 import { resourceDefinitions } from './resources/index.ts';
@@ -29,7 +30,7 @@ export function openApiDocument(): Json {
     Object.assign(schemas, schemasOf(definition));
     Object.assign(paths, pathsOf(definition));
   }
-  Object.assign(paths, instancePaths(), agentPaths(), processPaths());
+  Object.assign(paths, instancePaths(), fleetPaths(), agentPaths(), processPaths());
   return {
     openapi: '3.1.0',
     info: {
@@ -54,6 +55,14 @@ function commonSchemas(): Json {
   return {
     Metadata: plain(Metadata),
     Explanation: plain(Explanation),
+    Candidates: plain(Candidates),
+    CandidateQuestion: plain(CandidateQuestion),
+    PlannedInstance: {
+      allOf: [
+        ref('Instance'),
+        { type: 'object', required: ['explanation'], properties: { explanation: ref('Explanation') } },
+      ],
+    },
     Registration: plain(Registration),
     Session: plain(Session),
     Heartbeat: plain(Heartbeat),
@@ -275,10 +284,22 @@ function pathsOf(definition: ResourceDefinition): Json {
           { type: 'string' },
           'a repeated create with the same key answers what the first one made',
         ),
+        parameter(
+          'dryRun',
+          'query',
+          { type: 'boolean', default: false },
+          definition.kind === 'instance'
+            ? 'make nothing: answer what it would be, with an explanation of where it would go, or why nowhere'
+            : 'make nothing: answer what it would be',
+        ),
+        ...(definition.kind === 'instance' ? hostPageParameters : []),
       ],
       requestBody: { required: true, content: jsonContent(ref(`New${name}`)) },
       responses: answers(
-        { ...ok(ref(name), 201), ...ok(ref(name)) },
+        {
+          ...ok(ref(name), 201),
+          ...ok(definition.kind === 'instance' ? { anyOf: [ref(name), ref('PlannedInstance')] } : ref(name)),
+        },
         'AlreadyExists',
         'IdempotencyMismatch',
         'StoreFull',
@@ -378,6 +399,50 @@ function instancePaths(): Json {
           'Conflict',
           'HostUnreachable',
         ),
+      },
+    },
+  };
+}
+
+/** What is asked for, in a query string. */
+const askedParameters = [
+  ['project', 'string', 'whose it would be'],
+  ['image', 'string', 'only where this image can run; its defaults count'],
+  ['size', 'string', 'a named amount of room'],
+  ['cpus', 'integer', 'virtual CPUs'],
+  ['memoryMiB', 'integer', 'memory'],
+  ['diskGiB', 'integer', 'disk'],
+  ['gpus', 'integer', 'whole GPUs'],
+  ['pool', 'string', 'only hosts of this pool'],
+  ['driver', 'string', 'only by this driver'],
+  ['profile', 'string', 'how hosts are preferred'],
+  ['hostLabels', 'string', 'only hosts with these labels: `rack=r1,disk=ssd`'],
+  [
+    'resources',
+    'string',
+    'as OpenStack Placement is asked: `VCPU:1,MEMORY_MB:256`; also resources1, required, group_policy',
+  ],
+].map(([name = '', type = '', description = '']) => parameter(name, 'query', { type }, description));
+
+function fleetPaths(): Json {
+  return {
+    '/v1/candidates': {
+      get: {
+        tags: ['capacity'],
+        operationId: 'listCandidates',
+        summary: 'Hosts that would take what is asked for, the best first; nothing is held',
+        parameters: [
+          ...askedParameters,
+          parameter('limit', 'query', { type: 'integer', minimum: 1, maximum: 1000, default: 20 }, 'hosts at most'),
+        ],
+        responses: answers({ 200: { description: 'done', content: jsonContent(ref('Candidates')) } }),
+      },
+      post: {
+        tags: ['capacity'],
+        operationId: 'findCandidates',
+        summary: 'The same, for what a query string has no words for',
+        requestBody: { required: true, content: jsonContent(ref('CandidateQuestion')) },
+        responses: answers({ 200: { description: 'done', content: jsonContent(ref('Candidates')) } }),
       },
     },
   };

@@ -3,10 +3,12 @@
 
 import { isRecord } from '../base/is-record.ts';
 import { ApiError, isErrorCode } from './errors.ts';
+import type { Candidates } from './candidates.ts';
 import type { Explanation } from './explanation.ts';
 import type { InstanceBatchAnswer } from './instance-batch.ts';
 import type { Kind, ResourceByKind } from './resources/index.ts';
 import type { Labels } from './resources/metadata.ts';
+import type { AskSpec } from './resources/task.ts';
 
 /** The part of `fetch` that is used, so that a false network can stand in for it. */
 export type FetchLike = (url: string, init: FetchInit) => Promise<FetchResponse>;
@@ -68,6 +70,15 @@ export interface NewResource<Spec> {
 
 export interface ChangedResource<Spec> extends NewResource<Spec> {
   readonly metadata?: NewResource<Spec>['metadata'] & { readonly revision?: number };
+}
+
+export type PlannedInstance = ResourceByKind['instance'] & { readonly explanation: Explanation };
+
+/** What needs room somewhere. */
+export interface Asking {
+  readonly project?: string;
+  readonly labels?: Labels;
+  readonly spec: Partial<AskSpec>;
 }
 
 interface Call {
@@ -173,6 +184,17 @@ export function createUserClient(options: ClientOptions) {
       const response = await request(pathOf(kind), { query: { ...query, watch: true }, ...(signal ? { signal } : {}) });
       for await (const line of linesOf(response)) yield parseLine(line) as WatchedChange<ResourceByKind[K]>; // the codec
     },
+
+    /** The instance as it would be made, and where it would go, or why nowhere. Nothing is made or held. */
+    plan: (
+      body: NewResource<Partial<ResourceByKind['instance']['spec']>>,
+      query: { limit?: number; continue?: string } = {},
+    ): Promise<PlannedInstance> =>
+      json(pathOf('instance'), { method: 'POST', body, query: { ...query, dryRun: true } }),
+
+    /** Hosts that would take it, the best first; `limit` at most. */
+    candidates: (asking: Asking & { readonly limit?: number }): Promise<Candidates> =>
+      json('/v1/candidates', { method: 'POST', body: asking }),
 
     /** `limit`: how many hosts are told of one by one; default 20. */
     explain: (

@@ -125,10 +125,15 @@ export function hostsLines(
   const width = Math.max(0, ...hosts.map((each) => visible(each.host).length));
   return [
     '',
-    ...(more === undefined ? [] : [`${counts.fit} of ${counts.hosts} hosts fit.`, ...reasons.map(reasonLine), '']),
+    ...(more === undefined ? [] : [`${counts.fit} of ${counts.hosts} hosts fit.`, ...reasonLines(reasons), '']),
     ...hosts.flatMap((each) => hostLines(each, width, colours)),
     ...(more === undefined ? [] : [`and ${counts.hosts - hosts.length} more; --all shows every host`]),
   ];
+}
+
+/** `7 InsufficientMemory, as h1: ...`. */
+export function reasonLines(reasons: readonly ReasonExplanation[]): string[] {
+  return reasons.map(reasonLine);
 }
 
 function reasonLine({ reason, hosts, alone, examples }: ReasonExplanation): string {

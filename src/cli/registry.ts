@@ -43,6 +43,18 @@ export const commandEntries: readonly CommandEntry[] = [
     load: async () => (await import('./explain.ts')).explainCommand,
   },
   {
+    name: 'plan',
+    group: daily,
+    summary: 'Say what a command would do, and do nothing',
+    load: async () => (await import('./plan.ts')).planCommand,
+  },
+  {
+    name: 'candidates',
+    group: daily,
+    summary: 'Show the hosts that would take something',
+    load: async () => (await import('./candidates.ts')).candidatesCommand,
+  },
+  {
     name: 'reserve',
     group: daily,
     summary: 'Hold room for a while without an instance',

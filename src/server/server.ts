@@ -14,6 +14,7 @@ import { Compaction } from './compaction.ts';
 import { ControlLoop } from './control-loop.ts';
 import type { Decider } from './decide.ts';
 import { agentRoutes } from './http/agent-routes.ts';
+import { candidateRoutes } from './http/candidate-routes.ts';
 import type { HostLinks } from './http/host-links.ts';
 import { instanceBatchRoute } from './http/instance-batch.ts';
 import { instanceRoutes } from './http/instance-routes.ts';
@@ -54,6 +55,7 @@ export async function startControlPlane(parts: ServerParts): Promise<Server> {
       ...processRoutes({ ready: () => loop.ready, version }),
       ...agentRoutes({ decider, assignments }),
       ...instanceRoutes({ decider, links }),
+      ...candidateRoutes(decider),
       instanceBatchRoute(decider),
       ...resourceRoutes({ decider, store }),
     ],

@@ -7,10 +7,11 @@ import { Amounts, Condition, DottedName, Name, type Resource, type ResourceDefin
 const closed = { additionalProperties: false } as const;
 const { size, cpus, memoryMiB, diskGiB, resources, gpus, numaCells, placement, ports } = InstanceSpec.properties;
 
-export const TaskSpec = Type.Object(
+/** What needs room somewhere, whatever is to become of it. */
+export const AskSpec = Type.Object(
   {
     image: Type.Optional(
-      Type.String({ ...DottedName, description: 'hold room only where this image can run; its defaults count' }),
+      Type.String({ ...DottedName, description: 'only where this image can run; its defaults count' }),
     ),
     size,
     cpus,
@@ -21,6 +22,14 @@ export const TaskSpec = Type.Object(
     numaCells,
     placement,
     ports,
+  },
+  closed,
+);
+export type AskSpec = Static<typeof AskSpec>;
+
+export const TaskSpec = Type.Object(
+  {
+    ...AskSpec.properties,
     ttlMs: Type.Integer({
       minimum: 1_000,
       maximum: 30 * 24 * 3_600_000,

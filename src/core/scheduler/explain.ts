@@ -1,18 +1,18 @@
 // Explain: for every host, all the rules that refuse an instance, or its score by rule; for one that is placed, why it is there; for one
 // that is not, what would change that. The same rules as scheduling.
 
-import type { Explanation, HostExplanation, PlacedExplanation, ReasonExplanation } from '../../api/explanation.ts';
+import type { Explanation, HostExplanation, PlacedExplanation } from '../../api/explanation.ts';
 import type { Instance } from '../../api/resources/instance.ts';
 import { conditionOf } from '../state/conditions.ts';
 import type { Snapshot } from '../state/snapshot.ts';
 import { withoutItself } from './explain-trial.ts';
-import { type Fleet, fleetOf } from './fleet.ts';
+import { fleetOf } from './fleet.ts';
 import { type HostVerdict, verdictsOf } from './full-scan.ts';
 import { nearestChanges } from './nearest-change.ts';
 import { type Request, requestOf } from './request.ts';
 import { readPlacedMessage, schedule, summarize } from './schedule.ts';
-import type { Slot } from './slot.ts';
-import { finish, hostsPerStep, type Steps } from './steps.ts';
+import { bestFirst, type Brief, scan } from './scan.ts';
+import { finish, type Steps } from './steps.ts';
 import { takeOver, taskOf } from './take-over.ts';
 import { listed } from './words.ts';
 
@@ -21,8 +21,6 @@ export interface ExplainOptions {
   readonly limit: number;
   readonly offset: number;
 }
-
-const examplesMax = 3;
 
 /** All hosts, in one go. */
 export function explain(snapshot: Snapshot, instance: Instance, options: Partial<ExplainOptions> = {}): Explanation {
@@ -36,17 +34,19 @@ export function* explainInSteps(
 ): Steps<Explanation> {
   const request = requestOf(snapshot, instance);
   const fleet = fleetOf(snapshot);
-  const found = yield* scan(snapshot, fleet, instance, request);
+  const found = yield* scan(fleet, request, (body) => withoutItself(snapshot, fleet, instance, body));
   const { host } = instance.status;
-  found.verdicts.sort((a, b) => compare(a, b, host));
-  const page = found.verdicts.slice(offset, offset + limit);
+  const verdicts = [...found.verdicts].sort(
+    (a, b) => Number(b.host === host) - Number(a.host === host) || bestFirst(a, b),
+  );
+  const page = verdicts.slice(offset, offset + limit);
   const hosts = withoutItself(snapshot, fleet, instance, () => {
     const verdictOn = verdictsOf(request, fleet);
     return page.flatMap(({ slot, host: name }) =>
       fleet.names[slot] === name ? explainHost(verdictOn(slot), host) : [],
     );
   });
-  const fit = found.verdicts.reduce((count, { refusals }) => count + Number(refusals === 0), 0);
+  const { fit } = found;
   const waits = isWaiting(instance);
   const nearest = waits && fit === 0 ? yield* nearestChanges(snapshot, instance, request, found.refused) : undefined;
   return {
@@ -56,77 +56,18 @@ export function* explainInSteps(
     ...(host === undefined ? {} : { host }),
     summary: summaryOf(snapshot, instance, request),
     profile: request.profile,
-    amounts: { ...request.amounts },
-    counts: { hosts: found.verdicts.length, fit, refused: found.verdicts.length - fit },
-    reasons: [...found.reasons.values()].sort((a, b) => b.hosts - a.hosts || (a.reason < b.reason ? -1 : 1)),
-    ...(host === undefined ? {} : { placed: explainPlaced(snapshot, instance, found.verdicts) }),
+    amounts: { ...request.assigned },
+    counts: { hosts: verdicts.length, fit, refused: verdicts.length - fit },
+    reasons: [...found.reasons],
+    ...(host === undefined ? {} : { placed: explainPlaced(snapshot, instance, verdicts) }),
     ...(nearest ? { nearest } : {}),
     hosts,
-    ...(offset + limit < found.verdicts.length ? { continue: String(offset + limit) } : {}),
+    ...(offset + limit < verdicts.length ? { continue: String(offset + limit) } : {}),
   };
 }
 
 function isWaiting({ status, spec }: Instance): boolean {
   return status.host === undefined && status.phase === 'Pending' && spec.powerState === 'running';
-}
-
-// Looking at all hosts.
-
-interface Brief {
-  readonly slot: Slot;
-  readonly host: string;
-  readonly refusals: number;
-  readonly score: number;
-}
-
-interface Scan {
-  readonly verdicts: Brief[];
-  /** By reason and rule. */
-  readonly reasons: Map<string, Mutable<ReasonExplanation>>;
-  /** Of refused hosts: which rules refuse. */
-  readonly refused: Map<Slot, readonly string[]>;
-}
-
-type Mutable<T> = { -readonly [K in keyof T]: T[K] };
-
-function* scan(snapshot: Snapshot, fleet: Fleet, instance: Instance, request: Request): Steps<Scan> {
-  const found: Scan = { verdicts: [], reasons: new Map(), refused: new Map() };
-  for (let from = 0; from < fleet.length; from += hostsPerStep) {
-    if (from > 0) yield;
-    withoutItself(snapshot, fleet, instance, () => {
-      const verdictOn = verdictsOf(request, fleet);
-      const end = Math.min(fleet.length, from + hostsPerStep);
-      for (let slot = from; slot < end; slot++) if (fleet.hosts[slot]) note(found, verdictOn(slot));
-    });
-  }
-  return found;
-}
-
-function note({ verdicts, reasons, refused }: Scan, { slot, host, refusals, score }: HostVerdict): void {
-  verdicts.push({ slot, host, refusals: refusals.length, score });
-  if (refusals.length === 0) return;
-  refused.set(
-    slot,
-    refusals.map(({ plugin }) => plugin),
-  );
-  for (const { plugin, reason, message } of refusals) {
-    const key = `${plugin} ${reason}`;
-    let known = reasons.get(key);
-    if (!known) reasons.set(key, (known = { reason, rule: plugin, hosts: 0, alone: 0, examples: [] }));
-    known.hosts += 1;
-    if (refusals.length === 1) known.alone += 1;
-    if (known.examples.length < examplesMax) known.examples.push({ host, message: message() });
-  }
-}
-
-/** Its own host first, then those that fit, the best first, then the others by name. */
-function compare(a: Brief, b: Brief, current: string | undefined): number {
-  return (
-    Number(b.host === current) - Number(a.host === current) ||
-    Number(a.refusals > 0) - Number(b.refusals > 0) ||
-    b.score - a.score ||
-    (a.host < b.host ? -1 : 1)
-  );
 }
 
 function explainHost({ host, refusals, score, scores }: HostVerdict, current: string | undefined): HostExplanation {
@@ -155,7 +96,9 @@ function summaryOf(snapshot: Snapshot, instance: Instance, request: Request): st
     return taken.placed ? `fits on ${taken.placement.host}, in the room of task "${task}"` : taken.message;
   }
   const placement = schedule(snapshot, request);
-  return placement.placed ? `fits on ${placement.host}; about to be placed` : summarize(placement);
+  if (!placement.placed) return summarize(placement);
+  const known = snapshot.instanceById(instance.metadata.id);
+  return `fits on ${placement.host}${known ? '; about to be placed' : ''}`;
 }
 
 // Of a placed one: why here.

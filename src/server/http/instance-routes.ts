@@ -1,12 +1,13 @@
 // Routes below an instance: why it is where it is, and what its console says.
 
 import { ApiError } from '../../api/errors.ts';
-import { explainInSteps, type ExplainOptions } from '../../core/scheduler/explain.ts';
+import { explainInSteps } from '../../core/scheduler/explain.ts';
 import type { Decider } from '../decide.ts';
 import { inSlices } from '../in-slices.ts';
 import type { HostLinks } from './host-links.ts';
+import { pageOf } from './host-page.ts';
 import { findInstance } from './resource-routes.ts';
-import type { Query, Route } from './route.ts';
+import type { Route } from './route.ts';
 
 export function instanceRoutes({ decider, links }: { decider: Decider; links: HostLinks }): Route[] {
   return [
@@ -46,16 +47,4 @@ export function instanceRoutes({ decider, links }: { decider: Decider; links: Ho
       },
     },
   ];
-}
-
-/** 20 hosts fill a screen; 5,000 with all their reasons are some 2 MB. */
-const hostsDefault = 20;
-const hostsMax = 5_000;
-
-/** Which hosts are told of one by one. */
-export function pageOf(query: Query): ExplainOptions {
-  return {
-    limit: query.integer('limit', { min: 0, max: hostsMax }) ?? hostsDefault,
-    offset: query.integer('continue', { min: 0, max: 2 ** 31 }) ?? 0,
-  };
 }

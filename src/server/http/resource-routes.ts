@@ -13,6 +13,7 @@ import type { Entry } from '../../core/state/snapshot.ts';
 import type { Store } from '../../store/store.ts';
 import { decideAndCommit, type Decider } from '../decide.ts';
 import { isResource, present } from './present.ts';
+import { dryRun } from './dry-run.ts';
 import { type ResourceInput, resourceOperations } from './resource-operations.ts';
 import type { Answer, Query, Route, RouteRequest } from './route.ts';
 import { watchLines, watchTexts } from './watch-lines.ts';
@@ -64,8 +65,10 @@ function routesOf<K extends Kind>(kind: K, definition: ResourceDefinition, parts
       path: collection,
       verb: 'write',
       async handle(request) {
-        request.query.only();
+        request.query.only('dryRun', 'limit', 'continue');
         const input = { ...inputOf(parse(body, request.body), definition), ...idempotencyKeyOf(request) };
+        if (request.query.flag('dryRun'))
+          return dryRun(kind, parts.decider, request.query, (ctx) => operations.create(cache, input, ctx));
         const done = await decideAndCommit(parts.decider, (snapshot, ctx) => operations.create(snapshot, input, ctx));
         return answer(kind, done.decision.changed ? 201 : 200, done, cache);
       },

@@ -64,6 +64,10 @@ export class Query {
     return this;
   }
 
+  names(): Iterable<string> {
+    return this.#values.keys();
+  }
+
   text(name: string): string | undefined {
     return this.#values.get(name);
   }

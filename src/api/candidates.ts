@@ -1,0 +1,43 @@
+// Candidates: hosts that would take what is asked for, now; nothing is held by asking.
+
+import { type Static, Type } from 'typebox';
+import { ReasonExplanation } from './explanation.ts';
+import { Amounts, Labels, Name } from './resources/metadata.ts';
+import { AskSpec } from './resources/task.ts';
+
+const closed = { additionalProperties: false } as const;
+
+/** The long way to ask, for what a query string has no words for. */
+export const CandidateQuestion = Type.Object(
+  {
+    project: Type.Optional(Name),
+    labels: Labels,
+    spec: AskSpec,
+    limit: Type.Integer({ minimum: 1, maximum: 1000, default: 20 }),
+  },
+  closed,
+);
+export type CandidateQuestion = Static<typeof CandidateQuestion>;
+
+export const Candidates = Type.Object(
+  {
+    profile: Type.String(),
+    amounts: Amounts,
+    counts: Type.Object({ hosts: Type.Integer(), fit: Type.Integer() }, closed),
+    candidates: Type.Array(
+      Type.Object(
+        {
+          host: Type.String(),
+          score: Type.Number(),
+          scores: Type.Record(Type.String(), Type.Number(), { description: 'by rule, weighed' }),
+          held: Type.Record(Type.String(), Amounts, { description: 'who would give what: by provider id' }),
+        },
+        closed,
+      ),
+      { description: 'the best first' },
+    ),
+    reasons: Type.Array(ReasonExplanation, { description: 'why the others would not, the most frequent first' }),
+  },
+  closed,
+);
+export type Candidates = Static<typeof Candidates>;

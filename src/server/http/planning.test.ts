@@ -1,0 +1,105 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { startTestServer, testRegistration } from '../testing.ts';
+
+let server: Awaited<ReturnType<typeof startTestServer>>;
+
+beforeAll(async () => {
+  server = await startTestServer();
+  await server.client.create('image', { metadata: { name: 'tiny' }, spec: { source: 'file:///tiny' } });
+  for (const [name, cpus] of [
+    ['h1', 4],
+    ['h2', 8],
+  ] as const)
+    await server
+      .agentClient(name)
+      .register(testRegistration({ machineId: name, capacity: { VCPU: cpus, MEMORY_MB: 8192, DISK_GB: 100 } }));
+});
+
+afterAll(() => server.close());
+
+const spec = { image: 'tiny', cpus: 2, memoryMiB: 512 };
+
+describe('a dry run', () => {
+  it('says where an instance would go, and makes none', async () => {
+    const { metadata, status, explanation } = await server.client.plan({ metadata: { name: 'web' }, spec });
+    expect(metadata.name).toBe('web');
+    expect(status.phase).toBe('Pending');
+    expect(explanation).toMatchObject({ summary: 'fits on h1', counts: { hosts: 2, fit: 2, refused: 0 } });
+    expect(explanation.hosts[0]).toMatchObject({ host: 'h1', fits: true });
+    expect((await server.client.list('instance')).items).toEqual([]);
+  });
+
+  it('says why it would wait, and what would change that', async () => {
+    const { explanation } = await server.client.plan({ spec: { ...spec, cpus: 10 } });
+    expect(explanation.summary).toBe('0 of 2 hosts: 2 InsufficientCpu');
+    expect(explanation.nearest?.[0]).toMatchObject({ change: 'AskLess', hosts: ['h2'], ask: { VCPU: 8 } });
+  });
+
+  it('refuses what a create would refuse', async () => {
+    await expect(server.client.plan({ spec: { ...spec, image: 'nope' } })).rejects.toMatchObject({
+      code: 'InvalidRequest',
+      field: 'spec.image',
+    });
+  });
+
+  it('works for every kind', async () => {
+    const size = await server.client.json('/v1/sizes', {
+      method: 'POST',
+      query: { dryRun: true },
+      body: { metadata: { name: 's' }, spec: { cpus: 1, memoryMiB: 512 } },
+    });
+    expect(size).toMatchObject({ kind: 'size', metadata: { name: 's' } });
+    expect((await server.client.list('size')).items).toEqual([]);
+  });
+});
+
+describe('candidates', () => {
+  it('are the hosts that would take it, the best first, with who gives what', async () => {
+    const found = await server.client.candidates({ spec });
+    expect(found.candidates.map(({ host }) => host)).toEqual(['h1', 'h2']);
+    expect(Object.values(found.candidates[0]?.held ?? {})).toEqual([{ VCPU: 2, MEMORY_MB: 512 }]);
+  });
+
+  it('can be asked for as OpenStack Placement is, without the defaults of an instance', async () => {
+    const found = await server.client.json('/v1/candidates?resources=VCPU:6&limit=1');
+    expect(found).toMatchObject({ amounts: { VCPU: 6 }, counts: { hosts: 2, fit: 1 }, candidates: [{ host: 'h2' }] });
+    expect(found).toMatchObject({ reasons: [{ reason: 'InsufficientCpu', hosts: 1 }] });
+  });
+
+  it.each([
+    ['cpu=2', 'cpu'],
+    ['size=huge', 'spec.size'],
+    ['cpus=0', 'cpus'],
+    ['resources=VCPU', 'spec.placement.query'],
+    ['hostLabels=x', 'hostLabels'],
+  ])('names what is wrong with %s', async (query, field) => {
+    await expect(server.client.json(`/v1/candidates?${query}`)).rejects.toMatchObject({
+      code: 'InvalidRequest',
+      field,
+    });
+  });
+});
+
+describe('a task', () => {
+  it('holds room, is taken over by an instance, and cannot be taken over twice', async () => {
+    const { client } = server;
+    await client.create('task', { metadata: { name: 'hold' }, spec: { cpus: 4, memoryMiB: 1024, ttlMs: 60_000 } });
+    for await (const change of client.watch('task', { revision: 0 }))
+      if (change.type === 'put' && change.resource.status.phase === 'Placed') break;
+    const { status } = await client.get('task', 'hold');
+    expect(status.host).toBe('h1');
+    const full = await client.candidates({ spec });
+    expect(full.candidates.map(({ host }) => host)).toEqual(['h2']);
+    await client.create('instance', {
+      metadata: { name: 'web' },
+      spec: { ...spec, cpus: 4, placement: { task: 'hold' } },
+    });
+    for await (const change of client.watch('instance', { revision: 0 }))
+      if (change.type === 'put' && change.resource.status.host === 'h1') break;
+    await expect(client.get('task', 'hold')).rejects.toMatchObject({ code: 'NotFound' });
+    await expect(client.create('instance', { spec: { ...spec, placement: { task: 'hold' } } })).rejects.toMatchObject({
+      code: 'InvalidRequest',
+      field: 'spec.placement.task',
+    });
+  });
+});
