@@ -100,7 +100,16 @@ describe('the agent as a process', () => {
     ['an unknown driver', { drivers: ['qmeu'] }, 'did you mean "qemu"?'],
     ['a port range that holds nothing', { portRange: { first: 9, last: 8 } }, 'holds no port'],
     ['stated CPUs beside those of cells', { numaCells: true, capacity: { VCPU: 2 } }, 'what the cells have'],
-    ['a device twice', { devices: [{ name: 'a', amounts: {} }, { name: 'a', amounts: {} }] }, 'is there twice'],
+    [
+      'a device twice',
+      {
+        devices: [
+          { name: 'a', amounts: {} },
+          { name: 'a', amounts: {} },
+        ],
+      },
+      'is there twice',
+    ],
     ['two tokens', { tokenFile: '/nowhere' }, 'leave one'],
     ['a token file that is not there', { token: undefined, tokenFile: '/nowhere' }, 'berth host token host-1'],
   ])('refuses %s and says what to do', async (_, change, message) => {

@@ -159,7 +159,7 @@ describe("the operator's say", () => {
   it('that cannot be is refused, naming the field', () => {
     const { create } = fleet();
     const refused = (changes: Partial<HostSpec>, field: string) => {
-      expect(() => create(changes)).toThrowError(expect.objectContaining({ code: 'InvalidRequest', field }));
+      expect(() => create(changes)).toThrow(expect.objectContaining({ code: 'InvalidRequest', field }));
     };
     refused({ inventory: { VCPU: { minUnit: 4, maxUnit: 2 } } }, 'spec.inventory.VCPU.minUnit');
     refused({ inventory: { VCPU: { minUnit: 3, maxUnit: 5, stepSize: 7 } } }, 'spec.inventory.VCPU.stepSize');

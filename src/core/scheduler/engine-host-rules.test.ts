@@ -28,8 +28,8 @@ function plainAnswer(request: Request, cache: Cache): { host: string; score: num
   return best;
 }
 
-function some<T>(prng: Prng, numerator: number, value: T): T | Record<never, never> {
-  return prng.chance(numerator, 10) ? value : {};
+function some<T extends object>(prng: Prng, numerator: number, value: T): T | undefined {
+  return prng.chance(numerator, 10) ? value : undefined;
 }
 
 /** What it has hangs on its name alone: a host that shrinks may be over-used, and no claim is to blame. All else is drawn. */

@@ -2,7 +2,7 @@
 
 import type { ProfileName } from '../../api/resources/profile.ts';
 
-export { type ProfileName, profileNames } from '../../api/resources/profile.ts';
+export type { ProfileName } from '../../api/resources/profile.ts';
 
 /** How much each plugin's score counts, integers from 0 to 1000. A plugin without a weight scores nothing. */
 export type Weights = Readonly<Record<string, number>>;
