@@ -337,8 +337,8 @@ class Thread {
         call: call.call,
         done: (reply) => {
           const { before, after } = reply;
-          // The codec: what is answered to a call is of its type; sqlite-thread.ts.
-          if (reply.type === 'done') resolve({ before, after, answer: reply.answer as Answers[N] });
+          if (reply.type === 'done')
+            resolve({ before, after, answer: reply.answer as Answers[N] }); // the codec: sqlite-thread.ts answers so
           else {
             const { code, message, outcome, cause } = reply.failure;
             const reason = code === 'Closed' ? undefined : new Error(cause);
