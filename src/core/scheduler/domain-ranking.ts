@@ -1,6 +1,7 @@
 // DomainRanking: the hosts of each domain of a topology in order, beside a ranking of all. For rules that say the same of all hosts of a
 // zone or rack: then only the best of each is to be asked.
 
+import type { ChangeLog } from './change-log.ts';
 import { inOrderOf, type Ranking } from './ranking.ts';
 import type { Slot } from './slot.ts';
 import type { Topology } from './topology.ts';
@@ -21,8 +22,11 @@ export class DomainRanking {
   /** By slot: its leaf in the tree of its domain. */
   readonly #leafOf: Int32Array;
 
-  /** Holds for as long as no host changes its domain, and is told of each changed score. */
-  constructor(ranking: Ranking, topology: Topology, length: number) {
+  #upTo: number;
+
+  /** Holds for as long as no host changes its domain. `upTo`: of the change log; the ranking is up to date with it. */
+  constructor(ranking: Ranking, topology: Topology, length: number, upTo: number) {
+    this.#upTo = upTo;
     this.length = length;
     this.#ranking = ranking;
     this.#domainOf = topology.domainOf;
@@ -48,15 +52,27 @@ export class DomainRanking {
     return tree ? inOrderOf(tree.winners, tree.leaves, this.#ranking) : [];
   }
 
-  /** The host's score is another now. */
-  update(slot: Slot): void {
+  /** Takes the scores of hosts that changed from the ranking, which knows them. False: too many for that. */
+  catchUp(log: ChangeLog): boolean {
+    if (log.end - this.#upTo > this.length || !log.visit(this.#upTo, 'all', (slot) => this.#mend(slot))) return false;
+    this.#upTo = log.end;
+    return true;
+  }
+
+  #mend(slot: Slot): void {
     const tree = this.#trees[this.#domain(slot, this.#trees.length - 1)];
     const leaf = this.#leafOf[slot] ?? -1;
     if (!tree || leaf < 0) return;
     const { winners, leaves } = tree;
     let node = leaves + leaf;
     winners[node] = (this.#ranking.scores[slot] ?? -1) < 0 ? -1 : slot;
-    for (node >>= 1; node > 0; node >>= 1) winners[node] = this.#play(winners, node);
+    for (node >>= 1; node > 0; node >>= 1) {
+      const before = winners[node];
+      const winner = this.#play(winners, node);
+      winners[node] = winner;
+      // Above, nothing is new when another host won here before and still does.
+      if (winner === before && winner !== slot) return;
+    }
   }
 
   #domain(slot: Slot, none: number): number {

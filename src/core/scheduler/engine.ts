@@ -223,7 +223,7 @@ class Shape {
     this.#onRecord.catchUp();
     this.#onRoom.catchUp();
     const { ranking } = this;
-    const mended = this.#upTo >= 0 && log.visit(this.#upTo, 'all', (slot) => this.#mend(slot));
+    const mended = this.#upTo >= 0 && log.visit(this.#upTo, 'all', (slot) => ranking.set(slot, this.#verdictOn(slot)));
     if (!mended) {
       ranking.build(length, (slot) => this.#verdictOn(slot));
       this.#byDomain.clear();
@@ -231,21 +231,16 @@ class Shape {
     this.#upTo = log.end;
   }
 
-  /** The hosts of each domain in order; kept from then on. */
+  /** The hosts of each domain in order; mended only when they are asked for. */
   byDomain(topologyKey: string): DomainRanking {
-    const { topologies, length } = this.#fleet;
+    const { topologies, length, log } = this.#fleet;
     const topology = topologies.of(topologyKey);
     if (this.#topologies !== topologies.version) this.#byDomain.clear();
     this.#topologies = topologies.version;
     let domains = this.#byDomain.get(topologyKey);
-    if (domains?.length !== length)
-      this.#byDomain.set(topologyKey, (domains = new DomainRanking(this.ranking, topology, length)));
+    if (domains?.length !== length || !domains.catchUp(log))
+      this.#byDomain.set(topologyKey, (domains = new DomainRanking(this.ranking, topology, length, log.end)));
     return domains;
-  }
-
-  #mend(slot: Slot): void {
-    this.ranking.set(slot, this.#verdictOn(slot));
-    for (const domains of this.#byDomain.values()) domains.update(slot);
   }
 
   #verdictOn(slot: Slot): number {
