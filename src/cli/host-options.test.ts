@@ -158,3 +158,23 @@ describe('berth host', () => {
     expect(spec).not.toHaveProperty('instancesMax');
   });
 });
+
+it('berth pool create says how its hosts are preferred, and what instances get there', async () => {
+  const flags = [
+    '--profile',
+    'best-fit',
+    '--weight',
+    'guest-count=3',
+    '--default-cpus',
+    '2',
+    '--default-memory',
+    '1GiB',
+  ];
+  const { requests, stderr } = await runBerth(['pool', 'create', 'ci', ...flags], {
+    handler: () => ({ status: 201, json: {} }),
+  });
+  expect(stderr).toBe('');
+  expect(requests[0]?.body).toMatchObject({
+    spec: { profile: 'best-fit', weights: { 'guest-count': 3 }, defaults: { cpus: 2, memoryMiB: 1024 } },
+  });
+});

@@ -155,7 +155,7 @@ function parseToleration(text: string): Toleration {
   };
 }
 
-function parseWeights(pairs: readonly string[]): Record<string, number> {
+export function parseWeights(pairs: readonly string[]): Record<string, number> {
   return Object.fromEntries(
     Object.entries(parseLabels('--weight', pairs)).map(([name, weight]): [string, number] => [
       name,

@@ -4,12 +4,15 @@ import { Command } from 'commander';
 import type { PoolSpec } from '../api/resources/pool.ts';
 import { profileNames } from '../api/resources/profile.ts';
 import type { Cli } from './cli.ts';
-import { attempting, usageError } from './exit-codes.ts';
+import { attempting } from './exit-codes.ts';
 import { listAll } from './follow.ts';
+import { parseWeights } from './host-options.ts';
 import { kindViews } from './kinds.ts';
 import { type Format, parseFormat, printList } from './output.ts';
+import { oneOf } from './place-options.ts';
 import { forEachName, joined } from './rm.ts';
 import { openSession } from './session.ts';
+import { collect, parseInteger, parseMemoryMiB } from './units.ts';
 
 export function poolCommand(cli: Cli): Command {
   return new Command('pool')
@@ -40,18 +43,37 @@ function createCommand(cli: Cli): Command {
     .description('Make a pool; hosts join it by their own description')
     .argument('<name>')
     .option('--profile <profile>', `how its hosts are preferred: ${profileNames.join(', ')}`)
+    .option('--weight <score=weight>', 'how much a score counts there; many times', collect, [])
+    .option('--default-cpus <count>', 'for instances of this pool that nobody said it of')
+    .option('--default-memory <amount>', 'likewise: 2GiB')
     .option('--description <text>', 'for people', '')
-    .action(
-      async (name: string, { profile, description }: { profile?: string; description: string }, command: Command) => {
-        const known = profileNames.find((each) => each === profile);
-        if (profile !== undefined && !known)
-          throw usageError(`--profile cannot be "${profile}"`, `choose one of: ${profileNames.join(', ')}`);
-        const spec: PoolSpec = { description, ...(known ? { profile: known } : {}) };
-        const { client } = await openSession(cli, command);
-        await attempting(`create pool "${name}"`, () => client.create('pool', { metadata: { name }, spec }));
-        cli.stdout.write(`pool ${name} created\n`);
-      },
-    );
+    .action(async (name: string, options: CreateOptions, command: Command) => {
+      const spec = specOf(options);
+      const { client } = await openSession(cli, command);
+      await attempting(`create pool "${name}"`, () => client.create('pool', { metadata: { name }, spec }));
+      cli.stdout.write(`pool ${name} created\n`);
+    });
+}
+
+interface CreateOptions {
+  readonly profile?: string;
+  readonly weight: readonly string[];
+  readonly defaultCpus?: string;
+  readonly defaultMemory?: string;
+  readonly description: string;
+}
+
+function specOf({ profile, weight, defaultCpus, defaultMemory, description }: CreateOptions): PoolSpec {
+  const defaults = {
+    ...(defaultCpus === undefined ? {} : { cpus: parseInteger('--default-cpus', defaultCpus, { min: 1, max: 1024 }) }),
+    ...(defaultMemory === undefined ? {} : { memoryMiB: parseMemoryMiB(defaultMemory, '--default-memory') }),
+  };
+  return {
+    description,
+    ...(profile === undefined ? {} : { profile: oneOf('--profile', profile, profileNames) }),
+    ...(weight.length === 0 ? {} : { weights: parseWeights(weight) }),
+    ...(Object.keys(defaults).length === 0 ? {} : { defaults }),
+  };
 }
 
 function rmCommand(cli: Cli): Command {

@@ -16,10 +16,10 @@ const mebibytes: Readonly<Record<string, number>> = {
 };
 
 /** `512MiB`, `1.5GiB` → MiB. A bare number is refused: nobody knows its unit. */
-export function parseMemoryMiB(text: string): number {
+export function parseMemoryMiB(text: string, flag = '--memory'): number {
   const amount = parseMebibytes(text);
   if (amount === undefined || !Number.isInteger(amount) || amount < 1) {
-    throw usageError(`--memory cannot be "${text}"`, 'write it with its unit: 512MiB, 1GiB');
+    throw usageError(`${flag} cannot be "${text}"`, 'write it with its unit: 512MiB, 1GiB');
   }
   return amount;
 }

@@ -114,10 +114,10 @@ describe('devices and cells of a host', () => {
         .sort();
     };
     expect(held({ count: 2 })).toEqual(['gpu0', 'gpu1']);
-    expect(held({ count: 3 })).toEqual(['InsufficientCUSTOM_GPU_MILLI']);
+    expect(held({ count: 3 })).toEqual(['InsufficientGpu']);
     expect(held({ count: 1, share: 300, models: ['T4'] })).toEqual(['gpu1']);
     expect(held({ count: 1, models: ['H100', 'a100'] })).toEqual(['gpu0']);
-    expect(held({ count: 1, models: ['H100'] })).toEqual(['InsufficientCUSTOM_GPU_MILLI']);
+    expect(held({ count: 1, models: ['H100'] })).toEqual(['InsufficientGpu']);
   });
 
   it('cells give CPUs and memory in equal parts, each from another', () => {

@@ -1,5 +1,7 @@
 // Words: amounts and lists as people read them.
 
+import { gpuClass, gpuWhole } from '../../api/resources/host-rules.ts';
+
 /** `2 CPUs`, `512 MiB memory`, `10 GiB disk`, `3 CUSTOM_LICENSE`. */
 export function amountWords(resourceClass: string, amount: number): string {
   switch (resourceClass) {
@@ -9,6 +11,10 @@ export function amountWords(resourceClass: string, amount: number): string {
       return amount >= 1024 && amount % 1024 === 0 ? `${amount / 1024} GiB memory` : `${amount} MiB memory`;
     case 'DISK_GB':
       return `${amount} GiB disk`;
+    case gpuClass:
+      return amount % gpuWhole === 0
+        ? `${amount / gpuWhole} GPU${amount === gpuWhole ? '' : 's'}`
+        : `${amount / gpuWhole} of a GPU`;
     default:
       return `${amount} ${resourceClass}`;
   }

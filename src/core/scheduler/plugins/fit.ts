@@ -1,5 +1,6 @@
 // fit: the ledger has room for every resource class and every device that was asked for.
 
+import { gpuClass } from '../../../api/resources/host-rules.ts';
 import type { Shortfall } from '../../ledger/ledger.ts';
 import { assign, compete, countTakers, type Portion } from '../../ledger/tree.ts';
 import { type Refusal, refuse, type RoomPlugin } from '../framework.ts';
@@ -70,6 +71,7 @@ const words: Readonly<Record<string, ClassWords>> = {
   VCPU: { reason: 'Cpu', noun: 'CPUs', unit: '' },
   MEMORY_MB: { reason: 'Memory', noun: 'memory', unit: ' MiB' },
   DISK_GB: { reason: 'Disk', noun: 'disk', unit: ' GiB' },
+  [gpuClass]: { reason: 'Gpu', noun: 'GPU', unit: ' thousandths' },
 };
 
 function insufficient(resourceClass: string): string {
