@@ -261,6 +261,16 @@ describe('waking', () => {
     expect(named(woken)).toEqual([]);
   });
 
+  it('wakes a project when a host is dedicated to it, and nobody else', () => {
+    const cache = testCache([testImage(), ...testHost('h1', { spec: { dedicated: true } })]);
+    for (const project of ['ours', 'theirs']) addRecord(cache, waiting({ name: 'w', project }));
+    const woken: string[] = [];
+    queueOf(cache);
+    cache.onChange((change) => woken.push(...placement.wakes(change, cache)));
+    addRecord(cache, testHost('h1', { spec: { dedicatedTo: 'ours' } })[0]);
+    expect([...new Set(woken)]).toEqual(['instances/ours/w']);
+  });
+
   it('is not woken by what only takes, says or renames', () => {
     const { cache, woken } = crowded([1]);
     place(cache, 'instances/default/w0', 10);

@@ -14,6 +14,7 @@ import { type Request, requestOf } from '../scheduler/request.ts';
 import { engineOf } from '../scheduler/schedule.ts';
 import { taskOf } from '../scheduler/take-over.ts';
 import { prepareRules, type Rules } from '../scheduler/verdicts.ts';
+import { vocabularyOf } from '../scheduler/vocabulary.ts';
 import { defaultPolicy, type Policy } from '../state/context.ts';
 import { keys } from '../state/keys.ts';
 import type { AnyRecord } from '../state/records.ts';
@@ -93,7 +94,8 @@ export class Queue implements View, DueLine {
 
   constructor(snapshot: Snapshot) {
     this.#snapshot = snapshot;
-    this.#fleet = fleetOf(snapshot); // both are told of every change before this one
+    this.#fleet = fleetOf(snapshot); // these are told of every change before this one
+    vocabularyOf(snapshot);
     this.#shares = sharesOf(snapshot);
     for (const { key, value } of snapshot.list('instance')) if (isWaiting(value)) this.#enter(key, value);
     this.#woken = [];
@@ -210,6 +212,8 @@ export class Queue implements View, DueLine {
         if (after?.kind === 'provider' && !sameOffer(before, after)) this.#roomCame(after.host);
         return;
       case 'host':
+        // Whether some host is dedicated to a project stands in its requests.
+        if (ownerOf(before) !== ownerOf(after)) this.#requestsChanged();
         if (after?.kind === 'host') this.#roomCame(after.metadata.name);
         return;
       case 'image':
@@ -409,6 +413,10 @@ function merged(
 }
 
 const nobody: readonly string[] = [];
+
+function ownerOf(record: AnyRecord | null): string | undefined {
+  return record?.kind === 'host' ? record.spec.dedicatedTo : undefined;
+}
 
 export function isWaiting({ metadata, spec, status }: Instance): boolean {
   return status.phase === 'Pending' && metadata.deletionRequestedAtMs === undefined && spec.powerState === 'running';
