@@ -80,6 +80,36 @@ describe('bad input is refused with its field, and changes nothing', () => {
     ['a resource class of the system', instance({ resources: { VCPU: 4 } }), 'spec.resources.VCPU', /./],
     ['an unknown restart policy', instance({ restartPolicy: 'Always' }), 'spec.restartPolicy', /Never, OnFailure/],
     ['a label with a space', instance({}, { labels: { a: 'b c' } }), 'metadata.labels.a', /./],
+    [
+      '10,000 labels',
+      instance({}, { labels: Object.fromEntries(Array.from({ length: 10_000 }, (_, i) => [`k${i}`, 'v'])) }),
+      'metadata.labels',
+      /64/,
+    ],
+    [
+      'a trait both required and forbidden',
+      instance({ placement: { traits: { required: ['CUSTOM_A'], forbidden: ['CUSTOM_A'] } } }),
+      'spec.placement.traits.required[0]',
+      /both required and forbidden/,
+    ],
+    [
+      'labels that no host can have',
+      instance({
+        placement: {
+          hostLabels: { zone: 'a' },
+          hostRules: [{ key: 'zone', operator: 'NotIn', values: ['a'] }],
+        },
+      }),
+      'spec.placement.hostRules[0]',
+      /no host can have/,
+    ],
+    ['a pool that is not', instance({ placement: { pool: 'nope' } }), 'spec.placement.pool', /there is no pool "nope"/],
+    [
+      'half a query',
+      instance({ placement: { query: 'required=HW_A' } }),
+      'spec.placement.query',
+      /resources is missing/,
+    ],
     ['a prototype key', '{"spec":{"image":"tiny","__proto__":{"x":1}}}', '__proto__', /not taken/],
     ['a key given twice', '{"spec":{"image":"tiny","cpus":1,"cpus":64}}', 'cpus', /given twice/],
     ['a key given twice, once in escapes', '{"spec":{},"sp\\u0065c":{}}', 'spec', /given twice/],
