@@ -155,9 +155,20 @@ export class ControlLoop {
   }
 
   #turn(): void {
-    let count = 0;
+    for (let count = 0, before = -1; count > before && count < tasksPerTurnMax; ) {
+      before = count;
+      count = this.#workOff(count); // what came of one line may wake another
+    }
+    this.#turnPlanned = this.#due.size > 0 || [...this.#lines.values()].some(({ size }) => size > 0);
+    if (this.#turnPlanned) this.#clock.setTimer(0, () => this.#turn());
+  }
+
+  /** Answers how many tasks the turn has had then. */
+  #workOff(countBefore: number): number {
+    let count = countBefore;
     for (const [id, task] of this.#due) {
-      if (count++ === tasksPerTurnMax) break;
+      if (count === tasksPerTurnMax) break;
+      count += 1;
       this.#due.delete(id);
       this.#reconcile(id, task);
     }
@@ -168,8 +179,7 @@ export class ControlLoop {
         this.#reconcile(`${controller.name} ${key}`, { controller, key });
       }
     }
-    this.#turnPlanned = this.#due.size > 0 || [...this.#lines.values()].some(({ size }) => size > 0);
-    if (this.#turnPlanned) this.#clock.setTimer(0, () => this.#turn());
+    return count;
   }
 
   #reconcile(id: string, { controller, key }: Task): void {

@@ -15,7 +15,7 @@ import { type Controller, keysOfKind } from './controller.ts';
 export const lostHost: Controller = {
   name: 'lost-host',
   *wakes(change, snapshot) {
-    if (change.kind === 'instance' && change.after) yield change.key;
+    if (change.after?.kind === 'instance' && concerns(snapshot, change.after)) yield change.key;
     if (change.kind !== 'host' || change.before?.kind !== 'host') return;
     for (const { value } of snapshot.allocationsOnHost(change.before.metadata.name)) {
       if (value.consumer.kind !== 'task') yield keys.instance(value.consumer.project, value.consumer.name);
@@ -30,6 +30,11 @@ export const lostHost: Controller = {
     return isOutOfSight(instance.value) ? takeUpAgain(snapshot, instance, ctx) : emptyPlan;
   },
 };
+
+function concerns(snapshot: Snapshot, instance: Instance): boolean {
+  const { host } = instance.status;
+  return host !== undefined && (isOutOfSight(instance) || lossOf(snapshot, host) !== undefined);
+}
 
 function fail(snapshot: Snapshot, instance: Entry<Instance>, loss: Loss, ctx: Context): Plan {
   const { status } = instance.value;
