@@ -6,7 +6,10 @@ it('binds what fits in the commit that makes it, so the answer shows its host', 
   await server.client.create('image', { metadata: { name: 'tiny' }, spec: { source: 'file:///tmp/tiny.qcow2' } });
   await server.agentClient('h1').register(testRegistration());
   for (const name of ['one', 'two', 'three']) {
-    const made = await server.client.create('instance', { metadata: { name }, spec: { image: 'tiny' } });
+    const made = await server.client.create('instance', {
+      metadata: { name },
+      spec: { image: 'tiny', cpus: 1, memoryMiB: 64 },
+    });
     expect(made.status).toMatchObject({ phase: 'Scheduled', host: 'h1' });
   }
   await server.close();
