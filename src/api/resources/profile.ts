@@ -3,7 +3,7 @@
 
 import { type Static, Type } from 'typebox';
 
-export const profileNames = ['optimize-utilization', 'distribute-load', 'best-fit'] as const;
+export const profileNames = ['optimize-utilization', 'distribute-load', 'best-fit', 'avoid-fragmentation'] as const;
 
 export const ProfileName = Type.Enum([...profileNames], {
   description: 'how hosts are preferred; default: that of the pool',

@@ -4,6 +4,7 @@ import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { seededPrng, type Prng } from '../../base/prng.ts';
 import type { InstanceSpec } from '../../api/resources/instance.ts';
+import { profileNames } from '../../api/resources/profile.ts';
 import { placement } from '../controllers/placement.ts';
 import { overUse, release } from '../ledger/ledger.ts';
 import type { Cache } from '../state/cache.ts';
@@ -54,7 +55,7 @@ function drawSpec(prng: Prng): Partial<InstanceSpec> {
     placement: {
       ...(prng.chance(1, 3) ? { hostLabels: { disk: 'ssd' } } : {}),
       ...(prng.chance(1, 4) ? { pool: 'ci' } : {}),
-      profile: prng.chance(1, 2) ? ('distribute-load' as const) : ('optimize-utilization' as const),
+      profile: profileNames[prng.below(profileNames.length)] ?? 'distribute-load',
     },
   };
 }

@@ -11,6 +11,7 @@ import { defineView, type RecordChange, type Snapshot, type View } from '../stat
 import { ChangeLog } from './change-log.ts';
 import type { Slot } from './slot.ts';
 import { Groups } from './groups.ts';
+import { Mix } from './mix.ts';
 import { Topologies } from './topology.ts';
 
 /** One resource class of all hosts, in units of that class. */
@@ -73,7 +74,7 @@ export class Fleet implements View {
   readonly topologies: Topologies;
   /** How many slots there is room for; columns and rankings are that long. */
   capacity = capacityMin;
-  /** Another number whenever what rankings were built on no longer holds: columns came, or all grew. */
+  /** Another number whenever what rankings were built on no longer holds: columns came, or all grew, or what is asked for has changed. */
   layout = 0;
   /** How many hosts there are. */
   count = 0;
@@ -87,6 +88,7 @@ export class Fleet implements View {
   #trial: Set<Slot> | null = null;
   /** Hosts whose record a trial changed, as they are. */
   readonly #imagined = new Map<Slot, Host | undefined>();
+  #mix: Mix | null = null;
 
   constructor(snapshot: Snapshot) {
     this.#snapshot = snapshot;
@@ -114,6 +116,11 @@ export class Fleet implements View {
     return this.#columns.values();
   }
 
+  /** What instances ask for, counted from the first question on: a fleet whose rules do not look at it pays nothing. */
+  get mix(): Mix {
+    return (this.#mix ??= new Mix(this.#snapshot));
+  }
+
   apply({ key, kind, before, after }: RecordChange): void {
     switch (kind) {
       case 'host':
@@ -133,12 +140,13 @@ export class Fleet implements View {
         if (hasPorts(before) || hasPorts(after)) this.#measurePorts(slot);
         return;
       }
-      case 'instance':
-        return this.groups.apply(
-          key,
-          before?.kind === 'instance' ? before : null,
-          after?.kind === 'instance' ? after : null,
-        );
+      case 'instance': {
+        const was = before?.kind === 'instance' ? before : null;
+        const is = after?.kind === 'instance' ? after : null;
+        this.groups.apply(key, was, is);
+        if (this.#mix?.apply(key, was, is)) this.layout += 1;
+        return;
+      }
       default:
     }
   }
@@ -197,8 +205,10 @@ export class Fleet implements View {
   /** Within a trial: as if the host were not there. */
   setAside(slot: Slot): void {
     this.#try(slot);
+    if (!this.#imagined.has(slot)) this.#imagined.set(slot, this.hosts[slot]);
     this.trees[slot] = [];
     this.#sumColumns(slot);
+    this.#see(slot, undefined);
   }
 
   /** Within a trial: as if the host's record were this one. */

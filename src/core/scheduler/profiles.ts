@@ -13,6 +13,8 @@ const weightsByProfile: Readonly<Record<ProfileName, Weights>> = {
   'distribute-load': { idleness: 1 },
   // SYSTEMS S5.2: CPU, memory and VM-count utilisation, CPU and memory alike, the count half as much.
   'best-fit': { 'cpu-utilization': 2, 'memory-utilization': 2, 'guest-count': 1 },
+  // Where GPUs are, their fragments decide; tight-fit, everywhere else.
+  'avoid-fragmentation': { 'gpu-fragmentation': 1, 'tight-fit': 1 },
 };
 
 /**
@@ -41,6 +43,7 @@ const completed: Readonly<Record<ProfileName, Weights>> = {
   'optimize-utilization': withWishes(weightsByProfile['optimize-utilization']),
   'distribute-load': withWishes(weightsByProfile['distribute-load']),
   'best-fit': withWishes(weightsByProfile['best-fit']),
+  'avoid-fragmentation': withWishes(weightsByProfile['avoid-fragmentation']),
 };
 
 /** The weights of a profile; those given besides count instead, one by one, the later ones over the earlier. */

@@ -8,6 +8,7 @@ import { controlPlane } from './plugins/control-plane.ts';
 import { dedicated } from './plugins/dedicated.ts';
 import { driver } from './plugins/driver.ts';
 import { fit } from './plugins/fit.ts';
+import { gpuFragmentation } from './plugins/gpu-fragmentation.ts';
 import { hostRules } from './plugins/host-rules.ts';
 import { image } from './plugins/image.ts';
 import { imageLocality } from './plugins/image-locality.ts';
@@ -22,6 +23,7 @@ import { preferences } from './plugins/preferences.ts';
 import { quota } from './plugins/quota.ts';
 import { spread } from './plugins/spread.ts';
 import { softTaints, taints } from './plugins/taints.ts';
+import { tightFit } from './plugins/tight-fit.ts';
 import { traits } from './plugins/traits.ts';
 import { idleness, utilization } from './plugins/utilization.ts';
 
@@ -50,6 +52,8 @@ export const roomPlugins: readonly RoomPlugin[] = [
   cpuUtilization,
   memoryUtilization,
   guestCount,
+  gpuFragmentation,
+  tightFit,
 ];
 export const groupPlugins: readonly GroupPlugin[] = [placementGroup, antiAffinity, limit, affinity, spread];
 export const plugins: readonly Plugin[] = [...hostPlugins, ...roomPlugins, ...groupPlugins];
