@@ -13,6 +13,8 @@ interface ServerFlags {
   readonly store?: string;
   readonly dataDir?: string;
   readonly imageMap?: string;
+  readonly maxConcurrency?: string;
+  readonly capacityMap?: string;
   readonly insecure?: true;
   readonly logLevel?: string;
 }
@@ -28,6 +30,8 @@ export function serverCommand(cli: Cli): Command {
       '--image-map <file>',
       `YAML of images and sizes, read at start (ORCH_CONFIG); default: ${defaultImageMap}, if it is there`,
     )
+    .option('--max-concurrency <count>', 'so many instances at once (MAX_CONCURRENCY); default: any number')
+    .option('--capacity-map <map>', 'so many at once of an image: ubuntu-22.04=4,illumos-latest=2 (CAPACITY_MAP)')
     .option('--insecure', 'listen for other machines without TLS in front')
     .option('--log-level <level>', 'debug, info, warn, error or silent; default: info')
     .action(async ({ config: file, dataDir, ...flags }: ServerFlags) => {
@@ -42,7 +46,11 @@ export function serverCommand(cli: Cli): Command {
         flags: { ...flags, dataDirectory: dataDir },
         defaults: imageMap === undefined ? {} : { imageMap },
         prefix: 'BERTH_SERVER_',
-        variables: { ORCH_CONFIG: 'BERTH_SERVER_IMAGE_MAP' },
+        variables: {
+          ORCH_CONFIG: 'BERTH_SERVER_IMAGE_MAP',
+          MAX_CONCURRENCY: 'BERTH_SERVER_MAX_CONCURRENCY',
+          CAPACITY_MAP: 'BERTH_SERVER_CAPACITY_MAP',
+        },
       });
       const stopped = cli.interruption();
       const log = systemLogger(config.logLevel);

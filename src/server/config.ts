@@ -54,6 +54,26 @@ export const ServerConfig = Type.Object(
       maximum: 86_400_000,
       description: 'who waits first in its line gains a point of priority for each of these',
     }),
+    maxConcurrency: Type.Optional(
+      Type.Integer({ minimum: 1, maximum: 1_000_000, description: 'so many instances at once (MAX_CONCURRENCY)' }),
+    ),
+    concurrencyLabel: Type.Optional(
+      Type.String({
+        pattern: '^[A-Za-z0-9._/-]{1,128}=[A-Za-z0-9._-]{0,63}$',
+        description: 'only instances with this label count for maxConcurrency: key=value',
+      }),
+    ),
+    capacityMap: Type.Optional(
+      Type.Record(
+        Type.String({ pattern: '^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$' }),
+        Type.Integer({ minimum: 0, maximum: 1_000_000 }),
+        {
+          maxProperties: 1000,
+          additionalProperties: false,
+          description: 'so many at once of an image: ubuntu-22.04=4,illumos-latest=2 (CAPACITY_MAP)',
+        },
+      ),
+    ),
   },
   { additionalProperties: false },
 );

@@ -133,6 +133,9 @@ function policyOf(config: ServerConfig): Policy {
     historyKeptMs: config.historyKeptMs,
     historyRevisionsMax: config.historyRevisionsMax,
     agingMs: config.agingMs,
+    ...(config.maxConcurrency === undefined ? {} : { maxConcurrency: config.maxConcurrency }),
+    ...(config.concurrencyLabel === undefined ? {} : { concurrencyLabel: config.concurrencyLabel }),
+    ...(config.capacityMap === undefined ? {} : { capacityMap: config.capacityMap }),
   };
 }
 

@@ -2,6 +2,7 @@
 // what goes wrong. Each seed draws its own subset (swarm testing), so that rare combinations come up.
 
 import type { Prng } from '../base/prng.ts';
+import type { Policy } from '../core/state/context.ts';
 import type { Amounts } from '../api/resources/metadata.ts';
 import { drawWeather, type Weather } from './weather.ts';
 
@@ -43,6 +44,8 @@ export interface Scenario {
   readonly heartbeatMs: number;
   readonly offlineAfterMs: number;
   readonly restartDelayMs: number;
+  /** What operators allow at once, of all instances and of one image. */
+  readonly limits: Pick<Policy, 'maxConcurrency' | 'capacityMap'>;
   readonly guest: {
     readonly pullMs: number;
     readonly cloneMs: number;
@@ -82,6 +85,10 @@ export function drawScenario(prng: Prng): Scenario {
       startMs: between(0, 300),
       bootMs: between(100, 4000),
       shutdownMs: between(0, 800),
+    },
+    limits: {
+      ...(prng.chance(1, 5) ? { maxConcurrency: between(1, 12) } : {}),
+      ...(prng.chance(1, 5) ? { capacityMap: { tiny: between(0, 5) } } : {}),
     },
   };
 }

@@ -93,7 +93,17 @@ export async function simulate({ seed, plant, trace: tracing = false }: SimOptio
   // ── the world ───────────────────────────────────────────────────────────────────────────────────────────────────
 
   const world = createFakeWorld({ clock: createProcessClock(timeline), latencies: scenario.guest });
-  const facts: Facts = { state: history.state, world, intents, nowMs: () => timeline.nowMs };
+  const policy: Policy = {
+    ...defaultPolicy,
+    heartbeatMs: scenario.heartbeatMs,
+    offlineAfterMs: scenario.offlineAfterMs,
+    restartDelayMs: scenario.restartDelayMs,
+    eventsMax: 60,
+    historyKeptMs: 30_000,
+    historyRevisionsMax: 100, // so low that what bounds the store has work to do
+    ...scenario.limits,
+  };
+  const facts: Facts = { state: history.state, world, intents, nowMs: () => timeline.nowMs, policy };
   const checkers = checkerFactories.map((create) => create(facts));
   const memory = createMemoryStore();
   const store: Store = {
@@ -136,15 +146,6 @@ export async function simulate({ seed, plant, trace: tracing = false }: SimOptio
     onInternal: (error, { method, path }) =>
       violate(0, `${method} ${path} was answered 500: ${error instanceof Error ? error.stack : describeError(error)}`),
   });
-  const policy: Policy = {
-    ...defaultPolicy,
-    heartbeatMs: scenario.heartbeatMs,
-    offlineAfterMs: scenario.offlineAfterMs,
-    restartDelayMs: scenario.restartDelayMs,
-    eventsMax: 60,
-    historyKeptMs: 30_000,
-    historyRevisionsMax: 100, // so low that what bounds the store has work to do
-  };
   const controlPlanes = Array.from({ length: scenario.controlPlanes }, (_, index) =>
     createControlPlaneProcess({
       name: `server-${index + 1}`,

@@ -1,5 +1,6 @@
 // Crafted histories for tests of checkers: commits and guests are said, not simulated.
 
+import { defaultPolicy, type Policy } from '../core/state/context.ts';
 import { keyOf } from '../core/state/keys.ts';
 import { encodeRecord } from '../core/state/codec.ts';
 import type { AnyRecord } from '../core/state/records.ts';
@@ -8,7 +9,7 @@ import type { Checker, Facts, SentReport } from './checkers/checker.ts';
 import { createHistory } from './history.ts';
 import { createIntents } from './intents.ts';
 
-export function testHistory(create: (facts: Facts) => Checker) {
+export function testHistory(create: (facts: Facts) => Checker, policy: Partial<Policy> = {}) {
   const history = createHistory();
   const guests: FakeGuest[] = [];
   const doubleStarts: Facts['world']['doubleStarts'][number][] = [];
@@ -21,7 +22,13 @@ export function testHistory(create: (facts: Facts) => Checker) {
     guests: (host) => guests.filter((guest) => host === undefined || guest.host === host),
   };
   let nowMs = 0;
-  const checker = create({ state: history.state, world, intents, nowMs: () => nowMs });
+  const checker = create({
+    state: history.state,
+    world,
+    intents,
+    nowMs: () => nowMs,
+    policy: { ...defaultPolicy, ...policy },
+  });
   let revision = 0;
   const write = (writes: { key: string; value: Uint8Array | null }[], at: number): string | undefined => {
     const commit = history.record({ ok: true, revision: at }, writes);

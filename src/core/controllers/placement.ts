@@ -2,19 +2,19 @@
 
 import type { Instance } from '../../api/resources/instance.ts';
 import type { Task } from '../../api/resources/task.ts';
-import { claim, releaseAllOf } from '../ledger/ledger.ts';
+import { releaseAllOf } from '../ledger/ledger.ts';
+import { describeLimit, limitsOn } from '../queue/limits.ts';
 import { isWaiting, queueOf } from '../queue/queue.ts';
 import { type Request, requestOf } from '../scheduler/request.ts';
-import { type Placed, placedMessage, schedule, summarize } from '../scheduler/schedule.ts';
+import { schedule, summarize } from '../scheduler/schedule.ts';
 import { takeOver, taskOf } from '../scheduler/take-over.ts';
-import { conditionOf, withConditions } from '../state/conditions.ts';
 import type { Context } from '../state/context.ts';
 import { eventChange } from '../state/events.ts';
-import { instanceStatusChange } from '../state/instance-change.ts';
-import { keys } from '../state/keys.ts';
 import { type Change, emptyPlan, type Plan } from '../state/plan.ts';
 import type { Entry, RecordChange, Snapshot } from '../state/snapshot.ts';
+import { bind } from './bind.ts';
 import type { Controller } from './controller.ts';
+import { wait } from './wait.ts';
 
 export const placement: Controller = {
   name: 'placement',
@@ -25,18 +25,35 @@ export const placement: Controller = {
   reconcile(snapshot, key, ctx) {
     const instance = snapshot.get('instance', key);
     if (!instance || !isWaiting(instance.value)) return emptyPlan;
+    const limits = limitsOn(snapshot, ctx.policy, instance.value);
+    const reached = limits.find((limit) => queueOf(snapshot).taken(limit) >= limit.max);
+    if (reached) {
+      const message = describeLimit(reached, queueOf(snapshot).taken(reached), 1);
+      return wait(instance, { reason: reached.reason, message }, ctx);
+    }
+    const gates = limits.map(({ word }) => word);
     const request = requestOf(snapshot, instance.value);
     const task = taskOf(instance.value);
-    if (task !== undefined) {
-      const taken = takeOver(snapshot, instance.value.metadata.project, task, request);
-      return taken.placed
-        ? bind(snapshot, instance, taken.placement, request, ctx, endOfTask(snapshot, taken.task, instance.value, ctx))
-        : wait(instance, taken.message, ctx);
-    }
+    if (task !== undefined) return placeInRoomOf(snapshot, instance, { task, request, gates }, ctx);
     const answer = schedule(snapshot, request);
-    return answer.placed ? bind(snapshot, instance, answer, request, ctx) : wait(instance, summarize(answer), ctx);
+    return answer.placed
+      ? bind(snapshot, [{ instance, request, placed: answer }], { gates }, ctx)
+      : wait(instance, { reason: 'Unschedulable', message: summarize(answer) }, ctx);
   },
 };
+
+function placeInRoomOf(
+  snapshot: Snapshot,
+  instance: Entry<Instance>,
+  { task, request, gates }: { readonly task: string; readonly request: Request; readonly gates: readonly string[] },
+  ctx: Context,
+): Plan {
+  const taken = takeOver(snapshot, instance.value.metadata.project, task, request);
+  if (!taken.placed) return wait(instance, { reason: 'Unschedulable', message: taken.message }, ctx);
+  const message = `placed on ${taken.placement.host} in the room its task held there`;
+  const more = endOfTask(snapshot, taken.task, instance.value, ctx);
+  return bind(snapshot, [{ instance, request, placed: taken.placement, message }], { gates, more }, ctx);
+}
 
 /** Whether an instance that fitted nowhere may fit after this. Claims and leases only take room or take none. */
 export function mayMakeRoom({ kind, before, after }: RecordChange): boolean {
@@ -55,61 +72,6 @@ export function mayMakeRoom({ kind, before, after }: RecordChange): boolean {
   }
 }
 
-function bind(
-  snapshot: Snapshot,
-  instance: Entry<Instance>,
-  placed: Placed,
-  { assigned, ports }: Request,
-  ctx: Context,
-  endOfTask: readonly Change[] = [],
-): Plan {
-  const { host, driver, held } = placed;
-  const { metadata, status } = instance.value;
-  const { key, revision } = snapshot.get('host', keys.host(host)) ?? { key: keys.host(host), revision: 0 };
-  const incarnation = status.incarnation + 1;
-  const message = endOfTask.length > 0 ? `placed on ${host} in the room its task held there` : placedMessage(placed);
-  const {
-    guest: _guest,
-    report: _report,
-    readyAtMs: _ready,
-    runningAtMs: _running,
-    failedAtMs: _failed,
-    ...kept
-  } = status;
-  return {
-    changes: [
-      instanceStatusChange(instance, {
-        ...kept,
-        phase: 'Scheduled',
-        host,
-        incarnation,
-        assigned,
-        scheduledAtMs: ctx.nowMs,
-        conditions: withConditions(
-          status.conditions,
-          [
-            { type: 'Scheduled', status: 'True', reason: 'Placed', message },
-            { type: 'Running', status: 'False', reason: 'NotStarted', message: `${host} has not begun yet` },
-            { type: 'Ready', status: 'False', reason: 'NotStarted', message: `${host} has not begun yet` },
-          ],
-          ctx.nowMs,
-        ),
-      }),
-      ...claim(snapshot, {
-        consumer: { id: metadata.id, incarnation, project: metadata.project, name: metadata.name },
-        host,
-        held,
-        driver,
-        ports,
-      }),
-      ...endOfTask,
-      eventChange(instance.value, { reason: 'Scheduled', message, host }, ctx),
-    ],
-    // S4.3: the host is still there, online, on the same machine and not paused.
-    conditions: [{ key, ifRevision: revision }],
-  };
-}
-
 /** Those that were made for its room. */
 function* waitForTask({ before, after }: RecordChange, snapshot: Snapshot): Iterable<string> {
   const task = after?.kind === 'task' ? after : before?.kind === 'task' ? before : undefined;
@@ -126,32 +88,4 @@ function endOfTask(snapshot: Snapshot, task: Entry<Task>, { metadata }: Instance
     ...releaseAllOf(snapshot, task.value.metadata.id),
     eventChange(task.value, { reason: 'TakenOver', message: `instance ${metadata.name} has taken over its room` }, ctx),
   ];
-}
-
-/** Says why it waits. Written only when there is another reason, not when hosts are counted otherwise, so that waiting costs nothing. */
-function wait(instance: Entry<Instance>, message: string, ctx: Context): Plan {
-  const { status } = instance.value;
-  const known = conditionOf(status.conditions, 'Scheduled');
-  if (known?.status === 'False' && sameReasons(known.message, message)) return emptyPlan;
-  const conditions = withConditions(
-    status.conditions,
-    [{ type: 'Scheduled', status: 'False', reason: 'Unschedulable', message }],
-    ctx.nowMs,
-  );
-  return {
-    changes: [
-      instanceStatusChange(instance, { ...status, conditions }),
-      eventChange(instance.value, { type: 'Warning', reason: 'Unschedulable', message }, ctx),
-    ],
-  };
-}
-
-/** `0 of 12 hosts: 7 InsufficientMemory, 5 DriverMissing` says the same as with other numbers. */
-function sameReasons(a: string, b: string): boolean {
-  return a === b || reasonsIn(a) === reasonsIn(b);
-}
-
-function reasonsIn(message: string): string {
-  const reasons = [...message.matchAll(/\b\d+ ([A-Z]\w+)/g)].map(([, reason]) => reason);
-  return reasons.length === 0 ? message : reasons.sort().join();
 }

@@ -5,6 +5,8 @@ import type { Instance } from '../../api/resources/instance.ts';
 import type { Amounts } from '../../api/resources/metadata.ts';
 import { claimAgain, type Held, holdsOnlyDisk } from '../ledger/ledger.ts';
 import { assign, type Portion } from '../ledger/tree.ts';
+import { describeLimit, limitsOn, passGate } from '../queue/limits.ts';
+import { queueOf } from '../queue/queue.ts';
 import { fleetOf } from '../scheduler/fleet.ts';
 import { describeFits } from '../scheduler/plugins/fit.ts';
 import { requestOf } from '../scheduler/request.ts';
@@ -17,6 +19,7 @@ import { emptyPlan, type Plan } from '../state/plan.ts';
 import type { Allocation } from '../state/records.ts';
 import type { Entry, RecordChange, Snapshot } from '../state/snapshot.ts';
 import { type Controller, keysOfKind } from './controller.ts';
+import { wait } from './wait.ts';
 
 export const powerOn: Controller = {
   name: 'power-on',
@@ -39,9 +42,22 @@ export const powerOn: Controller = {
     const { metadata, status } = instance.value;
     const allocation = snapshot.get('allocation', keys.allocation(metadata.id, status.incarnation));
     if (!allocation || !holdsOnlyDisk(allocation.value)) return emptyPlan;
-    return takeRoom(snapshot, instance, allocation, ctx);
+    const limits = limitsOn(snapshot, ctx.policy, instance.value);
+    const reached = limits.find((limit) => queueOf(snapshot).taken(limit) >= limit.max);
+    if (reached) {
+      const message = describeLimit(reached, queueOf(snapshot).taken(reached), 1);
+      return { ...wait(instance, { reason: reached.reason, message }, ctx), requeueAfterMs: limitedRetryMs };
+    }
+    const plan = takeRoom(snapshot, instance, allocation, ctx);
+    const claims = plan.changes.some(({ key: changed }) => changed === allocation.key);
+    return claims
+      ? { ...plan, changes: [...plan.changes, ...limits.map(({ word }) => passGate(snapshot, word))] }
+      : plan;
   },
 };
+
+/** Those that are stopped stand in no line: they look again. */
+const limitedRetryMs = 5_000;
 
 /** Claims rewrite a provider too, but only take room. */
 function hostWithOtherRoom({ before, after }: Pick<RecordChange, 'before' | 'after'>): string | undefined {

@@ -20,6 +20,7 @@ import { keys } from '../state/keys.ts';
 import type { AnyRecord } from '../state/records.ts';
 import { defineView, type RecordChange, type Snapshot, type View } from '../state/snapshot.ts';
 import { ByGroup } from './by-group.ts';
+import { type Limit, LimitCounts, type LimitPolicy, limitsOn } from './limits.ts';
 import { compareAcross, compareAges, compareRanks, levelOf, type Rank } from './order.ts';
 import { type Shares, sharesOf } from './shares.ts';
 import { SortedList } from './sorted-list.ts';
@@ -52,6 +53,8 @@ export interface Line {
 export interface Shape {
   readonly key: string;
   readonly request: Request;
+  /** What all of them count towards. */
+  readonly limits: readonly Limit[];
   /** The task whose room they are to take over. */
   readonly task: string | undefined;
   /** By priority and project. */
@@ -85,7 +88,8 @@ export class Queue implements View, DueLine {
   readonly #due = new Map<string, SortedList<Line>>();
   #dueCount = 0;
   #taken: Waiting | undefined;
-  #agingMs = defaultPolicy.agingMs;
+  #policy: Pick<Policy, 'agingMs'> & LimitPolicy = defaultPolicy;
+  #limitCounts: LimitCounts | undefined;
   /** What the last change has made worth looking at. */
   #woken: string[] = [];
   #last: RecordChange | undefined;
@@ -111,10 +115,25 @@ export class Queue implements View, DueLine {
   }
 
   /** The queue as whoever works it off sees it. */
-  dueLine({ agingMs }: Pick<Policy, 'agingMs'>): DueLine {
-    this.#agingMs = agingMs;
-    for (const lines of this.#due.values()) for (const line of [...lines]) this.#rank(line);
+  dueLine(policy: Pick<Policy, 'agingMs'> & LimitPolicy): DueLine {
+    this.#policy = policy;
+    for (const known of [...this.#waiting.values()]) {
+      const instance = this.#snapshot.get('instance', known.key)?.value;
+      if (!instance) continue;
+      this.#leave(known, known.sinceMs);
+      this.#enter(known.key, instance);
+    }
     return this;
+  }
+
+  /** How many count towards a limit now. Counting begins with the first question. */
+  taken({ word }: Limit): number {
+    this.#limitCounts ??= new LimitCounts(this.#snapshot);
+    return this.#limitCounts.taken(word);
+  }
+
+  #isOpen({ limits }: Shape): boolean {
+    return limits.every((limit) => this.taken(limit) < limit.max);
   }
 
   // What is due.
@@ -157,7 +176,13 @@ export class Queue implements View, DueLine {
     const { shape } = taken.line;
     if (shape.triesLeft === 0) return;
     const next = nextOf(shape, taken);
-    if (!next || next.line.due.has(next) || engineOf(this.#snapshot).fitCount(shape.request) === 0) return;
+    if (
+      !next ||
+      next.line.due.has(next) ||
+      !this.#isOpen(shape) ||
+      engineOf(this.#snapshot).fitCount(shape.request) === 0
+    )
+      return;
     shape.triesLeft -= 1;
     this.add(next.key);
   }
@@ -183,7 +208,7 @@ export class Queue implements View, DueLine {
   }
 
   #levelOf(line: Line): number {
-    return levelOf(line.priority, headSinceMs(line), this.#agingMs);
+    return levelOf(line.priority, headSinceMs(line), this.#policy.agingMs);
   }
 
   // Keeping up.
@@ -204,6 +229,7 @@ export class Queue implements View, DueLine {
         return this.#neighbourMoved(before?.kind === 'instance' ? before : null, now);
       }
       case 'allocation':
+        for (const word of this.#limitCounts?.apply(change) ?? []) this.#limitEased(word);
         // Released, or made smaller; a claim only takes room.
         if (before?.kind === 'allocation') this.#roomCame(before.host);
         else if (after?.kind === 'allocation') this.#claimed(after.consumer.id);
@@ -246,10 +272,11 @@ export class Queue implements View, DueLine {
     const { metadata, spec, status } = instance;
     const request = requestOf(this.#snapshot, instance);
     const task = taskOf(instance);
-    const shapeKey = shapeKeyOf(request, task);
+    const limits = limitsOn(this.#snapshot, this.#policy, instance);
+    const shapeKey = shapeKeyOf(request, task, limits);
     let shape = this.#shapes.get(shapeKey);
     if (!shape) {
-      shape = { key: shapeKey, request, task, lines: new Map(), rules: null, layout: 0, triesLeft: triesMax };
+      shape = { key: shapeKey, request, limits, task, lines: new Map(), rules: null, layout: 0, triesLeft: triesMax };
       this.#shapes.set(shapeKey, shape);
       this.#shapesByGroup.add(shape);
     }
@@ -305,9 +332,20 @@ export class Queue implements View, DueLine {
       const instance = this.#snapshot.get('instance', key)?.value;
       const known = this.#waiting.get(key);
       if (!instance || !known) continue;
-      if (shapeKeyOf(requestOf(this.#snapshot, instance), taskOf(instance)) === known.line.shape.key) continue;
+      const limits = limitsOn(this.#snapshot, this.#policy, instance);
+      if (shapeKeyOf(requestOf(this.#snapshot, instance), taskOf(instance), limits) === known.line.shape.key) continue;
       this.#leave(known, known.sinceMs);
       this.#enter(key, instance);
+    }
+  }
+
+  /** Of each shape that counts towards it, the first: who is first of all of them passes. */
+  #limitEased(word: string): void {
+    for (const shape of this.#shapes.values()) {
+      if (!shape.limits.some((limit) => limit.word === word) || !this.#isOpen(shape)) continue;
+      shape.triesLeft = triesMax;
+      const first = this.#firstOf(shape);
+      if (first) this.#woken.push(first.key);
     }
   }
 
@@ -317,6 +355,7 @@ export class Queue implements View, DueLine {
     if (slot === undefined) return;
     for (const shape of this.#shapes.values()) {
       if (shape.task === undefined ? !this.#fitsAt(shape, slot) : this.#taskHost(shape) !== host) continue;
+      if (!this.#isOpen(shape)) continue; // it is woken when the limit eases
       shape.triesLeft = triesMax;
       const first = this.#firstOf(shape);
       if (first) this.#woken.push(first.key);
@@ -342,7 +381,8 @@ export class Queue implements View, DueLine {
     const { shape } = this.#placed;
     this.#placed = undefined;
     const first = this.#firstOf(shape);
-    if (first && engineOf(this.#snapshot).fitCount(shape.request) > 0) this.#woken.push(first.key);
+    if (first && this.#isOpen(shape) && engineOf(this.#snapshot).fitCount(shape.request) > 0)
+      this.#woken.push(first.key);
   }
 
   #firstOf(shape: Shape): Waiting | undefined {
@@ -372,7 +412,7 @@ export class Queue implements View, DueLine {
         const head = line.all.first();
         for (const waiting of line.all) {
           // Behind the head nobody ages: it begins when its turn has come.
-          const level = waiting === head ? this.#levelOf(line) : levelOf(line.priority, nowMs, this.#agingMs);
+          const level = waiting === head ? this.#levelOf(line) : levelOf(line.priority, nowMs, this.#policy.agingMs);
           ranked.push({ waiting, rank: { level, createdAtMs: waiting.createdAtMs, key: waiting.key } });
         }
       }
@@ -422,8 +462,12 @@ export function isWaiting({ metadata, spec, status }: Instance): boolean {
   return status.phase === 'Pending' && metadata.deletionRequestedAtMs === undefined && spec.powerState === 'running';
 }
 
-function shapeKeyOf({ shapeKey, groups, belonging }: Request, task: string | undefined): string {
-  const more = groups.length === 0 ? '' : JSON.stringify(groups);
+function shapeKeyOf(
+  { shapeKey, groups, belonging }: Request,
+  task: string | undefined,
+  limits: readonly Limit[],
+): string {
+  const more = groups.length + limits.length === 0 ? '' : JSON.stringify([groups, limits]);
   return task === undefined ? `${shapeKey}${more}` : `${belonging.project}/${task} ${shapeKey}${more}`;
 }
 

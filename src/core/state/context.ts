@@ -21,6 +21,12 @@ export interface Policy {
   readonly historyRevisionsMax: number;
   /** A waiting instance gains a point of priority for each of these that it is the head of its line (queue/order.ts). */
   readonly agingMs: number;
+  /** How many instances may be placed and not ended at once; missing: any number. */
+  readonly maxConcurrency?: number;
+  /** Only those with this label count for it: `key=value`. Missing: all. */
+  readonly concurrencyLabel?: string;
+  /** The same for single images, by a name or alias, or by what the label `runs-on` says. */
+  readonly capacityMap?: Readonly<Record<string, number>>;
 }
 
 export const defaultPolicy: Policy = {

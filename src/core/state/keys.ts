@@ -18,6 +18,7 @@ const folders = {
   idempotency: 'idempotency',
   removedHost: 'removed-hosts',
   controlPlane: 'control-planes',
+  gate: 'gates',
 } as const satisfies Record<RecordKind, string>;
 
 interface Prefix {
@@ -56,6 +57,7 @@ export const keys = {
   provider: (id: string): string => `providers/${id}`,
   allocation: (consumerId: string, incarnation: number): string => `allocations/${consumerId}.${incarnation}`,
   lease: (host: string): string => `leases/${host}`,
+  gate: (name: string): string => `gates/${name}`,
   removedHost: (name: string): string => `removed-hosts/${name}`,
   controlPlane: (machineId: string): string => `control-planes/${machineId}`,
   idempotency: (project: string, key: string): string => `idempotency/${project}/${key}`,
@@ -88,6 +90,8 @@ export function keyOf(record: AnyRecord): string {
       return keys.removedHost(record.host);
     case 'controlPlane':
       return keys.controlPlane(record.machineId);
+    case 'gate':
+      return keys.gate(record.name);
     case 'idempotency':
       throw new TypeError('an idempotency record does not know its key');
   }

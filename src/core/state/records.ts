@@ -78,6 +78,13 @@ export interface ControlPlane {
   readonly excludeHosts: boolean;
 }
 
+/** What Plans rewrite that count towards one limit: two that were decided on the same count collide here. */
+export interface Gate {
+  readonly kind: 'gate';
+  readonly name: string;
+  readonly generation: number;
+}
+
 interface InternalByKind {
   provider: Provider;
   allocation: Allocation;
@@ -85,6 +92,7 @@ interface InternalByKind {
   idempotency: IdempotencyRecord;
   removedHost: RemovedHost;
   controlPlane: ControlPlane;
+  gate: Gate;
 }
 
 export interface RecordByKind extends ResourceByKind, InternalByKind {}

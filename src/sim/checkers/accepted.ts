@@ -1,13 +1,16 @@
 // Invariant 3: every accepted create ends running, finished, failed with a reason, or waiting with a reason that is still true; none
 // is lost. An instance goes only when its deletion was asked for, and then it does go.
 
+import { seededPrng } from '../../base/prng.ts';
 import type { Instance } from '../../api/resources/instance.ts';
 import { Cache } from '../../core/state/cache.ts';
+import { keys } from '../../core/state/keys.ts';
 import { conditionOf } from '../../core/state/conditions.ts';
-import { fit } from '../../core/ledger/ledger.ts';
+import { placement } from '../../core/controllers/placement.ts';
+import { powerOn } from '../../core/controllers/power-on.ts';
+import type { Context } from '../../core/state/context.ts';
 import { requestOf } from '../../core/scheduler/request.ts';
 import { schedule } from '../../core/scheduler/schedule.ts';
-import { takeOver, taskOf } from '../../core/scheduler/take-over.ts';
 import type { CommittedState } from '../history.ts';
 import type { Checker, Facts } from './checker.ts';
 
@@ -17,7 +20,7 @@ import type { Checker, Facts } from './checker.ts';
  */
 const waitInVainMsMax = 20_000;
 
-export function acceptedChecker({ state, intents, nowMs }: Facts): Checker {
+export function acceptedChecker({ state, intents, nowMs, policy }: Facts): Checker {
   /** Since when instances wait though there is room. */
   const inVainSinceMs = new Map<string, number>();
   return {
@@ -57,7 +60,10 @@ export function acceptedChecker({ state, intents, nowMs }: Facts): Checker {
         if (canWait && instance.spec.powerState === 'running' && saysWhyItWaits(instance)) waiting.push(instance);
       }
       const tasksWait = [...state.list('task')].some(({ status }) => status.phase === 'Pending');
-      const inVain = waiting.length > 0 || tasksWait ? waitsInVain(state, waiting) : new Map<string, string>();
+      const inVain =
+        waiting.length > 0 || tasksWait
+          ? waitsInVain(state, waiting, contextOf(nowMs(), policy))
+          : new Map<string, string>();
       for (const name of [...inVainSinceMs.keys()]) if (!inVain.has(name)) inVainSinceMs.delete(name);
       for (const [name, host] of inVain) {
         if (!inVainSinceMs.has(name)) inVainSinceMs.set(name, nowMs());
@@ -106,35 +112,31 @@ function unrestOf(instance: Instance): string | undefined {
 /** For a host, or for room on the host that has its disk. */
 function saysWhyItWaits({ status }: Instance): boolean {
   const scheduled = conditionOf(status.conditions, 'Scheduled');
-  return scheduled?.status === 'False' && scheduled.reason === 'Unschedulable' && scheduled.message !== '';
+  if (scheduled?.status !== 'False' || scheduled.message === '') return false;
+  return scheduled.reason !== 'Accepted' && scheduled.reason !== 'Restarting';
 }
 
-/** Those that say they fit nowhere, with the host where they fit. */
-function waitsInVain(state: CommittedState, waiting: readonly Instance[]): Map<string, string> {
+/** Those that say why they wait and would be placed if anyone looked, with the host they would get. */
+function waitsInVain(state: CommittedState, waiting: readonly Instance[], ctx: Context): Map<string, string> {
   const cache = new Cache(() => 0);
   cache.reset([...state.entries()], 1);
   const found = new Map<string, string>();
-  for (const instance of waiting) {
-    const { name } = instance.metadata;
-    const { host, assigned = {} } = instance.status;
-    const task = taskOf(instance);
-    if (host === undefined && task !== undefined) {
-      const taken = takeOver(cache, instance.metadata.project, task, requestOf(cache, instance));
-      if (taken.placed) found.set(name, taken.placement.host);
-      continue;
-    }
-    if (host === undefined) {
-      const answer = schedule(cache, requestOf(cache, instance));
-      if (answer.placed) found.set(name, answer.host);
-      continue;
-    }
-    const { DISK_GB: _held, ...asked } = assigned;
-    const [provider] = cache.providersOfHost(host);
-    if (provider && fit(provider.value, cache.usedBy(provider.value.id), asked).fits) found.set(name, host);
+  for (const { metadata, status } of waiting) {
+    const key = keys.instance(metadata.project, metadata.name);
+    const controller = status.host === undefined ? placement : powerOn;
+    const { changes } = controller.reconcile(cache, key, ctx);
+    if (!changes.some(({ value }) => value?.kind === 'allocation')) continue;
+    const placed = changes.find((change) => change.key === key)?.value;
+    found.set(metadata.name, (placed?.kind === 'instance' ? placed.status.host : undefined) ?? 'a host');
   }
   for (const task of state.list('task')) {
     const answer = task.status.phase === 'Pending' ? schedule(cache, requestOf(cache, task)) : undefined;
     if (answer?.placed) found.set(`task ${task.metadata.name}`, answer.host);
   }
   return found;
+}
+
+function contextOf(nowMs: number, policy: Context['policy']): Context {
+  let ids = 0;
+  return { nowMs, monotonicMs: nowMs, prng: seededPrng(0), policy, newId: (prefix) => `${prefix}_${++ids}` };
 }

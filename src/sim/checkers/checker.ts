@@ -3,6 +3,7 @@
 
 import type { FakeWorld } from '../../agent/drivers/fake/world.ts';
 import type { Report } from '../../api/agent-protocol.ts';
+import type { Policy } from '../../core/state/context.ts';
 import type { Commit, CommittedState } from '../history.ts';
 import type { Intents } from '../intents.ts';
 
@@ -11,6 +12,8 @@ export interface Facts {
   readonly world: Pick<FakeWorld, 'guests' | 'guest' | 'doubleStarts'>;
   readonly intents: Intents;
   readonly nowMs: () => number;
+  /** As all control planes have it. */
+  readonly policy: Policy;
 }
 
 /** A report as an agent sent it, whoever handles it and however often. */

@@ -180,7 +180,7 @@ describe('invariant 3', () => {
     const { commit, unrest } = testHistory(acceptedChecker);
     const conditions = [condition('Scheduled', 'Unschedulable', 'no room')];
     const stopped = bound('a', { phase: 'Stopped', assigned: { VCPU: 3, DISK_GB: 9 }, conditions });
-    commit(host, provider, allocation('b', { VCPU: 2 }), stopped);
+    commit(host, provider, allocation('b', { VCPU: 2 }), allocation('a', {}), stopped);
     expect(unrest()).toEqual([]);
     commit(allocationKey('b'));
     expect(unrest()).toEqual([expect.stringContaining('waits though it fits on h1')]);

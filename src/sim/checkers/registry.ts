@@ -8,6 +8,7 @@ import type { Checker, Facts } from './checker.ts';
 import { copiesChecker } from './copies.ts';
 import { eligibleChecker } from './eligible.ts';
 import { idempotencyChecker } from './idempotency.ts';
+import { limitsChecker } from './limits.ts';
 import { monotonicChecker } from './monotonic.ts';
 import { tracesChecker } from './traces.ts';
 
@@ -21,4 +22,5 @@ export const checkers: readonly ((facts: Facts) => Checker)[] = [
   tracesChecker,
   eligibleChecker,
   churnChecker,
+  limitsChecker,
 ];

@@ -1,0 +1,92 @@
+// Bind: the Plan that puts waiting instances on hosts and holds their room there, one or several together. It decides no place.
+
+import type { Instance } from '../../api/resources/instance.ts';
+import { claim } from '../ledger/ledger.ts';
+import { passGate } from '../queue/limits.ts';
+import type { Request } from '../scheduler/request.ts';
+import { type Placed, placedMessage } from '../scheduler/schedule.ts';
+import { withConditions } from '../state/conditions.ts';
+import type { Context } from '../state/context.ts';
+import { eventChange } from '../state/events.ts';
+import { instanceStatusChange } from '../state/instance-change.ts';
+import { keys } from '../state/keys.ts';
+import type { Change, Plan } from '../state/plan.ts';
+import type { Entry, Snapshot } from '../state/snapshot.ts';
+
+export interface Binding {
+  readonly instance: Entry<Instance>;
+  readonly request: Request;
+  readonly placed: Placed;
+  /** Instead of how the host was chosen. */
+  readonly message?: string;
+}
+
+/** `gates`: the limits that they count towards; `more`: what else belongs into the Plan. */
+export function bind(
+  snapshot: Snapshot,
+  bindings: readonly Binding[],
+  { gates = [], more = [] }: { readonly gates?: Iterable<string>; readonly more?: readonly Change[] },
+  ctx: Context,
+): Plan {
+  const changes = new Map<string, Change>();
+  const hosts = new Map<string, number>();
+  for (const binding of bindings) {
+    // Of several on one host each rewrites its providers: once is enough, as it is for a limit.
+    for (const change of changesOf(snapshot, binding, ctx)) changes.set(change.key, change);
+    const key = keys.host(binding.placed.host);
+    hosts.set(key, snapshot.get('host', key)?.revision ?? 0);
+  }
+  for (const name of gates) {
+    const change = passGate(snapshot, name);
+    changes.set(change.key, change);
+  }
+  return {
+    changes: [...changes.values(), ...more],
+    // S4.3: the hosts are still there, online, on the same machine and not paused.
+    conditions: [...hosts].map(([key, ifRevision]) => ({ key, ifRevision })),
+  };
+}
+
+function changesOf(snapshot: Snapshot, binding: Binding, ctx: Context): Change[] {
+  const { instance, placed, request } = binding;
+  const { host, driver, held } = placed;
+  const { metadata, status } = instance.value;
+  const incarnation = status.incarnation + 1;
+  const message = binding.message ?? placedMessage(placed);
+  const {
+    guest: _guest,
+    report: _report,
+    readyAtMs: _ready,
+    runningAtMs: _running,
+    failedAtMs: _failed,
+    nomination: _nomination,
+    ...kept
+  } = status;
+  return [
+    instanceStatusChange(instance, {
+      ...kept,
+      phase: 'Scheduled',
+      host,
+      incarnation,
+      assigned: request.assigned,
+      scheduledAtMs: ctx.nowMs,
+      conditions: withConditions(
+        status.conditions,
+        [
+          { type: 'Scheduled', status: 'True', reason: 'Placed', message },
+          { type: 'Running', status: 'False', reason: 'NotStarted', message: `${host} has not begun yet` },
+          { type: 'Ready', status: 'False', reason: 'NotStarted', message: `${host} has not begun yet` },
+        ],
+        ctx.nowMs,
+      ),
+    }),
+    ...claim(snapshot, {
+      consumer: { id: metadata.id, incarnation, project: metadata.project, name: metadata.name },
+      host,
+      held,
+      driver,
+      ports: request.ports,
+    }),
+    eventChange(instance.value, { reason: 'Scheduled', message, host }, ctx),
+  ];
+}

@@ -1,0 +1,101 @@
+import { expect, it } from 'vitest';
+import type { InstanceSpec } from '../../api/resources/instance.ts';
+import { placement } from '../controllers/placement.ts';
+import { release } from '../ledger/ledger.ts';
+import type { Cache } from '../state/cache.ts';
+import type { Policy } from '../state/context.ts';
+import { addRecord, commitPlan, testCache, testContext, testHost, testImage, testInstance } from '../testing.ts';
+import { queueOf } from './queue.ts';
+
+let made = 0;
+const keyOf = (name: string) => `instances/default/${name}`;
+
+function fleet(
+  policy: Partial<Policy>,
+  ...items: readonly (readonly [string, Partial<InstanceSpec>?, Record<string, string>?])[]
+) {
+  const cache = testCache([
+    testImage('debian-12', { aliases: ['debian'] }),
+    testImage('illumos'),
+    ...testHost('h1', { capacity: { VCPU: 100, MEMORY_MB: 102_400 } }),
+    ...items.map(([name, spec = {}, labels = {}], i) =>
+      testInstance(name, { image: 'debian-12', cpus: 1, memoryMiB: 16, ...spec }, {}, { labels, createdAtMs: i }),
+    ),
+  ]);
+  const ctx = () => testContext({ policy, newId: (prefix) => `${prefix}_${++made}` });
+  const line = queueOf(cache).dueLine(ctx().policy);
+  for (const key of queueOf(cache).keys()) line.add(key);
+  const woken: string[] = [];
+  cache.onChange((change) => woken.push(...placement.wakes(change, cache)));
+  const work = (): void => {
+    for (const key of woken.splice(0)) line.add(key);
+    for (let key = line.take(); key !== undefined; key = line.take()) {
+      commitPlan(cache, placement.reconcile(cache, key, ctx()));
+      for (const next of woken.splice(0)) line.add(next);
+    }
+  };
+  return { cache, work };
+}
+
+const phases = (cache: Cache) =>
+  Object.fromEntries(
+    [...cache.list('instance')].map(({ value }) => [
+      value.metadata.name,
+      value.status.phase === 'Pending' ? value.status.conditions[0]?.message : 'placed',
+    ]),
+  );
+
+function end(cache: Cache, name: string): void {
+  const instance = cache.get('instance', keyOf(name))?.value ?? expect.unreachable();
+  addRecord(cache, { ...instance, status: { ...instance.status, phase: 'Exited' } });
+  for (const allocation of cache.allocationsOfConsumer(instance.metadata.id))
+    commitPlan(cache, { changes: release(allocation) });
+}
+
+it('places so many at once, and the next when one has ended', () => {
+  const { cache, work } = fleet({ maxConcurrency: 2 }, ['a'], ['b'], ['c'], ['d']);
+  work();
+  const waits = 'ConcurrencyLimit: 2 of 2 instances';
+  expect(phases(cache)).toEqual({ a: 'placed', b: 'placed', c: waits, d: waits });
+  end(cache, 'a');
+  work();
+  expect(phases(cache)).toEqual({ a: 'placed', b: 'placed', c: 'placed', d: waits });
+});
+
+it('counts only those with the label, where one is named', () => {
+  const job = { kind: 'job' };
+  const { cache, work } = fleet(
+    { maxConcurrency: 1, concurrencyLabel: 'kind=job' },
+    ['a', {}, job],
+    ['b', {}, job],
+    ['c'],
+  );
+  work();
+  expect(phases(cache)).toEqual({ a: 'placed', b: 'ConcurrencyLimit: 1 of 1 kind=job', c: 'placed' });
+});
+
+it('counts by the name of the image, its aliases and what runs-on says', () => {
+  const { cache, work } = fleet(
+    { capacityMap: { debian: 1, 'ubuntu-22.04': 0 } },
+    ['a'],
+    ['b', { image: 'debian' }],
+    ['c', { image: 'illumos' }],
+    ['d', { image: 'illumos' }, { 'runs-on': 'ubuntu-22.04' }],
+  );
+  work();
+  expect(phases(cache)).toEqual({
+    a: 'placed',
+    b: 'CapacityMap: 1 of 1 debian',
+    c: 'placed',
+    d: 'CapacityMap: 0 of 0 ubuntu-22.04',
+  });
+});
+
+it('lets two decisions on the same count collide', () => {
+  const { cache } = fleet({ maxConcurrency: 1 }, ['a'], ['b', { cpus: 2 }]);
+  const policy = { maxConcurrency: 1 };
+  const first = placement.reconcile(cache, keyOf('a'), testContext({ policy }));
+  const second = placement.reconcile(cache, keyOf('b'), testContext({ policy }));
+  commitPlan(cache, first);
+  expect(() => commitPlan(cache, second)).toThrow('gates/');
+});

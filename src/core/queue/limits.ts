@@ -1,0 +1,126 @@
+// Limits: how many instances may be placed and not ended at once, in all or of one image (SYSTEMS S1.1, S1.2). Counted by what is
+// allocated, in all its forms: what is released but not yet durably still counts, so no limit is passed under any interleaving.
+
+import type { Instance } from '../../api/resources/instance.ts';
+import { holdsOnlyDisk } from '../ledger/ledger.ts';
+import type { Policy } from '../state/context.ts';
+import { keys } from '../state/keys.ts';
+import type { Change } from '../state/plan.ts';
+import type { RecordChange, Snapshot } from '../state/snapshot.ts';
+
+/** At most `max` of those that a word fits. */
+export interface Limit {
+  readonly reason: 'ConcurrencyLimit' | 'CapacityMap';
+  readonly word: string;
+  readonly max: number;
+}
+
+export type LimitPolicy = Pick<Policy, 'maxConcurrency' | 'concurrencyLabel' | 'capacityMap'>;
+
+/** The word of all instances. */
+const everything = '';
+/** What the label `runs-on` says counts as a name of the image: jobs bring it. */
+const runsOnLabel = 'runs-on';
+
+/** The limits that an instance counts towards. */
+export function limitsOn(
+  snapshot: Snapshot,
+  { maxConcurrency, concurrencyLabel, capacityMap }: LimitPolicy,
+  instance: Instance,
+): Limit[] {
+  const limits: Limit[] = [];
+  if (maxConcurrency === undefined && capacityMap === undefined) return limits;
+  const words = wordsOf(snapshot, instance);
+  if (maxConcurrency !== undefined) {
+    const word = concurrencyLabel ?? everything;
+    if (words.has(word)) limits.push({ reason: 'ConcurrencyLimit', word, max: maxConcurrency });
+  }
+  for (const [word, max] of Object.entries(capacityMap ?? {}))
+    if (words.has(word)) limits.push({ reason: 'CapacityMap', word, max });
+  return limits;
+}
+
+/** `CapacityMap: 4 of 4 ubuntu-22.04`. */
+export function describeLimit({ reason, word, max }: Limit, taken: number, asked: number): string {
+  const what = word === everything ? 'instances' : word;
+  return `${reason}: ${taken} of ${max} ${what}${asked > 1 ? ` are there, and ${asked} more would come at once` : ''}`;
+}
+
+/** Rewritten by every Plan that counts towards a limit, so that of two that were decided on the same count only one is committed. */
+export function passGate(snapshot: Snapshot, name: string): Change {
+  const key = keys.gate(name);
+  const gate = snapshot.get('gate', key);
+  return {
+    key,
+    ifRevision: gate?.revision ?? 0,
+    value: { kind: 'gate', name, generation: (gate?.value.generation ?? 0) + 1 },
+  };
+}
+
+/** How many instances hold room, by word. Part of the queue, which tells it of every change. */
+export class LimitCounts {
+  readonly #snapshot: Snapshot;
+  readonly #taken = new Map<string, number>();
+  /** By host, then consumer: the words it was counted under. */
+  readonly #counted = new Map<string, Map<string, ReadonlySet<string>>>();
+
+  constructor(snapshot: Snapshot) {
+    this.#snapshot = snapshot;
+    for (const { value } of snapshot.list('host')) this.#count(value.metadata.name);
+  }
+
+  taken(word: string): number {
+    return this.#taken.get(word) ?? 0;
+  }
+
+  /** Answers the words of which there are fewer now. */
+  apply({ kind, before, after }: RecordChange): ReadonlySet<string> {
+    const host = after?.kind === 'allocation' ? after.host : before?.kind === 'allocation' ? before.host : undefined;
+    return kind !== 'allocation' || host === undefined ? none : this.#count(host);
+  }
+
+  #count(host: string): ReadonlySet<string> {
+    const known = this.#counted.get(host) ?? new Map<string, ReadonlySet<string>>();
+    const now = new Map<string, ReadonlySet<string>>();
+    for (const allocation of this.#snapshot.allocationsHeldOnHost(host)) {
+      const { consumer } = allocation;
+      if (consumer.kind === 'task' || holdsOnlyDisk(allocation)) continue;
+      const id = `${consumer.id}.${consumer.incarnation}`;
+      if (now.has(id)) continue;
+      const instance = this.#snapshot.instanceById(consumer.id)?.value;
+      now.set(id, known.get(id) ?? (instance ? wordsOf(this.#snapshot, instance) : justOne));
+    }
+    const fewer = new Set<string>();
+    for (const [id, words] of now) if (!known.has(id)) for (const word of words) this.#add(word, 1);
+    for (const [id, words] of known) {
+      if (now.has(id)) continue;
+      for (const word of words) {
+        this.#add(word, -1);
+        fewer.add(word);
+      }
+    }
+    if (now.size > 0) this.#counted.set(host, now);
+    else this.#counted.delete(host);
+    return fewer;
+  }
+
+  #add(word: string, by: 1 | -1): void {
+    const sum = this.taken(word) + by;
+    if (sum === 0) this.#taken.delete(word);
+    else this.#taken.set(word, sum);
+  }
+}
+
+const none: ReadonlySet<string> = new Set();
+const justOne: ReadonlySet<string> = new Set([everything]);
+
+function wordsOf(snapshot: Snapshot, { metadata, spec }: Instance): ReadonlySet<string> {
+  const words = new Set([everything, spec.image]);
+  const image = snapshot.imageByName(spec.image)?.value;
+  if (image) for (const name of [image.metadata.name, ...image.spec.aliases]) words.add(name);
+  for (const [key, value] of Object.entries(metadata.labels)) {
+    words.add(`${key}=${value}`);
+    if (key === runsOnLabel) words.add(value);
+  }
+  return words;
+}
