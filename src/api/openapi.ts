@@ -4,10 +4,12 @@ import type { TSchema } from 'typebox';
 import { AssignmentEvent, Heartbeat, Registration, ReportResults, Reports, Session } from './agent-protocol.ts';
 import { errorCodes } from './errors.ts';
 import { CandidateQuestion, Candidates } from './candidates.ts';
+import { Capacity, CapacityQuestion } from './capacity.ts';
 import { Explanation } from './explanation.ts';
 import { instanceBatchMax } from './instance-batch.ts';
 import { resourceDefinitions } from './resources/index.ts';
 import { Labels, Metadata, Name, type ResourceDefinition } from './resources/metadata.ts';
+import { HostProviders, UsagePage } from './usage.ts';
 
 type Json = Record<string, unknown>;
 
@@ -56,6 +58,10 @@ function commonSchemas(): Json {
     Metadata: plain(Metadata),
     Explanation: plain(Explanation),
     Candidates: plain(Candidates),
+    Capacity: plain(Capacity),
+    UsagePage: plain(UsagePage),
+    HostProviders: plain(HostProviders),
+    CapacityQuestion: plain(CapacityQuestion),
     CandidateQuestion: plain(CandidateQuestion),
     PlannedInstance: {
       allOf: [
@@ -426,6 +432,53 @@ const askedParameters = [
 
 function fleetPaths(): Json {
   return {
+    '/v1/usage': {
+      get: {
+        tags: ['capacity'],
+        operationId: 'listUsage',
+        summary: 'What hosts have, and how much of it is held',
+        parameters: [
+          parameter('host', 'query', { type: 'string' }, 'only this one'),
+          parameter('limit', 'query', { type: 'integer', minimum: 1, maximum: 5000, default: 500 }, 'hosts a page'),
+          parameter('continue', 'query', { type: 'string' }, 'what the page before gave'),
+        ],
+        responses: answers({ 200: { description: 'done', content: jsonContent(ref('UsagePage')) } }),
+      },
+    },
+    '/v1/hosts/{host}/providers': {
+      get: {
+        tags: ['capacity'],
+        operationId: 'listHostProviders',
+        summary: 'The providers of a host, and who holds what of them',
+        parameters: [parameter('host', 'path', { type: 'string' }, 'name of the host')],
+        responses: answers({ 200: { description: 'done', content: jsonContent(ref('HostProviders')) } }, 'NotFound'),
+      },
+    },
+    '/v1/capacity': {
+      get: {
+        tags: ['capacity'],
+        operationId: 'getCapacity',
+        summary:
+          'How many more fit: of what is asked for, or of every size; what strands the rest; what a loss would do',
+        parameters: [
+          ...askedParameters,
+          parameter(
+            'losses',
+            'query',
+            { type: 'integer', minimum: 0, maximum: 2, default: 0 },
+            'whether the fleet survives losing so many hosts',
+          ),
+        ],
+        responses: answers({ 200: { description: 'done', content: jsonContent(ref('Capacity')) } }),
+      },
+      post: {
+        tags: ['capacity'],
+        operationId: 'findCapacity',
+        summary: 'The same, for what a query string has no words for',
+        requestBody: { required: true, content: jsonContent(ref('CapacityQuestion')) },
+        responses: answers({ 200: { description: 'done', content: jsonContent(ref('Capacity')) } }),
+      },
+    },
     '/v1/candidates': {
       get: {
         tags: ['capacity'],

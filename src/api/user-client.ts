@@ -4,11 +4,13 @@
 import { isRecord } from '../base/is-record.ts';
 import { ApiError, isErrorCode } from './errors.ts';
 import type { Candidates } from './candidates.ts';
+import type { Capacity } from './capacity.ts';
 import type { Explanation } from './explanation.ts';
 import type { InstanceBatchAnswer } from './instance-batch.ts';
 import type { Kind, ResourceByKind } from './resources/index.ts';
 import type { Labels } from './resources/metadata.ts';
 import type { AskSpec } from './resources/task.ts';
+import type { HostProviders, UsagePage } from './usage.ts';
 
 /** The part of `fetch` that is used, so that a false network can stand in for it. */
 export type FetchLike = (url: string, init: FetchInit) => Promise<FetchResponse>;
@@ -195,6 +197,17 @@ export function createUserClient(options: ClientOptions) {
     /** Hosts that would take it, the best first; `limit` at most. */
     candidates: (asking: Asking & { readonly limit?: number }): Promise<Candidates> =>
       json('/v1/candidates', { method: 'POST', body: asking }),
+
+    /** How many more fit of what is asked for, or of every size; `losses`: whether the fleet survives losing so many hosts. */
+    capacity: (question: Partial<Asking> & { readonly losses?: number } = {}): Promise<Capacity> =>
+      json('/v1/capacity', { method: 'POST', body: question }),
+
+    /** What hosts have and hold, by page. */
+    usage: (query: { host?: string; limit?: number; continue?: string } = {}): Promise<UsagePage> =>
+      json('/v1/usage', { query }),
+
+    /** The providers of a host, and who holds what of them. */
+    providers: (host: string): Promise<HostProviders> => json(`${pathOf('host', host)}/providers`),
 
     /** `limit`: how many hosts are told of one by one; default 20. */
     explain: (

@@ -2,6 +2,8 @@
 
 import { Command } from 'commander';
 import type { Host } from '../api/resources/host.ts';
+import type { HostProviders, HostUsage } from '../api/usage.ts';
+import type { UserClient } from '../api/user-client.ts';
 import type { Cli } from './cli.ts';
 import { attempting } from './exit-codes.ts';
 import { listAll } from './follow.ts';
@@ -11,9 +13,9 @@ import { kindViews } from './kinds.ts';
 import { type Format, fieldLines, parseFormat, printList, printValue } from './output.ts';
 import { replace } from './replace.ts';
 import { forEachName, joined } from './rm.ts';
-import { openSession, type Session } from './session.ts';
+import { openSession } from './session.ts';
 import { taintText } from './taints.ts';
-import { age, bytes, collect, memory, parseLabels } from './units.ts';
+import { age, amountText, bytes, collect, parseLabels } from './units.ts';
 import { watchList } from './watch-list.ts';
 
 const advice = { NotFound: '"berth host ls" shows the hosts' } as const;
@@ -49,11 +51,8 @@ function lsCommand(cli: Cli): Command {
             const columns = (nowMs: number) => kindViews.host({ nowMs });
             return watchList(cli, client, { kind: 'host', query, format: output, columns, sort: byName, empty });
           }
-          const [{ items }, instancesByHost] = await Promise.all([
-            listAll(client, 'host', query),
-            countInstances({ client }),
-          ]);
-          const columns = kindViews.host({ nowMs: cli.clock.nowMs(), instancesByHost });
+          const [{ items }, usageByHost] = await Promise.all([listAll(client, 'host', query), usageOf(client)]);
+          const columns = kindViews.host({ nowMs: cli.clock.nowMs(), usageByHost });
           await printList(cli, output, { items: items.sort(byName), columns, empty });
         });
       },
@@ -64,12 +63,15 @@ function byName(a: Host, b: Host): number {
   return a.metadata.name.localeCompare(b.metadata.name);
 }
 
-async function countInstances({ client }: Pick<Session, 'client'>): Promise<Map<string, number>> {
-  const { items } = await listAll(client, 'instance');
-  const counts = new Map<string, number>();
-  for (const { status } of items)
-    if (status.host !== undefined) counts.set(status.host, (counts.get(status.host) ?? 0) + 1);
-  return counts;
+async function usageOf(client: UserClient): Promise<Map<string, HostUsage>> {
+  const found = new Map<string, HostUsage>();
+  let next: string | undefined;
+  do {
+    const page = await client.usage({ limit: 5_000, ...(next === undefined ? {} : { continue: next }) });
+    for (const usage of page.items) found.set(usage.host, usage);
+    next = page.continue;
+  } while (next !== undefined);
+  return found;
 }
 
 function showCommand(cli: Cli): Command {
@@ -79,20 +81,20 @@ function showCommand(cli: Cli): Command {
     .option('-o, --output <format>', 'table, json or yaml', parseFormat, 'table')
     .action(async (name: string, { output }: { output: Format }, command: Command) => {
       const { client } = await openSession(cli, command);
-      const [host, { items }] = await attempting(
+      const [host, held] = await attempting(
         `show host "${name}"`,
-        () => Promise.all([client.get('host', name), listAll(client, 'instance')]),
+        async () => {
+          const found = await client.get('host', name);
+          return [found, await client.providers(found.metadata.name)] as const;
+        },
         advice,
       );
-      if (output === 'json' || output === 'yaml') return printValue(cli, output, host);
-      const instances = items
-        .filter(({ status }) => status.host === host.metadata.name)
-        .map(({ metadata }) => metadata.name);
-      cli.stdout.write(`${hostLines(host, instances, cli.clock.nowMs()).join('\n')}\n`);
+      if (output === 'json' || output === 'yaml') return printValue(cli, output, { ...host, ...held });
+      cli.stdout.write(`${hostLines(host, held, cli.clock.nowMs()).join('\n')}\n`);
     });
 }
 
-export function hostLines({ metadata, spec, status }: Host, instances: readonly string[], nowMs: number): string[] {
+export function hostLines({ metadata, spec, status }: Host, held: HostProviders, nowMs: number): string[] {
   const ready = conditionOf(status.conditions, 'Ready');
   const reserved = spec.reserved ?? status.reserved ?? {};
   const capacity = Object.entries(status.capacity ?? {}).map(([resourceClass, total]) => {
@@ -138,7 +140,8 @@ export function hostLines({ metadata, spec, status }: Host, instances: readonly 
       'unknown',
       `guest ${instanceId} (${driver}, ${state})`,
     ]),
-    ['instances', instances.toSorted().join(', ') || 'none'],
+    ...providerLines(held),
+    ...heldLines(held),
     ['agent', status.agentVersion === undefined ? undefined : `${status.agentVersion}, session ${status.epoch}`],
     ['age', age(nowMs - metadata.createdAtMs)],
   ]);
@@ -167,17 +170,30 @@ function purposeLines(spec: Host['spec'], status: Host['status']): [string, stri
   ];
 }
 
-function amountText(resourceClass: string, amount: number): string {
-  switch (resourceClass) {
-    case 'VCPU':
-      return `${amount} CPUs`;
-    case 'MEMORY_MB':
-      return `${memory(amount)} memory`;
-    case 'DISK_GB':
-      return `${amount} GiB disk`;
-    default:
-      return `${amount} ${resourceClass}`;
-  }
+/** `host: 3/8 CPUs, 4 GiB/16 GiB memory`; then each device and cell. */
+function providerLines({ providers }: HostProviders): [string, string][] {
+  return providers.map(({ parent, id, inventories }, index) => {
+    const held = Object.entries(inventories).map(
+      ([resourceClass, { used, capacity }]) =>
+        `${amountText(resourceClass, used)} of ${amountText(resourceClass, capacity)}`,
+    );
+    const name = parent === undefined ? '' : `${id.slice(id.indexOf('.') + 1)}: `;
+    return [index === 0 ? 'held' : '', `${name}${held.join(', ')}`];
+  });
+}
+
+/** Who holds what, one a line. */
+function heldLines({ allocations }: HostProviders): [string, string][] {
+  if (allocations.length === 0) return [['instances', 'none']];
+  return allocations.map(({ kind, project, name, amounts }, index) => {
+    const sums = new Map<string, number>();
+    for (const each of Object.values(amounts))
+      for (const [resourceClass, amount] of Object.entries(each))
+        sums.set(resourceClass, (sums.get(resourceClass) ?? 0) + amount);
+    const held = [...sums].map(([resourceClass, amount]) => amountText(resourceClass, amount)).join(', ');
+    const who = `${project === 'default' ? '' : `${project}/`}${name}${kind === 'task' ? ' (task)' : ''}`;
+    return [index === 0 ? 'instances' : '', `${who}  ${held || 'nothing'}`];
+  });
 }
 
 function createCommand(cli: Cli): Command {

@@ -9,6 +9,7 @@ import type { Pool } from '../api/resources/pool.ts';
 import type { Project } from '../api/resources/project.ts';
 import type { Size } from '../api/resources/size.ts';
 import type { Task } from '../api/resources/task.ts';
+import type { HostUsage } from '../api/usage.ts';
 import { rulesOfGroup } from './group-rules.ts';
 import { conditionOf, instanceColumns } from './instance-view.ts';
 import type { Column } from './output.ts';
@@ -17,8 +18,8 @@ import { age, memory } from './units.ts';
 /** What a table may need to know beside its rows. */
 export interface ViewFacts {
   readonly nowMs: number;
-  /** Of instances bound to each host; absent where it was not asked for. */
-  readonly instancesByHost?: ReadonlyMap<string, number>;
+  /** What each host has and holds; absent where it was not asked for. */
+  readonly usageByHost?: ReadonlyMap<string, HostUsage>;
 }
 
 export type KindView<T> = (facts: ViewFacts) => Column<T>[];
@@ -56,7 +57,12 @@ export function kindOf(word: string): Kind | undefined {
   );
 }
 
-function hostColumns({ nowMs, instancesByHost }: ViewFacts): Column<Host>[] {
+function hostColumns({ nowMs, usageByHost }: ViewFacts): Column<Host>[] {
+  /** `3/8`: held, and all that may be; without usage what was measured. */
+  const used = (resourceClass: string, show: (value: number) => string) => (host: Host) => {
+    const use = usageByHost?.get(host.metadata.name)?.classes[resourceClass];
+    return use ? `${show(use.used)}/${show(use.capacity)}` : amount(host.status.capacity?.[resourceClass], show);
+  };
   return [
     { header: 'NAME', value: ({ metadata }) => metadata.name },
     {
@@ -66,15 +72,15 @@ function hostColumns({ nowMs, instancesByHost }: ViewFacts): Column<Host>[] {
     },
     { header: 'PAUSED', value: ({ spec }) => (spec.paused ? 'yes' : 'no') },
     { header: 'POOL', value: ({ spec }) => spec.pool ?? '' },
-    { header: 'CPUS', value: ({ status }) => String(status.capacity?.['VCPU'] ?? ''), right: true },
-    { header: 'MEMORY', value: ({ status }) => amount(status.capacity?.['MEMORY_MB'], memory), right: true },
-    { header: 'DISK', value: ({ status }) => amount(status.capacity?.['DISK_GB'], (gib) => `${gib} GiB`), right: true },
+    { header: 'CPUS', value: used('VCPU', String), right: true },
+    { header: 'MEMORY', value: used('MEMORY_MB', memory), right: true },
+    { header: 'DISK', value: used('DISK_GB', (gib) => `${gib} GiB`), right: true },
     { header: 'DRIVERS', value: ({ status }) => driversOf(status.drivers) },
-    ...(instancesByHost
+    ...(usageByHost
       ? [
           {
             header: 'INSTANCES',
-            value: ({ metadata }: Host) => String(instancesByHost.get(metadata.name) ?? 0),
+            value: ({ metadata }: Host) => String(usageByHost.get(metadata.name)?.consumers ?? 0),
             right: true,
           },
         ]

@@ -413,12 +413,18 @@ describe('berth logs', () => {
 
 describe('berth host', () => {
   it('ls shows readiness, drivers and what runs where', async () => {
-    const { stdout } = await runBerth(['host', 'ls'], { handler: lists });
+    const classes = {
+      VCPU: { capacity: 8, used: 3, most: 5 },
+      MEMORY_MB: { capacity: 15_360, used: 1024, most: 14_336 },
+    };
+    const handler: Handler = (request) =>
+      request.path === '/v1/usage' ? { json: { items: [{ host: 'h1', consumers: 1, classes }] } } : lists(request);
+    const { stdout } = await runBerth(['host', 'ls'], { handler });
     expect(stdout).toBe(
       [
-        'NAME  READY  PAUSED  POOL  CPUS  MEMORY     DISK  DRIVERS   INSTANCES  AGE',
-        'h1    yes    no      -        8  16 GiB  100 GiB  qemu/tcg          1   2h',
-        'h2    yes    yes     ci       8  16 GiB  100 GiB  qemu/tcg          0   2h',
+        'NAME  READY  PAUSED  POOL  CPUS        MEMORY     DISK  DRIVERS   INSTANCES  AGE',
+        'h1    yes    no      -      3/8  1 GiB/15 GiB  100 GiB  qemu/tcg          1   2h',
+        'h2    yes    yes     ci       8        16 GiB  100 GiB  qemu/tcg          0   2h',
         '',
       ].join('\n'),
     );
@@ -444,12 +450,32 @@ describe('berth host', () => {
   });
 
   it('show tells what the agent reported', async () => {
-    const handler: Handler = ({ path }) => (path === '/v1/hosts/h1' ? { json: testHost('h1') } : page(instances));
+    const inventory = { total: 8, reserved: 0, minUnit: 1, maxUnit: 8, stepSize: 1, allocationRatio: 1 };
+    const providers = [
+      {
+        id: 'host_1',
+        generation: 1,
+        traits: [],
+        aggregates: [],
+        inventories: { VCPU: { ...inventory, capacity: 8, used: 3 } },
+      },
+    ];
+    const allocations = [
+      { kind: 'instance', project: 'default', name: 'web', incarnation: 1, amounts: { host_1: { VCPU: 2 } } },
+      { kind: 'task', project: 'ci', name: 'hold', incarnation: 1, amounts: { host_1: { VCPU: 1 } } },
+    ];
+    const handler: Handler = ({ path }) =>
+      path === '/v1/hosts/h1'
+        ? { json: testHost('h1') }
+        : path === '/v1/hosts/h1/providers'
+          ? { json: { providers, allocations } }
+          : undefined;
     const { stdout } = await runBerth(['host', 'show', 'h1'], { handler });
     expect(stdout).toContain('ready         yes, for 60s: its agent has registered\n');
     expect(stdout).toContain('16 GiB memory (1 GiB memory kept for the host)\n');
     expect(stdout).toContain('driver        fake, not available, off\n');
-    expect(stdout).toContain('instances     web\n');
+    expect(stdout).toContain('held          3 CPUs of 8 CPUs\n');
+    expect(stdout).toContain('instances     web  2 CPUs\n              ci/hold (task)  1 CPU\n');
   });
 });
 

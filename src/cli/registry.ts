@@ -116,6 +116,12 @@ export const commandEntries: readonly CommandEntry[] = [
     load: async () => (await import('./group.ts')).groupCommand,
   },
   {
+    name: 'capacity',
+    group: fleet,
+    summary: 'Say how many more fit',
+    load: async () => (await import('./capacity.ts')).capacityCommand,
+  },
+  {
     name: 'task',
     group: fleet,
     summary: 'Tasks: room that is held for a while',

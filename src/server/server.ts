@@ -14,12 +14,14 @@ import { Compaction } from './compaction.ts';
 import { ControlLoop } from './control-loop.ts';
 import type { Decider } from './decide.ts';
 import { agentRoutes } from './http/agent-routes.ts';
+import { capacityRoutes } from './http/capacity-routes.ts';
 import { candidateRoutes } from './http/candidate-routes.ts';
 import type { HostLinks } from './http/host-links.ts';
 import { instanceBatchRoute } from './http/instance-batch.ts';
 import { instanceRoutes } from './http/instance-routes.ts';
 import { processRoutes } from './http/process-routes.ts';
 import { resourceRoutes } from './http/resource-routes.ts';
+import { usageRoutes } from './http/usage-routes.ts';
 import type { Route } from './http/route.ts';
 
 export interface ServerParts {
@@ -56,6 +58,8 @@ export async function startControlPlane(parts: ServerParts): Promise<Server> {
       ...agentRoutes({ decider, assignments }),
       ...instanceRoutes({ decider, links }),
       ...candidateRoutes(decider),
+      ...capacityRoutes(decider),
+      ...usageRoutes(decider),
       instanceBatchRoute(decider),
       ...resourceRoutes({ decider, store }),
     ],

@@ -77,7 +77,7 @@ export function placementAt(fleet: Fleet, request: Request, { slot, score, fitCo
 }
 
 /** The most frequent first. */
-function refusalsOf(counts: ReadonlyMap<string, number>): RefusalCount[] {
+export function refusalsOf(counts: ReadonlyMap<string, number>): RefusalCount[] {
   return [...counts]
     .map(([reason, hosts]) => ({ reason, hosts }))
     .sort((a, b) => b.hosts - a.hosts || (a.reason < b.reason ? -1 : 1));

@@ -4,7 +4,7 @@
 export type Steps<T> = Generator<void, T>;
 
 /** So many hosts are looked at in one step: some 1 ms. */
-export const hostsPerStep = 512;
+export const hostsPerStep = 256;
 
 /** All steps at once. */
 export function finish<T>(steps: Steps<T>): T {

@@ -1,0 +1,80 @@
+// Usage: what hosts have, and how much of it is held. Nothing but the ledger's own sums.
+
+import { type Static, Type } from 'typebox';
+
+const closed = { additionalProperties: false } as const;
+
+export const ClassUsage = Type.Object(
+  {
+    capacity: Type.Integer({ description: 'what may be held in all: (total − reserved) × ratio' }),
+    used: Type.Integer(),
+    most: Type.Integer({ description: 'the most that one claim can get now' }),
+  },
+  closed,
+);
+
+export const HostUsage = Type.Object(
+  {
+    host: Type.String(),
+    consumers: Type.Integer({ description: 'instances and tasks that hold something there' }),
+    classes: Type.Record(Type.String(), ClassUsage),
+  },
+  closed,
+);
+export type HostUsage = Static<typeof HostUsage>;
+
+export const UsagePage = Type.Object(
+  { items: Type.Array(HostUsage), continue: Type.Optional(Type.String({ description: 'for the next page' })) },
+  closed,
+);
+export type UsagePage = Static<typeof UsagePage>;
+
+export const ProviderUsage = Type.Object(
+  {
+    id: Type.String(),
+    parent: Type.Optional(Type.String()),
+    generation: Type.Integer(),
+    traits: Type.Array(Type.String()),
+    aggregates: Type.Array(Type.String()),
+    inventories: Type.Record(
+      Type.String(),
+      Type.Object(
+        {
+          total: Type.Integer(),
+          reserved: Type.Integer(),
+          minUnit: Type.Integer(),
+          maxUnit: Type.Integer(),
+          stepSize: Type.Integer(),
+          allocationRatio: Type.Number(),
+          capacity: Type.Integer(),
+          used: Type.Integer(),
+        },
+        closed,
+      ),
+    ),
+  },
+  closed,
+);
+export type ProviderUsage = Static<typeof ProviderUsage>;
+
+export const HostProviders = Type.Object(
+  {
+    providers: Type.Array(ProviderUsage),
+    allocations: Type.Array(
+      Type.Object(
+        {
+          kind: Type.Enum(['instance', 'task']),
+          project: Type.String(),
+          name: Type.String(),
+          incarnation: Type.Integer(),
+          amounts: Type.Record(Type.String(), Type.Record(Type.String(), Type.Integer()), {
+            description: 'by provider id, then resource class',
+          }),
+        },
+        closed,
+      ),
+    ),
+  },
+  closed,
+);
+export type HostProviders = Static<typeof HostProviders>;

@@ -1,0 +1,178 @@
+import * as fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import type { Instance } from '../../api/resources/instance.ts';
+import type { Size } from '../../api/resources/size.ts';
+import { placement } from '../controllers/placement.ts';
+import { keys } from '../state/keys.ts';
+import {
+  addRecord,
+  commitPlan,
+  type TestHost,
+  testCache,
+  testContext,
+  testHost,
+  testImage,
+  testInstance,
+} from '../testing.ts';
+import { capacityInSteps } from './capacity.ts';
+import { countMore } from './count-more.ts';
+import { requestOf } from './request.ts';
+import { finish } from './steps.ts';
+
+function fleet(hosts: Record<string, TestHost>, ...instances: readonly Instance[]) {
+  const ctx = testContext();
+  const cache = testCache([testImage(), ...Object.entries(hosts).flatMap(([name, host]) => testHost(name, host))]);
+  const place = (instance: Instance): boolean => {
+    addRecord(cache, instance);
+    const key = keys.instance('default', instance.metadata.name);
+    commitPlan(cache, placement.reconcile(cache, key, ctx));
+    return cache.get('instance', key)?.value.status.host !== undefined;
+  };
+  for (const instance of instances) place(instance);
+  return { cache, place };
+}
+
+function size(name: string, cpus: number, memoryMiB: number): Size {
+  const { metadata } = testInstance(name);
+  return {
+    kind: 'size',
+    schemaVersion: 1,
+    metadata: { ...metadata, project: '' },
+    spec: { cpus, memoryMiB },
+    status: {},
+  };
+}
+
+function ask({ cache }: ReturnType<typeof fleet>, instance: Instance) {
+  return finish(countMore(cache, requestOf(cache, instance)));
+}
+
+const small = testInstance('small', { cpus: 2, memoryMiB: 1024 });
+const four = { capacity: { VCPU: 4, MEMORY_MB: 8192 } };
+
+describe('how many more fit', () => {
+  it('is counted by size and pool', () => {
+    const { cache } = fleet({ a: { ...four, spec: { pool: 'ci' } }, b: four, c: { ...four, ready: false } });
+    addRecord(cache, size('small', 2, 1024));
+    addRecord(cache, size('large', 4, 8192));
+    const { sizes, pools, hosts } = finish(capacityInSteps(cache, { asked: null, losses: 0 }));
+    expect(hosts).toBe(3);
+    expect(sizes.map(({ size: name, more, pools: each }) => [name, more, each])).toEqual([
+      [
+        'small',
+        4,
+        [
+          { pool: '', more: 2 },
+          { pool: 'ci', more: 2 },
+        ],
+      ],
+      [
+        'large',
+        2,
+        [
+          { pool: '', more: 1 },
+          { pool: 'ci', more: 1 },
+        ],
+      ],
+    ]);
+    expect(pools).toMatchObject([
+      { pool: '', hosts: 2, open: 1, classes: { VCPU: { capacity: 8, used: 0 } } },
+      { pool: 'ci', hosts: 1, open: 1, classes: { VCPU: { capacity: 4, used: 0 } } },
+    ]);
+  });
+
+  it('says what strands the rest', () => {
+    const world = fleet({ a: { capacity: { VCPU: 8, MEMORY_MB: 2048 } }, b: { ...four, spec: { paused: true } } });
+    const { more, free, stranded } = ask(world, small);
+    expect(more).toBe(2);
+    expect(free).toEqual({ VCPU: 12, MEMORY_MB: 2048 + 8192 });
+    expect(stranded).toMatchObject([
+      { reason: 'HostPaused', hosts: 1, free: { VCPU: 4, MEMORY_MB: 8192 } },
+      { reason: 'InsufficientMemory', hosts: 1, free: { VCPU: 4, MEMORY_MB: 0 }, examples: [{ host: 'a' }] },
+    ]);
+  });
+
+  it('minds rules about the number of instances, and host ports', () => {
+    const quota = fleet({ a: { ...four, spec: { instancesMax: 1 } } });
+    expect(ask(quota, small).more).toBe(1);
+    const ports = testInstance('p', {
+      cpus: 1,
+      memoryMiB: 512,
+      ports: [{ guestPort: 80, hostPort: 80, protocol: 'tcp' }],
+    });
+    expect(ask(fleet({ a: four, b: four }), ports).more).toBe(2);
+  });
+
+  it('minds where the others are', () => {
+    const labels = { app: 'db' };
+    const apart = testInstance(
+      'db',
+      { cpus: 1, memoryMiB: 512, placement: { antiAffinity: [{ to: labels, by: 'host', required: true }] } },
+      {},
+      { labels },
+    );
+    expect(ask(fleet({ a: four, b: four, c: four }), apart)).toMatchObject({
+      more: 3,
+      free: { VCPU: 12 },
+      stranded: [{ hosts: 3, free: { VCPU: 9 } }],
+    });
+  });
+
+  it('is what the scheduler would then place, one after the other', () => {
+    const host = fc.record({ VCPU: fc.integer({ min: 1, max: 12 }), MEMORY_MB: fc.integer({ min: 512, max: 8192 }) });
+    const spec = fc.record({ cpus: fc.integer({ min: 1, max: 4 }), memoryMiB: fc.integer({ min: 100, max: 3000 }) });
+    fc.assert(
+      fc.property(fc.array(host, { minLength: 1, maxLength: 4 }), spec, spec, (capacities, there, asked) => {
+        const hosts = Object.fromEntries(capacities.map((capacity, i) => [`h${i}`, { capacity }]));
+        const world = fleet(hosts, testInstance('there', there));
+        const { more } = ask(world, testInstance('x', asked));
+        let placed = 0;
+        while (world.place(testInstance(`x${placed}`, asked))) placed += 1;
+        expect(more).toBe(placed);
+      }),
+      { numRuns: 60 },
+    );
+  });
+});
+
+describe('the loss of hosts', () => {
+  const run = (world: ReturnType<typeof fleet>, losses: number) =>
+    finish(capacityInSteps(world.cache, { asked: null, losses })).losses;
+
+  it('is survived when everything finds another place', () => {
+    const world = fleet({ a: four, b: four }, small);
+    expect(run(world, 1)).toEqual([{ losses: 1, checked: 1, of: 1, survived: 1, worst: [] }]);
+  });
+
+  it('names who would not fit, and why', () => {
+    const world = fleet(
+      { a: four, b: { capacity: { VCPU: 2, MEMORY_MB: 8192 } } },
+      testInstance('big', { cpus: 4 }),
+      small,
+    );
+    const [one] = run(world, 1);
+    expect(one).toMatchObject({ checked: 2, survived: 0 });
+    expect(one?.worst).toContainEqual({
+      hosts: ['a'],
+      instances: 1,
+      unplaced: 1,
+      examples: [{ instance: 'default/big', message: '0 of 1 host: 1 InsufficientCpu' }],
+    });
+  });
+
+  it('takes two at once where that was asked', () => {
+    const world = fleet({ a: four, b: four, c: four }, small, testInstance('other', { cpus: 4, memoryMiB: 512 }));
+    const [, two] = run(world, 2);
+    expect(two).toMatchObject({ losses: 2, checked: 1, of: 1, survived: 0, worst: [{ instances: 2, unplaced: 1 }] });
+  });
+
+  it('places by the rules about neighbours too, and leaves the fleet as it was', () => {
+    const labels = { app: 'db' };
+    const apart = { antiAffinity: [{ to: labels, by: 'host', required: true }] };
+    const db = (name: string) => testInstance(name, { cpus: 1, memoryMiB: 512, placement: apart }, {}, { labels });
+    const world = fleet({ a: four, b: four }, db('db-1'), db('db-2'));
+    const [one] = run(world, 1);
+    expect(one).toMatchObject({ checked: 2, survived: 0 });
+    expect(run(world, 1)).toEqual([one]);
+  });
+});

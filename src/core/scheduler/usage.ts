@@ -1,0 +1,66 @@
+// Usage: what hosts have and how much of it is held, as the scheduler sees it.
+
+import type { HostProviders, HostUsage } from '../../api/usage.ts';
+import { capacityOf } from '../ledger/ledger.ts';
+import type { Snapshot } from '../state/snapshot.ts';
+import { fleetOf } from './fleet.ts';
+
+/** Of hosts after `after`, by name, `limit` at most; and whether there are more. */
+export function usageOf(
+  snapshot: Snapshot,
+  { after = '', limit, host }: { readonly after?: string; readonly limit: number; readonly host?: string },
+): { items: HostUsage[]; more: boolean } {
+  const fleet = fleetOf(snapshot);
+  const columns = [...fleet.columns()];
+  const slots: number[] = [];
+  for (let slot = 0; slot < fleet.length; slot++) {
+    const name = fleet.names[slot] ?? '';
+    if (fleet.hosts[slot] && name > after && (host === undefined || host === name)) slots.push(slot);
+  }
+  slots.sort((a, b) => ((fleet.names[a] ?? '') < (fleet.names[b] ?? '') ? -1 : 1));
+  const items = slots.slice(0, limit).map((slot) => {
+    const classes: Record<string, HostUsage['classes'][string]> = {};
+    for (const { resourceClass, capacity, used, most } of columns) {
+      if ((capacity[slot] ?? 0) === 0 && (used[slot] ?? 0) === 0) continue;
+      classes[resourceClass] = {
+        capacity: capacity[slot] ?? 0,
+        used: used[slot] ?? 0,
+        most: Math.max(0, most[slot] ?? 0),
+      };
+    }
+    return { host: fleet.names[slot] ?? '', consumers: fleet.guests[slot] ?? 0, classes };
+  });
+  return { items, more: slots.length > limit };
+}
+
+/** Its providers, the host itself first, and who holds what of them. */
+export function providersOf(snapshot: Snapshot, host: string): HostProviders {
+  const fleet = fleetOf(snapshot);
+  const slot = fleet.slotOf(host);
+  const tree = slot === undefined ? [] : fleet.tree(slot);
+  return {
+    providers: tree.map(({ provider, used }) => {
+      const inventories = Object.entries(provider.inventories).map(([resourceClass, inventory]) => [
+        resourceClass,
+        { ...inventory, capacity: capacityOf(inventory), used: used.get(resourceClass) ?? 0 },
+      ]);
+      return {
+        id: provider.id,
+        ...(provider.parent === null ? {} : { parent: provider.parent }),
+        generation: provider.generation,
+        traits: [...provider.traits],
+        aggregates: [...provider.aggregates],
+        inventories: Object.fromEntries(inventories),
+      };
+    }),
+    allocations: [...snapshot.allocationsOnHost(host)]
+      .map(({ value: { consumer, amounts } }) => ({
+        kind: consumer.kind ?? ('instance' as const),
+        project: consumer.project,
+        name: consumer.name,
+        incarnation: consumer.incarnation,
+        amounts: Object.fromEntries(Object.entries(amounts).map(([id, held]) => [id, { ...held }])),
+      }))
+      .sort((a, b) => (`${a.project}/${a.name}` < `${b.project}/${b.name}` ? -1 : 1)),
+  };
+}
