@@ -1,18 +1,13 @@
 // Choosing among hosts where rules look at neighbours: down the ranking until no later host can be better. Where the best hosts are
 // refused one after the other, by domain: the best of each zone or rack; else by a look at all. Its answer is always that of a look at all.
 
+import { Best, type Choice } from './best.ts';
 import type { DomainRanking } from './domain-ranking.ts';
 import type { Fleet } from './fleet.ts';
+import type { GroupedRanking } from './grouped-ranking.ts';
 import { type Ranking, refused } from './ranking.ts';
 import type { Slot } from './slot.ts';
 import { type GroupRules, judge } from './verdicts.ts';
-
-export interface Choice {
-  readonly slot: Slot;
-  readonly score: number;
-  /** How many hosts fit, groups aside. */
-  readonly fitCount: number;
-}
 
 /** How far hosts are looked at one by one, before something else is tried. */
 export interface WalkLimits {
@@ -27,6 +22,8 @@ export const walkLimits: WalkLimits = { few: 12, most: (hosts) => Math.max(64, h
 interface Ranked {
   readonly ranking: Ranking;
   byDomain(topologyKey: string): DomainRanking;
+  /** With what these rules say of each host in it; kept. */
+  grouped(): GroupedRanking;
 }
 
 export function chooseAmong(shape: Ranked, rules: GroupRules, fleet: Fleet, limits: WalkLimits): Choice | null {
@@ -37,6 +34,7 @@ export function chooseAmong(shape: Ranked, rules: GroupRules, fleet: Fleet, limi
   const { uniform } = rules;
   const most = uniform ? limits.few : limits.most(fleet.length);
   if (search.walk(ranking.inOrder(), most)) return search.best.choice(ranking.fitCount);
+  if (rules.perHost) return shape.grouped().choose(rules);
   if (uniform) byDomain(search, shape.byDomain(uniform.by), uniform, limits.most(fleet.length));
   else for (let slot = 0; slot < fleet.length; slot++) search.lookIfBetter(slot);
   return search.best.choice(ranking.fitCount);
@@ -108,27 +106,5 @@ class Search {
       this.look(slot);
     }
     return true;
-  }
-}
-
-/** The best host of those offered; ties go to the lower name. */
-export class Best {
-  slot: Slot = -1;
-  score = refused;
-  readonly #names: readonly string[];
-
-  constructor(names: readonly string[]) {
-    this.#names = names;
-  }
-
-  offer(slot: Slot, score: number): void {
-    if (score < this.score) return;
-    if (score === this.score && (this.#names[slot] ?? '') > (this.#names[this.slot] ?? '')) return;
-    this.slot = slot;
-    this.score = score;
-  }
-
-  choice(fitCount: number): Choice | null {
-    return this.slot < 0 ? null : { slot: this.slot, score: this.score, fitCount };
   }
 }

@@ -164,6 +164,49 @@ function step(cache: Cache, prng: Prng, number: number, ctx: Context): void {
   }
 }
 
+/** The few things that are asked again and again of large groups, each by instances of two apps. */
+const largeGroups: readonly InstanceSpec['placement'][] = [
+  { antiAffinity: [{ to: { app: 'a' }, by: 'host', required: true }] },
+  { antiAffinity: [{ to: { app: 'a' }, by: 'host', required: false }] },
+  { maxPerHost: 2 },
+];
+
+/** Instances come, are placed, fail, are called something else; hosts go and come back with what is on them. */
+function largeGroupStep(cache: Cache, prng: Prng, number: number, ctx: Context): void {
+  const all = [...cache.list('instance')];
+  const some = all[prng.below(Math.max(1, all.length))]?.value;
+  switch (prng.below(10)) {
+    case 0:
+      if (some) addRecord(cache, { ...some, status: { ...some.status, phase: 'Failed' } });
+      break;
+    case 1:
+      if (some) addRecord(cache, { ...some, metadata: { ...some.metadata, labels: { app: pick(prng, ['a', 'b']) } } });
+      break;
+    case 2: {
+      const name = `h${prng.below(6)}`;
+      const key = keys.host(name);
+      const revision = cache.revision + 1;
+      const provider = cache.providersOfHost(name)[0]?.value;
+      if (cache.get('host', key)) cache.apply([{ key, value: null, revision }], revision);
+      else if (provider) addRecord(cache, testHost(name)[0]);
+      break;
+    }
+    default: {
+      const meta = { labels: { app: pick(prng, ['a', 'b']) } };
+      const spec = { cpus: 1, memoryMiB: 16, placement: largeGroups[prng.below(largeGroups.length)] ?? {} };
+      const instance = testInstance(`i${number}`, spec, {}, meta);
+      addRecord(cache, instance);
+      commitPlan(cache, placement.reconcile(cache, keys.instance('default', `i${number}`), ctx));
+    }
+  }
+  for (const app of ['a', 'b']) {
+    for (const asked of largeGroups) {
+      const instance = testInstance('asks', { cpus: 1, memoryMiB: 16, placement: asked }, {}, { labels: { app } });
+      expectPlainAnswer(cache, requestOf(cache, instance));
+    }
+  }
+}
+
 /** A history in which requests are of one shape and hosts stay what they are, so that what the engine keeps is used again and again. */
 function calmStep(cache: Cache, prng: Prng, number: number, ctx: Context): void {
   const draw = prng.below(12);
@@ -210,6 +253,20 @@ describe('the engine, with rules about neighbours', () => {
         for (let i = 0; i < 80; i++) calmStep(cache, prng, i, ctx);
       }),
       { numRuns: 60 },
+    );
+  });
+
+  it('answers so for large groups', () => {
+    fc.assert(
+      fc.property(fc.integer(), (seed) => {
+        const prng = seededPrng(seed);
+        const capacity = { VCPU: 12, MEMORY_MB: 8192 };
+        const hosts = Array.from({ length: 6 }, (_, i) => testHost(`h${i}`, { capacity }));
+        const cache = testCache([testImage(), ...hosts.flat()]);
+        const ctx = testContext();
+        for (let i = 0; i < 50; i++) largeGroupStep(cache, prng, i, ctx);
+      }),
+      { numRuns: 40 },
     );
   });
 

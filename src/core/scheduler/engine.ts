@@ -6,11 +6,13 @@
 //           ──▶ both ───▶ Shape: hosts in order                                 (mended likewise)
 //           ──▶ groups ─▶ walked down from the best: where are the others       (asked anew each time)
 
-import { Best, type Choice, chooseAmong, type WalkLimits, walkLimits } from './choose-among.ts';
+import { Best, type Choice } from './best.ts';
+import { chooseAmong, type WalkLimits, walkLimits } from './choose-among.ts';
 import { DomainRanking } from './domain-ranking.ts';
 import type { Fleet } from './fleet.ts';
 import type { Refusal } from './framework.ts';
 import type { Slot } from './slot.ts';
+import { GroupedRanking } from './grouped-ranking.ts';
 import { Ranking, refused } from './ranking.ts';
 import { groupPlugins, hostPlugins, roomPlugins } from './registry.ts';
 import type { Request } from './request.ts';
@@ -19,6 +21,8 @@ import { type GroupRules, judge, prepareGroupRules, prepareRules, reasonOf, type
 /** Rankings are kept for so many shapes; at 65,536 hosts each holds 1 MiB. */
 const rankingBytesMax = 192 << 20;
 const shapesMax = 256;
+/** For large groups; at 65,536 hosts 64 of them. */
+const groupedBytesMax = 64 << 20;
 /** How many shapes that were seen once are remembered: only the second of a shape is worth a ranking. */
 const onceSeenMax = 4096;
 
@@ -30,8 +34,9 @@ export class Engine {
   readonly #seenOnce = new Set<string>();
   #layout: number;
   #uses = 0;
-
   readonly #limits: WalkLimits;
+  /** By shape, and what it asks about neighbours; those used last are at the end. */
+  readonly #grouped = new Map<string, GroupedRanking>();
 
   constructor(fleet: Fleet, limits: WalkLimits = walkLimits) {
     this.fleet = fleet;
@@ -50,7 +55,28 @@ export class Engine {
       const slot = ranking.best();
       return slot < 0 ? null : { slot, score: ranking.scores[slot] ?? refused, fitCount: ranking.fitCount };
     }
-    return chooseAmong(shape, groupRules, this.fleet, this.#limits);
+    // Large groups first: whose walk once came to no end need not begin it again.
+    const known = groupRules.perHost && this.#grouped.size > 0 ? this.#grouped.get(groupedKeyOf(request)) : undefined;
+    if (known?.base === ranking) return this.#groupedFor(request, ranking).choose(groupRules);
+    const ranked = {
+      ranking,
+      byDomain: (topologyKey: string) => shape.byDomain(topologyKey),
+      grouped: () => this.#groupedFor(request, ranking),
+    };
+    return chooseAmong(ranked, groupRules, this.fleet, this.#limits);
+  }
+
+  #groupedFor(request: Request, ranking: Ranking): GroupedRanking {
+    const key = groupedKeyOf(request);
+    let grouped = this.#grouped.get(key);
+    this.#grouped.delete(key);
+    if (grouped?.base !== ranking) grouped = new GroupedRanking(ranking, this.fleet);
+    this.#grouped.set(key, grouped);
+    for (const oldest of this.#grouped.keys()) {
+      if (this.#grouped.size <= groupedBytesMax / (16 * this.fleet.capacity)) break;
+      this.#grouped.delete(oldest);
+    }
+    return grouped;
   }
 
   /** How many hosts fit, groups aside. Costs a look at each host when the shape is new. */
@@ -92,6 +118,7 @@ export class Engine {
       this.#onRecord.clear();
       this.#onRoom.clear();
       this.#shapes.clear();
+      this.#grouped.clear();
     }
     let shape = this.#shapes.get(request.shapeKey);
     if (!shape) {
@@ -252,4 +279,8 @@ class Shape {
 function combined(onRecord: number, onRoom: number): number {
   if (onRecord < 0) return onRecord;
   return onRoom < 0 ? onRoom : onRecord + onRoom;
+}
+
+function groupedKeyOf({ shapeKey, groups, belonging }: Request): string {
+  return JSON.stringify([shapeKey, groups, belonging]);
 }

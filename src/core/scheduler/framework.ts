@@ -31,6 +31,8 @@ export interface GroupRule extends Rule {
   readonly scoreMaxElsewhere?: number | null;
   /** The key of a label of hosts: those with one value of it (and those without it) are all told the same. */
   readonly uniformBy?: string | undefined;
+  /** What it says of a host hangs on the members on that host alone (and on the request). */
+  readonly perHost?: boolean;
   /** All hosts are refused, and for this: the same for each. */
   readonly nowhere?: () => Refusal;
 }

@@ -16,6 +16,7 @@ import {
   tagOf,
 } from './belonging.ts';
 import type { Slot } from './slot.ts';
+import type { ChangeLog } from './change-log.ts';
 import { TagIndex } from './tag-index.ts';
 import type { Topologies } from './topology.ts';
 
@@ -40,6 +41,7 @@ export interface Repellers extends Count, Repulsion {}
 
 interface Places {
   readonly topologies: Topologies;
+  readonly log: ChangeLog;
   slotOf(host: string): Slot | undefined;
 }
 
@@ -279,6 +281,7 @@ export class Groups {
     if (here === 0) count.bySlot.delete(slot);
     else count.bySlot.set(slot, here);
     count.total += by;
+    this.#places.log.push(slot, false); // for whoever keeps verdicts that hang on it
     for (const [topologyKey, counts] of count.byDomain) {
       const domain = this.#places.topologies.of(topologyKey).domainOf[slot] ?? -1;
       if (domain >= 0) counts[domain] = (counts[domain] ?? 0) + by;

@@ -4,7 +4,7 @@ import type { Allocation } from '../state/records.ts';
 import { assign } from '../ledger/tree.ts';
 import { assert } from '../../base/assert.ts';
 import type { Snapshot } from '../state/snapshot.ts';
-import type { Choice } from './choose-among.ts';
+import type { Choice } from './best.ts';
 import { Engine } from './engine.ts';
 import { type Fleet, fleetOf } from './fleet.ts';
 import type { Request } from './request.ts';

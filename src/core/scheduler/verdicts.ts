@@ -79,6 +79,8 @@ export interface GroupRules extends Rules {
   readonly scoreMaxElsewhere: number | null;
   /** Filters that say the same of all hosts of a domain; `only`: so do all the others, and the scores. */
   readonly uniform: { readonly by: string; readonly rules: Rules; readonly only: boolean } | null;
+  /** What they say of a host hangs on who is on that host alone. */
+  readonly perHost: boolean;
   /** Why no host at all will do; null when that is not known. */
   readonly nowhere: Refusal | null;
 }
@@ -94,6 +96,7 @@ export function prepareGroupRules(plugins: readonly GroupPlugin[], request: Requ
   let uniformBy: string | undefined;
   const uniform: Filtering[] = [];
   let uniformOnly = true;
+  let perHost = true;
   let nowhere: Refusal | null = null;
   for (const plugin of plugins) {
     const rule: GroupRule | null = plugin.prepare(request, fleet);
@@ -103,6 +106,7 @@ export function prepareGroupRules(plugins: readonly GroupPlugin[], request: Requ
     if (filter) filters.push({ plugin: plugin.name, filter });
     nowhere ??= rule.nowhere?.() ?? null;
     uniformBy ??= rule.uniformBy;
+    perHost &&= rule.perHost ?? false;
     if (uniformBy === undefined || rule.uniformBy !== uniformBy) uniformOnly = false;
     else if (filter) uniform.push({ plugin: plugin.name, filter });
     const weight = request.weights[plugin.name] ?? 0;
@@ -122,6 +126,7 @@ export function prepareGroupRules(plugins: readonly GroupPlugin[], request: Requ
     scoreMaxElsewhere: required ? null : scoreMaxElsewhere,
     uniform:
       uniformBy === undefined ? null : { by: uniformBy, rules: { filters: uniform, scores: [] }, only: uniformOnly },
+    perHost,
     nowhere,
   };
 }

@@ -2,7 +2,7 @@
 // first. Without `required` a host counts the less, the more of them are near.
 
 import { describeSelector, type Selector } from '../belonging.ts';
-import { countNear, describeDomain, isKnown, keyMissing, keyUnknown, commonKey } from '../domains.ts';
+import { byHost, countNear, describeDomain, isKnown, keyMissing, keyUnknown, commonKey } from '../domains.ts';
 import type { Fleet } from '../fleet.ts';
 import { type GroupPlugin, type Refusal, refuse } from '../framework.ts';
 import type { AffinityTerm } from '../group-terms.ts';
@@ -35,7 +35,8 @@ export const antiAffinity: GroupPlugin = {
       by: each.by,
       near: countNear(each, each.by, fleet),
     }));
-    if (own.length + soft.length + others.length === 0) return null;
+    const all: readonly { readonly by: string }[] = [...own, ...others, ...soft];
+    if (all.length === 0) return null;
     const scale =
       100 /
       Math.max(
@@ -43,7 +44,8 @@ export const antiAffinity: GroupPlugin = {
         soft.reduce((sum, { weight }) => sum + weight, 0),
       );
     return {
-      uniformBy: commonKey([...own, ...others, ...soft]),
+      uniformBy: commonKey(all),
+      perHost: all.every(({ by }) => by === byHost),
       ...(own.length + others.length === 0
         ? {}
         : {

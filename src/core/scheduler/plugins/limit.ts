@@ -1,7 +1,7 @@
 // limit: at most so many of a group on one host.
 
 import { describeSelector } from '../belonging.ts';
-import { countNear, describeDomain, commonKey } from '../domains.ts';
+import { byHost, commonKey, countNear, describeDomain } from '../domains.ts';
 import { type GroupPlugin, refuse } from '../framework.ts';
 import type { LimitTerm } from '../group-terms.ts';
 
@@ -16,6 +16,7 @@ export const limit: GroupPlugin = {
     const checks = terms.map((term) => ({ term, near: countNear(fleet.groups.of(term.members), term.by, fleet) }));
     return {
       uniformBy: commonKey(terms),
+      perHost: terms.every(({ by }) => by === byHost),
       filter(slot) {
         for (const { term, near } of checks) {
           const count = near(slot);
