@@ -94,7 +94,12 @@ class SqliteStore implements Store {
 
   async get(key: Key): Promise<Entry | null> {
     checkKey(key);
-    return this.#call(`get of "${key}"`, { call: 'get', key });
+    const attempted = `get of "${key}"`;
+    this.#assertOpen(attempted);
+    const recent = this.#recent.newest(key);
+    if (!recent) return this.#call(attempted, { call: 'get', key });
+    const { value, revision } = recent;
+    return value && { key, value: new Uint8Array(value), revision };
   }
 
   async list(prefix: string, options: ListOptions = {}): Promise<{ entries: Entry[]; revision: Revision }> {
