@@ -72,6 +72,17 @@ export const PlacedExplanation = Type.Object(
 );
 export type PlacedExplanation = Static<typeof PlacedExplanation>;
 
+export const QueueExplanation = Type.Object(
+  {
+    position: Type.Optional(Type.Integer({ minimum: 1, description: 'absent when too many wait to say quickly' })),
+    waiting: Type.Integer({ description: 'how many wait in all' }),
+    ahead: Type.Array(Type.String(), { description: 'the first of those before it, as project/name' }),
+    projectShare: Type.Number({ description: 'how much of the fleet its project holds, divided by its weight' }),
+  },
+  closed,
+);
+export type QueueExplanation = Static<typeof QueueExplanation>;
+
 export const Explanation = Type.Object(
   {
     instance: Type.String(),
@@ -83,6 +94,7 @@ export const Explanation = Type.Object(
     amounts: Amounts,
     counts: Type.Object({ hosts: Type.Integer(), fit: Type.Integer(), refused: Type.Integer() }, closed),
     reasons: Type.Array(ReasonExplanation, { description: 'the most frequent first' }),
+    queue: Type.Optional(QueueExplanation),
     placed: Type.Optional(PlacedExplanation),
     nearest: Type.Optional(
       Type.Array(NearestChange, { description: 'what would make it fit, the nearest first; tried out, not guessed' }),

@@ -75,6 +75,14 @@ describe('berth explain', () => {
     expect(await told({ nearest: [] })).toContain('No single change of the fleet or of the request would make it fit.');
   });
 
+  it('tells the place in the queue', async () => {
+    const queue = { position: 5, waiting: 9, ahead: ['default/a', 'ci/b'], projectShare: 0.125 };
+    expect((await told({ queue })).slice(3, 5)).toEqual([
+      '  queue    5 of 9, after default/a, ci/b, …',
+      '  project  holds 12.5 % of the fleet',
+    ]);
+  });
+
   it('tells of a placed one why it is there', async () => {
     const placed: Explanation['placed'] = {
       decidedAtMs: testNowMs - 60_000,

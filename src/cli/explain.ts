@@ -1,7 +1,13 @@
 // `berth explain NAME`: why an instance is where it is, or why it is nowhere, what would change that, and what the hosts say.
 
 import { Command } from 'commander';
-import type { Explanation, HostExplanation, PlacedExplanation, ReasonExplanation } from '../api/explanation.ts';
+import type {
+  Explanation,
+  HostExplanation,
+  PlacedExplanation,
+  QueueExplanation,
+  ReasonExplanation,
+} from '../api/explanation.ts';
 import type { Cli } from './cli.ts';
 import { attempting } from './exit-codes.ts';
 import { type Colours, coloursFor, type Format, fieldLines, parseFormat, printValue } from './output.ts';
@@ -57,6 +63,7 @@ export function explanationLines(explanation: Explanation, colours: Colours, now
   return [
     `${colours.bold(visible(instance))} is ${phase}${host === undefined ? '' : ` on ${visible(host)}`}: ${visible(summary)}`,
     ...factLines(explanation),
+    ...(explanation.queue ? queueLines(explanation.queue) : []),
     ...(explanation.placed ? placedLines(explanation.placed, nowMs) : []),
     ...nearestLines(explanation),
     ...hostsLines(explanation, colours),
@@ -73,6 +80,21 @@ export function factLines({ amounts, profile }: Pick<Explanation, 'amounts' | 'p
           .join(', '),
       ],
       ['profile', profile],
+    ],
+    '  ',
+  );
+}
+
+function queueLines({ position, waiting, ahead, projectShare }: QueueExplanation): string[] {
+  const before =
+    position === undefined || position === 1
+      ? ''
+      : `, after ${ahead.join(', ')}${position - 1 > ahead.length ? ', …' : ''}`;
+  const place = position === undefined ? `one of ${waiting} that wait` : `${position} of ${waiting}${before}`;
+  return fieldLines(
+    [
+      ['queue', place],
+      ['project', `holds ${round(100 * projectShare)} % of the fleet`],
     ],
     '  ',
   );

@@ -5,6 +5,7 @@ import type { Explanation, HostExplanation, PlacedExplanation } from '../../api/
 import type { Instance } from '../../api/resources/instance.ts';
 import { conditionOf } from '../state/conditions.ts';
 import type { Snapshot } from '../state/snapshot.ts';
+import { explainQueue } from './explain-queue.ts';
 import { withoutItself } from './explain-trial.ts';
 import { fleetOf } from './fleet.ts';
 import { type HostVerdict, verdictsOf } from './full-scan.ts';
@@ -20,17 +21,21 @@ export interface ExplainOptions {
   /** How many hosts are told of one by one, from the `offset`th on. */
   readonly limit: number;
   readonly offset: number;
+  /** For the order of the queue. */
+  readonly nowMs: number;
 }
 
 /** All hosts, in one go. */
 export function explain(snapshot: Snapshot, instance: Instance, options: Partial<ExplainOptions> = {}): Explanation {
-  return finish(explainInSteps(snapshot, instance, { limit: Number.POSITIVE_INFINITY, offset: 0, ...options }));
+  return finish(
+    explainInSteps(snapshot, instance, { limit: Number.POSITIVE_INFINITY, offset: 0, nowMs: 0, ...options }),
+  );
 }
 
 export function* explainInSteps(
   snapshot: Snapshot,
   instance: Instance,
-  { limit, offset }: ExplainOptions,
+  { limit, offset, nowMs }: ExplainOptions,
 ): Steps<Explanation> {
   const request = requestOf(snapshot, instance);
   const fleet = fleetOf(snapshot);
@@ -48,6 +53,7 @@ export function* explainInSteps(
   });
   const { fit } = found;
   const waits = isWaiting(instance);
+  const known = snapshot.instanceById(instance.metadata.id) !== undefined;
   const nearest = waits && fit === 0 ? yield* nearestChanges(snapshot, instance, request, found.refused) : undefined;
   return {
     instance: instance.metadata.name,
@@ -59,6 +65,7 @@ export function* explainInSteps(
     amounts: { ...request.assigned },
     counts: { hosts: verdicts.length, fit, refused: verdicts.length - fit },
     reasons: [...found.reasons],
+    ...(waits && known ? { queue: explainQueue(snapshot, instance, nowMs) } : {}),
     ...(host === undefined ? {} : { placed: explainPlaced(snapshot, instance, verdicts) }),
     ...(nearest ? { nearest } : {}),
     hosts,
@@ -83,6 +90,9 @@ function explainHost({ host, refusals, score, scores }: HostVerdict, current: st
 
 // In one sentence.
 
+/** What keeps an instance that fits from being placed. */
+const heldBack: ReadonlySet<string> = new Set(['ConcurrencyLimit', 'CapacityMap']);
+
 function summaryOf(snapshot: Snapshot, instance: Instance, request: Request): string {
   const scheduled = conditionOf(instance.status.conditions, 'Scheduled');
   const running = conditionOf(instance.status.conditions, 'Running');
@@ -97,8 +107,9 @@ function summaryOf(snapshot: Snapshot, instance: Instance, request: Request): st
   }
   const placement = schedule(snapshot, request);
   if (!placement.placed) return summarize(placement);
-  const known = snapshot.instanceById(instance.metadata.id);
-  return `fits on ${placement.host}${known ? '; about to be placed' : ''}`;
+  if (!snapshot.instanceById(instance.metadata.id)) return `fits on ${placement.host}`;
+  const held = scheduled && heldBack.has(scheduled.reason) ? `; ${scheduled.message}` : '; about to be placed';
+  return `fits on ${placement.host}${held}`;
 }
 
 // Of a placed one: why here.

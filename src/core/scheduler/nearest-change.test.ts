@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { InstanceSpec } from '../../api/resources/instance.ts';
 import { placement } from '../controllers/placement.ts';
 import { keys } from '../state/keys.ts';
+import type { Provider } from '../state/records.ts';
 import { commitPlan, type TestHost, testCache, testContext, testHost, testImage, testInstance } from '../testing.ts';
 import { explain } from './explain.ts';
 
@@ -54,6 +55,23 @@ describe('what would make it fit', () => {
     const cache = testCache([testImage(), host, { ...provider, inventories }]);
     const { nearest: changes } = explain(cache, testInstance('web', { cpus: 1, memoryMiB: 1500 }));
     expect(changes?.map(({ message }) => message)).toEqual(['ask 476 MiB memory less: 1 GiB memory fit']);
+  });
+
+  it('asks for fewer devices', () => {
+    const [host, provider] = testHost('h1', four);
+    const gpu = (id: string): Provider => ({
+      ...provider,
+      id: `${provider.id}.${id}`,
+      parent: provider.id,
+      inventories: {
+        CUSTOM_GPU_MILLI: { total: 1000, reserved: 0, minUnit: 1, maxUnit: 1000, stepSize: 1, allocationRatio: 1 },
+      },
+    });
+    const cache = testCache([testImage(), host, provider, gpu('gpu0'), gpu('gpu1')]);
+    const { nearest: changes } = explain(cache, testInstance('web', { cpus: 1, memoryMiB: 512, gpus: { count: 4 } }));
+    expect(changes?.map(({ message }) => message)).toEqual([
+      'ask for 2 instead of 4 that give 1 GPU each',
+    ]);
   });
 
   it('says which host to resume, and which to wait for', () => {
@@ -146,6 +164,20 @@ describe('a placed one', () => {
       fitsNow: true,
       better: [{ host: 'h1' }],
       changes: ['there are 2 hosts, there were 1', '2 would take it, 1 did', 'h1 joined'],
+    });
+  });
+});
+
+describe('the queue', () => {
+  it('tells the place, and who is before', () => {
+    const waiting = ['a', 'b', 'c'].map((name, i) => testInstance(name, { cpus: 64 }, {}, { createdAtMs: i }));
+    const cache = testCache([testImage(), ...testHost('h1', four), ...waiting]);
+    const [, , last] = waiting;
+    expect(last && explain(cache, last, { nowMs: 10 }).queue).toEqual({
+      position: 3,
+      waiting: 3,
+      ahead: ['default/a', 'default/b'],
+      projectShare: 0,
     });
   });
 });

@@ -42,7 +42,7 @@ export function* nearestChanges(
 ): Steps<NearestChange[]> {
   const question: Question = { snapshot, fleet: fleetOf(snapshot), instance, request, refused };
   const changes: NearestChange[] = [];
-  for (const kind of [askLess, changeHosts, dropWishes, awaitEnds, addHost]) {
+  for (const kind of [askLess, askFewer, changeHosts, dropWishes, awaitEnds, addHost]) {
     yield;
     changes.push(...(yield* kind(question)));
   }
@@ -118,6 +118,30 @@ function* askLess(question: Question): Steps<NearestChange[]> {
       ask,
     };
   });
+}
+
+/** Fewer GPUs, or fewer cells: of each kind the most that some host can give. */
+function* askFewer(question: Question): Steps<NearestChange[]> {
+  const { fleet, request } = question;
+  const found: NearestChange[] = [];
+  const slots = request.portions.length === 0 ? [] : refusedOnlyBy(question, roomRules).slice(0, hostsTriedMax);
+  for (const portion of request.portions) {
+    for (let count = portion.count - 1; count > 0; count--) {
+      yield;
+      const portions = request.portions.map((each) => (each === portion ? { ...portion, count } : each));
+      const where = attempt(question, () => slots.filter(fitter(fleet, { ...request, portions })));
+      if (where.length === 0) continue;
+      const [name = ''] = Object.keys(portion.amounts);
+      found.push({
+        change: 'AskLess',
+        message: `ask for ${count} instead of ${portion.count} that give ${amountWords(name, portion.amounts[name] ?? 0)} each`,
+        ...placesOf(fleet, where),
+        cost: 1 + (10 * (portion.count - count)) / portion.count,
+      });
+      break;
+    }
+  }
+  return found;
 }
 
 /** As much of each class as the host can give, at most what is asked; null where something cannot be given at all. */

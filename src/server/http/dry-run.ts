@@ -18,6 +18,9 @@ export async function dryRun(
   const { plan, key } = decide(contextOf(decider));
   const planned = plan.changes.find((change) => change.key === key)?.value ?? decider.cache.get(kind, key)?.value;
   if (planned?.kind !== 'instance') return { status: 200, json: planned };
-  const steps = explainInSteps(decider.cache, planned, pageOf(query));
+  const steps = explainInSteps(decider.cache, planned, {
+    ...pageOf(query),
+    nowMs: decider.clock.nowMs(),
+  });
   return { status: 200, json: { ...planned, explanation: await inSlices(decider.clock, steps) } };
 }

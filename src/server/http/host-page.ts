@@ -8,7 +8,7 @@ const hostsDefault = 20;
 const hostsMax = 5_000;
 
 /** Which hosts are told of one by one. */
-export function pageOf(query: Query): ExplainOptions {
+export function pageOf(query: Query): Pick<ExplainOptions, 'limit' | 'offset'> {
   return {
     limit: query.integer('limit', { min: 0, max: hostsMax }) ?? hostsDefault,
     offset: query.integer('continue', { min: 0, max: 2 ** 31 }) ?? 0,

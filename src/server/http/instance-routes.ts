@@ -18,7 +18,7 @@ export function instanceRoutes({ decider, links }: { decider: Decider; links: Ho
       async handle({ params, query }) {
         query.only('project', 'limit', 'continue');
         const { value } = findInstance(decider.cache, params['name'] ?? '', query);
-        const steps = explainInSteps(decider.cache, value, pageOf(query));
+        const steps = explainInSteps(decider.cache, value, { ...pageOf(query), nowMs: decider.clock.nowMs() });
         return { status: 200, json: await inSlices(decider.clock, steps) };
       },
     },
