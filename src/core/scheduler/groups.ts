@@ -20,8 +20,6 @@ import type { ChangeLog } from './change-log.ts';
 import { TagIndex } from './tag-index.ts';
 import type { Topologies } from './topology.ts';
 
-export { belongingOf, placeOf } from './belonging.ts';
-
 /** How many instances of some kind are where. */
 export interface Count {
   readonly bySlot: Map<Slot, number>;
