@@ -13,6 +13,7 @@ import { assertFree, type CreateInput, earlierCreate, newMetadata, rememberCreat
 import type { Decision } from './decision.ts';
 import { assertHostDemand } from './host-demand.ts';
 import { assertPortsDiffer, assertReferences } from './instance.ts';
+import { assertPlacementRules } from './placement-rules.ts';
 import { existing } from './replace.ts';
 
 export function createTask(snapshot: Snapshot, input: CreateInput<TaskSpec>, ctx: Context): Decision {
@@ -21,6 +22,7 @@ export function createTask(snapshot: Snapshot, input: CreateInput<TaskSpec>, ctx
   assertReferences(snapshot, input.spec);
   assertPortsDiffer(input.spec);
   assertHostDemand(snapshot, input.spec);
+  assertPlacementRules(snapshot, { ...input, placement: input.spec.placement });
   if (input.spec.placement.task !== undefined) {
     throw new ApiError('InvalidRequest', 'a task holds room of its own and takes over no other; only instances do', {
       field: 'spec.placement.task',
