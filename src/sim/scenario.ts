@@ -46,6 +46,8 @@ export interface Scenario {
   readonly restartDelayMs: number;
   /** What operators allow at once, of all instances and of one image. */
   readonly limits: Pick<Policy, 'maxConcurrency' | 'capacityMap'>;
+  /** How many instances the tenants' project may have; missing: any number. */
+  readonly quota?: number;
   readonly guest: {
     readonly pullMs: number;
     readonly cloneMs: number;
@@ -90,5 +92,6 @@ export function drawScenario(prng: Prng): Scenario {
       ...(prng.chance(1, 5) ? { maxConcurrency: between(1, 12) } : {}),
       ...(prng.chance(1, 5) ? { capacityMap: { tiny: between(0, 5) } } : {}),
     },
+    ...(prng.chance(1, 5) ? { quota: between(1, instancesMax) } : {}),
   };
 }

@@ -92,6 +92,19 @@ export function createWorkload(options: WorkloadOptions): Workload {
     const freed: string[] = [];
     let keys = 0;
 
+    let gang: { readonly name: string; readonly size: number; missing: number } | undefined;
+    /** Members of a gang come one after the other; the last may never come. */
+    const gangOf = (key: string): Pick<InstanceSpec, 'gang'> => {
+      if (gang === undefined && prng.chance(1, 8)) {
+        const size = 1 + prng.below(4);
+        gang = { name: `gang-${key}`, size, missing: size };
+      }
+      if (gang === undefined) return {};
+      const { name: ofGang, size } = gang;
+      if (--gang.missing === 0) gang = undefined;
+      return { gang: { name: ofGang, size } };
+    };
+
     const create = async (): Promise<void> => {
       created += 1;
       const key = `${name}-${++keys}`;
@@ -103,7 +116,7 @@ export function createWorkload(options: WorkloadOptions): Workload {
           ...(prng.chance(1, 4) ? {} : { name: reused ?? `${name}-i${keys}` }),
           labels: { [keyLabel]: key },
         },
-        spec: drawSpec(prng),
+        spec: { ...drawSpec(prng), ...gangOf(key) },
       };
       const answer = await insist(peer, prng, () => client.create('instance', body, { idempotencyKey: key }));
       trace(() => `${name}: create ${key} -> ${told(answer)}`);
@@ -114,6 +127,7 @@ export function createWorkload(options: WorkloadOptions): Workload {
         return;
       }
       intent.outcome = 'refused';
+      if (answer.code === 'QuotaExceeded' && scenario.quota !== undefined) return tally.hit('quota-refused');
       if (answer.code !== 'AlreadyExists' || reused === undefined)
         options.onViolation(3, `${name} was refused create ${key}: ${answer.code} ${answer.message}`);
     };
@@ -203,7 +217,7 @@ export function createWorkload(options: WorkloadOptions): Workload {
         intent.outcome = answer instanceof ApiError ? 'refused' : 'accepted';
         if (answer instanceof ApiError) {
           // The task may have ended, or be unknown yet to the control plane that was asked.
-          if (answer.code !== 'InvalidRequest')
+          if (answer.code !== 'InvalidRequest' && !(answer.code === 'QuotaExceeded' && scenario.quota !== undefined))
             options.onViolation(3, `${name} was refused create ${key}: ${answer.code} ${answer.message}`);
           continue;
         }
@@ -283,6 +297,15 @@ export function createWorkload(options: WorkloadOptions): Workload {
           ),
         );
       }
+      const { quota } = scenario;
+      if (quota === undefined) return;
+      await insist(operator.peer, operatorPrng, () =>
+        operator.client.create(
+          'project',
+          { metadata: { name: 'default' }, spec: { quota: { INSTANCES: quota } } },
+          { idempotencyKey: 'project-default' },
+        ),
+      );
     },
     start() {
       for (let i = 1; i <= scenario.tenants; i++) running.push(tenant(`tenant-${i}`, options.prng.split()));
@@ -314,6 +337,7 @@ function drawSpec(prng: Prng): Partial<InstanceSpec> {
     placement: prng.chance(1, 2) ? { profile: 'distribute-load' } : {},
     ports: prng.chance(1, 5) ? [{ guestPort: 22, hostPort: 0, protocol: 'tcp' }] : [],
     stopGraceMs: prng.below(3000),
+    ...(prng.chance(1, 2) ? { priority: prng.below(7) - 3 } : {}),
   };
 }
 

@@ -2,6 +2,7 @@
 // more, events and idempotency records that are old or too many.
 
 import { release } from '../ledger/ledger.ts';
+import { dischargeQuota } from '../queue/quotas.ts';
 import type { Context } from '../state/context.ts';
 import { eventChange } from '../state/events.ts';
 import { keys, kindOfKey, prefixOf } from '../state/keys.ts';
@@ -82,6 +83,7 @@ function finishDeletion(snapshot: Snapshot, key: string, ctx: Context): Plan {
   return {
     changes: [
       { key, ifRevision: instance.revision, value: null },
+      ...dischargeQuota(snapshot, instance.value),
       eventChange(instance.value, { reason: 'Deleted', message: 'removed without a trace' }, ctx),
     ],
   };

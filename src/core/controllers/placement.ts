@@ -3,7 +3,8 @@
 import type { Instance } from '../../api/resources/instance.ts';
 import type { Task } from '../../api/resources/task.ts';
 import { releaseAllOf } from '../ledger/ledger.ts';
-import { describeLimit, limitsOn } from '../queue/limits.ts';
+import { gangKeyOf, gangsOf, placeGang } from '../queue/gangs.ts';
+import { describeLimit, gateOf, type Limit, limitsOn } from '../queue/limits.ts';
 import { isWaiting, queueOf } from '../queue/queue.ts';
 import { type Request, requestOf } from '../scheduler/request.ts';
 import { schedule, summarize } from '../scheduler/schedule.ts';
@@ -14,7 +15,7 @@ import { type Change, emptyPlan, type Plan } from '../state/plan.ts';
 import type { Entry, RecordChange, Snapshot } from '../state/snapshot.ts';
 import { bind } from './bind.ts';
 import type { Controller } from './controller.ts';
-import { wait } from './wait.ts';
+import { wait, type WaitReason } from './wait.ts';
 
 export const placement: Controller = {
   name: 'placement',
@@ -25,13 +26,14 @@ export const placement: Controller = {
   reconcile(snapshot, key, ctx) {
     const instance = snapshot.get('instance', key);
     if (!instance || !isWaiting(instance.value)) return emptyPlan;
+    if (instance.value.spec.gang !== undefined) return placeTogether(snapshot, instance, instance.value.spec.gang, ctx);
     const limits = limitsOn(snapshot, ctx.policy, instance.value);
     const reached = limits.find((limit) => queueOf(snapshot).taken(limit) >= limit.max);
     if (reached) {
       const message = describeLimit(reached, queueOf(snapshot).taken(reached), 1);
       return wait(instance, { reason: reached.reason, message }, ctx);
     }
-    const gates = limits.map(({ word }) => word);
+    const gates = limits.map(gateOf);
     const request = requestOf(snapshot, instance.value);
     const task = taskOf(instance.value);
     if (task !== undefined) return placeInRoomOf(snapshot, instance, { task, request, gates }, ctx);
@@ -41,6 +43,40 @@ export const placement: Controller = {
       : wait(instance, { reason: 'Unschedulable', message: summarize(answer) }, ctx);
   },
 };
+
+/** The oldest of a gang that wait speaks for all of them. */
+function placeTogether(
+  snapshot: Snapshot,
+  instance: Entry<Instance>,
+  { name, size }: NonNullable<Instance['spec']['gang']>,
+  ctx: Context,
+): Plan {
+  const living = gangsOf(snapshot).living(gangKeyOf(instance.value) ?? '');
+  if (living.length < size) {
+    const message = `GangIncomplete: ${living.length} of the ${size} of gang ${name} are there`;
+    return wait(instance, { reason: 'GangIncomplete', message }, ctx);
+  }
+  const waiting = living.filter(({ value }) => isWaiting(value));
+  if (waiting[0]?.key !== instance.key) return emptyPlan;
+  const all = (why: WaitReason): Plan => ({ changes: waiting.flatMap((each) => wait(each, why, ctx).changes) });
+  const asked = new Map<string, { readonly limit: Limit; count: number }>();
+  for (const { value } of waiting) {
+    for (const limit of limitsOn(snapshot, ctx.policy, value)) {
+      const known = asked.get(gateOf(limit));
+      if (known) known.count += 1;
+      else asked.set(gateOf(limit), { limit, count: 1 });
+    }
+  }
+  for (const { limit, count } of asked.values()) {
+    const taken = queueOf(snapshot).taken(limit);
+    if (taken + count > limit.max) return all({ reason: limit.reason, message: describeLimit(limit, taken, count) });
+  }
+  const members = waiting.map((each) => ({ instance: each, request: requestOf(snapshot, each.value) }));
+  const answer = placeGang(snapshot, name, members);
+  return answer.placed
+    ? bind(snapshot, answer.members, { gates: asked.keys() }, ctx)
+    : all({ reason: 'Unschedulable', message: answer.message });
+}
 
 function placeInRoomOf(
   snapshot: Snapshot,

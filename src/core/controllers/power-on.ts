@@ -5,7 +5,7 @@ import type { Instance } from '../../api/resources/instance.ts';
 import type { Amounts } from '../../api/resources/metadata.ts';
 import { claimAgain, type Held, holdsOnlyDisk } from '../ledger/ledger.ts';
 import { assign, type Portion } from '../ledger/tree.ts';
-import { describeLimit, limitsOn, passGate } from '../queue/limits.ts';
+import { describeLimit, gateOf, limitsOn, passGate } from '../queue/limits.ts';
 import { queueOf } from '../queue/queue.ts';
 import { fleetOf } from '../scheduler/fleet.ts';
 import { describeFits } from '../scheduler/plugins/fit.ts';
@@ -51,7 +51,7 @@ export const powerOn: Controller = {
     const plan = takeRoom(snapshot, instance, allocation, ctx);
     const claims = plan.changes.some(({ key: changed }) => changed === allocation.key);
     return claims
-      ? { ...plan, changes: [...plan.changes, ...limits.map(({ word }) => passGate(snapshot, word))] }
+      ? { ...plan, changes: [...plan.changes, ...limits.map((limit) => passGate(snapshot, gateOf(limit)))] }
       : plan;
   },
 };

@@ -3,6 +3,8 @@
 import { ApiError } from '../../api/errors.ts';
 import { nearest } from '../../api/nearest.ts';
 import type { Instance, InstanceSpec } from '../../api/resources/instance.ts';
+import { assertGang } from '../queue/gangs.ts';
+import { chargeQuota } from '../queue/quotas.ts';
 import { schemaVersion } from '../state/codec.ts';
 import { withConditions } from '../state/conditions.ts';
 import type { Context } from '../state/context.ts';
@@ -47,10 +49,12 @@ export function createInstance(snapshot: Snapshot, input: CreateInput<InstanceSp
       ),
     },
   };
+  assertGang(snapshot, instance);
   return {
     plan: {
       changes: [
         { key, ifRevision: 0, value: instance },
+        ...chargeQuota(snapshot, instance),
         ...rememberCreate(input, 'instance', { key, id }, ctx),
         // Of one that should run, placement tells at once: a second event would only cost.
         ...(input.spec.powerState === 'running'
@@ -109,7 +113,7 @@ function freeName(snapshot: Snapshot, project: string, image: string, ctx: Conte
 }
 
 /** What may be changed of an instance that exists; all else is for a new one. */
-const changeable: ReadonlySet<string> = new Set(['powerState', 'restartPolicy', 'stopGraceMs']);
+const changeable: ReadonlySet<string> = new Set(['powerState', 'restartPolicy', 'priority', 'stopGraceMs']);
 
 export function replaceInstance(
   snapshot: Snapshot,

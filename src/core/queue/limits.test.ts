@@ -92,10 +92,11 @@ it('counts by the name of the image, its aliases and what runs-on says', () => {
 });
 
 it('lets two decisions on the same count collide', () => {
-  const { cache } = fleet({ maxConcurrency: 1 }, ['a'], ['b', { cpus: 2 }]);
+  const { cache } = fleet({ maxConcurrency: 1 }, ['a'], ['b', { cpus: 3 }]);
+  for (const record of testHost('h0', { capacity: { VCPU: 2, MEMORY_MB: 20 } })) addRecord(cache, record);
   const policy = { maxConcurrency: 1 };
   const first = placement.reconcile(cache, keyOf('a'), testContext({ policy }));
-  const second = placement.reconcile(cache, keyOf('b'), testContext({ policy }));
+  const second = placement.reconcile(cache, keyOf('b'), testContext({ policy, newId: (prefix) => `${prefix}_second` }));
   commitPlan(cache, first);
-  expect(() => commitPlan(cache, second)).toThrow('gates/');
+  expect(() => commitPlan(cache, second)).toThrow('gates/limit/');
 });

@@ -46,6 +46,10 @@ export function describeLimit({ reason, word, max }: Limit, taken: number, asked
   return `${reason}: ${taken} of ${max} ${what}${asked > 1 ? ` are there, and ${asked} more would come at once` : ''}`;
 }
 
+export function gateOf({ word }: Limit): string {
+  return `limit/${word}`;
+}
+
 /** Rewritten by every Plan that counts towards a limit, so that of two that were decided on the same count only one is committed. */
 export function passGate(snapshot: Snapshot, name: string): Change {
   const key = keys.gate(name);

@@ -20,6 +20,7 @@ import { keys } from '../state/keys.ts';
 import type { AnyRecord } from '../state/records.ts';
 import { defineView, type RecordChange, type Snapshot, type View } from '../state/snapshot.ts';
 import { ByGroup } from './by-group.ts';
+import { gangKeyOf } from './gangs.ts';
 import { type Limit, LimitCounts, type LimitPolicy, limitsOn } from './limits.ts';
 import { compareAcross, compareAges, compareRanks, levelOf, type Rank } from './order.ts';
 import { type Shares, sharesOf } from './shares.ts';
@@ -59,6 +60,8 @@ export interface Shape {
   readonly task: string | undefined;
   /** By priority and project. */
   readonly lines: Map<string, Line>;
+  /** The gang that they are all of, whatever each asks for. */
+  readonly gang: string | undefined;
   rules: Rules | null;
   layout: number;
   /** How many more may be tried before room comes again. */
@@ -174,7 +177,7 @@ export class Queue implements View, DueLine {
     this.#taken = undefined;
     if (!taken || this.#waiting.get(taken.key) !== taken) return;
     const { shape } = taken.line;
-    if (shape.triesLeft === 0) return;
+    if (shape.triesLeft === 0 || shape.gang !== undefined) return;
     const next = nextOf(shape, taken);
     if (
       !next ||
@@ -259,9 +262,15 @@ export class Queue implements View, DueLine {
       this.#enter(key, after);
       return;
     }
-    if (!known) return;
+    if (!known) {
+      const gang = after ? gangKeyOf(after) : undefined;
+      if (gang !== undefined && this.#shapes.has(`gang ${gang}`)) this.#wakeGang(gang); // one that runs may have ended
+      return;
+    }
     const placed = after?.metadata.id === known.id ? after.status.scheduledAtMs : undefined;
     this.#leave(known, placed ?? after?.metadata.deletionRequestedAtMs ?? known.sinceMs);
+    const { gang } = known.line.shape;
+    if (gang !== undefined) return placed === undefined ? this.#wakeGang(gang) : undefined;
     if (placed === undefined) return;
     // The next of its shape has its turn when the room is known to be taken: what a Plan changes is told one by one.
     this.#placed = { id: known.id, shape: known.line.shape };
@@ -273,10 +282,21 @@ export class Queue implements View, DueLine {
     const request = requestOf(this.#snapshot, instance);
     const task = taskOf(instance);
     const limits = limitsOn(this.#snapshot, this.#policy, instance);
-    const shapeKey = shapeKeyOf(request, task, limits);
+    const gang = gangKeyOf(instance);
+    const shapeKey = shapeKeyOf(request, { task, limits, gang });
     let shape = this.#shapes.get(shapeKey);
     if (!shape) {
-      shape = { key: shapeKey, request, limits, task, lines: new Map(), rules: null, layout: 0, triesLeft: triesMax };
+      shape = {
+        key: shapeKey,
+        request,
+        limits,
+        task,
+        gang,
+        lines: new Map(),
+        rules: null,
+        layout: 0,
+        triesLeft: triesMax,
+      };
       this.#shapes.set(shapeKey, shape);
       this.#shapesByGroup.add(shape);
     }
@@ -295,7 +315,8 @@ export class Queue implements View, DueLine {
     const waiting: Waiting = { key, id, createdAtMs, sinceMs, generation, labels, line };
     this.#waiting.set(key, waiting);
     line.all.add(waiting);
-    this.#woken.push(key);
+    if (shape.gang === undefined) this.#woken.push(key);
+    else this.#wakeGang(shape.gang); // it may be complete now
   }
 
   #leave(waiting: Waiting, atMs: number): void {
@@ -333,16 +354,27 @@ export class Queue implements View, DueLine {
       const known = this.#waiting.get(key);
       if (!instance || !known) continue;
       const limits = limitsOn(this.#snapshot, this.#policy, instance);
-      if (shapeKeyOf(requestOf(this.#snapshot, instance), taskOf(instance), limits) === known.line.shape.key) continue;
+      const more = { task: taskOf(instance), limits, gang: gangKeyOf(instance) };
+      if (shapeKeyOf(requestOf(this.#snapshot, instance), more) === known.line.shape.key) continue;
       this.#leave(known, known.sinceMs);
       this.#enter(key, instance);
     }
+  }
+
+  /** All of them: each says itself that some are missing, and the oldest speaks for all when none is. */
+  #wakeGang(gang: string): void {
+    for (const line of this.#shapes.get(`gang ${gang}`)?.lines.values() ?? [])
+      for (const { key } of line.all) this.#woken.push(key);
   }
 
   /** Of each shape that counts towards it, the first: who is first of all of them passes. */
   #limitEased(word: string): void {
     for (const shape of this.#shapes.values()) {
       if (!shape.limits.some((limit) => limit.word === word) || !this.#isOpen(shape)) continue;
+      if (shape.gang !== undefined) {
+        this.#wakeGang(shape.gang);
+        continue;
+      }
       shape.triesLeft = triesMax;
       const first = this.#firstOf(shape);
       if (first) this.#woken.push(first.key);
@@ -354,12 +386,34 @@ export class Queue implements View, DueLine {
     const slot = this.#fleet.slotOf(host);
     if (slot === undefined) return;
     for (const shape of this.#shapes.values()) {
-      if (shape.task === undefined ? !this.#fitsAt(shape, slot) : this.#taskHost(shape) !== host) continue;
+      if (!this.#mayHelp(shape, host, slot)) continue;
+      if (shape.gang !== undefined) {
+        this.#wakeGang(shape.gang);
+        continue;
+      }
       if (!this.#isOpen(shape)) continue; // it is woken when the limit eases
       shape.triesLeft = triesMax;
       const first = this.#firstOf(shape);
       if (first) this.#woken.push(first.key);
     }
+  }
+
+  #mayHelp(shape: Shape, host: string, slot: number): boolean {
+    if (shape.task !== undefined) return this.#taskHost(shape) === host;
+    return shape.gang === undefined ? this.#fitsAt(shape, slot) : this.#anyFitsAt(shape, slot);
+  }
+
+  /** Whether one of a gang does. */
+  #anyFitsAt(shape: Shape, slot: number): boolean {
+    for (const line of shape.lines.values()) {
+      for (const { key } of line.all) {
+        const instance = this.#snapshot.get('instance', key)?.value;
+        if (!instance) continue;
+        const rules = prepareRules([...roomPlugins, ...hostPlugins], requestOf(this.#snapshot, instance), this.#fleet);
+        if (rules.filters.every(({ filter }) => !filter(slot))) return true;
+      }
+    }
+    return false;
   }
 
   #taskHost({ task = '', request }: Shape): string | undefined {
@@ -464,9 +518,9 @@ export function isWaiting({ metadata, spec, status }: Instance): boolean {
 
 function shapeKeyOf(
   { shapeKey, groups, belonging }: Request,
-  task: string | undefined,
-  limits: readonly Limit[],
+  { task, limits, gang }: Pick<Shape, 'task' | 'limits' | 'gang'>,
 ): string {
+  if (gang !== undefined) return `gang ${gang}`;
   const more = groups.length + limits.length === 0 ? '' : JSON.stringify([groups, limits]);
   return task === undefined ? `${shapeKey}${more}` : `${belonging.project}/${task} ${shapeKey}${more}`;
 }

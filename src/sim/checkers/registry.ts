@@ -10,6 +10,7 @@ import { eligibleChecker } from './eligible.ts';
 import { idempotencyChecker } from './idempotency.ts';
 import { limitsChecker } from './limits.ts';
 import { monotonicChecker } from './monotonic.ts';
+import { quotaChecker } from './quota.ts';
 import { tracesChecker } from './traces.ts';
 
 export const checkers: readonly ((facts: Facts) => Checker)[] = [
@@ -23,4 +24,5 @@ export const checkers: readonly ((facts: Facts) => Checker)[] = [
   eligibleChecker,
   churnChecker,
   limitsChecker,
+  quotaChecker,
 ];

@@ -1,0 +1,118 @@
+// Gangs: instances of one project that are placed together, all or none. Who belongs to which gang, and whether it can be placed now.
+
+import { ApiError } from '../../api/errors.ts';
+import type { Instance } from '../../api/resources/instance.ts';
+import { fleetOf } from '../scheduler/fleet.ts';
+import type { Request } from '../scheduler/request.ts';
+import { type Placed, schedule, summarize } from '../scheduler/schedule.ts';
+import { defineView, type Entry, type RecordChange, type Snapshot, type View } from '../state/snapshot.ts';
+import { compareAges } from './order.ts';
+
+export interface GangMember {
+  readonly instance: Entry<Instance>;
+  readonly request: Request;
+}
+
+export type GangPlacement =
+  | { readonly placed: true; readonly members: readonly (GangMember & { readonly placed: Placed })[] }
+  | { readonly placed: false; readonly message: string };
+
+/** Undefined for an instance that stands alone. */
+export function gangKeyOf({ metadata, spec }: Instance): string | undefined {
+  return spec.gang === undefined ? undefined : `${metadata.project}/${spec.gang.name}`;
+}
+
+export const gangsOf = defineView((snapshot) => new Gangs(snapshot));
+
+class Gangs implements View {
+  readonly #snapshot: Snapshot;
+  readonly #keysByGang = new Map<string, Set<string>>();
+
+  constructor(snapshot: Snapshot) {
+    this.#snapshot = snapshot;
+    for (const { key, value } of snapshot.list('instance')) this.#add(key, value);
+  }
+
+  apply({ key, before, after }: RecordChange): void {
+    if (before?.kind === 'instance' && before.spec.gang !== undefined && after === null) {
+      const gang = gangKeyOf(before) ?? '';
+      const members = this.#keysByGang.get(gang);
+      if (members?.delete(key) && members.size === 0) this.#keysByGang.delete(gang);
+    } else if (after?.kind === 'instance') this.#add(key, after);
+  }
+
+  /** Those that are there or will be: not deleted, ended, or stopped before they were ever placed. The oldest first. */
+  living(gang: string): Entry<Instance>[] {
+    const living: Entry<Instance>[] = [];
+    for (const key of this.#keysByGang.get(gang) ?? []) {
+      const entry = this.#snapshot.get('instance', key);
+      if (entry && isLiving(entry.value)) living.push(entry);
+    }
+    return living.sort((a, b) => compareAges(ageOf(a), ageOf(b)));
+  }
+
+  #add(key: string, instance: Instance): void {
+    const gang = gangKeyOf(instance);
+    if (gang === undefined) return;
+    const members = this.#keysByGang.get(gang);
+    if (members) members.add(key);
+    else this.#keysByGang.set(gang, new Set([key]));
+  }
+}
+
+function ageOf({ key, value }: Entry<Instance>): { readonly key: string; readonly createdAtMs: number } {
+  return { key, createdAtMs: value.metadata.createdAtMs };
+}
+
+function isLiving({ metadata, spec, status }: Instance): boolean {
+  if (metadata.deletionRequestedAtMs !== undefined || status.phase === 'Exited') return false;
+  if (status.phase === 'Failed') return spec.restartPolicy === 'OnFailure';
+  return spec.powerState === 'running' || status.host !== undefined;
+}
+
+/** Throws `Conflict` for one too many, and `InvalidRequest` for a size on which the others do not agree. */
+export function assertGang(snapshot: Snapshot, instance: Instance): void {
+  const { gang } = instance.spec;
+  if (gang === undefined) return;
+  const living = gangsOf(snapshot).living(gangKeyOf(instance) ?? '');
+  const other = living.find(({ value }) => value.spec.gang?.size !== gang.size)?.value;
+  if (other) {
+    throw new ApiError(
+      'InvalidRequest',
+      `gang "${gang.name}" is of ${other.spec.gang?.size}, as ${other.metadata.name} says; all of a gang must say the same`,
+      { field: 'spec.gang.size' },
+    );
+  }
+  if (living.length >= gang.size) {
+    throw new ApiError('Conflict', `gang "${gang.name}" is complete: it has ${living.length} of ${gang.size}`, {
+      field: 'spec.gang.name',
+    });
+  }
+}
+
+/** Finds a place for all of them, the largest first, each with the others where they will be. */
+export function placeGang(snapshot: Snapshot, name: string, members: readonly GangMember[]): GangPlacement {
+  const fleet = fleetOf(snapshot);
+  const bySize = members.toSorted((a, b) => compareSizes(b.request, a.request));
+  return fleet.tentatively(() => {
+    const found: (GangMember & { readonly placed: Placed })[] = [];
+    for (const member of bySize) {
+      const { request, instance } = member;
+      const answer = schedule(snapshot, request);
+      if (!answer.placed) {
+        const who = instance.value.metadata.name;
+        const message = `gang ${name}: ${found.length} of ${members.length} fit at once; then ${who}: ${summarize(answer)}`;
+        return { placed: false, message };
+      }
+      const slot = fleet.slotOf(answer.host) ?? -1;
+      fleet.hold(slot, answer.held, request.ports);
+      fleet.groups.try(slot, request.belonging, 1);
+      found.push({ ...member, placed: answer });
+    }
+    return { placed: true, members: found };
+  });
+}
+
+function compareSizes({ assigned: a }: Request, { assigned: b }: Request): number {
+  return (a['VCPU'] ?? 0) - (b['VCPU'] ?? 0) || (a['MEMORY_MB'] ?? 0) - (b['MEMORY_MB'] ?? 0);
+}
