@@ -78,8 +78,8 @@ describe('berth explain', () => {
   it('tells the place in the queue', async () => {
     const queue = { position: 5, waiting: 9, ahead: ['default/a', 'ci/b'], projectShare: 0.125 };
     expect((await told({ queue })).slice(3, 5)).toEqual([
-      '  queue    5 of 9, after default/a, ci/b, …',
-      '  project  holds 12.5 % of the fleet',
+      '  queue     5 of 9, after default/a, ci/b, …',
+      '  project   holds 12.5 % of the fleet',
     ]);
   });
 
@@ -95,10 +95,10 @@ describe('berth explain', () => {
       changes: ['h3 joined'],
     };
     expect((await told({ phase: 'Running', host: 'h2', placed })).slice(3, 7)).toEqual([
-      '  decided  60s ago',
-      '  score    61.3 today, 50 then',
-      '  better   h3 (70)',
-      '  changed  h3 joined',
+      '  decided   60s ago',
+      '  score     61.3 today, 50 then',
+      '  better    h3 (70)',
+      '  changed   h3 joined',
     ]);
   });
 

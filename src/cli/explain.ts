@@ -62,66 +62,54 @@ export function explanationLines(explanation: Explanation, colours: Colours, now
   const { instance, phase, host, summary } = explanation;
   return [
     `${colours.bold(visible(instance))} is ${phase}${host === undefined ? '' : ` on ${visible(host)}`}: ${visible(summary)}`,
-    ...factLines(explanation),
-    ...(explanation.queue ? queueLines(explanation.queue) : []),
-    ...(explanation.placed ? placedLines(explanation.placed, nowMs) : []),
+    ...fieldLines(
+      [
+        ...factsOf(explanation),
+        ...(explanation.queue ? queueFacts(explanation.queue) : []),
+        ...(explanation.placed ? placedFacts(explanation.placed, nowMs) : []),
+      ],
+      '  ',
+    ),
     ...nearestLines(explanation),
     ...hostsLines(explanation, colours),
   ];
 }
 
-export function factLines({ amounts, profile }: Pick<Explanation, 'amounts' | 'profile'>): string[] {
-  return fieldLines(
-    [
-      [
-        'asks for',
-        Object.entries(amounts)
-          .map(([resourceClass, amount]) => amountText(visible(resourceClass), amount))
-          .join(', '),
-      ],
-      ['profile', profile],
-    ],
-    '  ',
-  );
+type Facts = readonly (readonly [string, string | undefined])[];
+
+export function factLines(asked: Pick<Explanation, 'amounts' | 'profile'>): string[] {
+  return fieldLines(factsOf(asked), '  ');
 }
 
-function queueLines({ position, waiting, ahead, projectShare }: QueueExplanation): string[] {
-  const before =
-    position === undefined || position === 1
-      ? ''
-      : `, after ${ahead.join(', ')}${position - 1 > ahead.length ? ', …' : ''}`;
-  const place = position === undefined ? `one of ${waiting} that wait` : `${position} of ${waiting}${before}`;
-  return fieldLines(
-    [
-      ['queue', place],
-      ['project', `holds ${round(100 * projectShare)} % of the fleet`],
-    ],
-    '  ',
-  );
+function factsOf({ amounts, profile }: Pick<Explanation, 'amounts' | 'profile'>): Facts {
+  const asked = Object.entries(amounts).map(([resourceClass, amount]) => amountText(visible(resourceClass), amount));
+  return [
+    ['asks for', asked.join(', ')],
+    ['profile', profile],
+  ];
 }
 
-function placedLines(
-  { decidedAtMs, better, runnersUp, changes, ...placed }: PlacedExplanation,
-  nowMs: number,
-): string[] {
+function queueFacts({ position, waiting, ahead, projectShare }: QueueExplanation): Facts {
+  const more = position !== undefined && position - 1 > ahead.length ? ', …' : '';
+  const before = ahead.length === 0 ? '' : `, after ${ahead.join(', ')}${more}`;
+  return [
+    ['queue', position === undefined ? `one of ${waiting} that wait` : `${position} of ${waiting}${before}`],
+    ['project', `holds ${round(100 * projectShare)} % of the fleet`],
+  ];
+}
+
+function placedFacts({ decidedAtMs, better, runnersUp, changes, ...placed }: PlacedExplanation, nowMs: number): Facts {
   const { scoreThen, scoreNow } = placed;
   const rated = (hosts: PlacedExplanation['better']): string =>
     hosts.map(({ host, score }) => `${host} (${round(score)})`).join(', ');
-  return fieldLines(
-    [
-      ['decided', decidedAtMs === undefined ? undefined : `${age(nowMs - decidedAtMs)} ago`],
-      [
-        'score',
-        scoreNow === undefined
-          ? 'its host would not take it today'
-          : `${round(scoreNow)} today${scoreThen === undefined ? '' : `, ${round(scoreThen)} then`}`,
-      ],
-      ['better', rated(better)],
-      ['others', better.length > 0 ? undefined : rated(runnersUp)],
-      ['changed', changes.join('; ')],
-    ],
-    '  ',
-  );
+  const then = scoreThen === undefined ? '' : `, ${round(scoreThen)} then`;
+  return [
+    ['decided', decidedAtMs === undefined ? undefined : `${age(nowMs - decidedAtMs)} ago`],
+    ['score', scoreNow === undefined ? 'its host would not take it today' : `${round(scoreNow)} today${then}`],
+    ['better', rated(better)],
+    ['others', better.length > 0 ? undefined : rated(runnersUp)],
+    ['changed', changes.join('; ')],
+  ];
 }
 
 export function nearestLines({ nearest, counts }: Pick<Explanation, 'nearest' | 'counts'>): string[] {
