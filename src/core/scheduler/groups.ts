@@ -49,8 +49,8 @@ const countedMax = 16_384;
 export class Groups {
   readonly #snapshot: Snapshot;
   readonly #places: Places;
-  /** Keys of all instances with a label, or of a placement group. */
-  readonly #keys = new TagIndex<Set<string>>();
+  /** Keys of all instances with a label, or of a placement group. One stands alone: many labels are of one instance only. */
+  readonly #keys = new TagIndex<string | Set<string>>();
   readonly #counted = new Set<Members>();
   /** The counted groups, by a tag that all of their members have. */
   readonly #countedByTag = new TagIndex<Members[]>();
@@ -125,7 +125,8 @@ export class Groups {
   *instancesOf(selector: Selector): Iterable<{ readonly key: string; readonly value: Instance }> {
     let rarest: ReadonlySet<string> | undefined;
     const consider = (key: string, value: string): void => {
-      const keys = this.#keys.get(selector.project, key, value) ?? noKeys;
+      const known = this.#keys.get(selector.project, key, value) ?? noKeys;
+      const keys = typeof known === 'string' ? new Set([known]) : known;
       if (!rarest || keys.size < rarest.size) rarest = keys;
     };
     for (const key in selector.labels) consider(key, selector.labels[key] ?? '');
@@ -221,14 +222,21 @@ export class Groups {
   }
 
   #tag(key: string, { project, labels, placementGroup }: Belonging): void {
-    for (const label in labels) this.#keys.at(project, label, labels[label] ?? '', newKeys).add(key);
-    if (placementGroup !== undefined) this.#keys.at(project, groupTag, placementGroup, newKeys).add(key);
+    const note = (label: string, value: string): void => {
+      const known = this.#keys.get(project, label, value);
+      if (known === undefined) this.#keys.set(project, label, value, key);
+      else if (typeof known !== 'string') known.add(key);
+      else if (known !== key) this.#keys.set(project, label, value, new Set([known, key]));
+    };
+    for (const label in labels) note(label, labels[label] ?? '');
+    if (placementGroup !== undefined) note(groupTag, placementGroup);
   }
 
   #untag(key: string, { project, labels, placementGroup }: Belonging): void {
     const forget = (label: string, value: string): void => {
-      const keys = this.#keys.get(project, label, value);
-      if (keys?.delete(key) && keys.size === 0) this.#keys.delete(project, label, value);
+      const known = this.#keys.get(project, label, value);
+      if (known === key) this.#keys.delete(project, label, value);
+      else if (known instanceof Set && known.delete(key) && known.size === 0) this.#keys.delete(project, label, value);
     };
     for (const label in labels) forget(label, labels[label] ?? '');
     if (placementGroup !== undefined) forget(groupTag, placementGroup);
@@ -316,7 +324,6 @@ const noMembers: readonly Members[] = [];
 const noRepellers: readonly Repellers[] = [];
 const noRepulsions: readonly Repulsion[] = [];
 const noKeys: ReadonlySet<string> = new Set();
-const newKeys = (): Set<string> => new Set();
 
 /** Whether both have the same labels, group and rules; they are seldom changed, and never in place. */
 function sameTies(a: Instance, b: Instance): boolean {

@@ -9,13 +9,17 @@ export class TagIndex<T> {
 
   /** What is there, or what `make` makes. */
   at(project: string, key: string, value: string, make: () => T): T {
+    let found = this.get(project, key, value);
+    if (found === undefined) this.set(project, key, value, (found = make()));
+    return found;
+  }
+
+  set(project: string, key: string, value: string, one: T): void {
     let byKey = this.#byProject.get(project);
     if (!byKey) this.#byProject.set(project, (byKey = new Map()));
     let byValue = byKey.get(key);
     if (!byValue) byKey.set(key, (byValue = new Map()));
-    let found = byValue.get(value);
-    if (found === undefined) byValue.set(value, (found = make()));
-    return found;
+    byValue.set(value, one);
   }
 
   delete(project: string, key: string, value: string): void {
