@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { Instance } from '../../api/resources/instance.ts';
+import type { Instance, InstanceSpec } from '../../api/resources/instance.ts';
 import type { Size } from '../../api/resources/size.ts';
 import { placement } from '../controllers/placement.ts';
 import { keys } from '../state/keys.ts';
@@ -16,7 +16,10 @@ import {
 } from '../testing.ts';
 import { capacityInSteps } from './capacity.ts';
 import { countMore } from './count-more.ts';
+import { explain } from './explain.ts';
+import { fleetOf } from './fleet.ts';
 import { requestOf } from './request.ts';
+import { schedule } from './schedule.ts';
 import { finish } from './steps.ts';
 
 function fleet(hosts: Record<string, TestHost>, ...instances: readonly Instance[]) {
@@ -133,6 +136,51 @@ describe('how many more fit', () => {
       { numRuns: 60 },
     );
   });
+});
+
+it('what is tried leaves no trace: all is free that was, and the scheduler decides as it would have', () => {
+  const host = fc.record({
+    capacity: fc.record({ VCPU: fc.integer({ min: 1, max: 8 }), MEMORY_MB: fc.constantFrom(1024, 4096) }),
+    labels: fc.record({ zone: fc.constantFrom('a', 'b') }),
+    ready: fc.boolean(),
+    spec: fc.record({ paused: fc.boolean() }),
+  });
+  const spec = fc.record({
+    cpus: fc.integer({ min: 1, max: 6 }),
+    memoryMiB: fc.constantFrom(256, 1024),
+    placement: fc.constantFrom<InstanceSpec['placement']>(
+      {},
+      { antiAffinity: [{ to: { app: 'x' }, by: 'zone', required: true }] },
+    ),
+  });
+  fc.assert(
+    fc.property(
+      fc.array(host, { minLength: 1, maxLength: 5 }),
+      fc.array(spec, { maxLength: 5 }),
+      spec,
+      (all, there, asked) => {
+        const hosts = Object.fromEntries(all.map((each, i) => [`h${i}`, each]));
+        const labels = { app: 'x' };
+        const instances = there.map((each, i) => testInstance(`i${i}`, each, {}, { labels }));
+        const { cache } = fleet(hosts, ...instances);
+        const waiting = testInstance('w', asked, {}, { labels });
+        const state = () => {
+          const request = requestOf(cache, waiting);
+          const columns = [...fleetOf(cache).columns()].map(({ capacity, used, most }) => [
+            [...capacity],
+            [...used],
+            [...most],
+          ]);
+          return [columns, fleetOf(cache).guests, schedule(cache, request), schedule(cache, request)];
+        };
+        const before = JSON.stringify(state());
+        explain(cache, waiting);
+        finish(capacityInSteps(cache, { asked: requestOf(cache, waiting), losses: 2 }));
+        expect(JSON.stringify(state())).toBe(before);
+      },
+    ),
+    { numRuns: 150 },
+  );
 });
 
 describe('the loss of hosts', () => {

@@ -9,7 +9,7 @@ import { explainQueue } from './explain-queue.ts';
 import { withoutItself } from './explain-trial.ts';
 import { fleetOf } from './fleet.ts';
 import { type HostVerdict, verdictsOf } from './full-scan.ts';
-import { nearestChanges } from './nearest-change.ts';
+import { nearestAtHome, nearestChanges } from './nearest-change.ts';
 import { type Request, requestOf } from './request.ts';
 import { readPlacedMessage, schedule, summarize } from './schedule.ts';
 import { bestFirst, type Brief, scan } from './scan.ts';
@@ -55,6 +55,9 @@ export function* explainInSteps(
   const waits = isWaiting(instance);
   const known = snapshot.instanceById(instance.metadata.id) !== undefined;
   const nearest = waits && fit === 0 ? yield* nearestChanges(snapshot, instance, request, found.refused) : undefined;
+  const own = waitsAtHome(instance) ? fleet.slotOf(host ?? '') : undefined;
+  const atHome =
+    own !== undefined && found.refused.has(own) ? yield* nearestAtHome(snapshot, instance, request, own) : undefined;
   return {
     instance: instance.metadata.name,
     project: instance.metadata.project,
@@ -67,10 +70,15 @@ export function* explainInSteps(
     reasons: [...found.reasons],
     ...(waits && known ? { queue: explainQueue(snapshot, instance, nowMs) } : {}),
     ...(host === undefined ? {} : { placed: explainPlaced(snapshot, instance, verdicts) }),
-    ...(nearest ? { nearest } : {}),
+    ...(nearest || atHome ? { nearest: nearest ?? atHome ?? [] } : {}),
     hosts,
     ...(offset + limit < verdicts.length ? { continue: String(offset + limit) } : {}),
   };
+}
+
+/** Its disk is on its host, and it waits there for room to run. */
+function waitsAtHome({ status, spec }: Instance): boolean {
+  return status.host !== undefined && status.phase === 'Stopped' && spec.powerState === 'running';
 }
 
 function isWaiting({ status, spec }: Instance): boolean {

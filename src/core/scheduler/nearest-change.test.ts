@@ -3,7 +3,16 @@ import type { InstanceSpec } from '../../api/resources/instance.ts';
 import { placement } from '../controllers/placement.ts';
 import { keys } from '../state/keys.ts';
 import type { Provider } from '../state/records.ts';
-import { commitPlan, type TestHost, testCache, testContext, testHost, testImage, testInstance } from '../testing.ts';
+import {
+  addRecord,
+  commitPlan,
+  type TestHost,
+  testCache,
+  testContext,
+  testHost,
+  testImage,
+  testInstance,
+} from '../testing.ts';
 import { explain } from './explain.ts';
 
 const ctx = testContext();
@@ -69,9 +78,7 @@ describe('what would make it fit', () => {
     });
     const cache = testCache([testImage(), host, provider, gpu('gpu0'), gpu('gpu1')]);
     const { nearest: changes } = explain(cache, testInstance('web', { cpus: 1, memoryMiB: 512, gpus: { count: 4 } }));
-    expect(changes?.map(({ message }) => message)).toEqual([
-      'ask for 2 instead of 4 that give 1 GPU each',
-    ]);
+    expect(changes?.map(({ message }) => message)).toEqual(['ask for 2 instead of 4 that give 1 GPU each']);
   });
 
   it('says which host to resume, and which to wait for', () => {
@@ -139,6 +146,25 @@ describe('what would make it fit', () => {
     };
     const found = nearest(hosts, { cpus: 6 }, { a: { cpus: 4 } });
     expect(found).toEqual(['resume host h1', 'host h2 comes back', 'remove the taints of host h4']);
+  });
+});
+
+describe('one whose disk is on a full host', () => {
+  it('is told whose end there makes room, and of nothing elsewhere', () => {
+    const cache = testCache([testImage(), ...testHost('h1', four), ...testHost('h2', four)]);
+    for (const [name, cpus] of [
+      ['web', 2],
+      ['big', 4],
+    ] as const) {
+      addRecord(cache, testInstance(name, { cpus, memoryMiB: 512, placement: { hostLabels: {} } }));
+      commitPlan(cache, placement.reconcile(cache, keys.instance('default', name), ctx));
+    }
+    const big = cache.get('instance', keys.instance('default', 'big'))?.value;
+    expect(big?.status.host).toBe('h2');
+    const stopped = testInstance('web', { cpus: 2, memoryMiB: 512 }, { phase: 'Stopped', host: 'h2', incarnation: 1 });
+    expect(explain(cache, stopped).nearest?.map(({ message }) => message)).toEqual([
+      'when instance default/big ends on h2',
+    ]);
   });
 });
 

@@ -49,6 +49,17 @@ export function* nearestChanges(
   return changes.sort((a, b) => a.cost - b.cost || (a.message < b.message ? -1 : 1)).slice(0, changesMax);
 }
 
+/** Of one whose disk keeps it on a host: whose end there makes room. */
+export function nearestAtHome(
+  snapshot: Snapshot,
+  instance: Instance,
+  request: Request,
+  slot: Slot,
+): Steps<NearestChange[]> {
+  const refused = new Map([[slot, [...roomRules]]]);
+  return awaitEnds({ snapshot, fleet: fleetOf(snapshot), instance, request, refused });
+}
+
 interface Question {
   readonly snapshot: Snapshot;
   readonly fleet: Fleet;

@@ -88,6 +88,10 @@ describe('a task', () => {
       if (change.type === 'put' && change.resource.status.phase === 'Placed') break;
     const { status } = await client.get('task', 'hold');
     expect(status.host).toBe('h1');
+    const stop = new AbortController();
+    const assignments = server.agentClient('h1').assignments(1, stop.signal)[Symbol.asyncIterator]();
+    expect((await assignments.next()).value).toMatchObject({ type: 'sync', assignments: [] });
+    stop.abort();
     const full = await client.candidates({ spec });
     expect(full.candidates.map(({ host }) => host)).toEqual(['h2']);
     await client.create('instance', {
