@@ -169,6 +169,8 @@ const largeGroups: readonly InstanceSpec['placement'][] = [
   { antiAffinity: [{ to: { app: 'a' }, by: 'host', required: true }] },
   { antiAffinity: [{ to: { app: 'a' }, by: 'host', required: false }] },
   { maxPerHost: 2 },
+  { spread: [{ by: 'host', maxSkew: 1, required: true }] },
+  { spread: [{ by: 'host', maxSkew: 1, required: false, among: { app: 'a' } }] },
 ];
 
 /** Instances come, are placed, fail, are called something else; hosts go and come back with what is on them. */

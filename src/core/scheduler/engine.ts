@@ -56,18 +56,19 @@ export class Engine {
       return slot < 0 ? null : { slot, score: ranking.scores[slot] ?? refused, fitCount: ranking.fitCount };
     }
     // Large groups first: whose walk once came to no end need not begin it again.
-    const known = groupRules.perHost && this.#grouped.size > 0 ? this.#grouped.get(groupedKeyOf(request)) : undefined;
-    if (known?.base === ranking) return this.#groupedFor(request, ranking).choose(groupRules);
+    const known =
+      groupRules.perHost && this.#grouped.size > 0 ? this.#grouped.get(groupedKeyOf(request, groupRules)) : undefined;
+    if (known?.base === ranking) return this.#groupedFor(request, groupRules, ranking).choose(groupRules);
     const ranked = {
       ranking,
       byDomain: (topologyKey: string) => shape.byDomain(topologyKey),
-      grouped: () => this.#groupedFor(request, ranking),
+      grouped: () => this.#groupedFor(request, groupRules, ranking),
     };
     return chooseAmong(ranked, groupRules, this.fleet, this.#limits);
   }
 
-  #groupedFor(request: Request, ranking: Ranking): GroupedRanking {
-    const key = groupedKeyOf(request);
+  #groupedFor(request: Request, rules: GroupRules, ranking: Ranking): GroupedRanking {
+    const key = groupedKeyOf(request, rules);
     let grouped = this.#grouped.get(key);
     this.#grouped.delete(key);
     if (grouped?.base !== ranking) grouped = new GroupedRanking(ranking, this.fleet);
@@ -281,6 +282,6 @@ function combined(onRecord: number, onRoom: number): number {
   return onRoom < 0 ? onRoom : onRecord + onRoom;
 }
 
-function groupedKeyOf({ shapeKey, groups, belonging }: Request): string {
-  return JSON.stringify([shapeKey, groups, belonging]);
+function groupedKeyOf({ shapeKey, groups, belonging }: Request, { given }: GroupRules): string {
+  return JSON.stringify([shapeKey, groups, belonging, given]);
 }

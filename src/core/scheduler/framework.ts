@@ -33,6 +33,8 @@ export interface GroupRule extends Rule {
   readonly uniformBy?: string | undefined;
   /** What it says of a host hangs on the members on that host alone (and on the request). */
   readonly perHost?: boolean;
+  /** With `perHost`: numbers that are the same for all hosts, on which it hangs besides. */
+  readonly given?: string;
   /** All hosts are refused, and for this: the same for each. */
   readonly nowhere?: () => Refusal;
 }

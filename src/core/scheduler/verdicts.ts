@@ -81,6 +81,8 @@ export interface GroupRules extends Rules {
   readonly uniform: { readonly by: string; readonly rules: Rules; readonly only: boolean } | null;
   /** What they say of a host hangs on who is on that host alone. */
   readonly perHost: boolean;
+  /** And on these numbers, the same for all hosts. */
+  readonly given: string;
   /** Why no host at all will do; null when that is not known. */
   readonly nowhere: Refusal | null;
 }
@@ -97,6 +99,7 @@ export function prepareGroupRules(plugins: readonly GroupPlugin[], request: Requ
   const uniform: Filtering[] = [];
   let uniformOnly = true;
   let perHost = true;
+  let given = '';
   let nowhere: Refusal | null = null;
   for (const plugin of plugins) {
     const rule: GroupRule | null = plugin.prepare(request, fleet);
@@ -107,6 +110,7 @@ export function prepareGroupRules(plugins: readonly GroupPlugin[], request: Requ
     nowhere ??= rule.nowhere?.() ?? null;
     uniformBy ??= rule.uniformBy;
     perHost &&= rule.perHost ?? false;
+    if (rule.given !== undefined) given += `${plugin.name} ${rule.given} `;
     if (uniformBy === undefined || rule.uniformBy !== uniformBy) uniformOnly = false;
     else if (filter) uniform.push({ plugin: plugin.name, filter });
     const weight = request.weights[plugin.name] ?? 0;
@@ -127,6 +131,7 @@ export function prepareGroupRules(plugins: readonly GroupPlugin[], request: Requ
     uniform:
       uniformBy === undefined ? null : { by: uniformBy, rules: { filters: uniform, scores: [] }, only: uniformOnly },
     perHost,
+    given,
     nowhere,
   };
 }

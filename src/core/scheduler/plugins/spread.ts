@@ -50,6 +50,8 @@ export const spread: GroupPlugin = {
     if (required.length + soft.length === 0) return null;
     return {
       uniformBy: commonKey([...required, ...soft].map(({ term }) => term)),
+      perHost: [...required, ...soft].every(({ term }) => term.by === byHost),
+      given: [...required.map(({ least }) => least), ...soft.map(({ least, most }) => `${least}-${most}`)].join(),
       ...(required.length === 0
         ? {}
         : {
