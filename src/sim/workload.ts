@@ -190,7 +190,13 @@ export function createWorkload(options: WorkloadOptions): Workload {
       const key = `${name}-${++keys}`;
       const task = own[prng.below(Math.max(1, own.length))];
       const draw = prng.below(100);
-      if (draw < 45 || task === undefined) {
+      if (draw >= 90) {
+        // What is tried out in answering must leave no trace: the checkers see to that.
+        await insist(peer, prng, () => client.capacity({ spec: { cpus: 1, memoryMiB: 256 }, losses: 2 }));
+        await insist(peer, prng, () => client.plan({ spec: drawSpec(prng) }));
+        await insist(peer, prng, () => client.candidates({ spec: { cpus: 2, memoryMiB: 512 } }));
+        tally.hit('capacity-asked');
+      } else if (draw < 45 || task === undefined) {
         const spec = {
           cpus: 1 + prng.below(3),
           memoryMiB: 256 * (1 + prng.below(4)),

@@ -31,6 +31,7 @@ interface Mover {
 
 export function* lossesInSteps(snapshot: Snapshot, losses: 1 | 2): Steps<LossCapacity> {
   const hosts = yield* loadedHosts(snapshot);
+  yield;
   const cases = losses === 1 ? hosts.length : (hosts.length * (hosts.length - 1)) / 2;
   let checked = 0;
   let survived = 0;
