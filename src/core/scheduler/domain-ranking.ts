@@ -2,11 +2,12 @@
 // zone or rack: then only the best of each is to be asked.
 
 import type { ChangeLog } from './change-log.ts';
-import { inOrderOf, type Ranking } from './ranking.ts';
+import type { Ranking } from './ranking.ts';
 import type { Slot } from './slot.ts';
 import type { Topology } from './topology.ts';
+import { inOrderOf } from './winner-tree.ts';
 
-/** A winner tree as in ranking.ts, over the hosts of one domain. */
+/** A winner tree over the hosts of one domain. */
 interface Tree {
   readonly leaves: number;
   readonly winners: Int32Array;
@@ -49,7 +50,7 @@ export class DomainRanking {
   /** All hosts of a domain that are not refused, best first. */
   inOrder(domain: number): Iterable<Slot> {
     const tree = this.#trees[domain];
-    return tree ? inOrderOf(tree.winners, tree.leaves, this.#ranking) : [];
+    return tree ? inOrderOf(tree.winners, tree.leaves, (a, b) => this.#ranking.beats(a, b)) : [];
   }
 
   /** Takes the scores of hosts that changed from the ranking, which knows them. False: too many for that. */

@@ -2,7 +2,7 @@ import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { Ranking } from './ranking.ts';
 
-const capacity = 16;
+const capacity = 256; // four blocks
 const names = Array.from({ length: capacity }, (_, slot) => `h${(slot * 7) % capacity}`.padStart(4, '0'));
 
 /** Slots by score, ties by name. */
