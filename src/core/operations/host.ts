@@ -106,11 +106,17 @@ export function deleteHost(
 ): Decision {
   const key = keys.host(input.name);
   const entry = existing(snapshot, 'host', key, input.ifRevision);
-  const held = [...snapshot.allocationsOnHost(input.name)].length;
+  const consumers = [...snapshot.allocationsOnHost(input.name)].map(({ value }) => value.consumer);
+  const held = consumers.length;
+  const what = consumers.some(({ kind }) => kind === 'task')
+    ? 'instances and tasks'
+    : held === 1
+      ? 'instance'
+      : 'instances';
   if (held > 0 && !input.force) {
     throw new ApiError(
       'Conflict',
-      `host "${input.name}" holds room for ${held} instance${held === 1 ? '' : 's'}; remove them first, or force it when the host will never come back`,
+      `host "${input.name}" holds room for ${held} ${what}; remove them first, or force it when the host will never come back`,
     );
   }
   if (held > 0 && conditionOf(entry.value.status.conditions, 'Ready')?.status === 'True') {
