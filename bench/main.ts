@@ -63,7 +63,10 @@ async function idleMemory(server: ServerProcess, emit: Emit): Promise<void> {
 /** Creates at a steady rate; each is timed to its durable 201, and from there to the agent that should start it. */
 async function creates(server: ServerProcess, directory: string, emit: Emit): Promise<void> {
   const client = createClient({ fetch: fetchLike, url: server.url, token: server.operatorToken });
-  await client.create('image', { metadata: { name: 'bench' }, spec: { source: 'file:///nowhere' } });
+  await client.create('image', {
+    metadata: { name: 'bench' },
+    spec: { source: 'file:///nowhere', defaults: { cpus: 1, memoryMiB: 512 } },
+  });
   const hosts: Awaited<ReturnType<typeof agentClientOf>>[] = [];
   for (let i = 0; i < 10; i++) hosts.push(await agentClientOf(server, `bench-${i}`));
   const count = createsPerSecond * seconds;

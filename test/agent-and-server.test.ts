@@ -32,7 +32,10 @@ describe('agent and control plane', () => {
   beforeEach(async () => {
     directory = await mkdtemp(join(tmpdir(), 'berth-agent-'));
     server = await startTestServer({ policy: { heartbeatMs: 200, offlineAfterMs: 5000 } });
-    await server.client.create('image', { metadata: { name: 'tiny' }, spec: { source: 'file:///tiny.qcow2' } });
+    await server.client.create('image', {
+      metadata: { name: 'tiny' },
+      spec: { source: 'file:///tiny.qcow2', defaults: { cpus: 1, memoryMiB: 512 } },
+    });
     agent = await start();
   });
   afterEach(async () => {

@@ -95,7 +95,7 @@ async function live(death: Death): Promise<number> {
   };
   try {
     await agent.start();
-    const image = { metadata: { name: 'tiny' }, spec: { source: 'file:///tiny' } };
+    const image = { metadata: { name: 'tiny' }, spec: { source: 'file:///tiny', defaults: { cpus: 1 } } };
     await again(() => client.create('image', image, { idempotencyKey: 'image' }));
     const body = { metadata: { name: 'web' }, spec: { image: 'tiny', memoryMiB: 64, stopGraceMs: 0 } };
     const made = await again(() => client.create('instance', body, { idempotencyKey: 'web' }));
