@@ -9,6 +9,7 @@ import { type Belonging, belongingOf } from './belonging.ts';
 import { type AskingSpec, demandOf } from './demand.ts';
 import { type GroupTerm, groupTermsOf } from './group-terms.ts';
 import { type HostTerms, hostTermsOf } from './host-terms.ts';
+import { ShortKeys } from './short-keys.ts';
 import { type ProfileName, type Weights, weightsOf } from './profiles.ts';
 
 export interface Request extends Demand {
@@ -59,36 +60,29 @@ export function requestOf(snapshot: Snapshot, asking: Asking): Request {
 
 /** Adds what is recorded of a placement, and what engines tell requests apart by. */
 export function requestFrom(parts: Omit<Request, 'assigned' | 'termsKey' | 'roomKey' | 'shapeKey'>): Request {
-  const weightsKey = weightsKeyOf(parts.weights);
   const { amounts, portions, ports } = parts;
-  const room =
-    ports.length + portions.length === 0 ? JSON.stringify(amounts) : JSON.stringify([amounts, portions, ports]);
-  const terms = JSON.stringify(parts.terms);
+  const weights = weightsKeyOf(parts.weights);
+  const terms = termsKeys.of(JSON.stringify(parts.terms));
+  const plain = ports.length + portions.length === 0;
+  const room = roomKeys.of(plain ? JSON.stringify(amounts) : JSON.stringify([amounts, portions, ports]));
   return {
     ...parts,
     assigned: wholeOf(parts),
-    termsKey: terms + weightsKey,
-    roomKey: room + weightsKey,
-    shapeKey: room + terms + weightsKey,
+    termsKey: terms + weights,
+    roomKey: room + weights,
+    shapeKey: room + terms + weights,
   };
 }
 
-const weightsKeys = new WeakMap<Weights, string>();
-const keysByContent = new Map<string, string>();
-let weightsSeen = 0;
-/** Requests may bring weights of their own: forgetting costs only that equal ones are not shared for a while. */
-const weightsKept = 4096;
+const termsKeys = new ShortKeys('t');
+const roomKeys = new ShortKeys('r');
+const weightsKeys = new ShortKeys('w');
+const keyByWeights = new WeakMap<Weights, string>();
 
-/** Equal for equal weights, and short: keys are looked up for every decision. */
+/** Worked out once for the weights of a profile, which all its requests share. */
 function weightsKeyOf(weights: Weights): string {
-  let key = weightsKeys.get(weights);
-  if (key === undefined) {
-    const content = JSON.stringify(weights);
-    key = keysByContent.get(content) ?? `#${weightsSeen++}`;
-    if (keysByContent.size >= weightsKept) keysByContent.clear();
-    keysByContent.set(content, key);
-    weightsKeys.set(weights, key);
-  }
+  let key = keyByWeights.get(weights);
+  if (key === undefined) keyByWeights.set(weights, (key = weightsKeys.of(JSON.stringify(weights))));
   return key;
 }
 
