@@ -113,6 +113,20 @@ describe('what would make it fit', () => {
     expect(nearest({ h1: { labels: { disk: 'ssd', rack: 'r1' } } }, { placement })).toEqual(['drop the pool ci']);
   });
 
+  it('names one trait, one label rule, one rule about neighbours', () => {
+    const host = { labels: { zone: 'a', cores: '8' } };
+    expect(
+      nearest({ h1: host }, { placement: { traits: { required: ['CUSTOM_B'], forbidden: ['CUSTOM_C'] } } }),
+    ).toEqual(['drop the trait rule required CUSTOM_B']);
+    const hostRules: InstanceSpec['placement']['hostRules'] = [
+      { key: 'zone', operator: 'In', values: ['a'] },
+      { key: 'cores', operator: 'Gt', values: ['8'] },
+    ];
+    expect(nearest({ h1: host }, { placement: { hostRules } })).toEqual(['drop the label rule cores Gt 8']);
+    const near = { affinity: [{ to: { app: 'db' }, by: 'zone', required: true }] };
+    expect(nearest({ h1: host }, { placement: near })).toEqual(['drop the affinity rule by zone']);
+  });
+
   it('names the one whose end makes room', () => {
     expect(nearest({ h1: four }, { cpus: 3 }, { small: { cpus: 1 }, big: { cpus: 3 } })).toEqual([
       'when instance default/big ends on h1',

@@ -41,6 +41,8 @@ const wordsByTerm: Readonly<Record<string, string>> = {
   hostRules: 'the label rule',
   pool: 'the pool',
   driver: 'the driver',
+  traits: 'the trait rule',
+  dedicated: 'the wish for dedicated hosts:',
 };
 
 function partsOf(name: string, value: unknown, without: (rest: unknown) => Request): Wish[] {
@@ -54,10 +56,16 @@ function partsOf(name: string, value: unknown, without: (rest: unknown) => Reque
   }
   if (typeof value === 'object' && value !== null) {
     const entries = Object.entries(value);
-    return entries.map(([key, each]) => ({
-      words: `${word} ${key}=${textOf(each)}`,
-      without: without(Object.fromEntries(entries.filter(([other]) => other !== key))),
-    }));
+    return entries.flatMap(([key, each]) => {
+      const others = entries.filter(([other]) => other !== key);
+      if (!Array.isArray(each))
+        return [{ words: `${word} ${key}=${textOf(each)}`, without: without(Object.fromEntries(others)) }];
+      const items: readonly unknown[] = each;
+      return items.map((item) => ({
+        words: `${word} ${key} ${textOf(item)}`,
+        without: without(Object.fromEntries([...others, [key, items.filter((other) => other !== item)]])),
+      }));
+    });
   }
   return [{ words: `${word} ${textOf(value)}`, without: without(undefined) }];
 }
@@ -71,7 +79,7 @@ function textOf(value: unknown): string {
 function groupWords(term: Request['groups'][number]): string {
   switch (term.kind) {
     case 'limit':
-      return `the limit of ${term.max + 1} in one ${term.by}`;
+      return `the limit of ${term.max + 1} per ${term.by}`;
     default:
       return `the ${term.kind} rule by ${'by' in term ? term.by : ''}`;
   }
