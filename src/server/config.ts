@@ -54,6 +54,18 @@ export const ServerConfig = Type.Object(
       maximum: 86_400_000,
       description: 'who waits first in its line gains a point of priority for each of these',
     }),
+    starvationMs: Type.Integer({
+      default: 600_000,
+      minimum: 1_000,
+      maximum: 86_400_000,
+      description: 'who has waited so long as the first of its line gets room kept for it',
+    }),
+    nominationMs: Type.Integer({
+      default: 600_000,
+      minimum: 1_000,
+      maximum: 86_400_000,
+      description: 'and this is how long it is kept',
+    }),
     maxConcurrency: Type.Optional(
       Type.Integer({ minimum: 1, maximum: 1_000_000, description: 'so many instances at once (MAX_CONCURRENCY)' }),
     ),

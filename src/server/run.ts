@@ -133,6 +133,8 @@ function policyOf(config: ServerConfig): Policy {
     historyKeptMs: config.historyKeptMs,
     historyRevisionsMax: config.historyRevisionsMax,
     agingMs: config.agingMs,
+    starvationMs: config.starvationMs,
+    nominationMs: config.nominationMs,
     ...(config.maxConcurrency === undefined ? {} : { maxConcurrency: config.maxConcurrency }),
     ...(config.concurrencyLabel === undefined ? {} : { concurrencyLabel: config.concurrencyLabel }),
     ...(config.capacityMap === undefined ? {} : { capacityMap: config.capacityMap }),

@@ -102,6 +102,9 @@ export async function simulate({ seed, plant, trace: tracing = false }: SimOptio
     historyKeptMs: 30_000,
     historyRevisionsMax: 100, // so low that what bounds the store has work to do
     ...scenario.limits,
+    agingMs: 5_000,
+    starvationMs: 25_000,
+    nominationMs: 15_000, // each longer than what counts as rest
   };
   const facts: Facts = { state: history.state, world, intents, nowMs: () => timeline.nowMs, policy };
   const checkers = checkerFactories.map((create) => create(facts));

@@ -344,6 +344,7 @@ function drawSpec(prng: Prng): Partial<InstanceSpec> {
     ports: prng.chance(1, 5) ? [{ guestPort: 22, hostPort: 0, protocol: 'tcp' }] : [],
     stopGraceMs: prng.below(3000),
     ...(prng.chance(1, 2) ? { priority: prng.below(7) - 3 } : {}),
+    ...(prng.chance(1, 4) ? { preemption: 'LowerPriority' } : {}),
   };
 }
 

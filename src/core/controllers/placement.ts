@@ -15,6 +15,7 @@ import { type Change, emptyPlan, type Plan } from '../state/plan.ts';
 import type { Entry, RecordChange, Snapshot } from '../state/snapshot.ts';
 import { bind } from './bind.ts';
 import type { Controller } from './controller.ts';
+import { waitForRoom } from './make-room.ts';
 import { wait, type WaitReason } from './wait.ts';
 
 export const placement: Controller = {
@@ -40,7 +41,7 @@ export const placement: Controller = {
     const answer = schedule(snapshot, request);
     return answer.placed
       ? bind(snapshot, [{ instance, request, placed: answer }], { gates }, ctx)
-      : wait(instance, { reason: 'Unschedulable', message: summarize(answer) }, ctx);
+      : waitForRoom(snapshot, instance, { request, message: summarize(answer) }, ctx);
   },
 };
 

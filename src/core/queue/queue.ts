@@ -93,6 +93,8 @@ export class Queue implements View, DueLine {
   #taken: Waiting | undefined;
   #policy: Pick<Policy, 'agingMs'> & LimitPolicy = defaultPolicy;
   #limitCounts: LimitCounts | undefined;
+  /** How many are on hosts. */
+  readonly #placedByPriority = new Map<number, number>();
   /** What the last change has made worth looking at. */
   #woken: string[] = [];
   #last: RecordChange | undefined;
@@ -104,7 +106,10 @@ export class Queue implements View, DueLine {
     this.#fleet = fleetOf(snapshot); // these are told of every change before this one
     vocabularyOf(snapshot);
     this.#shares = sharesOf(snapshot);
-    for (const { key, value } of snapshot.list('instance')) if (isWaiting(value)) this.#enter(key, value);
+    for (const { key, value } of snapshot.list('instance')) {
+      this.#countPlaced(value, 1);
+      if (isWaiting(value)) this.#enter(key, value);
+    }
     this.#woken = [];
   }
 
@@ -127,6 +132,26 @@ export class Queue implements View, DueLine {
       this.#enter(known.key, instance);
     }
     return this;
+  }
+
+  /** Since when it is the first of its line; undefined when it is not. */
+  headSinceMs(key: string): number | undefined {
+    const waiting = this.#waiting.get(key);
+    return waiting && waiting.line.all.first() === waiting ? headSinceMs(waiting.line) : undefined;
+  }
+
+  /** Whether any instance of a lower priority is on a host. */
+  placedBelow(priority: number): boolean {
+    for (const each of this.#placedByPriority.keys()) if (each < priority) return true;
+    return false;
+  }
+
+  #countPlaced(instance: Instance | null, sign: 1 | -1): void {
+    if (instance?.status.host === undefined) return;
+    const priority = instance.spec.priority ?? 0;
+    const count = (this.#placedByPriority.get(priority) ?? 0) + sign;
+    if (count === 0) this.#placedByPriority.delete(priority);
+    else this.#placedByPriority.set(priority, count);
   }
 
   /** How many count towards a limit now. Counting begins with the first question. */
@@ -227,9 +252,14 @@ export class Queue implements View, DueLine {
     if (this.#woken.length > 0) this.#woken = [];
     switch (kind) {
       case 'instance': {
+        const was = before?.kind === 'instance' ? before : null;
         const now = after?.kind === 'instance' ? after : null;
+        this.#countPlaced(was, -1);
+        this.#countPlaced(now, 1);
         this.#applyInstance(key, now);
-        return this.#neighbourMoved(before?.kind === 'instance' ? before : null, now);
+        const kept = was?.status.nomination?.host;
+        if (kept !== undefined && kept !== now?.status.nomination?.host) this.#roomCame(kept); // for the others
+        return this.#neighbourMoved(was, now);
       }
       case 'allocation':
         for (const word of this.#limitCounts?.apply(change) ?? []) this.#limitEased(word);
@@ -385,6 +415,7 @@ export class Queue implements View, DueLine {
   #roomCame(host: string): void {
     const slot = this.#fleet.slotOf(host);
     if (slot === undefined) return;
+    for (const { key } of this.#fleet.nominations.on(host)) if (this.#waiting.has(key)) this.#woken.push(key);
     for (const shape of this.#shapes.values()) {
       if (!this.#mayHelp(shape, host, slot)) continue;
       if (shape.gang !== undefined) {

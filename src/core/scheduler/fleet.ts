@@ -11,6 +11,7 @@ import { defineView, type RecordChange, type Snapshot, type View } from '../stat
 import { ChangeLog } from './change-log.ts';
 import type { Slot } from './slot.ts';
 import { Groups } from './groups.ts';
+import { Nominations } from './nominations.ts';
 import { Mix } from './mix.ts';
 import { Topologies } from './topology.ts';
 
@@ -71,6 +72,7 @@ export class Fleet implements View {
   softTaints = 0;
   readonly log = new ChangeLog();
   readonly groups: Groups;
+  readonly nominations: Nominations;
   readonly topologies: Topologies;
   /** How many slots there is room for; columns and rankings are that long. */
   capacity = capacityMin;
@@ -94,6 +96,7 @@ export class Fleet implements View {
     this.#snapshot = snapshot;
     this.topologies = new Topologies(this.hosts);
     this.groups = new Groups(snapshot, this);
+    this.nominations = new Nominations(snapshot);
     for (const { value } of snapshot.list('host')) this.#setHost(value);
     this.groups.load();
   }
@@ -144,6 +147,7 @@ export class Fleet implements View {
         const was = before?.kind === 'instance' ? before : null;
         const is = after?.kind === 'instance' ? after : null;
         this.groups.apply(key, was, is);
+        this.nominations.apply(key, was, is);
         if (this.#mix?.apply(key, was, is)) this.layout += 1;
         return;
       }

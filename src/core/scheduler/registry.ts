@@ -14,6 +14,7 @@ import { image } from './plugins/image.ts';
 import { imageLocality } from './plugins/image-locality.ts';
 import { labels } from './plugins/labels.ts';
 import { limit } from './plugins/limit.ts';
+import { nominated } from './plugins/nominated.ts';
 import { online } from './plugins/online.ts';
 import { paused } from './plugins/paused.ts';
 import { placementGroup } from './plugins/placement-group.ts';
@@ -55,5 +56,5 @@ export const roomPlugins: readonly RoomPlugin[] = [
   gpuFragmentation,
   tightFit,
 ];
-export const groupPlugins: readonly GroupPlugin[] = [placementGroup, antiAffinity, limit, affinity, spread];
+export const groupPlugins: readonly GroupPlugin[] = [nominated, placementGroup, antiAffinity, limit, affinity, spread];
 export const plugins: readonly Plugin[] = [...hostPlugins, ...roomPlugins, ...groupPlugins];

@@ -25,6 +25,9 @@ export interface Request extends Demand {
   readonly belonging: Belonging;
   readonly profile: ProfileName;
   readonly weights: Weights;
+  /** Its id and priority; missing: nobody's yet, and 0. Only room that is kept for others asks for them. */
+  readonly asker?: string;
+  readonly priority?: number;
   /** It was asked for with a resource query, whose users know the answer NO ALLOCATIONS LEFT. */
   readonly byQuery?: boolean;
   /** Equal for requests whose host rules say the same of every host. */
@@ -37,8 +40,8 @@ export interface Request extends Demand {
 
 /** What asks for a place: an instance, or a task, which may do without an image. */
 export interface Asking {
-  readonly metadata: Pick<Metadata, 'project' | 'labels'>;
-  readonly spec: AskingSpec;
+  readonly metadata: Pick<Metadata, 'project' | 'labels'> & { readonly id?: string };
+  readonly spec: AskingSpec & { readonly priority?: number };
 }
 
 export function requestOf(snapshot: Snapshot, asking: Asking): Request {
@@ -54,6 +57,8 @@ export function requestOf(snapshot: Snapshot, asking: Asking): Request {
     belonging: belongingOf(asking),
     profile,
     weights: weightsOf(profile, pool?.weights, placement.weights),
+    ...(asking.metadata.id === undefined ? {} : { asker: asking.metadata.id }),
+    ...(spec.priority === undefined ? {} : { priority: spec.priority }),
     ...(placement.query === undefined ? {} : { byQuery: true }),
   });
 }

@@ -21,6 +21,9 @@ export interface Policy {
   readonly historyRevisionsMax: number;
   /** A waiting instance gains a point of priority for each of these that it is the head of its line (queue/order.ts). */
   readonly agingMs: number;
+  /** So long the first of its line, an instance that fits nowhere gets room kept for it, for `nominationMs`. */
+  readonly starvationMs: number;
+  readonly nominationMs: number;
   /** How many instances may be placed and not ended at once; missing: any number. */
   readonly maxConcurrency?: number;
   /** Only those with this label count for it: `key=value`. Missing: all. */
@@ -39,6 +42,8 @@ export const defaultPolicy: Policy = {
   idempotencyMax: 1_000_000, // a day at twelve creates a second
   historyKeptMs: 3_600_000,
   historyRevisionsMax: 100_000,
+  starvationMs: 600_000,
+  nominationMs: 600_000, // as long as it has waited: half of the time others get what comes free
   agingMs: 600_000, // low priority moves once in ten minutes for each point, however much comes above it
 };
 

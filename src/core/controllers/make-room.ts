@@ -1,0 +1,109 @@
+// Make room: what is done for an instance that fits nowhere. Instances of lower priority go, if it asks for that; or, when it has waited
+// too long as the first of its line, room is kept for it. Both are in its status, so that every control plane holds others to it.
+//
+//   waits ──fits nowhere, may preempt──▶ victims stop, nominated ──room is free──▶ placed
+//     └────first for starvationMs─────▶ nominated ──nominationMs over──▶ waits, and again after starvationMs
+
+import type { Instance } from '../../api/resources/instance.ts';
+import { passGate } from '../queue/limits.ts';
+import { choosePreemption } from '../queue/preemption.ts';
+import { queueOf } from '../queue/queue.ts';
+import { hostToKeep } from '../queue/starvation.ts';
+import type { Request } from '../scheduler/request.ts';
+import { withConditions } from '../state/conditions.ts';
+import type { Context } from '../state/context.ts';
+import { eventChange } from '../state/events.ts';
+import { instanceStatusChange } from '../state/instance-change.ts';
+import { keys } from '../state/keys.ts';
+import type { Change, Plan } from '../state/plan.ts';
+import type { Entry, Snapshot } from '../state/snapshot.ts';
+import { wait } from './wait.ts';
+
+const toldFirstMs = 1_000;
+
+/** `message`: why it fits nowhere. */
+export function waitForRoom(
+  snapshot: Snapshot,
+  instance: Entry<Instance>,
+  { request, message }: { readonly request: Request; readonly message: string },
+  ctx: Context,
+): Plan {
+  const { nomination } = instance.value.status;
+  const unfit = { reason: 'Unschedulable', message } as const;
+  if (nomination) {
+    // Wall time may have jumped: never longer than room is kept at all.
+    const leftMs = Math.min(nomination.untilMs - ctx.nowMs, ctx.policy.nominationMs);
+    if (leftMs > 0 && snapshot.get('host', keys.host(nomination.host))) return { changes: [], requeueAfterMs: leftMs }; // it has been told
+    return { ...wait(instance, unfit, ctx, null), requeueAfterMs: 0 };
+  }
+  if (instance.value.spec.preemption === 'LowerPriority' && queueOf(snapshot).placedBelow(request.priority ?? 0)) {
+    const preemption = choosePreemption(snapshot, request);
+    if (preemption) return preempt(snapshot, instance, preemption, ctx);
+  }
+  const headSinceMs = queueOf(snapshot).headSinceMs(instance.key);
+  if (headSinceMs === undefined) return wait(instance, unfit, ctx);
+  const { starvationMs, nominationMs } = ctx.policy;
+  const roundMs = Math.max(0, ctx.nowMs - headSinceMs) % (starvationMs + nominationMs);
+  if (roundMs < starvationMs) return { ...wait(instance, unfit, ctx), requeueAfterMs: starvationMs - roundMs };
+  const leftMs = starvationMs + nominationMs - roundMs;
+  // First it is told why it waits.
+  const told = wait(instance, unfit, ctx);
+  if (told.changes.length > 0) return { ...told, requeueAfterMs: toldFirstMs };
+  const host = hostToKeep(snapshot, request);
+  if (host === null) return { ...wait(instance, unfit, ctx), requeueAfterMs: leftMs };
+  const kept = `${message}; room is kept for it on ${host}, as it has waited long as the first of its line`;
+  return {
+    ...wait(instance, { reason: 'MakingRoom', message: kept }, ctx, { host, untilMs: ctx.nowMs + leftMs }),
+    requeueAfterMs: leftMs,
+  };
+}
+
+function preempt(
+  snapshot: Snapshot,
+  instance: Entry<Instance>,
+  { host, victims }: { readonly host: string; readonly victims: readonly Entry<Instance>[] },
+  ctx: Context,
+): Plan {
+  const { name } = instance.value.metadata;
+  const { nominationMs } = ctx.policy;
+  const names = victims.map(({ value }) => value.metadata.name).join(', ');
+  const message =
+    victims.length === 0 ? `waits for room that comes free on ${host}` : `${names} must go from ${host} for it`;
+  const gates = new Set<string>();
+  for (const { value } of victims) {
+    const { project } = value.metadata;
+    if (snapshot.get('project', keys.project(project))?.value.spec.guarantee !== undefined)
+      gates.add(`guarantee/${project}`);
+  }
+  const kept = wait(instance, { reason: 'MakingRoom', message }, ctx, { host, untilMs: ctx.nowMs + nominationMs });
+  return {
+    changes: [
+      ...kept.changes,
+      ...victims.flatMap((victim) => stopFor(victim, { name, host }, ctx)),
+      ...[...gates].map((gate) => passGate(snapshot, gate)),
+    ],
+    requeueAfterMs: nominationMs,
+  };
+}
+
+/**
+ * As one that failed: its host stops and removes the guest, and its room is free when that is done. Its restart policy says if it is
+ * placed anew.
+ */
+function stopFor(victim: Entry<Instance>, { name, host }: { name: string; host: string }, ctx: Context): Change[] {
+  const { host: _host, guest: _guest, report: _report, assigned: _assigned, ...kept } = victim.value.status;
+  const why = { reason: 'Preempted', message: `had to go from ${host} for ${name}, whose priority is higher` };
+  return [
+    instanceStatusChange(victim, {
+      ...kept,
+      phase: 'Failed',
+      failedAtMs: ctx.nowMs,
+      conditions: withConditions(
+        kept.conditions,
+        (['Scheduled', 'Running', 'Ready'] as const).map((type) => ({ type, status: 'False', ...why })),
+        ctx.nowMs,
+      ),
+    }),
+    eventChange(victim.value, { type: 'Warning', ...why, host }, ctx),
+  ];
+}

@@ -1,0 +1,30 @@
+// nominated: room that is kept for one that waits is not given to others, unless their priority is higher. What it does not need is free
+// for all.
+
+import { type GroupPlugin, refuse } from '../framework.ts';
+
+export const nominated: GroupPlugin = {
+  name: 'nominated',
+  summary: 'no room is taken that is kept for an instance that waits',
+  dependsOn: 'group',
+  prepare({ asker, priority = 0, assigned }, fleet) {
+    const { nominations } = fleet;
+    if (nominations.size === 0) return null;
+    return {
+      filter(slot) {
+        for (const nominee of nominations.on(fleet.names[slot] ?? '')) {
+          if (nominee.id === asker || nominee.priority < priority) continue;
+          for (const resourceClass in nominee.assigned) {
+            const asked = assigned[resourceClass] ?? 0;
+            const column = fleet.column(resourceClass);
+            if (asked === 0 || !column) continue;
+            const free = (column.capacity[slot] ?? 0) - (column.used[slot] ?? 0);
+            if (asked > free - (nominee.assigned[resourceClass] ?? 0))
+              return refuse('Nominated', () => `its room is kept for ${nominee.name}, which waits for more of it`);
+          }
+        }
+        return null;
+      },
+    };
+  },
+};
