@@ -291,10 +291,17 @@ function* dropWishes(question: Question): Steps<NearestChange[]> {
 
 function* awaitEnds(question: Question): Steps<NearestChange[]> {
   const { snapshot, fleet, request } = question;
-  const lacking = refusedOnlyBy(question, changingRules).flatMap((slot) => {
-    const lacks = attempt(question, () => lackOf(fleet, request, slot));
-    return Number.isFinite(lacks) ? [{ slot, lacks }] : [];
-  });
+  const lacking: { readonly slot: Slot; readonly lacks: number }[] = [];
+  const slots = refusedOnlyBy(question, changingRules);
+  for (let from = 0; from < slots.length; from += hostsPerStep) {
+    yield;
+    attempt(question, () => {
+      for (const slot of slots.slice(from, from + hostsPerStep)) {
+        const lacks = lackOf(fleet, request, slot);
+        if (Number.isFinite(lacks)) lacking.push({ slot, lacks });
+      }
+    });
+  }
   lacking.sort((a, b) => a.lacks - b.lacks || (nameOf(fleet, a.slot) < nameOf(fleet, b.slot) ? -1 : 1));
   let best: { readonly slot: Slot; readonly ends: readonly Allocation[] } | undefined;
   for (const { slot } of lacking.slice(0, hostsWaitedForMax)) {
@@ -397,7 +404,8 @@ function consumerWords(snapshot: Snapshot, { kind, id, project, name }: Allocati
 function* addHost(question: Question): Steps<NearestChange[]> {
   const { snapshot, fleet, request } = question;
   const kinds = new Map<string, Slot>();
-  for (const slot of refusedOnlyBy(question, changingRules)) {
+  for (const [index, slot] of refusedOnlyBy(question, changingRules).entries()) {
+    if (index % hostsPerStep === 0) yield;
     const kind = fleet
       .tree(slot)
       .map(({ provider }) => JSON.stringify([provider.inventories, provider.traits]))
