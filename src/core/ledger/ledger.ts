@@ -85,10 +85,19 @@ export function claim(
 export type Held = Allocation['amounts'];
 
 function rewrite(snapshot: Snapshot, host: string, held: Held): Change[] {
-  return snapshot.providersOfHost(host).flatMap(({ key, revision, value }) => {
-    if (value.parent !== null && !Object.hasOwn(held, value.id)) return [];
-    return [{ key, ifRevision: revision, value: { ...value, generation: value.generation + 1 } }];
-  });
+  const providers: Entry<Provider>[] = [];
+  for (const id in held) {
+    const provider = snapshot.get('provider', keys.provider(id));
+    if (provider) providers.push(provider);
+  }
+  // Most claims are on the root alone; the others are looked through only for a root that gives nothing itself.
+  if (!providers.some(({ value }) => value.parent === null))
+    providers.push(...snapshot.providersOfHost(host).filter(({ value }) => value.parent === null));
+  return providers.map(({ key, revision, value }) => ({
+    key,
+    ifRevision: revision,
+    value: { ...value, generation: value.generation + 1 },
+  }));
 }
 
 /** Gives back everything an allocation holds. Committed at most once: the allocation's own revision is the condition. */
