@@ -36,6 +36,12 @@ export const processCommands: readonly CommandEntry[] = [
     load: async () => (await import('./sim.ts')).simCommand,
   },
   {
+    name: 'sim replay',
+    group,
+    summary: 'Run a recorded trace through the scheduler',
+    load: async () => (await import('./sim-replay.ts')).simReplayCommand,
+  },
+  {
     name: 'image build',
     group,
     summary: 'Build an image on this machine and add it',
