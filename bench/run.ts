@@ -4,6 +4,8 @@ import type { BenchRow } from './row.ts';
 
 const suites = {
   main: () => import('./main.ts'),
+  packing: () => import('./packing.ts'),
+  scheduler: () => import('./scheduler.ts'),
   store: () => import('./store.ts'),
 };
 
