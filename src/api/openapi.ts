@@ -5,6 +5,7 @@ import { AssignmentEvent, Heartbeat, Registration, ReportResults, Reports, Sessi
 import { errorCodes } from './errors.ts';
 import { CandidateQuestion, Candidates } from './candidates.ts';
 import { Capacity, CapacityQuestion } from './capacity.ts';
+import { QueueList } from './queue.ts';
 import { Explanation } from './explanation.ts';
 import { instanceBatchMax } from './instance-batch.ts';
 import { resourceDefinitions } from './resources/index.ts';
@@ -59,6 +60,7 @@ function commonSchemas(): Json {
     Explanation: plain(Explanation),
     Candidates: plain(Candidates),
     Capacity: plain(Capacity),
+    QueueList: plain(QueueList),
     UsagePage: plain(UsagePage),
     HostProviders: plain(HostProviders),
     CapacityQuestion: plain(CapacityQuestion),
@@ -452,6 +454,23 @@ function fleetPaths(): Json {
         summary: 'The providers of a host, and who holds what of them',
         parameters: [parameter('host', 'path', { type: 'string' }, 'name of the host')],
         responses: answers({ 200: { description: 'done', content: jsonContent(ref('HostProviders')) } }, 'NotFound'),
+      },
+    },
+    '/v1/queue': {
+      get: {
+        tags: ['capacity'],
+        operationId: 'getQueue',
+        summary: 'What waits for a host, first things first, and why each waits',
+        parameters: [
+          parameter('project', 'query', { type: 'string' }, 'only of this project'),
+          parameter(
+            'limit',
+            'query',
+            { type: 'integer', minimum: 1, maximum: 10_000, default: 100 },
+            'so many at most',
+          ),
+        ],
+        responses: answers({ 200: { description: 'done', content: jsonContent(ref('QueueList')) } }),
       },
     },
     '/v1/capacity': {

@@ -5,6 +5,7 @@ import { isRecord } from '../base/is-record.ts';
 import { ApiError, isErrorCode } from './errors.ts';
 import type { Candidates } from './candidates.ts';
 import type { Capacity } from './capacity.ts';
+import type { QueueList } from './queue.ts';
 import type { Explanation } from './explanation.ts';
 import type { InstanceBatchAnswer } from './instance-batch.ts';
 import type { Kind, ResourceByKind } from './resources/index.ts';
@@ -199,6 +200,8 @@ export function createUserClient(options: ClientOptions) {
       json('/v1/candidates', { method: 'POST', body: asking }),
 
     /** How many more fit of what is asked for, or of every size; `losses`: whether the fleet survives losing so many hosts. */
+    queue: (query: { project?: string; limit?: number } = {}): Promise<QueueList> => json('/v1/queue', { query }),
+
     capacity: (question: Partial<Asking> & { readonly losses?: number } = {}): Promise<Capacity> =>
       json('/v1/capacity', { method: 'POST', body: question }),
 

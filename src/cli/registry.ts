@@ -116,6 +116,18 @@ export const commandEntries: readonly CommandEntry[] = [
     load: async () => (await import('./group.ts')).groupCommand,
   },
   {
+    name: 'project',
+    group: fleet,
+    summary: 'Projects: tenants, and what each may have',
+    load: async () => (await import('./project.ts')).projectCommand,
+  },
+  {
+    name: 'queue',
+    group: fleet,
+    summary: 'Show what waits for a host, and why',
+    load: async () => (await import('./queue.ts')).queueCommand,
+  },
+  {
     name: 'capacity',
     group: fleet,
     summary: 'Say how many more fit',

@@ -9,7 +9,7 @@ import { type Format, fieldLines, parseFormat, printNames, printValue } from './
 import { oneOf, type PlaceOptions, placeOf, withPlaceOptions, withRoomOptions } from './place-options.ts';
 import { readTextFile } from './read-file.ts';
 import { openSession } from './session.ts';
-import { collect, parseDurationMs, parseLabels, parsePort, seconds } from './units.ts';
+import { collect, parseDurationMs, parseInteger, parseLabels, parsePort, seconds } from './units.ts';
 import { untilReady, waitForInstance } from './wait.ts';
 
 /** What people say of an instance that is to be made. */
@@ -22,6 +22,9 @@ export interface SpecOptions extends PlaceOptions {
   readonly userData?: string;
   readonly hostname?: string;
   readonly restartPolicy?: string;
+  readonly priority?: string;
+  readonly preempt?: true;
+  readonly gang?: string;
   readonly exclusive?: true;
 }
 
@@ -53,6 +56,9 @@ export function withSpecOptions(command: Command): Command {
   return withPlaceOptions(command)
     .option('--task <task>', 'in the room that this task holds, on its host: berth task ls')
     .option('--restart-policy <policy>', `${restartPolicies.join(' or ')}; default: Never`)
+    .option('--priority <number>', 'who waits goes by it, the highest first: -1000 to 1000; default: 0')
+    .option('--preempt', 'when it fits nowhere, instances of lower priority make room for it')
+    .option('--gang <name=size>', 'placed together with the others of this name, all or none')
     .option('--exclusive', 'never a second copy while the first may still run somewhere');
 }
 
@@ -121,8 +127,20 @@ export async function specOf(cli: Cli, image: string, options: SpecOptions): Pro
     ...(restartPolicy === undefined
       ? {}
       : { restartPolicy: oneOf('--restart-policy', restartPolicy, restartPolicies) }),
+    ...(options.priority === undefined
+      ? {}
+      : { priority: parseInteger('--priority', options.priority, { min: -1000, max: 1000 }) }),
+    ...(options.preempt ? { preemption: 'LowerPriority' } : {}),
+    ...(options.gang === undefined ? {} : { gang: parseGang(options.gang) }),
     ...(options.exclusive ? { exclusive: true } : {}),
   };
+}
+
+/** `workers=4`. */
+function parseGang(text: string): NonNullable<InstanceSpec['gang']> {
+  const [, name = '', size = ''] = /^([a-z0-9][a-z0-9-]*)=(\d{1,3})$/.exec(text) ?? [];
+  if (name === '') throw usageError(`--gang cannot be "${text}"`, 'write its name and how many it is: workers=4');
+  return { name, size: parseInteger('--gang', size, { min: 1, max: 256 }) };
 }
 
 async function publicKeys(cli: Cli, path: string): Promise<string[]> {

@@ -20,6 +20,7 @@ import type { HostLinks } from './http/host-links.ts';
 import { instanceBatchRoute } from './http/instance-batch.ts';
 import { instanceRoutes } from './http/instance-routes.ts';
 import { processRoutes } from './http/process-routes.ts';
+import { queueRoutes } from './http/queue-routes.ts';
 import { resourceRoutes } from './http/resource-routes.ts';
 import { usageRoutes } from './http/usage-routes.ts';
 import type { Route } from './http/route.ts';
@@ -59,6 +60,7 @@ export async function startControlPlane(parts: ServerParts): Promise<Server> {
       ...instanceRoutes({ decider, links }),
       ...candidateRoutes(decider),
       ...capacityRoutes(decider),
+      ...queueRoutes(decider),
       ...usageRoutes(decider),
       instanceBatchRoute(decider),
       ...resourceRoutes({ decider, store }),

@@ -1,0 +1,41 @@
+// Queue: what waits for a host, first things first, and why each waits.
+
+import { type Static, Type } from 'typebox';
+
+const closed = { additionalProperties: false } as const;
+
+export const QueueItem = Type.Object(
+  {
+    position: Type.Integer({ minimum: 1 }),
+    instance: Type.String(),
+    project: Type.String(),
+    priority: Type.Integer(),
+    waitingMs: Type.Integer(),
+    reason: Type.String({ description: 'CamelCase code for programs' }),
+    message: Type.String({ description: 'why it waits, for people' }),
+    gang: Type.Optional(Type.String()),
+    nominatedHost: Type.Optional(Type.String({ description: 'room is kept for it there' })),
+  },
+  closed,
+);
+export type QueueItem = Static<typeof QueueItem>;
+
+export const QueueList = Type.Object(
+  {
+    waiting: Type.Integer({ description: 'how many wait in all' }),
+    items: Type.Array(QueueItem),
+    projects: Type.Array(
+      Type.Object(
+        {
+          project: Type.String(),
+          weight: Type.Number(),
+          share: Type.Number({ description: 'the largest of any resource class of the fleet, by weight' }),
+        },
+        closed,
+      ),
+      { description: 'of those that wait' },
+    ),
+  },
+  closed,
+);
+export type QueueList = Static<typeof QueueList>;
