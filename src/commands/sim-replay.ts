@@ -26,7 +26,6 @@ interface ReplayFlags {
   readonly limit?: string;
   readonly groups?: string;
   readonly plot?: string;
-  readonly json?: true;
 }
 
 const rowsMax = 1_000_000_000;
@@ -52,7 +51,8 @@ export function simReplayCommand(cli: Cli): Command {
     .option('--groups <ending>', 'only rows whose group ends so')
     .option('--plot <file>', 'write hosts in use over time there, as SVG')
     .option('--json', 'one JSON array, an object for each profile')
-    .action(async (file: string, flags: ReplayFlags) => {
+    .action(async (file: string, flags: ReplayFlags, command: Command) => {
+      const json = command.optsWithGlobals()['json'] === true; // `berth sim` has one of this name, and takes it
       const profiles = flags.profile.split(',').map((each) => oneOf('--profile', each, profileNames));
       const movesPerArrival = flags.moves === undefined ? 0 : parseMoves(flags.moves);
       const limit =
@@ -71,7 +71,7 @@ export function simReplayCommand(cli: Cli): Command {
         progress.end();
         const title = `${basename(file)} on ${basename(flags.fleet)}`;
         if (flags.plot !== undefined) await write(flags.plot, plotSvg(title, replays));
-        if (flags.json) await printValue(cli, 'json', replays);
+        if (json) await printValue(cli, 'json', replays);
         else print(cli, title, replays);
       } finally {
         progress.end();

@@ -16,7 +16,6 @@ interface SimFlags {
 
 export function simCommand(cli: Cli): Command {
   return new Command('sim')
-    .enablePositionalOptions() // `sim replay` has a --json of its own
     .description(
       'Run real control planes and agents in a false world drawn from seeds, and check what must always hold',
     )
