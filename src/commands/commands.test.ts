@@ -78,7 +78,7 @@ describe('a fleet on this machine', () => {
       hostName: 'h1',
     };
     fleet = await startLocalFleet(options, { log: silentLogger });
-    await verb('image add tiny --source file:///tiny.img --format raw');
+    await verb('image add tiny --source file:///tiny.img --format raw --cpus 1 --memory 128MiB');
   });
   afterAll(() => fleet.close());
 

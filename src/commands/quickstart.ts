@@ -206,6 +206,7 @@ async function ensureImage(tell: Teller, { plan, session, stopped }: Stage): Pro
       format: 'raw',
       decompress: 'none',
       aliases: [],
+      defaults: { cpus: 1, memoryMiB: 128 },
     });
     return;
   }
