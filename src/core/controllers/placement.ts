@@ -9,6 +9,7 @@ import { isWaiting, queueOf } from '../queue/queue.ts';
 import { type Request, requestOf } from '../scheduler/request.ts';
 import { schedule, summarize } from '../scheduler/schedule.ts';
 import { takeOver, taskOf } from '../scheduler/take-over.ts';
+import { conditionOf } from '../state/conditions.ts';
 import type { Context } from '../state/context.ts';
 import { eventChange } from '../state/events.ts';
 import { type Change, emptyPlan, type Plan } from '../state/plan.ts';
@@ -38,10 +39,16 @@ export const placement: Controller = {
     const request = requestOf(snapshot, instance.value);
     const task = taskOf(instance.value);
     if (task !== undefined) return placeInRoomOf(snapshot, instance, { task, request, gates }, ctx);
+    const queue = queueOf(snapshot);
+    const told = conditionOf(instance.value.status.conditions, 'Scheduled');
+    const known = told?.reason === 'Unschedulable' && queue.cannotFit(key, request) ? told.message : undefined;
+    const unfit = known ?? queue.whyUnfit(key);
+    if (unfit !== undefined) return waitForRoom(snapshot, instance, { request, message: unfit }, ctx);
     const answer = schedule(snapshot, request);
-    return answer.placed
-      ? bind(snapshot, [{ instance, request, placed: answer }], { gates }, ctx)
-      : waitForRoom(snapshot, instance, { request, message: summarize(answer) }, ctx);
+    if (answer.placed) return bind(snapshot, [{ instance, request, placed: answer }], { gates }, ctx);
+    const message = summarize(answer);
+    queue.noteUnfit(key, request, message);
+    return waitForRoom(snapshot, instance, { request, message }, ctx);
   },
 };
 

@@ -64,6 +64,8 @@ export interface Shape {
   readonly gang: string | undefined;
   rules: Rules | null;
   layout: number;
+  /** Why none of them fits anywhere, as long as the fleet is as it was. */
+  unfit: { readonly logEnd: number; readonly message: string } | null;
   /** How many more may be tried before room comes again. */
   triesLeft: number;
 }
@@ -93,6 +95,9 @@ export class Queue implements View, DueLine {
   #taken: Waiting | undefined;
   #policy: Pick<Policy, 'agingMs'> & LimitPolicy = defaultPolicy;
   #limitCounts: LimitCounts | undefined;
+  /** By resource class, when the log of changes ended at `#mostAt`. */
+  readonly #most = new Map<string, number>();
+  #mostAt = -1;
   /** How many are on hosts. */
   readonly #placedByPriority = new Map<number, number>();
   /** What the last change has made worth looking at. */
@@ -132,6 +137,43 @@ export class Queue implements View, DueLine {
       this.#enter(known.key, instance);
     }
     return this;
+  }
+
+  /** Why nothing of its shape fits anywhere, if that was found out and nothing has changed since. */
+  whyUnfit(key: string): string | undefined {
+    const unfit = this.#waiting.get(key)?.line.shape.unfit;
+    return unfit?.logEnd === this.#fleet.log.end ? unfit.message : undefined;
+  }
+
+  /** Whether it asks for more of a class than any host has free: then nothing else need be asked of a shape that it has for itself. */
+  cannotFit(key: string, { amounts }: Request): boolean {
+    const line = this.#waiting.get(key)?.line;
+    if (!line || line.all.size + line.shape.lines.size > 2 || line.shape.gang !== undefined) return false;
+    for (const resourceClass in amounts) if ((amounts[resourceClass] ?? 0) > this.#mostOf(resourceClass)) return true;
+    return false;
+  }
+
+  /** The most of a class that any host can give at once. */
+  #mostOf(resourceClass: string): number {
+    const { log } = this.#fleet;
+    if (this.#mostAt !== log.end) {
+      this.#mostAt = log.end;
+      this.#most.clear();
+    }
+    let most = this.#most.get(resourceClass);
+    if (most === undefined) {
+      most = 0;
+      for (const each of this.#fleet.column(resourceClass)?.most ?? []) if (each > most) most = each;
+      this.#most.set(resourceClass, most);
+    }
+    return most;
+  }
+
+  /** It was found to fit nowhere: so it is with all of its shape, if no host has the room, whatever is around it. */
+  noteUnfit(key: string, request: Request, message: string): void {
+    const shape = this.#waiting.get(key)?.line.shape;
+    if (!shape || shape.gang !== undefined || request.byQuery) return;
+    if (engineOf(this.#snapshot).fitCount(request) === 0) shape.unfit = { logEnd: this.#fleet.log.end, message };
   }
 
   /** Since when it is the first of its line; undefined when it is not. */
@@ -326,6 +368,7 @@ export class Queue implements View, DueLine {
         rules: null,
         layout: 0,
         triesLeft: triesMax,
+        unfit: null,
       };
       this.#shapes.set(shapeKey, shape);
       this.#shapesByGroup.add(shape);
@@ -452,6 +495,11 @@ export class Queue implements View, DueLine {
   }
 
   #fitsAt(shape: Shape, slot: number): boolean {
+    const { amounts } = shape.request;
+    for (const resourceClass in amounts) {
+      // What most are refused for costs the least to ask.
+      if ((amounts[resourceClass] ?? 0) > (this.#fleet.column(resourceClass)?.most[slot] ?? 0)) return false;
+    }
     const { layout } = this.#fleet;
     if (!shape.rules || shape.layout !== layout) {
       shape.rules = prepareRules([...roomPlugins, ...hostPlugins], shape.request, this.#fleet);
