@@ -9,15 +9,30 @@ export class ChangeLog {
   /** How many changes there have been. */
   end = 0;
   readonly #ring = new Int32Array(ringLength);
+  /** By slot: `end` after its last change. */
+  #lastChange = new Float64Array(16);
   /** By slot: the visit that last came by, so that each visit comes once. */
   #visited = new Uint32Array(16);
   #visits = 0;
 
   /** `record`: the host's record changed, not only what is free there. */
   push(slot: Slot, record: boolean): void {
-    if (slot >= this.#visited.length) this.#visited = new Uint32Array(2 * slot);
+    if (slot >= this.#visited.length) this.#grow(slot);
     this.#ring[this.end % ringLength] = slot * 2 + Number(record);
     this.end += 1;
+    this.#lastChange[slot] = this.end;
+  }
+
+  /** Another number after each change of the host. */
+  lastChange(slot: Slot): number {
+    return this.#lastChange[slot] ?? 0;
+  }
+
+  #grow(slot: Slot): void {
+    this.#visited = new Uint32Array(2 * slot);
+    const lastChange = new Float64Array(2 * slot);
+    lastChange.set(this.#lastChange);
+    this.#lastChange = lastChange;
   }
 
   /**

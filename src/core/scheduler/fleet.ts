@@ -148,7 +148,7 @@ export class Fleet implements View {
         const is = after?.kind === 'instance' ? after : null;
         this.groups.apply(key, was, is);
         this.nominations.apply(key, was, is);
-        if (this.#mix?.apply(key, was, is)) this.layout += 1;
+        if (this.#mix?.apply(was, is)) this.layout += 1;
         return;
       }
       default:

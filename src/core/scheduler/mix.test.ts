@@ -46,16 +46,18 @@ describe('the mix', () => {
     expect(fleet.layout).toBeGreaterThan(layout);
   });
 
-  it('forgets what is gone', () => {
+  it('remembers who is gone, and forgets what was asked for long ago', () => {
     const cache = testCache([testImage()]);
     const fleet = fleetOf(cache);
+    expect(fleet.mix.typical.total).toBe(0);
     ask(cache, 10, large);
-    expect(fleet.mix.typical.at(['CUSTOM_GPU_A100']).classes).toHaveLength(1);
     for (let i = 0; i < 10; i++) {
       const revision = cache.revision + 1;
       cache.apply([{ key: `instances/default/i${i}`, value: null, revision }], revision);
-      addRecord(cache, testInstance(`n${i}`, { cpus: 1 }));
     }
-    expect(fleet.mix.typical.at(['CUSTOM_GPU_A100']).strangers).toBeGreaterThan(0.8); // the last few are not worth a new one
+    const { typical } = fleet.mix;
+    expect(typical.at(['CUSTOM_GPU_A100']).strangers).toBe(0);
+    ask(cache, 40_000, { cpus: 1 }, 100);
+    expect(fleet.mix.typical.at(['CUSTOM_GPU_A100']).strangers).toBeGreaterThan(0.9);
   });
 });

@@ -1,5 +1,5 @@
-// Mix: what instances ask for, counted, so that a rule can tell which leftovers of a host somebody would want. Rules read a still picture
-// (`typical`) that is taken anew only when the mix has become another one: with each picture every ranking that rests on it is built anew.
+// Mix: what instances ask for, counted as they come, so that a rule can tell which leftovers of a host somebody would want. Rules read a
+// still picture (`typical`) that is taken anew only when the mix has become another one: with each picture every ranking is built anew.
 
 import { gpuClass } from '../../api/resources/host-rules.ts';
 import type { Instance, InstanceSpec } from '../../api/resources/instance.ts';
@@ -40,8 +40,10 @@ export interface TypicalThere {
   readonly classes: readonly GpuClass[];
 }
 
-/** So many more or fewer, in relation to all, before a look at whether the mix is another one. */
-const turnoverShare = 0.5;
+/** When so many more have asked, in relation to all that are remembered, the picture is looked at again. */
+const lookAgainShare = 0.5;
+/** With so many, all counts are halved: what was asked for long ago fades. A picture has then some 10,000 to rest on. */
+const rememberedMax = 1 << 14;
 /** The picture is kept while no more than this share of what is asked for has moved from one kind to another. */
 const driftMax = 0.1;
 /** More classes than this are not told apart: the rarest are left out. A rule looks at each of them for each host. */
@@ -128,33 +130,31 @@ export class Mix {
   typical: Typical;
   readonly #snapshot: Snapshot;
   readonly #kinds = new Map<string, Kind>();
-  /** By key of the instance: what it was counted as. */
-  readonly #kindOf = new Map<string, Kind>();
   #total = 0;
   /** Since the picture was last looked at. */
-  #turnover = 0;
+  #asked = 0;
   /** The picture, to compare with: by kind, how many. */
   #pictured = new Map<string, number>();
 
+  /** From what is there: who is gone is not known of. */
   constructor(snapshot: Snapshot) {
     this.#snapshot = snapshot;
-    for (const { key, value } of snapshot.list('instance')) this.#count(key, value.spec);
+    for (const { value } of snapshot.list('instance')) this.#count(value.spec);
     this.typical = this.#takePicture();
   }
 
-  /** Answers whether there is a new picture. */
-  apply(key: string, before: Instance | null, after: Instance | null): boolean {
-    if (before?.spec === after?.spec) return false;
-    this.#forget(key);
-    if (after) this.#count(key, after.spec);
-    if (this.#turnover < 1 + turnoverShare * this.#total) return false;
-    this.#turnover = 0;
+  /** Answers whether there is a new picture. Who goes still counts: others like it will come. */
+  apply(before: Instance | null, after: Instance | null): boolean {
+    if (!after || before?.spec === after.spec) return false;
+    this.#count(after.spec);
+    if (this.#asked < 1 + lookAgainShare * this.#total) return false;
+    this.#asked = 0;
     if (!this.#hasDrifted()) return false;
     this.typical = this.#takePicture();
     return true;
   }
 
-  #count(key: string, spec: InstanceSpec): void {
+  #count(spec: InstanceSpec): void {
     const demand = demandOf(this.#snapshot, spec);
     const gpu = gpuAskOf(demand);
     const cpus = wholeOf(demand)['VCPU'] ?? 0;
@@ -162,33 +162,33 @@ export class Mix {
     let kind = this.#kinds.get(name);
     if (!kind) this.#kinds.set(name, (kind = { cpus, gpu, count: 0 }));
     kind.count += 1;
-    this.#kindOf.set(key, kind);
     this.#total += 1;
-    this.#turnover += 1;
+    this.#asked += 1;
+    if (this.#total >= rememberedMax) this.#halve();
   }
 
-  #forget(key: string): void {
-    const kind = this.#kindOf.get(key);
-    if (!kind) return;
-    this.#kindOf.delete(key);
-    kind.count -= 1;
-    this.#total -= 1;
-    this.#turnover += 1;
+  #halve(): void {
+    this.#total = 0;
+    for (const [name, kind] of this.#kinds) {
+      kind.count = Math.floor(kind.count / 2);
+      this.#total += kind.count;
+      if (kind.count === 0) this.#kinds.delete(name);
+    }
   }
 
   #hasDrifted(): boolean {
     const before = Math.max(1, this.typical.total);
     const now = Math.max(1, this.#total);
     let moved = 0;
+    for (const [name, count] of this.#pictured) if (!this.#kinds.has(name)) moved += count / before;
     for (const [name, { count }] of this.#kinds)
       moved += Math.abs(count / now - (this.#pictured.get(name) ?? 0) / before);
     return moved / 2 > driftMax;
   }
 
   #takePicture(): Typical {
-    for (const [name, { count }] of this.#kinds) if (count === 0) this.#kinds.delete(name);
     this.#pictured = new Map([...this.#kinds].map(([name, { count }]) => [name, count]));
-    this.#turnover = 0;
+    this.#asked = 0;
     return new Typical([...this.#kinds.values()].map((kind) => ({ ...kind })));
   }
 }

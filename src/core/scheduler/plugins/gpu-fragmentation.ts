@@ -26,70 +26,119 @@ export const gpuFragmentation: RoomPlugin = {
     const gpus = fleet.column(gpuClass);
     if (!gpus) return null;
     const { typical } = fleet.mix;
+    const rooms = roomsOf(typical);
     const gpu = gpuAskOf(request);
     const cpusAsked = request.assigned['VCPU'] ?? 0;
-    const vcpu = fleet.column('VCPU');
-    const free = new FreeGpus();
+    const then = new FreeGpus();
     return {
       score(slot) {
         if ((gpus.capacity[slot] ?? 0) === 0) return 50;
-        free.read(fleet, slot, gpu?.models ?? []);
-        const there = typical.at(free.traits);
-        const cpus = (vcpu?.capacity[slot] ?? 0) - (vcpu?.used[slot] ?? 0);
-        const lostNow = lostOf(free, cpus, there, typical);
-        if (gpu) free.take(gpu.count, gpu.milli);
-        const lostThen = lostOf(free, cpus - cpusAsked, there, typical);
-        const gained = (Math.floor((lostNow - lostThen) / step) * step) / 1000;
+        const room = currentRoom(rooms, slot, fleet, typical);
+        then.copy(room.free);
+        if (gpu) then.take(gpu.count, gpu.milli);
+        const lostThen = lostOf(then, room.cpus - cpusAsked, room.there, typical);
+        const gained = (Math.floor((room.lost - lostThen) / step) * step) / 1000;
         return 50 + (50 * gained) / (1 + Math.abs(gained)); // 0..100, finest where differences are small
       },
     };
   },
 };
 
-/** What is free on each GPU of one host, in thousandths. Made once for many hosts. */
+/** What the same host is to all requests, until something changes there. */
+interface Room {
+  lastChange: number;
+  readonly free: FreeGpus;
+  cpus: number;
+  there: TypicalThere;
+  lost: number;
+}
+
+const roomsByPicture = new WeakMap<Typical, Room[]>();
+
+function roomsOf(typical: Typical): Room[] {
+  let rooms = roomsByPicture.get(typical);
+  if (!rooms) roomsByPicture.set(typical, (rooms = []));
+  return rooms;
+}
+
+function currentRoom(rooms: Room[], slot: Slot, fleet: Fleet, typical: Typical): Room {
+  const lastChange = fleet.log.lastChange(slot);
+  const room = (rooms[slot] ??= { lastChange: -1, free: new FreeGpus(), cpus: 0, there: typical.at([]), lost: 0 });
+  if (room.lastChange === lastChange) return room;
+  const traits = room.free.read(fleet, slot);
+  const vcpu = fleet.column('VCPU');
+  room.lastChange = lastChange;
+  room.cpus = (vcpu?.capacity[slot] ?? 0) - (vcpu?.used[slot] ?? 0);
+  room.there = typical.at(traits);
+  room.lost = lostOf(room.free, room.cpus, room.there, typical);
+  return room;
+}
+
+/** What is free on the GPUs of one host, in thousandths: which amounts, and on how many GPUs each. They are taken to be of one model. */
 class FreeGpus {
   readonly milli: number[] = [];
-  count = 0;
+  readonly counts: number[] = [];
+  length = 0;
   total = 0;
-  /** Of the first GPU: those of one host are taken to be alike. */
-  traits: readonly string[] = [];
-  readonly #mayGive: boolean[] = [];
 
-  read(fleet: Fleet, slot: Slot, models: readonly string[]): void {
-    this.count = 0;
+  /** Answers the traits of the GPUs. */
+  read(fleet: Fleet, slot: Slot): readonly string[] {
+    this.length = 0;
     this.total = 0;
+    let traits: readonly string[] | undefined;
     for (const { provider, used } of fleet.tree(slot)) {
       const inventory = provider.inventories[gpuClass];
       if (!inventory) continue;
-      if (this.count === 0) this.traits = provider.traits;
-      const free = Math.max(0, capacityOf(inventory) - (used.get(gpuClass) ?? 0));
-      this.milli[this.count] = free;
-      this.#mayGive[this.count] = models.length === 0 || models.some((model) => provider.traits.includes(model));
-      this.count += 1;
-      this.total += free;
+      traits ??= provider.traits;
+      this.#add(Math.max(0, capacityOf(inventory) - (used.get(gpuClass) ?? 0)), 1);
     }
+    return traits ?? [];
+  }
+
+  copy({ milli, counts, length, total }: FreeGpus): void {
+    for (let i = 0; i < length; i++) {
+      this.milli[i] = milli[i] ?? 0;
+      this.counts[i] = counts[i] ?? 0;
+    }
+    this.length = length;
+    this.total = total;
   }
 
   /** As the ledger does it: from those with the least left. */
   take(count: number, milli: number): void {
-    for (let taken = 0; taken < count; taken++) {
+    for (let wanted = count; wanted > 0; ) {
       let best = -1;
-      for (let i = 0; i < this.count; i++) {
+      for (let i = 0; i < this.length; i++) {
         const free = this.milli[i] ?? 0;
-        if (!this.#mayGive[i] || free < milli) continue;
-        if (best < 0 || free < (this.milli[best] ?? 0)) best = i;
+        if (free >= milli && (this.counts[i] ?? 0) > 0 && (best < 0 || free < (this.milli[best] ?? 0))) best = i;
       }
       if (best < 0) return;
-      this.#mayGive[best] = false; // another one each time
-      this.milli[best] = (this.milli[best] ?? 0) - milli;
-      this.total -= milli;
+      const free = this.milli[best] ?? 0;
+      const taken = Math.min(wanted, this.counts[best] ?? 0);
+      this.counts[best] = (this.counts[best] ?? 0) - taken;
+      this.total -= taken * free;
+      this.#add(free - milli, taken);
+      wanted -= taken;
     }
+  }
+
+  #add(milli: number, count: number): void {
+    if (milli === 0) return;
+    this.total += count * milli;
+    for (let i = 0; i < this.length; i++) {
+      if (this.milli[i] !== milli) continue;
+      this.counts[i] = (this.counts[i] ?? 0) + count;
+      return;
+    }
+    this.milli[this.length] = milli;
+    this.counts[this.length] = count;
+    this.length += 1;
   }
 }
 
 /** What of the free GPUs is lost on average to those who may ask next; and what has too few CPUs beside it. */
 function lostOf(
-  { milli, count, total }: FreeGpus,
+  { milli, counts, length, total }: FreeGpus,
   cpus: number,
   { strangers, classes }: TypicalThere,
   { cpusPerMilli }: Typical,
@@ -97,18 +146,19 @@ function lostOf(
   if (total === 0) return 0;
   let lost = strangers * total;
   for (const each of classes) {
+    const served = shareServed(each, cpus);
     let able = 0;
     let lostToThem = 0;
-    for (let i = 0; i < count; i++) {
+    for (let i = 0; i < length; i++) {
       const free = milli[i] ?? 0;
-      if (free < each.milli) lostToThem += free;
+      const count = counts[i] ?? 0;
+      if (free < each.milli) lostToThem += count * free;
       else {
-        able += 1;
-        lostToThem += remainderLoss * (free % each.milli);
+        able += count;
+        lostToThem += count * remainderLoss * (free % each.milli);
       }
     }
-    const served = able < each.count ? 0 : shareServed(each, cpus);
-    lost += served * lostToThem + (each.share - served) * total;
+    lost += able < each.count ? each.share * total : served * lostToThem + (each.share - served) * total;
   }
   const withoutCpus = cpusPerMilli === 0 ? 0 : Math.max(0, total - cpus / (cpusNeeded * cpusPerMilli));
   return lost + withoutCpus;
