@@ -2,7 +2,8 @@ import { describe, expect, it } from 'vitest';
 import type { Registration } from '../../api/agent-protocol.ts';
 import type { HostSpec } from '../../api/resources/host.ts';
 import { placement } from '../controllers/placement.ts';
-import { overUse } from '../ledger/ledger.ts';
+import { powerOn } from '../controllers/power-on.ts';
+import { overUse, releaseAllButDisk } from '../ledger/ledger.ts';
 import { requestOf } from '../scheduler/request.ts';
 import { schedule } from '../scheduler/schedule.ts';
 import type { Provider } from '../state/records.ts';
@@ -100,6 +101,24 @@ describe('devices and cells of a host', () => {
     expect(totals(providers()['gpu0'])).toEqual({ CUSTOM_GPU_MILLI: [0, 0] });
     expect(providers()['gpu1']).toBeUndefined();
     expect(overUse(cache)).toHaveLength(1);
+  });
+
+  it('are given back by who stands still, and claimed again when it runs on', () => {
+    const { cache, ctx, register } = fleet();
+    register({ providers: [gpu('gpu0')] });
+    const key = 'instances/default/web';
+    addRecord(cache, testInstance('web', { diskGiB: 5, gpus: { count: 1 } }));
+    commitPlan(cache, placement.reconcile(cache, key, ctx));
+    const held = () => [...cache.list('allocation')].map(({ value }) => Object.values(value.amounts));
+    const running = held();
+    expect(running).toEqual([expect.arrayContaining([{ CUSTOM_GPU_MILLI: 1000 }])]);
+    for (const allocation of cache.list('allocation')) commitPlan(cache, { changes: releaseAllButDisk(allocation) });
+    expect(held()).toEqual([expect.not.arrayContaining([{ CUSTOM_GPU_MILLI: 1000 }])]);
+    const stopped = cache.get('instance', key)?.value;
+    if (!stopped) throw new Error('no instance');
+    addRecord(cache, { ...stopped, status: { ...stopped.status, phase: 'Stopped' } });
+    commitPlan(cache, powerOn.reconcile(cache, key, ctx));
+    expect(held()).toEqual(running);
   });
 
   it('are given whole, in shares and by model', () => {
