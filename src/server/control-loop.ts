@@ -155,6 +155,7 @@ export class ControlLoop {
   }
 
   #turn(): void {
+    if (this.#stopped.signal.aborted) return;
     for (let count = 0, before = -1; count > before && count < tasksPerTurnMax; ) {
       before = count;
       count = this.#workOff(count); // what came of one line may wake another
