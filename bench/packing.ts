@@ -18,6 +18,7 @@ import type { Emit } from './row.ts';
 
 const suite = 'packing';
 const profile = 'avoid-fragmentation';
+const rules = ['first fit', 'best fit'] as const;
 /** Beside the project, unless the environment says where. */
 const directory = process.env['BERTH_TRACES'] ?? fileURLToPath(new URL('../../shared/traces/', import.meta.url));
 
@@ -27,12 +28,19 @@ interface PackingCase {
   readonly fleet: string;
   /** Rows of groups that end so only. */
   readonly groups?: string;
-  readonly goal: number;
-  readonly goalWithMoves: number;
+  /** The level of perfect knowledge of departures, as measured before; where it was not, that of first fit and best fit. */
+  readonly goal?: number;
+  /** The issue's; where it names none, to be better than without moves. */
+  readonly goalWithMoves?: number;
 }
 
-// Goals are the issue's; where it names none, that of perfect knowledge of departures, as measured for the anchors; with moves,
-// the best reached before.
+const clouds = [
+  { name: 'DS1', goal: 1.158, goalWithMoves: 1.03 },
+  { name: 'DS2' },
+  { name: 'DS4' },
+  { name: 'DS6', goal: 1.085, goalWithMoves: 1.03 },
+];
+
 const cases: readonly PackingCase[] = [
   {
     name: 'azure-v1-dev_64x128',
@@ -42,12 +50,7 @@ const cases: readonly PackingCase[] = [
     goalWithMoves: 1.07,
   },
   { name: 'azure-v1-dev_48x96', file: 'azure-v1-dev/vms.csv.gz', fleet: '48x96GiB', goal: 1.208, goalWithMoves: 1.1 },
-  ...[
-    { name: 'DS1', goal: 1.17, goalWithMoves: 1.03 },
-    { name: 'DS2', goal: 1.05, goalWithMoves: 1.03 },
-    { name: 'DS4', goal: 1.06, goalWithMoves: 1.03 },
-    { name: 'DS6', goal: 1.09, goalWithMoves: 1.03 },
-  ].map(({ name, ...goals }) => ({
+  ...clouds.map(({ name, ...goals }) => ({
     name: `${name}_32`,
     file: `eucalyptus-private-clouds/vms_${name}.csv.gz`,
     fleet: '32x64GiB', // the trace tells of cores only
@@ -58,16 +61,14 @@ const cases: readonly PackingCase[] = [
     file: 'alibaba-dlrm-2025/vms.csv.gz',
     fleet: '192x1024GiB,disk=8TiB,network=100',
     groups: '-CN',
-    goal: 1.127,
-    goalWithMoves: 1.127,
+    goal: 1.129,
   },
   {
     name: 'dlrm_HN',
     file: 'alibaba-dlrm-2025/vms.csv.gz',
     fleet: '192x1024GiBx8,disk=8TiB,network=200',
     groups: '-HN',
-    goal: 1.006,
-    goalWithMoves: 1.005,
+    goal: 1.004,
   },
 ];
 
@@ -95,24 +96,20 @@ export async function run(emit: Emit): Promise<void> {
 function runPacking({ name, file, fleet: text, groups, goal, goalWithMoves }: PackingCase, emit: Emit): void {
   const trace = ofGroups(readTrace(read(file), file), groups);
   const fleet = parseFleetShape(text);
+  const { growsBy } = fleet;
+  if (!growsBy) throw new Error(`${text} is not a fleet that grows`);
   const options = { trace, fleet, profile, clockMs: () => performance.now() } as const;
-  const plain = replay({ ...options, movesPerArrival: 0 });
-  const bound = plain.boundHostHours ?? Number.NaN;
-  const hostHours = fleet.growsBy
-    ? Math.min(plainHostHours('first fit', trace, fleet.growsBy), plainHostHours('best fit', trace, fleet.growsBy))
-    : Number.NaN;
-  const value = plain.ratio ?? Number.NaN;
-  emit({ suite, name: `${name}_ratio`, unit: '×', better: 'lower', goal, ...against(value, hostHours / bound) });
-  note(`${Math.round(plain.decisionsPerS)} decisions/s, first or best fit ${(hostHours / bound).toFixed(4)}`);
+  const still = replay({ ...options, movesPerArrival: 0 });
   const moved = replay({ ...options, movesPerArrival: 1 / 50 });
-  emit({
-    suite,
-    name: `${name}_moves_ratio`,
-    unit: '×',
-    better: 'lower',
-    goal: goalWithMoves,
-    ...against(moved.ratio ?? Number.NaN, value),
-  });
+  const bound = still.boundHostHours ?? Number.NaN;
+  const [first, best] = rules.map((rule) => plainHostHours(rule, trace, growsBy) / bound);
+  const peer = Math.min(first ?? Number.NaN, best ?? Number.NaN);
+  const ratio = still.ratio ?? Number.NaN;
+  const row = { suite, unit: '×', better: 'lower' } as const;
+  emit({ ...row, name: `${name}_ratio`, goal: goal ?? rounded(peer), ...against(ratio, peer) });
+  note(`${Math.round(still.decisionsPerS)} decisions/s; first fit ${first?.toFixed(4)}, best fit ${best?.toFixed(4)}`);
+  const movedRatio = moved.ratio ?? Number.NaN;
+  emit({ ...row, name: `${name}_moves_ratio`, goal: goalWithMoves ?? rounded(ratio), ...against(movedRatio, ratio) });
   note(`${moved.moves.made} moves of ${moved.moves.budget}`);
 }
 
@@ -134,7 +131,7 @@ function runOpenb(list: string, fleet: ReplayFleet, emit: Emit): void {
     name: `openb_${list}_gpu130_pct`,
     unit: '%',
     better: 'higher',
-    goal: peer + 0.5,
+    goal: rounded(peer + 0.5),
     ...against(percent, peer),
   });
   note(`${Math.round(perS)} decisions/s`);

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { InstanceSpec } from '../../../api/resources/instance.ts';
-import type { AnyRecord, Provider } from '../../state/records.ts';
+import type { Allocation, AnyRecord, Provider } from '../../state/records.ts';
 import { testCache, testHost, testImage, testInstance } from '../../testing.ts';
 import { fleetOf } from '../fleet.ts';
 import { requestOf } from '../request.ts';
@@ -57,6 +57,21 @@ describe('gpu-fragmentation', () => {
     const hosts = [...gpuHost('a', 16, [1000], 'A100'), ...gpuHost('b', 16, [1000])];
     const picky = { ...whole, gpus: { count: 1, models: ['A100'] } };
     expect(chosen([...hosts, ...waiting(20, picky), ...waiting(10, half)], whole)).toBe('b');
+  });
+  it('takes a host in use where nothing else tells hosts apart', () => {
+    const records = [...gpuHost('a', 16, [1000, 1000]), ...gpuHost('b', 16, [1000, 1000])];
+    const cache = testCache([testImage(), ...records, ...waiting(20, whole)]);
+    const [, root] = testHost('b');
+    const allocation: Allocation = {
+      kind: 'allocation',
+      consumer: { id: 'inst_1', incarnation: 1, project: 'default', name: 'there' },
+      host: 'b',
+      amounts: { [root.id]: { MEMORY_MB: 1000 } },
+      driver: 'fake',
+    };
+    cache.apply([{ key: 'allocations/inst_1.1', value: allocation, revision: 1000 }], 1000);
+    const request = requestOf(cache, testInstance('web', { ...whole, placement }));
+    expect(schedule(cache, request)).toMatchObject({ host: 'b' });
   });
   it('says nothing where no host has GPUs', () => {
     const cache = testCache([testImage(), ...testHost('a')]);

@@ -22,7 +22,7 @@ function points(held: Readonly<Record<string, { readonly VCPU: number; readonly 
       amounts: { [provider.id]: amounts },
       driver: 'fake',
     };
-    cache.apply([{ key: `allocations/inst_${number}/1`, value: allocation, revision: 1000 + number }], 1000 + number);
+    cache.apply([{ key: `allocations/inst_${number}.1`, value: allocation, revision: 1000 + number }], 1000 + number);
   }
   const spec = { cpus: 10, memoryMiB: 1000, placement: { profile: 'avoid-fragmentation' as const } };
   const request = requestOf(cache, testInstance('web', spec));

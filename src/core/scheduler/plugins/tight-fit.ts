@@ -9,6 +9,11 @@ import type { RoomPlugin } from '../framework.ts';
  * bench `packing`): there it needs less of hosts' time than first fit and best fit, or as little as the better of them.
  */
 const almostFullShare = 1 / 4;
+/**
+ * Where GPUs are, their fragments decide, if they are weighed, and this rule only among equals: its 100 points there are fewer than one
+ * step of theirs (0.055 points at a difference of two GPUs), and more than the 1/1024 that scores are told apart by.
+ */
+const shareBesideGpus = 1 / 2048;
 
 export const tightFit: RoomPlugin = {
   name: 'tight-fit',
@@ -20,17 +25,17 @@ export const tightFit: RoomPlugin = {
       used,
       asked: assigned[resourceClass] ?? 0,
     }));
-    // Where GPUs are, their fragments decide, if they are weighed.
     const gpus = (weights['gpu-fragmentation'] ?? 0) > 0 ? fleet.column(gpuClass)?.capacity : undefined;
     return {
       score(slot) {
-        if ((fleet.guests[slot] ?? 0) === 0 || (gpus?.[slot] ?? 0) > 0) return 0;
+        if ((fleet.guests[slot] ?? 0) === 0) return 0;
         let left = 1;
         for (const { capacity, used, asked } of columns) {
           const all = capacity[slot] ?? 0;
           if (all > 0) left = Math.min(left, (all - (used[slot] ?? 0) - asked) / all);
         }
-        return left >= almostFullShare ? 50 : 50 + 50 * (1 - Math.max(0, left) / almostFullShare);
+        const points = left >= almostFullShare ? 50 : 50 + 50 * (1 - Math.max(0, left) / almostFullShare);
+        return (gpus?.[slot] ?? 0) > 0 ? points * shareBesideGpus : points;
       },
     };
   },
