@@ -1,5 +1,5 @@
 // First fit and best fit as textbooks have them, on plain arrays: what the suite `packing` is compared with. Hosts are all alike and as
-// many as are needed; instances leave before others arrive in the same second.
+// many as are needed, and both open an empty one only where none in use has room; instances leave before others arrive in a second.
 
 import { Departures } from '../src/sim/replay/departures.ts';
 import { capacityOf } from '../src/sim/replay/trace-requests.ts';
@@ -47,8 +47,13 @@ export function plainHostHours(rule: Rule, trace: Trace, host: HostShape): numbe
     const amounts = asked(row);
     const limit = trace.maxPerHost[row] ?? 0;
     let best = -1;
+    let empty = -1;
     let leastLeft = Number.POSITIVE_INFINITY;
     for (let at = 0; at < free.length; at++) {
+      if (guests[at] === 0) {
+        if (empty < 0) empty = at;
+        continue;
+      }
       const there = free[at] ?? [];
       let left = 0;
       for (const i of classes) {
@@ -61,6 +66,7 @@ export function plainHostHours(rule: Rule, trace: Trace, host: HostShape): numbe
       leastLeft = left;
       if (rule === 'first fit') break;
     }
+    if (best < 0) best = empty;
     if (best >= 0) return best;
     guests.push(0);
     groups.push(new Map());
