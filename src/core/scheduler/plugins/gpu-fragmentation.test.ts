@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { InstanceSpec } from '../../../api/resources/instance.ts';
 import type { Allocation, AnyRecord, Provider } from '../../state/records.ts';
-import { testCache, testHost, testImage, testInstance } from '../../testing.ts';
+import { addRecord, testCache, testHost, testImage, testInstance } from '../../testing.ts';
 import { fleetOf } from '../fleet.ts';
 import { requestOf } from '../request.ts';
 import { schedule } from '../schedule.ts';
@@ -72,6 +72,14 @@ describe('gpu-fragmentation', () => {
     cache.apply([{ key: 'allocations/inst_1.1', value: allocation, revision: 1000 }], 1000);
     const request = requestOf(cache, testInstance('web', { ...whole, placement }));
     expect(schedule(cache, request)).toMatchObject({ host: 'b' });
+  });
+  it('costs those nothing who do not weigh it', () => {
+    const cache = testCache([testImage(), ...gpuHost('a', 16, [1000])]);
+    schedule(cache, requestOf(cache, testInstance('web', whole)));
+    const fleet = fleetOf(cache);
+    const { layout } = fleet;
+    for (const record of waiting(50, half)) addRecord(cache, record);
+    expect(fleet.layout).toBe(layout);
   });
   it('says nothing where no host has GPUs', () => {
     const cache = testCache([testImage(), ...testHost('a')]);

@@ -24,7 +24,8 @@ export const gpuFragmentation: RoomPlugin = {
   dependsOn: 'room',
   prepare(request, fleet) {
     const gpus = fleet.column(gpuClass);
-    if (!gpus) return null;
+    // Who does not weigh it shall not pay for the counting of what is asked for.
+    if (!gpus || (request.weights['gpu-fragmentation'] ?? 0) === 0) return null;
     const { typical } = fleet.mix;
     const rooms = roomsOf(typical);
     const gpu = gpuAskOf(request);

@@ -20,6 +20,7 @@ export const tightFit: RoomPlugin = {
   summary: 'hosts in use first, and of those one that would be almost full',
   dependsOn: 'room',
   prepare({ assigned, weights }, fleet) {
+    if ((weights['tight-fit'] ?? 0) === 0) return null;
     const columns = [...fleet.columns()].map(({ resourceClass, capacity, used }) => ({
       capacity,
       used,
