@@ -77,6 +77,20 @@ describe('a replay', () => {
     expect(moved.boundHostHours).toBe(still.boundHostHours);
   });
 
+  it('has room for large ones where moves have made it', () => {
+    // b and c are left, half a host each on two hosts, when e asks for a whole one.
+    const trace = traceOf(
+      plain,
+      'a,0,50,4000,1',
+      'b,0,9000,4000,1',
+      'c,1,9000,4000,1',
+      'd,1,50,4000,1',
+      'e,5000,6000,8000,1',
+    );
+    expect(run(trace, '2x8x16GiB')).toMatchObject({ waits: { maxS: 4000 } });
+    expect(run(trace, '2x8x16GiB', { movesPerArrival: 1 })).toMatchObject({ waits: { maxS: 0 } });
+  });
+
   it('hands out GPUs of the model that is asked for, and shares of them', () => {
     const list = ['sn,cpu_milli,memory_mib,gpu,model', 'a,16000,65536,2,T4', 'b,16000,65536,2,A100'];
     const fleet = fleetFromList(new TextEncoder().encode(list.join('\n')), 'hosts.csv');

@@ -178,7 +178,8 @@ class Replay {
         this.#arrive(row);
         if (row % progressEvery === 0) yield row / trace.rows;
       }
-      if (movesPerArrival > 0) this.#move();
+      // What moves have made free may be what someone waits for.
+      if (movesPerArrival > 0 && this.#move() > 0 && this.#line.size > 0) this.#tryWaiting();
     }
     this.#goTo(Math.max(this.#endS, this.#nowS));
     return this.#result();
@@ -366,10 +367,11 @@ class Replay {
       if (amounts.every((amount, i) => amount >= (opened[i] ?? 0))) this.#lastOpenS[other] = this.#nowS;
   }
 
-  #move(): void {
+  /** Answers how many hosts it emptied. */
+  #move(): number {
     const { movesPerArrival } = this.#options;
     const budget = this.#arrivals * movesPerArrival - this.#moves;
-    if (budget < 1) return;
+    if (budget < 1) return 0;
     const { shapes } = this.#requests;
     while (this.#lastOpenS.length < shapes.length) this.#lastOpenS.push(this.#openedFor(this.#lastOpenS.length));
     const moves = planMoves<MovableRow>({
@@ -392,7 +394,9 @@ class Replay {
       this.#settle(instance.row, asked, { slot: to, held: assignment.held });
       this.#moves += 1;
     }
-    this.#emptied += before - this.#inUse;
+    const emptied = before - this.#inUse;
+    this.#emptied += emptied;
+    return emptied;
   }
 
   /** When a host was last opened for a shape, for one that was never asked for before. */
