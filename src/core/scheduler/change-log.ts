@@ -2,23 +2,25 @@
 
 import type { Slot } from './slot.ts';
 
-/** Whoever is further behind than this builds anew. 65,536 × 4 bytes. */
+/** Whoever is further behind than this builds anew. 65,536 × 4 bytes; a power of two. */
 const ringLength = 1 << 16;
+const ringMask = ringLength - 1;
 
 export class ChangeLog {
   /** How many changes there have been. */
   end = 0;
+  /** What `collect` found; the next call overwrites it. */
+  readonly changed = new Int32Array(ringLength);
   readonly #ring = new Int32Array(ringLength);
   /** By slot: `end` after its last change. */
   #lastChange = new Float64Array(16);
-  /** By slot: the visit that last came by, so that each visit comes once. */
-  #visited = new Uint32Array(16);
-  #visits = 0;
+  /** By slot: the collection that last came by, so that each finds it once. */
+  #collected = new Uint32Array(16);
+  #collections = 0;
 
-  /** `record`: the host's record changed, not only what is free there. */
-  push(slot: Slot, record: boolean): void {
-    if (slot >= this.#visited.length) this.#grow(slot);
-    this.#ring[this.end % ringLength] = slot * 2 + Number(record);
+  push(slot: Slot): void {
+    if (slot >= this.#collected.length) this.#grow(slot);
+    this.#ring[this.end & ringMask] = slot;
     this.end += 1;
     this.#lastChange[slot] = this.end;
   }
@@ -29,27 +31,27 @@ export class ChangeLog {
   }
 
   #grow(slot: Slot): void {
-    this.#visited = new Uint32Array(2 * slot);
+    this.#collected = new Uint32Array(2 * slot);
     const lastChange = new Float64Array(2 * slot);
     lastChange.set(this.#lastChange);
     this.#lastChange = lastChange;
   }
 
-  /**
-   * Each host that changed after `start`, once; of all changes, or of those of records only. False, without a visit, when the changes
-   * are not known so far back.
-   */
-  visit(start: number, which: 'all' | 'records', visit: (slot: Slot) => void): boolean {
-    if (this.end - start > ringLength) return false;
-    this.#visits = (this.#visits + 1) >>> 0;
-    for (let i = start; i < this.end; i++) {
-      const entry = this.#ring[i % ringLength] ?? 0;
-      if (which === 'records' && (entry & 1) === 0) continue;
-      const slot = entry >> 1;
-      if (this.#visited[slot] === this.#visits) continue;
-      this.#visited[slot] = this.#visits;
-      visit(slot);
+  /** How many hosts changed after `start`; they stand in `changed`, each once. -1 when changes are not known so far back. */
+  collect(start: number): number {
+    const { end, changed } = this;
+    if (end - start > ringLength) return -1;
+    const ring = this.#ring;
+    const collected = this.#collected;
+    const collection = (this.#collections + 1) >>> 0;
+    this.#collections = collection;
+    let count = 0;
+    for (let i = start; i < end; i++) {
+      const slot = ring[i & ringMask] ?? 0;
+      if (collected[slot] === collection) continue;
+      collected[slot] = collection;
+      changed[count++] = slot;
     }
-    return true;
+    return count;
   }
 }

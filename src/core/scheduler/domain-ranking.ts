@@ -55,7 +55,9 @@ export class DomainRanking {
 
   /** Takes the scores of hosts that changed from the ranking, which knows them. False: too many for that. */
   catchUp(log: ChangeLog): boolean {
-    if (log.end - this.#upTo > this.length || !log.visit(this.#upTo, 'all', (slot) => this.#mend(slot))) return false;
+    const count = log.end - this.#upTo > this.length ? -1 : log.collect(this.#upTo);
+    if (count < 0) return false;
+    for (let i = 0; i < count; i++) this.#mend(log.changed[i] ?? 0);
     this.#upTo = log.end;
     return true;
   }

@@ -110,12 +110,13 @@ class MeantHosts {
   }
 
   catchUp(): void {
-    const { log, length, topologies } = this.#fleet;
+    const { recordLog: log, length, topologies } = this.#fleet;
     if (this.#topologies !== topologies.version) this.#byTopology.clear();
     this.#topologies = topologies.version;
     if (this.#upTo === log.end) return;
-    const seen = this.#upTo >= 0 && log.visit(this.#upTo, 'records', (slot) => this.#look(slot));
-    if (!seen) for (let slot = 0; slot < length; slot++) this.#look(slot);
+    const count = this.#upTo < 0 ? -1 : log.collect(this.#upTo);
+    for (let i = 0; i < count; i++) this.#look(log.changed[i] ?? 0);
+    if (count < 0) for (let slot = 0; slot < length; slot++) this.#look(slot);
     this.#upTo = log.end;
   }
 

@@ -9,6 +9,7 @@
 import { Best, type Choice } from './best.ts';
 import { chooseAmong, type WalkLimits, walkLimits } from './choose-among.ts';
 import { DomainRanking } from './domain-ranking.ts';
+import type { ChangeLog } from './change-log.ts';
 import type { Fleet } from './fleet.ts';
 import type { Refusal } from './framework.ts';
 import type { Slot } from './slot.ts';
@@ -140,7 +141,7 @@ export class Engine {
     let verdicts = this.#onRecord.get(request.termsKey);
     if (!verdicts) {
       if (this.#onRecord.size >= shapesMax) this.#onRecord.clear(); // shapes keep those they use
-      verdicts = new Verdicts(prepareRules(hostPlugins, request, this.fleet), this.fleet, 'records');
+      verdicts = new Verdicts(prepareRules(hostPlugins, request, this.fleet), this.fleet, this.fleet.recordLog);
       this.#onRecord.set(request.termsKey, verdicts);
     }
     return verdicts;
@@ -150,7 +151,7 @@ export class Engine {
     let verdicts = this.#onRoom.get(request.roomKey);
     if (!verdicts) {
       if (this.#onRoom.size >= shapesMax) this.#onRoom.clear();
-      verdicts = new Verdicts(prepareRules(roomPlugins, request, this.fleet), this.fleet, 'all');
+      verdicts = new Verdicts(prepareRules(roomPlugins, request, this.fleet), this.fleet, this.fleet.log);
       this.#onRoom.set(request.roomKey, verdicts);
     }
     return verdicts;
@@ -196,23 +197,26 @@ class Verdicts {
   readonly scores: Float64Array;
   readonly #fleet: Fleet;
   readonly #rules: Rules;
-  readonly #changes: 'all' | 'records';
+  readonly #log: ChangeLog;
   #upTo: number;
 
-  /** `changes`: after which changes of a host the rules may say something else. */
-  constructor(rules: Rules, fleet: Fleet, changes: 'all' | 'records') {
+  /** `log`: of the changes of a host after which the rules may say something else. */
+  constructor(rules: Rules, fleet: Fleet, log: ChangeLog) {
     this.#fleet = fleet;
     this.#rules = rules;
-    this.#changes = changes;
+    this.#log = log;
     this.scores = new Float64Array(fleet.capacity).fill(refused);
-    this.#upTo = fleet.log.end;
+    this.#upTo = log.end;
     this.#judgeAll();
   }
 
   catchUp(): void {
-    const { log } = this.#fleet;
+    const log = this.#log;
     if (this.#upTo === log.end) return;
-    if (!log.visit(this.#upTo, this.#changes, (slot) => this.#judge(slot))) this.#judgeAll();
+    const count = log.collect(this.#upTo);
+    const { changed } = log;
+    for (let i = 0; i < count; i++) this.#judge(changed[i] ?? 0);
+    if (count < 0) this.#judgeAll();
     this.#upTo = log.end;
   }
 
@@ -251,9 +255,16 @@ class Shape {
     this.#onRecord.catchUp();
     this.#onRoom.catchUp();
     const { ranking } = this;
-    const mended = this.#upTo >= 0 && log.visit(this.#upTo, 'all', (slot) => ranking.set(slot, this.#verdictOn(slot)));
-    if (!mended) {
-      ranking.build(length, (slot) => this.#verdictOn(slot));
+    const onRecord = this.#onRecord.scores;
+    const onRoom = this.#onRoom.scores;
+    const count = this.#upTo < 0 ? -1 : log.collect(this.#upTo);
+    const { changed } = log;
+    for (let i = 0; i < count; i++) {
+      const slot = changed[i] ?? 0;
+      ranking.set(slot, combined(onRecord[slot] ?? refused, onRoom[slot] ?? refused));
+    }
+    if (count < 0) {
+      ranking.build(length, (slot) => combined(onRecord[slot] ?? refused, onRoom[slot] ?? refused));
       this.#byDomain.clear();
     }
     this.#upTo = log.end;
@@ -269,10 +280,6 @@ class Shape {
     if (domains?.length !== length || !domains.catchUp(log))
       this.#byDomain.set(topologyKey, (domains = new DomainRanking(this.ranking, topology, length, log.end)));
     return domains;
-  }
-
-  #verdictOn(slot: Slot): number {
-    return combined(this.#onRecord.scores[slot] ?? refused, this.#onRoom.scores[slot] ?? refused);
   }
 }
 

@@ -70,7 +70,10 @@ export class Fleet implements View {
   readonly stepped: boolean[] = [];
   /** How many hosts have a taint that is only to be avoided. Scores of hosts know of such taints while there are any. */
   softTaints = 0;
+  /** Every change of a host, and of who is on it. */
   readonly log = new ChangeLog();
+  /** Those of its record. */
+  readonly recordLog = new ChangeLog();
   readonly groups: Groups;
   readonly nominations: Nominations;
   readonly topologies: Topologies;
@@ -225,7 +228,7 @@ export class Fleet implements View {
   #see(slot: Slot, host: Host | undefined): void {
     this.#write(slot, host);
     if (this.topologies.update(slot)) this.groups.hostMoved();
-    this.log.push(slot, true);
+    this.#recordChanged(slot);
   }
 
   #write(slot: Slot, host: Host | undefined): void {
@@ -249,7 +252,7 @@ export class Fleet implements View {
       this.#write(known, host);
       if (before && sameForRules(before, host)) return;
       if (this.topologies.update(known)) this.groups.hostMoved();
-      this.log.push(known, true);
+      this.#recordChanged(known);
       return;
     }
     const slot = this.#free.pop() ?? this.hosts.length;
@@ -261,7 +264,7 @@ export class Fleet implements View {
     this.#measureAll(slot);
     this.topologies.update(slot);
     this.groups.hostCame(name, slot);
-    this.log.push(slot, true);
+    this.#recordChanged(slot);
   }
 
   #removeHost(name: string): void {
@@ -277,7 +280,7 @@ export class Fleet implements View {
     this.count -= 1;
     this.#sumColumns(slot);
     this.topologies.update(slot);
-    this.log.push(slot, true);
+    this.#recordChanged(slot);
   }
 
   #applyProvider(before: Provider | null, after: Provider | null): void {
@@ -291,13 +294,18 @@ export class Fleet implements View {
       return;
     }
     this.#measureAll(slot);
-    this.log.push(slot, true); // traits are told by providers
+    this.#recordChanged(slot); // traits are told by providers
   }
 
   #countSoftTaints(before: Host | undefined, after: Host | undefined): void {
     const had = this.softTaints > 0;
     this.softTaints += Number(hasSoftTaint(after)) - Number(hasSoftTaint(before));
     if (had !== this.softTaints > 0) this.layout += 1;
+  }
+
+  #recordChanged(slot: Slot): void {
+    this.recordLog.push(slot);
+    this.log.push(slot);
   }
 
   #grow(): void {
@@ -353,7 +361,7 @@ export class Fleet implements View {
         if (most > (column.most[slot] ?? 0)) column.most[slot] = most;
       }
     }
-    this.log.push(slot, false);
+    this.log.push(slot);
   }
 
   #columnFor(resourceClass: string): Column {

@@ -38,8 +38,12 @@ export class GroupedRanking {
       return near < 0 ? near : base + near;
     };
     const known = this.#upTo >= 0 && log.end - this.#upTo <= length;
-    const mended = known && log.visit(this.#upTo, 'all', (slot) => ranking.set(slot, verdictOn(slot)));
-    if (!mended) ranking.build(length, verdictOn);
+    const count = known ? log.collect(this.#upTo) : -1;
+    for (let i = 0; i < count; i++) {
+      const slot = log.changed[i] ?? 0;
+      ranking.set(slot, verdictOn(slot));
+    }
+    if (count < 0) ranking.build(length, verdictOn);
     this.#upTo = log.end;
   }
 }

@@ -287,7 +287,7 @@ export class Groups {
     if (here === 0) count.bySlot.delete(slot);
     else count.bySlot.set(slot, here);
     count.total += by;
-    this.#places.log.push(slot, false); // for whoever keeps verdicts that hang on it
+    this.#places.log.push(slot); // for whoever keeps verdicts that hang on it
     for (const [topologyKey, counts] of count.byDomain) {
       const domain = this.#places.topologies.of(topologyKey).domainOf[slot] ?? -1;
       if (domain >= 0) counts[domain] = (counts[domain] ?? 0) + by;
