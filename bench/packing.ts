@@ -1,7 +1,8 @@
 // Suite `packing`: recorded traces through the production scheduler, online, with the profile that avoids fragments. `_ratio` is host-hours
 // in use over those that no packing can do without; its peer is the better of first fit and best fit. `_moves_ratio` is the same with one
 // move for 50 arrivals; its peer is the ratio without. `_gpu130_pct` is the share of a fleet's GPUs that are handed out when 130 % of
-// them have been asked for (Weng et al., USENIX ATC 2023); its peer is the published figure of their policy, FGD.
+// them have been asked for (Weng et al., USENIX ATC 2023); its peer is the better of first fit and best fit, too, and its goal half a
+// point more than the published figure of the paper's policy, FGD.
 //
 // The trace azure-v1-arrivals has no row here: it tells of no departures, so its fleet only ever grows and any two ways to fill it are
 // as good as each other. `berth sim replay` runs it.
@@ -13,6 +14,7 @@ import { fleetFromList, parseFleetShape, type ReplayFleet } from '../src/sim/rep
 import { replay } from '../src/sim/replay/replay.ts';
 import { rowsOf } from '../src/sim/replay/trace-rows.ts';
 import { readTrace, type Trace } from '../src/sim/replay/trace.ts';
+import { plainGpuPercent } from './plain-gpu-packing.ts';
 import { plainHostHours } from './plain-packing.ts';
 import type { Emit } from './row.ts';
 
@@ -119,22 +121,27 @@ function runOpenb(list: string, fleet: ReplayFleet, emit: Emit): void {
   const gpuMilli = fleet.hosts.reduce((sum, { shape }) => sum + 1000 * shape.gpus, 0);
   let percent = 0;
   let perS = 0;
+  const plain = [0, 0];
   for (const seed of seeds) {
     const trace = inflated(tasks, 1.3 * gpuMilli, seed);
     const done = replay({ trace, fleet, profile, movesPerArrival: 0, clockMs: () => performance.now() });
     percent += (done.gpuAllocatedPercent ?? 0) / seeds.length;
     perS += done.decisionsPerS / seeds.length;
+    for (const [i, rule] of rules.entries())
+      plain[i] = (plain[i] ?? 0) + plainGpuPercent(rule, trace, fleet) / seeds.length;
   }
-  const peer = published[list] ?? Number.NaN;
-  emit({
+  const fgd = published[list] ?? Number.NaN;
+  const row = {
     suite,
     name: `openb_${list}_gpu130_pct`,
     unit: '%',
     better: 'higher',
-    goal: rounded(peer + 0.5),
-    ...against(percent, peer),
-  });
-  note(`${Math.round(perS)} decisions/s`);
+    goal: rounded(fgd + 0.5),
+  } as const;
+  emit({ ...row, ...against(percent, Math.max(...plain)) });
+  note(
+    `${Math.round(perS)} decisions/s; FGD ${fgd}, first fit ${plain[0]?.toFixed(2)}, best fit ${plain[1]?.toFixed(2)}`,
+  );
 }
 
 /** The list in random order, then random repeats until so much GPU has been asked for; one after the other, and nobody leaves. */
