@@ -1,7 +1,7 @@
 // Best: the best host of those looked at, and what is answered of it.
 
-import { refused } from './ranking.ts';
 import type { Slot } from './slot.ts';
+import { refused } from './verdicts.ts';
 
 export interface Choice {
   readonly slot: Slot;

@@ -1,8 +1,8 @@
-// DomainRanking: the hosts of each domain of a topology in order, beside a ranking of all. For rules that say the same of all hosts of a
+// DomainRanking: the hosts of each domain of a topology in order, beside the leaders of all. For rules that say the same of all hosts of a
 // zone or rack: then only the best of each is to be asked.
 
 import type { ChangeLog } from './change-log.ts';
-import type { Ranking } from './ranking.ts';
+import type { Scores } from './leaders.ts';
 import type { Slot } from './slot.ts';
 import type { Topology } from './topology.ts';
 import { inOrderOf } from './winner-tree.ts';
@@ -16,7 +16,7 @@ interface Tree {
 export class DomainRanking {
   /** Of slots that it knows. */
   readonly length: number;
-  readonly #ranking: Ranking;
+  readonly #scores: Scores;
   readonly #domainOf: readonly number[];
   /** By domain; the last is that of hosts without the label. */
   readonly #trees: Tree[];
@@ -25,11 +25,11 @@ export class DomainRanking {
 
   #upTo: number;
 
-  /** Holds for as long as no host changes its domain. `upTo`: of the change log; the ranking is up to date with it. */
-  constructor(ranking: Ranking, topology: Topology, length: number, upTo: number) {
+  /** Holds for as long as no host changes its domain. `upTo`: of the change log; the scores are up to date with it. */
+  constructor(scores: Scores, topology: Topology, length: number, upTo: number) {
     this.#upTo = upTo;
     this.length = length;
-    this.#ranking = ranking;
+    this.#scores = scores;
     this.#domainOf = topology.domainOf;
     this.#leafOf = new Int32Array(length).fill(-1);
     const slots: Slot[][] = Array.from({ length: topology.values.length + 1 }, () => []);
@@ -50,10 +50,10 @@ export class DomainRanking {
   /** All hosts of a domain that are not refused, best first. */
   inOrder(domain: number): Iterable<Slot> {
     const tree = this.#trees[domain];
-    return tree ? inOrderOf(tree.winners, tree.leaves, (a, b) => this.#ranking.beats(a, b)) : [];
+    return tree ? inOrderOf(tree.winners, tree.leaves, (a, b) => this.#scores.beats(a, b)) : [];
   }
 
-  /** Takes the scores of hosts that changed from the ranking, which knows them. False: too many for that. */
+  /** Takes in the hosts that changed. False: too many for that. */
   catchUp(log: ChangeLog): boolean {
     const count = log.end - this.#upTo > this.length ? -1 : log.collect(this.#upTo);
     if (count < 0) return false;
@@ -68,7 +68,7 @@ export class DomainRanking {
     if (!tree || leaf < 0) return;
     const { winners, leaves } = tree;
     let node = leaves + leaf;
-    winners[node] = (this.#ranking.scores[slot] ?? -1) < 0 ? -1 : slot;
+    winners[node] = this.#scores.of(slot) < 0 ? -1 : slot;
     for (node >>= 1; node > 0; node >>= 1) {
       const before = winners[node];
       const winner = this.#play(winners, node);
@@ -89,7 +89,7 @@ export class DomainRanking {
     const winners = new Int32Array(2 * leaves).fill(-1);
     for (const [leaf, slot] of members.entries()) {
       this.#leafOf[slot] = leaf;
-      winners[leaves + leaf] = (this.#ranking.scores[slot] ?? -1) < 0 ? -1 : slot;
+      winners[leaves + leaf] = this.#scores.of(slot) < 0 ? -1 : slot;
     }
     for (let node = leaves - 1; node > 0; node--) winners[node] = this.#play(winners, node);
     return { leaves, winners };
@@ -100,6 +100,6 @@ export class DomainRanking {
     const b = winners[2 * node + 1] ?? -1;
     if (a < 0) return b;
     if (b < 0) return a;
-    return this.#ranking.beats(b, a) ? b : a;
+    return this.#scores.beats(b, a) ? b : a;
   }
 }

@@ -117,7 +117,7 @@ function defineFleetEngine(): (fleet: Fleet) => Engine {
   const engines = new WeakMap<Fleet, Engine>();
   return (fleet) => {
     let engine = engines.get(fleet);
-    if (!engine) engines.set(fleet, (engine = new Engine(fleet, { few: 1, most: () => 2 })));
+    if (!engine) engines.set(fleet, (engine = new Engine(fleet, { few: 1, most: () => 2, leaders: 2 })));
     return engine;
   };
 }

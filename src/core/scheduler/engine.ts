@@ -13,15 +13,15 @@ import type { ChangeLog } from './change-log.ts';
 import type { Fleet } from './fleet.ts';
 import type { Refusal } from './framework.ts';
 import type { Slot } from './slot.ts';
-import { GroupedRanking } from './grouped-ranking.ts';
-import { Ranking, refused } from './ranking.ts';
+import { GroupedLeaders } from './grouped-leaders.ts';
+import { Leaders, type Scores } from './leaders.ts';
 import { groupPlugins, hostPlugins, roomPlugins } from './registry.ts';
 import type { Request } from './request.ts';
-import { type GroupRules, judge, prepareGroupRules, prepareRules, reasonOf, type Rules } from './verdicts.ts';
+import { type GroupRules, judge, prepareGroupRules, prepareRules, reasonOf, refused, type Rules } from './verdicts.ts';
 
-/** Rankings are kept for so many shapes; at 65,536 hosts each holds 1 MiB. */
-const rankingBytesMax = 192 << 20;
-const shapesMax = 256;
+/** So many shapes are kept; one holds a byte for each host, and half a MiB at 65,536 hosts with its verdicts on room. */
+const shapesMax = 512;
+const roomsBytesMax = 128 << 20;
 /** For large groups; at 65,536 hosts 64 of them. */
 const groupedBytesMax = 64 << 20;
 /** How many shapes that were seen once are remembered: only the second of a shape is worth a ranking. */
@@ -37,7 +37,7 @@ export class Engine {
   #uses = 0;
   readonly #limits: WalkLimits;
   /** By shape, and what it asks about neighbours; those used last are at the end. */
-  readonly #grouped = new Map<string, GroupedRanking>();
+  readonly #grouped = new Map<string, GroupedLeaders>();
 
   constructor(fleet: Fleet, limits: WalkLimits = walkLimits) {
     this.fleet = fleet;
@@ -51,31 +51,32 @@ export class Engine {
     if (groupRules?.nowhere) return null;
     const shape = this.#shapeOf(request);
     if (!shape) return this.#scan(request, groupRules);
-    const { ranking } = shape;
+    const { leaders } = shape;
     if (!groupRules) {
-      const slot = ranking.best();
-      return slot < 0 ? null : { slot, score: ranking.scores[slot] ?? refused, fitCount: ranking.fitCount };
+      const slot = leaders.best(this.fleet.length);
+      return slot < 0 ? null : { slot, score: shape.of(slot), fitCount: leaders.fitCount };
     }
     // Large groups first: whose walk once came to no end need not begin it again.
     const known =
       groupRules.perHost && this.#grouped.size > 0 ? this.#grouped.get(groupedKeyOf(request, groupRules)) : undefined;
-    if (known?.base === ranking) return this.#groupedFor(request, groupRules, ranking).choose(groupRules);
+    if (known?.base === shape) return this.#groupedFor(request, groupRules, shape).choose(groupRules);
     const ranked = {
-      ranking,
+      scores: shape,
+      leaders,
       byDomain: (topologyKey: string) => shape.byDomain(topologyKey),
-      grouped: () => this.#groupedFor(request, groupRules, ranking),
+      grouped: () => this.#groupedFor(request, groupRules, shape),
     };
     return chooseAmong(ranked, groupRules, this.fleet, this.#limits);
   }
 
-  #groupedFor(request: Request, rules: GroupRules, ranking: Ranking): GroupedRanking {
+  #groupedFor(request: Request, rules: GroupRules, shape: Shape): GroupedLeaders {
     const key = groupedKeyOf(request, rules);
     let grouped = this.#grouped.get(key);
     this.#grouped.delete(key);
-    if (grouped?.base !== ranking) grouped = new GroupedRanking(ranking, this.fleet);
+    if (grouped?.base !== shape) grouped = new GroupedLeaders(shape, this.fleet, this.#limits.leaders);
     this.#grouped.set(key, grouped);
     for (const oldest of this.#grouped.keys()) {
-      if (this.#grouped.size <= groupedBytesMax / (16 * this.fleet.capacity)) break;
+      if (this.#grouped.size <= groupedBytesMax / this.fleet.capacity) break;
       this.#grouped.delete(oldest);
     }
     return grouped;
@@ -84,13 +85,13 @@ export class Engine {
   /** How many hosts fit, groups aside. Costs a look at each host when the shape is new. */
   fitCount(request: Request): number {
     this.#seenOnce.add(request.shapeKey);
-    return this.#shapeOf(request)?.ranking.fitCount ?? 0;
+    return this.#shapeOf(request)?.leaders.fitCount ?? 0;
   }
 
   /** Whether the host fits, groups aside. */
   fitsAt(request: Request, slot: Slot): boolean {
     this.#seenOnce.add(request.shapeKey);
-    return (this.#shapeOf(request)?.ranking.scores[slot] ?? refused) >= 0;
+    return (this.#shapeOf(request)?.of(slot) ?? refused) >= 0;
   }
 
   /** The rule about neighbours that refuses all hosts for one reason, if there is one. */
@@ -101,11 +102,11 @@ export class Engine {
   /** Of each host the first rule's reason to refuse it, counted. Hosts that fit are in none. */
   countRefusals(request: Request): ReadonlyMap<string, number> {
     this.#seenOnce.add(request.shapeKey);
-    const scores = this.#shapeOf(request)?.ranking.scores ?? [];
+    const shape = this.#shapeOf(request);
     const groupRules = prepareGroupRules(groupPlugins, request, this.fleet);
     const counts = new Map<string, number>();
     for (let slot = 0; slot < this.fleet.length; slot++) {
-      let verdict = scores[slot] ?? refused;
+      let verdict = shape?.of(slot) ?? refused;
       if (verdict >= 0 && groupRules) verdict = judge(groupRules, slot);
       const reason = verdict < 0 ? reasonOf(verdict) : undefined;
       if (reason !== undefined) counts.set(reason, (counts.get(reason) ?? 0) + 1);
@@ -129,8 +130,8 @@ export class Engine {
         this.#seenOnce.add(request.shapeKey);
         return null;
       }
-      if (this.#shapes.size >= Math.min(shapesMax, rankingBytesMax / (16 * fleet.capacity))) this.#forgetOldest();
-      shape = new Shape(fleet, this.#verdictsOnRecord(request), this.#verdictsOnRoom(request));
+      if (this.#shapes.size >= Math.min(shapesMax, roomsBytesMax / (8 * fleet.capacity))) this.#forgetOldest();
+      shape = new Shape(fleet, this.#verdictsOnRecord(request), this.#verdictsOnRoom(request), this.#limits.leaders);
       this.#shapes.set(request.shapeKey, shape);
     } else shape.catchUp();
     shape.usedAt = ++this.#uses;
@@ -229,9 +230,9 @@ class Verdicts {
   }
 }
 
-/** All hosts in order for the requests of one shape. */
-class Shape {
-  readonly ranking: Ranking;
+/** The hosts for the requests of one shape. */
+class Shape implements Scores {
+  readonly leaders: Leaders;
   usedAt = 0;
   readonly #fleet: Fleet;
   readonly #onRecord: Verdicts;
@@ -240,11 +241,11 @@ class Shape {
   #topologies = 0;
   #upTo: number;
 
-  constructor(fleet: Fleet, onRecord: Verdicts, onRoom: Verdicts) {
+  constructor(fleet: Fleet, onRecord: Verdicts, onRoom: Verdicts, kept: number | undefined) {
     this.#fleet = fleet;
     this.#onRecord = onRecord;
     this.#onRoom = onRoom;
-    this.ranking = new Ranking(fleet.capacity, fleet.names);
+    this.leaders = new Leaders(fleet.capacity, fleet.names, (slot) => this.of(slot), kept);
     this.#upTo = -1;
     this.catchUp();
   }
@@ -254,20 +255,24 @@ class Shape {
     if (this.#upTo === log.end) return;
     this.#onRecord.catchUp();
     this.#onRoom.catchUp();
-    const { ranking } = this;
-    const onRecord = this.#onRecord.scores;
-    const onRoom = this.#onRoom.scores;
     const count = this.#upTo < 0 ? -1 : log.collect(this.#upTo);
     const { changed } = log;
-    for (let i = 0; i < count; i++) {
-      const slot = changed[i] ?? 0;
-      ranking.set(slot, combined(onRecord[slot] ?? refused, onRoom[slot] ?? refused));
-    }
+    for (let i = 0; i < count; i++) this.leaders.update(changed[i] ?? 0);
     if (count < 0) {
-      ranking.build(length, (slot) => combined(onRecord[slot] ?? refused, onRoom[slot] ?? refused));
+      this.leaders.build(length);
       this.#byDomain.clear();
     }
     this.#upTo = log.end;
+  }
+
+  of(slot: Slot): number {
+    return combined(this.#onRecord.scores[slot] ?? refused, this.#onRoom.scores[slot] ?? refused);
+  }
+
+  beats(a: Slot, b: Slot): boolean {
+    const scoreA = this.of(a);
+    const scoreB = this.of(b);
+    return scoreA === scoreB ? (this.#fleet.names[a] ?? '') < (this.#fleet.names[b] ?? '') : scoreA > scoreB;
   }
 
   /** The hosts of each domain in order; mended only when they are asked for. */
@@ -278,7 +283,7 @@ class Shape {
     this.#topologies = topologies.version;
     let domains = this.#byDomain.get(topologyKey);
     if (domains?.length !== length || !domains.catchUp(log))
-      this.#byDomain.set(topologyKey, (domains = new DomainRanking(this.ranking, topology, length, log.end)));
+      this.#byDomain.set(topologyKey, (domains = new DomainRanking(this, topology, length, log.end)));
     return domains;
   }
 }

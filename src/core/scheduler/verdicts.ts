@@ -4,8 +4,10 @@
 import type { Fleet } from './fleet.ts';
 import type { GroupPlugin, GroupRule, Plugin, Refusal, Rule } from './framework.ts';
 import type { Slot } from './slot.ts';
-import { refused } from './ranking.ts';
 import type { Request } from './request.ts';
+
+/** In the place of a score where there is no host. Hosts that a rule refuses have lower numbers yet. */
+export const refused = -1;
 
 interface Filtering {
   readonly plugin: string;
