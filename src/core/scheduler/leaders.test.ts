@@ -31,7 +31,7 @@ describe('the leaders', () => {
           const order = sorted(scores);
           expect(leaders.fitCount).toBe(order.length);
           expect(leaders.best(length)).toBe(order[0] ?? -1);
-          const first = leaders.inOrder(length);
+          const first = [...leaders.inOrder(length)];
           expect(first).toEqual(order.slice(0, first.length));
           expect(leaders.areAll).toBe(first.length === order.length);
         }
@@ -48,13 +48,13 @@ describe('the leaders', () => {
       leaders.update(slot);
       expect(leaders.best(capacity)).toBe(slot - 1);
     }
-    expect(leaders.inOrder(capacity)).toEqual([5, 4, 3, 2, 1, 0]);
+    expect([...leaders.inOrder(capacity)]).toEqual([5, 4, 3, 2, 1, 0]);
   });
 
   it('of no hosts are none', () => {
     const leaders = new Leaders(capacity, names, () => -1);
     leaders.build(0);
     expect(leaders.best(0)).toBe(-1);
-    expect(leaders.inOrder(0)).toEqual([]);
+    expect([...leaders.inOrder(0)]).toEqual([]);
   });
 });

@@ -21,10 +21,11 @@ const listed = 2;
 export class Leaders {
   /** How many hosts are not refused. */
   fitCount = 0;
-  /** Best first. */
-  readonly #slots: Slot[] = [];
+  /** Best first, `#count` of them. */
+  readonly #slots: Int32Array;
   /** Of `#slots`, as they were when each was put in its place. */
-  readonly #listedScores: number[] = [];
+  readonly #listedScores: Float64Array;
+  #count = 0;
   readonly #scoreOf: (slot: Slot) => number;
   readonly #names: readonly string[];
   /** By slot. */
@@ -32,7 +33,6 @@ export class Leaders {
   /** Hosts that are not listed do not come before this. */
   #cutScore = refused;
   #cutName = '';
-
   readonly #kept: number;
 
   /** `names` by slot, read when scores are equal. */
@@ -41,13 +41,13 @@ export class Leaders {
     this.#names = names;
     this.#scoreOf = scoreOf;
     this.#state = new Uint8Array(capacity);
+    this.#slots = new Int32Array(2 * kept + 1);
+    this.#listedScores = new Float64Array(2 * kept + 1);
   }
 
   /** Looks at all hosts below `length`. */
   build(length: number): void {
-    const slots = this.#slots;
-    slots.length = 0;
-    this.#listedScores.length = 0;
+    this.#count = 0;
     this.#state.fill(0);
     this.fitCount = 0;
     this.#cutScore = refused;
@@ -56,13 +56,13 @@ export class Leaders {
       if (score < 0) continue;
       this.fitCount += 1;
       this.#state[slot] = fits;
-      if (slots.length === 2 * this.#kept) {
-        if (!this.#isBeforeLast(score, slot)) continue;
-        this.#drop(slots.length - 1);
+      if (this.#count === 2 * this.#kept) {
+        if (!this.#isBefore(score, slot, this.#count - 1)) continue;
+        this.#drop(this.#count - 1);
       }
       this.#insert(slot, score);
     }
-    if (this.fitCount > slots.length) this.#cutAtLast();
+    if (this.fitCount > this.#count) this.#cutAtLast();
   }
 
   /** A host may have another score. */
@@ -71,37 +71,50 @@ export class Leaders {
     const state = this.#state[slot] ?? 0;
     if (state === 0 && score < 0) return;
     this.fitCount += Number(score >= 0) - (state & fits);
-    if ((state & listed) !== 0) this.#drop(this.#slots.indexOf(slot));
+    if ((state & listed) !== 0) {
+      const at = this.#slots.indexOf(slot);
+      if (score >= 0 && this.#staysAt(at, slot, score)) {
+        this.#listedScores[at] = score;
+        return;
+      }
+      this.#drop(at);
+    }
     this.#state[slot] = score < 0 ? 0 : fits;
     if (score < 0 || !this.#isBeforeCut(score, slot)) return;
     this.#insert(slot, score);
-    if (this.#slots.length <= 2 * this.#kept) return;
-    while (this.#slots.length > this.#kept) this.#drop(this.#slots.length - 1);
+    if (this.#count <= 2 * this.#kept) return;
+    while (this.#count > this.#kept) this.#drop(this.#count - 1);
     this.#cutAtLast();
   }
 
   /** The best host, or -1. `length`: of the fleet. */
   best(length: number): Slot {
-    if (this.#slots.length === 0 && this.fitCount > 0) this.build(length);
-    return this.#slots[0] ?? -1;
+    if (this.#count === 0 && this.fitCount > 0) this.build(length);
+    return this.#count === 0 ? -1 : (this.#slots[0] ?? -1);
   }
 
-  /** The best hosts in order; whether these are all that are not refused is `areAll`. */
-  inOrder(length: number): readonly Slot[] {
-    if (this.#slots.length < Math.min(this.#kept / 2, this.fitCount)) this.build(length);
-    return this.#slots;
+  /** The best hosts in order, until the next change; whether these are all that are not refused is `areAll`. */
+  inOrder(length: number): Iterable<Slot> {
+    if (this.#count < Math.min(this.#kept / 2, this.fitCount)) this.build(length);
+    return this.#slots.subarray(0, this.#count);
   }
 
   get areAll(): boolean {
-    return this.#slots.length === this.fitCount;
+    return this.#count === this.fitCount;
+  }
+
+  /** Whether a listed host need not move: between its neighbours still, and before the cut. */
+  #staysAt(at: number, slot: Slot, score: number): boolean {
+    if (at > 0 && this.#isBefore(score, slot, at - 1)) return false;
+    return at + 1 < this.#count ? !this.#isAfter(score, slot, at + 1) : this.#isBeforeOrAtCut(score, slot);
+  }
+
+  #isBeforeOrAtCut(score: number, slot: Slot): boolean {
+    return score > this.#cutScore || (score === this.#cutScore && (this.#names[slot] ?? '') <= this.#cutName);
   }
 
   #isBeforeCut(score: number, slot: Slot): boolean {
     return score > this.#cutScore || (score === this.#cutScore && (this.#names[slot] ?? '') < this.#cutName);
-  }
-
-  #isBeforeLast(score: number, slot: Slot): boolean {
-    return this.#isBefore(score, slot, this.#slots.length - 1);
   }
 
   #isBefore(score: number, slot: Slot, at: number): boolean {
@@ -110,28 +123,38 @@ export class Leaders {
     return (this.#names[slot] ?? '') < (this.#names[this.#slots[at] ?? -1] ?? '');
   }
 
+  #isAfter(score: number, slot: Slot, at: number): boolean {
+    const other = this.#listedScores[at] ?? refused;
+    if (score !== other) return score < other;
+    return (this.#names[slot] ?? '') > (this.#names[this.#slots[at] ?? -1] ?? '');
+  }
+
   #cutAtLast(): void {
-    const last = this.#slots.length - 1;
+    const last = this.#count - 1;
     this.#cutScore = this.#listedScores[last] ?? refused;
     this.#cutName = this.#names[this.#slots[last] ?? -1] ?? '';
   }
 
   #insert(slot: Slot, score: number): void {
     let from = 0;
-    let to = this.#slots.length;
+    let to = this.#count;
     while (from < to) {
       const middle = (from + to) >> 1;
       if (this.#isBefore(score, slot, middle)) to = middle;
       else from = middle + 1;
     }
-    this.#slots.splice(from, 0, slot);
-    this.#listedScores.splice(from, 0, score);
+    this.#slots.copyWithin(from + 1, from, this.#count);
+    this.#listedScores.copyWithin(from + 1, from, this.#count);
+    this.#slots[from] = slot;
+    this.#listedScores[from] = score;
+    this.#count += 1;
     this.#state[slot] = fits | listed;
   }
 
   #drop(at: number): void {
     this.#state[this.#slots[at] ?? 0] = fits;
-    this.#slots.splice(at, 1);
-    this.#listedScores.splice(at, 1);
+    this.#slots.copyWithin(at, at + 1, this.#count);
+    this.#listedScores.copyWithin(at, at + 1, this.#count);
+    this.#count -= 1;
   }
 }

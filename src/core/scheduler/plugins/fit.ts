@@ -41,11 +41,13 @@ export const fit: RoomPlugin = {
     return {
       filter(slot) {
         for (const { reason, column, amount, inAll } of asked) {
+          const enough = column !== undefined && amount <= (column.most[slot] ?? 0);
+          if (enough && inAll === amount) continue;
           const free = column ? (column.capacity[slot] ?? 0) - (column.used[slot] ?? 0) : 0;
           if (inAll > free) return fleet.tree(slot).length === 0 ? explained(slot) : tooLittle(slot, reason);
-          if (amount > (column?.most[slot] ?? 0)) return explained(slot);
+          if (!enough) return explained(slot);
         }
-        if (fleet.tree(slot).length === 0) return explained(slot);
+        if (asked.length === 0 && fleet.tree(slot).length === 0) return explained(slot);
         if (fleet.stepped[slot] || !apart) return assign(fleet.tree(slot), request).fits ? null : explained(slot);
         if (plain) return null;
         for (const portion of request.portions) {
