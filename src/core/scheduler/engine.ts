@@ -257,9 +257,15 @@ class Shape implements Scores {
     this.#onRoom.catchUp();
     const count = this.#upTo < 0 ? -1 : log.collect(this.#upTo);
     const { changed } = log;
-    for (let i = 0; i < count; i++) this.leaders.update(changed[i] ?? 0);
+    const { leaders } = this;
+    const onRecord = this.#onRecord.scores;
+    const onRoom = this.#onRoom.scores;
+    for (let i = 0; i < count; i++) {
+      const slot = changed[i] ?? 0;
+      leaders.update(slot, combined(onRecord[slot] ?? refused, onRoom[slot] ?? refused));
+    }
     if (count < 0) {
-      this.leaders.build(length);
+      leaders.build(length);
       this.#byDomain.clear();
     }
     this.#upTo = log.end;

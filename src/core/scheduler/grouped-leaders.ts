@@ -37,7 +37,10 @@ export class GroupedLeaders {
     const { log, length } = this.#fleet;
     const known = this.#upTo >= 0 && log.end - this.#upTo <= length;
     const count = known ? log.collect(this.#upTo) : -1;
-    for (let i = 0; i < count; i++) this.#leaders.update(log.changed[i] ?? 0);
+    for (let i = 0; i < count; i++) {
+      const slot = log.changed[i] ?? 0;
+      this.#leaders.update(slot, this.#verdictOn(slot));
+    }
     if (count < 0) this.#leaders.build(length);
     this.#upTo = log.end;
   }

@@ -27,7 +27,7 @@ describe('the leaders', () => {
           const kept = changes.filter(({ slot }) => slot < length);
           // All have changed before the first is told of, as when a shape catches up.
           for (const { slot, score } of kept) scores[slot] = score;
-          for (const slot of new Set(kept.map((each) => each.slot))) leaders.update(slot);
+          for (const slot of new Set(kept.map((each) => each.slot))) leaders.update(slot, scores[slot] ?? -1);
           const order = sorted(scores);
           expect(leaders.fitCount).toBe(order.length);
           expect(leaders.best(length)).toBe(order[0] ?? -1);
@@ -45,7 +45,7 @@ describe('the leaders', () => {
     leaders.build(capacity);
     for (let slot = capacity - 1; slot > 5; slot--) {
       scores[slot] = -1;
-      leaders.update(slot);
+      leaders.update(slot, -1);
       expect(leaders.best(capacity)).toBe(slot - 1);
     }
     expect([...leaders.inOrder(capacity)]).toEqual([5, 4, 3, 2, 1, 0]);

@@ -65,11 +65,10 @@ export class Leaders {
     if (this.fitCount > this.#count) this.#cutAtLast();
   }
 
-  /** A host may have another score. */
-  update(slot: Slot): void {
-    const score = this.#scoreOf(slot);
+  /** A host has this score now. Mostly it is none of the best, before as after. */
+  update(slot: Slot, score: number): void {
     const state = this.#state[slot] ?? 0;
-    if (state === 0 && score < 0) return;
+    if (score < 0 ? state === 0 : state === fits && score < this.#cutScore) return;
     this.fitCount += Number(score >= 0) - (state & fits);
     if ((state & listed) !== 0) {
       const at = this.#slots.indexOf(slot);
