@@ -29,7 +29,6 @@ const input: LoadInput = workerData;
 const { target, scale } = input;
 const clients = 16;
 const batchSize = 100;
-const batchClients = 8;
 const burst = 10_000;
 /** Room for all that is created, however few the hosts: 256 on each of 5,000. */
 const cpusPerHost = Math.ceil(1_280_000 / input.hosts.length);
@@ -222,7 +221,7 @@ async function allOf(bound: { readonly done: Promise<void> }, count: number): Pr
 }
 
 async function batches(durationMs: number): Promise<number> {
-  const open = await connections(target.url, batchClients);
+  const open = await connections(target.url, clients);
   const startedAt = performance.now();
   const bound = moreBound(Number.POSITIVE_INFINITY);
   let sent = 0;
