@@ -9,6 +9,7 @@ import { placement } from '../controllers/placement.ts';
 import { overUse, release } from '../ledger/ledger.ts';
 import type { Cache } from '../state/cache.ts';
 import type { Context } from '../state/context.ts';
+import { keyOf } from '../state/keys.ts';
 import { addRecord, commitPlan, testCache, testContext, testHost, testImage, testInstance } from '../testing.ts';
 import { engineOf } from './schedule.ts';
 import { fleetOf } from './fleet.ts';
@@ -130,6 +131,28 @@ describe('the engine', () => {
     const fleet = fleetOf(cache);
     for (const column of fleet.columns()) expect([...column.used].every((used) => used === 0)).toBe(true);
     expect(fleet.guests.every((count) => count === 0)).toBe(true);
+  });
+
+  it('breaks ties by the names of today, when a host has taken the place of another', () => {
+    const cache = testCache([testImage(), ...['a', 'b', 'c'].flatMap((name) => testHost(name))]);
+    const paused = (name: string, is: boolean) => addRecord(cache, testHost(name, { spec: { paused: is } })[0]);
+    for (const record of testHost('d', { spec: { paused: true } })) addRecord(cache, record);
+    const request = requestOf(cache, testInstance('web', { cpus: 1 }));
+    const ask = () => {
+      const choice = engineOf(cache).choose(request);
+      return choice && fleetOf(cache).names[choice.slot];
+    };
+    expect([ask(), ask()]).toEqual(['a', 'a']);
+    paused('d', false);
+    const revision = cache.revision + 1;
+    cache.apply(
+      testHost('b').map((record) => ({ key: keyOf(record), value: null, revision })),
+      revision,
+    );
+    for (const record of testHost('z')) addRecord(cache, record);
+    expect(ask()).toBe('a');
+    paused('a', true);
+    expect(ask()).toBe('c');
   });
 
   it('forgets what was only tried', () => {

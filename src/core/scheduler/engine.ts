@@ -1,5 +1,5 @@
-// Engine: the best host for a request, without looking at all of them. Requests of one shape share a ranking that is mended only where
-// a host changed since it was last used. Its answer is that of the plain full scan (full-scan.ts); a property test holds them together.
+// Engine: the best host for a request, without looking at all of them. Requests of one shape share their leaders, mended only where a
+// host changed since they were last used. Its answer is that of the plain full scan (full-scan.ts); a property test holds them together.
 //
 //   request ──▶ terms ──▶ Verdicts: may it go there, by the host's record       (mended when a record changes)
 //           ──▶ room ───▶ Verdicts: is there enough, how well does it sit       (mended when a claim is made)
@@ -22,9 +22,9 @@ import { type GroupRules, judge, prepareGroupRules, prepareRules, reasonOf, refu
 /** So many shapes are kept; one holds a byte for each host, and half a MiB at 65,536 hosts with its verdicts on room. */
 const shapesMax = 512;
 const roomsBytesMax = 128 << 20;
-/** For large groups; at 65,536 hosts 64 of them. */
+/** For large groups; at 65,536 hosts 1,024 of them. */
 const groupedBytesMax = 64 << 20;
-/** How many shapes that were seen once are remembered: only the second of a shape is worth a ranking. */
+/** How many shapes that were seen once are remembered: only the second of a shape is worth leaders. */
 const onceSeenMax = 4096;
 
 export class Engine {
@@ -49,8 +49,8 @@ export class Engine {
   choose(request: Request): Choice | null {
     const groupRules = prepareGroupRules(groupPlugins, request, this.fleet);
     if (groupRules?.nowhere) return null;
+    if (this.#isNew(request)) return this.#scan(request, groupRules);
     const shape = this.#shapeOf(request);
-    if (!shape) return this.#scan(request, groupRules);
     const { leaders } = shape;
     if (!groupRules) {
       const slot = leaders.best(this.fleet.length);
@@ -84,14 +84,12 @@ export class Engine {
 
   /** How many hosts fit, groups aside. Costs a look at each host when the shape is new. */
   fitCount(request: Request): number {
-    this.#seenOnce.add(request.shapeKey);
-    return this.#shapeOf(request)?.leaders.fitCount ?? 0;
+    return this.#shapeOf(request).leaders.fitCount;
   }
 
   /** Whether the host fits, groups aside. */
   fitsAt(request: Request, slot: Slot): boolean {
-    this.#seenOnce.add(request.shapeKey);
-    return (this.#shapeOf(request)?.of(slot) ?? refused) >= 0;
+    return this.#shapeOf(request).of(slot) >= 0;
   }
 
   /** The rule about neighbours that refuses all hosts for one reason, if there is one. */
@@ -101,12 +99,11 @@ export class Engine {
 
   /** Of each host the first rule's reason to refuse it, counted. Hosts that fit are in none. */
   countRefusals(request: Request): ReadonlyMap<string, number> {
-    this.#seenOnce.add(request.shapeKey);
     const shape = this.#shapeOf(request);
     const groupRules = prepareGroupRules(groupPlugins, request, this.fleet);
     const counts = new Map<string, number>();
     for (let slot = 0; slot < this.fleet.length; slot++) {
-      let verdict = shape?.of(slot) ?? refused;
+      let verdict = shape.of(slot);
       if (verdict >= 0 && groupRules) verdict = judge(groupRules, slot);
       const reason = verdict < 0 ? reasonOf(verdict) : undefined;
       if (reason !== undefined) counts.set(reason, (counts.get(reason) ?? 0) + 1);
@@ -114,28 +111,35 @@ export class Engine {
     return counts;
   }
 
-  #shapeOf(request: Request): Shape | null {
-    const { fleet } = this;
-    if (this.#layout !== fleet.layout) {
-      this.#layout = fleet.layout;
-      this.#onRecord.clear();
-      this.#onRoom.clear();
-      this.#shapes.clear();
-      this.#grouped.clear();
-    }
+  /** Whether the shape was never asked for before: it is remembered now. */
+  #isNew({ shapeKey }: Request): boolean {
+    this.#forgetOldLayout();
+    if (this.#shapes.has(shapeKey) || this.#seenOnce.has(shapeKey)) return false;
+    if (this.#seenOnce.size >= onceSeenMax) this.#seenOnce.clear();
+    this.#seenOnce.add(shapeKey);
+    return true;
+  }
+
+  #shapeOf(request: Request): Shape {
+    this.#forgetOldLayout();
     let shape = this.#shapes.get(request.shapeKey);
     if (!shape) {
-      if (!this.#seenOnce.has(request.shapeKey)) {
-        if (this.#seenOnce.size >= onceSeenMax) this.#seenOnce.clear();
-        this.#seenOnce.add(request.shapeKey);
-        return null;
-      }
+      const { fleet } = this;
       if (this.#shapes.size >= Math.min(shapesMax, roomsBytesMax / (8 * fleet.capacity))) this.#forgetOldest();
       shape = new Shape(fleet, this.#verdictsOnRecord(request), this.#verdictsOnRoom(request), this.#limits.leaders);
       this.#shapes.set(request.shapeKey, shape);
     } else shape.catchUp();
     shape.usedAt = ++this.#uses;
     return shape;
+  }
+
+  #forgetOldLayout(): void {
+    if (this.#layout === this.fleet.layout) return;
+    this.#layout = this.fleet.layout;
+    this.#onRecord.clear();
+    this.#onRoom.clear();
+    this.#shapes.clear();
+    this.#grouped.clear();
   }
 
   #verdictsOnRecord(request: Request): Verdicts {

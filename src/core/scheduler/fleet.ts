@@ -77,9 +77,12 @@ export class Fleet implements View {
   readonly groups: Groups;
   readonly nominations: Nominations;
   readonly topologies: Topologies;
-  /** How many slots there is room for; columns and rankings are that long. */
+  /** How many slots there is room for; columns and verdicts are that long. */
   capacity = capacityMin;
-  /** Another number whenever what rankings were built on no longer holds: columns came, or all grew, or what is asked for has changed. */
+  /**
+   * Another number whenever what leaders were found by no longer holds: columns came, or all grew, a slot has another name, or what is
+   * asked for has changed.
+   */
   layout = 0;
   /** How many hosts there are. */
   count = 0;
@@ -158,11 +161,6 @@ export class Fleet implements View {
     }
   }
 
-  /** Whether a trial is under way. */
-  get trying(): boolean {
-    return this.#trial !== null;
-  }
-
   // Trials: what if.
 
   /** Runs `body`, which may `hold` and `setAside`, and makes everything as it was. */
@@ -183,29 +181,26 @@ export class Fleet implements View {
 
   /** Within a trial: as if `held` were claimed there, `times` over. */
   hold(slot: Slot, held: Allocation['amounts'], ports: readonly string[] = [], times = 1): void {
+    this.#tryUse(slot, held, times);
+    if (ports.length > 0) this.ports[slot] = new Set([...(this.ports[slot] ?? []), ...ports]);
+  }
+
+  /** Within a trial: as if `held` were given back there. */
+  giveBack(slot: Slot, held: Allocation['amounts'], ports: readonly string[] = []): void {
+    this.#tryUse(slot, held, -1);
+    if (ports.length === 0) return;
+    const left = new Set(this.ports[slot]);
+    for (const port of ports) left.delete(port);
+    this.ports[slot] = left;
+  }
+
+  #tryUse(slot: Slot, held: Allocation['amounts'], times: number): void {
     this.#try(slot);
     for (const use of this.trees[slot] ?? []) {
       const amounts = held[use.provider.id];
       if (amounts) use.used = plus(use.used, amounts, times);
     }
     this.guests[slot] = (this.guests[slot] ?? 0) + times;
-    if (ports.length > 0) this.ports[slot] = new Set([...(this.ports[slot] ?? []), ...ports]);
-    this.#sumColumns(slot);
-  }
-
-  /** Within a trial: as if `held` were given back there. */
-  giveBack(slot: Slot, held: Allocation['amounts'], ports: readonly string[] = []): void {
-    this.#try(slot);
-    for (const use of this.trees[slot] ?? []) {
-      const amounts = held[use.provider.id];
-      if (amounts) use.used = plus(use.used, amounts, -1);
-    }
-    this.guests[slot] = (this.guests[slot] ?? 0) - 1;
-    if (ports.length > 0) {
-      const left = new Set(this.ports[slot]);
-      for (const port of ports) left.delete(port);
-      this.ports[slot] = left;
-    }
     this.#sumColumns(slot);
   }
 
@@ -259,6 +254,7 @@ export class Fleet implements View {
     if (slot >= this.capacity) this.#grow();
     this.#slotByName.set(name, slot);
     this.#write(slot, host);
+    if (this.names[slot] !== undefined && this.names[slot] !== name) this.layout += 1; // ties were broken by the old name
     this.names[slot] = name;
     this.count += 1;
     this.#measureAll(slot);
@@ -369,7 +365,7 @@ export class Fleet implements View {
     if (!column) {
       column = new Column(resourceClass, this.capacity);
       this.#columns.set(resourceClass, column);
-      this.layout += 1; // a ranking may have been built on its absence
+      this.layout += 1; // leaders may have been found by its absence
     }
     return column;
   }
