@@ -25,9 +25,9 @@ import {
 import { belongingOf } from './belonging.ts';
 import { Engine } from './engine.ts';
 import { type Fleet, fleetOf } from './fleet.ts';
-import { fullScan } from './full-scan.ts';
 import { type Request, requestOf } from './request.ts';
 import { engineOf } from './schedule.ts';
+import { plainAnswer } from './test-full-scan.ts';
 
 const apps = ['a', 'b', 'c'] as const;
 const keysOfHosts = ['host', 'zone', 'rack'] as const;
@@ -100,15 +100,6 @@ function drawInstance(prng: Prng, name: string) {
     {},
     { labels: { app: pick(prng, apps), ...(prng.chance(1, 3) ? { tier: 'x' } : {}) } },
   );
-}
-
-function plainAnswer(request: Request, fleet: Fleet): { host: string; score: number } | null {
-  let best: { host: string; score: number } | null = null;
-  for (const { host, refusals, score } of fullScan(request, fleet)) {
-    if (refusals.length > 0) continue;
-    if (!best || score > best.score || (score === best.score && host < best.host)) best = { host, score };
-  }
-  return best;
 }
 
 /** One that walks hardly at all, so that small fleets see what comes after. */

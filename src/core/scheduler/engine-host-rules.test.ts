@@ -15,18 +15,9 @@ import type { Context } from '../state/context.ts';
 import type { AnyRecord, Provider } from '../state/records.ts';
 import { addRecord, commitPlan, testCache, testContext, testHost, testImage, testInstance } from '../testing.ts';
 import { fleetOf } from './fleet.ts';
-import { fullScan } from './full-scan.ts';
-import { type Request, requestOf } from './request.ts';
+import { requestOf } from './request.ts';
+import { plainAnswer } from './test-full-scan.ts';
 import { engineOf } from './schedule.ts';
-
-function plainAnswer(request: Request, cache: Cache): { host: string; score: number } | null {
-  let best: { host: string; score: number } | null = null;
-  for (const { host, refusals, score } of fullScan(request, fleetOf(cache))) {
-    if (refusals.length > 0) continue;
-    if (!best || score > best.score || (score === best.score && host < best.host)) best = { host, score };
-  }
-  return best;
-}
 
 function some<T extends object>(prng: Prng, numerator: number, value: T): T | undefined {
   return prng.chance(numerator, 10) ? value : undefined;
@@ -136,7 +127,7 @@ function step(cache: Cache, prng: Prng, number: number, ctx: Context): void {
         // Asked twice: the first time a shape is scanned, the second time ranked.
         const choice = engineOf(cache).choose(request);
         const found = choice && { host: fleetOf(cache).names[choice.slot], score: choice.score };
-        expect(found).toEqual(plainAnswer(request, cache));
+        expect(found).toEqual(plainAnswer(request, fleetOf(cache)));
       }
       addRecord(cache, instance);
       commitPlan(cache, placement.reconcile(cache, `instances/${project}/i${number}`, ctx));
