@@ -9,6 +9,7 @@ import type { Host } from '../src/api/resources/host.ts';
 import type { Image } from '../src/api/resources/image.ts';
 import type { Instance, InstanceSpec } from '../src/api/resources/instance.ts';
 import type { Labels } from '../src/api/resources/metadata.ts';
+import { testInstance } from '../src/core/testing.ts';
 import type { AnyRecord, Inventory, Provider } from '../src/core/state/records.ts';
 
 export type Part = 'plain' | 'selected' | 'spread' | 'apart' | 'gpu';
@@ -186,37 +187,15 @@ export function mixRequests(
     // A memory size that no other request has, so that no shape comes twice.
     const memoryMiB = gib * 1024 - (unique ? number % (gib * 512) : 0);
     const app = `${part}-${prng.below(groups)}`;
-    const spec: InstanceSpec = {
-      image: 'bench-amd64',
-      cpus,
-      memoryMiB,
-      powerState: 'running',
-      restartPolicy: 'Never',
-      exclusive: false,
-      placement: {},
-      ports: [],
-      sshKeys: [],
-      userData: '',
-      stopGraceMs: 10_000,
-      ...specOf(part, app, prng),
-    };
+    const name = `bench-${seed}-${number}`;
     const id = `inst_${seed}${String(number).padStart(20, '0')}`;
     const labels: Labels = part === 'spread' || part === 'apart' ? { app } : {};
-    return {
-      kind: 'instance',
-      schemaVersion: 1,
-      metadata: {
-        id,
-        name: `bench-${seed}-${number}`,
-        project: 'default',
-        revision: 0,
-        generation: 1,
-        labels,
-        createdAtMs: 0,
-      },
-      spec,
-      status: { phase: 'Pending', incarnation: 0, restartCount: 0, observedGeneration: 0, conditions: [] },
-    };
+    return testInstance(
+      name,
+      { image: 'bench-amd64', cpus, memoryMiB, ...specOf(part, app, prng) },
+      {},
+      { id, labels },
+    );
   };
 }
 

@@ -189,17 +189,37 @@ async function closedLoop(
   const startedAt = performance.now();
   const bound = moreBound(Number.POSITIVE_INFINITY);
   let sent = 0;
+  await inTurns(open, {
+    until: startedAt + durationMs,
+    next: () => encodeRequest(target, 'POST', '/v1/instances', create(`${prefix}-${sent++}`)),
+    answered: (tookMs) => times.push(tookMs),
+  });
+  if (binds) await allOf(bound, sent);
+  else reached();
+  const perSecond = (sent * 1000) / (performance.now() - startedAt);
+  for (const connection of open) connection.close();
+  return { perSecond, p50Ms: median(times) };
+}
+
+interface Turns {
+  /** Nothing is sent after this moment of the monotonic clock. */
+  readonly until: number;
+  readonly next: () => ReturnType<typeof encodeRequest>;
+  readonly answered?: (tookMs: number) => void;
+}
+
+/** Every connection sends its next request when the one before is answered. */
+async function inTurns(open: Awaited<ReturnType<typeof connections>>, { until, next, answered }: Turns): Promise<void> {
   await Promise.all(
     open.map(
       (connection) =>
         new Promise<void>((resolve) => {
           const one = (): void => {
             const at = performance.now();
-            if (at - startedAt > durationMs) return resolve();
-            const request = encodeRequest(target, 'POST', '/v1/instances', create(`${prefix}-${sent++}`));
-            connection.send(request, (answer) => {
+            if (at > until) return resolve();
+            connection.send(next(), (answer) => {
               expectStatus(answer.status, answer.body);
-              times.push(performance.now() - at);
+              answered?.(performance.now() - at);
               one();
             });
           };
@@ -207,11 +227,6 @@ async function closedLoop(
         }),
     ),
   );
-  if (binds) await allOf(bound, sent);
-  else reached();
-  const perSecond = (sent * 1000) / (performance.now() - startedAt);
-  for (const connection of open) connection.close();
-  return { perSecond, p50Ms: median(times) };
 }
 
 async function allOf(bound: { readonly done: Promise<void> }, count: number): Promise<void> {
@@ -225,22 +240,13 @@ async function batches(durationMs: number): Promise<number> {
   const startedAt = performance.now();
   const bound = moreBound(Number.POSITIVE_INFINITY);
   let sent = 0;
-  await Promise.all(
-    open.map(
-      (connection) =>
-        new Promise<void>((resolve) => {
-          const one = (): void => {
-            if (performance.now() - startedAt > durationMs) return resolve();
-            const items = Array.from({ length: batchSize }, () => create(`batch-${sent++}`));
-            connection.send(encodeRequest(target, 'POST', '/v1/instances/batch', { items }), (answer) => {
-              expectStatus(answer.status, answer.body);
-              one();
-            });
-          };
-          one();
-        }),
-    ),
-  );
+  await inTurns(open, {
+    until: startedAt + durationMs,
+    next() {
+      const items = Array.from({ length: batchSize }, () => create(`batch-${sent++}`));
+      return encodeRequest(target, 'POST', '/v1/instances/batch', { items });
+    },
+  });
   await allOf(bound, sent);
   const perSecond = (sent * 1000) / (performance.now() - startedAt);
   for (const connection of open) connection.close();
