@@ -83,10 +83,11 @@ function decide(draw: () => Instance): Took {
   const planMs = performance.now() - start;
   if (!assumed.ok) throw new Error(`the Plan for ${key} does not hold: ${assumed.key}`);
   confirm(assumed.token, plan);
-  if (cache.get('instance', key)?.value.status.host === undefined) {
+  const decided = cache.get('instance', key);
+  if (decided?.value.status.host === undefined) {
     unplaced += 1;
     remove(key);
-  } else live.push(key);
+  } else live.push(decided.key); // the cache's own text, not another like it
   return { decisionMs, planMs };
 }
 

@@ -4,6 +4,7 @@
 
 import type { TraitRules } from '../../api/resources/host-rules.ts';
 import type { Amounts } from '../../api/resources/metadata.ts';
+import { heldOfOne } from '../state/held-of-one.ts';
 import type { Allocation, Provider } from '../state/records.ts';
 import { capacityOf, fit, type Shortfall } from './ledger.ts';
 import { traitFault } from './traits.ts';
@@ -46,7 +47,7 @@ export function assign(tree: Tree, demand: Demand): Assignment {
   const [root] = tree;
   if (portions.length === 0 && root && isRootAlone(tree, amounts)) {
     const verdict = fit(root.provider, root.used, amounts);
-    if (verdict.fits) return { fits: true, held: { [root.provider.id]: amounts } };
+    if (verdict.fits) return { fits: true, held: heldOfOne(root.provider.id, amounts) };
   }
   const inOrder = assignInOrder(tree, demand);
   if (inOrder.fits || !compete(demand)) return inOrder;

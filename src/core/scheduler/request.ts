@@ -70,14 +70,28 @@ export function requestFrom(parts: Omit<Request, 'assigned' | 'termsKey' | 'room
   const terms = termsKeys.of(JSON.stringify(parts.terms));
   const plain = ports.length + portions.length === 0;
   const room = roomKeys.of(plain ? JSON.stringify(amounts) : JSON.stringify([amounts, portions, ports]));
+  const shared = plain ? shareAmounts(room, amounts) : amounts;
   return {
     ...parts,
-    assigned: wholeOf(parts),
+    amounts: shared,
+    assigned: plain ? shared : wholeOf(parts),
     termsKey: terms + weights,
     roomKey: room + weights,
     shapeKey: room + terms + weights,
   };
 }
+
+/** What instances hold is kept with each of them: the same object for all that ask for the same. */
+function shareAmounts(room: string, amounts: Amounts): Amounts {
+  const known = amountsByRoom.get(room);
+  if (known) return known;
+  if (amountsByRoom.size >= amountsKeptMax) amountsByRoom.clear();
+  amountsByRoom.set(room, amounts);
+  return amounts;
+}
+
+const amountsByRoom = new Map<string, Amounts>();
+const amountsKeptMax = 16_384;
 
 const termsKeys = new ShortKeys('t');
 const roomKeys = new ShortKeys('r');

@@ -85,7 +85,19 @@ export function refusalsOf(counts: ReadonlyMap<string, number>): RefusalCount[] 
 
 /** What is recorded of a placement, for `explain` to tell later why it was so. */
 export function placedMessage({ host, hostsFit, hosts, score }: Placed): string {
-  return `placed on ${host}: best of ${hostsFit} that fit, of ${hosts} (score ${Math.round(score * 10) / 10})`;
+  // Joined, for it is kept with every instance: what `${}` makes is a chain of all its pieces.
+  const parts = [
+    'placed on ',
+    host,
+    ': best of ',
+    hostsFit,
+    ' that fit, of ',
+    hosts,
+    ' (score ',
+    Math.round(score * 10) / 10,
+    ')',
+  ];
+  return parts.join('');
 }
 
 /** What `placedMessage` told; undefined for what was placed in another way. */

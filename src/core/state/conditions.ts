@@ -10,13 +10,14 @@ export function withConditions(
   changes: readonly NewCondition[],
   nowMs: number,
 ): Condition[] {
-  const result = [...conditions];
-  for (const change of changes) {
-    const at = result.findIndex((condition) => condition.type === change.type);
+  let result = [...conditions];
+  for (const { type, status, reason, message } of changes) {
+    const at = result.findIndex((condition) => condition.type === type);
     const old = result[at];
-    const next = { ...change, sinceMs: old?.status === change.status ? old.sinceMs : nowMs };
+    // Field by field, and never `push`: half a million instances keep these, and both would leave room for more in each.
+    const next = { type, status, reason, message, sinceMs: old?.status === status ? old.sinceMs : nowMs };
     if (old) result[at] = next;
-    else result.push(next);
+    else result = result.concat(next);
   }
   return result;
 }

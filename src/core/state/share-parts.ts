@@ -1,7 +1,9 @@
 // What records that were read have in common is kept once: a fleet holds the same host names, reasons, specs and amounts half a million
 // times. It changes nothing that anyone can see, for nobody changes a record in place.
 
+import type { Amounts } from '../../api/resources/metadata.ts';
 import { isRecord } from '../../base/is-record.ts';
+import { heldOfOne } from './held-of-one.ts';
 
 /** As many different ones are remembered; then it begins anew. Records written together are read together, so few suffice. */
 const rememberedMax = 20_000;
@@ -27,7 +29,7 @@ function shareTexts(place: Record<string, unknown>): void {
       else for (const item of value) if (isRecord(item)) shareTexts(item);
     } else if (isRecord(value)) {
       if (sharedNames.has(name)) place[name] = sharedPart(value);
-      else if (name === 'amounts') for (const provider in value) value[provider] = sharedPart(value[provider]);
+      else if (name === 'amounts') place[name] = sharedHeld(value);
       else shareTexts(value);
     }
   }
@@ -42,6 +44,20 @@ const sharedNames: ReadonlySet<string> = new Set([
   'capacity',
   'inventories',
 ]);
+/** By provider id, then resource class. */
+function sharedHeld(held: Record<string, unknown>): unknown {
+  const providers = Object.keys(held);
+  for (const provider of providers) held[provider] = sharedPart(held[provider]);
+  const [one] = providers;
+  const amounts = one === undefined || providers.length > 1 ? undefined : held[one];
+  return one !== undefined && isAmounts(amounts) ? heldOfOne(one, amounts) : held;
+}
+
+/** The codec: it stands where allocations have them. */
+function isAmounts(part: unknown): part is Amounts {
+  return isRecord(part);
+}
+
 const none: readonly never[] = Object.freeze([]);
 
 function sharedText(text: string): string {
