@@ -8,16 +8,17 @@
 
 import { Best, type Choice } from './best.ts';
 import { chooseAmong, type WalkLimits, walkLimits } from './choose-among.ts';
-import { DomainRanking } from './domain-ranking.ts';
-import type { ChangeLog } from './change-log.ts';
 import type { Fleet } from './fleet.ts';
 import type { Refusal } from './framework.ts';
 import type { Slot } from './slot.ts';
 import { GroupedLeaders } from './grouped-leaders.ts';
-import { Leaders, type Scores } from './leaders.ts';
+import { HotShapes } from './hot-shapes.ts';
+import { Desks } from './desks.ts';
 import { groupPlugins, hostPlugins, roomPlugins } from './registry.ts';
 import type { Request } from './request.ts';
-import { type GroupRules, judge, prepareGroupRules, prepareRules, reasonOf, refused, type Rules } from './verdicts.ts';
+import { combined, Shape } from './shape.ts';
+import { SharedVerdicts } from './shared-verdicts.ts';
+import { type GroupRules, judge, prepareGroupRules, prepareRules, reasonOf } from './verdicts.ts';
 
 /** So many shapes are kept; one holds a byte for each host, and half a MiB at 65,536 hosts with its verdicts on room. */
 const shapesMax = 512;
@@ -27,14 +28,35 @@ const groupedBytesMax = 64 << 20;
 /** How many shapes that were seen once are remembered: only the second of a shape is worth leaders. */
 const onceSeenMax = 4096;
 
+/** What holds for one layout of the fleet. */
+interface Kept {
+  readonly onRecord: SharedVerdicts;
+  readonly onRoom: SharedVerdicts;
+  readonly shapes: Map<string, Shape>;
+  readonly hot: HotShapes;
+  readonly desks: Desks;
+}
+
+function nothingKept(fleet: Fleet): Kept {
+  return {
+    onRecord: new SharedVerdicts(hostPlugins, fleet, fleet.recordLog, shapesMaxOf(fleet)),
+    onRoom: new SharedVerdicts(roomPlugins, fleet, fleet.log, shapesMaxOf(fleet)),
+    shapes: new Map(),
+    hot: new HotShapes(fleet),
+    desks: new Desks(fleet.capacity),
+  };
+}
+
+function shapesMaxOf({ capacity }: Fleet): number {
+  return Math.min(shapesMax, roomsBytesMax / (8 * capacity));
+}
+
 export class Engine {
   readonly fleet: Fleet;
-  readonly #onRecord = new Map<string, Verdicts>();
-  readonly #onRoom = new Map<string, Verdicts>();
-  readonly #shapes = new Map<string, Shape>();
+  #kept: Kept;
   readonly #seenOnce = new Set<string>();
   #layout: number;
-  #uses = 0;
+  #questions = 0;
   readonly #limits: WalkLimits;
   /** By shape, and what it asks about neighbours; those used last are at the end. */
   readonly #grouped = new Map<string, GroupedLeaders>();
@@ -43,6 +65,7 @@ export class Engine {
     this.fleet = fleet;
     this.#limits = limits;
     this.#layout = fleet.layout;
+    this.#kept = nothingKept(fleet);
   }
 
   /** The best host, or null when none fits. */
@@ -114,7 +137,7 @@ export class Engine {
   /** Whether the shape was never asked for before: it is remembered now. */
   #isNew({ shapeKey }: Request): boolean {
     this.#forgetOldLayout();
-    if (this.#shapes.has(shapeKey) || this.#seenOnce.has(shapeKey)) return false;
+    if (this.#kept.shapes.has(shapeKey) || this.#seenOnce.has(shapeKey)) return false;
     if (this.#seenOnce.size >= onceSeenMax) this.#seenOnce.clear();
     this.#seenOnce.add(shapeKey);
     return true;
@@ -122,67 +145,61 @@ export class Engine {
 
   #shapeOf(request: Request): Shape {
     this.#forgetOldLayout();
-    let shape = this.#shapes.get(request.shapeKey);
+    this.#kept.hot.mend();
+    const { shapes, hot } = this.#kept;
+    let shape = shapes.get(request.shapeKey);
     if (!shape) {
-      const { fleet } = this;
-      if (this.#shapes.size >= Math.min(shapesMax, roomsBytesMax / (8 * fleet.capacity))) this.#forgetOldest();
-      shape = new Shape(fleet, this.#verdictsOnRecord(request), this.#verdictsOnRoom(request), this.#limits.leaders);
-      this.#shapes.set(request.shapeKey, shape);
+      if (shapes.size >= shapesMaxOf(this.fleet)) this.#forgetOldest();
+      shape = this.#newShape(request);
+      shapes.set(request.shapeKey, shape);
     } else shape.catchUp();
-    shape.usedAt = ++this.#uses;
+    hot.use(shape, ++this.#questions);
     return shape;
+  }
+
+  #newShape(request: Request): Shape {
+    const { onRecord, onRoom, desks } = this.#kept;
+    const parts = {
+      onRecord: onRecord.of(request.termsKey, request),
+      onRoom: onRoom.of(request.roomKey, request),
+      desk: desks.take(),
+      kept: this.#limits.leaders,
+    };
+    parts.onRecord.readers += 1;
+    parts.onRoom.readers += 1;
+    return new Shape(this.fleet, parts);
+  }
+
+  #forgetOldest(): void {
+    const { shapes, hot, desks } = this.#kept;
+    let oldest: [string, Shape] | undefined;
+    for (const each of shapes) if (!oldest || each[1].usedAt < oldest[1].usedAt) oldest = each;
+    if (!oldest) return;
+    const [key, shape] = oldest;
+    shapes.delete(key);
+    hot.drop(shape);
+    shape.onRecord.readers -= 1;
+    shape.onRoom.readers -= 1;
+    desks.giveBack(shape.desk);
   }
 
   #forgetOldLayout(): void {
     if (this.#layout === this.fleet.layout) return;
     this.#layout = this.fleet.layout;
-    this.#onRecord.clear();
-    this.#onRoom.clear();
-    this.#shapes.clear();
+    this.#kept = nothingKept(this.fleet);
     this.#grouped.clear();
-  }
-
-  #verdictsOnRecord(request: Request): Verdicts {
-    let verdicts = this.#onRecord.get(request.termsKey);
-    if (!verdicts) {
-      if (this.#onRecord.size >= shapesMax) this.#onRecord.clear(); // shapes keep those they use
-      verdicts = new Verdicts(prepareRules(hostPlugins, request, this.fleet), this.fleet, this.fleet.recordLog);
-      this.#onRecord.set(request.termsKey, verdicts);
-    }
-    return verdicts;
-  }
-
-  #verdictsOnRoom(request: Request): Verdicts {
-    let verdicts = this.#onRoom.get(request.roomKey);
-    if (!verdicts) {
-      if (this.#onRoom.size >= shapesMax) this.#onRoom.clear();
-      verdicts = new Verdicts(prepareRules(roomPlugins, request, this.fleet), this.fleet, this.fleet.log);
-      this.#onRoom.set(request.roomKey, verdicts);
-    }
-    return verdicts;
-  }
-
-  #forgetOldest(): void {
-    let oldest: string | undefined;
-    let usedAt = Number.POSITIVE_INFINITY;
-    for (const [key, shape] of this.#shapes) {
-      if (shape.usedAt >= usedAt) continue;
-      usedAt = shape.usedAt;
-      oldest = key;
-    }
-    if (oldest !== undefined) this.#shapes.delete(oldest);
   }
 
   /** A shape never seen: one pass over all hosts, nothing kept but the verdicts on their records. */
   #scan(request: Request, groupRules: GroupRules | null): Choice | null {
     const { fleet } = this;
-    const onRecord = this.#verdictsOnRecord(request);
+    const onRecord = this.#kept.onRecord.of(request.termsKey, request);
     onRecord.catchUp();
     const rules = prepareRules(roomPlugins, request, fleet);
     const best = new Best(fleet.names);
     let fitCount = 0;
     for (let slot = 0; slot < fleet.length; slot++) {
-      const record = onRecord.scores[slot] ?? refused;
+      const record = onRecord.of(slot);
       const base = record < 0 ? record : combined(record, judge(rules, slot));
       if (base < 0) continue;
       fitCount += 1;
@@ -194,114 +211,6 @@ export class Engine {
     }
     return best.choice(fitCount);
   }
-}
-
-/** What some rules say of every host, for all requests that they cannot tell apart. */
-class Verdicts {
-  /** By slot: the weighed score, or below 0. */
-  readonly scores: Float64Array;
-  readonly #fleet: Fleet;
-  readonly #rules: Rules;
-  readonly #log: ChangeLog;
-  #upTo: number;
-
-  /** `log`: of the changes of a host after which the rules may say something else. */
-  constructor(rules: Rules, fleet: Fleet, log: ChangeLog) {
-    this.#fleet = fleet;
-    this.#rules = rules;
-    this.#log = log;
-    this.scores = new Float64Array(fleet.capacity).fill(refused);
-    this.#upTo = log.end;
-    this.#judgeAll();
-  }
-
-  catchUp(): void {
-    const log = this.#log;
-    if (this.#upTo === log.end) return;
-    const count = log.collect(this.#upTo);
-    const { changed } = log;
-    for (let i = 0; i < count; i++) this.#judge(changed[i] ?? 0);
-    if (count < 0) this.#judgeAll();
-    this.#upTo = log.end;
-  }
-
-  #judgeAll(): void {
-    for (let slot = 0; slot < this.#fleet.length; slot++) this.#judge(slot);
-  }
-
-  #judge(slot: Slot): void {
-    this.scores[slot] = this.#fleet.hosts[slot] ? judge(this.#rules, slot) : refused;
-  }
-}
-
-/** The hosts for the requests of one shape. */
-class Shape implements Scores {
-  readonly leaders: Leaders;
-  usedAt = 0;
-  readonly #fleet: Fleet;
-  readonly #onRecord: Verdicts;
-  readonly #onRoom: Verdicts;
-  readonly #byDomain = new Map<string, DomainRanking>();
-  #topologies = 0;
-  #upTo: number;
-
-  constructor(fleet: Fleet, onRecord: Verdicts, onRoom: Verdicts, kept: number | undefined) {
-    this.#fleet = fleet;
-    this.#onRecord = onRecord;
-    this.#onRoom = onRoom;
-    this.leaders = new Leaders(fleet.capacity, fleet.names, (slot) => this.of(slot), kept);
-    this.#upTo = -1;
-    this.catchUp();
-  }
-
-  catchUp(): void {
-    const { log, length } = this.#fleet;
-    if (this.#upTo === log.end) return;
-    this.#onRecord.catchUp();
-    this.#onRoom.catchUp();
-    const count = this.#upTo < 0 ? -1 : log.collect(this.#upTo);
-    const { changed } = log;
-    const { leaders } = this;
-    const onRecord = this.#onRecord.scores;
-    const onRoom = this.#onRoom.scores;
-    for (let i = 0; i < count; i++) {
-      const slot = changed[i] ?? 0;
-      leaders.update(slot, combined(onRecord[slot] ?? refused, onRoom[slot] ?? refused));
-    }
-    if (count < 0) {
-      leaders.build(length);
-      this.#byDomain.clear();
-    }
-    this.#upTo = log.end;
-  }
-
-  of(slot: Slot): number {
-    return combined(this.#onRecord.scores[slot] ?? refused, this.#onRoom.scores[slot] ?? refused);
-  }
-
-  beats(a: Slot, b: Slot): boolean {
-    const scoreA = this.of(a);
-    const scoreB = this.of(b);
-    return scoreA === scoreB ? (this.#fleet.names[a] ?? '') < (this.#fleet.names[b] ?? '') : scoreA > scoreB;
-  }
-
-  /** The hosts of each domain in order; mended only when they are asked for. */
-  byDomain(topologyKey: string): DomainRanking {
-    const { topologies, length, log } = this.#fleet;
-    const topology = topologies.of(topologyKey);
-    if (this.#topologies !== topologies.version) this.#byDomain.clear();
-    this.#topologies = topologies.version;
-    let domains = this.#byDomain.get(topologyKey);
-    if (domains?.length !== length || !domains.catchUp(log))
-      this.#byDomain.set(topologyKey, (domains = new DomainRanking(this, topology, length, log.end)));
-    return domains;
-  }
-}
-
-/** Rules about the record come first: theirs is the reason that is told. */
-function combined(onRecord: number, onRoom: number): number {
-  if (onRecord < 0) return onRecord;
-  return onRoom < 0 ? onRoom : onRecord + onRoom;
 }
 
 function groupedKeyOf({ shapeKey, groups, belonging }: Request, { given }: GroupRules): string {

@@ -163,6 +163,10 @@ export class Fleet implements View {
 
   // Trials: what if.
 
+  get trying(): boolean {
+    return this.#trial !== null;
+  }
+
   /** Runs `body`, which may `hold` and `setAside`, and makes everything as it was. */
   tentatively<T>(body: () => T): T {
     assert(!this.#trial, 'a trial within a trial');

@@ -3,6 +3,7 @@
 
 import type { Choice } from './best.ts';
 import type { Fleet } from './fleet.ts';
+import { loneDesk } from './desks.ts';
 import { Leaders, type Scores } from './leaders.ts';
 import type { Slot } from './slot.ts';
 import { type GroupRules, judge } from './verdicts.ts';
@@ -22,7 +23,7 @@ export class GroupedLeaders {
   constructor(base: Base, fleet: Fleet, kept?: number) {
     this.base = base;
     this.#fleet = fleet;
-    this.#leaders = new Leaders(fleet.capacity, fleet.names, (slot) => this.#verdictOn(slot), kept);
+    this.#leaders = new Leaders(loneDesk(fleet.capacity), fleet.names, (slot) => this.#verdictOn(slot), kept);
   }
 
   /** `rules`: as they are now; all that they say of a host may only have changed with the host (the log has it). */

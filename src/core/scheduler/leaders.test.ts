@@ -1,5 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { loneDesk } from './desks.ts';
 import { Leaders } from './leaders.ts';
 
 const capacity = 512;
@@ -21,7 +22,7 @@ describe('the leaders', () => {
     fc.assert(
       fc.property(portions, fc.integer({ min: 0, max: capacity }), fc.nat(7), (plays, length, spread) => {
         const scores = Array.from({ length }, (_, slot) => ((slot * 5) % (spread + 2)) - 1);
-        const leaders = new Leaders(capacity, names, (slot) => scores[slot] ?? -1);
+        const leaders = new Leaders(loneDesk(capacity), names, (slot) => scores[slot] ?? -1);
         leaders.build(length);
         for (const changes of plays) {
           const kept = changes.filter(({ slot }) => slot < length);
@@ -41,7 +42,7 @@ describe('the leaders', () => {
 
   it('are found anew when all of them have gone', () => {
     const scores = Array.from({ length: capacity }, (_, slot) => slot);
-    const leaders = new Leaders(capacity, names, (slot) => scores[slot] ?? -1);
+    const leaders = new Leaders(loneDesk(capacity), names, (slot) => scores[slot] ?? -1);
     leaders.build(capacity);
     for (let slot = capacity - 1; slot > 5; slot--) {
       scores[slot] = -1;
@@ -52,7 +53,7 @@ describe('the leaders', () => {
   });
 
   it('of no hosts are none', () => {
-    const leaders = new Leaders(capacity, names, () => -1);
+    const leaders = new Leaders(loneDesk(capacity), names, () => -1);
     leaders.build(0);
     expect(leaders.best(0)).toBe(-1);
     expect([...leaders.inOrder(0)]).toEqual([]);

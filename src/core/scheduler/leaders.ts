@@ -1,7 +1,9 @@
-// Leaders: the best hosts of one shape, in order. Of all others it is known only that they come after the last of these, which is all that
-// most decisions need: so a changed host costs each shape a comparison, not a place in an order of all. When too many have gone, one pass
-// over the columns finds new ones. Ties go to the lower name, so that the answer does not hang on the order of hosts.
+// Leaders: the best hosts of one shape. Of all others it is known only that they come after the worst of these, which is all that most
+// decisions need: so a changed host costs each shape a comparison, not a place in an order of all. They stand in no order themselves:
+// the best is looked for when it is asked for. When too many have gone, one pass over all hosts finds new ones. Ties go to the lower
+// name, so that the answer does not hang on the order of hosts.
 
+import type { Desk } from './desks.ts';
 import type { Slot } from './slot.ts';
 import { refused } from './verdicts.ts';
 
@@ -12,148 +14,191 @@ export interface Scores {
   beats(a: Slot, b: Slot): boolean;
 }
 
-/** So many are left when a list that has grown to twice that is cut, and at least half of that wanted before it is read in order. */
+/** So many are left when there are twice that, and at least half of that wanted before they are read in order. */
 const keptUsually = 64;
 
+// The state of a host is a byte: refused, or fits, or where it is listed, counted from `listed` on.
+const unfit = 0;
 const fits = 1;
 const listed = 2;
 
 export class Leaders {
   /** How many hosts are not refused. */
   fitCount = 0;
-  /** Best first, `#count` of them. */
+  /** `#count` of them. */
   readonly #slots: Int32Array;
-  /** Of `#slots`, as they were when each was put in its place. */
-  readonly #listedScores: Float64Array;
+  readonly #scores: Float64Array;
   #count = 0;
+  /** Where the best stands; -1 when that is not known. */
+  #best = -1;
   readonly #scoreOf: (slot: Slot) => number;
   readonly #names: readonly string[];
-  /** By slot. */
-  readonly #state: Uint8Array;
-  /** Hosts that are not listed do not come before this. */
-  #cutScore = refused;
+  readonly #desk: Desk;
+  /** With the score at its desk: hosts that are not listed do not come before this. */
   #cutName = '';
   readonly #kept: number;
 
-  /** `names` by slot, read when scores are equal. */
-  constructor(capacity: number, names: readonly string[], scoreOf: (slot: Slot) => number, kept = keptUsually) {
+  /** `names` by slot, read when scores are equal; `kept` is at most 126. */
+  constructor(desk: Desk, names: readonly string[], scoreOf: (slot: Slot) => number, kept = keptUsually) {
     this.#kept = kept;
     this.#names = names;
     this.#scoreOf = scoreOf;
-    this.#state = new Uint8Array(capacity);
+    this.#desk = desk;
     this.#slots = new Int32Array(2 * kept + 1);
-    this.#listedScores = new Float64Array(2 * kept + 1);
+    this.#scores = new Float64Array(2 * kept + 1);
   }
 
   /** Looks at all hosts below `length`. */
   build(length: number): void {
+    const { states, width, at } = this.#desk;
+    for (let cell = at; cell < states.length; cell += width) states[cell] = unfit;
     this.#count = 0;
-    this.#state.fill(0);
+    this.#best = -1;
     this.fitCount = 0;
-    this.#cutScore = refused;
+    this.#setCut(refused, '');
     for (let slot = 0; slot < length; slot++) {
       const score = this.#scoreOf(slot);
       if (score < 0) continue;
       this.fitCount += 1;
-      this.#state[slot] = fits;
-      if (this.#count === 2 * this.#kept) {
-        if (!this.#isBefore(score, slot, this.#count - 1)) continue;
-        this.#drop(this.#count - 1);
-      }
-      this.#insert(slot, score);
+      this.#setState(slot, fits);
+      this.#offer(slot, score);
     }
-    if (this.fitCount > this.#count) this.#cutAtLast();
   }
 
   /** A host has this score now. Mostly it is none of the best, before as after. */
   update(slot: Slot, score: number): void {
-    const state = this.#state[slot] ?? 0;
-    if (score < 0 ? state === 0 : state === fits && score < this.#cutScore) return;
-    this.fitCount += Number(score >= 0) - (state & fits);
-    if ((state & listed) !== 0) {
-      const at = this.#slots.indexOf(slot);
-      if (score >= 0 && this.#staysAt(at, slot, score)) {
-        this.#listedScores[at] = score;
-        return;
-      }
-      this.#drop(at);
+    const state = this.#state(slot);
+    if (score < 0 ? state === unfit : state === fits && score < this.#cut) return;
+    this.fitCount += Number(score >= 0) - Number(state !== unfit);
+    if (state < listed) {
+      this.#setState(slot, score < 0 ? unfit : fits);
+      if (score >= 0) this.#offer(slot, score);
+      return;
     }
-    this.#state[slot] = score < 0 ? 0 : fits;
-    if (score < 0 || !this.#isBeforeCut(score, slot)) return;
-    this.#insert(slot, score);
-    if (this.#count <= 2 * this.#kept) return;
-    while (this.#count > this.#kept) this.#drop(this.#count - 1);
-    this.#cutAtLast();
+    const at = state - listed;
+    if (score < 0 || !this.#isBeforeOrAtCut(score, slot)) {
+      this.#drop(at);
+      if (score < 0) this.#setState(slot, unfit);
+      return;
+    }
+    this.#scores[at] = score;
+    this.#moved(at);
   }
 
   /** The best host, or -1. `length`: of the fleet. */
   best(length: number): Slot {
     if (this.#count === 0 && this.fitCount > 0) this.build(length);
-    return this.#count === 0 ? -1 : (this.#slots[0] ?? -1);
+    if (this.#count === 0) return -1;
+    if (this.#best < 0) this.#best = this.#next(-1);
+    return this.#slots[this.#best] ?? -1;
   }
 
   /** The best hosts in order, until the next change; whether these are all that are not refused is `areAll`. */
-  inOrder(length: number): Iterable<Slot> {
+  *inOrder(length: number): Iterable<Slot> {
     if (this.#count < Math.min(this.#kept / 2, this.fitCount)) this.build(length);
-    return this.#slots.subarray(0, this.#count);
+    if (this.#count === 0) return;
+    if (this.#best < 0) this.#best = this.#next(-1);
+    for (let at = this.#best; at >= 0; at = this.#next(at)) yield this.#slots[at] ?? -1;
   }
 
   get areAll(): boolean {
     return this.#count === this.fitCount;
   }
 
-  /** Whether a listed host need not move: between its neighbours still, and before the cut. */
-  #staysAt(at: number, slot: Slot, score: number): boolean {
-    if (at > 0 && this.#isBefore(score, slot, at - 1)) return false;
-    return at + 1 < this.#count ? !this.#isAfter(score, slot, at + 1) : this.#isBeforeOrAtCut(score, slot);
+  /** Lists a host that fits and is not listed, if it comes before the cut. */
+  #offer(slot: Slot, score: number): void {
+    if (!this.#isBeforeCut(score, slot)) return;
+    const at = this.#count++;
+    this.#slots[at] = slot;
+    this.#scores[at] = score;
+    this.#setState(slot, listed + at);
+    this.#moved(at);
+    if (this.#count <= 2 * this.#kept) return;
+    while (this.#count > this.#kept) this.#drop(this.#worst());
+    const worst = this.#worst();
+    this.#setCut(this.#scores[worst] ?? refused, this.#nameAt(worst));
+  }
+
+  /** The last one takes its place. */
+  #drop(at: number): void {
+    const last = --this.#count;
+    this.#setState(this.#slots[at] ?? 0, fits);
+    if (this.#best === at) this.#best = -1;
+    if (at === last) return;
+    const slot = this.#slots[last] ?? 0;
+    this.#slots[at] = slot;
+    this.#scores[at] = this.#scores[last] ?? refused;
+    this.#setState(slot, listed + at);
+    if (this.#best === last) this.#best = at;
+  }
+
+  /** What stands here has come, or has another score. */
+  #moved(at: number): void {
+    const best = this.#best;
+    // The best may have become worse than another.
+    if (best === at) this.#best = -1;
+    else if (best >= 0 && this.#isBefore(at, best)) this.#best = at;
+    else if (best < 0 && this.#count === 1) this.#best = at;
+  }
+
+  /** The best of those after that at `before` (-1: of all), or -1. */
+  #next(before: number): number {
+    const scores = this.#scores;
+    const count = this.#count;
+    const most = before < 0 ? Number.POSITIVE_INFINITY : (scores[before] ?? refused);
+    let found = -1;
+    let foundScore = refused;
+    for (let at = 0; at < count; at++) {
+      const score = scores[at] ?? refused;
+      if (score < foundScore || score > most || at === before) continue;
+      if (score === most && before >= 0 && this.#isBefore(at, before)) continue;
+      if (score === foundScore && !this.#isBefore(at, found)) continue;
+      found = at;
+      foundScore = score;
+    }
+    return found;
+  }
+
+  #worst(): number {
+    let found = 0;
+    for (let at = 1; at < this.#count; at++) if (this.#isBefore(found, at)) found = at;
+    return found;
+  }
+
+  #isBefore(a: number, b: number): boolean {
+    const scoreA = this.#scores[a] ?? refused;
+    const scoreB = this.#scores[b] ?? refused;
+    return scoreA === scoreB ? this.#nameAt(a) < this.#nameAt(b) : scoreA > scoreB;
   }
 
   #isBeforeOrAtCut(score: number, slot: Slot): boolean {
-    return score > this.#cutScore || (score === this.#cutScore && (this.#names[slot] ?? '') <= this.#cutName);
+    return score > this.#cut || (score === this.#cut && (this.#names[slot] ?? '') <= this.#cutName);
   }
 
   #isBeforeCut(score: number, slot: Slot): boolean {
-    return score > this.#cutScore || (score === this.#cutScore && (this.#names[slot] ?? '') < this.#cutName);
+    return score > this.#cut || (score === this.#cut && (this.#names[slot] ?? '') < this.#cutName);
   }
 
-  #isBefore(score: number, slot: Slot, at: number): boolean {
-    const other = this.#listedScores[at] ?? refused;
-    if (score !== other) return score > other;
-    return (this.#names[slot] ?? '') < (this.#names[this.#slots[at] ?? -1] ?? '');
+  #nameAt(at: number): string {
+    return this.#names[this.#slots[at] ?? -1] ?? '';
   }
 
-  #isAfter(score: number, slot: Slot, at: number): boolean {
-    const other = this.#listedScores[at] ?? refused;
-    if (score !== other) return score < other;
-    return (this.#names[slot] ?? '') > (this.#names[this.#slots[at] ?? -1] ?? '');
+  get #cut(): number {
+    return this.#desk.cuts[this.#desk.at] ?? refused;
   }
 
-  #cutAtLast(): void {
-    const last = this.#count - 1;
-    this.#cutScore = this.#listedScores[last] ?? refused;
-    this.#cutName = this.#names[this.#slots[last] ?? -1] ?? '';
+  #setCut(score: number, name: string): void {
+    this.#desk.cuts[this.#desk.at] = score;
+    this.#cutName = name;
   }
 
-  #insert(slot: Slot, score: number): void {
-    let from = 0;
-    let to = this.#count;
-    while (from < to) {
-      const middle = (from + to) >> 1;
-      if (this.#isBefore(score, slot, middle)) to = middle;
-      else from = middle + 1;
-    }
-    this.#slots.copyWithin(from + 1, from, this.#count);
-    this.#listedScores.copyWithin(from + 1, from, this.#count);
-    this.#slots[from] = slot;
-    this.#listedScores[from] = score;
-    this.#count += 1;
-    this.#state[slot] = fits | listed;
+  #state(slot: Slot): number {
+    const { states, width, at } = this.#desk;
+    return states[slot * width + at] ?? unfit;
   }
 
-  #drop(at: number): void {
-    this.#state[this.#slots[at] ?? 0] = fits;
-    this.#slots.copyWithin(at, at + 1, this.#count);
-    this.#listedScores.copyWithin(at, at + 1, this.#count);
-    this.#count -= 1;
+  #setState(slot: Slot, state: number): void {
+    const { states, width, at } = this.#desk;
+    states[slot * width + at] = state;
   }
 }
