@@ -135,10 +135,10 @@ describe('a file that is refused stays as it was:', () => {
       name: 'a page of zeros',
       damage: (file) => {
         const bytes = readFileSync(file);
-        writeFileSync(file, bytes.fill(0, 11 * 4096, 12 * 4096));
+        writeFileSync(file, bytes.fill(0, 5 * 8192, 6 * 8192));
       },
       code: 'Corrupt',
-      message: 'page 12',
+      message: 'page 6',
     },
     {
       name: 'a revision missing from the log',
@@ -176,7 +176,7 @@ describe('a file that is refused stays as it was:', () => {
     await writer.rest();
     expect(existsSync(`${path}-wal`)).toBe(true);
     const bytes = readFileSync(path);
-    writeFileSync(path, bytes.fill(0, 4096 + 100)); // all but the first page and a little
+    writeFileSync(path, bytes.fill(0, 8192 + 100)); // all but the first page and a little
     const before = [path, `${path}-wal`].map((file) => readFileSync(file));
     await expectRefused(path, 'Corrupt', 'is damaged');
     expect([path, `${path}-wal`].map((file) => readFileSync(file))).toEqual(before);
