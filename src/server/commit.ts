@@ -7,6 +7,7 @@ import { ApiError } from '../api/errors.ts';
 import type { Cache } from '../core/state/cache.ts';
 import { encodeRecord } from '../core/state/codec.ts';
 import type { Plan } from '../core/state/plan.ts';
+import type { AnyRecord } from '../core/state/records.ts';
 import { type Condition, type Store, StoreError, type Write } from '../store/store.ts';
 
 export type CommitOutcome =
@@ -47,9 +48,10 @@ export class Committer {
   submit(plan: Plan): Promise<CommitOutcome> {
     const conditions: Condition[] = [];
     const restsOn: { key: string; token: number }[] = [];
-    const look = ({ key, ifRevision }: Condition): void => {
+    const look = (condition: Condition): void => {
+      const { key } = condition;
       const token = this.#cache.assumedBy(key);
-      if (token === undefined) conditions.push({ key, ifRevision });
+      if (token === undefined) conditions.push(condition);
       else restsOn.push({ key, token });
     };
     for (const change of plan.changes) look(change);
@@ -100,16 +102,17 @@ export class Committer {
   }
 
   async #tryCommit(group: readonly Pending[]): Promise<CommitOutcome | 'failed'> {
-    const writes = new Map<string, Write>();
-    for (const { plan } of group) {
-      for (const { key, value } of plan.changes)
-        writes.set(key, { key, value: value === null ? null : encodeRecord(value) });
+    const last = new Map<string, AnyRecord | null>();
+    const conditions: Condition[] = [];
+    for (const pending of group) {
+      for (const { key, value } of pending.plan.changes) last.set(key, value);
+      for (const condition of pending.conditions) conditions.push(condition);
     }
+    // What is overwritten within the group, as an instance by its placement, is never written out.
+    const writes: Write[] = [];
+    for (const [key, value] of last) writes.push({ key, value: value === null ? null : encodeRecord(value) });
     try {
-      return await this.#store.commit(
-        group.flatMap((pending) => pending.conditions),
-        [...writes.values()],
-      );
+      return await this.#store.commit(conditions, writes);
     } catch (error) {
       this.#fail(group, error);
       return 'failed';

@@ -8,11 +8,23 @@ import type { Controller } from '../core/controllers/controller.ts';
 import type { DueLine } from '../core/queue/queue.ts';
 import type { Cache, StoredEvent } from '../core/state/cache.ts';
 import { decodeRecord } from '../core/state/codec.ts';
+import type { RecordKind } from '../core/state/records.ts';
 import { Compacted, type Store, type WatchEvent } from '../store/store.ts';
 import { contextOf, type Decider } from './decide.ts';
 
-interface Task {
+/** A controller at work. */
+interface Desk {
   readonly controller: Controller;
+  /** Of one whose keys compete. */
+  line: DueLine | undefined;
+  readonly timers: Map<string, Timer>;
+  readonly attempts: Map<string, number>;
+  /** Keys whose Plan is being committed, and whether something changed near them meanwhile. */
+  readonly committing: Map<string, { wokenMeanwhile: boolean }>;
+}
+
+interface Task {
+  readonly desk: Desk;
   readonly key: string;
 }
 
@@ -29,17 +41,13 @@ const listPage = 10_000;
 export class ControlLoop {
   readonly #decider: Decider;
   readonly #store: Store;
-  readonly #controllers: readonly Controller[];
+  readonly #desks: readonly Desk[];
   readonly #log: Logger;
   readonly #clock: Clock;
   readonly #stopped = new AbortController();
+  /** Of those that take their keys as they come. */
   readonly #due = new Map<string, Task>();
-  /** Of the controllers whose keys compete. */
-  readonly #lines = new Map<Controller, DueLine>();
-  readonly #timers = new Map<string, Timer>();
-  readonly #attempts = new Map<string, number>();
-  /** Tasks whose Plan is being committed, and whether something changed near them meanwhile. */
-  readonly #committing = new Map<string, { wokenMeanwhile: boolean }>();
+  #passTimer: Timer | undefined;
   #turnPlanned = false;
   #watching: Promise<void> = Promise.resolve();
   /** Whether the cache follows the store now. */
@@ -48,7 +56,13 @@ export class ControlLoop {
   constructor(parts: { decider: Decider; store: Store; controllers: readonly Controller[]; log: Logger }) {
     this.#decider = parts.decider;
     this.#store = parts.store;
-    this.#controllers = parts.controllers;
+    this.#desks = parts.controllers.map((controller) => ({
+      controller,
+      line: undefined,
+      timers: new Map<string, Timer>(),
+      attempts: new Map<string, number>(),
+      committing: new Map<string, { wokenMeanwhile: boolean }>(),
+    }));
     this.#log = parts.log;
     this.#clock = parts.decider.clock;
   }
@@ -57,14 +71,15 @@ export class ControlLoop {
   async start(): Promise<void> {
     const { cache } = this.#decider;
     await this.#load();
-    for (const controller of this.#controllers) {
-      const line = controller.dueLine?.(cache, this.#decider.policy);
-      if (line) this.#lines.set(controller, line);
+    const watchers = new Map<RecordKind, Desk[]>();
+    for (const desk of this.#desks) {
+      const { controller } = desk;
+      desk.line = controller.dueLine?.(cache, this.#decider.policy);
+      for (const kind of controller.watches) watchers.set(kind, [...(watchers.get(kind) ?? []), desk]);
     }
     cache.onChange((change) => {
-      for (const controller of this.#controllers) {
-        for (const key of controller.wakes(change, cache)) this.#enqueue(controller, key);
-      }
+      for (const desk of watchers.get(change.kind) ?? [])
+        for (const key of desk.controller.wakes(change, cache)) this.#enqueue(desk, key);
     });
     this.#fullPass();
     this.ready = true;
@@ -74,8 +89,11 @@ export class ControlLoop {
   async stop(): Promise<void> {
     this.#stopped.abort();
     this.ready = false;
-    for (const timer of this.#timers.values()) timer.cancel();
-    this.#timers.clear();
+    this.#passTimer?.cancel();
+    for (const { timers } of this.#desks) {
+      for (const timer of timers.values()) timer.cancel();
+      timers.clear();
+    }
     this.#due.clear();
     await this.#watching;
   }
@@ -126,29 +144,26 @@ export class ControlLoop {
     for (let count = 0; count < tasksPerTurnMax && !ended; count++) {
       const next = tasks.next();
       if (next.done) ended = true;
-      else this.#enqueue(next.value.controller, next.value.key);
+      else this.#enqueue(next.value.desk, next.value.key);
     }
     const again = (): void => (ended ? this.#fullPass() : this.#fullPass(tasks, startedAtMs));
     const afterMs = ended ? Math.max(0, startedAtMs + fullPassMs - this.#clock.monotonicMs()) : passPauseMs;
-    this.#timers.set('', this.#clock.setTimer(afterMs, again, { background: true }));
+    this.#passTimer = this.#clock.setTimer(afterMs, again, { background: true });
   }
 
   *#allTasks(): Generator<Task> {
-    for (const controller of this.#controllers)
-      for (const key of controller.keys(this.#decider.cache)) yield { controller, key };
+    for (const desk of this.#desks) for (const key of desk.controller.keys(this.#decider.cache)) yield { desk, key };
   }
 
-  #enqueue(controller: Controller, key: string): void {
-    const id = `${controller.name} ${key}`;
-    const committing = this.#committing.get(id);
+  #enqueue(desk: Desk, key: string): void {
+    const committing = desk.committing.get(key);
     if (committing) {
       // A refused Plan wakes its own key when it is forgotten: it must wait its turn, not spin until the cache has caught up.
       committing.wokenMeanwhile = true;
       return;
     }
-    const line = this.#lines.get(controller);
-    if (line) line.add(key);
-    else this.#due.set(id, { controller, key });
+    if (desk.line) desk.line.add(key);
+    else this.#due.set(`${desk.controller.name} ${key}`, { desk, key });
     if (this.#turnPlanned || this.#stopped.signal.aborted) return;
     this.#turnPlanned = true;
     queueMicrotask(() => this.#turn());
@@ -160,44 +175,46 @@ export class ControlLoop {
       before = count;
       count = this.#workOff(count); // what came of one line may wake another
     }
-    this.#turnPlanned = this.#due.size > 0 || [...this.#lines.values()].some(({ size }) => size > 0);
+    this.#turnPlanned = this.#due.size > 0 || this.#desks.some(({ line }) => line !== undefined && line.size > 0);
     if (this.#turnPlanned) this.#clock.setTimer(0, () => this.#turn());
   }
 
   /** Answers how many tasks the turn has had then. */
   #workOff(countBefore: number): number {
     let count = countBefore;
-    for (const [id, task] of this.#due) {
+    for (const [id, { desk, key }] of this.#due) {
       if (count === tasksPerTurnMax) break;
       count += 1;
       this.#due.delete(id);
-      this.#reconcile(id, task);
+      this.#reconcile(desk, key);
     }
-    for (const [controller, line] of this.#lines) {
+    for (const desk of this.#desks) {
+      if (!desk.line) continue;
       for (; count < tasksPerTurnMax; count++) {
-        const key = line.take();
+        const key = desk.line.take();
         if (key === undefined) break;
-        this.#reconcile(`${controller.name} ${key}`, { controller, key });
+        this.#reconcile(desk, key);
       }
     }
     return count;
   }
 
-  #reconcile(id: string, { controller, key }: Task): void {
+  #reconcile(desk: Desk, key: string): void {
     const { cache, committer } = this.#decider;
-    this.#timers.get(id)?.cancel();
-    this.#timers.delete(id);
+    const { controller, timers, attempts } = desk;
+    timers.get(key)?.cancel();
+    timers.delete(key);
     try {
       const plan = controller.reconcile(cache, key, contextOf(this.#decider));
-      if (plan.requeueAfterMs !== undefined) this.#again(id, { controller, key }, plan.requeueAfterMs);
-      if (plan.changes.length === 0) return void this.#attempts.delete(id);
+      if (plan.requeueAfterMs !== undefined) this.#again(desk, key, plan.requeueAfterMs);
+      if (plan.changes.length === 0) return void attempts.delete(key);
       const committing = { wokenMeanwhile: false };
-      this.#committing.set(id, committing);
+      desk.committing.set(key, committing);
       const settle = (ok: boolean): void => {
-        this.#committing.delete(id);
-        if (!ok) return this.#retry(id, { controller, key });
-        this.#attempts.delete(id);
-        if (committing.wokenMeanwhile) this.#enqueue(controller, key);
+        desk.committing.delete(key);
+        if (!ok) return this.#retry(desk, key);
+        attempts.delete(key);
+        if (committing.wokenMeanwhile) this.#enqueue(desk, key);
       };
       committer.submit(plan).then(
         (outcome) => settle(outcome.ok),
@@ -210,26 +227,27 @@ export class ControlLoop {
         error: describeError(error),
         cause: error,
       });
-      this.#retry(id, { controller, key });
+      this.#retry(desk, key);
     }
   }
 
-  #retry(id: string, task: Task): void {
-    const attempt = this.#attempts.get(id) ?? 0;
-    this.#attempts.set(id, attempt + 1);
-    this.#again(id, task, backoffMs(attempt, retryDelay, this.#decider.prng));
+  #retry(desk: Desk, key: string): void {
+    const attempt = desk.attempts.get(key) ?? 0;
+    desk.attempts.set(key, attempt + 1);
+    this.#again(desk, key, backoffMs(attempt, retryDelay, this.#decider.prng));
   }
 
-  #again(id: string, { controller, key }: Task, afterMs: number): void {
+  #again(desk: Desk, key: string, afterMs: number): void {
     if (this.#stopped.signal.aborted) return;
-    this.#timers.get(id)?.cancel();
-    this.#timers.set(
-      id,
+    const { timers } = desk;
+    timers.get(key)?.cancel();
+    timers.set(
+      key,
       this.#clock.setTimer(
         afterMs,
         () => {
-          this.#timers.delete(id);
-          this.#enqueue(controller, key);
+          timers.delete(key);
+          this.#enqueue(desk, key);
         },
         { background: true },
       ),

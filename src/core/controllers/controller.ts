@@ -9,6 +9,8 @@ import type { RecordChange, Snapshot } from '../state/snapshot.ts';
 
 export interface Controller {
   readonly name: string;
+  /** Whose changes may wake it: it is not asked about others. */
+  readonly watches: readonly RecordKind[];
   /** The keys to look at again after this change. */
   wakes(change: RecordChange, snapshot: Snapshot): Iterable<string>;
   /** Every key there is, for the start and the periodic full pass. */

@@ -12,16 +12,18 @@ import { type Controller, keysOfKind } from './controller.ts';
 
 export const garbage: Controller = {
   name: 'garbage',
-  *wakes({ key, kind, before, after }, snapshot) {
-    if (kind === 'instance') {
-      if (after?.kind === 'instance' && after.metadata.deletionRequestedAtMs !== undefined) yield key;
-    } else if (kind === 'allocation') {
-      if (after?.kind === 'allocation' && !snapshot.get('host', keys.host(after.host))) yield key;
-      else if (!after && before?.kind === 'allocation' && before.consumer.kind !== 'task')
-        yield keys.instance(before.consumer.project, before.consumer.name);
-    } else if (kind === 'host' && before?.kind === 'host' && !after) {
-      for (const allocation of snapshot.allocationsOnHost(before.metadata.name)) yield allocation.key;
-    }
+  watches: ['instance', 'allocation', 'host'],
+  wakes({ key, kind, before, after }, snapshot) {
+    if (kind === 'instance')
+      return after?.kind === 'instance' && after.metadata.deletionRequestedAtMs !== undefined ? [key] : [];
+    if (kind === 'host')
+      return before?.kind === 'host' && !after
+        ? Array.from(snapshot.allocationsOnHost(before.metadata.name), ({ key: held }) => held)
+        : [];
+    if (after?.kind === 'allocation') return snapshot.get('host', keys.host(after.host)) ? [] : [key];
+    return before?.kind === 'allocation' && before.consumer.kind !== 'task'
+      ? [keys.instance(before.consumer.project, before.consumer.name)]
+      : [];
   },
   *keys(snapshot) {
     for (const kind of ['instance', 'allocation', 'event', 'idempotency'] as const) yield* keysOfKind(snapshot, kind);

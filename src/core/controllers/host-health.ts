@@ -14,6 +14,7 @@ import { type Controller, keysOfKind } from './controller.ts';
 
 export const hostHealth: Controller = {
   name: 'host-health',
+  watches: ['host', 'lease'],
   wakes(change, snapshot) {
     if (change.kind === 'host') return [change.key];
     if (change.after?.kind !== 'lease') return [];

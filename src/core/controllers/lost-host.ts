@@ -14,12 +14,10 @@ import { type Controller, keysOfKind } from './controller.ts';
 
 export const lostHost: Controller = {
   name: 'lost-host',
-  *wakes(change, snapshot) {
-    if (change.after?.kind === 'instance' && concerns(snapshot, change.after)) yield change.key;
-    if (change.kind !== 'host' || change.before?.kind !== 'host') return;
-    for (const { value } of snapshot.allocationsOnHost(change.before.metadata.name)) {
-      if (value.consumer.kind !== 'task') yield keys.instance(value.consumer.project, value.consumer.name);
-    }
+  watches: ['instance', 'host'],
+  wakes({ key, before, after }, snapshot) {
+    if (after?.kind === 'instance' && concerns(snapshot, after)) return [key];
+    return before?.kind === 'host' ? instancesOn(snapshot, before.metadata.name) : [];
   },
   keys: (snapshot) => keysOfKind(snapshot, 'instance'),
   reconcile(snapshot, key, ctx) {
@@ -30,6 +28,12 @@ export const lostHost: Controller = {
     return isOutOfSight(instance.value) ? takeUpAgain(snapshot, instance, ctx) : emptyPlan;
   },
 };
+
+function* instancesOn(snapshot: Snapshot, host: string): Iterable<string> {
+  for (const { value } of snapshot.allocationsOnHost(host)) {
+    if (value.consumer.kind !== 'task') yield keys.instance(value.consumer.project, value.consumer.name);
+  }
+}
 
 function concerns(snapshot: Snapshot, instance: Instance): boolean {
   const { host } = instance.status;

@@ -21,6 +21,7 @@ import { wait, type WaitReason } from './wait.ts';
 
 export const placement: Controller = {
   name: 'placement',
+  watches: ['instance', 'allocation', 'provider', 'host', 'image', 'size', 'pool', 'group', 'task'],
   dueLine: (snapshot, policy) => queueOf(snapshot).dueLine(policy),
   wakes: (change, snapshot) =>
     change.kind === 'task' ? waitForTask(change, snapshot) : queueOf(snapshot).wokenBy(change),

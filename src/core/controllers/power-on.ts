@@ -23,17 +23,11 @@ import { wait } from './wait.ts';
 
 export const powerOn: Controller = {
   name: 'power-on',
-  *wakes({ key, kind, before, after }, snapshot) {
-    if (kind === 'instance') {
-      if (after?.kind === 'instance' && shouldRunAgain(after)) yield key;
-      return;
-    }
+  watches: ['instance', 'allocation', 'provider'],
+  wakes({ key, kind, before, after }, snapshot) {
+    if (kind === 'instance') return after?.kind === 'instance' && shouldRunAgain(after) ? [key] : [];
     const host = before?.kind === 'allocation' ? before.host : hostWithOtherRoom({ before, after });
-    if (host === undefined) return;
-    for (const { value } of snapshot.allocationsOnHost(host)) {
-      if (value.consumer.kind !== 'task' && holdsOnlyDisk(value))
-        yield keys.instance(value.consumer.project, value.consumer.name);
-    }
+    return host === undefined ? [] : stoppedOn(snapshot, host);
   },
   keys: (snapshot) => keysOfKind(snapshot, 'instance'),
   reconcile(snapshot, key, ctx) {
@@ -55,6 +49,14 @@ export const powerOn: Controller = {
       : plan;
   },
 };
+
+/** Those of which the host holds no more than the disk. */
+function* stoppedOn(snapshot: Snapshot, host: string): Iterable<string> {
+  for (const { value } of snapshot.allocationsOnHost(host)) {
+    if (value.consumer.kind !== 'task' && holdsOnlyDisk(value))
+      yield keys.instance(value.consumer.project, value.consumer.name);
+  }
+}
 
 /** Those that are stopped stand in no line: they look again. */
 const limitedRetryMs = 5_000;

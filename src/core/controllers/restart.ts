@@ -12,6 +12,7 @@ import { type Controller, keysOfKind } from './controller.ts';
 
 export const restart: Controller = {
   name: 'restart',
+  watches: ['instance'],
   wakes: ({ key, after }) => (after?.kind === 'instance' && wantsRestart(after) ? [key] : []),
   keys: (snapshot) => keysOfKind(snapshot, 'instance'),
   reconcile(snapshot, key, ctx) {

@@ -24,12 +24,13 @@ const sleepMsMax = 3_600_000;
 
 export const task: Controller = {
   name: 'task',
-  *wakes(change, snapshot) {
-    if (change.kind === 'task' && change.after) yield change.key;
+  watches: ['task', 'host', 'image', 'size', 'pool', 'allocation', 'provider'],
+  wakes(change, snapshot) {
+    if (change.kind === 'task') return change.after ? [change.key] : [];
     const tasks = tasksOf(snapshot);
-    if (tasks.pending.size > 0 && mayMakeRoom(change)) yield* tasks.pending;
-    if (change.kind === 'host' && change.after === null && change.before?.kind === 'host')
-      yield* tasks.placedOn(change.before.metadata.name);
+    const helped = tasks.pending.size > 0 && mayMakeRoom(change) ? [...tasks.pending] : [];
+    const removed = change.kind === 'host' && change.after === null && change.before?.kind === 'host';
+    return removed ? [...helped, ...tasks.placedOn(change.before.metadata.name)] : helped;
   },
   keys: (snapshot) => keysOfKind(snapshot, 'task'),
   reconcile(snapshot, key, ctx) {
