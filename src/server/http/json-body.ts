@@ -1,6 +1,7 @@
 // A JSON body, read strictly: what two readers could understand differently is refused. Keys given twice (RFC 8259 leaves open
 // which one counts), keys that could reach a prototype, and nesting without end.
 
+import { isRecord } from '../../base/is-record.ts';
 import { ApiError } from '../../api/errors.ts';
 
 /** Deeper than any resource; far from where a recursive reader would fail. */
@@ -16,11 +17,52 @@ export function parseJsonBody(text: string): unknown {
   } catch (cause) {
     throw new ApiError('InvalidRequest', 'the body is not JSON', { field: 'body', cause });
   }
-  assertStrict(text);
+  // A key that was given twice stands in the text twice, and in the value once.
+  if (keysIn(value, 0) !== colonsIn(text)) assertStrict(text);
   return value;
 }
 
-/** Walks the tokens of text that is known to be JSON. */
+/** How many keys the value has, in all. Throws `InvalidRequest` for one that is refused, and for what is nested too deep. */
+function keysIn(value: unknown, depth: number): number {
+  let count = 0;
+  if (Array.isArray(value)) {
+    if (depth === depthMax) throw tooDeep();
+    for (const item of value) count += keysIn(item, depth + 1);
+  } else if (isRecord(value)) {
+    if (depth === depthMax) throw tooDeep();
+    for (const key in value) {
+      if (refusedKeys.has(key)) throw refused(key);
+      count += 1 + keysIn(value[key], depth + 1);
+    }
+  }
+  return count;
+}
+
+const quote = 0x22;
+const backslash = 0x5c;
+const colon = 0x3a;
+
+/** Those outside strings, of text that is known to be JSON: one behind each key. */
+function colonsIn(text: string): number {
+  let count = 0;
+  for (let at = 0; at < text.length; at++) {
+    const unit = text.charCodeAt(at);
+    if (unit === colon) count += 1;
+    else if (unit === quote) at = endOfString(text, at);
+  }
+  return count;
+}
+
+/** Where the string ends that begins at `start`. */
+function endOfString(text: string, start: number): number {
+  for (let end = text.indexOf('"', start + 1); ; end = text.indexOf('"', end + 1)) {
+    let slashes = 0;
+    while (text.charCodeAt(end - 1 - slashes) === backslash) slashes += 1;
+    if (slashes % 2 === 0) return end;
+  }
+}
+
+/** Walks the tokens of text that is known to be JSON, and names the key that is given twice. */
 function assertStrict(text: string): void {
   const open: (Set<string> | 'array')[] = [];
   for (const [token, key] of tokensOf(text)) {
@@ -28,25 +70,32 @@ function assertStrict(text: string): void {
     else if (token === '{') open.push(new Set());
     else if (token === '[') open.push('array');
     else open.pop();
-    if (open.length > depthMax)
-      throw new ApiError('InvalidRequest', `the body is nested deeper than ${depthMax}`, { field: 'body' });
+    if (open.length > depthMax) throw tooDeep();
   }
 }
 
 function assertKey(place: Set<string> | 'array' | undefined, key: string): void {
-  const field = key.slice(0, 80);
-  if (refusedKeys.has(key)) throw new ApiError('InvalidRequest', `the field name "${field}" is not taken`, { field });
+  if (refusedKeys.has(key)) throw refused(key);
   if (place === undefined || place === 'array') return;
+  const field = key.slice(0, 80);
   if (place.has(key)) throw new ApiError('InvalidRequest', `the field "${field}" is given twice`, { field });
   place.add(key);
+}
+
+function refused(key: string): ApiError {
+  return new ApiError('InvalidRequest', `the field name "${key}" is not taken`, { field: key });
+}
+
+function tooDeep(): ApiError {
+  return new ApiError('InvalidRequest', `the body is nested deeper than ${depthMax}`, { field: 'body' });
 }
 
 /** Brackets, and strings that are keys (followed by a colon). Linear in the text. */
 function* tokensOf(text: string): Iterable<readonly [token: string, key?: string]> {
   const pattern = /[{}[\]]|"(?:[^"\\]|\\.)*"(\s*:)?/g;
   for (let match = pattern.exec(text); match; match = pattern.exec(text)) {
-    const [token, colon] = match;
+    const [token, colonAfter] = match;
     if (!token.startsWith('"')) yield [token];
-    else if (colon !== undefined) yield [token, String(JSON.parse(token.slice(0, token.lastIndexOf('"') + 1)))];
+    else if (colonAfter !== undefined) yield [token, String(JSON.parse(token.slice(0, token.lastIndexOf('"') + 1)))];
   }
 }
