@@ -7,6 +7,7 @@
 //
 // It never decides a place, and correctness never rests on it: a full pass makes all of them due now and then.
 
+import { BriefMap } from '../../base/brief-map.ts';
 import type { Instance } from '../../api/resources/instance.ts';
 import { type Fleet, fleetOf } from '../scheduler/fleet.ts';
 import { hostPlugins, roomPlugins } from '../scheduler/registry.ts';
@@ -86,8 +87,8 @@ export class Queue implements View, DueLine {
   readonly #snapshot: Snapshot;
   readonly #fleet: Fleet;
   readonly #shares: Shares;
-  readonly #waiting = new Map<string, Waiting>();
-  readonly #shapes = new Map<string, Shape>();
+  readonly #waiting = new BriefMap<string, Waiting>();
+  readonly #shapes = new BriefMap<string, Shape>();
   readonly #shapesByGroup = new ByGroup<Shape>();
   /** By project: the lines in which some are due. */
   readonly #due = new Map<string, SortedList<Line>>();

@@ -5,6 +5,7 @@
 //                                            └────────── forget ───▶ as if it had never been
 
 import { assert } from '../../base/assert.ts';
+import { BriefMap } from '../../base/brief-map.ts';
 import { FewKeys } from './few-keys.ts';
 import { kindOfKey } from './keys.ts';
 import type { Plan } from './plan.ts';
@@ -36,8 +37,8 @@ export class Cache implements Snapshot {
 
   readonly #committed = new Map<RecordKind, Map<string, Entry>>();
   /** Deleted keys' revisions, until `revision` passes them: an older event must not bring them back. */
-  readonly #deletedAt = new Map<string, number>();
-  readonly #assumed = new Map<string, Assumed[]>();
+  readonly #deletedAt = new BriefMap<string, number>();
+  readonly #assumed = new BriefMap<string, Assumed[]>();
   readonly #views: View[] = [];
   readonly #changeListeners = new Set<ChangeListener>();
   readonly #committedListeners = new Set<CommittedListener>();
@@ -48,7 +49,7 @@ export class Cache implements Snapshot {
   readonly #providerKeysByHost = new FewKeys();
   readonly #allocationKeysByHost = new Map<string, Set<string>>();
   readonly #allocationKeysByConsumer = new FewKeys();
-  readonly #pendingInstanceKeys = new Set<string>();
+  readonly #pendingInstanceKeys = new BriefMap<string, true>();
   readonly #imageKeyByName = new Map<string, string>();
   readonly #used = new Map<string, Map<string, number>>();
   readonly #leaseSeenAtMs = new Map<string, number>();
@@ -115,7 +116,7 @@ export class Cache implements Snapshot {
   }
 
   pendingInstanceKeys(): Iterable<string> {
-    return this.#pendingInstanceKeys;
+    return this.#pendingInstanceKeys.keys();
   }
 
   usedBy(providerId: string): ReadonlyMap<string, number> {
@@ -326,7 +327,9 @@ export class Cache implements Snapshot {
     if (source === 'own' ? revision < known || revision <= this.revision : revision <= known) return false;
     if (value === null) {
       if (revision > this.revision) this.#deletedAt.set(key, revision);
-      return entries.delete(key);
+      if (entries.size > 1 || !entries.has(key)) return entries.delete(key);
+      this.#committed.set(kind, new Map()); // see BriefMap: a Map that is emptied leaves more behind
+      return true;
     }
     if (this.#deletedAt.size > 0) this.#deletedAt.delete(key);
     entries.set(key, { key, value, revision });
@@ -345,7 +348,7 @@ export class Cache implements Snapshot {
   #index(key: string, value: AnyRecord, sign: 1 | -1): void {
     switch (value.kind) {
       case 'instance':
-        if (sign > 0 && value.status.phase === 'Pending') this.#pendingInstanceKeys.add(key);
+        if (sign > 0 && value.status.phase === 'Pending') this.#pendingInstanceKeys.set(key, true);
         else this.#pendingInstanceKeys.delete(key);
         if (sign > 0) this.#instanceKeyById.set(value.metadata.id, key);
         else if (this.#instanceKeyById.get(value.metadata.id) === key) this.#instanceKeyById.delete(value.metadata.id);
