@@ -13,7 +13,7 @@ import { keyOf } from '../state/keys.ts';
 import { addRecord, commitPlan, testCache, testContext, testHost, testImage, testInstance } from '../testing.ts';
 import { engineOf } from './schedule.ts';
 import { fleetOf } from './fleet.ts';
-import { fullScan } from './full-scan.ts';
+import { fullScan, type HostVerdict } from './full-scan.ts';
 import { type Request, requestOf } from './request.ts';
 import { plainAnswer } from './test-full-scan.ts';
 
@@ -80,6 +80,10 @@ function step(cache: Cache, prng: Prng, number: number, ctx: Context): void {
   }
 }
 
+function fits({ refusals }: HostVerdict): boolean {
+  return refusals.length === 0;
+}
+
 describe('the engine', () => {
   it('answers as the full scan does, and never beyond an inventory, for any fleet and history', () => {
     fc.assert(
@@ -90,6 +94,45 @@ describe('the engine', () => {
         const ctx = testContext();
         for (let i = 0; i < 60; i++) step(cache, prng, i, ctx);
         expect(overUse(cache)).toEqual([]);
+      }),
+      { numRuns: 60 },
+    );
+  });
+
+  it('answers so for shapes that are mended together, in trials and after them', () => {
+    fc.assert(
+      fc.property(fc.integer(), (seed) => {
+        const prng = seededPrng(seed);
+        const cache = testCache([testImage()]);
+        const ctx = testContext();
+        const hosts = Array.from({ length: 6 }, (_, i) => `h${i}`);
+        for (const name of hosts) for (const record of drawHost(prng, name)) addRecord(cache, record);
+        const fleet = fleetOf(cache);
+        const requests = [{}, { hostLabels: { disk: 'ssd' } }, { pool: 'ci' }].flatMap((placed) =>
+          [1, 2, 4].map((cpus) => requestOf(cache, testInstance('web', { cpus, memoryMiB: 512, placement: placed }))),
+        );
+        const ask = () => {
+          const request = requests[prng.below(requests.length)] ?? expect.unreachable();
+          const choice = engineOf(cache).choose(request);
+          const found = choice && { host: fleet.names[choice.slot], score: choice.score };
+          expect(found).toEqual(plainAnswer(request, fleet));
+          expect(choice?.fitCount ?? 0).toBe([...fullScan(request, fleet)].filter(fits).length);
+        };
+        const holdSome = () => {
+          const slot = prng.below(fleet.length);
+          const id = cache.providersOfHost(fleet.names[slot] ?? '')[0]?.value.id ?? '';
+          if (prng.chance(3, 4)) fleet.hold(slot, { [id]: { VCPU: 1 } });
+          else fleet.setAside(slot);
+        };
+        for (let i = 0; i < 80; i++) {
+          if (prng.chance(1, 2)) step(cache, prng, i, ctx);
+          if (prng.chance(1, 3))
+            fleet.tentatively(() => {
+              for (let held = prng.below(3); held >= 0; held--) holdSome();
+              if (prng.chance(2, 3)) ask();
+            });
+          ask();
+        }
       }),
       { numRuns: 60 },
     );

@@ -72,8 +72,8 @@ export class Engine {
   choose(request: Request): Choice | null {
     const groupRules = prepareGroupRules(groupPlugins, request, this.fleet);
     if (groupRules?.nowhere) return null;
-    if (this.#isNew(request)) return this.#scan(request, groupRules);
-    const shape = this.#shapeOf(request);
+    const shape = this.#isNew(request) ? undefined : this.#shapeOf(request);
+    if (!shape) return this.#scan(request, groupRules);
     const { leaders } = shape;
     if (!groupRules) {
       const slot = leaders.best(this.fleet.length);
@@ -148,11 +148,12 @@ export class Engine {
     this.#kept.hot.mend();
     const { shapes, hot } = this.#kept;
     let shape = shapes.get(request.shapeKey);
+    if (!shape?.hot || this.fleet.trying) hot.tellUpTo();
     if (!shape) {
       if (shapes.size >= shapesMaxOf(this.fleet)) this.#forgetOldest();
       shape = this.#newShape(request);
       shapes.set(request.shapeKey, shape);
-    } else shape.catchUp();
+    } else if (!shape.hot || this.fleet.trying) shape.catchUp();
     hot.use(shape, ++this.#questions);
     return shape;
   }

@@ -64,6 +64,8 @@ export class Fleet implements View {
   readonly guests: number[] = [];
   /** By slot: how many there may be. */
   readonly guestsMax: number[] = [];
+  /** By slot: the first of its drivers that works; empty when none does. */
+  readonly drivers: string[] = [];
   /** By slot: host ports in use, as `tcp/8080`; undefined where there are none. */
   readonly ports: (ReadonlySet<string> | undefined)[] = [];
   /** By slot: some provider gives its room only in steps, or not in small amounts, so columns do not tell all. */
@@ -163,6 +165,9 @@ export class Fleet implements View {
 
   // Trials: what if.
 
+  /** How many trials have begun. */
+  trials = 0;
+
   get trying(): boolean {
     return this.#trial !== null;
   }
@@ -172,6 +177,7 @@ export class Fleet implements View {
     assert(!this.#trial, 'a trial within a trial');
     const touched = new Set<Slot>();
     this.#trial = touched;
+    this.trials += 1;
     try {
       return body();
     } finally {
@@ -234,6 +240,7 @@ export class Fleet implements View {
     this.#countSoftTaints(this.hosts[slot], host);
     this.hosts[slot] = host;
     this.guestsMax[slot] = host?.spec.instancesMax ?? Number.POSITIVE_INFINITY;
+    this.drivers[slot] = host?.status.drivers.find(({ available }) => available)?.name ?? '';
   }
 
   #try(slot: Slot): void {

@@ -5,13 +5,14 @@ import type { Fleet } from './fleet.ts';
 import type { Request } from './request.ts';
 import type { Slot } from './slot.ts';
 
-/** Why a host is not for a request: a CamelCase code that is counted, and the sentence for this host, made when someone reads it. */
+/** Why a host is not for a request: a CamelCase code that is counted, and the sentence for the host, made when someone reads it. */
 export interface Refusal {
   readonly reason: string;
-  readonly message: () => string;
+  readonly message: (slot: Slot) => string;
 }
 
-export function refuse(reason: string, message: string | (() => string)): Refusal {
+/** A rule that refuses many hosts for one reason makes this once. */
+export function refuse(reason: string, message: string | ((slot: Slot) => string)): Refusal {
   return { reason, message: typeof message === 'string' ? () => message : message };
 }
 

@@ -40,7 +40,7 @@ export function verdictsOf(request: Request, fleet: Fleet): (slot: Slot) => Host
     const refusals: Refused[] = [];
     for (const { name, rule } of rules) {
       const refusal = rule.filter?.(slot);
-      if (refusal) refusals.push({ plugin: name, ...refusal });
+      if (refusal) refusals.push({ plugin: name, reason: refusal.reason, message: () => refusal.message(slot) });
     }
     const scores: Record<string, number> = {};
     let score = 0;

@@ -27,29 +27,31 @@ export class HotShapes {
   #terms: Verdicts[] = [];
   /** What the terms say of the host at hand. */
   #onRecord = new Float64Array(0);
+  /** Of the fleet's logs: all is up to date with these. */
   #upTo = 0;
+  #recordUpTo = 0;
+  #trials = 0;
   #sweepAt = 0;
 
   constructor(fleet: Fleet) {
     this.#fleet = fleet;
   }
 
-  /** Brings all up to date. Within a trial it does nothing: only who is asked for follows there. */
+  /** Brings all up to date. Within a trial each must catch up for itself, and only who is asked for does. */
   mend(): void {
-    const { log, recordLog, trying } = this.#fleet;
+    if (this.#shapes.length === 0) return;
+    const { log, recordLog, trials, trying } = this.#fleet;
     const from = this.#upTo;
-    if (from === log.end || trying) return;
+    if (trying || from === log.end) return;
+    // After a trial or a changed record, of who was refused before it is not known whether all shapes know of it.
+    const known = trials === this.#trials && recordLog.end === this.#recordUpTo;
+    this.#trials = trials;
     const count = log.collect(from);
-    this.#upTo = log.end;
     if (count < 0 || count > changesMax) return this.clear();
-    // Who was refused and still is needs no further look, unless something was mended for one shape alone since all were.
-    let known = true;
-    for (const terms of this.#terms) known &&= terms.upTo === recordLog.end;
-    for (const { room } of this.#byRoom) known &&= room.upTo === from;
+    this.#upTo = log.end;
+    this.#recordUpTo = recordLog.end;
     for (const terms of this.#terms) terms.catchUp();
     for (let i = 0; i < count; i++) this.#mendAt(log.changed[i] ?? 0, known);
-    for (const { room } of this.#byRoom) room.mended();
-    for (const shape of this.#shapes) shape.mended();
   }
 
   #mendAt(slot: Slot, known: boolean): void {
@@ -71,6 +73,8 @@ export class HotShapes {
   use(shape: Shape, question: number): void {
     shape.usedAt = question;
     if (!shape.hot) {
+      if (this.#fleet.trying) return;
+      if (this.#shapes.length === 0) this.#begin();
       shape.hot = true;
       this.#shapes.push(shape);
       this.#gather();
@@ -89,7 +93,21 @@ export class HotShapes {
     this.#keep(() => false);
   }
 
+  #begin(): void {
+    const { log, recordLog, trials } = this.#fleet;
+    this.#upTo = log.end;
+    this.#recordUpTo = recordLog.end;
+    this.#trials = trials;
+  }
+
+  /** Before any of them, or one that shares with them, catches up for itself: how far they have come. */
+  tellUpTo(): void {
+    for (const { room } of this.#byRoom) room.mendedUpTo(this.#upTo);
+    for (const shape of this.#shapes) shape.mendedUpTo(this.#upTo);
+  }
+
   #keep(stays: (shape: Shape) => boolean): void {
+    this.tellUpTo();
     for (const shape of this.#shapes) shape.hot = stays(shape);
     this.#shapes = this.#shapes.filter(({ hot }) => hot);
     this.#gather();

@@ -54,7 +54,7 @@ export function schedule(snapshot: Snapshot, request: Request): Placement {
   if (!choice) {
     const nowhere = engine.nowhere(request);
     const refusals = refusalsOf(engine.countRefusals(request)).map((each) =>
-      each.reason === nowhere?.reason ? { ...each, message: nowhere.message() } : each,
+      each.reason === nowhere?.reason ? { ...each, message: nowhere.message(-1) } : each,
     );
     return { placed: false, hosts: fleet.count, refusals, ...(request.byQuery ? { byQuery: true } : {}) };
   }
@@ -68,7 +68,7 @@ export function placementAt(fleet: Fleet, request: Request, { slot, score, fitCo
   return {
     placed: true,
     host: fleet.names[slot] ?? '',
-    driver: request.terms.driver ?? fleet.hosts[slot]?.status.drivers.find(({ available }) => available)?.name ?? '',
+    driver: request.terms.driver ?? fleet.drivers[slot] ?? '',
     held: assignment.held,
     score,
     hostsFit: fitCount,

@@ -61,14 +61,9 @@ export class Verdicts {
     return verdict;
   }
 
-  /** Up to where in the log it has been mended. */
-  get upTo(): number {
-    return this.#upTo;
-  }
-
-  /** All that changed has been mended. */
-  mended(): void {
-    this.#upTo = this.#log.end;
+  /** It has been mended where a host changed, up to there in the log. */
+  mendedUpTo(end: number): void {
+    this.#upTo = Math.max(this.#upTo, end);
   }
 
   #mendAll(): void {
@@ -122,9 +117,9 @@ export class Shape implements Scores {
     this.#upTo = log.end;
   }
 
-  /** Its leaders have been told of all that changed. */
-  mended(): void {
-    this.#upTo = this.#fleet.log.end;
+  /** Its leaders have been told of what changed, up to there in the log. */
+  mendedUpTo(end: number): void {
+    this.#upTo = Math.max(this.#upTo, end);
   }
 
   of(slot: Slot): number {

@@ -56,11 +56,16 @@ export function judge({ filters, scores }: Rules, slot: Slot): number {
 
 const reasons: string[] = [];
 const codes = new Map<string, number>();
+/** Most come in runs of one. */
+let lastReason = '';
+let lastCode = refused;
 
 function codeOf(reason: string): number {
+  if (reason === lastReason) return lastCode;
+  lastReason = reason;
   let code = codes.get(reason);
   if (code === undefined) codes.set(reason, (code = refused - reasons.push(reason)));
-  return code;
+  return (lastCode = code);
 }
 
 /** The reason behind a verdict below 0; undefined for `refused`, which is no rule's word: there is no such host. */

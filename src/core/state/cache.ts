@@ -47,7 +47,7 @@ export class Cache implements Snapshot {
 
   readonly #instanceKeyById = new Map<string, string>();
   readonly #providerKeysByHost = new FewKeys();
-  readonly #allocationKeysByHost = new Map<string, Set<string>>();
+  readonly #allocationKeysByHost = new FewKeys();
   readonly #allocationKeysByConsumer = new FewKeys();
   readonly #pendingInstanceKeys = new BriefMap<string, true>();
   readonly #imageKeyByName = new Map<string, string>();
@@ -95,20 +95,20 @@ export class Cache implements Snapshot {
   }
 
   *allocationsOnHost(host: string): Iterable<Entry<Allocation>> {
-    for (const key of this.#allocationKeysByHost.get(host) ?? []) {
+    for (const key of this.#allocationKeysByHost.of(host)) {
       const entry = this.get('allocation', key);
       if (entry?.value.host === host) yield entry;
     }
   }
 
   *allocationsHeldOnHost(host: string): Iterable<Allocation> {
-    for (const key of this.#allocationKeysByHost.get(host) ?? []) {
+    for (const key of this.#allocationKeysByHost.of(host)) {
       for (const form of this.#formsOf(key)) if (form.host === host) yield form;
     }
   }
 
   heldOnHost(host: string): number {
-    return this.#allocationKeysByHost.get(host)?.size ?? 0;
+    return this.#allocationKeysByHost.count(host);
   }
 
   allocationsOfConsumer(id: string): readonly Entry<Allocation>[] {
@@ -275,13 +275,11 @@ export class Cache implements Snapshot {
       this.#addUse(heldAfter, +1);
     }
     const [formBefore] = formsBefore;
-    const hosts = new Set<string>();
-    for (const { host } of formsBefore) hosts.add(host);
-    for (const { host } of formsAfter) hosts.add(host);
+    const hosts = hostsOf(formsBefore, formsAfter);
     for (const host of hosts) {
       const was = formsBefore.some((form) => form.host === host);
       const is = formsAfter.some((form) => form.host === host);
-      if (was !== is) indexUnder(this.#allocationKeysByHost, host, key, is ? +1 : -1);
+      if (was !== is) this.#allocationKeysByHost[is ? 'add' : 'delete'](host, key);
     }
     const after = this.#view('allocation', key);
     if (before !== after) this.#changed(key, 'allocation', before, after);
@@ -300,8 +298,10 @@ export class Cache implements Snapshot {
   }
 
   #changed(key: string, kind: RecordKind, before: AnyRecord | null, after: AnyRecord | null): void {
-    if (before) this.#index(key, before, -1);
-    if (after) this.#index(key, after, +1);
+    if (!sameInIndexes(before, after)) {
+      if (before) this.#index(key, before, -1);
+      if (after) this.#index(key, after, +1);
+    }
     this.#tell({ key, kind, before, after });
   }
 
@@ -396,8 +396,21 @@ export class Cache implements Snapshot {
   }
 }
 
+/** Claims rewrite providers, and nothing of it is in an index. */
+function sameInIndexes(before: AnyRecord | null, after: AnyRecord | null): boolean {
+  return before?.kind === 'provider' && after?.kind === 'provider' && before.host === after.host;
+}
+
 function hostOf(record: AnyRecord | null): string | undefined {
   return record?.kind === 'allocation' ? record.host : undefined;
+}
+
+/** Nearly always one. */
+function hostsOf(before: readonly Allocation[], after: readonly Allocation[]): readonly string[] {
+  const hosts: string[] = [];
+  for (const { host } of before) if (!hosts.includes(host)) hosts.push(host);
+  for (const { host } of after) if (!hosts.includes(host)) hosts.push(host);
+  return hosts;
 }
 
 /** By provider id, then resource class. */
@@ -430,11 +443,3 @@ function sameHeld(a: Held, b: Held): boolean {
 }
 
 const nothingUsed: ReadonlyMap<string, number> = new Map();
-
-function indexUnder(index: Map<string, Set<string>>, group: string, key: string, sign: 1 | -1): void {
-  const members = index.get(group);
-  if (sign > 0) {
-    if (members) members.add(key);
-    else index.set(group, new Set([key]));
-  } else if (members?.delete(key) && members.size === 0) index.delete(group);
-}

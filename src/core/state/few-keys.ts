@@ -1,24 +1,37 @@
-// An index from a group to its keys, for groups of which nearly all have one: that one stands alone, for a set of its own would take
-// two hundred bytes for each of half a million.
+// An index from a group to its keys, for groups of which nearly all have one or a few: one stands alone, several in an array, for a set
+// of its own would take hundreds of bytes for each of half a million.
 
 export class FewKeys {
-  readonly #byGroup = new Map<string, string | readonly string[]>();
+  readonly #byGroup = new Map<string, string | string[]>();
 
+  /** The key is not there yet. */
   add(group: string, key: string): void {
-    const known = this.of(group);
-    if (!known.includes(key)) this.#byGroup.set(group, known.length === 0 ? key : [...known, key]);
+    const known = this.#byGroup.get(group);
+    if (known === undefined) this.#byGroup.set(group, key);
+    else if (typeof known === 'string') this.#byGroup.set(group, [known, key]);
+    else known.push(key);
   }
 
   delete(group: string, key: string): void {
-    const rest = this.of(group).filter((each) => each !== key);
-    const [first] = rest;
-    if (first === undefined) this.#byGroup.delete(group);
-    else this.#byGroup.set(group, rest.length === 1 ? first : rest);
+    const known = this.#byGroup.get(group);
+    if (known === key) this.#byGroup.delete(group);
+    if (typeof known !== 'object') return;
+    const at = known.indexOf(key);
+    if (at < 0) return;
+    known.splice(at, 1);
+    const [first] = known;
+    if (known.length === 1 && first !== undefined) this.#byGroup.set(group, first);
   }
 
+  /** In the order in which they came, until the next change. */
   of(group: string): readonly string[] {
     const known = this.#byGroup.get(group);
     return known === undefined ? none : typeof known === 'string' ? [known] : known;
+  }
+
+  count(group: string): number {
+    const known = this.#byGroup.get(group);
+    return known === undefined ? 0 : typeof known === 'string' ? 1 : known.length;
   }
 }
 

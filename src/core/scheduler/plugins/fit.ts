@@ -4,60 +4,56 @@ import { gpuClass } from '../../../api/resources/host-rules.ts';
 import type { Shortfall } from '../../ledger/ledger.ts';
 import { assign, compete, countTakers, type Portion } from '../../ledger/tree.ts';
 import { type Refusal, refuse, type RoomPlugin } from '../framework.ts';
+import type { Slot } from '../slot.ts';
 
 export const fit: RoomPlugin = {
   name: 'fit',
   summary: 'the host has enough of everything free',
   dependsOn: 'room',
   prepare(request, fleet) {
-    // What columns tell: the most that one claim can get, and what is free in all. Who gives what of several providers is asked of the
-    // ledger only where that is enough.
-    const asked = Object.entries(request.amounts).flatMap(([resourceClass, amount]) =>
-      amount > 0
-        ? [{ reason: insufficient(resourceClass), column: fleet.column(resourceClass), amount, inAll: amount }]
-        : [],
-    );
-    for (const { amounts, count } of request.portions) {
-      for (const [resourceClass, each] of Object.entries(amounts))
-        asked.push({
-          reason: insufficient(resourceClass),
-          column: fleet.column(resourceClass),
-          amount: each,
-          inAll: each * count,
-        });
-    }
-    const plain = request.portions.length === 0;
-    const apart = !compete(request);
-    const shortfallsOf = (slot: number): readonly Shortfall[] => {
+    const shortfallsOf = (slot: Slot): readonly Shortfall[] => {
       const assignment = assign(fleet.tree(slot), request);
       return assignment.fits ? [] : assignment.shortfalls;
     };
-    const explained = (slot: number): Refusal =>
+    const explained = (slot: Slot): Refusal =>
       fleet.tree(slot).length === 0
         ? refuse('NoInventory', 'its agent has never told what it has')
         : describeAll(shortfallsOf(slot));
     /** Less than asked is free in all: the code is known at once, the sentence is made when someone reads it. */
-    const tooLittle = (slot: number, reason: string): Refusal => refuse(reason, () => describeFits(shortfallsOf(slot)));
+    const tooLittle = (reason: string): Refusal => refuse(reason, (slot) => describeFits(shortfallsOf(slot)));
+    // What columns tell: the most that one claim can get, and what is free in all. Who gives what of several providers is asked of the
+    // ledger only where that is enough.
+    const asked = [{ amounts: request.amounts, count: 1 }, ...request.portions].flatMap(({ amounts, count }) =>
+      Object.entries(amounts).flatMap(([resourceClass, amount]) => {
+        const { capacity = none, used = none, most = none } = fleet.column(resourceClass) ?? {};
+        const refusal = tooLittle(insufficient(resourceClass));
+        return amount > 0 ? [{ capacity, used, most, amount, inAll: amount * count, refusal }] : [];
+      }),
+    );
+    const portions = request.portions.map((portion) => ({ portion, refusal: tooLittle(portionReason(portion)) }));
+    const plain = request.portions.length === 0;
+    const apart = !compete(request);
     return {
       filter(slot) {
-        for (const { reason, column, amount, inAll } of asked) {
-          const enough = column !== undefined && amount <= (column.most[slot] ?? 0);
+        for (const { capacity, used, most, amount, inAll, refusal } of asked) {
+          const enough = amount <= (most[slot] ?? 0);
           if (enough && inAll === amount) continue;
-          const free = column ? (column.capacity[slot] ?? 0) - (column.used[slot] ?? 0) : 0;
-          if (inAll > free) return fleet.tree(slot).length === 0 ? explained(slot) : tooLittle(slot, reason);
+          const free = (capacity[slot] ?? 0) - (used[slot] ?? 0);
+          if (inAll > free) return fleet.tree(slot).length === 0 ? explained(slot) : refusal;
           if (!enough) return explained(slot);
         }
         if (asked.length === 0 && fleet.tree(slot).length === 0) return explained(slot);
         if (fleet.stepped[slot] || !apart) return assign(fleet.tree(slot), request).fits ? null : explained(slot);
         if (plain) return null;
-        for (const portion of request.portions) {
-          if (countTakers(fleet.tree(slot), portion) < portion.count) return tooLittle(slot, portionReason(portion));
-        }
+        for (const { portion, refusal } of portions)
+          if (countTakers(fleet.tree(slot), portion) < portion.count) return refusal;
         return null;
       },
     };
   },
 };
+
+const none = new Float64Array(0);
 
 function portionReason({ amounts }: Portion): string {
   return insufficient(Object.keys(amounts)[0] ?? '');
@@ -92,27 +88,29 @@ function describeAll(all: readonly Shortfall[]): Refusal {
 
 /** Everything that is too little, in one sentence. */
 export function describeFits(all: readonly Shortfall[]): string {
-  return all.map((each) => describeFit(each).message()).join('; ');
+  return all.map((each) => describeFit(each).message).join('; ');
 }
 
 /** Why it does not fit, in the words of the class. */
-function describeFit(verdict: Shortfall): Refusal {
+function describeFit(verdict: Shortfall): { readonly reason: string; readonly message: string } {
   const { resourceClass, asked, free } = verdict;
   const { reason, noun, unit } = wordsOf(resourceClass);
   const what = unit ? `${asked}${unit} of ${noun}` : `${asked} ${noun}`;
+  const insufficient = `Insufficient${reason}`;
   switch (verdict.refusal) {
-    case 'Insufficient':
-      return refuse(`Insufficient${reason}`, `${what} asked, ${free}${unit} free: ${asked - free}${unit} too little`);
+    case 'Insufficient': {
+      const message = `${what} asked, ${free}${unit} free: ${asked - free}${unit} too little`;
+      return { reason: insufficient, message };
+    }
     case 'NoInventory':
-      return refuse(`Insufficient${reason}`, `it has no ${noun}`);
-    case 'TooFew':
-      return refuse(
-        `Insufficient${reason}`,
-        `${asked} with ${verdict.each}${unit} ${noun} free each asked, ${free} there`,
-      );
+      return { reason: insufficient, message: `it has no ${noun}` };
+    case 'TooFew': {
+      const message = `${asked} with ${verdict.each}${unit} ${noun} free each asked, ${free} there`;
+      return { reason: insufficient, message };
+    }
     case 'BelowMinUnit':
     case 'AboveMaxUnit':
     case 'NotAStep':
-      return refuse(`Unit${reason}`, `${what} at once is not given here (${verdict.refusal})`);
+      return { reason: `Unit${reason}`, message: `${what} at once is not given here (${verdict.refusal})` };
   }
 }
