@@ -1,7 +1,6 @@
 // What users do with instances: create, replace, delete. Placing and running them is the controllers' and the agent's.
 
 import { ApiError } from '../../api/errors.ts';
-import { nearest } from '../../api/nearest.ts';
 import type { Instance, InstanceSpec } from '../../api/resources/instance.ts';
 import { assertGang } from '../queue/gangs.ts';
 import { chargeQuota } from '../queue/quotas.ts';
@@ -12,9 +11,9 @@ import { eventChange } from '../state/events.ts';
 import { keys } from '../state/keys.ts';
 import { unchanged } from '../state/plan.ts';
 import type { Snapshot } from '../state/snapshot.ts';
+import { assertAskable } from './askable.ts';
 import { assertFree, type CreateInput, earlierCreate, newMetadata, rememberCreate } from './create.ts';
 import type { Decision } from './decision.ts';
-import { assertHostDemand } from './host-demand.ts';
 import { assertPlacementRules } from './placement-rules.ts';
 import { equalJson, existing, replacedMetadata } from './replace.ts';
 import { assertTaskToTake } from './task-to-take.ts';
@@ -23,10 +22,7 @@ import { assertTaskToTake } from './task-to-take.ts';
 export function createInstance(snapshot: Snapshot, input: CreateInput<InstanceSpec>, ctx: Context): Decision {
   const earlier = earlierCreate(snapshot, input, 'instance');
   if (earlier) return earlier;
-  assertReferences(snapshot, input.spec);
-  assertPortsDiffer(input.spec);
-  assertHostDemand(snapshot, input.spec);
-  assertPlacementRules(snapshot, { ...input, placement: input.spec.placement });
+  assertAskable(snapshot, input);
   assertTaskToTake(snapshot, input.project, input.spec.placement.task);
   const name = input.name || freeName(snapshot, input.project, input.spec.image, ctx);
   const key = keys.instance(input.project, name);
@@ -65,43 +61,6 @@ export function createInstance(snapshot: Snapshot, input: CreateInput<InstanceSp
     key,
     changed: true,
   };
-}
-
-/** Throws `InvalidRequest` for an image or a size that is not there. */
-export function assertReferences(snapshot: Snapshot, spec: { readonly image?: string; readonly size?: string }): void {
-  if (spec.image !== undefined && !snapshot.imageByName(spec.image)) {
-    const known = [...snapshot.list('image')].flatMap(({ value }) => [value.metadata.name, ...value.spec.aliases]);
-    throw new ApiError(
-      'InvalidRequest',
-      `there is no image "${spec.image}"${hint(spec.image, known, 'berth image ls')}`,
-      { field: 'spec.image' },
-    );
-  }
-  if (spec.size !== undefined && !snapshot.get('size', keys.size(spec.size))) {
-    const known = [...snapshot.list('size')].map(({ value }) => value.metadata.name);
-    throw new ApiError('InvalidRequest', `there is no size "${spec.size}"${hint(spec.size, known, 'berth size ls')}`, {
-      field: 'spec.size',
-    });
-  }
-}
-
-function hint(word: string, known: readonly string[], command: string): string {
-  const meant = nearest(word, known);
-  return meant ? `; did you mean "${meant}"?` : `; "${command}" shows what there is`;
-}
-
-/** Throws `InvalidRequest` for a host port that is asked for twice. */
-export function assertPortsDiffer(spec: Pick<InstanceSpec, 'ports'>): void {
-  for (const [i, port] of spec.ports.entries()) {
-    const twin = spec.ports.findIndex(
-      (other) => port.hostPort !== 0 && other.hostPort === port.hostPort && other.protocol === port.protocol,
-    );
-    if (twin >= 0 && twin < i) {
-      throw new ApiError('InvalidRequest', `host port ${port.hostPort}/${port.protocol} is asked for twice`, {
-        field: `spec.ports[${i}].hostPort`,
-      });
-    }
-  }
 }
 
 function freeName(snapshot: Snapshot, project: string, image: string, ctx: Context): string {

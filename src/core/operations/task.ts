@@ -9,20 +9,15 @@ import type { Context } from '../state/context.ts';
 import { eventChange } from '../state/events.ts';
 import { keys } from '../state/keys.ts';
 import type { Snapshot } from '../state/snapshot.ts';
+import { assertAskable } from './askable.ts';
 import { assertFree, type CreateInput, earlierCreate, newMetadata, rememberCreate } from './create.ts';
 import type { Decision } from './decision.ts';
-import { assertHostDemand } from './host-demand.ts';
-import { assertPortsDiffer, assertReferences } from './instance.ts';
-import { assertPlacementRules } from './placement-rules.ts';
 import { existing } from './replace.ts';
 
 export function createTask(snapshot: Snapshot, input: CreateInput<TaskSpec>, ctx: Context): Decision {
   const earlier = earlierCreate(snapshot, input, 'task');
   if (earlier) return earlier;
-  assertReferences(snapshot, input.spec);
-  assertPortsDiffer(input.spec);
-  assertHostDemand(snapshot, input.spec);
-  assertPlacementRules(snapshot, { ...input, placement: input.spec.placement });
+  assertAskable(snapshot, input);
   if (input.spec.placement.task !== undefined) {
     throw new ApiError('InvalidRequest', 'a task holds room of its own and takes over no other; only instances do', {
       field: 'spec.placement.task',

@@ -3,8 +3,7 @@
 import { ApiError } from '../../api/errors.ts';
 import { parse } from '../../api/parse.ts';
 import { AskSpec } from '../../api/resources/task.ts';
-import { assertHostDemand } from '../../core/operations/host-demand.ts';
-import { assertReferences } from '../../core/operations/instance.ts';
+import { assertAskable } from '../../core/operations/askable.ts';
 import { demandOf, queryOf } from '../../core/scheduler/demand.ts';
 import { type Request, requestFrom, requestOf } from '../../core/scheduler/request.ts';
 import type { Snapshot } from '../../core/state/snapshot.ts';
@@ -28,7 +27,7 @@ export function askedBy(query: Query, more: readonly string[]): Asked {
   const placementNames = [...query.names()].filter((name) => placementName.test(name));
   query.only(...known, ...more, ...placementNames);
   const text = new URLSearchParams(
-    placementNames.map((name): [string, string] => [name, query.text(name) ?? '']),
+    placementNames.flatMap((name) => query.all(name).map((value): [string, string] => [name, value])),
   ).toString();
   const placement: Record<string, unknown> = text === '' ? {} : { query: text };
   const spec: Record<string, unknown> = { placement };
@@ -50,8 +49,11 @@ export function askedBy(query: Query, more: readonly string[]): Asked {
  * instance. Throws `InvalidRequest` for what cannot be meant.
  */
 export function requestFor(snapshot: Snapshot, { project, labels, spec }: Asked): Request {
-  assertReferences(snapshot, spec);
-  assertHostDemand(snapshot, spec);
+  assertAskable(snapshot, { project, labels, spec });
+  if (spec.placement.task !== undefined)
+    throw new ApiError('InvalidRequest', 'this is about free room, and what a task holds is not; leave the task out', {
+      field: 'spec.placement.task',
+    });
   const request = requestOf(snapshot, { metadata: { project, labels }, spec });
   const query = queryOf(spec.placement);
   if (!query || spec.image !== undefined || spec.size !== undefined) return request;

@@ -67,16 +67,69 @@ describe('candidates', () => {
   });
 
   it.each([
+    ['required=!CUSTOM_A&required=!CUSTOM_B', 2],
+    ['required=!CUSTOM_A&required=CUSTOM_B', 0],
+    ['required=CUSTOM_A&required=!CUSTOM_B', 0],
+  ])('each `required` of several counts: %s', async (query, fit) => {
+    const found = await server.client.json(`/v1/candidates?resources=VCPU:1&${query}`);
+    expect(found).toMatchObject({ counts: { hosts: 2, fit } });
+  });
+
+  it.each([
     ['cpu=2', 'cpu'],
     ['size=huge', 'spec.size'],
     ['cpus=0', 'cpus'],
     ['resources=VCPU', 'spec.placement.query'],
     ['hostLabels=x', 'hostLabels'],
+    ['cpus=1&cpus=2', 'cpus'],
+    ['resources=VCPU:1&resources=VCPU:2', 'spec.placement.query'],
+    ['resources=VCPU:1&required=CUSTOM_A&required=!CUSTOM_A', 'spec.placement.query'],
   ])('names what is wrong with %s', async (query, field) => {
     await expect(server.client.json(`/v1/candidates?${query}`)).rejects.toMatchObject({
       code: 'InvalidRequest',
       field,
     });
+  });
+});
+
+describe('what cannot be asked for', () => {
+  const ports = [80, 80].map((hostPort) => ({ hostPort, guestPort: hostPort, protocol: 'tcp' as const }));
+  const near = { to: { app: 'db' }, by: 'host', required: true };
+  const wrong: [string, object, string][] = [
+    ['an image that is not there', { image: 'nope' }, 'spec.image'],
+    ['a host port twice', { ports }, 'spec.ports[1].hostPort'],
+    ['a pool that nobody knows', { placement: { pool: 'nope' } }, 'spec.placement.pool'],
+    ['a group that is not there', { placement: { group: 'nope' } }, 'spec.placement.group'],
+    ['most on a host of nobody', { placement: { maxPerHost: 1 } }, 'spec.placement.maxPerHost'],
+    ['both near and away', { placement: { affinity: [near], antiAffinity: [near] } }, 'spec.placement.antiAffinity[0]'],
+  ];
+  const ways: [string, object][] = [
+    ['/v1/instances', {}],
+    ['/v1/instances?dryRun=true', {}],
+    ['/v1/tasks', { ttlMs: 60_000 }],
+    ['/v1/candidates', {}],
+    ['/v1/capacity', {}],
+  ];
+
+  it.each(wrong)('is refused of everyone alike: %s', async (_, asked, field) => {
+    for (const [path, more] of ways) {
+      const named = path.startsWith('/v1/tasks') ? { metadata: { name: 'wrong' } } : {};
+      const body = { ...named, spec: { ...spec, ...asked, ...more } };
+      await expect(server.client.json(path, { method: 'POST', body })).rejects.toMatchObject({
+        code: 'InvalidRequest',
+        field,
+      });
+    }
+  });
+
+  it('includes the room of a task where free room is asked for', async () => {
+    const asked = { ...spec, placement: { task: 'hold' } };
+    await expect(server.client.json('/v1/candidates', { method: 'POST', body: { spec: asked } })).rejects.toMatchObject(
+      {
+        code: 'InvalidRequest',
+        field: 'spec.placement.task',
+      },
+    );
   });
 });
 

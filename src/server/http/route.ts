@@ -37,17 +37,14 @@ export interface Route {
 
 /** Query parameters, typed where they are asked for. Unknown ones are refused. */
 export class Query {
-  readonly #values: ReadonlyMap<string, string>;
+  readonly #values: ReadonlyMap<string, readonly string[]>;
 
-  /** Throws `InvalidRequest` for a parameter given twice. */
   constructor(pairs: Iterable<readonly [string, string]>) {
-    const values = new Map<string, string>();
+    const values = new Map<string, string[]>();
     for (const [name, value] of pairs) {
-      if (values.has(name))
-        throw new ApiError('InvalidRequest', `query parameter "${name.slice(0, 80)}" is given twice`, {
-          field: name.slice(0, 80),
-        });
-      values.set(name, value);
+      const earlier = values.get(name);
+      if (earlier) earlier.push(value);
+      else values.set(name, [value]);
     }
     this.#values = values;
   }
@@ -68,12 +65,22 @@ export class Query {
     return this.#values.keys();
   }
 
+  /** Every value of a parameter that may be given several times, as they were written. */
+  all(name: string): readonly string[] {
+    return this.#values.get(name) ?? [];
+  }
+
+  /** Throws `InvalidRequest` for a parameter given twice, as `integer` and `flag` do. */
   text(name: string): string | undefined {
-    return this.#values.get(name);
+    const [value, second] = this.#values.get(name) ?? [];
+    if (second === undefined) return value;
+    throw new ApiError('InvalidRequest', `query parameter "${name.slice(0, 80)}" is given twice`, {
+      field: name.slice(0, 80),
+    });
   }
 
   integer(name: string, range: { readonly min: number; readonly max: number }): number | undefined {
-    const text = this.#values.get(name);
+    const text = this.text(name);
     if (text === undefined) return undefined;
     const value = /^\d{1,16}$/.test(text) ? Number(text) : Number.NaN;
     if (value >= range.min && value <= range.max) return value;
@@ -83,7 +90,7 @@ export class Query {
   }
 
   flag(name: string): boolean {
-    const text = this.#values.get(name);
+    const text = this.text(name);
     if (text === undefined || text === 'false') return false;
     if (text === 'true' || text === '') return true;
     throw new ApiError('InvalidRequest', `${name} must be true or false`, { field: name });

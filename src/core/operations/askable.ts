@@ -1,0 +1,62 @@
+// Whether a place can be asked for like this: the one check of instances, tasks, dry runs and questions about candidates and capacity, so
+// that none of them answers what another would refuse. What no host has now is no fault: whoever asks may wait for one that does.
+
+import { ApiError } from '../../api/errors.ts';
+import { nearest } from '../../api/nearest.ts';
+import type { Labels } from '../../api/resources/metadata.ts';
+import type { AskingSpec } from '../scheduler/demand.ts';
+import { keys } from '../state/keys.ts';
+import type { Snapshot } from '../state/snapshot.ts';
+import { assertHostDemand } from './host-demand.ts';
+import { assertPlacementRules } from './placement-rules.ts';
+
+interface Asked {
+  readonly project: string;
+  readonly labels: Labels;
+  readonly spec: AskingSpec;
+}
+
+/** Throws `InvalidRequest` naming the field. */
+export function assertAskable(snapshot: Snapshot, { project, labels, spec }: Asked): void {
+  assertReferences(snapshot, spec);
+  assertPortsDiffer(spec);
+  assertHostDemand(snapshot, spec);
+  assertPlacementRules(snapshot, { project, labels, placement: spec.placement });
+}
+
+/** An image and a size that are there. */
+function assertReferences(snapshot: Snapshot, spec: AskingSpec): void {
+  if (spec.image !== undefined && !snapshot.imageByName(spec.image)) {
+    const known = [...snapshot.list('image')].flatMap(({ value }) => [value.metadata.name, ...value.spec.aliases]);
+    throw new ApiError(
+      'InvalidRequest',
+      `there is no image "${spec.image}"${hint(spec.image, known, 'berth image ls')}`,
+      { field: 'spec.image' },
+    );
+  }
+  if (spec.size !== undefined && !snapshot.get('size', keys.size(spec.size))) {
+    const known = [...snapshot.list('size')].map(({ value }) => value.metadata.name);
+    throw new ApiError('InvalidRequest', `there is no size "${spec.size}"${hint(spec.size, known, 'berth size ls')}`, {
+      field: 'spec.size',
+    });
+  }
+}
+
+function hint(word: string, known: readonly string[], command: string): string {
+  const meant = nearest(word, known);
+  return meant ? `; did you mean "${meant}"?` : `; "${command}" shows what there is`;
+}
+
+/** No host port is asked for twice. */
+function assertPortsDiffer(spec: AskingSpec): void {
+  for (const [i, port] of spec.ports.entries()) {
+    const twin = spec.ports.findIndex(
+      (other) => port.hostPort !== 0 && other.hostPort === port.hostPort && other.protocol === port.protocol,
+    );
+    if (twin >= 0 && twin < i) {
+      throw new ApiError('InvalidRequest', `host port ${port.hostPort}/${port.protocol} is asked for twice`, {
+        field: `spec.ports[${i}].hostPort`,
+      });
+    }
+  }
+}
