@@ -5,7 +5,7 @@
 /** So many that went are borne before a copy without them is made, and as many more as are there. */
 const goneMax = 32;
 
-export class BriefMap<K, V extends NonNullable<unknown>> {
+export class BriefMap<K, V extends object | string | number | boolean> {
   #map = new Map<K, V | undefined>();
   /** How many keys stand for what went. */
   #gone = 0;
