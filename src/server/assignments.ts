@@ -134,6 +134,7 @@ export class Assignments {
         return;
       }
       case 'instance': {
+        if (this.#streams.size === 0) return;
         const instance = this.#cache.committed('instance', key);
         if (!instance) return; // its allocations went before it
         for (const allocation of this.#cache.allocationsOfConsumer(instance.value.metadata.id))

@@ -34,6 +34,8 @@ export class Committer {
   readonly #log: Logger;
   readonly #queue: Pending[] = [];
   #busy: Promise<void> | null = null;
+  /** The records of the newest commit as they were written. */
+  #newest: ReadonlyMap<AnyRecord, Uint8Array> = new Map();
 
   constructor(parts: { store: Store; cache: Cache; log: Logger }) {
     this.#store = parts.store;
@@ -66,6 +68,11 @@ export class Committer {
     });
   }
 
+  /** A record as it was written by the newest commit: for who has just been told of that, and would write the record out again. */
+  writtenNow(record: AnyRecord): Uint8Array | undefined {
+    return this.#newest.get(record);
+  }
+
   /** Resolves when nothing that was submitted before is under way any more. */
   async settled(): Promise<void> {
     while (this.#busy) await this.#busy;
@@ -91,9 +98,13 @@ export class Committer {
   async #commitGroup(group: Pending[]): Promise<void> {
     let rest = group;
     while (rest.length > 0) {
-      const outcome = await this.#tryCommit(rest);
+      const written = new Map<AnyRecord, Uint8Array>();
+      const outcome = await this.#tryCommit(rest, written);
       if (outcome === 'failed') return;
-      if (outcome.ok) return this.#confirm(rest, outcome.revision);
+      if (outcome.ok) {
+        this.#newest = written;
+        return this.#confirm(rest, outcome.revision);
+      }
       const { key } = outcome;
       const refused = rest.find((pending) => pending.conditions.some((condition) => condition.key === key));
       assert(refused, `the store refused a condition on ${key} that nobody set`);
@@ -101,7 +112,7 @@ export class Committer {
     }
   }
 
-  async #tryCommit(group: readonly Pending[]): Promise<CommitOutcome | 'failed'> {
+  async #tryCommit(group: readonly Pending[], written: Map<AnyRecord, Uint8Array>): Promise<CommitOutcome | 'failed'> {
     const last = new Map<string, AnyRecord | null>();
     const conditions: Condition[] = [];
     for (const pending of group) {
@@ -110,7 +121,11 @@ export class Committer {
     }
     // What is overwritten within the group, as an instance by its placement, is never written out.
     const writes: Write[] = [];
-    for (const [key, value] of last) writes.push({ key, value: value === null ? null : encodeRecord(value) });
+    for (const [key, record] of last) {
+      const value = record && encodeRecord(record);
+      writes.push({ key, value });
+      if (record && value && 'spec' in record && record.kind !== 'event') written.set(record, value);
+    }
     try {
       return await this.#store.commit(conditions, writes);
     } catch (error) {

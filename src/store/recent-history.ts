@@ -1,7 +1,7 @@
 // The newest part of a store's history, kept in memory so that watchers who follow closely need no disk. All of them get the same
 // event objects: whoever works something out of an event may keep it beside the event for the others.
 
-import type { Key, Revision, WatchEvent } from './store.ts';
+import type { Revision, WatchEvent } from './store.ts';
 
 /** A watcher gets at most this many events at once, or one whole revision. */
 const eventsPerReadMax = 1_000;
@@ -12,7 +12,6 @@ export class RecentHistory {
   #revisions: (readonly WatchEvent[])[] = [];
   #first: Revision = 1;
   #bytes = 0;
-  readonly #newest = new Map<Key, WatchEvent>();
 
   constructor(bytesMax: number) {
     this.#bytesMax = bytesMax;
@@ -23,19 +22,12 @@ export class RecentHistory {
     this.#revisions = [];
     this.#first = revision + 1;
     this.#bytes = 0;
-    this.#newest.clear();
-  }
-
-  /** The newest event of a key, if it is kept. */
-  newest(key: Key): WatchEvent | undefined {
-    return this.#newest.get(key);
   }
 
   /** The events of the next revision. */
   append(events: readonly WatchEvent[]): void {
     this.#revisions.push(events);
     this.#bytes += bytesOf(events);
-    for (const event of events) this.#newest.set(event.key, event);
     if (this.#bytes > this.#bytesMax) this.#forgetSome();
   }
 
@@ -43,14 +35,9 @@ export class RecentHistory {
   #forgetSome(): void {
     let count = 0;
     while (this.#bytes > 0.9 * this.#bytesMax && count < this.#revisions.length - 1)
-      this.#forget(this.#revisions[count++] ?? []);
+      this.#bytes -= bytesOf(this.#revisions[count++] ?? []);
     this.#revisions.splice(0, count);
     this.#first += count;
-  }
-
-  #forget(events: readonly WatchEvent[]): void {
-    this.#bytes -= bytesOf(events);
-    for (const event of events) if (this.#newest.get(event.key) === event) this.#newest.delete(event.key);
   }
 
   /** The next events after `after`, whole revisions; undefined when they are not kept. */

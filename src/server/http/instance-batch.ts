@@ -5,9 +5,12 @@ import { type Static, Type } from 'typebox';
 import { ApiError } from '../../api/errors.ts';
 import { instanceBatchMax } from '../../api/instance-batch.ts';
 import { parse } from '../../api/parse.ts';
-import { resourceDefinitions } from '../../api/resources/index.ts';
+import { type AnyResource, resourceDefinitions } from '../../api/resources/index.ts';
+import type { Entry } from '../../core/state/snapshot.ts';
 import { decideAndCommit, type Decider } from '../decide.ts';
 import { toApiError } from './exchange.ts';
+import { JsonWriter } from './json-writer.ts';
+import { present } from './present.ts';
 import { resourceOperations } from './resource-operations.ts';
 import { createBody, idempotencyKeyOf, inputOf, shown } from './resource-routes.ts';
 import type { Route } from './route.ts';
@@ -37,9 +40,45 @@ export function instanceBatchRoute(decider: Decider): Route {
       const done = items.map((item, i) =>
         createItem(decider, item, `items[${i}]`, idempotencyKey === undefined ? undefined : `${idempotencyKey}/${i}`),
       );
-      return { status: 200, json: { items: await Promise.all(done) } };
+      const results = await Promise.all(done);
+      return {
+        status: 200,
+        get json() {
+          return { items: results.map(jsonOf) };
+        },
+        text: textOf(results),
+      };
     },
   };
+}
+
+/** What became of an item: the instance, and how it is stored; or what its own request would have answered. */
+type Result =
+  | { readonly instance: Entry<AnyResource>; readonly stored: Uint8Array | undefined }
+  | { readonly fault: ReturnType<ApiError['toBody']> };
+
+function jsonOf(result: Result): unknown {
+  return 'fault' in result ? result.fault : { instance: present(result.instance) };
+}
+
+/** Of an instance that has just been stored: more than most are long. */
+const bytesPerItem = 1_200;
+
+function textOf(results: readonly Result[]): Uint8Array {
+  const text = new JsonWriter(results.length * bytesPerItem);
+  text.text('{"items":[');
+  for (const [i, result] of results.entries()) {
+    if (i > 0) text.text(',');
+    if ('fault' in result) text.text(JSON.stringify(result.fault));
+    else {
+      const { instance, stored } = result;
+      text.text('{"instance":');
+      if (!stored || !text.resource(stored, instance.revision)) text.text(JSON.stringify(present(instance)));
+      text.text('}');
+    }
+  }
+  text.text(']}');
+  return text.take();
 }
 
 async function createItem(
@@ -47,7 +86,7 @@ async function createItem(
   item: unknown,
   place: string,
   idempotencyKey: string | undefined,
-): Promise<unknown> {
+): Promise<Result> {
   try {
     const input = {
       ...inputOf(parse(itemBody, item), definition),
@@ -56,12 +95,13 @@ async function createItem(
     const done = await decideAndCommit(decider, (snapshot, ctx) =>
       resourceOperations.instance.create(snapshot, input, ctx),
     );
-    return { instance: shown('instance', done, decider.cache) };
+    const instance = shown('instance', done, decider.cache);
+    return { instance, stored: decider.committer.writtenNow(instance.value) };
   } catch (error) {
     const fault = toApiError(error);
     // What nobody foresaw ends the request: it must reach the log.
     if (fault.code === 'Internal') throw fault;
-    return at(place, fault).toBody();
+    return { fault: at(place, fault).toBody() };
   }
 }
 

@@ -14,6 +14,7 @@ import type { Store } from '../../store/store.ts';
 import { decideAndCommit, type Decider } from '../decide.ts';
 import { isResource, present } from './present.ts';
 import { dryRun } from './dry-run.ts';
+import { JsonWriter } from './json-writer.ts';
 import { type ResourceInput, resourceOperations } from './resource-operations.ts';
 import type { Answer, Query, Route, RouteRequest } from './route.ts';
 import { watchLines, watchTexts } from './watch-lines.ts';
@@ -70,7 +71,7 @@ function routesOf<K extends Kind>(kind: K, definition: ResourceDefinition, parts
         if (request.query.flag('dryRun'))
           return dryRun(kind, parts.decider, request.query, (ctx) => operations.create(cache, input, ctx));
         const done = await decideAndCommit(parts.decider, (snapshot, ctx) => operations.create(snapshot, input, ctx));
-        return answer(kind, done.decision.changed ? 201 : 200, done, cache);
+        return answer(kind, done.decision.changed ? 201 : 200, done, parts.decider);
       },
     });
   }
@@ -98,7 +99,7 @@ function routesOf<K extends Kind>(kind: K, definition: ResourceDefinition, parts
           ...(ifRevision === undefined ? {} : { ifRevision }),
         };
         const done = await decideAndCommit(parts.decider, (snapshot, ctx) => operations.replace(snapshot, input, ctx));
-        return answer(kind, 200, done, cache);
+        return answer(kind, 200, done, parts.decider);
       },
     });
   }
@@ -118,7 +119,7 @@ function routesOf<K extends Kind>(kind: K, definition: ResourceDefinition, parts
           ...(ifRevision === undefined ? {} : { ifRevision }),
         };
         const done = await decideAndCommit(parts.decider, (snapshot, ctx) => operations.delete(snapshot, input, ctx));
-        return answer(kind, 200, done, cache, before);
+        return answer(kind, 200, done, parts.decider, before);
       },
     });
   }
@@ -252,21 +253,39 @@ interface Done {
   readonly revision: number;
 }
 
-function answer(kind: Kind, status: number, done: Done, cache: Cache, before?: Entry<AnyResource>): Answer {
-  return { status, json: shown(kind, done, cache, before) };
+function answer(
+  kind: Kind,
+  status: number,
+  done: Done,
+  { cache, committer }: Decider,
+  before?: Entry<AnyResource>,
+): Answer {
+  const entry = shown(kind, done, cache, before);
+  const stored = committer.writtenNow(entry.value);
+  if (!stored) return { status, json: present(entry) };
+  const text = new JsonWriter(stored.byteLength + revisionDigitsMax);
+  return {
+    status,
+    get json() {
+      return present(entry);
+    },
+    text: text.resource(stored, entry.revision) ? text.take() : undefined,
+  };
 }
 
+const revisionDigitsMax = 16;
+
 /** The resource that an operation was about, as it is durable now. */
-export function shown(kind: Kind, done: Done, cache: Cache, before?: Entry<AnyResource>): AnyResource {
+export function shown(kind: Kind, done: Done, cache: Cache, before?: Entry<AnyResource>): Entry<AnyResource> {
   const { decision, revision } = done;
   const change = decision.plan.changes.find((each) => each.key === decision.key)?.value;
-  const written = isResource(change) ? { value: change, revision } : before;
+  const written = isResource(change) ? { key: decision.key, value: change, revision } : before;
   // Others may have changed it in the same commit: what is shown at a revision is what a read shows at it.
   const committed = cache.committed(kind, decision.key);
   const same = committed && (!written || committed.value.metadata.id === written.value.metadata.id);
   const entry = same ? committed : written;
   if (!entry) throw new ApiError('NotFound', 'it has been deleted since');
-  return present(entry);
+  return entry;
 }
 
 // Lists and watches.

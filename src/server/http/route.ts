@@ -16,9 +16,10 @@ export interface RouteRequest {
 }
 
 export type Answer =
-  | { readonly status: number; readonly json: unknown }
+  /** `text` is the same again, as JSON text: one of the two is read. */
+  | { readonly status: number; readonly json: unknown; readonly text?: Uint8Array | undefined }
   /** One JSON value a line, for as long as it goes on. `texts` is the same again, some whole lines a piece: one of the two is read. */
-  | { readonly status: number; readonly lines: AsyncIterable<unknown>; readonly texts?: AsyncIterable<string> }
+  | { readonly status: number; readonly lines: AsyncIterable<unknown>; readonly texts?: AsyncIterable<Uint8Array> }
   | {
       readonly status: number;
       readonly bytes: AsyncIterable<Uint8Array>;

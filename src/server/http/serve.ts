@@ -136,12 +136,13 @@ function paramsOf(request: FastifyRequest): Record<string, string> {
 }
 
 /** Past the library, whose way out costs as much as all else that it does for a request. */
-function sendJson({ status, json }: Extract<Answer, { json: unknown }>, reply: FastifyReply): void {
-  const text = JSON.stringify(json);
+function sendJson(answer: Extract<Answer, { json: unknown }>, reply: FastifyReply): void {
+  const text = answer.text ?? Buffer.from(JSON.stringify(answer.json));
+  const { status } = answer;
   reply.hijack();
   reply.raw.writeHead(status, {
     'content-type': 'application/json; charset=utf-8',
-    'content-length': Buffer.byteLength(text),
+    'content-length': text.byteLength,
   });
   reply.raw.end(text);
 }

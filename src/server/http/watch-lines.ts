@@ -1,12 +1,13 @@
-// The lines of a watch: what changed, as JSON text. A change is written out once, however many watch it, and not read when its text
-// is of the present form. It never tells what is not durable.
+// The lines of a watch: what changed, as JSON text. A change whose text is of the present form is copied as it is stored, not read. It
+// never tells what is not durable.
 
 import type { Clock } from '../../base/clock.ts';
 import { ApiError } from '../../api/errors.ts';
 import type { AnyResource, Kind } from '../../api/resources/index.ts';
-import { decodeRecord, schemaVersion } from '../../core/state/codec.ts';
+import { decodeRecord } from '../../core/state/codec.ts';
 import { prefixOf } from '../../core/state/keys.ts';
 import { Compacted, type Store, StoreError, type WatchEvent } from '../../store/store.ts';
+import { JsonWriter } from './json-writer.ts';
 import { isResource, present } from './present.ts';
 
 export interface WatchInput {
@@ -21,16 +22,16 @@ export interface WatchInput {
 const bookmarkMs = 10_000;
 
 export async function* watchLines(input: WatchInput): AsyncIterable<unknown> {
-  for await (const lines of watchBatches(input)) for (const line of lines) yield JSON.parse(line);
+  for await (const text of watchTexts(input))
+    for (const line of decoder.decode(text).trimEnd().split('\n')) yield JSON.parse(line);
 }
 
-/** The same as text, some whole lines a piece. */
-export async function* watchTexts(input: WatchInput): AsyncIterable<string> {
-  for await (const lines of watchBatches(input)) yield `${lines.join('\n')}\n`;
-}
-
-/** Every change once and in order; a bookmark first, after what came together, and whenever nothing came for a while. */
-async function* watchBatches({ kind, after, wanted, store, clock, signal }: WatchInput): AsyncIterable<string[]> {
+/**
+ * The same as text, some whole lines a piece. Every change once and in order; a bookmark first, after what came together, and whenever
+ * nothing came for a while.
+ */
+export async function* watchTexts(input: WatchInput): AsyncIterable<Uint8Array> {
+  const { kind, after, wanted, store, clock, signal } = input;
   const prefix = prefixOf(kind);
   const batches = store.watch('', after, signal)[Symbol.asyncIterator]();
   let revision = after;
@@ -41,25 +42,21 @@ async function* watchBatches({ kind, after, wanted, store, clock, signal }: Watc
     return batch;
   };
   let next = readAhead();
-  yield [bookmarkOf(revision)];
+  yield bookmarkOf(revision);
   try {
     while (!signal.aborted) {
       const idle = Promise.withResolvers<'idle'>();
       const timer = clock.setTimer(bookmarkMs, () => idle.resolve('idle'));
       const batch = await Promise.race([next, idle.promise]).finally(() => timer.cancel());
       if (batch === 'idle') {
-        yield [bookmarkOf(revision)];
+        yield bookmarkOf(revision);
         continue;
       }
       if (batch.done) return;
       next = readAhead();
-      const lines: string[] = [];
-      for (const event of batch.value) {
-        revision = event.revision;
-        if (event.key.startsWith(prefix)) lines.push(wanted === 'all' ? lineOf(event) : lineOfWanted(event, wanted));
-      }
-      // One revision may hold several changes; only here is it known that they have all been told.
-      if (lines.length > 0) yield [...lines, bookmarkOf(revision)];
+      const lines = linesOf(batch.value, prefix, wanted);
+      revision = batch.value.at(-1)?.revision ?? revision;
+      if (lines) yield lines;
     }
   } catch (error) {
     if (error instanceof Compacted) throw new ApiError('Compacted', error.message, { cause: error });
@@ -71,40 +68,46 @@ async function* watchBatches({ kind, after, wanted, store, clock, signal }: Watc
   }
 }
 
-function bookmarkOf(revision: number): string {
-  return `{"type":"bookmark","revision":${revision}}`;
+const encoder = new TextEncoder();
+const decoder = new TextDecoder();
+
+function bookmarkOf(revision: number): Uint8Array {
+  return encoder.encode(bookmarkLine(revision));
 }
 
-/** Stores give all watchers the same events. */
-const lines = new WeakMap<WatchEvent, string>();
+function bookmarkLine(revision: number): string {
+  return `{"type":"bookmark","revision":${revision}}\n`;
+}
 
-function lineOf(event: WatchEvent): string {
-  let line = lines.get(event);
-  if (line === undefined) lines.set(event, (line = event.value ? putOf(event.value, event) : deleteOf(event)));
-  return line;
+/** Around a resource in its line, and for a bookmark. */
+const bytesPerLine = 80;
+
+/** What a watcher is told of `events`, which are whole revisions; undefined: nothing. */
+function linesOf(events: readonly WatchEvent[], prefix: string, wanted: WatchInput['wanted']): Uint8Array | undefined {
+  const told = events.filter(({ key }) => key.startsWith(prefix));
+  if (told.length === 0) return undefined;
+  const lines = new JsonWriter(
+    told.reduce((sum, { value }) => sum + bytesPerLine + (value?.byteLength ?? 0), bytesPerLine),
+  );
+  for (const event of told) {
+    if (event.value && (wanted === 'all' || isWanted(event.key, event.value, wanted))) put(lines, event, event.value);
+    else lines.text(deleteLine(event));
+  }
+  // One revision may hold several changes; only here is it known that they have all been told.
+  lines.text(bookmarkLine(events.at(-1)?.revision ?? 0));
+  return lines.take();
 }
 
 /** What stops to match is told as deleted: the watcher should not show it any more. */
-function lineOfWanted(event: WatchEvent, wanted: (resource: AnyResource) => boolean): string {
-  const record = event.value && decodeRecord(event.key, event.value);
-  return record && isResource(record) && wanted(record) ? lineOf(event) : deleteOf(event);
+function isWanted(key: string, value: Uint8Array, wanted: (resource: AnyResource) => boolean): boolean {
+  const record = decodeRecord(key, value);
+  return isResource(record) && wanted(record);
 }
 
-const decoder = new TextDecoder();
-
-/** A resource is stored with revision 0, the first number of its metadata: names and ids hold no quotes. */
-const present0 = new RegExp(
-  `^\\{"kind":"[A-Za-z]+","schemaVersion":${schemaVersion},"metadata":\\{"id":"[^"\\\\]*","name":"[^"\\\\]*","project":"[^"\\\\]*","revision":(?=0,)`,
-);
-
-function putOf(value: Uint8Array, { key, revision }: WatchEvent): string {
-  const text = decoder.decode(value);
-  const head = present0.exec(text)?.[0];
-  const resource =
-    head === undefined
-      ? JSON.stringify(presentOf(key, value, revision))
-      : `${head}${revision}${text.slice(head.length + 1)}`;
-  return `{"type":"put","revision":${revision},"resource":${resource}}`;
+function put(lines: JsonWriter, { key, revision }: WatchEvent, value: Uint8Array): void {
+  lines.text(`{"type":"put","revision":${revision},"resource":`);
+  if (!lines.resource(value, revision)) lines.text(JSON.stringify(presentOf(key, value, revision)));
+  lines.text('}\n');
 }
 
 function presentOf(key: string, value: Uint8Array, revision: number): unknown {
@@ -112,8 +115,8 @@ function presentOf(key: string, value: Uint8Array, revision: number): unknown {
   return isResource(record) ? present({ value: record, revision }) : record;
 }
 
-function deleteOf({ key, revision }: WatchEvent): string {
+function deleteLine({ key, revision }: WatchEvent): string {
   const [, ...rest] = key.split('/');
   const metadata = { name: rest.at(-1) ?? '', project: rest.length > 1 ? (rest[0] ?? '') : '' };
-  return JSON.stringify({ type: 'delete', revision, resource: { metadata } });
+  return `${JSON.stringify({ type: 'delete', revision, resource: { metadata } })}\n`;
 }

@@ -96,10 +96,7 @@ class SqliteStore implements Store {
     checkKey(key);
     const attempted = `get of "${key}"`;
     this.#assertOpen(attempted);
-    const recent = this.#recent.newest(key);
-    if (!recent) return this.#call(attempted, { call: 'get', key });
-    const { value, revision } = recent;
-    return value && { key, value: new Uint8Array(value), revision };
+    return this.#call(attempted, { call: 'get', key });
   }
 
   async list(prefix: string, options: ListOptions = {}): Promise<{ entries: Entry[]; revision: Revision }> {

@@ -1,0 +1,63 @@
+// JSON text put together as bytes, so that what the store holds as JSON is neither read nor written out again. It checks nothing:
+// whoever calls it knows that the pieces make JSON.
+
+import { schemaVersion } from '../../core/state/codec.ts';
+
+/** A resource is stored with revision 0, the first number of its metadata: names and ids hold no quotes. */
+const storedHead = new RegExp(
+  `^\\{"kind":"[A-Za-z]+","schemaVersion":${schemaVersion},"metadata":\\{"id":"[^"\\\\]*","name":"[^"\\\\]*","project":"[^"\\\\]*","revision":(?=0,)`,
+);
+
+/** Where that head ends at the latest: an id, a name and a project of 128 characters each. */
+const headBytesMax = 512;
+
+export class JsonWriter {
+  #bytes: Buffer;
+  #length = 0;
+
+  constructor(bytesExpected: number) {
+    this.#bytes = Buffer.allocUnsafe(bytesExpected);
+  }
+
+  get length(): number {
+    return this.#length;
+  }
+
+  text(text: string): void {
+    this.#reserve(3 * text.length); // UTF-8 takes at most three bytes for one unit of UTF-16
+    this.#length += this.#bytes.write(text, this.#length);
+  }
+
+  bytes(bytes: Uint8Array): void {
+    this.#reserve(bytes.byteLength);
+    this.#bytes.set(bytes, this.#length);
+    this.#length += bytes.byteLength;
+  }
+
+  /** A resource as the store holds it, as users see it: with the revision that wrote it. False, and nothing written, for an old form. */
+  resource(stored: Uint8Array, revision: number): boolean {
+    const start = Buffer.from(stored.buffer, stored.byteOffset, Math.min(stored.byteLength, headBytesMax));
+    const head = storedHead.exec(start.toString('latin1'))?.[0];
+    if (head === undefined) return false;
+    const digits = String(revision);
+    this.#reserve(stored.byteLength + digits.length);
+    // Moved on by what the revision is longer than its 0; then the head is written over what it left in its old place.
+    this.#bytes.set(stored, this.#length + digits.length - 1);
+    this.#bytes.set(start.subarray(0, head.length), this.#length);
+    this.#bytes.write(digits, this.#length + head.length, 'latin1');
+    this.#length += stored.byteLength + digits.length - 1;
+    return true;
+  }
+
+  /** All that was written; the writer is done then. */
+  take(): Uint8Array {
+    return this.#bytes.subarray(0, this.#length);
+  }
+
+  #reserve(more: number): void {
+    if (this.#length + more <= this.#bytes.byteLength) return;
+    const larger = Buffer.allocUnsafe(Math.max(2 * this.#bytes.byteLength, this.#length + more));
+    larger.set(this.take());
+    this.#bytes = larger;
+  }
+}
