@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { commitPlan, testCache, testContext, testImage } from '../testing.ts';
-import { createFleetResource } from './fleet-resource.ts';
+import { createPlainResource } from './plain-resource.ts';
 import { applyImageMap, type WantedImageMap } from './image-map.ts';
 
 const ctx = testContext();
@@ -72,7 +72,7 @@ describe('the image map', () => {
   it("refuses an alias that an operator's image has, whole, and says whose it is", () => {
     const { cache, apply } = fleet();
     const spec = { ...testImage().spec, aliases: ['default'] };
-    commitPlan(cache, createFleetResource(cache, 'image', { project: '', name: 'mine', labels: {}, spec }, ctx).plan);
+    commitPlan(cache, createPlainResource(cache, 'image', { project: '', name: 'mine', labels: {}, spec }, ctx).plan);
     expect(() => apply({ a: [], b: ['default'] })).toThrow(
       'the image map wants "default" to mean image "b", but it already means image "mine", which is not of the map',
     );
@@ -84,7 +84,7 @@ describe('the image map', () => {
   it("takes over an operator's image of the same name, with its labels", () => {
     const { cache, apply, leadsTo } = fleet();
     const input = { project: '', name: 'mine', labels: { team: 'ci' }, spec: testImage().spec };
-    commitPlan(cache, createFleetResource(cache, 'image', input, ctx).plan);
+    commitPlan(cache, createPlainResource(cache, 'image', input, ctx).plan);
     apply({ mine: ['default'] });
     expect(leadsTo('default')).toBe('mine');
     expect(cache.get('image', 'images/mine')?.value.metadata.labels).toEqual({
@@ -98,6 +98,6 @@ describe('an image made by hand', () => {
   it('may not bear a name that is an alias of another', () => {
     const { cache } = fleet({ a: ['x'] });
     const input = { project: '', name: 'x', labels: {}, spec: testImage().spec };
-    expect(() => createFleetResource(cache, 'image', input, ctx)).toThrow('"x" already means image "a"');
+    expect(() => createPlainResource(cache, 'image', input, ctx)).toThrow('"x" already means image "a"');
   });
 });

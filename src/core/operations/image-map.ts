@@ -8,7 +8,7 @@ import type { Context } from '../state/context.ts';
 import { keys } from '../state/keys.ts';
 import { type Change, type Plan, unchanged } from '../state/plan.ts';
 import type { Entry, Snapshot } from '../state/snapshot.ts';
-import { changedFleetResource, type FleetKind, type FleetSpec, newFleetResource } from './fleet-resource.ts';
+import { changedPlainResource, type PlainKind, type PlainSpec, newPlainResource } from './plain-resource.ts';
 
 export interface WantedImageMap {
   readonly images: readonly { readonly name: string; readonly spec: ImageSpec }[];
@@ -36,17 +36,17 @@ export function applyImageMap(snapshot: Snapshot, map: WantedImageMap, ctx: Cont
 function put<K extends 'image' | 'size'>(
   snapshot: Snapshot,
   kind: K,
-  { name, spec }: { readonly name: string; readonly spec: FleetSpec<K> },
+  { name, spec }: { readonly name: string; readonly spec: PlainSpec<K> },
   ctx: Context,
 ): Change[] {
   const key = keys[kind](name);
-  const entry = snapshot.get<FleetKind>(kind, key);
+  const entry = snapshot.get<PlainKind>(kind, key);
   const labels = {
     ...entry?.value.metadata.labels,
     ...(kind === 'image' ? { [source.key]: source.value } : {}),
   };
-  if (!entry) return [{ key, ifRevision: 0, value: newFleetResource(kind, { project: '', name, labels, spec }, ctx) }];
-  const value = changedFleetResource(kind, entry.value.metadata, entry.value.spec, { labels, spec });
+  if (!entry) return [{ key, ifRevision: 0, value: newPlainResource(kind, { project: '', name, labels, spec }, ctx) }];
+  const value = changedPlainResource(kind, entry.value.metadata, entry.value.spec, { labels, spec });
   return value ? [{ key, ifRevision: entry.revision, value }] : [];
 }
 
@@ -54,7 +54,7 @@ function put<K extends 'image' | 'size'>(
 function letGo({ key, revision, value }: Entry<Image>): Change {
   const { [source.key]: _source, ...labels } = value.metadata.labels;
   const spec = { ...value.spec, aliases: [] };
-  const changed = changedFleetResource('image', value.metadata, value.spec, { labels, spec });
+  const changed = changedPlainResource('image', value.metadata, value.spec, { labels, spec });
   return { key, ifRevision: revision, value: changed ?? value };
 }
 

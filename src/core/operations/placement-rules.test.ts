@@ -5,8 +5,8 @@ import { InstanceSpec } from '../../api/resources/instance.ts';
 import { GroupSpec } from '../../api/resources/group.ts';
 import { parse } from '../../api/parse.ts';
 import { addRecord, commitPlan, testCache, testContext, testGroup, testImage, testInstance } from '../testing.ts';
-import { createGroup, deleteGroup, replaceGroup } from './group.ts';
 import { createInstance, replaceInstance } from './instance.ts';
+import { createPlainResource, deletePlainResource, replacePlainResource } from './plain-resource.ts';
 
 /** As a user's request: parsed by schema, then decided. Answers the field that is refused, and why. */
 function refusalOf(placement: unknown, labels: Record<string, string> = { app: 'web' }): string {
@@ -108,25 +108,35 @@ describe('placement groups', () => {
 
   it('are made, changed and removed', () => {
     const cache = testCache([]);
-    commitPlan(cache, createGroup(cache, input({ maxPerHost: 2 }), testContext()).plan);
-    expect(() => createGroup(cache, input({}), testContext())).toThrow('exists already');
-    commitPlan(cache, replaceGroup(cache, input({ maxPerHost: 3 })).plan);
+    commitPlan(cache, createPlainResource(cache, 'group', input({ maxPerHost: 2 }), testContext()).plan);
+    expect(() => createPlainResource(cache, 'group', input({}), testContext())).toThrow('exists already');
+    commitPlan(cache, replacePlainResource(cache, 'group', input({ maxPerHost: 3 })).plan);
     const made = cache.get('group', 'groups/default/g')?.value;
     expect(made).toMatchObject({ metadata: { generation: 2 }, spec: { maxPerHost: 3 } });
-    commitPlan(cache, deleteGroup(cache, { project: 'default', name: 'g' }).plan);
+    commitPlan(cache, deletePlainResource(cache, 'group', { project: 'default', name: 'g' }).plan);
     expect(cache.get('group', 'groups/default/g')).toBeUndefined();
+  });
+
+  it('are of one project each', () => {
+    const cache = testCache([]);
+    commitPlan(cache, createPlainResource(cache, 'group', input({}), testContext()).plan);
+    const other = { ...input({ maxPerHost: 1 }), project: 'ci' };
+    commitPlan(cache, createPlainResource(cache, 'group', other, testContext()).plan);
+    commitPlan(cache, deletePlainResource(cache, 'group', { project: 'default', name: 'g' }).plan);
+    expect(cache.get('group', 'groups/ci/g')?.value.spec).toMatchObject({ maxPerHost: 1 });
+    expect(() => deletePlainResource(cache, 'group', { project: 'default', name: 'g' })).toThrow('there is no group');
   });
 
   it('stay while instances name them', () => {
     const cache = testCache([testGroup('g')]);
     addRecord(cache, testInstance('web', { placement: { group: 'g' } }));
-    expect(() => deleteGroup(cache, { project: 'default', name: 'g' })).toThrow(
+    expect(() => deletePlainResource(cache, 'group', { project: 'default', name: 'g' })).toThrow(
       'placement group "g" has one instance (web); remove them first',
     );
   });
 
   it('cannot ask for two things at once', () => {
-    const make = (spec: object) => createGroup(testCache([]), input(spec), testContext());
+    const make = (spec: object) => createPlainResource(testCache([]), 'group', input(spec), testContext());
     expect(() => make({ affinity: {}, antiAffinity: {} })).toThrow('both together and apart by host');
     expect(() => make({ affinity: { by: 'zone' }, spread: { by: 'zone' } })).toThrow(
       'both together and spread by zone',

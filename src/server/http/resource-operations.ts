@@ -14,13 +14,12 @@ import { TaskSpec } from '../../api/resources/task.ts';
 import { ApiError } from '../../api/errors.ts';
 import type { Decision } from '../../core/operations/decision.ts';
 import {
-  createFleetResource,
-  deleteFleetResource,
-  type FleetKind,
-  type FleetSpec,
-  replaceFleetResource,
-} from '../../core/operations/fleet-resource.ts';
-import { createGroup, deleteGroup, replaceGroup } from '../../core/operations/group.ts';
+  createPlainResource,
+  deletePlainResource,
+  type PlainKind,
+  type PlainSpec,
+  replacePlainResource,
+} from '../../core/operations/plain-resource.ts';
 import { createHost, deleteHost, replaceHost } from '../../core/operations/host.ts';
 import { createInstance, deleteInstance, replaceInstance } from '../../core/operations/instance.ts';
 import { createTask, deleteTask } from '../../core/operations/task.ts';
@@ -69,10 +68,10 @@ export const resourceOperations: Readonly<Record<Kind, Operations>> = {
       replaceHost(snapshot, { ...input, spec: parse(HostSpec, input.spec, 'spec') }, ctx),
     delete: deleteHost,
   },
-  project: fleetOperations('project', (spec) => parse(ProjectSpec, spec, 'spec')),
-  image: fleetOperations('image', (spec) => parse(ImageSpec, spec, 'spec')),
-  size: fleetOperations('size', (spec) => parse(SizeSpec, spec, 'spec')),
-  pool: fleetOperations('pool', (spec) => parse(PoolSpec, spec, 'spec')),
+  project: plainOperations('project', (spec) => parse(ProjectSpec, spec, 'spec')),
+  image: plainOperations('image', (spec) => parse(ImageSpec, spec, 'spec')),
+  size: plainOperations('size', (spec) => parse(SizeSpec, spec, 'spec')),
+  pool: plainOperations('pool', (spec) => parse(PoolSpec, spec, 'spec')),
   task: {
     create: (snapshot, input, ctx) =>
       createTask(snapshot, { ...input, spec: parse(TaskSpec, input.spec, 'spec') }, ctx),
@@ -81,20 +80,15 @@ export const resourceOperations: Readonly<Record<Kind, Operations>> = {
     },
     delete: deleteTask,
   },
-  group: {
-    create: (snapshot, input, ctx) =>
-      createGroup(snapshot, { ...input, spec: parse(GroupSpec, input.spec, 'spec') }, ctx),
-    replace: (snapshot, input) => replaceGroup(snapshot, { ...input, spec: parse(GroupSpec, input.spec, 'spec') }),
-    delete: deleteGroup,
-  },
+  group: plainOperations('group', (spec) => parse(GroupSpec, spec, 'spec')),
   event: { create: refuse, replace: refuse, delete: refuse },
 };
 
-function fleetOperations<K extends FleetKind>(kind: K, parseSpec: (spec: unknown) => FleetSpec<K>): Operations {
+function plainOperations<K extends PlainKind>(kind: K, parseSpec: (spec: unknown) => PlainSpec<K>): Operations {
   return {
     create: (snapshot, input, ctx) =>
-      createFleetResource(snapshot, kind, { ...input, spec: parseSpec(input.spec) }, ctx),
-    replace: (snapshot, input) => replaceFleetResource(snapshot, kind, { ...input, spec: parseSpec(input.spec) }),
-    delete: (snapshot, input) => deleteFleetResource(snapshot, kind, input),
+      createPlainResource(snapshot, kind, { ...input, spec: parseSpec(input.spec) }, ctx),
+    replace: (snapshot, input) => replacePlainResource(snapshot, kind, { ...input, spec: parseSpec(input.spec) }),
+    delete: (snapshot, input) => deletePlainResource(snapshot, kind, input),
   };
 }

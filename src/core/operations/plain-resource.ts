@@ -1,0 +1,168 @@
+// What users do with images, sizes, pools, projects and placement groups: records without a life of their own. A changed one is for what
+// is placed from now on; nobody is moved.
+
+import { ApiError } from '../../api/errors.ts';
+import type { Group } from '../../api/resources/group.ts';
+import type { Image } from '../../api/resources/image.ts';
+import type { Labels, Metadata } from '../../api/resources/metadata.ts';
+import type { Pool } from '../../api/resources/pool.ts';
+import type { Project } from '../../api/resources/project.ts';
+import type { Size } from '../../api/resources/size.ts';
+import { fleetOf } from '../scheduler/fleet.ts';
+import { schemaVersion } from '../state/codec.ts';
+import type { Context } from '../state/context.ts';
+import { keys } from '../state/keys.ts';
+import { type Plan, unchanged } from '../state/plan.ts';
+import type { Snapshot } from '../state/snapshot.ts';
+import { assertFree, type CreateInput, earlierCreate, newMetadata, rememberCreate } from './create.ts';
+import type { Decision } from './decision.ts';
+import { assertWeightNames } from './host-demand.ts';
+import { assertPolicy } from './placement-rules.ts';
+import { equalJson, existing, replacedMetadata } from './replace.ts';
+
+interface PlainByKind {
+  readonly image: Image;
+  readonly size: Size;
+  readonly pool: Pool;
+  readonly project: Project;
+  readonly group: Group;
+}
+export type PlainKind = keyof PlainByKind;
+type PlainResource = PlainByKind[PlainKind];
+export type PlainSpec<K extends PlainKind> = PlainByKind[K]['spec'];
+type Head = Pick<PlainResource, 'schemaVersion' | 'metadata' | 'status'>;
+
+const idPrefix: Readonly<Record<PlainKind, string>> = {
+  image: 'img',
+  size: 'size',
+  pool: 'pool',
+  project: 'proj',
+  group: 'grp',
+};
+
+const keyOf: Readonly<Record<PlainKind, (of: { readonly project: string; readonly name: string }) => string>> = {
+  image: ({ name }) => keys.image(name),
+  size: ({ name }) => keys.size(name),
+  pool: ({ name }) => keys.pool(name),
+  project: ({ name }) => keys.project(name),
+  group: ({ project, name }) => keys.group(project, name),
+};
+
+/** Kind and spec of one type, joined. */
+const join: { readonly [K in PlainKind]: (head: Head, spec: PlainSpec<K>) => PlainByKind[K] } = {
+  image: (head, spec) => ({ kind: 'image', ...head, spec }),
+  size: (head, spec) => ({ kind: 'size', ...head, spec }),
+  pool: (head, spec) => ({ kind: 'pool', ...head, spec }),
+  project: (head, spec) => ({ kind: 'project', ...head, spec }),
+  group: (head, spec) => ({ kind: 'group', ...head, spec }),
+};
+
+export function createPlainResource<K extends PlainKind>(
+  snapshot: Snapshot,
+  kind: K,
+  input: CreateInput<PlainSpec<K>>,
+  ctx: Context,
+): Decision {
+  const earlier = earlierCreate(snapshot, input, kind);
+  if (earlier) return earlier;
+  const key = keyOf[kind](input);
+  assertFree(snapshot, kind, key, input.name);
+  const resource = newPlainResource(kind, input, ctx);
+  assertMeant(snapshot, resource);
+  const { id } = resource.metadata;
+  return {
+    plan: { changes: [{ key, ifRevision: 0, value: resource }, ...rememberCreate(input, kind, { key, id }, ctx)] },
+    key,
+    changed: true,
+  };
+}
+
+export function replacePlainResource<K extends PlainKind>(
+  snapshot: Snapshot,
+  kind: K,
+  input: CreateInput<PlainSpec<K>> & { readonly ifRevision?: number },
+): Decision {
+  const key = keyOf[kind](input);
+  const entry = existing(snapshot, kind, key, input.ifRevision);
+  const resource = changedPlainResource(kind, entry.value.metadata, entry.value.spec, input);
+  if (!resource) return { plan: unchanged(entry), key, changed: false };
+  assertMeant(snapshot, resource);
+  return { plan: { changes: [{ key, ifRevision: entry.revision, value: resource }] }, key, changed: true };
+}
+
+export function newPlainResource<K extends PlainKind>(
+  kind: K,
+  input: CreateInput<PlainSpec<K>>,
+  ctx: Context,
+): PlainByKind[K] {
+  const metadata = newMetadata(ctx.newId(idPrefix[kind]), input, ctx);
+  return join[kind]({ schemaVersion, metadata, status: {} }, input.spec);
+}
+
+/** With the wanted labels and spec; undefined when they are what they were. */
+export function changedPlainResource<K extends PlainKind>(
+  kind: K,
+  metadata: Metadata,
+  spec: unknown,
+  wanted: { readonly labels: Labels; readonly spec: PlainSpec<K> },
+): PlainByKind[K] | undefined {
+  const specChanged = !equalJson(spec, wanted.spec);
+  if (!specChanged && equalJson(metadata.labels, wanted.labels)) return undefined;
+  const replaced = replacedMetadata(metadata, { labels: wanted.labels, specChanged });
+  return join[kind]({ schemaVersion, metadata: replaced, status: {} }, wanted.spec);
+}
+
+/**
+ * A pool that hosts are in, or an image or size that waiting instances ask for, may go: what waits then says so. Throws `Conflict` for a
+ * placement group while instances name it: without its rules they could not be placed again.
+ */
+export function deletePlainResource(
+  snapshot: Snapshot,
+  kind: PlainKind,
+  input: { readonly project: string; readonly name: string; readonly ifRevision?: number },
+): Decision {
+  const key = keyOf[kind](input);
+  const entry = existing(snapshot, kind, key, input.ifRevision);
+  if (kind === 'group') assertNoMembers(snapshot, input);
+  const plan: Plan = { changes: [{ key, ifRevision: entry.revision, value: null }] };
+  return { plan, key, changed: true };
+}
+
+function assertNoMembers(
+  snapshot: Snapshot,
+  { project, name }: { readonly project: string; readonly name: string },
+): void {
+  const selector = { project, labels: {}, placementGroup: name };
+  const members = [...fleetOf(snapshot).groups.instancesOf(selector)];
+  const [first] = members;
+  if (!first) return;
+  const count = members.length === 1 ? 'one instance' : `${members.length} instances`;
+  const named = `${first.value.metadata.name}${members.length > 1 ? ', ...' : ''}`;
+  throw new ApiError('Conflict', `placement group "${name}" has ${count} (${named}); remove them first`);
+}
+
+/** Throws `InvalidRequest` or `AlreadyExists` naming the field. */
+function assertMeant(snapshot: Snapshot, resource: PlainResource): void {
+  switch (resource.kind) {
+    case 'image':
+      return assertNamesFree(snapshot, resource);
+    case 'pool':
+      return assertWeightNames(resource.spec.weights, 'spec.weights');
+    case 'group':
+      return assertPolicy(resource.spec);
+    default:
+  }
+}
+
+/** One word leads to one image, be it a name or an alias. */
+function assertNamesFree(snapshot: Snapshot, { metadata, spec }: Image): void {
+  const own = metadata.name;
+  const words = [own, ...spec.aliases];
+  for (const [i, word] of words.entries()) {
+    const other = snapshot.imageByName(word)?.value.metadata.name;
+    if (other === undefined || other === own) continue;
+    throw new ApiError('AlreadyExists', `"${word}" already means image "${other}"`, {
+      field: i === 0 ? 'metadata.name' : `spec.aliases[${i - 1}]`,
+    });
+  }
+}
