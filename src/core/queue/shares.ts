@@ -10,8 +10,6 @@ export const sharesOf = defineView((snapshot) => new Shares(snapshot));
 
 export class Shares implements View {
   readonly #snapshot: Snapshot;
-  /** As last told, so that what is told twice is not taken off twice. */
-  readonly #counted = new Map<string, Allocation>();
   readonly #usedBy = new Map<string, Map<string, number>>();
   /** By project; made anew when something of it, or the fleet, has changed. */
   readonly #shares = new Map<string, number>();
@@ -20,13 +18,16 @@ export class Shares implements View {
   constructor(snapshot: Snapshot) {
     this.#snapshot = snapshot;
     fleetOf(snapshot); // is told of every change before this one
-    for (const { key, value } of snapshot.list('allocation')) this.#count(key, value);
+    for (const { value } of snapshot.list('allocation')) this.#add(value, 1);
   }
 
-  apply({ key, kind, before, after }: RecordChange): void {
+  apply({ kind, before, after, onlyHeld }: RecordChange): void {
     switch (kind) {
       case 'allocation':
-        return this.#count(key, after?.kind === 'allocation' ? after : undefined);
+        if (onlyHeld) return;
+        if (before?.kind === 'allocation') this.#add(before, -1);
+        if (after?.kind === 'allocation') this.#add(after, 1);
+        return;
       case 'project':
         this.#shares.clear();
         return;
@@ -78,16 +79,6 @@ export class Shares implements View {
       sums.set(resourceClass, sum);
     }
     return (this.#capacities = sums);
-  }
-
-  #count(key: string, after: Allocation | undefined): void {
-    const before = this.#counted.get(key);
-    if (before === after) return;
-    if (before) this.#add(before, -1);
-    if (after) {
-      this.#add(after, 1);
-      this.#counted.set(key, after);
-    } else this.#counted.delete(key);
   }
 
   #add({ consumer: { project }, amounts }: Allocation, sign: 1 | -1): void {

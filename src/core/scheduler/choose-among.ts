@@ -13,13 +13,13 @@ import { type GroupRules, judge, refused } from './verdicts.ts';
 export interface WalkLimits {
   /** How many leaders are kept; the usual number when it is not said. */
   readonly leaders?: number;
-  /** Before the best of each domain are looked at instead. */
+  /** Before the best of each domain are looked at instead, whose order costs much to keep where it is seldom asked for. */
   readonly few: number;
   /** Before all hosts are: a step costs as much as some thirty of a plain pass, so no more than twice what the better way does. */
   most(hosts: number): number;
 }
 
-export const walkLimits: WalkLimits = { few: 12, most: (hosts) => Math.max(64, hosts >> 5) };
+export const walkLimits: WalkLimits = { few: 64, most: (hosts) => Math.max(64, hosts >> 5) };
 
 interface Ranked {
   readonly scores: Scores;

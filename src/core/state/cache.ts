@@ -285,7 +285,7 @@ export class Cache implements Snapshot {
     if (before !== after) this.#changed(key, 'allocation', before, after);
     // A release that became durable: decisions knew of it, but only now is the room free.
     else if (!sameHeld(heldBefore, heldAfter))
-      this.#tell({ key, kind: 'allocation', before: formBefore ?? null, after });
+      this.#tell({ key, kind: 'allocation', before: formBefore ?? null, after, onlyHeld: true });
     else return;
     // Two control planes may have placed it at once, each on another host: both hold room for it until one of them has lost.
     const told = hostOf(after) ?? hostOf(before) ?? formBefore?.host;
@@ -293,7 +293,7 @@ export class Cache implements Snapshot {
       if (host === told) continue;
       const there = (forms: readonly Allocation[]): Allocation | null =>
         forms.find((form) => form.host === host) ?? null;
-      this.#tell({ key, kind: 'allocation', before: there(formsBefore), after: there(formsAfter) });
+      this.#tell({ key, kind: 'allocation', before: there(formsBefore), after: there(formsAfter), onlyHeld: true });
     }
   }
 

@@ -4,8 +4,8 @@
 import type { Amounts } from '../../api/resources/metadata.ts';
 import type { Allocation } from './records.ts';
 
-/** As many providers are remembered; then it begins anew. Placements come close together, so few suffice. */
-const rememberedMax = 20_000;
+/** As many providers are remembered, some 100 bytes each; then it begins anew. */
+const rememberedMax = 100_000;
 /** The first of each provider: only its copies share a description, copies of those would not. */
 const firstByProvider = new Map<string, Allocation['amounts']>();
 

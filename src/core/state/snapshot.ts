@@ -15,6 +15,8 @@ export interface RecordChange {
   readonly kind: RecordKind;
   readonly before: AnyRecord | null;
   readonly after: AnyRecord | null;
+  /** Only room that was held came free, or was found to be held: decisions see the same record as before. */
+  readonly onlyHeld?: true;
 }
 
 /** Something worked out from the records. It is told of every change before anyone else, so that no decision sees it late. */
