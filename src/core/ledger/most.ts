@@ -1,7 +1,7 @@
 // Most: how much of a class could be had, in the same terms as `fit`. What it names is still asked of `fit` before anyone relies on it.
 
 import { capacityOf } from './ledger.ts';
-import type { Demand, Tree } from './tree.ts';
+import { type Demand, isRootAlone, type Tree } from './tree.ts';
 
 /** The most, up to `asked`, that one claim can get of a class now, from one provider, in whole steps; 0 when none gives any. */
 export function mostOf(tree: Tree, resourceClass: string, asked: number): number {
@@ -16,10 +16,10 @@ export function mostOf(tree: Tree, resourceClass: string, asked: number): number
   return most;
 }
 
-/** How many of a plain demand fit on a host of one provider, where at least one does; 1 where only trying tells. */
+/** How many of a plain demand the root can give, where it gives at least one and no child has anything of it; 1 where only trying tells. */
 export function copiesOf(tree: Tree, { amounts, portions }: Demand): number {
   const [root] = tree;
-  if (!root || tree.length !== 1 || portions.length > 0) return 1;
+  if (!root || portions.length > 0 || !isRootAlone(tree, amounts)) return 1;
   let copies = Number.POSITIVE_INFINITY;
   for (const [resourceClass, amount] of Object.entries(amounts)) {
     const inventory = root.provider.inventories[resourceClass];

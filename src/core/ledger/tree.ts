@@ -156,7 +156,7 @@ export function countTakers(tree: Tree, portion: Portion): number {
 }
 
 /** Whether no child has any of these classes, so that there is nothing to choose. */
-function isRootAlone(tree: Tree, amounts: Amounts): boolean {
+export function isRootAlone(tree: Tree, amounts: Amounts): boolean {
   for (let i = 1; i < tree.length; i++) {
     const inventories = tree[i]?.provider.inventories ?? {};
     for (const resourceClass in amounts) if (inventories[resourceClass] !== undefined) return false;

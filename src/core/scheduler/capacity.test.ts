@@ -18,6 +18,7 @@ import { capacityInSteps } from './capacity.ts';
 import { countMore } from './count-more.ts';
 import { explain } from './explain.ts';
 import { fleetOf } from './fleet.ts';
+import { lossesInSteps } from './losses.ts';
 import { requestOf } from './request.ts';
 import { schedule } from './schedule.ts';
 import { finish } from './steps.ts';
@@ -222,5 +223,21 @@ describe('the loss of hosts', () => {
     const [one] = run(world, 1);
     expect(one).toMatchObject({ checked: 2, survived: 0 });
     expect(run(world, 1)).toEqual([one]);
+  });
+
+  it('of many instances on one host is looked at in pieces, with the same answer', () => {
+    const taken = (count: number) => {
+      const many = Array.from({ length: count }, (_, i) => testInstance(`many-${i}`, { cpus: 1, memoryMiB: 64 }));
+      const world = fleet({ a: { capacity: { VCPU: 64, MEMORY_MB: 8192 } } }, ...many);
+      for (const record of testHost('b', { capacity: { VCPU: 30, MEMORY_MB: 8192 } })) addRecord(world.cache, record);
+      const steps = lossesInSteps(world.cache, 1);
+      let step = steps.next();
+      let pieces = 1;
+      for (; !step.done; step = steps.next()) pieces += 1;
+      return { pieces, answer: step.value };
+    };
+    const { pieces, answer } = taken(40);
+    expect(answer).toMatchObject({ checked: 1, survived: 0, worst: [{ instances: 40, unplaced: 10 }] });
+    expect(pieces).toBeGreaterThan(taken(1).pieces + 1);
   });
 });

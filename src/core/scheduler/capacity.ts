@@ -30,8 +30,7 @@ export function* capacityInSteps(snapshot: Snapshot, { asked, losses }: Capacity
       sizes.push({ size: metadata.name, ...(yield* countMore(snapshot, request)) });
     }
   }
-  yield;
-  const pools = poolUse(snapshot);
+  const pools = yield* poolUse(snapshot);
   return {
     hosts: fleetOf(snapshot).count,
     pools,

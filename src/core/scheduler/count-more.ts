@@ -19,8 +19,12 @@ import { hostsPerStep, type Steps } from './steps.ts';
 const placedMax = 1_000;
 /** So many in one step: some 5 ms. */
 const placedPerStep = 128;
+/** So many times the rules are asked in one step: some 5 ms, of hosts that take many. */
+const triesPerStep = 512;
 /** Of one host. */
 const perHostMax = 10_000;
+/** Of hosts that are only summed up: some 2 ms. */
+const poolHostsPerStep = 8_192;
 const examplesMax = 3;
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] };
@@ -63,13 +67,19 @@ export function* countMore(snapshot: Snapshot, request: Request): Steps<SizeCapa
   const tally = new Tally();
   const byOthers = request.groups.length > 0;
   const placed = byOthers ? yield* placeMany(snapshot, request, tally) : [];
-  for (let from = 0; from < fleet.length; from += hostsPerStep) {
+  for (let next = 0; next < fleet.length; ) {
     yield;
-    fleet.tentatively(() => {
+    next = fleet.tentatively(() => {
       if (byOthers) for (const { slot, held } of placed) hold(fleet, request, slot, held, 1);
-      const verdictOn = verdictsOf(request, fleet);
-      const end = Math.min(fleet.length, from + hostsPerStep);
-      for (let slot = from; slot < end; slot++) {
+      const verdicts = verdictsOf(request, fleet);
+      let tries = 0;
+      const verdictOn: Verdicts = (slot) => {
+        tries += 1;
+        return verdicts(slot);
+      };
+      const end = Math.min(fleet.length, next + hostsPerStep);
+      let slot = next;
+      for (; slot < end && tries < triesPerStep; slot++) {
         const host = fleet.hosts[slot];
         if (!host) continue;
         const before = freeOf(fleet, slot, request.assigned);
@@ -79,6 +89,7 @@ export function* countMore(snapshot: Snapshot, request: Request): Steps<SizeCapa
         const left = freeOf(fleet, slot, request.assigned);
         if (refusal) tally.strand(refusal.reason, host.metadata.name, left, refusal.message);
       }
+      return slot;
     });
   }
   if (byOthers) {
@@ -168,11 +179,12 @@ function sum(a: Amounts, b: Amounts): Amounts {
 }
 
 /** What each pool has and holds. */
-export function poolUse(snapshot: Snapshot): Capacity['pools'] {
+export function* poolUse(snapshot: Snapshot): Steps<Capacity['pools']> {
   const fleet = fleetOf(snapshot);
   const columns = [...fleet.columns()];
   const pools = new Map<string, Mutable<Capacity['pools'][number]>>();
   for (let slot = 0; slot < fleet.length; slot++) {
+    if (slot % poolHostsPerStep === 0) yield;
     const host = fleet.hosts[slot];
     if (!host) continue;
     const pool = host.spec.pool ?? '';

@@ -232,7 +232,7 @@ export class Fleet implements View {
 
   #see(slot: Slot, host: Host | undefined): void {
     this.#write(slot, host);
-    if (this.topologies.update(slot)) this.groups.hostMoved();
+    if (this.topologies.update(slot)) this.groups.hostMoved(slot);
     this.#recordChanged(slot);
   }
 
@@ -257,7 +257,7 @@ export class Fleet implements View {
       const before = this.hosts[known];
       this.#write(known, host);
       if (before && sameForRules(before, host)) return;
-      if (this.topologies.update(known)) this.groups.hostMoved();
+      if (this.topologies.update(known)) this.groups.hostMoved(known);
       this.#recordChanged(known);
       return;
     }

@@ -176,10 +176,10 @@ export class Groups {
     }
   }
 
-  /** A host is in another rack or zone: domains are counted anew. */
-  hostMoved(): void {
-    for (const members of this.#counted) members.byDomain.clear();
-    for (const repellers of this.#repellers) repellers.byDomain.clear();
+  /** A host is in another rack or zone: the domains of those who are on it are counted anew. */
+  hostMoved(slot: Slot): void {
+    for (const members of this.#counted) forgetDomains(members, slot);
+    for (const repellers of this.#repellers) forgetDomains(repellers, slot);
   }
 
   // Trials.
@@ -318,6 +318,10 @@ export class Groups {
     this.#strays.clear();
     for (const { key, value } of this.#snapshot.list('instance')) this.#come(key, value, true);
   }
+}
+
+function forgetDomains({ bySlot, byDomain }: Count, slot: Slot): void {
+  if (byDomain.size > 0 && bySlot.has(slot)) byDomain.clear();
 }
 
 const noMembers: readonly Members[] = [];
