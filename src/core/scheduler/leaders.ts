@@ -15,7 +15,7 @@ export interface Scores {
 }
 
 /** So many are left when there are twice that, and at least half of that wanted before they are read in order. */
-const keptUsually = 64;
+const keptUsually = 32;
 
 // The state of a host is a byte: refused, or fits, or where it is listed, counted from `listed` on.
 const unfit = 0;

@@ -6,6 +6,7 @@
 
 import { assert } from '../../base/assert.ts';
 import { BriefMap } from '../../base/brief-map.ts';
+import { Consumers } from './consumers.ts';
 import { FewKeys } from './few-keys.ts';
 import { kindOfKey } from './keys.ts';
 import type { Plan } from './plan.ts';
@@ -45,10 +46,9 @@ export class Cache implements Snapshot {
   readonly #revisionListeners = new Set<() => void>();
   #lastToken = 0;
 
-  readonly #instanceKeyById = new Map<string, string>();
+  readonly #consumers = new Consumers();
   readonly #providerKeysByHost = new FewKeys();
-  readonly #allocationKeysByHost = new FewKeys();
-  readonly #allocationKeysByConsumer = new FewKeys();
+  readonly #allocationKeysByHost = new Map<string, Set<string>>();
   readonly #pendingInstanceKeys = new BriefMap<string, true>();
   readonly #imageKeyByName = new Map<string, string>();
   readonly #used = new Map<string, Map<string, number>>();
@@ -86,7 +86,7 @@ export class Cache implements Snapshot {
   }
 
   instanceById(id: string): Entry<RecordByKind['instance']> | undefined {
-    const key = this.#instanceKeyById.get(id);
+    const key = this.#consumers.instanceKey(id);
     return key === undefined ? undefined : this.get('instance', key);
   }
 
@@ -95,24 +95,24 @@ export class Cache implements Snapshot {
   }
 
   *allocationsOnHost(host: string): Iterable<Entry<Allocation>> {
-    for (const key of this.#allocationKeysByHost.of(host)) {
+    for (const key of this.#allocationKeysByHost.get(host) ?? []) {
       const entry = this.get('allocation', key);
       if (entry?.value.host === host) yield entry;
     }
   }
 
   *allocationsHeldOnHost(host: string): Iterable<Allocation> {
-    for (const key of this.#allocationKeysByHost.of(host)) {
+    for (const key of this.#allocationKeysByHost.get(host) ?? []) {
       for (const form of this.#formsOf(key)) if (form.host === host) yield form;
     }
   }
 
   heldOnHost(host: string): number {
-    return this.#allocationKeysByHost.count(host);
+    return this.#allocationKeysByHost.get(host)?.size ?? 0;
   }
 
   allocationsOfConsumer(id: string): readonly Entry<Allocation>[] {
-    return this.#allocationKeysByConsumer.of(id).flatMap((key) => this.get('allocation', key) ?? []);
+    return this.#consumers.allocationKeys(id).flatMap((key) => this.get('allocation', key) ?? []);
   }
 
   pendingInstanceKeys(): Iterable<string> {
@@ -279,7 +279,7 @@ export class Cache implements Snapshot {
     for (const host of hosts) {
       const was = formsBefore.some((form) => form.host === host);
       const is = formsAfter.some((form) => form.host === host);
-      if (was !== is) this.#allocationKeysByHost[is ? 'add' : 'delete'](host, key);
+      if (was !== is) indexUnder(this.#allocationKeysByHost, host, key, is ? +1 : -1);
     }
     const after = this.#view('allocation', key);
     if (before !== after) this.#changed(key, 'allocation', before, after);
@@ -298,6 +298,7 @@ export class Cache implements Snapshot {
   }
 
   #changed(key: string, kind: RecordKind, before: AnyRecord | null, after: AnyRecord | null): void {
+    if (kind === 'instance') this.#indexPending(key, after);
     if (!sameInIndexes(before, after)) {
       if (before) this.#index(key, before, -1);
       if (after) this.#index(key, after, +1);
@@ -345,19 +346,19 @@ export class Cache implements Snapshot {
     for (const listener of this.#committedListeners) listener(key);
   }
 
+  #indexPending(key: string, after: AnyRecord | null): void {
+    if (after?.kind === 'instance' && after.status.phase === 'Pending') this.#pendingInstanceKeys.set(key, true);
+    else this.#pendingInstanceKeys.delete(key);
+  }
+
   #index(key: string, value: AnyRecord, sign: 1 | -1): void {
     switch (value.kind) {
       case 'instance':
-        if (sign > 0 && value.status.phase === 'Pending') this.#pendingInstanceKeys.set(key, true);
-        else this.#pendingInstanceKeys.delete(key);
-        if (sign > 0) this.#instanceKeyById.set(value.metadata.id, key);
-        else if (this.#instanceKeyById.get(value.metadata.id) === key) this.#instanceKeyById.delete(value.metadata.id);
-        return;
+        return this.#consumers[sign > 0 ? 'setInstance' : 'deleteInstance'](value.metadata.id, key);
       case 'provider':
         return this.#providerKeysByHost[sign > 0 ? 'add' : 'delete'](value.host, key);
       case 'allocation':
-        this.#allocationKeysByConsumer[sign > 0 ? 'add' : 'delete'](value.consumer.id, key);
-        return;
+        return this.#consumers[sign > 0 ? 'addAllocation' : 'deleteAllocation'](value.consumer.id, key);
       case 'lease':
         if (sign > 0) this.#leaseSeenAtMs.set(value.host, this.#nowMs());
         else this.#leaseSeenAtMs.delete(value.host);
@@ -396,9 +397,10 @@ export class Cache implements Snapshot {
   }
 }
 
-/** Claims rewrite providers, and nothing of it is in an index. */
+/** Most changes are claims, which rewrite providers, and of an instance's status: that is in no index but the pending one. */
 function sameInIndexes(before: AnyRecord | null, after: AnyRecord | null): boolean {
-  return before?.kind === 'provider' && after?.kind === 'provider' && before.host === after.host;
+  if (before?.kind === 'provider' && after?.kind === 'provider') return before.host === after.host;
+  return before?.kind === 'instance' && after?.kind === 'instance' && before.metadata.id === after.metadata.id;
 }
 
 function hostOf(record: AnyRecord | null): string | undefined {
@@ -443,3 +445,11 @@ function sameHeld(a: Held, b: Held): boolean {
 }
 
 const nothingUsed: ReadonlyMap<string, number> = new Map();
+
+function indexUnder(index: Map<string, Set<string>>, group: string, key: string, sign: 1 | -1): void {
+  const members = index.get(group);
+  if (sign > 0) {
+    if (members) members.add(key);
+    else index.set(group, new Set([key]));
+  } else if (members?.delete(key) && members.size === 0) index.delete(group);
+}

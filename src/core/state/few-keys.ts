@@ -1,5 +1,5 @@
 // An index from a group to its keys, for groups of which nearly all have one or a few: one stands alone, several in an array, for a set
-// of its own would take hundreds of bytes for each of half a million.
+// of its own would take hundreds of bytes for each.
 
 export class FewKeys {
   readonly #byGroup = new Map<string, string | string[]>();
@@ -27,11 +27,6 @@ export class FewKeys {
   of(group: string): readonly string[] {
     const known = this.#byGroup.get(group);
     return known === undefined ? none : typeof known === 'string' ? [known] : known;
-  }
-
-  count(group: string): number {
-    const known = this.#byGroup.get(group);
-    return known === undefined ? 0 : typeof known === 'string' ? 1 : known.length;
   }
 }
 

@@ -1,0 +1,60 @@
+// Consumers: by id, the key of the instance and those of its allocations. Nearly all have one allocation, which stands alone.
+
+interface Consumer {
+  instance: string | undefined;
+  allocations: string | readonly string[] | undefined;
+}
+
+export class Consumers {
+  readonly #byId = new Map<string, Consumer>();
+
+  instanceKey(id: string): string | undefined {
+    return this.#byId.get(id)?.instance;
+  }
+
+  allocationKeys(id: string): readonly string[] {
+    return listOf(this.#byId.get(id)?.allocations);
+  }
+
+  setInstance(id: string, key: string): void {
+    this.#of(id).instance = key;
+  }
+
+  /** Unless another instance has the id by now. */
+  deleteInstance(id: string, key: string): void {
+    const consumer = this.#byId.get(id);
+    if (consumer?.instance !== key) return;
+    consumer.instance = undefined;
+    this.#forgetEmpty(id, consumer);
+  }
+
+  /** The key is not there yet. */
+  addAllocation(id: string, key: string): void {
+    const consumer = this.#of(id);
+    consumer.allocations = consumer.allocations === undefined ? key : [...listOf(consumer.allocations), key];
+  }
+
+  deleteAllocation(id: string, key: string): void {
+    const consumer = this.#byId.get(id);
+    if (!consumer) return;
+    const rest = listOf(consumer.allocations).filter((each) => each !== key);
+    consumer.allocations = rest.length > 1 ? rest : rest[0];
+    this.#forgetEmpty(id, consumer);
+  }
+
+  #of(id: string): Consumer {
+    let consumer = this.#byId.get(id);
+    if (!consumer) this.#byId.set(id, (consumer = { instance: undefined, allocations: undefined }));
+    return consumer;
+  }
+
+  #forgetEmpty(id: string, { instance, allocations }: Consumer): void {
+    if (instance === undefined && allocations === undefined) this.#byId.delete(id);
+  }
+}
+
+const none: readonly string[] = [];
+
+function listOf(keys: Consumer['allocations']): readonly string[] {
+  return keys === undefined ? none : typeof keys === 'string' ? [keys] : keys;
+}
