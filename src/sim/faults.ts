@@ -27,7 +27,11 @@ export interface FaultTargets {
   /** The newest revision there is. */
   readonly revision: () => number;
   /** What only an operator can do, through the API. */
-  readonly operator: { pause(host: string): Promise<void>; reserve(host: string): Promise<void> };
+  readonly operator: {
+    pause(host: string): Promise<void>;
+    reserve(host: string): Promise<void>;
+    rule(host: string): Promise<void>;
+  };
   readonly trace: (line: () => string) => void;
 }
 
@@ -146,6 +150,10 @@ export function startFaults(targets: FaultTargets): Faults {
         if (!host) return;
         hit(host.name);
         return targets.operator.reserve(host.name);
+      case 'host-rules':
+        if (!host) return;
+        hit(host.name);
+        return targets.operator.rule(host.name);
     }
   };
 

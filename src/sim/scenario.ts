@@ -26,8 +26,12 @@ export const faultKinds = [
   'store-compacted',
   'host-paused',
   'host-reserve',
+  'host-rules',
 ] as const;
 export type FaultKind = (typeof faultKinds)[number];
+
+/** Of some tenants; hosts may be dedicated to it. */
+export const otherProject = 'ci';
 
 export interface Scenario {
   readonly controlPlanes: number;
@@ -46,7 +50,9 @@ export interface Scenario {
   readonly restartDelayMs: number;
   /** What operators allow at once, of all instances and of one image. */
   readonly limits: Pick<Policy, 'maxConcurrency' | 'capacityMap'>;
-  /** How many instances the tenants' project may have; missing: any number. */
+  /** Whose tenants they are, in turn. */
+  readonly projects: readonly string[];
+  /** How many instances the project `default` may have; missing: any number. */
   readonly quota?: number;
   readonly guest: {
     readonly pullMs: number;
@@ -93,5 +99,6 @@ export function drawScenario(prng: Prng): Scenario {
       ...(prng.chance(1, 5) ? { capacityMap: { tiny: between(0, 5) } } : {}),
     },
     ...(prng.chance(1, 5) ? { quota: between(1, instancesMax) } : {}),
+    projects: prng.chance(1, 2) ? ['default', otherProject] : ['default'],
   };
 }

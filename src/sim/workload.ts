@@ -7,11 +7,13 @@ import { type Client, createClient } from '../api/client.ts';
 import { ApiError } from '../api/errors.ts';
 import type { HostSpec } from '../api/resources/host.ts';
 import type { InstanceSpec } from '../api/resources/instance.ts';
+import type { Labels } from '../api/resources/metadata.ts';
 import { createWatchCheck } from './checkers/watch.ts';
 import type { Commit } from './history.ts';
 import { type CreateIntent, type Intents, keyLabel } from './intents.ts';
 import type { Network, Peer } from './network.ts';
 import { createProcessClock } from './process-clock.ts';
+import { drawHostLabels, drawHostRules, drawPlacement } from './rules.ts';
 import type { Scenario } from './scenario.ts';
 import type { Tally } from './tally.ts';
 import type { Timeline } from './timeline.ts';
@@ -38,6 +40,8 @@ export interface Workload {
   pause(host: string): Promise<void>;
   /** As an operator: keeps back more or less of a host for itself. */
   reserve(host: string): Promise<void>;
+  /** As an operator: says anew whom a host takes. */
+  rule(host: string): Promise<void>;
 }
 
 export const imageNames = ['tiny', 'debian-12'];
@@ -86,7 +90,7 @@ export function createWorkload(options: WorkloadOptions): Workload {
 
   // ── one tenant ──────────────────────────────────────────────────────────────────────────────────────────────────
 
-  const tenant = async (name: string, prng: Prng): Promise<void> => {
+  const tenant = async (name: string, project: string, prng: Prng): Promise<void> => {
     const { peer, client } = join(name);
     const own: Owned[] = [];
     const freed: string[] = [];
@@ -114,9 +118,10 @@ export function createWorkload(options: WorkloadOptions): Workload {
       const body = {
         metadata: {
           ...(prng.chance(1, 4) ? {} : { name: reused ?? `${name}-i${keys}` }),
-          labels: { [keyLabel]: key },
+          project,
+          labels: { [keyLabel]: key, tenant: name },
         },
-        spec: { ...drawSpec(prng), ...gangOf(key) },
+        spec: { ...drawSpec(prng), placement: drawPlacement(prng, name), ...gangOf(key) },
       };
       const answer = await insist(peer, prng, () => client.create('instance', body, { idempotencyKey: key }));
       trace(() => `${name}: create ${key} -> ${told(answer)}`);
@@ -127,7 +132,8 @@ export function createWorkload(options: WorkloadOptions): Workload {
         return;
       }
       intent.outcome = 'refused';
-      if (answer.code === 'QuotaExceeded' && scenario.quota !== undefined) return tally.hit('quota-refused');
+      if (answer.code === 'QuotaExceeded' && scenario.quota !== undefined && project === 'default')
+        return tally.hit('quota-refused');
       if (answer.code !== 'AlreadyExists' || reused === undefined)
         options.onViolation(3, `${name} was refused create ${key}: ${answer.code} ${answer.message}`);
     };
@@ -136,7 +142,7 @@ export function createWorkload(options: WorkloadOptions): Workload {
       const [gone] = own.splice(prng.below(own.length), 1);
       if (!gone) return;
       intents.deletesAsked.add(gone.id);
-      const answer = await insist(peer, prng, () => client.delete('instance', gone.id));
+      const answer = await insist(peer, prng, () => client.delete('instance', gone.id, { project }));
       trace(() => `${name}: delete ${gone.name} ${gone.id} -> ${told(answer)}`);
       if (!(answer instanceof ApiError)) intents.deletesAccepted.add(gone.id);
       freed.push(gone.name);
@@ -145,12 +151,12 @@ export function createWorkload(options: WorkloadOptions): Workload {
     const turn = async (): Promise<void> => {
       const which = own[prng.below(Math.max(1, own.length))];
       if (!which) return;
-      const found = await insist(peer, prng, () => client.get('instance', which.id));
+      const found = await insist(peer, prng, () => client.get('instance', which.id, { project }));
       if (found instanceof ApiError) return; // a control plane that has not heard of it yet, or it is gone
       const powerState = found.spec.powerState === 'running' ? 'stopped' : 'running';
       const answer = await insist(peer, prng, () =>
         client.replace('instance', found.metadata.name, {
-          metadata: { labels: found.metadata.labels, revision: found.metadata.revision },
+          metadata: { project, labels: found.metadata.labels, revision: found.metadata.revision },
           spec: { ...found.spec, powerState },
         }),
       );
@@ -160,8 +166,8 @@ export function createWorkload(options: WorkloadOptions): Workload {
 
     const look = async (): Promise<void> => {
       const which = own[prng.below(Math.max(1, own.length))];
-      await insist(peer, prng, () => client.list('instance', { limit: 10 }));
-      if (which) await insist(peer, prng, () => client.explain(which.id));
+      await insist(peer, prng, () => client.list('instance', { limit: 10, project }));
+      if (which) await insist(peer, prng, () => client.explain(which.id, { project }));
     };
 
     while (!over.signal.aborted) {
@@ -193,7 +199,9 @@ export function createWorkload(options: WorkloadOptions): Workload {
       if (draw >= 90) {
         // What is tried out in answering must leave no trace: the checkers see to that.
         await insist(peer, prng, () => client.capacity({ spec: { cpus: 1, memoryMiB: 256 }, losses: 2 }));
-        await insist(peer, prng, () => client.plan({ spec: drawSpec(prng) }));
+        await insist(peer, prng, () =>
+          client.plan({ spec: { ...drawSpec(prng), placement: drawPlacement(prng, name) } }),
+        );
         await insist(peer, prng, () => client.candidates({ spec: { cpus: 2, memoryMiB: 512 } }));
         tally.hit('capacity-asked');
       } else if (draw < 45 || task === undefined) {
@@ -279,13 +287,17 @@ export function createWorkload(options: WorkloadOptions): Workload {
     }
   };
 
-  const change = async (host: string, alter: (spec: HostSpec) => HostSpec): Promise<void> => {
+  const change = async (
+    host: string,
+    alter: (spec: HostSpec) => HostSpec,
+    labelsOf: (labels: Labels) => Labels = (labels) => labels,
+  ): Promise<void> => {
     const { peer, client } = operator;
     const found = await insist(peer, operatorPrng, () => client.get('host', host));
     if (found instanceof ApiError) return; // it has not joined yet
     const answer = await insist(peer, operatorPrng, () =>
       client.replace('host', host, {
-        metadata: { labels: found.metadata.labels, revision: found.metadata.revision },
+        metadata: { labels: labelsOf(found.metadata.labels), revision: found.metadata.revision },
         spec: alter(found.spec),
       }),
     );
@@ -314,7 +326,10 @@ export function createWorkload(options: WorkloadOptions): Workload {
       );
     },
     start() {
-      for (let i = 1; i <= scenario.tenants; i++) running.push(tenant(`tenant-${i}`, options.prng.split()));
+      for (let i = 1; i <= scenario.tenants; i++) {
+        const project = scenario.projects[i % scenario.projects.length] ?? 'default';
+        running.push(tenant(`tenant-${i}`, project, options.prng.split()));
+      }
       running.push(watcher('watcher-1', options.prng.split()), watcher('watcher-2', options.prng.split()));
       running.push(holder('holder-1', options.prng.split()));
     },
@@ -328,6 +343,12 @@ export function createWorkload(options: WorkloadOptions): Workload {
         ...spec,
         reserved: { VCPU: operatorPrng.below(3), MEMORY_MB: operatorPrng.below(2048) },
       })),
+    rule: (host) =>
+      change(
+        host,
+        (spec) => drawHostRules(operatorPrng, spec, scenario.projects),
+        (labels) => drawHostLabels(operatorPrng, labels),
+      ),
   };
 }
 
@@ -340,7 +361,6 @@ function drawSpec(prng: Prng): Partial<InstanceSpec> {
     powerState: prng.chance(1, 10) ? 'stopped' : 'running',
     restartPolicy: prng.chance(1, 2) ? 'OnFailure' : 'Never',
     exclusive: prng.chance(1, 3),
-    placement: prng.chance(1, 2) ? { profile: 'distribute-load' } : {},
     ports: prng.chance(1, 5) ? [{ guestPort: 22, hostPort: 0, protocol: 'tcp' }] : [],
     stopGraceMs: prng.below(3000),
     ...(prng.chance(1, 2) ? { priority: prng.below(7) - 3 } : {}),

@@ -3,7 +3,8 @@
 import { describe, expect, it } from 'vitest';
 import { testGuest, testHost, testImage, testInstance } from '../../core/testing.ts';
 import type { Instance } from '../../api/resources/instance.ts';
-import type { Allocation } from '../../core/state/records.ts';
+import type { Host } from '../../api/resources/host.ts';
+import type { Allocation, AnyRecord } from '../../core/state/records.ts';
 import { Cache } from '../../core/state/cache.ts';
 import { encodeRecord } from '../../core/state/codec.ts';
 import { createHistory } from '../history.ts';
@@ -411,13 +412,25 @@ describe('what a control plane believes', () => {
 
 describe('where an instance is bound', () => {
   const waiting = testInstance('a');
-  const paused = { ...host, spec: { ...host.spec, paused: true } };
+  const ruled = (spec: Partial<Host['spec']>): Host => ({ ...host, spec: { ...host.spec, ...spec } });
+  const paused = ruled({ paused: true });
 
-  it.each([
+  it.each<[string, readonly AnyRecord[], string | undefined]>([
     ['is there and ready', [host], undefined],
     ['is paused', [paused], 'which is paused'],
     ['is not ready', [testHost('h1', { ready: false })[0]], 'which is not ready'],
     ['is not there', [], 'which is not there'],
+    ['is its own project\'s', [ruled({ dedicatedTo: 'default' })], undefined],
+    ['is dedicated to another project', [ruled({ dedicatedTo: 'ci' })], 'which is dedicated to project ci'],
+    ['is dedicated', [ruled({ dedicated: true })], 'which is dedicated'],
+    ['is better avoided', [ruled({ taints: [{ key: 'x', effect: 'PreferNoSchedule' }] })], undefined],
+    ['is tainted', [ruled({ taints: [{ key: 'x', effect: 'NoSchedule' }] })], 'which has the taint x'],
+    ['has its last place', [ruled({ instancesMax: 1 }), allocation('b', {})], undefined],
+    [
+      'has too many',
+      [ruled({ instancesMax: 1 }), allocation('b', {}), allocation('c', {})],
+      'which has 2 instances now, and may have 1',
+    ],
   ])('a host that %s', (_, records, fault) => {
     const { commit } = testHistory(eligibleChecker);
     commit(waiting, ...records);

@@ -1,7 +1,9 @@
-// Not numbered in DESIGN §5: an instance is bound only to a host that is there, ready and not paused when that is committed, whatever
-// the control plane that decided it believed (SYSTEMS S4.3).
+// Not numbered in DESIGN §5: an instance is bound only to a host that is there, ready and not paused when that is committed, and that
+// takes such instances and has not more than it may, whatever the control plane that decided it believed (SYSTEMS S4.3).
 
 import type { Host } from '../../api/resources/host.ts';
+import type { Instance } from '../../api/resources/instance.ts';
+import type { CommittedState } from '../history.ts';
 import type { Checker, Facts } from './checker.ts';
 
 export function eligibleChecker({ state }: Facts): Checker {
@@ -15,7 +17,8 @@ export function eligibleChecker({ state }: Facts): Checker {
         const former = before?.kind === 'instance' ? before.status.incarnation : 0;
         const key = `hosts/${after.status.host}`;
         if (after.status.incarnation <= former || changed.has(key)) continue;
-        const fault = faultOf(state.get('host', key));
+        const host = state.get('host', key);
+        const fault = faultOf(host) ?? refusalOf(host, after) ?? crowdOn(host, state);
         if (fault !== undefined)
           return `instance ${after.metadata.name} was bound to ${after.status.host}, which ${fault}`;
       }
@@ -30,4 +33,23 @@ function faultOf(host: Host | undefined): string | undefined {
   return host.status.conditions.some(({ type, status }) => type === 'Ready' && status === 'True')
     ? undefined
     : 'is not ready';
+}
+
+/** By its own reading of the rules: the scheduler's is what is under test. */
+function refusalOf(host: Host | undefined, { metadata, spec: { placement } }: Instance): string | undefined {
+  const { taints = [], dedicated = false, dedicatedTo } = host?.spec ?? {};
+  if (dedicatedTo !== undefined && dedicatedTo !== metadata.project) return `is dedicated to project ${dedicatedTo}`;
+  if (dedicated && placement.dedicated !== true) return 'is dedicated';
+  if (placement.dedicated === true && !dedicated && dedicatedTo === undefined) return 'is not dedicated';
+  const tolerated = new Set(placement.tolerations?.map(({ key }) => key));
+  const taint = taints.find(({ key, effect }) => effect === 'NoSchedule' && !tolerated.has(key));
+  return taint && `has the taint ${taint.key}`;
+}
+
+function crowdOn(host: Host | undefined, state: CommittedState): string | undefined {
+  const max = host?.spec.instancesMax;
+  if (max === undefined) return undefined;
+  let count = 0;
+  for (const allocation of state.list('allocation')) if (allocation.host === host?.metadata.name) count += 1;
+  return count > max ? `has ${count} instances now, and may have ${max}` : undefined;
 }
