@@ -23,13 +23,13 @@ export class Assignments {
   readonly #cache: Cache;
   readonly #clock: Clock;
   readonly #streams = new Map<string, Set<Stream>>();
+  /** Of what hosts that listen have been told, or will be: a deletion bears no host. */
   readonly #hostByAllocation = new Map<string, string>();
 
   constructor(parts: { cache: Cache; clock: Clock }) {
     this.#cache = parts.cache;
     this.#clock = parts.clock;
     this.#cache.onCommitted((key) => this.#changed(key));
-    for (const { key, value } of this.#cache.listCommitted('allocation')) this.#hostByAllocation.set(key, value.host);
   }
 
   /** Everything first, then each change, until `signal` aborts. Throws `StaleEpoch` when the session is or gets over, `Unavailable` when it is not yet known here. */
@@ -84,7 +84,9 @@ export class Assignments {
   #sync(host: string, stream: Stream): AssignmentEvent {
     for (const { key } of this.#cache.allocationsOnHost(host)) {
       const assignment = this.#assignment(key, host);
-      if (assignment) stream.sent.set(key, assignment);
+      if (!assignment) continue;
+      stream.sent.set(key, assignment);
+      this.#hostByAllocation.set(key, host);
     }
     return { type: 'sync', revision: this.#cache.revision, assignments: [...stream.sent.values()] };
   }
@@ -128,8 +130,8 @@ export class Assignments {
       case 'allocation': {
         const allocation = this.#cache.committed('allocation', key);
         const host = allocation?.value.host ?? this.#hostByAllocation.get(key);
-        if (allocation) this.#hostByAllocation.set(key, allocation.value.host);
-        else this.#hostByAllocation.delete(key);
+        if (!allocation) this.#hostByAllocation.delete(key);
+        else if (this.#streams.has(allocation.value.host)) this.#hostByAllocation.set(key, allocation.value.host);
         if (host !== undefined) this.#due(host, key);
         return;
       }
