@@ -137,8 +137,13 @@ export class Committer {
   #confirm(group: readonly Pending[], revision: number): void {
     for (const { token, plan } of group) this.#cache.confirm(token, plan, revision);
     if (this.#queue.length > 0) {
-      const written = new Map(group.map(({ token, plan }) => [token, plan]));
-      for (const pending of this.#queue) if (pending.restsOn.length > 0) conditionOn(pending, written, revision);
+      const last = group.at(-1)?.token ?? 0; // those that wait were submitted later
+      const written = new Map<number, Plan>();
+      for (const pending of this.#queue) {
+        if (!pending.restsOn.some(({ token }) => token <= last)) continue;
+        if (written.size === 0) for (const { token, plan } of group) written.set(token, plan);
+        conditionOn(pending, written, revision);
+      }
     }
     for (const { resolve } of group) resolve({ ok: true, revision });
   }

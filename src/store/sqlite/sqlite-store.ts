@@ -266,7 +266,7 @@ function endedMeanwhile(error: unknown): boolean {
 
 /** To be given away with the message that carries it. */
 function joined(batch: readonly Request[]): Uint8Array<ArrayBuffer> {
-  const bytes = new Uint8Array(batch.reduce((sum, request) => sum + request.bytes.byteLength, 0));
+  const bytes = Buffer.allocUnsafeSlow(batch.reduce((sum, request) => sum + request.bytes.byteLength, 0));
   let at = 0;
   for (const request of batch) {
     bytes.set(request.bytes, at);
