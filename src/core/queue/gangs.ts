@@ -93,7 +93,7 @@ export function assertGang(snapshot: Snapshot, instance: Instance): void {
 /** Finds a place for all of them, the largest first, each with the others where they will be. */
 export function placeGang(snapshot: Snapshot, name: string, members: readonly GangMember[]): GangPlacement {
   const fleet = fleetOf(snapshot);
-  const bySize = members.toSorted((a, b) => compareSizes(b.request, a.request));
+  const bySize = largestFirst(members);
   return fleet.tentatively(() => {
     const found: (GangMember & { readonly placed: Placed })[] = [];
     for (const member of bySize) {
@@ -111,6 +111,11 @@ export function placeGang(snapshot: Snapshot, name: string, members: readonly Ga
     }
     return { placed: true, members: found };
   });
+}
+
+/** The order in which places are found for them. */
+export function largestFirst(members: readonly GangMember[]): GangMember[] {
+  return members.toSorted((a, b) => compareSizes(b.request, a.request));
 }
 
 function compareSizes({ assigned: a }: Request, { assigned: b }: Request): number {

@@ -9,7 +9,7 @@ import { explainQueue } from './explain-queue.ts';
 import { withoutItself } from './explain-trial.ts';
 import { fleetOf } from './fleet.ts';
 import { type HostVerdict, verdictsOf } from './full-scan.ts';
-import { nearestAtHome, nearestChanges } from './nearest-change.ts';
+import { nearestAtHome, nearestChanges, nearestForGang } from './nearest-change.ts';
 import { type Request, requestOf } from './request.ts';
 import { readPlacedMessage, schedule, summarize } from './schedule.ts';
 import { bestFirst, type Brief, scan } from './scan.ts';
@@ -54,7 +54,13 @@ export function* explainInSteps(
   const { fit } = found;
   const waits = isWaiting(instance);
   const known = snapshot.instanceById(instance.metadata.id) !== undefined;
-  const nearest = waits && fit === 0 ? yield* nearestChanges(snapshot, instance, request, found.refused) : undefined;
+  const inGang = instance.spec.gang !== undefined;
+  const nearest =
+    waits && fit === 0
+      ? yield* nearestChanges(snapshot, instance, request, found.refused)
+      : waits && known && inGang
+        ? yield* nearestForGang(snapshot, instance, request, found.refused)
+        : undefined;
   const own = waitsAtHome(instance) ? fleet.slotOf(host ?? '') : undefined;
   const atHome =
     own !== undefined && found.refused.has(own) ? yield* nearestAtHome(snapshot, instance, request, own) : undefined;

@@ -147,6 +147,48 @@ describe('what would make it fit', () => {
     );
   });
 
+  it('counts how many more hosts a gang needs, beside the room that there is', () => {
+    const cache = testCache([testImage(), ...testHost('h1', four), ...testHost('h2', four)]);
+    addRecord(cache, testInstance('big', { cpus: 4, memoryMiB: 512 }));
+    commitPlan(cache, placement.reconcile(cache, keys.instance('default', 'big'), ctx));
+    const spec = { cpus: 2, memoryMiB: 512, gang: { name: 'train', size: 7 } };
+    const members = Array.from({ length: 7 }, (_, i) => testInstance(`m-${i}`, spec, {}, { createdAtMs: i }));
+    for (const member of members) addRecord(cache, member);
+    // Two of seven find room on the free host, two more on each new one.
+    for (const member of [members[0], members[6]])
+      expect(member && explain(cache, member).nearest).toEqual([
+        {
+          change: 'AddHost',
+          message: '3 more hosts like h1 (4 CPUs, 8 GiB memory), for all of gang train',
+          hosts: ['h1'],
+          hostCount: 1,
+          cost: 60,
+        },
+      ]);
+  });
+
+  it('counts them for a gang of which not even one fits, too', () => {
+    const cache = testCache([testImage(), ...testHost('h1', four)]);
+    addRecord(cache, testInstance('big', { cpus: 4, memoryMiB: 512 }));
+    commitPlan(cache, placement.reconcile(cache, keys.instance('default', 'big'), ctx));
+    const apart = { placement: { antiAffinity: [{ to: { app: 'db' }, by: 'host', required: true }] } };
+    const spec = { cpus: 1, memoryMiB: 512, gang: { name: 'db', size: 2 }, ...apart };
+    const [first, ...others] = ['a', 'b'].map((name) => testInstance(name, spec, {}, { labels: { app: 'db' } }));
+    for (const member of [first, ...others]) if (member) addRecord(cache, member);
+    expect(first && explain(cache, first).nearest?.map(({ message }) => message)).toContain(
+      '2 more hosts like h1 (4 CPUs, 8 GiB memory), for all of gang db',
+    );
+  });
+
+  it('knows of no number of hosts for a member that fits on none', () => {
+    const cache = testCache([testImage(), ...testHost('h1', four)]);
+    const members = [1, 9].map((cpus) =>
+      testInstance(`m-${cpus}`, { cpus, memoryMiB: 512, gang: { name: 'g', size: 2 } }),
+    );
+    for (const member of members) addRecord(cache, member);
+    expect(members[0] && explain(cache, members[0]).nearest).toEqual([]);
+  });
+
   it('knows of nothing when nothing helps', () => {
     expect(nearest({}, {})).toEqual([]);
   });

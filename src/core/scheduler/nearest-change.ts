@@ -2,21 +2,24 @@
 // request within a trial, and the rules are asked again. Nothing here knows what a rule will say.
 //
 // Costs, so that the nearest can be told: asking less 1 and 10 for all that is given up · resuming a host 2 · a host that comes back 3 ·
-// a taint that is removed 3 · a wish that is dropped 4 · waiting 2 and 2 for each end · another host 20.
+// a taint that is removed 3 · a wish that is dropped 4 · waiting 2 and 2 for each end · another host 20, each.
 
 import type { NearestChange } from '../../api/explanation.ts';
 import type { Host } from '../../api/resources/host.ts';
 import type { Instance } from '../../api/resources/instance.ts';
 import type { Amounts } from '../../api/resources/metadata.ts';
 import { mostOf } from '../ledger/most.ts';
+import { gangKeyOf, gangsOf, largestFirst } from '../queue/gangs.ts';
 import { withConditions } from '../state/conditions.ts';
 import type { Allocation } from '../state/records.ts';
 import type { Snapshot } from '../state/snapshot.ts';
 import { withoutItself } from './explain-trial.ts';
+import { hold } from './count-more.ts';
 import { type Fleet, fleetOf } from './fleet.ts';
 import { belongingOf } from './belonging.ts';
 import { plugins, roomPlugins, groupPlugins } from './registry.ts';
-import type { Request } from './request.ts';
+import { type Request, requestOf } from './request.ts';
+import { engineOf, placementAt } from './schedule.ts';
 import type { Slot } from './slot.ts';
 import { hostsPerStep, type Steps } from './steps.ts';
 import { amountWords, listed } from './words.ts';
@@ -42,7 +45,7 @@ export function* nearestChanges(
 ): Steps<NearestChange[]> {
   const question: Question = { snapshot, fleet: fleetOf(snapshot), instance, request, refused };
   const changes: NearestChange[] = [];
-  for (const kind of [askLess, askFewer, changeHosts, dropWishes, awaitEnds, addHost]) {
+  for (const kind of [askLess, askFewer, changeHosts, dropWishes, awaitEnds, addHosts]) {
     yield;
     changes.push(...(yield* kind(question)));
   }
@@ -399,10 +402,138 @@ function consumerWords(snapshot: Snapshot, { kind, id, project, name }: Allocati
   return instance ? `instance ${project}/${name}` : `what is left of instance ${project}/${name}`;
 }
 
-// Another host of a kind that is there.
+// More hosts of a kind that is there.
 
-function* addHost(question: Question): Steps<NearestChange[]> {
-  const { snapshot, fleet, request } = question;
+/** Larger gangs are not tried. */
+const gangTriedMax = 128;
+
+/** Of one that would fit alone, while its gang does not: how many more hosts take all that wait of it. Nothing where they fit as it is. */
+export function* nearestForGang(
+  snapshot: Snapshot,
+  instance: Instance,
+  request: Request,
+  refused: ReadonlyMap<Slot, readonly string[]>,
+): Steps<NearestChange[]> {
+  const fleet = fleetOf(snapshot);
+  const all = new Map<Slot, readonly string[]>();
+  for (let slot = 0; slot < fleet.length; slot++) if (fleet.hosts[slot]) all.set(slot, refused.get(slot) ?? []);
+  return yield* addHosts({ snapshot, fleet, instance, request, refused: all });
+}
+
+interface Seated {
+  readonly slot: Slot;
+  readonly request: Request;
+  readonly held: Allocation['amounts'];
+}
+
+/** For a gang as many as its members need that find no place together with the others. */
+function* addHosts(question: Question): Steps<NearestChange[]> {
+  const { fleet, instance } = question;
+  const members = membersOf(question);
+  if (members.length > gangTriedMax) return [];
+  yield;
+  const { seated, left } = seat(question, members);
+  if (left.length === 0) return [];
+  let fewest: { readonly slot: Slot; readonly count: number } | undefined;
+  for (const slot of yield* hostKinds(question)) {
+    const count = yield* countNew(question, slot, { seated, left, max: (fewest?.count ?? left.length + 1) - 1 });
+    if (count !== null) fewest = { slot, count };
+  }
+  if (!fewest) return [];
+  const { slot, count } = fewest;
+  const room = ['VCPU', 'MEMORY_MB'].map((name) => amountWords(name, fleet.column(name)?.capacity[slot] ?? 0));
+  const more = count === 1 ? 'one more host' : `${count} more hosts`;
+  const { gang } = instance.spec;
+  const whom = gang && members.length > 1 ? `, for all of gang ${gang.name}` : '';
+  return [
+    {
+      change: 'AddHost',
+      message: `${more} like ${nameOf(fleet, slot)} (${room.join(', ')})${whom}`,
+      ...placesOf(fleet, [slot]),
+      cost: 20 * count,
+    },
+  ];
+}
+
+/** Those of its gang that wait, the largest first; or it alone, while some of them are missing. */
+function membersOf({ snapshot, instance, request }: Question): readonly Request[] {
+  const { gang } = instance.spec;
+  if (!gang) return [request];
+  const living = gangsOf(snapshot).living(gangKeyOf(instance) ?? '');
+  if (living.length < gang.size) return [request];
+  const waiting = living.filter(({ value }) => value.status.host === undefined);
+  const members = waiting.map((each) => ({ instance: each, request: requestOf(snapshot, each.value) }));
+  return largestFirst(members).map((member) => member.request);
+}
+
+/** Who of them finds a place on the hosts that there are, one after the other. */
+function seat(
+  question: Question,
+  members: readonly Request[],
+): { seated: readonly Seated[]; left: readonly Request[] } {
+  const { snapshot, fleet } = question;
+  const engine = engineOf(snapshot);
+  return attempt(question, () => {
+    const seated: Seated[] = [];
+    const left: Request[] = [];
+    for (const request of members) {
+      const choice = engine.choose(request);
+      if (!choice) {
+        left.push(request);
+        continue;
+      }
+      const { held } = placementAt(fleet, request, choice);
+      hold(fleet, request, choice.slot, held, 1);
+      seated.push({ slot: choice.slot, request, held });
+    }
+    return { seated, left };
+  });
+}
+
+/** How many hosts like this one take them all, `max` at most; null: more, or they never would. */
+function* countNew(
+  question: Question,
+  slot: Slot,
+  {
+    seated,
+    left,
+    max,
+  }: { readonly seated: readonly Seated[]; readonly left: readonly Request[]; readonly max: number },
+): Steps<number | null> {
+  let rest = left;
+  for (let count = 1; count <= max; count++) {
+    yield;
+    const over = fillNew(question, slot, { seated, rest });
+    if (over.length === 0) return count;
+    if (over.length === rest.length) return null;
+    rest = over;
+  }
+  return null;
+}
+
+/** A new host is like this one with nothing on it. Answers who of `rest` finds no place there. */
+function fillNew(
+  question: Question,
+  slot: Slot,
+  { seated, rest }: { readonly seated: readonly Seated[]; readonly rest: readonly Request[] },
+): readonly Request[] {
+  const { snapshot, fleet, instance } = question;
+  return attempt(question, () => {
+    for (const { value } of snapshot.allocationsOnHost(nameOf(fleet, slot)))
+      if (value.consumer.id !== instance.metadata.id) leave(question, slot, value, 1);
+    for (const each of seated) if (each.slot !== slot) hold(fleet, each.request, each.slot, each.held, 1);
+    return rest.filter((request) => {
+      if (!fitter(fleet, request)(slot)) return true;
+      const { held } = placementAt(fleet, request, { slot, score: 0, fitCount: 1 });
+      hold(fleet, request, slot, held, 1);
+      return false;
+    });
+  });
+}
+
+/** One of each kind of host that is full, or where neighbours are in the way. */
+function* hostKinds(question: Question): Steps<Iterable<Slot>> {
+  const { fleet } = question;
   const kinds = new Map<string, Slot>();
   for (const [index, slot] of refusedOnlyBy(question, changingRules).entries()) {
     if (index % hostsPerStep === 0) yield;
@@ -412,25 +543,7 @@ function* addHost(question: Question): Steps<NearestChange[]> {
       .join();
     if (!kinds.has(kind) && kinds.size < hostKindsMax) kinds.set(kind, slot);
   }
-  const found: NearestChange[] = [];
-  for (const slot of kinds.values()) {
-    yield;
-    const host = nameOf(fleet, slot);
-    const fits = attempt(question, () => {
-      for (const { value } of snapshot.allocationsOnHost(host))
-        if (value.consumer.id !== question.instance.metadata.id) leave(question, slot, value, 1);
-      return fitter(fleet, request)(slot);
-    });
-    if (!fits) continue;
-    const room = ['VCPU', 'MEMORY_MB'].map((name) => amountWords(name, fleet.column(name)?.capacity[slot] ?? 0));
-    found.push({
-      change: 'AddHost',
-      message: `one more host like ${host} (${room.join(', ')})`,
-      ...placesOf(fleet, [slot]),
-      cost: 20,
-    });
-  }
-  return found.slice(0, 1);
+  return kinds.values();
 }
 
 // Words.
