@@ -6,14 +6,14 @@
 //   POST /v1/hosts/{host}/reports       Reports       -> ReportResults
 
 import { type Static, Type } from 'typebox';
-import { Accelerator, GuestPort, GuestState, Phase } from './resources/guest.ts';
+import { Accelerator, GuestPort, GuestState, Phase, PublishedPort } from './resources/guest.ts';
 import { HostDriver, HostImage, UnknownGuest } from './resources/host.ts';
 import { ChildProviders, Trait } from './resources/host-rules.ts';
 import { ImageSpec } from './resources/image.ts';
 import { GuestStatus } from './resources/instance.ts';
 import { Amounts, Labels } from './resources/metadata.ts';
 
-export { Accelerator, GuestPort, GuestState, GuestStatus, ImageSpec, Phase };
+export { Accelerator, GuestPort, GuestState, GuestStatus, ImageSpec, Phase, PublishedPort };
 
 const closed = { additionalProperties: false } as const;
 

@@ -100,8 +100,8 @@ function addCommand(cli: Cli): Command {
     .option('--alias <name>', 'another name for it; many times', collect, [])
     .option('--no-cloud-init', 'attach no NoCloud seed')
     .option('--preload', 'hosts fetch it at once')
-    .option('--cpus <count>', 'for instances that ask for nothing')
-    .option('--memory <amount>', 'for instances that ask for nothing')
+    .option('--cpus <count>', "for instances that ask for nothing; default: their pool's, else 4")
+    .option('--memory <amount>', "for instances that ask for nothing; default: their pool's, else 8 GiB")
     .option('--disk <amount>', 'for instances that ask for nothing')
     .option('-l, --label <key=value>', 'of the image; many times', collect, [])
     .option('-o, --output <format>', 'table, json, yaml or name', parseFormat, 'table')
@@ -114,9 +114,15 @@ function addCommand(cli: Cli): Command {
         }),
       );
       if (options.output === 'json' || options.output === 'yaml') return printValue(cli, options.output, image);
-      cli.stdout.write(options.output === 'name' ? `${image.metadata.name}\n` : `image ${image.metadata.name} added\n`);
+      if (options.output === 'name') return void cli.stdout.write(`${image.metadata.name}\n`);
+      cli.stdout.write(`image ${image.metadata.name} added\n`);
+      if (options.cpus === undefined && options.memory === undefined) cli.stderr.write(`${defaultsHint}\n`);
     });
 }
+
+/** Many images need far less, and a small host has no room for so much. */
+const defaultsHint =
+  'instances of it that name no size get what their pool says, else 4 CPUs and 8 GiB memory; --cpus and --memory say otherwise';
 
 function specOf(options: AddOptions): Partial<ImageSpec> {
   const { format, architecture, driver, checksum } = options;

@@ -16,7 +16,7 @@ export function instanceColumns(nowMs: number, options: { project?: boolean } = 
     { header: 'PHASE', value: ({ status }) => status.phase, paint: paintPhase },
     { header: 'READY', value: (instance) => (isReady(instance) ? 'yes' : 'no') },
     { header: 'HOST', value: ({ status }) => status.host ?? '' },
-    { header: 'ADDRESS', value: ({ status }) => status.guest?.address ?? '' },
+    { header: 'ADDRESS', value: (instance) => addressOf(instance) ?? '' },
     { header: 'PORTS', value: ({ status, spec }) => (status.guest?.ports ?? spec.ports).map(port).join(',') },
     { header: 'IMAGE', value: ({ spec }) => spec.image },
     { header: 'RESTARTS', value: ({ status }) => String(status.restartCount), right: true },
@@ -91,9 +91,19 @@ export function stepsOf({ metadata, status }: Instance): { steps: Step[]; totalM
   return { steps, totalMs };
 }
 
-/** `127.0.0.1:8080 -> 80/tcp` for each published port. */
+/** `127.0.0.1:8080 on h1 -> 80/tcp` for each published port. */
 export function portLines({ status }: Instance): string[] {
-  return (status.guest?.ports ?? []).map(
-    ({ hostPort, guestPort, protocol }) => `${hostPort} on ${status.host ?? 'its host'} -> ${guestPort}/${protocol}`,
-  );
+  return (status.guest?.ports ?? []).map(({ hostAddress, hostPort, guestPort, protocol }) => {
+    const where = hostAddress === undefined ? hostPort : `${hostAddress}:${hostPort}`;
+    return `${where} on ${status.host ?? 'its host'} -> ${guestPort}/${protocol}`;
+  });
+}
+
+/** QEMU's user network gives each guest this one, which leads nowhere from outside: such guests are reached by their ports. */
+const userNetworkAddress = '10.0.2.15';
+
+/** Where the guest can be reached; the API tells the other, too. */
+export function addressOf({ status }: Instance): string | undefined {
+  const address = status.guest?.address;
+  return address === userNetworkAddress ? undefined : address;
 }

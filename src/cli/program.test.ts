@@ -6,8 +6,8 @@ const ready = {
   guest: {
     state: 'running',
     ready: true,
-    address: '10.0.2.15',
-    ports: [{ hostPort: 8080, guestPort: 80, protocol: 'tcp' }],
+    address: '192.0.2.7',
+    ports: [{ hostAddress: '127.0.0.1', hostPort: 8080, guestPort: 80, protocol: 'tcp' }],
     accelerator: 'tcg',
     phases: [
       { name: 'clone', startedAtMs: 0, durationMs: 120 },
@@ -43,14 +43,21 @@ describe('berth ps', () => {
     const { stdout, exitCode, requests } = await runBerth(['ps'], { handler: lists });
     expect(stdout).toBe(
       [
-        'NAME  PHASE    READY  HOST  ADDRESS    PORTS     IMAGE  RESTARTS  AGE  REASON',
-        'big   Pending  no     -     -          -         tiny          0  90s  0 of 2 hosts: 2 InsufficientMemory',
-        'web   Running  yes    h1    10.0.2.15  8080->80  tiny          0  90s  -',
+        'NAME  PHASE    READY  HOST  ADDRESS    PORTS               IMAGE  RESTARTS  AGE  REASON',
+        'big   Pending  no     -     -          -                   tiny          0  90s  0 of 2 hosts: 2 InsufficientMemory',
+        'web   Running  yes    h1    192.0.2.7  127.0.0.1:8080->80  tiny          0  90s  -',
         '',
       ].join('\n'),
     );
     expect(exitCode).toBe(0);
     expect(requests[0]).toMatchObject({ query: { project: 'default' }, headers: { authorization: 'Bearer secret' } });
+  });
+
+  it("shows no address that leads nowhere: that of QEMU's user network, behind which only published ports are reached", async () => {
+    const inside = testInstance('web', { status: { ...ready, guest: { ...ready.guest, address: '10.0.2.15' } } });
+    const { stdout } = await runBerth(['ps'], { handler: () => page([inside]) });
+    expect(stdout).not.toContain('10.0.2.15');
+    expect(stdout).toContain('127.0.0.1:8080->80');
   });
 
   it('says what is wrong with an instance that runs', async () => {
@@ -136,7 +143,7 @@ describe('berth ps --watch', () => {
       onOutput: (text) => text.includes('is gone') && interruption.abort(),
     });
     expect(stdout.split('\n').slice(3)).toEqual([
-      'new   Starting  no     h1    -          -         tiny          0  90s  pulling tiny: 41 %',
+      'new   Starting  no     h1    -          -                   tiny          0  90s  pulling tiny: 41 %',
       'new is gone',
       '',
     ]);
@@ -233,8 +240,8 @@ describe('berth run', () => {
     expect(stdout).toBe(
       [
         'web is ready after 3.5 s on h1 (tcg)',
-        '  address  10.0.2.15',
-        '  port     8080 on h1 -> 80/tcp',
+        '  address  192.0.2.7',
+        '  port     127.0.0.1:8080 on h1 -> 80/tcp',
         '  phases   place 0.0 s, clone 0.1 s, boot 2.9 s',
         '',
       ].join('\n'),
@@ -482,11 +489,11 @@ describe('berth host', () => {
 describe('berth image', () => {
   it('add guesses only the packing, from the ending', async () => {
     const handler: Handler = () => ({ status: 201, json: { metadata: { name: 'debian' } } });
-    const { stdout, requests } = await runBerth(
-      ['image', 'add', 'debian', '--source', 'https://example.org/d.qcow2.zst', '--no-cloud-init'],
-      { handler },
-    );
-    expect(stdout).toBe('image debian added\n');
+    const add = ['image', 'add', 'debian', '--source', 'https://example.org/d.qcow2.zst', '--no-cloud-init'];
+    const { stdout, stderr, exitCode, requests } = await runBerth(add, { handler });
+    expect({ stdout, exitCode }).toEqual({ stdout: 'image debian added\n', exitCode: 0 });
+    expect(stderr).toContain('else 4 CPUs and 8 GiB memory; --cpus and --memory say otherwise');
+    expect((await runBerth([...add, '--cpus', '1', '--memory', '512M'], { handler })).stderr).toBe('');
     expect(requests[0]?.body).toMatchObject({
       metadata: { name: 'debian' },
       spec: { decompress: 'zstd', nocloud: false },

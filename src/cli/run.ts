@@ -4,7 +4,7 @@ import { Command } from 'commander';
 import type { Instance, InstanceSpec } from '../api/resources/instance.ts';
 import type { Cli } from './cli.ts';
 import { attempting, usageError } from './exit-codes.ts';
-import { portLines, stepsOf } from './instance-view.ts';
+import { addressOf, portLines, stepsOf } from './instance-view.ts';
 import { type Format, fieldLines, parseFormat, printNames, printValue } from './output.ts';
 import { oneOf, type PlaceOptions, placeOf, withPlaceOptions, withRoomOptions } from './place-options.ts';
 import { readTextFile } from './read-file.ts';
@@ -163,7 +163,7 @@ export function readyLines(instance: Instance): string[] {
     `${metadata.name} is ready${took} on ${status.host ?? '?'}${accelerator === undefined || accelerator === 'none' ? '' : ` (${accelerator})`}`,
     ...fieldLines(
       [
-        ['address', status.guest?.address],
+        ['address', addressOf(instance)],
         ...portLines(instance).map((line): [string, string] => ['port', line]),
         ['phases', steps.map(({ name, durationMs }) => `${name} ${seconds(durationMs)}`).join(', ')],
       ],

@@ -1,6 +1,6 @@
 // What people type for amounts, times, ports and labels, and how amounts and times are shown.
 
-import type { GuestPort } from '../api/resources/guest.ts';
+import type { GuestPort, PublishedPort } from '../api/resources/guest.ts';
 import { usageError } from './exit-codes.ts';
 
 const mebibytes: Readonly<Record<string, number>> = {
@@ -126,8 +126,10 @@ export function bytes(count: number): string {
   return `${unit === 0 || value >= 100 ? Math.round(value) : value.toFixed(1)} ${units[unit]}`;
 }
 
-export function port({ hostPort, guestPort, protocol }: GuestPort): string {
-  return `${hostPort || '?'}->${guestPort}${protocol === 'udp' ? '/udp' : ''}`;
+/** `127.0.0.1:8080->80`; the address is known once it is published. */
+export function port({ hostAddress, hostPort, guestPort, protocol }: PublishedPort): string {
+  const where = hostAddress === undefined ? '' : `${hostAddress}:`;
+  return `${where}${hostPort || '?'}->${guestPort}${protocol === 'udp' ? '/udp' : ''}`;
 }
 
 /** An amount of a resource class: `2 CPUs`, `4 GiB memory`. */

@@ -1,7 +1,7 @@
 // The contract of a driver: hands on one host. It does what it is told to one guest at a time and reports what it sees;
 // it never decides what should run, and never touches a guest that is not its own. Every driver passes conformance.ts.
 
-import type { Accelerator, GuestPort, GuestState, ImageSpec, Phase } from '../../api/agent-protocol.ts';
+import type { Accelerator, GuestPort, GuestState, ImageSpec, Phase, PublishedPort } from '../../api/agent-protocol.ts';
 
 /** Everything needed to make one guest, with nothing left to look up. Ids come from the control plane and are checked by the agent. */
 export interface GuestSpec {
@@ -35,7 +35,7 @@ export interface Guest {
   /** True once the guest itself said that its boot is over (cloud-init's end, the tiny image's greeting). */
   readonly ready: boolean;
   readonly address?: string;
-  readonly ports: readonly GuestPort[];
+  readonly ports: readonly PublishedPort[];
   readonly accelerator?: Accelerator;
   readonly imageDigest?: string;
   readonly startedAtMs?: number;

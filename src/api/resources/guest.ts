@@ -21,6 +21,15 @@ export const GuestPort = Type.Object(
 );
 export type GuestPort = Static<typeof GuestPort>;
 
+export const PublishedPort = Type.Object(
+  {
+    ...GuestPort.properties,
+    hostAddress: Type.Optional(Type.String({ maxLength: 64, description: 'of the host, where hostPort listens' })),
+  },
+  closed,
+);
+export type PublishedPort = Static<typeof PublishedPort>;
+
 /** What took how long: pull, clone, seed, start, boot. */
 export const Phase = Type.Object(
   { name: Type.String({ maxLength: 32 }), startedAtMs: Type.Number(), durationMs: Type.Number() },

@@ -1,7 +1,7 @@
 // Instance: one guest on one host. `spec` is what its owner asks for; `status` is what became of it.
 
 import { type Static, Type } from 'typebox';
-import { Accelerator, GuestPort, GuestState, Phase } from './guest.ts';
+import { Accelerator, GuestPort, GuestState, Phase, PublishedPort } from './guest.ts';
 import { Gpus, hostRuleFields } from './host-rules.ts';
 import { Amounts, Condition, DottedName, Labels, Name, type Resource, type ResourceDefinition } from './metadata.ts';
 import { AffinityRule, MaxPerHost, rulesMax, SpreadRule } from './placement-rules.ts';
@@ -137,7 +137,7 @@ export const GuestStatus = Type.Object(
     reason: Type.Optional(Type.String({ maxLength: 64 })),
     message: Type.Optional(Type.String({ maxLength: guestMessageLengthMax })),
     address: Type.Optional(Type.String({ maxLength: 64 })),
-    ports: Type.Array(GuestPort, { maxItems: 64 }),
+    ports: Type.Array(PublishedPort, { maxItems: 64 }),
     accelerator: Type.Optional(Accelerator),
     imageDigest: Type.Optional(Type.String({ maxLength: 128 })),
     startedAtMs: Type.Optional(Type.Number()),

@@ -205,7 +205,7 @@ describe('the QEMU driver, when things go wrong', () => {
     });
     await new Promise((resolve) => server.close(resolve));
     await driver.start(id);
-    expect(guest()).toMatchObject({ state: 'running', ports: [{ hostPort: port }] });
+    expect(guest()).toMatchObject({ state: 'running', ports: [{ hostPort: port, hostAddress: '127.0.0.1' }] });
   });
 
   it('says what to install when there is no QEMU', async () => {

@@ -5,7 +5,7 @@ import { open, readFile, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { type Static, Type } from 'typebox';
 import { Check } from 'typebox/value';
-import { Accelerator, GuestPort, GuestState, Phase } from '../../../api/agent-protocol.ts';
+import { Accelerator, GuestState, Phase, PublishedPort } from '../../../api/agent-protocol.ts';
 
 const version = 1;
 
@@ -26,8 +26,8 @@ export const GuestRecord = Type.Object({
   cpus: Type.Integer({ minimum: 1 }),
   memoryMiB: Type.Integer({ minimum: 1 }),
   seeded: Type.Boolean(),
-  /** With the host ports that were really taken. */
-  ports: Type.Array(GuestPort),
+  /** With the host ports that were really taken, and once it was started where they listen. */
+  ports: Type.Array(PublishedPort),
   accelerator: Type.Optional(Accelerator),
   imageDigest: Type.Optional(Type.String()),
   /** The process last started for this guest. A hint: it is looked up before it is believed. */

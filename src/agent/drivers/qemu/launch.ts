@@ -60,6 +60,7 @@ async function launchOnce(hands: Hands, slot: Slot, signal: AbortSignal): Promis
       ready: false,
       address: undefined,
       stopRequested: false,
+      ports: slot.record.ports.map((port) => ({ ...port, hostAddress: hands.bindAddress })),
     });
   }
   const record = slot.record;
