@@ -66,8 +66,24 @@ export async function serveHttp(
     return { url, close: () => app.close() };
   } catch (error) {
     await app.close();
-    throw error;
+    throw describeListening(error, listen);
   }
+}
+
+/** The causes that people meet, told so that they can mend them. */
+function describeListening(error: unknown, { host, port }: { readonly host: string; readonly port: number }): unknown {
+  const code = error instanceof Error && 'code' in error ? error.code : undefined;
+  const why =
+    code === 'EADDRINUSE'
+      ? 'something listens there already, perhaps another Berth; stop it'
+      : code === 'EADDRNOTAVAIL'
+        ? 'this machine has no such address; name one that it has'
+        : code === 'EACCES'
+          ? 'ports below 1024 are for root; choose a higher one'
+          : undefined;
+  if (why === undefined) return error;
+  const message = `listen: cannot listen on ${host}:${port}: ${why}, or say another address with --listen`;
+  return new ApiError('InvalidRequest', message, { field: 'listen', cause: error });
 }
 
 function addRoute(app: FastifyInstance, route: Route, parts: HttpParts): void {
