@@ -420,7 +420,7 @@ describe('where an instance is bound', () => {
     ['is paused', [paused], 'which is paused'],
     ['is not ready', [testHost('h1', { ready: false })[0]], 'which is not ready'],
     ['is not there', [], 'which is not there'],
-    ['is its own project\'s', [ruled({ dedicatedTo: 'default' })], undefined],
+    ["is its own project's", [ruled({ dedicatedTo: 'default' })], undefined],
     ['is dedicated to another project', [ruled({ dedicatedTo: 'ci' })], 'which is dedicated to project ci'],
     ['is dedicated', [ruled({ dedicated: true })], 'which is dedicated'],
     ['is better avoided', [ruled({ taints: [{ key: 'x', effect: 'PreferNoSchedule' }] })], undefined],
