@@ -20,6 +20,7 @@ export type Call =
       readonly limit: number;
     }
   | { readonly call: 'history'; readonly prefix: string; readonly after: Revision }
+  | { readonly call: 'follow'; readonly before: Revision }
   | { readonly call: 'setCompacted'; readonly before: Revision }
   | { readonly call: 'forget'; readonly before: Revision; readonly count: number }
   | { readonly call: 'close' };
@@ -35,6 +36,7 @@ export interface Answers {
   get: Entry | null;
   list: Entry[];
   history: { readonly events: WatchEvent[]; readonly through: Revision };
+  follow: boolean;
   setCompacted: null;
   forget: boolean;
   close: null;

@@ -129,6 +129,7 @@ class SqliteStore implements Store {
     this.#assertOpen('compaction');
     checkCompact(before, this.#state.revision);
     if (before <= this.#state.compacted) return;
+    while (await this.#call('compaction', { call: 'follow', before })); // commits have their turn in between
     await this.#call('compaction', { call: 'setCompacted', before });
     // Nobody reads these rows any more; what a crash leaves of them goes with the next compaction.
     while (

@@ -84,6 +84,8 @@ function answerOf(call: Call): Answers[keyof Answers] {
       return writer.read(`watch of "${call.prefix}"`, (connection) =>
         connection.history(call.prefix, call.after, watchLimits),
       );
+    case 'follow':
+      return writer.follow(call.before);
     case 'setCompacted':
       writer.setCompacted(call.before);
       return null;
