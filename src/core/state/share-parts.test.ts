@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest';
+import { testHost } from '../testing.ts';
 import { decodeRecord, encodeRecord } from './codec.ts';
 import type { Allocation } from './records.ts';
 
@@ -8,6 +9,15 @@ const allocation = (id: string): Allocation => ({
   host: 'host-1',
   amounts: { rp_1: { VCPU: 2, MEMORY_MB: 512 } },
   driver: 'qemu',
+});
+
+it('keeps traits that many providers have alike once', () => {
+  const [, provider] = testHost('h1');
+  const traits = ['CUSTOM_GPU_A10'];
+  const [first, second] = ['a', 'b'].map((id) => decodeRecord(id, encodeRecord({ ...provider, id, traits })));
+  if (first?.kind !== 'provider' || second?.kind !== 'provider') throw new Error('a provider is one when read');
+  expect(second.traits).toEqual(traits);
+  expect(second.traits).toBe(first.traits);
 });
 
 it('gives back what was written, with equal parts kept once', () => {

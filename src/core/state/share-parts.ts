@@ -26,6 +26,7 @@ function shareTexts(place: Record<string, unknown>): void {
       if (value.length <= textLengthMax) place[name] = sharedText(value);
     } else if (Array.isArray(value)) {
       if (value.length === 0) place[name] = none;
+      else if (sharedNames.has(name)) place[name] = sharedPart(value);
       else for (const item of value) if (isRecord(item)) shareTexts(item);
     } else if (isRecord(value)) {
       if (sharedNames.has(name)) place[name] = sharedPart(value);
@@ -43,6 +44,8 @@ const sharedNames: ReadonlySet<string> = new Set([
   'assigned',
   'capacity',
   'inventories',
+  'traits',
+  'drivers',
 ]);
 /** By provider id, then resource class. */
 function sharedHeld(held: Record<string, unknown>): unknown {
