@@ -3,6 +3,7 @@
 import type { Event } from '../api/resources/event.ts';
 import type { Group } from '../api/resources/group.ts';
 import type { Host } from '../api/resources/host.ts';
+import { gpuClass, gpuWhole } from '../api/resources/host-rules.ts';
 import type { Image } from '../api/resources/image.ts';
 import type { Kind, ResourceByKind } from '../api/resources/index.ts';
 import type { Pool } from '../api/resources/pool.ts';
@@ -75,6 +76,9 @@ function hostColumns({ nowMs, usageByHost }: ViewFacts): Column<Host>[] {
     { header: 'CPUS', value: used('VCPU', String), right: true },
     { header: 'MEMORY', value: used('MEMORY_MB', memory), right: true },
     { header: 'DISK', value: used('DISK_GB', (gib) => `${gib} GiB`), right: true },
+    ...(hasGpus(usageByHost)
+      ? [{ header: 'GPUS', value: used(gpuClass, (milli) => String(milli / gpuWhole)), right: true }]
+      : []),
     { header: 'DRIVERS', value: ({ status }) => driversOf(status.drivers) },
     ...(usageByHost
       ? [
@@ -87,6 +91,11 @@ function hostColumns({ nowMs, usageByHost }: ViewFacts): Column<Host>[] {
       : []),
     { header: 'AGE', value: ({ metadata }) => age(nowMs - metadata.createdAtMs), right: true },
   ];
+}
+
+function hasGpus(usageByHost: ViewFacts['usageByHost']): boolean {
+  for (const { classes } of usageByHost?.values() ?? []) if (classes[gpuClass] !== undefined) return true;
+  return false;
 }
 
 export function hostReady({ status }: Host): boolean {

@@ -437,6 +437,14 @@ describe('berth host', () => {
     );
   });
 
+  it('ls shows GPUs, and shares of them, where there are any', async () => {
+    const classes = { CUSTOM_GPU_MILLI: { capacity: 4000, used: 1500, most: 1000 } };
+    const handler: Handler = (request) =>
+      request.path === '/v1/usage' ? { json: { items: [{ host: 'h1', consumers: 2, classes }] } } : lists(request);
+    const { stdout } = await runBerth(['host', 'ls'], { handler });
+    expect(stdout.split('\n').map((line) => line.split(/\s{2,}/)[7])).toEqual(['GPUS', '1.5/4', '-', undefined]);
+  });
+
   it('pause and resume change one word of the spec', async () => {
     const handler: Handler = () => ({ json: testHost('h1', { spec: { pool: 'ci' } }) });
     const { stdout, requests } = await runBerth(['host', 'pause', 'h1'], { handler });
