@@ -38,12 +38,13 @@ interface Kept {
 }
 
 function nothingKept(fleet: Fleet): Kept {
+  const desks = new Desks(fleet.capacity);
   return {
     onRecord: new SharedVerdicts(hostPlugins, fleet, fleet.recordLog, shapesMaxOf(fleet)),
     onRoom: new SharedVerdicts(roomPlugins, fleet, fleet.log, shapesMaxOf(fleet)),
     shapes: new Map(),
-    hot: new HotShapes(fleet),
-    desks: new Desks(fleet.capacity),
+    hot: new HotShapes(fleet, desks.cuts),
+    desks,
   };
 }
 

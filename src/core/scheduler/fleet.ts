@@ -70,8 +70,9 @@ export class Fleet implements View {
   readonly ports: (ReadonlySet<string> | undefined)[] = [];
   /** By slot: some provider gives its room only in steps, or not in small amounts, so columns do not tell all. */
   readonly stepped: boolean[] = [];
-  /** How many hosts have a taint that is only to be avoided. Scores of hosts know of such taints while there are any. */
+  /** How many hosts have a taint that is only to be avoided, and how many a most of instances: rules about these are none without. */
   softTaints = 0;
+  quotas = 0;
   /** Every change of a host, and of who is on it. */
   readonly log = new ChangeLog();
   /** Those of its record. */
@@ -237,7 +238,7 @@ export class Fleet implements View {
   }
 
   #write(slot: Slot, host: Host | undefined): void {
-    this.#countSoftTaints(this.hosts[slot], host);
+    this.#countRare(this.hosts[slot], host);
     this.hosts[slot] = host;
     this.guestsMax[slot] = host?.spec.instancesMax ?? Number.POSITIVE_INFINITY;
     this.drivers[slot] = host?.status.drivers.find(({ available }) => available)?.name ?? '';
@@ -304,10 +305,11 @@ export class Fleet implements View {
     this.#recordChanged(slot); // traits are told by providers
   }
 
-  #countSoftTaints(before: Host | undefined, after: Host | undefined): void {
-    const had = this.softTaints > 0;
+  #countRare(before: Host | undefined, after: Host | undefined): void {
+    const { softTaints, quotas } = this;
     this.softTaints += Number(hasSoftTaint(after)) - Number(hasSoftTaint(before));
-    if (had !== this.softTaints > 0) this.layout += 1;
+    this.quotas += Number(hasQuota(after)) - Number(hasQuota(before));
+    if (softTaints > 0 !== this.softTaints > 0 || quotas > 0 !== this.quotas > 0) this.layout += 1;
   }
 
   #recordChanged(slot: Slot): void {
@@ -399,6 +401,10 @@ function hasPorts(record: RecordChange['before']): boolean {
 
 function hasSoftTaint(host: Host | undefined): boolean {
   return host?.spec.taints?.some(({ effect }) => effect === 'PreferNoSchedule') ?? false;
+}
+
+function hasQuota(host: Host | undefined): boolean {
+  return host?.spec.instancesMax !== undefined;
 }
 
 /** Whether rules would say the same of both: what heartbeats change most (sessions, unknown guests) is not among what they read. */

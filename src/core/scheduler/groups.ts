@@ -290,7 +290,9 @@ export class Groups {
     this.#places.log.push(slot); // for whoever keeps verdicts that hang on it
     for (const [topologyKey, counts] of count.byDomain) {
       const domain = this.#places.topologies.of(topologyKey).domainOf[slot] ?? -1;
-      if (domain >= 0) counts[domain] = (counts[domain] ?? 0) + by;
+      if (domain < 0) continue;
+      while (counts.length <= domain) counts.push(0);
+      counts[domain] = (counts[domain] ?? 0) + by;
     }
   }
 

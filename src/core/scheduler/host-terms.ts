@@ -41,8 +41,13 @@ export function hostTermsOf(
     preferences: placement.preferences,
     tolerations: placement.tolerations,
     dedicated: placement.dedicated || undefined,
-    project: vocabularyOf(snapshot).owners.has(project) ? project : undefined,
+    project: ownerOf(snapshot, project),
   };
+}
+
+/** The project, where some host is dedicated to it. */
+export function ownerOf(snapshot: Snapshot, project: string): string | undefined {
+  return vocabularyOf(snapshot).owners.has(project) ? project : undefined;
 }
 
 type ImageTerm = NonNullable<HostTerms['image']>;

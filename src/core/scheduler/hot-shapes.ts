@@ -2,6 +2,7 @@
 // which costs a fraction of each shape's fetching it again when it is next asked for. Shapes that nobody asks for fall out, and catch up
 // by the change log when somebody does.
 
+import type { Cuts } from './desks.ts';
 import type { Fleet } from './fleet.ts';
 
 import { combined, type Shape, type Verdicts } from './shape.ts';
@@ -18,6 +19,8 @@ interface SameRoom {
   readonly room: Verdicts;
   readonly shapes: readonly Shape[];
   readonly terms: Int32Array;
+  /** None of them lists a host that scores less. */
+  cutMin: number;
 }
 
 export class HotShapes {
@@ -27,14 +30,17 @@ export class HotShapes {
   #terms: Verdicts[] = [];
   /** What the terms say of the host at hand. */
   #onRecord = new Float64Array(0);
+  readonly #cuts: Cuts;
+  #cutChanges = -1;
   /** Of the fleet's logs: all is up to date with these. */
   #upTo = 0;
   #recordUpTo = 0;
   #trials = 0;
   #sweepAt = 0;
 
-  constructor(fleet: Fleet) {
+  constructor(fleet: Fleet, cuts: Cuts) {
     this.#fleet = fleet;
+    this.#cuts = cuts;
   }
 
   /** Brings all up to date. Within a trial each must catch up for itself, and only who is asked for does. */
@@ -51,16 +57,31 @@ export class HotShapes {
     this.#upTo = log.end;
     this.#recordUpTo = recordLog.end;
     for (const terms of this.#terms) terms.catchUp();
+    if (this.#cutChanges !== this.#cuts.changes) this.#findCuts();
     for (let i = 0; i < count; i++) this.#mendAt(log.changed[i] ?? 0, known);
   }
 
+  #findCuts(): void {
+    this.#cutChanges = this.#cuts.changes;
+    for (const each of this.#byRoom) each.cutMin = Math.min(...each.shapes.map(({ leaders }) => leaders.cutScore));
+  }
+
+  /** Mostly it is nothing to any shape: too full before as after, or too far from the best. */
   #mendAt(slot: Slot, known: boolean): void {
     const onRecord = this.#onRecord;
-    for (let i = 0; i < onRecord.length; i++) onRecord[i] = this.#terms[i]?.of(slot) ?? refused;
-    for (const { room, shapes, terms } of this.#byRoom) {
+    let mostOnRecord = 0;
+    for (let i = 0; i < onRecord.length; i++) {
+      const verdict = this.#terms[i]?.of(slot) ?? refused;
+      onRecord[i] = verdict;
+      if (verdict > mostOnRecord) mostOnRecord = verdict;
+    }
+    for (const { room, shapes, terms, cutMin } of this.#byRoom) {
       const before = room.of(slot);
       const now = room.mend(slot);
-      if (now < 0 && before < 0 && known) continue;
+      if (known) {
+        if (now < 0 && before < 0) continue;
+        if (now >= 0 && before >= 0 && now + mostOnRecord < cutMin && before + mostOnRecord < cutMin) continue;
+      }
       for (let i = 0; i < terms.length; i++) {
         const record = onRecord[terms[i] ?? 0] ?? refused;
         if (record < 0 && known) continue;
@@ -116,10 +137,12 @@ export class HotShapes {
   #gather(): void {
     this.#terms = [...new Set(this.#shapes.map(({ onRecord }) => onRecord))];
     this.#onRecord = new Float64Array(this.#terms.length);
+    this.#cutChanges = -1;
     this.#byRoom = [...Map.groupBy(this.#shapes, ({ onRoom }) => onRoom)].map(([room, shapes]) => ({
       room,
       shapes,
       terms: Int32Array.from(shapes, ({ onRecord }) => this.#terms.indexOf(onRecord)),
+      cutMin: refused,
     }));
   }
 }

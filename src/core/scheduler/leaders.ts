@@ -34,7 +34,8 @@ export class Leaders {
   readonly #scoreOf: (slot: Slot) => number;
   readonly #names: readonly string[];
   readonly #desk: Desk;
-  /** With the score at its desk: hosts that are not listed do not come before this. */
+  /** Hosts that are not listed do not come before this; those that are, not after it. */
+  #cutScore = refused;
   #cutName = '';
   readonly #kept: number;
 
@@ -68,7 +69,7 @@ export class Leaders {
   /** A host has this score now. Mostly it is none of the best, before as after. */
   update(slot: Slot, score: number): void {
     const state = this.#state(slot);
-    if (score < 0 ? state === unfit : state === fits && score < this.#cut) return;
+    if (score < 0 ? state === unfit : state === fits && score < this.#cutScore) return;
     this.fitCount += Number(score >= 0) - Number(state !== unfit);
     if (state < listed) {
       this.#setState(slot, score < 0 ? unfit : fits);
@@ -99,6 +100,11 @@ export class Leaders {
     if (this.#count === 0) return;
     if (this.#best < 0) this.#best = this.#next(-1);
     for (let at = this.#best; at >= 0; at = this.#next(at)) yield this.#slots[at] ?? -1;
+  }
+
+  /** No listed host scores less. */
+  get cutScore(): number {
+    return this.#cutScore;
   }
 
   get areAll(): boolean {
@@ -172,24 +178,21 @@ export class Leaders {
   }
 
   #isBeforeOrAtCut(score: number, slot: Slot): boolean {
-    return score > this.#cut || (score === this.#cut && (this.#names[slot] ?? '') <= this.#cutName);
+    return score > this.#cutScore || (score === this.#cutScore && (this.#names[slot] ?? '') <= this.#cutName);
   }
 
   #isBeforeCut(score: number, slot: Slot): boolean {
-    return score > this.#cut || (score === this.#cut && (this.#names[slot] ?? '') < this.#cutName);
+    return score > this.#cutScore || (score === this.#cutScore && (this.#names[slot] ?? '') < this.#cutName);
   }
 
   #nameAt(at: number): string {
     return this.#names[this.#slots[at] ?? -1] ?? '';
   }
 
-  get #cut(): number {
-    return this.#desk.cuts[this.#desk.at] ?? refused;
-  }
-
   #setCut(score: number, name: string): void {
-    this.#desk.cuts[this.#desk.at] = score;
+    this.#cutScore = score;
     this.#cutName = name;
+    this.#desk.cuts.changes += 1;
   }
 
   #state(slot: Slot): number {

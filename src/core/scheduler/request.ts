@@ -1,14 +1,16 @@
 // Request: what an instance needs, with sizes, image defaults and profiles resolved. All that plugins see of an instance.
 
 import type { Amounts, Metadata } from '../../api/resources/metadata.ts';
+import type { Image } from '../../api/resources/image.ts';
 import type { Pool } from '../../api/resources/pool.ts';
+import type { Size } from '../../api/resources/size.ts';
 import { type Demand, type Portion, wholeOf } from '../ledger/tree.ts';
 import { keys } from '../state/keys.ts';
 import type { Snapshot } from '../state/snapshot.ts';
 import { type Belonging, belongingOf } from './belonging.ts';
 import { type AskingSpec, demandOf } from './demand.ts';
 import { type GroupTerm, groupTermsOf } from './group-terms.ts';
-import { type HostTerms, hostTermsOf } from './host-terms.ts';
+import { type HostTerms, hostTermsOf, ownerOf } from './host-terms.ts';
 import { ShortKeys } from './short-keys.ts';
 import { type ProfileName, type Weights, weightsOf } from './profiles.ts';
 
@@ -45,26 +47,65 @@ export interface Asking {
 }
 
 export function requestOf(snapshot: Snapshot, asking: Asking): Request {
+  const { id } = asking.metadata;
+  return {
+    ...ownOf(snapshot, asking),
+    groups: groupTermsOf(snapshot, asking),
+    belonging: belongingOf(asking),
+    ...(id === undefined ? {} : { asker: id }),
+  };
+}
+
+/** What a spec asks for by itself, whoever asks and wherever others are. */
+type Own = Omit<Request, 'groups' | 'belonging' | 'asker'>;
+
+/** All that it was worked out from, besides the spec. */
+interface Known {
+  readonly own: Own;
+  readonly size: Size | undefined;
+  readonly image: Image | undefined;
+  readonly pool: Pool | undefined;
+  readonly owner: string | undefined;
+}
+
+const knownBySpec = new WeakMap<Asking['spec'], Known>();
+
+/** The same spec is asked with again and again: when it comes, when it is its turn, when it is looked at. */
+function ownOf(snapshot: Snapshot, asking: Asking): Own {
   const { spec } = asking;
-  const { placement } = spec;
-  const pool = poolOf(snapshot, placement.pool);
+  const size = spec.size === undefined ? undefined : snapshot.get('size', keys.size(spec.size))?.value;
+  const image = spec.image === undefined ? undefined : snapshot.imageByName(spec.image)?.value;
+  const pool = snapshot.get('pool', keys.pool(spec.placement.pool ?? 'default'))?.value;
+  const owner = ownerOf(snapshot, asking.metadata.project);
+  const known = knownBySpec.get(spec);
+  if (known && known.size === size && known.image === image && known.pool === pool && known.owner === owner)
+    return known.own;
+  const own = workOut(snapshot, asking, pool?.spec);
+  knownBySpec.set(spec, { own, size, image, pool, owner });
+  return own;
+}
+
+/** Instances that name no pool go by the pool called `default`, if there is one: its profile is the fleet's, changeable any time. */
+function workOut(snapshot: Snapshot, asking: Asking, pool: Pool['spec'] | undefined): Own {
+  const { spec } = asking;
+  const { placement, priority } = spec;
   const profile = placement.profile ?? pool?.profile ?? 'optimize-utilization';
-  return requestFrom({
+  return withKeys({
     ...demandOf(snapshot, spec),
     ports: spec.ports.flatMap(({ hostPort, protocol }) => (hostPort === 0 ? [] : [`${protocol}/${hostPort}`])),
     terms: hostTermsOf(snapshot, asking),
-    groups: groupTermsOf(snapshot, asking),
-    belonging: belongingOf(asking),
     profile,
     weights: weightsOf(profile, pool?.weights, placement.weights),
-    ...(asking.metadata.id === undefined ? {} : { asker: asking.metadata.id }),
-    ...(spec.priority === undefined ? {} : { priority: spec.priority }),
+    ...(priority === undefined ? {} : { priority }),
     ...(placement.query === undefined ? {} : { byQuery: true }),
   });
 }
 
+type Keys = Pick<Request, 'assigned' | 'termsKey' | 'roomKey' | 'shapeKey'>;
+type Unkeyed = Pick<Request, 'amounts' | 'portions' | 'ports' | 'terms' | 'weights'>;
+
 /** Adds what is recorded of a placement, and what engines tell requests apart by. */
-export function requestFrom(parts: Omit<Request, 'assigned' | 'termsKey' | 'roomKey' | 'shapeKey'>): Request {
+export function withKeys<P extends Unkeyed>(parts: P): P & Keys {
   const { amounts, portions, ports } = parts;
   const weights = weightsKeyOf(parts.weights);
   const terms = termsKeys.of(JSON.stringify(parts.terms));
@@ -103,9 +144,4 @@ function weightsKeyOf(weights: Weights): string {
   let key = keyByWeights.get(weights);
   if (key === undefined) keyByWeights.set(weights, (key = weightsKeys.of(JSON.stringify(weights))));
   return key;
-}
-
-/** Instances that name no pool go by the pool called `default`, if there is one: its profile is the fleet's, changeable any time. */
-function poolOf(snapshot: Snapshot, pool = 'default'): Pool['spec'] | undefined {
-  return snapshot.get('pool', keys.pool(pool))?.value.spec;
 }

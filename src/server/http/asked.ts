@@ -5,7 +5,7 @@ import { parse } from '../../api/parse.ts';
 import { AskSpec } from '../../api/resources/task.ts';
 import { assertAskable } from '../../core/operations/askable.ts';
 import { demandOf, queryOf } from '../../core/scheduler/demand.ts';
-import { type Request, requestFrom, requestOf } from '../../core/scheduler/request.ts';
+import { type Request, withKeys, requestOf } from '../../core/scheduler/request.ts';
 import type { Snapshot } from '../../core/state/snapshot.ts';
 import type { Query } from './route.ts';
 
@@ -60,7 +60,7 @@ export function requestFor(snapshot: Snapshot, { project, labels, spec }: Asked)
   const asked: Record<string, number> = { ...request.amounts };
   if (spec.cpus === undefined && query.amounts['VCPU'] === undefined) delete asked['VCPU'];
   if (spec.memoryMiB === undefined && query.amounts['MEMORY_MB'] === undefined) delete asked['MEMORY_MB'];
-  return requestFrom({ ...request, ...demandOf(snapshot, spec), amounts: asked });
+  return withKeys({ ...request, ...demandOf(snapshot, spec), amounts: asked });
 }
 
 /** `rack=r1,disk=ssd`. */

@@ -6,7 +6,8 @@ export const quota: RoomPlugin = {
   name: 'quota',
   summary: 'the host has fewer instances than its operator allows',
   dependsOn: 'room',
-  prepare(_request, { guests, guestsMax }) {
+  prepare(_request, { guests, guestsMax, quotas }) {
+    if (quotas === 0) return null;
     const full = refuse('InstancesMax', (slot) => `it has ${guests[slot]} instances, and may have ${guestsMax[slot]}`);
     return { filter: (slot) => ((guests[slot] ?? 0) < (guestsMax[slot] ?? 0) ? null : full) };
   },
