@@ -48,20 +48,18 @@ export class Committer {
    * then nothing was written. Rejects with `ApiError` `StoreFull` or `Unavailable` when the store failed.
    */
   submit(plan: Plan): Promise<CommitOutcome> {
-    const conditions: Condition[] = [];
-    const restsOn: { key: string; token: number }[] = [];
-    const look = (condition: Condition): void => {
-      const { key } = condition;
-      const token = this.#cache.assumedBy(key);
-      if (token === undefined) conditions.push(condition);
-      else restsOn.push({ key, token });
-    };
-    for (const change of plan.changes) look(change);
-    for (const condition of plan.conditions ?? []) look(condition);
-    if (plan.changes.length === 0 && restsOn.length === 0)
+    const all = plan.conditions ? [...plan.changes, ...plan.conditions] : plan.changes;
+    if (plan.changes.length === 0 && all.every(({ key }) => !this.#cache.isAssumed(key)))
       return Promise.resolve({ ok: true, revision: this.#cache.revision });
     const assumed = this.#cache.assume(plan);
     if (!assumed.ok) return Promise.resolve(assumed);
+    const conditions: Condition[] = [];
+    const restsOn: { key: string; token: number }[] = [];
+    for (const [i, condition] of all.entries()) {
+      const token = assumed.restsOn[i] ?? 0;
+      if (token === 0) conditions.push(condition);
+      else restsOn.push({ key: condition.key, token });
+    }
     return new Promise((resolve, reject) => {
       this.#queue.push({ plan, token: assumed.token, conditions, restsOn, resolve, reject });
       this.#busy ??= Promise.resolve().then(() => this.#work());

@@ -18,6 +18,26 @@ interface Assumed {
   readonly value: AnyRecord | null;
 }
 
+/** A Plan was laid over the entries. */
+export interface Assumption {
+  readonly ok: true;
+  readonly token: number;
+  /** Of each change, then of each condition: the token of the uncommitted change that it rests on, or 0. */
+  readonly restsOn: readonly number[];
+}
+
+/** What is known under one key. */
+interface Layers {
+  readonly committed: AnyRecord | null;
+  readonly stack: readonly Assumed[] | undefined;
+}
+
+/** What decisions saw under one key; `forms`: of an allocation, all that may come true. */
+interface Was {
+  readonly before: AnyRecord | null;
+  readonly forms: readonly Allocation[];
+}
+
 export interface StoredEvent {
   readonly key: string;
   readonly value: AnyRecord | null;
@@ -103,7 +123,8 @@ export class Cache implements Snapshot {
 
   *allocationsHeldOnHost(host: string): Iterable<Allocation> {
     for (const key of this.#allocationKeysByHost.get(host) ?? []) {
-      for (const form of this.#formsOf(key)) if (form.host === host) yield form;
+      const committed = this.#committed.get('allocation')?.get(key)?.value ?? null;
+      for (const form of formsOf(committed, this.#assumed.get(key))) if (form.host === host) yield form;
     }
   }
 
@@ -143,11 +164,6 @@ export class Cache implements Snapshot {
     return this.#assumed.has(key);
   }
 
-  /** The token of the newest uncommitted change of a key. */
-  assumedBy(key: string): number | undefined {
-    return this.#assumed.get(key)?.at(-1)?.token;
-  }
-
   /** Whether an event of this key and revision would change nothing, so that nobody need read it. */
   knows(key: string, revision: number): boolean {
     const kind = kindOfKey(key);
@@ -160,47 +176,36 @@ export class Cache implements Snapshot {
 
   // Changing.
 
-  /** Lays a Plan over the entries and answers its token, or the key of the first condition that no longer holds. */
-  assume(plan: Plan): { ok: true; token: number } | { ok: false; key: string } {
-    for (const { key, ifRevision } of plan.changes) if (this.#revisionOf(key) !== ifRevision) return { ok: false, key };
-    for (const { key, ifRevision } of plan.conditions ?? [])
-      if (this.#revisionOf(key) !== ifRevision) return { ok: false, key };
+  /** Lays a Plan over the entries, or answers the key of the first condition that no longer holds. */
+  assume(plan: Plan): Assumption | { readonly ok: false; readonly key: string } {
+    const restsOn: number[] = [];
+    for (const condition of plan.changes)
+      if (!this.#holds(condition, restsOn)) return { ok: false, key: condition.key };
+    for (const condition of plan.conditions ?? [])
+      if (!this.#holds(condition, restsOn)) return { ok: false, key: condition.key };
     const token = ++this.#lastToken;
-    for (const { key, value } of plan.changes) {
-      this.#alter(key, () => {
-        const stack = this.#assumed.get(key);
-        if (stack) stack.push({ token, value });
-        else this.#assumed.set(key, [{ token, value }]);
-      });
-    }
-    return { ok: true, token };
+    for (const { key, value } of plan.changes) this.#lay(key, { token, value });
+    return { ok: true, token, restsOn };
   }
 
   /** The Plan behind `token` is durable at `revision`. */
   confirm(token: number, plan: Plan, revision: number): void {
     this.newestRevision = Math.max(this.newestRevision, revision);
-    for (const { key, value } of plan.changes) {
-      this.#alter(key, (kind) => {
-        this.#unassume(key, token);
-        this.#setCommitted(kind, { key, value, revision }, 'own');
-      });
-    }
+    for (const { key, value } of plan.changes) this.#take(key, token, { key, value, revision });
     for (const { key } of plan.changes) this.#tellCommitted(key);
   }
 
   /** The Plan behind `token` was not committed. Plans laid over it must be forgotten too, by whoever commits. */
   forget(token: number, plan: Plan): void {
-    for (const change of plan.changes) this.#alter(change.key, () => this.#unassume(change.key, token));
-    for (const change of plan.changes) this.#tellCommitted(change.key);
+    for (const { key } of plan.changes) this.#take(key, token, null);
+    for (const { key } of plan.changes) this.#tellCommitted(key);
   }
 
   /** Takes in events of the store, in revision order. Own commits come again and change nothing. */
   apply(events: readonly StoredEvent[], upTo: number): void {
     const changed: string[] = [];
     for (const event of events) {
-      this.#alter(event.key, (kind) => {
-        if (this.#setCommitted(kind, event, 'event')) changed.push(event.key);
-      });
+      if (this.#applyEvent(event)) changed.push(event.key);
     }
     this.revision = Math.max(this.revision, upTo);
     this.newestRevision = Math.max(this.newestRevision, upTo);
@@ -241,33 +246,66 @@ export class Cache implements Snapshot {
 
   // Below: how the two layers and the indexes are kept.
 
-  #revisionOf(key: string): number {
+  /** Whether the key is at this revision. Pushes the token of the uncommitted change that this rests on, 0 for none. */
+  #holds({ key, ifRevision }: { readonly key: string; readonly ifRevision: number }, restsOn: number[]): boolean {
     const top = this.#assumed.get(key)?.at(-1);
-    if (top) return top.value === null ? 0 : -top.token;
+    restsOn.push(top?.token ?? 0);
+    if (top) return ifRevision === (top.value === null ? 0 : -top.token);
     const kind = kindOfKey(key);
-    return (kind && this.#committed.get(kind)?.get(key)?.revision) ?? 0;
+    return ifRevision === ((kind && this.#committed.get(kind)?.get(key)?.revision) ?? 0);
   }
 
-  #view(kind: RecordKind, key: string): AnyRecord | null {
-    const top = this.#assumed.get(key)?.at(-1);
-    if (top) return top.value;
-    return this.#committed.get(kind)?.get(key)?.value ?? null;
-  }
-
-  #alter(key: string, change: (kind: RecordKind) => void): void {
+  /** One change on top of those of its key. */
+  #lay(key: string, assumed: Assumed): void {
     const kind = kindOfKey(key);
     if (!kind) return; // written by a newer version: not ours to read
-    const before = this.#view(kind, key);
-    if (kind === 'allocation') return this.#alterAllocation(key, before, () => change(kind));
-    change(kind);
-    const after = this.#view(kind, key);
-    if (before !== after) this.#changed(key, kind, before, after);
+    const stack = this.#assumed.get(key);
+    const committed = this.#committed.get(kind)?.get(key)?.value ?? null;
+    const forms = kind === 'allocation' ? formsOf(committed, stack) : noForms;
+    const before = topOf(committed, stack);
+    if (stack) stack.push(assumed);
+    else this.#assumed.set(key, [assumed]);
+    this.#altered(key, kind, { before, forms }, { committed, stack: stack ?? [assumed] });
   }
 
-  #alterAllocation(key: string, before: AnyRecord | null, change: () => void): void {
-    const formsBefore = this.#formsOf(key);
-    change();
-    const formsAfter = this.#formsOf(key);
+  /** Takes a change off its key, and puts what became of it into the committed entries. */
+  #take(key: string, token: number, durable: StoredEvent | null): void {
+    const kind = kindOfKey(key);
+    if (!kind) return;
+    const stack = this.#assumed.get(key);
+    const committed = this.#committed.get(kind)?.get(key)?.value ?? null;
+    const forms = kind === 'allocation' ? formsOf(committed, stack) : noForms;
+    const before = topOf(committed, stack);
+    const at = stack?.findIndex((assumed) => assumed.token === token) ?? -1;
+    assert(stack && at >= 0, () => `${key} holds no assumed change ${token}`);
+    stack.splice(at, 1);
+    if (stack.length === 0) this.#assumed.delete(key);
+    const isNews = durable !== null && this.#setCommitted(kind, durable, 'own');
+    this.#altered(key, kind, { before, forms }, { committed: isNews ? durable.value : committed, stack });
+  }
+
+  /** Answers whether it was news. */
+  #applyEvent(event: StoredEvent): boolean {
+    const { key, value } = event;
+    const kind = kindOfKey(key);
+    if (!kind) return false;
+    const stack = this.#assumed.get(key);
+    const committed = this.#committed.get(kind)?.get(key)?.value ?? null;
+    if (!this.#setCommitted(kind, event, 'event')) return false;
+    const forms = kind === 'allocation' ? formsOf(committed, stack) : noForms;
+    this.#altered(key, kind, { before: topOf(committed, stack), forms }, { committed: value, stack });
+    return true;
+  }
+
+  /** What decisions saw under a key, and what they see now. */
+  #altered(key: string, kind: RecordKind, was: Was, { committed, stack }: Layers): void {
+    const after = topOf(committed, stack);
+    const { before } = was;
+    if (kind === 'allocation') this.#alterAllocation(key, was, { before: after, forms: formsOf(committed, stack) });
+    else if (before !== after) this.#changed(key, kind, before, after);
+  }
+
+  #alterAllocation(key: string, { before, forms: formsBefore }: Was, { before: after, forms: formsAfter }: Was): void {
     const heldBefore = mostOf(formsBefore);
     const heldAfter = mostOf(formsAfter);
     if (heldBefore !== heldAfter) {
@@ -281,7 +319,6 @@ export class Cache implements Snapshot {
       const is = formsAfter.some((form) => form.host === host);
       if (was !== is) indexUnder(this.#allocationKeysByHost, host, key, is ? +1 : -1);
     }
-    const after = this.#view('allocation', key);
     if (before !== after) this.#changed(key, 'allocation', before, after);
     // A release that became durable: decisions knew of it, but only now is the room free.
     else if (!sameHeld(heldBefore, heldAfter))
@@ -309,14 +346,6 @@ export class Cache implements Snapshot {
   #tell(change: RecordChange): void {
     for (const view of this.#views) view.apply(change);
     for (const listener of this.#changeListeners) listener(change);
-  }
-
-  #unassume(key: string, token: number): void {
-    const stack = this.#assumed.get(key);
-    const at = stack?.findIndex((assumed) => assumed.token === token) ?? -1;
-    assert(stack && at >= 0, () => `${key} holds no assumed change ${token}`);
-    if (stack.length === 1) this.#assumed.delete(key);
-    else stack.splice(at, 1);
   }
 
   /** Several own Plans may share one revision, the later one wins; an event that echoes one of them is no news. */
@@ -373,17 +402,6 @@ export class Cache implements Snapshot {
     }
   }
 
-  /** The committed and assumed forms of an allocation: nobody knows yet which of them comes true. */
-  #formsOf(key: string): readonly Allocation[] {
-    const committed = this.#committed.get('allocation')?.get(key)?.value;
-    const stack = this.#assumed.get(key);
-    if (!stack) return committed?.kind === 'allocation' ? [committed] : noForms;
-    const forms: Allocation[] = [];
-    if (committed?.kind === 'allocation') forms.push(committed);
-    for (const { value } of stack) if (value?.kind === 'allocation') forms.push(value);
-    return forms;
-  }
-
   #addUse(held: Held, sign: 1 | -1): void {
     for (const [providerId, amounts] of Object.entries(held)) {
       let used = this.#used.get(providerId);
@@ -395,6 +413,21 @@ export class Cache implements Snapshot {
       }
     }
   }
+}
+
+/** What decisions see of the two layers. */
+function topOf(committed: AnyRecord | null, stack: readonly Assumed[] | undefined): AnyRecord | null {
+  const top = stack?.at(-1);
+  return top ? top.value : committed;
+}
+
+/** The committed and assumed forms of an allocation: nobody knows yet which of them comes true. */
+function formsOf(committed: AnyRecord | null, stack: readonly Assumed[] | undefined): readonly Allocation[] {
+  if (!stack || stack.length === 0) return committed?.kind === 'allocation' ? [committed] : noForms;
+  const forms: Allocation[] = [];
+  if (committed?.kind === 'allocation') forms.push(committed);
+  for (const { value } of stack) if (value?.kind === 'allocation') forms.push(value);
+  return forms;
 }
 
 /** Most changes are claims, which rewrite providers, and of an instance's status: that is in no index but the pending one. */
