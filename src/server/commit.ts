@@ -96,12 +96,13 @@ export class Committer {
   async #commitGroup(group: Pending[]): Promise<void> {
     let rest = group;
     while (rest.length > 0) {
+      const last = lastOf(rest);
       const written = new Map<AnyRecord, Uint8Array>();
-      const outcome = await this.#tryCommit(rest, written);
+      const outcome = await this.#tryCommit(rest, last, written);
       if (outcome === 'failed') return;
       if (outcome.ok) {
         this.#newest = written;
-        return this.#confirm(rest, outcome.revision);
+        return this.#confirm(rest, last, outcome.revision);
       }
       const { key } = outcome;
       const refused = rest.find((pending) => pending.conditions.some((condition) => condition.key === key));
@@ -110,14 +111,13 @@ export class Committer {
     }
   }
 
-  async #tryCommit(group: readonly Pending[], written: Map<AnyRecord, Uint8Array>): Promise<CommitOutcome | 'failed'> {
-    const last = new Map<string, AnyRecord | null>();
+  async #tryCommit(
+    group: readonly Pending[],
+    last: ReadonlyMap<string, AnyRecord | null>,
+    written: Map<AnyRecord, Uint8Array>,
+  ): Promise<CommitOutcome | 'failed'> {
     const conditions: Condition[] = [];
-    for (const pending of group) {
-      for (const { key, value } of pending.plan.changes) last.set(key, value);
-      for (const condition of pending.conditions) conditions.push(condition);
-    }
-    // What is overwritten within the group, as an instance by its placement, is never written out.
+    for (const pending of group) for (const condition of pending.conditions) conditions.push(condition);
     const writes: Write[] = [];
     for (const [key, record] of last) {
       const value = record && encodeRecord(record);
@@ -132,8 +132,8 @@ export class Committer {
     }
   }
 
-  #confirm(group: readonly Pending[], revision: number): void {
-    for (const { token, plan } of group) this.#cache.confirm(token, plan, revision);
+  #confirm(group: readonly Pending[], last: ReadonlyMap<string, AnyRecord | null>, revision: number): void {
+    for (const { token, plan } of group) this.#cache.confirm(token, plan, revision, last);
     if (this.#queue.length > 0) {
       const last = group.at(-1)?.token ?? 0; // those that wait were submitted later
       const written = new Map<number, Plan>();
@@ -170,6 +170,13 @@ export class Committer {
     this.#log.error('commit failed', { plans: doomed.length, error: answer.message, cause: error });
     for (const { reject } of doomed) reject(answer);
   }
+}
+
+/** What a group leaves of each key. What is overwritten within it, as an instance by its placement, is never written out. */
+function lastOf(group: readonly Pending[]): ReadonlyMap<string, AnyRecord | null> {
+  const last = new Map<string, AnyRecord | null>();
+  for (const { plan } of group) for (const { key, value } of plan.changes) last.set(key, value);
+  return last;
 }
 
 /**

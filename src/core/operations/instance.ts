@@ -32,7 +32,7 @@ export function createInstance(snapshot: Snapshot, input: CreateInput<InstanceSp
     kind: 'instance',
     schemaVersion,
     metadata: newMetadata(id, { ...input, name }, ctx),
-    spec: input.spec,
+    spec: likeTheLast(input.spec),
     status: {
       phase: input.spec.powerState === 'running' ? 'Pending' : 'Stopped',
       incarnation: 0,
@@ -61,6 +61,14 @@ export function createInstance(snapshot: Snapshot, input: CreateInput<InstanceSp
     key,
     changed: true,
   };
+}
+
+let lastSpec: InstanceSpec | undefined;
+
+/** Many that are alike come in a row: what one spec asks for is then worked out, and kept, once. */
+function likeTheLast(spec: InstanceSpec): InstanceSpec {
+  if (!lastSpec || !equalJson(lastSpec, spec)) lastSpec = spec;
+  return lastSpec;
 }
 
 function freeName(snapshot: Snapshot, project: string, image: string, ctx: Context): string {

@@ -188,11 +188,15 @@ export class Cache implements Snapshot {
     return { ok: true, token, restsOn };
   }
 
-  /** The Plan behind `token` is durable at `revision`. */
-  confirm(token: number, plan: Plan, revision: number): void {
+  /**
+   * The Plan behind `token` is durable at `revision`. `last`: what is left of each key by all Plans that share the revision; what was
+   * overwritten among them is in no event and never seen.
+   */
+  confirm(token: number, plan: Plan, revision: number, last?: ReadonlyMap<string, AnyRecord | null>): void {
     this.newestRevision = Math.max(this.newestRevision, revision);
-    for (const { key, value } of plan.changes) this.#take(key, token, { key, value, revision });
-    for (const { key } of plan.changes) this.#tellCommitted(key);
+    for (const { key, value } of plan.changes)
+      this.#take(key, token, last && last.get(key) !== value ? null : { key, value, revision });
+    for (const { key, value } of plan.changes) if (!last || last.get(key) === value) this.#tellCommitted(key);
   }
 
   /** The Plan behind `token` was not committed. Plans laid over it must be forgotten too, by whoever commits. */
