@@ -55,8 +55,9 @@ export class Committer {
     if (!assumed.ok) return Promise.resolve(assumed);
     const conditions: Condition[] = [];
     const restsOn: { key: string; token: number }[] = [];
-    for (const [i, condition] of all.entries()) {
-      const token = assumed.restsOn[i] ?? 0;
+    let at = 0;
+    for (const condition of all) {
+      const token = assumed.restsOn[at++] ?? 0;
       if (token === 0) conditions.push(condition);
       else restsOn.push({ key: condition.key, token });
     }
@@ -119,11 +120,11 @@ export class Committer {
     const conditions: Condition[] = [];
     for (const pending of group) for (const condition of pending.conditions) conditions.push(condition);
     const writes: Write[] = [];
-    for (const [key, record] of last) {
+    last.forEach((record, key) => {
       const value = record && encodeRecord(record);
       writes.push({ key, value });
       if (record && value && 'spec' in record && record.kind !== 'event') written.set(record, value);
-    }
+    });
     try {
       return await this.#store.commit(conditions, writes);
     } catch (error) {

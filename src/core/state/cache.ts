@@ -319,9 +319,8 @@ export class Cache implements Snapshot {
     const [formBefore] = formsBefore;
     const hosts = hostsOf(formsBefore, formsAfter);
     for (const host of hosts) {
-      const was = formsBefore.some((form) => form.host === host);
-      const is = formsAfter.some((form) => form.host === host);
-      if (was !== is) indexUnder(this.#allocationKeysByHost, host, key, is ? +1 : -1);
+      const is = anyOn(formsAfter, host);
+      if (anyOn(formsBefore, host) !== is) indexUnder(this.#allocationKeysByHost, host, key, is ? +1 : -1);
     }
     if (before !== after) this.#changed(key, 'allocation', before, after);
     // A release that became durable: decisions knew of it, but only now is the room free.
@@ -444,6 +443,11 @@ function hostOf(record: AnyRecord | null): string | undefined {
   return record?.kind === 'allocation' ? record.host : undefined;
 }
 
+function anyOn(forms: readonly Allocation[], on: string): boolean {
+  for (const { host } of forms) if (host === on) return true;
+  return false;
+}
+
 /** Nearly always one. */
 function hostsOf(before: readonly Allocation[], after: readonly Allocation[]): readonly string[] {
   const hosts: string[] = [];
@@ -465,7 +469,7 @@ const noForms: readonly Allocation[] = [];
 function mostOf(forms: readonly Allocation[]): Held {
   const [first] = forms;
   if (!first) return nothingHeld;
-  if (forms.every(({ amounts }) => amounts === first.amounts)) return first.amounts;
+  if (forms.length === 1 || forms.every(({ amounts }) => amounts === first.amounts)) return first.amounts;
   const held: Record<string, Record<string, number>> = {};
   for (const form of forms) {
     for (const [providerId, amounts] of Object.entries(form.amounts)) {
