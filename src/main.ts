@@ -31,5 +31,6 @@ const exitCode = await runProgram(
   system.arguments(),
   processCommands,
 );
-// Open connections of an ended watch must not hold the process.
+// What is still on its way to a slow reader must arrive; open connections of an ended watch must not hold the process.
+for (const output of [system.stdout, system.stderr]) await new Promise((resolve) => output.write('', resolve));
 system.exit(exitCode);
