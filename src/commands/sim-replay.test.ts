@@ -68,6 +68,13 @@ describe('berth sim replay', () => {
     expect(JSON.parse(stdout)).toMatchObject([{ profile: 'avoid-fragmentation', placed: 3, hosts: 2, ratio: null }]);
     expect(await readFile(plot, 'utf8')).toMatch(/^<svg/);
   });
+  it('tells the figures, too, where the plot cannot be written', async () => {
+    const plot = join(directory, 'nowhere', 'plot.svg');
+    const { stdout, stderr, exitCode } = await replay('trace.csv', '--fleet', '8x16GiB', '--plot', plot);
+    expect(exitCode).toBe(2);
+    expect(stdout).toContain('host-hours in use');
+    expect(stderr).toContain('the plot cannot be written');
+  });
   it('takes only some rows, and moves', async () => {
     const { stdout } = await replay('trace.csv', '--fleet', '8x16GiB', '--limit', '2', '--moves', '1/2', '--json');
     expect(JSON.parse(stdout)).toMatchObject([{ arrivals: 2, moves: { budget: 1 } }]);

@@ -70,9 +70,10 @@ export function simReplayCommand(cli: Cli): Command {
           );
         progress.end();
         const title = `${basename(file)} on ${basename(flags.fleet)}`;
-        if (flags.plot !== undefined) await write(flags.plot, plotSvg(title, replays));
         if (json) await printValue(cli, 'json', replays);
         else print(cli, title, replays);
+        // Last: a plot that cannot be written does not take the figures of a long run with it.
+        if (flags.plot !== undefined) await write(flags.plot, plotSvg(title, replays));
       } finally {
         progress.end();
       }
