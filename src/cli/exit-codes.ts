@@ -48,7 +48,7 @@ export async function attempting<T>(
     if (!(error instanceof ApiError)) throw error;
     const place = error.field === undefined || error.message.includes(error.field) ? '' : ` (${error.field})`;
     throw new CommandError(errorCodes[error.code].exitCode, `cannot ${attempt}: ${error.message}${place}`, {
-      advice: advice[error.code] ?? adviceByCode[error.code],
+      advice: advice[error.code] ?? adviceOf(error),
       cause: error,
     });
   }
@@ -63,6 +63,11 @@ const adviceByCode: Partial<Record<ErrorCode, string>> = {
   StoreFull: "make room on the server's disk",
 };
 
+/** Where a field is what is not allowed, no other token helps. */
+function adviceOf({ code, field }: ApiError): string | undefined {
+  return code === 'Forbidden' && field !== undefined ? undefined : adviceByCode[code];
+}
+
 /** What a failed command prints on standard error, and its exit code. */
 export function failureOf(error: unknown): { readonly text: string; readonly exitCode: number } {
   if (error instanceof Interrupted) return { text: '', exitCode: exitCodes.interrupted };
@@ -70,7 +75,7 @@ export function failureOf(error: unknown): { readonly text: string; readonly exi
     error instanceof CommandError
       ? error
       : error instanceof ApiError
-        ? { message: error.message, advice: adviceByCode[error.code], exitCode: errorCodes[error.code].exitCode }
+        ? { message: error.message, advice: adviceOf(error), exitCode: errorCodes[error.code].exitCode }
         : { message: describeError(error), advice: undefined, exitCode: exitCodes.internal };
   return { text: `berth: ${visible(message, '\n')}\n${advice ? `  ${visible(advice, '\n')}\n` : ''}`, exitCode };
 }

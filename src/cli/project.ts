@@ -121,7 +121,8 @@ function amountsOf(flag: string, before: ProjectSpec['quota'], pairs: readonly s
   const amounts: Record<string, number> = { ...before };
   for (const pair of pairs) {
     const [, resourceClass = '', amount = ''] = /^([A-Z][A-Z0-9_]{0,63})=(\d{0,15})$/.exec(pair) ?? [];
-    if (resourceClass === '') throw usageError(`${flag} cannot be "${pair}"`, 'write it as VCPU=64');
+    if (resourceClass === '')
+      throw usageError(`${flag} cannot be "${pair}"`, 'write a class and a whole number: VCPU=64; VCPU= for no limit');
     if (amount === '') delete amounts[resourceClass];
     else amounts[resourceClass] = Number(amount);
   }

@@ -19,7 +19,10 @@ const mebibytes: Readonly<Record<string, number>> = {
 export function parseMemoryMiB(text: string, flag = '--memory'): number {
   const amount = parseMebibytes(text);
   if (amount === undefined || !Number.isInteger(amount) || amount < 1) {
-    throw usageError(`${flag} cannot be "${text}"`, 'write it with its unit: 512MiB, 1GiB');
+    throw usageError(
+      `${flag} cannot be "${text}"`,
+      'write it in whole MiB, with its unit (MiB, GiB, TiB): 512MiB, 1GiB',
+    );
   }
   return amount;
 }
@@ -52,7 +55,8 @@ export function parseInteger(flag: string, text: string, { min, max }: { min: nu
 /** `90s`, `5m`, `1h30m` → milliseconds. */
 export function parseDurationMs(flag: string, text: string): number {
   const match = /^(?:(\d{1,5})h)?(?:(\d{1,6})m)?(?:(\d{1,7}(?:\.\d{1,3})?)s)?(?:(\d{1,9})ms)?$/.exec(text);
-  if (text === '' || !match) throw usageError(`${flag} cannot be "${text}"`, 'write it with its unit: 90s, 5m, 1h30m');
+  if (text === '' || !match)
+    throw usageError(`${flag} cannot be "${text}"`, 'write it in hours, minutes and seconds: 90s, 5m, 1h30m');
   const [hours, minutes, seconds, milliseconds] = match.slice(1).map((part) => Number(part ?? 0));
   return ((hours ?? 0) * 3600 + (minutes ?? 0) * 60 + (seconds ?? 0)) * 1000 + (milliseconds ?? 0);
 }
