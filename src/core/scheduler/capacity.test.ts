@@ -225,6 +225,22 @@ describe('the loss of hosts', () => {
     expect(run(world, 1)).toEqual([one]);
   });
 
+  it('leaves no trace of who goes while it is looked into', () => {
+    const labels = { app: 'db' };
+    const apart = { antiAffinity: [{ to: labels, by: 'host', required: true }] };
+    const db = (name: string) => testInstance(name, { cpus: 1, memoryMiB: 512, placement: apart }, {}, { labels });
+    for (let before = 0, done = false; !done; before++) {
+      const { cache } = fleet({ a: four, b: four }, db('db-1'), db('db-2'));
+      const steps = lossesInSteps(cache, 1);
+      for (let i = 0; i < before; i++) done ||= steps.next().done === true;
+      const revision = cache.revision + 1;
+      cache.apply([{ key: keys.instance('default', 'db-1'), value: null, revision }], revision);
+      const request = requestOf(cache, db('db-3'));
+      do expect(schedule(cache, request)).toMatchObject({ placed: true, host: 'a' });
+      while (steps.next().done !== true);
+    }
+  });
+
   it('of many instances on one host is looked at in pieces, with the same answer', () => {
     const taken = (count: number) => {
       const many = Array.from({ length: count }, (_, i) => testInstance(`many-${i}`, { cpus: 1, memoryMiB: 64 }));

@@ -182,6 +182,26 @@ describe('groups', () => {
     );
   });
 
+  it('are as they were after a trial that takes away who is not there', () => {
+    fc.assert(
+      fc.property(fc.integer(), (seed) => {
+        const prng = seededPrng(seed);
+        const cache = testCache([]);
+        for (let i = 0; i < 40; i++) step(cache, prng);
+        const fleet = fleetOf(cache);
+        fleet.tentatively(() => {
+          for (let i = 0; i < 6; i++) {
+            const slot = fleet.slotOf(`h${prng.below(6)}`);
+            const sign = prng.chance(1, 3) ? 1 : -1;
+            if (slot !== undefined) fleet.groups.try(slot, belongingOf(drawInstance(prng, 'tried')), sign);
+          }
+        });
+        expectCounts(cache);
+      }),
+      { numRuns: 100 },
+    );
+  });
+
   it('know the instances they mean, on hosts or not', () => {
     const web = testInstance('web', {}, {}, { labels: { app: 'a' } });
     const cache = testCache([web, testInstance('db', {}, {}, { labels: { app: 'b' } })]);

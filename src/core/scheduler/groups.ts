@@ -172,7 +172,7 @@ export class Groups {
     for (const members of this.#counted) this.#clear(members, slot);
     for (const repellers of this.#repellers) {
       this.#clear(repellers, slot);
-      if (repellers.total === 0) this.#dropRepellers(repellers);
+      this.#dropIfNone(repellers);
     }
   }
 
@@ -269,10 +269,12 @@ export class Groups {
       this.#repellers.add(repellers);
     }
     this.#move(repellers, slot, sign);
-    if (repellers.total === 0) this.#dropRepellers(repellers);
+    this.#dropIfNone(repellers);
   }
 
-  #dropRepellers(repellers: Repellers): void {
+  /** The total does not tell: in a trial one may be taken away where none was, or is no more. */
+  #dropIfNone(repellers: Repellers): void {
+    if (repellers.bySlot.size > 0) return;
     this.#repellers.delete(repellers);
     drop(this.#repellersByTag, repellers.members, repellers);
   }

@@ -7,7 +7,7 @@ import { holdsOnlyDisk } from '../ledger/ledger.ts';
 import { keys } from '../state/keys.ts';
 import type { Allocation } from '../state/records.ts';
 import type { Snapshot } from '../state/snapshot.ts';
-import { belongingOf } from './belonging.ts';
+import { belongingOf, placeOf } from './belonging.ts';
 import { hold } from './count-more.ts';
 import type { Fleet } from './fleet.ts';
 import { type Request, requestOf } from './request.ts';
@@ -165,7 +165,7 @@ function* lose(snapshot: Snapshot, lost: readonly Candidate[]): Steps<Outcome> {
   for (let from = 0; from < movers.length; from += placedPerStep) {
     yield;
     fleet.tentatively(() => {
-      leave(fleet, gone);
+      leave(snapshot, fleet, gone);
       for (const { request, slot, held } of moved) hold(fleet, request, slot, held, 1);
       for (const { instance, request } of movers.slice(from, from + placedPerStep)) {
         const choice = engine.choose(request);
@@ -189,10 +189,13 @@ function* lose(snapshot: Snapshot, lost: readonly Candidate[]): Steps<Outcome> {
   return { unplaced, examples };
 }
 
-/** Within a trial: as if these hosts, and all that is on them, were gone. */
-function leave(fleet: Fleet, gone: readonly Gone[]): void {
+/** Within a trial: as if these hosts, and all that is on them, were gone. Who has left since they were looked up is nobody's neighbour. */
+function leave(snapshot: Snapshot, fleet: Fleet, gone: readonly Gone[]): void {
   for (const { slot, movers } of gone) {
-    for (const { instance } of movers) fleet.groups.try(slot, belongingOf(instance), -1);
+    for (const { instance } of movers) {
+      const now = snapshot.instanceById(instance.metadata.id)?.value;
+      if (now && placeOf(now) === fleet.names[slot]) fleet.groups.try(slot, belongingOf(now), -1);
+    }
     fleet.setAside(slot);
   }
 }

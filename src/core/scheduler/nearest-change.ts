@@ -16,7 +16,7 @@ import type { Snapshot } from '../state/snapshot.ts';
 import { withoutItself } from './explain-trial.ts';
 import { hold } from './count-more.ts';
 import { type Fleet, fleetOf } from './fleet.ts';
-import { belongingOf } from './belonging.ts';
+import { belongingOf, placeOf } from './belonging.ts';
 import { plugins, roomPlugins, groupPlugins } from './registry.ts';
 import { type Request, requestOf } from './request.ts';
 import { engineOf, placementAt } from './schedule.ts';
@@ -388,7 +388,7 @@ function leave(
   if (sign > 0) fleet.giveBack(slot, amounts, ports);
   else fleet.hold(slot, amounts, ports);
   const other = snapshot.instanceById(consumer.id)?.value;
-  if (other && other.status.host === nameOf(fleet, slot) && other.status.incarnation === consumer.incarnation)
+  if (other && placeOf(other) === nameOf(fleet, slot) && other.status.incarnation === consumer.incarnation)
     fleet.groups.try(slot, belongingOf(other), sign > 0 ? -1 : 1);
 }
 
