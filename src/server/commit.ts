@@ -136,10 +136,10 @@ export class Committer {
   #confirm(group: readonly Pending[], last: ReadonlyMap<string, AnyRecord | null>, revision: number): void {
     for (const { token, plan } of group) this.#cache.confirm(token, plan, revision, last);
     if (this.#queue.length > 0) {
-      const last = group.at(-1)?.token ?? 0; // those that wait were submitted later
+      const newestToken = group.at(-1)?.token ?? 0; // those that wait were submitted later
       const written = new Map<number, Plan>();
       for (const pending of this.#queue) {
-        if (!pending.restsOn.some(({ token }) => token <= last)) continue;
+        if (!pending.restsOn.some(({ token }) => token <= newestToken)) continue;
         if (written.size === 0) for (const { token, plan } of group) written.set(token, plan);
         conditionOn(pending, written, revision);
       }

@@ -36,6 +36,6 @@ describe('a stored resource', () => {
   ])('%s is left to who can read it', (_, value) => {
     const writer = new JsonWriter(16);
     expect(writer.resource(new TextEncoder().encode(JSON.stringify(value)), 7)).toBe(false);
-    expect(writer.length).toBe(0);
+    expect(written(writer)).toBe('');
   });
 });

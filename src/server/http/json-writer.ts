@@ -19,19 +19,9 @@ export class JsonWriter {
     this.#bytes = Buffer.allocUnsafe(bytesExpected);
   }
 
-  get length(): number {
-    return this.#length;
-  }
-
   text(text: string): void {
     this.#reserve(3 * text.length); // UTF-8 takes at most three bytes for one unit of UTF-16
     this.#length += this.#bytes.write(text, this.#length);
-  }
-
-  bytes(bytes: Uint8Array): void {
-    this.#reserve(bytes.byteLength);
-    this.#bytes.set(bytes, this.#length);
-    this.#length += bytes.byteLength;
   }
 
   /** A resource as the store holds it, as users see it: with the revision that wrote it. False, and nothing written, for an old form. */
