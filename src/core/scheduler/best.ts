@@ -8,6 +8,8 @@ export interface Choice {
   readonly score: number;
   /** How many hosts fit, groups aside. */
   readonly fitCount: number;
+  /** Where others are was asked, so that fewer than those may have been let through. */
+  readonly neighboursAsked?: true;
 }
 
 /** The best host of those offered; ties go to the lower name. */

@@ -80,13 +80,18 @@ export class Engine {
       const slot = leaders.best(this.fleet.length);
       return slot < 0 ? null : { slot, score: shape.of(slot), fitCount: leaders.fitCount };
     }
+    const choice = this.#chooseAmong(request, groupRules, shape);
+    return choice && { ...choice, neighboursAsked: true };
+  }
+
+  #chooseAmong(request: Request, groupRules: GroupRules, shape: Shape): Choice | null {
     // Large groups first: whose walk once came to no end need not begin it again.
     const known =
       groupRules.perHost && this.#grouped.size > 0 ? this.#grouped.get(groupedKeyOf(request, groupRules)) : undefined;
     if (known?.base === shape) return this.#groupedFor(request, groupRules, shape).choose(groupRules);
     const ranked = {
       scores: shape,
-      leaders,
+      leaders: shape.leaders,
       byDomain: (topologyKey: string) => shape.byDomain(topologyKey),
       grouped: () => this.#groupedFor(request, groupRules, shape),
     };
@@ -211,7 +216,8 @@ export class Engine {
         if (score >= 0) best.offer(slot, base + score);
       }
     }
-    return best.choice(fitCount);
+    const choice = best.choice(fitCount);
+    return choice && groupRules ? { ...choice, neighboursAsked: true } : choice;
   }
 }
 

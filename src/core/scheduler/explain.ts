@@ -161,7 +161,7 @@ function changesSince(
   snapshot: Snapshot,
   { status }: Instance,
   verdicts: readonly Brief[],
-  then: { readonly hosts: number; readonly hostsFit: number } | undefined,
+  then: { readonly hosts: number; readonly hostsFit: number | undefined } | undefined,
 ): string[] {
   const changes: string[] = [];
   const sinceMs = status.scheduledAtMs ?? 0;
@@ -177,7 +177,7 @@ function changesSince(
   if (then && then.hosts !== verdicts.length)
     changes.push(`there are ${verdicts.length} hosts, there were ${then.hosts}`);
   const fit = verdicts.reduce((count, { refusals }) => count + Number(refusals === 0), 0);
-  if (then && then.hostsFit !== fit) changes.push(`${fit} would take it, ${then.hostsFit} did`);
+  if (then?.hostsFit !== undefined && then.hostsFit !== fit) changes.push(`${fit} would take it, ${then.hostsFit} did`);
   for (const [names, what] of [
     [joined, 'joined'],
     [heard, 'came back'],

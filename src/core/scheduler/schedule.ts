@@ -27,6 +27,7 @@ export interface Placed {
   readonly score: number;
   /** How many hosts fit, groups aside. */
   readonly hostsFit: number;
+  readonly neighboursAsked: boolean;
   readonly hosts: number;
 }
 
@@ -62,7 +63,8 @@ export function schedule(snapshot: Snapshot, request: Request): Placement {
 }
 
 /** The request on this host, where it fits: who gives what, and by which driver. */
-export function placementAt(fleet: Fleet, request: Request, { slot, score, fitCount }: Choice): Placed {
+export function placementAt(fleet: Fleet, request: Request, choice: Choice): Placed {
+  const { slot, score, fitCount, neighboursAsked = false } = choice;
   const assignment = assign(fleet.tree(slot), request);
   assert(assignment.fits, `${fleet.names[slot]} was chosen and does not fit`);
   return {
@@ -72,6 +74,7 @@ export function placementAt(fleet: Fleet, request: Request, { slot, score, fitCo
     held: assignment.held,
     score,
     hostsFit: fitCount,
+    neighboursAsked,
     hosts: fleet.count,
   };
 }
@@ -84,14 +87,14 @@ export function refusalsOf(counts: ReadonlyMap<string, number>): RefusalCount[] 
 }
 
 /** What is recorded of a placement, for `explain` to tell later why it was so. */
-export function placedMessage({ host, hostsFit, hosts, score }: Placed): string {
+export function placedMessage({ host, hostsFit, neighboursAsked, hosts, score }: Placed): string {
   // Joined, for it is kept with every instance: what `${}` makes is a chain of all its pieces.
   const parts = [
     'placed on ',
     host,
     ': best of ',
     hostsFit,
-    ' that fit, of ',
+    neighboursAsked ? ' that fit but for their neighbours, of ' : ' that fit, of ',
     hosts,
     ' (score ',
     Math.round(score * 10) / 10,
@@ -100,10 +103,18 @@ export function placedMessage({ host, hostsFit, hosts, score }: Placed): string 
   return parts.join('');
 }
 
-/** What `placedMessage` told; undefined for what was placed in another way. */
-export function readPlacedMessage(message: string): Pick<Placed, 'hostsFit' | 'hosts' | 'score'> | undefined {
-  const [, hostsFit, hosts, score] = /: best of (\d+) that fit, of (\d+) \(score ([\d.]+)\)$/.exec(message) ?? [];
-  return score === undefined ? undefined : { hostsFit: Number(hostsFit), hosts: Number(hosts), score: Number(score) };
+/** What `placedMessage` told; undefined for what was placed in another way. `hostsFit`: where neighbours left it at that. */
+export function readPlacedMessage(
+  message: string,
+): { readonly hostsFit: number | undefined; readonly hosts: number; readonly score: number } | undefined {
+  const told = /: best of (\d+) that fit( but for their neighbours)?, of (\d+) \(score ([\d.]+)\)$/.exec(message);
+  if (!told) return undefined;
+  const [, hostsFit, aside, hosts, score] = told;
+  return {
+    hostsFit: aside === undefined ? Number(hostsFit) : undefined,
+    hosts: Number(hosts),
+    score: Number(score),
+  };
 }
 
 /** `0 of 12 hosts: 7 InsufficientMemory, 5 DriverMissing`; for who asked by a query behind the words that such users know (S2.2). */

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { addRecord, testGroup } from '../../testing.ts';
 import { requestOf } from '../request.ts';
-import { schedule, summarize } from '../schedule.ts';
+import { placedMessage, readPlacedMessage, schedule, summarize } from '../schedule.ts';
 import { fleetWith, member, put, said, scored, told } from './test-neighbours.ts';
 
 const zones = { h1: { zone: 'a' }, h2: { zone: 'a' }, h3: { zone: 'b' }, h4: {} };
@@ -27,6 +27,18 @@ describe('affinity', () => {
       h4: 'TopologyKeyMissing',
     });
     expect(told(cache, 'affinity', byZone, 'h3')).toBe('none of app=db on its zone b, which it is to be near');
+  });
+
+  it('is left out of the number of hosts that fit, and that is told', () => {
+    const cache = fleetWith(zones);
+    put(cache, member('db', { app: 'db' }), 'h1');
+    const request = requestOf(cache, member('web', {}, near('db')));
+    for (let again = 0; again < 2; again++) {
+      const placed = schedule(cache, request);
+      const message = placed.placed ? placedMessage(placed) : '';
+      expect(message).toMatch(/^placed on h1: best of 4 that fit but for their neighbours, of 4 \(score /);
+      expect(readPlacedMessage(message)).toMatchObject({ hosts: 4, hostsFit: undefined });
+    }
   });
 
   it('lets the first of a group that wants to be near itself go anywhere that has the label', () => {
