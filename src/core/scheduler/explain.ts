@@ -111,7 +111,9 @@ function summaryOf(snapshot: Snapshot, instance: Instance, request: Request): st
   const scheduled = conditionOf(instance.status.conditions, 'Scheduled');
   const running = conditionOf(instance.status.conditions, 'Running');
   if (running && (instance.status.phase === 'Failed' || instance.status.phase === 'Exited')) {
-    return `${running.reason}: ${running.message}; it was ${scheduled?.message ?? 'placed'}`;
+    // What was preempted is told the same of both.
+    const before = scheduled?.message === running.message ? '' : `; it was ${scheduled?.message ?? 'placed'}`;
+    return `${running.reason}: ${running.message}${before}`;
   }
   if (instance.status.host !== undefined) return scheduled?.message ?? `placed on ${instance.status.host}`;
   const task = taskOf(instance);

@@ -250,6 +250,17 @@ describe('a placed one', () => {
   });
 });
 
+describe('one that had to go', () => {
+  it('is told so once', () => {
+    const why = { status: 'False', reason: 'Preempted', message: 'had to go from h1 for vip', sinceMs: 1 } as const;
+    const conditions = (['Scheduled', 'Running', 'Ready'] as const).map((type) => ({ type, ...why }));
+    const gone = testInstance('web', {}, { phase: 'Failed', conditions });
+    expect(explain(testCache([testImage(), ...testHost('h1'), gone]), gone).summary).toBe(
+      'Preempted: had to go from h1 for vip',
+    );
+  });
+});
+
 describe('the queue', () => {
   it('tells the place, and who is before', () => {
     const waiting = ['a', 'b', 'c'].map((name, i) => testInstance(name, { cpus: 64 }, {}, { createdAtMs: i }));
