@@ -113,6 +113,17 @@ describe('berth explain', () => {
     expect(all).not.toContain('more; --all');
   });
 
+  it('says where to look of what is no instance', async () => {
+    const handler: Handler = () => ({
+      status: 404,
+      json: { error: { code: 'NotFound', message: 'there is no instance "hold"' } },
+    });
+    expect((await runBerth(['explain', 'hold'], { handler })).stderr).toBe(
+      'berth: cannot explain instance "hold": there is no instance "hold"\n' +
+        '  "berth ps" shows the instances; why a task waits: berth task ls\n',
+    );
+  });
+
   it('gives the whole of it as JSON', async () => {
     const { stdout } = await runBerth(['explain', 'big', '-o', 'json'], { handler: answering({}) });
     expect(JSON.parse(stdout)).toEqual(explanation);

@@ -33,7 +33,7 @@ export function explainCommand(cli: Cli): Command {
       const explanation = await attempting(
         `explain instance "${name}"`,
         () => wholeOf((page) => client.explain(name, { project, ...page }), all === true),
-        { NotFound: '"berth ps" shows the instances' },
+        { NotFound: '"berth ps" shows the instances; why a task waits: berth task ls' },
       );
       if (output === 'json' || output === 'yaml') return printValue(cli, output, explanation);
       const colours = coloursFor(cli.stdout, cli.environment);
