@@ -45,7 +45,7 @@ function grown(old: Float64Array, length: number): Float64Array<ArrayBuffer> {
 }
 
 interface ProviderUse {
-  provider: Provider;
+  readonly provider: Provider;
   used: ReadonlyMap<string, number>;
 }
 
@@ -58,7 +58,7 @@ export class Fleet implements View {
   readonly hosts: (Host | undefined)[] = [];
   /** By slot, for breaking ties. */
   readonly names: string[] = [];
-  /** By slot: its providers. Empty until its agent has told what it has. */
+  /** By slot: its providers, as they were when they last changed in more than their generation. Empty until its agent has told what it has. */
   readonly trees: ProviderUse[][] = [];
   /** By slot: how many instances hold something there. */
   readonly guests: number[] = [];
@@ -295,12 +295,6 @@ export class Fleet implements View {
     const host = after?.host ?? before?.host;
     const slot = host === undefined ? undefined : this.#slotByName.get(host);
     if (slot === undefined) return;
-    if (before && after && before.inventories === after.inventories && before.traits === after.traits) {
-      // Another claim: only the generation is new.
-      const use = this.trees[slot]?.find(({ provider }) => provider.id === after.id);
-      if (use) use.provider = after;
-      return;
-    }
     this.#measureAll(slot);
     this.#recordChanged(slot); // traits are told by providers
   }

@@ -2,6 +2,7 @@
 
 import type { HostProviders, HostUsage } from '../../api/usage.ts';
 import { capacityOf } from '../ledger/ledger.ts';
+import { keys } from '../state/keys.ts';
 import type { Snapshot } from '../state/snapshot.ts';
 import { fleetOf } from './fleet.ts';
 
@@ -47,7 +48,7 @@ export function providersOf(snapshot: Snapshot, host: string): HostProviders {
       return {
         id: provider.id,
         ...(provider.parent === null ? {} : { parent: provider.parent }),
-        generation: provider.generation,
+        generation: snapshot.get('provider', keys.provider(provider.id))?.value.generation ?? provider.generation,
         traits: [...provider.traits],
         aggregates: [...provider.aggregates],
         inventories: Object.fromEntries(inventories),

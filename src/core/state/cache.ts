@@ -338,6 +338,7 @@ export class Cache implements Snapshot {
   }
 
   #changed(key: string, kind: RecordKind, before: AnyRecord | null, after: AnyRecord | null): void {
+    if (onlyMarked(before, after)) return;
     if (kind === 'instance') this.#indexPending(key, after);
     if (!sameInIndexes(before, after)) {
       if (before) this.#index(key, before, -1);
@@ -433,9 +434,21 @@ function formsOf(committed: AnyRecord | null, stack: readonly Assumed[] | undefi
   return forms;
 }
 
-/** Most changes are claims, which rewrite providers, and of an instance's status: that is in no index but the pending one. */
+/** A claim's mark on a provider, its generation: it makes other claims fail, and is nothing that decisions look at. */
+function onlyMarked(before: AnyRecord | null, after: AnyRecord | null): boolean {
+  return (
+    before?.kind === 'provider' &&
+    after?.kind === 'provider' &&
+    before.inventories === after.inventories &&
+    before.traits === after.traits &&
+    before.aggregates === after.aggregates &&
+    before.host === after.host &&
+    before.parent === after.parent
+  );
+}
+
+/** Most changes are of an instance's status, and that is in no index but the pending one. */
 function sameInIndexes(before: AnyRecord | null, after: AnyRecord | null): boolean {
-  if (before?.kind === 'provider' && after?.kind === 'provider') return before.host === after.host;
   return before?.kind === 'instance' && after?.kind === 'instance' && before.metadata.id === after.metadata.id;
 }
 
