@@ -1,7 +1,10 @@
+import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { silentLogger } from '../base/log.ts';
 import { Cache } from '../core/state/cache.ts';
+import { decodeRecord, encodeRecord } from '../core/state/codec.ts';
 import { type Plan, unchanged } from '../core/state/plan.ts';
+import type { Allocation, AnyRecord } from '../core/state/records.ts';
 import { testInstance } from '../core/testing.ts';
 import { createMemoryStore } from '../store/memory/memory-store.ts';
 import { type CommitResult, type Store, StoreError } from '../store/store.ts';
@@ -157,4 +160,85 @@ describe('the committer', () => {
     full = false;
     expect(await committer.submit(create('a'))).toMatchObject({ ok: true });
   });
+
+  it('leaves the cache as the store is, whatever Plans share a commit, are refused or lost', async () => {
+    const step = fc.record({
+      name: fc.constantFrom('a', 'b'),
+      remove: fc.boolean(),
+      with: fc.option(fc.constantFrom('a', 'b'), { nil: undefined }),
+      cpus: fc.integer({ min: 1, max: 9 }),
+      then: fc.constantFrom('nothing', 'turn', 'settle', 'foreign', 'hear', 'lose'),
+    });
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { maxLength: 25 }), async (steps) => {
+        const memory = createMemoryStore();
+        let lost = false;
+        const { cache, committer } = parts({
+          ...memory,
+          commit: (conditions, writes) =>
+            lost ? Promise.reject(new StoreError('Full', 'no room')) : memory.commit(conditions, writes),
+        });
+        const told = new Map<string, AnyRecord | undefined>();
+        cache.onCommitted((key) => told.set(key, cache.committed('allocation', key)?.value));
+        const outcomes: Promise<unknown>[] = [];
+        for (const { name, remove, with: other, cpus, then } of steps) {
+          const value = remove ? null : allocation(name, cpus);
+          const key = allocationKey(name);
+          const ifRevision = cache.get('allocation', key)?.revision ?? 0;
+          const conditions =
+            other === undefined || other === name
+              ? []
+              : [
+                  {
+                    key: allocationKey(other),
+                    ifRevision: cache.get('allocation', allocationKey(other))?.revision ?? 0,
+                  },
+                ];
+          outcomes.push(committer.submit({ changes: [{ key, ifRevision, value }], conditions }));
+          lost = then === 'lose';
+          if (then === 'turn') await Promise.resolve();
+          if (then === 'settle' || lost) await committer.settled();
+          if (then === 'foreign') await memory.commit([], [{ key, value: encodeRecord(allocation(name, 10 + cpus)) }]);
+          if (then === 'hear') await hear(memory, cache);
+          lost = false;
+        }
+        await Promise.allSettled(outcomes);
+        await committer.settled();
+        await hear(memory, cache);
+        const { entries } = await memory.list('');
+        const stored = entries.map(({ key, value, revision }) => ({ key, value: decodeRecord(key, value), revision }));
+        expect([...cache.listCommitted('allocation')].sort(byKey)).toEqual(stored);
+        expect([...cache.list('allocation')].sort(byKey)).toEqual(stored);
+        const used = stored.reduce((sum, { value }) => sum + (value.kind === 'allocation' ? cpusOf(value) : 0), 0);
+        expect(cache.usedBy('p').get('VCPU') ?? 0).toBe(used);
+        expect(cache.heldOnHost('h1')).toBe(stored.length);
+        for (const [key, value] of told) expect(value).toEqual(cache.committed('allocation', key)?.value);
+      }),
+      { numRuns: 200 },
+    );
+  });
 });
+
+function allocation(name: string, cpus: number): Allocation {
+  const consumer = { id: `inst_${name}`, incarnation: 1, project: 'default', name };
+  return { kind: 'allocation', consumer, host: 'h1', amounts: { p: { VCPU: cpus } }, driver: 'fake' };
+}
+
+const allocationKey = (name: string) => `allocations/inst_${name}.1`;
+const cpusOf = ({ amounts }: Allocation) => amounts['p']?.['VCPU'] ?? 0;
+const byKey = (a: { key: string }, b: { key: string }) => (a.key < b.key ? -1 : 1);
+
+/** The cache is told of all that the store has told since. */
+async function hear(store: Store, cache: Cache): Promise<void> {
+  const { revision } = await store.list('', { limit: 1 });
+  if (revision === cache.revision) return;
+  const { signal } = new AbortController();
+  for await (const batch of store.watch('', cache.revision, signal)) {
+    const upTo = batch.at(-1)?.revision ?? cache.revision;
+    cache.apply(
+      batch.map(({ key, value, revision: at }) => ({ key, value: value && decodeRecord(key, value), revision: at })),
+      upTo,
+    );
+    if (upTo >= revision) return;
+  }
+}
