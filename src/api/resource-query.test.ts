@@ -54,6 +54,8 @@ describe('a resource query', () => {
     ['zero', 'resources=VCPU:0', 'resources', /whole number from 1/],
     ['a huge amount', 'resources=VCPU:99999999999', 'resources', /whole number from 1/],
     ['a class in small letters', 'resources=vcpu:1', 'resources', /CLASS:AMOUNT/],
+    ['a class that is none', 'resources=CPU:1', 'resources', /no resource class "CPU"; did you mean "VCPU"/],
+    ['instances', 'resources=INSTANCES:1', 'resources', /in quotas only/],
     ['a class twice', 'resources=VCPU:1,VCPU:2', 'resources', /names VCPU twice/],
     ['resources twice', 'resources=VCPU:1&resources=DISK_GB:2', 'resources', /given twice/],
     ['a trait in small letters', 'resources=VCPU:1&required=avx', 'required', /traits in capitals/],

@@ -4,6 +4,7 @@
 
 import { matches } from './parse.ts';
 import { nearest } from './nearest.ts';
+import { classFault } from './resource-class.ts';
 import { type TraitRules, Trait } from './resources/host-rules.ts';
 import { type Amounts, ResourceClass } from './resources/metadata.ts';
 
@@ -125,6 +126,8 @@ class Draft {
       const [resourceClass = '', amount = '', ...rest] = part.trim().split(':');
       if (!matches(ResourceClass, resourceClass) || rest.length > 0)
         return `must be CLASS:AMOUNT pairs, as VCPU:1,MEMORY_MB:256; "${shown(part)}" is none`;
+      const unknown = classFault(resourceClass);
+      if (unknown !== undefined) return `cannot be "${shown(part)}": ${unknown}`;
       if (!/^[1-9]\d{0,9}$/.test(amount) || Number(amount) > amountMax)
         return `must give ${resourceClass} as a whole number from 1 to ${amountMax}, not "${shown(amount)}"`;
       if (Object.hasOwn(amounts, resourceClass)) return `names ${resourceClass} twice`;

@@ -35,7 +35,7 @@ export const Labels = Type.Record(Type.String({ pattern: labelKey }), Type.Strin
 });
 export type Labels = Readonly<Record<string, string>>;
 
-/** A resource class of OpenStack Placement: VCPU, MEMORY_MB, DISK_GB or CUSTOM_*. */
+/** The shape only: VCPU, MEMORY_MB, DISK_GB, CUSTOM_*. Which there are: src/api/resource-class.ts. */
 export const ResourceClass = Type.String({ pattern: '^[A-Z][A-Z0-9_]{0,63}$' });
 
 /** By resource class. */

@@ -21,7 +21,7 @@ export const ProjectSpec = Type.Object(
     guarantee: Type.Optional(
       Type.Unsafe<Static<typeof Amounts>>({
         ...Amounts,
-        description: 'so much is never taken from it for instances of a higher priority',
+        description: 'by resource class: so much is never taken from it for instances of a higher priority',
       }),
     ),
     priorityMax: Type.Optional(

@@ -2,8 +2,10 @@
 
 import { ApiError } from '../../api/errors.ts';
 import type { HostSpec } from '../../api/resources/host.ts';
+import { assertKnownClasses } from './known-classes.ts';
 
 export function assertHostSpec(spec: HostSpec): void {
+  assertClasses(spec);
   assertUnits(spec);
   assertDifferent(
     spec.providers ?? [],
@@ -17,6 +19,13 @@ export function assertHostSpec(spec: HostSpec): void {
     'taints',
     (taint) => `the taint ${taint} is there twice`,
   );
+}
+
+function assertClasses({ reserved = {}, allocationRatios, inventory = {}, providers = [] }: HostSpec): void {
+  assertKnownClasses(reserved, 'spec.reserved');
+  assertKnownClasses(allocationRatios, 'spec.allocationRatios');
+  assertKnownClasses(inventory, 'spec.inventory');
+  for (const [i, { amounts }] of providers.entries()) assertKnownClasses(amounts, `spec.providers[${i}].amounts`);
 }
 
 function assertUnits({ inventory }: HostSpec): void {

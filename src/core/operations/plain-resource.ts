@@ -2,6 +2,7 @@
 // is placed from now on; nobody is moved.
 
 import { ApiError } from '../../api/errors.ts';
+import { instancesClass } from '../../api/resource-class.ts';
 import type { Group } from '../../api/resources/group.ts';
 import type { Image } from '../../api/resources/image.ts';
 import type { Labels, Metadata } from '../../api/resources/metadata.ts';
@@ -17,6 +18,7 @@ import type { Snapshot } from '../state/snapshot.ts';
 import { assertFree, type CreateInput, earlierCreate, newMetadata, rememberCreate } from './create.ts';
 import type { Decision } from './decision.ts';
 import { assertWeightNames } from './host-demand.ts';
+import { assertKnownClasses } from './known-classes.ts';
 import { assertPolicy } from './placement-rules.ts';
 import { equalJson, existing, replacedMetadata } from './replace.ts';
 
@@ -148,6 +150,9 @@ function assertMeant(snapshot: Snapshot, resource: PlainResource): void {
       return assertNamesFree(snapshot, resource);
     case 'pool':
       return assertWeightNames(resource.spec.weights, 'spec.weights');
+    case 'project':
+      assertKnownClasses(resource.spec.quota ?? {}, 'spec.quota', [instancesClass]);
+      return assertKnownClasses(resource.spec.guarantee ?? {}, 'spec.guarantee');
     case 'group':
       return assertPolicy(resource.spec);
     default:

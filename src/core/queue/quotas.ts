@@ -2,6 +2,7 @@
 // create that goes beyond is refused; fair shares, not quotas, say who is first.
 
 import { ApiError } from '../../api/errors.ts';
+import { instancesClass } from '../../api/resource-class.ts';
 import type { Instance } from '../../api/resources/instance.ts';
 import type { Amounts } from '../../api/resources/metadata.ts';
 import { requestOf } from '../scheduler/request.ts';
@@ -9,9 +10,6 @@ import { keys } from '../state/keys.ts';
 import type { Change } from '../state/plan.ts';
 import { defineView, type RecordChange, type Snapshot, type View } from '../state/snapshot.ts';
 import { passGate } from './limits.ts';
-
-/** The class that counts instances, in quotas only. */
-const instances = 'INSTANCES';
 
 /** What belongs into the Plan that makes `instance`. Throws `QuotaExceeded`, or `Forbidden` for a priority above the project's. */
 export function chargeQuota(snapshot: Snapshot, instance: Instance): Change[] {
@@ -49,7 +47,7 @@ function gateOf(project: string): string {
 }
 
 function chargeOf(snapshot: Snapshot, instance: Instance): Amounts {
-  return { ...requestOf(snapshot, instance).assigned, [instances]: 1 };
+  return { ...requestOf(snapshot, instance).assigned, [instancesClass]: 1 };
 }
 
 const chargesOf = defineView((snapshot) => new Charges(snapshot));
