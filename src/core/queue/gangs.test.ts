@@ -8,6 +8,7 @@ import { createInstance, deleteInstance } from '../operations/instance.ts';
 import type { Cache } from '../state/cache.ts';
 import type { Policy } from '../state/context.ts';
 import { addRecord, commitPlan, testCache, testContext, testHost, testImage, testInstance } from '../testing.ts';
+import { gangsOf } from './gangs.ts';
 import { queueOf } from './queue.ts';
 
 let made = 0;
@@ -63,6 +64,17 @@ describe('a gang', () => {
     commitPlan(cache, deleteInstance(cache, { project: 'default', name: 'a' }, ctx()).plan);
     work();
     expect(whyOf(cache, 'b')).toBe('GangIncomplete: 1 of the 2 of gang g are there');
+  });
+
+  it('is left by one whose name another has got, also where both are told of as one change', () => {
+    const { cache } = worked([testImage(), member('a', 2), member('b', 2)]);
+    expect(gangsOf(cache).living('default/g')).toHaveLength(2);
+    addRecord(cache, testInstance('b', { cpus: 2 }, {}, { id: 'inst_other' }));
+    expect(
+      gangsOf(cache)
+        .living('default/g')
+        .map(({ key }) => key),
+    ).toEqual([keyOf('a')]);
   });
 
   it('waits for a limit that lets all of it in', () => {

@@ -34,11 +34,11 @@ class Gangs implements View {
   }
 
   apply({ key, before, after }: RecordChange): void {
-    if (before?.kind === 'instance' && before.spec.gang !== undefined && after === null) {
-      const gang = gangKeyOf(before) ?? '';
-      const members = this.#keysByGang.get(gang);
-      if (members?.delete(key) && members.size === 0) this.#keysByGang.delete(gang);
-    } else if (after?.kind === 'instance') this.#add(key, after);
+    const was = before?.kind === 'instance' ? gangKeyOf(before) : undefined;
+    const is = after?.kind === 'instance' ? gangKeyOf(after) : undefined;
+    // Another may bear the name: one that was deleted and one that was made since are one change where they share a commit.
+    if (was !== undefined && was !== is) this.#delete(key, was);
+    if (after?.kind === 'instance') this.#add(key, after);
   }
 
   /** Those that are there or will be: not deleted, ended, or stopped before they were ever placed. The oldest first. */
@@ -49,6 +49,11 @@ class Gangs implements View {
       if (entry && isLiving(entry.value)) living.push(entry);
     }
     return living.sort((a, b) => compareAges(ageOf(a), ageOf(b)));
+  }
+
+  #delete(key: string, gang: string): void {
+    const members = this.#keysByGang.get(gang);
+    if (members?.delete(key) && members.size === 0) this.#keysByGang.delete(gang);
   }
 
   #add(key: string, instance: Instance): void {
