@@ -3,7 +3,7 @@
 import type { Instance } from '../../api/resources/instance.ts';
 import type { Task } from '../../api/resources/task.ts';
 import { releaseAllOf } from '../ledger/ledger.ts';
-import { gangKeyOf, gangsOf, placeGang } from '../queue/gangs.ts';
+import { gangKeyOf, gangMissing, gangsOf, placeGang } from '../queue/gangs.ts';
 import { describeLimit, gateOf, type Limit, limitsOn } from '../queue/limits.ts';
 import { isWaiting, queueOf } from '../queue/queue.ts';
 import { type Request, requestOf } from '../scheduler/request.ts';
@@ -57,14 +57,12 @@ export const placement: Controller = {
 function placeTogether(
   snapshot: Snapshot,
   instance: Entry<Instance>,
-  { name, size }: NonNullable<Instance['spec']['gang']>,
+  gang: NonNullable<Instance['spec']['gang']>,
   ctx: Context,
 ): Plan {
   const living = gangsOf(snapshot).living(gangKeyOf(instance.value) ?? '');
-  if (living.length < size) {
-    const message = `GangIncomplete: ${living.length} of the ${size} of gang ${name} are there`;
-    return wait(instance, { reason: 'GangIncomplete', message }, ctx);
-  }
+  if (living.length < gang.size)
+    return wait(instance, { reason: 'GangIncomplete', message: gangMissing(gang, living.length) }, ctx);
   const waiting = living.filter(({ value }) => isWaiting(value));
   if (waiting[0]?.key !== instance.key) return emptyPlan;
   const all = (why: WaitReason): Plan => ({ changes: waiting.flatMap((each) => wait(each, why, ctx).changes) });
@@ -81,7 +79,7 @@ function placeTogether(
     if (taken + count > limit.max) return all({ reason: limit.reason, message: describeLimit(limit, taken, count) });
   }
   const members = waiting.map((each) => ({ instance: each, request: requestOf(snapshot, each.value) }));
-  const answer = placeGang(snapshot, name, members);
+  const answer = placeGang(snapshot, gang.name, members);
   return answer.placed
     ? bind(snapshot, answer.members, { gates: asked.keys() }, ctx)
     : all({ reason: 'Unschedulable', message: answer.message });

@@ -95,6 +95,11 @@ export function assertGang(snapshot: Snapshot, instance: Instance): void {
   }
 }
 
+/** What is said while some of a gang are missing. */
+export function gangMissing({ name, size }: NonNullable<Instance['spec']['gang']>, there: number): string {
+  return `GangIncomplete: ${there} of the ${size} of gang ${name} are there`;
+}
+
 /** Finds a place for all of them, the largest first, each with the others where they will be. */
 export function placeGang(snapshot: Snapshot, name: string, members: readonly GangMember[]): GangPlacement {
   const fleet = fleetOf(snapshot);

@@ -1,15 +1,17 @@
 // Explain: for every host, all the rules that refuse an instance, or its score by rule; for one that is placed, why it is there; for one
 // that is not, what would change that. The same rules as scheduling.
 
-import type { Explanation, HostExplanation, PlacedExplanation } from '../../api/explanation.ts';
+import type { Explanation, HostExplanation, NearestChange, PlacedExplanation } from '../../api/explanation.ts';
 import type { Instance } from '../../api/resources/instance.ts';
 import { conditionOf } from '../state/conditions.ts';
 import type { Snapshot } from '../state/snapshot.ts';
+import { type GangOutlook, gangOutlook } from './explain-gang.ts';
 import { explainQueue } from './explain-queue.ts';
 import { withoutItself } from './explain-trial.ts';
 import { fleetOf } from './fleet.ts';
 import { type HostVerdict, verdictsOf } from './full-scan.ts';
-import { nearestAtHome, nearestChanges, nearestForGang } from './nearest-change.ts';
+import { nearestAtHome, nearestChanges } from './nearest-change.ts';
+import { nearestForGang } from './nearest-for-gang.ts';
 import { type Request, requestOf } from './request.ts';
 import { readPlacedMessage, schedule, summarize } from './schedule.ts';
 import { bestFirst, type Brief, scan } from './scan.ts';
@@ -54,13 +56,12 @@ export function* explainInSteps(
   const { fit } = found;
   const waits = isWaiting(instance);
   const known = snapshot.instanceById(instance.metadata.id) !== undefined;
-  const inGang = instance.spec.gang !== undefined;
-  const nearest =
-    waits && fit === 0
+  const gang = waits ? gangOutlook(snapshot, instance) : undefined;
+  const nearest = gang
+    ? yield* nearestOfGang(snapshot, instance, gang)
+    : waits && fit === 0
       ? yield* nearestChanges(snapshot, instance, request, found.refused)
-      : waits && known && inGang
-        ? yield* nearestForGang(snapshot, instance, request, found.refused)
-        : undefined;
+      : undefined;
   const own = waitsAtHome(instance) ? fleet.slotOf(host ?? '') : undefined;
   const atHome =
     own !== undefined && found.refused.has(own) ? yield* nearestAtHome(snapshot, instance, request, own) : undefined;
@@ -69,7 +70,7 @@ export function* explainInSteps(
     project: instance.metadata.project,
     phase: instance.status.phase,
     ...(host === undefined ? {} : { host }),
-    summary: summaryOf(snapshot, instance, request),
+    summary: summaryOf(snapshot, instance, { request, gang }),
     profile: request.profile,
     amounts: { ...request.assigned },
     counts: { hosts: verdicts.length, fit, refused: verdicts.length - fit },
@@ -107,7 +108,11 @@ function explainHost({ host, refusals, score, scores }: HostVerdict, current: st
 /** What keeps an instance that fits from being placed. */
 const heldBack: ReadonlySet<string> = new Set(['ConcurrencyLimit', 'CapacityMap']);
 
-function summaryOf(snapshot: Snapshot, instance: Instance, request: Request): string {
+function summaryOf(
+  snapshot: Snapshot,
+  instance: Instance,
+  { request, gang }: { readonly request: Request; readonly gang: GangOutlook | undefined },
+): string {
   const scheduled = conditionOf(instance.status.conditions, 'Scheduled');
   const running = conditionOf(instance.status.conditions, 'Running');
   if (running && (instance.status.phase === 'Failed' || instance.status.phase === 'Exited')) {
@@ -116,6 +121,7 @@ function summaryOf(snapshot: Snapshot, instance: Instance, request: Request): st
     return `${running.reason}: ${running.message}${before}`;
   }
   if (instance.status.host !== undefined) return scheduled?.message ?? `placed on ${instance.status.host}`;
+  if (gang) return gangSummary(snapshot, instance, { request, gang });
   const task = taskOf(instance);
   if (task !== undefined) {
     const taken = takeOver(snapshot, instance.metadata.project, task, request);
@@ -124,8 +130,37 @@ function summaryOf(snapshot: Snapshot, instance: Instance, request: Request): st
   const placement = schedule(snapshot, request);
   if (!placement.placed) return summarize(placement);
   if (!snapshot.instanceById(instance.metadata.id)) return `fits on ${placement.host}`;
-  const held = scheduled && heldBack.has(scheduled.reason) ? `; ${scheduled.message}` : '; about to be placed';
-  return `fits on ${placement.host}${held}`;
+  return `fits on ${placement.host}${whatHolds(instance)}`;
+}
+
+function whatHolds({ status }: Instance): string {
+  const scheduled = conditionOf(status.conditions, 'Scheduled');
+  return scheduled && heldBack.has(scheduled.reason) ? `; ${scheduled.message}` : '; about to be placed';
+}
+
+/** What holds all of them stands first. */
+function gangSummary(
+  snapshot: Snapshot,
+  instance: Instance,
+  { request, gang }: { readonly request: Request; readonly gang: GangOutlook },
+): string {
+  const { metadata, spec } = instance;
+  if (gang.complete && gang.answer.placed) {
+    const own = gang.answer.members.find(({ instance: { value } }) => value.metadata.id === metadata.id);
+    const known = snapshot.instanceById(metadata.id) !== undefined;
+    return `fits on ${own?.placed.host}, with all of gang ${spec.gang?.name}${known ? whatHolds(instance) : ''}`;
+  }
+  const alone = schedule(snapshot, request);
+  const message = !gang.complete ? gang.message : gang.answer.placed ? '' : gang.answer.message;
+  if (alone.placed) return `${message}; alone it would fit on ${alone.host}`;
+  // Of a whole gang the answer says already what refuses one of them.
+  return gang.complete ? message : `${message}; it alone: ${summarize(alone)}`;
+}
+
+/** Of an incomplete one nothing is known to be enough: those who are missing may ask for anything. */
+function* nearestOfGang(snapshot: Snapshot, instance: Instance, gang: GangOutlook): Steps<NearestChange[] | undefined> {
+  if (!gang.complete || gang.answer.placed) return undefined;
+  return yield* nearestForGang(snapshot, instance, gang.members);
 }
 
 // Of a placed one: why here.

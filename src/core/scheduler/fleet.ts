@@ -99,6 +99,8 @@ export class Fleet implements View {
   #trial: Set<Slot> | null = null;
   /** Hosts whose record a trial changed, as they are. */
   readonly #imagined = new Map<Slot, Host | undefined>();
+  /** Slots of hosts that are there only in a trial. */
+  readonly #supposed: Slot[] = [];
   #mix: Mix | null = null;
 
   constructor(snapshot: Snapshot) {
@@ -187,6 +189,7 @@ export class Fleet implements View {
       this.#imagined.clear();
       for (const slot of touched) this.#measureAll(slot);
       this.groups.endTrial();
+      for (const slot of this.#supposed.splice(0)) this.#forget(slot);
     }
   }
 
@@ -229,6 +232,34 @@ export class Fleet implements View {
     assert(this.#trial, 'hosts are imagined only within a trial');
     if (!this.#imagined.has(slot)) this.#imagined.set(slot, this.hosts[slot]);
     this.#see(slot, host);
+  }
+
+  /** Within a trial: as if there were one more host like this one, with nothing on it. Answers its slot. */
+  imagineMore(like: Slot): Slot {
+    const host = this.hosts[like];
+    assert(this.#trial && host, 'hosts are imagined only within a trial, like one that is there');
+    const slot = this.#free.pop() ?? this.hosts.length;
+    if (slot >= this.capacity) this.#grow();
+    this.#supposed.push(slot);
+    const name = `~${slot}`; // no host's, and behind all in ties
+    if (this.names[slot] !== undefined && this.names[slot] !== name) this.layout += 1;
+    this.names[slot] = name;
+    this.trees[slot] = (this.trees[like] ?? []).map(({ provider }) => ({ provider, used: new Map() }));
+    this.stepped[slot] = this.stepped[like] ?? false;
+    this.guests[slot] = 0;
+    this.ports[slot] = undefined;
+    this.#sumColumns(slot);
+    this.#see(slot, host);
+    return slot;
+  }
+
+  #forget(slot: Slot): void {
+    this.#free.push(slot);
+    this.trees[slot] = [];
+    this.guests[slot] = 0;
+    this.ports[slot] = undefined;
+    this.#sumColumns(slot);
+    this.#see(slot, undefined);
   }
 
   #see(slot: Slot, host: Host | undefined): void {
