@@ -149,6 +149,40 @@ describe('berth host', () => {
       allocationRatios: { VCPU: 4 },
     });
   });
+  it('set takes reserves and ratios back by an empty value', async () => {
+    const before = {
+      reserved: { MEMORY_MB: 1, VCPU: 1 },
+      inventory: { MEMORY_MB: { reservedPercent: 5 }, DISK_GB: { reservedPercent: 5, maxUnit: 9 } },
+      allocationRatios: { VCPU: 4, MEMORY_MB: 2 },
+    };
+    const flags = ['--reserve', 'MEMORY_MB=', '--reserve', 'DISK_GB=', '--overcommit', 'VCPU='];
+    const { spec } = await changed(before, 'set', 'h1', ...flags);
+    expect(spec).toEqual({
+      paused: false,
+      reserved: { VCPU: 1 },
+      inventory: { DISK_GB: { maxUnit: 9 } },
+      allocationRatios: { MEMORY_MB: 2 },
+    });
+  });
+  it('set warns when a reserve leaves nothing', async () => {
+    const reserved = { MEMORY_MB: 99_999 };
+    const { stderr, exitCode } = await runBerth(['host', 'set', 'h1', '--reserve', 'MEMORY_MB=99999'], {
+      handler: () => ({ json: testHost('h1', { spec: { reserved } }) }),
+    });
+    expect(exitCode).toBe(0);
+    expect(stderr).toBe('warning: h1 has 16 GiB memory, and 97.7 GiB memory are kept back: nothing is left to give\n');
+  });
+  it('show tells what is kept for the host, by share and by its agent', async () => {
+    const host = testHost('h1', {
+      spec: { reserved: { DISK_GB: 5 }, inventory: { VCPU: { reservedPercent: 20 } } },
+    });
+    const { stdout } = await runBerth(['host', 'show', 'h1'], {
+      handler: ({ path }) => ({ json: path.endsWith('/providers') ? { providers: [], allocations: [] } : host }),
+    });
+    expect(stdout).toContain('8 CPUs (2 CPUs kept for the host, 20 %)');
+    expect(stdout).toContain('16 GiB memory (1 GiB memory kept for the host)');
+    expect(stdout).toContain('100 GiB disk (5 GiB disk kept for the host)');
+  });
   it('set takes back what it said', async () => {
     const before = { dedicated: true, dedicatedTo: 'ours', instancesMax: 3, controlPlane: true };
     const flags = ['--no-dedicated', '--dedicated-to', '', '--instances-max', 'none', '--no-control-plane'];

@@ -8,7 +8,7 @@ import { attempting, usageError } from './exit-codes.ts';
 import { replace } from './replace.ts';
 import { openSession } from './session.ts';
 import { parseTaint, taintText } from './taints.ts';
-import { collect, parseInteger, parseLabels } from './units.ts';
+import { amountText, collect, parseInteger, parseLabels } from './units.ts';
 
 const advice = { NotFound: '"berth host ls" shows the hosts' } as const;
 
@@ -69,15 +69,21 @@ export function setCommand(cli: Cli): Command {
     .option('--trait <trait>', 'it has this trait, !TRAIT: no longer; many times', collect, [])
     .option(
       '--reserve <class=amount>',
-      'kept back for the host itself: MEMORY_MB=2048, or MEMORY_MB=10%; many times',
+      'kept back for the host itself: MEMORY_MB=2048, or MEMORY_MB=10%; MEMORY_MB= for what its agent says; many times',
       collect,
       [],
     )
-    .option('--overcommit <class=ratio>', 'given out so many times over: VCPU=4; many times', collect, [])
+    .option(
+      '--overcommit <class=ratio>',
+      'given out so many times over: VCPU=4; VCPU= for once; many times',
+      collect,
+      [],
+    )
     .option('--control-plane', 'it runs the control plane and takes no instances')
     .option('--no-control-plane', 'it takes instances, whatever the control plane says')
     .action(async (name: string, options: SetOptions, command: Command) => {
       const host = await change(cli, command, name, (spec) => changedSpec(spec, options));
+      for (const line of wholeReserves(host)) cli.stderr.write(`${line}\n`);
       cli.stdout.write(`${host.metadata.name} changed\n`);
     });
 }
@@ -95,7 +101,7 @@ function changedSpec(spec: Spec, options: SetOptions): Spec {
     ...(trait.length === 0 ? {} : { traits: changedTraits(spec.traits ?? [], trait) }),
     ...(controlPlane === undefined ? {} : { controlPlane }),
     ...reserveOf(spec, options.reserve),
-    allocationRatios: { ...spec.allocationRatios, ...ratiosOf(options.overcommit) },
+    allocationRatios: changedRatios(spec.allocationRatios, options.overcommit),
   };
 }
 
@@ -120,7 +126,18 @@ function changedTraits(before: readonly string[], changes: readonly string[]): s
   return [...traits];
 }
 
-/** Amounts go to `reserved`, shares to `inventory`; the one takes the place of the other. */
+/** A host may grow, so more than it has now is no fault; but then it takes nothing, which few want. */
+function wholeReserves({ metadata, spec, status }: Host): string[] {
+  return Object.entries(spec.reserved ?? {}).flatMap(([resourceClass, kept]) => {
+    const total = spec.inventory?.[resourceClass]?.total ?? status.capacity?.[resourceClass];
+    if (total === undefined || kept === 0 || kept < total) return [];
+    return [
+      `warning: ${metadata.name} has ${amountText(resourceClass, total)}, and ${amountText(resourceClass, kept)} are kept back: nothing is left to give`,
+    ];
+  });
+}
+
+/** Amounts go to `reserved`, shares to `inventory`; the one takes the place of the other, and an empty text takes both away. */
 function reserveOf(spec: Spec, pairs: readonly string[]): Pick<Spec, 'reserved' | 'inventory'> {
   if (pairs.length === 0) return {};
   const reserved: Record<string, number> = { ...spec.reserved };
@@ -128,6 +145,12 @@ function reserveOf(spec: Spec, pairs: readonly string[]): Pick<Spec, 'reserved' 
   for (const [resourceClass, text] of Object.entries(parseLabels('--reserve', pairs))) {
     const percent = /^(\d{1,3}(?:\.\d{1,2})?)%$/.exec(text)?.[1];
     const { reservedPercent: _percent, ...units } = inventory[resourceClass] ?? {};
+    if (text === '') {
+      delete reserved[resourceClass];
+      if (Object.keys(units).length > 0) inventory[resourceClass] = units;
+      else delete inventory[resourceClass];
+      continue;
+    }
     if (percent === undefined) {
       reserved[resourceClass] = parseInteger(`--reserve ${resourceClass}`, text, { min: 0, max: 2 ** 40 });
       if (inventory[resourceClass]) inventory[resourceClass] = units;
@@ -140,15 +163,22 @@ function reserveOf(spec: Spec, pairs: readonly string[]): Pick<Spec, 'reserved' 
   return { reserved, inventory };
 }
 
-function ratiosOf(pairs: readonly string[]): Record<string, number> {
-  return Object.fromEntries(
-    Object.entries(parseLabels('--overcommit', pairs)).map(([resourceClass, text]): [string, number] => {
-      const ratio = /^\d{1,4}(\.\d{1,3})?$/.test(text) ? Number(text) : 0;
-      if (ratio < 0.01 || ratio > 1000)
-        throw usageError(`--overcommit ${resourceClass} cannot be "${text}"`, 'write a number from 0.01 to 1000');
-      return [resourceClass, ratio];
-    }),
-  );
+function changedRatios(before: Spec['allocationRatios'], pairs: readonly string[]): Record<string, number> {
+  const ratios: Record<string, number> = { ...before };
+  for (const [resourceClass, text] of Object.entries(parseLabels('--overcommit', pairs))) {
+    if (text === '') {
+      delete ratios[resourceClass];
+      continue;
+    }
+    const ratio = /^\d{1,4}(\.\d{1,3})?$/.test(text) ? Number(text) : 0;
+    if (ratio < 0.01 || ratio > 1000)
+      throw usageError(
+        `--overcommit ${resourceClass} cannot be "${text}"`,
+        'write a number from 0.01 to 1000, or nothing to take it away',
+      );
+    ratios[resourceClass] = ratio;
+  }
+  return ratios;
 }
 
 async function change(cli: Cli, command: Command, name: string, changed: (spec: Spec) => Spec): Promise<Host> {

@@ -96,10 +96,18 @@ function showCommand(cli: Cli): Command {
 
 export function hostLines({ metadata, spec, status }: Host, held: HostProviders, nowMs: number): string[] {
   const ready = conditionOf(status.conditions, 'Ready');
-  const reserved = spec.reserved ?? status.reserved ?? {};
-  const capacity = Object.entries(status.capacity ?? {}).map(([resourceClass, total]) => {
-    const kept = reserved[resourceClass];
-    return `${amountText(resourceClass, total)}${kept ? ` (${amountText(resourceClass, kept)} kept for the host)` : ''}`;
+  const capacity = Object.entries(status.capacity ?? {}).map(([resourceClass, measured]) => {
+    const stated = spec.inventory?.[resourceClass];
+    const total = stated?.total ?? measured;
+    const percent = spec.reserved?.[resourceClass] === undefined ? stated?.reservedPercent : undefined;
+    // As the ledger has it: core/ledger/inventory.ts.
+    const wanted =
+      percent === undefined
+        ? (spec.reserved?.[resourceClass] ?? status.reserved?.[resourceClass] ?? 0)
+        : Math.ceil((total * percent) / 100);
+    const kept = Math.min(total, wanted);
+    const share = percent === undefined ? '' : `, ${percent} %`;
+    return `${amountText(resourceClass, total)}${kept ? ` (${amountText(resourceClass, kept)} kept for the host${share})` : ''}`;
   });
   return fieldLines([
     ['name', metadata.name],
