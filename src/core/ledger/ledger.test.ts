@@ -45,6 +45,15 @@ describe('fit', () => {
       expect(verdict.fits ? 'fits' : verdict.refusal).toBe(expected);
     });
   }
+  it('says which unit is the limit', () => {
+    const limitOf = (changes: Partial<Inventory>, asked: number) => {
+      const verdict = fit(provider(changes), new Map(), { VCPU: asked });
+      return verdict.fits ? undefined : verdict.limit;
+    };
+    expect(limitOf({ minUnit: 4 }, 3)).toBe(4);
+    expect(limitOf({ maxUnit: 2 }, 5)).toBe(2);
+    expect(limitOf({ stepSize: 3 }, 4)).toBe(3);
+  });
   it('refuses a class that the provider has not', () => {
     expect(fit(provider({}), new Map(), { CUSTOM_FPGA: 1 })).toMatchObject({
       refusal: 'NoInventory',

@@ -24,6 +24,8 @@ export type Fit =
       readonly asked: number;
       readonly free: number;
       readonly each?: number;
+      /** Of the units it is given in: the least, the most, or the step. */
+      readonly limit?: number;
     };
 
 export type Shortfall = Exclude<Fit, { readonly fits: true }>;
@@ -42,17 +44,13 @@ function fitClass(inventory: Inventory | undefined, used: number, resourceClass:
   if (asked === 0) return { fits: true };
   if (!inventory) return { fits: false, refusal: 'NoInventory', resourceClass, asked, free: 0 };
   const free = Math.max(0, capacityOf(inventory) - used);
-  const refusal: FitRefusal | undefined =
-    asked > free
-      ? 'Insufficient'
-      : asked < inventory.minUnit
-        ? 'BelowMinUnit'
-        : asked > inventory.maxUnit
-          ? 'AboveMaxUnit'
-          : asked % inventory.stepSize !== 0
-            ? 'NotAStep'
-            : undefined;
-  return refusal ? { fits: false, refusal, resourceClass, asked, free } : { fits: true };
+  const { minUnit, maxUnit, stepSize } = inventory;
+  const short = { fits: false, resourceClass, asked, free } as const;
+  if (asked > free) return { ...short, refusal: 'Insufficient' };
+  if (asked < minUnit) return { ...short, refusal: 'BelowMinUnit', limit: minUnit };
+  if (asked > maxUnit) return { ...short, refusal: 'AboveMaxUnit', limit: maxUnit };
+  if (asked % stepSize !== 0) return { ...short, refusal: 'NotAStep', limit: stepSize };
+  return { fits: true };
 }
 
 /**

@@ -95,8 +95,14 @@ export function describeFits(all: readonly Shortfall[]): string {
 function describeFit(verdict: Shortfall): { readonly reason: string; readonly message: string } {
   const { resourceClass, asked, free } = verdict;
   const { reason, noun, unit } = wordsOf(resourceClass);
-  const what = unit ? `${asked}${unit} of ${noun}` : `${asked} ${noun}`;
+  const count = (amount: number): string =>
+    unit ? `${amount}${unit} of ${noun}` : `${amount} ${amount === 1 && noun === 'CPUs' ? 'CPU' : noun}`;
+  const what = count(asked);
   const insufficient = `Insufficient${reason}`;
+  const unitRefusal = (given: string) => ({
+    reason: `Unit${reason}`,
+    message: `${what} asked, but here ${given}`,
+  });
   switch (verdict.refusal) {
     case 'Insufficient': {
       const message = `${what} asked, ${free}${unit} free: ${asked - free}${unit} too little`;
@@ -109,8 +115,10 @@ function describeFit(verdict: Shortfall): { readonly reason: string; readonly me
       return { reason: insufficient, message };
     }
     case 'BelowMinUnit':
+      return unitRefusal(`at least ${verdict.limit}${unit} at once`);
     case 'AboveMaxUnit':
+      return unitRefusal(`at most ${verdict.limit}${unit} at once`);
     case 'NotAStep':
-      return { reason: `Unit${reason}`, message: `${what} at once is not given here (${verdict.refusal})` };
+      return unitRefusal(`only in steps of ${verdict.limit}${unit}`);
   }
 }
