@@ -10,7 +10,7 @@ export const errorCodes = {
   InvalidRequest: { status: 400, exitCode: 2, meaning: 'The request is not well formed; `field` names the place.' },
   Unauthenticated: { status: 401, exitCode: 4, meaning: 'No token, or one that is not valid.' },
   Forbidden: { status: 403, exitCode: 4, meaning: 'The token is valid but may not do this.' },
-  QuotaExceeded: { status: 403, exitCode: 6, meaning: 'The project would have more than its quota.' },
+  QuotaExceeded: { status: 403, exitCode: 5, meaning: 'The project would have more than its quota.' },
   NotFound: { status: 404, exitCode: 3, meaning: 'There is no such resource or route.' },
   MethodNotAllowed: { status: 405, exitCode: 2, meaning: 'The route exists but not with this method.' },
   AlreadyExists: { status: 409, exitCode: 5, meaning: 'The name is taken.' },
