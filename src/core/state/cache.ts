@@ -26,6 +26,13 @@ export interface Assumption {
   readonly restsOn: readonly number[];
 }
 
+/** What stands under one key; no kind: a newer version's. */
+interface Found {
+  readonly kind: RecordKind | undefined;
+  readonly stack: Assumed[] | undefined;
+  readonly entry: Entry | undefined;
+}
+
 /** What is known under one key. */
 interface Layers {
   readonly committed: AnyRecord | null;
@@ -179,12 +186,17 @@ export class Cache implements Snapshot {
   /** Lays a Plan over the entries, or answers the key of the first condition that no longer holds. */
   assume(plan: Plan): Assumption | { readonly ok: false; readonly key: string } {
     const restsOn: number[] = [];
-    for (const condition of plan.changes)
-      if (!this.#holds(condition, restsOn)) return { ok: false, key: condition.key };
-    for (const condition of plan.conditions ?? [])
-      if (!this.#holds(condition, restsOn)) return { ok: false, key: condition.key };
+    const found: Found[] = [];
+    for (const condition of plan.changes) {
+      const there = this.#find(condition.key);
+      if (!holds(there, condition.ifRevision, restsOn)) return { ok: false, key: condition.key };
+      found.push(there);
+    }
+    for (const { key, ifRevision } of plan.conditions ?? [])
+      if (!holds(this.#find(key), ifRevision, restsOn)) return { ok: false, key };
     const token = ++this.#lastToken;
-    for (const { key, value } of plan.changes) this.#lay(key, { token, value });
+    let at = 0;
+    for (const { key, value } of plan.changes) this.#lay(key, found[at++], { token, value });
     return { ok: true, token, restsOn };
   }
 
@@ -250,54 +262,43 @@ export class Cache implements Snapshot {
 
   // Below: how the two layers and the indexes are kept.
 
-  /** Whether the key is at this revision. Pushes the token of the uncommitted change that this rests on, 0 for none. */
-  #holds({ key, ifRevision }: { readonly key: string; readonly ifRevision: number }, restsOn: number[]): boolean {
-    const top = this.#assumed.get(key)?.at(-1);
-    restsOn.push(top?.token ?? 0);
-    if (top) return ifRevision === (top.value === null ? 0 : -top.token);
+  /** All that is known under a key. */
+  #find(key: string): Found {
     const kind = kindOfKey(key);
-    return ifRevision === ((kind && this.#committed.get(kind)?.get(key)?.revision) ?? 0);
+    return { kind, stack: this.#assumed.get(key), entry: kind && this.#committed.get(kind)?.get(key) };
   }
 
   /** One change on top of those of its key. */
-  #lay(key: string, assumed: Assumed): void {
-    const kind = kindOfKey(key);
-    if (!kind) return; // written by a newer version: not ours to read
-    const stack = this.#assumed.get(key);
-    const committed = this.#committed.get(kind)?.get(key)?.value ?? null;
-    const forms = kind === 'allocation' ? formsOf(committed, stack) : noForms;
-    const before = topOf(committed, stack);
+  #lay(key: string, there: Found | undefined, assumed: Assumed): void {
+    if (!there?.kind) return; // written by a newer version: not ours to read
+    const { kind, stack, entry } = there;
+    const committed = entry?.value ?? null;
+    const was = wasOf(kind, committed, stack);
     if (stack) stack.push(assumed);
     else this.#assumed.set(key, [assumed]);
-    this.#altered(key, kind, { before, forms }, { committed, stack: stack ?? [assumed] });
+    this.#altered(key, kind, was, { committed, stack: stack ?? [assumed] });
   }
 
   /** Takes a change off its key, and puts what became of it into the committed entries. */
   #take(key: string, token: number, durable: StoredEvent | null): void {
-    const kind = kindOfKey(key);
+    const { kind, stack, entry } = this.#find(key);
     if (!kind) return;
-    const stack = this.#assumed.get(key);
-    const committed = this.#committed.get(kind)?.get(key)?.value ?? null;
-    const forms = kind === 'allocation' ? formsOf(committed, stack) : noForms;
-    const before = topOf(committed, stack);
+    const committed = entry?.value ?? null;
+    const was = wasOf(kind, committed, stack);
     const at = stack?.findIndex((assumed) => assumed.token === token) ?? -1;
     assert(stack && at >= 0, () => `${key} holds no assumed change ${token}`);
     stack.splice(at, 1);
     if (stack.length === 0) this.#assumed.delete(key);
     const isNews = durable !== null && this.#setCommitted(kind, durable, 'own');
-    this.#altered(key, kind, { before, forms }, { committed: isNews ? durable.value : committed, stack });
+    this.#altered(key, kind, was, { committed: isNews ? durable.value : committed, stack });
   }
 
   /** Answers whether it was news. */
   #applyEvent(event: StoredEvent): boolean {
     const { key, value } = event;
-    const kind = kindOfKey(key);
-    if (!kind) return false;
-    const stack = this.#assumed.get(key);
-    const committed = this.#committed.get(kind)?.get(key)?.value ?? null;
-    if (!this.#setCommitted(kind, event, 'event')) return false;
-    const forms = kind === 'allocation' ? formsOf(committed, stack) : noForms;
-    this.#altered(key, kind, { before: topOf(committed, stack), forms }, { committed: value, stack });
+    const { kind, stack, entry } = this.#find(key);
+    if (!kind || !this.#setCommitted(kind, event, 'event')) return false;
+    this.#altered(key, kind, wasOf(kind, entry?.value ?? null, stack), { committed: value, stack });
     return true;
   }
 
@@ -423,6 +424,21 @@ export class Cache implements Snapshot {
 function topOf(committed: AnyRecord | null, stack: readonly Assumed[] | undefined): AnyRecord | null {
   const top = stack?.at(-1);
   return top ? top.value : committed;
+}
+
+function wasOf(kind: RecordKind, committed: AnyRecord | null, stack: readonly Assumed[] | undefined): Was {
+  return {
+    before: topOf(committed, stack),
+    forms: kind === 'allocation' ? formsOf(committed, stack) : noForms,
+  };
+}
+
+/** Whether a key is at this revision. Pushes the token of the uncommitted change that this rests on, 0 for none. */
+function holds({ stack, entry }: Found, ifRevision: number, restsOn: number[]): boolean {
+  const top = stack?.at(-1);
+  restsOn.push(top?.token ?? 0);
+  if (top) return ifRevision === (top.value === null ? 0 : -top.token);
+  return ifRevision === (entry?.revision ?? 0);
 }
 
 /** The committed and assumed forms of an allocation: nobody knows yet which of them comes true. */
