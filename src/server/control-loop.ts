@@ -13,7 +13,7 @@ import { Compacted, type Store, type WatchEvent } from '../store/store.ts';
 import { contextOf, type Decider } from './decide.ts';
 
 /** A controller at work. */
-interface Desk {
+interface Station {
   readonly controller: Controller;
   /** Of one whose keys compete. */
   line: DueLine | undefined;
@@ -24,7 +24,7 @@ interface Desk {
 }
 
 interface Task {
-  readonly desk: Desk;
+  readonly station: Station;
   readonly key: string;
 }
 
@@ -41,7 +41,7 @@ const listPage = 10_000;
 export class ControlLoop {
   readonly #decider: Decider;
   readonly #store: Store;
-  readonly #desks: readonly Desk[];
+  readonly #stations: readonly Station[];
   readonly #log: Logger;
   readonly #clock: Clock;
   readonly #stopped = new AbortController();
@@ -56,7 +56,7 @@ export class ControlLoop {
   constructor(parts: { decider: Decider; store: Store; controllers: readonly Controller[]; log: Logger }) {
     this.#decider = parts.decider;
     this.#store = parts.store;
-    this.#desks = parts.controllers.map((controller) => ({
+    this.#stations = parts.controllers.map((controller) => ({
       controller,
       line: undefined,
       timers: new Map<string, Timer>(),
@@ -71,15 +71,15 @@ export class ControlLoop {
   async start(): Promise<void> {
     const { cache } = this.#decider;
     await this.#load();
-    const watchers = new Map<RecordKind, Desk[]>();
-    for (const desk of this.#desks) {
-      const { controller } = desk;
-      desk.line = controller.dueLine?.(cache, this.#decider.policy);
-      for (const kind of controller.watches) watchers.set(kind, [...(watchers.get(kind) ?? []), desk]);
+    const watchers = new Map<RecordKind, Station[]>();
+    for (const station of this.#stations) {
+      const { controller } = station;
+      station.line = controller.dueLine?.(cache, this.#decider.policy);
+      for (const kind of controller.watches) watchers.set(kind, [...(watchers.get(kind) ?? []), station]);
     }
     cache.onChange((change) => {
-      for (const desk of watchers.get(change.kind) ?? [])
-        for (const key of desk.controller.wakes(change, cache)) this.#enqueue(desk, key);
+      for (const station of watchers.get(change.kind) ?? [])
+        for (const key of station.controller.wakes(change, cache)) this.#enqueue(station, key);
     });
     this.#fullPass();
     this.ready = true;
@@ -90,7 +90,7 @@ export class ControlLoop {
     this.#stopped.abort();
     this.ready = false;
     this.#passTimer?.cancel();
-    for (const { timers } of this.#desks) {
+    for (const { timers } of this.#stations) {
       for (const timer of timers.values()) timer.cancel();
       timers.clear();
     }
@@ -144,7 +144,7 @@ export class ControlLoop {
     for (let count = 0; count < tasksPerTurnMax && !ended; count++) {
       const next = tasks.next();
       if (next.done) ended = true;
-      else this.#enqueue(next.value.desk, next.value.key);
+      else this.#enqueue(next.value.station, next.value.key);
     }
     const again = (): void => (ended ? this.#fullPass() : this.#fullPass(tasks, startedAtMs));
     const afterMs = ended ? Math.max(0, startedAtMs + fullPassMs - this.#clock.monotonicMs()) : passPauseMs;
@@ -152,18 +152,19 @@ export class ControlLoop {
   }
 
   *#allTasks(): Generator<Task> {
-    for (const desk of this.#desks) for (const key of desk.controller.keys(this.#decider.cache)) yield { desk, key };
+    for (const station of this.#stations)
+      for (const key of station.controller.keys(this.#decider.cache)) yield { station, key };
   }
 
-  #enqueue(desk: Desk, key: string): void {
-    const committing = desk.committing.get(key);
+  #enqueue(station: Station, key: string): void {
+    const committing = station.committing.get(key);
     if (committing) {
       // A refused Plan wakes its own key when it is forgotten: it must wait its turn, not spin until the cache has caught up.
       committing.wokenMeanwhile = true;
       return;
     }
-    if (desk.line) desk.line.add(key);
-    else this.#due.set(`${desk.controller.name} ${key}`, { desk, key });
+    if (station.line) station.line.add(key);
+    else this.#due.set(`${station.controller.name} ${key}`, { station, key });
     if (this.#turnPlanned || this.#stopped.signal.aborted) return;
     this.#turnPlanned = true;
     queueMicrotask(() => this.#turn());
@@ -175,71 +176,72 @@ export class ControlLoop {
       before = count;
       count = this.#workOff(count); // what came of one line may wake another
     }
-    this.#turnPlanned = this.#due.size > 0 || this.#desks.some(({ line }) => line !== undefined && line.size > 0);
+    this.#turnPlanned = this.#due.size > 0 || this.#stations.some(({ line }) => line !== undefined && line.size > 0);
     if (this.#turnPlanned) this.#clock.setTimer(0, () => this.#turn());
   }
 
   /** Answers how many tasks the turn has had then. */
   #workOff(countBefore: number): number {
     let count = countBefore;
-    for (const [id, { desk, key }] of this.#due) {
+    for (const [id, { station, key }] of this.#due) {
       if (count === tasksPerTurnMax) break;
       count += 1;
       this.#due.delete(id);
-      this.#reconcile(desk, key);
+      this.#reconcile(station, key);
     }
-    for (const desk of this.#desks) {
-      if (!desk.line) continue;
+    for (const station of this.#stations) {
+      if (!station.line) continue;
       for (; count < tasksPerTurnMax; count++) {
-        const key = desk.line.take();
+        const key = station.line.take();
         if (key === undefined) break;
-        this.#reconcile(desk, key);
+        this.#reconcile(station, key);
       }
     }
     return count;
   }
 
-  #reconcile(desk: Desk, key: string): void {
+  #reconcile(station: Station, key: string): void {
     const { cache, committer } = this.#decider;
-    const { controller, timers, attempts } = desk;
+    const { controller, timers, attempts } = station;
     timers.get(key)?.cancel();
     timers.delete(key);
     try {
       const plan = controller.reconcile(cache, key, contextOf(this.#decider));
-      if (plan.requeueAfterMs !== undefined) this.#again(desk, key, plan.requeueAfterMs);
+      if (plan.requeueAfterMs !== undefined) this.#again(station, key, plan.requeueAfterMs);
       if (plan.changes.length === 0) return void attempts.delete(key);
       const committing = { wokenMeanwhile: false };
-      desk.committing.set(key, committing);
+      station.committing.set(key, committing);
       const settle = (ok: boolean): void => {
-        desk.committing.delete(key);
-        if (!ok) return this.#retry(desk, key);
+        station.committing.delete(key);
+        if (!ok) return this.#retry(station, key);
         attempts.delete(key);
-        if (committing.wokenMeanwhile) this.#enqueue(desk, key);
+        if (committing.wokenMeanwhile) this.#enqueue(station, key);
       };
       committer.submit(plan).then(
         (outcome) => settle(outcome.ok),
         () => settle(false), // the committer has logged it
       );
     } catch (error) {
+      station.committing.delete(key);
       this.#log.error('controller failed', {
         controller: controller.name,
         key,
         error: describeError(error),
         cause: error,
       });
-      this.#retry(desk, key);
+      this.#retry(station, key);
     }
   }
 
-  #retry(desk: Desk, key: string): void {
-    const attempt = desk.attempts.get(key) ?? 0;
-    desk.attempts.set(key, attempt + 1);
-    this.#again(desk, key, backoffMs(attempt, retryDelay, this.#decider.prng));
+  #retry(station: Station, key: string): void {
+    const attempt = station.attempts.get(key) ?? 0;
+    station.attempts.set(key, attempt + 1);
+    this.#again(station, key, backoffMs(attempt, retryDelay, this.#decider.prng));
   }
 
-  #again(desk: Desk, key: string, afterMs: number): void {
+  #again(station: Station, key: string, afterMs: number): void {
     if (this.#stopped.signal.aborted) return;
-    const { timers } = desk;
+    const { timers } = station;
     timers.get(key)?.cancel();
     timers.set(
       key,
@@ -247,7 +249,7 @@ export class ControlLoop {
         afterMs,
         () => {
           timers.delete(key);
-          this.#enqueue(desk, key);
+          this.#enqueue(station, key);
         },
         { background: true },
       ),
