@@ -5,13 +5,15 @@ import { mostOf } from '../ledger/most.ts';
 import type { Allocation } from '../state/records.ts';
 import type { Fleet } from './fleet.ts';
 import { attempt, consumerWords, fitter, leave, nameOf, placesOf, type Question } from './nearest-question.ts';
+import { groupPlugins } from './registry.ts';
 import type { Request } from './request.ts';
 import type { Slot } from './slot.ts';
 import { hostsPerStep, type Steps } from './steps.ts';
+import { judge, prepareRules } from './verdicts.ts';
 import { listed } from './words.ts';
 
-/** Ends of instances are tried on so many hosts, those that lack least. */
-const hostsWaitedForMax = 32;
+/** Ends of instances are tried on so many hosts that lack least, and on so many of those where no neighbour is in the way. */
+const hostsWaitedForMax = 16;
 const endsTriedMax = 256;
 
 export interface Ends {
@@ -41,19 +43,21 @@ export function* awaitEnds(question: Question, slots: readonly Slot[]): Steps<Ne
 
 export function* fewestEnds(question: Question, slots: readonly Slot[]): Steps<Ends | undefined> {
   const { fleet, request } = question;
-  const lacking: { readonly slot: Slot; readonly lacks: number }[] = [];
+  const lacking: { readonly slot: Slot; readonly lacks: number; readonly kept: boolean }[] = [];
   for (let from = 0; from < slots.length; from += hostsPerStep) {
     yield;
     attempt(question, () => {
+      const neighbours = prepareRules(groupPlugins, request, fleet);
       for (const slot of slots.slice(from, from + hostsPerStep)) {
         const lacks = lackOf(fleet, request, slot);
-        if (Number.isFinite(lacks)) lacking.push({ slot, lacks });
+        if (Number.isFinite(lacks)) lacking.push({ slot, lacks, kept: judge(neighbours, slot) < 0 });
       }
     });
   }
   lacking.sort((a, b) => a.lacks - b.lacks || (nameOf(fleet, a.slot) < nameOf(fleet, b.slot) ? -1 : 1));
+  const free = lacking.filter(({ kept }) => !kept).slice(0, hostsWaitedForMax);
   let best: Ends | undefined;
-  for (const { slot } of lacking.slice(0, hostsWaitedForMax)) {
+  for (const { slot } of new Set([...free, ...lacking.slice(0, hostsWaitedForMax)])) {
     yield;
     const ends = endsFor(question, slot);
     if (ends && (!best || ends.length < best.ends.length)) best = { slot, ends };

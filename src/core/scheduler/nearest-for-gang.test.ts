@@ -32,7 +32,7 @@ function explained(
     commitPlan(cache, placement.reconcile(cache, keys.instance('default', name), ctx));
   }
   const members = Object.entries(waiting).map(([name, spec], i) =>
-    testInstance(name, { ...two, gang: { name: 'g', size }, ...spec }, {}, { createdAtMs: i }),
+    testInstance(name, { ...two, gang: { name: 'g', size }, ...spec }, {}, { createdAtMs: i, labels: { app: 'g' } }),
   );
   for (const member of members) addRecord(cache, member);
   const before = JSON.stringify([...cache.list('host')]);
@@ -113,5 +113,20 @@ describe('what would make a gang fit', () => {
     const again = testInstance('b', { ...two, gang });
     addRecord(cache, again);
     expect(explain(cache, again).summary).toBe('fits on h1; about to be placed');
+  });
+
+  it('finds ends in as many racks as they are spread over, though many hosts of the first come before', () => {
+    const racks = Array.from({ length: 4 }, (_, rack) =>
+      Array.from({ length: 20 }, (_, i) => [`h${rack}-${i}`, rack] as const),
+    );
+    const hosts = Object.fromEntries(
+      racks.flat().map(([name, rack]) => [name, { ...four, labels: { rack: `r${rack}` } }]),
+    );
+    const running = Object.fromEntries(racks.flat().map(([name]) => [`x-${name}`, { cpus: 4 }]));
+    const apart: Partial<InstanceSpec> = {
+      placement: { antiAffinity: [{ to: { app: 'g' }, by: 'rack', required: true }] },
+    };
+    const { nearest } = explained(hosts, running, { a: apart, b: apart, c: apart, d: apart });
+    expect(nearest[0]?.[0]).toMatch(/^when 4 end: .* on h0-0, .* on h1-0, .* on h2-0, .* on h3-0; for all of gang g$/);
   });
 });
