@@ -167,7 +167,7 @@ describe('the committer', () => {
       remove: fc.boolean(),
       with: fc.option(fc.constantFrom('a', 'b'), { nil: undefined }),
       cpus: fc.integer({ min: 1, max: 9 }),
-      then: fc.constantFrom('nothing', 'turn', 'settle', 'foreign', 'hear', 'lose'),
+      next: fc.constantFrom('nothing', 'turn', 'settle', 'foreign', 'hear', 'lose'),
     });
     await fc.assert(
       fc.asyncProperty(fc.array(step, { maxLength: 25 }), async (steps) => {
@@ -181,7 +181,7 @@ describe('the committer', () => {
         const told = new Map<string, AnyRecord | undefined>();
         cache.onCommitted((key) => told.set(key, cache.committed('allocation', key)?.value));
         const outcomes: Promise<unknown>[] = [];
-        for (const { name, remove, with: other, cpus, then } of steps) {
+        for (const { name, remove, with: other, cpus, next } of steps) {
           const value = remove ? null : allocation(name, cpus);
           const key = allocationKey(name);
           const ifRevision = cache.get('allocation', key)?.revision ?? 0;
@@ -195,11 +195,11 @@ describe('the committer', () => {
                   },
                 ];
           outcomes.push(committer.submit({ changes: [{ key, ifRevision, value }], conditions }));
-          lost = then === 'lose';
-          if (then === 'turn') await Promise.resolve();
-          if (then === 'settle' || lost) await committer.settled();
-          if (then === 'foreign') await memory.commit([], [{ key, value: encodeRecord(allocation(name, 10 + cpus)) }]);
-          if (then === 'hear') await hear(memory, cache);
+          lost = next === 'lose';
+          if (next === 'turn') await Promise.resolve();
+          if (next === 'settle' || lost) await committer.settled();
+          if (next === 'foreign') await memory.commit([], [{ key, value: encodeRecord(allocation(name, 10 + cpus)) }]);
+          if (next === 'hear') await hear(memory, cache);
           lost = false;
         }
         await Promise.allSettled(outcomes);
