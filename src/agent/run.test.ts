@@ -73,6 +73,12 @@ describe('the agent as a process', () => {
     });
   });
 
+  it('asks which images are wanted, also where guests are only pretended', async () => {
+    const agent = await startAgent(config(), { log: silentLogger });
+    await until(() => calls.some((call) => call.path === '/v1/hosts/host-1/images'));
+    await agent.close();
+  });
+
   it('reads its token from a file', async () => {
     const tokenFile = join(directory, 'token');
     await writeFile(tokenFile, 'from-a-file\n');

@@ -18,6 +18,7 @@ import type { ImageCache } from './images/image-cache.ts';
 import { ledgerFileAt } from './ledger-file.ts';
 import { holdLink } from './link.ts';
 import { measure } from './measure.ts';
+import { pretendedImages } from './images/pretended-images.ts';
 import { createPreloader } from './preload.ts';
 
 export interface RunningAgent {
@@ -70,7 +71,7 @@ export async function startAgent(config: AgentConfig, { log }: { readonly log: L
       });
     const preloader = createPreloader({
       listImages: (signal) => client.json(`/v1/hosts/${hostName}/images`, { signal }),
-      cache: images,
+      cache: drivers.every(({ name }) => name === 'fake') ? pretendedImages() : images,
       architecture: (await measured()).architecture,
       drivers: config.drivers,
       clock,
@@ -97,9 +98,7 @@ export async function startAgent(config: AgentConfig, { log }: { readonly log: L
     });
     const { failed, stop } = agent;
     await agent.start();
-    if (drivers.some(({ name }) => name !== 'fake')) {
-      background.push(preloader.run(stopping.signal));
-    }
+    background.push(preloader.run(stopping.signal));
     return {
       hostName,
       failed,
