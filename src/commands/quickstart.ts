@@ -13,7 +13,7 @@ import type { Cli } from '../cli/cli.ts';
 import { contextFilePath, saveLocalContext } from '../cli/context-file.ts';
 import { attempting, CommandError, exitCodes, Interrupted, usageError } from '../cli/exit-codes.ts';
 import { follow, listAll } from '../cli/follow.ts';
-import { stepsOf } from '../cli/instance-view.ts';
+import { addressOf, stepsOf } from '../cli/instance-view.ts';
 import { driversOf, hostReady } from '../cli/kinds.ts';
 import { coloursFor, fieldLines, tableLines } from '../cli/output.ts';
 import { startProgress } from '../cli/progress.ts';
@@ -294,7 +294,7 @@ async function showGuest(cli: Cli, tell: Teller, session: Session, instance: Ins
   const page = url === undefined ? undefined : await fetchPage(cli, url);
   tell.line('');
   for (const line of fieldLines([
-    ['address', status.guest?.address],
+    ['address', addressOf(instance)],
     [
       'port 80',
       url === undefined ? undefined : `${url}${page === undefined ? '' : `  answers: ${page.slice(0, 100)}`}`,
