@@ -14,6 +14,13 @@ export function parseFormat(text: string): Format {
   return format;
 }
 
+/** For what is no list of things with names. */
+export function parseValueFormat(text: string): Format {
+  if (text === 'name')
+    throw usageError('-o cannot be "name": there are no names to print', 'choose one of: table, json, yaml');
+  return parseFormat(text);
+}
+
 export interface Column<T> {
   readonly header: string;
   readonly value: (row: T) => string;

@@ -75,6 +75,15 @@ describe('berth candidates', () => {
   });
 });
 
+it.each([['plan', 'run', 'tiny'], ['candidates'], ['capacity'], ['queue']])(
+  'berth %s has no names to print',
+  async (...words) => {
+    const { stderr, exitCode, requests } = await runBerth([...words, '-o', 'name']);
+    expect({ exitCode, requests }).toEqual({ exitCode: 2, requests: [] });
+    expect(stderr).toContain('-o cannot be "name"');
+  },
+);
+
 describe('berth reserve', () => {
   it('holds room for so long', async () => {
     const task = {
