@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { type Handler, runBerth, testHost, testInstance } from './testing.ts';
+import { type Handler, page, runBerth, testHost, testInstance } from './testing.ts';
 
 const create: Handler = ({ method, path }) =>
   method === 'POST' && path === '/v1/instances' ? { status: 201, json: testInstance('web') } : undefined;
@@ -125,6 +125,23 @@ describe('berth host', () => {
     const { spec, stdout } = await changed({ taints: [ci, old] }, 'untaint', 'h1');
     expect(spec).not.toHaveProperty('taints');
     expect(stdout).toBe('h1 has no taints\n');
+  });
+  it('untaint refuses a taint that is not there', async () => {
+    const handler: Handler = () => ({ json: testHost('h1', { spec: { taints: [ci] } }) });
+    const { stderr, exitCode } = await runBerth(['host', 'untaint', 'h1', 'nope'], { handler });
+    expect(exitCode).toBe(3);
+    expect(stderr).toContain('it has: reserved=ci:NoSchedule');
+  });
+  it('pool refuses one that nobody made and no host is in', async () => {
+    const handler: Handler = ({ path }) =>
+      path === '/v1/pools'
+        ? page([])
+        : path === '/v1/hosts'
+          ? page([testHost('h2', { spec: { pool: 'builders' } })])
+          : undefined;
+    const told = async (pool: string) => (await runBerth(['host', 'pool', 'h1', pool], { handler })).stderr;
+    expect(await told('bilders')).toContain('did you mean "builders"?');
+    expect(await told('nope')).toContain('make it first: berth pool create nope');
   });
   it('set says what it is for, and leaves the rest', async () => {
     const before = { pool: 'ci', traits: ['CUSTOM_A', 'CUSTOM_B'], instancesMax: 3, reserved: { MEMORY_MB: 1 } };

@@ -1,10 +1,11 @@
 // `berth host taint|untaint|set`: what an operator says of a host that is there.
 
 import { Command } from 'commander';
+import { errorCodes } from '../api/errors.ts';
 import type { Taint } from '../api/resources/host-rules.ts';
 import type { Host } from '../api/resources/host.ts';
 import type { Cli } from './cli.ts';
-import { attempting, usageError } from './exit-codes.ts';
+import { attempting, CommandError, usageError } from './exit-codes.ts';
 import { replace } from './replace.ts';
 import { openSession } from './session.ts';
 import { parseTaint, taintText } from './taints.ts';
@@ -33,15 +34,29 @@ export function untaintCommand(cli: Cli): Command {
     .argument('<host>')
     .argument('[taint...]')
     .action(async (name: string, texts: readonly string[], _options: unknown, command: Command) => {
-      const gone = (taint: Taint): boolean =>
-        texts.length === 0 || texts.some((text) => text === taint.key || sameTaint(parseTaint(text), taint));
+      const gone = (taint: Taint): boolean => texts.length === 0 || texts.some((text) => meansTaint(text, taint));
       const host = await change(cli, command, name, ({ taints, ...spec }) => {
+        const unknown = texts.find((text) => !(taints ?? []).some((taint) => meansTaint(text, taint)));
+        if (unknown !== undefined) throw noSuchTaint(name, unknown, taints ?? []);
         const left = (taints ?? []).filter((taint) => !gone(taint));
         return left.length === 0 ? spec : { ...spec, taints: left };
       });
       const left = (host.spec.taints ?? []).map(taintText).join(', ');
       cli.stdout.write(left === '' ? `${name} has no taints\n` : `${name} has the taints ${left}\n`);
     });
+}
+
+/** By its key, or its key and effect. */
+function meansTaint(text: string, taint: Taint): boolean {
+  return text === taint.key || sameTaint(parseTaint(text), taint);
+}
+
+function noSuchTaint(host: string, text: string, taints: readonly Taint[]): CommandError {
+  return new CommandError(
+    errorCodes.NotFound.exitCode,
+    `cannot take the taint "${text}" off host "${host}": it has none such`,
+    { advice: taints.length === 0 ? 'it has no taints' : `it has: ${taints.map(taintText).join(', ')}` },
+  );
 }
 
 function sameTaint(a: Taint, b: Taint): boolean {

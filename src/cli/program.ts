@@ -56,7 +56,7 @@ async function buildProgram(
     .version(cli.version, '-V, --version', 'print the version of this program')
     .option('--context <context>', 'which of your servers: berth context ls')
     .option('--url <url>', 'a server without a context; its token comes from BERTH_TOKEN')
-    .option('--project <project>', 'default: the context\'s, else "default"')
+    .option('--project <project>', 'default: the context\'s, else "default"; one need not be made before')
     .configureOutput({
       writeOut: (text) => cli.stdout.write(text),
       writeErr: (text) => cli.stderr.write(text),
