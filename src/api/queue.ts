@@ -22,7 +22,7 @@ export type QueueItem = Static<typeof QueueItem>;
 
 export const QueueList = Type.Object(
   {
-    waiting: Type.Integer({ description: 'how many wait in all' }),
+    waiting: Type.Integer({ description: 'how many wait in all, or of the project asked for' }),
     items: Type.Array(QueueItem),
     projects: Type.Array(
       Type.Object(

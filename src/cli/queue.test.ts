@@ -48,6 +48,15 @@ describe('berth queue', () => {
   });
 });
 
+it.each([
+  [['queue'], {}],
+  [['--project', 'ci', 'queue'], { project: 'ci' }],
+  [['queue', '--project', 'ci'], { project: 'ci' }],
+])('berth %j asks for %j', async (words, asked) => {
+  const { requests } = await runBerth(words, { handler: () => ({ json: queue }) });
+  expect(requests[0]?.query).toEqual({ limit: '100', ...asked });
+});
+
 describe('berth project', () => {
   const made: Handler = ({ method }) => (method === 'POST' ? { status: 201, json: {} } : undefined);
 

@@ -19,13 +19,17 @@ import { age, parseInteger } from './units.ts';
 
 export function queueCommand(cli: Cli): Command {
   return new Command('queue')
-    .description('Show what waits for a host, first things first, and why')
+    .description('Show what waits for a host, first things first, and why; all projects, or those of --project')
     .option('--limit <count>', 'so many at most', '100')
     .option('-o, --output <format>', 'table, json or yaml', parseValueFormat, 'table')
     .action(async (options: { readonly limit: string; readonly output: Format }, command: Command) => {
       const limit = parseInteger('--limit', options.limit, { min: 1, max: 10_000 });
       const { client } = await openSession(cli, command);
-      const queue = await attempting('show the queue', () => client.queue({ limit }));
+      // Places in the queue are among all; only who says --project here wants those of one.
+      const { project } = command.optsWithGlobals<{ project?: string }>();
+      const queue = await attempting('show the queue', () =>
+        client.queue({ limit, ...(project === undefined ? {} : { project }) }),
+      );
       if (options.output === 'json' || options.output === 'yaml') return printValue(cli, options.output, queue);
       cli.stdout.write(`${queueLines(queue, coloursFor(cli.stdout, cli.environment)).join('\n')}\n`);
     });

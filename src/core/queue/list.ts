@@ -17,16 +17,19 @@ export function listQueue(
   const queue = queueOf(snapshot);
   const items: QueueItem[] = [];
   const projects = new Set<string>();
+  let waitingCount = 0;
   const gangs = new GangAnswers(snapshot);
   for (const [i, waiting] of queue.inOrder(nowMs).entries()) {
     const { project: owner } = waiting.line;
+    if (project !== undefined && owner !== project) continue;
+    waitingCount++;
     projects.add(owner);
-    if (items.length >= limit || (project !== undefined && owner !== project)) continue;
+    if (items.length >= limit) continue;
     const item = itemOf(snapshot, waiting, { position: i + 1, nowMs, gangs });
     if (item) items.push(item);
   }
   return {
-    waiting: queue.length,
+    waiting: waitingCount,
     items,
     projects: [...projects].sort().map((each) => ({
       project: each,
