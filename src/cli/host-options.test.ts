@@ -143,6 +143,18 @@ describe('berth host', () => {
     expect(await told('bilders')).toContain('did you mean "builders"?');
     expect(await told('nope')).toContain('make it first: berth pool create nope');
   });
+  it('set gives labels and takes them away', async () => {
+    const host = testHost('h1') as { metadata: object };
+    const labels = { zone: 'a', rack: 'r1', old: 'x' };
+    const { requests } = await runBerth(
+      ['host', 'set', 'h1', '--label', 'zone=b', '--label', 'old=', '--label', 'gpu=a100'],
+      {
+        handler: () => ({ json: { ...host, metadata: { ...host.metadata, labels } } }),
+      },
+    );
+    expect(requests.at(-1)?.body).toMatchObject({ metadata: { labels: { zone: 'b', rack: 'r1', gpu: 'a100' } } });
+    expect(requests.at(-1)?.body).not.toHaveProperty('metadata.labels.old');
+  });
   it('set says what it is for, and leaves the rest', async () => {
     const before = { pool: 'ci', traits: ['CUSTOM_A', 'CUSTOM_B'], instancesMax: 3, reserved: { MEMORY_MB: 1 } };
     const flags = ['--dedicated-to', 'ours', '--trait', 'CUSTOM_C', '--trait', '!CUSTOM_A', '--instances-max', '9'];

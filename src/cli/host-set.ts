@@ -4,6 +4,7 @@ import { Command } from 'commander';
 import { errorCodes } from '../api/errors.ts';
 import type { Taint } from '../api/resources/host-rules.ts';
 import type { Host } from '../api/resources/host.ts';
+import type { Labels } from '../api/resources/metadata.ts';
 import type { Cli } from './cli.ts';
 import { attempting, CommandError, usageError } from './exit-codes.ts';
 import { replace } from './replace.ts';
@@ -67,6 +68,7 @@ interface SetOptions {
   readonly dedicated?: boolean;
   readonly dedicatedTo?: string;
   readonly instancesMax?: string;
+  readonly label: readonly string[];
   readonly trait: readonly string[];
   readonly reserve: readonly string[];
   readonly overcommit: readonly string[];
@@ -81,6 +83,7 @@ export function setCommand(cli: Cli): Command {
     .option('--no-dedicated')
     .option('--dedicated-to <project>', 'only for instances of this project; "" for all')
     .option('--instances-max <count>', 'so many instances at most; none: as many as fit')
+    .option('--label <key=value>', 'it has this label, KEY=: no longer; many times', collect, [])
     .option('--trait <trait>', 'it has this trait, !TRAIT: no longer; many times', collect, [])
     .option(
       '--reserve <class=amount>',
@@ -97,13 +100,26 @@ export function setCommand(cli: Cli): Command {
     .option('--control-plane', 'it runs the control plane and takes no instances')
     .option('--no-control-plane', 'it takes instances, whatever the control plane says')
     .action(async (name: string, options: SetOptions, command: Command) => {
-      const host = await change(cli, command, name, (spec) => changedSpec(spec, options));
+      const host = await change(cli, command, name, (spec) => changedSpec(spec, options), labelsBy(options.label));
       for (const line of wholeReserves(host)) cli.stderr.write(`${line}\n`);
       cli.stdout.write(`${host.metadata.name} changed\n`);
     });
 }
 
 type Spec = Host['spec'];
+
+/** Before and after a change. */
+type LabelChange = (before: Labels) => Labels;
+
+function labelsBy(pairs: readonly string[]): LabelChange {
+  const changes = parseLabels('--label', pairs);
+  return (before) =>
+    Object.fromEntries(
+      Object.entries({ ...before, ...changes }).filter(
+        ([key]) => !(Object.hasOwn(changes, key) && changes[key] === ''),
+      ),
+    );
+}
 
 function changedSpec(spec: Spec, options: SetOptions): Spec {
   const { dedicated, dedicatedTo, instancesMax, trait, controlPlane } = options;
@@ -196,11 +212,17 @@ function changedRatios(before: Spec['allocationRatios'], pairs: readonly string[
   return ratios;
 }
 
-async function change(cli: Cli, command: Command, name: string, changed: (spec: Spec) => Spec): Promise<Host> {
+async function change(
+  cli: Cli,
+  command: Command,
+  name: string,
+  changed: (spec: Spec) => Spec,
+  labels: LabelChange = (before) => before,
+): Promise<Host> {
   const { client } = await openSession(cli, command);
   return attempting(
     `change host "${name}"`,
-    () => replace(client, { kind: 'host', name, change: ({ spec }: Host) => changed(spec) }),
+    () => replace(client, { kind: 'host', name, labels, change: ({ spec }: Host) => changed(spec) }),
     advice,
   );
 }

@@ -3,6 +3,7 @@
 
 import { ApiError } from '../api/errors.ts';
 import type { Kind, ResourceByKind } from '../api/resources/index.ts';
+import type { Labels } from '../api/resources/metadata.ts';
 import type { UserClient } from '../api/user-client.ts';
 
 /** Status changes all the time, and every change makes the revision that was read old. */
@@ -14,11 +15,13 @@ interface Replacement<K extends Kind> {
   readonly project?: string;
   /** The wanted spec; undefined: it is so already. What it throws ends the whole. */
   change(current: ResourceByKind[K]): ResourceByKind[K]['spec'] | undefined;
+  /** The wanted labels; absent: as they are. */
+  labels?(current: Labels): Labels;
 }
 
 export async function replace<K extends Kind>(
   client: UserClient,
-  { kind, name, project, change }: Replacement<K>,
+  { kind, name, project, change, labels }: Replacement<K>,
 ): Promise<ResourceByKind[K]> {
   for (let tries = 1; ; tries++) {
     const current = await client.get(kind, name, project === undefined ? {} : { project });
@@ -29,7 +32,7 @@ export async function replace<K extends Kind>(
       return await client.replace(kind, metadata.name, {
         metadata: {
           ...(metadata.project === '' ? {} : { project: metadata.project }),
-          labels: metadata.labels,
+          labels: labels?.(metadata.labels) ?? metadata.labels,
           revision: metadata.revision,
         },
         spec,
