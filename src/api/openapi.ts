@@ -10,7 +10,7 @@ import { Explanation } from './explanation.ts';
 import { instanceBatchMax } from './instance-batch.ts';
 import { resourceDefinitions } from './resources/index.ts';
 import { Labels, Metadata, Name, type ResourceDefinition } from './resources/metadata.ts';
-import { HostProviders, UsagePage } from './usage.ts';
+import { HostProviders, ProjectUsage, UsagePage } from './usage.ts';
 
 type Json = Record<string, unknown>;
 
@@ -63,6 +63,7 @@ function commonSchemas(): Json {
     QueueList: plain(QueueList),
     UsagePage: plain(UsagePage),
     HostProviders: plain(HostProviders),
+    ProjectUsage: plain(ProjectUsage),
     CapacityQuestion: plain(CapacityQuestion),
     CandidateQuestion: plain(CandidateQuestion),
     PlannedInstance: {
@@ -454,6 +455,15 @@ function fleetPaths(): Json {
         summary: 'The providers of a host, and who holds what of them',
         parameters: [parameter('host', 'path', { type: 'string' }, 'name of the host')],
         responses: answers({ 200: { description: 'done', content: jsonContent(ref('HostProviders')) } }, 'NotFound'),
+      },
+    },
+    '/v1/projects/{project}/usage': {
+      get: {
+        tags: ['capacity'],
+        operationId: 'getProjectUsage',
+        summary: 'What the quota of a project counts now, whether it has one or not',
+        parameters: [parameter('project', 'path', { type: 'string' }, 'its name')],
+        responses: answers({ 200: { description: 'done', content: jsonContent(ref('ProjectUsage')) } }),
       },
     },
     '/v1/queue': {

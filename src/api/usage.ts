@@ -1,4 +1,4 @@
-// Usage: what hosts have, and how much of it is held. Nothing but the ledger's own sums.
+// Usage: what hosts have, and how much of it is held: nothing but the ledger's own sums; and what projects ask for together.
 
 import { type Static, Type } from 'typebox';
 
@@ -28,6 +28,17 @@ export const UsagePage = Type.Object(
   closed,
 );
 export type UsagePage = Static<typeof UsagePage>;
+
+export const ProjectUsage = Type.Object(
+  {
+    project: Type.String(),
+    charged: Type.Record(Type.String(), Type.Integer(), {
+      description: 'what its quota counts, by resource class: its instances, placed or not; INSTANCES counts them',
+    }),
+  },
+  closed,
+);
+export type ProjectUsage = Static<typeof ProjectUsage>;
 
 export const ProviderUsage = Type.Object(
   {

@@ -11,7 +11,7 @@ import type { InstanceBatchAnswer } from './instance-batch.ts';
 import type { Kind, ResourceByKind } from './resources/index.ts';
 import type { Labels } from './resources/metadata.ts';
 import type { AskSpec } from './resources/task.ts';
-import type { HostProviders, UsagePage } from './usage.ts';
+import type { HostProviders, ProjectUsage, UsagePage } from './usage.ts';
 
 /** The part of `fetch` that is used, so that a false network can stand in for it. */
 export type FetchLike = (url: string, init: FetchInit) => Promise<FetchResponse>;
@@ -208,6 +208,9 @@ export function createUserClient(options: ClientOptions) {
     /** What hosts have and hold, by page. */
     usage: (query: { host?: string; limit?: number; continue?: string } = {}): Promise<UsagePage> =>
       json('/v1/usage', { query }),
+
+    /** What the quota of a project counts now. */
+    projectUsage: (project: string): Promise<ProjectUsage> => json(`${pathOf('project', project)}/usage`),
 
     /** The providers of a host, and who holds what of them. */
     providers: (host: string): Promise<HostProviders> => json(`${pathOf('host', host)}/providers`),

@@ -10,7 +10,7 @@ import type { Pool } from '../api/resources/pool.ts';
 import type { Project } from '../api/resources/project.ts';
 import type { Size } from '../api/resources/size.ts';
 import type { Task } from '../api/resources/task.ts';
-import type { HostUsage } from '../api/usage.ts';
+import type { HostUsage, ProjectUsage } from '../api/usage.ts';
 import { rulesOfGroup } from './group-rules.ts';
 import { conditionOf, instanceColumns } from './instance-view.ts';
 import type { Column } from './output.ts';
@@ -21,6 +21,8 @@ export interface ViewFacts {
   readonly nowMs: number;
   /** What each host has and holds; absent where it was not asked for. */
   readonly usageByHost?: ReadonlyMap<string, HostUsage>;
+  /** What the quota of each project counts; absent where it was not asked for. */
+  readonly chargedByProject?: ReadonlyMap<string, ProjectUsage['charged']>;
 }
 
 export type KindView<T> = (facts: ViewFacts) => Column<T>[];
@@ -193,15 +195,23 @@ function groupColumns({ nowMs }: ViewFacts): Column<Group>[] {
   ];
 }
 
-function projectColumns({ nowMs }: ViewFacts): Column<Project>[] {
+function projectColumns({ nowMs, chargedByProject }: ViewFacts): Column<Project>[] {
   return [
     { header: 'NAME', value: ({ metadata }) => metadata.name },
     { header: 'WEIGHT', value: ({ spec }) => String(spec.weight), right: true },
-    { header: 'QUOTA', value: ({ spec }) => amountsOf(spec.quota) },
+    { header: 'QUOTA', value: ({ metadata, spec }) => quotaOf(spec.quota, chargedByProject?.get(metadata.name)) },
     { header: 'GUARANTEE', value: ({ spec }) => amountsOf(spec.guarantee) },
     { header: 'AGE', value: ({ metadata }) => age(nowMs - metadata.createdAtMs), right: true },
     { header: 'DESCRIPTION', value: ({ spec }) => spec.description },
   ];
+}
+
+/** `VCPU=2/8,INSTANCES=1/4`: counted, and at most. */
+function quotaOf(quota: Project['spec']['quota'], charged: ProjectUsage['charged'] | undefined): string {
+  if (charged === undefined) return amountsOf(quota);
+  return Object.entries(quota ?? {})
+    .map(([resourceClass, most]) => `${resourceClass}=${charged[resourceClass] ?? 0}/${most}`)
+    .join(',');
 }
 
 /** `VCPU=8,INSTANCES=4`. */

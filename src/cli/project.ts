@@ -2,11 +2,13 @@
 
 import { Command } from 'commander';
 import type { ProjectSpec } from '../api/resources/project.ts';
+import type { ProjectUsage } from '../api/usage.ts';
+import type { UserClient } from '../api/user-client.ts';
 import type { Cli } from './cli.ts';
 import { attempting, usageError } from './exit-codes.ts';
 import { listAll } from './follow.ts';
 import { kindViews } from './kinds.ts';
-import { type Format, parseFormat, printList } from './output.ts';
+import { type Format, fieldLines, parseFormat, parseValueFormat, printList, printValue } from './output.ts';
 import { replace } from './replace.ts';
 import { forEachName, joined } from './rm.ts';
 import { openSession } from './session.ts';
@@ -24,6 +26,7 @@ export function projectCommand(cli: Cli): Command {
   return new Command('project')
     .description('Projects: tenants, and what each may have of the fleet')
     .addCommand(lsCommand(cli))
+    .addCommand(showCommand(cli))
     .addCommand(createCommand(cli))
     .addCommand(setCommand(cli))
     .addCommand(rmCommand(cli));
@@ -37,11 +40,54 @@ function lsCommand(cli: Cli): Command {
       const { client } = await openSession(cli, command);
       const { items } = await attempting('list projects', () => listAll(client, 'project'));
       items.sort((a, b) => a.metadata.name.localeCompare(b.metadata.name));
+      const chargedByProject = new Map<string, ProjectUsage['charged']>();
+      if (output === 'table') {
+        const limited = items.filter(({ spec }) => spec.quota !== undefined);
+        for (const { metadata } of limited)
+          chargedByProject.set(metadata.name, (await usageOf(client, metadata.name)).charged);
+      }
       await printList(cli, output, {
         items,
-        columns: kindViews.project({ nowMs: cli.clock.nowMs() }),
+        columns: kindViews.project({ nowMs: cli.clock.nowMs(), chargedByProject }),
         empty: 'no project has weights or limits of its own; give one some: berth project create NAME --weight 2',
       });
+    });
+}
+
+function usageOf(client: UserClient, name: string): Promise<ProjectUsage> {
+  return attempting(`ask what project "${name}" uses`, () => client.projectUsage(name));
+}
+
+function showCommand(cli: Cli): Command {
+  return new Command('show')
+    .description('Show what one project may have, and what its instances ask for together')
+    .argument('<project>')
+    .option('-o, --output <format>', 'table, json or yaml', parseValueFormat, 'table')
+    .action(async (name: string, { output }: { output: Format }, command: Command) => {
+      const { client } = await openSession(cli, command);
+      const project = await attempting(`show project "${name}"`, () => client.get('project', name), {
+        NotFound: '"berth project ls" shows those with weights or limits; any other has weight 1 and no limits',
+      });
+      const { charged } = await usageOf(client, name);
+      if (output === 'json' || output === 'yaml') return printValue(cli, output, { ...project, charged });
+      const { weight, quota = {}, guarantee = {}, priorityMax, description } = project.spec;
+      const used = Object.entries(charged).filter(([resourceClass]) => quota[resourceClass] === undefined);
+      const lines = fieldLines([
+        ['name', name],
+        ['description', description || undefined],
+        ['weight', String(weight)],
+        ['priority', priorityMax === undefined ? undefined : `${priorityMax} at most`],
+        ...Object.entries(quota).map(([resourceClass, most]): [string, string] => [
+          'quota',
+          `${resourceClass}  ${charged[resourceClass] ?? 0} of ${most}`,
+        ]),
+        ...used.map(([resourceClass, amount]): [string, string] => ['used', `${resourceClass}  ${amount}, no quota`]),
+        ...Object.entries(guarantee).map(([resourceClass, least]): [string, string] => [
+          'guarantee',
+          `${resourceClass}  ${least}`,
+        ]),
+      ]);
+      cli.stdout.write(`${lines.join('\n')}\n`);
     });
 }
 

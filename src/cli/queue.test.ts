@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { QueueList } from '../api/queue.ts';
-import { type Handler, runBerth } from './testing.ts';
+import { type Handler, page, runBerth, testNowMs } from './testing.ts';
 
 const queue: QueueList = {
   waiting: 3,
@@ -69,6 +69,22 @@ describe('berth project', () => {
       metadata: { name: 'ci' },
       spec: { description: '', weight: 2, quota: { VCPU: 64, INSTANCES: 4 }, guarantee: { VCPU: 8 }, priorityMax: 9 },
     });
+  });
+
+  it('is shown with what its quota counts', async () => {
+    const project = {
+      kind: 'project',
+      metadata: { name: 'ci', createdAtMs: testNowMs },
+      spec: { description: '', weight: 2, quota: { VCPU: 6 }, guarantee: { VCPU: 1 } },
+    };
+    const handler: Handler = ({ path }) =>
+      path === '/v1/projects'
+        ? page([project])
+        : { json: path.endsWith('/usage') ? { project: 'ci', charged: { VCPU: 2, INSTANCES: 1 } } : project };
+    expect((await runBerth(['project', 'ls'], { handler })).stdout).toContain('VCPU=2/6');
+    const { stdout } = await runBerth(['project', 'show', 'ci'], { handler });
+    expect(stdout).toContain('VCPU  2 of 6');
+    expect(stdout).toContain('INSTANCES  1, no quota');
   });
 
   it('refuses what is no amount', async () => {

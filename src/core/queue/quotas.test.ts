@@ -2,6 +2,7 @@ import { expect, it } from 'vitest';
 import { garbage } from '../controllers/garbage.ts';
 import { createInstance, deleteInstance } from '../operations/instance.ts';
 import type { Cache } from '../state/cache.ts';
+import { chargedTo } from './quotas.ts';
 import { commitPlan, testCache, testContext, testImage, testInstance, testProject } from '../testing.ts';
 
 let made = 0;
@@ -20,6 +21,14 @@ it('refuses what goes beyond, by the class that is short', () => {
   create(cache, 'a', { cpus: 2 });
   expect(() => create(cache, 'b', { cpus: 2 })).toThrow('project "default" has 2 of 3 VCPU, and 2 more are asked for');
   create(cache, 'c', { cpus: 1 });
+});
+
+it('tells what is charged, placed or not', () => {
+  const cache = testCache([testImage()]);
+  expect(chargedTo(cache, 'default')).toEqual({});
+  create(cache, 'a', { cpus: 2 });
+  create(cache, 'b', { cpus: 1 });
+  expect(chargedTo(cache, 'default')).toEqual({ VCPU: 3, MEMORY_MB: 128, INSTANCES: 2 });
 });
 
 it('gives back what is gone', () => {

@@ -42,6 +42,11 @@ export function dischargeQuota(snapshot: Snapshot, { metadata: { project } }: In
   return quota === undefined ? [] : [passGate(snapshot, gateOf(project))];
 }
 
+/** What the quota of a project counts now, by resource class: its instances placed or not, and INSTANCES. */
+export function chargedTo(snapshot: Snapshot, project: string): Amounts {
+  return Object.fromEntries([...chargesOf(snapshot).of(project)].filter(([, amount]) => amount > 0));
+}
+
 function gateOf(project: string): string {
   return `quota/${project}`;
 }

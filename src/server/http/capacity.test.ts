@@ -62,6 +62,14 @@ describe('usage', () => {
     });
   });
 
+  it('of a project is what its instances ask for, and nothing of one that has none', async () => {
+    const spec = { image: 'tiny', cpus: 2, memoryMiB: 64, powerState: 'stopped' } as const;
+    await server.client.create('instance', { metadata: { name: 'a', project: 'theirs' }, spec });
+    const { charged } = await server.client.projectUsage('theirs');
+    expect(charged).toMatchObject({ VCPU: 2, MEMORY_MB: 64, INSTANCES: 1 });
+    expect(await server.client.projectUsage('nobody')).toEqual({ project: 'nobody', charged: {} });
+  });
+
   it('of one host names providers and holders', async () => {
     expect(await server.client.providers('h1')).toMatchObject({
       providers: [{ inventories: { VCPU: { total: 4, capacity: 4, used: 3 } } }],

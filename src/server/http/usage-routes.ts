@@ -1,6 +1,7 @@
-// What hosts have and hold: all of them by page, and one with its providers.
+// What hosts have and hold: all of them by page, and one with its providers; and what projects ask for together.
 
 import { ApiError } from '../../api/errors.ts';
+import { chargedTo } from '../../core/queue/quotas.ts';
 import { providersOf, usageOf } from '../../core/scheduler/usage.ts';
 import { keys } from '../../core/state/keys.ts';
 import type { Decider } from '../decide.ts';
@@ -26,6 +27,16 @@ export function usageRoutes({ cache }: Decider): Route[] {
         });
         const last = items.at(-1)?.host;
         return { status: 200, json: { items, ...(more && last !== undefined ? { continue: last } : {}) } };
+      },
+    },
+    {
+      method: 'GET',
+      path: '/v1/projects/:project/usage',
+      verb: 'read',
+      handle({ params, query }) {
+        query.only();
+        const project = params['project'] ?? '';
+        return { status: 200, json: { project, charged: chargedTo(cache, project) } };
       },
     },
     {
