@@ -1,10 +1,11 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { Type } from 'typebox';
+import { type TSchema, Type } from 'typebox';
 import { ApiError } from './errors.ts';
 import { nearest } from './nearest.ts';
 import { parse } from './parse.ts';
 import { InstanceSpec } from './resources/instance.ts';
+import { Labels } from './resources/metadata.ts';
 import { parseSelector, selects } from './selector.ts';
 
 const schema = Type.Object(
@@ -112,4 +113,18 @@ describe('selectors', () => {
     it(`refuses "${text.slice(0, 12)}"`, () =>
       expect(() => parseSelector(text)).toThrow(expect.objectContaining({ field: 'selector' })));
   }
+});
+
+it('says in words what labels and classes look like, not by a pattern', () => {
+  const refusalOf = (schema: TSchema, input: unknown): string => {
+    try {
+      parse(schema, input, 'here');
+    } catch (error) {
+      return String(error);
+    }
+    return expect.unreachable();
+  };
+  expect(refusalOf(Labels, { app: 'ü' })).toContain('here.app must be: letters, digits');
+  expect(refusalOf(Labels, { ü: 'app' })).toContain('names there are: letters, digits');
+  expect(refusalOf(InstanceSpec, { image: 'tiny', resources: { custom_x: 2 } })).toContain('names there are: CUSTOM_');
 });

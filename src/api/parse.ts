@@ -7,6 +7,7 @@ import { isRecord } from '../base/is-record.ts';
 import { fillDefaults } from './defaults.ts';
 import { ApiError } from './errors.ts';
 import { nearest } from './nearest.ts';
+import { CustomResourceClass, LabelKey, ResourceClass } from './resources/metadata.ts';
 
 type Validator = ReturnType<typeof Compile>;
 const validators = new WeakMap<TSchema, Validator>();
@@ -108,7 +109,11 @@ function allowedNames(schema: TSchema, schemaPath: string): string {
   const place = schemaAt(schema, schemaPath.replace(/\/additionalProperties$/, ''));
   const patterns =
     isRecord(place) && isRecord(place['patternProperties']) ? Object.keys(place['patternProperties']) : [];
-  return patterns.length ? `; names there match ${patterns.join(' or ')}` : '';
+  const words = patterns.map((pattern) => {
+    const known = [LabelKey, ResourceClass, CustomResourceClass].find((name) => memberOf(name, 'pattern') === pattern);
+    return known ? `are: ${String(memberOf(known, 'description'))}` : `match ${pattern}`;
+  });
+  return words.length ? `; names there ${words.join(' or ')}` : '';
 }
 
 /** `spec` + `/ports/0/hostPort` → `spec.ports[0].hostPort`. */

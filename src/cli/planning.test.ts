@@ -85,6 +85,12 @@ it.each([['plan', 'run', 'tiny'], ['candidates'], ['capacity'], ['queue']])(
 );
 
 describe('berth reserve', () => {
+  it('holds for a second at least', async () => {
+    const { stderr, exitCode, requests } = await runBerth(['reserve', '--for', '0s', '-c', '1']);
+    expect({ exitCode, requests }).toEqual({ exitCode: 2, requests: [] });
+    expect(stderr).toContain('--for cannot be "0s"');
+  });
+
   it('holds room for so long', async () => {
     const task = {
       kind: 'task',

@@ -3,7 +3,7 @@
 import { Command } from 'commander';
 import type { Task } from '../api/resources/task.ts';
 import type { Cli } from './cli.ts';
-import { attempting, CommandError, exitCodes, Interrupted } from './exit-codes.ts';
+import { attempting, CommandError, exitCodes, Interrupted, usageError } from './exit-codes.ts';
 import { follow } from './follow.ts';
 import { conditionOf } from './instance-view.ts';
 import { type Format, parseFormat, printNames, printValue } from './output.ts';
@@ -32,6 +32,8 @@ export function reserveCommand(cli: Cli): Command {
     .option('-o, --output <format>', 'table, json, yaml or name', parseFormat, 'table')
     .action(async (options: ReserveOptions, called: Command) => {
       const ttlMs = parseDurationMs('--for', options.for);
+      if (ttlMs < 1000)
+        throw usageError(`--for cannot be "${options.for}"`, 'hold room for at least a second: 90s, 5m');
       const timeoutMs = options.timeout === undefined ? undefined : parseDurationMs('--timeout', options.timeout);
       const spec = { ...placeOf(options), ...(options.image === undefined ? {} : { image: options.image }), ttlMs };
       const session = await openSession(cli, called);

@@ -3,7 +3,16 @@
 import { type Static, Type } from 'typebox';
 import { Accelerator, GuestPort, GuestState, Phase, PublishedPort } from './guest.ts';
 import { Gpus, hostRuleFields } from './host-rules.ts';
-import { Amounts, Condition, DottedName, Labels, Name, type Resource, type ResourceDefinition } from './metadata.ts';
+import {
+  CustomResourceClass,
+  Amounts,
+  Condition,
+  DottedName,
+  Labels,
+  Name,
+  type Resource,
+  type ResourceDefinition,
+} from './metadata.ts';
 import { AffinityRule, MaxPerHost, rulesMax, SpreadRule } from './placement-rules.ts';
 import { ProfileName } from './profile.ts';
 
@@ -31,11 +40,10 @@ export const InstanceSpec = Type.Object(
       }),
     ),
     resources: Type.Optional(
-      Type.Record(
-        Type.String({ pattern: '^CUSTOM_[A-Z0-9_]{1,56}$' }),
-        Type.Integer({ minimum: 1, maximum: 2 ** 31 - 1 }),
-        { maxProperties: 32, additionalProperties: false },
-      ),
+      Type.Record(CustomResourceClass, Type.Integer({ minimum: 1, maximum: 2 ** 31 - 1 }), {
+        maxProperties: 32,
+        additionalProperties: false,
+      }),
     ),
     gpus: Type.Optional(Gpus),
     numaCells: Type.Optional(

@@ -28,7 +28,7 @@ export const LabelValue = Type.String({
   description: 'letters, digits, ".", "_" and "-", at most 63, beginning and ending with a letter or digit',
 });
 
-export const Labels = Type.Record(Type.String({ pattern: labelKey }), Type.String({ pattern: labelValue }), {
+export const Labels = Type.Record(LabelKey, LabelValue, {
   default: {},
   maxProperties: 64,
   additionalProperties: false,
@@ -36,7 +36,16 @@ export const Labels = Type.Record(Type.String({ pattern: labelKey }), Type.Strin
 export type Labels = Readonly<Record<string, string>>;
 
 /** The shape only: VCPU, MEMORY_MB, DISK_GB, CUSTOM_*. Which there are: src/api/resource-class.ts. */
-export const ResourceClass = Type.String({ pattern: '^[A-Z][A-Z0-9_]{0,63}$' });
+export const ResourceClass = Type.String({
+  pattern: '^[A-Z][A-Z0-9_]{0,63}$',
+  description: 'a resource class in capitals, digits and "_": VCPU, MEMORY_MB, CUSTOM_LICENSE',
+});
+
+/** One of an operator's own. */
+export const CustomResourceClass = Type.String({
+  pattern: '^CUSTOM_[A-Z0-9_]{1,56}$',
+  description: 'CUSTOM_ and capitals, digits and "_": CUSTOM_LICENSE',
+});
 
 /** By resource class. */
 export const Amounts = Type.Record(ResourceClass, Type.Integer({ minimum: 0, maximum: 2 ** 53 - 1 }), {
