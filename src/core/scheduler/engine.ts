@@ -1,9 +1,9 @@
 // Engine: the best host for a request, without looking at all of them. Requests of one shape share their leaders, mended only where a
-// host changed since they were last used. Its answer is that of the plain full scan (full-scan.ts); a property test holds them together.
+// host changed. Its answer is that of the plain full scan (full-scan.ts); a property test holds them together.
 //
 //   request ──▶ terms ──▶ Verdicts: may it go there, by the host's record       (mended when a record changes)
 //           ──▶ room ───▶ Verdicts: is there enough, how well does it sit       (mended when a claim is made)
-//           ──▶ both ───▶ Shape: hosts in order                                 (mended likewise)
+//           ──▶ both ───▶ Shape: the best hosts                                 (mended likewise, those in use together)
 //           ──▶ groups ─▶ walked down from the best: where are the others       (asked anew each time)
 
 import { Best, type Choice } from './best.ts';

@@ -7,7 +7,7 @@
 import { assert } from '../../base/assert.ts';
 import { BriefMap } from '../../base/brief-map.ts';
 import { Consumers } from './consumers.ts';
-import { FewKeys } from './few-keys.ts';
+import { KeysByGroup } from './few-keys.ts';
 import { kindOfKey } from './keys.ts';
 import type { Plan } from './plan.ts';
 import type { Allocation, AnyRecord, Provider, RecordByKind, RecordKind } from './records.ts';
@@ -74,7 +74,7 @@ export class Cache implements Snapshot {
   #lastToken = 0;
 
   readonly #consumers = new Consumers();
-  readonly #providerKeysByHost = new FewKeys();
+  readonly #providerKeysByHost = new KeysByGroup();
   readonly #allocationKeysByHost = new Map<string, Set<string>>();
   readonly #pendingInstanceKeys = new BriefMap<string, true>();
   readonly #imageKeyByName = new Map<string, string>();

@@ -1,8 +1,10 @@
 // Consumers: by id, the key of the instance and those of its allocations. Nearly all have one allocation, which stands alone.
 
+import { type FewKeys, listOf, withKey, withoutKey } from './few-keys.ts';
+
 interface Consumer {
   instance: string | undefined;
-  allocations: string | readonly string[] | undefined;
+  allocations: FewKeys;
 }
 
 export class Consumers {
@@ -31,14 +33,13 @@ export class Consumers {
   /** The key is not there yet. */
   addAllocation(id: string, key: string): void {
     const consumer = this.#of(id);
-    consumer.allocations = consumer.allocations === undefined ? key : [...listOf(consumer.allocations), key];
+    consumer.allocations = withKey(consumer.allocations, key);
   }
 
   deleteAllocation(id: string, key: string): void {
     const consumer = this.#byId.get(id);
     if (!consumer) return;
-    const rest = listOf(consumer.allocations).filter((each) => each !== key);
-    consumer.allocations = rest.length > 1 ? rest : rest[0];
+    consumer.allocations = withoutKey(consumer.allocations, key);
     this.#forgetEmpty(id, consumer);
   }
 
@@ -51,10 +52,4 @@ export class Consumers {
   #forgetEmpty(id: string, { instance, allocations }: Consumer): void {
     if (instance === undefined && allocations === undefined) this.#byId.delete(id);
   }
-}
-
-const none: readonly string[] = [];
-
-function listOf(keys: Consumer['allocations']): readonly string[] {
-  return keys === undefined ? none : typeof keys === 'string' ? [keys] : keys;
 }

@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest';
-import { FewKeys } from './few-keys.ts';
+import { KeysByGroup } from './few-keys.ts';
 
 it('keeps no key, one or several of a group', () => {
-  const keys = new FewKeys();
+  const keys = new KeysByGroup();
   expect(keys.of('a')).toEqual([]);
   keys.add('a', '1');
   expect(keys.of('a')).toEqual(['1']);

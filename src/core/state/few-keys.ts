@@ -1,33 +1,42 @@
-// An index from a group to its keys, for groups of which nearly all have one or a few: one stands alone, several in an array, for a set
-// of its own would take hundreds of bytes for each.
+// Few keys: what nearly always is none or one stands alone, several in an array, for a set of its own would take hundreds of bytes for
+// each of half a million. Never changed in place.
 
-export class FewKeys {
-  readonly #byGroup = new Map<string, string | string[]>();
+export type FewKeys = undefined | string | readonly string[];
 
-  /** The key is not there yet. */
-  add(group: string, key: string): void {
-    const known = this.#byGroup.get(group);
-    if (known === undefined) this.#byGroup.set(group, key);
-    else if (typeof known === 'string') this.#byGroup.set(group, [known, key]);
-    else known.push(key);
-  }
+/** In the order in which they came. */
+export function listOf(keys: FewKeys): readonly string[] {
+  return keys === undefined ? none : typeof keys === 'string' ? [keys] : keys;
+}
 
-  delete(group: string, key: string): void {
-    const known = this.#byGroup.get(group);
-    if (known === key) this.#byGroup.delete(group);
-    if (typeof known !== 'object') return;
-    const at = known.indexOf(key);
-    if (at < 0) return;
-    known.splice(at, 1);
-    const [first] = known;
-    if (known.length === 1 && first !== undefined) this.#byGroup.set(group, first);
-  }
+/** The key is not among them yet. */
+export function withKey(keys: FewKeys, key: string): FewKeys {
+  return keys === undefined ? key : [...listOf(keys), key];
+}
 
-  /** In the order in which they came, until the next change. */
-  of(group: string): readonly string[] {
-    const known = this.#byGroup.get(group);
-    return known === undefined ? none : typeof known === 'string' ? [known] : known;
-  }
+export function withoutKey(keys: FewKeys, key: string): FewKeys {
+  if (keys === key) return undefined;
+  const rest = listOf(keys).filter((each) => each !== key);
+  return rest.length > 1 ? rest : rest[0];
 }
 
 const none: readonly string[] = [];
+
+/** From a group to its keys. */
+export class KeysByGroup {
+  readonly #byGroup = new Map<string, FewKeys>();
+
+  /** The key is not there yet. */
+  add(group: string, key: string): void {
+    this.#byGroup.set(group, withKey(this.#byGroup.get(group), key));
+  }
+
+  delete(group: string, key: string): void {
+    const rest = withoutKey(this.#byGroup.get(group), key);
+    if (rest === undefined) this.#byGroup.delete(group);
+    else this.#byGroup.set(group, rest);
+  }
+
+  of(group: string): readonly string[] {
+    return listOf(this.#byGroup.get(group));
+  }
+}
