@@ -43,7 +43,7 @@ function nothingKept(fleet: Fleet): Kept {
     onRecord: new SharedVerdicts(hostPlugins, fleet, fleet.recordLog, shapesMaxOf(fleet)),
     onRoom: new SharedVerdicts(roomPlugins, fleet, fleet.log, shapesMaxOf(fleet)),
     shapes: new Map(),
-    hot: new HotShapes(fleet, desks.cuts),
+    hot: new HotShapes(fleet),
     desks,
   };
 }

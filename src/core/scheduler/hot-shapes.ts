@@ -2,9 +2,9 @@
 // which costs a fraction of each shape's fetching it again when it is next asked for. Shapes that nobody asks for fall out, and catch up
 // by the change log when somebody does.
 
-import type { Cuts } from './desks.ts';
+import type { Desk } from './desks.ts';
 import type { Fleet } from './fleet.ts';
-
+import { changesNothing } from './leaders.ts';
 import { combined, type Shape, type Verdicts } from './shape.ts';
 import type { Slot } from './slot.ts';
 import { refused } from './verdicts.ts';
@@ -14,13 +14,17 @@ const restAfter = 4096;
 /** Beyond so many changed hosts at once, shapes build anew each when it is asked for. */
 const changesMax = 1024;
 
-/** The shapes that ask for the same room, and of each which of the terms are its own. */
+/** The shapes that ask for the same room and whose lists lie on one block of desks: of each its desk, and which of the terms are its own. */
+interface Row {
+  readonly desk: Desk;
+  readonly shapes: readonly Shape[];
+  readonly places: Int32Array;
+  readonly terms: Int32Array;
+}
+
 interface SameRoom {
   readonly room: Verdicts;
-  readonly shapes: readonly Shape[];
-  readonly terms: Int32Array;
-  /** None of them lists a host that scores less. */
-  cutMin: number;
+  readonly rows: readonly Row[];
 }
 
 export class HotShapes {
@@ -30,62 +34,47 @@ export class HotShapes {
   #terms: Verdicts[] = [];
   /** What the terms say of the host at hand. */
   #onRecord = new Float64Array(0);
-  readonly #cuts: Cuts;
-  #cutChanges = -1;
-  /** Of the fleet's logs: all is up to date with these. */
+  /** Of the fleet's log: all is up to date with this. */
   #upTo = 0;
-  #recordUpTo = 0;
   #trials = 0;
   #sweepAt = 0;
 
-  constructor(fleet: Fleet, cuts: Cuts) {
+  constructor(fleet: Fleet) {
     this.#fleet = fleet;
-    this.#cuts = cuts;
   }
 
   /** Brings all up to date. Within a trial each must catch up for itself, and only who is asked for does. */
   mend(): void {
     if (this.#shapes.length === 0) return;
-    const { log, recordLog, trials, trying } = this.#fleet;
+    const { log, trials, trying } = this.#fleet;
     const from = this.#upTo;
     if (trying || from === log.end) return;
-    // After a trial or a changed record, of who was refused before it is not known whether all shapes know of it.
-    const known = trials === this.#trials && recordLog.end === this.#recordUpTo;
+    // What rooms said before a trial, shapes have been told; what they said within one, only who was asked for then.
+    const told = trials === this.#trials;
     this.#trials = trials;
     const count = log.collect(from);
     if (count < 0 || count > changesMax) return this.clear();
     this.#upTo = log.end;
-    this.#recordUpTo = recordLog.end;
     for (const terms of this.#terms) terms.catchUp();
-    if (this.#cutChanges !== this.#cuts.changes) this.#findCuts();
-    for (let i = 0; i < count; i++) this.#mendAt(log.changed[i] ?? 0, known);
-  }
-
-  #findCuts(): void {
-    this.#cutChanges = this.#cuts.changes;
-    for (const each of this.#byRoom) each.cutMin = Math.min(...each.shapes.map(({ leaders }) => leaders.cutScore));
+    for (let i = 0; i < count; i++) this.#mendAt(log.changed[i] ?? 0, told);
   }
 
   /** Mostly it is nothing to any shape: too full before as after, or too far from the best. */
-  #mendAt(slot: Slot, known: boolean): void {
+  #mendAt(slot: Slot, told: boolean): void {
     const onRecord = this.#onRecord;
-    let mostOnRecord = 0;
-    for (let i = 0; i < onRecord.length; i++) {
-      const verdict = this.#terms[i]?.of(slot) ?? refused;
-      onRecord[i] = verdict;
-      if (verdict > mostOnRecord) mostOnRecord = verdict;
-    }
-    for (const { room, shapes, terms, cutMin } of this.#byRoom) {
+    for (let i = 0; i < onRecord.length; i++) onRecord[i] = this.#terms[i]?.of(slot) ?? refused;
+    for (const { room, rows } of this.#byRoom) {
       const before = room.of(slot);
       const now = room.mend(slot);
-      if (known) {
-        if (now < 0 && before < 0) continue;
-        if (now >= 0 && before >= 0 && now + mostOnRecord < cutMin && before + mostOnRecord < cutMin) continue;
-      }
-      for (let i = 0; i < terms.length; i++) {
-        const record = onRecord[terms[i] ?? 0] ?? refused;
-        if (record < 0 && known) continue;
-        shapes[i]?.leaders.update(slot, combined(record, now));
+      if (now < 0 && before < 0 && told) continue;
+      for (const { desk, shapes, places, terms } of rows) {
+        const { states, cuts, width } = desk;
+        for (let i = 0; i < places.length; i++) {
+          const verdict = combined(onRecord[terms[i] ?? 0] ?? refused, now);
+          const at = places[i] ?? 0;
+          if (!changesNothing(verdict, states[slot * width + at] ?? 0, cuts[at] ?? 0))
+            shapes[i]?.leaders.update(slot, verdict);
+        }
       }
     }
   }
@@ -115,10 +104,8 @@ export class HotShapes {
   }
 
   #begin(): void {
-    const { log, recordLog, trials } = this.#fleet;
-    this.#upTo = log.end;
-    this.#recordUpTo = recordLog.end;
-    this.#trials = trials;
+    this.#upTo = this.#fleet.log.end;
+    this.#trials = this.#fleet.trials;
   }
 
   /** Before any of them, or one that shares with them, catches up for itself: how far they have come. */
@@ -137,12 +124,16 @@ export class HotShapes {
   #gather(): void {
     this.#terms = [...new Set(this.#shapes.map(({ onRecord }) => onRecord))];
     this.#onRecord = new Float64Array(this.#terms.length);
-    this.#cutChanges = -1;
-    this.#byRoom = [...Map.groupBy(this.#shapes, ({ onRoom }) => onRoom)].map(([room, shapes]) => ({
+    this.#byRoom = [...Map.groupBy(this.#shapes, ({ onRoom }) => onRoom)].map(([room, all]) => ({
       room,
-      shapes,
-      terms: Int32Array.from(shapes, ({ onRecord }) => this.#terms.indexOf(onRecord)),
-      cutMin: refused,
+      rows: [...Map.groupBy(all, ({ desk }) => desk.states).values()].flatMap((shapes) => this.#rowOf(shapes)),
     }));
+  }
+
+  #rowOf(shapes: readonly Shape[]): Row[] {
+    const desk = shapes[0]?.desk;
+    if (!desk) return [];
+    const terms = Int32Array.from(shapes, ({ onRecord }) => this.#terms.indexOf(onRecord));
+    return [{ desk, shapes, places: Int32Array.from(shapes, (shape) => shape.desk.at), terms }];
   }
 }

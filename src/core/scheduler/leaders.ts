@@ -22,6 +22,11 @@ const unfit = 0;
 const fits = 1;
 const listed = 2;
 
+/** Of a host that now has this score: it is none of the best, before as after, and fits or not as before. */
+export function changesNothing(score: number, state: number, cutScore: number): boolean {
+  return score < 0 ? state === unfit : state === fits && score < cutScore;
+}
+
 export class Leaders {
   /** How many hosts are not refused. */
   fitCount = 0;
@@ -34,8 +39,7 @@ export class Leaders {
   readonly #scoreOf: (slot: Slot) => number;
   readonly #names: readonly string[];
   readonly #desk: Desk;
-  /** Hosts that are not listed do not come before this; those that are, not after it. */
-  #cutScore = refused;
+  /** With `#cutScore`: hosts that are not listed do not come before this; those that are, not after it. */
   #cutName = '';
   readonly #kept: number;
 
@@ -45,6 +49,7 @@ export class Leaders {
     this.#names = names;
     this.#scoreOf = scoreOf;
     this.#desk = desk;
+    this.#setCut(refused, '');
     this.#slots = new Int32Array(2 * kept + 1);
     this.#scores = new Float64Array(2 * kept + 1);
   }
@@ -69,7 +74,7 @@ export class Leaders {
   /** A host has this score now. Mostly it is none of the best, before as after. */
   update(slot: Slot, score: number): void {
     const state = this.#state(slot);
-    if (score < 0 ? state === unfit : state === fits && score < this.#cutScore) return;
+    if (changesNothing(score, state, this.#cutScore)) return;
     this.fitCount += Number(score >= 0) - Number(state !== unfit);
     if (state < listed) {
       this.#setState(slot, score < 0 ? unfit : fits);
@@ -100,11 +105,6 @@ export class Leaders {
     if (this.#count === 0) return;
     if (this.#best < 0) this.#best = this.#next(-1);
     for (let at = this.#best; at >= 0; at = this.#next(at)) yield this.#slots[at] ?? -1;
-  }
-
-  /** No listed host scores less. */
-  get cutScore(): number {
-    return this.#cutScore;
   }
 
   get areAll(): boolean {
@@ -190,9 +190,14 @@ export class Leaders {
   }
 
   #setCut(score: number, name: string): void {
-    this.#cutScore = score;
+    const { cuts, at } = this.#desk;
+    cuts[at] = score;
     this.#cutName = name;
-    this.#desk.cuts.changes += 1;
+  }
+
+  get #cutScore(): number {
+    const { cuts, at } = this.#desk;
+    return cuts[at] ?? refused;
   }
 
   #state(slot: Slot): number {

@@ -68,7 +68,9 @@ interface Known {
   readonly owner: string | undefined;
 }
 
-const knownBySpec = new WeakMap<Asking['spec'], Known>();
+/** So many are remembered, some hundred bytes each; then it begins anew. Not a WeakMap: that would keep one for every placed instance. */
+const knownMax = 4096;
+let knownBySpec = new Map<Asking['spec'], Known>();
 
 /** The same spec is asked with again and again: when it comes, when it is its turn, when it is looked at. */
 function ownOf(snapshot: Snapshot, asking: Asking): Own {
@@ -81,6 +83,7 @@ function ownOf(snapshot: Snapshot, asking: Asking): Own {
   if (known && known.size === size && known.image === image && known.pool === pool && known.owner === owner)
     return known.own;
   const own = workOut(snapshot, asking, pool?.spec);
+  if (knownBySpec.size >= knownMax) knownBySpec = new Map();
   knownBySpec.set(spec, { own, size, image, pool, owner });
   return own;
 }

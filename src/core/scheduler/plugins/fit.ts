@@ -30,8 +30,9 @@ export const fit: RoomPlugin = {
         return amount > 0 ? [{ capacity, used, most, amount, inAll: amount * count, refusal }] : [];
       }),
     );
-    const portions = request.portions.map((portion) => ({ portion, refusal: tooLittle(portionReason(portion)) }));
-    const plain = request.portions.length === 0;
+    const portions = request.portions
+      .filter((portion) => !isToldByColumns(portion))
+      .map((portion) => ({ portion, refusal: tooLittle(portionReason(portion)) }));
     const apart = !compete(request);
     return {
       filter(slot) {
@@ -44,7 +45,6 @@ export const fit: RoomPlugin = {
         }
         if (asked.length === 0 && fleet.tree(slot).length === 0) return explained(slot);
         if (fleet.stepped[slot] || !apart) return assign(fleet.tree(slot), request).fits ? null : explained(slot);
-        if (plain) return null;
         for (const { portion, refusal } of portions)
           if (countTakers(fleet.tree(slot), portion) < portion.count) return refusal;
         return null;
@@ -54,6 +54,11 @@ export const fit: RoomPlugin = {
 };
 
 const none = new Float64Array(0);
+
+/** Whether any provider will do that has the most free: which ones there are need not be asked. */
+function isToldByColumns({ amounts, count, traitsAnyOf, traits }: Portion): boolean {
+  return count === 1 && traitsAnyOf.length === 0 && traits === undefined && Object.keys(amounts).length === 1;
+}
 
 function portionReason({ amounts }: Portion): string {
   return insufficient(Object.keys(amounts)[0] ?? '');
