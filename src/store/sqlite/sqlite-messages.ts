@@ -1,6 +1,7 @@
 // What the store and its thread say to each other. Calls are answered in the order they were made.
 
 import type { CommitResult, Entry, Key, Revision, StoreErrorCode, WatchEvent } from '../store.ts';
+import type { RequestBytes } from './request-codec.ts';
 import type { FileState } from './sqlite-writer.ts';
 
 export interface ThreadInput {
@@ -10,7 +11,7 @@ export interface ThreadInput {
 
 export type Call =
   | { readonly call: 'open' }
-  | { readonly call: 'commit'; readonly batch: Uint8Array<ArrayBuffer> }
+  | { readonly call: 'commit'; readonly requests: readonly RequestBytes[] }
   | { readonly call: 'get'; readonly key: Key }
   | {
       readonly call: 'list';

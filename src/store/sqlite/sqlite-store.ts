@@ -24,7 +24,7 @@ import {
   type Write,
 } from '../store.ts';
 import { WatchTail } from '../watch-tail.ts';
-import { encodeRequest } from './batch-codec.ts';
+import { encodeRequest, type RequestBytes } from './request-codec.ts';
 import { makeFolderOf } from './sqlite-file.ts';
 import { type FileLock, lockFile } from './sqlite-lock.ts';
 import type { Answers, Call, CallName, Reply, ThreadInput } from './sqlite-messages.ts';
@@ -65,7 +65,7 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Stor
 }
 
 interface Request {
-  readonly bytes: Uint8Array;
+  readonly bytes: RequestBytes;
   readonly writes: readonly Write[];
   readonly resolve: (result: CommitResult) => void;
   readonly reject: (error: unknown) => void;
@@ -159,8 +159,8 @@ class SqliteStore implements Store {
     while (this.#queue.length > 0) {
       const batch = this.#takeBatch();
       try {
-        const bytes = joined(batch);
-        const { before, after, answer } = await this.#thread.call({ call: 'commit', batch: bytes }, [bytes.buffer]);
+        const call = { call: 'commit', requests: batch.map(({ bytes }) => bytes) } as const;
+        const { before, after, answer } = await this.#thread.call(call);
         this.#settle(batch, { before, after, ...answer });
       } catch (error) {
         if (error instanceof FailedCall) this.#tellState(error.after);
@@ -265,17 +265,6 @@ function endedMeanwhile(error: unknown): boolean {
   throw error;
 }
 
-/** To be given away with the message that carries it. */
-function joined(batch: readonly Request[]): Uint8Array<ArrayBuffer> {
-  const bytes = Buffer.allocUnsafeSlow(batch.reduce((sum, request) => sum + request.bytes.byteLength, 0));
-  let at = 0;
-  for (const request of batch) {
-    bytes.set(request.bytes, at);
-    at += request.bytes.byteLength;
-  }
-  return bytes;
-}
-
 function reasonOf(error: unknown): unknown {
   return error instanceof FailedCall ? error.reason : error;
 }
@@ -333,7 +322,7 @@ class Thread {
   }
 
   /** Rejects with `FailedCall`, or `StoreError` when the thread is gone. */
-  call<N extends CallName>(call: Extract<Call, { call: N }>, given: readonly ArrayBuffer[] = []): Promise<Done<N>> {
+  call<N extends CallName>(call: Extract<Call, { call: N }>): Promise<Done<N>> {
     if (this.#over) return Promise.reject(this.#over);
     return new Promise((resolve, reject) => {
       this.#waiting.push({
@@ -350,7 +339,7 @@ class Thread {
         },
         failed: reject,
       });
-      this.#worker.postMessage(call, given);
+      this.#worker.postMessage(call);
     });
   }
 

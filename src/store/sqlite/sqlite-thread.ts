@@ -7,7 +7,7 @@ import { describeError } from '../../base/log.ts';
 import type { Timer } from '../../base/clock.ts';
 import { system, systemClock } from '../../base/system.ts';
 import { StoreError } from '../store.ts';
-import { decodeBatch } from './batch-codec.ts';
+import { decodeRequest } from './request-codec.ts';
 import { toStoreError } from './sqlite-errors.ts';
 import type { Answers, Call, Failure, Reply, ThreadInput } from './sqlite-messages.ts';
 import { SqliteWriter } from './sqlite-writer.ts';
@@ -75,7 +75,7 @@ function answerOf(call: Call): Answers[keyof Answers] {
   assert(writer, 'the store is opened before it is used');
   switch (call.call) {
     case 'commit':
-      return writer.commit(decodeBatch(call.batch));
+      return writer.commit(call.requests.map(decodeRequest));
     case 'get':
       return writer.get(call.key);
     case 'list':

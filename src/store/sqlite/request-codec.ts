@@ -1,17 +1,21 @@
 // Commits as bytes, for the way to the thread that writes: cloning thousands of small objects would cost more than writing them.
-// Both sides are of one program, so there is no version. A batch is its requests, one after the other.
+// Both sides are of one program, so there is no version. The bytes lie in memory that both threads read and neither changes: they are
+// written once, and kept by whoever still needs them.
 
 import type { Condition, Write } from '../store.ts';
 import type { CommitRequest } from './sqlite-writer.ts';
 
 const deleted = 0xffff_ffff;
 
+/** One request, as it goes from thread to thread. */
+export type RequestBytes = Uint8Array<SharedArrayBuffer>;
+
 /** A copy of a request, and its writes again with their values as views of that copy. */
 export function encodeRequest(
   conditions: readonly Condition[],
   writes: readonly Write[],
-): { readonly bytes: Buffer; readonly writes: readonly Write[] } {
-  const bytes = Buffer.allocUnsafeSlow(sizeOf(conditions, writes));
+): { readonly bytes: RequestBytes; readonly writes: readonly Write[] } {
+  const bytes = Buffer.from(new SharedArrayBuffer(sizeOf(conditions, writes)));
   let at = bytes.writeUInt32LE(conditions.length, 0);
   for (const { key, ifRevision } of conditions) {
     at = bytes.writeUInt16LE(key.length, at);
@@ -38,9 +42,9 @@ function sizeOf(conditions: readonly Condition[], writes: readonly Write[]): num
   return size;
 }
 
-/** The values are views of `batch`. */
-export function decodeBatch(batch: Uint8Array): CommitRequest[] {
-  const bytes = Buffer.from(batch.buffer, batch.byteOffset, batch.byteLength);
+/** The values are views of `request`. */
+export function decodeRequest(request: RequestBytes): CommitRequest {
+  const bytes = Buffer.from(request.buffer, request.byteOffset, request.byteLength);
   let at = 0;
   const count = (): number => {
     at += 4;
@@ -51,24 +55,20 @@ export function decodeBatch(batch: Uint8Array): CommitRequest[] {
     at = start + bytes.readUInt16LE(at);
     return bytes.toString('latin1', start, at);
   };
-  const requests: CommitRequest[] = [];
-  while (at < bytes.byteLength) {
-    const conditions: Condition[] = [];
-    for (let left = count(); left > 0; left--) {
-      conditions.push({ key: key(), ifRevision: bytes.readDoubleLE(at) });
-      at += 8;
-    }
-    const writes: Write[] = [];
-    for (let left = count(); left > 0; left--) {
-      const written = key();
-      const length = count();
-      if (length === deleted) writes.push({ key: written, value: null });
-      else {
-        writes.push({ key: written, value: bytes.subarray(at, at + length) });
-        at += length;
-      }
-    }
-    requests.push({ conditions, writes });
+  const conditions: Condition[] = [];
+  for (let left = count(); left > 0; left--) {
+    conditions.push({ key: key(), ifRevision: bytes.readDoubleLE(at) });
+    at += 8;
   }
-  return requests;
+  const writes: Write[] = [];
+  for (let left = count(); left > 0; left--) {
+    const written = key();
+    const length = count();
+    if (length === deleted) writes.push({ key: written, value: null });
+    else {
+      writes.push({ key: written, value: bytes.subarray(at, at + length) });
+      at += length;
+    }
+  }
+  return { conditions, writes };
 }
