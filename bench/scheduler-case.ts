@@ -1,5 +1,5 @@
 // One case of suite `scheduler`, in a process of its own so that its memory is its own: `scheduler-case.ts CASE HOSTS INSTANCES DECISIONS`.
-// A decision is: what does this instance ask for, which host is best, which of its providers gives what; and the claim is laid over the
+// A decision is: what does this waiting instance ask for, which host is best, which of its providers gives what; and the claim is laid over the
 // ledger, so that the next decision sees it. The whole Plan (conditions, event, the queue's part) is timed beside it. Instances end at
 // random between decisions, so that the fleet stays as full as it was.
 
@@ -10,11 +10,10 @@ import { claim } from '../src/core/ledger/ledger.ts';
 import { requestOf } from '../src/core/scheduler/request.ts';
 import { schedule } from '../src/core/scheduler/schedule.ts';
 import { seededPrng } from '../src/base/prng.ts';
-import { Cache } from '../src/core/state/cache.ts';
+import { type Assumption, Cache } from '../src/core/state/cache.ts';
 import { decodeRecord, encodeRecord } from '../src/core/state/codec.ts';
 import { type Context, defaultPolicy } from '../src/core/state/context.ts';
 import { keyOf } from '../src/core/state/keys.ts';
-import type { Plan } from '../src/core/state/plan.ts';
 import type { AnyRecord } from '../src/core/state/records.ts';
 import { mixAffinity, mixHosts, mixImages, mixM, mixRequests } from './mix.ts';
 
@@ -53,10 +52,10 @@ function add(record: AnyRecord): void {
 }
 
 /** The plan is durable; events of instances are of no interest here and go at once. */
-function confirm(token: number, plan: Plan): void {
+function confirm(assumption: Assumption): void {
   const revision = cache.revision + 1;
-  cache.confirm(token, plan, revision);
-  const events = plan.changes.filter(({ key }) => key.startsWith('events/'));
+  cache.confirm(assumption, revision);
+  const events = assumption.plan.changes.filter(({ key }) => key.startsWith('events/'));
   cache.apply(
     events.map(({ key }) => ({ key, value: null, revision: revision + 1 })),
     revision + 1,
@@ -73,16 +72,16 @@ interface Took {
 
 /** Makes the instance, then decides on it, once for the decision alone and once for the whole Plan. */
 function decide(draw: () => Instance): Took {
-  const instance = draw();
-  add(instance);
-  const key = keyOf(instance);
-  const decisionMs = decideAlone(instance);
+  const drawn = draw();
+  add(drawn);
+  const key = keyOf(drawn);
+  const decisionMs = decideAlone(cache.get('instance', key)?.value ?? drawn);
   const start = performance.now();
   const plan = placement.reconcile(cache, key, ctx);
   const assumed = cache.assume(plan);
   const planMs = performance.now() - start;
   if (!assumed.ok) throw new Error(`the Plan for ${key} does not hold: ${assumed.key}`);
-  confirm(assumed.token, plan);
+  confirm(assumed);
   const decided = cache.get('instance', key);
   if (decided?.value.status.host === undefined) {
     unplaced += 1;
@@ -91,7 +90,7 @@ function decide(draw: () => Instance): Took {
   return { decisionMs, planMs };
 }
 
-/** The claim is taken back after the time. */
+/** Of the record as it waits in the cache: what it asks for was worked out when it came into the queue. The claim is taken back after the time. */
 function decideAlone(instance: Instance): number {
   const start = performance.now();
   const request = requestOf(cache, instance);
@@ -103,7 +102,7 @@ function decideAlone(instance: Instance): number {
   const plan = { changes: claim(cache, { consumer, host, held, driver, ports: request.ports }) };
   const assumed = cache.assume(plan);
   const took = performance.now() - start;
-  if (assumed.ok) cache.forget(assumed.token, plan);
+  if (assumed.ok) cache.forget(assumed);
   return took;
 }
 

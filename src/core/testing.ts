@@ -45,7 +45,7 @@ export function addRecord(cache: Cache, record: AnyRecord): void {
 export function commitPlan(cache: Cache, plan: Plan): void {
   const assumed = cache.assume(plan);
   if (!assumed.ok) throw new Error(`the Plan does not hold: ${assumed.key}`);
-  cache.confirm(assumed.token, plan, cache.revision + 1);
+  cache.confirm(assumed, cache.revision + 1);
   cache.apply([], cache.revision + 1);
 }
 

@@ -4,7 +4,7 @@
 import { assert } from '../base/assert.ts';
 import type { Logger } from '../base/log.ts';
 import { ApiError } from '../api/errors.ts';
-import type { Cache } from '../core/state/cache.ts';
+import type { Assumption, Cache } from '../core/state/cache.ts';
 import { encodeRecord } from '../core/state/codec.ts';
 import type { Plan } from '../core/state/plan.ts';
 import type { AnyRecord } from '../core/state/records.ts';
@@ -17,6 +17,7 @@ export type CommitOutcome =
 interface Pending {
   readonly plan: Plan;
   readonly token: number;
+  readonly assumption: Assumption;
   /** What must hold in the store, apart from what other pending Plans will have written. */
   readonly conditions: Condition[];
   /** The Plans on whose changes this one was decided, by the keys they changed. */
@@ -62,7 +63,7 @@ export class Committer {
       else restsOn.push({ key: condition.key, token });
     }
     return new Promise((resolve, reject) => {
-      this.#queue.push({ plan, token: assumed.token, conditions, restsOn, resolve, reject });
+      this.#queue.push({ plan, token: assumed.token, assumption: assumed, conditions, restsOn, resolve, reject });
       this.#busy ??= Promise.resolve().then(() => this.#work());
     });
   }
@@ -134,7 +135,7 @@ export class Committer {
   }
 
   #confirm(group: readonly Pending[], last: ReadonlyMap<string, AnyRecord | null>, revision: number): void {
-    for (const { token, plan } of group) this.#cache.confirm(token, plan, revision, last);
+    for (const { assumption } of group) this.#cache.confirm(assumption, revision, last);
     if (this.#queue.length > 0) {
       const newestToken = group.at(-1)?.token ?? 0; // those that wait were submitted later
       const written = new Map<number, Plan>();
@@ -156,7 +157,7 @@ export class Committer {
       tokens.add(pending.token);
       doomed.push(pending);
     }
-    for (const { token, plan } of doomed.toReversed()) this.#cache.forget(token, plan);
+    for (const { assumption } of doomed.toReversed()) this.#cache.forget(assumption);
     const waiting = this.#queue.filter((pending) => !tokens.has(pending.token));
     this.#queue.splice(0, this.#queue.length, ...waiting);
     for (const { resolve } of doomed) resolve({ ok: false, key });
@@ -166,7 +167,7 @@ export class Committer {
   /** The store failed: everything decided on top of this group is in doubt and goes with it. */
   #fail(group: readonly Pending[], error: unknown): void {
     const doomed = [...group, ...this.#queue.splice(0)];
-    for (const { token, plan } of doomed.toReversed()) this.#cache.forget(token, plan);
+    for (const { assumption } of doomed.toReversed()) this.#cache.forget(assumption);
     const answer = storeFailure(error);
     this.#log.error('commit failed', { plans: doomed.length, error: answer.message, cause: error });
     for (const { reject } of doomed) reject(answer);

@@ -25,7 +25,7 @@ describe('the cache', () => {
     const assumed = cache.assume(write(0));
     expect(cache.get('instance', key)).toBeDefined();
     expect(cache.committed('instance', key)).toBeUndefined();
-    if (assumed.ok) cache.confirm(assumed.token, write(0), 7);
+    if (assumed.ok) cache.confirm(assumed, 7);
     expect(cache.committed('instance', key)?.revision).toBe(7);
   });
 
@@ -35,7 +35,7 @@ describe('the cache', () => {
     const plan: Plan = { changes: [{ key, ifRevision: revision, value: null }] };
     const assumed = cache.assume(plan);
     expect(cache.get('instance', key)).toBeUndefined();
-    if (assumed.ok) cache.forget(assumed.token, plan);
+    if (assumed.ok) cache.forget(assumed);
     expect(cache.get('instance', key)?.revision).toBe(revision);
     expect(cache.instanceById(testInstance('web').metadata.id)?.key).toBe(key);
   });
@@ -50,8 +50,8 @@ describe('the cache', () => {
     const first = cache.assume(write(0, 'web'));
     const second: Plan = { changes: [{ key, ifRevision: cache.get('instance', key)?.revision ?? 0, value: null }] };
     const removed = cache.assume(second);
-    if (first.ok) cache.confirm(first.token, write(0), 3);
-    if (removed.ok) cache.confirm(removed.token, second, 3);
+    if (first.ok) cache.confirm(first, 3);
+    if (removed.ok) cache.confirm(removed, 3);
     expect(cache.get('instance', key)).toBeUndefined();
     cache.apply([{ key, value: null, revision: 3 }], 3);
     expect(cache.committed('instance', key)).toBeUndefined();
@@ -62,7 +62,7 @@ describe('the cache', () => {
     const revision = cache.committed('instance', key)?.revision ?? 0;
     const plan: Plan = { changes: [{ key, ifRevision: revision, value: null }] };
     const assumed = cache.assume(plan);
-    if (assumed.ok) cache.confirm(assumed.token, plan, revision + 5);
+    if (assumed.ok) cache.confirm(assumed, revision + 5);
     cache.apply([{ key, value: testInstance('web'), revision: revision + 2 }], revision + 2);
     expect(cache.get('instance', key)).toBeUndefined();
   });
@@ -73,7 +73,7 @@ describe('the cache', () => {
     const assumed = cache.assume(plan);
     cache.apply([{ key, value: testInstance('web'), revision: 4 }], 4);
     cache.apply([{ key, value: null, revision: 5 }], 5);
-    if (assumed.ok) cache.confirm(assumed.token, plan, 4);
+    if (assumed.ok) cache.confirm(assumed, 4);
     expect(cache.get('instance', key)).toBeUndefined();
   });
 
@@ -88,7 +88,7 @@ describe('the cache', () => {
     const assumed = cache.assume(plan);
     expect(cache.usedBy('h1').get('VCPU')).toBe(3);
     cache.onChange(({ before }) => freed.push(before));
-    if (assumed.ok) cache.confirm(assumed.token, plan, 9);
+    if (assumed.ok) cache.confirm(assumed, 9);
     expect(cache.usedBy('h1').get('VCPU')).toBe(0);
     expect(freed).toEqual([held]);
   });
@@ -100,7 +100,7 @@ describe('the cache', () => {
     const assumed = cache.assume(plan);
     cache.apply([{ key: allocation, value: allocationOn('h2', 2), revision: 5 }], 5);
     expect([cache.usedBy('h1').get('VCPU'), cache.usedBy('h2').get('VCPU')]).toEqual([2, 2]);
-    if (assumed.ok) cache.forget(assumed.token, plan);
+    if (assumed.ok) cache.forget(assumed);
     expect([cache.usedBy('h1').get('VCPU'), cache.usedBy('h2').get('VCPU')]).toEqual([0, 2]);
   });
 
@@ -118,7 +118,7 @@ describe('the cache', () => {
     expect([cache.heldOnHost('h1'), cache.heldOnHost('h2')]).toEqual([1, 1]);
     expect(new Set(told)).toEqual(new Set(['h1', 'h2']));
     told.length = 0;
-    if (assumed.ok) cache.forget(assumed.token, plan);
+    if (assumed.ok) cache.forget(assumed);
     expect(new Set(told)).toEqual(new Set(['h1', 'h2']));
     expect([cache.heldOnHost('h1'), cache.heldOnHost('h2')]).toEqual([0, 1]);
     expect([...cache.allocationsOnHost('h2')].map(({ value }) => value.host)).toEqual(['h2']);
@@ -155,8 +155,8 @@ describe('the cache', () => {
           const plan: Plan = { changes: [{ key: at, ifRevision: cache.get('instance', at)?.revision ?? 0, value }] };
           const assumed = cache.assume(plan);
           if (!assumed.ok) throw new Error('own view must hold');
-          if (fate === 'confirm') cache.confirm(assumed.token, plan, cache.revision + 1);
-          else cache.forget(assumed.token, plan);
+          if (fate === 'confirm') cache.confirm(assumed, cache.revision + 1);
+          else cache.forget(assumed);
           cache.apply([], cache.revision + 1);
         }
         const entries = [...cache.list('instance')];

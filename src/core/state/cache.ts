@@ -9,37 +9,23 @@ import { BriefMap } from '../../base/brief-map.ts';
 import { Consumers } from './consumers.ts';
 import { KeysByGroup } from './few-keys.ts';
 import { kindOfKey } from './keys.ts';
+import { type Assumed, type Layers, LayersByKey, layersOf } from './layers.ts';
 import type { Plan } from './plan.ts';
 import type { Allocation, AnyRecord, Provider, RecordByKind, RecordKind } from './records.ts';
 import type { Entry, RecordChange, Snapshot, View } from './snapshot.ts';
 
-interface Assumed {
-  readonly token: number;
-  readonly value: AnyRecord | null;
-}
-
-/** A Plan was laid over the entries. */
+/** A Plan was laid over the entries: to be confirmed or forgotten. */
 export interface Assumption {
   readonly ok: true;
   readonly token: number;
+  readonly plan: Plan;
+  /** Of each change, what stands under its key. */
+  readonly layers: readonly Layers[];
   /** Of each change, then of each condition: the token of the uncommitted change that it rests on, or 0. */
   readonly restsOn: readonly number[];
 }
 
-/** What stands under one key; no kind: a newer version's. */
-interface Found {
-  readonly kind: RecordKind | undefined;
-  readonly stack: Assumed[] | undefined;
-  readonly entry: Entry | undefined;
-}
-
-/** What is known under one key. */
-interface Layers {
-  readonly committed: AnyRecord | null;
-  readonly stack: readonly Assumed[] | undefined;
-}
-
-/** What decisions saw under one key; `forms`: of an allocation, all that may come true. */
+/** What decisions see under one key; `forms`: of an allocation, all that may come true. */
 interface Was {
   readonly before: AnyRecord | null;
   readonly forms: readonly Allocation[];
@@ -66,7 +52,7 @@ export class Cache implements Snapshot {
   readonly #committed = new Map<RecordKind, Map<string, Entry>>();
   /** Deleted keys' revisions, until `revision` passes them: an older event must not bring them back. */
   readonly #deletedAt = new BriefMap<string, number>();
-  readonly #assumed = new BriefMap<string, Assumed[]>();
+  readonly #layers = new LayersByKey();
   readonly #views: View[] = [];
   readonly #changeListeners = new Set<ChangeListener>();
   readonly #committedListeners = new Set<CommittedListener>();
@@ -90,8 +76,10 @@ export class Cache implements Snapshot {
   // Reading, as decisions do: assumed over committed.
 
   get<K extends RecordKind>(kind: K, key: string): Entry<RecordByKind[K]> | undefined {
-    const top = this.#assumed.get(key)?.at(-1);
-    if (!top) return this.committed(kind, key);
+    const layers = this.#layers.get(key);
+    if (!layers) return this.committed(kind, key);
+    const top = layers.assumed.at(-1);
+    if (!top) return layers.committed as Entry<RecordByKind[K]> | undefined; // the codec: the key tells the kind
     if (top.value === null) return undefined;
     return { key, value: top.value as RecordByKind[K], revision: -top.token }; // the codec: the key tells the kind
   }
@@ -101,9 +89,9 @@ export class Cache implements Snapshot {
       const entry = this.get(kind, key);
       if (entry) yield entry;
     }
-    for (const key of this.#assumed.keys()) {
-      if (kindOfKey(key) !== kind || this.committed(kind, key)) continue;
-      const entry = this.get(kind, key);
+    for (const layers of this.#layers.assumed()) {
+      if (layers.kind !== kind || layers.committed) continue;
+      const entry = this.get(kind, layers.key);
       if (entry) yield entry;
     }
   }
@@ -131,7 +119,7 @@ export class Cache implements Snapshot {
   *allocationsHeldOnHost(host: string): Iterable<Allocation> {
     for (const key of this.#allocationKeysByHost.get(host) ?? []) {
       const committed = this.#committed.get('allocation')?.get(key)?.value ?? null;
-      for (const form of formsOf(committed, this.#assumed.get(key))) if (form.host === host) yield form;
+      for (const form of formsOf(committed, this.#layers.get(key)?.assumed)) if (form.host === host) yield form;
     }
   }
 
@@ -168,13 +156,13 @@ export class Cache implements Snapshot {
 
   /** Whether this process has written the key and does not yet know if that is durable. */
   isAssumed(key: string): boolean {
-    return this.#assumed.has(key);
+    return (this.#layers.get(key)?.assumed.length ?? 0) > 0;
   }
 
   /** Whether an event of this key and revision would change nothing, so that nobody need read it. */
   knows(key: string, revision: number): boolean {
     const kind = kindOfKey(key);
-    return kind === undefined || this.#knownRevision(this.#committed.get(kind), key) >= revision;
+    return kind === undefined || this.#revisionOf(this.#committed.get(kind)?.get(key), key) >= revision;
   }
 
   *listCommitted<K extends RecordKind>(kind: K): Iterable<Entry<RecordByKind[K]>> {
@@ -186,34 +174,36 @@ export class Cache implements Snapshot {
   /** Lays a Plan over the entries, or answers the key of the first condition that no longer holds. */
   assume(plan: Plan): Assumption | { readonly ok: false; readonly key: string } {
     const restsOn: number[] = [];
-    const found: Found[] = [];
-    for (const condition of plan.changes) {
-      const there = this.#find(condition.key);
-      if (!holds(there, condition.ifRevision, restsOn)) return { ok: false, key: condition.key };
-      found.push(there);
+    const layers: Layers[] = [];
+    for (const { key, ifRevision } of plan.changes) {
+      const found = this.#find(key);
+      if (!holds(found, ifRevision, restsOn)) return { ok: false, key };
+      layers.push(found);
     }
     for (const { key, ifRevision } of plan.conditions ?? [])
       if (!holds(this.#find(key), ifRevision, restsOn)) return { ok: false, key };
     const token = ++this.#lastToken;
     let at = 0;
-    for (const { key, value } of plan.changes) this.#lay(key, found[at++], { token, value });
-    return { ok: true, token, restsOn };
+    for (const { value } of plan.changes) this.#lay(layers[at++], { token, value });
+    return { ok: true, token, plan, layers, restsOn };
   }
 
   /**
-   * The Plan behind `token` is durable at `revision`. `last`: what is left of each key by all Plans that share the revision; what was
-   * overwritten among them is in no event and never seen.
+   * A Plan is durable at `revision`. `last`: what is left of each key by all Plans that share the revision; what was overwritten among
+   * them is in no event and never seen.
    */
-  confirm(token: number, plan: Plan, revision: number, last?: ReadonlyMap<string, AnyRecord | null>): void {
+  confirm(assumption: Assumption, revision: number, last?: ReadonlyMap<string, AnyRecord | null>): void {
     this.newestRevision = Math.max(this.newestRevision, revision);
+    const { plan, layers, token } = assumption;
+    let at = 0;
     for (const { key, value } of plan.changes)
-      this.#take(key, token, last && last.get(key) !== value ? null : { key, value, revision });
+      this.#take(layers[at++], token, last && last.get(key) !== value ? null : { key, value, revision });
     for (const { key, value } of plan.changes) if (!last || last.get(key) === value) this.#tellCommitted(key);
   }
 
-  /** The Plan behind `token` was not committed. Plans laid over it must be forgotten too, by whoever commits. */
-  forget(token: number, plan: Plan): void {
-    for (const { key } of plan.changes) this.#take(key, token, null);
+  /** A Plan was not committed. Those laid over it must be forgotten too, by whoever commits. */
+  forget({ plan, layers, token }: Assumption): void {
+    for (const each of layers) this.#take(each, token, null);
     for (const { key } of plan.changes) this.#tellCommitted(key);
   }
 
@@ -263,51 +253,47 @@ export class Cache implements Snapshot {
   // Below: how the two layers and the indexes are kept.
 
   /** All that is known under a key. */
-  #find(key: string): Found {
+  #find(key: string): Layers {
+    const layers = this.#layers.get(key);
+    if (layers) return layers;
     const kind = kindOfKey(key);
-    return { kind, stack: this.#assumed.get(key), entry: kind && this.#committed.get(kind)?.get(key) };
+    return layersOf(key, kind && this.#committed.get(kind)?.get(key));
   }
 
   /** One change on top of those of its key. */
-  #lay(key: string, there: Found | undefined, assumed: Assumed): void {
-    if (!there?.kind) return; // written by a newer version: not ours to read
-    const { kind, stack, entry } = there;
-    const committed = entry?.value ?? null;
-    const was = wasOf(kind, committed, stack);
-    if (stack) stack.push(assumed);
-    else this.#assumed.set(key, [assumed]);
-    this.#altered(key, kind, was, { committed, stack: stack ?? [assumed] });
+  #lay(layers: Layers | undefined, assumed: Assumed): void {
+    if (!layers?.kind) return; // written by a newer version: not ours to read
+    const was = wasOf(layers);
+    this.#layers.push(layers, assumed);
+    this.#altered(layers, layers.kind, was);
   }
 
   /** Takes a change off its key, and puts what became of it into the committed entries. */
-  #take(key: string, token: number, durable: StoredEvent | null): void {
-    const { kind, stack, entry } = this.#find(key);
-    if (!kind) return;
-    const committed = entry?.value ?? null;
-    const was = wasOf(kind, committed, stack);
-    const at = stack?.findIndex((assumed) => assumed.token === token) ?? -1;
-    assert(stack && at >= 0, () => `${key} holds no assumed change ${token}`);
-    stack.splice(at, 1);
-    if (stack.length === 0) this.#assumed.delete(key);
-    const isNews = durable !== null && this.#setCommitted(kind, durable, 'own');
-    this.#altered(key, kind, was, { committed: isNews ? durable.value : committed, stack });
+  #take(layers: Layers | undefined, token: number, durable: StoredEvent | null): void {
+    if (!layers?.kind) return;
+    const was = wasOf(layers);
+    const taken = this.#layers.take(layers, token);
+    assert(taken, () => `${layers.key} holds no assumed change ${token}`);
+    if (durable) this.#setCommitted(layers, layers.kind, durable, 'own');
+    this.#altered(layers, layers.kind, was);
   }
 
   /** Answers whether it was news. */
   #applyEvent(event: StoredEvent): boolean {
-    const { key, value } = event;
-    const { kind, stack, entry } = this.#find(key);
-    if (!kind || !this.#setCommitted(kind, event, 'event')) return false;
-    this.#altered(key, kind, wasOf(kind, entry?.value ?? null, stack), { committed: value, stack });
+    const layers = this.#find(event.key);
+    if (!layers.kind) return false;
+    const was = wasOf(layers);
+    if (!this.#setCommitted(layers, layers.kind, event, 'event')) return false;
+    this.#altered(layers, layers.kind, was);
     return true;
   }
 
   /** What decisions saw under a key, and what they see now. */
-  #altered(key: string, kind: RecordKind, was: Was, { committed, stack }: Layers): void {
-    const after = topOf(committed, stack);
-    const { before } = was;
-    if (kind === 'allocation') this.#alterAllocation(key, was, { before: after, forms: formsOf(committed, stack) });
-    else if (before !== after) this.#changed(key, kind, before, after);
+  #altered(layers: Layers, kind: RecordKind, was: Was): void {
+    const { key } = layers;
+    const is = wasOf(layers);
+    if (kind === 'allocation') this.#alterAllocation(key, was, is);
+    else if (was.before !== is.before) this.#changed(key, kind, was.before, is.before);
   }
 
   #alterAllocation(key: string, { before, forms: formsBefore }: Was, { before: after, forms: formsAfter }: Was): void {
@@ -354,26 +340,29 @@ export class Cache implements Snapshot {
   }
 
   /** Several own Plans may share one revision, the later one wins; an event that echoes one of them is no news. */
-  #setCommitted(kind: RecordKind, { key, value, revision }: StoredEvent, source: 'own' | 'event'): boolean {
+  #setCommitted(layers: Layers, kind: RecordKind, event: StoredEvent, source: 'own' | 'event'): boolean {
+    const { key, value, revision } = event;
     let entries = this.#committed.get(kind);
     if (!entries) this.#committed.set(kind, (entries = new Map()));
-    const known = this.#knownRevision(entries, key);
+    const known = this.#revisionOf(layers.committed, key);
     // Own news that comes after its event is old: another control plane may have deleted the key since.
     if (source === 'own' ? revision < known || revision <= this.revision : revision <= known) return false;
     if (value === null) {
+      layers.committed = undefined;
       if (revision > this.revision) this.#deletedAt.set(key, revision);
       if (entries.size > 1 || !entries.has(key)) return entries.delete(key);
       this.#committed.set(kind, new Map()); // see BriefMap: a Map that is emptied leaves more behind
       return true;
     }
     if (this.#deletedAt.size > 0) this.#deletedAt.delete(key);
-    entries.set(key, { key, value, revision });
+    layers.committed = { key, value, revision };
+    entries.set(key, layers.committed);
     return true;
   }
 
   /** Of the newest change of a key that is in, a deletion too; 0: none is known. */
-  #knownRevision(entries: ReadonlyMap<string, Entry> | undefined, key: string): number {
-    return entries?.get(key)?.revision ?? (this.#deletedAt.size > 0 ? this.#deletedAt.get(key) : undefined) ?? 0;
+  #revisionOf(committed: Entry | undefined, key: string): number {
+    return committed?.revision ?? (this.#deletedAt.size > 0 ? this.#deletedAt.get(key) : undefined) ?? 0;
   }
 
   #tellCommitted(key: string): void {
@@ -420,25 +409,19 @@ export class Cache implements Snapshot {
   }
 }
 
-/** What decisions see of the two layers. */
-function topOf(committed: AnyRecord | null, stack: readonly Assumed[] | undefined): AnyRecord | null {
-  const top = stack?.at(-1);
-  return top ? top.value : committed;
-}
-
-function wasOf(kind: RecordKind, committed: AnyRecord | null, stack: readonly Assumed[] | undefined): Was {
-  return {
-    before: topOf(committed, stack),
-    forms: kind === 'allocation' ? formsOf(committed, stack) : noForms,
-  };
+/** What decisions see of a key. */
+function wasOf({ kind, committed, assumed }: Layers): Was {
+  const record = committed?.value ?? null;
+  const top = assumed.at(-1);
+  return { before: top ? top.value : record, forms: kind === 'allocation' ? formsOf(record, assumed) : noForms };
 }
 
 /** Whether a key is at this revision. Pushes the token of the uncommitted change that this rests on, 0 for none. */
-function holds({ stack, entry }: Found, ifRevision: number, restsOn: number[]): boolean {
-  const top = stack?.at(-1);
+function holds({ assumed, committed }: Layers, ifRevision: number, restsOn: number[]): boolean {
+  const top = assumed.at(-1);
   restsOn.push(top?.token ?? 0);
   if (top) return ifRevision === (top.value === null ? 0 : -top.token);
-  return ifRevision === (entry?.revision ?? 0);
+  return ifRevision === (committed?.revision ?? 0);
 }
 
 /** The committed and assumed forms of an allocation: nobody knows yet which of them comes true. */

@@ -1,0 +1,81 @@
+// Layers: what this process's own Plans that are not durable yet would make of a key, over what is committed there. It decides nothing.
+
+import { kindOfKey } from './keys.ts';
+import type { AnyRecord, RecordKind } from './records.ts';
+import type { Entry } from './snapshot.ts';
+
+export interface Assumed {
+  readonly token: number;
+  readonly value: AnyRecord | null;
+}
+
+/** What is known under one key. */
+export interface Layers {
+  readonly key: string;
+  /** Undefined for a key of a newer version. */
+  readonly kind: RecordKind | undefined;
+  committed: Entry | undefined;
+  /** The newest at the end. */
+  assumed: readonly Assumed[];
+  /** Whether it is found by its key. */
+  kept: boolean;
+}
+
+/** So many without anything assumed are borne before they are dropped, and as many more as there are others. */
+const bareMax = 32;
+
+/**
+ * Those with something assumed. One that has nothing left stays a while and is then dropped with others, in a map made anew: see BriefMap.
+ * Whoever holds one needs no look-up to find it again.
+ */
+export class LayersByKey {
+  #byKey = new Map<string, Layers>();
+  #bare = 0;
+
+  get(key: string): Layers | undefined {
+    return this.#byKey.get(key);
+  }
+
+  *assumed(): Generator<Layers> {
+    for (const layers of this.#byKey.values()) if (layers.assumed.length > 0) yield layers;
+  }
+
+  /** Something is assumed on top. */
+  push(layers: Layers, assumed: Assumed): void {
+    if (layers.assumed.length > 0) {
+      layers.assumed = [...layers.assumed, assumed];
+      return;
+    }
+    layers.assumed = [assumed];
+    if (layers.kept) this.#bare -= 1;
+    else this.#byKey.set(layers.key, layers);
+    layers.kept = true;
+  }
+
+  /** It comes true, or never will. False when nothing of this token is assumed. */
+  take(layers: Layers, token: number): boolean {
+    const left = layers.assumed.length === 1 ? nothing : layers.assumed.filter((each) => each.token !== token);
+    if (left.length === layers.assumed.length || (left === nothing && layers.assumed[0]?.token !== token)) return false;
+    layers.assumed = left;
+    if (left.length > 0) return true;
+    this.#bare += 1;
+    if (this.#bare === this.#byKey.size || 2 * this.#bare > bareMax + this.#byKey.size) this.#dropBare();
+    return true;
+  }
+
+  #dropBare(): void {
+    const left = new Map<string, Layers>();
+    for (const layers of this.#byKey.values()) {
+      if (layers.assumed.length > 0) left.set(layers.key, layers);
+      else layers.kept = false;
+    }
+    this.#byKey = left;
+    this.#bare = 0;
+  }
+}
+
+export function layersOf(key: string, committed: Entry | undefined): Layers {
+  return { key, kind: kindOfKey(key), committed, assumed: nothing, kept: false };
+}
+
+const nothing: readonly Assumed[] = [];
