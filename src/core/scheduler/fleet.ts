@@ -361,7 +361,10 @@ export class Fleet implements View {
 
   /** After a claim or a release. */
   #measureUse(slot: Slot): void {
-    for (const use of this.trees[slot] ?? []) use.used = this.#snapshot.usedBy(use.provider.id);
+    for (const use of this.trees[slot] ?? []) {
+      // What is used of a provider is one object from its first use on, kept up to date.
+      if (use.used.size === 0) use.used = this.#snapshot.usedBy(use.provider.id);
+    }
     this.guests[slot] = this.#snapshot.heldOnHost(this.names[slot] ?? '');
     this.#sumColumns(slot);
   }

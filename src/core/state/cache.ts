@@ -397,11 +397,12 @@ export class Cache implements Snapshot {
   }
 
   #addUse(held: Held, sign: 1 | -1): void {
-    for (const [providerId, amounts] of Object.entries(held)) {
+    for (const providerId in held) {
+      const amounts = held[providerId] ?? {};
       let used = this.#used.get(providerId);
       if (!used) this.#used.set(providerId, (used = new Map()));
-      for (const [resourceClass, amount] of Object.entries(amounts)) {
-        const sum = (used.get(resourceClass) ?? 0) + sign * amount;
+      for (const resourceClass in amounts) {
+        const sum = (used.get(resourceClass) ?? 0) + sign * (amounts[resourceClass] ?? 0);
         assert(sum >= 0, () => `use of ${resourceClass} of ${providerId} fell below zero`);
         used.set(resourceClass, sum);
       }

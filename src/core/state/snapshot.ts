@@ -52,7 +52,7 @@ export interface Snapshot {
   allocationsOfConsumer(id: string): readonly Entry<Allocation>[];
   /** Keys of the instances that wait for a host. */
   pendingInstanceKeys(): Iterable<string>;
-  /** How much of each resource class of a provider is held, or may be: what is released counts until that is durable. */
+  /** How much of each resource class of a provider is held, or may be: what is released counts until that is durable. Kept up to date, once it is not empty. */
   usedBy(providerId: string): ReadonlyMap<string, number>;
   /** The image with this name or alias. */
   imageByName(name: string): Entry<RecordByKind['image']> | undefined;
