@@ -81,13 +81,18 @@ function assignInOrder(tree: Tree, { amounts, portions }: Demand): Assignment {
       if (portion.apart) apart.add(provider.id);
     }
   }
-  for (const [resourceClass, amount] of Object.entries(amounts)) {
-    if (amount === 0) continue;
-    const ask = { [resourceClass]: amount };
-    const [taker] = tightest(tree, held, { amounts: ask, traitsAnyOf: [] });
-    if (taker) hold(held, taker.provider.id, ask);
-    else shortfalls.push(closest(tree, held, resourceClass, amount));
-  }
+  const [root] = tree;
+  // Mostly there is nothing to choose for these.
+  if (root && isRootAlone(tree, amounts) && fit(root.provider, withHeld(root, held), amounts).fits)
+    hold(held, root.provider.id, amounts);
+  else
+    for (const [resourceClass, amount] of Object.entries(amounts)) {
+      if (amount === 0) continue;
+      const ask = { [resourceClass]: amount };
+      const [taker] = tightest(tree, held, { amounts: ask, traitsAnyOf: [] });
+      if (taker) hold(held, taker.provider.id, ask);
+      else shortfalls.push(closest(tree, held, resourceClass, amount));
+    }
   return shortfalls.length === 0 ? { fits: true, held } : { fits: false, shortfalls };
 }
 
@@ -204,9 +209,12 @@ function withHeld({ provider, used }: ProviderRoom, held: Held): ReadonlyMap<str
 }
 
 function hold(held: Record<string, Record<string, number>>, providerId: string, amounts: Amounts): void {
-  const mine = (held[providerId] ??= {});
-  for (const [resourceClass, amount] of Object.entries(amounts))
+  for (const resourceClass in amounts) {
+    const amount = amounts[resourceClass] ?? 0;
+    if (amount === 0) continue;
+    const mine = (held[providerId] ??= {});
     mine[resourceClass] = (mine[resourceClass] ?? 0) + amount;
+  }
 }
 
 /** Why no provider gives the class, by the one that comes nearest. */
