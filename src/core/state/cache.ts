@@ -118,8 +118,7 @@ export class Cache implements Snapshot {
 
   *allocationsHeldOnHost(host: string): Iterable<Allocation> {
     for (const key of this.#allocationKeysByHost.get(host) ?? []) {
-      const committed = this.#committed.get('allocation')?.get(key)?.value ?? null;
-      for (const form of formsOf(committed, this.#layers.get(key)?.assumed)) if (form.host === host) yield form;
+      for (const form of formsOf(this.#find(key))) if (form.host === host) yield form;
     }
   }
 
@@ -173,18 +172,16 @@ export class Cache implements Snapshot {
 
   /** Lays a Plan over the entries, or answers the key of the first condition that no longer holds. */
   assume(plan: Plan): Assumption | { readonly ok: false; readonly key: string } {
-    const restsOn: number[] = [];
-    const layers: Layers[] = [];
-    for (const { key, ifRevision } of plan.changes) {
-      const found = this.#find(key);
-      if (!holds(found, ifRevision, restsOn)) return { ok: false, key };
-      layers.push(found);
-    }
-    for (const { key, ifRevision } of plan.conditions ?? [])
-      if (!holds(this.#find(key), ifRevision, restsOn)) return { ok: false, key };
-    const token = ++this.#lastToken;
+    const { changes, conditions = noConditions } = plan;
+    const layers = changes.map(({ key }) => this.#find(key));
     let at = 0;
-    for (const { value } of plan.changes) this.#lay(layers[at++], { token, value });
+    for (const { key, ifRevision } of changes) if (!holds(layers[at++], ifRevision)) return { ok: false, key };
+    for (const { key, ifRevision } of conditions) if (!holds(this.#find(key), ifRevision)) return { ok: false, key };
+    const restsOn = layers.map(newestToken);
+    for (const { key } of conditions) restsOn.push(newestToken(this.#layers.get(key)));
+    const token = ++this.#lastToken;
+    at = 0;
+    for (const { value } of changes) this.#lay(layers[at++], { token, value });
     return { ok: true, token, plan, layers, restsOn };
   }
 
@@ -263,37 +260,40 @@ export class Cache implements Snapshot {
   /** One change on top of those of its key. */
   #lay(layers: Layers | undefined, assumed: Assumed): void {
     if (!layers?.kind) return; // written by a newer version: not ours to read
-    const was = wasOf(layers);
+    const before = newestOf(layers);
+    const forms = formsOf(layers);
     this.#layers.push(layers, assumed);
-    this.#altered(layers, layers.kind, was);
+    this.#altered(layers, layers.kind, { before, forms });
   }
 
   /** Takes a change off its key, and puts what became of it into the committed entries. */
   #take(layers: Layers | undefined, token: number, durable: StoredEvent | null): void {
     if (!layers?.kind) return;
-    const was = wasOf(layers);
+    const before = newestOf(layers);
+    const forms = formsOf(layers);
     const taken = this.#layers.take(layers, token);
     assert(taken, () => `${layers.key} holds no assumed change ${token}`);
     if (durable) this.#setCommitted(layers, layers.kind, durable, 'own');
-    this.#altered(layers, layers.kind, was);
+    this.#altered(layers, layers.kind, { before, forms });
   }
 
   /** Answers whether it was news. */
   #applyEvent(event: StoredEvent): boolean {
     const layers = this.#find(event.key);
     if (!layers.kind) return false;
-    const was = wasOf(layers);
+    const before = newestOf(layers);
+    const forms = formsOf(layers);
     if (!this.#setCommitted(layers, layers.kind, event, 'event')) return false;
-    this.#altered(layers, layers.kind, was);
+    this.#altered(layers, layers.kind, { before, forms });
     return true;
   }
 
   /** What decisions saw under a key, and what they see now. */
   #altered(layers: Layers, kind: RecordKind, was: Was): void {
     const { key } = layers;
-    const is = wasOf(layers);
-    if (kind === 'allocation') this.#alterAllocation(key, was, is);
-    else if (was.before !== is.before) this.#changed(key, kind, was.before, is.before);
+    const after = newestOf(layers);
+    if (kind === 'allocation') this.#alterAllocation(key, was, { before: after, forms: formsOf(layers) });
+    else if (was.before !== after) this.#changed(key, kind, was.before, after);
   }
 
   #alterAllocation(key: string, { before, forms: formsBefore }: Was, { before: after, forms: formsAfter }: Was): void {
@@ -411,26 +411,33 @@ export class Cache implements Snapshot {
 }
 
 /** What decisions see of a key. */
-function wasOf({ kind, committed, assumed }: Layers): Was {
-  const record = committed?.value ?? null;
+function newestOf({ committed, assumed }: Layers): AnyRecord | null {
   const top = assumed.at(-1);
-  return { before: top ? top.value : record, forms: kind === 'allocation' ? formsOf(record, assumed) : noForms };
+  return top ? top.value : (committed?.value ?? null);
 }
 
-/** Whether a key is at this revision. Pushes the token of the uncommitted change that this rests on, 0 for none. */
-function holds({ assumed, committed }: Layers, ifRevision: number, restsOn: number[]): boolean {
-  const top = assumed.at(-1);
-  restsOn.push(top?.token ?? 0);
-  if (top) return ifRevision === (top.value === null ? 0 : -top.token);
-  return ifRevision === (committed?.revision ?? 0);
+/** Of the uncommitted change that a decision on this key rests on, 0 for none. */
+function newestToken(layers: Layers | undefined): number {
+  return layers?.assumed.at(-1)?.token ?? 0;
 }
+
+/** Whether a key is at this revision. */
+function holds(layers: Layers | undefined, ifRevision: number): boolean {
+  const top = layers?.assumed.at(-1);
+  if (top) return ifRevision === (top.value === null ? 0 : -top.token);
+  return ifRevision === (layers?.committed?.revision ?? 0);
+}
+
+const noConditions: readonly [] = [];
 
 /** The committed and assumed forms of an allocation: nobody knows yet which of them comes true. */
-function formsOf(committed: AnyRecord | null, stack: readonly Assumed[] | undefined): readonly Allocation[] {
-  if (!stack || stack.length === 0) return committed?.kind === 'allocation' ? [committed] : noForms;
+function formsOf({ kind, committed, assumed }: Layers): readonly Allocation[] {
+  if (kind !== 'allocation') return noForms;
+  const record = committed?.value;
+  if (assumed.length === 0) return record?.kind === 'allocation' ? [record] : noForms;
   const forms: Allocation[] = [];
-  if (committed?.kind === 'allocation') forms.push(committed);
-  for (const { value } of stack) if (value?.kind === 'allocation') forms.push(value);
+  if (record?.kind === 'allocation') forms.push(record);
+  for (const { value } of assumed) if (value?.kind === 'allocation') forms.push(value);
   return forms;
 }
 
