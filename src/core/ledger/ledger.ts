@@ -62,40 +62,40 @@ export function claim(
   snapshot: Snapshot,
   { consumer, host, held, driver, ports }: Omit<Allocation, 'kind' | 'amounts'> & { readonly held: Held },
 ): Change[] {
-  return [
-    ...rewrite(snapshot, host, held),
-    {
-      key: keys.allocation(consumer.id, consumer.incarnation),
-      ifRevision: 0,
-      value: {
-        kind: 'allocation',
-        consumer,
-        host,
-        amounts: held,
-        driver,
-        ...(ports === undefined || ports.length === 0 ? {} : { ports }),
-      },
-    },
-  ];
+  const changes = rewrite(snapshot, host, held);
+  const amounts = held;
+  changes.push({
+    key: keys.allocation(consumer.id, consumer.incarnation),
+    ifRevision: 0,
+    value:
+      ports === undefined || ports.length === 0
+        ? { kind: 'allocation', consumer, host, amounts, driver }
+        : { kind: 'allocation', consumer, host, amounts, driver, ports },
+  });
+  return changes;
 }
 
 /** By provider id, then resource class. */
 export type Held = Allocation['amounts'];
 
 function rewrite(snapshot: Snapshot, host: string, held: Held): Change[] {
-  const providers: Entry<Provider>[] = [];
+  const changes: Change[] = [];
+  let root = false;
   for (const id in held) {
     const provider = snapshot.get('provider', keys.provider(id));
-    if (provider) providers.push(provider);
+    if (!provider) continue;
+    changes.push(marked(provider));
+    root ||= provider.value.parent === null;
   }
   // Most claims are on the root alone; the others are looked through only for a root that gives nothing itself.
-  if (!providers.some(({ value }) => value.parent === null))
-    providers.push(...snapshot.providersOfHost(host).filter(({ value }) => value.parent === null));
-  return providers.map(({ key, revision, value }) => ({
-    key,
-    ifRevision: revision,
-    value: { ...value, generation: value.generation + 1 },
-  }));
+  if (root) return changes;
+  for (const provider of snapshot.providersOfHost(host))
+    if (provider.value.parent === null) changes.push(marked(provider));
+  return changes;
+}
+
+function marked({ key, revision, value }: Entry<Provider>): Change {
+  return { key, ifRevision: revision, value: { ...value, generation: value.generation + 1 } };
 }
 
 /** Gives back everything an allocation holds. Committed at most once: the allocation's own revision is the condition. */
