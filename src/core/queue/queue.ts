@@ -164,7 +164,8 @@ export class Queue implements View, DueLine {
     let most = this.#most.get(resourceClass);
     if (most === undefined) {
       most = 0;
-      for (const each of this.#fleet.column(resourceClass)?.most ?? []) if (each > most) most = each;
+      const column = this.#fleet.column(resourceClass);
+      for (let slot = 0; column && slot < this.#fleet.length; slot++) most = Math.max(most, column.most(slot));
       this.#most.set(resourceClass, most);
     }
     return most;
@@ -499,7 +500,7 @@ export class Queue implements View, DueLine {
     const { amounts } = shape.request;
     for (const resourceClass in amounts) {
       // What most are refused for costs the least to ask.
-      if ((amounts[resourceClass] ?? 0) > (this.#fleet.column(resourceClass)?.most[slot] ?? 0)) return false;
+      if ((amounts[resourceClass] ?? 0) > (this.#fleet.column(resourceClass)?.most(slot) ?? 0)) return false;
     }
     const { layout } = this.#fleet;
     if (!shape.rules || shape.layout !== layout) {

@@ -73,10 +73,11 @@ export class Shares implements View {
   #capacityByClass(): ReadonlyMap<string, number> {
     if (this.#capacities) return this.#capacities;
     const sums = new Map<string, number>();
-    for (const { resourceClass, capacity } of fleetOf(this.#snapshot).columns()) {
+    const fleet = fleetOf(this.#snapshot);
+    for (const column of fleet.columns()) {
       let sum = 0;
-      for (const amount of capacity) sum += amount;
-      sums.set(resourceClass, sum);
+      for (let slot = 0; slot < fleet.length; slot++) sum += column.capacity(slot);
+      sums.set(column.resourceClass, sum);
     }
     return (this.#capacities = sums);
   }

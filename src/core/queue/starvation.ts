@@ -32,9 +32,9 @@ function missingOf(snapshot: Snapshot, { assigned }: Request, slot: Slot): numbe
   for (const resourceClass in assigned) {
     const asked = assigned[resourceClass] ?? 0;
     const column = fleet.column(resourceClass);
-    const capacity = column?.capacity[slot] ?? 0;
+    const capacity = column?.capacity(slot) ?? 0;
     if (asked > capacity) return null;
-    if (asked > 0) missing = Math.max(missing, (asked + (column?.used[slot] ?? 0) - capacity) / capacity);
+    if (asked > 0) missing = Math.max(missing, (asked + (column?.used(slot) ?? 0) - capacity) / capacity);
   }
   return missing;
 }

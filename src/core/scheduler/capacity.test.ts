@@ -167,12 +167,12 @@ it('what is tried leaves no trace: all is free that was, and the scheduler decid
         const waiting = testInstance('w', asked, {}, { labels });
         const state = () => {
           const request = requestOf(cache, waiting);
-          const columns = [...fleetOf(cache).columns()].map(({ capacity, used, most }) => [
-            [...capacity],
-            [...used],
-            [...most],
-          ]);
           const { guests, hosts: known } = fleetOf(cache);
+          const columns = [...fleetOf(cache).columns()].map((column) =>
+            known.flatMap((host, slot) =>
+              host ? [[column.capacity(slot), column.used(slot), column.most(slot)]] : [],
+            ),
+          );
           // A slot for a host that was only supposed stays, and is free.
           const held = guests.filter((_, slot) => known[slot] !== undefined);
           return [columns, held, schedule(cache, request), schedule(cache, request)];

@@ -163,7 +163,7 @@ function freeOf(fleet: Fleet, slot: Slot, asked: Amounts): Amounts {
   const free: Record<string, number> = {};
   for (const resourceClass of Object.keys(asked)) {
     const column = fleet.column(resourceClass);
-    if (column) free[resourceClass] = Math.max(0, (column.capacity[slot] ?? 0) - (column.used[slot] ?? 0));
+    if (column) free[resourceClass] = Math.max(0, column.capacity(slot) - column.used(slot));
   }
   return free;
 }
@@ -193,11 +193,11 @@ export function* poolUse(snapshot: Snapshot): Steps<Capacity['pools']> {
     use.hosts += 1;
     const ready = conditionOf(host.status.conditions, 'Ready')?.status === 'True';
     if (ready && !host.spec.paused) use.open += 1;
-    for (const { resourceClass, capacity, used } of columns) {
-      if ((capacity[slot] ?? 0) === 0) continue;
-      const known = (use.classes[resourceClass] ??= { capacity: 0, used: 0 });
-      known.capacity += capacity[slot] ?? 0;
-      known.used += used[slot] ?? 0;
+    for (const column of columns) {
+      if (column.capacity(slot) === 0) continue;
+      const known = (use.classes[column.resourceClass] ??= { capacity: 0, used: 0 });
+      known.capacity += column.capacity(slot);
+      known.used += column.used(slot);
     }
   }
   return [...pools.values()].sort((a, b) => (a.pool < b.pool ? -1 : 1));

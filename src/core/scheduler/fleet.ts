@@ -15,34 +15,55 @@ import { Nominations } from './nominations.ts';
 import { Mix } from './mix.ts';
 import { Topologies } from './topology.ts';
 
-/** One resource class of all hosts, in units of that class. */
+/** One resource class of all hosts, in units of that class. A host's numbers lie together: who looks at one mostly wants all. */
 export class Column {
   readonly resourceClass: string;
-  /** What may be held in all, of all providers of the host. */
-  capacity: Float64Array;
-  used: Float64Array;
-  /** The most that one claim can get: of the provider with the most free, not beyond its max unit. */
-  most: Float64Array;
+  #cells: Float64Array;
 
   constructor(resourceClass: string, length: number) {
     this.resourceClass = resourceClass;
-    this.capacity = new Float64Array(length);
-    this.used = new Float64Array(length);
-    this.most = new Float64Array(length);
+    this.#cells = new Float64Array(cellsPerHost * length);
+  }
+
+  /** What may be held in all, of all providers of the host. */
+  capacity(slot: Slot): number {
+    return this.#cells[cellsPerHost * slot] ?? 0;
+  }
+
+  used(slot: Slot): number {
+    return this.#cells[cellsPerHost * slot + 1] ?? 0;
+  }
+
+  /** The most that one claim can get: of the provider with the most free, not beyond its max unit. */
+  most(slot: Slot): number {
+    return this.#cells[cellsPerHost * slot + 2] ?? 0;
+  }
+
+  clear(slot: Slot): void {
+    const at = cellsPerHost * slot;
+    this.#cells[at] = 0;
+    this.#cells[at + 1] = 0;
+    this.#cells[at + 2] = 0;
+  }
+
+  /** One more provider of the host, of which `most` can be got at once. */
+  add(slot: Slot, { capacity, used, most }: { capacity: number; used: number; most: number }): void {
+    const cells = this.#cells;
+    const at = cellsPerHost * slot;
+    cells[at] = (cells[at] ?? 0) + capacity;
+    cells[at + 1] = (cells[at + 1] ?? 0) + used;
+    if (most > (cells[at + 2] ?? 0)) cells[at + 2] = most;
   }
 
   grow(length: number): void {
-    this.capacity = grown(this.capacity, length);
-    this.used = grown(this.used, length);
-    this.most = grown(this.most, length);
+    const cells = new Float64Array(cellsPerHost * length);
+    cells.set(this.#cells);
+    this.#cells = cells;
   }
 }
 
-function grown(old: Float64Array, length: number): Float64Array<ArrayBuffer> {
-  const array = new Float64Array(length);
-  array.set(old);
-  return array;
-}
+/** Three are used: so none of them lies across two lines of the processor's cache. */
+const cellsPerHost = 4;
 
 interface ProviderUse {
   readonly provider: Provider;
@@ -379,11 +400,7 @@ export class Fleet implements View {
 
   #sumColumns(slot: Slot): void {
     const columns = (this.#columnsBySlot[slot] ??= []);
-    for (const column of columns) {
-      column.capacity[slot] = 0;
-      column.used[slot] = 0;
-      column.most[slot] = 0;
-    }
+    for (const column of columns) column.clear(slot);
     for (const { provider, used } of this.trees[slot] ?? []) {
       for (const resourceClass in provider.inventories) {
         const inventory = provider.inventories[resourceClass];
@@ -392,10 +409,7 @@ export class Fleet implements View {
         if (!columns.includes(column)) columns.push(column);
         const capacity = capacityOf(inventory);
         const held = used.get(resourceClass) ?? 0;
-        column.capacity[slot] = (column.capacity[slot] ?? 0) + capacity;
-        column.used[slot] = (column.used[slot] ?? 0) + held;
-        const most = Math.min(capacity - held, inventory.maxUnit);
-        if (most > (column.most[slot] ?? 0)) column.most[slot] = most;
+        column.add(slot, { capacity, used: held, most: Math.min(capacity - held, inventory.maxUnit) });
       }
     }
     this.log.push(slot);

@@ -71,7 +71,7 @@ function lackOf(fleet: Fleet, { amounts }: Request, slot: Slot): number {
   let lacks = 0;
   for (const [resourceClass, amount] of Object.entries(amounts)) {
     if (amount === 0) continue;
-    if ((fleet.column(resourceClass)?.capacity[slot] ?? 0) < amount) return Number.POSITIVE_INFINITY;
+    if ((fleet.column(resourceClass)?.capacity(slot) ?? 0) < amount) return Number.POSITIVE_INFINITY;
     lacks += Math.max(0, 1 - mostOf(fleet.tree(slot), resourceClass, amount) / amount);
   }
   return lacks;

@@ -32,7 +32,7 @@ export function* addHosts(question: Question, requests: readonly Request[], gang
   }
   if (!fewest) return [];
   const { slot, count } = fewest;
-  const room = ['VCPU', 'MEMORY_MB'].map((name) => amountWords(name, fleet.column(name)?.capacity[slot] ?? 0));
+  const room = ['VCPU', 'MEMORY_MB'].map((name) => amountWords(name, fleet.column(name)?.capacity(slot) ?? 0));
   const more = count === 1 ? 'one more host' : `${count} more hosts`;
   const where = placeWords(fleet.hosts[slot], requests);
   const whom = gang === undefined ? '' : `, for all of gang ${gang}`;

@@ -21,13 +21,10 @@ export function usageOf(
   slots.sort((a, b) => ((fleet.names[a] ?? '') < (fleet.names[b] ?? '') ? -1 : 1));
   const items = slots.slice(0, limit).map((slot) => {
     const classes: Record<string, HostUsage['classes'][string]> = {};
-    for (const { resourceClass, capacity, used, most } of columns) {
-      if ((capacity[slot] ?? 0) === 0 && (used[slot] ?? 0) === 0) continue;
-      classes[resourceClass] = {
-        capacity: capacity[slot] ?? 0,
-        used: used[slot] ?? 0,
-        most: Math.max(0, most[slot] ?? 0),
-      };
+    for (const column of columns) {
+      const capacity = column.capacity(slot);
+      const used = column.used(slot);
+      if (capacity > 0 || used > 0) classes[column.resourceClass] = { capacity, used, most: column.most(slot) };
     }
     return { host: fleet.names[slot] ?? '', consumers: fleet.guests[slot] ?? 0, classes };
   });

@@ -58,9 +58,9 @@ function strandedShare(engine: Engine, resourceClass: string, request: Request |
   let stranded = 0;
   for (let slot = 0; slot < fleet.length; slot++) {
     if (!isInUse(fleet, slot)) continue;
-    const capacity = column.capacity[slot] ?? 0;
+    const capacity = column.capacity(slot);
     all += capacity;
-    if (!engine.fitsAt(request, slot)) stranded += capacity - (column.used[slot] ?? 0);
+    if (!engine.fitsAt(request, slot)) stranded += capacity - column.used(slot);
   }
   return all === 0 ? 0 : stranded / all;
 }

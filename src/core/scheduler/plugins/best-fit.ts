@@ -38,7 +38,7 @@ function usedShare(resourceClass: string, { assigned }: Request, fleet: Fleet): 
   const column = fleet.column(resourceClass);
   const asked = assigned[resourceClass] ?? 0;
   return (slot) => {
-    const capacity = column?.capacity[slot] ?? 0;
-    return capacity === 0 ? 0 : 100 * Math.min(1, ((column?.used[slot] ?? 0) + asked) / capacity);
+    const capacity = column?.capacity(slot) ?? 0;
+    return capacity === 0 ? 0 : 100 * Math.min(1, ((column?.used(slot) ?? 0) + asked) / capacity);
   };
 }

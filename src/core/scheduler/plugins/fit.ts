@@ -4,6 +4,7 @@ import { gpuClass } from '../../../api/resources/host-rules.ts';
 import type { Shortfall } from '../../ledger/ledger.ts';
 import { assign, compete, countTakers, type Portion } from '../../ledger/tree.ts';
 import { type Refusal, refuse, type RoomPlugin } from '../framework.ts';
+import { Column } from '../fleet.ts';
 import type { Slot } from '../slot.ts';
 
 export const fit: RoomPlugin = {
@@ -25,9 +26,9 @@ export const fit: RoomPlugin = {
     // ledger only where that is enough.
     const asked = [{ amounts: request.amounts, count: 1 }, ...request.portions].flatMap(({ amounts, count }) =>
       Object.entries(amounts).flatMap(([resourceClass, amount]) => {
-        const { capacity = none, used = none, most = none } = fleet.column(resourceClass) ?? {};
+        const column = fleet.column(resourceClass) ?? none;
         const refusal = tooLittle(insufficient(resourceClass));
-        return amount > 0 ? [{ capacity, used, most, amount, inAll: amount * count, refusal }] : [];
+        return amount > 0 ? [{ column, amount, inAll: amount * count, refusal }] : [];
       }),
     );
     const portions = request.portions
@@ -36,10 +37,10 @@ export const fit: RoomPlugin = {
     const apart = !compete(request);
     return {
       filter(slot) {
-        for (const { capacity, used, most, amount, inAll, refusal } of asked) {
-          const enough = amount <= (most[slot] ?? 0);
+        for (const { column, amount, inAll, refusal } of asked) {
+          const enough = amount <= column.most(slot);
           if (enough && inAll === amount) continue;
-          const free = (capacity[slot] ?? 0) - (used[slot] ?? 0);
+          const free = column.capacity(slot) - column.used(slot);
           if (inAll > free) return fleet.tree(slot).length === 0 ? explained(slot) : refusal;
           if (!enough) return explained(slot);
         }
@@ -53,7 +54,8 @@ export const fit: RoomPlugin = {
   },
 };
 
-const none = new Float64Array(0);
+/** Of a class that no host has. */
+const none = new Column('', 0);
 
 /** Whether any provider will do that has the most free: which ones there are need not be asked. */
 function isToldByColumns({ amounts, count, traitsAnyOf, traits }: Portion): boolean {

@@ -33,7 +33,7 @@ export const gpuFragmentation: RoomPlugin = {
     const then = new FreeGpus();
     return {
       score(slot) {
-        if ((gpus.capacity[slot] ?? 0) === 0) return 50;
+        if (gpus.capacity(slot) === 0) return 50;
         const room = currentRoom(rooms, slot, fleet, typical);
         then.copy(room.free);
         if (gpu) then.take(gpu.count, gpu.milli);
@@ -69,7 +69,7 @@ function currentRoom(rooms: Room[], slot: Slot, fleet: Fleet, typical: Typical):
   const traits = room.free.read(fleet, slot);
   const vcpu = fleet.column('VCPU');
   room.lastChange = lastChange;
-  room.cpus = (vcpu?.capacity[slot] ?? 0) - (vcpu?.used[slot] ?? 0);
+  room.cpus = vcpu ? vcpu.capacity(slot) - vcpu.used(slot) : 0;
   room.there = typical.at(traits);
   room.lost = lostOf(room.free, room.cpus, room.there, typical);
   return room;

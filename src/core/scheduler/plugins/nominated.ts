@@ -18,7 +18,7 @@ export const nominated: GroupPlugin = {
             const asked = assigned[resourceClass] ?? 0;
             const column = fleet.column(resourceClass);
             if (asked === 0 || !column) continue;
-            const free = (column.capacity[slot] ?? 0) - (column.used[slot] ?? 0);
+            const free = column.capacity(slot) - column.used(slot);
             if (asked > free - (nominee.assigned[resourceClass] ?? 0))
               return refuse('Nominated', () => `its room is kept for ${nominee.name}, which waits for more of it`);
           }

@@ -21,22 +21,18 @@ export const tightFit: RoomPlugin = {
   dependsOn: 'room',
   prepare({ assigned, weights }, fleet) {
     if ((weights['tight-fit'] ?? 0) === 0) return null;
-    const columns = [...fleet.columns()].map(({ resourceClass, capacity, used }) => ({
-      capacity,
-      used,
-      asked: assigned[resourceClass] ?? 0,
-    }));
-    const gpus = (weights['gpu-fragmentation'] ?? 0) > 0 ? fleet.column(gpuClass)?.capacity : undefined;
+    const columns = [...fleet.columns()].map((column) => ({ column, asked: assigned[column.resourceClass] ?? 0 }));
+    const gpus = (weights['gpu-fragmentation'] ?? 0) > 0 ? fleet.column(gpuClass) : undefined;
     return {
       score(slot) {
         if ((fleet.guests[slot] ?? 0) === 0) return 0;
         let left = 1;
-        for (const { capacity, used, asked } of columns) {
-          const all = capacity[slot] ?? 0;
-          if (all > 0) left = Math.min(left, (all - (used[slot] ?? 0) - asked) / all);
+        for (const { column, asked } of columns) {
+          const all = column.capacity(slot);
+          if (all > 0) left = Math.min(left, (all - column.used(slot) - asked) / all);
         }
         const points = left >= almostFullShare ? 50 : 50 + 50 * (1 - Math.max(0, left) / almostFullShare);
-        return (gpus?.[slot] ?? 0) > 0 ? points * shareBesideGpus : points;
+        return gpus && gpus.capacity(slot) > 0 ? points * shareBesideGpus : points;
       },
     };
   },

@@ -26,15 +26,15 @@ export const idleness: RoomPlugin = {
 function fullnessOf(amounts: Amounts, fleet: Fleet): (slot: Slot) => number {
   const asked = Object.entries(amounts).flatMap(([resourceClass, amount]) => {
     const column = fleet.column(resourceClass);
-    return column ? [{ capacity: column.capacity, used: column.used, amount }] : [];
+    return column ? [{ column, amount }] : [];
   });
   return (slot) => {
     let sum = 0;
     let classes = 0;
-    for (const { capacity, used, amount } of asked) {
-      const all = capacity[slot] ?? 0;
+    for (const { column, amount } of asked) {
+      const all = column.capacity(slot);
       if (all === 0) continue;
-      sum += Math.min(1, ((used[slot] ?? 0) + amount) / all);
+      sum += Math.min(1, (column.used(slot) + amount) / all);
       classes += 1;
     }
     return classes === 0 ? 0 : (100 * sum) / classes;
