@@ -3,7 +3,7 @@
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
-import { delimiter, dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { hostTokenOf } from '../src/server/http/tokens.ts';
 
@@ -29,13 +29,14 @@ export async function startServerProcess(
   directory: string,
   { env = {}, nodeArguments = [] }: { env?: Record<string, string>; nodeArguments?: readonly string[] } = {},
 ): Promise<ServerProcess> {
-  // By its own first line, as users start it, on the Node that runs this.
-  const PATH = `${dirname(process.execPath)}${delimiter}${process.env['PATH'] ?? ''}`;
-  const NODE_OPTIONS = [process.env['NODE_OPTIONS'] ?? '', ...nodeArguments].join(' ');
-  const child = spawn(program, ['server', '--listen', '127.0.0.1:0', '--data-dir', directory, '--log-level', 'warn'], {
-    stdio: ['ignore', 'inherit', 'pipe'],
-    env: { ...process.env, PATH, NODE_OPTIONS, ...env },
-  });
+  const child = spawn(
+    process.execPath,
+    [...nodeArguments, program, 'server', '--listen', '127.0.0.1:0', '--data-dir', directory, '--log-level', 'warn'],
+    {
+      stdio: ['ignore', 'inherit', 'pipe'],
+      env: { ...process.env, ...env },
+    },
+  );
   const url = await new Promise<string>((resolve, reject) => {
     let said = '';
     child.stderr.on('data', (bytes: Buffer) => {

@@ -15,8 +15,6 @@ export type CommitOutcome =
   | { readonly ok: false; readonly key: string };
 
 interface Pending {
-  readonly plan: Plan;
-  readonly token: number;
   readonly assumption: Assumption;
   /** What must hold in the store, apart from what other pending Plans will have written. */
   readonly conditions: Condition[];
@@ -63,7 +61,7 @@ export class Committer {
       else restsOn.push({ key: condition.key, token });
     }
     return new Promise((resolve, reject) => {
-      this.#queue.push({ plan, token: assumed.token, assumption: assumed, conditions, restsOn, resolve, reject });
+      this.#queue.push({ assumption: assumed, conditions, restsOn, resolve, reject });
       this.#busy ??= Promise.resolve().then(() => this.#work());
     });
   }
@@ -87,7 +85,7 @@ export class Committer {
     let writes = 0;
     let count = 0;
     for (const pending of this.#queue) {
-      writes += pending.plan.changes.length;
+      writes += pending.assumption.plan.changes.length;
       if (count > 0 && writes > writesPerCommitMax) break;
       count += 1;
     }
@@ -137,11 +135,11 @@ export class Committer {
   #confirm(group: readonly Pending[], last: ReadonlyMap<string, AnyRecord | null>, revision: number): void {
     for (const { assumption } of group) this.#cache.confirm(assumption, revision, last);
     if (this.#queue.length > 0) {
-      const newestToken = group.at(-1)?.token ?? 0; // those that wait were submitted later
+      const newestToken = group.at(-1)?.assumption.token ?? 0; // those that wait were submitted later
       const written = new Map<number, Plan>();
       for (const pending of this.#queue) {
         if (!pending.restsOn.some(({ token }) => token <= newestToken)) continue;
-        if (written.size === 0) for (const { token, plan } of group) written.set(token, plan);
+        if (written.size === 0) for (const { assumption } of group) written.set(assumption.token, assumption.plan);
         conditionOn(pending, written, revision);
       }
     }
@@ -151,17 +149,17 @@ export class Committer {
   /** `group` less `refused` and what rests on it; those still queued that rest on it go too. */
   #without(group: readonly Pending[], refused: Pending, key: string): Pending[] {
     const doomed = [refused];
-    const tokens = new Set([refused.token]);
+    const tokens = new Set([refused.assumption.token]);
     for (const pending of [...group, ...this.#queue]) {
       if (pending === refused || !pending.restsOn.some(({ token }) => tokens.has(token))) continue;
-      tokens.add(pending.token);
+      tokens.add(pending.assumption.token);
       doomed.push(pending);
     }
     for (const { assumption } of doomed.toReversed()) this.#cache.forget(assumption);
-    const waiting = this.#queue.filter((pending) => !tokens.has(pending.token));
+    const waiting = this.#queue.filter((pending) => !tokens.has(pending.assumption.token));
     this.#queue.splice(0, this.#queue.length, ...waiting);
     for (const { resolve } of doomed) resolve({ ok: false, key });
-    return group.filter((pending) => !tokens.has(pending.token));
+    return group.filter((pending) => !tokens.has(pending.assumption.token));
   }
 
   /** The store failed: everything decided on top of this group is in doubt and goes with it. */
@@ -177,7 +175,7 @@ export class Committer {
 /** What a group leaves of each key. What is overwritten within it, as an instance by its placement, is never written out. */
 function lastOf(group: readonly Pending[]): ReadonlyMap<string, AnyRecord | null> {
   const last = new Map<string, AnyRecord | null>();
-  for (const { plan } of group) for (const { key, value } of plan.changes) last.set(key, value);
+  for (const { assumption } of group) for (const { key, value } of assumption.plan.changes) last.set(key, value);
   return last;
 }
 

@@ -63,14 +63,13 @@ export function claim(
   { consumer, host, held, driver, ports }: Omit<Allocation, 'kind' | 'amounts'> & { readonly held: Held },
 ): Change[] {
   const changes = rewrite(snapshot, host, held);
-  const amounts = held;
   changes.push({
     key: keys.allocation(consumer.id, consumer.incarnation),
     ifRevision: 0,
     value:
       ports === undefined || ports.length === 0
-        ? { kind: 'allocation', consumer, host, amounts, driver }
-        : { kind: 'allocation', consumer, host, amounts, driver, ports },
+        ? { kind: 'allocation', consumer, host, amounts: held, driver }
+        : { kind: 'allocation', consumer, host, amounts: held, driver, ports },
   });
   return changes;
 }

@@ -45,6 +45,18 @@ describe('the cache', () => {
     expect(cache.assume(write(0))).toEqual({ ok: false, key });
   });
 
+  it('takes no Plan that changes a key twice', () => {
+    const [change] = write(0).changes;
+    const twice: Plan = { changes: change ? [change, change] : [] };
+    expect(() => testCache([]).assume(twice)).toThrow(`changes ${key} twice`);
+    expect(() => {
+      const cache = testCache([]);
+      cache.assume(write(0));
+      const ifRevision = cache.get('instance', key)?.revision ?? 0;
+      cache.assume({ changes: [...write(ifRevision).changes, ...write(ifRevision).changes] });
+    }).toThrow(`changes ${key} twice`);
+  });
+
   it('gives several own Plans of one commit their order: the last one wins', () => {
     const cache = testCache([]);
     const first = cache.assume(write(0, 'web'));

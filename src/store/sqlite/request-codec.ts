@@ -1,21 +1,29 @@
 // Commits as bytes, for the way to the thread that writes: cloning thousands of small objects would cost more than writing them.
-// Both sides are of one program, so there is no version. The bytes lie in memory that both threads read and neither changes: they are
-// written once, and kept by whoever still needs them.
+// Both sides are of one program, so there is no version. The bytes mostly lie in memory that both threads read and neither
+// changes: they are written once, and kept by whoever still needs them.
 
 import type { Condition, Write } from '../store.ts';
 import type { CommitRequest } from './sqlite-writer.ts';
 
 const deleted = 0xffff_ffff;
 
+/**
+ * Values larger than this on average are copied from thread to thread instead: shared memory does not count towards what makes V8 collect
+ * garbage, and the other thread, which makes little of it, would hold on to much that nobody needs.
+ */
+const sharedValueBytesMax = 32 * 1024;
+
 /** One request, as it goes from thread to thread. */
-export type RequestBytes = Uint8Array<SharedArrayBuffer>;
+export type RequestBytes = Uint8Array;
 
 /** A copy of a request, and its writes again with their values as views of that copy. */
 export function encodeRequest(
   conditions: readonly Condition[],
   writes: readonly Write[],
 ): { readonly bytes: RequestBytes; readonly writes: readonly Write[] } {
-  const bytes = Buffer.from(new SharedArrayBuffer(sizeOf(conditions, writes)));
+  const size = sizeOf(conditions, writes);
+  const shared = size <= sharedValueBytesMax * writes.length;
+  const bytes = shared ? Buffer.from(new SharedArrayBuffer(size)) : Buffer.allocUnsafeSlow(size);
   let at = bytes.writeUInt32LE(conditions.length, 0);
   for (const { key, ifRevision } of conditions) {
     at = bytes.writeUInt16LE(key.length, at);
