@@ -49,5 +49,7 @@ function runWith(node) {
 function startAgainWith(flag) {
   try {
     process.execve?.(process.execPath, [process.execPath, flag, ...process.execArgv, ...process.argv.slice(1)]);
-  } catch {}
+  } catch {
+    // It serves as well, with longer pauses.
+  }
 }
