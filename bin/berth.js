@@ -17,10 +17,11 @@ const [major = 0, minor = 0] = process.versions.node.split('.').map(Number);
 /** MiB. V8's own of 64 pauses a busy control plane for 10 to 15 ms at a time, this one for 3 to 5, at no loss of speed. */
 const young = '--max-semi-space-size=16';
 const command = process.argv.slice(2).find((word) => !word.startsWith('-'));
-const serves = (command === 'server' || command === 'dev') && !process.env.NODE_OPTIONS?.includes('semi-space-size');
+const chosen = `${process.env.NODE_OPTIONS} ${process.execArgv.join(' ')}`.includes('semi-space-size');
+const flags = (command === 'server' || command === 'dev') && !chosen ? [young] : [];
 
 if (major > 22 || (major === 22 && minor >= 19)) {
-  if (serves && !process.execArgv.some((flag) => flag.includes('semi-space-size'))) startAgainWith(young);
+  if (flags.length > 0) startAgain();
   // Halves the start: what was compiled is kept, not made anew. In the user's own directory, for others could write to one in /tmp.
   module.enableCompileCache(join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'berth', 'compiled'));
   await import(program);
@@ -36,7 +37,7 @@ if (major > 22 || (major === 22 && minor >= 19)) {
 }
 
 function runWith(node) {
-  const child = spawn(node, [...(serves ? [young] : []), program, ...process.argv.slice(2)], { stdio: 'inherit' });
+  const child = spawn(node, [...flags, program, ...process.argv.slice(2)], { stdio: 'inherit' });
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill(signal));
   child.on('error', (error) => {
     process.stderr.write(`berth cannot run ${node}: ${error.message}\n`);
@@ -45,10 +46,10 @@ function runWith(node) {
   child.on('exit', (code, signal) => process.exit(code ?? (signal === 'SIGINT' ? 130 : 143)));
 }
 
-/** In the place of this process, where the system can do that (Node's process.execve: not on Windows); else it goes on as it is. */
-function startAgainWith(flag) {
+/** With the flags, in the place of this process, where the system can do that (Node's process.execve: not on Windows); else it goes on as it is. */
+function startAgain() {
   try {
-    process.execve?.(process.execPath, [process.execPath, flag, ...process.execArgv, ...process.argv.slice(1)]);
+    process.execve?.(process.execPath, [process.execPath, ...flags, ...process.execArgv, ...process.argv.slice(1)]);
   } catch {
     // It serves as well, with longer pauses.
   }

@@ -1,10 +1,11 @@
 // Which resource classes there are, so that a mistyped one is refused where it would be a limit, or a wish, that nobody ever meets. Pure.
 
 import { nearest } from './nearest.ts';
+import { matches } from './parse.ts';
 import { gpuClass } from './resources/host-rules.ts';
+import { CustomResourceClass } from './resources/metadata.ts';
 
 const measured = ['VCPU', 'MEMORY_MB', 'DISK_GB'] as const;
-const custom = /^CUSTOM_[A-Z0-9_]{1,56}$/;
 
 /** The class that counts instances: in quotas only. */
 export const instancesClass = 'INSTANCES';
@@ -12,7 +13,8 @@ export const instancesClass = 'INSTANCES';
 /** What is wrong with the name of a class, or undefined. `more`: what counts besides at this place. */
 export function classFault(resourceClass: string, more: readonly string[] = []): string | undefined {
   const known: readonly string[] = [...measured, ...more, gpuClass];
-  if (known.includes(resourceClass) || custom.test(resourceClass)) return undefined;
+  const custom: boolean = matches(CustomResourceClass, resourceClass);
+  if (custom || known.includes(resourceClass)) return undefined;
   if (resourceClass === instancesClass) return `${instancesClass} counts in quotas only`;
   const meant =
     known.find((word) => word.split('_').includes(resourceClass.toUpperCase())) ?? nearest(resourceClass, known);

@@ -4,6 +4,7 @@ import { Command } from 'commander';
 import { errorCodes } from '../api/errors.ts';
 import { nearest } from '../api/nearest.ts';
 import type { Host } from '../api/resources/host.ts';
+import { reservedOf } from '../api/resources/host-reserve.ts';
 import type { HostProviders, HostUsage } from '../api/usage.ts';
 import type { UserClient } from '../api/user-client.ts';
 import type { Cli } from './cli.ts';
@@ -102,12 +103,7 @@ export function hostLines({ metadata, spec, status }: Host, held: HostProviders,
     const stated = spec.inventory?.[resourceClass];
     const total = stated?.total ?? measured;
     const percent = spec.reserved?.[resourceClass] === undefined ? stated?.reservedPercent : undefined;
-    // As the ledger has it: core/ledger/inventory.ts.
-    const wanted =
-      percent === undefined
-        ? (spec.reserved?.[resourceClass] ?? status.reserved?.[resourceClass] ?? 0)
-        : Math.ceil((total * percent) / 100);
-    const kept = Math.min(total, wanted);
+    const kept = reservedOf(spec, { resourceClass, total, measuredReserve: status.reserved ?? {} });
     const share = percent === undefined ? '' : `, ${percent} %`;
     return `${amountText(resourceClass, total)}${kept ? ` (${amountText(resourceClass, kept)} kept for the host${share})` : ''}`;
   });

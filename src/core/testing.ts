@@ -41,6 +41,11 @@ export function addRecord(cache: Cache, record: AnyRecord): void {
   cache.apply([{ key: keyOf(record), value: record, revision }], revision);
 }
 
+/** A cache with one image and these hosts. */
+export function testFleet(hosts: Readonly<Record<string, TestHost>>, image = testImage()): Cache {
+  return testCache([image, ...Object.entries(hosts).flatMap(([name, host]) => testHost(name, host))]);
+}
+
 /** Makes a Plan true in the cache, as if it had been committed. Throws when a condition does not hold. */
 export function commitPlan(cache: Cache, plan: Plan): void {
   const assumed = cache.assume(plan);

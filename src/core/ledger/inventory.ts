@@ -3,6 +3,7 @@
 
 import type { ChildProvider } from '../../api/resources/host-rules.ts';
 import type { HostSpec, HostStatus } from '../../api/resources/host.ts';
+import { reservedOf } from '../../api/resources/host-reserve.ts';
 import type { Amounts } from '../../api/resources/metadata.ts';
 import type { Inventory } from '../state/records.ts';
 
@@ -91,17 +92,6 @@ function sumOf(children: readonly ChildProvider[]): ReadonlyMap<string, number> 
 interface ClassTotal {
   readonly resourceClass: string;
   readonly total: number;
-}
-
-function reservedOf(
-  spec: HostSpec,
-  { resourceClass, total, measuredReserve }: ClassTotal & { readonly measuredReserve: Amounts },
-): number {
-  const percent = spec.inventory?.[resourceClass]?.reservedPercent;
-  const wanted =
-    spec.reserved?.[resourceClass] ??
-    (percent === undefined ? (measuredReserve[resourceClass] ?? 0) : Math.ceil((total * percent) / 100));
-  return Math.min(total, wanted);
 }
 
 function inventoryOf(

@@ -4,16 +4,7 @@ import type { Instance, InstanceSpec } from '../../api/resources/instance.ts';
 import type { Size } from '../../api/resources/size.ts';
 import { placement } from '../controllers/placement.ts';
 import { keys } from '../state/keys.ts';
-import {
-  addRecord,
-  commitPlan,
-  type TestHost,
-  testCache,
-  testContext,
-  testHost,
-  testImage,
-  testInstance,
-} from '../testing.ts';
+import { addRecord, commitPlan, testContext, testFleet, testHost, type TestHost, testInstance } from '../testing.ts';
 import { capacityInSteps } from './capacity.ts';
 import { countMore } from './count-more.ts';
 import { explain } from './explain.ts';
@@ -25,7 +16,7 @@ import { finish } from './steps.ts';
 
 function fleet(hosts: Record<string, TestHost>, ...instances: readonly Instance[]) {
   const ctx = testContext();
-  const cache = testCache([testImage(), ...Object.entries(hosts).flatMap(([name, host]) => testHost(name, host))]);
+  const cache = testFleet(hosts);
   const place = (instance: Instance): boolean => {
     addRecord(cache, instance);
     const key = keys.instance('default', instance.metadata.name);

@@ -6,10 +6,11 @@ import type { Provider } from '../state/records.ts';
 import {
   addRecord,
   commitPlan,
-  type TestHost,
   testCache,
   testContext,
+  testFleet,
   testHost,
+  type TestHost,
   testImage,
   testInstance,
 } from '../testing.ts';
@@ -23,7 +24,7 @@ function nearest(
   asked: Partial<InstanceSpec>,
   running: Record<string, Partial<InstanceSpec>> = {},
 ): string[] {
-  const cache = testCache([testImage(), ...Object.entries(hosts).flatMap(([name, host]) => testHost(name, host))]);
+  const cache = testFleet(hosts);
   for (const [name, spec] of Object.entries(running)) {
     const one = testInstance(name, spec);
     cache.apply(
@@ -278,7 +279,7 @@ describe('the queue', () => {
 describe('the answer', () => {
   it('counts hosts by reason, with examples, and tells of the asked page only', () => {
     const hosts = Object.fromEntries(Array.from({ length: 30 }, (_, i) => [`h${String(i).padStart(2, '0')}`, four]));
-    const cache = testCache([testImage(), ...Object.entries(hosts).flatMap(([name, host]) => testHost(name, host))]);
+    const cache = testFleet(hosts);
     const first = explain(cache, testInstance('web', { cpus: 5, memoryMiB: 9000 }), { limit: 10 });
     expect(first.counts).toEqual({ hosts: 30, fit: 0, refused: 30 });
     expect(first.reasons).toMatchObject([{ reason: 'InsufficientCpu', rule: 'fit', hosts: 30, alone: 30 }]);

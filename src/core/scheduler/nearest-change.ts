@@ -11,14 +11,13 @@ import { mostOf } from '../ledger/most.ts';
 import type { Snapshot } from '../state/snapshot.ts';
 import { type Fleet, fleetOf } from './fleet.ts';
 import { awaitEnds } from './nearest-ends.ts';
-import { changedHosts, type HostStep, stepChange, stepCost, stepSets, stepWords } from './nearest-host-steps.ts';
+import { changedHosts, stepSets, stepsTold } from './nearest-host-steps.ts';
 import { addHosts } from './nearest-hosts.ts';
 import {
   attempt,
   fitter,
   hostsNamedMax,
   hostsTriedMax,
-  hostWords,
   openHosts,
   placesOf,
   type Question,
@@ -174,26 +173,13 @@ function* changeHosts(question: Refused): Steps<NearestChange[]> {
     yield;
     const slots = steps.length === 1 ? refused.keys() : [...refused.keys()].filter((slot) => !mended.has(slot));
     const candidates = changedHosts(fleet, slots, steps);
-    const byDone = new Map<string, { readonly done: readonly HostStep[]; readonly slots: Slot[] }>();
-    attempt(question, () => {
+    const enough = attempt(question, () => {
       for (const { slot, host } of candidates) fleet.imagine(slot, host);
       const fits = fitter(fleet, question.request);
-      for (const { slot, done } of candidates) {
-        if (!fits(slot)) continue;
-        mended.add(slot);
-        const key = done.map(({ change }) => change).join();
-        const known = byDone.get(key);
-        if (known) known.slots.push(slot);
-        else byDone.set(key, { done, slots: [slot] });
-      }
+      return candidates.filter(({ slot }) => fits(slot));
     });
-    for (const { done, slots: where } of byDone.values())
-      found.push({
-        change: stepChange(done),
-        message: stepWords(done, hostWords(fleet, where)),
-        ...placesOf(fleet, where),
-        cost: stepCost(done),
-      });
+    for (const { slot } of enough) mended.add(slot);
+    found.push(...stepsTold(fleet, enough));
   }
   return found;
 }

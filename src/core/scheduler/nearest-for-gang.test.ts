@@ -6,10 +6,11 @@ import { keys } from '../state/keys.ts';
 import {
   addRecord,
   commitPlan,
-  type TestHost,
   testCache,
   testContext,
+  testFleet,
   testHost,
+  type TestHost,
   testImage,
   testInstance,
 } from '../testing.ts';
@@ -26,7 +27,7 @@ function explained(
   waiting: Record<string, Partial<InstanceSpec>>,
   size = Object.keys(waiting).length,
 ): { summaries: string[]; nearest: (string[] | undefined)[] } {
-  const cache = testCache([testImage(), ...Object.entries(hosts).flatMap(([name, host]) => testHost(name, host))]);
+  const cache = testFleet(hosts);
   for (const [name, spec] of Object.entries(running)) {
     addRecord(cache, testInstance(name, { ...two, ...spec }));
     commitPlan(cache, placement.reconcile(cache, keys.instance('default', name), ctx));

@@ -10,13 +10,12 @@ import { hold } from './count-more.ts';
 import { fleetOf } from './fleet.ts';
 import { nearestFirst } from './nearest-change.ts';
 import { fewestEnds } from './nearest-ends.ts';
-import { type ChangedHost, changedHosts, stepChange, stepCost, stepSets, stepWords } from './nearest-host-steps.ts';
+import { type ChangedHost, changedHosts, stepSets, stepsTold } from './nearest-host-steps.ts';
 import { addHosts } from './nearest-hosts.ts';
 import {
   attempt,
   consumerWords,
   fitter,
-  hostWords,
   leave,
   nameOf,
   openHosts,
@@ -91,27 +90,15 @@ function* changeHosts(question: GangQuestion): Steps<NearestChange[]> {
       const fits = fitter(fleet, request);
       return candidates.filter(({ slot }) => fits(slot));
     });
-    const byDone = new Map<string, ChangedHost[]>();
+    const enough: ChangedHost[] = [];
     for (const each of helpful.slice(0, hostsTriedMax)) {
       yield;
-      const { slot, host, done } = each;
+      const { slot, host } = each;
       if (!fleet.hosts[slot] || !allFit(question, () => fleet.imagine(slot, host))) continue;
       mended.add(slot);
-      const key = done.map(({ change }) => change).join();
-      const known = byDone.get(key);
-      if (known) known.push(each);
-      else byDone.set(key, [each]);
+      enough.push(each);
     }
-    for (const all of byDone.values()) {
-      const done = all[0]?.done ?? [];
-      const where = all.map(({ slot }) => slot);
-      found.push({
-        change: stepChange(done),
-        message: `${stepWords(done, hostWords(fleet, where))}, for all of gang ${gang}`,
-        ...placesOf(fleet, where),
-        cost: stepCost(done),
-      });
-    }
+    found.push(...stepsTold(fleet, enough, `, for all of gang ${gang}`));
   }
   return found;
 }

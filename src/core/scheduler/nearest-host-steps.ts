@@ -1,9 +1,10 @@
 // Host steps: what people can do about a host that takes nothing as it is. Each is a change of its record, for a trial.
 
+import type { NearestChange } from '../../api/explanation.ts';
 import type { Host } from '../../api/resources/host.ts';
 import { withConditions } from '../state/conditions.ts';
 import type { Fleet } from './fleet.ts';
-import { hostsTriedMax } from './nearest-question.ts';
+import { hostsTriedMax, hostWords, placesOf } from './nearest-question.ts';
 import type { Slot } from './slot.ts';
 
 export interface HostStep {
@@ -71,16 +72,27 @@ export function changedHosts(fleet: Fleet, slots: Iterable<Slot>, steps: readonl
   return changed;
 }
 
+/** Of each way to mend hosts that helps, what is told; `whom`: more words at its end. */
+export function stepsTold(fleet: Fleet, helpful: readonly ChangedHost[], whom = ''): NearestChange[] {
+  const byDone = Map.groupBy(helpful, ({ done }) => done.map(({ change }) => change).join());
+  return [...byDone.values()].map((all) => {
+    const done = all[0]?.done ?? [];
+    const where = all.map(({ slot }) => slot);
+    return {
+      change: stepChange(done),
+      message: `${stepWords(done, hostWords(fleet, where))}${whom}`,
+      ...placesOf(fleet, where),
+      cost: done.reduce((sum, { cost }) => sum + cost, 0),
+    };
+  });
+}
+
 /** `resume host h1, and it comes back`. */
-export function stepWords(done: readonly HostStep[], hosts: string): string {
+function stepWords(done: readonly HostStep[], hosts: string): string {
   return done.map(({ words }, index) => words(index === 0 ? hosts : 'it')).join(', and ');
 }
 
-export function stepChange(done: readonly HostStep[]): HostStep['change'] | 'Several' {
+function stepChange(done: readonly HostStep[]): HostStep['change'] | 'Several' {
   const [only] = done;
   return only && done.length === 1 ? only.change : 'Several';
-}
-
-export function stepCost(done: readonly HostStep[]): number {
-  return done.reduce((sum, { cost }) => sum + cost, 0);
 }

@@ -3,16 +3,7 @@ import type { InstanceSpec } from '../../api/resources/instance.ts';
 import { placement } from '../controllers/placement.ts';
 import type { Cache } from '../state/cache.ts';
 import { keys } from '../state/keys.ts';
-import {
-  addRecord,
-  commitPlan,
-  type TestHost,
-  testCache,
-  testContext,
-  testHost,
-  testImage,
-  testInstance,
-} from '../testing.ts';
+import { addRecord, commitPlan, testContext, testFleet, testHost, type TestHost, testInstance } from '../testing.ts';
 import { explain } from './explain.ts';
 import { fleetOf } from './fleet.ts';
 import { requestOf } from './request.ts';
@@ -20,8 +11,6 @@ import { schedule } from './schedule.ts';
 
 const ctx = testContext();
 const four = (labels: Record<string, string> = {}): TestHost => ({ capacity: { VCPU: 4, MEMORY_MB: 8192 }, labels });
-const cacheOf = (hosts: Record<string, TestHost>): Cache =>
-  testCache([testImage(), ...Object.entries(hosts).flatMap(([name, host]) => testHost(name, host))]);
 
 function place(cache: Cache, name: string, spec: Partial<InstanceSpec>, labels: Record<string, string> = {}): void {
   addRecord(cache, testInstance(name, { cpus: 1, memoryMiB: 512, ...spec }, {}, { labels }));
@@ -42,14 +31,14 @@ const apart: InstanceSpec['placement'] = {
 
 describe('one more host', () => {
   it('is in the zone where it must be, though a host of the same hardware is in none', () => {
-    const cache = cacheOf({ h1: four(), h2: four({ zone: 'a' }), h3: four({ zone: 'b' }) });
+    const cache = testFleet({ h1: four(), h2: four({ zone: 'a' }), h3: four({ zone: 'b' }) });
     for (const name of ['a', 'b']) place(cache, name, { placement: apart }, db);
     expect(more(cache, { placement: apart }, db)).toBe('one more host like h2 (4 CPUs, 8 GiB memory, zone a)');
   });
 
   it('is beside those who are there, and does not take their place', () => {
     // Zone a has one more than b, which is full: another host in a would make it uneven, though that of a were empty.
-    const cache = cacheOf({ h1: four({ zone: 'a' }), h2: four({ zone: 'b' }) });
+    const cache = testFleet({ h1: four({ zone: 'a' }), h2: four({ zone: 'b' }) });
     place(cache, 'one', { placement: { hostLabels: { zone: 'a' } } }, db);
     place(cache, 'full', { cpus: 4, placement: { hostLabels: { zone: 'b' } } });
     const spread: InstanceSpec['placement'] = { spread: [{ by: 'zone', maxSkew: 1, required: true }] };
@@ -57,7 +46,7 @@ describe('one more host', () => {
   });
 
   it('is near to a member on a host that is full', () => {
-    const cache = cacheOf({ h1: four({ zone: 'a' }) });
+    const cache = testFleet({ h1: four({ zone: 'a' }) });
     place(cache, 'one', { cpus: 4 }, db);
     const near: InstanceSpec['placement'] = { affinity: [{ to: db, by: 'zone', required: true }] };
     expect(more(cache, { placement: near })).toBe('one more host like h1 (4 CPUs, 8 GiB memory, zone a)');
@@ -65,7 +54,7 @@ describe('one more host', () => {
 
   it('is found among many domains', () => {
     const racks = Array.from({ length: 100 }, (_, i) => `r${String(i).padStart(3, '0')}`);
-    const cache = cacheOf(Object.fromEntries(racks.map((rack) => [`h-${rack}`, four({ rack })])));
+    const cache = testFleet(Object.fromEntries(racks.map((rack) => [`h-${rack}`, four({ rack })])));
     const keptAway: InstanceSpec['placement'] = { antiAffinity: [{ to: db, by: 'rack', required: true }] };
     for (const rack of racks) {
       const hostLabels = { rack };
@@ -77,13 +66,13 @@ describe('one more host', () => {
 
   it('is offered of the hardware that is enough', () => {
     const large: TestHost = { capacity: { VCPU: 8, MEMORY_MB: 8192 } };
-    const cache = cacheOf({ h1: four(), h2: large });
+    const cache = testFleet({ h1: four(), h2: large });
     place(cache, 'full', { cpus: 8 });
     expect(more(cache, { cpus: 6 })).toBe('one more host like h2 (8 CPUs, 8 GiB memory)');
   });
 
   it('leaves no trace', () => {
-    const cache = cacheOf({ h1: four({ zone: 'a' }), h2: four({ zone: 'b' }) });
+    const cache = testFleet({ h1: four({ zone: 'a' }), h2: four({ zone: 'b' }) });
     for (const name of ['a', 'b']) place(cache, name, { cpus: 4 });
     const asked = testInstance('web', { cpus: 4, memoryMiB: 512 });
     const refusedBefore = schedule(cache, requestOf(cache, asked));

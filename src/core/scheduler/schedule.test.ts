@@ -6,10 +6,11 @@ import { overUse } from '../ledger/ledger.ts';
 import {
   addRecord,
   commitPlan,
-  type TestHost,
   testCache,
   testContext,
+  testFleet,
   testHost,
+  type TestHost,
   testImage,
   testInstance,
 } from '../testing.ts';
@@ -18,7 +19,7 @@ import { requestOf } from './request.ts';
 import { schedule, summarize } from './schedule.ts';
 
 function answer(hosts: Record<string, TestHost>, spec: Partial<InstanceSpec>, image = testImage()) {
-  const cache = testCache([image, ...Object.entries(hosts).flatMap(([name, options]) => testHost(name, options))]);
+  const cache = testFleet(hosts, image);
   const placed = schedule(cache, requestOf(cache, testInstance('web', spec)));
   return placed.placed ? placed.host : summarize(placed);
 }

@@ -176,9 +176,12 @@ export class Cache implements Snapshot {
     const layers = changes.map(({ key }) => this.#find(key));
     let at = 0;
     for (const { key, ifRevision } of changes) if (!holds(layers[at++], ifRevision)) return { ok: false, key };
-    for (const { key, ifRevision } of conditions) if (!holds(this.#find(key), ifRevision)) return { ok: false, key };
     const restsOn = layers.map(newestToken);
-    for (const { key } of conditions) restsOn.push(newestToken(this.#layers.get(key)));
+    for (const { key, ifRevision } of conditions) {
+      const found = this.#find(key);
+      if (!holds(found, ifRevision)) return { ok: false, key };
+      restsOn.push(newestToken(found));
+    }
     const token = ++this.#lastToken;
     at = 0;
     for (const { value } of changes) this.#lay(layers[at++], { token, value });
@@ -260,40 +263,37 @@ export class Cache implements Snapshot {
   /** One change on top of those of its key. */
   #lay(layers: Layers | undefined, assumed: Assumed): void {
     if (!layers?.kind) return; // written by a newer version: not ours to read
-    const before = newestOf(layers);
-    const forms = formsOf(layers);
+    const was = wasOf(layers);
     this.#layers.push(layers, assumed);
-    this.#altered(layers, layers.kind, { before, forms });
+    this.#altered(layers, layers.kind, was);
   }
 
   /** Takes a change off its key, and puts what became of it into the committed entries. */
   #take(layers: Layers | undefined, token: number, durable: StoredEvent | null): void {
     if (!layers?.kind) return;
-    const before = newestOf(layers);
-    const forms = formsOf(layers);
+    const was = wasOf(layers);
     const taken = this.#layers.take(layers, token);
     assert(taken, () => `${layers.key} holds no assumed change ${token}`);
     if (durable) this.#setCommitted(layers, layers.kind, durable, 'own');
-    this.#altered(layers, layers.kind, { before, forms });
+    this.#altered(layers, layers.kind, was);
   }
 
   /** Answers whether it was news. */
   #applyEvent(event: StoredEvent): boolean {
     const layers = this.#find(event.key);
     if (!layers.kind) return false;
-    const before = newestOf(layers);
-    const forms = formsOf(layers);
+    const was = wasOf(layers);
     if (!this.#setCommitted(layers, layers.kind, event, 'event')) return false;
-    this.#altered(layers, layers.kind, { before, forms });
+    this.#altered(layers, layers.kind, was);
     return true;
   }
 
   /** What decisions saw under a key, and what they see now. */
   #altered(layers: Layers, kind: RecordKind, was: Was): void {
     const { key } = layers;
-    const after = newestOf(layers);
-    if (kind === 'allocation') this.#alterAllocation(key, was, { before: after, forms: formsOf(layers) });
-    else if (was.before !== after) this.#changed(key, kind, was.before, after);
+    const is = wasOf(layers);
+    if (kind === 'allocation') this.#alterAllocation(key, was, is);
+    else if (was.before !== is.before) this.#changed(key, kind, was.before, is.before);
   }
 
   #alterAllocation(key: string, { before, forms: formsBefore }: Was, { before: after, forms: formsAfter }: Was): void {
@@ -410,15 +410,15 @@ export class Cache implements Snapshot {
   }
 }
 
-/** What decisions see of a key. */
-function newestOf({ committed, assumed }: Layers): AnyRecord | null {
+function wasOf(layers: Layers): Was {
+  const { committed, assumed } = layers;
   const top = assumed.at(-1);
-  return top ? top.value : (committed?.value ?? null);
+  return { before: top ? top.value : (committed?.value ?? null), forms: formsOf(layers) };
 }
 
 /** Of the uncommitted change that a decision on this key rests on, 0 for none. */
-function newestToken(layers: Layers | undefined): number {
-  return layers?.assumed.at(-1)?.token ?? 0;
+function newestToken({ assumed }: Layers): number {
+  return assumed.at(-1)?.token ?? 0;
 }
 
 /** Whether a key is at this revision. */

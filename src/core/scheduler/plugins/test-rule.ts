@@ -1,7 +1,7 @@
 // For tests of rules: what one rule says of small fleets.
 
 import type { InstanceSpec } from '../../../api/resources/instance.ts';
-import { type TestHost, testCache, testHost, testImage, testInstance } from '../../testing.ts';
+import { testCache, testFleet, testHost, type TestHost, testImage, testInstance } from '../../testing.ts';
 import type { AnyRecord } from '../../state/records.ts';
 import { fleetOf } from '../fleet.ts';
 import { fullScan } from '../full-scan.ts';
@@ -34,7 +34,7 @@ export function pointsOn(
   hosts: Readonly<Record<string, TestHost>>,
   spec: Partial<InstanceSpec>,
 ): Record<string, number> {
-  const cache = testCache([testImage(), ...Object.entries(hosts).flatMap(([name, host]) => testHost(name, host))]);
+  const cache = testFleet(hosts);
   const request = requestOf(cache, testInstance('web', spec));
   return Object.fromEntries(
     [...fullScan(request, fleetOf(cache))].map(({ host, scores }) => [host, scores[plugin] ?? 0]),
