@@ -1,9 +1,13 @@
+import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import { type ClientHttp2Session, connect } from 'node:http2';
 import type { AddressInfo } from 'node:net';
+import type { Duplex } from 'node:stream';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { GuestState } from '../api/agent-protocol.ts';
+import type { Clock } from '../base/clock.ts';
 import { silentLogger } from '../base/log.ts';
+import { createManualClock } from '../base/manual-clock.ts';
 import { seededPrng } from '../base/prng.ts';
 import { systemClock } from '../base/system.ts';
 import { type Driver, DriverError } from './drivers/driver.ts';
@@ -78,6 +82,7 @@ async function listen() {
   const waiting: ((session: ClientHttp2Session) => void)[] = [];
   const sessions: ClientHttp2Session[] = [];
   const seen = { url: '', authorization: '', upgrade: '', refuse: 0 };
+  let hearMute: ((socket: Duplex) => void) | undefined;
   const server: Server = createServer((_request, response) => response.writeHead(426).end());
   server.on('upgrade', (request, socket) => {
     Object.assign(seen, {
@@ -90,6 +95,7 @@ async function listen() {
       return void socket.end('HTTP/1.1 409 Conflict\r\ncontent-length: 0\r\nconnection: close\r\n\r\n');
     }
     socket.write('HTTP/1.1 101 Switching Protocols\r\nconnection: Upgrade\r\nupgrade: berth-agent/1\r\n\r\n');
+    if (hearMute) return hearMute(socket.on('error', () => {}));
     const session = connect('http://agent', { createConnection: () => socket });
     session.on('error', () => {});
     sessions.push(session);
@@ -101,6 +107,8 @@ async function listen() {
     sessions,
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     nextSession: () => new Promise<ClientHttp2Session>((resolve) => waiting.push(resolve)),
+    /** The next line that is dialled; nothing is ever said on it. */
+    nextMute: () => new Promise<Duplex>((resolve) => (hearMute = resolve)),
     async close() {
       for (const session of sessions) session.destroy();
       await new Promise((resolve) => server.close(resolve));
@@ -137,24 +145,27 @@ describe('the line to the control plane', () => {
   let session: ClientHttp2Session;
   let stop: AbortController;
 
-  beforeEach(async () => {
-    plane = await listen();
-    guests = consoleDriver();
-    stop = new AbortController();
-    const opened = plane.nextSession();
-    held = holdLink(
+  const hold = (clock: Clock): Promise<void> =>
+    holdLink(
       {
         serverUrl: plane.url,
         token: 'secret',
         hostName: 'host-1',
         epoch: 7,
         routes: { drivers: [guests.driver], clock: systemClock, log: silentLogger },
-        clock: systemClock,
+        clock,
         prng: seededPrng(1),
         log: silentLogger,
       },
       stop.signal,
     );
+
+  beforeEach(async () => {
+    plane = await listen();
+    guests = consoleDriver();
+    stop = new AbortController();
+    const opened = plane.nextSession();
+    held = hold(systemClock);
     session = await opened;
   });
   afterEach(async () => {
@@ -255,6 +266,45 @@ describe('the line to the control plane', () => {
   it('refuses every method but GET', async () => {
     const answer = ask(session, `/guests/${instanceId}/log`, 'DELETE');
     expect(await answer.head).toMatchObject({ ':status': 405 });
+  });
+
+  describe('whose time stands still', () => {
+    const pingMs = 10_000;
+    let clock = createManualClock();
+    beforeEach(() => (clock = createManualClock()));
+
+    it('stays open while its pings are answered', async () => {
+      guests.boot(instanceId, 'hello');
+      const opened = plane.nextSession();
+      const other = hold(clock);
+      const line = await opened;
+      for (let turn = 0; turn < 3; turn += 1) {
+        await ask(line, `/guests/${instanceId}/log`).ended; // behind the answer to the last ping
+        const pinged = once(line, 'ping');
+        clock.advance(pingMs);
+        await pinged;
+      }
+      expect(await ask(line, `/guests/${instanceId}/log`).ended).toBe('hello');
+      stop.abort();
+      await other;
+    });
+
+    it('is given up when a ping has no answer by the next', async () => {
+      const opened = plane.nextMute();
+      const other = hold(clock);
+      const socket = await opened;
+      await once(socket, 'data'); // the agent serves
+      socket.resume();
+      const ended = once(socket, 'end');
+      clock.advance(pingMs);
+      await new Promise((resolve) => setImmediate(resolve));
+      expect(socket.readableEnded).toBe(false);
+      clock.advance(pingMs);
+      await ended;
+      socket.destroy();
+      stop.abort();
+      await other;
+    });
   });
 
   it('is opened again when it breaks, also after a refusal', async () => {

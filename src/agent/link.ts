@@ -119,7 +119,8 @@ function serve(socket: Duplex, options: LinkOptions, signal: AbortSignal): Promi
 
 /** A peer that is gone without a word is noticed by its silence. */
 async function keepAlive(session: ServerHttp2Session, clock: Clock, over: AbortSignal): Promise<void> {
-  for (let answered = true; ; ) {
+  let answered = true; // outside the loop: an answer comes in a later turn of it
+  for (;;) {
     await sleep(clock, pingMs, over);
     if (over.aborted) return;
     if (!answered) return session.destroy();

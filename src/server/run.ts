@@ -36,7 +36,7 @@ export async function startServer(
   await mkdir(config.dataDirectory, { recursive: true, mode: 0o700 });
   const secrets = await loadSecrets(config.dataDirectory);
   const store = await openStore(config.store ?? `sqlite:${join(config.dataDirectory, 'berth.db')}`);
-  const links = new AgentLinks(log);
+  const links = new AgentLinks({ clock, log });
   let plane: Server | undefined;
   try {
     plane = await startControlPlane({

@@ -16,10 +16,11 @@ import { startControlPlane } from './server.ts';
 /** Bears `operator` as the operator's token and `host:<name>` as a host's. */
 export async function startTestServer(options: { store?: Store; policy?: Partial<Policy>; clock?: Clock } = {}) {
   const store = options.store ?? createMemoryStore();
-  const links = new AgentLinks(silentLogger);
+  const clock = options.clock ?? systemClock;
+  const links = new AgentLinks({ clock, log: silentLogger });
   const plane = await startControlPlane({
     store,
-    clock: options.clock ?? systemClock,
+    clock,
     prng: systemPrng(),
     log: silentLogger,
     policy: { ...defaultPolicy, ...options.policy },

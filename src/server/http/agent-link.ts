@@ -8,15 +8,23 @@ import {
   type IncomingHttpHeaders,
 } from 'node:http2';
 import type { Duplex } from 'node:stream';
+import { type Clock, sleep } from '../../base/clock.ts';
 import { describeError, type Logger } from '../../base/log.ts';
 import { ApiError, isErrorCode } from '../../api/errors.ts';
 import type { HostAnswer, HostLinks } from './host-links.ts';
 
+/** An agent dials again within a second; who asks in between need not know. */
+const patienceMs = 2000;
+
 export class AgentLinks implements HostLinks {
   readonly #sessions = new Map<string, ClientHttp2Session>();
+  /** Those that wait for the line of a host. */
+  readonly #waiting = new Set<{ readonly host: string; readonly over: AbortController }>();
+  readonly #clock: Clock;
   readonly #log: Logger;
 
-  constructor(log: Logger) {
+  constructor({ clock, log }: { readonly clock: Clock; readonly log: Logger }) {
+    this.#clock = clock;
     this.#log = log;
   }
 
@@ -29,6 +37,7 @@ export class AgentLinks implements HostLinks {
     const former = this.#sessions.get(host);
     this.#sessions.set(host, session);
     former?.destroy();
+    for (const waiting of this.#waiting) if (waiting.host === host) waiting.over.abort();
     session.on('error', (error) => this.#log.debug('agent link failed', { host, error: describeError(error) }));
     session.on('close', () => {
       if (this.#sessions.get(host) === session) this.#sessions.delete(host);
@@ -36,8 +45,8 @@ export class AgentLinks implements HostLinks {
   }
 
   async get(host: string, path: string, signal: AbortSignal): Promise<HostAnswer> {
-    const session = this.#sessions.get(host);
-    if (!session || session.destroyed) {
+    const session = this.#open(host) ?? (await this.#awaited(host, signal));
+    if (!session) {
       throw new ApiError(
         'HostUnreachable',
         `host "${host}" is not connected now; its agent will come back by itself, or look at "berth host show ${host}"`,
@@ -50,7 +59,22 @@ export class AgentLinks implements HostLinks {
     throw refusalOf(await textOf(stream), host);
   }
 
+  #open(host: string): ClientHttp2Session | undefined {
+    const session = this.#sessions.get(host);
+    return session?.destroyed === true ? undefined : session;
+  }
+
+  async #awaited(host: string, signal: AbortSignal): Promise<ClientHttp2Session | undefined> {
+    const over = new AbortController();
+    const waiting = { host, over };
+    this.#waiting.add(waiting);
+    await sleep(this.#clock, patienceMs, AbortSignal.any([over.signal, signal]));
+    this.#waiting.delete(waiting);
+    return this.#open(host);
+  }
+
   close(): void {
+    for (const { over } of this.#waiting) over.abort();
     for (const session of this.#sessions.values()) session.destroy();
   }
 }

@@ -1,0 +1,65 @@
+import { createServer } from 'node:http2';
+import { type AddressInfo, connect } from 'node:net';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { silentLogger } from '../../base/log.ts';
+import { createManualClock, type ManualClock } from '../../base/manual-clock.ts';
+import { AgentLinks } from './agent-link.ts';
+
+describe('the lines of agents', () => {
+  let clock: ManualClock;
+  let links: AgentLinks;
+  const agent = createServer((_request, response) => response.end('a console'));
+
+  beforeEach(async () => {
+    clock = createManualClock();
+    links = new AgentLinks({ clock, log: silentLogger });
+    await new Promise<void>((resolve) => agent.listen(0, '127.0.0.1', resolve));
+  });
+  afterEach(async () => {
+    links.close();
+    await new Promise((resolve) => agent.close(resolve));
+  });
+
+  const dial = (host: string): void => links.accept(host, connect((agent.address() as AddressInfo).port, '127.0.0.1'));
+  const never = new AbortController().signal;
+  const ask = async (host: string, signal = never): Promise<string> => {
+    const pieces: Uint8Array[] = [];
+    for await (const piece of (await links.get(host, '/', signal)).body) pieces.push(piece);
+    return Buffer.concat(pieces).toString();
+  };
+
+  it('carry a question to the host', async () => {
+    dial('h1');
+    expect(await ask('h1')).toBe('a console');
+  });
+
+  it('are waited for a little, by everybody who asks', async () => {
+    const early = ask('h1');
+    clock.advance(1500);
+    const late = ask('h1');
+    dial('h2');
+    dial('h1');
+    expect(await Promise.all([early, late])).toEqual(['a console', 'a console']);
+    expect(clock.nextDueMs()).toBeUndefined();
+  });
+
+  it('are given up when no agent dials, or when nobody asks any more', async () => {
+    const asked = ask('h1');
+    const left = new AbortController();
+    const leaving = ask('h1', left.signal);
+    dial('h2');
+    left.abort();
+    await expect(leaving).rejects.toMatchObject({ code: 'HostUnreachable' });
+    clock.advance(2000);
+    await expect(asked).rejects.toMatchObject({
+      code: 'HostUnreachable',
+      message: expect.stringContaining('berth host show h1'),
+    });
+  });
+
+  it('are of the newest agent of a host', async () => {
+    dial('h1');
+    dial('h1');
+    expect(await ask('h1')).toBe('a console');
+  });
+});
