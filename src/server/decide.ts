@@ -28,13 +28,16 @@ export function contextOf({ clock, prng, policy }: Pick<Decider, 'clock' | 'prng
 const triesMax = 10;
 const retryDelay = { delayMsMin: 4, delayMsMax: 200 };
 
-/** The decision whose Plan is now durable, and at which revision. Throws what `decide` throws, and `Unavailable` after too many conflicts. */
+/**
+ * The decision whose Plan is now durable, and at which revision. Throws what `decide` throws, and `Unavailable` after too many conflicts.
+ * `attempt`, from 0 on: a decision that rests on much may rest on less when others were in its way.
+ */
 export async function decideAndCommit<D extends { readonly plan: Plan }>(
   decider: Decider,
-  decide: (snapshot: Snapshot, ctx: Context) => D,
+  decide: (snapshot: Snapshot, ctx: Context, attempt: number) => D,
 ): Promise<{ decision: D; revision: number }> {
   for (let attempt = 0; attempt < triesMax; attempt++) {
-    const decision = decide(decider.cache, contextOf(decider));
+    const decision = decide(decider.cache, contextOf(decider), attempt);
     const outcome = await decider.committer.submit(decision.plan);
     if (outcome.ok) return { decision, revision: outcome.revision };
     await sleep(decider.clock, backoffMs(attempt, retryDelay, decider.prng));

@@ -2,17 +2,19 @@
 // that is refused says so in its place and takes nothing else with it.
 
 import { type Static, Type } from 'typebox';
+import { isRecord } from '../../base/is-record.ts';
 import { ApiError } from '../../api/errors.ts';
 import { instanceBatchMax } from '../../api/instance-batch.ts';
 import { parse } from '../../api/parse.ts';
 import { type AnyResource, resourceDefinitions } from '../../api/resources/index.ts';
+import type { Decision } from '../../core/operations/decision.ts';
 import type { Entry } from '../../core/state/snapshot.ts';
 import { decideAndCommit, type Decider } from '../decide.ts';
 import { toApiError } from './exchange.ts';
 import { JsonWriter } from './json-writer.ts';
 import { present } from './present.ts';
 import { resourceOperations } from './resource-operations.ts';
-import { createBody, idempotencyKeyOf, inputOf, shown } from './resource-routes.ts';
+import { createAndPlace, createBody, idempotencyKeyOf, inputOf, shown } from './resource-routes.ts';
 import type { Route } from './route.ts';
 
 const definition = resourceDefinitions.instance;
@@ -37,9 +39,15 @@ export function instanceBatchRoute(decider: Decider): Route {
       request.query.only();
       const { items }: Static<typeof BatchBody> = parse(BatchBody, request.body);
       const { idempotencyKey } = idempotencyKeyOf(request);
-      const done = items.map((item, i) =>
-        createItem(decider, item, `items[${i}]`, idempotencyKey === undefined ? undefined : `${idempotencyKey}/${i}`),
-      );
+      const make = inOneLine(items) ? createAndPlace : decideAndCommit<Decision>;
+      const done = items.map((item, i) => {
+        const place = `items[${i}]`;
+        return createItem(decider, make, {
+          item,
+          place,
+          ...(idempotencyKey === undefined ? {} : { idempotencyKey: `${idempotencyKey}/${i}` }),
+        });
+      });
       const results = await Promise.all(done);
       return {
         status: 200,
@@ -81,20 +89,30 @@ function textOf(results: readonly Result[]): Uint8Array {
   return text.take();
 }
 
+/** Whether none of them would overtake another by its priority, or by its project's share. */
+function inOneLine(items: readonly unknown[]): boolean {
+  const [first] = items;
+  return items.every(
+    (item) =>
+      fieldOf(item, 'spec', 'priority') === fieldOf(first, 'spec', 'priority') &&
+      fieldOf(item, 'metadata', 'project') === fieldOf(first, 'metadata', 'project'),
+  );
+}
+
+function fieldOf(item: unknown, part: string, name: string): unknown {
+  const within = isRecord(item) ? item[part] : undefined;
+  return isRecord(within) ? within[name] : undefined;
+}
+
 async function createItem(
   decider: Decider,
-  item: unknown,
-  place: string,
-  idempotencyKey: string | undefined,
+  make: typeof createAndPlace,
+  asked: { readonly item: unknown; readonly place: string; readonly idempotencyKey?: string },
 ): Promise<Result> {
+  const { item, place, ...key } = asked;
   try {
-    const input = {
-      ...inputOf(parse(itemBody, item), definition),
-      ...(idempotencyKey === undefined ? {} : { idempotencyKey }),
-    };
-    const done = await decideAndCommit(decider, (snapshot, ctx) =>
-      resourceOperations.instance.create(snapshot, input, ctx),
-    );
+    const input = { ...inputOf(parse(itemBody, item), definition), ...key };
+    const done = await make(decider, (snapshot, ctx) => resourceOperations.instance.create(snapshot, input, ctx));
     const instance = shown('instance', done, decider.cache);
     return { instance, stored: decider.committer.writtenNow(instance.value) };
   } catch (error) {

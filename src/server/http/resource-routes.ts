@@ -7,9 +7,12 @@ import { parse } from '../../api/parse.ts';
 import { type AnyResource, type Kind, type ResourceByKind, resourceDefinitions } from '../../api/resources/index.ts';
 import { Labels, Name, type ResourceDefinition } from '../../api/resources/metadata.ts';
 import { parseSelector, type Selector, selects } from '../../api/selector.ts';
+import { placedAtOnce } from '../../core/controllers/at-once.ts';
+import type { Decision } from '../../core/operations/decision.ts';
 import type { Cache } from '../../core/state/cache.ts';
+import type { Context } from '../../core/state/context.ts';
 import { kindOfKey } from '../../core/state/keys.ts';
-import type { Entry } from '../../core/state/snapshot.ts';
+import type { Entry, Snapshot } from '../../core/state/snapshot.ts';
 import type { Store } from '../../store/store.ts';
 import { decideAndCommit, type Decider } from '../decide.ts';
 import { isResource, present } from './present.ts';
@@ -70,7 +73,7 @@ function routesOf<K extends Kind>(kind: K, definition: ResourceDefinition, parts
         const input = { ...inputOf(parse(body, request.body), definition), ...idempotencyKeyOf(request) };
         if (request.query.flag('dryRun'))
           return dryRun(kind, parts.decider, request.query, (ctx) => operations.create(cache, input, ctx));
-        const done = await decideAndCommit(parts.decider, (snapshot, ctx) => operations.create(snapshot, input, ctx));
+        const done = await createAndPlace(parts.decider, (snapshot, ctx) => operations.create(snapshot, input, ctx));
         return answer(kind, done.decision.changed ? 201 : 200, done, parts.decider);
       },
     });
@@ -124,6 +127,14 @@ function routesOf<K extends Kind>(kind: K, definition: ResourceDefinition, parts
     });
   }
   return routes;
+}
+
+/** An instance comes with its place when nobody waits before it. Where that conflicts, it is made and waits its turn. */
+export function createAndPlace(decider: Decider, create: (snapshot: Snapshot, ctx: Context) => Decision) {
+  return decideAndCommit(decider, (snapshot, ctx, attempt) => {
+    const created = create(snapshot, ctx);
+    return attempt === 0 ? placedAtOnce(snapshot, created, ctx) : created;
+  });
 }
 
 // Bodies.

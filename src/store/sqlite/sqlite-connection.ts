@@ -23,6 +23,7 @@ export type Connection = ReturnType<typeof connect>;
 
 export function connect(path: string, db: Database.Database) {
   const begin = db.prepare('BEGIN IMMEDIATE');
+  let synced = true;
   const commit = db.prepare('COMMIT');
   const rollback = db.prepare('ROLLBACK');
   const readMeta = db.prepare<[string], { value: number }>('SELECT value FROM meta WHERE name = ?');
@@ -55,8 +56,13 @@ export function connect(path: string, db: Database.Database) {
 
   return {
     path,
-    begin: () => void begin.run(),
-    /** Durable when it returns. */
+    /** What `commit` ends then is durable with it, or else with the next that is, and before the file is written (sqlite.org/wal.html). */
+    begin(durable: boolean): void {
+      // Never prepared: this pragma acts when it is compiled (sqlite.org/pragma.html).
+      if (durable !== synced) db.exec(`PRAGMA synchronous = ${durable ? 'FULL' : 'NORMAL'}`);
+      synced = durable;
+      begin.run();
+    },
     commit: () => void commit.run(),
     /** Undoes what `begin` began, if SQLite has not done so already. */
     rollback(): void {

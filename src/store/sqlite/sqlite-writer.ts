@@ -38,8 +38,10 @@ export type Tell = (level: 'info' | 'warn' | 'error', message: string, fields: R
 
 /** One transaction of entries: some milliseconds, for commits wait that long. */
 const portionSize = 500;
-/** So many are not left for a quiet moment: they are held in memory until then, some 600 bytes each. The more there are, the more
- * neighbours share a page, and the less often is a page written that changes all the time. */
+/**
+ * So many changes are not left for a quiet moment: they are held in memory until then, some 600 bytes each. The more there are, the more
+ * neighbours share a page, and the less often is a page written that changes all the time.
+ */
 const unappliedUsual = 200_000;
 /** From here on entries are written although commits wait. As many are read from the log after a crash: 0.9 s. */
 const unappliedMax = 300_000;
@@ -68,13 +70,16 @@ export class SqliteWriter {
 
   /** Each request sees those before it; one whose condition fails has written nothing. Durable when it returns. */
   commit(requests: readonly CommitRequest[]): BatchResult {
-    while (this.#unapplied.count > unappliedMax && this.settle());
+    while (this.#unapplied.changes > unappliedMax && this.settle());
     let { revision } = this.state;
     const absent: { request: number; key: Key }[] = [];
     const written: { revision: Revision; changes: readonly Write[] }[] = [];
+    /** Of the requests before the one at work. */
     const pending = new Map<Key, Revision>();
-    const results = this.#transact('commit', (connection) => {
-      const revisionOf = (key: Key): Revision => pending.get(key) ?? this.#revisionOf(connection, key);
+    const alone = requests.length === 1;
+    const results = this.#transact('commit', { durable: true }, (connection) => {
+      const revisionOf = (key: Key): Revision =>
+        (alone ? undefined : pending.get(key)) ?? this.#revisionOf(connection, key);
       const answers = requests.map(({ conditions, writes }, request): CommitResult => {
         const failed = conditions.find(({ key, ifRevision }) => revisionOf(key) !== ifRevision);
         if (failed) return { ok: false, key: failed.key };
@@ -86,7 +91,7 @@ export class SqliteWriter {
         if (changes.length === 0) return { ok: true, revision };
         revision++;
         connection.appendLog(revision, changes);
-        for (const { key, value } of changes) pending.set(key, value === null ? 0 : revision);
+        if (!alone) for (const { key, value } of changes) pending.set(key, value === null ? 0 : revision);
         written.push({ revision, changes });
         return { ok: true, revision };
       });
@@ -112,8 +117,8 @@ export class SqliteWriter {
   list(prefix: string, range: { start: string; end: string; limit: number }): Entry[] {
     return this.read(`list of "${prefix}"`, (connection) => {
       const { start, end, limit } = range;
-      const stored = connection.range(start, end, limit < 0 ? limit : limit + this.#unapplied.count);
-      return this.#unapplied.count === 0 ? stored : this.#unapplied.over(stored, range);
+      const stored = connection.range(start, end, limit < 0 ? limit : limit + this.#unapplied.size);
+      return this.#unapplied.size === 0 ? stored : this.#unapplied.over(stored, range);
     });
   }
 
@@ -130,7 +135,7 @@ export class SqliteWriter {
   /** Whether what can be done later should not wait until it is quiet. */
   get pressing(): boolean {
     return (
-      this.#unapplied.count >= unappliedUsual ||
+      this.#unapplied.changes >= unappliedUsual ||
       this.#unapplied.inRound ||
       this.#changesSinceCheckpoint >= changesPerCheckpoint
     );
@@ -153,9 +158,10 @@ export class SqliteWriter {
   }
 
   #apply(): boolean {
-    const portion = this.#unapplied.portion(this.state.revision, portionSize);
+    const portion = this.#unapplied.portion(portionSize);
     if (!portion) return false;
-    this.#transact('writing entries', (connection) => {
+    // The log holds them: that they are durable is the business of the next commit's fsync, or of the next checkpoint's.
+    this.#transact('writing entries', { durable: false }, (connection) => {
       for (const { key, value, revision } of portion.entries) connection.writeEntry(key, value, revision);
       if (portion.through !== undefined) connection.writeApplied(portion.through);
     });
@@ -173,13 +179,13 @@ export class SqliteWriter {
   /** History below `before` counts as gone. */
   setCompacted(before: Revision): void {
     while (this.follow(before)); // the log may go only as far as the entries have followed it
-    this.#transact('compaction', (connection) => connection.writeCompacted(before));
+    this.#transact('compaction', { durable: true }, (connection) => connection.writeCompacted(before));
     this.state = { ...this.state, compacted: before };
   }
 
   /** Removes some of what is below; false when nothing is left of it. */
   forget(before: Revision, count: number): boolean {
-    return this.#transact('compaction', (connection) => connection.forget(before, count));
+    return this.#transact('compaction', { durable: true }, (connection) => connection.forget(before, count));
   }
 
   close(): void {
@@ -209,12 +215,12 @@ export class SqliteWriter {
     return { revision, compacted };
   }
 
-  /** Durable when it returns; throws a `StoreError` that says what is known of the outcome. */
-  #transact<T>(attempted: string, work: (connection: Connection) => T): T {
+  /** Durable when it returns, or not; throws a `StoreError` that says what is known of the outcome. */
+  #transact<T>(attempted: string, { durable }: { durable: boolean }, work: (connection: Connection) => T): T {
     let committing = false;
     try {
       const connection = this.#connected();
-      connection.begin();
+      connection.begin(durable);
       const result = work(connection);
       committing = true;
       connection.commit();

@@ -1,10 +1,11 @@
 // A process that commits to a SQLite store until it is killed or has done its number, for the tests that kill it or break its
-// disk. One line on standard output per answer, written before the next commit: `ok REVISION KEY` or `failed CODE OUTCOME KEY`.
+// disk. On wish it forgets the history after every so many, for which the entries must be written first. One line on standard output
+// per answer, written before the next commit: `ok REVISION KEY` or `failed CODE OUTCOME KEY`.
 
 import { StoreError } from '../store.ts';
 import { openSqliteStore } from './sqlite-store.ts';
 
-const [path = '', count = 'Infinity'] = process.argv.slice(2);
+const [path = '', count = 'Infinity', compactEach = 'Infinity'] = process.argv.slice(2);
 const print = (line: string): Promise<void> => new Promise((resolve) => process.stdout.write(line, () => resolve()));
 
 const store = await openSqliteStore({ path });
@@ -16,6 +17,7 @@ const write = async (): Promise<void> => {
     const key = `k/${next++}`;
     try {
       const result = await store.commit([{ key, ifRevision: 0 }], [{ key, value: Buffer.from(`value of ${key}`) }]);
+      if (result.ok && result.revision % Number(compactEach) === 0) await store.compact(result.revision);
       await print(result.ok ? `ok ${result.revision} ${key}\n` : `conflict ${key}\n`);
     } catch (error) {
       if (!(error instanceof StoreError)) throw error;

@@ -9,16 +9,24 @@ export interface Unapplied {
   readonly revision: Revision;
 }
 
-/** What a round takes: sorting more would be felt. */
-const roundMax = 20_000;
+/** What a round takes, and what else its last commit has: sorting more would be felt. */
+const roundMin = 20_000;
 
 export class UnappliedEntries {
-  /** The oldest revision first. */
   readonly #entries = new Map<Key, Unapplied>();
+  /** The same and what was overwritten since, as it was written; the oldest first. */
+  #written: (readonly Unapplied[])[] = [];
+  #writtenCount = 0;
   #round: { readonly entries: readonly Unapplied[]; readonly through: Revision; next: number } | undefined;
 
-  get count(): number {
+  /** How many keys. */
+  get size(): number {
     return this.#entries.size;
+  }
+
+  /** How many changes of them, and of those of a round that has begun how many keys: what must be read from the log after a crash. */
+  get changes(): number {
+    return this.#writtenCount + (this.#round ? this.#round.entries.length - this.#round.next : 0);
   }
 
   /** Whether a round has begun and is not over. */
@@ -31,15 +39,18 @@ export class UnappliedEntries {
     return this.#entries.get(key);
   }
 
+  /** Revisions come in their order. */
   add(writes: readonly Write[], revision: Revision): void {
-    for (const { key, value } of writes) {
-      this.#entries.delete(key); // so that it comes last
-      this.#entries.set(key, { key, value, revision });
-    }
+    const written = writes.map(({ key, value }): Unapplied => ({ key, value, revision }));
+    for (const entry of written) this.#entries.set(entry.key, entry);
+    this.#written.push(written);
+    this.#writtenCount += written.length;
   }
 
   clear(): void {
     this.#entries.clear();
+    this.#written = [];
+    this.#writtenCount = 0;
     this.#round = undefined;
   }
 
@@ -47,24 +58,28 @@ export class UnappliedEntries {
    * The next portion of a round through the oldest that are here. `through` comes with a round's last portion: everything up to that
    * revision is in the table then. Call `applied` when it is.
    */
-  portion(revision: Revision, size: number): { entries: readonly Unapplied[]; through?: Revision } | undefined {
+  portion(size: number): { entries: readonly Unapplied[]; through?: Revision } | undefined {
     if (this.#entries.size === 0) return undefined;
-    this.#round ??= this.#begin(revision);
+    this.#round ??= this.#begin();
     const { entries, next, through } = this.#round;
     const portion = entries.slice(next, next + size);
     return next + size < entries.length ? { entries: portion } : { entries: portion, through };
   }
 
-  #begin(revision: Revision) {
+  #begin() {
     const entries: Unapplied[] = [];
-    let through = revision;
-    for (const entry of this.#entries.values()) {
-      if (entries.length === roundMax) {
-        through = entry.revision - 1; // of its own revision some may be in the round
-        break;
+    let through = 0;
+    let count = 0;
+    for (const written of this.#written) {
+      if (entries.length >= roundMin) break;
+      count += 1;
+      this.#writtenCount -= written.length;
+      for (const entry of written) {
+        through = entry.revision;
+        if (this.#entries.get(entry.key) === entry) entries.push(entry);
       }
-      entries.push(entry);
     }
+    this.#written.splice(0, count);
     entries.sort((a, b) => (a.key < b.key ? -1 : 1));
     return { entries, through, next: 0 };
   }

@@ -1,0 +1,32 @@
+// At once: a new instance before which nobody waits gets its host in the Plan that makes it, for one Plan costs half of two. It
+// decides what the controller would decide in the next moment, and leaves to that what is less plain.
+
+import type { Decision } from '../operations/decision.ts';
+import { gateOf, limitsOn } from '../queue/limits.ts';
+import { isWaiting, queueOf } from '../queue/queue.ts';
+import { requestOf } from '../scheduler/request.ts';
+import { schedule } from '../scheduler/schedule.ts';
+import { taskOf } from '../scheduler/take-over.ts';
+import type { Context } from '../state/context.ts';
+import type { Snapshot } from '../state/snapshot.ts';
+import { bind } from './bind.ts';
+
+/** `created`, and where it makes an instance that can be placed now, its place. All else is as it was. */
+export function placedAtOnce(snapshot: Snapshot, created: Decision, ctx: Context): Decision {
+  const { plan } = created;
+  const made = plan.changes.find(({ key, ifRevision }) => key === created.key && ifRevision === 0);
+  const instance = made?.value;
+  if (instance?.kind !== 'instance' || !isWaiting(instance) || plan.conditions) return created;
+  if (instance.spec.gang !== undefined || taskOf(instance) !== undefined) return created;
+  const queue = queueOf(snapshot);
+  if (queue.size > 0) return created; // those have their turn first
+  const limits = limitsOn(snapshot, ctx.policy, instance);
+  if (limits.some((limit) => queue.taken(limit) >= limit.max)) return created;
+  const request = requestOf(snapshot, instance);
+  const placed = schedule(snapshot, request);
+  if (!placed.placed) return created;
+  const entry = { key: created.key, value: instance, revision: 0 };
+  const bound = bind(snapshot, [{ instance: entry, request, placed }], { gates: limits.map(gateOf) }, ctx);
+  const others = plan.changes.filter((change) => change !== made);
+  return { ...created, plan: { ...bound, changes: [...bound.changes, ...others] } };
+}
