@@ -20,18 +20,23 @@ interface Pending {
   readonly conditions: Condition[];
   /** The Plans on whose changes this one was decided, by the keys they changed. */
   restsOn: readonly { readonly key: string; readonly token: number }[];
-  readonly resolve: (outcome: CommitOutcome) => void;
-  readonly reject: (error: unknown) => void;
+  readonly told: Told;
 }
+
+/** Called once, when the fate of a Plan is known; an `ApiError`, `StoreFull` or `Unavailable`, when the store failed. */
+export type Told = (fate: CommitOutcome | ApiError) => void;
 
 /** Enough to share one fsync among a burst of some 500 creates; a few MiB, far below what a store takes in one commit. */
 const writesPerCommitMax = 3_000;
+/** As many Plans as the disk takes at once. What is decided further ahead only grows old, and is dear to keep: see `room`. */
+const plansAheadMax = 400;
 
 export class Committer {
   readonly #store: Store;
   readonly #cache: Cache;
   readonly #log: Logger;
   readonly #queue: Pending[] = [];
+  readonly #wantRoom: (() => void)[] = [];
   #busy: Promise<void> | null = null;
   /** The records of the newest commit as they were written. */
   #newest: ReadonlyMap<AnyRecord, Uint8Array> = new Map();
@@ -47,11 +52,18 @@ export class Committer {
    * then nothing was written. Rejects with `ApiError` `StoreFull` or `Unavailable` when the store failed.
    */
   submit(plan: Plan): Promise<CommitOutcome> {
+    return new Promise((resolve, reject) =>
+      this.enqueue(plan, (fate) => (fate instanceof ApiError ? reject(fate) : resolve(fate))),
+    );
+  }
+
+  /** The same, for many Plans at once, to whom a promise for each would be dear. */
+  enqueue(plan: Plan, told: Told): void {
     const all = plan.conditions ? [...plan.changes, ...plan.conditions] : plan.changes;
     if (plan.changes.length === 0 && all.every(({ key }) => !this.#cache.isAssumed(key)))
-      return Promise.resolve({ ok: true, revision: this.#cache.revision });
+      return told({ ok: true, revision: this.#cache.revision });
     const assumed = this.#cache.assume(plan);
-    if (!assumed.ok) return Promise.resolve(assumed);
+    if (!assumed.ok) return told(assumed);
     const conditions: Condition[] = [];
     const restsOn: { key: string; token: number }[] = [];
     let at = 0;
@@ -60,10 +72,13 @@ export class Committer {
       if (token === 0) conditions.push(condition);
       else restsOn.push({ key: condition.key, token });
     }
-    return new Promise((resolve, reject) => {
-      this.#queue.push({ assumption: assumed, conditions, restsOn, resolve, reject });
-      this.#busy ??= Promise.resolve().then(() => this.#work());
-    });
+    this.#queue.push({ assumption: assumed, conditions, restsOn, told });
+    this.#busy ??= Promise.resolve().then(() => this.#work());
+  }
+
+  /** Resolves when few enough Plans wait for the disk: who comes with something new waits here, in the order of coming. */
+  async room(): Promise<void> {
+    while (this.#queue.length >= plansAheadMax) await new Promise<void>((resolve) => this.#wantRoom.push(resolve));
   }
 
   /** A record as it was written by the newest commit: for who has just been told of that, and would write the record out again. */
@@ -77,7 +92,11 @@ export class Committer {
   }
 
   async #work(): Promise<void> {
-    while (this.#queue.length > 0) await this.#commitGroup(this.#takeGroup());
+    while (this.#queue.length > 0) {
+      const group = this.#takeGroup();
+      for (const resolve of this.#wantRoom.splice(0)) resolve();
+      await this.#commitGroup(group);
+    }
     this.#busy = null;
   }
 
@@ -134,6 +153,7 @@ export class Committer {
 
   #confirm(group: readonly Pending[], last: ReadonlyMap<string, AnyRecord | null>, revision: number): void {
     for (const { assumption } of group) this.#cache.confirm(assumption, revision, last);
+    this.#cache.noteOwn(revision);
     if (this.#queue.length > 0) {
       const newestToken = group.at(-1)?.assumption.token ?? 0; // those that wait were submitted later
       const written = new Map<number, Plan>();
@@ -143,7 +163,8 @@ export class Committer {
         conditionOn(pending, written, revision);
       }
     }
-    for (const { resolve } of group) resolve({ ok: true, revision });
+    const outcome: CommitOutcome = { ok: true, revision };
+    for (const { told } of group) told(outcome);
   }
 
   /** `group` less `refused` and what rests on it; those still queued that rest on it go too. */
@@ -158,7 +179,7 @@ export class Committer {
     for (const { assumption } of doomed.toReversed()) this.#cache.forget(assumption);
     const waiting = this.#queue.filter((pending) => !tokens.has(pending.assumption.token));
     this.#queue.splice(0, this.#queue.length, ...waiting);
-    for (const { resolve } of doomed) resolve({ ok: false, key });
+    for (const { told } of doomed) told({ ok: false, key });
     return group.filter((pending) => !tokens.has(pending.assumption.token));
   }
 
@@ -168,7 +189,7 @@ export class Committer {
     for (const { assumption } of doomed.toReversed()) this.#cache.forget(assumption);
     const answer = storeFailure(error);
     this.#log.error('commit failed', { plans: doomed.length, error: answer.message, cause: error });
-    for (const { reject } of doomed) reject(answer);
+    for (const { told } of doomed) told(answer);
   }
 }
 

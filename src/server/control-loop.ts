@@ -260,7 +260,11 @@ export class ControlLoop {
 /** What this process has written itself comes round again, and is not read again. */
 function newsOf(batch: readonly WatchEvent[], cache: Cache): StoredEvent[] {
   const news: StoredEvent[] = [];
-  for (const { key, value, revision } of batch)
-    if (!cache.knows(key, revision)) news.push({ key, value: value && decodeRecord(key, value), revision });
+  let own = 0;
+  for (const { key, value, revision } of batch) {
+    if (revision === own) continue;
+    if (cache.isOwn(revision)) own = revision;
+    else if (!cache.knows(key, revision)) news.push({ key, value: value && decodeRecord(key, value), revision });
+  }
   return news;
 }

@@ -28,19 +28,61 @@ export function contextOf({ clock, prng, policy }: Pick<Decider, 'clock' | 'prng
 const triesMax = 10;
 const retryDelay = { delayMsMin: 4, delayMsMax: 200 };
 
-/**
- * The decision whose Plan is now durable, and at which revision. Throws what `decide` throws, and `Unavailable` after too many conflicts.
- * `attempt`, from 0 on: a decision that rests on much may rest on less when others were in its way.
- */
+/** `attempt`, from 0 on: a decision that rests on much may rest on less when others were in its way. */
+type Decide<D> = (snapshot: Snapshot, ctx: Context, attempt: number) => D;
+
+export interface Decided<D> {
+  readonly decision: D;
+  readonly revision: number;
+}
+
+/** The decision whose Plan is now durable, and at which revision. Throws what `decide` throws, and `Unavailable` after too many conflicts. */
 export async function decideAndCommit<D extends { readonly plan: Plan }>(
   decider: Decider,
-  decide: (snapshot: Snapshot, ctx: Context, attempt: number) => D,
-): Promise<{ decision: D; revision: number }> {
-  for (let attempt = 0; attempt < triesMax; attempt++) {
+  decide: Decide<D>,
+  firstAttempt = 0,
+): Promise<Decided<D>> {
+  for (let attempt = firstAttempt; attempt < triesMax; attempt++) {
+    await decider.committer.room();
     const decision = decide(decider.cache, contextOf(decider), attempt);
     const outcome = await decider.committer.submit(decision.plan);
     if (outcome.ok) return { decision, revision: outcome.revision };
     await sleep(decider.clock, backoffMs(attempt, retryDelay, decider.prng));
   }
   throw new ApiError('Unavailable', 'others kept changing the same resources; try again');
+}
+
+/** The same for many, one after the other and committed together: what became of each, or what was thrown. */
+export async function decideAllAndCommit<D extends { readonly plan: Plan }>(
+  decider: Decider,
+  all: readonly Decide<D>[],
+): Promise<readonly (Decided<D> | { readonly error: unknown })[]> {
+  const { cache, committer } = decider;
+  await committer.room();
+  const ctx = contextOf(decider);
+  const results: (Decided<D> | { error: unknown } | undefined)[] = all.map(() => undefined);
+  await new Promise<void>((resolve) => {
+    let open = 1;
+    const close = (): void => {
+      open -= 1;
+      if (open === 0) resolve();
+    };
+    for (const [i, decide] of all.entries()) {
+      try {
+        const decision = decide(cache, ctx, 0);
+        open += 1;
+        committer.enqueue(decision.plan, (fate) => {
+          if (fate instanceof ApiError) results[i] = { error: fate };
+          else if (fate.ok) results[i] = { decision, revision: fate.revision };
+          close();
+        });
+      } catch (error) {
+        results[i] = { error };
+      }
+    }
+    close();
+  });
+  // Others were in the way of the rest.
+  const again = (decide: Decide<D>) => decideAndCommit(decider, decide, 1).catch((error: unknown) => ({ error }));
+  return Promise.all(all.map(async (decide, i) => results[i] ?? again(decide)));
 }

@@ -10,7 +10,7 @@ import { Consumers } from './consumers.ts';
 import { KeysByGroup } from './few-keys.ts';
 import { kindOfKey } from './keys.ts';
 import { type Assumed, type Layers, LayersByKey, layersOf } from './layers.ts';
-import type { Plan } from './plan.ts';
+import type { Change, Plan } from './plan.ts';
 import type { Allocation, AnyRecord, Provider, RecordByKind, RecordKind } from './records.ts';
 import type { Entry, RecordChange, Snapshot, View } from './snapshot.ts';
 
@@ -19,8 +19,8 @@ export interface Assumption {
   readonly ok: true;
   readonly token: number;
   readonly plan: Plan;
-  /** Of each change, what stands under its key. */
-  readonly layers: readonly Layers[];
+  /** Of each change, what stands under its key; of a new event nothing, for no decision reads it. */
+  readonly layers: readonly (Layers | undefined)[];
   /** Of each change, then of each condition: the token of the uncommitted change that it rests on, or 0. */
   readonly restsOn: readonly number[];
 }
@@ -65,6 +65,8 @@ export class Cache implements Snapshot {
   readonly #pendingInstanceKeys = new BriefMap<string, true>();
   readonly #imageKeyByName = new Map<string, string>();
   readonly #used = new Map<string, Map<string, number>>();
+  /** Revisions that hold nothing but what this process wrote and has confirmed, until their events have come. */
+  readonly #own = new Set<number>();
   readonly #leaseSeenAtMs = new Map<string, number>();
   readonly #nowMs: () => number;
 
@@ -158,6 +160,15 @@ export class Cache implements Snapshot {
     return (this.#layers.get(key)?.assumed.length ?? 0) > 0;
   }
 
+  /** All that a revision holds has been confirmed. */
+  noteOwn(revision: number): void {
+    this.#own.add(revision);
+  }
+
+  isOwn(revision: number): boolean {
+    return this.#own.has(revision);
+  }
+
   /** Whether an event of this key and revision would change nothing, so that nobody need read it. */
   knows(key: string, revision: number): boolean {
     const kind = kindOfKey(key);
@@ -173,7 +184,7 @@ export class Cache implements Snapshot {
   /** Lays a Plan over the entries, or answers the key of the first condition that no longer holds. */
   assume(plan: Plan): Assumption | { readonly ok: false; readonly key: string } {
     const { changes, conditions = noConditions } = plan;
-    const layers = changes.map(({ key }) => this.#find(key));
+    const layers = changes.map((change) => (isNewEvent(change) ? undefined : this.#find(change.key)));
     let at = 0;
     for (const { key, ifRevision } of changes) if (!holds(layers[at++], ifRevision)) return { ok: false, key };
     const restsOn = layers.map(newestToken);
@@ -195,10 +206,19 @@ export class Cache implements Snapshot {
   confirm(assumption: Assumption, revision: number, last?: ReadonlyMap<string, AnyRecord | null>): void {
     this.newestRevision = Math.max(this.newestRevision, revision);
     const { plan, layers, token } = assumption;
+    const changed: string[] = [];
     let at = 0;
-    for (const { key, value } of plan.changes)
-      this.#take(layers[at++], token, last && last.get(key) !== value ? null : { key, value, revision });
-    for (const { key, value } of plan.changes) if (!last || last.get(key) === value) this.#tellCommitted(key);
+    for (const { key, value } of plan.changes) {
+      const under = layers[at++];
+      // What nothing else is assumed over is the last.
+      const overwritten =
+        last !== undefined && under !== undefined && under.assumed.length > 1 && last.get(key) !== value;
+      const durable = overwritten ? null : { key, value, revision };
+      if (under) this.#take(under, token, durable);
+      else if (durable) this.#setCommitted(layersOf(key, undefined), 'event', durable, 'own');
+      if (durable) changed.push(key);
+    }
+    for (const key of changed) this.#tellCommitted(key);
   }
 
   /** A Plan was not committed. Those laid over it must be forgotten too, by whoever commits. */
@@ -216,6 +236,7 @@ export class Cache implements Snapshot {
     this.revision = Math.max(this.revision, upTo);
     this.newestRevision = Math.max(this.newestRevision, upTo);
     for (const [key, revision] of this.#deletedAt) if (revision <= this.revision) this.#deletedAt.delete(key);
+    for (const revision of this.#own) if (revision <= this.revision) this.#own.delete(revision);
     for (const key of changed) this.#tellCommitted(key);
     for (const listener of this.#revisionListeners) listener();
   }
@@ -417,8 +438,12 @@ function wasOf(layers: Layers): Was {
 }
 
 /** Of the uncommitted change that a decision on this key rests on, 0 for none. */
-function newestToken({ assumed }: Layers): number {
-  return assumed.at(-1)?.token ?? 0;
+function newestToken(layers: Layers | undefined): number {
+  return layers?.assumed.at(-1)?.token ?? 0;
+}
+
+function isNewEvent({ ifRevision, value }: Change): boolean {
+  return value !== null && value.kind === 'event' && ifRevision === 0;
 }
 
 /** Whether a key is at this revision. */

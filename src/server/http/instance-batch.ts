@@ -8,13 +8,14 @@ import { instanceBatchMax } from '../../api/instance-batch.ts';
 import { parse } from '../../api/parse.ts';
 import { type AnyResource, resourceDefinitions } from '../../api/resources/index.ts';
 import type { Decision } from '../../core/operations/decision.ts';
-import type { Entry } from '../../core/state/snapshot.ts';
-import { decideAndCommit, type Decider } from '../decide.ts';
+import type { Context } from '../../core/state/context.ts';
+import type { Entry, Snapshot } from '../../core/state/snapshot.ts';
+import { decideAllAndCommit, type Decided, type Decider } from '../decide.ts';
 import { toApiError } from './exchange.ts';
 import { JsonWriter } from './json-writer.ts';
 import { present } from './present.ts';
 import { resourceOperations } from './resource-operations.ts';
-import { createAndPlace, createBody, idempotencyKeyOf, inputOf, shown } from './resource-routes.ts';
+import { createBody, idempotencyKeyOf, inputOf, placing, shown } from './resource-routes.ts';
 import type { Route } from './route.ts';
 
 const definition = resourceDefinitions.instance;
@@ -39,16 +40,16 @@ export function instanceBatchRoute(decider: Decider): Route {
       request.query.only();
       const { items }: Static<typeof BatchBody> = parse(BatchBody, request.body);
       const { idempotencyKey } = idempotencyKeyOf(request);
-      const make = inOneLine(items) ? createAndPlace : decideAndCommit<Decision>;
-      const done = items.map((item, i) => {
-        const place = `items[${i}]`;
-        return createItem(decider, make, {
-          item,
-          place,
-          ...(idempotencyKey === undefined ? {} : { idempotencyKey: `${idempotencyKey}/${i}` }),
-        });
+      const atOnce = inOneLine(items);
+      const creates = items.map((item, i) => {
+        const key = idempotencyKey === undefined ? {} : { idempotencyKey: `${idempotencyKey}/${i}` };
+        const create = (snapshot: Snapshot, ctx: Context): Decision => {
+          const input = { ...inputOf(parse(itemBody, item), definition), ...key };
+          return resourceOperations.instance.create(snapshot, input, ctx);
+        };
+        return atOnce ? placing(create) : create;
       });
-      const results = await Promise.all(done);
+      const results = (await decideAllAndCommit(decider, creates)).map((done, i) => resultOf(done, i, decider));
       return {
         status: 200,
         get json() {
@@ -104,22 +105,16 @@ function fieldOf(item: unknown, part: string, name: string): unknown {
   return isRecord(within) ? within[name] : undefined;
 }
 
-async function createItem(
-  decider: Decider,
-  make: typeof createAndPlace,
-  asked: { readonly item: unknown; readonly place: string; readonly idempotencyKey?: string },
-): Promise<Result> {
-  const { item, place, ...key } = asked;
+function resultOf(done: Decided<Decision> | { readonly error: unknown }, index: number, decider: Decider): Result {
   try {
-    const input = { ...inputOf(parse(itemBody, item), definition), ...key };
-    const done = await make(decider, (snapshot, ctx) => resourceOperations.instance.create(snapshot, input, ctx));
+    if ('error' in done) throw done.error;
     const instance = shown('instance', done, decider.cache);
     return { instance, stored: decider.committer.writtenNow(instance.value) };
   } catch (error) {
     const fault = toApiError(error);
     // What nobody foresaw ends the request: it must reach the log.
     if (fault.code === 'Internal') throw fault;
-    return { fault: at(place, fault).toBody() };
+    return { fault: at(`items[${index}]`, fault).toBody() };
   }
 }
 

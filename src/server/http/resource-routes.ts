@@ -73,7 +73,10 @@ function routesOf<K extends Kind>(kind: K, definition: ResourceDefinition, parts
         const input = { ...inputOf(parse(body, request.body), definition), ...idempotencyKeyOf(request) };
         if (request.query.flag('dryRun'))
           return dryRun(kind, parts.decider, request.query, (ctx) => operations.create(cache, input, ctx));
-        const done = await createAndPlace(parts.decider, (snapshot, ctx) => operations.create(snapshot, input, ctx));
+        const done = await decideAndCommit(
+          parts.decider,
+          placing((snapshot, ctx) => operations.create(snapshot, input, ctx)),
+        );
         return answer(kind, done.decision.changed ? 201 : 200, done, parts.decider);
       },
     });
@@ -130,11 +133,11 @@ function routesOf<K extends Kind>(kind: K, definition: ResourceDefinition, parts
 }
 
 /** An instance comes with its place when nobody waits before it. Where that conflicts, it is made and waits its turn. */
-export function createAndPlace(decider: Decider, create: (snapshot: Snapshot, ctx: Context) => Decision) {
-  return decideAndCommit(decider, (snapshot, ctx, attempt) => {
+export function placing(create: (snapshot: Snapshot, ctx: Context) => Decision) {
+  return (snapshot: Snapshot, ctx: Context, attempt: number): Decision => {
     const created = create(snapshot, ctx);
     return attempt === 0 ? placedAtOnce(snapshot, created, ctx) : created;
-  });
+  };
 }
 
 // Bodies.

@@ -376,7 +376,7 @@ async function expectAnswered(store: Store, lines: readonly string[]): Promise<v
   }
   expect(revision).toBeGreaterThanOrEqual(last);
   const seen = new Set(await readAll(store));
-  expect(seen.size).toBe(revision + 1 - Math.min(...seen));
+  expect(seen.size).toBe(revision + 1 - Math.min(...seen, revision + 1));
 }
 
 /** The revisions of the whole history, or of what is left of it, as a watcher sees them. */

@@ -37,23 +37,24 @@ port.on('message', (call: Call) => {
 /** A quiet moment: no call for so long. */
 const quietMs = 200;
 let quiet: Timer | undefined;
+let calls = 0;
 let settling = false;
 
-/** What can wait is done between calls, a portion at a time: when it is quiet, or when there is much of it. */
+/** What can wait is done between calls, a portion at a time: after each call when there is much of it, the rest when it is quiet. */
 function settleSoon(): void {
-  if (settling) return;
+  calls += 1;
   quiet?.cancel();
-  if (!writer?.pressing) {
-    quiet = systemClock.setTimer(quietMs, settleNow, { background: true });
-    return;
-  }
+  quiet = systemClock.setTimer(quietMs, () => settleWhileQuiet(calls), { background: true });
+  if (settling || !writer?.pressing) return;
   settling = true;
-  system.afterTurn(settleNow);
+  system.afterTurn(() => {
+    settling = false;
+    writer?.settle();
+  });
 }
 
-function settleNow(): void {
-  settling = false;
-  if (writer?.settle()) settleSoon();
+function settleWhileQuiet(since: number): void {
+  if (calls === since && writer?.settle()) system.afterTurn(() => settleWhileQuiet(since));
 }
 
 function stateNow() {

@@ -39,14 +39,14 @@ export type Tell = (level: 'info' | 'warn' | 'error', message: string, fields: R
 /** One transaction of entries: some milliseconds, for commits wait that long. */
 const portionSize = 500;
 /**
- * So many changes are not left for a quiet moment: they are held in memory until then, some 600 bytes each. The more there are, the more
- * neighbours share a page, and the less often is a page written that changes all the time.
+ * So many changes are not left for a quiet moment: a portion follows every commit then. Where commits bring more than that, as in a burst,
+ * they are held in memory, some 600 bytes each; what is written again meanwhile is written to the table once.
  */
-const unappliedUsual = 200_000;
+const unappliedUsual = 50_000;
 /** From here on entries are written although commits wait. As many are read from the log after a crash: 0.9 s. */
 const unappliedMax = 300_000;
-/** Nor is the write-ahead log left to grow beyond so many changes, some 100 MiB; in a quiet moment it is moved from the lower number on. */
-const changesPerCheckpoint = 160_000;
+/** Nor is the write-ahead log left to grow beyond so many changes, some 40 MiB; in a quiet moment it is moved from the lower number on. */
+const changesPerCheckpoint = 60_000;
 const changesPerQuietCheckpoint = 2_000;
 
 export class SqliteWriter {
@@ -132,7 +132,7 @@ export class SqliteWriter {
     }
   }
 
-  /** Whether what can be done later should not wait until it is quiet. */
+  /** Whether some of what can be done later should not wait until it is quiet. */
   get pressing(): boolean {
     return (
       this.#unapplied.changes >= unappliedUsual ||
