@@ -6,12 +6,20 @@ const alphabet = '0123456789abcdefghjkmnpqrstvwxyz'; // Crockford's base 32, as 
 
 /** `<prefix>_` + 48 bits of milliseconds + 80 random bits, in ULID's layout (github.com/ulid/spec). */
 export function newId(prefix: string, nowMs: number, prng: Prng): string {
+  if (nowMs !== lastMs) lastTime = timeOf((lastMs = nowMs));
+  for (let i = 0; i < random.length; i++) random[i] = alphabet.charCodeAt(prng.below(32));
+  return `${prefix}_${lastTime}${String.fromCharCode(...random)}`;
+}
+
+const random = Array.from({ length: 16 }, () => 0);
+let lastMs = -1;
+let lastTime = '';
+
+function timeOf(ms: number): string {
   let time = '';
-  for (let rest = nowMs, i = 0; i < 10; i++) {
+  for (let rest = ms, i = 0; i < 10; i++) {
     time = alphabet[rest % 32] + time;
     rest = Math.floor(rest / 32);
   }
-  let random = '';
-  for (let i = 0; i < 16; i++) random += alphabet[prng.below(32)];
-  return `${prefix}_${time}${random}`;
+  return time;
 }

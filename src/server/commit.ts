@@ -16,10 +16,12 @@ export type CommitOutcome =
 
 interface Pending {
   readonly assumption: Assumption;
-  /** What must hold in the store, apart from what other pending Plans will have written. */
-  readonly conditions: Condition[];
-  /** The Plans on whose changes this one was decided, by the keys they changed. */
-  restsOn: readonly { readonly key: string; readonly token: number }[];
+  /**
+   * Of each change, then of each condition: the token of the uncommitted change on which this one was decided, 0 for none. What was
+   * committed meanwhile has become a condition.
+   */
+  readonly restsOn: readonly number[];
+  readonly conditions: readonly Condition[];
   readonly told: Told;
 }
 
@@ -29,7 +31,7 @@ export type Told = (fate: CommitOutcome | ApiError) => void;
 /** Enough to share one fsync among a burst of some 500 creates; a few MiB, far below what a store takes in one commit. */
 const writesPerCommitMax = 3_000;
 /** As many Plans as the disk takes at once. What is decided further ahead only grows old, and is dear to keep: see `room`. */
-const plansAheadMax = 400;
+const plansAheadMax = 1_000;
 
 export class Committer {
   readonly #store: Store;
@@ -59,20 +61,11 @@ export class Committer {
 
   /** The same, for many Plans at once, to whom a promise for each would be dear. */
   enqueue(plan: Plan, told: Told): void {
-    const all = plan.conditions ? [...plan.changes, ...plan.conditions] : plan.changes;
-    if (plan.changes.length === 0 && all.every(({ key }) => !this.#cache.isAssumed(key)))
+    if (plan.changes.length === 0 && (plan.conditions ?? none).every(({ key }) => !this.#cache.isAssumed(key)))
       return told({ ok: true, revision: this.#cache.revision });
     const assumed = this.#cache.assume(plan);
     if (!assumed.ok) return told(assumed);
-    const conditions: Condition[] = [];
-    const restsOn: { key: string; token: number }[] = [];
-    let at = 0;
-    for (const condition of all) {
-      const token = assumed.restsOn[at++] ?? 0;
-      if (token === 0) conditions.push(condition);
-      else restsOn.push({ key: condition.key, token });
-    }
-    this.#queue.push({ assumption: assumed, conditions, restsOn, told });
+    this.#queue.push({ assumption: assumed, restsOn: assumed.restsOn, conditions: none, told });
     this.#busy ??= Promise.resolve().then(() => this.#work());
   }
 
@@ -124,7 +117,7 @@ export class Committer {
         return this.#confirm(rest, last, outcome.revision);
       }
       const { key } = outcome;
-      const refused = rest.find((pending) => pending.conditions.some((condition) => condition.key === key));
+      const refused = rest.find((pending) => conditionsOf(pending).some((condition) => condition.key === key));
       assert(refused, `the store refused a condition on ${key} that nobody set`);
       rest = this.#without(rest, refused, key);
     }
@@ -136,7 +129,7 @@ export class Committer {
     written: Map<AnyRecord, Uint8Array>,
   ): Promise<CommitOutcome | 'failed'> {
     const conditions: Condition[] = [];
-    for (const pending of group) for (const condition of pending.conditions) conditions.push(condition);
+    for (const pending of group) for (const condition of conditionsOf(pending)) conditions.push(condition);
     const writes: Write[] = [];
     last.forEach((record, key) => {
       const value = record && encodeRecord(record);
@@ -157,10 +150,10 @@ export class Committer {
     if (this.#queue.length > 0) {
       const newestToken = group.at(-1)?.assumption.token ?? 0; // those that wait were submitted later
       const written = new Map<number, Plan>();
-      for (const pending of this.#queue) {
-        if (!pending.restsOn.some(({ token }) => token <= newestToken)) continue;
+      for (const [i, pending] of this.#queue.entries()) {
+        if (!pending.restsOn.some((token) => token > 0 && token <= newestToken)) continue;
         if (written.size === 0) for (const { assumption } of group) written.set(assumption.token, assumption.plan);
-        conditionOn(pending, written, revision);
+        this.#queue[i] = conditionedOn(pending, written, revision);
       }
     }
     const outcome: CommitOutcome = { ok: true, revision };
@@ -172,7 +165,7 @@ export class Committer {
     const doomed = [refused];
     const tokens = new Set([refused.assumption.token]);
     for (const pending of [...group, ...this.#queue]) {
-      if (pending === refused || !pending.restsOn.some(({ token }) => tokens.has(token))) continue;
+      if (pending === refused || !pending.restsOn.some((token) => tokens.has(token))) continue;
       tokens.add(pending.assumption.token);
       doomed.push(pending);
     }
@@ -200,20 +193,35 @@ function lastOf(group: readonly Pending[]): ReadonlyMap<string, AnyRecord | null
   return last;
 }
 
+/** What must hold in the store, apart from what other pending Plans will have written. */
+function conditionsOf({ assumption: { plan }, restsOn, conditions }: Pending): readonly Condition[] {
+  const { changes, conditions: read = none } = plan;
+  const own = (read.length === 0 ? changes : [...changes, ...read]).filter((_, i) => restsOn[i] === 0);
+  return conditions.length === 0 ? own : [...own, ...conditions];
+}
+
+/** Was a token, and is a condition now. */
+const settled = -1;
+
 /**
  * What `pending` rests on is durable now, and from now on another control plane may change it: what was a matter between Plans of this
  * process becomes a condition on the store.
  */
-function conditionOn(pending: Pending, written: ReadonlyMap<number, Plan>, revision: number): void {
-  const still: { key: string; token: number }[] = [];
-  for (const rest of pending.restsOn) {
-    const plan = written.get(rest.token);
-    if (!plan) still.push(rest);
-    const change = plan?.changes.find(({ key }) => key === rest.key);
-    if (change) pending.conditions.push({ key: rest.key, ifRevision: change.value === null ? 0 : revision });
-  }
-  pending.restsOn = still;
+function conditionedOn(pending: Pending, written: ReadonlyMap<number, Plan>, revision: number): Pending {
+  const { changes, conditions = none } = pending.assumption.plan;
+  const more: Condition[] = [];
+  const restsOn = pending.restsOn.map((token, i) => {
+    const plan = written.get(token);
+    if (!plan) return token;
+    const key = (i < changes.length ? changes[i] : conditions[i - changes.length])?.key;
+    const change = plan.changes.find((each) => each.key === key);
+    if (change) more.push({ key: change.key, ifRevision: change.value === null ? 0 : revision });
+    return settled;
+  });
+  return { ...pending, restsOn, conditions: [...pending.conditions, ...more] };
 }
+
+const none: readonly Condition[] = [];
 
 function storeFailure(error: unknown): ApiError {
   if (error instanceof StoreError && error.code === 'Full') {

@@ -28,23 +28,30 @@ export function bind(
   { gates = [], more = [] }: { readonly gates?: Iterable<string>; readonly more?: readonly Change[] },
   ctx: Context,
 ): Plan {
-  const changes = new Map<string, Change>();
-  const hosts = new Map<string, number>();
-  for (const binding of bindings) {
-    // Of several on one host each rewrites its providers: once is enough, as it is for a limit.
-    for (const change of changesOf(snapshot, binding, ctx)) changes.set(change.key, change);
-    const key = keys.host(binding.placed.host);
-    hosts.set(key, snapshot.get('host', key)?.revision ?? 0);
-  }
-  for (const name of gates) {
-    const change = passGate(snapshot, name);
-    changes.set(change.key, change);
-  }
+  const passed = Array.from(gates, (name) => passGate(snapshot, name));
   return {
-    changes: [...changes.values(), ...more],
+    changes: [...changesOfAll(snapshot, bindings, ctx), ...passed, ...more],
     // S4.3: the hosts are still there, online, on the same machine and not paused.
-    conditions: [...hosts].map(([key, ifRevision]) => ({ key, ifRevision })),
+    conditions: hostsOf(bindings).map((host) => {
+      const key = keys.host(host);
+      return { key, ifRevision: snapshot.get('host', key)?.revision ?? 0 };
+    }),
   };
+}
+
+/** Of several on one host each rewrites its providers: once is enough. */
+function changesOfAll(snapshot: Snapshot, bindings: readonly Binding[], ctx: Context): Iterable<Change> {
+  const [first] = bindings;
+  if (first && bindings.length === 1) return changesOf(snapshot, first, ctx);
+  const changes = new Map<string, Change>();
+  for (const binding of bindings)
+    for (const change of changesOf(snapshot, binding, ctx)) changes.set(change.key, change);
+  return changes.values();
+}
+
+function hostsOf(bindings: readonly Binding[]): readonly string[] {
+  const hosts = bindings.map(({ placed }) => placed.host);
+  return hosts.length === 1 ? hosts : [...new Set(hosts)];
 }
 
 function changesOf(snapshot: Snapshot, binding: Binding, ctx: Context): Change[] {

@@ -40,7 +40,7 @@ export interface StoredEvent {
 /** Called for every change of what decisions see, after all views have taken it in. */
 export type ChangeListener = (change: RecordChange) => void;
 
-/** A key whose committed entry changed, or whose assumed change was forgotten. */
+/** A key whose committed entry may have changed, or whose assumed change was forgotten. */
 export type CommittedListener = (key: string) => void;
 
 export class Cache implements Snapshot {
@@ -206,7 +206,6 @@ export class Cache implements Snapshot {
   confirm(assumption: Assumption, revision: number, last?: ReadonlyMap<string, AnyRecord | null>): void {
     this.newestRevision = Math.max(this.newestRevision, revision);
     const { plan, layers, token } = assumption;
-    const changed: string[] = [];
     let at = 0;
     for (const { key, value } of plan.changes) {
       const under = layers[at++];
@@ -216,9 +215,8 @@ export class Cache implements Snapshot {
       const durable = overwritten ? null : { key, value, revision };
       if (under) this.#take(under, token, durable);
       else if (durable) this.#setCommitted(layersOf(key, undefined), 'event', durable, 'own');
-      if (durable) changed.push(key);
     }
-    for (const key of changed) this.#tellCommitted(key);
+    for (const { key } of plan.changes) this.#tellCommitted(key);
   }
 
   /** A Plan was not committed. Those laid over it must be forgotten too, by whoever commits. */
@@ -459,11 +457,12 @@ const noConditions: readonly [] = [];
 function formsOf({ kind, committed, assumed }: Layers): readonly Allocation[] {
   if (kind !== 'allocation') return noForms;
   const record = committed?.value;
-  if (assumed.length === 0) return record?.kind === 'allocation' ? [record] : noForms;
-  const forms: Allocation[] = [];
-  if (record?.kind === 'allocation') forms.push(record);
-  for (const { value } of assumed) if (value?.kind === 'allocation') forms.push(value);
-  return forms;
+  const stored = record?.kind === 'allocation' ? [record] : noForms;
+  if (assumed.length === 0) return stored;
+  const [only] = assumed;
+  // Nearly always; and never `push`, which leaves room for more.
+  if (assumed.length === 1 && stored === noForms) return only?.value?.kind === 'allocation' ? [only.value] : noForms;
+  return [...stored, ...assumed.flatMap(({ value }) => (value?.kind === 'allocation' ? [value] : noForms))];
 }
 
 /** A claim's mark on a provider, its generation: it makes other claims fail, and is nothing that decisions look at. */
@@ -495,6 +494,8 @@ function anyOn(forms: readonly Allocation[], on: string): boolean {
 
 /** Nearly always one. */
 function hostsOf(before: readonly Allocation[], after: readonly Allocation[]): readonly string[] {
+  const [first] = after.length > 0 ? after : before;
+  if (first && before.length + after.length === 1) return [first.host];
   const hosts: string[] = [];
   for (const { host } of before) if (!hosts.includes(host)) hosts.push(host);
   for (const { host } of after) if (!hosts.includes(host)) hosts.push(host);
