@@ -10,6 +10,8 @@ export interface RawAnswer {
   readonly body: Buffer;
 }
 
+const nothing = Buffer.alloc(0);
+
 type Waiting = (answer: RawAnswer) => void;
 
 export interface RawConnection {
@@ -38,8 +40,17 @@ export async function connectRaw(url: string): Promise<RawConnection> {
   const waiting: Waiting[] = [];
   let first = 0;
   let rest: Buffer | undefined;
+  const pieces: Buffer[] = [];
+  let missing = 0;
   socket.on('data', (bytes: Buffer) => {
     let buffer = rest ? Buffer.concat([rest, bytes]) : bytes;
+    // The rest of a long answer is put together once, when all of it is there.
+    if (pieces.length > 0) {
+      pieces.push(bytes);
+      missing -= bytes.length;
+      if (missing > 0) return;
+      buffer = Buffer.concat(pieces.splice(0));
+    }
     for (;;) {
       const headEnd = buffer.indexOf('\r\n\r\n');
       if (headEnd < 0) break;
@@ -47,7 +58,12 @@ export async function connectRaw(url: string): Promise<RawConnection> {
       const length = Number(/content-length: (\d+)/i.exec(head)?.[1] ?? Number.NaN);
       if (Number.isNaN(length)) throw new Error(`an answer without a content-length: ${head}`);
       const end = headEnd + 4 + length;
-      if (buffer.length < end) break;
+      if (buffer.length < end) {
+        missing = end - buffer.length;
+        pieces.push(buffer);
+        buffer = nothing;
+        break;
+      }
       const answered = waiting[first++];
       if (first === waiting.length) waiting.length = first = 0;
       answered?.({ status: Number(head.slice(9, 12)), body: buffer.subarray(headEnd + 4, end) });

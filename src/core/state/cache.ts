@@ -440,7 +440,8 @@ function newestToken(layers: Layers | undefined): number {
   return layers?.assumed.at(-1)?.token ?? 0;
 }
 
-function isNewEvent({ ifRevision, value }: Change): boolean {
+/** Of which no decision rests on whether it is there. */
+export function isNewEvent({ ifRevision, value }: Change): boolean {
   return value !== null && value.kind === 'event' && ifRevision === 0;
 }
 

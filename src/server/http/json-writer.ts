@@ -6,6 +6,7 @@ import { schemaVersion } from '../../core/state/codec.ts';
 /** A resource is stored with revision 0, the first number of its metadata: names and ids hold no quotes. */
 const storedHead = new RegExp(
   `^\\{"kind":"[A-Za-z]+","schemaVersion":${schemaVersion},"metadata":\\{"id":"[^"\\\\]*","name":"[^"\\\\]*","project":"[^"\\\\]*","revision":(?=0,)`,
+  'y',
 );
 
 /** Where that head ends at the latest: an id, a name and a project of 128 characters each. */
@@ -26,16 +27,18 @@ export class JsonWriter {
 
   /** A resource as the store holds it, as users see it: with the revision that wrote it. False, and nothing written, for an old form. */
   resource(stored: Uint8Array, revision: number): boolean {
-    const start = Buffer.from(stored.buffer, stored.byteOffset, Math.min(stored.byteLength, headBytesMax));
-    const head = storedHead.exec(start.toString('latin1'))?.[0];
-    if (head === undefined) return false;
     const digits = String(revision);
     this.#reserve(stored.byteLength + digits.length);
     // Moved on by what the revision is longer than its 0; then the head is written over what it left in its old place.
-    this.#bytes.set(stored, this.#length + digits.length - 1);
-    this.#bytes.set(start.subarray(0, head.length), this.#length);
-    this.#bytes.write(digits, this.#length + head.length, 'latin1');
-    this.#length += stored.byteLength + digits.length - 1;
+    const moved = this.#length + digits.length - 1;
+    this.#bytes.set(stored, moved);
+    storedHead.lastIndex = 0;
+    if (!storedHead.test(this.#bytes.toString('latin1', moved, moved + Math.min(stored.byteLength, headBytesMax))))
+      return false;
+    const headLength = storedHead.lastIndex;
+    this.#bytes.copyWithin(this.#length, moved, moved + headLength);
+    this.#bytes.write(digits, this.#length + headLength, 'latin1');
+    this.#length = moved + stored.byteLength;
     return true;
   }
 

@@ -29,7 +29,7 @@ export function connect(path: string, db: Database.Database) {
   const readMeta = db.prepare<[string], { value: number }>('SELECT value FROM meta WHERE name = ?');
   const writeMeta = db.prepare<[number, string]>('UPDATE meta SET value = ? WHERE name = ?');
   const readEntry = db.prepare<[Key], EntryRow>('SELECT key, value, revision, checksum FROM entries WHERE key = ?');
-  const readRevision = db.prepare<[Key], { revision: Revision }>('SELECT revision FROM entries WHERE key = ?');
+  const readRevision = db.prepare<[Key], Revision>('SELECT revision FROM entries WHERE key = ?').pluck();
   const readRange = db.prepare<[string, string, number], EntryRow>(
     'SELECT key, value, revision, checksum FROM entries WHERE key >= ? AND key < ? ORDER BY key LIMIT ?',
   );
@@ -86,7 +86,7 @@ export function connect(path: string, db: Database.Database) {
     range: (start: string, end: string, limit: number): Entry[] => readRange.all(start, end, limit).map(toEntry),
 
     /** When the table says that this key was last written; 0: it is not there. */
-    revisionOf: (key: Key): Revision => readRevision.get(key)?.revision ?? 0,
+    revisionOf: (key: Key): Revision => readRevision.get(key) ?? 0,
 
     appendLog(revision: Revision, changes: readonly Change[]): void {
       const events = encodeEvents(changes);

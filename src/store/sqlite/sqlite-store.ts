@@ -184,9 +184,8 @@ class SqliteStore implements Store {
       if (!result.ok || result.revision === revision) continue;
       revision = result.revision;
       const gone = absent.length === 0 ? [] : absent.filter(({ request }) => request === i).map(({ key }) => key);
-      const events = writes
-        .filter(({ key }) => !gone.includes(key))
-        .map(({ key, value }) => ({ key, value, revision: result.revision }));
+      const there = gone.length === 0 ? writes : writes.filter(({ key }) => !gone.includes(key));
+      const events = there.map(({ key, value }) => ({ key, value, revision: result.revision }));
       this.#recent.append(events);
       for (const { key } of events) changed.push(key);
     }
