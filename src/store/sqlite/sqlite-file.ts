@@ -25,9 +25,6 @@ const applicationId = 0x42727468;
 /** 2: entries follow the log, `applied` says how far. */
 const schemaVersion = 2;
 
-/** Of the write-ahead log, once it has been that long. */
-const walBytesKept = 128 * 1024 * 1024;
-
 /** Only ever waited for when another program looks into the file just now. */
 const waitMsMax = 200;
 
@@ -202,8 +199,7 @@ function setPragmas(db: Database.Database, path: string): void {
     ['journal_mode', 'WAL', 'wal'],
     ['synchronous', 'FULL', 2],
     ['mmap_size', 0, 0],
-    // About what it grows to under load: to cut it and let it grow again costs new memory each time.
-    ['journal_size_limit', walBytesKept, walBytesKept],
+    ['journal_size_limit', 64 * 1024 * 1024, 64 * 1024 * 1024],
     // Far above where the writer moves the log into the file by itself, in a quiet moment.
     ['wal_autocheckpoint', 65_536, 65_536],
     ['cache_size', -65_536, -65_536],

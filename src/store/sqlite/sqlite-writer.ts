@@ -45,8 +45,11 @@ const portionSize = 500;
 const unappliedUsual = 50_000;
 /** From here on entries are written although commits wait. As many are read from the log after a crash: 0.9 s. */
 const unappliedMax = 300_000;
-/** Nor is the write-ahead log left to grow beyond so many changes, some 40 MiB; in a quiet moment it is moved from the lower number on. */
-const changesPerCheckpoint = 60_000;
+/**
+ * Nor is the write-ahead log left to grow beyond so many changes: moving it into the file takes some 15 ms then, for which commits wait.
+ * In a quiet moment it is moved from the lower number on.
+ */
+const changesPerCheckpoint = 8_000;
 const changesPerQuietCheckpoint = 2_000;
 
 export class SqliteWriter {
