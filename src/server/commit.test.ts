@@ -54,6 +54,46 @@ describe('the committer', () => {
     expect(gate.commits).toEqual([1, 3]);
   });
 
+  it('asks who comes with more than the disk takes at once to wait, in the order of coming', async () => {
+    const gate = gated(createMemoryStore());
+    const { committer } = parts(gate.store);
+    await committer.room();
+    const first = committer.submit(create('first'));
+    await Promise.resolve().then(() => {});
+    const many = Array.from({ length: 1_000 }, (_, i) => committer.submit(create(`n${i}`)));
+    const came: string[] = [];
+    const waiting = ['a', 'b'].map((name) => committer.room().then(() => came.push(name)));
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(came).toEqual([]);
+    gate.open();
+    await Promise.all([first, ...many, ...waiting]);
+    expect(came).toEqual(['a', 'b']);
+  });
+
+  it('asks the store once for what many Plans rest on', async () => {
+    const memory = createMemoryStore();
+    const asked: string[][] = [];
+    const store: Store = {
+      ...memory,
+      commit(conditions, writes) {
+        asked.push(conditions.map(({ key }) => key));
+        return memory.commit(conditions, writes);
+      },
+    };
+    const { cache, committer } = parts(store);
+    await committer.submit(create('host'));
+    const conditions = [{ key: keyOf('host'), ifRevision: cache.committed('instance', keyOf('host'))?.revision ?? 0 }];
+    const plans = ['a', 'b'].map((name) => committer.submit({ ...create(name), conditions }));
+    expect(await Promise.all(plans)).toMatchObject([{ ok: true }, { ok: true }]);
+    expect(asked.at(-1)).toEqual([keyOf('a'), keyOf('host'), keyOf('b')]);
+    await memory.commit([], [{ key: keyOf('host'), value: null }]);
+    const late = ['c', 'd'].map((name) => committer.submit({ ...create(name), conditions }));
+    expect(await Promise.all(late)).toEqual([
+      { ok: false, key: keyOf('host') },
+      { ok: false, key: keyOf('host') },
+    ]);
+  });
+
   it('commits a Plan that rests on an uncommitted one together with it', async () => {
     const store = createMemoryStore();
     const { cache, committer } = parts(store);

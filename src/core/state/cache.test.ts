@@ -1,7 +1,8 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { testCache, testImage, testInstance } from '../testing.ts';
+import { testCache, testContext, testImage, testInstance } from '../testing.ts';
 import { Cache } from './cache.ts';
+import { eventChange } from './events.ts';
 import { keyOf } from './keys.ts';
 import type { Plan } from './plan.ts';
 import type { Allocation } from './records.ts';
@@ -27,6 +28,35 @@ describe('the cache', () => {
     expect(cache.committed('instance', key)).toBeUndefined();
     if (assumed.ok) cache.confirm(assumed, 7);
     expect(cache.committed('instance', key)?.revision).toBe(7);
+  });
+
+  it('knows of a new event only when it is durable, by its own commit or by the store, whichever comes first', () => {
+    const event = eventChange(testInstance('web'), { reason: 'Scheduled', message: 'placed' }, testContext());
+    const shown = (cache: Cache) => [...cache.listCommitted('event')].map(({ revision }) => revision);
+    for (const first of ['own', 'store']) {
+      const cache = testCache([]);
+      const assumed = cache.assume({ changes: [event] });
+      expect([...cache.list('event')]).toEqual([]);
+      if (first === 'store') cache.apply([{ key: event.key, value: event.value, revision: 7 }], 7);
+      if (assumed.ok) cache.confirm(assumed, 7);
+      expect(shown(cache)).toEqual([7]);
+      if (first === 'own') cache.apply([{ key: event.key, value: event.value, revision: 7 }], 7);
+      expect(shown(cache)).toEqual([7]);
+    }
+    const cache = testCache([]);
+    const assumed = cache.assume({ changes: [event] });
+    if (assumed.ok) cache.forget(assumed);
+    expect(shown(cache)).toEqual([]);
+  });
+
+  it('remembers a revision of its own until the events have passed it', () => {
+    const cache = testCache([]);
+    cache.noteOwn(3);
+    expect([2, 3].map((revision) => cache.isOwn(revision))).toEqual([false, true]);
+    cache.apply([], 2);
+    expect(cache.isOwn(3)).toBe(true);
+    cache.apply([], 4);
+    expect(cache.isOwn(3)).toBe(false);
   });
 
   it('is as before when a change is forgotten', () => {

@@ -1,7 +1,7 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { systemFetch } from '../../base/system.ts';
 import type { InstanceBatchItem } from '../../api/instance-batch.ts';
-import { startTestServer } from '../testing.ts';
+import { startTestServer, testRegistration } from '../testing.ts';
 
 let server: Awaited<ReturnType<typeof startTestServer>>;
 
@@ -82,5 +82,44 @@ describe('a batch of creates', () => {
     const { status, json } = await post({ items: [...large, ...large] });
     expect(status).toBe(413);
     expect(json).toMatchObject({ error: { code: 'PayloadTooLarge', message: expect.stringMatching(/8388608 bytes/) } });
+  });
+});
+
+describe('a batch on a fleet with little room', () => {
+  let small: Awaited<ReturnType<typeof startTestServer>>;
+  beforeEach(async () => {
+    small = await startTestServer();
+    await small.client.create('image', { metadata: { name: 'tiny' }, spec: { source: 'file:///tiny' } });
+    await small.agentClient('h1').register(testRegistration({ capacity: { VCPU: 2, MEMORY_MB: 8192, DISK_GB: 100 } }));
+  });
+  afterEach(() => small.close());
+
+  /** Its host, or why it waits. */
+  const settled = async (name: string) => {
+    for (;;) {
+      const { items, revision } = await small.client.list('instance');
+      const status = items.find(({ metadata }) => metadata.name === name)?.status;
+      const told = status?.conditions.find(({ type }) => type === 'Scheduled')?.reason;
+      if (status && told !== 'Accepted') return status.host ?? told;
+      for await (const change of small.client.watch('instance', { revision }, AbortSignal.timeout(10_000)))
+        if (change.type === 'put') break;
+    }
+  };
+
+  it('gives the room to the highest priority, whatever stands first', async () => {
+    await small.client.createInstances([
+      named('low', { cpus: 2, memoryMiB: 512 }),
+      named('high', { cpus: 2, memoryMiB: 512, priority: 9 }),
+    ]);
+    expect([await settled('high'), await settled('low')]).toEqual(['h1', 'Unschedulable']);
+  });
+
+  it('fills it in the order of its items, each with its place at once', async () => {
+    const { items } = await small.client.createInstances(
+      ['a', 'b', 'c'].map((name) => named(name, { cpus: 1, memoryMiB: 512 })),
+    );
+    const places = items.map((item) => ('instance' in item ? item.instance.status.host : item.error.code));
+    expect(places).toEqual(['h1', 'h1', undefined]);
+    expect(await settled('c')).toBe('Unschedulable');
   });
 });
