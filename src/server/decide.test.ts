@@ -79,7 +79,7 @@ describe('many decisions at once', () => {
     };
     const decider = deciderOf(store);
     const done = await decideAllAndCommit(decider, [write('a'), write('b')]);
-    expect(done).toMatchObject(Array(2).fill({ error: { code: 'StoreFull' } }));
+    expect(done).toMatchObject([{ error: { code: 'StoreFull' } }, { error: { code: 'StoreFull' } }]);
     expect(decider.cache.get('instance', keyOf('a'))).toBeUndefined();
   });
 });

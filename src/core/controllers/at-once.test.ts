@@ -57,7 +57,8 @@ describe('a create that nobody waits before', () => {
             testFleet(Object.fromEntries(hosts.map(({ cpus, zone }, i) => [`h${i}`, host(cpus, { zone })])));
           const [atOnce, inTurn] = [fleet(), fleet()];
           for (const [i, { cpus, zone }] of wishes.entries()) {
-            const spec = { cpus, placement: { hostLabels: zone === undefined ? {} : { zone } } };
+            const hostLabels: Record<string, string> = zone === undefined ? {} : { zone };
+            const spec = { cpus, placement: { hostLabels } };
             commitPlan(atOnce, create(atOnce, `w${i}`, spec).plan);
             const { plan, key } = createInstance(inTurn, inputOf(`w${i}`, spec), ctxOf());
             commitPlan(inTurn, plan);
