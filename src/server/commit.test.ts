@@ -70,6 +70,65 @@ describe('the committer', () => {
     expect(came).toEqual(['a', 'b']);
   });
 
+  it('lets those in who wait for room when the store fails, and while others who need not wait go on and on', async () => {
+    const memory = createMemoryStore();
+    let away = true;
+    const store: Store = {
+      ...memory,
+      async commit(conditions, writes) {
+        await new Promise((resolve) => setImmediate(resolve));
+        if (away) throw new StoreError('Unavailable', 'away');
+        return memory.commit(conditions, writes);
+      },
+    };
+    const { committer } = parts(store);
+    const lost = Array.from({ length: 1_200 }, (_, i) => committer.submit(create(`n${i}`)));
+    const outcomes = Promise.allSettled(lost);
+    await committer.room();
+    await outcomes;
+    away = false;
+    let stopped = false;
+    let count = 0;
+    const more = async (): Promise<void> => {
+      while (!stopped) await committer.submit(create(`more${count++}`));
+    };
+    const flood = Array.from({ length: 4_500 }, more);
+    await committer.room();
+    stopped = true;
+    await Promise.all(flood);
+  });
+
+  it('keeps a Plan from resting on what was changed after it became durable, be it only read', async () => {
+    const memory = createMemoryStore();
+    const gate = gated(memory);
+    const { cache, committer } = parts(gate.store);
+    const host = committer.submit(create('host'));
+    await Promise.resolve().then(() => {});
+    const ifRevision = cache.get('instance', keyOf('host'))?.revision ?? 0;
+    const bound = committer.submit({ ...create('web'), conditions: [{ key: keyOf('host'), ifRevision }] });
+    const paused = host.then(() => memory.commit([], [{ key: keyOf('host'), value: new Uint8Array([1]) }]));
+    gate.open();
+    expect(await host).toMatchObject({ ok: true });
+    gate.shut();
+    await paused;
+    gate.open();
+    expect(await bound).toEqual({ ok: false, key: keyOf('host') });
+    expect(await memory.get(keyOf('web'))).toBeNull();
+  });
+
+  it('takes no revision for its own that it has not made', async () => {
+    const memory = createMemoryStore();
+    const { cache, committer } = parts(memory);
+    const made = committer.submit(create('a'));
+    const seen = cache.get('instance', keyOf('a')) ?? expect.unreachable();
+    await made;
+    await memory.commit([], [{ key: keyOf('theirs'), value: new Uint8Array([1]) }]);
+    const again = await committer.submit({ changes: [{ key: keyOf('gone'), ifRevision: 0, value: null }] });
+    expect(again).toEqual({ ok: true, revision: 2 });
+    expect([1, 2].map((revision) => cache.isOwn(revision))).toEqual([true, false]);
+    expect(seen.revision).toBeLessThan(0);
+  });
+
   it('asks the store once for what many Plans rest on', async () => {
     const memory = createMemoryStore();
     const asked: string[][] = [];
@@ -86,6 +145,10 @@ describe('the committer', () => {
     const plans = ['a', 'b'].map((name) => committer.submit({ ...create(name), conditions }));
     expect(await Promise.all(plans)).toMatchObject([{ ok: true }, { ok: true }]);
     expect(asked.at(-1)).toEqual([keyOf('a'), keyOf('host'), keyOf('b')]);
+    // Of two that were decided on different states of it one is wrong.
+    const older = committer.submit({ ...create('e'), conditions });
+    const newer = committer.submit({ ...create('f'), conditions: [{ key: keyOf('host'), ifRevision: 9 }] });
+    expect([await older, await newer]).toMatchObject([{ ok: true }, { ok: false }]);
     await memory.commit([], [{ key: keyOf('host'), value: null }]);
     const late = ['c', 'd'].map((name) => committer.submit({ ...create(name), conditions }));
     expect(await Promise.all(late)).toEqual([

@@ -17,8 +17,8 @@ export type CommitOutcome =
 interface Pending {
   readonly assumption: Assumption;
   /**
-   * Of each change, then of each condition: the token of the uncommitted change on which this one was decided, 0 for none. What was
-   * committed meanwhile has become a condition.
+   * Of each change, then of each condition: the token of the uncommitted change on which this one was decided, 0 for none, -1 for what was
+   * committed meanwhile and has become one of `conditions`.
    */
   readonly restsOn: readonly number[];
   readonly conditions: readonly Condition[];
@@ -69,9 +69,13 @@ export class Committer {
     this.#busy ??= Promise.resolve().then(() => this.#work());
   }
 
-  /** Resolves when few enough Plans wait for the disk: who comes with something new waits here, in the order of coming. */
+  /**
+   * Resolves when few enough Plans wait for the disk: who comes with something new waits here, in the order of coming, and at most until
+   * the disk takes the next, for controllers do not wait.
+   */
   async room(): Promise<void> {
-    while (this.#queue.length >= plansAheadMax) await new Promise<void>((resolve) => this.#wantRoom.push(resolve));
+    if (this.#queue.length < plansAheadMax && this.#wantRoom.length === 0) return;
+    await new Promise<void>((resolve) => this.#wantRoom.push(resolve));
   }
 
   /** A record as it was written by the newest commit: for who has just been told of that, and would write the record out again. */
@@ -87,10 +91,11 @@ export class Committer {
   async #work(): Promise<void> {
     while (this.#queue.length > 0) {
       const group = this.#takeGroup();
-      for (const resolve of this.#wantRoom.splice(0)) resolve();
+      for (const resolve of this.#wantRoom.splice(0, plansAheadMax)) resolve();
       await this.#commitGroup(group);
     }
     this.#busy = null;
+    for (const resolve of this.#wantRoom.splice(0)) resolve();
   }
 
   #takeGroup(): Pending[] {
@@ -145,7 +150,7 @@ export class Committer {
 
   #confirm(group: readonly Pending[], last: ReadonlyMap<string, AnyRecord | null>, revision: number): void {
     for (const { assumption } of group) this.#cache.confirm(assumption, revision, last);
-    this.#cache.noteOwn(revision);
+    if (writesAny(last)) this.#cache.noteOwn(revision);
     if (this.#queue.length > 0) {
       const newestToken = group.at(-1)?.assumption.token ?? 0; // those that wait were submitted later
       const written = new Map<number, Plan>();
@@ -185,6 +190,12 @@ export class Committer {
   }
 }
 
+/** Whether a revision was made for this. A deletion may have found nothing, and is answered with a revision that somebody else made. */
+function writesAny(last: ReadonlyMap<string, AnyRecord | null>): boolean {
+  for (const record of last.values()) if (record !== null) return true;
+  return false;
+}
+
 /** What a group leaves of each key. What is overwritten within it, as an instance by its placement, is never written out. */
 function lastOf(group: readonly Pending[]): ReadonlyMap<string, AnyRecord | null> {
   const last = new Map<string, AnyRecord | null>();
@@ -216,8 +227,8 @@ function conditionsOfAll(group: readonly Pending[]): Condition[] {
   return all;
 }
 
-/** Was a token, and is a condition now. */
-const settled = -1;
+/** Was a token. */
+const isCondition = -1;
 
 /**
  * What `pending` rests on is durable now, and from now on another control plane may change it: what was a matter between Plans of this
@@ -232,7 +243,7 @@ function conditionedOn(pending: Pending, written: ReadonlyMap<number, Plan>, rev
     const key = (i < changes.length ? changes[i] : conditions[i - changes.length])?.key;
     const change = plan.changes.find((each) => each.key === key);
     if (change) more.push({ key: change.key, ifRevision: change.value === null ? 0 : revision });
-    return settled;
+    return isCondition;
   });
   return { ...pending, restsOn, conditions: [...pending.conditions, ...more] };
 }

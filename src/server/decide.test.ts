@@ -50,6 +50,17 @@ describe('many decisions at once', () => {
     expect((await store.list('')).revision).toBe(1);
   });
 
+  it('are answered though one makes a Plan that cannot be, and that one leaves nothing behind', async () => {
+    const decider = deciderOf(createMemoryStore());
+    const twice = (): { plan: Plan } => {
+      const change = { key: keyOf('b'), ifRevision: 0, value: testInstance('b') };
+      return { plan: { changes: [change, change] } };
+    };
+    const done = await decideAllAndCommit<{ plan: Plan }>(decider, [write('a'), twice]);
+    expect(done).toMatchObject([{ revision: 1 }, { error: { message: expect.stringContaining('twice') } }]);
+    expect(decider.cache.get('instance', keyOf('b'))).toBeUndefined();
+  });
+
   it('are none when there are none', async () => {
     expect(await decideAllAndCommit(deciderOf(createMemoryStore()), [])).toEqual([]);
   });

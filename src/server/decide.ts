@@ -43,11 +43,11 @@ export async function decideAndCommit<D extends { readonly plan: Plan }>(
   firstAttempt = 0,
 ): Promise<Decided<D>> {
   for (let attempt = firstAttempt; attempt < triesMax; attempt++) {
+    if (attempt > 0) await sleep(decider.clock, backoffMs(attempt - 1, retryDelay, decider.prng));
     await decider.committer.room();
     const decision = decide(decider.cache, contextOf(decider), attempt);
     const outcome = await decider.committer.submit(decision.plan);
     if (outcome.ok) return { decision, revision: outcome.revision };
-    await sleep(decider.clock, backoffMs(attempt, retryDelay, decider.prng));
   }
   throw new ApiError('Unavailable', 'others kept changing the same resources; try again');
 }
@@ -68,9 +68,9 @@ export async function decideAllAndCommit<D extends { readonly plan: Plan }>(
       if (open === 0) resolve();
     };
     for (const [i, decide] of all.entries()) {
+      open += 1;
       try {
         const decision = decide(cache, ctx, 0);
-        open += 1;
         committer.enqueue(decision.plan, (fate) => {
           if (fate instanceof ApiError) results[i] = { error: fate };
           else if (fate.ok) results[i] = { decision, revision: fate.revision };
@@ -78,6 +78,7 @@ export async function decideAllAndCommit<D extends { readonly plan: Plan }>(
         });
       } catch (error) {
         results[i] = { error };
+        close();
       }
     }
     close();

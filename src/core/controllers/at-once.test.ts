@@ -81,6 +81,16 @@ describe('a create that nobody waits before', () => {
     expect(plan.changes.map(({ value }) => value?.kind)).not.toContain('allocation');
   });
 
+  it('passes the gate of a limit, and once where two limits count the same', () => {
+    const policy = { maxConcurrency: 5, concurrencyLabel: 'ci=yes', capacityMap: { 'ci=yes': 4 } };
+    const cache = testFleet({ h1: host(4) });
+    const ctx = ctxOf(policy);
+    const input = { ...inputOf('web', {}), labels: { ci: 'yes' } };
+    const { plan } = placedAtOnce(cache, createInstance(cache, input, ctx), ctx);
+    expect(plan.changes.filter(({ value }) => value?.kind === 'gate')).toHaveLength(1);
+    commitPlan(cache, plan);
+  });
+
   it('is left to wait behind whoever is due', () => {
     const cache = testFleet({ h1: host(4) });
     addRecord(cache, testInstance('first'));

@@ -28,7 +28,7 @@ export function bind(
   { gates = [], more = [] }: { readonly gates?: Iterable<string>; readonly more?: readonly Change[] },
   ctx: Context,
 ): Plan {
-  const passed = Array.from(gates, (name) => passGate(snapshot, name));
+  const passed = Array.from(new Set(gates), (name) => passGate(snapshot, name)); // two limits may count the same
   return {
     changes: [...changesOfAll(snapshot, bindings, ctx), ...passed, ...more],
     // S4.3: the hosts are still there, online, on the same machine and not paused.

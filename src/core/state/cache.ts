@@ -160,7 +160,7 @@ export class Cache implements Snapshot {
     return (this.#layers.get(key)?.assumed.length ?? 0) > 0;
   }
 
-  /** All that a revision holds has been confirmed. */
+  /** The caller knows that a revision holds nothing but what it has confirmed. */
   noteOwn(revision: number): void {
     this.#own.add(revision);
   }
@@ -184,6 +184,7 @@ export class Cache implements Snapshot {
   /** Lays a Plan over the entries, or answers the key of the first condition that no longer holds. */
   assume(plan: Plan): Assumption | { readonly ok: false; readonly key: string } {
     const { changes, conditions = noConditions } = plan;
+    assertApart(changes);
     const layers = changes.map((change) => (isNewEvent(change) ? undefined : this.#find(change.key)));
     let at = 0;
     for (const { key, ifRevision } of changes) if (!holds(layers[at++], ifRevision)) return { ok: false, key };
@@ -438,6 +439,15 @@ function wasOf(layers: Layers): Was {
 /** Of the uncommitted change that a decision on this key rests on, 0 for none. */
 function newestToken(layers: Layers | undefined): number {
   return layers?.assumed.at(-1)?.token ?? 0;
+}
+
+/** Before anything is laid: a Plan that is a fault must leave nothing behind. */
+function assertApart(changes: readonly Change[]): void {
+  const seen = changes.length > 8 ? new Set<string>() : undefined;
+  for (const [i, { key }] of changes.entries()) {
+    const twice = seen ? seen.size === seen.add(key).size : changes.findIndex((other) => other.key === key) < i;
+    assert(!twice, () => `a Plan changes ${key} twice`);
+  }
 }
 
 /** Of which no decision rests on whether it is there. */

@@ -1,7 +1,7 @@
 // What the SQLite store does when its process is killed, its disk is full, fails or loses power, and its file is damaged. All real:
 // real processes, real file systems, real bytes. Cases that need root or a tool say so when they are skipped.
 
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process';
 import {
   existsSync,
   mkdirSync,
@@ -279,6 +279,27 @@ describe.skipIf(!strace)('an fsync that fails once (needs strace)', () => {
         expect(lines.filter((line) => /^(ok|failed)/.test(line)).length).toBe(12);
     }
     expect(unknown).toBeGreaterThan(0);
+  });
+});
+
+describe.skipIf(!strace)('an fsync that fails while the write-ahead log is moved into the file (needs strace)', () => {
+  it('is followed by a file that is opened anew, for the kernel may have dropped what it did not write', () => {
+    const program = join(import.meta.dirname, 'test-checkpoint.ts');
+    // Which fsync it is depends on how the file was made: from the first after that on.
+    for (let nth = 10; nth <= 30; nth++) {
+      const inject = ['-f', '-o', '/dev/null', '-e', 'trace=fsync', '-e', `inject=fsync:error=EIO:when=${nth}`];
+      const file = join(folder, `checkpoint-${nth}.db`);
+      const { stdout } = spawnSync('strace', [...inject, process.execPath, program, file], { encoding: 'utf8' });
+      if (!stdout.includes('transaction failed: moving the write-ahead log')) continue;
+      expect(stdout.trim().split('\n')).toEqual([
+        'first {"ok":true,"revision":1}',
+        'transaction failed: moving the write-ahead log into the file',
+        'store opened again: ',
+        'second {"ok":true,"revision":2}',
+      ]);
+      return;
+    }
+    expect.unreachable('no fsync of the first 30 was of a checkpoint');
   });
 });
 

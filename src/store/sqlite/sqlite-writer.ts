@@ -10,6 +10,7 @@ import {
   type Key,
   type Revision,
   type StoreError,
+  type WatchEvent,
   type Write,
 } from '../store.ts';
 import { type Connection, connect } from './sqlite-connection.ts';
@@ -74,13 +75,14 @@ export class SqliteWriter {
   /** Each request sees those before it; one whose condition fails has written nothing. Durable when it returns. */
   commit(requests: readonly CommitRequest[]): BatchResult {
     while (this.#unapplied.changes > unappliedMax && this.settle());
-    let { revision } = this.state;
+    let revision = 0;
     const absent: { request: number; key: Key }[] = [];
     const written: { revision: Revision; changes: readonly Write[] }[] = [];
     /** Of the requests before the one at work. */
     const pending = new Map<Key, Revision>();
     const alone = requests.length === 1;
     const results = this.#transact('commit', { durable: true }, (connection) => {
+      ({ revision } = this.state); // now: a connection that was broken may just have been opened again
       const revisionOf = (key: Key): Revision =>
         (alone ? undefined : pending.get(key)) ?? this.#revisionOf(connection, key);
       const answers = requests.map(({ conditions, writes }, request): CommitResult => {
@@ -155,8 +157,13 @@ export class SqliteWriter {
 
   #checkpoint(changesMin: number): boolean {
     if (this.#changesSinceCheckpoint < changesMin) return false;
-    this.#changesSinceCheckpoint = 0;
-    this.read('moving the write-ahead log into the file', (connection) => connection.checkpoint());
+    this.#changesSinceCheckpoint = 0; // also when it fails: the next try is worth as many changes
+    try {
+      this.#connected().checkpoint();
+    } catch (error) {
+      // Its fsync may be the first of what was written without one.
+      throw this.#afterFailure(error, 'moving the write-ahead log into the file', true);
+    }
     return true;
   }
 
@@ -211,14 +218,14 @@ export class SqliteWriter {
     this.#applied = applied;
     for (let through = applied; through < revision; ) {
       const read = connection.history('', through, { revisions: 1_000, bytes: 8 * 1024 * 1024 });
-      for (const event of read.events) this.#unapplied.add([event], event.revision);
+      for (const events of byRevision(read.events)) this.#unapplied.add(events, events[0]?.revision ?? through);
       if (read.through === through) throw corrupt(this.#path, `table log ends at revision ${through} of ${revision}`);
       through = read.through;
     }
     return { revision, compacted };
   }
 
-  /** Durable when it returns, or not; throws a `StoreError` that says what is known of the outcome. */
+  /** Durable when it returns, if asked to be; throws a `StoreError` that says what is known of the outcome. */
   #transact<T>(attempted: string, { durable }: { durable: boolean }, work: (connection: Connection) => T): T {
     let committing = false;
     try {
@@ -285,4 +292,15 @@ export class SqliteWriter {
     this.#tell('info', 'store opened again', { revision: this.state.revision });
     return connection;
   }
+}
+
+/** The events of each revision together, as they were written. */
+function byRevision(events: readonly WatchEvent[]): WatchEvent[][] {
+  const groups: WatchEvent[][] = [];
+  for (const event of events) {
+    const last = groups.at(-1);
+    if (last?.[0]?.revision === event.revision) last.push(event);
+    else groups.push([event]);
+  }
+  return groups;
 }

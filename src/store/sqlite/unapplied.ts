@@ -1,6 +1,7 @@
 // What is durable in the log but not yet in the table of entries. Reads look here first. It is written to the table in portions, in
 // the order of the keys, so that what is rewritten often is written once and neighbours share their pages.
 
+import { assert } from '../../base/assert.ts';
 import type { Entry, Key, Revision, Write } from '../store.ts';
 
 export interface Unapplied {
@@ -14,8 +15,8 @@ const roundMin = 20_000;
 
 export class UnappliedEntries {
   readonly #entries = new Map<Key, Unapplied>();
-  /** The same and what was overwritten since, as it was written; the oldest first. */
-  #written: (readonly Unapplied[])[] = [];
+  /** What each revision wrote, the oldest first. Not the values: of what was overwritten since only the key is kept. */
+  #written: { readonly revision: Revision; readonly keys: readonly Key[] }[] = [];
   #writtenCount = 0;
   #round: { readonly entries: readonly Unapplied[]; readonly through: Revision; next: number } | undefined;
 
@@ -39,12 +40,12 @@ export class UnappliedEntries {
     return this.#entries.get(key);
   }
 
-  /** Revisions come in their order. */
+  /** Once for each revision, with all that it wrote: a round ends with a revision. Revisions come in their order. */
   add(writes: readonly Write[], revision: Revision): void {
-    const written = writes.map(({ key, value }): Unapplied => ({ key, value, revision }));
-    for (const entry of written) this.#entries.set(entry.key, entry);
-    this.#written.push(written);
-    this.#writtenCount += written.length;
+    assert(revision > (this.#written.at(-1)?.revision ?? 0), () => `revision ${revision} comes twice`);
+    for (const { key, value } of writes) this.#entries.set(key, { key, value, revision });
+    this.#written.push({ revision, keys: writes.map(({ key }) => key) });
+    this.#writtenCount += writes.length;
   }
 
   clear(): void {
@@ -70,13 +71,14 @@ export class UnappliedEntries {
     const entries: Unapplied[] = [];
     let through = 0;
     let count = 0;
-    for (const written of this.#written) {
+    for (const { revision, keys } of this.#written) {
       if (entries.length >= roundMin) break;
       count += 1;
-      this.#writtenCount -= written.length;
-      for (const entry of written) {
-        through = entry.revision;
-        if (this.#entries.get(entry.key) === entry) entries.push(entry);
+      through = revision;
+      this.#writtenCount -= keys.length;
+      for (const key of keys) {
+        const entry = this.#entries.get(key);
+        if (entry?.revision === revision) entries.push(entry);
       }
     }
     this.#written.splice(0, count);
