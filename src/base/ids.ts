@@ -4,16 +4,33 @@ import type { Prng } from './prng.ts';
 
 const alphabet = '0123456789abcdefghjkmnpqrstvwxyz'; // Crockford's base 32, as in ULID: no i, l, o, u
 
-/** `<prefix>_` + 48 bits of milliseconds + 80 random bits, in ULID's layout (github.com/ulid/spec). */
+/**
+ * `<prefix>_` + 48 bits of milliseconds + 80 random bits, in ULID's layout (github.com/ulid/spec). Those made one after the other in one
+ * millisecond follow each other, as ULID's monotonic ones: the random part of the last, and one more.
+ */
 export function newId(prefix: string, nowMs: number, prng: Prng): string {
-  if (nowMs !== lastMs) lastTime = timeOf((lastMs = nowMs));
-  for (let i = 0; i < random.length; i++) random[i] = alphabet.charCodeAt(prng.below(32));
-  return `${prefix}_${lastTime}${String.fromCharCode(...random)}`;
+  if (nowMs === lastMs) countOn();
+  else {
+    lastTime = timeOf((lastMs = nowMs));
+    for (let i = 0; i < random.length; i++) random[i] = prng.below(i === 0 ? 31 : 32); // so that there is room to count
+  }
+  let digits = '';
+  for (const digit of random) digits += alphabet[digit];
+  return `${prefix}_${lastTime}${digits}`;
 }
 
+/** Sixteen digits of base 32, the highest first. */
 const random = Array.from({ length: 16 }, () => 0);
 let lastMs = -1;
 let lastTime = '';
+
+function countOn(): void {
+  for (let i = random.length - 1; i >= 0; i--) {
+    const digit = (random[i] ?? 0) + 1;
+    random[i] = digit % 32;
+    if (digit < 32) return;
+  }
+}
 
 function timeOf(ms: number): string {
   let time = '';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { age, bytes, memory, parseDiskGiB, parseDurationMs, parseLabels, parseMemoryMiB, parsePort } from './units.ts';
+import { age, bytes, memory, parseDiskGiB, parseDurationMs, parseInteger, parseLabels, parseMemoryMiB, parsePort } from './units.ts';
 
 describe('what people type', () => {
   it.each([
@@ -11,6 +11,16 @@ describe('what people type', () => {
 
   it.each(['512', '', '1KiB', '0.3MiB', '-1GiB', '1GB!', '1e3MiB'])('--memory %s is refused', (text) =>
     expect(() => parseMemoryMiB(text)).toThrow('--memory cannot be'),
+  );
+
+  it.each([
+    ['5', 5],
+    ['-5', -5],
+    ['0', 0],
+  ])('--priority %s', (text, number) => expect(parseInteger('--priority', text, { min: -9, max: 9 })).toBe(number));
+
+  it.each(['', '-', '1.5', '10', '-10', '1e1', '--5'])('--priority %s is refused', (text) =>
+    expect(() => parseInteger('--priority', text, { min: -9, max: 9 })).toThrow('whole number from -9 to 9'),
   );
 
   it.each([

@@ -46,7 +46,7 @@ function parseMebibytes(text: string): number | undefined {
 }
 
 export function parseInteger(flag: string, text: string, { min, max }: { min: number; max: number }): number {
-  const value = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN;
+  const value = /^-?\d{1,15}$/.test(text) ? Number(text) : Number.NaN;
   if (!(value >= min && value <= max))
     throw usageError(`${flag} must be a whole number from ${min} to ${max}, not "${text}"`);
   return value;

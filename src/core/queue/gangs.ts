@@ -48,7 +48,7 @@ class Gangs implements View {
       const entry = this.#snapshot.get('instance', key);
       if (entry && isLiving(entry.value)) living.push(entry);
     }
-    return living.sort((a, b) => compareAges(ageOf(a), ageOf(b)));
+    return living.sort((a, b) => compareAges(a.value.metadata, b.value.metadata));
   }
 
   #delete(key: string, gang: string): void {
@@ -63,10 +63,6 @@ class Gangs implements View {
     if (members) members.add(key);
     else this.#keysByGang.set(gang, new Set([key]));
   }
-}
-
-function ageOf({ key, value }: Entry<Instance>): { readonly key: string; readonly createdAtMs: number } {
-  return { key, createdAtMs: value.metadata.createdAtMs };
 }
 
 function isLiving({ metadata, spec, status }: Instance): boolean {

@@ -1,11 +1,12 @@
 // Order: which of the waiting instances is first. Plain data and comparisons; nothing here changes as time passes, so nothing is ever
 // sorted anew because of it.
 //
-// Waiting instances of one project, priority and shape stand in one line, first come first served (creation, then name). Of the lines:
+// Waiting instances of one project, priority and shape stand in one line, first come first served (creation; in one
+// millisecond the id, which grows: base/ids.ts). Of the lines:
 //
 //   1. the highest effective priority: `spec.priority`, and one more for each `agingMs` that the head of the line has been its head;
 //   2. among equals, the project with the least dominant share of the fleet, divided by its weight (DRF, Ghodsi et al., NSDI 2011);
-//   3. among equals, the older head; then the lower key.
+//   3. among equals, the older head.
 //
 // Only the head of a line ages. That others of one's own stand in front is nobody's fault, so a long backlog never outgrows the fair
 // share of a project that comes later; yet every line moves on, however much comes with a higher priority or for a smaller share.
@@ -15,7 +16,7 @@ export interface Rank {
   /** Effective priority, less what all gain as time passes: priority − ⌊headSinceMs / agingMs⌋. */
   readonly level: number;
   readonly createdAtMs: number;
-  readonly key: string;
+  readonly id: string;
 }
 
 export function levelOf(priority: number, headSinceMs: number, agingMs: number): number {
@@ -33,8 +34,8 @@ export function compareAcross(a: Rank, shareA: number, b: Rank, shareB: number):
 }
 
 export function compareAges(
-  a: { readonly createdAtMs: number; readonly key: string },
-  b: { readonly createdAtMs: number; readonly key: string },
+  a: { readonly createdAtMs: number; readonly id: string },
+  b: { readonly createdAtMs: number; readonly id: string },
 ): number {
-  return a.createdAtMs - b.createdAtMs || (a.key < b.key ? -1 : a.key > b.key ? 1 : 0);
+  return a.createdAtMs - b.createdAtMs || (a.id < b.id ? -1 : a.id > b.id ? 1 : 0);
 }

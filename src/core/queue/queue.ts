@@ -272,7 +272,7 @@ export class Queue implements View, DueLine {
     let lines = this.#due.get(line.project);
     if (line.rank) lines?.delete(line);
     const first = line.due.first();
-    line.rank = first ? { level: this.#levelOf(line), createdAtMs: first.createdAtMs, key: first.key } : null;
+    line.rank = first ? { level: this.#levelOf(line), createdAtMs: first.createdAtMs, id: first.id } : null;
     if (line.rank) {
       if (!lines) this.#due.set(line.project, (lines = new SortedList<Line>(compareLines)));
       lines.add(line);
@@ -525,7 +525,7 @@ export class Queue implements View, DueLine {
     for (const line of shape.lines.values()) {
       const waiting = line.all.first();
       if (!waiting) continue;
-      const rank = { level: this.#levelOf(line), createdAtMs: waiting.createdAtMs, key: waiting.key };
+      const rank = { level: this.#levelOf(line), createdAtMs: waiting.createdAtMs, id: waiting.id };
       if (
         !best ||
         compareAcross(rank, this.#shares.of(line.project), best.rank, this.#shares.of(best.waiting.line.project)) < 0
@@ -548,7 +548,7 @@ export class Queue implements View, DueLine {
         for (const waiting of line.all) {
           // Behind the head nobody ages: it begins when its turn has come.
           const level = waiting === head ? this.#levelOf(line) : levelOf(line.priority, nowMs, this.#policy.agingMs);
-          ranked.push({ waiting, rank: { level, createdAtMs: waiting.createdAtMs, key: waiting.key } });
+          ranked.push({ waiting, rank: { level, createdAtMs: waiting.createdAtMs, id: waiting.id } });
         }
       }
     }
