@@ -96,9 +96,18 @@ function keyOfVariable(name: string, prefix: string): string {
     .replace(/_([a-z0-9])/g, (_, letter: string) => letter.toUpperCase());
 }
 
-/** `dataDirectory` → `--data-directory`. */
+/** Where the command line has a shorter word. */
+const shorterFlags = new Map([
+  ['dataDirectory', '--data-dir'],
+  ['serverUrl', '--server'],
+  ['hostName', '--name'],
+  ['drivers', '--driver'],
+  ['labels', '--label'],
+]);
+
+/** `logLevel` → `--log-level`. */
 function flagOf(key: string): string {
-  return `--${key.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
+  return shorterFlags.get(key) ?? `--${key.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
 }
 
 function missing(key: string, prefix: string): string {

@@ -1,5 +1,15 @@
 import { describe, expect, it } from 'vitest';
-import { age, bytes, memory, parseDiskGiB, parseDurationMs, parseInteger, parseLabels, parseMemoryMiB, parsePort } from './units.ts';
+import {
+  age,
+  bytes,
+  memory,
+  parseDiskGiB,
+  parseDurationMs,
+  parseInteger,
+  parseLabels,
+  parseMemoryMiB,
+  parsePort,
+} from './units.ts';
 
 describe('what people type', () => {
   it.each([

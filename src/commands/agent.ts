@@ -27,7 +27,7 @@ export function agentCommand(cli: Cli): Command {
     .option('--server <url>', 'default: http://127.0.0.1:7070')
     .option('--name <name>', "of the host; default: the machine's own")
     .option('--token-file <file>', "holds this host's token: berth host token NAME, on the server")
-    .option('--data-dir <directory>', 'default: /var/lib/berth/agent')
+    .option('--data-dir <directory>', 'absolute; default: /var/lib/berth/agent')
     .option('--driver <name>', 'qemu or fake; many times; default: qemu', collect, [])
     .option('-l, --label <key=value>', 'taken when the host first registers; many times', collect, [])
     .option('--publish-address <address>', "where guests' ports listen; default: 127.0.0.1")

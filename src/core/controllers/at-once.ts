@@ -3,7 +3,7 @@
 
 import type { Decision } from '../operations/decision.ts';
 import { gateOf, limitsOn } from '../queue/limits.ts';
-import { isWaiting, queueOf } from '../queue/queue.ts';
+import { isWaiting, limitReached, queueOf } from '../queue/queue.ts';
 import { requestOf } from '../scheduler/request.ts';
 import { schedule } from '../scheduler/schedule.ts';
 import { taskOf } from '../scheduler/take-over.ts';
@@ -18,10 +18,9 @@ export function placedAtOnce(snapshot: Snapshot, created: Decision, ctx: Context
   const instance = made?.value;
   if (instance?.kind !== 'instance' || !isWaiting(instance) || plan.conditions) return created;
   if (instance.spec.gang !== undefined || taskOf(instance) !== undefined) return created;
-  const queue = queueOf(snapshot);
-  if (queue.size > 0) return created; // those have their turn first
+  if (queueOf(snapshot).size > 0) return created; // those have their turn first
   const limits = limitsOn(snapshot, ctx.policy, instance);
-  if (limits.some((limit) => queue.taken(limit) >= limit.max)) return created;
+  if (limitReached(snapshot, limits)) return created;
   const request = requestOf(snapshot, instance);
   const placed = schedule(snapshot, request);
   if (!placed.placed) return created;

@@ -5,7 +5,7 @@ import type { Task } from '../../api/resources/task.ts';
 import { releaseAllOf } from '../ledger/ledger.ts';
 import { gangKeyOf, gangMissing, gangsOf, placeGang } from '../queue/gangs.ts';
 import { describeLimit, gateOf, type Limit, limitsOn } from '../queue/limits.ts';
-import { isWaiting, queueOf } from '../queue/queue.ts';
+import { isWaiting, limitReached, queueOf } from '../queue/queue.ts';
 import { type Request, requestOf } from '../scheduler/request.ts';
 import { schedule, summarize } from '../scheduler/schedule.ts';
 import { takeOver, taskOf } from '../scheduler/take-over.ts';
@@ -31,11 +31,8 @@ export const placement: Controller = {
     if (!instance || !isWaiting(instance.value)) return emptyPlan;
     if (instance.value.spec.gang !== undefined) return placeTogether(snapshot, instance, instance.value.spec.gang, ctx);
     const limits = limitsOn(snapshot, ctx.policy, instance.value);
-    const reached = limits.find((limit) => queueOf(snapshot).taken(limit) >= limit.max);
-    if (reached) {
-      const message = describeLimit(reached, queueOf(snapshot).taken(reached), 1);
-      return wait(instance, { reason: reached.reason, message }, ctx);
-    }
+    const reached = limitReached(snapshot, limits);
+    if (reached) return wait(instance, { reason: reached.limit.reason, message: reached.message }, ctx);
     const gates = limits.map(gateOf);
     const request = requestOf(snapshot, instance.value);
     const task = taskOf(instance.value);

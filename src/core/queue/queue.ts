@@ -22,7 +22,7 @@ import type { AnyRecord } from '../state/records.ts';
 import { defineView, type RecordChange, type Snapshot, type View } from '../state/snapshot.ts';
 import { ByGroup } from './by-group.ts';
 import { gangKeyOf } from './gangs.ts';
-import { type Limit, LimitCounts, type LimitPolicy, limitsOn } from './limits.ts';
+import { describeLimit, type Limit, LimitCounts, type LimitPolicy, limitsOn } from './limits.ts';
 import { compareAcross, compareAges, compareRanks, levelOf, type Rank } from './order.ts';
 import { type Shares, sharesOf } from './shares.ts';
 import { SortedList } from './sorted-list.ts';
@@ -591,6 +591,16 @@ const nobody: readonly string[] = [];
 
 function ownerOf(record: AnyRecord | null): string | undefined {
   return record?.kind === 'host' ? record.spec.dedicatedTo : undefined;
+}
+
+/** What says why a new instance may not be placed now, whatever room there is: the first limit that is reached. */
+export function limitReached(
+  snapshot: Snapshot,
+  limits: readonly Limit[],
+): { limit: Limit; message: string } | undefined {
+  const queue = queueOf(snapshot);
+  const limit = limits.find((each) => queue.taken(each) >= each.max);
+  return limit && { limit, message: describeLimit(limit, queue.taken(limit), 1) };
 }
 
 export function isWaiting({ metadata, spec, status }: Instance): boolean {

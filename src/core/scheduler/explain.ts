@@ -3,6 +3,8 @@
 
 import type { Explanation, HostExplanation, NearestChange, PlacedExplanation } from '../../api/explanation.ts';
 import type { Instance } from '../../api/resources/instance.ts';
+import { type LimitPolicy, limitsOn } from '../queue/limits.ts';
+import { limitReached } from '../queue/queue.ts';
 import { conditionOf } from '../state/conditions.ts';
 import type { Snapshot } from '../state/snapshot.ts';
 import { type GangOutlook, gangOutlook } from './explain-gang.ts';
@@ -25,6 +27,8 @@ export interface ExplainOptions {
   readonly offset: number;
   /** For the order of the queue. */
   readonly nowMs: number;
+  /** For the limits that one not yet made would count towards; without it they are not looked at. */
+  readonly policy?: LimitPolicy;
 }
 
 /** All hosts, in one go. */
@@ -37,7 +41,7 @@ export function explain(snapshot: Snapshot, instance: Instance, options: Partial
 export function* explainInSteps(
   snapshot: Snapshot,
   instance: Instance,
-  { limit, offset, nowMs }: ExplainOptions,
+  { limit, offset, nowMs, policy }: ExplainOptions,
 ): Steps<Explanation> {
   const request = requestOf(snapshot, instance);
   const fleet = fleetOf(snapshot);
@@ -70,7 +74,7 @@ export function* explainInSteps(
     project: instance.metadata.project,
     phase: instance.status.phase,
     ...(host === undefined ? {} : { host }),
-    summary: summaryOf(snapshot, instance, { request, gang }),
+    summary: summaryOf(snapshot, instance, { request, gang, policy }),
     profile: request.profile,
     amounts: { ...request.assigned },
     counts: { hosts: verdicts.length, fit, refused: verdicts.length - fit },
@@ -111,7 +115,11 @@ const heldBack: ReadonlySet<string> = new Set(['ConcurrencyLimit', 'CapacityMap'
 function summaryOf(
   snapshot: Snapshot,
   instance: Instance,
-  { request, gang }: { readonly request: Request; readonly gang: GangOutlook | undefined },
+  {
+    request,
+    gang,
+    policy,
+  }: { readonly request: Request; readonly gang: GangOutlook | undefined; readonly policy: LimitPolicy | undefined },
 ): string {
   const scheduled = conditionOf(instance.status.conditions, 'Scheduled');
   const running = conditionOf(instance.status.conditions, 'Running');
@@ -129,7 +137,10 @@ function summaryOf(
   }
   const placement = schedule(snapshot, request);
   if (!placement.placed) return summarize(placement);
-  if (!snapshot.instanceById(instance.metadata.id)) return `fits on ${placement.host}`;
+  if (!snapshot.instanceById(instance.metadata.id)) {
+    const reached = policy && limitReached(snapshot, limitsOn(snapshot, policy, instance));
+    return reached ? `${reached.message}; there is room on ${placement.host}` : `fits on ${placement.host}`;
+  }
   return `fits on ${placement.host}${whatHolds(instance)}`;
 }
 

@@ -21,6 +21,7 @@ export async function dryRun(
   const steps = explainInSteps(decider.cache, planned, {
     ...pageOf(query),
     nowMs: decider.clock.nowMs(),
+    policy: decider.policy,
   });
   return { status: 200, json: { ...planned, explanation: await inSlices(decider.clock, steps) } };
 }

@@ -35,6 +35,18 @@ describe('a dry run', () => {
     expect(explanation.nearest?.[0]).toMatchObject({ change: 'AskLess', hosts: ['h2'], ask: { VCPU: 8 } });
   });
 
+  it('says that it would wait for a limit though there is room', async () => {
+    const limited = await startTestServer({ policy: { maxConcurrency: 0 } });
+    try {
+      await limited.client.create('image', { metadata: { name: 'tiny' }, spec: { source: 'file:///tiny' } });
+      await limited.agentClient('h1').register(testRegistration({ capacity: { VCPU: 4, MEMORY_MB: 8192 } }));
+      const { explanation } = await limited.client.plan({ spec });
+      expect(explanation.summary).toBe('ConcurrencyLimit: 0 of 0 instances; there is room on h1');
+    } finally {
+      await limited.close();
+    }
+  });
+
   it('refuses what a create would refuse', async () => {
     await expect(server.client.plan({ spec: { ...spec, image: 'nope' } })).rejects.toMatchObject({
       code: 'InvalidRequest',
