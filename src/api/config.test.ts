@@ -109,7 +109,7 @@ describe('configuration', () => {
   it('says how to give what is missing', () =>
     expect(() =>
       resolveConfig(Type.Object({ hostName: Type.String() }), { environment: {}, flags: {}, prefix: 'BERTH_X_' }),
-    ).toThrow('hostName is missing: give --host-name, BERTH_X_HOST_NAME or "hostName" in the configuration file'));
+    ).toThrow('hostName is missing: give --name, BERTH_X_HOST_NAME or "hostName" in the configuration file'));
 
   it('names variables after keys', () =>
     expect(variableOf('dataDirectory', 'BERTH_X_')).toBe('BERTH_X_DATA_DIRECTORY'));
