@@ -80,11 +80,11 @@ export async function connectRaw(url: string): Promise<RawConnection> {
   };
 }
 
-/** Calls `told` with each line that comes, endlessly; resolves once the stream has begun. */
+/** Calls `told` with whole lines as they come, many at once, endlessly; resolves once the stream has begun. */
 export function followLines(
   { url, token }: Target,
   path: string,
-  told: (line: string) => void,
+  told: (lines: string) => void,
 ): Promise<{ close(): void }> {
   return new Promise((resolve, reject) => {
     const request = get(`${url}${path}`, { headers: { authorization: `Bearer ${token}` } }, (response) => {
@@ -92,9 +92,9 @@ export function followLines(
       let rest = '';
       response.setEncoding('latin1');
       response.on('data', (text: string) => {
-        const lines = (rest + text).split('\n');
-        rest = lines.pop() ?? '';
-        for (const line of lines) told(line);
+        const end = text.lastIndexOf('\n') + 1;
+        if (end > 0) told(rest + text.slice(0, end));
+        rest = end > 0 ? text.slice(end) : rest + text;
       });
       response.on('error', () => {}); // closed by us
       resolve({ close: () => request.destroy() });

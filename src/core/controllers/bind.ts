@@ -1,6 +1,6 @@
 // Bind: the Plan that puts waiting instances on hosts and holds their room there, one or several together. It decides no place.
 
-import type { Instance } from '../../api/resources/instance.ts';
+import type { Instance, InstanceStatus } from '../../api/resources/instance.ts';
 import { claim } from '../ledger/ledger.ts';
 import { passGate } from '../queue/limits.ts';
 import type { Request } from '../scheduler/request.ts';
@@ -60,18 +60,9 @@ function changesOf(snapshot: Snapshot, binding: Binding, ctx: Context): Change[]
   const { metadata, status } = instance.value;
   const incarnation = status.incarnation + 1;
   const message = binding.message ?? placedMessage(placed);
-  const {
-    guest: _guest,
-    report: _report,
-    readyAtMs: _ready,
-    runningAtMs: _running,
-    failedAtMs: _failed,
-    nomination: _nomination,
-    ...kept
-  } = status;
   return [
     instanceStatusChange(instance, {
-      ...kept,
+      ...withoutFormerLife(status),
       phase: 'Scheduled',
       host,
       incarnation,
@@ -96,4 +87,20 @@ function changesOf(snapshot: Snapshot, binding: Binding, ctx: Context): Change[]
     }),
     eventChange(instance.value, { reason: 'Scheduled', message, host }, ctx),
   ];
+}
+
+/** What a guest that was before has left; of a new instance, nothing. */
+function withoutFormerLife(status: InstanceStatus): InstanceStatus {
+  const { guest, report, readyAtMs, runningAtMs, failedAtMs, nomination } = status;
+  if ((guest ?? report ?? readyAtMs ?? runningAtMs ?? failedAtMs ?? nomination) === undefined) return status;
+  const {
+    guest: _guest,
+    report: _report,
+    readyAtMs: _ready,
+    runningAtMs: _running,
+    failedAtMs: _failed,
+    nomination: _nomination,
+    ...kept
+  } = status;
+  return kept;
 }

@@ -443,10 +443,15 @@ function newestToken(layers: Layers | undefined): number {
 
 /** Before anything is laid: a Plan that is a fault must leave nothing behind. */
 function assertApart(changes: readonly Change[]): void {
-  const seen = changes.length > 8 ? new Set<string>() : undefined;
-  for (const [i, { key }] of changes.entries()) {
-    const twice = seen ? seen.size === seen.add(key).size : changes.findIndex((other) => other.key === key) < i;
-    assert(!twice, () => `a Plan changes ${key} twice`);
+  if (changes.length > 8) {
+    const seen = new Set<string>();
+    for (const { key } of changes) assert(seen.size < seen.add(key).size, () => `a Plan changes ${key} twice`);
+    return;
+  }
+  let before = 0;
+  for (const { key } of changes) {
+    for (let i = 0; i < before; i++) assert(changes[i]?.key !== key, () => `a Plan changes ${key} twice`);
+    before += 1;
   }
 }
 
