@@ -2,7 +2,7 @@
 
 import type { Instance, InstanceStatus } from '../../api/resources/instance.ts';
 import { claim } from '../ledger/ledger.ts';
-import { passGate } from '../queue/limits.ts';
+import { passGates } from '../queue/limits.ts';
 import type { Request } from '../scheduler/request.ts';
 import { type Placed, placedMessage } from '../scheduler/schedule.ts';
 import { withConditions } from '../state/conditions.ts';
@@ -28,14 +28,13 @@ export function bind(
   { gates = [], more = [] }: { readonly gates?: Iterable<string>; readonly more?: readonly Change[] },
   ctx: Context,
 ): Plan {
-  const passed = Array.from(new Set(gates), (name) => passGate(snapshot, name)); // two limits may count the same
   return {
-    changes: [...changesOfAll(snapshot, bindings, ctx), ...passed, ...more],
+    changes: [...changesOfAll(snapshot, bindings, ctx), ...passGates(snapshot, gates), ...more],
     // S4.3: the hosts are still there, online, on the same machine and not paused.
-    conditions: hostsOf(bindings).map((host) => {
-      const key = keys.host(host);
-      return { key, ifRevision: snapshot.get('host', key)?.revision ?? 0 };
-    }),
+    conditions: Array.from(new Set(bindings.map(({ placed }) => keys.host(placed.host))), (key) => ({
+      key,
+      ifRevision: snapshot.get('host', key)?.revision ?? 0,
+    })),
   };
 }
 
@@ -47,11 +46,6 @@ function changesOfAll(snapshot: Snapshot, bindings: readonly Binding[], ctx: Con
   for (const binding of bindings)
     for (const change of changesOf(snapshot, binding, ctx)) changes.set(change.key, change);
   return changes.values();
-}
-
-function hostsOf(bindings: readonly Binding[]): readonly string[] {
-  const hosts = bindings.map(({ placed }) => placed.host);
-  return hosts.length === 1 ? hosts : [...new Set(hosts)];
 }
 
 function changesOf(snapshot: Snapshot, binding: Binding, ctx: Context): Change[] {

@@ -4,7 +4,7 @@ import type { Instance } from '../../api/resources/instance.ts';
 import type { Task } from '../../api/resources/task.ts';
 import { releaseAllOf } from '../ledger/ledger.ts';
 import { gangKeyOf, gangMissing, gangsOf, placeGang } from '../queue/gangs.ts';
-import { describeLimit, gateOf, type Limit, limitsOn } from '../queue/limits.ts';
+import { gateOf, type Limit, limitsOn } from '../queue/limits.ts';
 import { isWaiting, limitReached, queueOf } from '../queue/queue.ts';
 import { type Request, requestOf } from '../scheduler/request.ts';
 import { schedule, summarize } from '../scheduler/schedule.ts';
@@ -32,7 +32,7 @@ export const placement: Controller = {
     if (instance.value.spec.gang !== undefined) return placeTogether(snapshot, instance, instance.value.spec.gang, ctx);
     const limits = limitsOn(snapshot, ctx.policy, instance.value);
     const reached = limitReached(snapshot, limits);
-    if (reached) return wait(instance, { reason: reached.limit.reason, message: reached.message }, ctx);
+    if (reached) return wait(instance, reached, ctx);
     const gates = limits.map(gateOf);
     const request = requestOf(snapshot, instance.value);
     const task = taskOf(instance.value);
@@ -72,8 +72,8 @@ function placeTogether(
     }
   }
   for (const { limit, count } of asked.values()) {
-    const taken = queueOf(snapshot).taken(limit);
-    if (taken + count > limit.max) return all({ reason: limit.reason, message: describeLimit(limit, taken, count) });
+    const reached = limitReached(snapshot, [limit], count);
+    if (reached) return all(reached);
   }
   const members = waiting.map((each) => ({ instance: each, request: requestOf(snapshot, each.value) }));
   const answer = placeGang(snapshot, gang.name, members);

@@ -5,8 +5,8 @@ import type { Instance } from '../../api/resources/instance.ts';
 import type { Amounts } from '../../api/resources/metadata.ts';
 import { claimAgain, type Held, holdsOnlyDisk } from '../ledger/ledger.ts';
 import { assign, type Portion } from '../ledger/tree.ts';
-import { describeLimit, gateOf, limitsOn, passGate } from '../queue/limits.ts';
-import { queueOf } from '../queue/queue.ts';
+import { gateOf, limitsOn, passGates } from '../queue/limits.ts';
+import { limitReached } from '../queue/queue.ts';
 import { fleetOf } from '../scheduler/fleet.ts';
 import { describeFits } from '../scheduler/plugins/fit.ts';
 import { requestOf } from '../scheduler/request.ts';
@@ -37,16 +37,11 @@ export const powerOn: Controller = {
     const allocation = snapshot.get('allocation', keys.allocation(metadata.id, status.incarnation));
     if (!allocation || !holdsOnlyDisk(allocation.value)) return emptyPlan;
     const limits = limitsOn(snapshot, ctx.policy, instance.value);
-    const reached = limits.find((limit) => queueOf(snapshot).taken(limit) >= limit.max);
-    if (reached) {
-      const message = describeLimit(reached, queueOf(snapshot).taken(reached), 1);
-      return { ...wait(instance, { reason: reached.reason, message }, ctx), requeueAfterMs: limitedRetryMs };
-    }
+    const reached = limitReached(snapshot, limits);
+    if (reached) return { ...wait(instance, reached, ctx), requeueAfterMs: limitedRetryMs };
     const plan = takeRoom(snapshot, instance, allocation, ctx);
     const claims = plan.changes.some(({ key: changed }) => changed === allocation.key);
-    return claims
-      ? { ...plan, changes: [...plan.changes, ...limits.map((limit) => passGate(snapshot, gateOf(limit)))] }
-      : plan;
+    return claims ? { ...plan, changes: [...plan.changes, ...passGates(snapshot, limits.map(gateOf))] } : plan;
   },
 };
 

@@ -5,6 +5,7 @@ import { release } from '../ledger/ledger.ts';
 import type { Cache } from '../state/cache.ts';
 import type { Policy } from '../state/context.ts';
 import { addRecord, commitPlan, testCache, testContext, testHost, testImage, testInstance } from '../testing.ts';
+import { passGates } from './limits.ts';
 import { queueOf } from './queue.ts';
 
 let made = 0;
@@ -99,4 +100,9 @@ it('lets two decisions on the same count collide', () => {
   const second = placement.reconcile(cache, keyOf('b'), testContext({ policy, newId: (prefix) => `${prefix}_second` }));
   commitPlan(cache, first);
   expect(() => commitPlan(cache, second)).toThrow('gates/limit/');
+});
+
+it('passes a gate once, also where two limits count the same', () => {
+  const passed = passGates(testCache([]), ['limit/a', 'limit/b', 'limit/a']);
+  expect(passed.map(({ key }) => key)).toEqual(['gates/limit/a', 'gates/limit/b']);
 });

@@ -61,6 +61,11 @@ export function passGate(snapshot: Snapshot, name: string): Change {
   };
 }
 
+/** The gates of several limits. Two limits may count the same: their gate is passed once. */
+export function passGates(snapshot: Snapshot, names: Iterable<string>): Change[] {
+  return Array.from(new Set(names), (name) => passGate(snapshot, name));
+}
+
 /** How many instances hold room, by word. Part of the queue, which tells it of every change. */
 export class LimitCounts {
   readonly #snapshot: Snapshot;

@@ -593,14 +593,15 @@ function ownerOf(record: AnyRecord | null): string | undefined {
   return record?.kind === 'host' ? record.spec.dedicatedTo : undefined;
 }
 
-/** What says why a new instance may not be placed now, whatever room there is: the first limit that is reached. */
+/** Why `count` more may not be placed now, whatever room there is: the first limit that they would pass. */
 export function limitReached(
   snapshot: Snapshot,
   limits: readonly Limit[],
-): { limit: Limit; message: string } | undefined {
+  count = 1,
+): { readonly reason: Limit['reason']; readonly message: string } | undefined {
   const queue = queueOf(snapshot);
-  const limit = limits.find((each) => queue.taken(each) >= each.max);
-  return limit && { limit, message: describeLimit(limit, queue.taken(limit), 1) };
+  const limit = limits.find((each) => queue.taken(each) + count > each.max);
+  return limit && { reason: limit.reason, message: describeLimit(limit, queue.taken(limit), count) };
 }
 
 export function isWaiting({ metadata, spec, status }: Instance): boolean {

@@ -10,7 +10,6 @@ import {
   type Key,
   type Revision,
   type StoreError,
-  type WatchEvent,
   type Write,
 } from '../store.ts';
 import { type Connection, connect } from './sqlite-connection.ts';
@@ -80,11 +79,9 @@ export class SqliteWriter {
     const written: { revision: Revision; changes: readonly Write[] }[] = [];
     /** Of the requests before the one at work. */
     const pending = new Map<Key, Revision>();
-    const alone = requests.length === 1;
     const results = this.#transact('commit', { durable: true }, (connection) => {
       ({ revision } = this.state); // now: a connection that was broken may just have been opened again
-      const revisionOf = (key: Key): Revision =>
-        (alone ? undefined : pending.get(key)) ?? this.#revisionOf(connection, key);
+      const revisionOf = (key: Key): Revision => pending.get(key) ?? this.#revisionOf(connection, key);
       const answers = requests.map(({ conditions, writes }, request): CommitResult => {
         const failed = conditions.find(({ key, ifRevision }) => revisionOf(key) !== ifRevision);
         if (failed) return { ok: false, key: failed.key };
@@ -96,7 +93,8 @@ export class SqliteWriter {
         if (changes.length === 0) return { ok: true, revision };
         revision++;
         connection.appendLog(revision, changes);
-        if (!alone) for (const { key, value } of changes) pending.set(key, value === null ? 0 : revision);
+        if (request + 1 < requests.length)
+          for (const { key, value } of changes) pending.set(key, value === null ? 0 : revision);
         written.push({ revision, changes });
         return { ok: true, revision };
       });
@@ -218,7 +216,9 @@ export class SqliteWriter {
     this.#applied = applied;
     for (let through = applied; through < revision; ) {
       const read = connection.history('', through, { revisions: 1_000, bytes: 8 * 1024 * 1024 });
-      for (const events of byRevision(read.events)) this.#unapplied.add(events, events[0]?.revision ?? through);
+      // Whole revisions, as they were written.
+      for (const [written, events] of Map.groupBy(read.events, (event) => event.revision))
+        this.#unapplied.add(events, written);
       if (read.through === through) throw corrupt(this.#path, `table log ends at revision ${through} of ${revision}`);
       through = read.through;
     }
@@ -292,15 +292,4 @@ export class SqliteWriter {
     this.#tell('info', 'store opened again', { revision: this.state.revision });
     return connection;
   }
-}
-
-/** The events of each revision together, as they were written. */
-function byRevision(events: readonly WatchEvent[]): WatchEvent[][] {
-  const groups: WatchEvent[][] = [];
-  for (const event of events) {
-    const last = groups.at(-1);
-    if (last?.[0]?.revision === event.revision) last.push(event);
-    else groups.push([event]);
-  }
-  return groups;
 }
