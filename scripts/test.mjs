@@ -12,7 +12,7 @@ const words = process.argv.slice(2);
 /** Checks of `npm run ci` that failed before the tests began: they count as failures in the closing line. */
 const failedBefore = Number(process.env.BERTH_CI_FAILED_CHECKS ?? 0);
 await ensureNpmPackages();
-const packages = await ensureDebianPackages(debianPackages('qemu', 'tinyImage', 'debianImage', 'tests'), {
+const packages = await ensureDebianPackages(debianPackages('qemu', 'tinyImage', 'debianImage', 'stores', 'tests'), {
   yes: words.includes('--yes'),
   purpose: 'Running every test',
 });

@@ -21,6 +21,8 @@ const layers: Record<string, Layer> = {
   core: { folders: ['base', 'api'], node: false, packages: [] },
   store: { folders: ['base'], node: true, packages: [] },
   'store/sqlite': { folders: ['base'], node: true, packages: ['better-sqlite3'] },
+  'store/postgres': { folders: ['base'], node: true, packages: ['pg'] },
+  'store/etcd': { folders: ['base'], node: true, packages: ['@grpc/grpc-js', '@grpc/proto-loader'] },
   server: { folders: ['base', 'api', 'core', 'store'], node: true, packages: ['fastify', 'typebox', 'yaml'] },
   agent: { folders: ['base', 'api'], node: true, packages: ['typebox', 'yaml'] },
   'agent/plan.ts': { folders: ['base', 'api'], node: false, packages: [] },

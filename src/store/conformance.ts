@@ -9,6 +9,8 @@ export interface StoreUnderTest {
   readonly store: Store;
   /** Closes the store and opens the same data again; only for backends that keep data. */
   readonly reopen?: () => Promise<Store>;
+  /** Opens the same data once more, as another process does; only for backends that several processes may have open at once. */
+  readonly another?: () => Promise<Store>;
   /** Closes what is still open and removes all traces. */
   dispose(): Promise<void>;
 }
@@ -17,6 +19,8 @@ export interface StoreFactory {
   readonly name: string;
   /** True when data outlives `close`; then `reopen` is there. */
   readonly durable: boolean;
+  /** True when several processes may have it open at once; then `another` is there. */
+  readonly shared?: boolean;
   /** Random histories the model test plays; default 40. */
   readonly modelRuns?: number;
   /** Opens a store that is empty, at revision 0. */
@@ -54,6 +58,9 @@ export function storeConformance(factory: StoreFactory): void {
     });
     describe.runIf(factory.durable)('opened again', () => {
       durabilityCases(open);
+    });
+    describe.runIf(factory.shared)('opened by several', () => {
+      sharedCases(open);
     });
     describe('beside a sequential model', () => {
       modelConformance(openStore, factory.modelRuns ?? 40);
@@ -488,6 +495,154 @@ function durabilityCases(open: () => Promise<StoreUnderTest>): void {
     await expect(collect(again, { prefix: '', after: 2, through: 3 })).rejects.toThrow(Compacted);
     expect(await put(again, { a: 'x' })).toBe(4);
     expect(await collect(again, { prefix: '', after: 3, through: 4 })).toHaveLength(1);
+  });
+}
+
+function sharedCases(open: () => Promise<StoreUnderTest>): void {
+  const openTwo = async (): Promise<{ one: Store; other: Store }> => {
+    const { store, another } = await open();
+    return { one: store, other: await expectDefined(another)() };
+  };
+
+  it('shows at once in one what was committed in the other', async () => {
+    const { one, other } = await openTwo();
+    for (let i = 1; i <= 20; i++) {
+      expect(await put(i % 2 === 0 ? one : other, { [`k${i}`]: `${i}` })).toBe(i);
+      const reader = i % 2 === 0 ? other : one;
+      expect(await reader.get(`k${i}`)).toMatchObject({ revision: i });
+      expect((await reader.list('')).revision).toBe(i);
+    }
+  });
+
+  it('gives commits of both one line of revisions, and every watcher all of them', async () => {
+    const { one, other } = await openTwo();
+    const watchers = [one, other].map((store) => collect(store, { prefix: '', after: 0, through: 400 }));
+    const revisions = await Promise.all(
+      Array.from({ length: 400 }, (_, i) => put(i % 2 === 0 ? one : other, { [`k${i % 7}`]: `${i}` })),
+    );
+    const inOrder = Array.from({ length: 400 }, (_, i) => i + 1);
+    expect(revisions.sort((a, b) => a - b)).toEqual(inOrder);
+    const [first, second] = await Promise.all(watchers);
+    expect(first?.map(({ revision }) => revision)).toEqual(inOrder);
+    expect(second).toEqual(first);
+  });
+
+  it('lets exactly one of many win a key, whoever asks', async () => {
+    const { one, other } = await openTwo();
+    for (let round = 0; round < 10; round++) {
+      const key = `lease ${round}`;
+      const results = await Promise.all(
+        Array.from({ length: 20 }, (_, i) =>
+          (i % 2 === 0 ? one : other).commit([{ key, ifRevision: 0 }], [{ key, value: bytes(`holder ${i}`) }]),
+        ),
+      );
+      expect(results.filter((result) => result.ok)).toHaveLength(1);
+    }
+  });
+
+  it('checks conditions on what the other has written, deleted and left alone', async () => {
+    const { one, other } = await openTwo();
+    await put(one, { a: '1', b: '1', c: '1' }); // revision 1
+    await put(other, { a: '2' }); // 2
+    await remove(other, 'b'); // 3
+    const writes = [{ key: 'written', value: bytes('x') }];
+    expect(await one.commit([{ key: 'a', ifRevision: 1 }], writes)).toEqual({ ok: false, key: 'a' });
+    expect(await one.commit([{ key: 'b', ifRevision: 1 }], writes)).toEqual({ ok: false, key: 'b' });
+    expect(await other.commit([{ key: 'c', ifRevision: 0 }], writes)).toEqual({ ok: false, key: 'c' });
+    const held = [
+      { key: 'a', ifRevision: 2 },
+      { key: 'b', ifRevision: 0 },
+      { key: 'c', ifRevision: 1 },
+    ];
+    expect(await one.commit(held, writes)).toEqual({ ok: true, revision: 4 });
+    const later = held.concat({ key: 'written', ifRevision: 4 });
+    expect(await other.commit(later, writes)).toEqual({ ok: true, revision: 5 });
+  });
+
+  it('loses no count when many add to it', async () => {
+    const { one, other } = await openTwo();
+    const add = async (store: Store): Promise<void> => {
+      for (;;) {
+        const entry = await store.get('count');
+        const value = bytes(String(Number(new TextDecoder().decode(entry?.value ?? bytes('0'))) + 1));
+        const result = await store.commit(
+          [{ key: 'count', ifRevision: entry?.revision ?? 0 }],
+          [{ key: 'count', value }],
+        );
+        if (result.ok) return;
+      }
+    };
+    await Promise.all(
+      [one, other, one, other].map(async (store) => {
+        for (let i = 0; i < 10; i++) await add(store);
+      }),
+    );
+    expect((await one.get('count'))?.value).toEqual(bytes('40'));
+    expect((await one.list('')).revision).toBe(40);
+  });
+
+  it('resumes a watch of one in the other, from the revision just answered', async () => {
+    const { one, other } = await openTwo();
+    for (let i = 0; i < 30; i++) {
+      const revision = await put(one, { a: `${i}` });
+      const events = collect(other, { prefix: '', after: revision, through: revision + 1 });
+      await put(one, { b: `${i}` });
+      expect(await events).toMatchObject([{ key: 'b', revision: revision + 1 }]);
+    }
+  });
+
+  it('wakes a sleeping watcher of one by a commit in the other', async () => {
+    const { one, other } = await openTwo();
+    const watcher = one.watch('a', 0, new AbortController().signal)[Symbol.asyncIterator]();
+    for (let i = 1; i <= 10; i++) {
+      const next = watcher.next();
+      await put(other, { a: `${i}` });
+      expect((await next).value).toMatchObject([{ key: 'a', value: bytes(`${i}`), revision: i }]);
+    }
+    await watcher.return?.();
+  });
+
+  it('tells in one what the other has forgotten, and serves what is left', async () => {
+    const { one, other } = await openTwo();
+    for (let i = 1; i <= 5; i++) await put(one, { a: `${i}` });
+    await other.compact(4);
+    await expect(collect(other, { prefix: '', after: 1, through: 5 })).rejects.toThrow(Compacted);
+    expect(await collect(other, { prefix: '', after: 3, through: 5 })).toHaveLength(2);
+    expect(await put(one, { a: '6' })).toBe(6);
+    expect(await one.get('a')).toMatchObject({ value: bytes('6'), revision: 6 });
+  });
+
+  it('commits what is large in one while the other commits what is small', async () => {
+    const { one, other } = await openTwo();
+    const large = Object.fromEntries(Array.from({ length: 2_000 }, (_, i) => [`large/${i}`, 'x'.repeat(2_000)]));
+    const small = Array.from({ length: 50 }, (_, i) => put(other, { [`small/${i}`]: 'x' }));
+    const revision = await put(one, large);
+    await Promise.all(small);
+    const { entries } = await other.list('large/');
+    expect(entries).toHaveLength(2_000);
+    expect(new Set(entries.map((entry) => entry.revision))).toEqual(new Set([revision]));
+    expect((await other.list('')).revision).toBe(51);
+  });
+
+  it('shows the commits of many writers in both, each once, in the order of their answers', async () => {
+    const { one, other } = await openTwo();
+    let turn = 0;
+    const either = (): Store => (turn++ % 2 === 0 ? one : other);
+    const history = await Promise.all(
+      Array.from({ length: 8 }, async (_, writer) => {
+        const done: { revision: Revision; key: string; value: string }[] = [];
+        for (let i = 0; i < 15; i++) {
+          const [key, value] = [`k${(writer * 3 + i) % 5}`, `${writer}.${i}`];
+          done.push({ revision: await put(either(), { [key]: value }), key, value });
+        }
+        return done;
+      }),
+    );
+    const expected = history.flat().sort((a, b) => a.revision - b.revision);
+    for (const store of [one, other]) {
+      const events = await collect(store, { prefix: '', after: 0, through: 120 });
+      expect(events).toEqual(expected.map(({ key, value, revision }) => ({ key, value: bytes(value), revision })));
+    }
   });
 }
 

@@ -76,7 +76,12 @@ export class Compacted extends Error {
   }
 }
 
-export type StoreErrorCode = 'Unavailable' | 'Full' | 'Corrupt' | 'Locked' | 'Invalid' | 'Closed';
+/**
+ * `Unavailable`: it may help to try again. `Denied`: the store is there and lets us not in (password, certificate, rights). `Full`: no room
+ * left. `Corrupt`: what is stored is damaged. `Locked`: another process has it. `Invalid`: the request or the URL is wrong, or a newer
+ * Berth has made the store.
+ */
+export type StoreErrorCode = 'Unavailable' | 'Denied' | 'Full' | 'Corrupt' | 'Locked' | 'Invalid' | 'Closed';
 
 /** A failure of the store itself. `outcome: 'unknown'` means that the commit may or may not have happened. */
 export class StoreError extends Error {

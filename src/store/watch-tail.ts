@@ -1,10 +1,12 @@
-// The live end of a store's history, for backends where all writers are in this process: watchers read the history at
-// their own pace, sleep when they have seen it all, and are woken by commits. Nothing is buffered for a slow watcher.
+// The live end of a store's history: watchers read the history at their own pace, sleep when they have seen it all, and are woken by
+// commits. Nothing is buffered for a slow watcher.
 
 import { checkWatch } from './check-request.ts';
 import { type Key, type Revision, StoreError, type WatchEvent } from './store.ts';
 
 export interface History {
+  /** Where others write, too: resolves when `revision()` is as new as the store. Rejects when that cannot be asked. */
+  refresh?(): Promise<void>;
   /** The last durable revision. */
   revision(): Revision;
   /**
@@ -32,6 +34,8 @@ export class WatchTail {
   readonly #history: History;
   readonly #sleepers = new Set<Sleeper>();
   #closed = false;
+  /** What ended all watches that had begun before, the last time. */
+  #loss: StoreError | undefined;
 
   constructor(history: History) {
     this.#history = history;
@@ -50,6 +54,12 @@ export class WatchTail {
     for (const sleeper of this.#sleepers) sleeper.wake();
   }
 
+  /** Nobody knows what comes any more: ends every watch that is under way. */
+  lose(loss: StoreError): void {
+    this.#loss = loss;
+    this.wakeAll();
+  }
+
   close(): void {
     this.#closed = true;
     this.wakeAll();
@@ -57,15 +67,18 @@ export class WatchTail {
 
   async *watch(prefix: string, after: Revision, signal: AbortSignal): AsyncGenerator<readonly WatchEvent[], void> {
     this.#assertOpen(prefix);
+    const lossBefore = this.#loss;
+    if (this.#history.refresh) await this.#history.refresh();
     checkWatch(prefix, after, this.#history.revision());
     let seen = after;
     while (!signal.aborted) {
       this.#assertOpen(prefix);
+      if (this.#loss && this.#loss !== lossBefore) throw this.#loss;
       const read = this.#history.read(prefix, seen);
       const { events, through } = read instanceof Promise ? await read : read;
       seen = through;
       if (events.length > 0) yield events;
-      if (signal.aborted || this.#closed) continue;
+      if (signal.aborted || this.#closed || this.#loss !== lossBefore) continue;
       if (seen < this.#history.revision()) await this.#history.pause();
       else seen = await this.#sleep(prefix, seen, signal);
     }

@@ -3,7 +3,7 @@
 import type Database from 'better-sqlite3';
 import type { Entry, Key, Revision, WatchEvent } from '../store.ts';
 import { checksumOf } from './checksum.ts';
-import { type Change, decodeEvents, encodeEvents } from './event-codec.ts';
+import { type Change, decodeEvents, encodeEvents } from '../event-codec.ts';
 import { corrupt } from './sqlite-errors.ts';
 
 interface EntryRow {

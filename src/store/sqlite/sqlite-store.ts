@@ -9,6 +9,7 @@ import { assert } from '../../base/assert.ts';
 import { describeError, type Logger, silentLogger } from '../../base/log.ts';
 import { system } from '../../base/system.ts';
 import { checkCommit, checkCompact, checkKey, checkList, endOfPrefix, startAfter } from '../check-request.ts';
+import { GroupCommit } from '../group-commit.ts';
 import { RecentHistory } from '../recent-history.ts';
 import {
   type CommitResult,
@@ -75,9 +76,13 @@ class SqliteStore implements Store {
   readonly #thread: Thread;
   readonly #lock: FileLock;
   #state: FileState;
-  #queue: Request[] = [];
-  #flushing: Promise<void> | null = null;
   #closed = false;
+  readonly #commits = new GroupCommit<Request>({
+    commitsMax: batchCommitsMax,
+    bytesMax: batchBytesMax,
+    bytesOf: ({ bytes }) => bytes.byteLength,
+    write: (batch) => this.#write(batch),
+  });
   readonly #recent = new RecentHistory(recentBytesMax);
   readonly #tail = new WatchTail({
     revision: () => this.#state.revision,
@@ -116,8 +121,7 @@ class SqliteStore implements Store {
     this.#assertOpen('commit');
     return new Promise((resolve, reject) => {
       // A copy: the transaction comes later, and the caller may use its arrays and buffers again.
-      this.#queue.push({ ...encodeRequest(conditions, writes), resolve, reject });
-      this.#flushing ??= this.#flush();
+      this.#commits.add({ ...encodeRequest(conditions, writes), resolve, reject });
     });
   }
 
@@ -141,7 +145,7 @@ class SqliteStore implements Store {
   async close(): Promise<void> {
     if (this.#closed) return;
     this.#closed = true;
-    await this.#flushing;
+    await this.#commits.settled();
     try {
       await this.#thread.call({ call: 'close' });
     } catch (error) {
@@ -154,21 +158,15 @@ class SqliteStore implements Store {
   }
 
   /** One batch, one transaction, one fsync; then, and only then, the answers. */
-  async #flush(): Promise<void> {
-    await system.turn(); // what else this turn of the event loop asks for goes together
-    while (this.#queue.length > 0) {
-      const batch = this.#takeBatch();
-      try {
-        const call = { call: 'commit', requests: batch.map(({ bytes }) => bytes) } as const;
-        const { before, after, answer } = await this.#thread.call(call);
-        this.#settle(batch, { before, after, ...answer });
-      } catch (error) {
-        if (error instanceof FailedCall) this.#tellState(error.after);
-        for (const request of batch) request.reject(reasonOf(error));
-      }
-      await system.turn();
+  async #write(batch: readonly Request[]): Promise<void> {
+    try {
+      const call = { call: 'commit', requests: batch.map(({ bytes }) => bytes) } as const;
+      const { before, after, answer } = await this.#thread.call(call);
+      this.#settle(batch, { before, after, ...answer });
+    } catch (error) {
+      if (error instanceof FailedCall) this.#tellState(error.after);
+      for (const request of batch) request.reject(reasonOf(error));
     }
-    this.#flushing = null;
   }
 
   #settle(
@@ -207,17 +205,6 @@ class SqliteStore implements Store {
     this.#state = state;
     this.#recent.reset(state.revision);
     this.#tail.wakeAll();
-  }
-
-  #takeBatch(): Request[] {
-    let count = 0;
-    let bytes = 0;
-    for (const request of this.#queue) {
-      if (count > 0 && (count === batchCommitsMax || bytes + request.bytes.byteLength > batchBytesMax)) break;
-      count++;
-      bytes += request.bytes.byteLength;
-    }
-    return this.#queue.splice(0, count);
   }
 
   async #read(

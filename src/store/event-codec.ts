@@ -1,8 +1,8 @@
 // The events of one commit as bytes, one row of the log: per event the key's length (2 bytes) and bytes, the value's length
 // (4 bytes, all ones for a delete) and bytes. Whoever decodes has checked the row's checksum before.
 
-import { assert } from '../../base/assert.ts';
-import type { Key, Revision, WatchEvent } from '../store.ts';
+import { assert } from '../base/assert.ts';
+import type { Key, Revision, WatchEvent } from './store.ts';
 
 const deleted = 0xffff_ffff;
 
