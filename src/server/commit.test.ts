@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { silentLogger } from '../base/log.ts';
 import { Cache } from '../core/state/cache.ts';
 import { decodeRecord, encodeRecord } from '../core/state/codec.ts';
+import { keys } from '../core/state/keys.ts';
 import { type Plan, unchanged } from '../core/state/plan.ts';
 import type { Allocation, AnyRecord } from '../core/state/records.ts';
 import { testInstance } from '../core/testing.ts';
@@ -126,7 +127,7 @@ describe('the committer', () => {
     const conditions = [{ key: keyOf('host'), ifRevision: cache.committed('instance', keyOf('host'))?.revision ?? 0 }];
     const plans = ['a', 'b'].map((name) => committer.submit({ ...create(name), conditions }));
     expect(await Promise.all(plans)).toMatchObject([{ ok: true }, { ok: true }]);
-    expect(asked.at(-1)).toEqual([keyOf('a'), keyOf('host'), keyOf('b')]);
+    expect(asked.at(-1)).toEqual([keyOf('a'), keyOf('host'), keyOf('b'), keys.cluster]);
     // Of two that were decided on different states of it one is wrong.
     const older = committer.submit({ ...create('e'), conditions });
     const newer = committer.submit({ ...create('f'), conditions: [{ key: keyOf('host'), ifRevision: 9 }] });

@@ -6,6 +6,7 @@ import type { Logger } from '../base/log.ts';
 import { ApiError } from '../api/errors.ts';
 import { type Assumption, type Cache, isNewEvent } from '../core/state/cache.ts';
 import { encodeRecord } from '../core/state/codec.ts';
+import { keys } from '../core/state/keys.ts';
 import type { Plan } from '../core/state/plan.ts';
 import type { AnyRecord } from '../core/state/records.ts';
 import { type Condition, type Store, StoreError, type Write } from '../store/store.ts';
@@ -61,6 +62,10 @@ export class Committer {
 
   /** The same, for many Plans at once, to whom a promise for each would be dear. */
   enqueue(plan: Plan, told: Told): void {
+    if (this.#cache.committed('cluster', keys.cluster)?.value.restoring && plan.changes.length > 0)
+      return told(
+        new ApiError('Unavailable', 'the store is being restored from a backup; try again when that is done'),
+      );
     if (plan.changes.length === 0 && (plan.conditions ?? none).every(({ key }) => !this.#cache.isAssumed(key)))
       return told({ ok: true, revision: this.#cache.revision });
     const assumed = this.#cache.assume(plan);
@@ -122,9 +127,7 @@ export class Committer {
         return this.#confirm(rest, last, outcome.revision);
       }
       const { key } = outcome;
-      const refused = rest.find((pending) => [...conditionsOf(pending)].some((condition) => condition.key === key));
-      assert(refused, `the store refused a condition on ${key} that nobody set`);
-      rest = this.#without(rest, refused, key);
+      rest = this.#without(rest, refusedFor(key, rest), key);
     }
   }
 
@@ -134,6 +137,7 @@ export class Committer {
     written: Map<AnyRecord, Uint8Array>,
   ): Promise<CommitOutcome | 'failed'> {
     const conditions = conditionsOfAll(group);
+    if (!last.has(keys.cluster)) conditions.push(this.#ofThisEpoch());
     const writes: Write[] = [];
     last.forEach((record, key) => {
       const value = record && encodeRecord(record);
@@ -146,6 +150,14 @@ export class Committer {
       this.#fail(group, error);
       return 'failed';
     }
+  }
+
+  /**
+   * What every commit rests on: nobody has restored the store since. Whoever has not heard of that yet writes nothing, and what was
+   * decided before it is decided anew.
+   */
+  #ofThisEpoch(): Condition {
+    return { key: keys.cluster, ifRevision: this.#cache.committed('cluster', keys.cluster)?.revision ?? 0 };
   }
 
   #confirm(group: readonly Pending[], last: ReadonlyMap<string, AnyRecord | null>, revision: number): void {
@@ -164,15 +176,13 @@ export class Committer {
     for (const { told } of group) told(outcome);
   }
 
-  /** `group` less `refused` and what rests on it; those still queued that rest on it go too. */
-  #without(group: readonly Pending[], refused: Pending, key: string): Pending[] {
-    const doomed = [refused];
-    const tokens = new Set([refused.assumption.token]);
-    for (const pending of [...group, ...this.#queue]) {
-      if (pending === refused || !pending.restsOn.some((token) => tokens.has(token))) continue;
-      tokens.add(pending.assumption.token);
-      doomed.push(pending);
-    }
+  /** `group` less `refused` and what rests on them; those still queued that rest on them go too. */
+  #without(group: readonly Pending[], refused: readonly Pending[], key: string): Pending[] {
+    const tokens = new Set(refused.map(({ assumption }) => assumption.token));
+    const doomed = [...group, ...this.#queue].filter((pending) => {
+      if (pending.restsOn.some((token) => tokens.has(token))) tokens.add(pending.assumption.token);
+      return tokens.has(pending.assumption.token);
+    });
     for (const { assumption } of doomed.toReversed()) this.#cache.forget(assumption);
     const waiting = this.#queue.filter((pending) => !tokens.has(pending.assumption.token));
     this.#queue.splice(0, this.#queue.length, ...waiting);
@@ -188,6 +198,25 @@ export class Committer {
     this.#log.error('commit failed', { plans: doomed.length, error: answer.message, cause: error });
     for (const { told } of doomed) told(answer);
   }
+}
+
+/**
+ * Those whose condition on `key` does not hold: of all that set one, only the first that differs and its like, for the others may hold once
+ * it is out. All, when it was the epoch.
+ */
+function refusedFor(key: string, group: readonly Pending[]): readonly Pending[] {
+  if (key === keys.cluster) return group;
+  let wanted: number | undefined;
+  const refused = group.filter((pending) => {
+    for (const condition of conditionsOf(pending)) {
+      if (condition.key !== key) continue;
+      wanted ??= condition.ifRevision;
+      if (condition.ifRevision === wanted) return true;
+    }
+    return false;
+  });
+  assert(refused.length > 0, `the store refused a condition on ${key} that nobody set`);
+  return refused;
 }
 
 /** Whether a revision was made for this. A deletion may have found nothing, and is answered with a revision that somebody else made. */

@@ -17,8 +17,10 @@ function kept(policy: { historyKeptMs: number; historyRevisionsMax: number }, wr
   const compaction = new Compaction({
     store: wrap(store),
     clock,
+    leads: () => true,
     log: silentLogger,
     revision: () => revision,
+    leads: () => true,
     policy,
   });
   compaction.start();

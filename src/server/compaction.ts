@@ -11,6 +11,8 @@ export interface CompactionParts {
   readonly log: Logger;
   /** The newest revision that is known to be in the store. */
   readonly revision: () => number;
+  /** One of several does it, as thrift. */
+  readonly leads: () => boolean;
   readonly policy: { readonly historyKeptMs: number; readonly historyRevisionsMax: number };
 }
 
@@ -43,9 +45,9 @@ export class Compaction {
   }
 
   #look(): void {
-    const { clock } = this.#parts;
+    const { clock, leads } = this.#parts;
     const before = this.#forgetBefore();
-    if (before > this.#before) this.#working ??= this.#compact(before);
+    if (before > this.#before && leads()) this.#working ??= this.#compact(before);
     this.#timer = clock.setTimer(lookMs, () => this.#look(), { background: true });
   }
 

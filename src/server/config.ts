@@ -13,9 +13,15 @@ export const ServerConfig = Type.Object(
       Type.String({
         minLength: 1,
         maxLength: 4096,
-        description: 'sqlite:PATH or memory:; default: sqlite:<dataDirectory>/berth.db',
+        description: 'sqlite:PATH, postgres://..., etcd://... or memory:; default: sqlite:<dataDirectory>/berth.db',
       }),
     ),
+    storeWaitMs: Type.Integer({
+      default: 60_000,
+      minimum: 0,
+      maximum: 86_400_000,
+      description: 'how long the start waits for a store that is not there yet',
+    }),
     dataDirectory: Type.String({ default: '/var/lib/berth/server', minLength: 1, maxLength: 1024 }),
     imageMap: Type.Optional(
       Type.String({ description: 'YAML file of images and sizes (ORCH_CONFIG)', maxLength: 1024 }),
@@ -28,6 +34,12 @@ export const ServerConfig = Type.Object(
     logLevel: Type.Enum(['debug', 'info', 'warn', 'error', 'silent'], { default: 'info' }),
     offlineAfterMs: Type.Integer({ default: 60_000, minimum: 1_000, maximum: 86_400_000 }),
     heartbeatMs: Type.Integer({ default: 10_000, minimum: 100, maximum: 3_600_000 }),
+    leaderLeaseMs: Type.Integer({
+      default: 6_000,
+      minimum: 500,
+      maximum: 600_000,
+      description: 'of several servers on one store, another takes over when the leader is silent for so long',
+    }),
     restartDelayMs: Type.Integer({ default: 15_000, minimum: 0, maximum: 86_400_000 }),
     eventsKeptMs: Type.Integer({ default: 86_400_000, minimum: 60_000 }),
     eventsMax: Type.Integer({

@@ -1,5 +1,6 @@
 // The control loop: store events -> cache -> controllers -> commit. Keys are looked at when something near them changed, when
-// they asked for it, and all of them now and then. It never asks why.
+// they asked for it, and all of them now and then. It never asks why. The cache follows the store always, controllers work while this
+// control plane leads; what they decide rests on that.
 
 import { backoffMs } from '../base/backoff.ts';
 import { type Clock, sleep, type Timer } from '../base/clock.ts';
@@ -11,6 +12,7 @@ import { decodeRecord } from '../core/state/codec.ts';
 import type { RecordKind } from '../core/state/records.ts';
 import { Compacted, type Store, type WatchEvent } from '../store/store.ts';
 import { contextOf, type Decider } from './decide.ts';
+import type { Fence } from './leadership.ts';
 
 /** A controller at work. */
 interface Station {
@@ -50,6 +52,8 @@ export class ControlLoop {
   #passTimer: Timer | undefined;
   #turnPlanned = false;
   #watching: Promise<void> = Promise.resolve();
+  /** While this control plane leads. */
+  #fence: Fence | undefined;
   /** Whether the cache follows the store now. */
   ready = false;
 
@@ -74,27 +78,43 @@ export class ControlLoop {
     const watchers = new Map<RecordKind, Station[]>();
     for (const station of this.#stations) {
       const { controller } = station;
-      station.line = controller.dueLine?.(cache, this.#decider.policy);
       for (const kind of controller.watches) watchers.set(kind, [...(watchers.get(kind) ?? []), station]);
     }
     cache.onChange((change) => {
+      if (!this.#fence) return;
       for (const station of watchers.get(change.kind) ?? [])
         for (const key of station.controller.wakes(change, cache)) this.#enqueue(station, key);
     });
-    this.#fullPass();
     this.ready = true;
     this.#watching = this.#follow();
+  }
+
+  /** Controllers look at everything, and work from now on; each of their Plans rests on `fence`. */
+  lead(fence: Fence): void {
+    if (this.#stopped.signal.aborted) return;
+    const { cache, policy } = this.#decider;
+    this.#fence = fence;
+    for (const station of this.#stations) station.line = station.controller.dueLine?.(cache, policy);
+    this.#fullPass();
+  }
+
+  /** Controllers rest; what they have asked for may still be committed, if this control plane led until then. */
+  stepDown(): void {
+    this.#fence = undefined;
+    this.#passTimer?.cancel();
+    for (const { timers, attempts, committing } of this.#stations) {
+      for (const timer of timers.values()) timer.cancel();
+      timers.clear();
+      attempts.clear();
+      committing.clear();
+    }
+    this.#due.clear();
   }
 
   async stop(): Promise<void> {
     this.#stopped.abort();
     this.ready = false;
-    this.#passTimer?.cancel();
-    for (const { timers } of this.#stations) {
-      for (const timer of timers.values()) timer.cancel();
-      timers.clear();
-    }
-    this.#due.clear();
+    this.stepDown();
     await this.#watching;
   }
 
@@ -123,19 +143,33 @@ export class ControlLoop {
       try {
         if (compacted) await this.#load();
         compacted = false;
+        const state = this.ready ? undefined : await this.#store.commit([], []);
+        const through = state?.ok ? state.revision : 0;
+        this.#followsThrough(through);
         for await (const batch of this.#store.watch('', cache.revision, signal)) {
           cache.apply(newsOf(batch, cache), batch.at(-1)?.revision ?? cache.revision);
-          this.ready = true;
+          this.#followsThrough(through);
           attempt = 0;
         }
       } catch (error) {
         if (signal.aborted) return;
         this.#log.warn('lost the store', { error: describeError(error) });
-        this.ready = error instanceof Compacted && this.ready;
-        compacted ||= error instanceof Compacted;
+        if (error instanceof Compacted) compacted = true;
+        else {
+          this.ready = false;
+          cache.setHearing(false);
+        }
         await sleep(this.#clock, backoffMs(attempt++, storeRetryDelay, prng), signal);
       }
     }
+  }
+
+  /** The cache has all that was in the store when it was found again. */
+  #followsThrough(revision: number): void {
+    const { cache } = this.#decider;
+    if (this.ready || cache.revision < revision) return;
+    this.ready = true;
+    cache.setHearing(true);
   }
 
   /** A portion at a time, so that a fleet of hundreds of thousands stops nobody. */
@@ -157,6 +191,7 @@ export class ControlLoop {
   }
 
   #enqueue(station: Station, key: string): void {
+    if (!this.#fence) return;
     const committing = station.committing.get(key);
     if (committing) {
       // A refused Plan wakes its own key when it is forgotten: it must wait its turn, not spin until the cache has caught up.
@@ -165,13 +200,14 @@ export class ControlLoop {
     }
     if (station.line) station.line.add(key);
     else this.#due.set(`${station.controller.name} ${key}`, { station, key });
-    if (this.#turnPlanned || this.#stopped.signal.aborted) return;
+    if (this.#turnPlanned) return;
     this.#turnPlanned = true;
     queueMicrotask(() => this.#turn());
   }
 
   #turn(): void {
-    if (this.#stopped.signal.aborted) return;
+    this.#turnPlanned = false;
+    if (!this.#fence) return;
     for (let count = 0, before = -1; count > before && count < tasksPerTurnMax; ) {
       before = count;
       count = this.#workOff(count); // what came of one line may wake another
@@ -201,6 +237,8 @@ export class ControlLoop {
   }
 
   #reconcile(station: Station, key: string): void {
+    const fence = this.#fence;
+    if (!fence) return;
     const { cache, committer } = this.#decider;
     const { controller, timers, attempts } = station;
     timers.get(key)?.cancel();
@@ -212,12 +250,13 @@ export class ControlLoop {
       const committing = { wokenMeanwhile: false };
       station.committing.set(key, committing);
       const settle = (ok: boolean): void => {
+        if (station.committing.get(key) !== committing) return; // of an earlier reign
         station.committing.delete(key);
         if (!ok) return this.#retry(station, key);
         attempts.delete(key);
         if (committing.wokenMeanwhile) this.#enqueue(station, key);
       };
-      committer.submit(plan).then(
+      committer.submit({ ...plan, conditions: [...(plan.conditions ?? []), fence] }).then(
         (outcome) => settle(outcome.ok),
         () => settle(false), // the committer has logged it
       );
@@ -240,7 +279,7 @@ export class ControlLoop {
   }
 
   #again(station: Station, key: string, afterMs: number): void {
-    if (this.#stopped.signal.aborted) return;
+    if (!this.#fence) return;
     const { timers } = station;
     timers.get(key)?.cancel();
     timers.set(

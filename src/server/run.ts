@@ -1,16 +1,20 @@
 // The control plane as a process: real clock, real store, real sockets.
 
-import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { randomSecret, systemClock, systemMachineId, systemPrng } from '../base/system.ts';
-import type { Clock } from '../base/clock.ts';
+import { backoffMs } from '../base/backoff.ts';
+import { type Clock, sleep } from '../base/clock.ts';
 import type { Logger } from '../base/log.ts';
 import { version } from '../base/version.ts';
 import { ApiError } from '../api/errors.ts';
 import { announceControlPlane } from '../core/operations/control-plane.ts';
 import { keys } from '../core/state/keys.ts';
 import type { Policy } from '../core/state/context.ts';
+import type { ClusterSecrets } from '../core/operations/cluster.ts';
+import type { Cluster } from '../core/state/records.ts';
 import { openStore } from '../store/open.ts';
+import { type Store, StoreError } from '../store/store.ts';
 import type { ServerConfig } from './config.ts';
 import { type Decider, decideAndCommit } from './decide.ts';
 import { AgentLinks } from './http/agent-link.ts';
@@ -34,8 +38,7 @@ export async function startServer(
   const listen = listenAddress(config);
   const policy = policyOf(config);
   await mkdir(config.dataDirectory, { recursive: true, mode: 0o700 });
-  const secrets = await loadSecrets(config.dataDirectory);
-  const store = await openStore(config.store ?? `sqlite:${join(config.dataDirectory, 'berth.db')}`);
+  const store = await openWithPatience(config, { log, clock });
   const links = new AgentLinks({ clock, log });
   let plane: Server | undefined;
   try {
@@ -47,7 +50,11 @@ export async function startServer(
       policy,
       links,
       version,
+      name: `${await readOrMake(join(config.dataDirectory, 'server-id'), () => randomSecret(16).toString('hex'))}@${config.listen}`,
+      leaseMs: config.leaderLeaseMs,
+      secrets: await secretsFor(config.dataDirectory),
     });
+    const secrets = await takeSecrets(config.dataDirectory, plane.cluster);
     if (config.imageMap !== undefined) await loadImageMap(config.imageMap, plane.decider, log);
     await announce(config, plane.decider);
     const { routes, decider, stop: stopPlane } = plane;
@@ -141,14 +148,48 @@ function policyOf(config: ServerConfig): Policy {
   };
 }
 
-/** Made at the first start, 0600; deleting them makes new ones and ends every token. */
-async function loadSecrets(directory: string): Promise<TokenSecrets> {
-  const secret = await readOrMake(join(directory, 'secret'), () => randomSecret(32).toString('base64url'));
-  const operatorToken = await readOrMake(
-    join(directory, 'operator.token'),
-    () => `berth-operator.${randomSecret(32).toString('base64url')}`,
-  );
-  return { operatorToken, secret: Buffer.from(secret, 'base64url') };
+/** A store that is not there yet is waited for: on a machine that starts, databases may come up later than we do. */
+async function openWithPatience(
+  { store, dataDirectory, storeWaitMs }: ServerConfig,
+  { log, clock }: { readonly log: Logger; readonly clock: Clock },
+): Promise<Store> {
+  const url = store ?? `sqlite:${join(dataDirectory, 'berth.db')}`;
+  const prng = systemPrng();
+  const untilMs = clock.monotonicMs() + storeWaitMs;
+  for (let attempt = 0; ; attempt++) {
+    try {
+      return await openStore(url, { log });
+    } catch (error) {
+      const mayHelp = error instanceof StoreError && error.code === 'Unavailable';
+      const delayMs = backoffMs(attempt, storeRetryDelay, prng);
+      if (!mayHelp || clock.monotonicMs() + delayMs > untilMs) throw error;
+      log.warn('the store cannot be opened; it is tried again', { error: error.message });
+      await sleep(clock, delayMs);
+    }
+  }
+}
+
+const storeRetryDelay = { delayMsMin: 200, delayMsMax: 5_000 };
+
+/** For a store that has none: those that this server had when its store did not keep them, else new ones. */
+async function secretsFor(directory: string): Promise<ClusterSecrets> {
+  const had = async (file: string): Promise<string | undefined> => {
+    const text = (await readFile(join(directory, file), 'utf8').catch(() => '')).trim();
+    return text.length < 40 ? undefined : text;
+  };
+  return {
+    tokenSecret: (await had('secret')) ?? randomSecret(32).toString('base64url'),
+    operatorToken: (await had('operator.token')) ?? `berth-operator.${randomSecret(32).toString('base64url')}`,
+  };
+}
+
+/** Those of the store, shared by all its servers; the operator's token is put where people on this machine find it. */
+async function takeSecrets(directory: string, { tokenSecret, operatorToken }: Cluster): Promise<TokenSecrets> {
+  await rm(join(directory, 'secret'), { force: true });
+  const path = join(directory, 'operator.token');
+  await writeFile(`${path}.new`, `${operatorToken}\n`, { mode: 0o600 });
+  await rename(`${path}.new`, path);
+  return { operatorToken, secret: Buffer.from(tokenSecret, 'base64url') };
 }
 
 async function readOrMake(path: string, make: () => string): Promise<string> {
@@ -159,6 +200,6 @@ async function readOrMake(path: string, make: () => string): Promise<string> {
     await chmod(path, 0o600);
   }
   const text = (await readFile(path, 'utf8')).trim();
-  if (text.length < 40) throw new Error(`${path} is too short for a secret; delete it to have a new one made`);
+  if (text === '') throw new Error(`${path} is empty; delete it to have a new one made`);
   return text;
 }

@@ -5,14 +5,16 @@ import type { Clock } from '../base/clock.ts';
 import type { Logger } from '../base/log.ts';
 import type { Prng } from '../base/prng.ts';
 import { controllers } from '../core/controllers/registry.ts';
+import { type ClusterSecrets, openCluster } from '../core/operations/cluster.ts';
 import { Cache } from '../core/state/cache.ts';
 import type { Policy } from '../core/state/context.ts';
+import type { Cluster } from '../core/state/records.ts';
 import type { Store } from '../store/store.ts';
 import { Assignments } from './assignments.ts';
 import { Committer } from './commit.ts';
 import { Compaction } from './compaction.ts';
 import { ControlLoop } from './control-loop.ts';
-import type { Decider } from './decide.ts';
+import { type Decider, decideAndCommit } from './decide.ts';
 import { agentRoutes } from './http/agent-routes.ts';
 import { capacityRoutes } from './http/capacity-routes.ts';
 import { candidateRoutes } from './http/candidate-routes.ts';
@@ -24,6 +26,7 @@ import { queueRoutes } from './http/queue-routes.ts';
 import { resourceRoutes } from './http/resource-routes.ts';
 import { usageRoutes } from './http/usage-routes.ts';
 import type { Route } from './http/route.ts';
+import { Leadership } from './leadership.ts';
 
 export interface ServerParts {
   readonly store: Store;
@@ -33,24 +36,49 @@ export interface ServerParts {
   readonly policy: Policy;
   readonly links: HostLinks;
   readonly version: string;
+  /** Who this is among several, the same after a restart. */
+  readonly name: string;
+  readonly leaseMs: number;
+  /** For a store that is new. */
+  readonly secrets: ClusterSecrets;
 }
 
 export interface Server {
   readonly routes: readonly Route[];
   readonly decider: Decider;
+  readonly cluster: Cluster;
   ready(): boolean;
+  leads(): boolean;
   stop(): Promise<void>;
 }
 
 /** Reads the store, then answers and reconciles. Throws when the store cannot be read. */
 export async function startControlPlane(parts: ServerParts): Promise<Server> {
-  const { store, clock, prng, log, policy, links, version } = parts;
+  const { store, clock, prng, log, policy, links, version, name, leaseMs, secrets } = parts;
   const cache = new Cache(() => clock.monotonicMs());
   const committer = new Committer({ store, cache, log });
   const decider: Decider = { cache, committer, clock, prng, policy };
   const loop = new ControlLoop({ decider, store, controllers, log });
   await loop.start();
-  const compaction = new Compaction({ store, clock, log, policy, revision: () => cache.revision });
+  const { decision } = await decideAndCommit(decider, (snapshot, ctx) => openCluster(snapshot, secrets, ctx)).catch(
+    async (error: unknown) => {
+      await loop.stop();
+      throw error;
+    },
+  );
+  const leadership = new Leadership({
+    decider,
+    log,
+    holder: name,
+    leaseMs,
+    alone: store.exclusive === true,
+    follows: () => loop.ready,
+    onLead: (fence) => loop.lead(fence),
+    onStepDown: () => loop.stepDown(),
+  });
+  leadership.start();
+  const leads = (): boolean => leadership.leads;
+  const compaction = new Compaction({ store, clock, log, policy, leads, revision: () => cache.revision });
   compaction.start();
   const assignments = new Assignments({ cache, clock });
   return {
@@ -66,8 +94,11 @@ export async function startControlPlane(parts: ServerParts): Promise<Server> {
       ...resourceRoutes({ decider, store }),
     ],
     decider,
+    cluster: decision.cluster,
     ready: () => loop.ready,
+    leads,
     async stop() {
+      await leadership.stop();
       await Promise.all([loop.stop(), compaction.stop()]);
       await committer.settled();
     },

@@ -13,6 +13,8 @@ import { AgentLinks } from './http/agent-link.ts';
 import { serveHttp } from './http/serve.ts';
 import { startControlPlane } from './server.ts';
 
+let serversStarted = 0;
+
 /** Bears `operator` as the operator's token and `host:<name>` as a host's. */
 export async function startTestServer(options: { store?: Store; policy?: Partial<Policy>; clock?: Clock } = {}) {
   const store = options.store ?? createMemoryStore();
@@ -26,6 +28,9 @@ export async function startTestServer(options: { store?: Store; policy?: Partial
     policy: { ...defaultPolicy, ...options.policy },
     links,
     version: 'test',
+    name: `server-${++serversStarted}`,
+    leaseMs: 2_000,
+    secrets: { tokenSecret: 'x'.repeat(43), operatorToken: 'operator' },
   });
   const http = await serveHttp(
     {

@@ -40,6 +40,7 @@ interface Life {
   server?: Server;
 }
 
+const leaderLeaseMs = 6_000;
 /** As a supervisor restarts it. */
 const restartDelayMs = 1000;
 
@@ -69,6 +70,9 @@ export function createControlPlaneProcess(options: ControlPlaneOptions): Control
             get: (host) => Promise.reject(new ApiError('HostUnreachable', `no line to ${host} in the simulator`)),
           },
           version: 'sim',
+          name,
+          leaseMs: leaderLeaseMs,
+          secrets: { tokenSecret: 'x'.repeat(43), operatorToken: 'operator' },
         });
         network.listen(endpoint, clock, mine.server.routes);
       } catch (error) {

@@ -123,7 +123,8 @@ export async function simulate({ seed, plant, trace: tracing = false }: SimOptio
       trace(() => `commit ${commit.revision}: ${commit.events.flatMap(summaryOf).join('; ')}`);
       for (const { after } of commit.events)
         if (after?.kind === 'instance' && after.status.phase === 'Running') ran.add(after.metadata.id);
-      if (commit.events.some(({ key }) => !key.startsWith('leases/'))) lastNews = { atMs: timeline.nowMs, commit };
+      if (commit.events.some(({ key }) => !key.startsWith('leases/') && !key.startsWith('leader')))
+        lastNews = { atMs: timeline.nowMs, commit };
       for (const checker of checkers) {
         const fault = checker.onCommit?.(commit);
         if (fault !== undefined) violate(checker.invariant, fault);

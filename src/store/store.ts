@@ -46,6 +46,8 @@ export interface ListOptions {
 }
 
 export interface Store {
+  /** No other process can have it open at the same time. */
+  readonly exclusive?: boolean;
   get(key: Key): Promise<Entry | null>;
   /** Entries whose key starts with `prefix`, in byte order of the keys; `revision` is the state they were read at. */
   list(prefix: string, options?: ListOptions): Promise<{ entries: Entry[]; revision: Revision }>;

@@ -68,6 +68,8 @@ export class Cache implements Snapshot {
   /** Revisions that hold nothing but what this process wrote and has confirmed, until their events have come. */
   readonly #own = new Set<number>();
   readonly #leaseSeenAtMs = new Map<string, number>();
+  /** Undefined while the store is not followed. */
+  #hearsSinceMs: number | undefined = Number.NEGATIVE_INFINITY;
   readonly #nowMs: () => number;
 
   /** `monotonicNowMs` dates the leases as they are seen. */
@@ -146,7 +148,14 @@ export class Cache implements Snapshot {
   }
 
   leaseSeenAtMs(host: string): number | undefined {
-    return this.#leaseSeenAtMs.get(host);
+    const seenAtMs = this.#leaseSeenAtMs.get(host);
+    if (seenAtMs === undefined) return undefined;
+    return this.#hearsSinceMs === undefined ? this.#nowMs() : Math.max(seenAtMs, this.#hearsSinceMs);
+  }
+
+  /** Whether the store is followed: what could not be heard meanwhile is nobody's silence. */
+  setHearing(hearing: boolean): void {
+    this.#hearsSinceMs = hearing ? this.#nowMs() : undefined;
   }
 
   // Reading, as users do: only what is durable.

@@ -19,6 +19,9 @@ const folders = {
   removedHost: 'removed-hosts',
   controlPlane: 'control-planes',
   gate: 'gates',
+  cluster: 'cluster',
+  leader: 'leader',
+  leaderLease: 'leader-lease',
 } as const satisfies Record<RecordKind, string>;
 
 interface Prefix {
@@ -60,6 +63,9 @@ export const keys = {
   gate: (name: string): string => `gates/${name}`,
   removedHost: (name: string): string => `removed-hosts/${name}`,
   controlPlane: (machineId: string): string => `control-planes/${machineId}`,
+  cluster: 'cluster/this',
+  leader: 'leader/current',
+  leaderLease: 'leader-lease/current',
   idempotency: (project: string, key: string): string => `idempotency/${project}/${key}`,
 };
 
@@ -92,6 +98,10 @@ export function keyOf(record: AnyRecord): string {
       return keys.controlPlane(record.machineId);
     case 'gate':
       return keys.gate(record.name);
+    case 'cluster':
+    case 'leader':
+    case 'leaderLease':
+      return keys[record.kind];
     case 'idempotency':
       throw new TypeError('an idempotency record does not know its key');
   }

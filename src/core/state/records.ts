@@ -85,7 +85,45 @@ export interface Gate {
   readonly generation: number;
 }
 
+/**
+ * What this store is. Every commit rests on this record: a restore rewrites it, and nothing that was decided before can be written after.
+ * The secrets are here so that every control plane on one store knows the same tokens.
+ */
+export interface Cluster {
+  readonly kind: 'cluster';
+  readonly schemaVersion: number;
+  /** Drawn when the store is made and anew at each restore: revisions of two epochs cannot be compared. */
+  readonly epoch: string;
+  readonly createdAtMs: number;
+  /** At least 32 bytes, base64url: hosts' tokens are made from it. */
+  readonly tokenSecret: string;
+  readonly operatorToken: string;
+  /** While it is there, a restore is under way and nobody else may write. */
+  readonly restoring?: { readonly sinceMs: number };
+  /** The last restore: when, and of which revision the backup was. */
+  readonly restored?: { readonly atMs: number; readonly backupRevision: number };
+}
+
+/** Which control plane runs the controllers. Written when that changes and never else: the leader's Plans rest on it. */
+export interface Leader {
+  readonly kind: 'leader';
+  /** Empty: the last one has let go. */
+  readonly holder: string;
+  /** Grows by one with each leader. */
+  readonly term: number;
+}
+
+/** That the leader was alive. Rewritten by it, apart from `leader` so that its Plans need not rest on that. */
+export interface LeaderLease {
+  readonly kind: 'leaderLease';
+  readonly term: number;
+  readonly renewedAtMs: number;
+}
+
 interface InternalByKind {
+  cluster: Cluster;
+  leader: Leader;
+  leaderLease: LeaderLease;
   provider: Provider;
   allocation: Allocation;
   lease: HostLease;

@@ -56,7 +56,10 @@ export interface Snapshot {
   usedBy(providerId: string): ReadonlyMap<string, number>;
   /** The image with this name or alias. */
   imageByName(name: string): Entry<RecordByKind['image']> | undefined;
-  /** When this process first heard of the host's present lease, on its own clock (never the writer's). */
+  /**
+   * When this process first heard of the host's present lease, on its own clock (never the writer's); or since when it could have heard of
+   * a newer one, when that is later.
+   */
   leaseSeenAtMs(host: string): number | undefined;
   /** Tells `view` of every change from now on. */
   follow(view: View): void;

@@ -73,6 +73,7 @@ interface Request {
 }
 
 class SqliteStore implements Store {
+  readonly exclusive = true;
   readonly #thread: Thread;
   readonly #lock: FileLock;
   #state: FileState;

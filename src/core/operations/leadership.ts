@@ -1,0 +1,58 @@
+// Who runs the controllers: one control plane at a time, as thrift. Nothing rests on there being only one: the leader's Plans name its
+// term as a condition, so that what it decided is refused once another has taken over.
+//
+//   nobody ── take ──▶ leader of term 1 ── renew, renew, … ── let go ──▶ nobody
+//                          │ silent for the length of the lease                │
+//                          └────────────── another takes: term 2 ◀────────────┘
+
+import type { Context } from '../state/context.ts';
+import { keys } from '../state/keys.ts';
+import { type Change, emptyPlan, type Plan } from '../state/plan.ts';
+import type { Snapshot } from '../state/snapshot.ts';
+
+/** A new term, whoever led before. */
+export function takeLeadership(
+  snapshot: Snapshot,
+  holder: string,
+  ctx: Context,
+): { readonly plan: Plan; readonly term: number } {
+  const leader = snapshot.get('leader', keys.leader);
+  const term = (leader?.value.term ?? 0) + 1;
+  return {
+    plan: {
+      changes: [
+        { key: keys.leader, ifRevision: leader?.revision ?? 0, value: { kind: 'leader', holder, term } },
+        leaseChange(snapshot, term, ctx),
+      ],
+    },
+    term,
+  };
+}
+
+/** Says that the leader of `term` is alive; refused when that is no longer the term. */
+export function renewLeadership(
+  snapshot: Snapshot,
+  fence: { readonly key: string; readonly ifRevision: number },
+  { term }: { readonly term: number },
+  ctx: Context,
+): { readonly plan: Plan } {
+  return { plan: { changes: [leaseChange(snapshot, term, ctx)], conditions: [fence] } };
+}
+
+/** Lets go, so that another need not wait for the lease to run out. Changes nothing when another leads already. */
+export function endLeadership(snapshot: Snapshot, { term }: { readonly term: number }): { readonly plan: Plan } {
+  const leader = snapshot.get('leader', keys.leader);
+  if (leader?.value.term !== term) return { plan: emptyPlan };
+  return {
+    plan: { changes: [{ key: keys.leader, ifRevision: leader.revision, value: { ...leader.value, holder: '' } }] },
+  };
+}
+
+function leaseChange(snapshot: Snapshot, term: number, ctx: Context): Change {
+  const lease = snapshot.get('leaderLease', keys.leaderLease);
+  return {
+    key: keys.leaderLease,
+    ifRevision: lease?.revision ?? 0,
+    value: { kind: 'leaderLease', term, renewedAtMs: ctx.nowMs },
+  };
+}

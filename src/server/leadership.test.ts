@@ -1,0 +1,144 @@
+import { expect, it } from 'vitest';
+import { silentLogger } from '../base/log.ts';
+import { createManualClock } from '../base/manual-clock.ts';
+import { seededPrng } from '../base/prng.ts';
+import { system } from '../base/system.ts';
+import { defaultPolicy } from '../core/state/context.ts';
+import { keys } from '../core/state/keys.ts';
+import { createMemoryStore } from '../store/memory/memory-store.ts';
+import { type Store, StoreError } from '../store/store.ts';
+import { startControlPlane } from './server.ts';
+
+const leaseMs = 6_000;
+
+/** Several control planes on one store and one clock. */
+function rig() {
+  const clock = createManualClock();
+  const memory = createMemoryStore();
+  let started = 0;
+  const start = async (name: string, store: Store = memory) => {
+    started += 1;
+    return startControlPlane({
+      store,
+      clock,
+      prng: seededPrng(started, name),
+      log: silentLogger,
+      policy: defaultPolicy,
+      links: { get: () => Promise.reject(new Error('no line')) },
+      version: 'test',
+      name,
+      leaseMs,
+      secrets: { tokenSecret: 'x'.repeat(43), operatorToken: 'operator' },
+    });
+  };
+  /** In steps, each until nothing is left to do. */
+  const pass = async (ms: number): Promise<void> => {
+    for (let left = ms; left > 0; left -= 250) {
+      clock.advance(250);
+      for (let turn = 0; turn < 5; turn++) await system.turn();
+    }
+  };
+  return { memory, start, pass };
+}
+
+/** A store that one control plane loses: it neither answers nor tells anything any more. */
+function losable(store: Store) {
+  let lost = false;
+  const unlessLost = <R>(result: Promise<R>): Promise<R> =>
+    lost ? Promise.reject(new StoreError('Unavailable', 'lost')) : result;
+  const wrapped: Store = {
+    get: (key) => unlessLost(store.get(key)),
+    list: (prefix, options) => unlessLost(store.list(prefix, options)),
+    commit: (conditions, writes) =>
+      lost ? unlessLost(Promise.resolve({ ok: true, revision: 0 })) : store.commit(conditions, writes),
+    async *watch(prefix, after, signal) {
+      if (lost) throw new StoreError('Unavailable', 'lost');
+      for await (const batch of store.watch(prefix, after, signal)) {
+        if (lost) throw new StoreError('Unavailable', 'lost');
+        yield batch;
+      }
+    },
+    compact: (before) => unlessLost(store.compact(before)),
+    close: () => Promise.resolve(),
+  };
+  return { store: wrapped, lose: (now: boolean) => void (lost = now) };
+}
+
+it('lets the first lead at once, and nobody else while it renews its lease', async () => {
+  const { start, pass, memory } = rig();
+  const first = await start('one');
+  await pass(250);
+  const second = await start('two');
+  await pass(10 * leaseMs);
+  expect([first.leads(), second.leads()]).toEqual([true, false]);
+  const leader = first.decider.cache.committed('leader', keys.leader);
+  expect(leader?.value).toMatchObject({ holder: 'one', term: 1 });
+  await Promise.all([first.stop(), second.stop()]);
+  await memory.close();
+});
+
+it('passes on at once what a leader lets go', async () => {
+  const { start, pass } = rig();
+  const first = await start('one');
+  await pass(250);
+  const second = await start('two');
+  await pass(250);
+  await first.stop();
+  await pass(250);
+  expect(second.leads()).toBe(true);
+  expect(second.decider.cache.committed('leader', keys.leader)?.value).toMatchObject({ holder: 'two', term: 2 });
+  await second.stop();
+});
+
+it('takes over from a leader that is silent, which has stepped down by then', async () => {
+  const { start, pass, memory } = rig();
+  const { store, lose } = losable(memory);
+  const first = await start('one', store);
+  await pass(250);
+  const second = await start('two');
+  await pass(leaseMs);
+  lose(true);
+  const seen = new Set<string>();
+  for (let passed = 0; passed < 1.5 * leaseMs; passed += 250) {
+    await pass(250);
+    seen.add(`${first.leads()} ${second.leads()}`);
+  }
+  expect([...seen]).toEqual(['true false', 'false false', 'false true']); // never both
+  lose(false);
+  await pass(3 * leaseMs);
+  expect([first.leads(), second.leads()]).toEqual([false, true]);
+  expect(first.ready()).toBe(true);
+  await Promise.all([first.stop(), second.stop()]);
+});
+
+it('refuses what a leader decides that does not know yet that another leads', async () => {
+  const { start, pass, memory } = rig();
+  const first = await start('one');
+  await pass(250);
+  const entry = first.decider.cache.committed('leader', keys.leader) ?? expect.unreachable();
+  const fence = { key: keys.leader, ifRevision: entry.revision };
+  const taken = { ...entry.value, holder: 'two', term: 2 };
+  const written = await memory.commit([fence], [{ key: keys.leader, value: Buffer.from(JSON.stringify(taken)) }]);
+  expect(written.ok).toBe(true);
+  // Decided in the same turn, before the news can come.
+  const gate = { kind: 'gate', name: 'x', generation: 1 } as const;
+  const late = first.decider.committer.submit({
+    changes: [{ key: keys.gate('x'), ifRevision: 0, value: gate }],
+    conditions: [fence],
+  });
+  expect(await late).toEqual({ ok: false, key: keys.leader });
+  await pass(250);
+  expect(first.leads()).toBe(false);
+  await first.stop();
+});
+
+it('does not wait for its own former life', async () => {
+  const { start, pass, memory } = rig();
+  const first = await start('one');
+  await pass(250);
+  expect(first.leads()).toBe(true);
+  const again = await start('one', memory); // the first was killed
+  await pass(250);
+  expect(again.leads()).toBe(true);
+  await Promise.all([first.stop(), again.stop()]);
+});

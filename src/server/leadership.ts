@@ -1,0 +1,171 @@
+// Keeps this control plane's claim to lead: takes over when nobody leads, renews while it does, steps down by its own clock when it
+// cannot. It only ever asks for Plans; whether they hold is for the store to say.
+
+import type { Clock, Timer } from '../base/clock.ts';
+import { describeError, type Logger } from '../base/log.ts';
+import { endLeadership, renewLeadership, takeLeadership } from '../core/operations/leadership.ts';
+import { keys } from '../core/state/keys.ts';
+import { contextOf, type Decider } from './decide.ts';
+
+export interface LeadershipParts {
+  readonly decider: Decider;
+  readonly log: Logger;
+  /** Who this is, the same after a restart; two that run at once have two names. */
+  readonly holder: string;
+  readonly leaseMs: number;
+  /** Nobody else can have the store open: there is nothing to wait for, and nobody to tell. */
+  readonly alone: boolean;
+  /** Whether the cache follows the store now: who does not hear others must not count their silence. */
+  readonly follows: () => boolean;
+  onLead(fence: Fence): void;
+  onStepDown(): void;
+}
+
+/** What a leader's Plans rest on: the record of its term. */
+export interface Fence {
+  readonly key: string;
+  readonly ifRevision: number;
+}
+
+interface Reign {
+  readonly term: number;
+  readonly fence: Fence;
+  /** When the lease was last renewed, before it was asked for. */
+  renewedAtMs: number;
+}
+
+export class Leadership {
+  readonly #parts: LeadershipParts;
+  readonly #clock: Clock;
+  #reign: Reign | undefined;
+  #lastTerm: number | undefined;
+  /** When this process last heard that someone leads, or could not have heard it. */
+  #heardAtMs: number;
+  #timer: Timer | undefined;
+  #working: Promise<void> | undefined;
+  #stopped = false;
+  readonly #forget: () => void;
+
+  constructor(parts: LeadershipParts) {
+    this.#parts = parts;
+    const { cache, clock } = parts.decider;
+    this.#clock = clock;
+    this.#heardAtMs = clock.monotonicMs();
+    this.#forget = cache.onCommitted((key) => {
+      if (key !== keys.leader && key !== keys.leaderLease) return;
+      this.#heardAtMs = clock.monotonicMs();
+      if (key === keys.leader) this.#lookSoon();
+    });
+  }
+
+  get leads(): boolean {
+    return this.#reign !== undefined;
+  }
+
+  start(): void {
+    this.#look();
+  }
+
+  /** Lets go, so that another takes over at once. */
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    this.#timer?.cancel();
+    this.#forget();
+    await this.#working;
+    const reign = this.#reign;
+    if (!reign) return;
+    this.#stepDown('it stops');
+    const { cache, committer } = this.#parts.decider;
+    if (!this.#parts.alone) await committer.submit(endLeadership(cache, reign).plan).catch(() => {}); // then the lease runs out
+  }
+
+  #lookSoon(): void {
+    if (!this.#stopped) queueMicrotask(() => this.#look());
+  }
+
+  #look(): void {
+    if (this.#stopped) return;
+    this.#timer?.cancel();
+    const { leaseMs, alone, log } = this.#parts;
+    if (!this.#parts.follows()) this.#heardAtMs = this.#clock.monotonicMs();
+    this.#checkReign();
+    if (!this.#working && (this.#reign ? this.#renewalIsDue() : this.#mayTakeOver())) {
+      this.#working = (this.#reign ? this.#renew(this.#reign) : this.#take())
+        .catch((error: unknown) => log.warn('cannot lead now; it is tried again', { error: describeError(error) }))
+        .finally(() => {
+          this.#working = undefined;
+        });
+    }
+    if (alone && this.#reign) return; // nobody can take it
+    this.#timer = this.#clock.setTimer(leaseMs / looksPerLease, () => this.#look(), { background: true });
+  }
+
+  /** Another leads, or may lead by now. */
+  #checkReign(): void {
+    const reign = this.#reign;
+    if (!reign) return;
+    const leader = this.#parts.decider.cache.committed('leader', keys.leader);
+    if (leader && leader.value.term > reign.term) this.#stepDown(`${leader.value.holder || 'nobody'} leads now`);
+    else if (!this.#parts.alone && this.#sinceMs(reign.renewedAtMs) > this.#parts.leaseMs * ownShare)
+      this.#stepDown('its lease could not be renewed');
+  }
+
+  #renewalIsDue(): boolean {
+    const { alone, leaseMs } = this.#parts;
+    return !alone && this.#reign !== undefined && this.#sinceMs(this.#reign.renewedAtMs) >= leaseMs * renewalShare;
+  }
+
+  #mayTakeOver(): boolean {
+    const { alone, decider, holder, leaseMs, follows } = this.#parts;
+    const cluster = decider.cache.committed('cluster', keys.cluster);
+    if (!follows() || cluster?.value.restoring) return false;
+    const leader = decider.cache.committed('leader', keys.leader);
+    if (alone || !leader || leader.value.holder === '') return true;
+    // Its own term, or that of its former life; a second process of the same name is not to be chased.
+    if (leader.value.holder === holder && leader.value.term === (this.#lastTerm ?? leader.value.term)) return true;
+    return this.#sinceMs(this.#heardAtMs) > leaseMs;
+  }
+
+  async #take(): Promise<void> {
+    const { decider, holder, log } = this.#parts;
+    const askedAtMs = this.#clock.monotonicMs();
+    const { plan, term } = takeLeadership(decider.cache, holder, contextOf(decider));
+    const outcome = await decider.committer.submit(plan);
+    if (!outcome.ok || this.#stopped) return; // another was first
+    const fence = { key: keys.leader, ifRevision: outcome.revision };
+    this.#lastTerm = term;
+    this.#reign = { term, fence, renewedAtMs: askedAtMs };
+    log.info('leads now', { holder, term });
+    this.#parts.onLead(fence);
+    this.#look();
+  }
+
+  async #renew(reign: Reign): Promise<void> {
+    const { decider } = this.#parts;
+    const askedAtMs = this.#clock.monotonicMs();
+    const { plan } = renewLeadership(decider.cache, reign.fence, reign, contextOf(decider));
+    const outcome = await decider.committer.submit(plan);
+    if (outcome.ok) reign.renewedAtMs = askedAtMs;
+    else if (outcome.key === keys.leader && this.#reign === reign) this.#stepDown('another has taken over');
+  }
+
+  #stepDown(reason: string): void {
+    const { log, holder } = this.#parts;
+    const term = this.#reign?.term;
+    this.#reign = undefined;
+    this.#heardAtMs = this.#clock.monotonicMs();
+    log.info('leads no longer', { holder, term, reason });
+    this.#parts.onStepDown();
+  }
+
+  #sinceMs(atMs: number): number {
+    return this.#clock.monotonicMs() - atMs;
+  }
+}
+
+/** How often the lease is looked at: a quarter more than its length is the longest that nobody leads, and what the store needs. */
+const looksPerLease = 8;
+/** Renewed when a third of it is gone, so that two renewals may fail. */
+const renewalShare = 1 / 3;
+/** The leader counts from when it asked, others from when they heard: it stops before they begin. */
+const ownShare = 0.8;
