@@ -144,6 +144,7 @@ function schemasOf(definition: ResourceDefinition): Json {
       properties: {
         items: { type: 'array', items: ref(name) },
         revision: { type: 'integer', description: 'a watch from here misses nothing' },
+        epoch: { type: 'string', description: 'of the store; revisions of two epochs cannot be compared' },
         continue: { type: 'string', description: 'for the next page; absent on the last' },
       },
     },
@@ -260,6 +261,12 @@ function pathsOf(definition: ResourceDefinition): Json {
           'answer with every change after `revision`, endlessly',
         ),
         parameter('revision', 'query', { type: 'integer' }, 'for a watch: where to begin; default: now'),
+        parameter(
+          'epoch',
+          'query',
+          { type: 'string' },
+          'for a watch: that of the list that `revision` is of; refused with `Compacted` when the store was restored since',
+        ),
       ],
       responses: answers(
         {

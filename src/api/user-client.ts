@@ -52,6 +52,8 @@ export interface ListPage<T> {
   readonly items: readonly T[];
   /** Of the state that was read; a watch from here misses nothing. */
   readonly revision: number;
+  /** Of the store: give it to the watch that goes on from `revision`. */
+  readonly epoch?: string;
   /** Pass it as `continue` for the next page; absent on the last. */
   readonly continue?: string;
 }
@@ -181,7 +183,7 @@ export function createUserClient(options: ClientOptions) {
     /** Changes after `revision`, endlessly. Throws `ApiError` `Compacted` when they are gone: list again. */
     async *watch<K extends Kind>(
       kind: K,
-      query: ListQuery & { readonly revision: number },
+      query: ListQuery & { readonly revision: number; readonly epoch?: string },
       signal?: AbortSignal,
     ): AsyncIterable<WatchedChange<ResourceByKind[K]>> {
       const response = await request(pathOf(kind), { query: { ...query, watch: true }, ...(signal ? { signal } : {}) });

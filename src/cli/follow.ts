@@ -21,15 +21,15 @@ export async function listAll<K extends Kind>(
   client: UserClient,
   kind: K,
   query: ListQuery = {},
-): Promise<{ items: ResourceByKind[K][]; revision: number }> {
+): Promise<{ items: ResourceByKind[K][]; from: { revision: number; epoch?: string } }> {
   let page = await client.list(kind, query);
-  const { revision } = page;
+  const { revision, epoch } = page;
   const items = [...page.items];
   while (page.continue !== undefined) {
     page = await client.list(kind, { ...query, continue: page.continue });
     items.push(...page.items);
   }
-  return { items, revision };
+  return { items, from: { revision, ...(epoch === undefined ? {} : { epoch }) } };
 }
 
 /** Throws what the first list throws, and `Interrupted` when `signal` aborts. */
@@ -43,9 +43,9 @@ export async function* follow<K extends Kind>(
   for (let first = true; ; first = false) {
     let reason = 'the server ended the watch';
     try {
-      const { items, revision } = await listAll(client, kind, query);
+      const { items, from } = await listAll(client, kind, query);
       yield { type: 'sync', items };
-      for await (const change of client.watch(kind, { ...query, revision }, signal)) {
+      for await (const change of client.watch(kind, { ...query, ...from }, signal)) {
         if (change.type === 'put') yield { type: 'put', resource: change.resource };
         else if (change.type === 'delete') yield { type: 'delete', ...change.resource.metadata };
       }

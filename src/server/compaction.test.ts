@@ -17,7 +17,6 @@ function kept(policy: { historyKeptMs: number; historyRevisionsMax: number }, wr
   const compaction = new Compaction({
     store: wrap(store),
     clock,
-    leads: () => true,
     log: silentLogger,
     revision: () => revision,
     leads: () => true,

@@ -8,6 +8,7 @@ import { controllers } from '../core/controllers/registry.ts';
 import { type ClusterSecrets, openCluster } from '../core/operations/cluster.ts';
 import { Cache } from '../core/state/cache.ts';
 import type { Policy } from '../core/state/context.ts';
+import { keys } from '../core/state/keys.ts';
 import type { Cluster } from '../core/state/records.ts';
 import type { Store } from '../store/store.ts';
 import { Assignments } from './assignments.ts';
@@ -25,6 +26,7 @@ import { processRoutes } from './http/process-routes.ts';
 import { queueRoutes } from './http/queue-routes.ts';
 import { resourceRoutes } from './http/resource-routes.ts';
 import { usageRoutes } from './http/usage-routes.ts';
+import { WatchFeed } from './http/watch-feed.ts';
 import type { Route } from './http/route.ts';
 import { Leadership } from './leadership.ts';
 
@@ -80,6 +82,13 @@ export async function startControlPlane(parts: ServerParts): Promise<Server> {
   const leads = (): boolean => leadership.leads;
   const compaction = new Compaction({ store, clock, log, policy, leads, revision: () => cache.revision });
   compaction.start();
+  const feed = new WatchFeed({
+    store,
+    clock,
+    log,
+    revision: () => cache.revision,
+    epoch: () => cache.committed('cluster', keys.cluster)?.value.epoch,
+  });
   const assignments = new Assignments({ cache, clock });
   return {
     routes: [
@@ -91,7 +100,7 @@ export async function startControlPlane(parts: ServerParts): Promise<Server> {
       ...queueRoutes(decider),
       ...usageRoutes(decider),
       instanceBatchRoute(decider),
-      ...resourceRoutes({ decider, store }),
+      ...resourceRoutes({ decider, store, feed }),
     ],
     decider,
     cluster: decision.cluster,

@@ -11,7 +11,7 @@ import { placedAtOnce } from '../../core/controllers/at-once.ts';
 import type { Decision } from '../../core/operations/decision.ts';
 import type { Cache } from '../../core/state/cache.ts';
 import type { Context } from '../../core/state/context.ts';
-import { kindOfKey } from '../../core/state/keys.ts';
+import { kindOfKey, keys } from '../../core/state/keys.ts';
 import type { Entry, Snapshot } from '../../core/state/snapshot.ts';
 import type { Store } from '../../store/store.ts';
 import { decideAndCommit, type Decider } from '../decide.ts';
@@ -20,11 +20,13 @@ import { dryRun } from './dry-run.ts';
 import { JsonWriter } from './json-writer.ts';
 import { type ResourceInput, resourceOperations } from './resource-operations.ts';
 import type { Answer, Query, Route, RouteRequest } from './route.ts';
+import type { WatchFeed } from './watch-feed.ts';
 import { watchLines, watchTexts } from './watch-lines.ts';
 
 export interface ResourceParts {
   readonly decider: Decider;
   readonly store: Store;
+  readonly feed: WatchFeed;
 }
 
 const defaultProject = 'default';
@@ -45,7 +47,7 @@ function routesOf<K extends Kind>(kind: K, definition: ResourceDefinition, parts
       path: collection,
       verb: 'read',
       handle: (request) => {
-        request.query.only('project', 'selector', 'subject', 'limit', 'continue', 'watch', 'revision');
+        request.query.only('project', 'selector', 'subject', 'limit', 'continue', 'watch', 'revision', 'epoch');
         return request.query.flag('watch')
           ? watch(kind, definition, parts, request)
           : list(kind, definition, cache, request.query);
@@ -321,6 +323,7 @@ function list<K extends Kind>(kind: K, definition: ResourceDefinition, cache: Ca
     json: {
       items: page.map(present),
       revision,
+      epoch: epochOf(cache),
       ...(found.length > limit && last ? { continue: base64(last.key) } : {}),
     },
   };
@@ -361,20 +364,35 @@ function base64(key: string): string {
   return btoa(key).replaceAll('+', '-').replaceAll('/', '_').replaceAll('=', '');
 }
 
-function watch(
+async function watch(
   kind: Kind,
   definition: ResourceDefinition,
-  { store, decider }: ResourceParts,
+  { store, decider: { cache }, feed }: ResourceParts,
   { query, signal }: RouteRequest,
-): Answer {
-  const after = query.integer('revision', { min: 0, max: Number.MAX_SAFE_INTEGER }) ?? decider.cache.revision;
-  if (after > decider.cache.revision) {
-    throw new ApiError(
-      'InvalidRequest',
-      `revision ${after} lies in the future; the newest is ${decider.cache.revision}`,
-      { field: 'revision' },
-    );
-  }
-  const input = { kind, after, wanted: filterOf(definition, query), store, clock: decider.clock, signal };
+): Promise<Answer> {
+  const wanted = filterOf(definition, query);
+  const epoch = query.text('epoch');
+  if (epoch !== undefined && epoch !== epochOf(cache))
+    throw new ApiError('Compacted', 'the store was restored from a backup since; list again', { field: 'epoch' });
+  const after = query.integer('revision', { min: 0, max: Number.MAX_SAFE_INTEGER }) ?? cache.revision;
+  if (after > cache.revision) await assertInStore(store, after);
+  const topic = { kind, project: definition.scope === 'fleet' ? undefined : query.text('project') };
+  const input = { topic, after, wanted, feed, signal };
   return { status: 200, lines: watchLines(input), texts: watchTexts(input) };
+}
+
+/** Another control plane may have told of a revision that this one has not heard of yet. */
+async function assertInStore(store: Store, after: number): Promise<void> {
+  const state = await store.commit([], []).catch((error: unknown) => {
+    throw new ApiError('Unavailable', 'the store cannot be asked now; try again', { cause: error });
+  });
+  const newest = state.ok ? state.revision : 0;
+  if (after <= newest) return;
+  const message = `revision ${after} lies in the future; the newest is ${newest}`;
+  throw new ApiError('InvalidRequest', message, { field: 'revision' });
+}
+
+/** Revisions of two epochs cannot be compared. */
+function epochOf(cache: Cache): string | undefined {
+  return cache.committed('cluster', keys.cluster)?.value.epoch;
 }

@@ -1,25 +1,20 @@
 // The lines of a watch: what changed, as JSON text. A change whose text is of the present form is copied as it is stored, not read. It
 // never tells what is not durable.
 
-import type { Clock } from '../../base/clock.ts';
-import { ApiError } from '../../api/errors.ts';
-import type { AnyResource, Kind } from '../../api/resources/index.ts';
+import type { AnyResource } from '../../api/resources/index.ts';
 import { decodeRecord } from '../../core/state/codec.ts';
-import { prefixOf } from '../../core/state/keys.ts';
-import { Compacted, type Store, StoreError, type WatchEvent } from '../../store/store.ts';
+import type { WatchEvent } from '../../store/store.ts';
 import { JsonWriter } from './json-writer.ts';
 import { isResource, present } from './present.ts';
+import type { Topic, WatchFeed } from './watch-feed.ts';
 
 export interface WatchInput {
-  readonly kind: Kind;
+  readonly topic: Topic;
   readonly after: number;
   readonly wanted: ((resource: AnyResource) => boolean) | 'all';
-  readonly store: Store;
-  readonly clock: Clock;
+  readonly feed: WatchFeed;
   readonly signal: AbortSignal;
 }
-
-const bookmarkMs = 10_000;
 
 export async function* watchLines(input: WatchInput): AsyncIterable<unknown> {
   for await (const text of watchTexts(input))
@@ -30,41 +25,10 @@ export async function* watchLines(input: WatchInput): AsyncIterable<unknown> {
  * The same as text, some whole lines a piece. Every change once and in order; a bookmark first, after what came together, and whenever
  * nothing came for a while.
  */
-export async function* watchTexts(input: WatchInput): AsyncIterable<Uint8Array> {
-  const { kind, after, wanted, store, clock, signal } = input;
-  const prefix = prefixOf(kind);
-  const batches = store.watch('', after, signal)[Symbol.asyncIterator]();
-  let revision = after;
-  /** May fail while a slow reader is still busy with what came before; then it is told when its turn comes. */
-  const readAhead = (): Promise<IteratorResult<readonly WatchEvent[]>> => {
-    const batch = batches.next();
-    batch.catch(() => {});
-    return batch;
-  };
-  let next = readAhead();
-  yield bookmarkOf(revision);
-  try {
-    while (!signal.aborted) {
-      const idle = Promise.withResolvers<'idle'>();
-      const timer = clock.setTimer(bookmarkMs, () => idle.resolve('idle'));
-      const batch = await Promise.race([next, idle.promise]).finally(() => timer.cancel());
-      if (batch === 'idle') {
-        yield bookmarkOf(revision);
-        continue;
-      }
-      if (batch.done) return;
-      next = readAhead();
-      const lines = linesOf(batch.value, prefix, wanted);
-      revision = batch.value.at(-1)?.revision ?? revision;
-      if (lines) yield lines;
-    }
-  } catch (error) {
-    if (error instanceof Compacted) throw new ApiError('Compacted', error.message, { cause: error });
-    if (error instanceof StoreError)
-      throw new ApiError('Unavailable', 'the store cannot be watched now; try again', { cause: error });
-    throw error;
-  } finally {
-    await batches.return?.();
+export async function* watchTexts({ topic, after, wanted, feed, signal }: WatchInput): AsyncIterable<Uint8Array> {
+  yield bookmarkOf(after);
+  for await (const { events, revision } of feed.watch(topic, after, signal)) {
+    yield events.length === 0 ? bookmarkOf(revision) : linesOf(events, revision, wanted);
   }
 }
 
@@ -82,19 +46,16 @@ function bookmarkLine(revision: number): string {
 /** Around a resource in its line, and for a bookmark. */
 const bytesPerLine = 80;
 
-/** What a watcher is told of `events`, which are whole revisions; undefined: nothing. */
-function linesOf(events: readonly WatchEvent[], prefix: string, wanted: WatchInput['wanted']): Uint8Array | undefined {
-  const told = events.filter(({ key }) => key.startsWith(prefix));
-  if (told.length === 0) return undefined;
+/** What a watcher is told of `events`. Only a bookmark says that all changes of a revision have been told. */
+function linesOf(events: readonly WatchEvent[], revision: number, wanted: WatchInput['wanted']): Uint8Array {
   const lines = new JsonWriter(
-    told.reduce((sum, { value }) => sum + bytesPerLine + (value?.byteLength ?? 0), bytesPerLine),
+    events.reduce((sum, { value }) => sum + bytesPerLine + (value?.byteLength ?? 0), bytesPerLine),
   );
-  for (const event of told) {
+  for (const event of events) {
     if (event.value && (wanted === 'all' || isWanted(event.key, event.value, wanted))) put(lines, event, event.value);
     else lines.text(deleteLine(event));
   }
-  // One revision may hold several changes; only here is it known that they have all been told.
-  lines.text(bookmarkLine(events.at(-1)?.revision ?? 0));
+  lines.text(bookmarkLine(revision));
   return lines.take();
 }
 

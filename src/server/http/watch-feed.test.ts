@@ -1,0 +1,141 @@
+import { expect, it } from 'vitest';
+import { silentLogger } from '../../base/log.ts';
+import { createManualClock } from '../../base/manual-clock.ts';
+import { system } from '../../base/system.ts';
+import { encodeRecord } from '../../core/state/codec.ts';
+import { keys } from '../../core/state/keys.ts';
+import type { Cluster } from '../../core/state/records.ts';
+import { createMemoryStore } from '../../store/memory/memory-store.ts';
+import { type News, WatchFeed } from './watch-feed.ts';
+
+function rig() {
+  const store = createMemoryStore();
+  const clock = createManualClock();
+  let revision = 0;
+  const feed = new WatchFeed({ store, clock, log: silentLogger, revision: () => revision, epoch: () => 'epoch-1' });
+  let readers = 0;
+  const watch = store.watch.bind(store);
+  store.watch = (prefix, after, signal) => {
+    readers += 1;
+    return watch(prefix, after, signal);
+  };
+  const put = async (...names: string[]): Promise<void> => {
+    const result = await store.commit(
+      [],
+      names.map((key) => ({ key, value: new Uint8Array([1]) })),
+    );
+    revision = result.ok ? result.revision : revision;
+  };
+  return { store, clock, feed, put, readers: () => readers };
+}
+
+const ending = () => new AbortController();
+const keysOf = ({ value }: IteratorResult<News, void>): string[] => (value?.events ?? []).map(({ key }) => key);
+const settle = async (): Promise<void> => {
+  for (let turn = 0; turn < 3; turn++) await system.turn();
+};
+
+it('hands each its own topic, from one reading of the store', async () => {
+  const { feed, put, readers } = rig();
+  const over = ending();
+  const all = feed.watch({ kind: 'instance', project: undefined }, 0, over.signal);
+  const ofA = feed.watch({ kind: 'instance', project: 'a' }, 0, over.signal);
+  const hosts = feed.watch({ kind: 'host', project: undefined }, 0, over.signal);
+  const next = [all.next(), ofA.next(), hosts.next()];
+  await put('instances/a/1', 'instances/ab/1', 'hosts/h1', 'events/a/e1');
+  const [first, second, third] = await Promise.all(next);
+  expect([first, second, third].map((each) => each && keysOf(each))).toEqual([
+    ['instances/a/1', 'instances/ab/1'],
+    ['instances/a/1'],
+    ['hosts/h1'],
+  ]);
+  expect(readers()).toBe(1);
+  over.abort();
+});
+
+it('loses nothing of what comes while a watcher is busy, however much it is', async () => {
+  const { feed, put } = rig();
+  const over = ending();
+  const watching = feed.watch({ kind: 'instance', project: undefined }, 0, over.signal);
+  const first = watching.next();
+  await put('instances/a/0');
+  const seen = keysOf(await first);
+  let wanted = 1;
+  for (let i = 0; i < 500; i++, wanted += 5) await put(...[1, 2, 3, 4, 5].map((n) => `instances/a/${i}.${n}`));
+  await settle();
+  let revision = 0;
+  while (seen.length < wanted) {
+    const { value } = await watching.next();
+    const revisions = new Set(value?.events.map((event) => event.revision));
+    for (const each of revisions)
+      expect(value?.events.filter((event) => event.revision === each).length, 'a revision is never parted').toBe(5);
+    seen.push(...(value?.events.map(({ key }) => key) ?? []));
+    expect(value?.revision).toBeGreaterThan(revision);
+    revision = value?.revision ?? 0;
+  }
+  expect(new Set(seen).size).toBe(wanted);
+  // Level again, it is told of what comes.
+  const next = watching.next();
+  await put('instances/a/last');
+  expect(keysOf(await next)).toEqual(['instances/a/last']);
+  over.abort();
+});
+
+it('says up to where nothing has come, now and then', async () => {
+  const { feed, put, clock } = rig();
+  const over = ending();
+  const watching = feed.watch({ kind: 'pool', project: undefined }, 0, over.signal);
+  const next = watching.next();
+  await put('instances/a/1');
+  await put('instances/a/2');
+  await settle();
+  clock.advance(10_000);
+  expect((await next).value).toEqual({ events: [], revision: 2 });
+  over.abort();
+});
+
+it('tells of a gap in history, of a restore, and of a store that is gone', async () => {
+  const { feed, put, store } = rig();
+  const over = ending();
+  for (let i = 0; i < 5; i++) await put(`instances/a/${i}`);
+  await store.compact(4);
+  const late = feed.watch({ kind: 'instance', project: undefined }, 1, over.signal);
+  await expect(late.next()).rejects.toMatchObject({ code: 'Compacted' });
+
+  const live = feed.watch({ kind: 'instance', project: undefined }, 5, over.signal);
+  const restored = live.next();
+  await settle();
+  const cluster: Cluster = {
+    kind: 'cluster',
+    schemaVersion: 1,
+    epoch: 'epoch-2',
+    createdAtMs: 0,
+    tokenSecret: '',
+    operatorToken: '',
+  };
+  await store.commit([], [{ key: keys.cluster, value: encodeRecord(cluster) }]);
+  await expect(restored).rejects.toMatchObject({ code: 'Compacted' });
+
+  await put('instances/a/after');
+  const last = feed.watch({ kind: 'instance', project: undefined }, 7, over.signal).next();
+  last.catch(() => undefined); // looked at below
+  await settle();
+  await store.close();
+  await expect(last).rejects.toMatchObject({ code: 'Unavailable' });
+  over.abort();
+});
+
+it('ends when its watcher leaves, and begins anew for the next', async () => {
+  const { feed, put, readers } = rig();
+  for (let i = 0; i < 3; i++) {
+    const over = ending();
+    const watching = feed.watch({ kind: 'host', project: undefined }, i, over.signal);
+    const next = watching.next();
+    await put(`hosts/${i}`);
+    expect(keysOf(await next)).toEqual([`hosts/${i}`]);
+    const end = watching.next();
+    over.abort();
+    expect((await end).done).toBe(true);
+  }
+  expect(readers()).toBe(3);
+});
