@@ -5,9 +5,10 @@
 //   running      create          remove  create     none     start    none     none     none           none
 //   stopped      report-stopped  remove  remove     stop     none     none     none     none           none
 //   absent       report-absent   remove  remove     remove   remove   remove   remove   report-absent  remove
+//   kept         report-absent   absent* none       none     none     none     none     report-absent  none
 //   (unassigned) none            report-unknown, whatever it is
 //
-// older, newer: a guest of another incarnation than the wanted one; its state does not matter. The rest is the same incarnation.
+// absent*: report-absent. older, newer: a guest of another incarnation than the wanted one; its state does not matter. The rest is the same incarnation.
 //
 // - A guest that exited or failed is over: only the control plane decides on a restart, and then sends a new incarnation.
 // - A `preparing` guest is one whose creation was interrupted, since nobody works on it now: it is finished, or cleared away.
@@ -15,6 +16,7 @@
 // - A newer guest means that the assignment is stale. It is not touched; and nothing of a stale `absent` one is left.
 // - Of a damaged guest nobody can tell which incarnation it is, nor whether it runs. It is all that is left of the instance's
 //   disk, so it goes only when nothing of the instance is wanted; until then it is shown as failed.
+// - Of what is only to be kept nothing is begun or ended; an older guest stays, too, and the wanted one is reported absent.
 // - A guest that no assignment speaks of is never touched, only told of: an empty ledger destroys nothing.
 
 import type { Assignment, GuestState } from '../api/agent-protocol.ts';
@@ -50,6 +52,7 @@ type Column = 'nothing' | 'older' | GuestState | 'newer' | 'damaged';
 const table: Readonly<Record<Desired['want'], Readonly<Record<Column, Action>>>> = {
   running: { nothing: 'create',         older: 'remove', preparing: 'create', running: 'none',   stopped: 'start',  exited: 'none',   failed: 'none',   newer: 'none',          damaged: 'none' },
   stopped: { nothing: 'report-stopped', older: 'remove', preparing: 'remove', running: 'stop',   stopped: 'none',   exited: 'none',   failed: 'none',   newer: 'none',          damaged: 'none' },
+  kept:    { nothing: 'report-absent',  older: 'report-absent', preparing: 'none', running: 'none', stopped: 'none',  exited: 'none',   failed: 'none',   newer: 'report-absent', damaged: 'none' },
   absent:  { nothing: 'report-absent',  older: 'remove', preparing: 'remove', running: 'remove', stopped: 'remove', exited: 'remove', failed: 'remove', newer: 'report-absent', damaged: 'remove' },
 };
 

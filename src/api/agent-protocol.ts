@@ -68,14 +68,17 @@ export const Heartbeat = Type.Object(
 );
 export type Heartbeat = Static<typeof Heartbeat>;
 
-/** The whole desired state of one incarnation of one instance on this host. `absent`: leave no trace, then report it absent. */
+/**
+ * The whole desired state of one incarnation of one instance on this host. `absent`: leave no trace, then report it absent. `kept`: begin
+ * and end nothing, and say what there is; a control plane that was restored from a backup does not know.
+ */
 export const Assignment = Type.Object(
   {
     instanceId: Type.String({ pattern: '^inst_[0-9a-z]{26}$' }),
     incarnation: Type.Integer({ minimum: 1 }),
     /** Grows whenever this assignment changes. */
     revision: Type.Integer({ minimum: 1 }),
-    want: Type.Enum(['running', 'stopped', 'absent']),
+    want: Type.Enum(['running', 'stopped', 'absent', 'kept']),
     driver: Type.String(),
     name: Type.String(),
     project: Type.String(),

@@ -3,6 +3,7 @@
 import type { CommandEntry } from '../cli/registry.ts';
 
 const group = 'Processes:';
+const store = 'Store:';
 
 export const processCommands: readonly CommandEntry[] = [
   {
@@ -16,6 +17,24 @@ export const processCommands: readonly CommandEntry[] = [
     group,
     summary: 'Run the agent of a host',
     load: async () => (await import('./agent.ts')).agentCommand,
+  },
+  {
+    name: 'backup',
+    group: store,
+    summary: 'Save everything that the control plane knows',
+    load: async () => (await import('./backup.ts')).backupCommand,
+  },
+  {
+    name: 'restore',
+    group: store,
+    summary: 'Make a store what a backup says',
+    load: async () => (await import('./restore.ts')).restoreCommand,
+  },
+  {
+    name: 'store',
+    group: store,
+    summary: 'Check a store, or move it to another',
+    load: async () => (await import('./store.ts')).storeCommand,
   },
   {
     name: 'dev',

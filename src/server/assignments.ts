@@ -58,6 +58,9 @@ export class Assignments {
   }
 
   #assertSession(host: string, epoch: number): { readonly revision: number } {
+    // What is in the store now is neither what was nor what will be: nobody may act on it.
+    const closed = this.#cache.committed('cluster', keys.cluster)?.value.closed;
+    if (closed) throw new ApiError('Unavailable', `no host is told anything now: ${closed.why}`);
     const entry = this.#cache.committed('host', keys.host(host));
     const present = entry?.value.status.epoch;
     if (present !== undefined && epoch > present) throw new ApiError('Unavailable', notHeardOf(host, epoch));
@@ -143,6 +146,13 @@ export class Assignments {
           this.#due(allocation.value.host, allocation.key);
         return;
       }
+      case 'cluster':
+        for (const streams of this.#streams.values())
+          for (const stream of streams) {
+            stream.epochOver = true; // a restore, perhaps: looked at closer by the stream
+            stream.wake();
+          }
+        return;
       case 'host':
         for (const stream of this.#streams.get(key.slice(key.indexOf('/') + 1)) ?? []) {
           stream.epochOver = true; // looked at closer by the stream

@@ -62,10 +62,9 @@ export class Committer {
 
   /** The same, for many Plans at once, to whom a promise for each would be dear. */
   enqueue(plan: Plan, told: Told): void {
-    if (this.#cache.committed('cluster', keys.cluster)?.value.restoring && plan.changes.length > 0)
-      return told(
-        new ApiError('Unavailable', 'the store is being restored from a backup; try again when that is done'),
-      );
+    const closed = this.#cache.committed('cluster', keys.cluster)?.value.closed;
+    if (closed && plan.changes.length > 0)
+      return told(new ApiError('Unavailable', `nothing can be written: ${closed.why}`));
     if (plan.changes.length === 0 && (plan.conditions ?? none).every(({ key }) => !this.#cache.isAssumed(key)))
       return told({ ok: true, revision: this.#cache.revision });
     const assumed = this.#cache.assume(plan);

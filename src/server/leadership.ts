@@ -52,9 +52,8 @@ export class Leadership {
     this.#clock = clock;
     this.#heardAtMs = clock.monotonicMs();
     this.#forget = cache.onCommitted((key) => {
-      if (key !== keys.leader && key !== keys.leaderLease) return;
-      this.#heardAtMs = clock.monotonicMs();
-      if (key === keys.leader) this.#lookSoon();
+      if (key === keys.leader || key === keys.leaderLease) this.#heardAtMs = clock.monotonicMs();
+      if (key === keys.leader || key === keys.cluster) this.#lookSoon();
     });
   }
 
@@ -104,8 +103,10 @@ export class Leadership {
   #checkReign(): void {
     const reign = this.#reign;
     if (!reign) return;
-    const leader = this.#parts.decider.cache.committed('leader', keys.leader);
-    if (leader && leader.value.term > reign.term) this.#stepDown(`${leader.value.holder || 'nobody'} leads now`);
+    const { cache } = this.#parts.decider;
+    const leader = cache.committed('leader', keys.leader);
+    if (leader?.revision !== reign.fence.ifRevision) this.#stepDown(`${leader?.value.holder || 'nobody'} leads now`);
+    else if (cache.committed('cluster', keys.cluster)?.value.closed) this.#stepDown('the store is closed');
     else if (!this.#parts.alone && this.#sinceMs(reign.renewedAtMs) > this.#parts.leaseMs * ownShare)
       this.#stepDown('its lease could not be renewed');
   }
@@ -118,7 +119,7 @@ export class Leadership {
   #mayTakeOver(): boolean {
     const { alone, decider, holder, leaseMs, follows } = this.#parts;
     const cluster = decider.cache.committed('cluster', keys.cluster);
-    if (!follows() || cluster?.value.restoring) return false;
+    if (!follows() || cluster?.value.closed) return false;
     const leader = decider.cache.committed('leader', keys.leader);
     if (alone || !leader || leader.value.holder === '') return true;
     // Its own term, or that of its former life; a second process of the same name is not to be chased.

@@ -1,6 +1,6 @@
 // The control plane as a process: real clock, real store, real sockets.
 
-import { chmod, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { randomSecret, systemClock, systemMachineId, systemPrng } from '../base/system.ts';
 import { backoffMs } from '../base/backoff.ts';
@@ -183,12 +183,16 @@ async function secretsFor(directory: string): Promise<ClusterSecrets> {
   };
 }
 
-/** Those of the store, shared by all its servers; the operator's token is put where people on this machine find it. */
+/** Those of the store, shared by all its servers; copies are put where people and commands on this machine find them. */
 async function takeSecrets(directory: string, { tokenSecret, operatorToken }: Cluster): Promise<TokenSecrets> {
-  await rm(join(directory, 'secret'), { force: true });
-  const path = join(directory, 'operator.token');
-  await writeFile(`${path}.new`, `${operatorToken}\n`, { mode: 0o600 });
-  await rename(`${path}.new`, path);
+  for (const [name, text] of [
+    ['secret', tokenSecret],
+    ['operator.token', operatorToken],
+  ] as const) {
+    const path = join(directory, name);
+    await writeFile(`${path}.new`, `${text}\n`, { mode: 0o600 });
+    await rename(`${path}.new`, path);
+  }
   return { operatorToken, secret: Buffer.from(tokenSecret, 'base64url') };
 }
 

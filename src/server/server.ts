@@ -17,6 +17,7 @@ import { Compaction } from './compaction.ts';
 import { ControlLoop } from './control-loop.ts';
 import { type Decider, decideAndCommit } from './decide.ts';
 import { agentRoutes } from './http/agent-routes.ts';
+import { backupRoute } from './http/backup-route.ts';
 import { capacityRoutes } from './http/capacity-routes.ts';
 import { candidateRoutes } from './http/candidate-routes.ts';
 import type { HostLinks } from './http/host-links.ts';
@@ -80,6 +81,7 @@ export async function startControlPlane(parts: ServerParts): Promise<Server> {
   });
   leadership.start();
   const leads = (): boolean => leadership.leads;
+  const ready = (): boolean => loop.ready && !cache.committed('cluster', keys.cluster)?.value.closed;
   const compaction = new Compaction({ store, clock, log, policy, leads, revision: () => cache.revision });
   compaction.start();
   const feed = new WatchFeed({
@@ -92,7 +94,8 @@ export async function startControlPlane(parts: ServerParts): Promise<Server> {
   const assignments = new Assignments({ cache, clock });
   return {
     routes: [
-      ...processRoutes({ ready: () => loop.ready, version }),
+      ...processRoutes({ ready, version }),
+      backupRoute({ store, clock, version }),
       ...agentRoutes({ decider, assignments }),
       ...instanceRoutes({ decider, links }),
       ...candidateRoutes(decider),
@@ -104,7 +107,7 @@ export async function startControlPlane(parts: ServerParts): Promise<Server> {
     ],
     decider,
     cluster: decision.cluster,
-    ready: () => loop.ready,
+    ready,
     leads,
     async stop() {
       await leadership.stop();

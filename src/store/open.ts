@@ -5,6 +5,8 @@ import { type Store, StoreError } from './store.ts';
 
 export interface OpenOptions {
   readonly log?: Logger;
+  /** Refuses a file that is not there, instead of making it. */
+  readonly mustExist?: boolean;
 }
 
 interface Backend {

@@ -5,7 +5,7 @@ import type { Instance } from '../../api/resources/instance.ts';
 import { conditionOf, withConditions } from '../state/conditions.ts';
 import type { Context } from '../state/context.ts';
 import { eventChange } from '../state/events.ts';
-import { guestConditions, hostLost, phaseOf } from '../state/guest-phase.ts';
+import { guestConditions, hostLost, phaseOf, restored } from '../state/guest-phase.ts';
 import { instanceStatusChange } from '../state/instance-change.ts';
 import { keys } from '../state/keys.ts';
 import { emptyPlan, type Plan } from '../state/plan.ts';
@@ -109,6 +109,8 @@ function isOutOfSight({ status, metadata }: Instance): boolean {
 
 /** Whether it fails when its host does: bound, not over, not already failed. Of a removed host even the disks are gone. */
 function dependsOnHost({ status, metadata }: Instance, loss: Loss): boolean {
+  // Nobody knows yet if it is there at all: that must not be forgotten for a host that comes and goes.
+  if (loss.reason === hostLost && conditionOf(status.conditions, 'Running')?.reason === restored) return false;
   if (status.host === undefined || metadata.deletionRequestedAtMs !== undefined) return false;
   switch (status.phase) {
     case 'Scheduled':

@@ -4,7 +4,7 @@ import type { Instance } from '../../api/resources/instance.ts';
 import { conditionOf, withConditions } from '../state/conditions.ts';
 import type { Context } from '../state/context.ts';
 import { eventChange } from '../state/events.ts';
-import { hostLost } from '../state/guest-phase.ts';
+import { mayRunUnseen } from '../state/guest-phase.ts';
 import { instanceStatusChange } from '../state/instance-change.ts';
 import { emptyPlan, type Plan } from '../state/plan.ts';
 import type { Entry } from '../state/snapshot.ts';
@@ -25,11 +25,11 @@ export const restart: Controller = {
   },
 };
 
-function wantsRestart({ spec, status, metadata }: Instance): boolean {
+function wantsRestart(instance: Instance): boolean {
+  const { spec, status, metadata } = instance;
   if (status.phase !== 'Failed' || spec.restartPolicy !== 'OnFailure' || spec.powerState !== 'running') return false;
   if (metadata.deletionRequestedAtMs !== undefined) return false;
-  // Its guest may still run on the lost host: an exclusive instance waits until that host is back or removed.
-  return !(spec.exclusive && conditionOf(status.conditions, 'Running')?.reason === hostLost);
+  return !(spec.exclusive && mayRunUnseen(instance)); // it waits until its host is back or removed, or for a person
 }
 
 function placeAnew(instance: Entry<Instance>, ctx: Context): Plan {

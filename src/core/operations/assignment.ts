@@ -6,7 +6,7 @@ import type { Image } from '../../api/resources/image.ts';
 import type { Instance } from '../../api/resources/instance.ts';
 import { holdsOnlyDisk } from '../ledger/ledger.ts';
 import { conditionOf } from '../state/conditions.ts';
-import { hostLost } from '../state/guest-phase.ts';
+import { hostLost, restored } from '../state/guest-phase.ts';
 import type { Allocation } from '../state/records.ts';
 import type { Entry } from '../state/snapshot.ts';
 
@@ -46,9 +46,10 @@ function wanted(instance: Instance | undefined, allocation: Allocation): Assignm
   if (!instance || instance.metadata.deletionRequestedAtMs !== undefined) return 'absent';
   const { status, spec } = instance;
   if (status.host !== allocation.host || status.incarnation !== allocation.consumer.incarnation) return 'absent';
+  const seen = conditionOf(status.conditions, 'Running')?.reason;
+  if (seen === restored) return 'kept';
   // Without room it may not run: controllers/power-on.ts claims it again.
   if (spec.powerState === 'stopped' || status.phase === 'Exited' || holdsOnlyDisk(allocation)) return 'stopped';
   // A guest that failed is over; one that is only out of sight may well be running.
-  const outOfSight = conditionOf(status.conditions, 'Running')?.reason === hostLost;
-  return status.phase === 'Failed' && !outOfSight ? 'stopped' : 'running';
+  return status.phase === 'Failed' && seen !== hostLost ? 'stopped' : 'running';
 }

@@ -7,7 +7,7 @@ import { release, releaseAllButDisk } from '../ledger/ledger.ts';
 import { withConditions } from '../state/conditions.ts';
 import type { Context } from '../state/context.ts';
 import { eventChange, type NewEvent } from '../state/events.ts';
-import { guestConditions, messageByState, phaseOf } from '../state/guest-phase.ts';
+import { guestConditions, messageByState, notFoundAfterRestore, phaseOf } from '../state/guest-phase.ts';
 import { instanceStatusChange } from '../state/instance-change.ts';
 import { keys } from '../state/keys.ts';
 import { type Plan, unchanged } from '../state/plan.ts';
@@ -38,7 +38,7 @@ export function applyReport(
   const instance = snapshot.instanceById(report.instanceId);
   const decided =
     report.guest.state === 'absent'
-      ? applyAbsence(snapshot, allocation, instance)
+      ? applyAbsence(snapshot, allocation, instance, ctx)
       : applyGuest(allocation, instance, { ...input, guest: report.guest }, ctx);
   return decided.plan.changes.length === 0
     ? decided
@@ -50,12 +50,39 @@ function applyAbsence(
   snapshot: Snapshot,
   allocation: Entry<Allocation>,
   instance: Entry<Instance> | undefined,
+  ctx: Context,
 ): ReportDecision {
   const image = instance && snapshot.imageByName(instance.value.spec.image)?.value;
-  if (assignmentOf(allocation, instance, image).want !== 'absent') return stale;
+  const { want } = assignmentOf(allocation, instance, image);
+  if (want === 'kept' && instance) return { plan: notFound(allocation, instance, ctx), result: 'accepted' };
+  if (want !== 'absent') return stale;
   // The instance must still not want it when this is written.
   const conditions = instance ? [{ key: instance.key, ifRevision: instance.revision }] : [];
   return { plan: { changes: release(allocation), conditions }, result: 'accepted' };
+}
+
+/** What the backup says to be on this host is not there. */
+function notFound(allocation: Entry<Allocation>, instance: Entry<Instance>, ctx: Context): Plan {
+  const { host = '', ...kept } = instance.value.status;
+  const why = {
+    reason: notFoundAfterRestore,
+    message: `host ${host} has no guest of it since the store was restored: it was moved or removed after the backup was made`,
+  };
+  const conditions = withConditions(
+    kept.conditions,
+    [
+      { type: 'Running', status: 'False', ...why },
+      { type: 'Ready', status: 'False', ...why },
+    ],
+    ctx.nowMs,
+  );
+  return {
+    changes: [
+      instanceStatusChange(instance, { ...kept, phase: 'Failed', failedAtMs: ctx.nowMs, conditions }),
+      ...release(allocation),
+      eventChange(instance.value, { type: 'Warning', ...why, host }, ctx),
+    ],
+  };
 }
 
 function applyGuest(

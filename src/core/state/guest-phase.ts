@@ -7,6 +7,17 @@ import { conditionOf, type NewCondition } from './conditions.ts';
 /** Reason of a failure that is only assumed: the host is silent, and its guest may well run on. */
 export const hostLost = 'HostLost';
 
+/** Reason while nobody knows what became of a guest since the backup was made that the store was restored from. */
+export const restored = 'Restored';
+/** Its host was asked, and has no such guest: it may run elsewhere by now. */
+export const notFoundAfterRestore = 'NotFoundAfterRestore';
+
+/** Whether a copy of it may run somewhere that the control plane does not know of. */
+export function mayRunUnseen({ status }: Instance): boolean {
+  const reason = conditionOf(status.conditions, 'Running')?.reason;
+  return reason === hostLost || reason === restored || reason === notFoundAfterRestore;
+}
+
 /** Exited and Failed are final for an incarnation, unless the host was only out of sight. */
 export function phaseOf({ metadata, spec, status }: Instance, guest: GuestStatus): InstancePhase {
   if (metadata.deletionRequestedAtMs !== undefined) return 'Deleting';

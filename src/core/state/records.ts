@@ -98,8 +98,8 @@ export interface Cluster {
   /** At least 32 bytes, base64url: hosts' tokens are made from it. */
   readonly tokenSecret: string;
   readonly operatorToken: string;
-  /** While it is there, a restore is under way and nobody else may write. */
-  readonly restoring?: { readonly sinceMs: number };
+  /** While it is there, no control plane may write: a restore is under way, or the store has been moved. */
+  readonly closed?: { readonly why: string; readonly sinceMs: number };
   /** The last restore: when, and of which revision the backup was. */
   readonly restored?: { readonly atMs: number; readonly backupRevision: number };
 }

@@ -35,6 +35,8 @@ export interface SqliteStoreOptions {
   /** The file; beside it stand `-wal` while the store is open, and `.lock`. On a local file system. */
   readonly path: string;
   readonly log?: Logger;
+  /** Refuses a file that is not there, instead of making it. */
+  readonly mustExist?: boolean;
   /** See `FileOptions`; default 256 MiB, about half a second. */
   readonly fullCheckBytesMax?: number;
 }
@@ -50,6 +52,8 @@ const recentBytesMax = 16 * 1024 * 1024;
 const forgetRevisionsMax = 500;
 
 export async function openSqliteStore(options: SqliteStoreOptions): Promise<Store> {
+  if (options.mustExist && !existsSync(options.path))
+    throw new StoreError('Invalid', `there is no store at ${options.path}`);
   makeFolderOf(options.path);
   const path = existsSync(options.path) ? realpathSync(options.path) : options.path;
   const lock = lockFile(path);

@@ -1,0 +1,90 @@
+// `berth backup FILE`: everything that the control plane knows, at one revision, while it goes on working.
+
+import { access } from 'node:fs/promises';
+import { resolve } from 'node:path';
+import { Command } from 'commander';
+import type { Cli } from '../cli/cli.ts';
+import { attempting, CommandError, exitCodes } from '../cli/exit-codes.ts';
+import { startProgress } from '../cli/progress.ts';
+import { openSession } from '../cli/session.ts';
+import { bytes as sizeText } from '../cli/units.ts';
+import type { Backup } from '../server/backup.ts';
+import { openStoreOf, tellStoreFailure } from './store-of.ts';
+
+interface BackupFlags {
+  readonly store?: string;
+  readonly force?: true;
+  readonly json?: true;
+}
+
+export function backupCommand(cli: Cli): Command {
+  return new Command('backup')
+    .description('Save everything that the control plane knows, while it goes on working')
+    .argument('<file>', 'with .zst or .gz at its end it is compressed; it holds secrets, so only you may read it')
+    .option('--store <url>', 'read this store itself, instead of asking the server')
+    .option('--force', 'replace the file if it is there')
+    .option('--json', 'say what was saved as JSON')
+    .action(async (file: string, { store: url, force, json }: BackupFlags, command: Command) => {
+      const path = resolve(file);
+      if (!force && (await exists(path)))
+        throw new CommandError(exitCodes.usage, `${path} is there already`, {
+          advice: 'choose another name, or replace it with --force',
+        });
+      const { saveBackup } = await import('./backup-file.ts');
+      const progress = startProgress(cli);
+      const counted = async function* (pieces: AsyncIterable<Uint8Array>) {
+        let bytes = 0;
+        for await (const piece of pieces) {
+          bytes += piece.byteLength;
+          progress.update(`reading, ${sizeText(bytes)}`);
+          yield piece;
+        }
+      };
+      let backup: Backup;
+      try {
+        backup =
+          url === undefined
+            ? await fromServer(cli, command, (pieces) => saveBackup(path, counted(pieces)))
+            : await fromStore(cli, url, (pieces) => saveBackup(path, counted(pieces)));
+      } finally {
+        progress.end();
+      }
+      const { revision, entries } = backup;
+      cli.stdout.write(
+        json
+          ? `${JSON.stringify({ file: path, revision, entries: entries.size })}\n`
+          : `${path}: ${entries.size} entries at revision ${revision}, read back and whole\n`,
+      );
+    });
+}
+
+type Save = (pieces: AsyncIterable<Uint8Array>) => Promise<Backup>;
+
+async function fromServer(cli: Cli, command: Command, save: Save): Promise<Backup> {
+  const session = await openSession(cli, command);
+  return attempting('back up', async () => {
+    const { body } = await session.client.request('/v1/backup', { signal: cli.interruption() });
+    return save(body ?? nothing());
+  });
+}
+
+async function fromStore(cli: Cli, url: string, save: Save): Promise<Backup> {
+  const { writeBackup } = await import('../server/backup.ts');
+  const store = await openStoreOf(url, { mustExist: true });
+  try {
+    return await tellStoreFailure('back up', () =>
+      save(writeBackup(store, { version: cli.version, nowMs: cli.clock.nowMs() })),
+    );
+  } finally {
+    await store.close();
+  }
+}
+
+async function* nothing(): AsyncGenerator<Uint8Array> {}
+
+async function exists(path: string): Promise<boolean> {
+  return access(path).then(
+    () => true,
+    () => false,
+  );
+}

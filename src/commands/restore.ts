@@ -1,0 +1,74 @@
+// `berth restore FILE --store URL`: makes a store what a backup says. Guests that the backup does not know are left alone, and what it
+// says of guests is believed only once their hosts have said it, too.
+
+import { Command } from 'commander';
+import { systemPrng } from '../base/system.ts';
+import { newId } from '../base/ids.ts';
+import type { Cli } from '../cli/cli.ts';
+import { CommandError, exitCodes } from '../cli/exit-codes.ts';
+import { startProgress } from '../cli/progress.ts';
+import { restoredRecord } from '../core/operations/restored-record.ts';
+import { BadBackup, type Backup, isEmpty } from '../server/backup.ts';
+import { refill } from '../server/refill.ts';
+import { loadBackup } from './backup-file.ts';
+import { openStoreOf, tellStoreFailure } from './store-of.ts';
+
+interface RestoreFlags {
+  readonly store: string;
+  readonly yes?: true;
+  readonly json?: true;
+}
+
+export function restoreCommand(cli: Cli): Command {
+  return new Command('restore')
+    .description('Make a store what a backup says')
+    .argument('<file>', 'made by "berth backup"')
+    .requiredOption('--store <url>', 'sqlite:PATH, postgres://... or etcd://...; what it holds now is replaced')
+    .option('--yes', 'replace what is in the store')
+    .option('--json', 'say what was done as JSON')
+    .action(async (file: string, { store: url, yes, json }: RestoreFlags) => {
+      const backup = await wholeBackup(file);
+      const store = await openStoreOf(url);
+      const progress = startProgress(cli);
+      try {
+        if (!yes && !(await isEmpty(store)))
+          throw new CommandError(exitCodes.usage, 'the store is not empty: all that is in it would be replaced', {
+            advice: 'make a backup of it first ("berth backup FILE --store URL"), then say --yes',
+          });
+        const nowMs = cli.clock.nowMs();
+        const done = await tellStoreFailure('restore', () =>
+          refill(store, {
+            entries: backup.entries,
+            convert: (record) => restoredRecord(record, { nowMs }),
+            newEpoch: newId('epoch', nowMs, systemPrng()),
+            nowMs,
+            why: 'a restore from a backup is under way; if it was broken off, run "berth restore" again',
+            restored: { atMs: nowMs, backupRevision: backup.revision },
+            onProgress: (count, all) => progress.update(`restoring, ${Math.floor((100 * count) / Math.max(1, all))} %`),
+          }),
+        );
+        progress.end();
+        cli.stdout.write(
+          json
+            ? `${JSON.stringify({ ...done, revision: backup.revision, entries: backup.entries.size })}\n`
+            : `restored ${backup.entries.size} entries of revision ${backup.revision} (${new Date(backup.createdAtMs).toISOString()}): ${done.written} written, ${done.deleted} removed\n` +
+                'start the servers; "berth audit" shows what the hosts have that the backup does not know\n',
+        );
+      } finally {
+        progress.end();
+        await store.close();
+      }
+    });
+}
+
+async function wholeBackup(file: string): Promise<Backup> {
+  try {
+    return await loadBackup(file);
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    const bad = error instanceof BadBackup ? '' : ' (it cannot be read or unpacked)';
+    throw new CommandError(exitCodes.usage, `cannot restore from ${file}: ${why}${bad}; nothing was changed`, {
+      cause: error,
+    });
+  }
+}

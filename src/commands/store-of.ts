@@ -1,0 +1,37 @@
+// A store that a command opens itself, and its failures as a command tells them.
+
+import { CommandError, exitCodes } from '../cli/exit-codes.ts';
+import { errorCodes } from '../api/errors.ts';
+import { openStore } from '../store/open.ts';
+import { type Store, StoreError } from '../store/store.ts';
+
+export async function openStoreOf(url: string, options: { readonly mustExist?: boolean } = {}): Promise<Store> {
+  return tellStoreFailure('open the store', () => openStore(url, options));
+}
+
+/** Runs `work`; what the store refuses is told as `cannot <attempt>: <why>`. */
+export async function tellStoreFailure<T>(attempt: string, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    if (!(error instanceof StoreError)) throw error;
+    throw new CommandError(exitCodeOf(error), `cannot ${attempt}: ${error.message}`, { cause: error });
+  }
+}
+
+function exitCodeOf({ code }: StoreError): number {
+  switch (code) {
+    case 'Invalid':
+      return exitCodes.usage;
+    case 'Full':
+      return errorCodes.StoreFull.exitCode;
+    case 'Unavailable':
+    case 'Locked':
+    case 'Closed':
+      return errorCodes.Unavailable.exitCode;
+    case 'Denied':
+      return errorCodes.Forbidden.exitCode;
+    case 'Corrupt':
+      return exitCodes.internal;
+  }
+}

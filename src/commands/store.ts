@@ -1,0 +1,109 @@
+// `berth store check` and `berth store migrate`: the store itself, without a server.
+
+import { Command } from 'commander';
+import { newId } from '../base/ids.ts';
+import { systemPrng } from '../base/system.ts';
+import type { Cli } from '../cli/cli.ts';
+import { CommandError, exitCodes } from '../cli/exit-codes.ts';
+import { startProgress } from '../cli/progress.ts';
+import { isEmpty, readBackup, writeBackup } from '../server/backup.ts';
+import { checkStore } from '../server/check-store.ts';
+import { closeStore, refill } from '../server/refill.ts';
+import { openStoreOf, tellStoreFailure } from './store-of.ts';
+
+export function storeCommand(cli: Cli): Command {
+  const store = new Command('store').description('Check a store, or move it to another');
+  store.addCommand(checkCommand(cli));
+  store.addCommand(migrateCommand(cli));
+  return store;
+}
+
+function checkCommand(cli: Cli): Command {
+  return new Command('check')
+    .description('Read everything in a store and say what is wrong with it')
+    .argument('<url>', 'sqlite:PATH (with its server stopped), postgres://... or etcd://...')
+    .option('--json', 'as JSON')
+    .action(async (url: string, { json }: { json?: true }) => {
+      const store = await openStoreOf(url, { mustExist: true });
+      const progress = startProgress(cli);
+      try {
+        const found = await tellStoreFailure('check the store', () =>
+          checkStore(store, { onProgress: (entries) => progress.update(`reading, ${entries} entries`) }),
+        );
+        progress.end();
+        const { faults, ...counts } = found;
+        if (json) cli.stdout.write(`${JSON.stringify(found)}\n`);
+        else {
+          for (const fault of faults) cli.stdout.write(`${fault}\n`);
+          const { entries, revision, history, changes } = counts;
+          cli.stdout.write(
+            `${entries} entries at revision ${revision}; ${history} revisions of history with ${changes} changes; ${faults.length} faults\n`,
+          );
+        }
+        if (faults.length > 0)
+          throw new CommandError(exitCodes.badOutcome, `the store has ${faults.length} faults`, {
+            advice: 'keep a copy of it as it is; "berth backup FILE --store URL" saves what can be read',
+          });
+      } finally {
+        progress.end();
+        await store.close();
+      }
+    });
+}
+
+function migrateCommand(cli: Cli): Command {
+  return new Command('migrate')
+    .description('Move everything from one store to another, of whatever kind; the first is closed for good')
+    .argument('<from>', 'the store that is used now; stop its servers first')
+    .argument('<to>', 'an empty store')
+    .option('--json', 'say what was done as JSON')
+    .action(async (fromUrl: string, toUrl: string, { json }: { json?: true }) => {
+      const from = await openStoreOf(fromUrl, { mustExist: true });
+      const progress = startProgress(cli);
+      try {
+        const to = await openStoreOf(toUrl);
+        try {
+          if (!(await isEmpty(to)))
+            throw new CommandError(exitCodes.usage, 'the second store is not empty; nothing was changed', {
+              advice: 'name an empty one: another file, another schema=, another prefix',
+            });
+          const nowMs = cli.clock.nowMs();
+          const done = await tellStoreFailure('migrate', async () => {
+            progress.update('closing the first store');
+            const reopen = await closeStore(from, {
+              why: 'it has been moved to another store: start with that one',
+              nowMs,
+            });
+            try {
+              progress.update('reading');
+              const backup = await readBackup(writeBackup(from, { version: cli.version, nowMs }));
+              return await refill(to, {
+                entries: backup.entries,
+                convert: (record) => record,
+                newEpoch: newId('epoch', nowMs, systemPrng()),
+                nowMs,
+                why: 'a move from another store is under way; if it was broken off, empty this store and run it again',
+                restored: { atMs: nowMs, backupRevision: backup.revision },
+                onProgress: (count, all) =>
+                  progress.update(`writing, ${Math.floor((100 * count) / Math.max(1, all))} %`),
+              });
+            } catch (error) {
+              await reopen();
+              throw error;
+            }
+          });
+          progress.end();
+          cli.stdout.write(
+            json
+              ? `${JSON.stringify(done)}\n`
+              : `moved ${done.written} entries; start the servers with the new store\n`,
+          );
+        } finally {
+          await to.close();
+        }
+      } finally {
+        progress.end();
+        await from.close();
+      }
+    });
+}

@@ -1,0 +1,72 @@
+// A record as it comes back from a backup. What happened since the backup was made is known to the hosts alone, so nothing that it says of
+// them is believed until they have said it again, and nothing is ordered away or begun twice for what it does not know.
+
+import type { Instance } from '../../api/resources/instance.ts';
+import { conditionOf, type NewCondition, withConditions } from '../state/conditions.ts';
+import { hostLost, restored } from '../state/guest-phase.ts';
+import type { AnyRecord } from '../state/records.ts';
+
+/**
+ * More sessions than any host begins between a backup and its restore: messages of sessions that the backup does not know must be older
+ * than every session that comes.
+ */
+const sessionsSkipped = 2 ** 20;
+
+/** Null: it is not taken back. */
+export function restoredRecord(record: AnyRecord, { nowMs }: { readonly nowMs: number }): AnyRecord | null {
+  switch (record.kind) {
+    case 'lease':
+    case 'leader':
+    case 'leaderLease':
+    case 'cluster':
+      return null; // of the store that was
+    case 'removedHost':
+      return { ...record, lastEpoch: record.lastEpoch + sessionsSkipped };
+    case 'host': {
+      const { session: _, ...status } = record.status;
+      const message = 'its agent has not been heard since the store was restored from a backup';
+      const ready: NewCondition = { type: 'Ready', status: 'False', reason: restored, message };
+      return {
+        ...record,
+        status: {
+          ...status,
+          epoch: status.epoch + sessionsSkipped,
+          unknownGuests: [],
+          conditions: withConditions(status.conditions, [ready], nowMs),
+        },
+      };
+    }
+    case 'instance':
+      return restoredInstance(record, nowMs);
+    default:
+      return record;
+  }
+}
+
+function restoredInstance(instance: Instance, nowMs: number): Instance {
+  const { status, spec, metadata } = instance;
+  if (metadata.deletionRequestedAtMs !== undefined) return instance;
+  const bound = status.host !== undefined;
+  const waiting = status.phase === 'Pending';
+  // One that waited may run somewhere by now. Only what must never run twice is held back for that.
+  if (!bound && !(waiting && spec.exclusive)) return instance;
+  const outOfSight = conditionOf(status.conditions, 'Running')?.reason === hostLost;
+  if (bound && (status.phase === 'Exited' || (status.phase === 'Failed' && !outOfSight))) return instance;
+  const why = {
+    reason: restored,
+    message: bound
+      ? `the store was restored from a backup, and host ${status.host} has not yet said what became of it`
+      : 'the store was restored from a backup that was made while it waited; it may have been started since: make it again when it runs nowhere',
+  };
+  const conditions = withConditions(
+    status.conditions,
+    [
+      { type: 'Running', status: bound ? 'Unknown' : 'False', ...why },
+      { type: 'Ready', status: bound ? 'Unknown' : 'False', ...why },
+    ],
+    nowMs,
+  );
+  return bound
+    ? { ...instance, status: { ...status, conditions, ...(outOfSight ? { phase: 'Scheduled' as const } : {}) } }
+    : { ...instance, status: { ...status, phase: 'Failed', failedAtMs: nowMs, conditions } };
+}

@@ -1,0 +1,108 @@
+// Reads all that is in a store, entries and history, and says what does not fit together. It changes nothing.
+
+import type { AnyRecord } from '../core/state/records.ts';
+import { decodeRecord, UnreadableRecord } from '../core/state/codec.ts';
+import { kindOfKey } from '../core/state/keys.ts';
+import { Compacted, type Key, type Revision, type Store } from '../store/store.ts';
+
+export interface StoreCheck {
+  readonly entries: number;
+  readonly revision: Revision;
+  /** How many revisions can still be watched, and the changes in them. */
+  readonly history: number;
+  readonly changes: number;
+  /** Sentences; empty when all is well. */
+  readonly faults: readonly string[];
+}
+
+const listPage = 5_000;
+const faultsMax = 100;
+
+export async function checkStore(
+  store: Store,
+  { onProgress }: { readonly onProgress?: (entries: number) => void } = {},
+): Promise<StoreCheck> {
+  const faults: string[] = [];
+  const fault = (text: string): void => {
+    if (faults.length < faultsMax) faults.push(text);
+  };
+  const revisions = new Map<Key, Revision>();
+  let revision: Revision | undefined;
+  let before = '';
+  for (let more = true; more; ) {
+    const page = await store.list('', { limit: listPage, ...(before === '' ? {} : { after: before }) });
+    revision ??= page.revision;
+    more = page.entries.length === listPage;
+    for (const { key, value, revision: written } of page.entries) {
+      if (key <= before) fault(`${key} is listed after ${before}`);
+      before = key;
+      if (written > page.revision) fault(`${key} was written at revision ${written}, the store is at ${page.revision}`);
+      revisions.set(key, written);
+      const record = recordAt(key, value, fault);
+      if (record && kindOfKey(key) !== record.kind) fault(`${key} holds a record of kind "${record.kind}"`);
+    }
+    onProgress?.(revisions.size);
+  }
+  const newest = revision ?? 0;
+  const { history, changes } = await checkHistory(store, { newest, revisions, fault });
+  return { entries: revisions.size, revision: newest, history, changes, faults };
+}
+
+function recordAt(key: Key, value: Uint8Array, fault: (text: string) => void): AnyRecord | undefined {
+  try {
+    return decodeRecord(key, value);
+  } catch (error) {
+    if (!(error instanceof UnreadableRecord)) throw error;
+    fault(error.message);
+    return undefined;
+  }
+}
+
+/** Revisions must follow one another, and what the history says last of a key must be what the key has. */
+async function checkHistory(
+  store: Store,
+  at: {
+    readonly newest: Revision;
+    readonly revisions: ReadonlyMap<Key, Revision>;
+    readonly fault: (text: string) => void;
+  },
+): Promise<{ history: number; changes: number }> {
+  const { newest, revisions, fault } = at;
+  const last = new Map<Key, { readonly revision: Revision; readonly there: boolean }>();
+  let history = 0;
+  let changes = 0;
+  let after = 0;
+  const over = new AbortController();
+  for (let begun = false; after < newest; ) {
+    try {
+      for await (const batch of store.watch('', after, over.signal)) {
+        begun = true;
+        for (const { key, revision, value } of batch) {
+          if (revision > newest) continue;
+          if (revision > after + 1) fault(`history goes from revision ${after} to ${revision}`);
+          if (revision < after) fault(`history goes back from revision ${after} to ${revision}`);
+          if (revision !== after) history += 1;
+          after = revision;
+          changes += 1;
+          last.set(key, { revision, there: value !== null });
+        }
+        if ((batch.at(-1)?.revision ?? 0) >= newest) break;
+      }
+      break;
+    } catch (error) {
+      if (!(error instanceof Compacted) || begun) throw error;
+      after = error.before - 1;
+      begun = true;
+    }
+  }
+  over.abort();
+  for (const [key, { revision, there }] of last) {
+    const found = revisions.get(key);
+    // What was listed later may be newer than the history that was read.
+    if (there && (found === undefined || found < revision))
+      fault(`history says that ${key} was written at revision ${revision}, it has ${found ?? 'gone'}`);
+    if (!there && found !== undefined && found <= revision)
+      fault(`history says that ${key} was deleted at revision ${revision}, it is there from revision ${found}`);
+  }
+  return { history, changes };
+}

@@ -1,0 +1,22 @@
+// The backup as a stream, for operators: it holds every secret there is.
+
+import type { Clock } from '../../base/clock.ts';
+import type { Store } from '../../store/store.ts';
+import { writeBackup } from '../backup.ts';
+import type { Route } from './route.ts';
+
+export function backupRoute({ store, clock, version }: { store: Store; clock: Clock; version: string }): Route {
+  return {
+    method: 'GET',
+    path: '/v1/backup',
+    verb: 'write', // whoever may change everything may see it
+    handle: ({ query }) => {
+      query.only();
+      return {
+        status: 200,
+        bytes: writeBackup(store, { version, nowMs: Math.floor(clock.nowMs()) }),
+        headers: { 'content-disposition': 'attachment; filename="berth-backup.jsonl"' },
+      };
+    },
+  };
+}

@@ -1,0 +1,135 @@
+// Fills a store with other content, as a restore or a move to another store does, while control planes may be running on it. First it is
+// closed to all of them, last it is opened again as another epoch: whatever they decide in between is refused, and what a crash in
+// between leaves stays closed until this is done again.
+//
+//   closed, new epoch ─▶ what is too much goes ─▶ what is missing or differs comes ─▶ open
+
+import type { AnyRecord, Cluster } from '../core/state/records.ts';
+import { decodeRecord, encodeRecord, schemaVersion } from '../core/state/codec.ts';
+import { keys } from '../core/state/keys.ts';
+import { type Key, type Store, StoreError, type Write } from '../store/store.ts';
+import { assertCommitted, BadBackup } from './backup.ts';
+
+export interface Refill {
+  readonly entries: ReadonlyMap<Key, Uint8Array>;
+  /** Null: it is left out. */
+  readonly convert: (record: AnyRecord) => AnyRecord | null;
+  readonly newEpoch: string;
+  readonly nowMs: number;
+  /** What control planes tell meanwhile. */
+  readonly why: string;
+  readonly restored: NonNullable<Cluster['restored']>;
+  readonly onProgress?: (done: number, all: number) => void;
+}
+
+const writesMax = 1_000;
+const bytesMax = 4 * 1024 * 1024;
+const listPage = 5_000;
+/** Of the store itself, whatever is put into it. */
+const ofTheStore: ReadonlySet<Key> = new Set([keys.cluster, keys.leader, keys.leaderLease]);
+
+/** Answers how many entries were deleted and written. Throws `StoreError`. */
+export async function refill(
+  store: Store,
+  { entries, convert, ...options }: Refill,
+): Promise<{ deleted: number; written: number }> {
+  const present = await store.get(keys.cluster);
+  const before = clusterOf(present?.value) ?? clusterOf(entries.get(keys.cluster));
+  if (!before) throw new BadBackup('it has no record of the store that it is of, so its tokens are not known');
+  const { closed: _, ...cluster }: Cluster = {
+    kind: 'cluster',
+    schemaVersion,
+    createdAtMs: before.createdAtMs,
+    tokenSecret: before.tokenSecret,
+    operatorToken: before.operatorToken,
+    epoch: options.newEpoch,
+    restored: options.restored,
+  };
+  const close: Cluster = { ...cluster, closed: { why: options.why, sinceMs: options.nowMs } };
+  const begun = await store.commit(
+    [{ key: keys.cluster, ifRevision: present?.revision ?? 0 }],
+    [{ key: keys.cluster, value: encodeRecord(close) }],
+  );
+  assertCommitted(begun, 'closing the store');
+  const fence = { key: keys.cluster, ifRevision: begun.revision };
+
+  const batch: Write[] = [];
+  let bytes = 0;
+  let done = 0;
+  const flush = async (): Promise<void> => {
+    if (batch.length === 0) return;
+    assertCommitted(await store.commit([fence], batch.splice(0)), 'filling the store');
+    bytes = 0;
+    options.onProgress?.(done, entries.size);
+  };
+  const write = async (one: Write): Promise<void> => {
+    batch.push(one);
+    bytes += one.key.length + (one.value?.byteLength ?? 0);
+    if (batch.length >= writesMax || bytes >= bytesMax) await flush();
+  };
+
+  const same = new Set<Key>();
+  let deleted = 0;
+  for (let after: Key | undefined, more = true; more; ) {
+    const page = await store.list('', { limit: listPage, ...(after === undefined ? {} : { after }) });
+    after = page.entries.at(-1)?.key;
+    more = page.entries.length === listPage;
+    for (const { key, value } of page.entries) {
+      if (ofTheStore.has(key)) continue;
+      const wanted = convertedOf(key, entries.get(key), convert);
+      if (wanted && Buffer.compare(wanted, value) === 0) same.add(key);
+      if (wanted) continue;
+      deleted += 1;
+      await write({ key, value: null });
+    }
+  }
+  let written = 0;
+  for (const [key, value] of entries) {
+    done += 1;
+    if (ofTheStore.has(key) || same.has(key)) continue;
+    const wanted = convertedOf(key, value, convert);
+    if (!wanted) continue;
+    written += 1;
+    await write({ key, value: wanted });
+  }
+  await flush();
+  assertCommitted(
+    await store.commit([fence], [{ key: keys.cluster, value: encodeRecord(cluster) }]),
+    'opening the store',
+  );
+  options.onProgress?.(entries.size, entries.size);
+  return { deleted, written };
+}
+
+/** Lets no control plane write any more; answers how to take that back. */
+export async function closeStore(
+  store: Store,
+  closed: { readonly why: string; readonly nowMs: number },
+): Promise<() => Promise<void>> {
+  const present = await store.get(keys.cluster);
+  const cluster = clusterOf(present?.value);
+  if (!present || !cluster)
+    throw new StoreError('Invalid', 'the store holds nothing of Berth: no server has used it yet');
+  if (cluster.closed) throw new StoreError('Invalid', `the store is closed: ${cluster.closed.why}`);
+  const put = async (ifRevision: number, record: Cluster): Promise<number> => {
+    const writes = [{ key: keys.cluster, value: encodeRecord(record) }];
+    const result = await store.commit([{ key: keys.cluster, ifRevision }], writes);
+    assertCommitted(result, 'closing the store');
+    return result.revision;
+  };
+  const revision = await put(present.revision, { ...cluster, closed: { why: closed.why, sinceMs: closed.nowMs } });
+  return async () => void (await put(revision, cluster));
+}
+
+function convertedOf(key: Key, value: Uint8Array | undefined, convert: Refill['convert']): Uint8Array | undefined {
+  if (value === undefined) return undefined;
+  const record = decodeRecord(key, value);
+  const converted = convert(record);
+  if (converted === record) return value;
+  return converted ? encodeRecord(converted) : undefined;
+}
+
+function clusterOf(value: Uint8Array | undefined): Cluster | undefined {
+  const record = value && decodeRecord(keys.cluster, value);
+  return record?.kind === 'cluster' ? record : undefined;
+}
