@@ -23,7 +23,11 @@ const layers: Record<string, Layer> = {
   'store/sqlite': { folders: ['base'], node: true, packages: ['better-sqlite3'] },
   'store/postgres': { folders: ['base'], node: true, packages: ['pg'] },
   'store/etcd': { folders: ['base'], node: true, packages: ['@grpc/grpc-js', '@grpc/proto-loader'] },
-  server: { folders: ['base', 'api', 'core', 'store'], node: true, packages: ['fastify', 'typebox', 'yaml'] },
+  server: {
+    folders: ['base', 'api', 'core', 'store'],
+    node: true,
+    packages: ['fastify', 'prom-client', 'typebox', 'yaml'],
+  },
   agent: { folders: ['base', 'api'], node: true, packages: ['typebox', 'yaml'] },
   'agent/plan.ts': { folders: ['base', 'api'], node: false, packages: [] },
   cli: { folders: ['base', 'api'], node: true, packages: ['commander', 'picocolors', '@bomb.sh/tab', 'yaml'] },

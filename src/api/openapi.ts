@@ -5,6 +5,7 @@ import { AssignmentEvent, Heartbeat, Registration, ReportResults, Reports, Sessi
 import { errorCodes } from './errors.ts';
 import { CandidateQuestion, Candidates } from './candidates.ts';
 import { Capacity, CapacityQuestion } from './capacity.ts';
+import { AuditReport, AuditRequest } from './audit.ts';
 import { QueueList } from './queue.ts';
 import { Explanation } from './explanation.ts';
 import { instanceBatchMax } from './instance-batch.ts';
@@ -61,6 +62,8 @@ function commonSchemas(): Json {
     Candidates: plain(Candidates),
     Capacity: plain(Capacity),
     QueueList: plain(QueueList),
+    AuditRequest: plain(AuditRequest),
+    AuditReport: plain(AuditReport),
     UsagePage: plain(UsagePage),
     HostProviders: plain(HostProviders),
     ProjectUsage: plain(ProjectUsage),
@@ -490,6 +493,25 @@ function fleetPaths(): Json {
         responses: answers({ 200: { description: 'done', content: jsonContent(ref('QueueList')) } }),
       },
     },
+    '/v1/audit': {
+      post: {
+        tags: ['store'],
+        operationId: 'audit',
+        summary: 'What of the fleet does not fit together, since when and why; with `apply` its repair',
+        requestBody: { content: jsonContent(ref('AuditRequest')) },
+        responses: answers({ 200: { description: 'done', content: jsonContent(ref('AuditReport')) } }),
+      },
+    },
+    '/v1/backup': {
+      get: {
+        tags: ['store'],
+        operationId: 'backup',
+        summary: 'Everything in the store at one revision, secrets too, as `berth restore` reads it',
+        responses: answers({
+          200: { description: 'lines of JSON', content: { 'application/octet-stream': {} } },
+        }),
+      },
+    },
     '/v1/capacity': {
       get: {
         tags: ['capacity'],
@@ -586,5 +608,14 @@ function processPaths(): Json {
     '/healthz': open('isAlive', 'The process answers'),
     '/readyz': open('isReady', 'It follows the store'),
     '/v1/version': open('version', 'Its version'),
+    '/metrics': {
+      get: {
+        tags: ['process'],
+        operationId: 'metrics',
+        summary: 'What it measures, as Prometheus reads it',
+        security: [],
+        responses: { 200: { description: 'done', content: { 'text/plain': {} } } },
+      },
+    },
   };
 }

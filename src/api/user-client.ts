@@ -3,6 +3,7 @@
 
 import { isRecord } from '../base/is-record.ts';
 import { ApiError, isErrorCode } from './errors.ts';
+import type { AuditReport, AuditRequest } from './audit.ts';
 import type { Candidates } from './candidates.ts';
 import type { Capacity } from './capacity.ts';
 import type { QueueList } from './queue.ts';
@@ -206,6 +207,9 @@ export function createUserClient(options: ClientOptions) {
 
     capacity: (question: Partial<Asking> & { readonly losses?: number } = {}): Promise<Capacity> =>
       json('/v1/capacity', { method: 'POST', body: question }),
+
+    /** What does not fit together, and with `apply` its repair. */
+    audit: (body: Partial<AuditRequest> = {}): Promise<AuditReport> => json('/v1/audit', { method: 'POST', body }),
 
     /** What hosts have and hold, by page. */
     usage: (query: { host?: string; limit?: number; continue?: string } = {}): Promise<UsagePage> =>

@@ -86,6 +86,12 @@ export const commandEntries: readonly CommandEntry[] = [
     load: async () => (await import('./get.ts')).getCommand,
   },
   {
+    name: 'audit',
+    group: fleet,
+    summary: 'Prove the fleet consistent, or say what is not',
+    load: async () => (await import('./audit.ts')).auditCommand,
+  },
+  {
     name: 'host',
     group: fleet,
     summary: 'Hosts: show, pause, resume, remove',

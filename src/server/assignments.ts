@@ -7,6 +7,7 @@ import { ApiError } from '../api/errors.ts';
 import { assignmentOf } from '../core/operations/assignment.ts';
 import { notHeardOf } from '../core/operations/host.ts';
 import type { Cache } from '../core/state/cache.ts';
+import { whyClosed } from '../core/state/cluster-state.ts';
 import { keys, kindOfKey } from '../core/state/keys.ts';
 import type { Allocation } from '../core/state/records.ts';
 import type { Entry } from '../core/state/snapshot.ts';
@@ -59,8 +60,8 @@ export class Assignments {
 
   #assertSession(host: string, epoch: number): { readonly revision: number } {
     // What is in the store now is neither what was nor what will be: nobody may act on it.
-    const closed = this.#cache.committed('cluster', keys.cluster)?.value.closed;
-    if (closed) throw new ApiError('Unavailable', `no host is told anything now: ${closed.why}`);
+    const why = whyClosed(this.#cache);
+    if (why !== undefined) throw new ApiError('Unavailable', `no host is told anything now: ${why}`);
     const entry = this.#cache.committed('host', keys.host(host));
     const present = entry?.value.status.epoch;
     if (present !== undefined && epoch > present) throw new ApiError('Unavailable', notHeardOf(host, epoch));

@@ -8,7 +8,7 @@ import { readBackup, writeBackup } from './backup.ts';
 const made = { version: 'test', nowMs: 1_000 };
 const cluster: Cluster = {
   kind: 'cluster',
-  schemaVersion: 1,
+  recordsVersion: 1,
   epoch: 'epoch-1',
   createdAtMs: 0,
   tokenSecret: 's'.repeat(43),

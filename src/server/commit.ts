@@ -5,6 +5,7 @@ import { assert } from '../base/assert.ts';
 import type { Logger } from '../base/log.ts';
 import { ApiError } from '../api/errors.ts';
 import { type Assumption, type Cache, isNewEvent } from '../core/state/cache.ts';
+import { whyClosed } from '../core/state/cluster-state.ts';
 import { encodeRecord } from '../core/state/codec.ts';
 import { keys } from '../core/state/keys.ts';
 import type { Plan } from '../core/state/plan.ts';
@@ -62,9 +63,8 @@ export class Committer {
 
   /** The same, for many Plans at once, to whom a promise for each would be dear. */
   enqueue(plan: Plan, told: Told): void {
-    const closed = this.#cache.committed('cluster', keys.cluster)?.value.closed;
-    if (closed && plan.changes.length > 0)
-      return told(new ApiError('Unavailable', `nothing can be written: ${closed.why}`));
+    const why = plan.changes.length > 0 ? whyClosed(this.#cache) : undefined;
+    if (why !== undefined) return told(new ApiError('Unavailable', `nothing can be written: ${why}`));
     if (plan.changes.length === 0 && (plan.conditions ?? none).every(({ key }) => !this.#cache.isAssumed(key)))
       return told({ ok: true, revision: this.#cache.revision });
     const assumed = this.#cache.assume(plan);

@@ -4,6 +4,7 @@
 import type { Clock, Timer } from '../base/clock.ts';
 import { describeError, type Logger } from '../base/log.ts';
 import { endLeadership, renewLeadership, takeLeadership } from '../core/operations/leadership.ts';
+import { whyClosed } from '../core/state/cluster-state.ts';
 import { keys } from '../core/state/keys.ts';
 import { contextOf, type Decider } from './decide.ts';
 
@@ -106,7 +107,7 @@ export class Leadership {
     const { cache } = this.#parts.decider;
     const leader = cache.committed('leader', keys.leader);
     if (leader?.revision !== reign.fence.ifRevision) this.#stepDown(`${leader?.value.holder || 'nobody'} leads now`);
-    else if (cache.committed('cluster', keys.cluster)?.value.closed) this.#stepDown('the store is closed');
+    else if (whyClosed(cache) !== undefined) this.#stepDown('the store is closed');
     else if (!this.#parts.alone && this.#sinceMs(reign.renewedAtMs) > this.#parts.leaseMs * ownShare)
       this.#stepDown('its lease could not be renewed');
   }
@@ -118,8 +119,7 @@ export class Leadership {
 
   #mayTakeOver(): boolean {
     const { alone, decider, holder, leaseMs, follows } = this.#parts;
-    const cluster = decider.cache.committed('cluster', keys.cluster);
-    if (!follows() || cluster?.value.closed) return false;
+    if (!follows() || whyClosed(decider.cache) !== undefined) return false;
     const leader = decider.cache.committed('leader', keys.leader);
     if (alone || !leader || leader.value.holder === '') return true;
     // Its own term, or that of its former life; a second process of the same name is not to be chased.

@@ -5,7 +5,7 @@
 //   closed, new epoch ─▶ what is too much goes ─▶ what is missing or differs comes ─▶ open
 
 import type { AnyRecord, Cluster } from '../core/state/records.ts';
-import { decodeRecord, encodeRecord, schemaVersion } from '../core/state/codec.ts';
+import { decodeRecord, encodeRecord } from '../core/state/codec.ts';
 import { keys } from '../core/state/keys.ts';
 import { type Key, type Store, StoreError, type Write } from '../store/store.ts';
 import { assertCommitted, BadBackup } from './backup.ts';
@@ -38,7 +38,7 @@ export async function refill(
   if (!before) throw new BadBackup('it has no record of the store that it is of, so its tokens are not known');
   const { closed: _, ...cluster }: Cluster = {
     kind: 'cluster',
-    schemaVersion,
+    recordsVersion: before.recordsVersion,
     createdAtMs: before.createdAtMs,
     tokenSecret: before.tokenSecret,
     operatorToken: before.operatorToken,

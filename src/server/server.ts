@@ -8,15 +8,18 @@ import { controllers } from '../core/controllers/registry.ts';
 import { type ClusterSecrets, openCluster } from '../core/operations/cluster.ts';
 import { Cache } from '../core/state/cache.ts';
 import type { Policy } from '../core/state/context.ts';
+import { whyClosed } from '../core/state/cluster-state.ts';
 import { keys } from '../core/state/keys.ts';
 import type { Cluster } from '../core/state/records.ts';
 import type { Store } from '../store/store.ts';
 import { Assignments } from './assignments.ts';
+import { Auditor } from './auditor.ts';
 import { Committer } from './commit.ts';
 import { Compaction } from './compaction.ts';
 import { ControlLoop } from './control-loop.ts';
 import { type Decider, decideAndCommit } from './decide.ts';
 import { agentRoutes } from './http/agent-routes.ts';
+import { auditRoutes } from './http/audit-routes.ts';
 import { backupRoute } from './http/backup-route.ts';
 import { capacityRoutes } from './http/capacity-routes.ts';
 import { candidateRoutes } from './http/candidate-routes.ts';
@@ -30,6 +33,7 @@ import { usageRoutes } from './http/usage-routes.ts';
 import { WatchFeed } from './http/watch-feed.ts';
 import type { Route } from './http/route.ts';
 import { Leadership } from './leadership.ts';
+import { createMetrics } from './metrics.ts';
 
 export interface ServerParts {
   readonly store: Store;
@@ -81,7 +85,7 @@ export async function startControlPlane(parts: ServerParts): Promise<Server> {
   });
   leadership.start();
   const leads = (): boolean => leadership.leads;
-  const ready = (): boolean => loop.ready && !cache.committed('cluster', keys.cluster)?.value.closed;
+  const ready = (): boolean => loop.ready && whyClosed(cache) === undefined;
   const compaction = new Compaction({ store, clock, log, policy, leads, revision: () => cache.revision });
   compaction.start();
   const feed = new WatchFeed({
@@ -91,10 +95,13 @@ export async function startControlPlane(parts: ServerParts): Promise<Server> {
     revision: () => cache.revision,
     epoch: () => cache.committed('cluster', keys.cluster)?.value.epoch,
   });
+  const auditor = new Auditor({ decider, log });
+  auditor.start();
+  const metrics = createMetrics({ cache, auditor, ready, leads });
   const assignments = new Assignments({ cache, clock });
   return {
     routes: [
-      ...processRoutes({ ready, version }),
+      ...processRoutes({ ready, version, metrics }),
       backupRoute({ store, clock, version }),
       ...agentRoutes({ decider, assignments }),
       ...instanceRoutes({ decider, links }),
@@ -102,6 +109,7 @@ export async function startControlPlane(parts: ServerParts): Promise<Server> {
       ...capacityRoutes(decider),
       ...queueRoutes(decider),
       ...usageRoutes(decider),
+      ...auditRoutes(auditor),
       instanceBatchRoute(decider),
       ...resourceRoutes({ decider, store, feed }),
     ],
@@ -110,6 +118,7 @@ export async function startControlPlane(parts: ServerParts): Promise<Server> {
     ready,
     leads,
     async stop() {
+      auditor.stop();
       await leadership.stop();
       await Promise.all([loop.stop(), compaction.stop()]);
       await committer.settled();

@@ -13,8 +13,6 @@ import { AgentLinks } from './http/agent-link.ts';
 import { serveHttp } from './http/serve.ts';
 import { startControlPlane } from './server.ts';
 
-let serversStarted = 0;
-
 /** Bears `operator` as the operator's token and `host:<name>` as a host's. */
 export async function startTestServer(options: { store?: Store; policy?: Partial<Policy>; clock?: Clock } = {}) {
   const store = options.store ?? createMemoryStore();
@@ -28,8 +26,8 @@ export async function startTestServer(options: { store?: Store; policy?: Partial
     policy: { ...defaultPolicy, ...options.policy },
     links,
     version: 'test',
-    name: `server-${++serversStarted}`,
-    leaseMs: 2_000,
+    name: 'server', // one that is started while another runs takes over at once
+    leaseMs: 600_000, // and nothing is written that no test asked for
     secrets: { tokenSecret: 'x'.repeat(43), operatorToken: 'operator' },
   });
   const http = await serveHttp(

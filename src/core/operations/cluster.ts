@@ -1,6 +1,8 @@
 // What a store is told of itself when it is new: its epoch and the secrets that all its control planes share.
 
-import { schemaVersion } from '../state/codec.ts';
+import { ApiError } from '../../api/errors.ts';
+import { newerStore } from '../state/cluster-state.ts';
+import { schemaVersion } from '../state/upgrade.ts';
 import type { Context } from '../state/context.ts';
 import { keys } from '../state/keys.ts';
 import { type Plan, unchanged } from '../state/plan.ts';
@@ -9,17 +11,23 @@ import type { Snapshot } from '../state/snapshot.ts';
 
 export type ClusterSecrets = Pick<Cluster, 'tokenSecret' | 'operatorToken'>;
 
-/** `secrets` are taken only by a store that has none yet. Said at every start. */
+/** `secrets` are taken only by a store that has none yet. Said at every start. Throws `Unavailable` for a store that a newer Berth uses. */
 export function openCluster(
   snapshot: Snapshot,
   secrets: ClusterSecrets,
   ctx: Context,
 ): { readonly plan: Plan; readonly cluster: Cluster } {
   const entry = snapshot.get('cluster', keys.cluster);
-  if (entry) return { plan: unchanged(entry), cluster: entry.value };
+  if (entry) {
+    if (entry.value.recordsVersion > schemaVersion) throw new ApiError('Unavailable', newerStore(entry.value));
+    if (entry.value.recordsVersion === schemaVersion) return { plan: unchanged(entry), cluster: entry.value };
+    // Every commit rests on this record: from now on servers that do not know the new form write nothing more.
+    const cluster = { ...entry.value, recordsVersion: schemaVersion };
+    return { plan: { changes: [{ key: entry.key, ifRevision: entry.revision, value: cluster }] }, cluster };
+  }
   const cluster: Cluster = {
     kind: 'cluster',
-    schemaVersion,
+    recordsVersion: schemaVersion,
     epoch: ctx.newId('epoch'),
     createdAtMs: ctx.nowMs,
     ...secrets,

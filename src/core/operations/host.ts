@@ -5,7 +5,7 @@ import type { Heartbeat, Registration, Session } from '../../api/agent-protocol.
 import { ApiError } from '../../api/errors.ts';
 import type { Host, HostSpec, HostStatus } from '../../api/resources/host.ts';
 import type { Metadata } from '../../api/resources/metadata.ts';
-import { schemaVersion } from '../state/codec.ts';
+import { schemaVersion } from '../state/upgrade.ts';
 import { conditionOf, withConditions } from '../state/conditions.ts';
 import type { Context } from '../state/context.ts';
 import { eventChange } from '../state/events.ts';

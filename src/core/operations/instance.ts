@@ -4,7 +4,7 @@ import { ApiError } from '../../api/errors.ts';
 import type { Instance, InstanceSpec } from '../../api/resources/instance.ts';
 import { assertGang } from '../queue/gangs.ts';
 import { chargeQuota } from '../queue/quotas.ts';
-import { schemaVersion } from '../state/codec.ts';
+import { schemaVersion } from '../state/upgrade.ts';
 import { withConditions } from '../state/conditions.ts';
 import type { Context } from '../state/context.ts';
 import { eventChange } from '../state/events.ts';

@@ -10,7 +10,7 @@ import type { Pool } from '../../api/resources/pool.ts';
 import type { Project } from '../../api/resources/project.ts';
 import type { Size } from '../../api/resources/size.ts';
 import { fleetOf } from '../scheduler/fleet.ts';
-import { schemaVersion } from '../state/codec.ts';
+import { schemaVersion } from '../state/upgrade.ts';
 import type { Context } from '../state/context.ts';
 import { keys } from '../state/keys.ts';
 import { type Plan, unchanged } from '../state/plan.ts';

@@ -3,7 +3,7 @@
 import { ApiError } from '../../api/errors.ts';
 import type { Task, TaskSpec } from '../../api/resources/task.ts';
 import { releaseAllOf } from '../ledger/ledger.ts';
-import { schemaVersion } from '../state/codec.ts';
+import { schemaVersion } from '../state/upgrade.ts';
 import { withConditions } from '../state/conditions.ts';
 import type { Context } from '../state/context.ts';
 import { eventChange } from '../state/events.ts';

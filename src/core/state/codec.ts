@@ -3,9 +3,7 @@
 import { isRecord } from '../../base/is-record.ts';
 import type { AnyRecord } from './records.ts';
 import { shareParts } from './share-parts.ts';
-
-/** The form this program writes. */
-export const schemaVersion = 1;
+import { schemaVersion, upgraded } from './upgrade.ts';
 
 /** Thrown for a record that a newer Berth wrote, or that is not one. */
 export class UnreadableRecord extends Error {
@@ -51,6 +49,7 @@ export function decodeRecord(key: string, bytes: Uint8Array): AnyRecord {
       `the record at ${key} has schema version ${record.schemaVersion}, this Berth knows ${schemaVersion}: start the newer version`,
     );
   }
-  if (isRecord(record)) shareParts(record);
-  return record as AnyRecord; // the codec: only core/state writes records
+  const present: unknown = isRecord(record) ? upgraded(record) : record;
+  if (isRecord(present)) shareParts(present);
+  return present as AnyRecord; // the codec: only core/state writes records
 }

@@ -1,7 +1,7 @@
 // The change that writes an event beside what it tells of.
 
 import type { AnyResource } from '../../api/resources/index.ts';
-import { schemaVersion } from './codec.ts';
+import { schemaVersion } from './upgrade.ts';
 import type { Context } from './context.ts';
 import { keys } from './keys.ts';
 import type { Change } from './plan.ts';

@@ -91,7 +91,8 @@ export interface Gate {
  */
 export interface Cluster {
   readonly kind: 'cluster';
-  readonly schemaVersion: number;
+  /** Records of up to this version (upgrade.ts) are in the store: whoever knows only older ones must not use it. */
+  readonly recordsVersion: number;
   /** Drawn when the store is made and anew at each restore: revisions of two epochs cannot be compared. */
   readonly epoch: string;
   readonly createdAtMs: number;

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { encodeRecord, schemaVersion } from '../../core/state/codec.ts';
+import { encodeRecord } from '../../core/state/codec.ts';
+import { schemaVersion } from '../../core/state/upgrade.ts';
 import { testImage } from '../../core/testing.ts';
 import { JsonWriter } from './json-writer.ts';
 import { present } from './present.ts';

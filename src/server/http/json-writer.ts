@@ -1,7 +1,7 @@
 // JSON text put together as bytes, so that what the store holds as JSON is neither read nor written out again. It checks nothing:
 // whoever calls it knows that the pieces make JSON.
 
-import { schemaVersion } from '../../core/state/codec.ts';
+import { schemaVersion } from '../../core/state/upgrade.ts';
 
 /** A resource is stored with revision 0, the first number of its metadata: names and ids hold no quotes. */
 const storedHead = new RegExp(

@@ -2,9 +2,16 @@
 
 import { ApiError } from '../../api/errors.ts';
 import { openApiDocument } from '../../api/openapi.ts';
+import type { Metrics } from '../metrics.ts';
 import type { Route } from './route.ts';
 
-export function processRoutes({ ready, version }: { ready: () => boolean; version: string }): Route[] {
+interface ProcessParts {
+  readonly ready: () => boolean;
+  readonly version: string;
+  readonly metrics: Metrics;
+}
+
+export function processRoutes({ ready, version, metrics }: ProcessParts): Route[] {
   return [
     { method: 'GET', path: '/healthz', verb: 'open', handle: () => ({ status: 200, json: { ok: true } }) },
     {
@@ -16,7 +23,21 @@ export function processRoutes({ ready, version }: { ready: () => boolean; versio
         return { status: 200, json: { ok: true } };
       },
     },
+    {
+      method: 'GET',
+      path: '/metrics',
+      verb: 'open',
+      handle: () => ({
+        status: 200,
+        bytes: textOf(metrics),
+        headers: { 'content-type': metrics.contentType },
+      }),
+    },
     { method: 'GET', path: '/v1/version', verb: 'open', handle: () => ({ status: 200, json: { version } }) },
     { method: 'GET', path: '/openapi.json', verb: 'open', handle: () => ({ status: 200, json: openApiDocument() }) },
   ];
+}
+
+async function* textOf(metrics: Metrics): AsyncGenerator<Uint8Array, void> {
+  yield Buffer.from(await metrics.text());
 }

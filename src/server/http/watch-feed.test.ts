@@ -107,7 +107,7 @@ it('tells of a gap in history, of a restore, and of a store that is gone', async
   await settle();
   const cluster: Cluster = {
     kind: 'cluster',
-    schemaVersion: 1,
+    recordsVersion: 1,
     epoch: 'epoch-2',
     createdAtMs: 0,
     tokenSecret: '',

@@ -1,0 +1,67 @@
+// `berth audit`: proves the fleet consistent, or says what is not, since when and why; with --apply repairs it.
+
+import { Command } from 'commander';
+import type { AuditReport, Finding } from '../api/audit.ts';
+import type { Cli } from './cli.ts';
+import { attempting, CommandError, exitCodes } from './exit-codes.ts';
+import { coloursFor, type Column, type Format, parseValueFormat, printValue, tableLines } from './output.ts';
+import { openSession } from './session.ts';
+import { visible } from './terminal.ts';
+import { age, parseDurationMs } from './units.ts';
+
+interface AuditFlags {
+  readonly apply?: true;
+  readonly removeUnknown?: true;
+  readonly olderThan: string;
+  readonly output: Format;
+}
+
+export function auditCommand(cli: Cli): Command {
+  return new Command('audit')
+    .description('Prove the fleet consistent, or say what is not: wanted, held and found on hosts')
+    .option('--apply', 'repair what can be repaired; every repair is logged')
+    .option('--remove-unknown', 'with --apply: remove guests that no instance stands for, with their disks')
+    .option(
+      '--older-than <duration>',
+      'only what has been so for that long; younger things are mostly under way',
+      '60s',
+    )
+    .option('-o, --output <format>', 'table, json or yaml', parseValueFormat, 'table')
+    .action(async ({ apply, removeUnknown, olderThan, output }: AuditFlags, command: Command) => {
+      if (removeUnknown && !apply)
+        throw new CommandError(exitCodes.usage, '--remove-unknown does nothing without --apply');
+      const olderThanMs = parseDurationMs('--older-than', olderThan);
+      const { client } = await openSession(cli, command);
+      const report = await attempting('audit the fleet', () =>
+        client.audit({ olderThanMs, apply: apply === true, removeUnknown: removeUnknown === true }),
+      );
+      if (output === 'json' || output === 'yaml') printValue(cli, output, report);
+      else cli.stdout.write(`${reportLines(cli, report, olderThan).join('\n')}\n`);
+      if (report.findings.length > 0)
+        throw new CommandError(exitCodes.badOutcome, `${report.findings.length} things do not fit together`, {
+          advice: apply
+            ? 'what is left needs a person: the lines above say why'
+            : 'mend what can be mended with --apply',
+        });
+    });
+}
+
+function reportLines(cli: Cli, { findings, young, checked, repaired }: AuditReport, olderThan: string): string[] {
+  const { instances, allocations, providers, hosts } = checked;
+  const looked = `${instances} instances, ${allocations} allocations, ${providers} providers, ${hosts} hosts`;
+  return [
+    ...repaired.map((what) => `repaired: ${visible(what)}`),
+    ...(findings.length > 0 ? tableLines(columns, findings, { colours: coloursFor(cli.stdout, cli.environment) }) : []),
+    `${findings.length === 0 ? 'consistent: ' : ''}${looked}${young > 0 ? `; ${young} younger than ${olderThan} left out` : ''}`,
+  ];
+}
+
+const columns: readonly Column<Finding>[] = [
+  { header: 'KIND', value: ({ code }) => code },
+  { header: 'AGE', value: ({ ageMs }) => age(ageMs), right: true },
+  { header: 'WHAT', value: ({ subject }) => subject },
+  {
+    header: 'FOUND',
+    value: ({ message, cause, repair }) => `${message}: ${cause}${repair ? ` [--apply ${repair}]` : ''}`,
+  },
+];

@@ -1,0 +1,137 @@
+import { expect, it } from 'vitest';
+import type { Instance } from '../../api/resources/instance.ts';
+import { keys } from '../state/keys.ts';
+import type { Allocation, AnyRecord } from '../state/records.ts';
+import { commitPlan, testCache, testContext, testHost, testInstance, testTask } from '../testing.ts';
+import { audit } from './audit.ts';
+
+const [host, provider] = testHost('h1');
+const ready = {
+  ...host,
+  status: {
+    ...host.status,
+    epoch: 4,
+    conditions: [{ type: 'Ready', status: 'True' as const, reason: 'x', message: 'x', sinceMs: 0 }],
+  },
+};
+const silent = { ...ready, status: { ...ready.status, conditions: [] } };
+const onHost = (changes: Partial<Instance['status']> = {}): Instance => {
+  const instance = testInstance('a');
+  const report = { epoch: 4, sequence: 1 };
+  return {
+    ...instance,
+    status: { ...instance.status, host: 'h1', incarnation: 2, phase: 'Running', report, ...changes },
+  };
+};
+const room = (changes: Partial<Allocation> = {}): Allocation => ({
+  kind: 'allocation',
+  consumer: { id: onHost().metadata.id, incarnation: 2, project: 'default', name: 'a' },
+  host: 'h1',
+  amounts: { [provider.id]: { VCPU: 1 } },
+  driver: 'fake',
+  ...changes,
+});
+const taskRoom = (id: string): Allocation =>
+  room({ consumer: { kind: 'task', id, incarnation: 1, project: 'default', name: 't' } });
+const unknown = (instanceId: string, incarnation: number) => ({
+  ...ready,
+  status: { ...ready.status, unknownGuests: [{ instanceId, incarnation, driver: 'fake', state: 'running' }] },
+});
+const task = testTask('t');
+const all = [ready, provider] as const;
+const gone = 'inst_00000000000000000000000000';
+
+const rows: readonly {
+  name: string;
+  records: readonly AnyRecord[];
+  codes: readonly string[];
+  repaired?: readonly string[];
+}[] = [
+  { name: 'nothing of a fleet that fits together', records: [...all, onHost(), room()], codes: [] },
+  { name: 'nothing of an instance that waits', records: [...all, testInstance('a')], codes: [] },
+  {
+    name: 'more held than there is',
+    records: [...all, onHost(), room({ amounts: { [provider.id]: { VCPU: 900 } } })],
+    codes: ['OverUse'],
+  },
+  {
+    name: 'room of an instance that is no more',
+    records: [...all, room()],
+    codes: ['RoomLeaked'],
+    repaired: ['RoomLeaked'],
+  },
+  { name: 'room on a host that is no more', records: [room()], codes: ['RoomLeaked'], repaired: [] },
+  {
+    name: 'room of another incarnation',
+    records: [...all, onHost({ incarnation: 3 }), room()],
+    codes: ['RoomLeaked', 'RoomMissing'],
+    repaired: ['RoomLeaked'],
+  },
+  {
+    name: 'room of a task that is no more',
+    records: [...all, taskRoom(task.metadata.id)],
+    codes: ['RoomLeaked'],
+    repaired: [],
+  },
+  { name: 'an instance without room', records: [...all, onHost()], codes: ['RoomMissing'], repaired: [] },
+  { name: 'a provider without its host', records: [provider], codes: ['OrphanRecord'], repaired: [] },
+  {
+    name: 'a lease without its host',
+    records: [{ kind: 'lease', host: 'h9', epoch: 1, renewedAtMs: 0 }],
+    codes: ['OrphanRecord'],
+    repaired: [],
+  },
+  {
+    name: 'a guest that nobody knows',
+    records: [unknown(gone, 1), provider],
+    codes: ['UnknownGuest'],
+    repaired: ['RoomLeaked'],
+  },
+  {
+    name: 'a second guest',
+    records: [unknown(onHost().metadata.id, 1), provider, onHost(), room()],
+    codes: ['SecondGuest'],
+    repaired: ['RoomLeaked'],
+  },
+  {
+    name: 'a guest that the agent has not spoken of',
+    records: [...all, onHost({ report: { epoch: 3, sequence: 9 } }), room()],
+    codes: ['GuestUnconfirmed'],
+    repaired: ['GuestUnconfirmed'],
+  },
+  {
+    name: 'nothing of a guest on a host that is not heard',
+    records: [silent, provider, onHost({ report: { epoch: 3, sequence: 9 } }), room()],
+    codes: [],
+  },
+  {
+    name: 'an instance that does not begin',
+    records: [...all, onHost({ phase: 'Scheduled' }), room()],
+    codes: ['Stuck'],
+  },
+];
+
+it.each(rows)('finds $name', ({ records, codes, repaired }) => {
+  const cache = testCache(records);
+  const faults = [...audit(cache)].filter((fault) => fault !== undefined);
+  expect(faults.map(({ code }) => code).sort()).toEqual([...codes].sort());
+  expect(new Set(faults.map(({ key }) => key)).size).toBe(faults.length);
+  if (repaired === undefined) return;
+  for (const { repair } of faults) {
+    const plan = repair?.plan(cache, testContext());
+    if (plan) commitPlan(cache, plan);
+  }
+  expect([...audit(cache)].flatMap((fault) => fault?.code ?? [])).toEqual(repaired);
+});
+
+it('decides a repair on what is then, and does nothing about what has mended itself', () => {
+  const cache = testCache([...all, onHost()]);
+  const [fault] = [...audit(cache)].filter((each) => each !== undefined);
+  commitPlan(cache, { changes: [{ key: keys.allocation(onHost().metadata.id, 2), ifRevision: 0, value: room() }] });
+  expect(fault?.repair?.plan(cache, testContext())).toBeNull();
+});
+
+it('orders a guest away only by a repair that says that it destroys', () => {
+  const [fault] = [...audit(testCache([unknown(gone, 1), provider]))].filter((each) => each !== undefined);
+  expect(fault?.repair?.destroys).toBe(true);
+});

@@ -1,0 +1,57 @@
+// Room that is held for nobody: its instance is gone or elsewhere, or its task is over. Of an instance a host must say that nothing is left
+// before the room is free; only what is held on a host that is no more, or for a task, is given back here.
+
+import { release } from '../ledger/ledger.ts';
+import type { Allocation } from '../state/records.ts';
+import type { Entry, Snapshot } from '../state/snapshot.ts';
+import { keys } from '../state/keys.ts';
+import type { Fault, Rule } from './audit.ts';
+
+export const leakedRoom: Rule = function* (snapshot) {
+  for (const allocation of snapshot.list('allocation')) yield faultOf(snapshot, allocation);
+};
+
+function faultOf(snapshot: Snapshot, { key, value }: Entry<Allocation>): Fault | undefined {
+  const why = whyNobody(snapshot, value);
+  if (why === undefined) return undefined;
+  const { consumer, host } = value;
+  const there = snapshot.get('host', keys.host(host)) !== undefined;
+  const mayGo = consumer.kind === 'task' || !there;
+  return {
+    key: `leak ${key}`,
+    code: 'RoomLeaked',
+    subject: `${consumer.kind ?? 'instance'} ${consumer.project}/${consumer.name}`,
+    host,
+    message: `room on host ${host} is held for ${consumer.id}, incarnation ${consumer.incarnation}, but ${why}`,
+    cause: mayGo
+      ? 'what should have given it back was broken off'
+      : 'its host has not yet said that nothing is left of it: is its agent connected?',
+    ...(mayGo
+      ? {
+          repair: {
+            what: `gives back the room of ${consumer.id} on host ${host}`,
+            plan: (now) => {
+              const entry = now.get('allocation', key);
+              return entry && whyNobody(now, entry.value) !== undefined ? { changes: release(entry) } : null;
+            },
+          },
+        }
+      : {}),
+  };
+}
+
+function whyNobody(snapshot: Snapshot, { consumer, host }: Allocation): string | undefined {
+  if (consumer.kind === 'task') {
+    const task = snapshot.get('task', keys.task(consumer.project, consumer.name))?.value;
+    if (task?.metadata.id !== consumer.id) return 'that task is no more';
+    return task.status.phase === 'Placed' ? undefined : `that task is ${task.status.phase}`;
+  }
+  const instance = snapshot.get('instance', keys.instance(consumer.project, consumer.name))?.value;
+  if (instance?.metadata.id !== consumer.id) return 'that instance is no more';
+  const { status } = instance;
+  if (status.host !== host)
+    return `that instance is ${status.host === undefined ? 'on no host' : `on host ${status.host}`}`;
+  return status.incarnation === consumer.incarnation
+    ? undefined
+    : `that instance is in incarnation ${status.incarnation}`;
+}

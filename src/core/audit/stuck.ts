@@ -1,0 +1,31 @@
+// What is on its way must arrive: an instance that is being removed, made, started or stopped on a host that is heard.
+
+import { conditionOf } from '../state/conditions.ts';
+import { keys } from '../state/keys.ts';
+import type { Rule } from './audit.ts';
+
+const onTheWay: ReadonlySet<string> = new Set(['Scheduled', 'Stopping', 'Deleting']);
+
+export const stuck: Rule = function* (snapshot) {
+  for (const { value } of snapshot.list('instance')) {
+    const { metadata, status } = value;
+    const host = snapshot.get('host', keys.host(status.host ?? ''))?.value;
+    const heard = !host || conditionOf(host.status.conditions, 'Ready')?.status === 'True';
+    const deleting = metadata.deletionRequestedAtMs !== undefined;
+    if (!(onTheWay.has(status.phase) || deleting) || !heard) {
+      yield undefined;
+      continue;
+    }
+    yield {
+      // Anew with each step, so that what moves grows no older.
+      key: `stuck ${metadata.id} ${status.incarnation} ${status.phase} ${deleting}`,
+      code: 'Stuck',
+      subject: `instance ${metadata.project}/${metadata.name}`,
+      ...(host ? { host: host.metadata.name } : {}),
+      message: deleting ? 'it is being removed and is still there' : `it is ${status.phase} and nothing more has come`,
+      cause: host
+        ? `its host's agent is heard, but has not done it: see "berth events" and the agent's log on host ${host.metadata.name}`
+        : 'it is bound to no host that is there, and nothing has ended it',
+    };
+  }
+};

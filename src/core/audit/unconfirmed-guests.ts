@@ -1,0 +1,25 @@
+// An instance that is said to run must have been said to run by the present session of its host's agent.
+
+import { conditionOf } from '../state/conditions.ts';
+import { keys } from '../state/keys.ts';
+import type { Rule } from './audit.ts';
+
+export const unconfirmedGuests: Rule = function* (snapshot) {
+  for (const { value } of snapshot.list('instance')) {
+    const { metadata, status } = value;
+    const host = snapshot.get('host', keys.host(status.host ?? ''))?.value;
+    const ready = host && conditionOf(host.status.conditions, 'Ready')?.status === 'True';
+    if (status.phase !== 'Running' || !ready || status.report?.epoch === host.status.epoch) {
+      yield undefined;
+      continue;
+    }
+    yield {
+      key: `unconfirmed ${metadata.id} ${host.status.epoch}`,
+      code: 'GuestUnconfirmed',
+      subject: `instance ${metadata.project}/${metadata.name}`,
+      host: host.metadata.name,
+      message: `it is said to run on host ${host.metadata.name}, whose agent has not spoken of it since it began session ${host.status.epoch}`,
+      cause: 'the agent cannot find its guest again, or cannot reach its driver: look at its log',
+    };
+  }
+};

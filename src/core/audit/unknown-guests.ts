@@ -1,0 +1,51 @@
+// Guests that hosts have and no instance stands for there. They are never removed for being unknown: only when somebody says so, by an
+// allocation that nobody wants, which is the order to remove what it stands for.
+
+import type { UnknownGuest } from '../../api/resources/host.ts';
+import { keys } from '../state/keys.ts';
+import type { Snapshot } from '../state/snapshot.ts';
+import type { Fault, Rule } from './audit.ts';
+
+export const unknownGuests: Rule = function* (snapshot) {
+  for (const { value } of snapshot.list('host')) {
+    for (const guest of value.status.unknownGuests) yield faultOf(snapshot, value.metadata.name, guest);
+    yield undefined;
+  }
+};
+
+function faultOf(snapshot: Snapshot, host: string, guest: UnknownGuest): Fault | undefined {
+  const { instanceId, incarnation, driver, state } = guest;
+  const allocationKey = keys.allocation(instanceId, incarnation);
+  if (snapshot.get('allocation', allocationKey)?.value.host === host) return undefined; // ordered away, or just taken in
+  const instance = snapshot.instanceById(instanceId)?.value;
+  const elsewhere = instance?.status.host;
+  const known = instance && elsewhere !== undefined;
+  return {
+    key: `guest ${host} ${instanceId}.${incarnation}`,
+    code: known ? 'SecondGuest' : 'UnknownGuest',
+    subject: instance ? `instance ${instance.metadata.project}/${instance.metadata.name}` : `guest ${instanceId}`,
+    host,
+    message: `host ${host} has a ${state} guest of ${instanceId}, incarnation ${incarnation} (${driver})${known ? `, which is incarnation ${instance.status.incarnation} on host ${elsewhere}` : ''}`,
+    cause: instance
+      ? 'the instance was placed elsewhere since, or the store was restored from a backup'
+      : 'its instance was removed while the host was away, or the store was restored from an older backup, or the disk comes from another fleet',
+    repair: {
+      what: `orders host ${host} to remove the guest of ${instanceId}, incarnation ${incarnation}, with its disk`,
+      destroys: true,
+      plan(now) {
+        const entry = now.get('host', keys.host(host));
+        const still = entry?.value.status.unknownGuests.some(
+          (each) => each.instanceId === instanceId && each.incarnation === incarnation,
+        );
+        if (!entry || !still || now.get('allocation', allocationKey)) return null;
+        const consumer = { id: instanceId, incarnation, project: 'unknown', name: instanceId };
+        return {
+          changes: [
+            { key: allocationKey, ifRevision: 0, value: { kind: 'allocation', consumer, host, amounts: {}, driver } },
+          ],
+          conditions: [{ key: entry.key, ifRevision: entry.revision }],
+        };
+      },
+    },
+  };
+}

@@ -1,0 +1,48 @@
+// Of each provider: no more is held than it has, and the running count is what its allocations add up to.
+
+import { overUse } from '../ledger/ledger.ts';
+import type { Rule } from './audit.ts';
+
+export const useOfProviders: Rule = function* (snapshot) {
+  const sums = new Map<string, Map<string, number>>();
+  for (const { value } of snapshot.list('host')) {
+    for (const { amounts } of snapshot.allocationsHeldOnHost(value.metadata.name)) {
+      for (const [providerId, held] of Object.entries(amounts)) {
+        const sum = sums.get(providerId) ?? new Map<string, number>();
+        sums.set(providerId, sum);
+        for (const [resourceClass, amount] of Object.entries(held))
+          sum.set(resourceClass, (sum.get(resourceClass) ?? 0) + amount);
+      }
+    }
+    yield undefined;
+  }
+  for (const { providerId, resourceClass, used, capacity } of overUse(snapshot)) {
+    const provider = snapshot.get('provider', `providers/${providerId}`)?.value;
+    yield {
+      key: `over-use ${providerId} ${resourceClass}`,
+      code: 'OverUse',
+      subject: `host ${provider?.host ?? '?'}`,
+      ...(provider ? { host: provider.host } : {}),
+      message: `${used} ${resourceClass} are held of ${capacity}`,
+      cause: 'its inventory, reserve or ratio was made smaller than what is used, or it was measured anew',
+    };
+  }
+  for (const { value: provider } of snapshot.list('provider')) {
+    const sum = sums.get(provider.id) ?? new Map<string, number>();
+    const used = snapshot.usedBy(provider.id);
+    const wrong = [...new Set([...sum.keys(), ...used.keys()])].find(
+      (name) => (sum.get(name) ?? 0) < (used.get(name) ?? 0),
+    );
+    if (wrong === undefined) yield undefined;
+    else
+      yield {
+        key: `miscounted ${provider.id} ${wrong}`,
+        code: 'Miscounted',
+        subject: `host ${provider.host}`,
+        host: provider.host,
+        message: `${used.get(wrong) ?? 0} ${wrong} are counted as used, its allocations hold ${sum.get(wrong) ?? 0}`,
+        cause:
+          'an allocation of another host holds room of this one, or the count is wrong: restart the control plane and report it',
+      };
+  }
+};

@@ -1,0 +1,20 @@
+// Whether this control plane may write to its store and act on it, by what the store says of itself.
+
+import { keys } from './keys.ts';
+import type { Cluster } from './records.ts';
+import type { Entry } from './snapshot.ts';
+import { schemaVersion } from './upgrade.ts';
+
+/** Why nothing may be written now; undefined: it may. */
+export function whyClosed(cache: {
+  committed(kind: 'cluster', key: string): Entry<Cluster> | undefined;
+}): string | undefined {
+  const cluster = cache.committed('cluster', keys.cluster)?.value;
+  if (!cluster) return undefined;
+  if (cluster.recordsVersion > schemaVersion) return newerStore(cluster);
+  return cluster.closed?.why;
+}
+
+export function newerStore({ recordsVersion }: Cluster): string {
+  return `a newer Berth uses this store (its records are of version ${recordsVersion}, this one knows ${schemaVersion}): start the newer version`;
+}

@@ -1,0 +1,113 @@
+// The audit as it goes on: looks through the whole fleet now and then, remembers since when each fault has been there, and repairs what
+// it is told to. Repairs are Plans like all others, with an event each; it never repairs by itself.
+
+import type { Clock, Timer } from '../base/clock.ts';
+import { describeError, type Logger } from '../base/log.ts';
+import type { AuditReport, AuditRequest, Finding } from '../api/audit.ts';
+import { audit, type Fault } from '../core/audit/audit.ts';
+import { type Decider, decideAndCommit } from './decide.ts';
+import { inSlices } from './in-slices.ts';
+
+/** Each look costs a few microseconds a record. */
+const lookEveryMs = 30_000;
+
+export class Auditor {
+  readonly #decider: Decider;
+  readonly #clock: Clock;
+  readonly #log: Logger;
+  /** By a fault's key: since when it has been seen in every look. */
+  #sinceMs = new Map<string, number>();
+  #findings: readonly Finding[] = [];
+  #timer: Timer | undefined;
+  #stopped = false;
+
+  constructor(parts: { decider: Decider; log: Logger }) {
+    this.#decider = parts.decider;
+    this.#clock = parts.decider.clock;
+    this.#log = parts.log;
+  }
+
+  start(): void {
+    this.#timer = this.#clock.setTimer(lookEveryMs, () => void this.#goOn(), { background: true });
+  }
+
+  stop(): void {
+    this.#stopped = true;
+    this.#timer?.cancel();
+  }
+
+  /** Of the last look. */
+  get findings(): readonly Finding[] {
+    return this.#findings;
+  }
+
+  /** Looks now; with `apply` repairs, and looks again. */
+  async report({ apply, removeUnknown, olderThanMs }: AuditRequest): Promise<AuditReport> {
+    const old = (await this.#look()).filter(({ key }) => this.#ageMs(key) >= olderThanMs);
+    const repaired = apply ? await this.#repair(old, removeUnknown) : [];
+    const faults = repaired.length > 0 ? await this.#look() : undefined;
+    const all = faults?.map((fault) => this.#findingOf(fault)) ?? this.#findings;
+    const findings = all.filter(({ ageMs }) => ageMs >= olderThanMs);
+    const { cache } = this.#decider;
+    return {
+      findings,
+      young: all.length - findings.length,
+      checked: {
+        instances: cache.count('instance'),
+        allocations: cache.count('allocation'),
+        providers: cache.count('provider'),
+        hosts: cache.count('host'),
+      },
+      repaired,
+    };
+  }
+
+  async #goOn(): Promise<void> {
+    try {
+      await this.#look();
+    } catch (error) {
+      this.#log.error('the audit failed', { error: describeError(error), cause: error });
+    }
+    if (!this.#stopped) this.start();
+  }
+
+  async #look(): Promise<readonly Fault[]> {
+    const faults = await inSlices(this.#clock, looking(this.#decider));
+    const nowMs = this.#clock.monotonicMs();
+    this.#sinceMs = new Map(faults.map(({ key }) => [key, this.#sinceMs.get(key) ?? nowMs]));
+    this.#findings = faults.map((fault) => this.#findingOf(fault));
+    return faults;
+  }
+
+  async #repair(faults: readonly Fault[], removeUnknown: boolean): Promise<string[]> {
+    const done: string[] = [];
+    for (const { key, subject, repair } of faults) {
+      if (!repair || (repair.destroys && !removeUnknown)) continue;
+      const { decision } = await decideAndCommit(this.#decider, (snapshot, ctx) => {
+        const plan = repair.plan(snapshot, ctx);
+        return { plan: plan ?? { changes: [] }, mended: plan === null };
+      });
+      if (decision.mended) continue;
+      this.#log.warn('the audit repaired a fault', { fault: key, subject, repair: repair.what });
+      done.push(repair.what);
+    }
+    return done;
+  }
+
+  #ageMs(key: string): number {
+    return Math.round(this.#clock.monotonicMs() - (this.#sinceMs.get(key) ?? this.#clock.monotonicMs()));
+  }
+
+  #findingOf({ key, repair, ...fault }: Fault): Finding {
+    return { ...fault, ...(repair ? { repair: repair.what } : {}), ageMs: this.#ageMs(key) };
+  }
+}
+
+function* looking({ cache }: Decider): Generator<void, Fault[]> {
+  const faults: Fault[] = [];
+  for (const fault of audit(cache)) {
+    if (fault) faults.push(fault);
+    yield;
+  }
+  return faults;
+}

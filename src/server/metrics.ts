@@ -1,0 +1,62 @@
+// What this control plane measures, in the form that Prometheus reads. Read when it is asked for, so that nothing is counted for nobody.
+
+import { Gauge, Registry } from 'prom-client';
+import { FindingCode } from '../api/audit.ts';
+import type { Cache } from '../core/state/cache.ts';
+import type { Auditor } from './auditor.ts';
+
+export interface MetricsParts {
+  readonly cache: Cache;
+  readonly auditor: Auditor;
+  readonly ready: () => boolean;
+  readonly leads: () => boolean;
+}
+
+export interface Metrics {
+  readonly contentType: string;
+  text(): Promise<string>;
+}
+
+export function createMetrics({ cache, auditor, ready, leads }: MetricsParts): Metrics {
+  const registry = new Registry();
+  const gauge = (name: string, help: string, read: () => number): void => {
+    registry.registerMetric(
+      new Gauge({
+        name,
+        help,
+        registers: [],
+        collect() {
+          this.set(read());
+        },
+      }),
+    );
+  };
+  gauge('berth_ready', '1 while the store is followed and may be written', () => Number(ready()));
+  gauge('berth_leader', '1 while this control plane runs the controllers', () => Number(leads()));
+  gauge('berth_store_revision', 'The newest revision that this control plane has taken in', () => cache.revision);
+  gauge('berth_hosts', 'Hosts that are known', () => cache.count('host'));
+  gauge('berth_instances', 'Instances that are known', () => cache.count('instance'));
+  registry.registerMetric(
+    new Gauge({
+      name: 'berth_audit_findings',
+      help: 'What the last look of the audit found not to fit together, by kind',
+      labelNames: ['code'],
+      registers: [],
+      collect() {
+        for (const code of FindingCode.enum)
+          this.set({ code }, auditor.findings.filter((finding) => finding.code === code).length);
+      },
+    }),
+  );
+  registry.registerMetric(
+    new Gauge({
+      name: 'berth_audit_oldest_finding_seconds',
+      help: 'How long the oldest of them has been so',
+      registers: [],
+      collect() {
+        this.set(Math.max(0, ...auditor.findings.map(({ ageMs }) => ageMs / 1000)));
+      },
+    }),
+  );
+  return { contentType: registry.contentType, text: () => registry.metrics() };
+}
