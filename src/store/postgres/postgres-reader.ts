@@ -30,8 +30,9 @@ const forgetRevisionsMax = 5_000;
 export class PostgresReader {
   readonly #options: ReaderOptions;
   readonly #sessions: readonly PostgresSession[];
+  /** It listens before it reads, so it misses nothing, however often it has to connect. */
   readonly #follower: PostgresSession;
-  /** Whoever reads the log and listens on one connection misses nothing: it listens before it reads. */
+
   constructor(options: ReaderOptions) {
     this.#options = options;
     this.#sessions = Array.from({ length: sessionsMax }, () => new PostgresSession(options.session));
@@ -69,9 +70,13 @@ export class PostgresReader {
     return { entries, revision };
   }
 
-  async state(attempted: string): Promise<{ readonly revision: Revision; readonly compacted: Revision }> {
-    const [row = []] = await this.#read(attempted, { text: `SELECT revision, compacted FROM ${this.#schema}.state` });
-    return { revision: Number(row[0]), compacted: Number(row[1]) };
+  /** Where the store is; from now on `onNotice` hears of more. */
+  async open(): Promise<State> {
+    return this.#state(this.#follower, 'opening the store');
+  }
+
+  async state(attempted: string): Promise<State> {
+    return this.#state(this.#idlest(), attempted);
   }
 
   /** The log after `after`, with what the store says of itself at that moment in the first row. */
@@ -128,9 +133,18 @@ export class PostgresReader {
     return this.#options.session.target.schema;
   }
 
+  async #state(session: PostgresSession, attempted: string): Promise<State> {
+    const text = `SELECT revision, compacted FROM ${this.#schema}.state`;
+    const [row = []] = await this.#patiently(session, attempted, { text });
+    return { revision: Number(row[0]), compacted: Number(row[1]) };
+  }
+
   #read(attempted: string, query: Asked): Promise<readonly unknown[][]> {
-    const [idlest] = this.#sessions.toSorted((a, b) => a.pending - b.pending);
-    return this.#patiently(idlest ?? this.#follower, attempted, query);
+    return this.#patiently(this.#idlest(), attempted, query);
+  }
+
+  #idlest(): PostgresSession {
+    return this.#sessions.reduce((a, b) => (b.pending < a.pending ? b : a));
   }
 
   /** All that is asked here may be asked twice. */
@@ -159,6 +173,11 @@ export class PostgresReader {
     const wayBack = 'Stop the servers, and put a backup in its place';
     return new StoreError('Corrupt', `schema "${schema}" on ${where} is damaged: ${found}. ${wayBack}`);
   }
+}
+
+interface State {
+  readonly revision: Revision;
+  readonly compacted: Revision;
 }
 
 interface Asked {

@@ -4,7 +4,7 @@
 //   commit ──▶ queue ── batch ──▶ writer ── answers ──▶ log of this process ──▶ watchers
 //   others' commits ── NOTIFY, or a look once a second ──▶ reader ──╯
 
-import { type Clock } from '../../base/clock.ts';
+import type { Clock } from '../../base/clock.ts';
 import { type Logger, silentLogger } from '../../base/log.ts';
 import type { Prng } from '../../base/prng.ts';
 import { randomSecret, systemClock, systemPrng } from '../../base/system.ts';
@@ -68,7 +68,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
   const reader = new PostgresReader({ ...patience, session, onNotice: (revision) => shared?.heard(revision) });
   try {
     await writer.open();
-    const state = await reader.state('opening the store');
+    const state = await reader.open();
     shared = new SharedLog({
       ...state,
       clock,
