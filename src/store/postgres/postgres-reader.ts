@@ -98,9 +98,9 @@ export class PostgresReader {
       );
     if (after + 1 < compacted) return { commits: [], revision, compacted };
     const commits = rows.map((row) => this.#decode(row));
-    for (const [i, commit] of [...commits, { revision }].entries())
-      if (commit.revision !== after + 1 + i && (i < commits.length || i === 0) && commit.revision > after)
-        throw this.#corrupt(`its log lacks revision ${after + 1 + i}`);
+    const lacking = commits.findIndex((commit, i) => commit.revision !== after + 1 + i);
+    if (lacking >= 0 || (commits.length === 0 && revision > after))
+      throw this.#corrupt(`its log lacks revision ${after + 1 + Math.max(lacking, 0)}`);
     return { commits, revision, compacted };
   }
 

@@ -32,28 +32,30 @@ const steps: readonly ((schema: string) => string)[] = [
 /** What this Berth knows. */
 const format = steps.length;
 
-/** Brings the schema to what this Berth knows; refuses a newer one. */
+/** Brings the schema to what this Berth knows; refuses a newer one. When it fails, the session must end. */
 export async function migrate(query: Query, { schema, where }: PostgresTarget): Promise<void> {
-  for (;;) {
-    const found = await formatOf(query, schema);
-    if (found > format) throw newer(found, { schema, where });
-    const step = steps[found];
-    if (!step) return;
+  const lock = `hashtextextended('berth schema ${schema}', 0)`;
+  const before = await formatOf(query, schema);
+  if (before > format) throw newer(before, { schema, where });
+  if (before === format) return;
+  // Not for one transaction: what another server has made meanwhile is only sure to be seen in a transaction that begins after it.
+  await query(`SELECT pg_advisory_lock(${lock})`);
+  const found = await formatOf(query, schema);
+  for (const [i, step] of steps.entries()) {
+    if (i < found) continue;
     await query('BEGIN');
-    try {
-      await query(`SELECT pg_advisory_xact_lock(hashtextextended('berth schema ${schema}', 0))`);
-      if ((await formatOf(query, schema)) === found) {
-        const [[there] = []] = await query(`SELECT to_regnamespace('${schema}') IS NOT NULL`);
-        if (there !== true) await query(`CREATE SCHEMA ${schema}`); // asked before: it takes a right that the role may not need
-        await query(step(schema));
-        await query(`UPDATE ${schema}.state SET format = ${found + 1}`);
-      }
-      await query('COMMIT');
-    } catch (error) {
-      await query('ROLLBACK').catch(() => undefined); // the first error is the one to tell
-      throw error;
-    }
+    if (i === 0) await makeSchema(query, schema);
+    await query(step(schema));
+    await query(`UPDATE ${schema}.state SET format = ${i + 1}`);
+    await query('COMMIT');
   }
+  await query(`SELECT pg_advisory_unlock(${lock})`);
+}
+
+/** Asked for only when it is not there: it takes a right that the role may not need. */
+async function makeSchema(query: Query, schema: string): Promise<void> {
+  const [[there] = []] = await query(`SELECT to_regnamespace('${schema}') IS NOT NULL`);
+  if (there !== true) await query(`CREATE SCHEMA ${schema}`);
 }
 
 /** 0: there is nothing yet. */

@@ -54,7 +54,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
   const { clock = systemClock, prng = systemPrng(), patienceMs = 10_000, answerMsMax = 30_000 } = options;
   const target = parsePostgresUrl(options.rest);
   const log = (options.log ?? silentLogger).with({ store: `${target.where} ${target.schema}` });
-  const session: SessionOptions = { target, clock, connectMsMax, answerMsMax };
+  const session: SessionOptions = { target, clock, connectMsMax: Math.min(connectMsMax, answerMsMax), answerMsMax };
   const patience = { clock, prng, patienceMs };
   // Both tell the log of this process, which is made from what they find.
   let shared: SharedLog | undefined;

@@ -12,14 +12,14 @@ import { Client } from 'pg';
 
 export interface TestPostgres {
   /** What follows `postgres:` in a store URL; each schema is a store of its own. */
-  rest(schema: string, user?: string): string;
+  rest(schema: string, as?: { readonly user?: string; readonly port?: number; readonly database?: string }): string;
+  readonly port: number;
   /** As the superuser. */
   sql(text: string, values?: unknown[]): Promise<unknown[][]>;
   /** Starts it again, with more settings. */
   start(settings?: readonly string[]): Promise<void>;
   /** `immediate`: as after a crash. */
   stop(mode: 'fast' | 'immediate'): Promise<void>;
-  signal(signal: NodeJS.Signals): void;
   readonly folder: string;
   dispose(): Promise<void>;
 }
@@ -27,14 +27,14 @@ export interface TestPostgres {
 /** Where Debian puts the newest; null: there is none, and the tests say so. */
 export const postgresPrograms: string | null = newestOf('/usr/lib/postgresql');
 
-export async function startPostgres(options: { readonly data?: string } = {}): Promise<TestPostgres> {
+export async function startPostgres(): Promise<TestPostgres> {
   const folder = mkdtempSync(join(tmpdir(), 'berth-postgres-'));
-  const data = options.data ?? join(folder, 'data');
+  const data = join(folder, 'data');
   const port = await freePort();
   // PostgreSQL refuses to run as root; Debian's package brings the user.
   const asUser = process.getuid?.() === 0 ? ['--reuid=postgres', '--regid=postgres', '--init-groups'] : [];
   const run = (program: string): string[] => [...asUser, '--pdeathsig=QUIT', join(postgresPrograms ?? '', program)];
-  if (asUser.length > 0) for (const path of new Set([folder, options.data ?? folder])) giveTo('postgres', path);
+  if (asUser.length > 0) giveTo('postgres', folder);
   execFileSync(
     'setpriv',
     [...run('initdb'), '-D', data, '-A', 'trust', '-U', 'postgres', '-E', 'UTF8', '--locale=C.UTF-8'],
@@ -71,7 +71,6 @@ export async function startPostgres(options: { readonly data?: string } = {}): P
     server = null;
     if (!child || child.exitCode !== null) return;
     const exited = once(child, 'exit');
-    child.kill('SIGCONT');
     child.kill(mode === 'fast' ? 'SIGINT' : 'SIGQUIT');
     await exited;
   };
@@ -80,7 +79,9 @@ export async function startPostgres(options: { readonly data?: string } = {}): P
     folder,
     start,
     stop,
-    rest: (schema, user = 'postgres') => `//${user}@127.0.0.1:${port}/postgres?schema=${schema}`,
+    port,
+    rest: (schema, as = {}) =>
+      `//${as.user ?? 'postgres'}@127.0.0.1:${as.port ?? port}/${as.database ?? 'postgres'}?schema=${schema}`,
     async sql(text, values) {
       const client = new Client({ host: '127.0.0.1', port, user: 'postgres', database: 'postgres' });
       await client.connect();
@@ -89,9 +90,6 @@ export async function startPostgres(options: { readonly data?: string } = {}): P
       } finally {
         await client.end();
       }
-    },
-    signal(signal) {
-      server?.kill(signal);
     },
     async dispose() {
       await stop('immediate');
@@ -107,7 +105,7 @@ function newestOf(folder: string): string | null {
   return programs.find((path) => existsSync(join(path, 'initdb')) && existsSync(join(path, 'postgres'))) ?? null;
 }
 
-function giveTo(user: string, path: string): void {
+export function giveTo(user: string, path: string): void {
   const [, , uid, gid] =
     readFileSync('/etc/passwd', 'utf8')
       .split('\n')
