@@ -1,5 +1,5 @@
-// The reading side: a few connections for entries, and one that follows the log and listens for what other servers commit. It reads
-// from the primary only, and every answer is of one moment.
+// The reading side: a few connections for entries, and one that follows the log. It reads from the primary only, and every answer is of
+// one moment.
 
 import { crc32 } from 'node:zlib';
 import { endOfPrefix, startAfter } from '../check-request.ts';
@@ -8,13 +8,10 @@ import type { LoggedCommit, LogPage } from '../shared-log.ts';
 import { type Entry, type Key, type ListOptions, type Revision, StoreError } from '../store.ts';
 import { Patience, type PatienceOptions } from './patience.ts';
 import { toStoreError } from './postgres-errors.ts';
-import { channelOf } from './postgres-schema.ts';
 import { PostgresSession, type SessionOptions } from './postgres-session.ts';
 
 export interface ReaderOptions extends PatienceOptions {
   readonly session: SessionOptions;
-  /** Another server, or this one, has come to this revision. */
-  readonly onNotice: (revision: Revision) => void;
 }
 
 /** Lists are read at the start and after a loss; more at a time would only wait for the same disk. */
@@ -30,17 +27,12 @@ const forgetRevisionsMax = 5_000;
 export class PostgresReader {
   readonly #options: ReaderOptions;
   readonly #sessions: readonly PostgresSession[];
-  /** It listens before it reads, so it misses nothing, however often it has to connect. */
   readonly #follower: PostgresSession;
 
   constructor(options: ReaderOptions) {
     this.#options = options;
     this.#sessions = Array.from({ length: sessionsMax }, () => new PostgresSession(options.session));
-    this.#follower = new PostgresSession({
-      ...options.session,
-      prepare: async (query) => void (await query(`LISTEN ${channelOf(options.session.target.schema)}`)),
-      onNotification: (payload) => options.onNotice(Number(payload)),
-    });
+    this.#follower = new PostgresSession(options.session);
   }
 
   async get(key: Key): Promise<Entry | null> {
@@ -70,7 +62,7 @@ export class PostgresReader {
     return { entries, revision };
   }
 
-  /** Where the store is; from now on `onNotice` hears of more. */
+  /** Where the store is; the connection that follows the log is there then. */
   async open(): Promise<State> {
     return this.#state(this.#follower, 'opening the store');
   }

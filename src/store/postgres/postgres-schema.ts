@@ -41,6 +41,7 @@ export async function migrate(query: Query, { schema, where }: PostgresTarget): 
   // Not for one transaction: what another server has made meanwhile is only sure to be seen in a transaction that begins after it.
   await query(`SELECT pg_advisory_lock(${lock})`);
   const found = await formatOf(query, schema);
+  if (found > format) throw newer(found, { schema, where });
   for (const [i, step] of steps.entries()) {
     if (i < found) continue;
     await query('BEGIN');

@@ -17,6 +17,7 @@ export interface SessionOptions {
   readonly answerMsMax: number;
   /** Makes a new connection ready for use. */
   readonly prepare?: (query: Query) => Promise<void>;
+  /** Another session notifies; what this one does, it knows. */
   readonly onNotification?: (payload: string) => void;
 }
 
@@ -102,10 +103,11 @@ export class PostgresSession {
     let ready = false;
     client.on('error', () => ready && onBroken()); // whoever waits for an answer is told besides
     client.on('end', () => ready && onBroken());
-    client.on('notification', ({ payload }) => onNotification?.(payload ?? ''));
+    let pid: number | undefined;
+    client.on('notification', ({ payload = '', processId }) => processId === pid || onNotification?.(payload));
     try {
       await client.connect();
-      await settle(client, this.#options);
+      pid = await settle(client, this.#options);
       await prepare?.((query) => ask(client, query));
     } catch (error) {
       socket.destroy();
@@ -126,10 +128,10 @@ async function ask(client: Client, query: QueryArrayConfig<unknown[]> | string):
   return result.rows;
 }
 
-/** Settings of the session, and what makes a server unfit. */
-async function settle(client: Client, { target, answerMsMax }: SessionOptions): Promise<void> {
+/** Settings of the session, and what makes a server unfit. Answers which of the server's processes this is. */
+async function settle(client: Client, { target, answerMsMax }: SessionOptions): Promise<number> {
   const [row = []] = await ask(client, settings(answerMsMax));
-  const [version, standby, readOnly, fsync, fullPageWrites] = row;
+  const [version, standby, readOnly, fsync, fullPageWrites, pid] = row;
   const refused = (code: 'Invalid' | 'Unavailable', why: string): StoreError =>
     new StoreError(code, `the PostgreSQL server ${target.where} was refused: ${why}`);
   if (Number(version) < serverVersionMin)
@@ -140,6 +142,7 @@ async function settle(client: Client, { target, answerMsMax }: SessionOptions): 
     throw refused('Unavailable', 'it lets nothing be written; set default_transaction_read_only to off');
   if (fsync !== 'on' || fullPageWrites !== 'on')
     throw refused('Invalid', 'it runs with fsync or full_page_writes off and can lose everything; turn both on');
+  return Number(pid);
 }
 
 /**
@@ -148,7 +151,7 @@ async function settle(client: Client, { target, answerMsMax }: SessionOptions): 
  */
 function settings(answerMsMax: number): string {
   return `SELECT current_setting('server_version_num'), pg_is_in_recovery(), current_setting('transaction_read_only'),
-    current_setting('fsync'), current_setting('full_page_writes'),
+    current_setting('fsync'), current_setting('full_page_writes'), pg_backend_pid(),
     set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, false),
     set_config('default_transaction_isolation', 'read committed', false),
     set_config('statement_timeout', '${answerMsMax}', false), set_config('lock_timeout', '0', false),

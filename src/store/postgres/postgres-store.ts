@@ -56,7 +56,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
   const log = (options.log ?? silentLogger).with({ store: `${target.where} ${target.schema}` });
   const session: SessionOptions = { target, clock, connectMsMax: Math.min(connectMsMax, answerMsMax), answerMsMax };
   const patience = { clock, prng, patienceMs };
-  // Both tell the log of this process, which is made from what they find.
+  // The writer tells the log of this process, which is made once it is known where the store is.
   let shared: SharedLog | undefined;
   const writer = new PostgresWriter({
     ...patience,
@@ -64,15 +64,19 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     log,
     randomSecret: options.randomSecret ?? randomSecret,
     onCommitted: (commits) => shared?.committed(commits),
+    onNotice: (revision) => shared?.heard(revision),
   });
-  const reader = new PostgresReader({ ...patience, session, onNotice: (revision) => shared?.heard(revision) });
+  const reader = new PostgresReader({ ...patience, session });
   try {
-    await writer.open();
+    await writer.connected();
     const state = await reader.open();
     shared = new SharedLog({
       ...state,
       clock,
-      read: (after) => reader.history(after),
+      read: (after) => {
+        writer.connected().catch(() => undefined); // so that it listens again; commits are told what is wrong, and so is the reader
+        return reader.history(after);
+      },
       onLost: (error) => log.error('log cannot be read', { code: error.code, cause: error.message }),
     });
     return new PostgresStore({ writer, reader, shared });

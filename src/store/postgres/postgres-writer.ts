@@ -1,4 +1,5 @@
-// The writing side: one connection, one statement and one transaction for each batch of commits. When the connection breaks under a
+// The writing side: one connection, one statement and one transaction for each batch of commits; here, too, it hears of the commits of
+// other servers. When the connection breaks under a
 // batch, it finds out what became of it before anything else is sent; it never commits twice what it cannot find.
 //
 //   send ──▶ answer ──▶ told
@@ -12,7 +13,7 @@ import { type CommitResult, type Revision, StoreError } from '../store.ts';
 import { type CommitRequest, decodeOutcome, encodeBatch, loggedCommit } from './commit-batch.ts';
 import { Patience, type PatienceOptions } from './patience.ts';
 import { breaksConnection, toStoreError, withUnknownOutcome } from './postgres-errors.ts';
-import { migrate } from './postgres-schema.ts';
+import { channelOf, migrate } from './postgres-schema.ts';
 import { PostgresSession, type Query, type SessionOptions } from './postgres-session.ts';
 
 export interface WaitingCommit extends CommitRequest {
@@ -26,6 +27,8 @@ export interface WriterOptions extends PatienceOptions {
   readonly randomSecret: (length: number) => Buffer;
   /** Called before those who asked are answered. */
   readonly onCommitted: (commits: readonly LoggedCommit[]) => void;
+  /** The store has come to this revision. */
+  readonly onNotice: (revision: Revision) => void;
 }
 
 /** A batch that was sent: what it made is in the log above `after`, under this name. */
@@ -44,11 +47,15 @@ export class PostgresWriter {
   constructor(options: WriterOptions) {
     this.#options = options;
     this.#fence = String(options.randomSecret(8).readBigInt64BE());
-    this.#session = new PostgresSession({ ...options.session, prepare: (query) => this.#prepare(query) });
+    this.#session = new PostgresSession({
+      ...options.session,
+      prepare: (query) => this.#prepare(query),
+      onNotification: (payload) => options.onNotice(Number(payload)),
+    });
   }
 
-  /** Connects, and makes the schema what this Berth knows. */
-  async open(): Promise<void> {
+  /** Connects when it is not, and makes the schema what this Berth knows. */
+  async connected(): Promise<void> {
     await this.#session.connected();
   }
 
@@ -149,6 +156,8 @@ export class PostgresWriter {
     });
     await query({ text: 'SELECT pg_advisory_lock($1::bigint)', values: [this.#fence], rowMode: 'array' });
     await migrate(query, target);
+    // Here, and not on a connection of its own: the server need not wake another process then for each of our own commits.
+    await query(`LISTEN ${channelOf(target.schema)}`);
     const [row] = await query(`SELECT revision FROM ${target.schema}.state`);
     if (!row)
       throw new StoreError(
@@ -162,6 +171,7 @@ export class PostgresWriter {
         `the store on ${target.where} has gone back from revision ${this.revision} to ${revision}: another copy of the database stands there; start the server again when that is meant`,
       );
     this.revision = revision;
+    this.#options.onNotice(revision);
   }
 
   /** A UUID of nothing but chance. */
