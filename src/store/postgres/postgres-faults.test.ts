@@ -53,7 +53,7 @@ describe.skipIf(postgresPrograms === null)('the PostgreSQL store (package postgr
       }
       await work.stop();
       expect(work.failures).toEqual([]);
-      await work.expectAllOnce(await open());
+      expect(await work.foundIn(await open())).toEqual(work.done);
       const { revision } = await store.list('');
       const events = await watch.through(revision);
       expect(events.map((event) => event.revision)).toEqual(Array.from({ length: revision }, (_, i) => i + 1));
@@ -87,7 +87,7 @@ describe.skipIf(postgresPrograms === null)('the PostgreSQL store (package postgr
       const last = await open();
       for (const work of works) {
         expect(work.failures).toEqual([]);
-        await work.expectAllOnce(last);
+        expect(await work.foundIn(last)).toEqual(work.done);
       }
       const { revision } = await last.list('', { limit: 1 });
       expect(revision).toBe(works.reduce((sum, work) => sum + work.done.size, 0));
@@ -304,11 +304,6 @@ describe.skipIf(postgresPrograms === null)('the PostgreSQL store (package postgr
         message: 'revision 2 of its log has a wrong checksum',
       },
       { name: 'a revision lost', damage: 'DELETE FROM SCHEMA.log WHERE revision = 2', message: 'lacks revision 2' },
-      {
-        name: 'its last revision lost',
-        damage: 'DELETE FROM SCHEMA.log WHERE revision = 3',
-        message: 'lacks revision 3',
-      },
     ])('$name', async ({ damage, message }) => {
       const store = await open();
       for (const key of ['a', 'b', 'c']) await put(store, key);
@@ -329,7 +324,7 @@ describe.skipIf(postgresPrograms === null)('the PostgreSQL store (package postgr
       const store = await open();
       const watch = followed(store);
       for (const key of ['a', 'b', 'c']) await put(store, key);
-      await server.sql(`UPDATE ${schema}.state SET revision = 1`);
+      await server.sql(`DELETE FROM ${schema}.log WHERE revision > 1`);
       const failed = await failureOf(watch.ended);
       expect(failed).toMatchObject({ code: 'Corrupt' });
       expect(failed.message).toContain('gone back from revision 3 to 1');
@@ -363,9 +358,10 @@ class Work {
     await Promise.all(this.#callers);
   }
 
-  async expectAllOnce(store: Store): Promise<void> {
+  /** What a store has of it, by key. */
+  async foundIn(store: Store): Promise<Map<string, Revision>> {
     const { entries } = await store.list(`${this.#name}/`);
-    expect(new Map(entries.map(({ key, revision }) => [key, revision]))).toEqual(this.done);
+    return new Map(entries.map(({ key, revision }) => [key, revision]));
   }
 
   async #run(caller: number): Promise<void> {

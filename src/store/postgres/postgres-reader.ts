@@ -8,6 +8,7 @@ import type { LoggedCommit, LogPage } from '../shared-log.ts';
 import { type Entry, type Key, type ListOptions, type Revision, StoreError } from '../store.ts';
 import { Patience, type PatienceOptions } from './patience.ts';
 import { toStoreError } from './postgres-errors.ts';
+import { revisionOf } from './postgres-schema.ts';
 import { PostgresSession, type SessionOptions } from './postgres-session.ts';
 
 export interface ReaderOptions extends PatienceOptions {
@@ -49,7 +50,7 @@ export class PostgresReader {
     const after = options.after === undefined ? '' : startAfter(options.after);
     const rows = await this.#read(`list of "${prefix}"`, {
       name: 'list',
-      text: `SELECT NULL AS key, NULL AS value, revision FROM ${this.#schema}.state UNION ALL
+      text: `SELECT NULL AS key, NULL AS value, ${revisionOf(this.#schema)} AS revision UNION ALL
         (SELECT key, value, revision FROM ${this.#schema}.entries WHERE key >= $1 AND key < $2 ORDER BY key LIMIT $3)`,
       values: [after > prefix ? after : prefix, endOfPrefix(prefix), options.limit ?? null],
     });
@@ -75,7 +76,8 @@ export class PostgresReader {
   async history(after: Revision): Promise<LogPage> {
     const [[, , , , at, from] = [], ...rows] = await this.#patiently(this.#follower, 'reading the log', {
       name: 'history',
-      text: `SELECT NULL AS revision, NULL AS events, NULL AS checksum, NULL AS absent, revision AS at, compacted FROM ${this.#schema}.state
+      text: `SELECT NULL AS revision, NULL AS events, NULL AS checksum, NULL AS absent, ${revisionOf(this.#schema)} AS at, compacted
+        FROM ${this.#schema}.state
         UNION ALL
         (SELECT revision, events, checksum, absent, NULL, NULL FROM (
           SELECT *, sum(octet_length(events)) OVER (ORDER BY revision) - octet_length(events) AS bytes_before
@@ -104,14 +106,14 @@ export class PostgresReader {
     });
   }
 
-  /** Removes what is below, in portions, for as long as `goOn` says so. */
+  /** Removes what is below, in portions, for as long as `goOn` says so; never the last row, which is the revision of the store. */
   async forget(before: Revision, goOn: () => boolean): Promise<void> {
     const [[lowest] = []] = await this.#read('compaction', { text: `SELECT min(revision) FROM ${this.#schema}.log` });
     if (lowest === null) return;
     for (let from = Number(lowest); from < before && goOn(); from += forgetRevisionsMax)
       await this.#read('compaction', {
         name: 'forget',
-        text: `DELETE FROM ${this.#schema}.log WHERE revision < least($1::bigint, $2::bigint)`,
+        text: `DELETE FROM ${this.#schema}.log WHERE revision < least($1::bigint, $2::bigint, ${revisionOf(this.#schema)})`,
         values: [before, from + forgetRevisionsMax],
       });
   }
@@ -126,7 +128,7 @@ export class PostgresReader {
   }
 
   async #state(session: PostgresSession, attempted: string): Promise<State> {
-    const text = `SELECT revision, compacted FROM ${this.#schema}.state`;
+    const text = `SELECT ${revisionOf(this.#schema)}, compacted FROM ${this.#schema}.state`;
     const [row = []] = await this.#patiently(session, attempted, { text });
     return { revision: Number(row[0]), compacted: Number(row[1]) };
   }

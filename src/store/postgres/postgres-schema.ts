@@ -6,16 +6,16 @@ import type { PostgresTarget } from './postgres-url.ts';
 import type { Query } from './postgres-session.ts';
 
 /**
- * 1: as below. `state` has one row. `log` has a row for each revision: `events` as event-codec.ts writes them, their CRC-32, which of them
- * did not happen (deletes of absent keys, counted from 0; null: none), and what asked for them: the batch, and the place in it.
- * Values are not compressed: they are small or already dense, and commits wait for it.
+ * 1: as below. `state` has one row: the lock of all commits, and what is rarely changed. `log` has a row for each revision: `events` as
+ * event-codec.ts writes them, their CRC-32, which of them did not happen (deletes of absent keys, counted from 0; null: none), and what
+ * asked for them: the batch, and the place in it. Its last row is the revision of the store, and never goes. Values are not compressed:
+ * they are small or already dense, and commits wait for it.
  */
 const steps: readonly ((schema: string) => string)[] = [
   (schema) => `
     CREATE TABLE ${schema}.state (
-      one boolean PRIMARY KEY DEFAULT true CHECK (one),
-      revision bigint NOT NULL, compacted bigint NOT NULL, format integer NOT NULL
-    ) WITH (fillfactor = 50);
+      one boolean PRIMARY KEY DEFAULT true CHECK (one), compacted bigint NOT NULL, format integer NOT NULL
+    );
     CREATE TABLE ${schema}.entries (
       key text COLLATE "C" PRIMARY KEY, value bytea NOT NULL, revision bigint NOT NULL
     ) WITH (fillfactor = 90);
@@ -25,7 +25,7 @@ const steps: readonly ((schema: string) => string)[] = [
     );
     ALTER TABLE ${schema}.entries ALTER value SET STORAGE EXTERNAL;
     ALTER TABLE ${schema}.log ALTER events SET STORAGE EXTERNAL;
-    INSERT INTO ${schema}.state (revision, compacted, format) VALUES (0, 1, 0);
+    INSERT INTO ${schema}.state (compacted, format) VALUES (1, 0);
     ${commitFunction(schema)}`,
 ];
 
@@ -74,6 +74,11 @@ function newer(found: number, { schema, where }: { schema: string; where: string
   );
 }
 
+/** As SQL: the revision of the store. */
+export function revisionOf(schema: string): string {
+  return `coalesce((SELECT max(log.revision) FROM ${schema}.log), 0)`;
+}
+
 /** Other servers listen here for the revision that a commit has made. */
 export function channelOf(schema: string): string {
   return `berth_${schema}`;
@@ -84,9 +89,10 @@ export function channelOf(schema: string): string {
  * commit-batch.ts. It answers the revision before, then for each request its revision, or the condition that failed, negative, and then the
  * writes that deleted nothing; both count from 1.
  *
- * The first statement locks the one row of `state` until the transaction ends, so batches of all servers stand in a line, and the revisions
- * in it have no gap: a transaction that fails takes its number back. READ COMMITTED is enough, since each later statement sees all that was
- * committed before it began, and nobody writes without that lock. Whoever sees a revision in \`state\` sees its entries and its log.
+ * The first statement locks the one row of `state` until the transaction ends, so batches of all servers stand in a line, and each takes
+ * its revisions where the one before left off, without a gap. READ COMMITTED is enough: each later statement sees all that was committed
+ * before it began, and nobody writes without that lock. Who sees a row of the log sees the entries it was committed with. The row is locked,
+ * not written: its old versions would have to stay for as long as a backup reads, and every commit would walk past them.
  */
 function commitFunction(schema: string): string {
   return `
@@ -112,8 +118,8 @@ function commitFunction(schema: string): string {
       w integer := 1;
       w_first integer;
     BEGIN
-      -- In most batches every request makes a revision; where not, it is set right below.
-      UPDATE ${schema}.state SET revision = revision + requests RETURNING revision - requests INTO STRICT first;
+      PERFORM FROM ${schema}.state FOR UPDATE;
+      first := ${revisionOf(schema)};
       last := first;
       before := ARRAY(
         SELECT coalesce((SELECT entries.revision FROM ${schema}.entries WHERE entries.key = asked.key), 0)
@@ -153,9 +159,6 @@ function commitFunction(schema: string): string {
         END IF;
         answers := answers || last;
       END LOOP;
-      IF last < first + requests THEN
-        UPDATE ${schema}.state SET revision = last;
-      END IF;
       IF last > first THEN
         IF 0 = ANY (before) THEN
           INSERT INTO ${schema}.entries (key, value, revision)

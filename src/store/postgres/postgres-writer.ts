@@ -13,7 +13,7 @@ import { type CommitResult, type Revision, StoreError } from '../store.ts';
 import { type CommitRequest, decodeOutcome, encodeBatch, loggedCommit } from './commit-batch.ts';
 import { Patience, type PatienceOptions } from './patience.ts';
 import { breaksConnection, toStoreError, withUnknownOutcome } from './postgres-errors.ts';
-import { channelOf, migrate } from './postgres-schema.ts';
+import { channelOf, migrate, revisionOf } from './postgres-schema.ts';
 import { PostgresSession, type Query, type SessionOptions } from './postgres-session.ts';
 
 export interface WaitingCommit extends CommitRequest {
@@ -158,7 +158,7 @@ export class PostgresWriter {
     await migrate(query, target);
     // Here, and not on a connection of its own: the server need not wake another process then for each of our own commits.
     await query(`LISTEN ${channelOf(target.schema)}`);
-    const [row] = await query(`SELECT revision FROM ${target.schema}.state`);
+    const [row] = await query(`SELECT ${revisionOf(target.schema)} FROM ${target.schema}.state`);
     if (!row)
       throw new StoreError(
         'Corrupt',
