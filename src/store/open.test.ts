@@ -26,10 +26,12 @@ describe('openStore', () => {
     [
       'an unknown scheme',
       'mongodb://user:secret@db',
-      'no store has the scheme "mongodb"; write one of: memory:, sqlite:PATH',
+      'no store has the scheme "mongodb"; write one of: memory:, sqlite:PATH, postgres://USER',
     ],
     ['no scheme', '/var/lib/store.db', 'no store has the scheme ""'],
     ['a name every object has', 'constructor:x', 'no store has the scheme "constructor"'],
+    ['a PostgreSQL URL without a host', 'postgres:db', 'written postgres://USER:PASSWORD@HOST'],
+    ['its other scheme', 'postgresql://user:secret@db/x?schema=Größe', 'schema "Größe" was refused'],
     ['no path', 'sqlite:', 'written sqlite:PATH'],
     ['a path where none belongs', 'memory:x', 'written memory:'],
   ])('refuses %s, naming what it knows', async (_, url, message) => {

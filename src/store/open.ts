@@ -16,22 +16,29 @@ interface Backend {
   open(rest: string, options: OpenOptions): Promise<Store>;
 }
 
+const postgres: Backend = {
+  form: 'postgres://USER:PASSWORD@HOST:PORT/DATABASE',
+  open: async (rest, options) => (await import('./postgres/postgres-store.ts')).openPostgresStore({ rest, ...options }),
+};
+
 const backends: Readonly<Record<string, Backend>> = {
   memory: { form: 'memory:', open: async () => (await import('./memory/memory-store.ts')).createMemoryStore() },
   sqlite: {
     form: 'sqlite:PATH',
     open: async (path, options) => (await import('./sqlite/sqlite-store.ts')).openSqliteStore({ path, ...options }),
   },
+  postgres,
+  postgresql: postgres,
 };
 
 export async function openStore(url: string, options: OpenOptions = {}): Promise<Store> {
   const colon = url.indexOf(':');
   const scheme = url.slice(0, Math.max(colon, 0));
   const backend = Object.hasOwn(backends, scheme) ? backends[scheme] : undefined;
-  const forms = Object.values(backends).map(({ form }) => form);
+  const forms = new Set(Object.values(backends).map(({ form }) => form));
   // Of a URL only the scheme is repeated: the rest may hold a password.
   if (!backend)
-    throw new StoreError('Invalid', `no store has the scheme "${scheme}"; write one of: ${forms.join(', ')}`);
+    throw new StoreError('Invalid', `no store has the scheme "${scheme}"; write one of: ${[...forms].join(', ')}`);
   const rest = url.slice(colon + 1);
   if (backend.form.endsWith(':') !== (rest === ''))
     throw new StoreError('Invalid', `a store URL with scheme "${scheme}" is written ${backend.form}`);

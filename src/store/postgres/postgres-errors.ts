@@ -1,0 +1,82 @@
+// What PostgreSQL, its client and the network say, as store errors: what failed, on which server, what the reader can do.
+
+import { DatabaseError } from 'pg';
+import { describeError } from '../../base/log.ts';
+import { StoreError, type StoreErrorCode } from '../store.ts';
+
+/**
+ * The connection is of no more use: the server ended it, the network did, or nobody answers. An error that the server tells of one
+ * statement is none of these; the statement has been rolled back then.
+ */
+export function breaksConnection(error: unknown): boolean {
+  if (error instanceof StoreError) return false;
+  if (!(error instanceof DatabaseError)) return true;
+  return error.severity === 'FATAL' || error.severity === 'PANIC' || /^(08|57P)/.test(error.code ?? '');
+}
+
+/** It may help to try again soon: the server is away, starts, or has no connection left. */
+export function mayPass(error: unknown): boolean {
+  return toStoreError(error, { attempted: '', where: '' }).code === 'Unavailable' && passing(error);
+}
+
+function passing(error: unknown): boolean {
+  if (error instanceof StoreError) return error.cause === undefined || passing(error.cause);
+  return breaksConnection(error) || sqlState(error) === '53300';
+}
+
+/** `22P02`, …; the empty string for errors that are not the server's. */
+export function sqlState(error: unknown): string {
+  return error instanceof DatabaseError ? (error.code ?? '') : '';
+}
+
+interface Failed {
+  readonly attempted: string;
+  /** Host, port and database. */
+  readonly where: string;
+}
+
+export function toStoreError(error: unknown, { attempted, where }: Failed): StoreError {
+  if (error instanceof StoreError) return error;
+  const state = sqlState(error);
+  const { code, remedy } = kindOf(error, state);
+  const what = `${attempted} failed on ${where}: ${describeError(error)}${state ? ` (${state})` : ''}`;
+  return new StoreError(code, `${what}; ${remedy}`, { cause: error });
+}
+
+/** The same failure of a commit that had been sent, and of which nothing more could be learnt. */
+export function withUnknownOutcome(failure: StoreError): StoreError {
+  const unsure = 'the commit may or may not have happened: read before trying again';
+  return new StoreError(failure.code, `${failure.message}; ${unsure}`, { cause: failure.cause, outcome: 'unknown' });
+}
+
+interface Kind {
+  readonly code: StoreErrorCode;
+  readonly remedy: string;
+}
+
+function kindOf(error: unknown, state: string): Kind {
+  if (/^28/.test(state)) return { code: 'Denied', remedy: 'look at user and password in the URL, and at pg_hba.conf' };
+  if (state === '3D000') return { code: 'Denied', remedy: 'create the database, or name another in the URL' };
+  if (state === '42501')
+    return { code: 'Denied', remedy: 'let the role create schemas in the database, or own the schema it is to use' };
+  if (state === '53100')
+    return { code: 'Full', remedy: 'make room on the file system of the server, the store then goes on by itself' };
+  if (/^XX00[12]/.test(state)) return { code: 'Corrupt', remedy: 'the server has found damaged data: see its log' };
+  if (/^(42P01|42703|42883|3F000)/.test(state))
+    return { code: 'Corrupt', remedy: 'the schema lacks something of the store: put a backup in its place' };
+  if (state === '53300')
+    return { code: 'Unavailable', remedy: 'raise max_connections of the server, or end some of its clients' };
+  if (state === '57014') return { code: 'Unavailable', remedy: 'it took too long: see what keeps the server busy' };
+  if (state !== '') return { code: 'Unavailable', remedy: 'see the log of the server' };
+  if (keepsOut(error)) return { code: 'Denied', remedy: 'look at password, sslmode and certificates in the URL' };
+  return { code: 'Unavailable', remedy: 'see whether the server runs and can be reached' };
+}
+
+/** What the client itself refuses, for want of a password or of trust in the server; it gives these no class of their own. */
+function keepsOut(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  const code = 'code' in error ? String(error.code) : '';
+  return (
+    /^(ERR_TLS|ERR_SSL|CERT_|UNABLE_TO_|DEPTH_ZERO|SELF_SIGNED)/.test(code) || /SASL|SSL|password/.test(error.message)
+  );
+}

@@ -1,0 +1,46 @@
+// A store URL taken apart: what the client connects with, our schema, and how messages name the place. No message may hold
+// the password, so errors of the parser are not handed on.
+
+import { Client } from 'pg';
+import { describeError } from '../../base/log.ts';
+import { StoreError } from '../store.ts';
+
+export interface PostgresTarget {
+  readonly connectionString: string;
+  readonly schema: string;
+  /** Host, port and database, for people. */
+  readonly where: string;
+}
+
+const form = 'postgres://USER:PASSWORD@HOST:PORT/DATABASE?schema=NAME';
+
+/** A name that needs no quotes, short enough for the name of our channel. */
+const schemaName = /^[a-z_][a-z0-9_]{0,39}$/;
+
+/** `rest` is what follows `postgres:`. */
+export function parsePostgresUrl(rest: string): PostgresTarget {
+  const connectionString = `postgres:${rest}`;
+  const url = rest.startsWith('//') && URL.canParse(connectionString) ? new URL(connectionString) : undefined;
+  if (!url) throw new StoreError('Invalid', `a PostgreSQL store is written ${form}; encode special characters as %XX`);
+  const schema = url.searchParams.get('schema') ?? 'berth';
+  if (!schemaName.test(schema))
+    throw new StoreError(
+      'Invalid',
+      `schema ${JSON.stringify(schema)} was refused: write up to 40 small letters, digits and "_", beginning with a letter`,
+    );
+  if (url.hostname.includes(','))
+    throw new StoreError('Invalid', 'a PostgreSQL store has one host; name the address that follows its primary');
+  const { host, port, database } = clientOf(connectionString);
+  return { connectionString, schema, where: `${host}:${port}/${database}` };
+}
+
+/** Never connects: it only knows what the client makes of the URL and of variables as PGHOST. */
+function clientOf(connectionString: string): { host: string; port: number; database?: string | undefined } {
+  try {
+    return new Client({ connectionString });
+  } catch (error) {
+    // A certificate that cannot be read names its file; what is wrong with the URL itself might name more.
+    const reason = error instanceof Error && 'path' in error ? describeError(error) : `write ${form}`;
+    throw new StoreError('Invalid', `the URL of the PostgreSQL store cannot be used: ${reason}`);
+  }
+}
