@@ -20,6 +20,10 @@ const backends: Readonly<Record<string, Backend>> = {
     form: 'sqlite:PATH',
     open: async (path, options) => (await import('./sqlite/sqlite-store.ts')).openSqliteStore({ path, ...options }),
   },
+  etcd: {
+    form: 'etcd://HOST:PORT[,HOST:PORT...]/PREFIX',
+    open: async (rest, options) => (await import('./etcd/etcd-store.ts')).openEtcdStore({ rest, ...options }),
+  },
 };
 
 export async function openStore(url: string, options: OpenOptions = {}): Promise<Store> {
