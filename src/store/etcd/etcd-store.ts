@@ -29,7 +29,7 @@ import {
 import { compactLog } from './compaction.ts';
 import { EntryFollower } from './entry-follower.ts';
 import { type Etcd, EtcdClient } from './etcd-client.ts';
-import type { WatchResponse } from './etcd-rpc.ts';
+import type { KeyValue, WatchResponse } from './etcd-rpc.ts';
 import { parseEtcdUrl } from './etcd-url.ts';
 import { HeadWatch } from './head-watch.ts';
 import { KnownState } from './known-state.ts';
@@ -126,7 +126,7 @@ class EtcdStore implements Store {
   #closing: Promise<void> | undefined;
   /** A batch is on its way: what the watch says is most likely of that. */
   #writing = false;
-  #heardOf: Revision = 0;
+  #headHeard: KeyValue | null = null;
   readonly #commits = new GroupCommit<Request>({
     commitsMax: batchCommitsMax,
     bytesMax: batchBytesMax,
@@ -233,21 +233,25 @@ class EtcdStore implements Store {
       for (const request of batch) request.reject(error);
     } finally {
       this.#writing = false;
-      this.#shared?.heard(this.#heardOf);
+      this.#followHead();
     }
   }
 
   #hear({ events }: WatchResponse): void {
-    const kv = events.at(-1)?.kv;
-    if (!kv) return;
+    this.#headHeard = events.at(-1)?.kv ?? this.#headHeard;
+    if (!this.#writing) this.#followHead();
+  }
+
+  #followHead(): void {
+    const kv = this.#headHeard;
+    this.#headHeard = null;
+    if (!kv || Number(kv.modRevision) <= Number(this.#known.modRevision)) return; // our own commit, most often
     try {
-      this.#heardOf = Math.max(this.#heardOf, decodeHead(kv, this.#etcd.name).revision);
+      this.#shared?.heard(decodeHead(kv, this.#etcd.name).revision);
     } catch (error) {
       // Whoever reads or commits next finds the same, and tells it.
       this.#ground.log.error('the head of the log cannot be understood', { cause: describeError(error) });
-      return;
     }
-    if (!this.#writing) this.#shared?.heard(this.#heardOf);
   }
 
   #sharedLog(): SharedLog {

@@ -47,15 +47,18 @@ export function layoutOf(prefix: string) {
     key: at(start),
     rangeEnd: at(end),
   });
+  const logEnd = at('log/\x7f');
   const entryAt = `${prefix}/entry/`.length;
   return {
     head: at('head'),
     applied: at('applied'),
     compacted: at('compacted'),
     record: (last: Revision): Buffer => at(`log/${digits(last)}`),
-    /** The records that hold any commit from `first` to below `end`, and perhaps later ones. */
-    records: (first: Revision, end?: Revision) =>
-      span(`log/${digits(first)}`, end === undefined ? 'log/\x7f' : `log/${digits(end)}`),
+    /** The records that end at `first` or later, and below `end`. */
+    records: (first: Revision, end?: Revision) => ({
+      key: at(`log/${digits(first)}`),
+      rangeEnd: end === undefined ? logEnd : at(`log/${digits(end)}`),
+    }),
     revisionOfRecord: (key: Buffer): Revision => Number(key.toString('latin1').slice(`${prefix}/log/`.length)),
     part: (id: string, number: number): Buffer => at(`part/${id}/${digits(number)}`),
     parts: (id: string, first = 0, end?: number) =>

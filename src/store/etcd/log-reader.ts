@@ -60,6 +60,7 @@ export class LogReader {
   readonly #etcd: Etcd;
   readonly #layout: Layout;
   readonly #known: KnownState;
+  readonly #marks: readonly RequestOp[];
   #recordsPerPage = recordsPerPageMin;
   /** What an entry took lately. */
   #entryBytes = 16 * 1024;
@@ -69,16 +70,13 @@ export class LogReader {
     this.#etcd = options.etcd;
     this.#layout = options.layout;
     this.#known = options.known;
+    const { head, applied, compacted } = options.layout;
+    this.#marks = [head, applied, compacted].map((key) => ({ requestRange: { key } }));
   }
 
   /** What `lookOf` reads, as operations of a transaction. */
   lookOps(after: Revision): RequestOp[] {
-    return [
-      { requestRange: { key: this.#layout.head } },
-      { requestRange: { key: this.#layout.applied } },
-      { requestRange: { key: this.#layout.compacted } },
-      { requestRange: { ...this.#layout.records(after + 1), limit: this.#recordsPerPage } },
-    ];
+    return [...this.#marks, { requestRange: { ...this.#layout.records(after + 1), limit: this.#recordsPerPage } }];
   }
 
   /** `after` is what was known when it was sent: less than that the store cannot have any more. */
