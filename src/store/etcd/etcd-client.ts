@@ -164,7 +164,8 @@ export class EtcdClient implements Etcd {
 
   #send<N extends CallName>(index: number, name: N, request: Calls[N]['request']): Promise<Calls[N]['response']> {
     const { path, requestSerialize, responseDeserialize } = methods[name];
-    const options: CallOptions = { deadline: this.#options.clock.nowMs() + answerMsMax };
+    const { clock, patienceMs } = this.#options;
+    const options: CallOptions = { deadline: clock.nowMs() + Math.min(answerMsMax, patienceMs) };
     return new Promise((resolve, reject) => {
       this.#member(index).makeUnaryRequest(
         path,
