@@ -29,6 +29,10 @@ const backends: Readonly<Record<string, Backend>> = {
   },
   postgres,
   postgresql: postgres,
+  etcd: {
+    form: 'etcd://HOST:PORT[,HOST:PORT...]/PREFIX',
+    open: async (rest, options) => (await import('./etcd/etcd-store.ts')).openEtcdStore({ rest, ...options }),
+  },
 };
 
 export async function openStore(url: string, options: OpenOptions = {}): Promise<Store> {

@@ -1,0 +1,93 @@
+// etcd's and gRPC's errors as what can be done about them. It decides from status and text alone, and never tries anything.
+
+import { type ServiceError, status } from '@grpc/grpc-js';
+import { describeError } from '../../base/log.ts';
+import { StoreError, type StoreErrorCode } from '../store.ts';
+
+/**
+ * `away`: another member, or another time. `token`: log in again. `forgotten`: that etcd revision has been compacted; read anew.
+ * The rest is for people.
+ */
+export type Fault = 'away' | 'token' | 'forgotten' | 'Full' | 'Denied' | 'Corrupt' | 'Invalid';
+
+export interface EtcdFault {
+  readonly fault: Fault;
+  /** Whether etcd may have done what was asked all the same. */
+  readonly maybeDone: boolean;
+  readonly text: string;
+}
+
+export function faultOf(error: unknown): EtcdFault {
+  const text = isServiceError(error) ? error.details : describeError(error);
+  const refused = (fault: Fault): EtcdFault => ({ fault, maybeDone: false, text });
+  if (!isServiceError(error)) return { fault: 'away', maybeDone: true, text };
+  switch (error.code) {
+    case status.UNAUTHENTICATED:
+      return refused('token');
+    case status.PERMISSION_DENIED:
+      return refused('Denied');
+    case status.OUT_OF_RANGE:
+      return refused('forgotten');
+    case status.DATA_LOSS:
+      return refused('Corrupt');
+    case status.UNIMPLEMENTED:
+      return refused('Invalid');
+    case status.INVALID_ARGUMENT:
+      if (/auth store is old/.test(text)) return refused('token');
+      return refused(/authentication failed|user name/.test(text) ? 'Denied' : 'Invalid');
+    case status.RESOURCE_EXHAUSTED:
+      return refused(/space exceeded/.test(text) ? 'Full' : 'away');
+    default: {
+      // No connection: nothing was sent. What TLS found wrong stands in the text only.
+      const sent = !/^(No connection established|Name resolution failed)/.test(text);
+      if (!sent && /certificate|self.signed|altname|alert number|wrong version number/i.test(text))
+        return refused('Denied');
+      return { fault: /corrupt cluster/.test(text) ? 'Corrupt' : 'away', maybeDone: sent, text };
+    }
+  }
+}
+
+const remedies: Readonly<Record<Fault, string>> = {
+  away: 'see that etcd runs, has a leader and can be reached from here',
+  token: 'see the user= and password= of the store URL',
+  forgotten: 'try again; if it comes again, something compacts this etcd all the time: Berth wants an etcd of its own',
+  Full: 'make room: etcdctl compact REVISION, etcdctl defrag, etcdctl alarm disarm (or raise --quota-backend-bytes); the store then goes on by itself',
+  Denied:
+    'see user=, password=, ca=, cert= and key= of the store URL, and that the user has a role that may read and write the prefix',
+  Corrupt: 'stop the servers and restore etcd from a snapshot',
+  Invalid: 'see that it is etcd 3.4 or newer, with the usual --max-request-bytes and --max-txn-ops or larger ones',
+};
+
+export function storeErrorOf(
+  found: EtcdFault,
+  where: { readonly attempted: string; readonly name: string },
+  options: { readonly cause: unknown; readonly outcome?: 'none' | 'unknown' },
+): StoreError {
+  const unsure =
+    options.outcome === 'unknown' ? '; the commit may or may not have happened: read before trying again' : '';
+  return new StoreError(
+    codeOf(found.fault),
+    `${where.attempted} failed on ${where.name}: ${found.text}${unsure}; ${remedies[found.fault]}`,
+    options,
+  );
+}
+
+export function corrupt(name: string, found: string): StoreError {
+  return new StoreError('Corrupt', `${name} is damaged: ${found}; nothing was changed: ${remedies.Corrupt}`);
+}
+
+function codeOf(fault: Fault): StoreErrorCode {
+  switch (fault) {
+    case 'away':
+    case 'forgotten':
+      return 'Unavailable';
+    case 'token':
+      return 'Denied';
+    default:
+      return fault;
+  }
+}
+
+function isServiceError(error: unknown): error is ServiceError {
+  return error instanceof Error && 'code' in error && typeof error.code === 'number' && 'details' in error;
+}

@@ -1,0 +1,227 @@
+// The part of etcd's API that the store uses, as data: the messages by number, so that nothing is loaded from a file, and their types.
+// Fields that nobody reads are left out, for each of them costs time in every message. 64-bit numbers are decimal strings.
+
+import { fromJSON, type MethodDefinition } from '@grpc/proto-loader';
+
+/** A decimal number of 64 bits. */
+type Int64 = string;
+
+export interface KeyValue {
+  readonly key: Buffer;
+  /** etcd's own revision of the transaction that wrote it; not one of Berth's. */
+  readonly modRevision: Int64;
+  readonly value: Buffer;
+}
+
+interface Header {
+  /** etcd's own revision, at which the answer was made. */
+  readonly revision: Int64;
+}
+
+export interface RangeRequest {
+  readonly key: Buffer;
+  /** Exclusive; without it the one key. */
+  readonly rangeEnd?: Buffer;
+  readonly limit?: number;
+  /** 0 or absent: the newest. */
+  readonly revision?: Int64;
+  readonly keysOnly?: boolean;
+}
+
+export interface RangeResponse {
+  readonly header: Header | null;
+  readonly kvs: readonly KeyValue[];
+  /** The limit left some out. */
+  readonly more: boolean;
+}
+
+export interface PutRequest {
+  readonly key: Buffer;
+  readonly value: Uint8Array;
+}
+
+export interface DeleteRangeRequest {
+  readonly key: Buffer;
+  readonly rangeEnd?: Buffer;
+}
+
+export interface Compare {
+  readonly target: 'MOD';
+  readonly result: 'EQUAL' | 'GREATER';
+  readonly key: Buffer;
+  /** 0: the key is absent. */
+  readonly modRevision: Int64;
+}
+
+export type RequestOp =
+  | { readonly requestRange: RangeRequest }
+  | { readonly requestPut: PutRequest }
+  | { readonly requestDeleteRange: DeleteRangeRequest };
+
+export interface TxnRequest {
+  readonly compare: readonly Compare[];
+  readonly success: readonly RequestOp[];
+  readonly failure: readonly RequestOp[];
+}
+
+export interface TxnResponse {
+  readonly header: Header | null;
+  readonly succeeded: boolean;
+  /** One for each operation, in their order. */
+  readonly responses: readonly { readonly responseRange?: RangeResponse | null }[];
+}
+
+export interface WatchResponse {
+  readonly created: boolean;
+  readonly canceled: boolean;
+  readonly cancelReason: string;
+  readonly events: readonly { readonly kv: KeyValue | null }[];
+}
+
+/** What each call takes and answers. */
+export interface Calls {
+  readonly range: { readonly request: RangeRequest; readonly response: RangeResponse };
+  /** A transaction that only reads: all of it at one revision. */
+  readonly read: { readonly request: TxnRequest; readonly response: TxnResponse };
+  readonly txn: { readonly request: TxnRequest; readonly response: TxnResponse };
+  readonly put: { readonly request: PutRequest; readonly response: { readonly header: Header | null } };
+  readonly deleteRange: {
+    readonly request: DeleteRangeRequest;
+    readonly response: { readonly header: Header | null };
+  };
+  /** Forgets etcd's own history before a revision of etcd's. */
+  readonly compact: { readonly request: { readonly revision: Int64 }; readonly response: object };
+  readonly status: { readonly request: object; readonly response: { readonly version: string } };
+  readonly authenticate: {
+    readonly request: { readonly name: string; readonly password: string };
+    readonly response: { readonly token: string };
+  };
+}
+
+export type CallName = keyof Calls;
+
+type Field = readonly [id: number, type: string, repeated?: 'repeated'];
+
+function message(fields: Readonly<Record<string, Field>>, oneof?: readonly string[]) {
+  const entries = Object.entries(fields).map(([name, [id, type, rule]]) => [name, { id, type, ...(rule && { rule }) }]);
+  return { fields: Object.fromEntries(entries), ...(oneof && { oneofs: { one: { oneof: [...oneof] } } }) };
+}
+
+function method(requestType: string, responseType: string) {
+  return { requestType, responseType, comment: '' };
+}
+
+/** From rpc.proto and kv.proto of etcd 3.4. */
+const descriptor: Parameters<typeof fromJSON>[0] = {
+  nested: {
+    mvccpb: {
+      nested: {
+        KeyValue: message({ key: [1, 'bytes'], modRevision: [3, 'int64'], value: [5, 'bytes'] }),
+        Event: message({ kv: [2, 'KeyValue'] }),
+      },
+    },
+    etcdserverpb: {
+      nested: {
+        ResponseHeader: message({ revision: [3, 'int64'] }),
+        RangeRequest: message({
+          key: [1, 'bytes'],
+          rangeEnd: [2, 'bytes'],
+          limit: [3, 'int64'],
+          revision: [4, 'int64'],
+          keysOnly: [8, 'bool'],
+        }),
+        RangeResponse: message({
+          header: [1, 'ResponseHeader'],
+          kvs: [2, 'mvccpb.KeyValue', 'repeated'],
+          more: [3, 'bool'],
+        }),
+        PutRequest: message({ key: [1, 'bytes'], value: [2, 'bytes'] }),
+        DeleteRangeRequest: message({ key: [1, 'bytes'], rangeEnd: [2, 'bytes'] }),
+        HeaderOnly: message({ header: [1, 'ResponseHeader'] }),
+        Compare: {
+          ...message({
+            result: [1, 'CompareResult'],
+            target: [2, 'CompareTarget'],
+            key: [3, 'bytes'],
+            modRevision: [6, 'int64'],
+          }),
+          nested: {
+            CompareResult: { values: { EQUAL: 0, GREATER: 1 } },
+            CompareTarget: { values: { VERSION: 0, CREATE: 1, MOD: 2 } },
+          },
+          oneofs: { union: { oneof: ['modRevision'] } },
+        },
+        RequestOp: message(
+          {
+            requestRange: [1, 'RangeRequest'],
+            requestPut: [2, 'PutRequest'],
+            requestDeleteRange: [3, 'DeleteRangeRequest'],
+          },
+          ['requestRange', 'requestPut', 'requestDeleteRange'],
+        ),
+        ResponseOp: message({ responseRange: [1, 'RangeResponse'] }, ['responseRange']),
+        TxnRequest: message({
+          compare: [1, 'Compare', 'repeated'],
+          success: [2, 'RequestOp', 'repeated'],
+          failure: [3, 'RequestOp', 'repeated'],
+        }),
+        TxnResponse: message({
+          header: [1, 'ResponseHeader'],
+          succeeded: [2, 'bool'],
+          responses: [3, 'ResponseOp', 'repeated'],
+        }),
+        CompactionRequest: message({ revision: [1, 'int64'] }),
+        WatchCreateRequest: message({ key: [1, 'bytes'] }),
+        WatchRequest: message({ createRequest: [1, 'WatchCreateRequest'] }, ['createRequest']),
+        WatchResponse: message({
+          created: [3, 'bool'],
+          canceled: [4, 'bool'],
+          cancelReason: [6, 'string'],
+          events: [11, 'mvccpb.Event', 'repeated'],
+        }),
+        StatusRequest: message({}),
+        StatusResponse: message({ version: [2, 'string'] }),
+        AuthenticateRequest: message({ name: [1, 'string'], password: [2, 'string'] }),
+        AuthenticateResponse: message({ token: [2, 'string'] }),
+        KV: {
+          methods: {
+            Range: method('RangeRequest', 'RangeResponse'),
+            Txn: method('TxnRequest', 'TxnResponse'),
+            Put: method('PutRequest', 'HeaderOnly'),
+            DeleteRange: method('DeleteRangeRequest', 'HeaderOnly'),
+            Compact: method('CompactionRequest', 'HeaderOnly'),
+          },
+        },
+        Watch: {
+          methods: {
+            Watch: { ...method('WatchRequest', 'WatchResponse'), requestStream: true, responseStream: true },
+          },
+        },
+        Maintenance: { methods: { Status: method('StatusRequest', 'StatusResponse') } },
+        Auth: { methods: { Authenticate: method('AuthenticateRequest', 'AuthenticateResponse') } },
+      },
+    },
+  },
+};
+
+const loaded = fromJSON(descriptor, { longs: String, enums: String, defaults: true, arrays: true });
+
+function methodOf(service: string, name: string): MethodDefinition<object, object> {
+  const definition = loaded[`etcdserverpb.${service}`];
+  const method = definition && Object.hasOwn(definition, name) ? Reflect.get(definition, name) : undefined;
+  if (!method) throw new Error(`the description of etcd's API lacks ${service}/${name}`);
+  return method as MethodDefinition<object, object>; // the codec: the loader makes one for each method above
+}
+
+export const methods: Readonly<Record<CallName, MethodDefinition<object, object>>> = {
+  range: methodOf('KV', 'Range'),
+  read: methodOf('KV', 'Txn'),
+  txn: methodOf('KV', 'Txn'),
+  put: methodOf('KV', 'Put'),
+  deleteRange: methodOf('KV', 'DeleteRange'),
+  compact: methodOf('KV', 'Compact'),
+  status: methodOf('Maintenance', 'Status'),
+  authenticate: methodOf('Auth', 'Authenticate'),
+};
+
+export const watchMethod = methodOf('Watch', 'Watch');

@@ -1,0 +1,265 @@
+// A store in etcd, for several control planes at once: a log with one head that every commit moves on, and entries that follow it
+// (layout.ts). Nothing is answered from memory alone: every read and every commit asks etcd, and a majority of its members has what
+// was answered.
+//
+//   commit ──▶ queue ── batch ──▶ LogWriter: one transaction, if the head is as known ──▶ answers
+//                                     │                                   │
+//   get, list ──▶ LogReader ──▶ known state: the log beyond the entries ◀─┘──▶ SharedLog ──▶ watchers
+//                     ▲               │                                            ▲
+//                     └─── etcd ◀── EntryFollower                    HeadWatch ────┘ "there is more"
+
+import { describeError, type Logger, silentLogger } from '../../base/log.ts';
+import type { Clock } from '../../base/clock.ts';
+import type { Prng } from '../../base/prng.ts';
+import { randomSecret, systemClock, systemPrng } from '../../base/system.ts';
+import { checkCommit, checkCompact, checkKey, checkList, endOfPrefix, startAfter } from '../check-request.ts';
+import { GroupCommit } from '../group-commit.ts';
+import { SharedLog } from '../shared-log.ts';
+import {
+  type CommitResult,
+  type Condition,
+  type Entry,
+  type Key,
+  type ListOptions,
+  type Revision,
+  type Store,
+  StoreError,
+  type Write,
+} from '../store.ts';
+import { compactLog } from './compaction.ts';
+import { EntryFollower } from './entry-follower.ts';
+import { type Etcd, EtcdClient } from './etcd-client.ts';
+import type { KeyValue, WatchResponse } from './etcd-rpc.ts';
+import { parseEtcdUrl } from './etcd-url.ts';
+import { HeadWatch } from './head-watch.ts';
+import { KnownState } from './known-state.ts';
+import { decodeHead, encodeHead, layoutOf, unchanged } from './layout.ts';
+import { LogReader } from './log-reader.ts';
+import { type CommitRequest, LogWriter } from './log-writer.ts';
+
+export interface EtcdStoreOptions {
+  /** What follows `etcd:` in the URL; see etcd-url.ts. */
+  readonly rest: string;
+  readonly log?: Logger;
+  /** How long a request is tried anew while etcd is away; default 12 s: an election, and a restart. */
+  readonly patienceMs?: number;
+}
+
+const patienceMsDefault = 12_000;
+/** Whoever starts Berth wants to know soon that a host name is wrong. */
+const openPatienceMs = 3_000;
+
+/** What one record takes at most without parts. */
+const batchCommitsMax = 1024;
+const batchBytesMax = 900 * 1024;
+
+export async function openEtcdStore(options: EtcdStoreOptions): Promise<Store> {
+  const address = parseEtcdUrl(options.rest);
+  const prng = systemPrng();
+  const { patienceMs = patienceMsDefault, log = silentLogger } = options;
+  const etcd = new EtcdClient({ address, clock: systemClock, prng, patienceMs });
+  try {
+    await requireVersion(etcd);
+    return await openOn({
+      etcd,
+      prefix: address.prefix,
+      clock: systemClock,
+      prng,
+      log: log.with({ store: address.name }),
+    });
+  } catch (error) {
+    etcd.close();
+    throw error;
+  }
+}
+
+interface Ground {
+  readonly etcd: Etcd;
+  readonly prefix: string;
+  readonly clock: Clock;
+  readonly prng: Prng;
+  readonly log: Logger;
+}
+
+/** Takes `etcd` over: it is closed with the store. */
+export async function openOn(ground: Ground): Promise<Store> {
+  const { etcd, prefix } = ground;
+  const layout = layoutOf(prefix);
+  const { kvs } = await etcd.call('range', { key: layout.head }, 'opening the store', { patienceMs: openPatienceMs });
+  if (decodeHead(kvs[0], etcd.name).modRevision === '0') {
+    const success = [{ requestPut: { key: layout.head, value: encodeHead(0) } }];
+    await etcd.call('txn', { compare: [unchanged(layout.head, '0')], success, failure: [] }, 'making a new store');
+  }
+  const store = new EtcdStore(ground);
+  try {
+    await store.open();
+    return store;
+  } catch (error) {
+    await store.close();
+    throw error;
+  }
+}
+
+async function requireVersion(etcd: Etcd): Promise<void> {
+  const { version } = await etcd.call('status', {}, 'opening the store', { patienceMs: openPatienceMs });
+  const [major = 0, minor = 0] = version.split('.').map(Number);
+  if (major < 3 || (major === 3 && minor < 4))
+    throw new StoreError('Invalid', `${etcd.name} runs etcd ${version}; Berth needs 3.4 or newer`);
+}
+
+interface Request extends CommitRequest {
+  readonly bytes: number;
+  readonly resolve: (result: CommitResult) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+class EtcdStore implements Store {
+  readonly #ground: Ground;
+  readonly #etcd: Etcd;
+  readonly #layout;
+  readonly #known = new KnownState();
+  readonly #reader: LogReader;
+  readonly #writer: LogWriter;
+  readonly #follower: EntryFollower;
+  #shared: SharedLog | undefined;
+  #watch: HeadWatch | undefined;
+  #closing: Promise<void> | undefined;
+  /** A batch is on its way: what the watch says is most likely of that. */
+  #writing = false;
+  #headHeard: KeyValue | null = null;
+  readonly #commits = new GroupCommit<Request>({
+    commitsMax: batchCommitsMax,
+    bytesMax: batchBytesMax,
+    bytesOf: ({ bytes }) => bytes,
+    write: (batch) => this.#write(batch),
+  });
+
+  constructor(ground: Ground) {
+    this.#ground = ground;
+    this.#etcd = ground.etcd;
+    this.#layout = layoutOf(ground.prefix);
+    const parts = { ...ground, layout: this.#layout, known: this.#known };
+    this.#reader = new LogReader({
+      ...parts,
+      onTaken: (commits) => this.#shared?.committed(commits),
+      onSkipped: (revision) => this.#shared?.heard(revision),
+    });
+    this.#writer = new LogWriter({
+      ...parts,
+      reader: this.#reader,
+      randomSecret,
+      onTaken: (commits) => this.#shared?.committed(commits),
+    });
+    this.#follower = new EntryFollower({ ...parts, reader: this.#reader });
+  }
+
+  async open(): Promise<void> {
+    const { revision, compacted } = await this.#reader.begin();
+    this.#shared = new SharedLog({
+      read: (after) => this.#reader.page(after),
+      revision,
+      compacted,
+      clock: this.#ground.clock,
+      onLost: (error) => this.#ground.log.warn('the log cannot be read', { cause: describeError(error) }),
+    });
+    this.#watch = new HeadWatch({ ...this.#ground, key: this.#layout.head, onAnswer: (answer) => this.#hear(answer) });
+    this.#follower.start();
+  }
+
+  async get(key: Key): Promise<Entry | null> {
+    checkKey(key);
+    this.#assertOpen(`get of "${key}"`);
+    return this.#reader.get(key);
+  }
+
+  async list(prefix: string, options: ListOptions = {}): Promise<{ entries: Entry[]; revision: Revision }> {
+    checkList(prefix, options);
+    this.#assertOpen(`list of "${prefix}"`);
+    const after = options.after === undefined ? '' : startAfter(options.after);
+    const start = after > prefix ? after : prefix;
+    return this.#reader.list(prefix, { start, end: endOfPrefix(prefix), limit: options.limit ?? Infinity });
+  }
+
+  async commit(conditions: readonly Condition[], writes: readonly Write[]): Promise<CommitResult> {
+    const bytes = checkCommit(conditions, writes) + 10 * writes.length;
+    this.#assertOpen('commit');
+    return new Promise((resolve, reject) => {
+      // A copy: the transaction comes later, and the caller may use its arrays and buffers again.
+      const copies = writes.map(({ key, value }) => ({ key, value: value === null ? null : new Uint8Array(value) }));
+      this.#commits.add({ conditions: conditions.map((one) => ({ ...one })), writes: copies, bytes, resolve, reject });
+    });
+  }
+
+  watch(prefix: string, after: Revision, signal: AbortSignal): ReturnType<Store['watch']> {
+    return this.#sharedLog().watch(prefix, after, signal);
+  }
+
+  async compact(before: Revision): Promise<void> {
+    this.#assertOpen('compaction');
+    checkCompact(before, await this.#reader.revision('compaction'));
+    await compactLog(
+      { etcd: this.#etcd, layout: this.#layout, reader: this.#reader, follower: this.#follower },
+      before,
+    );
+    await this.#sharedLog().refresh(); // so that watchers here are told
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  async #close(): Promise<void> {
+    await this.#commits.settled();
+    await this.#follower.close();
+    this.#watch?.close();
+    const sharedClosed = this.#shared?.close();
+    this.#etcd.close();
+    await sharedClosed;
+  }
+
+  async #write(batch: readonly Request[]): Promise<void> {
+    this.#writing = true;
+    try {
+      await this.#follower.bearable();
+      const lag = this.#follower.lag();
+      const results = await this.#writer.commit(batch);
+      for (const [i, request] of batch.entries()) {
+        const result = results[i];
+        if (result) request.resolve(result);
+      }
+      if (this.#follower.lag() > lag) this.#follower.start();
+    } catch (error) {
+      for (const request of batch) request.reject(error);
+    } finally {
+      this.#writing = false;
+      this.#followHead();
+    }
+  }
+
+  #hear({ events }: WatchResponse): void {
+    this.#headHeard = events.at(-1)?.kv ?? this.#headHeard;
+    if (!this.#writing) this.#followHead();
+  }
+
+  #followHead(): void {
+    const kv = this.#headHeard;
+    this.#headHeard = null;
+    if (!kv || Number(kv.modRevision) <= Number(this.#known.modRevision)) return; // our own commit, most often
+    try {
+      this.#shared?.heard(decodeHead(kv, this.#etcd.name).revision);
+    } catch (error) {
+      // Whoever reads or commits next finds the same, and tells it.
+      this.#ground.log.error('the head of the log cannot be understood', { cause: describeError(error) });
+    }
+  }
+
+  #sharedLog(): SharedLog {
+    if (!this.#shared) throw new StoreError('Closed', 'the store is not open yet');
+    return this.#shared;
+  }
+
+  #assertOpen(attempted: string): void {
+    if (this.#closing) throw new StoreError('Closed', `${attempted} refused: the store was closed`);
+  }
+}

@@ -1,0 +1,155 @@
+// What this process knows of the store: how far it has read the log, when keys were last written, and what the log says beyond the
+// entries. It never asks etcd, and never guesses: whoever feeds it gives whole records in their order.
+//
+// One rule carries reads and conditions. Let `base` be a revision up to which the entries had followed the log. Every change of a
+// revision in (base, known] is in `#unapplied`, because every record since is taken in. So for entries E read at an etcd revision
+// at which `applied` was at least `base`, and the head at most `known`:
+//
+//   E, and the unapplied changes on top of it, are the store at `known`.
+//
+// For a key among them the last change is theirs. Any other key was last changed at or before `base`, and that change is in E. What a
+// process that died has applied in part does no harm: it took it from the log, so it is of a key that is among them, too.
+//
+// `#revisions` remembers keys that were asked for, 0 for absent ones; every record taken in keeps it true. It is only memory: a key that
+// is not in it is looked up in E.
+
+import type { LoggedCommit } from '../shared-log.ts';
+import type { Key, Revision } from '../store.ts';
+import { leftInParts, type Place } from './layout.ts';
+import { offsetsIn } from './record.ts';
+
+/** A record, with its events. */
+export interface Batch {
+  readonly id: string;
+  readonly first: Revision;
+  readonly last: Revision;
+  /** etcd's revision of the transaction that put it, and the head with it. */
+  readonly modRevision: string;
+  readonly commits: readonly LoggedCommit[];
+  readonly parted: boolean;
+  /** What it takes in etcd. */
+  readonly bytes: number;
+}
+
+/** The last change of a key that the entries may lack. */
+export interface Unapplied {
+  readonly key: Key;
+  readonly value: Uint8Array | null;
+  readonly revision: Revision;
+  /** Where the value stays, when it is large and came in parts. */
+  readonly place?: Place;
+}
+
+/** Some 100 bytes each. Beyond that it begins anew. */
+export const revisionsMax = 600_000;
+
+export class KnownState {
+  /** Everything up to here is taken in. */
+  revision: Revision = 0;
+  /** etcd's revision at which the head came to `revision`. */
+  modRevision = '0';
+  base: Revision = 0;
+  #revisions = new Map<Key, Revision>();
+  /** Oldest revision first. */
+  readonly #unapplied = new Map<Key, Unapplied>();
+  /** The records after `base`, for how much there is to apply. */
+  #records: { readonly last: Revision; readonly bytes: number }[] = [];
+  /** Of those records. */
+  unappliedBytes = 0;
+
+  /** Begins anew where the entries have followed the log to; the records after it come next. */
+  reset(applied: Revision, modRevision: string): void {
+    this.revision = applied;
+    this.modRevision = modRevision;
+    this.base = applied;
+    this.#revisions = new Map();
+    this.#unapplied.clear();
+    this.#records = [];
+    this.unappliedBytes = 0;
+  }
+
+  /** False when it is not the next one: known already, or something lies between. */
+  take(batch: Batch): boolean {
+    if (batch.first !== this.revision + 1) return false;
+    this.trim(2 * revisionsMax); // who only reads never trims
+    const offsets = batch.parted ? offsetsIn(batch.commits, leftInParts) : undefined;
+    for (const { revision, events } of batch.commits)
+      for (const { key, value } of events) {
+        this.#revisions.set(key, value === null ? 0 : revision);
+        const place = offsets?.get(key);
+        this.#unapplied.delete(key); // what is set anew comes last: the map is in the order of revisions
+        this.#unapplied.set(key, { key, value, revision, ...(place && { place: { id: batch.id, ...place } }) });
+      }
+    this.revision = batch.last;
+    this.modRevision = batch.modRevision;
+    this.#records.push({ last: batch.last, bytes: batch.bytes });
+    this.unappliedBytes += batch.bytes;
+    return true;
+  }
+
+  /** The entries have followed the log to `applied`. */
+  applied(applied: Revision): void {
+    if (applied <= this.base || applied > this.revision) return;
+    this.base = applied;
+    for (const [key, { revision }] of this.#unapplied) {
+      if (revision > applied) break;
+      this.#unapplied.delete(key);
+    }
+    let count = 0;
+    for (const { last, bytes } of this.#records) {
+      if (last > applied) break;
+      count++;
+      this.unappliedBytes -= bytes;
+    }
+    this.#records.splice(0, count);
+  }
+
+  /** When the key was last written, 0 when it is absent; undefined: look it up. */
+  revisionOf(key: Key): Revision | undefined {
+    const unapplied = this.#unapplied.get(key);
+    if (unapplied) return unapplied.value === null ? 0 : unapplied.revision;
+    return this.#revisions.get(key);
+  }
+
+  unapplied(key: Key): Unapplied | undefined {
+    return this.#unapplied.get(key);
+  }
+
+  /**
+   * The oldest changes, at least `countMin` if there are so many, up to the end of a record. What was changed again after `through` is
+   * not among them: until that is applied, too, it is on top of the entries for everyone.
+   */
+  oldest(countMin: number): { readonly changes: Unapplied[]; readonly through: Revision } {
+    const changes: Unapplied[] = [];
+    let through: Revision | undefined;
+    for (const change of this.#unapplied.values()) {
+      if (through !== undefined && change.revision > through) return { changes, through };
+      changes.push(change);
+      if (changes.length >= countMin) through ??= this.#records.find(({ last }) => last >= change.revision)?.last;
+    }
+    return { changes, through: this.revision };
+  }
+
+  /** In the order of their keys, from `start` to below `end`. */
+  unappliedIn(start: string, end: string): Unapplied[] {
+    const found: Unapplied[] = [];
+    for (const change of this.#unapplied.values()) if (change.key >= start && change.key < end) found.push(change);
+    return found.sort((a, b) => (a.key < b.key ? -1 : 1));
+  }
+
+  /**
+   * Takes what was read of entries, for as long as it is true: what the function is told later goes nowhere when the memory has begun
+   * anew meanwhile, and never takes the place of what a record has said since.
+   */
+  remember(countMax = Infinity): (key: Key, revision: Revision) => void {
+    const revisions = this.#revisions;
+    return (key, revision) => {
+      if (revisions.size < countMax && !revisions.has(key)) revisions.set(key, revision);
+    };
+  }
+
+  /** Begins the memory anew when it is too large: rather before keys are looked up than between that and the decision. */
+  trim(countMax = revisionsMax): void {
+    if (this.#revisions.size >= countMax) this.#revisions = new Map();
+  }
+}

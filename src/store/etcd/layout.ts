@@ -1,0 +1,229 @@
+// Where what stands in etcd, and the bytes of what is small or an entry. Format 1; what a newer Berth has written is refused.
+//
+//   PREFIX/head              {"format":1,"revision":12}   put in every commit: what all writers compare
+//   PREFIX/log/0..012        the commits of one batch, by the last of their revisions (record.ts)
+//   PREFIX/part/ID/0         a piece of a record too large for one request
+//   PREFIX/parted/0..012     ID, and the keys whose values are left in its parts: one line each
+//   PREFIX/entry/KEY         revision and value, or where in which parts the value is
+//   PREFIX/applied           up to which revision the entries have followed the log for certain
+//   PREFIX/compacted         the first revision whose events are there, and etcd's revision when that was said
+
+import { crc32 } from 'node:zlib';
+import { isRecord } from '../../base/is-record.ts';
+import { type Key, type Revision, StoreError } from '../store.ts';
+import { endOfPrefix } from '../check-request.ts';
+import { corrupt } from './etcd-errors.ts';
+import type { Compare, KeyValue, RangeRequest } from './etcd-rpc.ts';
+
+const format = 1;
+
+/** Below what etcd takes in one request by default (1.5 MiB), with room for keys and frames. */
+export const requestBytesMax = 1024 * 1024;
+export const partBytes = requestBytesMax - 4096;
+/** A value at least this large stays in the parts of its record when it came in parts. */
+const leftInPartsMin = 256 * 1024;
+
+/** Where in the parts of a record a value is. */
+export interface Place {
+  /** 32 hex digits. */
+  readonly id: string;
+  readonly offset: number;
+  readonly length: number;
+}
+
+/** An entry as etcd has it. */
+export interface StoredEntry {
+  readonly key: Key;
+  readonly revision: Revision;
+  readonly value: Buffer | Place;
+  readonly checksum: number;
+}
+
+export type Layout = ReturnType<typeof layoutOf>;
+
+export function layoutOf(prefix: string) {
+  const at = (path: string): Buffer => Buffer.from(`${prefix}/${path}`, 'latin1');
+  const span = (start: string, end: string): Pick<RangeRequest, 'key' | 'rangeEnd'> => ({
+    key: at(start),
+    rangeEnd: at(end),
+  });
+  const logEnd = at('log/\x7f');
+  const entryAt = `${prefix}/entry/`.length;
+  return {
+    head: at('head'),
+    applied: at('applied'),
+    compacted: at('compacted'),
+    record: (last: Revision): Buffer => at(`log/${digits(last)}`),
+    /** The records that end at `first` or later, and below `end`. */
+    records: (first: Revision, end?: Revision) => ({
+      key: at(`log/${digits(first)}`),
+      rangeEnd: end === undefined ? logEnd : at(`log/${digits(end)}`),
+    }),
+    revisionOfRecord: (key: Buffer): Revision => Number(key.toString('latin1').slice(`${prefix}/log/`.length)),
+    part: (id: string, number: number): Buffer => at(`part/${id}/${digits(number)}`),
+    parts: (id: string, first = 0, end?: number) =>
+      span(`part/${id}/${digits(first)}`, end === undefined ? `part/${id}/\x7f` : `part/${id}/${digits(end)}`),
+    allParts: span('part/', 'part/\x7f'),
+    idOfPart: (key: Buffer): string => key.toString('latin1').slice(`${prefix}/part/`.length).split('/')[0] ?? '',
+    parted: (last: Revision): Buffer => at(`parted/${digits(last)}`),
+    allParted: span('parted/', 'parted/\x7f'),
+    revisionOfParted: (key: Buffer): Revision => Number(key.toString('latin1').slice(`${prefix}/parted/`.length)),
+    entry: (key: Key): Buffer => at(`entry/${key}`),
+    entries: (start: string, end: string) => span(`entry/${start}`, `entry/${end}`),
+    entriesEnd: endOfPrefix,
+    keyOf: (entry: Buffer): Key => entry.toString('latin1', entryAt),
+  };
+}
+
+function digits(number: number): string {
+  return String(number).padStart(16, '0');
+}
+
+export function unchanged(key: Buffer, modRevision: string): Compare {
+  return { target: 'MOD', result: 'EQUAL', key, modRevision };
+}
+
+export function present(key: Buffer): Compare {
+  return { target: 'MOD', result: 'GREATER', key, modRevision: '0' };
+}
+
+export interface Head {
+  readonly revision: Revision;
+  /** What a commit compares; `0`: there is no head yet. */
+  readonly modRevision: string;
+}
+
+export function encodeHead(revision: Revision): Buffer {
+  return Buffer.from(JSON.stringify({ format, revision }));
+}
+
+export function decodeHead(kv: KeyValue | undefined, name: string): Head {
+  if (!kv) return { revision: 0, modRevision: '0' };
+  const head = parse(kv, name);
+  const found = head['format'];
+  if (typeof found !== 'number') throw corrupt(name, `its head is ${kv.value.toString()}`);
+  if (found > format)
+    throw new StoreError(
+      'Invalid',
+      `${name} has format ${found}, this Berth knows format ${format}: a newer version has written it; start that one`,
+    );
+  return { revision: revisionIn(head, 'revision', kv, name), modRevision: kv.modRevision };
+}
+
+export interface Applied {
+  readonly revision: Revision;
+  readonly modRevision: string;
+}
+
+export function encodeApplied(revision: Revision): Buffer {
+  return Buffer.from(JSON.stringify({ revision }));
+}
+
+export function decodeApplied(kv: KeyValue | undefined, name: string): Applied {
+  if (!kv) return { revision: 0, modRevision: '0' };
+  return { revision: revisionIn(parse(kv, name), 'revision', kv, name), modRevision: kv.modRevision };
+}
+
+export interface CompactedMark {
+  readonly before: Revision;
+  /** etcd's revision when this was written: what is older may be forgotten by etcd, too, the next time. 0: never yet. */
+  readonly etcdRevision: number;
+  readonly modRevision: string;
+}
+
+export function encodeCompacted(mark: { readonly before: Revision; readonly etcdRevision: number }): Buffer {
+  return Buffer.from(JSON.stringify({ before: mark.before, etcdRevision: mark.etcdRevision }));
+}
+
+export function decodeCompacted(kv: KeyValue | undefined, name: string): CompactedMark {
+  if (!kv) return { before: 1, etcdRevision: 0, modRevision: '0' };
+  const mark = parse(kv, name);
+  return {
+    before: revisionIn(mark, 'before', kv, name),
+    etcdRevision: revisionIn(mark, 'etcdRevision', kv, name),
+    modRevision: kv.modRevision,
+  };
+}
+
+function parse(kv: KeyValue, name: string): Record<string, unknown> {
+  try {
+    const value: unknown = JSON.parse(kv.value.toString());
+    if (isRecord(value)) return value;
+  } catch {
+    // told below
+  }
+  throw corrupt(name, `key ${kv.key.toString()} holds ${JSON.stringify(kv.value.toString().slice(0, 80))}`);
+}
+
+function revisionIn(record: Record<string, unknown>, field: string, kv: KeyValue, name: string): Revision {
+  const value = record[field];
+  if (typeof value === 'number' && Number.isSafeInteger(value) && value >= 0) return value;
+  throw corrupt(name, `key ${kv.key.toString()} has no ${field}`);
+}
+
+export interface Parted {
+  readonly last: Revision;
+  readonly id: string;
+  readonly keys: readonly Key[];
+}
+
+export function encodeParted(id: string, keys: readonly Key[]): Buffer {
+  return Buffer.from([id, ...keys].join('\n'), 'latin1'); // no key holds a line feed
+}
+
+export function decodeParted(kv: KeyValue, layout: Layout): Parted {
+  const [id = '', ...keys] = kv.value.toString('latin1').split('\n');
+  return { last: layout.revisionOfParted(kv.key), id, keys };
+}
+
+export function leftInParts(value: Uint8Array): boolean {
+  return value.byteLength >= leftInPartsMin;
+}
+
+// An entry: kind (1 byte), revision (6), checksum (4), then the value, or the id (16), offset and length (4 each) of its place.
+const kindValue = 1;
+const kindPlace = 2;
+const entryHeader = 11;
+
+export function encodeEntry(key: Key, revision: Revision, value: Uint8Array, place?: Place): Buffer {
+  const bytes = Buffer.allocUnsafe(entryHeader + (place ? 24 : value.byteLength));
+  bytes.writeUInt8(place ? kindPlace : kindValue, 0);
+  bytes.writeUIntBE(revision, 1, 6);
+  bytes.writeUInt32BE(checksumOf(key, revision, value), 7);
+  if (place) {
+    bytes.write(place.id, entryHeader, 'hex');
+    bytes.writeUInt32BE(place.offset, entryHeader + 16);
+    bytes.writeUInt32BE(place.length, entryHeader + 20);
+  } else bytes.set(value, entryHeader);
+  return bytes;
+}
+
+/** Throws `Corrupt` when the value here is not what was written; a value in parts is checked by whoever reads those. */
+export function decodeEntry(kv: KeyValue, layout: Layout, name: string): StoredEntry {
+  const key = layout.keyOf(kv.key);
+  const bytes = kv.value;
+  if (bytes.byteLength < entryHeader) throw corrupt(name, `entry "${key}" is cut off`);
+  const revision = bytes.readUIntBE(1, 6);
+  const checksum = bytes.readUInt32BE(7);
+  if (bytes.readUInt8(0) === kindPlace && bytes.byteLength === entryHeader + 24) {
+    const id = bytes.toString('hex', entryHeader, entryHeader + 16);
+    const offset = bytes.readUInt32BE(entryHeader + 16);
+    return { key, revision, checksum, value: { id, offset, length: bytes.readUInt32BE(entryHeader + 20) } };
+  }
+  const value = bytes.subarray(entryHeader);
+  checkEntry({ key, revision, checksum }, bytes.readUInt8(0) === kindValue ? value : undefined, name);
+  return { key, revision, checksum, value };
+}
+
+export function checkEntry(
+  { key, revision, checksum }: { key: Key; revision: Revision; checksum: number },
+  value: Uint8Array | undefined,
+  name: string,
+): void {
+  if (!value || checksumOf(key, revision, value) !== checksum)
+    throw corrupt(name, `the value of key "${key}", written at revision ${revision}, has a wrong checksum`);
+}
+
+function checksumOf(key: string, revision: Revision, value: Uint8Array): number {
+  return crc32(value, crc32(key, revision >>> 0));
+}

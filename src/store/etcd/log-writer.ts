@@ -1,0 +1,223 @@
+// The writing side: one batch of commits, one record, one small transaction.
+//
+//   if the head is as we know it    put head, put record                  every condition held when it was written, and the
+//                                                                         revisions follow the last one without a gap
+//   else                            read head and log after what we know  take that in, decide again, try again
+//
+// That one compare puts the commits of all processes in one line, so what was decided here on the known state holds there: nothing was
+// written in between. It also makes every answer final. A transaction whose answer was lost is sent again as it is: of all that
+// compare one head at most one is ever carried out. It succeeds now; or the head has moved on, and the record that follows what we
+// knew is ours (it was carried out) or another's (it was not, and never can be).
+
+import { backoffMs } from '../../base/backoff.ts';
+import { type Clock, sleep } from '../../base/clock.ts';
+import type { Prng } from '../../base/prng.ts';
+import type { LoggedCommit } from '../shared-log.ts';
+import { type CommitResult, type Condition, type Key, type Revision, StoreError, type Write } from '../store.ts';
+import type { Etcd } from './etcd-client.ts';
+import { storeErrorOf } from './etcd-errors.ts';
+import type { RequestOp } from './etcd-rpc.ts';
+import type { KnownState } from './known-state.ts';
+import { encodeHead, encodeParted, type Layout, leftInParts, partBytes, present, unchanged } from './layout.ts';
+import { type LogReader, revisionOf } from './log-reader.ts';
+import { decodeHeader, encodePayload, encodeRecord, offsetsIn, type Payload } from './record.ts';
+
+export interface CommitRequest {
+  readonly conditions: readonly Condition[];
+  /** Nobody else has these bytes. */
+  readonly writes: readonly Write[];
+}
+
+export interface LogWriterOptions {
+  readonly etcd: Etcd;
+  readonly layout: Layout;
+  readonly known: KnownState;
+  readonly reader: LogReader;
+  readonly clock: Clock;
+  readonly prng: Prng;
+  readonly randomSecret: (length: number) => Buffer;
+  readonly onTaken: (commits: readonly LoggedCommit[]) => void;
+}
+
+interface Decision {
+  readonly results: readonly CommitResult[];
+  readonly commits: readonly LoggedCommit[];
+}
+
+/** The commits of a decision as bytes. Revisions are not in them: they outlive a lost race that changed nothing else. */
+interface Prepared {
+  readonly id: string;
+  readonly commits: readonly LoggedCommit[];
+  readonly payload: Payload;
+}
+
+type Outcome = 'committed' | 'lost' | 'parts gone';
+
+/** A few lost races are tried again at once: who wins one has something else to do next. */
+const lossesAtOnce = 3;
+const lossDelay = { delayMsMin: 2, delayMsMax: 100 };
+
+export class LogWriter {
+  readonly #options: LogWriterOptions;
+
+  constructor(options: LogWriterOptions) {
+    this.#options = options;
+  }
+
+  /** Each request sees those before it. Rejects with `StoreError`; then none of them was committed, or nobody can say. */
+  async commit(requests: readonly CommitRequest[]): Promise<readonly CommitResult[]> {
+    const { known, clock, prng } = this.#options;
+    known.trim();
+    let prepared: Prepared | undefined;
+    try {
+      for (let losses = 0; ; losses++) {
+        if (losses >= lossesAtOnce) await sleep(clock, backoffMs(losses - lossesAtOnce, lossDelay, prng));
+        await this.#lookUp(requests);
+        const decision = decide(requests, known);
+        const sent = { revision: known.revision, modRevision: known.modRevision };
+        const before = prepared;
+        prepared = this.#prepare(decision, before);
+        if (prepared?.id !== before?.id) {
+          if (before) await this.#dropParts(before);
+          if (prepared) await this.#putParts(prepared);
+        }
+        const outcome = await this.#send(prepared, sent);
+        if (outcome === 'committed') return decision.results;
+        if (outcome === 'parts gone') prepared = undefined;
+      }
+    } catch (error) {
+      const surelyNot = error instanceof StoreError && error.outcome === 'none';
+      if (prepared && surelyNot) await this.#dropParts(prepared);
+      throw error;
+    }
+  }
+
+  async #lookUp(requests: readonly CommitRequest[]): Promise<void> {
+    const { known, reader } = this.#options;
+    for (;;) {
+      const missing = new Set<Key>();
+      const need = (key: Key): void => {
+        if (known.revisionOf(key) === undefined) missing.add(key);
+      };
+      for (const { conditions, writes } of requests) {
+        for (const { key } of conditions) need(key);
+        for (const { key, value } of writes) if (value === null) need(key);
+      }
+      if (missing.size === 0) return;
+      await reader.lookUp([...missing]);
+    }
+  }
+
+  #prepare({ commits }: Decision, before: Prepared | undefined): Prepared | undefined {
+    if (commits.length === 0) return undefined;
+    if (before && sameChanges(before.commits, commits)) return { ...before, commits };
+    return { id: this.#options.randomSecret(16).toString('hex'), commits, payload: encodePayload(commits) };
+  }
+
+  async #send(prepared: Prepared | undefined, sent: { revision: Revision; modRevision: string }): Promise<Outcome> {
+    const { etcd, layout, reader } = this.#options;
+    const compare = [unchanged(layout.head, sent.modRevision)];
+    const first = sent.revision + 1;
+    const last = sent.revision + (prepared?.commits.length ?? 0);
+    if (prepared && prepared.payload.parts > 0) compare.push(present(layout.part(prepared.id, 0)));
+    const success = prepared ? putsOf(prepared, { first, last }, layout) : [];
+    let doubt = false;
+    const onDoubt = (): void => {
+      doubt = true;
+    };
+    const failure = reader.lookOps(sent.revision);
+    const response = await etcd.call('txn', { compare, success, failure }, 'commit', { onDoubt });
+    if (response.succeeded) {
+      if (prepared) this.#committed(prepared, { first, last, modRevision: revisionOf(response) });
+      return 'committed';
+    }
+
+    const look = reader.lookOf(response, sent.revision);
+    if (look.head.modRevision === sent.modRevision) return 'parts gone';
+    const record = look.records[0];
+    const header = record && decodeHeader(record.value);
+    if (prepared && record && header?.id === prepared.id && header.first === first) {
+      this.#committed(prepared, { first, last, modRevision: record.modRevision });
+      return 'committed';
+    }
+    if (prepared && doubt && header?.first !== first)
+      throw storeErrorOf(
+        { fault: 'away', maybeDone: true, text: 'etcd was away, and the log after it is forgotten by now' },
+        { attempted: 'commit', name: etcd.name },
+        { cause: undefined, outcome: 'unknown' },
+      );
+    await reader.takeIn(look, sent.revision);
+    return 'lost';
+  }
+
+  #committed(prepared: Prepared, at: { first: Revision; last: Revision; modRevision: string }): void {
+    const { id, commits, payload } = prepared;
+    const batch = { ...at, id, commits, parted: payload.parts > 0, bytes: payload.bytes.byteLength };
+    if (this.#options.known.take(batch)) this.#options.onTaken(commits);
+  }
+
+  async #putParts({ id, payload }: Prepared): Promise<void> {
+    const { etcd, layout } = this.#options;
+    for (let number = 0; number < payload.parts; number++) {
+      const value = payload.bytes.subarray(number * partBytes, (number + 1) * partBytes);
+      await etcd.call('put', { key: layout.part(id, number), value }, 'putting a large commit');
+    }
+  }
+
+  /** Of a record that never came, and cannot come any more. What stays behind is found by a compaction. */
+  async #dropParts({ id, payload }: Prepared): Promise<void> {
+    const { etcd, layout } = this.#options;
+    if (payload.parts > 0)
+      await etcd.call('deleteRange', layout.parts(id), 'dropping parts', { patienceMs: 0 }).catch(() => {});
+  }
+}
+
+function putsOf(
+  { id, commits, payload }: Prepared,
+  { first, last }: { first: Revision; last: Revision },
+  layout: Layout,
+): RequestOp[] {
+  const puts = [
+    { key: layout.head, value: encodeHead(last) },
+    { key: layout.record(last), value: encodeRecord(id, first, payload) },
+  ];
+  if (payload.parts > 0)
+    puts.push({ key: layout.parted(last), value: encodeParted(id, [...offsetsIn(commits, leftInParts).keys()]) });
+  return puts.map((requestPut) => ({ requestPut }));
+}
+
+/** Every lookup is answered by `known`. Nothing is waited for from here until the decision is sent. */
+function decide(requests: readonly CommitRequest[], known: KnownState): Decision {
+  let revision = known.revision;
+  const commits: LoggedCommit[] = [];
+  /** Of the requests before the one at work. */
+  const pending = new Map<Key, Revision>();
+  const revisionOf = (key: Key): Revision | undefined => pending.get(key) ?? known.revisionOf(key);
+  const results = requests.map(({ conditions, writes }): CommitResult => {
+    const failed = conditions.find(({ key, ifRevision }) => revisionOf(key) !== ifRevision);
+    if (failed) return { ok: false, key: failed.key };
+    const changes = writes.filter(({ key, value }) => value !== null || revisionOf(key) !== 0);
+    if (changes.length === 0) return { ok: true, revision };
+    revision++;
+    const written = revision;
+    const events = changes.map(({ key, value }) => ({ key, value, revision: written }));
+    for (const { key, value } of changes) pending.set(key, value === null ? 0 : written);
+    commits.push({ revision, events });
+    return { ok: true, revision };
+  });
+  return { results, commits };
+}
+
+/** The same values, not only equal ones: both decisions are about the same requests. */
+function sameChanges(before: readonly LoggedCommit[], now: readonly LoggedCommit[]): boolean {
+  return (
+    before.length === now.length &&
+    before.every(({ events }, i) => {
+      const others = now[i]?.events ?? [];
+      return (
+        events.length === others.length &&
+        events.every(({ key, value }, n) => key === others[n]?.key && value === others[n]?.value)
+      );
+    })
+  );
+}
