@@ -11,6 +11,7 @@ import { parse } from '../src/api/parse.ts';
 import type { Instance } from '../src/api/resources/instance.ts';
 import { silentLogger } from '../src/base/log.ts';
 import { startTestServer } from '../src/server/testing.ts';
+import { expectConsistent } from './consistent.ts';
 
 describe('agent and control plane', () => {
   let directory: string;
@@ -39,6 +40,7 @@ describe('agent and control plane', () => {
     agent = await start();
   });
   afterEach(async () => {
+    await expectConsistent(server.client);
     await agent.close();
     await server.close();
     await rm(directory, { recursive: true });

@@ -9,6 +9,7 @@ import { fileURLToPath } from 'node:url';
 import { createClient } from '../src/api/client.ts';
 import type { Instance } from '../src/api/resources/instance.ts';
 import { hostTokenOf } from '../src/server/http/tokens.ts';
+import { expectConsistent } from './consistent.ts';
 import { imageDirectory } from './tiny-image.ts';
 
 const main = fileURLToPath(new URL('../src/main.ts', import.meta.url));
@@ -162,6 +163,7 @@ export async function startFleet(
       agent = await startAgent();
     },
     async stop() {
+      await expectConsistent(client);
       await agent.stop();
       await server.stop();
     },

@@ -11,7 +11,7 @@ import type { Snapshot } from '../state/snapshot.ts';
 
 export type ClusterSecrets = Pick<Cluster, 'tokenSecret' | 'operatorToken'>;
 
-/** `secrets` are taken only by a store that has none yet. Said at every start. Throws `Unavailable` for a store that a newer Berth uses. */
+/** `secrets` are taken only by a store that has none yet. Said at every start. Throws `Unavailable` for a store that is closed, or that a newer Berth uses. */
 export function openCluster(
   snapshot: Snapshot,
   secrets: ClusterSecrets,
@@ -20,6 +20,7 @@ export function openCluster(
   const entry = snapshot.get('cluster', keys.cluster);
   if (entry) {
     if (entry.value.recordsVersion > schemaVersion) throw new ApiError('Unavailable', newerStore(entry.value));
+    if (entry.value.closed) throw new ApiError('Unavailable', `the store is closed: ${entry.value.closed.why}`);
     if (entry.value.recordsVersion === schemaVersion) return { plan: unchanged(entry), cluster: entry.value };
     // Every commit rests on this record: from now on servers that do not know the new form write nothing more.
     const cluster = { ...entry.value, recordsVersion: schemaVersion };

@@ -1,0 +1,20 @@
+// The last word of every end-to-end test: the fleet fits together.
+
+import { setTimeout as sleep } from 'node:timers/promises';
+import { ApiError } from '../src/api/errors.ts';
+import type { UserClient } from '../src/api/user-client.ts';
+
+/** What is on its way may take a moment; what is left then is a fault. A server that the test has killed says nothing. */
+export async function expectConsistent(client: Pick<UserClient, 'audit'>, withinMs = 20_000): Promise<void> {
+  const deadlineMs = Date.now() + withinMs;
+  for (;;) {
+    const report = await client.audit({ olderThanMs: 0 }).catch((error: unknown) => {
+      if (error instanceof ApiError && error.code === 'Unavailable') return undefined;
+      throw error;
+    });
+    if (report === undefined || report.findings.length === 0) return;
+    if (Date.now() > deadlineMs)
+      throw new Error(`the fleet does not fit together: ${JSON.stringify(report.findings, null, 1)}`);
+    await sleep(200);
+  }
+}

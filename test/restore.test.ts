@@ -1,0 +1,121 @@
+// A backup made while the fleet works, a restore after more has happened, and a host that knows more than the backup.
+
+import { execFile } from 'node:child_process';
+import { mkdtemp, rm, stat } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { type Fleet, startFleet } from './processes.ts';
+
+const main = fileURLToPath(new URL('../src/main.ts', import.meta.url));
+let directory: string;
+let fleet: Fleet;
+
+const berth = async (...argv: string[]): Promise<{ stdout: string; stderr: string; code: number }> => {
+  try {
+    const done = await promisify(execFile)(process.execPath, [main, ...argv], {
+      env: { ...process.env, ...fleet.environment },
+    });
+    return { ...done, code: 0 };
+  } catch (error) {
+    const { stdout, stderr, code } = error as unknown as { stdout: string; stderr: string; code: number };
+    return { stdout, stderr, code };
+  }
+};
+const create = (name: string, spec: Record<string, unknown> = {}) =>
+  fleet.client.create('instance', { metadata: { name }, spec: { image: 'tiny', cpus: 1, memoryMiB: 64, ...spec } });
+
+beforeAll(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'berth-restore-'));
+  fleet = await startFleet(directory, { drivers: ['fake'] });
+  await fleet.client.create('image', { metadata: { name: 'tiny' }, spec: { source: 'file:///tiny.qcow2' } });
+});
+afterAll(async () => {
+  await fleet.stop();
+  await rm(directory, { recursive: true });
+});
+
+it('keeps every guest as it is, tells what is not known, and starts nothing twice', async () => {
+  await create('kept');
+  await create('moved', { exclusive: true });
+  const before = await fleet.ready('kept');
+  await fleet.ready('moved');
+
+  const file = join(directory, 'berth.jsonl.zst');
+  expect((await berth('backup', file)).stdout).toContain('read back and whole');
+  expect((await stat(file)).mode & 0o777).toBe(0o600);
+  expect(await berth('backup', file)).toMatchObject({ code: 2, stderr: expect.stringContaining('--force') });
+
+  await fleet.client.delete('instance', 'moved');
+  await fleet.gone('moved');
+  await create('later');
+  const later = await fleet.ready('later');
+
+  const store = `sqlite:${fleet.serverDirectory}/berth.db`;
+  const whileItRuns = await berth('restore', file, '--store', store, '--yes');
+  expect(whileItRuns.code).not.toBe(0);
+  expect(whileItRuns.stderr).toContain('another');
+  await fleet.killServer();
+  expect(await berth('restore', file, '--store', store)).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining('--yes'),
+  });
+  expect((await berth('restore', file, '--store', store, '--yes')).stdout).toContain('restored');
+  expect((await berth('store', 'check', store)).stdout).toContain('0 faults');
+  await fleet.restartServer();
+
+  // Its guest runs on as it did: same life, same start.
+  const after = await fleet.until(
+    'kept',
+    ({ status }) =>
+      status.phase === 'Running' &&
+      status.guest?.ready === true &&
+      status.conditions.every(({ reason }) => reason !== 'Restored'),
+  );
+  expect(after.status.incarnation).toBe(before.status.incarnation);
+  expect(after.status.guest?.startedAtMs).toBe(before.status.guest?.startedAtMs);
+  // What was removed since the backup is not made again.
+  const moved = await fleet.until('moved', ({ status }) => status.phase === 'Failed');
+  expect(moved.status.conditions.find(({ type }) => type === 'Running')?.reason).toBe('NotFoundAfterRestore');
+
+  // What was made since runs on, and is told of.
+  const { items } = await fleet.client.list('instance');
+  expect(items.map(({ metadata }) => metadata.name).sort()).toEqual(['kept', 'moved']);
+  const unknownGuest = expect.objectContaining({ instanceId: later.metadata.id, state: 'running' });
+  let host = await fleet.client.get('host', 'h1');
+  for await (const change of fleet.client.watch(
+    'host',
+    { revision: host.metadata.revision - 1 },
+    AbortSignal.timeout(60_000),
+  )) {
+    if (change.type === 'put') host = change.resource;
+    if (host.status.unknownGuests.length > 0) break;
+  }
+  expect(host.status.unknownGuests).toEqual([unknownGuest]);
+  const audited = await berth('audit', '--older-than', '0s');
+  expect(audited).toMatchObject({ code: 7, stdout: expect.stringContaining('UnknownGuest') });
+  const applied = await berth('audit', '--older-than', '0s', '--apply');
+  expect(applied.stdout, 'nothing is destroyed without being named').not.toContain('repaired');
+  const removed = await berth('audit', '--older-than', '0s', '--apply', '--remove-unknown');
+  expect(removed.stdout).toContain(`repaired: orders host h1 to remove the guest of ${later.metadata.id}`);
+  // fleet.stop() waits until nothing is left that does not fit together.
+});
+
+it('moves the fleet to another store, and leaves the first closed', async () => {
+  await fleet.killServer();
+  const from = `sqlite:${fleet.serverDirectory}/berth.db`;
+  const to = `sqlite:${directory}/moved.db`;
+  expect((await berth('store', 'migrate', from, to)).stdout).toContain('moved');
+  expect((await berth('store', 'check', to)).stdout).toContain('0 faults');
+  const again = await berth('store', 'migrate', from, `sqlite:${directory}/third.db`);
+  expect(again).toMatchObject({ code: 2, stderr: expect.stringContaining('has been moved') });
+  await expect(fleet.restartServer()).rejects.toThrow('it has been moved to another store');
+  // Back, so that the fleet goes on from what was moved.
+  await rm(`${fleet.serverDirectory}/berth.db`);
+  expect((await berth('store', 'migrate', to, from)).stdout).toContain('moved');
+  await fleet.restartServer();
+  const kept = await fleet.ready('kept');
+  expect(kept.status.phase).toBe('Running');
+});
