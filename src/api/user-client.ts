@@ -2,6 +2,7 @@
 // line starts in a third of the time without them.
 
 import { isRecord } from '../base/is-record.ts';
+import { atLeastHeader } from './at-least.ts';
 import { ApiError, isErrorCode } from './errors.ts';
 import type { AuditReport, AuditRequest } from './audit.ts';
 import type { Candidates } from './candidates.ts';
@@ -98,11 +99,21 @@ interface Call {
 export type UserClient = ReturnType<typeof createUserClient>;
 
 export function createUserClient(options: ClientOptions) {
+  /** The newest that any control plane has told: the next to be asked must not know less. */
+  let seen = 0;
+  const see = (value: unknown): void => {
+    if (!isRecord(value)) return;
+    const { revision, metadata } = value;
+    const told = typeof revision === 'number' ? revision : isRecord(metadata) ? metadata['revision'] : undefined;
+    if (typeof told === 'number' && told > seen) seen = told;
+  };
+
   /** One call; throws `ApiError` for every answer that is not 2xx, and `Unavailable` when there is none. */
   async function request(path: string, call: Call = {}): Promise<FetchResponse> {
     const headers: Record<string, string> = { accept: 'application/json', ...call.headers };
     if (options.token !== undefined) headers['authorization'] = `Bearer ${options.token}`;
     if (options.userAgent !== undefined) headers['user-agent'] = options.userAgent;
+    if (seen > 0) headers[atLeastHeader] = String(seen);
     if (call.body !== undefined) headers['content-type'] = 'application/json';
     let response: FetchResponse;
     try {
@@ -117,13 +128,16 @@ export function createUserClient(options: ClientOptions) {
       throw new ApiError('Unavailable', `no answer from ${options.url}: ${reasonOf(cause)}`, { cause });
     }
     if (response.status >= 200 && response.status < 300) return response;
-    throw errorOf(response.status, await response.text());
+    const error = errorOf(response.status, await response.text());
+    if (error.code === 'Compacted') seen = 0; // a restore may have begun anew
+    throw error;
   }
 
   /** The answer is trusted to be what the server's schema says: both come from one registry. */
   async function json<T>(path: string, call?: Call): Promise<T> {
-    const text = await (await request(path, call)).text();
-    return parseJson(text) as T; // the codec
+    const value = parseJson(await (await request(path, call)).text());
+    see(value);
+    return value as T; // the codec
   }
 
   return {
@@ -188,7 +202,11 @@ export function createUserClient(options: ClientOptions) {
       signal?: AbortSignal,
     ): AsyncIterable<WatchedChange<ResourceByKind[K]>> {
       const response = await request(pathOf(kind), { query: { ...query, watch: true }, ...(signal ? { signal } : {}) });
-      for await (const line of linesOf(response)) yield parseLine(line) as WatchedChange<ResourceByKind[K]>; // the codec
+      for await (const line of linesOf(response)) {
+        const change = parseLine(line);
+        see(change);
+        yield change as WatchedChange<ResourceByKind[K]>; // the codec
+      }
     },
 
     /** The instance as it would be made, and where it would go, or why nowhere. Nothing is made or held. */

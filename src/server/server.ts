@@ -19,6 +19,7 @@ import { Compaction } from './compaction.ts';
 import { ControlLoop } from './control-loop.ts';
 import { type Decider, decideAndCommit } from './decide.ts';
 import { agentRoutes } from './http/agent-routes.ts';
+import { asFreshAsAsked } from './http/as-fresh-as-asked.ts';
 import { auditRoutes } from './http/audit-routes.ts';
 import { backupRoute } from './http/backup-route.ts';
 import { capacityRoutes } from './http/capacity-routes.ts';
@@ -99,8 +100,8 @@ export async function startControlPlane(parts: ServerParts): Promise<Server> {
   auditor.start();
   const metrics = createMetrics({ cache, auditor, ready, leads });
   const assignments = new Assignments({ cache, clock });
-  return {
-    routes: [
+  const routes = asFreshAsAsked(
+    [
       ...processRoutes({ ready, version, metrics }),
       backupRoute({ store, clock, version }),
       ...agentRoutes({ decider, assignments }),
@@ -113,6 +114,10 @@ export async function startControlPlane(parts: ServerParts): Promise<Server> {
       instanceBatchRoute(decider),
       ...resourceRoutes({ decider, store, feed }),
     ],
+    { cache, clock, store },
+  );
+  return {
+    routes,
     decider,
     cluster: decision.cluster,
     ready,

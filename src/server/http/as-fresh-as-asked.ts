@@ -1,0 +1,58 @@
+// Who was told something by one control plane finds it at every other: a request may say which revision it must know of at least, and
+// waits here until that has come round.
+
+import { type Clock } from '../../base/clock.ts';
+import { ApiError } from '../../api/errors.ts';
+import { atLeastHeader } from '../../api/at-least.ts';
+import type { Cache } from '../../core/state/cache.ts';
+import type { Store } from '../../store/store.ts';
+import type { Route } from './route.ts';
+
+/** News takes milliseconds from one control plane to another. */
+const waitMsMax = 5_000;
+
+export function asFreshAsAsked(
+  routes: readonly Route[],
+  { cache, clock, store }: { readonly cache: Cache; readonly clock: Clock; readonly store: Store },
+): Route[] {
+  return routes.map((route) => ({
+    ...route,
+    handle(request) {
+      const asked = request.headers[atLeastHeader];
+      if (asked === undefined) return route.handle(request);
+      const revision = /^\d{1,15}$/.test(asked) ? Number(asked) : Number.NaN;
+      if (Number.isNaN(revision))
+        throw new ApiError('InvalidRequest', `${atLeastHeader} must be a revision`, { field: atLeastHeader });
+      if (cache.newestRevision >= revision) return route.handle(request);
+      return reach(revision, { cache, clock, store }).then(() => route.handle(request));
+    },
+  }));
+}
+
+async function reach(
+  revision: number,
+  { cache, clock, store }: { readonly cache: Cache; readonly clock: Clock; readonly store: Store },
+): Promise<void> {
+  const state = await store.commit([], []).catch((error: unknown) => {
+    throw new ApiError('Unavailable', 'the store cannot be asked now; try again', { cause: error });
+  });
+  // Of another epoch, before a restore: there is nothing to wait for.
+  const wanted = Math.min(revision, state.ok ? state.revision : revision);
+  await new Promise<void>((resolve, reject) => {
+    const end = (finish: () => void): void => {
+      timer.cancel();
+      forget();
+      finish();
+    };
+    const timer = clock.setTimer(waitMsMax, () =>
+      end(() =>
+        reject(new ApiError('Unavailable', `this control plane has not heard of revision ${wanted} yet; try again`)),
+      ),
+    );
+    const look = (): void => {
+      if (cache.revision >= wanted) end(resolve);
+    };
+    const forget = cache.onRevision(look);
+    look();
+  });
+}
