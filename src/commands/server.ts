@@ -24,7 +24,7 @@ export function serverCommand(cli: Cli): Command {
     .description('Run the control plane')
     .option('--config <file>', 'YAML; every key is also a variable BERTH_SERVER_* (BERTH_SERVER_CONFIG)')
     .option('--listen <address:port>', 'default: 127.0.0.1:7070')
-    .option('--store <url>', 'sqlite:PATH or memory:; default: sqlite:<data-dir>/berth.db')
+    .option('--store <url>', 'sqlite:PATH, postgres://... or etcd://...; default: sqlite:<data-dir>/berth.db')
     .option('--data-dir <directory>', 'absolute; default: /var/lib/berth/server')
     .option(
       '--image-map <file>',
