@@ -91,8 +91,8 @@ export function channelOf(schema: string): string {
  *
  * The first statement locks the one row of `state` until the transaction ends, so batches of all servers stand in a line, and each takes
  * its revisions where the one before left off, without a gap. READ COMMITTED is enough: each later statement sees all that was committed
- * before it began, and nobody writes without that lock. Who sees a row of the log sees the entries it was committed with. The row is locked,
- * not written: its old versions would have to stay for as long as a backup reads, and every commit would walk past them.
+ * before it began, and nobody writes without that lock. Whoever sees a row of the log sees the entries that were committed with it. The
+ * row is locked, not written: its old versions would have to stay for as long as a backup reads, and every commit would walk past them.
  */
 function commitFunction(schema: string): string {
   return `

@@ -1,6 +1,5 @@
-// The writing side: one connection, one statement and one transaction for each batch of commits; here, too, it hears of the commits of
-// other servers. When the connection breaks under a
-// batch, it finds out what became of it before anything else is sent; it never commits twice what it cannot find.
+// The writing side: one connection, one statement and one transaction for each batch of commits; on it, too, other servers tell of
+// theirs. When it breaks under a batch, what became of that is found out before anything else is sent: nothing is committed twice.
 //
 //   send ──▶ answer ──▶ told
 //     ╰─ broken ──▶ connect, end the old session ──▶ found in the log ──▶ told
@@ -42,7 +41,7 @@ export class PostgresWriter {
   readonly #session: PostgresSession;
   readonly #fence: string;
   /** What the store was at when this connection last heard of it. */
-  revision: Revision = 0;
+  #revision: Revision = 0;
 
   constructor(options: WriterOptions) {
     this.#options = options;
@@ -70,7 +69,7 @@ export class PostgresWriter {
         if (sent) waiting = await this.#lookUp(sent, waiting);
         sent = undefined;
         if (waiting.length === 0) return;
-        sent = { batch: this.#newBatch(), after: this.revision };
+        sent = { batch: this.#newBatch(), after: this.#revision };
         await this.#send(sent.batch, waiting).catch((error: unknown) => {
           if (!breaksConnection(error)) sent = undefined; // it was told of as failed, so it was rolled back
           throw error;
@@ -106,7 +105,7 @@ export class PostgresWriter {
     });
     assert(Array.isArray(answer), 'the function of the commit answers an array');
     const { revision, results, commits } = decodeOutcome(waiting, answer.map(Number));
-    this.revision = revision;
+    this.#revision = revision;
     this.#options.onCommitted(commits);
     for (const [i, result] of results.entries()) waiting[i]?.resolve(result);
   }
@@ -165,12 +164,12 @@ export class PostgresWriter {
         `schema "${target.schema}" on ${target.where} has no state; put a backup in its place`,
       );
     const revision = Number(row[0]);
-    if (revision < this.revision)
+    if (revision < this.#revision)
       throw new StoreError(
         'Corrupt',
-        `the store on ${target.where} has gone back from revision ${this.revision} to ${revision}: another copy of the database stands there; start the server again when that is meant`,
+        `the store on ${target.where} has gone back from revision ${this.#revision} to ${revision}: another copy of the database stands there; start the server again when that is meant`,
       );
-    this.revision = revision;
+    this.#revision = revision;
     this.#options.onNotice(revision);
   }
 
