@@ -85,6 +85,14 @@ export function channelOf(schema: string): string {
 }
 
 /**
+ * As SQL: a lock that each session which listens shares, from before it listens. A commit that can have it alone is heard by nobody else, and
+ * spares itself the notice: a fifth of what a small commit costs the server.
+ */
+export function listenersOf(schema: string): string {
+  return `hashtextextended('berth listeners ${schema}', 0)`;
+}
+
+/**
  * A batch of commits: decided in memory, in order, each seeing those before it; then written set by set. The arrays are those of
  * commit-batch.ts. It answers the revision before, then for each request its revision, or the condition that failed, negative, and then the
  * writes that deleted nothing; both count from 1.
@@ -176,7 +184,9 @@ function commitFunction(schema: string): string {
               WHERE gone.write > 0 AND gone.was > 0 AND gone.revision = 0 AND entries.key = gone.key;
           END IF;
         END IF;
-        PERFORM pg_notify('${channelOf(schema)}', last::text);
+        IF NOT pg_try_advisory_xact_lock(${listenersOf(schema)}) THEN
+          PERFORM pg_notify('${channelOf(schema)}', last::text);
+        END IF;
       END IF;
       RETURN first || answers || absent;
     END $$;`;

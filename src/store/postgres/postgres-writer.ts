@@ -12,7 +12,7 @@ import { type CommitResult, type Revision, StoreError } from '../store.ts';
 import { type CommitRequest, decodeOutcome, encodeBatch, loggedCommit } from './commit-batch.ts';
 import { Patience, type PatienceOptions } from './patience.ts';
 import { breaksConnection, toStoreError, withUnknownOutcome } from './postgres-errors.ts';
-import { channelOf, migrate, revisionOf } from './postgres-schema.ts';
+import { channelOf, listenersOf, migrate, revisionOf } from './postgres-schema.ts';
 import { PostgresSession, type Query, type SessionOptions } from './postgres-session.ts';
 
 export interface WaitingCommit extends CommitRequest {
@@ -39,13 +39,15 @@ interface Sent {
 export class PostgresWriter {
   readonly #options: WriterOptions;
   readonly #session: PostgresSession;
-  readonly #fence: string;
+  /** Eight bytes that no other writer has; as a number they are the lock that a session of this one holds. */
+  readonly #name: string;
+  #batches = 0;
   /** What the store was at when this connection last heard of it. */
   #revision: Revision = 0;
 
   constructor(options: WriterOptions) {
     this.#options = options;
-    this.#fence = String(options.randomSecret(8).readBigInt64BE());
+    this.#name = options.randomSecret(8).toString('hex');
     this.#session = new PostgresSession({
       ...options.session,
       prepare: (query) => this.#prepare(query),
@@ -146,16 +148,18 @@ export class PostgresWriter {
    */
   async #prepare(query: Query): Promise<void> {
     const { target } = this.#options.session;
+    const fence = String(BigInt.asIntN(64, BigInt(`0x${this.#name}`)));
     await query({
       text: `SELECT pg_terminate_backend(pid) FROM pg_locks
         WHERE locktype = 'advisory' AND objsubid = 1 AND (classid::bigint << 32 | objid::bigint) = $1::bigint AND granted
           AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`,
-      values: [this.#fence],
+      values: [fence],
       rowMode: 'array',
     });
-    await query({ text: 'SELECT pg_advisory_lock($1::bigint)', values: [this.#fence], rowMode: 'array' });
+    await query({ text: 'SELECT pg_advisory_lock($1::bigint)', values: [fence], rowMode: 'array' });
     await migrate(query, target);
     // Here, and not on a connection of its own: the server need not wake another process then for each of our own commits.
+    await query(`SELECT pg_advisory_lock_shared(${listenersOf(target.schema)})`);
     await query(`LISTEN ${channelOf(target.schema)}`);
     const [row] = await query(`SELECT ${revisionOf(target.schema)} FROM ${target.schema}.state`);
     if (!row)
@@ -173,8 +177,8 @@ export class PostgresWriter {
     this.#options.onNotice(revision);
   }
 
-  /** A UUID of nothing but chance. */
+  /** A UUID: the half that is this writer's, and a number. */
   #newBatch(): string {
-    return this.#options.randomSecret(16).toString('hex');
+    return this.#name + (this.#batches++).toString(16).padStart(16, '0');
   }
 }
