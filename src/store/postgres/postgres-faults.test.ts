@@ -74,6 +74,17 @@ describe.skipIf(postgresPrograms === null)('the PostgreSQL store (package postgr
     });
   });
 
+  it('can be closed while it waits for its server, and leaves no connection behind', async () => {
+    const store = await open({ patienceMs: 500 });
+    await server.stop('immediate');
+    const [reading, committing] = [failureOf(store.get('a')), failureOf(put(store, 'a'))];
+    await store.close();
+    expect(await committing).toMatchObject({ code: 'Unavailable', outcome: 'none' });
+    expect(['Closed', 'Unavailable']).toContain((await reading).code);
+    await server.start();
+    expect(await server.sql(`SELECT pid FROM pg_stat_activity WHERE application_name = 'berth'`)).toEqual([]);
+  });
+
   describe('when its connections are ended', () => {
     it('has every answered commit exactly once, whenever they are', async () => {
       const stores = [await open(), await open()];

@@ -85,14 +85,22 @@ export function channelOf(schema: string): string {
 }
 
 /**
+ * As SQL: a lock that each session which listens shares, from before it listens. A commit that can have it alone is heard by nobody else, and
+ * spares itself the notice: a fifth of what a small commit costs the server.
+ */
+export function listenersOf(schema: string): string {
+  return `hashtextextended('berth listeners ${schema}', 0)`;
+}
+
+/**
  * A batch of commits: decided in memory, in order, each seeing those before it; then written set by set. The arrays are those of
  * commit-batch.ts. It answers the revision before, then for each request its revision, or the condition that failed, negative, and then the
  * writes that deleted nothing; both count from 1.
  *
  * The first statement locks the one row of `state` until the transaction ends, so batches of all servers stand in a line, and each takes
  * its revisions where the one before left off, without a gap. READ COMMITTED is enough: each later statement sees all that was committed
- * before it began, and nobody writes without that lock. Who sees a row of the log sees the entries it was committed with. The row is locked,
- * not written: its old versions would have to stay for as long as a backup reads, and every commit would walk past them.
+ * before it began, and nobody writes without that lock. Whoever sees a row of the log sees the entries that were committed with it. The
+ * row is locked, not written: its old versions would have to stay for as long as a backup reads, and every commit would walk past them.
  */
 function commitFunction(schema: string): string {
   return `
@@ -176,7 +184,9 @@ function commitFunction(schema: string): string {
               WHERE gone.write > 0 AND gone.was > 0 AND gone.revision = 0 AND entries.key = gone.key;
           END IF;
         END IF;
-        PERFORM pg_notify('${channelOf(schema)}', last::text);
+        IF NOT pg_try_advisory_xact_lock(${listenersOf(schema)}) THEN
+          PERFORM pg_notify('${channelOf(schema)}', last::text);
+        END IF;
       END IF;
       RETURN first || answers || absent;
     END $$;`;

@@ -32,6 +32,7 @@ export class PostgresSession {
   readonly #options: SessionOptions;
   #connection: Promise<Connection> | null = null;
   #last: Promise<unknown> = Promise.resolve();
+  #closed = false;
   /** Queries asked for and not yet answered. */
   pending = 0;
 
@@ -52,9 +53,10 @@ export class PostgresSession {
     await this.#connected();
   }
 
-  /** Resolves when what was asked for has its answer and the connection is gone. */
+  /** Resolves when what was asked for has its answer and the connection is gone; there is none afterwards. */
   async close(): Promise<void> {
     await this.#last;
+    this.#closed = true;
     const connection = await this.#connection?.catch(() => undefined);
     this.#connection = null;
     if (!connection) return;
@@ -76,6 +78,7 @@ export class PostgresSession {
 
   #connected(): Promise<Connection> {
     if (this.#connection) return this.#connection;
+    if (this.#closed) return Promise.reject(new StoreError('Closed', 'the request ended: the store was closed'));
     const connecting: Promise<Connection> = this.#connect(() => void this.#drop(connecting));
     this.#connection = connecting;
     connecting.catch(() => this.#drop(connecting));
@@ -130,7 +133,7 @@ async function ask(client: Client, query: QueryArrayConfig<unknown[]> | string):
 
 /** Settings of the session, and what makes a server unfit. Answers which of the server's processes this is. */
 async function settle(client: Client, { target, answerMsMax }: SessionOptions): Promise<number> {
-  const [row = []] = await ask(client, settings(answerMsMax));
+  const [row = []] = await ask(client, settings(Math.floor(0.8 * answerMsMax)));
   const [version, standby, readOnly, fsync, fullPageWrites, pid] = row;
   const refused = (code: 'Invalid' | 'Unavailable', why: string): StoreError =>
     new StoreError(code, `the PostgreSQL server ${target.where} was refused: ${why}`);
@@ -146,15 +149,17 @@ async function settle(client: Client, { target, answerMsMax }: SessionOptions): 
 }
 
 /**
- * One round trip. `synchronous_commit` may only be stronger than `on`. READ COMMITTED is what the function of the commit relies on. Every
- * statement of ours walks an index; plans are made once, for tables that will grow: what a scan of an empty table would save does not count.
+ * One round trip. A statement that takes too long is ended by the server, a little before its answer would be given up: that tells more.
+ * `synchronous_commit` may only be stronger than `on`. READ COMMITTED is what the function of the commit relies on. Every statement of
+ * ours walks an index, and plans are made once, for tables that will grow: what a scan of an empty table would save does not count.
  */
-function settings(answerMsMax: number): string {
+function settings(statementMsMax: number): string {
   return `SELECT current_setting('server_version_num'), pg_is_in_recovery(), current_setting('transaction_read_only'),
     current_setting('fsync'), current_setting('full_page_writes'), pg_backend_pid(),
-    set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, false),
+    set_config('synchronous_commit',
+      CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, false),
     set_config('default_transaction_isolation', 'read committed', false),
-    set_config('statement_timeout', '${answerMsMax}', false), set_config('lock_timeout', '0', false),
+    set_config('statement_timeout', '${statementMsMax}', false), set_config('lock_timeout', '0', false),
     set_config('bytea_output', 'hex', false), set_config('plan_cache_mode', 'force_generic_plan', false),
     set_config('jit', 'off', false), set_config('max_parallel_workers_per_gather', '0', false),
     set_config('enable_seqscan', 'off', false), set_config('enable_bitmapscan', 'off', false),

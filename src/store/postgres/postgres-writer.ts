@@ -1,6 +1,5 @@
-// The writing side: one connection, one statement and one transaction for each batch of commits; here, too, it hears of the commits of
-// other servers. When the connection breaks under a
-// batch, it finds out what became of it before anything else is sent; it never commits twice what it cannot find.
+// The writing side: one connection, one statement and one transaction for each batch of commits; on it, too, other servers tell of
+// theirs. When it breaks under a batch, what became of that is found out before anything else is sent: nothing is committed twice.
 //
 //   send ──▶ answer ──▶ told
 //     ╰─ broken ──▶ connect, end the old session ──▶ found in the log ──▶ told
@@ -13,7 +12,7 @@ import { type CommitResult, type Revision, StoreError } from '../store.ts';
 import { type CommitRequest, decodeOutcome, encodeBatch, loggedCommit } from './commit-batch.ts';
 import { Patience, type PatienceOptions } from './patience.ts';
 import { breaksConnection, toStoreError, withUnknownOutcome } from './postgres-errors.ts';
-import { channelOf, migrate, revisionOf } from './postgres-schema.ts';
+import { channelOf, listenersOf, migrate, revisionOf } from './postgres-schema.ts';
 import { PostgresSession, type Query, type SessionOptions } from './postgres-session.ts';
 
 export interface WaitingCommit extends CommitRequest {
@@ -40,13 +39,15 @@ interface Sent {
 export class PostgresWriter {
   readonly #options: WriterOptions;
   readonly #session: PostgresSession;
-  readonly #fence: string;
+  /** Eight bytes that no other writer has; as a number they are the lock that a session of this one holds. */
+  readonly #name: string;
+  #batches = 0;
   /** What the store was at when this connection last heard of it. */
-  revision: Revision = 0;
+  #revision: Revision = 0;
 
   constructor(options: WriterOptions) {
     this.#options = options;
-    this.#fence = String(options.randomSecret(8).readBigInt64BE());
+    this.#name = options.randomSecret(8).toString('hex');
     this.#session = new PostgresSession({
       ...options.session,
       prepare: (query) => this.#prepare(query),
@@ -70,7 +71,7 @@ export class PostgresWriter {
         if (sent) waiting = await this.#lookUp(sent, waiting);
         sent = undefined;
         if (waiting.length === 0) return;
-        sent = { batch: this.#newBatch(), after: this.revision };
+        sent = { batch: this.#newBatch(), after: this.#revision };
         await this.#send(sent.batch, waiting).catch((error: unknown) => {
           if (!breaksConnection(error)) sent = undefined; // it was told of as failed, so it was rolled back
           throw error;
@@ -106,7 +107,7 @@ export class PostgresWriter {
     });
     assert(Array.isArray(answer), 'the function of the commit answers an array');
     const { revision, results, commits } = decodeOutcome(waiting, answer.map(Number));
-    this.revision = revision;
+    this.#revision = revision;
     this.#options.onCommitted(commits);
     for (const [i, result] of results.entries()) waiting[i]?.resolve(result);
   }
@@ -147,16 +148,18 @@ export class PostgresWriter {
    */
   async #prepare(query: Query): Promise<void> {
     const { target } = this.#options.session;
+    const fence = String(BigInt.asIntN(64, BigInt(`0x${this.#name}`)));
     await query({
       text: `SELECT pg_terminate_backend(pid) FROM pg_locks
         WHERE locktype = 'advisory' AND objsubid = 1 AND (classid::bigint << 32 | objid::bigint) = $1::bigint AND granted
           AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`,
-      values: [this.#fence],
+      values: [fence],
       rowMode: 'array',
     });
-    await query({ text: 'SELECT pg_advisory_lock($1::bigint)', values: [this.#fence], rowMode: 'array' });
+    await query({ text: 'SELECT pg_advisory_lock($1::bigint)', values: [fence], rowMode: 'array' });
     await migrate(query, target);
     // Here, and not on a connection of its own: the server need not wake another process then for each of our own commits.
+    await query(`SELECT pg_advisory_lock_shared(${listenersOf(target.schema)})`);
     await query(`LISTEN ${channelOf(target.schema)}`);
     const [row] = await query(`SELECT ${revisionOf(target.schema)} FROM ${target.schema}.state`);
     if (!row)
@@ -165,17 +168,17 @@ export class PostgresWriter {
         `schema "${target.schema}" on ${target.where} has no state; put a backup in its place`,
       );
     const revision = Number(row[0]);
-    if (revision < this.revision)
+    if (revision < this.#revision)
       throw new StoreError(
         'Corrupt',
-        `the store on ${target.where} has gone back from revision ${this.revision} to ${revision}: another copy of the database stands there; start the server again when that is meant`,
+        `the store on ${target.where} has gone back from revision ${this.#revision} to ${revision}: another copy of the database stands there; start the server again when that is meant`,
       );
-    this.revision = revision;
+    this.#revision = revision;
     this.#options.onNotice(revision);
   }
 
-  /** A UUID of nothing but chance. */
+  /** A UUID: the half that is this writer's, and a number. */
   #newBatch(): string {
-    return this.#options.randomSecret(16).toString('hex');
+    return this.#name + (this.#batches++).toString(16).padStart(16, '0');
   }
 }
