@@ -26,11 +26,12 @@ describe('openStore', () => {
     [
       'an unknown scheme',
       'mongodb://user:secret@db',
-      'no store has the scheme "mongodb"; write one of: memory:, sqlite:PATH',
+      'no store has the scheme "mongodb"; write one of: memory:, sqlite:PATH, etcd://HOST:PORT',
     ],
     ['no scheme', '/var/lib/store.db', 'no store has the scheme ""'],
     ['a name every object has', 'constructor:x', 'no store has the scheme "constructor"'],
     ['no path', 'sqlite:', 'written sqlite:PATH'],
+    ['no etcd', 'etcd:', 'written etcd://HOST:PORT'],
     ['a path where none belongs', 'memory:x', 'written memory:'],
   ])('refuses %s, naming what it knows', async (_, url, message) => {
     const opening = openStore(url);
