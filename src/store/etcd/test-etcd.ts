@@ -101,16 +101,19 @@ export class TestMember {
 export async function startEtcd({
   size = 1,
   words = [],
+  scheme = 'http',
 }: {
   readonly size?: number;
   readonly words?: readonly string[];
+  /** `https`: for clients; nobody waits for it to answer then. */
+  readonly scheme?: 'http' | 'https';
 } = {}): Promise<TestEtcd> {
   const folder = mkdtempSync(join(tmpdir(), 'berth-etcd-'));
   const ports = await freePorts(2 * size);
   const url = (i: number): string => `http://127.0.0.1:${ports[i]}`;
   const cluster = Array.from({ length: size }, (_, i) => `m${i}=${url(2 * i + 1)}`).join(',');
   const members = Array.from({ length: size }, (_, i) => {
-    const [client, peer] = [url(2 * i), url(2 * i + 1)];
+    const [client, peer] = [url(2 * i).replace('http', scheme), url(2 * i + 1)];
     return new TestMember(`m${i}`, ports[2 * i] ?? 0, [
       ...['--name', `m${i}`, '--data-dir', join(folder, `m${i}`), '--logger', 'zap', '--log-level', 'warn'],
       ...['--listen-client-urls', client, '--advertise-client-urls', client],
@@ -119,7 +122,7 @@ export async function startEtcd({
     ]);
   });
   for (const member of members) member.start();
-  await Promise.all(members.map((member) => member.ready()));
+  if (scheme === 'http') await Promise.all(members.map((member) => member.ready()));
   let prefixes = 0;
   return {
     members,
