@@ -66,19 +66,26 @@ export class EntryFollower {
     );
   }
 
-  /** Resolves when they do not lag too far. */
+  /** Resolves when they do not lag too far. A round at a time: commits are slowed down then, and not stopped for seconds. */
   async bearable(): Promise<void> {
     const { known } = this.#options;
-    if (known.unappliedBytes > lagBytesMax) await this.through(known.revision);
+    for (let conflicts = 0; known.unappliedBytes > lagBytesMax; )
+      if (!(await this.#share())) await this.#afterConflict(conflicts++);
   }
 
   /** Resolves when they have followed up to `revision`. */
   async through(revision: Revision): Promise<void> {
-    const { known, clock, prng } = this.#options;
+    const { known } = this.#options;
     for (let conflicts = 0; known.base < revision; ) {
       if (this.#closed) throw new StoreError('Closed', 'entries did not follow the log: the store was closed');
-      if (!(await this.#share())) await sleep(clock, backoffMs(conflicts++, conflictDelay, prng));
+      if (!(await this.#share())) await this.#afterConflict(conflicts++);
     }
+  }
+
+  /** Another process applies: it may have done enough by then. */
+  #afterConflict(conflicts: number): Promise<void> {
+    const { clock, prng } = this.#options;
+    return sleep(clock, backoffMs(conflicts, conflictDelay, prng));
   }
 
   /** Resolves when nothing is under way. */
