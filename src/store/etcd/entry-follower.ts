@@ -40,6 +40,8 @@ const conflictDelay = { delayMsMin: 20, delayMsMax: 400 };
 export class EntryFollower {
   readonly #options: EntryFollowerOptions;
   #round: Promise<boolean> | null = null;
+  /** How many wait for the entries, however little they lag. */
+  #awaited = 0;
   #closed = false;
 
   constructor(options: EntryFollowerOptions) {
@@ -76,9 +78,14 @@ export class EntryFollower {
   /** Resolves when they have followed up to `revision`. */
   async through(revision: Revision): Promise<void> {
     const { known } = this.#options;
-    for (let conflicts = 0; known.base < revision; ) {
-      if (this.#closed) throw new StoreError('Closed', 'entries did not follow the log: the store was closed');
-      if (!(await this.#share())) await this.#afterConflict(conflicts++);
+    this.#awaited++;
+    try {
+      for (let conflicts = 0; known.base < revision; ) {
+        if (this.#closed) throw new StoreError('Closed', 'entries did not follow the log: the store was closed');
+        if (!(await this.#share())) await this.#afterConflict(conflicts++);
+      }
+    } finally {
+      this.#awaited--;
     }
   }
 
@@ -109,6 +116,8 @@ export class EntryFollower {
       applied: look.applied,
       ...known.oldest(changesPerRound),
     }));
+    // Another process has applied it meanwhile: the little that is left would only disturb it.
+    if (this.#awaited === 0 && this.lag() === 0) return true;
     changes.sort((a, b) => (a.key < b.key ? -1 : 1));
     let { modRevision } = applied;
     const rounds = portions(changes);

@@ -65,7 +65,7 @@ describe('the only member', () => {
     const rest = etcd.rest();
     const store = await open(rest, 1_000);
     await put(store, 'a', 'before');
-    member(etcd).signal('SIGSTOP'); // what is sent now may be carried out later
+    await member(etcd).freeze(); // what is sent now may be carried out later
     await expect(put(store, 'a', 'unsure')).rejects.toMatchObject({ code: 'Unavailable', outcome: 'unknown' });
     await expect(store.get('a')).rejects.toMatchObject({ code: 'Unavailable', outcome: 'none' });
     await member(etcd).kill();
@@ -138,7 +138,7 @@ describe('three members', () => {
       'the leader is stopped, and goes on',
       async (etcd, step) => {
         const { leader } = await roles(etcd);
-        leader.signal('SIGSTOP');
+        await leader.freeze();
         await step();
         leader.signal('SIGCONT');
         await leader.ready();
@@ -173,7 +173,7 @@ describe('who may come in', () => {
     await one.ask('auth/user/grant', { user: 'berth', role: 'berth' });
     await one.ask('auth/enable', {});
     const login = (user: string, password: string): string =>
-      `${etcd.rest('mine')}?${new URLSearchParams({ user, password })}`;
+      `${etcd.rest('mine')}?${new URLSearchParams({ user, password }).toString()}`;
 
     await expectDenied(login('berth', 'bad secret'), 'login of user "berth" failed');
     await expectDenied(login('guest', 'guest secret'), 'permission denied');

@@ -3,7 +3,7 @@
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -44,6 +44,14 @@ export class TestMember {
 
   signal(signal: NodeJS.Signals): void {
     this.#process?.kill(signal);
+  }
+
+  /** Resolves when no thread of it runs any more. */
+  async freeze(): Promise<void> {
+    const tasks = `/proc/${this.#process?.pid}/task`;
+    this.signal('SIGSTOP');
+    const running = (task: string): boolean => !/^State:\tT/m.test(readFileSync(`${tasks}/${task}/status`, 'utf8'));
+    while (readdirSync(tasks).some(running)) await new Promise((resolve) => setTimeout(resolve, 5));
   }
 
   async kill(): Promise<void> {
