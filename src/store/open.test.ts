@@ -33,6 +33,7 @@ describe('openStore', () => {
     ['a PostgreSQL URL without a host', 'postgres:db', 'written postgres://USER:PASSWORD@HOST'],
     ['its other scheme', 'postgresql://user:secret@db/x?schema=Größe', 'schema "Größe" was refused'],
     ['no path', 'sqlite:', 'written sqlite:PATH'],
+    ['no etcd', 'etcd:', 'written etcd://HOST:PORT'],
     ['a path where none belongs', 'memory:x', 'written memory:'],
   ])('refuses %s, naming what it knows', async (_, url, message) => {
     const opening = openStore(url);

@@ -36,6 +36,8 @@ export async function compactLog(parts: Parts, before: Revision): Promise<void> 
   await forgetRecords(parts, before);
   await forgetParts(parts, before);
   await forgetStrayParts(parts, previous.etcdRevision);
+  // Of processes that have died; one that lives asks again.
+  await parts.etcd.call('deleteRange', parts.layout.allWaiting, attempted);
   await forgetEtcdHistory(parts.etcd, previous.etcdRevision);
 }
 

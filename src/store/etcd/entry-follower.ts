@@ -40,6 +40,8 @@ const conflictDelay = { delayMsMin: 20, delayMsMax: 400 };
 export class EntryFollower {
   readonly #options: EntryFollowerOptions;
   #round: Promise<boolean> | null = null;
+  /** How many wait for the entries, however little they lag. */
+  #awaited = 0;
   #closed = false;
 
   constructor(options: EntryFollowerOptions) {
@@ -66,19 +68,31 @@ export class EntryFollower {
     );
   }
 
-  /** Resolves when they do not lag too far. */
+  /** Resolves when they do not lag too far. A round at a time: commits are slowed down then, and not stopped for seconds. */
   async bearable(): Promise<void> {
     const { known } = this.#options;
-    if (known.unappliedBytes > lagBytesMax) await this.through(known.revision);
+    for (let conflicts = 0; known.unappliedBytes > lagBytesMax; )
+      if (!(await this.#share())) await this.#afterConflict(conflicts++);
   }
 
   /** Resolves when they have followed up to `revision`. */
   async through(revision: Revision): Promise<void> {
-    const { known, clock, prng } = this.#options;
-    for (let conflicts = 0; known.base < revision; ) {
-      if (this.#closed) throw new StoreError('Closed', 'entries did not follow the log: the store was closed');
-      if (!(await this.#share())) await sleep(clock, backoffMs(conflicts++, conflictDelay, prng));
+    const { known } = this.#options;
+    this.#awaited++;
+    try {
+      for (let conflicts = 0; known.base < revision; ) {
+        if (this.#closed) throw new StoreError('Closed', 'entries did not follow the log: the store was closed');
+        if (!(await this.#share())) await this.#afterConflict(conflicts++);
+      }
+    } finally {
+      this.#awaited--;
     }
+  }
+
+  /** Another process applies: it may have done enough by then. */
+  #afterConflict(conflicts: number): Promise<void> {
+    const { clock, prng } = this.#options;
+    return sleep(clock, backoffMs(conflicts, conflictDelay, prng));
   }
 
   /** Resolves when nothing is under way. */
@@ -102,6 +116,8 @@ export class EntryFollower {
       applied: look.applied,
       ...known.oldest(changesPerRound),
     }));
+    // Another process has applied it meanwhile: the little that is left would only disturb it.
+    if (this.#awaited === 0 && this.lag() === 0) return true;
     changes.sort((a, b) => (a.key < b.key ? -1 : 1));
     let { modRevision } = applied;
     const rounds = portions(changes);

@@ -1,8 +1,11 @@
 // What the etcd store does when members are killed, stopped, full, locked, or replaced as leaders, and when its own process dies between
 // any two of its writes. All real: real servers, real signals.
 
-import { spawn } from 'node:child_process';
+import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { silentLogger } from '../../base/log.ts';
 import { seededPrng } from '../../base/prng.ts';
@@ -62,7 +65,7 @@ describe('the only member', () => {
     const rest = etcd.rest();
     const store = await open(rest, 1_000);
     await put(store, 'a', 'before');
-    member(etcd).signal('SIGSTOP'); // what is sent now may be carried out later
+    await member(etcd).freeze(); // what is sent now may be carried out later
     await expect(put(store, 'a', 'unsure')).rejects.toMatchObject({ code: 'Unavailable', outcome: 'unknown' });
     await expect(store.get('a')).rejects.toMatchObject({ code: 'Unavailable', outcome: 'none' });
     await member(etcd).kill();
@@ -135,7 +138,7 @@ describe('three members', () => {
       'the leader is stopped, and goes on',
       async (etcd, step) => {
         const { leader } = await roles(etcd);
-        leader.signal('SIGSTOP');
+        await leader.freeze();
         await step();
         leader.signal('SIGCONT');
         await leader.ready();
@@ -170,7 +173,7 @@ describe('who may come in', () => {
     await one.ask('auth/user/grant', { user: 'berth', role: 'berth' });
     await one.ask('auth/enable', {});
     const login = (user: string, password: string): string =>
-      `${etcd.rest('mine')}?${new URLSearchParams({ user, password })}`;
+      `${etcd.rest('mine')}?${new URLSearchParams({ user, password }).toString()}`;
 
     await expectDenied(login('berth', 'bad secret'), 'login of user "berth" failed');
     await expectDenied(login('guest', 'guest secret'), 'permission denied');
@@ -183,6 +186,27 @@ describe('who may come in', () => {
     await one.open();
     expect(await put(store, 'a', '2')).toBe(2);
   });
+
+  it.skipIf(spawnSync('openssl', ['version']).error)(
+    'shows its certificate over TLS, and trusts only whom it is told to (needs openssl)',
+    async () => {
+      const folder = mkdtempSync(join(tmpdir(), 'berth-tls-'));
+      undo.push(async () => rmSync(folder, { recursive: true }));
+      makeCertificates(folder);
+      const file = (name: string): string => join(folder, name);
+      const words = ['--cert-file', file('peer.pem'), '--key-file', file('peer.key')];
+      const etcd = await start({
+        scheme: 'https',
+        words: [...words, '--trusted-ca-file', file('ca.pem'), '--client-cert-auth'],
+      });
+      const rest = etcd.rest();
+      const own = `&cert=${file('peer.pem')}&key=${file('peer.key')}`;
+      const store = await openWhenThere(`${rest}?ca=${file('ca.pem')}${own}`);
+      expect(await put(store, 'a', '1')).toBe(1);
+      await expectDenied(`${rest}?tls=true${own}`, 'certificate');
+      await expect(openEtcdStore({ rest: `${rest}?ca=${file('ca.pem')}` })).rejects.toBeInstanceOf(StoreError);
+    },
+  );
 
   it('finds no etcd where none listens, and says what to see to', async () => {
     const [port = 0] = await freePorts(1);
@@ -203,6 +227,24 @@ describe('who may come in', () => {
     await expect(put(store, 'a', '2')).rejects.toMatchObject(refused);
     await expect(store.get('a')).rejects.toMatchObject(refused);
     await expect(openEtcdStore({ rest })).rejects.toMatchObject(refused);
+  });
+});
+
+describe('several processes that write', () => {
+  it('all have their turn, also beside one that never pauses', async () => {
+    const etcd = await start();
+    const rest = etcd.rest();
+    const other = await open(rest);
+    const busy = runScript(`
+      import { openEtcdStore } from ${JSON.stringify(storeModule)};
+      const store = await openEtcdStore({ rest: ${JSON.stringify(rest)} });
+      for (let i = 0; ; i++) await store.commit([], [{ key: 'busy/' + (i % 10), value: new Uint8Array(500) }]);
+    `);
+    undo.push(async () => void busy.kill('SIGKILL'));
+    for await (const _ of other.watch('busy/', 0, new AbortController().signal)) break; // it has begun
+    for (let i = 0; i < 50; i++) await put(other, `other/${i}`, 'x');
+    expect((await other.list('other/')).entries).toHaveLength(50);
+    expect(busy.exitCode).toBeNull();
   });
 });
 
@@ -354,19 +396,25 @@ describe('a process that dies between two of its writes', () => {
 
 it('lets its process end when it is closed', async () => {
   const etcd = await start();
-  const script = `
-    import { openEtcdStore } from ${JSON.stringify(new URL('./etcd-store.ts', import.meta.url).href)};
+  const child = runScript(`
+    import { openEtcdStore } from ${JSON.stringify(storeModule)};
     const store = await openEtcdStore({ rest: ${JSON.stringify(etcd.rest())} });
     await store.commit([], [{ key: 'a', value: new Uint8Array(1) }]);
     const watch = store.watch('', 0, new AbortController().signal)[Symbol.asyncIterator]();
     await watch.next();
     await store.close();
-  `;
-  const child = spawn(process.execPath, ['--input-type=module', '-e', script], {
-    stdio: ['ignore', 'inherit', 'inherit'],
-  });
+  `);
   expect(await once(child, 'exit')).toEqual([0, null]);
 });
+
+const storeModule = new URL('./etcd-store.ts', import.meta.url).href;
+
+/** In a process of its own. */
+function runScript(script: string): ChildProcess {
+  return spawn('setpriv', ['--pdeathsig', 'KILL', process.execPath, '--input-type=module', '-e', script], {
+    stdio: ['ignore', 'inherit', 'inherit'],
+  });
+}
 
 /** Commits of every kind: one key, many, large ones in parts, deletes; entries follow, and history goes. `truth[r]` is revision r. */
 async function playHistory(store: Store, truth: Map<Key, string>[]): Promise<void> {
@@ -563,6 +611,27 @@ function base64(text: string): string {
 
 async function forever(step: () => Promise<unknown>): Promise<never> {
   for (;;) await step();
+}
+
+async function openWhenThere(rest: string): Promise<Store> {
+  for (;;) {
+    try {
+      return await open(rest);
+    } catch (error) {
+      if (!(error instanceof StoreError) || error.code !== 'Unavailable') throw error;
+    }
+  }
+}
+
+/** An authority, and a certificate of it that servers and clients may show. */
+function makeCertificates(folder: string): void {
+  const openssl = (words: string): string =>
+    execFileSync('openssl', words.split(' '), { cwd: folder, encoding: 'utf8', stdio: 'pipe' });
+  const newKey = '-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes';
+  openssl(`req -x509 ${newKey} -keyout ca.key -out ca.pem -subj /CN=authority -days 2`);
+  openssl(`req ${newKey} -keyout peer.key -out peer.csr -subj /CN=peer`);
+  writeFileSync(join(folder, 'names'), 'subjectAltName=IP:127.0.0.1\nextendedKeyUsage=serverAuth,clientAuth\n');
+  openssl('x509 -req -in peer.csr -CA ca.pem -CAkey ca.key -CAcreateserial -out peer.pem -days 2 -extfile names');
 }
 
 async function expectDenied(rest: string, message: string): Promise<void> {

@@ -1,6 +1,7 @@
-import { afterAll, beforeAll } from 'vitest';
+import { afterAll, beforeAll, describe } from 'vitest';
 import { storeConformance } from '../conformance.ts';
 import type { Store } from '../store.ts';
+import { modelConformance } from '../test-model.ts';
 import { openEtcdStore } from './etcd-store.ts';
 import { startEtcd, type TestEtcd } from './test-etcd.ts';
 
@@ -36,3 +37,28 @@ storeConformance({
     };
   },
 });
+
+describe('etcd store, asked through three handles in turn', () => {
+  modelConformance(async () => {
+    const rest = etcd.rest();
+    const handles = await Promise.all([1, 2, 3].map(() => openEtcdStore({ rest })));
+    return inTurn(handles);
+  }, 40);
+});
+
+function inTurn(stores: readonly Store[]): Store {
+  let turn = 0;
+  const next = (): Store => {
+    const store = stores[turn++ % stores.length];
+    if (!store) throw new Error('there is no store');
+    return store;
+  };
+  return {
+    get: (key) => next().get(key),
+    list: (prefix, options) => next().list(prefix, options),
+    commit: (conditions, writes) => next().commit(conditions, writes),
+    watch: (prefix, after, signal) => next().watch(prefix, after, signal),
+    compact: (before) => next().compact(before),
+    close: async () => void (await Promise.all(stores.map((store) => store.close()))),
+  };
+}

@@ -219,9 +219,10 @@ class EtcdStore implements Store {
   }
 
   async #write(batch: readonly Request[]): Promise<void> {
-    this.#writing = true;
     try {
+      await this.#writer.giveTurn();
       await this.#follower.bearable();
+      this.#writing = true;
       const lag = this.#follower.lag();
       const results = await this.#writer.commit(batch);
       for (const [i, request] of batch.entries()) {
@@ -246,6 +247,7 @@ class EtcdStore implements Store {
     const kv = this.#headHeard;
     this.#headHeard = null;
     if (!kv || Number(kv.modRevision) <= Number(this.#known.modRevision)) return; // our own commit, most often
+    this.#writer.turnTaken();
     try {
       this.#shared?.heard(decodeHead(kv, this.#etcd.name).revision);
     } catch (error) {

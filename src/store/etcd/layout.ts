@@ -5,6 +5,7 @@
 //   PREFIX/part/ID/0         a piece of a record too large for one request
 //   PREFIX/parted/0..012     ID, and the keys whose values are left in its parts: one line each
 //   PREFIX/entry/KEY         revision and value, or where in which parts the value is
+//   PREFIX/waiting/ID        a process that has lost a race or two asks for its turn (log-writer.ts)
 //   PREFIX/applied           up to which revision the entries have followed the log for certain
 //   PREFIX/compacted         the first revision whose events are there, and etcd's revision when that was said
 
@@ -68,6 +69,8 @@ export function layoutOf(prefix: string) {
     parted: (last: Revision): Buffer => at(`parted/${digits(last)}`),
     allParted: span('parted/', 'parted/\x7f'),
     revisionOfParted: (key: Buffer): Revision => Number(key.toString('latin1').slice(`${prefix}/parted/`.length)),
+    waiting: (id: string): Buffer => at(`waiting/${id}`),
+    allWaiting: span('waiting/', 'waiting/\x7f'),
     entry: (key: Key): Buffer => at(`entry/${key}`),
     entries: (start: string, end: string) => span(`entry/${start}`, `entry/${end}`),
     entriesEnd: endOfPrefix,

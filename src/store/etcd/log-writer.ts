@@ -8,6 +8,9 @@
 // written in between. It also makes every answer final. A transaction whose answer was lost is sent again as it is: of all that
 // compare one head at most one is ever carried out. It succeeds now; or the head has moved on, and the record that follows what we
 // knew is ours (it was carried out) or another's (it was not, and never can be).
+//
+// A race like that is won again and again by whoever won it last: it has less to read before the next. So who has lost puts a key of its own
+// under `waiting`, every commit sees those keys, and a process that has committed lets each of them have a turn before its next commit.
 
 import { backoffMs } from '../../base/backoff.ts';
 import { type Clock, sleep } from '../../base/clock.ts';
@@ -16,7 +19,7 @@ import type { LoggedCommit } from '../shared-log.ts';
 import { type CommitResult, type Condition, type Key, type Revision, StoreError, type Write } from '../store.ts';
 import type { Etcd } from './etcd-client.ts';
 import { storeErrorOf } from './etcd-errors.ts';
-import type { RequestOp } from './etcd-rpc.ts';
+import type { KeyValue, RequestOp } from './etcd-rpc.ts';
 import type { KnownState } from './known-state.ts';
 import { encodeHead, encodeParted, type Layout, leftInParts, partBytes, present, unchanged } from './layout.ts';
 import { type LogReader, revisionOf } from './log-reader.ts';
@@ -53,25 +56,57 @@ interface Prepared {
 
 type Outcome = 'committed' | 'lost' | 'parts gone';
 
-/** A few lost races are tried again at once: who wins one has something else to do next. */
-const lossesAtOnce = 3;
+/** From the second loss on a process asks for its turn. */
+const lossesBeforeWaiting = 2;
+/** So long tries follow each other at once: the turn comes soon, and one that is there is not to be slept through. */
+const lossesAtOnce = 8;
+/** What a turn takes at most: who waits may have died, or have nothing to write any more. */
+const turnMsMax = 25;
 const lossDelay = { delayMsMin: 2, delayMsMax: 100 };
 
 export class LogWriter {
   readonly #options: LogWriterOptions;
+  /** Of this process, under `waiting`. */
+  readonly #waitingKey: Buffer;
+  /** Up to which of etcd's revisions those who wait have had their turn. */
+  #turnsGiven = 0;
+  #turnDue = false;
+  /** The key may be there, for the next commit to take away. */
+  #waits = false;
+  #endTurn: (() => void) | undefined;
 
   constructor(options: LogWriterOptions) {
     this.#options = options;
+    this.#waitingKey = options.layout.waiting(options.randomSecret(8).toString('hex'));
+  }
+
+  /** Lets another process commit that asked for it. To be awaited before `commit`. */
+  async giveTurn(): Promise<void> {
+    if (!this.#turnDue) return;
+    this.#turnDue = false;
+    const ended = new AbortController();
+    this.#endTurn = () => ended.abort();
+    await sleep(this.#options.clock, turnMsMax, ended.signal);
+    this.#endTurn = undefined;
+  }
+
+  /** Another process has committed. */
+  turnTaken(): void {
+    this.#endTurn?.();
   }
 
   /** Each request sees those before it. Rejects with `StoreError`; then none of them was committed, or nobody can say. */
   async commit(requests: readonly CommitRequest[]): Promise<readonly CommitResult[]> {
-    const { known, clock, prng } = this.#options;
+    const { known, reader, clock, prng } = this.#options;
     known.trim();
     let prepared: Prepared | undefined;
     try {
       for (let losses = 0; ; losses++) {
-        if (losses >= lossesAtOnce) await sleep(clock, backoffMs(losses - lossesAtOnce, lossDelay, prng));
+        if (losses === lossesBeforeWaiting) this.#askForTurn();
+        if (losses >= lossesAtOnce) {
+          await sleep(clock, backoffMs(losses - lossesAtOnce, lossDelay, prng));
+          await reader.revision('commit'); // what was known is old by now
+        }
         await this.#lookUp(requests);
         const decision = decide(requests, known);
         const sent = { revision: known.revision, modRevision: known.modRevision };
@@ -120,7 +155,7 @@ export class LogWriter {
     const first = sent.revision + 1;
     const last = sent.revision + (prepared?.commits.length ?? 0);
     if (prepared && prepared.payload.parts > 0) compare.push(present(layout.part(prepared.id, 0)));
-    const success = prepared ? putsOf(prepared, { first, last }, layout) : [];
+    const success = prepared ? this.#operationsOf(prepared, { first, last }) : [];
     let doubt = false;
     const onDoubt = (): void => {
       doubt = true;
@@ -128,6 +163,7 @@ export class LogWriter {
     const failure = reader.lookOps(sent.revision);
     const response = await etcd.call('txn', { compare, success, failure }, 'commit', { onDoubt });
     if (response.succeeded) {
+      this.#noteWaiting(response.responses.at(-1)?.responseRange?.kvs ?? []);
       if (prepared) this.#committed(prepared, { first, last, modRevision: revisionOf(response) });
       return 'committed';
     }
@@ -150,6 +186,43 @@ export class LogWriter {
     return 'lost';
   }
 
+  /** The last one tells who waits. */
+  #operationsOf(
+    { id, commits, payload }: Prepared,
+    { first, last }: { first: Revision; last: Revision },
+  ): readonly RequestOp[] {
+    const { layout } = this.#options;
+    const puts = [
+      { key: layout.head, value: encodeHead(last) },
+      { key: layout.record(last), value: encodeRecord(id, first, payload) },
+    ];
+    if (payload.parts > 0)
+      puts.push({ key: layout.parted(last), value: encodeParted(id, [...offsetsIn(commits, leftInParts).keys()]) });
+    const operations: RequestOp[] = puts.map((requestPut) => ({ requestPut }));
+    if (this.#waits) operations.push({ requestDeleteRange: { key: this.#waitingKey } });
+    operations.push({ requestRange: layout.allWaiting });
+    return operations;
+  }
+
+  /** Not waited for: it only helps, and the next try is under way meanwhile. */
+  #askForTurn(): void {
+    this.#waits = true;
+    const { etcd } = this.#options;
+    etcd
+      .call('put', { key: this.#waitingKey, value: Buffer.of(1) }, 'asking for a turn', { patienceMs: 0 })
+      .catch(() => {});
+  }
+
+  /** Each who waits gets one turn, the longest waiting first. */
+  #noteWaiting(waiting: readonly KeyValue[]): void {
+    const others = waiting.filter(({ key }) => !key.equals(this.#waitingKey));
+    const due = others.map(({ modRevision }) => Number(modRevision)).filter((asked) => asked > this.#turnsGiven);
+    this.#waits = others.length < waiting.length; // it may have come after the commit that it was for
+    if (due.length === 0) return;
+    this.#turnsGiven = Math.min(...due);
+    this.#turnDue = true;
+  }
+
   #committed(prepared: Prepared, at: { first: Revision; last: Revision; modRevision: string }): void {
     const { id, commits, payload } = prepared;
     const batch = { ...at, id, commits, parted: payload.parts > 0, bytes: payload.bytes.byteLength };
@@ -170,20 +243,6 @@ export class LogWriter {
     if (payload.parts > 0)
       await etcd.call('deleteRange', layout.parts(id), 'dropping parts', { patienceMs: 0 }).catch(() => {});
   }
-}
-
-function putsOf(
-  { id, commits, payload }: Prepared,
-  { first, last }: { first: Revision; last: Revision },
-  layout: Layout,
-): RequestOp[] {
-  const puts = [
-    { key: layout.head, value: encodeHead(last) },
-    { key: layout.record(last), value: encodeRecord(id, first, payload) },
-  ];
-  if (payload.parts > 0)
-    puts.push({ key: layout.parted(last), value: encodeParted(id, [...offsetsIn(commits, leftInParts).keys()]) });
-  return puts.map((requestPut) => ({ requestPut }));
 }
 
 /** Every lookup is answered by `known`. Nothing is waited for from here until the decision is sent. */

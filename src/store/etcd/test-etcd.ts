@@ -3,7 +3,7 @@
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -44,6 +44,14 @@ export class TestMember {
 
   signal(signal: NodeJS.Signals): void {
     this.#process?.kill(signal);
+  }
+
+  /** Resolves when no thread of it runs any more. */
+  async freeze(): Promise<void> {
+    const tasks = `/proc/${this.#process?.pid}/task`;
+    this.signal('SIGSTOP');
+    const running = (task: string): boolean => !/^State:\tT/m.test(readFileSync(`${tasks}/${task}/status`, 'utf8'));
+    while (readdirSync(tasks).some(running)) await new Promise((resolve) => setTimeout(resolve, 5));
   }
 
   async kill(): Promise<void> {
@@ -101,16 +109,19 @@ export class TestMember {
 export async function startEtcd({
   size = 1,
   words = [],
+  scheme = 'http',
 }: {
   readonly size?: number;
   readonly words?: readonly string[];
+  /** `https`: for clients; nobody waits for it to answer then. */
+  readonly scheme?: 'http' | 'https';
 } = {}): Promise<TestEtcd> {
   const folder = mkdtempSync(join(tmpdir(), 'berth-etcd-'));
   const ports = await freePorts(2 * size);
   const url = (i: number): string => `http://127.0.0.1:${ports[i]}`;
   const cluster = Array.from({ length: size }, (_, i) => `m${i}=${url(2 * i + 1)}`).join(',');
   const members = Array.from({ length: size }, (_, i) => {
-    const [client, peer] = [url(2 * i), url(2 * i + 1)];
+    const [client, peer] = [url(2 * i).replace('http', scheme), url(2 * i + 1)];
     return new TestMember(`m${i}`, ports[2 * i] ?? 0, [
       ...['--name', `m${i}`, '--data-dir', join(folder, `m${i}`), '--logger', 'zap', '--log-level', 'warn'],
       ...['--listen-client-urls', client, '--advertise-client-urls', client],
@@ -119,7 +130,7 @@ export async function startEtcd({
     ]);
   });
   for (const member of members) member.start();
-  await Promise.all(members.map((member) => member.ready()));
+  if (scheme === 'http') await Promise.all(members.map((member) => member.ready()));
   let prefixes = 0;
   return {
     members,
