@@ -2,12 +2,12 @@
 // checks itself too: a batch whose faults never happened, or that hardly did anything, has tested nothing and fails.
 
 import { systemClock } from '../base/system.ts';
-import { seededPrng } from '../base/prng.ts';
 import { keepSeed, keptSeeds } from './kept-seeds.ts';
 import { flagsOf, type Narrowing, narrowed } from './narrowing.ts';
-import { drawScenario } from './scenario.ts';
 import { createSeedPool, type PoolResult, type SeedPool } from './seed-pool.ts';
+import type { Order } from './seed-worker.ts';
 import { shrink } from './shrink.ts';
+import { drawnBy } from './simulate.ts';
 import { createSum, idleIn } from './worked.ts';
 
 export interface RunSimOptions {
@@ -17,6 +17,8 @@ export interface RunSimOptions {
   readonly jobs: number;
   /** Every seed twice, in processes of their own, and compared. */
   readonly twice: boolean;
+  /** Default: small. */
+  readonly size?: 'small' | 'fleet';
   /** Less of each run, or more of some misfortunes. */
   readonly narrowing?: Narrowing;
   /** Of what fails, a smaller run that still does. */
@@ -59,9 +61,9 @@ export async function runSim(options: RunSimOptions, out: Out): Promise<number> 
 }
 
 async function runBatch(options: RunSimOptions, pool: SeedPool, out: Out): Promise<number> {
-  const { narrowing = {}, signal, json = false } = options;
+  const { narrowing = {}, size = 'small', signal, json = false } = options;
   const isBatch = options.seeds >= batchSeedsMin;
-  const asDrawn = flagsOf(narrowing) === '';
+  const asDrawn = size === 'small' && flagsOf(narrowing) === '';
   const kept = isBatch && options.seedsFile !== undefined ? await keptSeeds(options.seedsFile) : [];
   const fresh = Array.from({ length: options.seeds }, (_, index) => options.firstSeed + index);
   const seeds = [...new Set([...kept, ...fresh])];
@@ -74,7 +76,7 @@ async function runBatch(options: RunSimOptions, pool: SeedPool, out: Out): Promi
     out.write(`simulating ${first}seeds ${options.firstSeed} to ${options.firstSeed + options.seeds - 1}\n`);
   }
   const start = async (seed: number): Promise<readonly [PoolResult, PoolResult]> => {
-    const order = { seed, narrowing };
+    const order = { seed, size, narrowing };
     const runs = [pool.run(order), ...(options.twice ? [pool.run(order)] : [])];
     const [result, twice = result] = await Promise.all(runs);
     if (result === undefined || twice === undefined) throw new Error(`seed ${seed} was not run`);
@@ -95,9 +97,13 @@ async function runBatch(options: RunSimOptions, pool: SeedPool, out: Out): Promi
     if (!json && failed.length <= failuresShownMax) await explain({ options, pool, result, fault }, out);
   }
   const interrupted = signal?.aborted === true;
-  const idle = isBatch && asDrawn && !interrupted ? idleIn(sum, done) : done === 0 && !interrupted ? ['nothing was run'] : [];
+  const idle =
+    isBatch && asDrawn && !interrupted ? idleIn(sum, done) : done === 0 && !interrupted ? ['nothing was run'] : [];
   const seconds = (systemClock.monotonicMs() - startedAtMs) / 1000;
-  if (json) out.write(`${JSON.stringify({ ...sum.totals(), failed, idle, seconds, ...(interrupted ? { interrupted } : {}) })}\n`);
+  if (json)
+    out.write(
+      `${JSON.stringify({ ...sum.totals(), failed, idle, seconds, ...(interrupted ? { interrupted } : {}) })}\n`,
+    );
   else {
     for (const fault of idle) out.write(`the batch itself failed: ${fault}\n`);
     const { commits, virtualMs, instancesRun, faults } = sum.totals();
@@ -133,7 +139,8 @@ function faultOf(result: PoolResult, twice: PoolResult): string | undefined {
     return `${brokenOf(invariant)} at ${(atMs / 1000).toFixed(3)} s: ${message}`;
   }
   for (const what of ['commitHash', 'events', 'traceHash'] as const)
-    if (result[what] !== twice[what]) return `two runs of one seed differ in ${what}: ${result[what]} and ${twice[what]}`;
+    if (result[what] !== twice[what])
+      return `two runs of one seed differ in ${what}: ${result[what]} and ${twice[what]}`;
   return undefined;
 }
 
@@ -150,34 +157,31 @@ interface Failure {
 
 async function explain({ options, pool, result, fault }: Failure, out: Out): Promise<void> {
   const { seed, violation, lost } = result;
-  const { narrowing = {} } = options;
+  const { narrowing = {}, size = 'small' } = options;
+  const again = (flags: string): string =>
+    `npm run sim -- --seed ${seed} --seeds 1${size === 'fleet' ? ' --fleet' : ''}${flags}`;
   out.write(`\nseed ${seed}: ${fault}\n`);
-  if (lost) return void out.write(`see it again: npm run sim -- --seed ${seed} --seeds 1${flagsOf(narrowing)}\n\n`);
-  await writeTrace(pool, { seed, narrowing }, out);
-  out.write(`see it again: npm run sim -- --seed ${seed} --seeds 1${flagsOf(narrowing)}\n`);
+  if (lost) return void out.write(`see it again: ${again(flagsOf(narrowing))}\n\n`);
+  await writeTrace(pool, { seed, size, narrowing }, out);
+  out.write(`see it again: ${again(flagsOf(narrowing))}\n`);
   if (violation && options.shrink) {
-    const scenario = narrowed(drawScenario(seededPrng(seed, 'berth').split()), narrowing); // as simulate.ts draws it
+    const scenario = narrowed(drawnBy(seed, size), narrowing);
     const { narrowing: smaller, runs } = await shrink({
       scenario,
       from: narrowing,
       invariant: violation.invariant,
       atMs: violation.atMs,
-      run: (candidate) => pool.run({ seed, narrowing: candidate }),
+      run: (candidate) => pool.run({ seed, size, narrowing: candidate }),
       clock: systemClock,
     });
     const flags = flagsOf(smaller);
-    if (flags !== flagsOf(narrowing))
-      out.write(`smaller, after ${runs} runs: npm run sim -- --seed ${seed} --seeds 1${flags}\n`);
+    if (flags !== flagsOf(narrowing)) out.write(`smaller, after ${runs} runs: ${again(flags)}\n`);
   }
   out.write('\n');
 }
 
 /** The last lines of what happened. */
-export async function writeTrace(
-  pool: SeedPool,
-  order: { readonly seed: number; readonly narrowing: Narrowing },
-  out: Out,
-): Promise<void> {
+export async function writeTrace(pool: SeedPool, order: Order, out: Out): Promise<void> {
   const { trace } = await pool.run({ ...order, traceLines: traceLinesShown });
   for (const line of trace) out.write(`  ${line.slice(0, 240)}\n`);
 }

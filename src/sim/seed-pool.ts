@@ -100,7 +100,8 @@ function startWorker(
     resolve(result);
   };
   const die = (how: string): void => {
-    if (current) finish(lostRun(current.order, `the process that ran it ${why ?? how}: ${said.trim() || 'it said nothing'}`));
+    if (current)
+      finish(lostRun(current.order, `the process that ran it ${why ?? how}: ${said.trim() || 'it said nothing'}`));
     onFree(true);
   };
 

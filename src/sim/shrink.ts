@@ -22,7 +22,9 @@ const durationMsMax = 60_000;
 /** Before the storm begins, at most. */
 const preparedMs = 8_000;
 
-export async function shrink(options: ShrinkOptions): Promise<{ readonly narrowing: Narrowing; readonly runs: number }> {
+export async function shrink(
+  options: ShrinkOptions,
+): Promise<{ readonly narrowing: Narrowing; readonly runs: number }> {
   const { scenario, clock } = options;
   const endMs = clock.monotonicMs() + durationMsMax;
   let narrowing = options.from;
@@ -47,8 +49,7 @@ export async function shrink(options: ShrinkOptions): Promise<{ readonly narrowi
   for (const hosts of fewer(narrowing.hosts ?? scenario.hosts.length)) if (await fails({ ...narrowing, hosts })) break;
   for (const servers of fewer(narrowing.servers ?? scenario.controlPlanes))
     if (await fails({ ...narrowing, servers })) break;
-  for (const tenants of fewer(narrowing.tenants ?? scenario.tenants))
-    if (await fails({ ...narrowing, tenants })) break;
+  for (const tenants of fewer(narrowing.tenants ?? scenario.tenants)) if (await fails({ ...narrowing, tenants })) break;
   // All at once, then half and half down to each alone.
   const leaveOut = async (kinds: readonly string[]): Promise<void> => {
     if (kinds.length === 0 || (await fails(without(kinds))) || kinds.length === 1) return;
@@ -72,5 +73,7 @@ function shorter(stormMs: number, atMs: number): number[] {
 
 /** The fewest first. */
 function fewer(count: number): number[] {
-  return [...new Set([1, 2, Math.ceil(count / 2), count - 1])].filter((each) => each >= 1 && each < count).sort((a, b) => a - b);
+  return [...new Set([1, 2, Math.ceil(count / 2), count - 1])]
+    .filter((each) => each >= 1 && each < count)
+    .sort((a, b) => a - b);
 }

@@ -3,7 +3,7 @@
 //
 //   prepare (calm) ─▶ storm: faults and work; checkers after every commit ─▶ calm: no work, all mended ─▶ at rest, or too late
 
-import { seededPrng } from '../base/prng.ts';
+import { type Prng, seededPrng } from '../base/prng.ts';
 import { system } from '../base/system.ts';
 import { Reports } from '../api/agent-protocol.ts';
 import { matches } from '../api/parse.ts';
@@ -18,13 +18,14 @@ import type { Facts, ServerLife } from './checkers/checker.ts';
 import { checkers as checkerFactories } from './checkers/registry.ts';
 import { createControlPlaneProcess } from './control-plane-process.ts';
 import { startFaults } from './faults.ts';
+import { drawFleet } from './fleet-scenario.ts';
 import { type Commit, createHistory, type RecordEvent } from './history.ts';
 import { createHostProcess } from './host-process.ts';
 import { createIntents } from './intents.ts';
 import { createNetwork, type SeenRequest } from './network.ts';
 import { narrowed, type Narrowing } from './narrowing.ts';
 import { createProcessClock } from './process-clock.ts';
-import { drawScenario } from './scenario.ts';
+import { drawScenario, type Scenario } from './scenario.ts';
 import { createSimDisk } from './sim-disk.ts';
 import { createSimLog } from './sim-log.ts';
 import { createTally } from './tally.ts';
@@ -34,8 +35,10 @@ import { createWorkload } from './workload.ts';
 
 export interface SimOptions {
   readonly seed: number;
-  /** Less of what the seed draws. */
+  /** Less, or more, of what the seed draws. */
   readonly narrowing?: Narrowing;
+  /** Default: small. */
+  readonly size?: 'small' | 'fleet';
   /** Keeps every line that the run could tell; slow. */
   readonly trace?: boolean;
 }
@@ -70,9 +73,14 @@ const restedMs = 10_000;
 const lookEveryMs = 2_500;
 const prepareMs = 20_000;
 
-export async function simulate({ seed, narrowing, trace: tracing = false }: SimOptions): Promise<SimResult> {
-  const prng = seededPrng(seed, 'berth');
-  const drawn = drawScenario(prng.split());
+export async function simulate({
+  seed,
+  narrowing,
+  size = 'small',
+  trace: tracing = false,
+}: SimOptions): Promise<SimResult> {
+  const prng = prngOf(seed);
+  const drawn = draw(size, prng.split());
   const scenario = narrowed(drawn, narrowing);
   const timeline = createTimeline(prng.split());
   const tally = createTally();
@@ -318,6 +326,19 @@ export async function simulate({ seed, narrowing, trace: tracing = false }: SimO
     ...(violation === undefined ? {} : { violation }),
     trace: lines,
   };
+}
+
+/** What a run of this seed draws before it begins. */
+export function drawnBy(seed: number, size: NonNullable<SimOptions['size']>): Scenario {
+  return draw(size, prngOf(seed).split());
+}
+
+function prngOf(seed: number): Prng {
+  return seededPrng(seed, 'berth');
+}
+
+function draw(size: NonNullable<SimOptions['size']>, prng: Prng): Scenario {
+  return size === 'fleet' ? drawFleet(prng) : drawScenario(prng);
 }
 
 function summaryOf({ key, before, after }: RecordEvent): string | [] {

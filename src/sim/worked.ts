@@ -92,9 +92,11 @@ export function idleIn(sum: Sum, seeds: number): string[] {
   if (instancesRun < seeds * instancesRunPerSeedMin)
     found.push(`${instancesRun} instances ran in ${seeds} seeds; ${instancesRunPerSeedMin} each are asked for`);
   for (const [kind, runs] of sum.drawn)
-    if (runs >= drawnRunsMin && byKind[kind] === undefined) found.push(`"${kind}" was drawn by ${runs} runs and never happened`);
+    if (runs >= drawnRunsMin && byKind[kind] === undefined)
+      found.push(`"${kind}" was drawn by ${runs} runs and never happened`);
   if (seeds >= everythingSeedsMin)
     for (const kind of mustHappen)
-      if (byKind[kind] === undefined && (sum.drawn.get(kind) ?? 0) < drawnRunsMin) found.push(`"${kind}" never happened`);
+      if (byKind[kind] === undefined && (sum.drawn.get(kind) ?? 0) < drawnRunsMin)
+        found.push(`"${kind}" never happened`);
   return found;
 }

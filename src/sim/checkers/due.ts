@@ -51,7 +51,8 @@ export function dueChecker({ state, nowMs, policy }: Facts): Checker {
     },
     overdue() {
       for (const [name, { untilMs, what }] of open)
-        if (nowMs() > untilMs) return `${name.split(' ', 1)[0]} has work to do on ${what}, and for ${idleMsMax / 1000} s nobody does it`;
+        if (nowMs() > untilMs)
+          return `${name.split(' ', 1)[0]} has work to do on ${what}, and for ${idleMsMax / 1000} s nobody does it`;
       return undefined;
     },
   };

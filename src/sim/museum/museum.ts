@@ -77,10 +77,14 @@ export async function runMuseum(options: MuseumOptions, out: Out): Promise<numbe
     out.write(tableOf(inOrder));
     for (const { bug, others } of missed) {
       const instead = [...others].map(([what, count]) => `${what} (${count})`).join(', ') || 'nothing';
-      out.write(`"${bug.name}" was not caught in ${options.seedsMax} seeds: the simulator does not see what it must see; found instead: ${instead}\n`);
+      out.write(
+        `"${bug.name}" was not caught in ${options.seedsMax} seeds: the simulator does not see what it must see; found instead: ${instead}\n`,
+      );
     }
     const seconds = (systemClock.monotonicMs() - startedAtMs) / 1000;
-    out.write(`${inOrder.length - missed.length} of ${inOrder.length} planted bugs caught in ${seconds.toFixed(1)} s\n`);
+    out.write(
+      `${inOrder.length - missed.length} of ${inOrder.length} planted bugs caught in ${seconds.toFixed(1)} s\n`,
+    );
   }
   return missed.length > 0 || inOrder.length < bugs.length || inOrder.length === 0 ? 1 : 0;
 }
@@ -145,7 +149,15 @@ function preloadOf({ name }: PlantedBug): string {
 
 function rowOf({ bug, caughtBy, seeds, seconds, message }: Verdict): Record<string, unknown> {
   const { name, invariant, reenacts } = bug;
-  return { bug: name, invariant, reenacts, caughtBy: caughtBy ?? null, seeds, seconds, ...(message === undefined ? {} : { message }) };
+  return {
+    bug: name,
+    invariant,
+    reenacts,
+    caughtBy: caughtBy ?? null,
+    seeds,
+    seconds,
+    ...(message === undefined ? {} : { message }),
+  };
 }
 
 function tableOf(verdicts: readonly Verdict[]): string {
@@ -159,6 +171,9 @@ function tableOf(verdicts: readonly Verdict[]): string {
   ]);
   const widths = head.map((title, i) => Math.max(title.length, ...rows.map((row) => row[i]?.length ?? 0)));
   return [head, ...rows]
-    .map((row) => `${row.map((cell, i) => (i === 0 ? cell.padEnd(widths[i] ?? 0) : cell.padStart(widths[i] ?? 0))).join('  ')}\n`)
+    .map(
+      (row) =>
+        `${row.map((cell, i) => (i === 0 ? cell.padEnd(widths[i] ?? 0) : cell.padStart(widths[i] ?? 0))).join('  ')}\n`,
+    )
     .join('');
 }

@@ -20,7 +20,8 @@ export const plantedBugs: readonly PlantedBug[] = [
 
   {
     name: 'drop-ledger-condition',
-    reenacts: 'two claims decided on one view are both committed: Placement without generations; CloudStack CVE-2025-69233',
+    reenacts:
+      'two claims decided on one view are both committed: Placement without generations; CloudStack CVE-2025-69233',
     invariant: 1,
     file: 'server/commit.ts',
     find: 'if (restsOn[at++] === 0 && !isNewEvent(change)) yield change;',
@@ -44,15 +45,6 @@ export const plantedBugs: readonly PlantedBug[] = [
     replace: 'Math.floor(inventory.total * inventory.allocationRatio)',
   },
   {
-    name: 'release-counted-early',
-    reenacts: 'room is given away before its release is durable: a claim overlooked what lay under a Plan that was to fail',
-    invariant: 1,
-    with: ['store-slow', 'store-unavailable'],
-    file: 'core/state/cache.ts',
-    find: "return [...stored, ...assumed.flatMap(({ value }) => (value?.kind === 'allocation' ? [value] : noForms))];",
-    replace: "return assumed.slice(-1).flatMap(({ value }) => (value?.kind === 'allocation' ? [value] : noForms));",
-  },
-  {
     name: 'release-before-gone',
     reenacts: 'room is free when the end is asked for, not when the guest is gone: Nova 1794996, local delete',
     invariant: 5,
@@ -63,7 +55,8 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'release-twice',
-    reenacts: 'a release at the end of a run gives back the disk too, and the removal gives it back again: Nova 1848343',
+    reenacts:
+      'a release at the end of a run gives back the disk too, and the removal gives it back again: Nova 1848343',
     invariant: 5,
     file: 'core/ledger/ledger.ts',
     find: 'amounts[providerId] = disk === undefined ? {} : { DISK_GB: disk };',
@@ -91,24 +84,6 @@ export const plantedBugs: readonly PlantedBug[] = [
     invariant: 5,
     file: 'core/controllers/placement.ts',
     find: '...releaseAllOf(snapshot, task.value.metadata.id),',
-    replace: '',
-  },
-  {
-    name: 'stopped-too-soon',
-    reenacts: 'a host that has not seen the newest wish starts what has just given its room back',
-    invariant: 5,
-    with: ['network-slow'],
-    file: 'core/operations/report.ts',
-    find: " && report.observedGeneration >= metadata.generation;",
-    replace: ';',
-  },
-  {
-    name: 'stopped-while-starting',
-    reenacts: 'a guest is told of as stopped while it is being started (seed 50289)',
-    invariant: 5,
-    with: ['driver-slow', 'guest-crash', 'network-slow'],
-    file: 'agent/reconcile.ts',
-    find: "if (guest?.state === 'stopped' && operations.get(instanceId)?.kind === 'start') return undefined;",
     replace: '',
   },
   {
@@ -141,7 +116,8 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'bound-to-lost-host',
-    reenacts: 'the host is not looked at again when the binding is written: Nomad plan-rejection, the other way round (#27497)',
+    reenacts:
+      'the host is not looked at again when the binding is written: Nomad plan-rejection, the other way round (#27497)',
     invariant: 0,
     file: 'core/controllers/bind.ts',
     find: 'conditions: Array.from(new Set(bindings.map(({ placed }) => keys.host(placed.host))), (key) => ({',
@@ -149,9 +125,9 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'wrong-revision',
-    reenacts: 'a Plan that rests on one just made durable has no condition any more and overwrites another control plane (seed 156)',
+    reenacts:
+      'a Plan that rests on one just made durable has no condition any more and overwrites another control plane (seed 156)',
     invariant: 7,
-    with: ['store-slow'],
     file: 'server/commit.ts',
     find: 'if (change) more.push({ key: change.key, ifRevision: change.value === null ? 0 : revision });',
     replace: '',
@@ -173,32 +149,14 @@ export const plantedBugs: readonly PlantedBug[] = [
     find: "return new ApiError(\n    'Unavailable',",
     replace: "return new ApiError(\n    unknown ? 'AlreadyExists' : 'Unavailable',",
   },
-  {
-    name: 'dirty-read',
-    reenacts: 'a repeated create is told of an instance that was never made (seed 119)',
-    invariant: 3,
-    with: ['network-answerLost', 'network-duplicate', 'store-unavailable'],
-    file: 'server/commit.ts',
-    find: 'if (plan.changes.length === 0 && (plan.conditions ?? none).every(({ key }) => !this.#cache.isAssumed(key)))',
-    replace: 'if (plan.changes.length === 0)',
-  },
-  {
-    name: 'refusal-not-retried',
-    reenacts: 'a store conflict is not retried: Orchard #114',
-    invariant: 3,
-    with: ['store-unavailable'],
-    file: 'server/control-loop.ts',
-    find: 'if (!ok) return this.#retry(station, key);',
-    replace: 'if (!ok) return;',
-  },
 
   // ── intake ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
   {
     name: 'key-not-in-plan',
-    reenacts: 'the idempotency key is not conditional in the Plan that makes the instance: Cirrus-style retries made two',
+    reenacts:
+      'the idempotency key is not conditional in the Plan that makes the instance: Cirrus-style retries made two',
     invariant: 4,
-    with: ['network-answerLost', 'network-duplicate'],
     file: 'server/commit.ts',
     find: 'if (restsOn[at++] === 0 && !isNewEvent(change)) yield change;',
     replace: "if (restsOn[at++] === 0 && !isNewEvent(change) && !change.key.startsWith('idempotency/')) yield change;",
@@ -227,15 +185,6 @@ export const plantedBugs: readonly PlantedBug[] = [
     find: "const entry = snapshot.get('idempotency', keys.idempotency(input.project, input.idempotencyKey));",
     replace:
       "const wanted = keys.idempotency(input.project, input.idempotencyKey);\n  const entry = snapshot.get('idempotency', wanted) ?? [...snapshot.list('idempotency')].find(({ key }) => wanted.startsWith(key));",
-  },
-  {
-    name: 'quota-without-gate',
-    reenacts: 'parallel creates pass a quota together: CloudStack CVE-2025-69233',
-    invariant: 0,
-    with: ['store-slow'],
-    file: 'core/queue/quotas.ts',
-    find: 'return [passGate(snapshot, gateOf(project))];\n}\n\n/** What belongs into the Plan that removes',
-    replace: 'return [];\n}\n\n/** What belongs into the Plan that removes',
   },
   {
     name: 'limit-without-gate',
@@ -275,24 +224,6 @@ export const plantedBugs: readonly PlantedBug[] = [
     replace: 'false',
   },
   {
-    name: 'session-not-fenced',
-    reenacts: 'the session is checked when a report is read, not when it is written: etcd #12528, Nova 1922053',
-    invariant: 7,
-    with: ['agent-crash', 'network-slow', 'store-slow'],
-    file: 'core/operations/report.ts',
-    find: 'conditions: sessionHolds } };',
-    replace: 'conditions: [] } };',
-  },
-  {
-    name: 'old-session-heard',
-    reenacts: 'an agent of an ended session is still heard: Nova 1922053',
-    invariant: 7,
-    with: ['agent-crash', 'network-slow', 'network-duplicate'],
-    file: 'core/operations/host.ts',
-    find: 'if (host.value.status.epoch !== epoch) {',
-    replace: 'if (host.value.status.epoch < epoch) {',
-  },
-  {
     name: 'back-in-time',
     reenacts: 'an agent follows a control plane that lags behind what it has seen: Sieve, 15 of 21 bugs',
     invariant: 5,
@@ -305,7 +236,6 @@ export const plantedBugs: readonly PlantedBug[] = [
     name: 'act-before-fence',
     reenacts: 'an agent makes guests from an old ledger before it was told what is wanted now: Nova 1713783',
     invariant: 5,
-    with: ['disk-failed', 'agent-crash'],
     file: 'agent/reconcile.ts',
     find: "if (seen === undefined && !ledger.confirmed) return 'rest';",
     replace: '',
@@ -325,7 +255,8 @@ export const plantedBugs: readonly PlantedBug[] = [
     invariant: 2,
     file: 'core/state/cache.ts',
     find: 'if (sign > 0) this.#leaseSeenAtMs.set(value.host, this.#nowMs());\n        else this.#leaseSeenAtMs.delete(value.host);',
-    replace: 'if (sign > 0 && !this.#leaseSeenAtMs.has(value.host)) this.#leaseSeenAtMs.set(value.host, this.#nowMs());',
+    replace:
+      'if (sign > 0 && !this.#leaseSeenAtMs.has(value.host)) this.#leaseSeenAtMs.set(value.host, this.#nowMs());',
   },
   {
     name: 'host-health-disagrees',
@@ -348,7 +279,7 @@ export const plantedBugs: readonly PlantedBug[] = [
     reenacts: 'an instance stays failed for the loss of a host that is heard again (seed 28): Orchard PR #454',
     invariant: 3,
     file: 'core/controllers/lost-host.ts',
-    find: "if (!host || !status.guest || status.report?.epoch !== host.value.status.epoch) return emptyPlan;",
+    find: 'if (!host || !status.guest || status.report?.epoch !== host.value.status.epoch) return emptyPlan;',
     replace: 'if (!host || host.value.status.epoch >= 0) return emptyPlan;',
   },
   {
@@ -359,7 +290,7 @@ export const plantedBugs: readonly PlantedBug[] = [
     file: 'core/state/instance-change.ts',
     find: 'return { key: entry.key, ifRevision: entry.revision, value: { ...entry.value, status } };',
     replace:
-      "const observedGeneration = status.report?.sequence === 1 ? 0 : status.observedGeneration;\n  return { key: entry.key, ifRevision: entry.revision, value: { ...entry.value, status: { ...status, observedGeneration } } };",
+      'const observedGeneration = status.report?.sequence === 1 ? 0 : status.observedGeneration;\n  return { key: entry.key, ifRevision: entry.revision, value: { ...entry.value, status: { ...status, observedGeneration } } };',
   },
   {
     name: 'generation-reset',
@@ -425,7 +356,6 @@ export const plantedBugs: readonly PlantedBug[] = [
     name: 'compaction-swallowed',
     reenacts: 'a control plane goes on after a compaction as if nothing was missing: etcd #18089',
     invariant: 6,
-    with: ['store-compacted', 'store-watchBroken'],
     file: 'server/control-loop.ts',
     find: 'if (compacted) await this.#load();',
     replace: "if (compacted) cache.revision = (await this.#store.list('', { limit: 1 })).revision;",
@@ -434,10 +364,10 @@ export const plantedBugs: readonly PlantedBug[] = [
     name: 'deleted-key-kept',
     reenacts: 'a cache that lists anew keeps what was deleted meanwhile: Sieve, cassandra-operator #402',
     invariant: 6,
-    with: ['store-compacted', 'store-watchBroken'],
     file: 'core/state/cache.ts',
     find: 'for (const key of kind.keys()) if (!kept.has(key)) gone.push({ key, value: null, revision });',
-    replace: 'for (const key of kind.keys()) if (!kept.has(key) && revision < 0) gone.push({ key, value: null, revision });',
+    replace:
+      'for (const key of kind.keys()) if (!kept.has(key) && revision < 0) gone.push({ key, value: null, revision });',
   },
   {
     name: 'deleted-key-revived',
@@ -502,15 +432,6 @@ export const plantedBugs: readonly PlantedBug[] = [
     file: 'agent/plan.ts',
     find: "running: { nothing: 'create',         older: 'remove',",
     replace: "running: { nothing: 'create',         older: 'none',",
-  },
-  {
-    name: 'newer-guest-removed',
-    reenacts: 'a late assignment removes the guest of a newer life: Sieve, stale deletes',
-    invariant: 9,
-    with: ['guest-crash', 'agent-crash', 'store-slow'],
-    file: 'agent/plan.ts',
-    find: "failed: 'remove', newer: 'report-absent',",
-    replace: "failed: 'remove', newer: 'remove',",
   },
   {
     name: 'stale-not-repeated',
