@@ -31,6 +31,8 @@ export interface RunSimOptions {
   readonly verbose?: boolean;
   /** One JSON object a line: each run, then the whole. */
   readonly json?: boolean;
+  /** Loaded into every process before anything else: a planted bug. */
+  readonly preload?: string;
   /** Ends it early. */
   readonly signal?: AbortSignal;
 }
@@ -49,7 +51,8 @@ export const interruptedExitCode = 130;
 
 /** Resolves to the exit code: 0 when all is well, 1 when a seed or the batch itself failed, 130 when it was ended early. */
 export async function runSim(options: RunSimOptions, out: Out): Promise<number> {
-  const pool = createSeedPool({ jobs: options.jobs });
+  const { jobs, preload } = options;
+  const pool = createSeedPool({ jobs, ...(preload === undefined ? {} : { preload }) });
   const end = (): void => pool.close();
   options.signal?.addEventListener('abort', end, { once: true });
   try {
