@@ -67,6 +67,15 @@ export interface SimResult {
   readonly trace: readonly string[];
 }
 
+/** So low that what bounds the store and what ages has work to do in so short a time; a fleet is given what is usual. */
+const soonFull: Partial<Policy> = {
+  eventsMax: 60,
+  historyKeptMs: 30_000,
+  historyRevisionsMax: 100,
+  agingMs: 5_000,
+  starvationMs: 25_000,
+  nominationMs: 15_000, // each longer than what counts as rest
+};
 /** Everything that retries does so at least once a minute; five of them are enough for what waits on one another. */
 const calmMsMax = 5 * 60_000;
 const restedMs = 10_000;
@@ -111,13 +120,8 @@ export async function simulate({
     heartbeatMs: scenario.heartbeatMs,
     offlineAfterMs: scenario.offlineAfterMs,
     restartDelayMs: scenario.restartDelayMs,
-    eventsMax: 60,
-    historyKeptMs: 30_000,
-    historyRevisionsMax: 100, // so low that what bounds the store has work to do
+    ...(size === 'fleet' ? {} : soonFull),
     ...scenario.limits,
-    agingMs: 5_000,
-    starvationMs: 25_000,
-    nominationMs: 15_000, // each longer than what counts as rest
   };
   const serverLives: ServerLife[] = [];
   const facts: Facts = { state: history.state, world, intents, nowMs: () => timeline.nowMs, policy, serverLives };
