@@ -68,8 +68,12 @@ async function run(cli: Cli, flags: SimFlags): Promise<void> {
   const firstSeed = parseInteger('--seed', flags.seed, { min: 0, max: 2 ** 32 - 1 });
   const jobs =
     flags.jobs === undefined ? availableParallelism() : parseInteger('--jobs', flags.jobs, { min: 1, max: 1024 });
+  const { keptSeedsFile } = await import('../sim/kept-seeds.ts');
+  const inCheckout = existsSync(keptSeedsFile);
   const shared = { firstSeed, jobs, verbose: flags.verbose === true, json: flags.json === true, signal };
   if (flags.museum || flags.plant !== undefined) {
+    if (!inCheckout)
+      throw usageError('bugs are planted in the sources; run this in a checkout: npm run sim -- --museum');
     const { quickBugs, runMuseum } = await import('../sim/museum/museum.ts');
     const bugs = flags.plant !== undefined ? [flags.plant] : flags.quick ? quickBugs : undefined;
     const seedsMax = parseInteger('--seeds', flags.seeds ?? museumSeedsDefault, many);
@@ -77,8 +81,6 @@ async function run(cli: Cli, flags: SimFlags): Promise<void> {
   }
   if (flags.once && flags.twice) throw usageError('--once and --twice exclude each other');
   const { runSim } = await import('../sim/run.ts');
-  const { keptSeedsFile } = await import('../sim/kept-seeds.ts');
-  const inCheckout = existsSync(keptSeedsFile);
   return end(
     await runSim(
       {
