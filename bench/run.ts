@@ -6,6 +6,7 @@ const suites = {
   main: () => import('./main.ts'),
   packing: () => import('./packing.ts'),
   scheduler: () => import('./scheduler.ts'),
+  sim: () => import('./sim-speed.ts'),
   store: () => import('./store.ts'),
 };
 

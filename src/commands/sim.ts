@@ -1,44 +1,125 @@
 // `berth sim`: runs the simulator. One seed draws a fleet, its work and its misfortunes; the real parts must withstand them.
 
+import { existsSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
 import { Command } from 'commander';
 import type { Cli } from '../cli/cli.ts';
-import { CommandError } from '../cli/exit-codes.ts';
+import { CommandError, exitCodes, Interrupted, usageError } from '../cli/exit-codes.ts';
 import { parseInteger } from '../cli/units.ts';
 
 interface SimFlags {
-  readonly seeds: string;
+  readonly seeds?: string;
   readonly seed: string;
-  readonly plant?: string;
+  readonly jobs?: string;
+  readonly once?: true;
   readonly twice?: true;
+  readonly keep?: boolean;
+  readonly shrink: boolean;
+  readonly without?: string;
+  readonly with?: string;
+  readonly hosts?: string;
+  readonly servers?: string;
+  readonly tenants?: string;
+  readonly storm?: string;
+  readonly fleet?: true;
+  readonly museum?: true;
+  readonly quick?: true;
+  readonly plant?: string;
   readonly verbose?: true;
   readonly json?: true;
 }
+
+const seedsDefault = '200';
+const fleetSeedsDefault = '2';
+/** Of each planted bug, before it counts as not caught. */
+const museumSeedsDefault = '300';
 
 export function simCommand(cli: Cli): Command {
   return new Command('sim')
     .description(
       'Run real control planes and agents in a false world drawn from seeds, and check what must always hold',
     )
-    .option('--seeds <count>', 'how many', '200')
+    .option('--seeds <count>', `how many (default: ${seedsDefault})`)
     .option('--seed <number>', 'the first one', '1')
-    .option('--plant <bug>', 'break something on purpose: it must be found (drop-ledger-condition)')
-    .option('--twice', 'run every seed twice and compare; else only the first few')
-    .option('--verbose', 'a line for each run')
+    .option('--jobs <count>', 'processes at once (default: one for each core)')
+    .option('--twice', 'run every seed twice and compare: the default')
+    .option('--once', 'run every seed once')
+    .option('--keep', 'write seeds that fail into src/sim/seeds.txt: the default in a checkout, not under CI')
+    .option('--no-keep', 'do not')
+    .option('--no-shrink', 'do not look for smaller runs that fail')
+    .option('--without <kinds>', 'faults and bad weather that do not happen: driver-slow,store-unknown')
+    .option('--with <kinds>', 'what happens often in every run')
+    .option('--hosts <count>', 'at most so many hosts')
+    .option('--servers <count>', 'at most so many control planes')
+    .option('--tenants <count>', 'at most so many tenants')
+    .option('--storm <seconds>', 'at most so long a storm')
+    .option('--fleet', 'runs of 2,000 hosts')
+    .option('--museum', 'put in every planted bug: each must be found')
+    .option('--quick', 'with --museum: only a few of them')
+    .option('--plant <bug>', 'put in this one: it must be found')
+    .option('--verbose', 'a line for each run; of planted bugs, what led to the catch')
     .option('--json', 'one JSON object a line')
-    .action(async ({ seeds, seed, plant, twice, verbose, json }: SimFlags) => {
-      const { runSim } = await import('../sim/run.ts');
-      const exitCode = await runSim(
-        {
-          seeds: parseInteger('--seeds', seeds, { min: 1, max: 10_000_000 }),
-          firstSeed: parseInteger('--seed', seed, { min: 0, max: 2 ** 32 - 1 }),
-          checkDeterminism: twice === true,
-          verbose: verbose === true,
-          json: json === true,
-          ...(plant === undefined ? {} : { plant }),
-        },
-        cli.stdout,
-      );
-      if (exitCode !== 0)
-        throw new CommandError(exitCode, 'the simulation did not go as it must; the lines above say where');
-    });
+    .action((flags: SimFlags) => run(cli, flags));
+}
+
+async function run(cli: Cli, flags: SimFlags): Promise<void> {
+  const signal = cli.interruption();
+  const many = { min: 1, max: 10_000_000 };
+  const firstSeed = parseInteger('--seed', flags.seed, { min: 0, max: 2 ** 32 - 1 });
+  const jobs =
+    flags.jobs === undefined ? availableParallelism() : parseInteger('--jobs', flags.jobs, { min: 1, max: 1024 });
+  const { keptSeedsFile } = await import('../sim/kept-seeds.ts');
+  const inCheckout = existsSync(keptSeedsFile);
+  const shared = { firstSeed, jobs, verbose: flags.verbose === true, json: flags.json === true, signal };
+  if (flags.museum || flags.plant !== undefined) {
+    if (!inCheckout)
+      throw usageError('bugs are planted in the sources; run this in a checkout: npm run sim -- --museum');
+    const { quickBugs, runMuseum } = await import('../sim/museum/museum.ts');
+    const bugs = flags.plant !== undefined ? [flags.plant] : flags.quick ? quickBugs : undefined;
+    const seedsMax = parseInteger('--seeds', flags.seeds ?? museumSeedsDefault, many);
+    return end(await runMuseum({ ...shared, seedsMax, ...(bugs ? { bugs } : {}) }, cli.stdout));
+  }
+  if (flags.once && flags.twice) throw usageError('--once and --twice exclude each other');
+  const { runSim } = await import('../sim/run.ts');
+  return end(
+    await runSim(
+      {
+        ...shared,
+        seeds: parseInteger('--seeds', flags.seeds ?? (flags.fleet ? fleetSeedsDefault : seedsDefault), many),
+        size: flags.fleet ? 'fleet' : 'small',
+        twice: flags.once !== true,
+        narrowing: await narrowingOf(flags),
+        shrink: flags.shrink,
+        keep: flags.keep ?? (inCheckout && cli.environment['CI'] === undefined),
+        ...(inCheckout ? { seedsFile: keptSeedsFile } : {}),
+      },
+      cli.stdout,
+    ),
+  );
+}
+
+async function narrowingOf(flags: SimFlags) {
+  const { knownMisfortunes } = await import('../sim/narrowing.ts');
+  const known = knownMisfortunes();
+  const kinds = (flag: '--with' | '--without', words: string): string[] => {
+    const named = words.split(',').map((word) => word.trim());
+    const unknown = named.find((word) => !known.includes(word));
+    if (unknown !== undefined) throw usageError(`${flag} names "${unknown}", which is none of: ${known.join(', ')}`);
+    return named;
+  };
+  const count = (flag: string, text: string): number => parseInteger(flag, text, { min: 1, max: 10_000 });
+  return {
+    ...(flags.with === undefined ? {} : { with: kinds('--with', flags.with) }),
+    ...(flags.without === undefined ? {} : { without: kinds('--without', flags.without) }),
+    ...(flags.hosts === undefined ? {} : { hosts: count('--hosts', flags.hosts) }),
+    ...(flags.servers === undefined ? {} : { servers: count('--servers', flags.servers) }),
+    ...(flags.tenants === undefined ? {} : { tenants: count('--tenants', flags.tenants) }),
+    ...(flags.storm === undefined ? {} : { stormMs: 1000 * count('--storm', flags.storm) }),
+  };
+}
+
+function end(exitCode: number): void {
+  if (exitCode === exitCodes.ok) return;
+  if (exitCode === exitCodes.interrupted) throw new Interrupted();
+  throw new CommandError(exitCode, 'the simulation did not go as it must; the lines above say where');
 }

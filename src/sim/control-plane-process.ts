@@ -6,7 +6,7 @@ import { ApiError } from '../api/errors.ts';
 import type { Cache } from '../core/state/cache.ts';
 import type { Policy } from '../core/state/context.ts';
 import { type Server, startControlPlane } from '../server/server.ts';
-import type { Store } from '../store/store.ts';
+import type { ServerLife } from './checkers/checker.ts';
 import type { Endpoint, Network } from './network.ts';
 import { createProcessClock, type ProcessClock } from './process-clock.ts';
 import { createSimStore, type SimStoreOptions } from './sim-store.ts';
@@ -31,11 +31,12 @@ export interface ControlPlaneOptions extends Omit<SimStoreOptions, 'clock' | 'pr
   readonly network: Network;
   readonly policy: Policy;
   readonly log: Logger;
-  /** For a planted bug: lies between this control plane and the store. */
-  readonly meddle: (store: Store) => Store;
+  /** Every life is noted here. */
+  readonly lives: ServerLife[];
 }
 
 interface Life {
+  readonly noted: ServerLife;
   readonly clock: ProcessClock;
   server?: Server;
 }
@@ -56,12 +57,13 @@ export function createControlPlaneProcess(options: ControlPlaneOptions): Control
     const prng = seededPrng(seed, `${name}#${starts}`);
     // Clocks of two machines never agree.
     const clock = createProcessClock(timeline, prng.below(2000) - 1000);
-    const mine: Life = { clock };
+    const mine: Life = { clock, noted: { startedMs: timeline.nowMs } };
+    options.lives.push(mine.noted);
     life = mine;
     const run = async (): Promise<void> => {
       try {
         mine.server = await startControlPlane({
-          store: options.meddle(createSimStore({ ...options, clock, prng: prng.split() })),
+          store: createSimStore({ ...options, clock, prng: prng.split() }),
           clock,
           prng,
           log: options.log.with({ process: `${name}#${starts}` }),
@@ -86,6 +88,7 @@ export function createControlPlaneProcess(options: ControlPlaneOptions): Control
 
   const crash = (): void => {
     life?.clock.kill();
+    if (life) life.noted.endedMs = timeline.nowMs;
     life = undefined;
     network.hangUp(endpoint);
   };

@@ -1,191 +1,195 @@
-// Many runs: the seeds that once failed, then fresh ones; says what failed, why, and how to see it again. It checks itself too: a batch
-// whose faults never happened, or that hardly did anything, has tested nothing and fails.
+// Many runs: the seeds that once failed, then fresh ones; says what failed, why, how small it can be made, and how to see it again. It
+// checks itself too: a batch whose faults never happened, or that hardly did anything, has tested nothing and fails.
 
-import { readFile } from 'node:fs/promises';
 import { systemClock } from '../base/system.ts';
-import { plants } from './plants.ts';
-import { faultKinds } from './scenario.ts';
-import { type SimResult, simulate } from './simulate.ts';
+import { keepSeed, keptSeeds } from './kept-seeds.ts';
+import { flagsOf, type Narrowing, narrowed } from './narrowing.ts';
+import { createSeedPool, type PoolResult, type SeedPool } from './seed-pool.ts';
+import type { Order } from './seed-worker.ts';
+import { shrink } from './shrink.ts';
+import { drawnBy } from './simulate.ts';
+import { createSum, idleIn } from './worked.ts';
 
 export interface RunSimOptions {
   readonly seeds: number;
   readonly firstSeed: number;
-  /** The name of a planted bug, which must be found. */
-  readonly plant?: string;
-  /** Runs every seed twice; else only the first few. */
-  readonly checkDeterminism: boolean;
-  /** A line for each run; with a planted bug, what led to its being caught. */
-  readonly verbose: boolean;
+  /** Processes at once. */
+  readonly jobs: number;
+  /** Every seed twice, in processes of their own, and compared. */
+  readonly twice: boolean;
+  /** Default: small. */
+  readonly size?: 'small' | 'fleet';
+  /** Less of each run, or more of some misfortunes. */
+  readonly narrowing?: Narrowing;
+  /** Of what fails, a smaller run that still does. */
+  readonly shrink?: boolean;
+  /** Seeds that once failed, which run first; missing: none do. */
+  readonly seedsFile?: string;
+  /** Writes seeds that fail into `seedsFile`. */
+  readonly keep?: boolean;
+  /** A line for each run. */
+  readonly verbose?: boolean;
   /** One JSON object a line: each run, then the whole. */
   readonly json?: boolean;
+  /** Loaded into every process before anything else: a planted bug. */
+  readonly preload?: string;
+  /** Ends it early. */
+  readonly signal?: AbortSignal;
 }
 
-interface Out {
+export interface Out {
   write(text: string): unknown;
 }
 
-/** From here on it is a batch: seeds.txt is run too, and work is asked for. */
+/** From here on it is a batch: seeds that once failed are run too, and work is asked for. */
 const batchSeedsMin = 20;
-/** Rare faults may miss a smaller batch. */
-const everyFaultSeedsMin = 100;
-const commitsPerSeedMin = 60;
-const instancesRunPerSeedMin = 3;
-const checkedTwice = 3;
 const traceLinesShown = 30;
 const failuresShownMax = 5;
+/** Started before the first of them is told of, for each job: one long run holds up nobody. */
+const aheadPerJob = 8;
+export const interruptedExitCode = 130;
 
-/** What must have happened at least once in a large batch. */
-const mustHappen: readonly string[] = [
-  ...faultKinds,
-  'network-requestLost',
-  'network-answerLost',
-  'network-duplicate',
-  'network-slow',
-  'network-streamCut',
-  'network-streamStalled',
-  'partition-loss',
-  'store-unavailable',
-  'store-unknown',
-  'store-slow',
-  'store-watchBroken',
-  'disk-failed',
-  'call-repeated',
-  'tenant-running',
-  'tenant-stopped',
-  'watched',
-  'watch-compacted',
-];
-
-/** Resolves to the exit code: 0 when all is well; with a planted bug, when that was caught as what it is. */
+/** Resolves to the exit code: 0 when all is well, 1 when a seed or the batch itself failed, 130 when it was ended early. */
 export async function runSim(options: RunSimOptions, out: Out): Promise<number> {
-  if (options.plant !== undefined && plants[options.plant] === undefined) {
-    out.write(`there is no planted bug "${options.plant}"; there are: ${Object.keys(plants).join(', ')}\n`);
-    return 2;
+  const { jobs, preload } = options;
+  const pool = createSeedPool({ jobs, ...(preload === undefined ? {} : { preload }) });
+  const end = (): void => pool.close();
+  options.signal?.addEventListener('abort', end, { once: true });
+  try {
+    return await runBatch(options, pool, out);
+  } finally {
+    options.signal?.removeEventListener('abort', end);
+    pool.close();
   }
-  return options.plant === undefined ? runBatch(options, out) : runPlanted({ ...options, plant: options.plant }, out);
 }
 
-async function runBatch(options: RunSimOptions, out: Out): Promise<number> {
+async function runBatch(options: RunSimOptions, pool: SeedPool, out: Out): Promise<number> {
+  const { narrowing = {}, size = 'small', signal, json = false } = options;
   const isBatch = options.seeds >= batchSeedsMin;
-  const once = isBatch ? await onceFailed() : [];
+  const asDrawn = size === 'small' && flagsOf(narrowing) === '';
+  const kept = isBatch && options.seedsFile !== undefined ? await keptSeeds(options.seedsFile) : [];
   const fresh = Array.from({ length: options.seeds }, (_, index) => options.firstSeed + index);
-  const seeds = [...new Set([...once, ...fresh])];
-  const startedMs = systemClock.monotonicMs();
+  const seeds = [...new Set([...kept, ...fresh])];
+  const startedAtMs = systemClock.monotonicMs();
   const sum = createSum();
   const failed: number[] = [];
-  if (!options.json) {
-    const kept = once.length > 0 ? `${once.length} that once failed, then ` : '';
-    out.write(`simulating ${kept}seeds ${options.firstSeed} to ${options.firstSeed + options.seeds - 1}\n`);
+  let done = 0;
+  if (!json) {
+    const first = kept.length > 0 ? `${kept.length} that once failed, then ` : '';
+    out.write(`simulating ${first}seeds ${options.firstSeed} to ${options.firstSeed + options.seeds - 1}\n`);
   }
-  for (const [index, seed] of seeds.entries()) {
-    const result = await simulate({ seed });
-    const twice = options.checkDeterminism || index < checkedTwice ? await simulate({ seed }) : result;
-    const fault = faultOf(result, twice);
+  const start = async (seed: number): Promise<readonly [PoolResult, PoolResult]> => {
+    const order = { seed, size, narrowing };
+    const runs = [pool.run(order), ...(options.twice ? [pool.run(order)] : [])];
+    const [result, twice = result] = await Promise.all(runs);
+    if (result === undefined || twice === undefined) throw new Error(`seed ${seed} was not run`);
+    return [result, twice];
+  };
+  for await (const [result, twice] of inOrder(seeds, aheadPerJob * options.jobs, start)) {
+    if (signal?.aborted) break;
+    const { seed } = result;
+    const fault = faultOf(result, twice) ?? sum.idleRun(result, asDrawn);
     sum.add(result);
-    if (options.json) out.write(`${JSON.stringify({ ...result, trace: undefined, ...(fault ? { fault } : {}) })}\n`);
+    done += 1;
+    if (json) out.write(`${JSON.stringify({ ...result, trace: undefined, ...(fault ? { fault } : {}) })}\n`);
     else if (options.verbose) out.write(`${lineOf(result)}\n`);
-    else if ((index + 1) % 50 === 0) out.write(`${index + 1} of ${seeds.length} seeds\n`);
+    else if (done % 50 === 0) out.write(`${done} of ${seeds.length} seeds\n`);
     if (fault === undefined) continue;
     failed.push(seed);
-    if (!options.json && failed.length <= failuresShownMax) await explainFailure({ seed }, fault, out);
+    if (options.keep && options.seedsFile !== undefined && asDrawn) await keepSeed(options.seedsFile, seed, fault);
+    if (!json && failed.length <= failuresShownMax) await explain({ options, pool, result, fault }, out);
   }
-  const idle = isBatch ? sum.missing(seeds.length) : [];
-  const seconds = (systemClock.monotonicMs() - startedMs) / 1000;
-  if (options.json) out.write(`${JSON.stringify({ ...sum.totals(), failed, idle, seconds })}\n`);
+  const interrupted = signal?.aborted === true;
+  const idle =
+    isBatch && asDrawn && !interrupted ? idleIn(sum, done) : done === 0 && !interrupted ? ['nothing was run'] : [];
+  const seconds = (systemClock.monotonicMs() - startedAtMs) / 1000;
+  if (json)
+    out.write(
+      `${JSON.stringify({ ...sum.totals(), failed, idle, seconds, ...(interrupted ? { interrupted } : {}) })}\n`,
+    );
   else {
     for (const fault of idle) out.write(`the batch itself failed: ${fault}\n`);
     const { commits, virtualMs, instancesRun, faults } = sum.totals();
+    const early = interrupted ? `ended early, after ${done} of ` : '';
     out.write(
-      `${seeds.length} seeds, ${failed.length} failed${failed.length > 0 ? ` (${failed.join(', ')})` : ''}: ${commits} commits, ` +
+      `${early}${seeds.length} seeds, ${failed.length} failed${failed.length > 0 ? ` (${failed.join(', ')})` : ''}: ${commits} commits, ` +
         `${instancesRun} instances ran, ${faults} faults, ${Math.round(virtualMs / 60_000)} min simulated in ${seconds.toFixed(1)} s\n`,
     );
   }
-  return failed.length > 0 || idle.length > 0 ? 1 : 0;
+  return interrupted ? interruptedExitCode : failed.length > 0 || idle.length > 0 ? 1 : 0;
 }
 
-/** Seeds until one catches the bug. A seed that fails for another reason is no catch. */
-async function runPlanted(options: RunSimOptions & { readonly plant: string }, out: Out): Promise<number> {
-  const { plant, firstSeed, seeds } = options;
-  const expected = plants[plant]?.invariant;
-  for (let seed = firstSeed; seed < firstSeed + seeds; seed++) {
-    const { violation } = await simulate({ seed, plant });
-    if (options.json) out.write(`${JSON.stringify({ seed, plant, violation })}\n`);
-    if (violation?.invariant !== expected) continue;
-    if (!options.json) {
-      if (options.verbose) await explainFailure({ seed, plant }, `invariant ${expected} is broken`, out);
-      out.write(
-        `seed ${seed} caught "${plant}" as invariant ${expected} after ${seed - firstSeed + 1} seeds: ${violation?.message}\n`,
-      );
-    }
-    return 0;
+/** What `start` gives for each item, in the order of the items, with at most `ahead` of them under way. */
+async function* inOrder<Item, Result>(
+  items: readonly Item[],
+  ahead: number,
+  start: (item: Item) => Promise<Result>,
+): AsyncIterable<Result> {
+  const underWay: Promise<Result>[] = [];
+  for (const item of items) {
+    underWay.push(start(item));
+    if (underWay.length < ahead) continue;
+    const first = underWay.shift();
+    if (first) yield await first;
   }
-  if (!options.json)
-    out.write(`"${plant}" was not caught in ${seeds} seeds: the simulator does not see what it must see\n`);
-  return 1;
+  for (const each of underWay) yield await each;
 }
 
-function faultOf(result: SimResult, twice: SimResult): string | undefined {
+function faultOf(result: PoolResult, twice: PoolResult): string | undefined {
+  if (result.lost || twice.lost) return (result.lost ? result : twice).violation?.message;
   if (result.violation) {
     const { invariant, message, atMs } = result.violation;
-    const what = invariant === 0 ? 'what must never happen did' : `invariant ${invariant} is broken`;
-    return `${what} at ${(atMs / 1000).toFixed(3)} s: ${message}`;
+    return `${brokenOf(invariant)} at ${(atMs / 1000).toFixed(3)} s: ${message}`;
   }
-  if (result.commitHash !== twice.commitHash || result.events !== twice.events) {
-    return `two runs of one seed differ: ${result.commitHash} after ${result.events} events, ${twice.commitHash} after ${twice.events}`;
-  }
+  for (const what of ['commitHash', 'events', 'traceHash'] as const)
+    if (result[what] !== twice[what])
+      return `two runs of one seed differ in ${what}: ${result[what]} and ${twice[what]}`;
   return undefined;
 }
 
-async function explainFailure(failed: { seed: number; plant?: string }, fault: string, out: Out): Promise<void> {
-  const { trace } = await simulate({ ...failed, trace: true });
-  out.write(`\nseed ${failed.seed}: ${fault}\n`);
-  for (const line of trace.slice(-traceLinesShown)) out.write(`  ${line.slice(0, 240)}\n`);
-  const plant = failed.plant === undefined ? '' : ` --plant ${failed.plant}`;
-  out.write(`see it again: npm run sim -- --seed ${failed.seed} --seeds 1${plant}\n\n`);
+export function brokenOf(invariant: number): string {
+  return invariant === 0 ? 'what must never happen did' : `invariant ${invariant} is broken`;
 }
 
-function lineOf({ seed, commitHash, commits, events, instancesRun, virtualMs, drawn, violation }: SimResult): string {
+interface Failure {
+  readonly options: RunSimOptions;
+  readonly pool: SeedPool;
+  readonly result: PoolResult;
+  readonly fault: string;
+}
+
+async function explain({ options, pool, result, fault }: Failure, out: Out): Promise<void> {
+  const { seed, violation, lost } = result;
+  const { narrowing = {}, size = 'small' } = options;
+  const again = (flags: string): string =>
+    `npm run sim -- --seed ${seed} --seeds 1${size === 'fleet' ? ' --fleet' : ''}${flags}`;
+  out.write(`\nseed ${seed}: ${fault}\n`);
+  if (lost) return void out.write(`see it again: ${again(flagsOf(narrowing))}\n\n`);
+  await writeTrace(pool, { seed, size, narrowing }, out);
+  out.write(`see it again: ${again(flagsOf(narrowing))}\n`);
+  if (violation && options.shrink) {
+    const scenario = narrowed(drawnBy(seed, size), narrowing);
+    const { narrowing: smaller, runs } = await shrink({
+      scenario,
+      from: narrowing,
+      invariant: violation.invariant,
+      atMs: violation.atMs,
+      run: (candidate) => pool.run({ seed, size, narrowing: candidate }),
+      clock: systemClock,
+    });
+    const flags = flagsOf(smaller);
+    if (flags !== flagsOf(narrowing)) out.write(`smaller, after ${runs} runs: ${again(flags)}\n`);
+  }
+  out.write('\n');
+}
+
+/** The last lines of what happened. */
+export async function writeTrace(pool: SeedPool, order: Order, out: Out): Promise<void> {
+  const { trace } = await pool.run({ ...order, traceLines: traceLinesShown });
+  for (const line of trace) out.write(`  ${line.slice(0, 240)}\n`);
+}
+
+function lineOf({ seed, commitHash, commits, events, instancesRun, virtualMs, drawn, violation }: PoolResult): string {
   const verdict = violation ? `FAILED invariant ${violation.invariant}` : 'ok';
   return `seed ${seed} ${verdict} ${commitHash}: ${commits} commits, ${events} events, ${instancesRun} instances ran, ${Math.round(virtualMs / 1000)} s; ${drawn.join(' ')}`;
-}
-
-function createSum() {
-  const faults = new Map<string, number>();
-  const totals = { commits: 0, events: 0, virtualMs: 0, instancesRun: 0 };
-  return {
-    add(result: SimResult): void {
-      totals.commits += result.commits;
-      totals.events += result.events;
-      totals.virtualMs += result.virtualMs;
-      totals.instancesRun += result.instancesRun;
-      for (const [kind, count] of Object.entries(result.faults)) faults.set(kind, (faults.get(kind) ?? 0) + count);
-    },
-    totals: () => ({
-      ...totals,
-      faults: faultKinds.reduce((sum, kind) => sum + (faults.get(kind) ?? 0), 0),
-      byKind: Object.fromEntries(faults),
-    }),
-    /** Why this batch proves nothing. */
-    missing(seeds: number): string[] {
-      const found: string[] = [];
-      if (totals.commits < seeds * commitsPerSeedMin)
-        found.push(`${totals.commits} commits in ${seeds} seeds are too few; ${commitsPerSeedMin} each are asked for`);
-      if (totals.instancesRun < seeds * instancesRunPerSeedMin)
-        found.push(
-          `${totals.instancesRun} instances ran in ${seeds} seeds; ${instancesRunPerSeedMin} each are asked for`,
-        );
-      if (seeds >= everyFaultSeedsMin)
-        for (const kind of mustHappen) if (!faults.has(kind)) found.push(`"${kind}" never happened`);
-      return found;
-    },
-  };
-}
-
-/** One a line, with what it found; none where the file was left out of a build. */
-async function onceFailed(): Promise<number[]> {
-  const text = await readFile(new URL('./seeds.txt', import.meta.url), 'utf8').catch(() => '');
-  return text.split('\n').flatMap((line) => {
-    const seed = Number(line.split(' ', 1)[0]);
-    return line.trim() === '' || line.startsWith('#') || !Number.isInteger(seed) ? [] : [seed];
-  });
 }

@@ -1,54 +1,261 @@
-import { describe, expect, it } from 'vitest';
-import { plants } from './plants.ts';
-import { runSim } from './run.ts';
-import { simulate } from './simulate.ts';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { availableParallelism, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { keptSeedsFile } from './kept-seeds.ts';
+import { misplacedOf, quickBugs, runMuseum } from './museum/museum.ts';
+import { type PlantedBug, plantedBugs } from './museum/planted-bugs.ts';
+import { flagsOf, misfortunesOf, narrowed } from './narrowing.ts';
+import { type RunSimOptions, runSim } from './run.ts';
+import { createSeedPool } from './seed-pool.ts';
+import { shrink } from './shrink.ts';
+import { drawnBy, simulate } from './simulate.ts';
+import { systemClock } from '../base/system.ts';
+
+const jobs = availableParallelism();
 
 function said() {
   const text: string[] = [];
   return { out: { write: (piece: string) => text.push(piece) }, text: () => text.join('') };
 }
 
-describe('the simulator', { timeout: 120_000 }, () => {
-  it('finds every invariant held, over the seeds that once failed and twenty more', async () => {
+let folder = '';
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'berth-sim-'));
+});
+afterEach(() => rm(folder, { recursive: true }));
+
+/** A run with a bug that every seed finds at once, as if the product had it. */
+const withBug = async <Result>(name: string, use: (pool: ReturnType<typeof createSeedPool>) => Promise<Result>) => {
+  const preload = new URL(`./museum/plant-hook.ts?bug=${name}`, import.meta.url).href;
+  const pool = createSeedPool({ jobs: 1, preload });
+  try {
+    return await use(pool);
+  } finally {
+    pool.close();
+  }
+};
+
+describe('the simulator', { timeout: 300_000 }, () => {
+  it('finds every invariant held, twice the same, over the seeds that once failed and a hundred more', async () => {
     const { out, text } = said();
-    const exitCode = await runSim({ seeds: 20, firstSeed: 1, checkDeterminism: false, verbose: false }, out);
+    const options = { seeds: 100, firstSeed: 1, jobs, twice: true, shrink: true, seedsFile: keptSeedsFile };
+    const exitCode = await runSim(options, out);
     expect({ exitCode, text: text() }).toMatchObject({ exitCode: 0 });
     expect(text()).toContain(' 0 failed');
   });
 
-  it.each([11, 12, 13])('gives the same run for the same seed: %i', async (seed) => {
+  it.each([11, 12])('gives the same run for the same seed: %i', async (seed) => {
     const first = await simulate({ seed, trace: true });
     const second = await simulate({ seed, trace: true });
     expect(second.trace).toEqual(first.trace);
+    expect(second.traceHash).toBe(first.traceHash);
     expect(second.commitHash).toBe(first.commitHash);
     expect(first.commits).toBeGreaterThan(10);
   });
 
   it('gives another run for another seed', async () => {
-    expect((await simulate({ seed: 11 })).commitHash).not.toBe((await simulate({ seed: 12 })).commitHash);
+    const [first, second] = [await simulate({ seed: 11 }), await simulate({ seed: 12 })];
+    expect(first.commitHash).not.toBe(second.commitHash);
+    expect(first.traceHash).not.toBe(second.traceHash);
   });
 
-  it.each(Object.entries(plants))('catches the planted bug "%s" as what it is', async (plant, { invariant }) => {
-    const { out, text } = said();
-    const options = { seeds: 60, firstSeed: 1, plant, checkDeterminism: false, verbose: false };
-    expect(await runSim(options, out)).toBe(0);
-    expect(text()).toContain(`as invariant ${invariant}`);
+  it('tells the same, in the same order, whatever the number of its processes', async () => {
+    const lines = async (count: number): Promise<string[]> => {
+      const { out, text } = said();
+      expect(await runSim({ seeds: 6, firstSeed: 40, jobs: count, twice: false, verbose: true }, out)).toBe(0);
+      return text()
+        .split('\n')
+        .filter((line) => line.startsWith('seed '));
+    };
+    const alone = await lines(1);
+    expect(alone.map((line) => line.split(' ')[1])).toEqual(['40', '41', '42', '43', '44', '45']);
+    expect(await lines(3)).toEqual(alone);
   });
 
-  it('says of a failing seed what broke, what led to it and how to see it again', async () => {
+  it('ends early when asked to, with its processes', async () => {
+    const over = new AbortController();
     const { out, text } = said();
-    const options = { seeds: 60, firstSeed: 1, plant: 'drop-ledger-condition', checkDeterminism: false, verbose: true };
-    expect(await runSim(options, out)).toBe(0);
-    expect(text()).toMatch(/seed \d+: invariant 1 is broken/);
+    const ended = runSim(
+      {
+        seeds: 10_000,
+        firstSeed: 1,
+        jobs: 2,
+        twice: false,
+        verbose: true,
+        signal: over.signal,
+      },
+      {
+        write(piece: string) {
+          out.write(piece);
+          if (piece.startsWith('seed ')) over.abort();
+        },
+      },
+    );
+    expect(await ended).toBe(130);
+    expect(text()).toMatch(/ended early, after 1 of 10000 seeds, 0 failed/);
+  });
+
+  it('tells the death of a process as the failure of its seed, and goes on', async () => {
+    const broken = join(folder, 'broken.mjs');
+    await writeFile(broken, "console.error('this one dies'); process.exit(7);");
+    const pool = createSeedPool({ jobs: 1, preload: broken });
+    const results = await Promise.all([pool.run({ seed: 1 }), pool.run({ seed: 2 })]);
+    pool.close();
+    for (const { lost, violation } of results) {
+      expect(lost).toBe(true);
+      expect(violation?.message).toBe('the process that ran it ended with exit code 7: this one dies');
+    }
+  });
+
+  it('kills a run that does not come to an end', async () => {
+    const hanging = join(folder, 'hanging.mjs');
+    await writeFile(hanging, 'for (;;);');
+    const pool = createSeedPool({ jobs: 1, preload: hanging, patienceMs: 50 });
+    const { lost, violation } = await pool.run({ seed: 1 });
+    pool.close();
+    expect(lost).toBe(true);
+    expect(violation?.message).toContain('did not come to an end within 0.05 s');
+  });
+});
+
+describe('a failing seed', { timeout: 300_000 }, () => {
+  /** With a bug that the first seed finds, as if the product had it. */
+  const options = (more: Partial<RunSimOptions>): RunSimOptions => ({
+    seeds: 1,
+    firstSeed: 1,
+    jobs: 1,
+    twice: false,
+    preload: new URL('./museum/plant-hook.ts?bug=release-before-gone', import.meta.url).href,
+    ...more,
+  });
+
+  it('is told with what broke, what led to it, how to see it again, and how small it can be made', async () => {
+    const { out, text } = said();
+    expect(await runSim(options({ shrink: true }), out)).toBe(1);
+    expect(text()).toMatch(/seed 1: invariant 5 is broken at [\d.]+ s: a guest of inst_\w+ .* holds no room/);
     expect(text()).toMatch(/ commit \d+: /);
-    expect(text()).toMatch(/VIOLATION of invariant 1: provider host_\w+ of host host-\d holds \d+ \w+ of \d+/);
-    expect(text()).toMatch(/npm run sim -- --seed \d+ --seeds 1 --plant drop-ledger-condition/);
+    expect(text()).toMatch(/VIOLATION of invariant 5/);
+    expect(text()).toContain('see it again: npm run sim -- --seed 1 --seeds 1\n');
+    expect(text()).toMatch(/smaller, after \d+ runs: npm run sim -- --seed 1 --seeds 1 --without .* --storm \d+\n/);
   });
 
-  it('knows what bugs it can plant', async () => {
+  it('is kept once, with what it found', async () => {
+    const seedsFile = join(folder, 'seeds.txt');
+    await writeFile(seedsFile, '# kept\n');
+    for (let times = 0; times < 2; times++) await runSim(options({ keep: true, seedsFile }), said().out);
+    expect(await readFile(seedsFile, 'utf8')).toMatch(/^# kept\n1 invariant 5 is broken at [^\n]+\n$/);
+  });
+
+  it('is not kept when it was narrowed: the number alone would not show it again', async () => {
+    const seedsFile = join(folder, 'seeds.txt');
+    await runSim(options({ keep: true, seedsFile, narrowing: { stormMs: 60_000, tenants: 2 } }), said().out);
+    await expect(readFile(seedsFile, 'utf8')).rejects.toThrow('ENOENT');
+  });
+
+  it('is told as JSON, too', async () => {
     const { out, text } = said();
-    const options = { seeds: 1, firstSeed: 1, plant: 'drop-table', checkDeterminism: false, verbose: false };
-    expect(await runSim(options, out)).toBe(2);
+    await runSim(options({ json: true }), out);
+    const [run, whole] = text()
+      .trimEnd()
+      .split('\n')
+      .map((line): unknown => JSON.parse(line));
+    expect(run).toMatchObject({ seed: 1, violation: { invariant: 5 }, fault: expect.stringContaining('invariant 5') });
+    expect(whole).toMatchObject({ failed: [1] });
+  });
+
+  it('shrinks to less that still breaks the same', async () => {
+    const scenario = drawnBy(1, 'small');
+    await withBug('release-before-gone', async (pool) => {
+      const before = await pool.run({ seed: 1 });
+      const { narrowing, runs } = await shrink({
+        scenario,
+        from: {},
+        invariant: 5,
+        atMs: before.violation?.atMs ?? 0,
+        run: (candidate) => pool.run({ seed: 1, narrowing: candidate }),
+        clock: systemClock,
+      });
+      const after = await pool.run({ seed: 1, narrowing });
+      expect(after.violation?.invariant).toBe(5);
+      expect(runs).toBeLessThanOrEqual(60);
+      const smaller = narrowed(scenario, narrowing);
+      expect(misfortunesOf(smaller).length).toBeLessThan(misfortunesOf(scenario).length);
+      expect(smaller.stormMs).toBeLessThan(scenario.stormMs);
+      expect(smaller.hosts.length).toBeLessThanOrEqual(scenario.hosts.length);
+    });
+  });
+});
+
+describe('narrowing', () => {
+  const scenario = drawnBy(3, 'small');
+
+  it('leaves what is not named as it was drawn', () => expect(narrowed(scenario)).toEqual(scenario));
+
+  it('leaves out what is named, and makes happen what is asked for', () => {
+    const less = narrowed(scenario, { without: misfortunesOf(scenario) });
+    expect(misfortunesOf(less)).toEqual([]);
+    expect(less.faults.map(({ kind }) => kind)).toEqual(scenario.faults.map(({ kind }) => kind));
+    expect(misfortunesOf(narrowed(less, { with: ['store-slow', 'host-paused'] })).sort()).toEqual([
+      'host-paused',
+      'store-slow',
+    ]);
+  });
+
+  it('is told as the flags that say it', () => {
+    expect(
+      flagsOf({ with: ['partition'], without: ['a', 'b'], hosts: 2, servers: 1, tenants: 3, stormMs: 12_000 }),
+    ).toBe(' --with partition --without a,b --hosts 2 --servers 1 --tenants 3 --storm 12');
+  });
+});
+
+describe('the museum', { timeout: 300_000 }, () => {
+  it('has every piece in its place, and each name once', async () => {
+    expect(await misplacedOf(plantedBugs)).toEqual([]);
+    expect(new Set(plantedBugs.map(({ name }) => name)).size).toBe(plantedBugs.length);
+    expect(plantedBugs.length).toBeGreaterThanOrEqual(24);
+  });
+
+  it('catches a few of each kind as what they are', async () => {
+    const { out, text } = said();
+    const exitCode = await runMuseum({ bugs: quickBugs, jobs, firstSeed: 1, seedsMax: 100 }, out);
+    expect({ exitCode, text: text() }).toMatchObject({ exitCode: 0 });
+    expect(text()).toContain(`${quickBugs.length} of ${quickBugs.length} planted bugs caught`);
+  });
+
+  it('says of a catch what led to it and how to see it again', async () => {
+    const { out, text } = said();
+    const options = { bugs: ['release-before-gone'], jobs: 1, firstSeed: 1, seedsMax: 20, verbose: true };
+    expect(await runMuseum(options, out)).toBe(0);
+    expect(text()).toMatch(/VIOLATION of invariant 5: a guest of /);
+    expect(text()).toMatch(/npm run sim -- --plant release-before-gone --seed \d+ --seeds 1 --verbose/);
+  });
+
+  it('fails when a bug is not caught', async () => {
+    const { out, text } = said();
+    // One seed in which nothing is limited cannot find it.
+    expect(await runMuseum({ bugs: ['limit-without-gate'], jobs: 1, firstSeed: 1, seedsMax: 1 }, out)).toBe(1);
+    expect(text()).toContain('"limit-without-gate" was not caught in 1 seeds');
+  });
+
+  it('fails when the place of a bug is gone, or is there twice', async () => {
+    const gone: PlantedBug = {
+      name: 'gone',
+      reenacts: 'nothing',
+      invariant: 1,
+      file: 'sim/tally.ts',
+      find: 'no such text',
+      replace: '',
+    };
+    expect(await misplacedOf([gone, { ...gone, find: 'counts' }])).toEqual([
+      expect.stringContaining('"gone" has no place in src/sim/tally.ts'),
+      expect.stringMatching(/"gone" has \d+ places in src\/sim\/tally.ts/),
+    ]);
+  });
+
+  it('knows what bugs it has', async () => {
+    const { out, text } = said();
+    expect(await runMuseum({ bugs: ['drop-table'], jobs: 1, firstSeed: 1, seedsMax: 1 }, out)).toBe(2);
     expect(text()).toContain('drop-ledger-condition');
   });
 });

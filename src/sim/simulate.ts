@@ -3,7 +3,7 @@
 //
 //   prepare (calm) ─▶ storm: faults and work; checkers after every commit ─▶ calm: no work, all mended ─▶ at rest, or too late
 
-import { seededPrng } from '../base/prng.ts';
+import { type Prng, seededPrng } from '../base/prng.ts';
 import { system } from '../base/system.ts';
 import { Reports } from '../api/agent-protocol.ts';
 import { matches } from '../api/parse.ts';
@@ -14,27 +14,31 @@ import { defaultPolicy } from '../core/state/context.ts';
 import { createMemoryStore } from '../store/memory/memory-store.ts';
 import type { Store } from '../store/store.ts';
 import { cacheFaults } from './checkers/caches.ts';
-import type { Facts } from './checkers/checker.ts';
+import type { Facts, ServerLife } from './checkers/checker.ts';
 import { checkers as checkerFactories } from './checkers/registry.ts';
 import { createControlPlaneProcess } from './control-plane-process.ts';
 import { startFaults } from './faults.ts';
+import { drawFleet } from './fleet-scenario.ts';
 import { type Commit, createHistory, type RecordEvent } from './history.ts';
 import { createHostProcess } from './host-process.ts';
 import { createIntents } from './intents.ts';
 import { createNetwork, type SeenRequest } from './network.ts';
-import { plants } from './plants.ts';
+import { narrowed, type Narrowing } from './narrowing.ts';
 import { createProcessClock } from './process-clock.ts';
-import { drawScenario } from './scenario.ts';
+import { drawScenario, type Scenario } from './scenario.ts';
 import { createSimDisk } from './sim-disk.ts';
 import { createSimLog } from './sim-log.ts';
 import { createTally } from './tally.ts';
 import { createTimeline } from './timeline.ts';
+import { createTraceHash } from './trace-hash.ts';
 import { createWorkload } from './workload.ts';
 
 export interface SimOptions {
   readonly seed: number;
-  /** The name of a planted bug. */
-  readonly plant?: string;
+  /** Less, or more, of what the seed draws. */
+  readonly narrowing?: Narrowing;
+  /** Default: small. */
+  readonly size?: 'small' | 'fleet';
   /** Keeps every line that the run could tell; slow. */
   readonly trace?: boolean;
 }
@@ -49,6 +53,8 @@ export interface Violation {
 export interface SimResult {
   readonly seed: number;
   readonly commitHash: string;
+  /** Of every moment at which something happened, every request and every change of a guest. */
+  readonly traceHash: string;
   readonly commits: number;
   readonly events: number;
   readonly virtualMs: number;
@@ -61,15 +67,30 @@ export interface SimResult {
   readonly trace: readonly string[];
 }
 
+/** So low that what bounds the store and what ages has work to do in so short a time; a fleet is given what is usual. */
+const soonFull: Partial<Policy> = {
+  eventsMax: 60,
+  historyKeptMs: 30_000,
+  historyRevisionsMax: 100,
+  agingMs: 5_000,
+  starvationMs: 25_000,
+  nominationMs: 15_000, // each longer than what counts as rest
+};
 /** Everything that retries does so at least once a minute; five of them are enough for what waits on one another. */
 const calmMsMax = 5 * 60_000;
 const restedMs = 10_000;
 const lookEveryMs = 2_500;
 const prepareMs = 20_000;
 
-export async function simulate({ seed, plant, trace: tracing = false }: SimOptions): Promise<SimResult> {
-  const prng = seededPrng(seed, 'berth');
-  const scenario = drawScenario(prng.split());
+export async function simulate({
+  seed,
+  narrowing,
+  size = 'small',
+  trace: tracing = false,
+}: SimOptions): Promise<SimResult> {
+  const prng = prngOf(seed);
+  const drawn = draw(size, prng.split());
+  const scenario = narrowed(drawn, narrowing);
   const timeline = createTimeline(prng.split());
   const tally = createTally();
   const history = createHistory();
@@ -81,6 +102,7 @@ export async function simulate({ seed, plant, trace: tracing = false }: SimOptio
   let lastNews: { readonly atMs: number; readonly commit: Commit } | undefined;
   let weather = scenario.weather.calm;
 
+  const whole = createTraceHash();
   const trace = (line: () => string): void => {
     if (tracing) lines.push(`${(timeline.nowMs / 1000).toFixed(3).padStart(9)} ${line()}`);
   };
@@ -98,15 +120,11 @@ export async function simulate({ seed, plant, trace: tracing = false }: SimOptio
     heartbeatMs: scenario.heartbeatMs,
     offlineAfterMs: scenario.offlineAfterMs,
     restartDelayMs: scenario.restartDelayMs,
-    eventsMax: 60,
-    historyKeptMs: 30_000,
-    historyRevisionsMax: 100, // so low that what bounds the store has work to do
+    ...(size === 'fleet' ? {} : soonFull),
     ...scenario.limits,
-    agingMs: 5_000,
-    starvationMs: 25_000,
-    nominationMs: 15_000, // each longer than what counts as rest
   };
-  const facts: Facts = { state: history.state, world, intents, nowMs: () => timeline.nowMs, policy };
+  const serverLives: ServerLife[] = [];
+  const facts: Facts = { state: history.state, world, intents, nowMs: () => timeline.nowMs, policy, serverLives };
   const checkers = checkerFactories.map((create) => create(facts));
   const memory = createMemoryStore();
   const store: Store = {
@@ -134,6 +152,9 @@ export async function simulate({ seed, plant, trace: tracing = false }: SimOptio
   };
   const log = createSimLog({ trace, onFault: (message) => violate(0, message) });
   const noteReports = ({ peer, path, bodyText }: SeenRequest): void => {
+    whole.addText(peer);
+    whole.addText(path);
+    whole.add(bodyText?.length ?? -1);
     if (!path.endsWith('/reports') || bodyText === undefined) return;
     const body: unknown = JSON.parse(bodyText);
     if (!matches(Reports, body)) return;
@@ -159,14 +180,17 @@ export async function simulate({ seed, plant, trace: tracing = false }: SimOptio
       network,
       policy,
       log,
+      lives: serverLives,
       tally,
       weather: () => weather.store,
-      meddle: plant === undefined ? (unmeddled) => unmeddled : plantOf(plant).meddle,
     }),
   );
+  const diskPrngs = drawn.hosts.map(() => prng.split()); // as many as were drawn, so that a smaller fleet changes nothing else
   const hosts = scenario.hosts.map((capacity, index) => {
     const name = `host-${index + 1}`;
     world.onChange(name, (instanceId) => {
+      whole.addText(name);
+      whole.addText(instanceId);
       for (const checker of checkers) {
         const fault = checker.onGuest?.(name, instanceId);
         if (fault !== undefined) violate(checker.invariant, fault);
@@ -180,7 +204,7 @@ export async function simulate({ seed, plant, trace: tracing = false }: SimOptio
       network,
       world,
       log,
-      disk: createSimDisk({ timeline, prng: prng.split(), weather: () => weather.disk, tally }),
+      disk: createSimDisk({ timeline, prng: diskPrngs[index] ?? prng, weather: () => weather.disk, tally }),
       onGaveUp: (host, error) => violate(0, `the agent of ${host} gave up: ${error.message}`),
     });
   });
@@ -202,7 +226,10 @@ export async function simulate({ seed, plant, trace: tracing = false }: SimOptio
   const runFor = async (durationMs: number, done: () => boolean = () => false): Promise<void> => {
     const untilMs = timeline.nowMs + durationMs;
     await system.turn();
-    while (violation === undefined && !done() && timeline.step(untilMs)) await system.turn();
+    while (violation === undefined && !done() && timeline.step(untilMs)) {
+      whole.add(Math.round(timeline.nowMs * 1000)); // to the microsecond: what is sent in order lies so close
+      await system.turn();
+    }
   };
   /** Until `work` is done; it may not take longer than `limitMs`. */
   const runUntil = async (work: Promise<void>, limitMs: number, what: string): Promise<void> => {
@@ -294,6 +321,7 @@ export async function simulate({ seed, plant, trace: tracing = false }: SimOptio
   return {
     seed,
     commitHash: history.hash(),
+    traceHash: whole.text(),
     commits: history.commits.length,
     events: timeline.fired,
     virtualMs: Math.round(timeline.nowMs),
@@ -305,10 +333,17 @@ export async function simulate({ seed, plant, trace: tracing = false }: SimOptio
   };
 }
 
-function plantOf(name: string): (typeof plants)[string] {
-  const plant = plants[name];
-  if (plant) return plant;
-  throw new RangeError(`there is no planted bug "${name}"; there are: ${Object.keys(plants).join(', ')}`);
+/** What a run of this seed draws before it begins. */
+export function drawnBy(seed: number, size: NonNullable<SimOptions['size']>): Scenario {
+  return draw(size, prngOf(seed).split());
+}
+
+function prngOf(seed: number): Prng {
+  return seededPrng(seed, 'berth');
+}
+
+function draw(size: NonNullable<SimOptions['size']>, prng: Prng): Scenario {
+  return size === 'fleet' ? drawFleet(prng) : drawScenario(prng);
 }
 
 function summaryOf({ key, before, after }: RecordEvent): string | [] {

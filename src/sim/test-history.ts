@@ -60,6 +60,12 @@ export function testHistory(create: (facts: Facts) => Checker, policy: Partial<P
       const before = find(host, instanceId);
       if (before) guests.splice(guests.indexOf(before), 1);
     },
+    /** The same, of one that is no more. */
+    takeAway(host: string, instanceId: string): string | undefined {
+      const before = find(host, instanceId);
+      if (before) guests.splice(guests.indexOf(before), 1);
+      return checker.onGuest?.(host, instanceId);
+    },
     report: (sent: SentReport): void => checker.onReport?.(sent),
     unrest: (): string[] => [...(checker.unrest?.() ?? [])],
     pass(ms: number): void {

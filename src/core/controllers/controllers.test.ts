@@ -262,6 +262,10 @@ describe('restart', () => {
     const { cache } = running({ restartPolicy: 'OnFailure' });
     report(cache, 'failed', 2);
     expect(restart.reconcile(cache, key, at(5)).requeueAfterMs).toBe(15_000);
+    step(cache, restart, 5);
+    expect(restart.reconcile(cache, key, at(10_005))).toMatchObject({ changes: [], requeueAfterMs: 5_000 });
+    step(cache, restart, 15_005);
+    expect(instanceIn(cache).status).toMatchObject({ phase: 'Pending', restartCount: 1 });
   });
 
   it('does nothing under Never', () => {

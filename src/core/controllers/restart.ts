@@ -10,6 +10,9 @@ import { emptyPlan, type Plan } from '../state/plan.ts';
 import type { Entry } from '../state/snapshot.ts';
 import { type Controller, keysOfKind } from './controller.ts';
 
+/** Clocks of servers that are kept right differ by far less. */
+const clocksDifferMsMax = 5_000;
+
 export const restart: Controller = {
   name: 'restart',
   watches: ['instance'],
@@ -18,9 +21,16 @@ export const restart: Controller = {
   reconcile(snapshot, key, ctx) {
     const instance = snapshot.get('instance', key);
     if (!instance || !wantsRestart(instance.value)) return emptyPlan;
-    const dueMs = (instance.value.status.failedAtMs ?? 0) + ctx.policy.restartDelayMs;
-    // Wall time may have jumped: never wait longer than the delay itself.
-    const waitMs = Math.min(dueMs - ctx.nowMs, ctx.policy.restartDelayMs);
+    const { restartDelayMs } = ctx.policy;
+    const { failedAtMs = 0 } = instance.value.status;
+    // Written by a clock that was far ahead of this one, or this one was set back since: counted anew by this one, so that nothing
+    // waits for as long as clocks differ.
+    if (failedAtMs - ctx.nowMs > clocksDifferMsMax)
+      return {
+        changes: [instanceStatusChange(instance, { ...instance.value.status, failedAtMs: ctx.nowMs })],
+        requeueAfterMs: restartDelayMs,
+      };
+    const waitMs = failedAtMs + restartDelayMs - ctx.nowMs;
     return waitMs > 0 ? { changes: [], requeueAfterMs: waitMs } : placeAnew(instance, ctx);
   },
 };

@@ -92,6 +92,29 @@ it('counts by the name of the image, its aliases and what runs-on says', () => {
   });
 });
 
+it('counts what another control plane placed under a name that an own create, about to fail, has taken too', () => {
+  const policy = { capacityMap: { debian: 1 } };
+  const { cache, work } = fleet(policy, ['b']);
+  const own = cache.assume({
+    changes: [{ key: keyOf('a'), ifRevision: 0, value: testInstance('a', { image: 'illumos' }) }],
+  });
+  const theirs = testInstance('a', { image: 'debian-12' }, { phase: 'Scheduled', host: 'h1', incarnation: 1 });
+  const id = `${theirs.metadata.id}-theirs`;
+  expect(queueOf(cache).taken({ reason: 'CapacityMap', word: 'debian', max: 1 })).toBe(0);
+  addRecord(cache, { ...theirs, metadata: { ...theirs.metadata, id } });
+  addRecord(cache, {
+    kind: 'allocation',
+    consumer: { id, incarnation: 1, project: 'default', name: 'a' },
+    host: 'h1',
+    amounts: { host_h1: { VCPU: 1 } },
+    driver: 'fake',
+  });
+  if (own.ok) cache.forget(own);
+  expect(queueOf(cache).taken({ reason: 'CapacityMap', word: 'debian', max: 1 })).toBe(1);
+  work();
+  expect(phases(cache)).toMatchObject({ b: 'CapacityMap: 1 of 1 debian' });
+});
+
 it('lets two decisions on the same count collide', () => {
   const { cache } = fleet({ maxConcurrency: 1 }, ['a'], ['b', { cpus: 3 }]);
   for (const record of testHost('h0', { capacity: { VCPU: 2, MEMORY_MB: 20 } })) addRecord(cache, record);

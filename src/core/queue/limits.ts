@@ -72,6 +72,8 @@ export class LimitCounts {
   readonly #taken = new Map<string, number>();
   /** By host, then consumer: the words it was counted under. */
   readonly #counted = new Map<string, Map<string, ReadonlySet<string>>>();
+  /** By consumer, where it holds room: of those whose instance is not known yet. */
+  readonly #hostOfUnknown = new Map<string, string>();
 
   constructor(snapshot: Snapshot) {
     this.#snapshot = snapshot;
@@ -84,6 +86,11 @@ export class LimitCounts {
 
   /** Answers the words of which there are fewer now. */
   apply({ kind, before, after }: RecordChange): ReadonlySet<string> {
+    if (kind === 'instance') {
+      // Its room may have been known before it: an own create of the same name that is about to fail hides another control plane's.
+      const hostOfUnknown = after?.kind === 'instance' ? this.#hostOfUnknown.get(after.metadata.id) : undefined;
+      return hostOfUnknown === undefined ? none : this.#count(hostOfUnknown);
+    }
     const host = after?.kind === 'allocation' ? after.host : before?.kind === 'allocation' ? before.host : undefined;
     return kind !== 'allocation' || host === undefined ? none : this.#count(host);
   }
@@ -96,13 +103,21 @@ export class LimitCounts {
       if (consumer.kind === 'task' || holdsOnlyDisk(allocation)) continue;
       const id = `${consumer.id}.${consumer.incarnation}`;
       if (now.has(id)) continue;
+      const before = known.get(id);
+      if (before && before !== justOne) {
+        now.set(id, before);
+        continue;
+      }
       const instance = this.#snapshot.instanceById(consumer.id)?.value;
-      now.set(id, known.get(id) ?? (instance ? wordsOf(this.#snapshot, instance) : justOne));
+      now.set(id, instance ? wordsOf(this.#snapshot, instance) : justOne);
+      if (instance) this.#hostOfUnknown.delete(consumer.id);
+      else this.#hostOfUnknown.set(consumer.id, host);
     }
     const fewer = new Set<string>();
-    for (const [id, words] of now) if (!known.has(id)) for (const word of words) this.#add(word, 1);
+    for (const [id, words] of now) if (known.get(id) !== words) for (const word of words) this.#add(word, 1);
     for (const [id, words] of known) {
-      if (now.has(id)) continue;
+      if (now.get(id) === words) continue;
+      if (!now.has(id)) this.#hostOfUnknown.delete(id.slice(0, id.lastIndexOf('.')));
       for (const word of words) {
         this.#add(word, -1);
         fewer.add(word);

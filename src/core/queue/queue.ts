@@ -296,6 +296,7 @@ export class Queue implements View, DueLine {
     if (this.#woken.length > 0) this.#woken = [];
     switch (kind) {
       case 'instance': {
+        for (const word of this.#limitCounts?.apply(change) ?? []) this.#limitEased(word);
         const was = before?.kind === 'instance' ? before : null;
         const now = after?.kind === 'instance' ? after : null;
         this.#countPlaced(was, -1);

@@ -14,6 +14,15 @@ export interface Facts {
   readonly nowMs: () => number;
   /** As all control planes have it. */
   readonly policy: Policy;
+  /** Of all control planes, in the order of their beginning; grows as the run goes on. */
+  readonly serverLives?: readonly ServerLife[];
+}
+
+/** One life of one control plane. */
+export interface ServerLife {
+  readonly startedMs: number;
+  /** Undefined: it lives. */
+  endedMs?: number;
 }
 
 /** A report as an agent sent it, whoever handles it and however often. */

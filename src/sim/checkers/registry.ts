@@ -6,12 +6,16 @@ import { capacityChecker } from './capacity.ts';
 import { churnChecker } from './churn.ts';
 import type { Checker, Facts } from './checker.ts';
 import { copiesChecker } from './copies.ts';
+import { diskHeldChecker } from './disk-held.ts';
+import { dueChecker } from './due.ts';
 import { eligibleChecker } from './eligible.ts';
 import { idempotencyChecker } from './idempotency.ts';
 import { limitsChecker } from './limits.ts';
 import { monotonicChecker } from './monotonic.ts';
 import { quotaChecker } from './quota.ts';
+import { silenceChecker } from './silence.ts';
 import { tracesChecker } from './traces.ts';
+import { undisturbedChecker } from './undisturbed.ts';
 
 export const checkers: readonly ((facts: Facts) => Checker)[] = [
   capacityChecker,
@@ -25,4 +29,8 @@ export const checkers: readonly ((facts: Facts) => Checker)[] = [
   churnChecker,
   limitsChecker,
   quotaChecker,
+  diskHeldChecker,
+  dueChecker,
+  silenceChecker,
+  undisturbedChecker,
 ];

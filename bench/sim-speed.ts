@@ -1,0 +1,39 @@
+// How many seeds of the simulator go through in an hour on all cores, checkers and all: small fleets, and fleets of 2,000 hosts.
+
+import { availableParallelism } from 'node:os';
+import { systemClock } from '../src/base/system.ts';
+import { createSeedPool } from '../src/sim/seed-pool.ts';
+import type { Order } from '../src/sim/seed-worker.ts';
+import type { Emit } from './row.ts';
+
+const hourMs = 3_600_000;
+
+export async function run(emit: Emit): Promise<void> {
+  const small = await seedsPerHour(60, 'small');
+  emit(row('sim_small_seeds_per_h', small, 20_000));
+  const fleet = await seedsPerHour(availableParallelism(), 'fleet');
+  emit(row('sim_fleet_seeds_per_h', fleet, 1000));
+}
+
+function row(name: string, value: number, goal: number) {
+  return { suite: 'store', name, value: Math.round(value), unit: 'seeds/h', better: 'higher', goal } as const;
+}
+
+/** Processes that have run one seed already are what a long batch has. */
+async function seedsPerHour(seeds: number, size: Order['size'] & string): Promise<number> {
+  const jobs = availableParallelism();
+  const pool = createSeedPool({ jobs });
+  const runAll = async (count: number, order: Omit<Order, 'seed'>): Promise<void> => {
+    const runs = Array.from({ length: count }, (_, i) => pool.run({ ...order, seed: 1 + i }));
+    for (const { seed, violation } of await Promise.all(runs))
+      if (violation) throw new Error(`seed ${seed} of the ${order.size} size failed: ${violation.message}`);
+  };
+  try {
+    await runAll(jobs, { size: 'small' });
+    const startedAtMs = systemClock.monotonicMs();
+    await runAll(seeds, { size });
+    return (seeds * hourMs) / (systemClock.monotonicMs() - startedAtMs);
+  } finally {
+    pool.close();
+  }
+}

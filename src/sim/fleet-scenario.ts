@@ -1,0 +1,40 @@
+// Fleet scenario: what a seed draws for a run of a whole fleet: thousands of hosts that register and are heard, some hundreds of
+// instances, a few misfortunes, and a short storm. It asks how the parts bear size; the small runs ask the rest.
+
+import type { Prng } from '../base/prng.ts';
+import { type FaultKind, faultKinds, type Scenario } from './scenario.ts';
+import { drawWeather } from './weather.ts';
+
+const hostsCount = 2000;
+/** What hits one host or guest of thousands, and leaves the fleet at work. */
+const kinds: readonly FaultKind[] = faultKinds.filter(
+  (kind) =>
+    kind.startsWith('agent-') || kind.startsWith('guest-') || kind.startsWith('driver-') || kind === 'partition',
+);
+
+export function drawFleet(prng: Prng): Scenario {
+  const between = (min: number, max: number): number => min + prng.below(max - min + 1);
+  const weather = drawWeather(prng);
+  const heartbeatMs = between(15, 20) * 1000;
+  return {
+    controlPlanes: between(1, 2),
+    stickyClients: true,
+    hosts: Array.from({ length: hostsCount }, () => ({
+      VCPU: between(4, 64),
+      MEMORY_MB: between(4, 256) * 1024,
+      DISK_GB: between(100, 2000),
+    })),
+    instancesMax: 400,
+    tenants: 20,
+    stormMs: between(5, 8) * 1000,
+    betweenCallsMsMean: between(50, 150),
+    weather,
+    faults: kinds.flatMap((kind) => (prng.chance(1, 2) ? [{ kind, everyMsMean: between(2, 6) * 100 }] : [])),
+    heartbeatMs,
+    offlineAfterMs: heartbeatMs * 3,
+    restartDelayMs: between(0, 2) * 1000,
+    limits: {},
+    projects: ['default'],
+    guest: { pullMs: 500, cloneMs: 50, startMs: 100, bootMs: 1000, shutdownMs: 200 },
+  };
+}

@@ -1,0 +1,444 @@
+// The museum's pieces: real bugs of systems like this one, put back in. Each is a text of a file of src/ that stands there exactly once,
+// and what stands there instead while the bug is in. The simulator must find every one, as the invariant that it breaks.
+
+export interface PlantedBug {
+  readonly name: string;
+  /** What happened, and to whom. */
+  readonly reenacts: string;
+  /** Number in DESIGN §5; 0: what has none there. */
+  readonly invariant: number;
+  /** Of a bug that shows only in rare company: the misfortunes that are to happen often in every run. */
+  readonly with?: readonly string[];
+  /** Below src/. */
+  readonly file: string;
+  readonly find: string;
+  readonly replace: string;
+}
+
+export const plantedBugs: readonly PlantedBug[] = [
+  // ── room ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+  {
+    name: 'drop-ledger-condition',
+    reenacts:
+      'two claims decided on one view are both committed: Placement without generations; CloudStack CVE-2025-69233',
+    invariant: 1,
+    file: 'server/commit.ts',
+    find: 'if (restsOn[at++] === 0 && !isNewEvent(change)) yield change;',
+    replace: "if (restsOn[at++] === 0 && !isNewEvent(change) && !change.key.startsWith('providers/')) yield change;",
+  },
+  {
+    name: 'two-predicates',
+    reenacts: 'one path asks for room by a rule of its own: Nomad #9506, Nova CVE-2017-17051',
+    invariant: 1,
+    file: 'core/controllers/power-on.ts',
+    find: 'const verdict = assign(tree, { amounts: plainOf(status.assigned ?? {}, portions), portions });',
+    replace:
+      'const verdict = assign(tree.map(({ provider }) => ({ provider, used: new Map() })), { amounts: plainOf(status.assigned ?? {}, portions), portions });',
+  },
+  {
+    name: 'reserve-forgotten',
+    reenacts: 'what an operator keeps back is given away: the class of Nova CVE-2026-46448, a path without the claim',
+    invariant: 1,
+    file: 'core/ledger/ledger.ts',
+    find: 'Math.floor((inventory.total - inventory.reserved) * inventory.allocationRatio)',
+    replace: 'Math.floor(inventory.total * inventory.allocationRatio)',
+  },
+  {
+    name: 'release-before-gone',
+    reenacts: 'room is free when the end is asked for, not when the guest is gone: Nova 1794996, local delete',
+    invariant: 5,
+    file: 'core/operations/instance.ts',
+    find: "eventChange(deleting, { reason: 'DeletionRequested', message: 'asked to go' }, ctx),",
+    replace:
+      "...snapshot.allocationsOfConsumer(value.metadata.id).map(({ key: held, revision }) => ({ key: held, ifRevision: revision, value: null })),\n        eventChange(deleting, { reason: 'DeletionRequested', message: 'asked to go' }, ctx),",
+  },
+  {
+    name: 'release-twice',
+    reenacts:
+      'a release at the end of a run gives back the disk too, and the removal gives it back again: Nova 1848343',
+    invariant: 5,
+    file: 'core/ledger/ledger.ts',
+    find: 'amounts[providerId] = disk === undefined ? {} : { DISK_GB: disk };',
+    replace: 'amounts[providerId] = {};',
+  },
+  {
+    name: 'claim-leaked-by-restart',
+    reenacts: 'an older life is never reported gone, and its room stays held: Orchard #381, Nova 1679750',
+    invariant: 5,
+    file: 'agent/reconcile.ts',
+    find: "if (canTell(entry)) settle(entry, 'absent');",
+    replace: "if (entry.assignment.incarnation > 1_000 && canTell(entry)) settle(entry, 'absent');",
+  },
+  {
+    name: 'claim-leaked-while-building',
+    reenacts: 'an instance that is deleted while it is built is never cleared away: Nova 1679750',
+    invariant: 3,
+    file: 'agent/plan.ts',
+    find: "absent:  { nothing: 'report-absent',  older: 'remove', preparing: 'remove',",
+    replace: "absent:  { nothing: 'report-absent',  older: 'remove', preparing: 'none',",
+  },
+  {
+    name: 'task-room-leaked',
+    reenacts: 'room that is taken over is not given back by who held it: Nova 1896463, the other way round',
+    invariant: 5,
+    file: 'core/controllers/placement.ts',
+    find: '...releaseAllOf(snapshot, task.value.metadata.id),',
+    replace: '',
+  },
+  {
+    name: 'deleted-with-guest',
+    reenacts: 'the record goes while its guest is still there: Nova, servers deleted under a host that was down',
+    invariant: 5,
+    file: 'core/controllers/garbage.ts',
+    find: 'if (snapshot.allocationsOfConsumer(instance.value.metadata.id).length > 0) return emptyPlan;',
+    replace: '',
+  },
+
+  // ── commits ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+  {
+    name: 'ack-before-commit',
+    reenacts: 'told before it is durable: etcd #14370, RabbitMQ 2014',
+    invariant: 3,
+    file: 'server/commit.ts',
+    find: 'this.#queue.push({ assumption: assumed, restsOn: assumed.restsOn, conditions: none, told });',
+    replace:
+      'told({ ok: true, revision: this.#cache.revision });\n    this.#queue.push({ assumption: assumed, restsOn: assumed.restsOn, conditions: none, told: () => {} });',
+  },
+  {
+    name: 'placed-twice',
+    reenacts: 'no condition on the instance when it is bound: Kubernetes #59848, Nova 1713783',
+    invariant: 7,
+    file: 'server/commit.ts',
+    find: 'if (restsOn[at++] === 0 && !isNewEvent(change)) yield change;',
+    replace: "if (restsOn[at++] === 0 && !isNewEvent(change) && !change.key.startsWith('instances/')) yield change;",
+  },
+  {
+    name: 'bound-to-lost-host',
+    reenacts:
+      'the host is not looked at again when the binding is written: Nomad plan-rejection, the other way round (#27497)',
+    invariant: 0,
+    file: 'core/controllers/bind.ts',
+    find: 'conditions: Array.from(new Set(bindings.map(({ placed }) => keys.host(placed.host))), (key) => ({',
+    replace: 'conditions: Array.from(new Set<string>(), (key) => ({',
+  },
+  {
+    name: 'wrong-revision',
+    reenacts:
+      'a Plan that rests on one just made durable has no condition any more and overwrites another control plane (seed 156)',
+    invariant: 7,
+    file: 'server/commit.ts',
+    find: 'if (change) more.push({ key: change.key, ifRevision: change.value === null ? 0 : revision });',
+    replace: '',
+  },
+  {
+    name: 'unknown-outcome-is-success',
+    reenacts: 'no answer is taken for yes: FoundationDB commit_unknown_result',
+    invariant: 6,
+    file: 'server/commit.ts',
+    find: "this.#fail(group, error);\n      return 'failed';",
+    replace:
+      "if (error instanceof StoreError && error.outcome === 'unknown') return { ok: true, revision: this.#cache.revision + 1 };\n      this.#fail(group, error);\n      return 'failed';",
+  },
+  {
+    name: 'unknown-outcome-is-failure',
+    reenacts: 'no answer is taken for no, for good: FoundationDB commit_unknown_result, the other way round',
+    invariant: 3,
+    file: 'server/commit.ts',
+    find: "return new ApiError(\n    'Unavailable',",
+    replace: "return new ApiError(\n    unknown ? 'AlreadyExists' : 'Unavailable',",
+  },
+
+  // ── intake ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+  {
+    name: 'key-not-in-plan',
+    reenacts:
+      'the idempotency key is not conditional in the Plan that makes the instance: Cirrus-style retries made two',
+    invariant: 4,
+    file: 'server/commit.ts',
+    find: 'if (restsOn[at++] === 0 && !isNewEvent(change)) yield change;',
+    replace: "if (restsOn[at++] === 0 && !isNewEvent(change) && !change.key.startsWith('idempotency/')) yield change;",
+  },
+  {
+    name: 'key-not-kept',
+    reenacts: 'the idempotency key is not remembered with what it made',
+    invariant: 4,
+    file: 'core/operations/instance.ts',
+    find: "...rememberCreate(input, 'instance', { key, id }, ctx),",
+    replace: '',
+  },
+  {
+    name: 'key-not-asked',
+    reenacts: 'a repeated create is not recognised',
+    invariant: 3,
+    file: 'core/operations/instance.ts',
+    find: "const earlier = earlierCreate(snapshot, input, 'instance');",
+    replace: 'const earlier: Decision | undefined = undefined;',
+  },
+  {
+    name: 'prefix-for-key',
+    reenacts: 'a key is matched by its beginning: Nomad CVE-2025-4922',
+    invariant: 3,
+    file: 'core/operations/create.ts',
+    find: "const entry = snapshot.get('idempotency', keys.idempotency(input.project, input.idempotencyKey));",
+    replace:
+      "const wanted = keys.idempotency(input.project, input.idempotencyKey);\n  const entry = snapshot.get('idempotency', wanted) ?? [...snapshot.list('idempotency')].find(({ key }) => wanted.startsWith(key));",
+  },
+  {
+    name: 'limit-without-gate',
+    reenacts: 'two control planes each count to the limit: Orchard #138',
+    invariant: 0,
+    file: 'core/controllers/bind.ts',
+    find: '...passGates(snapshot, gates), ',
+    replace: '',
+  },
+  {
+    name: 'limit-without-uncommitted',
+    reenacts: 'what is released but not yet durably does not count',
+    invariant: 0,
+    with: ['store-slow', 'store-unavailable'],
+    file: 'core/queue/limits.ts',
+    find: 'for (const allocation of this.#snapshot.allocationsHeldOnHost(host)) {',
+    replace: 'for (const { value: allocation } of this.#snapshot.allocationsOnHost(host)) {',
+  },
+
+  // ── sessions and reports ──────────────────────────────────────────────────────────────────────────────────────────
+
+  {
+    name: 'incarnation-not-checked',
+    reenacts: 'a report of an earlier life is taken for the present one: Orchard #64',
+    invariant: 7,
+    with: ['driver-fails', 'network-slow'],
+    file: 'core/operations/report.ts',
+    find: 'if (!instance || instance.value.status.host !== host || instance.value.status.incarnation !== report.incarnation)',
+    replace: 'if (!instance || instance.value.status.host !== host)',
+  },
+  {
+    name: 'sequence-not-checked',
+    reenacts: 'a report that was overtaken is taken after the newer one: etcd #15271, time travel',
+    invariant: 7,
+    file: 'core/operations/report.ts',
+    find: '(epoch === last.epoch && report.sequence <= last.sequence)',
+    replace: 'false',
+  },
+  {
+    name: 'back-in-time',
+    reenacts: 'an agent follows a control plane that lags behind what it has seen: Sieve, 15 of 21 bugs',
+    invariant: 5,
+    with: ['store-slow', 'network-streamCut', 'server-pause'],
+    file: 'agent/agent.ts',
+    find: "if (event.type === 'sync' && event.revision < state.revision) {",
+    replace: "if (event.type === 'sync' && event.revision < 0) {",
+  },
+  {
+    name: 'act-before-fence',
+    reenacts: 'an agent makes guests from an old ledger before it was told what is wanted now: Nova 1713783',
+    invariant: 5,
+    file: 'agent/reconcile.ts',
+    find: "if (seen === undefined && !ledger.confirmed) return 'rest';",
+    replace: '',
+  },
+  {
+    name: 'silence-is-death',
+    reenacts: 'a restart of the control plane failed healthy hosts by their old heartbeats: Orchard PR #454',
+    invariant: 9,
+    file: 'core/controllers/host-health.ts',
+    find: 'const silentMs = ctx.monotonicMs - seenAtMs;',
+    replace:
+      "const renewedAtMs = snapshot.get('lease', keys.lease(host.value.metadata.name))?.value.renewedAtMs;\n    const silentMs = renewedAtMs === undefined ? ctx.monotonicMs - seenAtMs : ctx.nowMs - renewedAtMs;",
+  },
+  {
+    name: 'heartbeats-not-counted',
+    reenacts: 'the first heartbeat is counted, those after it are not: Orchard #118',
+    invariant: 2,
+    file: 'core/state/cache.ts',
+    find: 'if (sign > 0) this.#leaseSeenAtMs.set(value.host, this.#nowMs());\n        else this.#leaseSeenAtMs.delete(value.host);',
+    replace:
+      'if (sign > 0 && !this.#leaseSeenAtMs.has(value.host)) this.#leaseSeenAtMs.set(value.host, this.#nowMs());',
+  },
+  {
+    name: 'host-health-disagrees',
+    reenacts: 'two control planes disagree about a host without end (seed 149): Nomad plan loops',
+    invariant: 0,
+    file: 'core/controllers/host-health.ts',
+    find: '...(lease && !alive ? [{ key: lease.key, ifRevision: lease.revision, value: null }] : []),',
+    replace: '',
+  },
+  {
+    name: 'exclusive-restarted',
+    reenacts: 'what may still run on a lost host is started elsewhere: Nomad lost allocations, Kubernetes #59848',
+    invariant: 2,
+    file: 'core/controllers/restart.ts',
+    find: "return !(spec.exclusive && conditionOf(status.conditions, 'Running')?.reason === hostLost);",
+    replace: 'return true;',
+  },
+  {
+    name: 'lost-for-good',
+    reenacts: 'an instance stays failed for the loss of a host that is heard again (seed 28): Orchard PR #454',
+    invariant: 3,
+    file: 'core/controllers/lost-host.ts',
+    find: 'if (!host || !status.guest || status.report?.epoch !== host.value.status.epoch) return emptyPlan;',
+    replace: 'if (!host || host.value.status.epoch >= 0) return emptyPlan;',
+  },
+  {
+    name: 'seen-too-little',
+    reenacts: 'observedGeneration is that of the last report, whatever was seen before',
+    invariant: 7,
+    with: ['agent-crash', 'disk-failed'],
+    file: 'core/state/instance-change.ts',
+    find: 'return { key: entry.key, ifRevision: entry.revision, value: { ...entry.value, status } };',
+    replace:
+      'const observedGeneration = status.report?.sequence === 1 ? 0 : status.observedGeneration;\n  return { key: entry.key, ifRevision: entry.revision, value: { ...entry.value, status: { ...status, observedGeneration } } };',
+  },
+  {
+    name: 'generation-reset',
+    reenacts: 'the generation begins anew with a change',
+    invariant: 7,
+    file: 'core/operations/replace.ts',
+    find: 'generation: metadata.generation + (change.specChanged ? 1 : 0) };',
+    replace: 'generation: change.specChanged ? (metadata.generation % 2) + 1 : metadata.generation };',
+  },
+  {
+    name: 'restarts-forgotten',
+    reenacts: 'what is placed anew begins to count anew, so that it is restarted for ever',
+    invariant: 7,
+    file: 'core/state/instance-change.ts',
+    find: 'return { key: entry.key, ifRevision: entry.revision, value: { ...entry.value, status } };',
+    replace:
+      "const restartCount = status.phase === 'Scheduled' ? 0 : status.restartCount;\n  return { key: entry.key, ifRevision: entry.revision, value: { ...entry.value, status: { ...status, restartCount } } };",
+  },
+
+  // ── watches and caches ────────────────────────────────────────────────────────────────────────────────────────────
+
+  {
+    name: 'slow-watch-loses',
+    reenacts: 'what comes while a watcher is busy is lost: etcd #17529',
+    invariant: 6,
+    file: 'store/watch-tail.ts',
+    find: 'if (events.length > 0) yield events;',
+    replace: 'if (events.length > 0) {\n        yield events;\n        seen = this.#history.revision();\n      }',
+  },
+  {
+    name: 'watch-resumes-late',
+    reenacts: 'a watch goes on one revision too late: etcd #20221',
+    invariant: 6,
+    file: 'server/http/watch-lines.ts',
+    find: "const batches = store.watch('', after, signal)[Symbol.asyncIterator]();",
+    replace: "const batches = store.watch('', after > 0 ? after + 1 : after, signal)[Symbol.asyncIterator]();",
+  },
+  {
+    name: 'watch-resumes-early',
+    reenacts: 'a watch tells of a change a second time: etcd #17247',
+    invariant: 6,
+    file: 'server/http/watch-lines.ts',
+    find: "const batches = store.watch('', after, signal)[Symbol.asyncIterator]();",
+    replace: "const batches = store.watch('', Math.max(0, after - 1), signal)[Symbol.asyncIterator]();",
+  },
+  {
+    name: 'bookmark-too-soon',
+    reenacts: 'a bookmark of a revision of which not all was told: etcd #15220',
+    invariant: 6,
+    file: 'server/http/watch-lines.ts',
+    find: 'lines.text(bookmarkLine(events.at(-1)?.revision ?? 0));',
+    replace: 'lines.text(bookmarkLine((events.at(-1)?.revision ?? 0) + 2));',
+  },
+  {
+    name: 'deletion-not-told',
+    reenacts: 'a watcher is not told of a deletion: etcd #19179',
+    invariant: 6,
+    file: 'server/http/watch-lines.ts',
+    find: 'else lines.text(deleteLine(event));',
+    replace: 'else if (event.revision % 4 > 0) lines.text(deleteLine(event));',
+  },
+  {
+    name: 'compaction-swallowed',
+    reenacts: 'a control plane goes on after a compaction as if nothing was missing: etcd #18089',
+    invariant: 6,
+    file: 'server/control-loop.ts',
+    find: 'if (compacted) await this.#load();',
+    replace: "if (compacted) cache.revision = (await this.#store.list('', { limit: 1 })).revision;",
+  },
+  {
+    name: 'deleted-key-kept',
+    reenacts: 'a cache that lists anew keeps what was deleted meanwhile: Sieve, cassandra-operator #402',
+    invariant: 6,
+    file: 'core/state/cache.ts',
+    find: 'for (const key of kind.keys()) if (!kept.has(key)) gone.push({ key, value: null, revision });',
+    replace:
+      'for (const key of kind.keys()) if (!kept.has(key) && revision < 0) gone.push({ key, value: null, revision });',
+  },
+  {
+    name: 'deleted-key-revived',
+    reenacts: 'the cache revives what was deleted before its own commit was answered (seed 3)',
+    invariant: 6,
+    file: 'core/state/cache.ts',
+    find: "if (source === 'own' ? revision < known || revision <= this.revision : revision <= known) return false;",
+    replace: 'if (revision < known) return false;',
+  },
+  {
+    name: 'own-commit-hides-others',
+    reenacts: 'what another control plane wrote in between is taken for an own commit',
+    invariant: 6,
+    file: 'server/control-loop.ts',
+    find: 'if (cache.isOwn(revision)) own = revision;',
+    replace: 'if (cache.isOwn(revision) || cache.isOwn(revision + 1)) own = revision;',
+  },
+  {
+    name: 'wake-up-lost',
+    reenacts: 'room came free and nobody who waited was told: Orchard #381',
+    invariant: 3,
+    file: 'core/controllers/placement.ts',
+    find: 'return before !== null; // released, or made smaller',
+    replace: 'return false;',
+  },
+  {
+    name: 'no-requeue',
+    reenacts: 'a controller that does not ask to be called again: what is due waits for the next full pass',
+    invariant: 3,
+    with: ['guest-crash'],
+    file: 'core/controllers/restart.ts',
+    find: 'return waitMs > 0 ? { changes: [], requeueAfterMs: waitMs } : placeAnew(instance, ctx);',
+    replace: 'return waitMs > 0 ? emptyPlan : placeAnew(instance, ctx);',
+  },
+
+  // ── agents and guests ─────────────────────────────────────────────────────────────────────────────────────────────
+
+  {
+    name: 'unknown-guest-removed',
+    reenacts: 'a host destroys what it does not know: Nova 1713783, cassandra-operator #402',
+    invariant: 9,
+    with: ['disk-failed', 'agent-crash'],
+    file: 'agent/reconcile.ts',
+    find: 'if (entry === undefined) return; // a guest without an entry is told of by the heartbeat, and not touched',
+    replace:
+      'if (entry === undefined) {\n        for (const { driver, guest } of seenGuests()) if (guest.instanceId === instanceId) await driver.remove(instanceId);\n        return;\n      }',
+  },
+  {
+    name: 'guests-die-with-agent',
+    reenacts: 'an agent that stops takes its guests with it: Kubernetes #118559, #133382',
+    invariant: 9,
+    with: ['agent-stop'],
+    file: 'agent/agent.ts',
+    find: '        // Drivers first, so that a creation under way is left as it is, to be finished after the next start.',
+    replace:
+      '        for (const driver of drivers) for (const { instanceId } of driver.guests()) await driver.stop(instanceId, 0);',
+  },
+  {
+    name: 'second-guest',
+    reenacts: 'the guest of an older life is left where it is, in the way of the new one: Nova evacuation',
+    invariant: 3,
+    file: 'agent/plan.ts',
+    find: "running: { nothing: 'create',         older: 'remove',",
+    replace: "running: { nothing: 'create',         older: 'none',",
+  },
+  {
+    name: 'stale-not-repeated',
+    reenacts: 'what a control plane that lagged called stale is never said again: Orchard #64, stuck in running',
+    invariant: 3,
+    file: 'agent/agent.ts',
+    find: 'reporter.repeatStale();',
+    replace: '',
+  },
+];

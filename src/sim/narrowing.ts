@@ -1,0 +1,92 @@
+// Narrowing: the same run with less in it: fewer hosts, control planes and tenants, fewer kinds of misfortune, a shorter storm. What the
+// seed drew is otherwise left as it is, so that a failure mostly stays the failure it was.
+
+import type { Scenario } from './scenario.ts';
+import { faultKinds } from './scenario.ts';
+import { drawWeather, type Weather } from './weather.ts';
+import { seededPrng } from '../base/prng.ts';
+
+export interface Narrowing {
+  /** Kinds of faults, and of bad weather as `store-unknown`, that do not happen. */
+  readonly without?: readonly string[];
+  /** Kinds that happen, and often, whatever the seed drew. */
+  readonly with?: readonly string[];
+  readonly hosts?: number;
+  readonly servers?: number;
+  readonly tenants?: number;
+  readonly stormMs?: number;
+}
+
+/** The first of a kind comes after the longest storm: it is drawn as before, and does not happen. */
+const neverMs = 1e9;
+const oftenMs = 4000;
+/** In thousandths. */
+const oftenRate = 100;
+
+export function narrowed(scenario: Scenario, narrowing: Narrowing = {}): Scenario {
+  const { hosts, servers, tenants, stormMs } = narrowing;
+  const without = new Set(narrowing.without);
+  const often = new Set(narrowing.with);
+  const faults = scenario.faults.map((fault) => ({
+    ...fault,
+    everyMsMean: without.has(fault.kind) ? neverMs : often.has(fault.kind) ? oftenMs : fault.everyMsMean,
+  }));
+  const more = faultKinds.filter((kind) => often.has(kind) && !faults.some((fault) => fault.kind === kind));
+  return {
+    ...scenario,
+    hosts: scenario.hosts.slice(0, hosts),
+    controlPlanes: Math.min(scenario.controlPlanes, servers ?? scenario.controlPlanes),
+    tenants: Math.min(scenario.tenants, tenants ?? scenario.tenants),
+    stormMs: Math.min(scenario.stormMs, stormMs ?? scenario.stormMs),
+    faults: [...faults, ...more.map((kind) => ({ kind, everyMsMean: oftenMs }))],
+    weather: { ...scenario.weather, stormy: changed(scenario.weather.stormy, { without, often }) },
+  };
+}
+
+/** The kinds of misfortune that a scenario has. */
+export function misfortunesOf({ faults, weather }: Scenario): string[] {
+  const kinds = faults.flatMap(({ kind, everyMsMean }) => (everyMsMean === neverMs ? [] : [kind as string])); // a kind is a word
+  return [...kinds, ...ratesOf(weather.stormy).flatMap(({ word, rate }) => (rate > 0 ? [word] : []))];
+}
+
+/** All that `--with` and `--without` may name. */
+export function knownMisfortunes(): string[] {
+  return [...faultKinds, ...ratesOf(drawWeather(seededPrng(0)).stormy).map(({ word }) => word)];
+}
+
+/** As flags of the command that runs it. */
+export function flagsOf({ with: often = [], without = [], hosts, servers, tenants, stormMs }: Narrowing): string {
+  return [
+    often.length > 0 ? ` --with ${often.join(',')}` : '',
+    without.length > 0 ? ` --without ${without.join(',')}` : '',
+    hosts === undefined ? '' : ` --hosts ${hosts}`,
+    servers === undefined ? '' : ` --servers ${servers}`,
+    tenants === undefined ? '' : ` --tenants ${tenants}`,
+    stormMs === undefined ? '' : ` --storm ${stormMs / 1000}`,
+  ].join('');
+}
+
+function changed(
+  weather: Weather,
+  { without, often }: { readonly without: ReadonlySet<string>; readonly often: ReadonlySet<string> },
+): Weather {
+  const parts = Object.entries(weather).map(([part, values]) => [
+    part,
+    Object.fromEntries(
+      Object.entries<number>(values).map(([name, value]) => {
+        const word = `${part}-${name}`;
+        return [name, without.has(word) ? 0 : often.has(word) ? Math.max(value, oftenRate) : value];
+      }),
+    ),
+  ]);
+  return Object.fromEntries(parts) as Weather; // the same parts and names as before
+}
+
+/** What has a rate; delays are always there. */
+function ratesOf(weather: Weather): { readonly word: string; readonly rate: number }[] {
+  return Object.entries(weather).flatMap(([part, values]) =>
+    Object.entries<number>(values).flatMap(([name, rate]) =>
+      /Ms(Min|Mean|Max)$/.test(name) ? [] : [{ word: `${part}-${name}`, rate }],
+    ),
+  );
+}

@@ -1,0 +1,102 @@
+// Worked: whether runs did what they are for. One that hardly wrote anything, or a batch in which a fault never happened, proves nothing.
+
+import { faultKinds } from './scenario.ts';
+import type { SimResult } from './simulate.ts';
+
+/** The least of any run of which anything can be said: it prepares, its hosts join, and it comes to rest. */
+const commitsPerRunMin = 12;
+const eventsPerRunMin = 300;
+const virtualMsPerRunMin = 25_000;
+const commitsPerSeedMin = 60;
+const instancesRunPerSeedMin = 3;
+/** A kind that so many runs drew must have happened in one of them. */
+const drawnRunsMin = 10;
+/** What is rarer than a fault may miss a smaller batch. */
+const everythingSeedsMin = 100;
+
+/** What must have happened at least once in a large batch. */
+const mustHappen: readonly string[] = [
+  ...faultKinds,
+  'network-requestLost',
+  'network-answerLost',
+  'network-duplicate',
+  'network-slow',
+  'network-streamCut',
+  'network-streamStalled',
+  'partition-loss',
+  'store-unavailable',
+  'store-unknown',
+  'store-slow',
+  'store-watchBroken',
+  'disk-failed',
+  'call-repeated',
+  'tenant-running',
+  'tenant-stopped',
+  'watched',
+  'watch-compacted',
+];
+
+interface Totals {
+  readonly commits: number;
+  readonly events: number;
+  readonly virtualMs: number;
+  readonly instancesRun: number;
+  readonly faults: number;
+  readonly byKind: Readonly<Record<string, number>>;
+}
+
+export interface Sum {
+  add(result: SimResult): void;
+  totals(): Totals;
+  /** How many runs drew each kind of fault. */
+  readonly drawn: ReadonlyMap<string, number>;
+  /** Why this run proves nothing; of one that was narrowed, less is asked. */
+  idleRun(result: SimResult, asDrawn: boolean): string | undefined;
+}
+
+export function createSum(): Sum {
+  const happened = new Map<string, number>();
+  const drawn = new Map<string, number>();
+  const totals = { commits: 0, events: 0, virtualMs: 0, instancesRun: 0 };
+  return {
+    drawn,
+    add(result) {
+      totals.commits += result.commits;
+      totals.events += result.events;
+      totals.virtualMs += result.virtualMs;
+      totals.instancesRun += result.instancesRun;
+      for (const [kind, count] of Object.entries(result.faults)) happened.set(kind, (happened.get(kind) ?? 0) + count);
+      for (const kind of result.drawn) drawn.set(kind, (drawn.get(kind) ?? 0) + 1);
+    },
+    totals: () => ({
+      ...totals,
+      faults: faultKinds.reduce((sum, kind) => sum + (happened.get(kind) ?? 0), 0),
+      byKind: Object.fromEntries(happened),
+    }),
+    idleRun({ commits, events, virtualMs }, asDrawn) {
+      if (commits === 0 || events === 0) return 'nothing happened in it';
+      if (!asDrawn || (commits >= commitsPerRunMin && events >= eventsPerRunMin && virtualMs >= virtualMsPerRunMin))
+        return undefined;
+      return `hardly anything happened in it: ${commits} commits and ${events} events in ${virtualMs / 1000} s`;
+    },
+  };
+}
+
+/** Why a batch of so many seeds proves nothing. */
+export function idleIn(sum: Sum, seeds: number): string[] {
+  const { commits, instancesRun, byKind } = sum.totals();
+  const found: string[] = [];
+  if (seeds === 0) found.push('nothing was run');
+  if (commits < seeds * commitsPerSeedMin)
+    found.push(`${commits} commits in ${seeds} seeds are too few; ${commitsPerSeedMin} each are asked for`);
+  if (instancesRun < seeds * instancesRunPerSeedMin)
+    found.push(`${instancesRun} instances ran in ${seeds} seeds; ${instancesRunPerSeedMin} each are asked for`);
+  for (const [kind, runs] of sum.drawn)
+    if (runs >= drawnRunsMin && byKind[kind] === undefined)
+      found.push(`"${kind}" was drawn by ${runs} runs and never happened`);
+  if (seeds >= everythingSeedsMin)
+    for (const kind of mustHappen)
+      if (byKind[kind] === undefined && (sum.drawn.get(kind) ?? 0) < drawnRunsMin)
+        found.push(`"${kind}" never happened`);
+  return found;
+}
