@@ -2,6 +2,7 @@
 // each is all or nothing. A Plan that was decided on another's uncommitted change shares that one's fate.
 
 import { assert } from '../base/assert.ts';
+import { type Buggify, neverBuggify } from '../base/buggify.ts';
 import type { Logger } from '../base/log.ts';
 import { ApiError } from '../api/errors.ts';
 import { type Assumption, type Cache, isNewEvent } from '../core/state/cache.ts';
@@ -37,16 +38,18 @@ export class Committer {
   readonly #store: Store;
   readonly #cache: Cache;
   readonly #log: Logger;
+  readonly #buggify: Buggify;
   readonly #queue: Pending[] = [];
   readonly #wantRoom: (() => void)[] = [];
   #busy: Promise<void> | null = null;
   /** The records of the newest commit as they were written. */
   #newest: ReadonlyMap<AnyRecord, Uint8Array> = new Map();
 
-  constructor(parts: { store: Store; cache: Cache; log: Logger }) {
+  constructor(parts: { store: Store; cache: Cache; log: Logger; buggify?: Buggify }) {
     this.#store = parts.store;
     this.#cache = parts.cache;
     this.#log = parts.log;
+    this.#buggify = parts.buggify ?? neverBuggify;
   }
 
   /**
@@ -63,6 +66,8 @@ export class Committer {
   enqueue(plan: Plan, told: Told): void {
     if (plan.changes.length === 0 && (plan.conditions ?? none).every(({ key }) => !this.#cache.isAssumed(key)))
       return told({ ok: true, revision: this.#cache.revision });
+    const first = plan.changes[0] ?? plan.conditions?.[0];
+    if (first && this.#buggify('commit-refused')) return told({ ok: false, key: first.key });
     const assumed = this.#cache.assume(plan);
     if (!assumed.ok) return told(assumed);
     this.#queue.push({ assumption: assumed, restsOn: assumed.restsOn, conditions: none, told });
@@ -103,7 +108,7 @@ export class Committer {
     let count = 0;
     for (const pending of this.#queue) {
       writes += pending.assumption.plan.changes.length;
-      if (count > 0 && writes > writesPerCommitMax) break;
+      if (count > 0 && (writes > writesPerCommitMax || this.#buggify('commit-one-plan'))) break;
       count += 1;
     }
     return this.#queue.splice(0, count);

@@ -2,6 +2,7 @@
 // they asked for it, and all of them now and then. It never asks why.
 
 import { backoffMs } from '../base/backoff.ts';
+import { type Buggify, neverBuggify } from '../base/buggify.ts';
 import { type Clock, sleep, type Timer } from '../base/clock.ts';
 import { describeError, type Logger } from '../base/log.ts';
 import type { Controller } from '../core/controllers/controller.ts';
@@ -37,6 +38,8 @@ const storeRetryDelay = { delayMsMin: 100, delayMsMax: 5_000 };
 /** Reconciles in one go before requests get their turn: some milliseconds. */
 const tasksPerTurnMax = 256;
 const listPage = 10_000;
+const listPageSmall = 7;
+const lateMsMax = 500;
 
 export class ControlLoop {
   readonly #decider: Decider;
@@ -44,6 +47,7 @@ export class ControlLoop {
   readonly #stations: readonly Station[];
   readonly #log: Logger;
   readonly #clock: Clock;
+  readonly #buggify: Buggify;
   readonly #stopped = new AbortController();
   /** Of those that take their keys as they come. */
   readonly #due = new Map<string, Task>();
@@ -65,6 +69,7 @@ export class ControlLoop {
     }));
     this.#log = parts.log;
     this.#clock = parts.decider.clock;
+    this.#buggify = parts.decider.buggify ?? neverBuggify;
   }
 
   /** Resolves when the cache holds the store's state. Throws when the store cannot be read or holds what is not understood. */
@@ -103,12 +108,13 @@ export class ControlLoop {
     const entries: StoredEvent[] = [];
     let revision: number | undefined;
     let after: string | undefined;
+    const limit = this.#buggify('load-small-page') ? listPageSmall : listPage;
     do {
-      const page = await this.#store.list('', { limit: listPage, ...(after === undefined ? {} : { after }) });
+      const page = await this.#store.list('', { limit, ...(after === undefined ? {} : { after }) });
       for (const { key, value, revision: written } of page.entries)
         entries.push({ key, value: decodeRecord(key, value), revision: written });
       revision ??= page.revision;
-      after = page.entries.length === listPage ? page.entries.at(-1)?.key : undefined;
+      after = page.entries.length === limit ? page.entries.at(-1)?.key : undefined;
     } while (after !== undefined);
     // As they would have come as events: what was made first is listed first.
     entries.sort((a, b) => a.revision - b.revision);
@@ -127,6 +133,7 @@ export class ControlLoop {
           cache.apply(newsOf(batch, cache), batch.at(-1)?.revision ?? cache.revision);
           this.ready = true;
           attempt = 0;
+          if (this.#buggify('store-read-anew')) throw new Compacted(cache.revision);
         }
       } catch (error) {
         if (signal.aborted) return;
@@ -147,7 +154,8 @@ export class ControlLoop {
       else this.#enqueue(next.value.station, next.value.key);
     }
     const again = (): void => (ended ? this.#fullPass() : this.#fullPass(tasks, startedAtMs));
-    const afterMs = ended ? Math.max(0, startedAtMs + fullPassMs - this.#clock.monotonicMs()) : passPauseMs;
+    const everyMs = this.#buggify('full-pass-early') ? fullPassMs / 20 : fullPassMs;
+    const afterMs = ended ? Math.max(0, startedAtMs + everyMs - this.#clock.monotonicMs()) : passPauseMs;
     this.#passTimer = this.#clock.setTimer(afterMs, again, { background: true });
   }
 
@@ -167,7 +175,9 @@ export class ControlLoop {
     else this.#due.set(`${station.controller.name} ${key}`, { station, key });
     if (this.#turnPlanned || this.#stopped.signal.aborted) return;
     this.#turnPlanned = true;
-    queueMicrotask(() => this.#turn());
+    if (this.#buggify('reconcile-late'))
+      this.#clock.setTimer(this.#decider.prng.below(lateMsMax), () => this.#turn());
+    else queueMicrotask(() => this.#turn());
   }
 
   #turn(): void {
@@ -215,7 +225,7 @@ export class ControlLoop {
         station.committing.delete(key);
         if (!ok) return this.#retry(station, key);
         attempts.delete(key);
-        if (committing.wokenMeanwhile) this.#enqueue(station, key);
+        if (committing.wokenMeanwhile || this.#buggify('reconcile-again')) this.#enqueue(station, key);
       };
       committer.submit(plan).then(
         (outcome) => settle(outcome.ok),
@@ -236,7 +246,8 @@ export class ControlLoop {
   #retry(station: Station, key: string): void {
     const attempt = station.attempts.get(key) ?? 0;
     station.attempts.set(key, attempt + 1);
-    this.#again(station, key, backoffMs(attempt, retryDelay, this.#decider.prng));
+    const longest = this.#buggify('retry-longest');
+    this.#again(station, key, longest ? retryDelay.delayMsMax : backoffMs(attempt, retryDelay, this.#decider.prng));
   }
 
   #again(station: Station, key: string, afterMs: number): void {

@@ -1,6 +1,7 @@
 // The control plane without its sockets: store, cache, committer, controllers and routes, put together. The process gives it a
 // real clock and HTTP; the simulator gives it false ones.
 
+import type { Buggify } from '../base/buggify.ts';
 import type { Clock } from '../base/clock.ts';
 import type { Logger } from '../base/log.ts';
 import type { Prng } from '../base/prng.ts';
@@ -33,6 +34,8 @@ export interface ServerParts {
   readonly policy: Policy;
   readonly links: HostLinks;
   readonly version: string;
+  /** Where the simulator has the unusual done. Default: nowhere. */
+  readonly buggify?: Buggify;
 }
 
 export interface Server {
@@ -45,14 +48,15 @@ export interface Server {
 /** Reads the store, then answers and reconciles. Throws when the store cannot be read. */
 export async function startControlPlane(parts: ServerParts): Promise<Server> {
   const { store, clock, prng, log, policy, links, version } = parts;
+  const unusual = parts.buggify ? { buggify: parts.buggify } : {};
   const cache = new Cache(() => clock.monotonicMs());
-  const committer = new Committer({ store, cache, log });
-  const decider: Decider = { cache, committer, clock, prng, policy };
+  const committer = new Committer({ store, cache, log, ...unusual });
+  const decider: Decider = { cache, committer, clock, prng, policy, ...unusual };
   const loop = new ControlLoop({ decider, store, controllers, log });
   await loop.start();
-  const compaction = new Compaction({ store, clock, log, policy, revision: () => cache.revision });
+  const compaction = new Compaction({ store, clock, log, policy, revision: () => cache.revision, ...unusual });
   compaction.start();
-  const assignments = new Assignments({ cache, clock });
+  const assignments = new Assignments({ cache, clock, ...unusual });
   return {
     routes: [
       ...processRoutes({ ready: () => loop.ready, version }),

@@ -375,6 +375,7 @@ function watch(
       { field: 'revision' },
     );
   }
-  const input = { kind, after, wanted: filterOf(definition, query), store, clock: decider.clock, signal };
+  const { clock, buggify } = decider;
+  const input = { kind, after, wanted: filterOf(definition, query), store, clock, signal, buggify };
   return { status: 200, lines: watchLines(input), texts: watchTexts(input) };
 }

@@ -1,6 +1,7 @@
 // The lines of a watch: what changed, as JSON text. A change whose text is of the present form is copied as it is stored, not read. It
 // never tells what is not durable.
 
+import type { Buggify } from '../../base/buggify.ts';
 import type { Clock } from '../../base/clock.ts';
 import { ApiError } from '../../api/errors.ts';
 import type { AnyResource, Kind } from '../../api/resources/index.ts';
@@ -17,6 +18,7 @@ export interface WatchInput {
   readonly store: Store;
   readonly clock: Clock;
   readonly signal: AbortSignal;
+  readonly buggify?: Buggify | undefined;
 }
 
 const bookmarkMs = 10_000;
@@ -52,7 +54,7 @@ export async function* watchTexts(input: WatchInput): AsyncIterable<Uint8Array> 
         yield bookmarkOf(revision);
         continue;
       }
-      if (batch.done) return;
+      if (batch.done || input.buggify?.('watch-ends')) return;
       next = readAhead();
       const lines = linesOf(batch.value, prefix, wanted);
       revision = batch.value.at(-1)?.revision ?? revision;
