@@ -175,8 +175,7 @@ export class ControlLoop {
     else this.#due.set(`${station.controller.name} ${key}`, { station, key });
     if (this.#turnPlanned || this.#stopped.signal.aborted) return;
     this.#turnPlanned = true;
-    if (this.#buggify('reconcile-late'))
-      this.#clock.setTimer(this.#decider.prng.below(lateMsMax), () => this.#turn());
+    if (this.#buggify('reconcile-late')) this.#clock.setTimer(this.#decider.prng.below(lateMsMax), () => this.#turn());
     else queueMicrotask(() => this.#turn());
   }
 

@@ -1,5 +1,7 @@
 // A control plane as a process that starts, dies, stops and starts again: the real one, over false store, clock and network.
 
+import type { Buggify } from '../base/buggify.ts';
+import type { Timer } from '../base/clock.ts';
 import { describeError, type Logger } from '../base/log.ts';
 import { seededPrng } from '../base/prng.ts';
 import { ApiError } from '../api/errors.ts';
@@ -8,7 +10,7 @@ import type { Policy } from '../core/state/context.ts';
 import { type Server, startControlPlane } from '../server/server.ts';
 import type { Store } from '../store/store.ts';
 import type { Endpoint, Network } from './network.ts';
-import { createProcessClock, type ProcessClock } from './process-clock.ts';
+import { type ClockFaults, createProcessClock, type ProcessClock } from './process-clock.ts';
 import { createSimStore, type SimStoreOptions } from './sim-store.ts';
 
 export interface ControlPlaneProcess {
@@ -23,14 +25,19 @@ export interface ControlPlaneProcess {
   stop(): Promise<void>;
   pause(durationMs: number): void;
   jumpWallTime(byMs: number): void;
+  /** Cuts the way to the store, or opens it again. */
+  partFromStore(parted: boolean): void;
 }
 
-export interface ControlPlaneOptions extends Omit<SimStoreOptions, 'clock' | 'prng'> {
+export interface ControlPlaneOptions extends Omit<SimStoreOptions, 'clock' | 'prng' | 'parted'> {
   readonly name: string;
   readonly seed: number;
   readonly network: Network;
   readonly policy: Policy;
   readonly log: Logger;
+  readonly buggify: Buggify;
+  /** The clock of its machine. */
+  readonly clockFaults: ClockFaults;
   /** For a planted bug: lies between this control plane and the store. */
   readonly meddle: (store: Store) => Store;
 }
@@ -47,24 +54,26 @@ export function createControlPlaneProcess(options: ControlPlaneOptions): Control
   const { name, seed, network, timeline } = options;
   const endpoint: Endpoint = network.endpoint(name);
   let starts = 0;
+  let parted = false;
   let life: Life | undefined;
+  let restart: Timer | undefined;
 
   const start = (): void => {
     if (life) return;
     starts += 1;
     const prng = seededPrng(seed, `${name}#${starts}`);
-    // Clocks of two machines never agree.
-    const clock = createProcessClock(timeline, prng.below(2000) - 1000);
+    const clock = createProcessClock(timeline, options.clockFaults);
     const mine: Life = { clock };
     life = mine;
     const run = async (): Promise<void> => {
       try {
         mine.server = await startControlPlane({
-          store: options.meddle(createSimStore({ ...options, clock, prng: prng.split() })),
+          store: options.meddle(createSimStore({ ...options, clock, prng: prng.split(), parted: () => parted })),
           clock,
           prng,
           log: options.log.with({ process: `${name}#${starts}` }),
           policy: options.policy,
+          buggify: options.buggify,
           links: {
             get: (host) => Promise.reject(new ApiError('HostUnreachable', `no line to ${host} in the simulator`)),
           },
@@ -74,13 +83,14 @@ export function createControlPlaneProcess(options: ControlPlaneOptions): Control
       } catch (error) {
         options.log.warn('control plane did not start', { process: name, error: describeError(error) });
         crash();
-        timeline.schedule(restartDelayMs, start);
+        restart = timeline.schedule(restartDelayMs, start);
       }
     };
     void run();
   };
 
   const crash = (): void => {
+    restart?.cancel();
     life?.clock.kill();
     life = undefined;
     network.hangUp(endpoint);
@@ -105,5 +115,8 @@ export function createControlPlaneProcess(options: ControlPlaneOptions): Control
     },
     pause: (durationMs) => life?.clock.pause(durationMs),
     jumpWallTime: (byMs) => life?.clock.jump(byMs),
+    partFromStore(cut) {
+      parted = cut;
+    },
   };
 }

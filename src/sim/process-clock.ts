@@ -13,10 +13,17 @@ export interface ProcessClock extends Clock {
   jump(byMs: number): void;
 }
 
+export interface ClockFaults {
+  /** What wall time is ahead of the truth at the start. */
+  readonly wallOffsetMs?: number;
+  /** How fast it runs: 1.1 counts eleven seconds while ten go by. */
+  readonly rate?: number;
+}
+
 /** What `nowMs` says when a run begins: 1 January 2026. */
 const epochMs = 1_767_225_600_000;
 
-export function createProcessClock(timeline: Timeline, wallOffsetMs = 0): ProcessClock {
+export function createProcessClock(timeline: Timeline, { wallOffsetMs = 0, rate = 1 }: ClockFaults = {}): ProcessClock {
   const bornMs = timeline.nowMs;
   let alive = true;
   let pausedUntilMs = 0;
@@ -25,10 +32,10 @@ export function createProcessClock(timeline: Timeline, wallOffsetMs = 0): Proces
     get alive() {
       return alive;
     },
-    nowMs: () => epochMs + timeline.nowMs + offsetMs,
-    monotonicMs: () => timeline.nowMs - bornMs,
+    nowMs: () => Math.floor(epochMs + timeline.nowMs * rate + offsetMs),
+    monotonicMs: () => (timeline.nowMs - bornMs) * rate,
     setTimer(delayMs, fire) {
-      let timer = timeline.schedule(delayMs, function due() {
+      let timer = timeline.schedule(delayMs / rate, function due() {
         if (!alive) return;
         if (timeline.nowMs < pausedUntilMs) timer = timeline.schedule(pausedUntilMs - timeline.nowMs, due);
         else fire();

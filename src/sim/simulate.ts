@@ -17,18 +17,23 @@ import { cacheFaults } from './checkers/caches.ts';
 import type { Facts } from './checkers/checker.ts';
 import { checkers as checkerFactories } from './checkers/registry.ts';
 import { createControlPlaneProcess } from './control-plane-process.ts';
+import { createExcused } from './excused.ts';
 import { startFaults } from './faults.ts';
 import { type Commit, createHistory, type RecordEvent } from './history.ts';
 import { createHostProcess } from './host-process.ts';
 import { createIntents } from './intents.ts';
-import { createNetwork, type SeenRequest } from './network.ts';
+import { createNetwork, type Peer, type SeenRequest } from './network.ts';
 import { plants } from './plants.ts';
 import { createProcessClock } from './process-clock.ts';
 import { drawScenario } from './scenario.ts';
+import { createDatabase } from './sim-database.ts';
+import { createRogueAgent } from './rogue-agent.ts';
+import { createRogueClient } from './rogue-client.ts';
 import { createSimDisk } from './sim-disk.ts';
 import { createSimLog } from './sim-log.ts';
 import { createTally } from './tally.ts';
 import { createTimeline } from './timeline.ts';
+import { createUnusual } from './unusual.ts';
 import { createWorkload } from './workload.ts';
 
 export interface SimOptions {
@@ -80,6 +85,7 @@ export async function simulate({ seed, plant, trace: tracing = false }: SimOptio
   /** The last commit that was more than heartbeats. */
   let lastNews: { readonly atMs: number; readonly commit: Commit } | undefined;
   let weather = scenario.weather.calm;
+  let storeLatencyMsMean: number | undefined;
 
   const trace = (line: () => string): void => {
     if (tracing) lines.push(`${(timeline.nowMs / 1000).toFixed(3).padStart(9)} ${line()}`);
@@ -106,7 +112,18 @@ export async function simulate({ seed, plant, trace: tracing = false }: SimOptio
     starvationMs: 25_000,
     nominationMs: 15_000, // each longer than what counts as rest
   };
-  const facts: Facts = { state: history.state, world, intents, nowMs: () => timeline.nowMs, policy };
+  const excused = createExcused(history.state);
+  const dead = new Set<string>();
+  const facts: Facts = {
+    state: history.state,
+    world,
+    intents,
+    nowMs: () => timeline.nowMs,
+    policy,
+    excused,
+    dead,
+    storeBackMs: () => database.backMs,
+  };
   const checkers = checkerFactories.map((create) => create(facts));
   const memory = createMemoryStore();
   const store: Store = {
@@ -120,6 +137,7 @@ export async function simulate({ seed, plant, trace: tracing = false }: SimOptio
       const commit = history.record(result, writes);
       if (!result.ok) trace(() => `refused: ${result.key} is not as ${writes[0]?.key ?? 'a read'} wanted it`);
       if (commit === undefined) return result;
+      excused.note(commit.events);
       trace(() => `commit ${commit.revision}: ${commit.events.flatMap(summaryOf).join('; ')}`);
       for (const { after } of commit.events)
         if (after?.kind === 'instance' && after.status.phase === 'Running') ran.add(after.metadata.id);
@@ -131,6 +149,19 @@ export async function simulate({ seed, plant, trace: tracing = false }: SimOptio
       return result;
     },
   };
+  const database = createDatabase({
+    base: store,
+    timeline,
+    prng: prng.split(),
+    tally,
+    syncMsMax: scenario.faults.some(({ kind }) => kind === 'store-crash') ? 20 : 0,
+  });
+  const buggify = createUnusual({
+    rates: scenario.unusual,
+    prng: prng.split(),
+    tally,
+    stormy: () => weather === scenario.weather.stormy,
+  });
   const log = createSimLog({ trace, onFault: (message) => violate(0, message) });
   const noteReports = ({ peer, path, bodyText }: SeenRequest): void => {
     if (!path.endsWith('/reports') || bodyText === undefined) return;
@@ -153,13 +184,16 @@ export async function simulate({ seed, plant, trace: tracing = false }: SimOptio
     createControlPlaneProcess({
       name: `server-${index + 1}`,
       seed,
-      base: store,
+      base: database.store,
       timeline,
       network,
       policy,
       log,
       tally,
-      weather: () => weather.store,
+      buggify,
+      clockFaults: scenario.clocks[index] ?? {},
+      weather: () =>
+        storeLatencyMsMean === undefined ? weather.store : { ...weather.store, latencyMsMean: storeLatencyMsMean },
       meddle: plant === undefined ? (unmeddled) => unmeddled : plantOf(plant).meddle,
     }),
   );
@@ -179,6 +213,8 @@ export async function simulate({ seed, plant, trace: tracing = false }: SimOptio
       network,
       world,
       log,
+      buggify,
+      clockFaults: scenario.clocks[scenario.controlPlanes + index] ?? {},
       disk: createSimDisk({ timeline, prng: prng.split(), weather: () => weather.disk, tally }),
       onGaveUp: (host, error) => violate(0, `the agent of ${host} gave up: ${error.message}`),
     });
@@ -194,6 +230,17 @@ export async function simulate({ seed, plant, trace: tracing = false }: SimOptio
     onViolation: violate,
     trace,
   });
+
+  /** Of someone who comes from elsewhere than the tenants. */
+  const rogueOf = (name: string, identity: Peer['identity']) => ({
+    fetch: network.fetchFor({ name, identity, clock: createProcessClock(timeline), answerTimeoutMs: 9000 }),
+    state: history.state,
+    prng: prng.split(),
+    tally,
+    onViolation: violate,
+  });
+  const hostNames = hosts.map(({ name }) => name);
+  const [firstHost = ''] = hostNames;
 
   // ── running it ──────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -221,7 +268,7 @@ export async function simulate({ seed, plant, trace: tracing = false }: SimOptio
       const overdue = checker.overdue?.();
       if (overdue !== undefined) violate(invariant, overdue);
     }
-    for (const { name, cache } of controlPlanes) {
+    for (const { name, cache } of scenario.staysDead.controlPlane ? controlPlanes.slice(1) : controlPlanes) {
       if (cache === undefined) found.push({ invariant: 9, message: `${name} does not come up` });
       else for (const message of cacheFaults(history.state, cache, name)) found.push({ invariant: 6, message });
     }
@@ -246,6 +293,18 @@ export async function simulate({ seed, plant, trace: tracing = false }: SimOptio
       network,
       world,
       store,
+      database,
+      crawl(latencyMsMean) {
+        storeLatencyMsMean = latencyMsMean;
+      },
+      burst: workload.burst,
+      rogueClient: createRogueClient(rogueOf('rogue', { role: 'operator', name: 'rogue' })),
+      rogueAgent: createRogueAgent({
+        ...rogueOf(firstHost, { role: 'host', host: firstHost }),
+        host: firstHost,
+        hosts: hostNames,
+      }),
+      distrust: excused.distrust,
       revision: () => history.commits.length,
       operator: workload,
       trace,
@@ -254,6 +313,7 @@ export async function simulate({ seed, plant, trace: tracing = false }: SimOptio
 
     weather = scenario.weather.calm;
     trace(() => 'calm');
+    if (scenario.staysDead.host) for (const name of hostNames.slice(-1)) dead.add(name);
     await runUntil(
       Promise.all([faults.end(), workload.end()]).then(() => {}),
       calmMsMax,

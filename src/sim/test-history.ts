@@ -22,12 +22,18 @@ export function testHistory(create: (facts: Facts) => Checker, policy: Partial<P
     guests: (host) => guests.filter((guest) => host === undefined || guest.host === host),
   };
   let nowMs = 0;
+  let storeBackMs = 0;
+  const excused = { hosts: new Set<string>(), instances: new Set<string>() };
+  const dead = new Set<string>();
   const checker = create({
     state: history.state,
     world,
     intents,
     nowMs: () => nowMs,
     policy: { ...defaultPolicy, ...policy },
+    excused: { host: (name) => excused.hosts.has(name), instance: (id) => excused.instances.has(id) },
+    dead,
+    storeBackMs: () => storeBackMs,
   });
   let revision = 0;
   const write = (writes: { key: string; value: Uint8Array | null }[], at: number): string | undefined => {
@@ -37,6 +43,11 @@ export function testHistory(create: (facts: Facts) => Checker, policy: Partial<P
   return {
     intents,
     doubleStarts,
+    excused,
+    dead,
+    storeBack(): void {
+      storeBackMs = nowMs;
+    },
     /** What the checker says to a commit of these; a string deletes that key. */
     commit: (...records: readonly (AnyRecord | string)[]): string | undefined =>
       write(

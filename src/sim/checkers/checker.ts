@@ -5,6 +5,7 @@ import type { FakeWorld } from '../../agent/drivers/fake/world.ts';
 import type { Report } from '../../api/agent-protocol.ts';
 import type { Policy } from '../../core/state/context.ts';
 import type { Commit, CommittedState } from '../history.ts';
+import type { Excused } from '../excused.ts';
 import type { Intents } from '../intents.ts';
 
 export interface Facts {
@@ -14,6 +15,12 @@ export interface Facts {
   readonly nowMs: () => number;
   /** As all control planes have it. */
   readonly policy: Policy;
+  /** Of what nothing is promised, because an agent lies. */
+  readonly excused: Excused;
+  /** Hosts that lost their power for good. */
+  readonly dead: ReadonlySet<string>;
+  /** When the store last came back; 0: it was never away; infinity: it is away. */
+  readonly storeBackMs: () => number;
 }
 
 /** A report as an agent sent it, whoever handles it and however often. */
