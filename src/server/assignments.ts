@@ -86,7 +86,7 @@ export class Assignments {
   }
 
   #sync(host: string, stream: Stream): AssignmentEvent {
-    for (const { key } of this.#cache.allocationsOnHost(host)) {
+    for (const { key } of this.#cache.committedAllocationsOnHost(host)) {
       const assignment = this.#assignment(key, host);
       if (!assignment) continue;
       stream.sent.set(key, assignment);

@@ -146,7 +146,9 @@ export class Committer {
       if (record && value && 'spec' in record && record.kind !== 'event') written.set(record, value);
     });
     try {
-      return await this.#store.commit(conditions, writes);
+      const result = await this.#store.commit(conditions, writes);
+      this.#cache.noteHeard();
+      return result;
     } catch (error) {
       this.#fail(group, error);
       return 'failed';
@@ -189,6 +191,7 @@ export class Committer {
   #fail(group: readonly Pending[], error: unknown): void {
     const doomed = [...group, ...this.#queue.splice(0)];
     for (const { assumption } of doomed.toReversed()) this.#cache.forget(assumption);
+    this.#cache.noteDeaf();
     const answer = storeFailure(error);
     this.#log.error('commit failed', { plans: doomed.length, error: answer.message, cause: error });
     for (const { told } of doomed) told(answer);

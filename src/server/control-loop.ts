@@ -140,6 +140,7 @@ export class ControlLoop {
         this.#log.warn('lost the store', { error: describeError(error) });
         this.ready = error instanceof Compacted && this.ready;
         compacted ||= error instanceof Compacted;
+        if (!(error instanceof Compacted)) cache.noteDeaf();
         await sleep(this.#clock, backoffMs(attempt++, storeRetryDelay, prng), signal);
       }
     }

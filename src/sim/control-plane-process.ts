@@ -9,6 +9,7 @@ import type { Cache } from '../core/state/cache.ts';
 import type { Policy } from '../core/state/context.ts';
 import { type Server, startControlPlane } from '../server/server.ts';
 import type { Store } from '../store/store.ts';
+import type { Cached } from './checkers/checker.ts';
 import type { Endpoint, Network } from './network.ts';
 import { type ClockFaults, createProcessClock, type ProcessClock } from './process-clock.ts';
 import { createSimStore, type SimStoreOptions } from './sim-store.ts';
@@ -38,6 +39,10 @@ export interface ControlPlaneOptions extends Omit<SimStoreOptions, 'clock' | 'pr
   readonly buggify: Buggify;
   /** The clock of its machine. */
   readonly clockFaults: ClockFaults;
+  /** Holds whatever its store's watches deliver to the history. */
+  readonly checkWatches: (store: Store) => Store;
+  /** It has just heard of a key. */
+  readonly onCached: (cached: Cached) => void;
   /** For a planted bug: lies between this control plane and the store. */
   readonly meddle: (store: Store) => Store;
 }
@@ -68,7 +73,9 @@ export function createControlPlaneProcess(options: ControlPlaneOptions): Control
     const run = async (): Promise<void> => {
       try {
         mine.server = await startControlPlane({
-          store: options.meddle(createSimStore({ ...options, clock, prng: prng.split(), parted: () => parted })),
+          store: options.checkWatches(
+            options.meddle(createSimStore({ ...options, clock, prng: prng.split(), parted: () => parted })),
+          ),
           clock,
           prng,
           log: options.log.with({ process: `${name}#${starts}` }),
@@ -79,6 +86,8 @@ export function createControlPlaneProcess(options: ControlPlaneOptions): Control
           },
           version: 'sim',
         });
+        const { cache } = mine.server.decider;
+        cache.onCommitted((key) => options.onCached({ server: name, cache, key }));
         network.listen(endpoint, clock, mine.server.routes);
       } catch (error) {
         options.log.warn('control plane did not start', { process: name, error: describeError(error) });

@@ -6,7 +6,8 @@ import type { Agent } from '../agent/agent.ts';
 import { createFakeDriver } from '../agent/drivers/fake/driver.ts';
 import { ledgerFileAt } from '../agent/ledger-file.ts';
 import type { FakeWorld } from '../agent/drivers/fake/world.ts';
-import { createClient } from '../api/client.ts';
+import type { AssignmentEvent } from '../api/agent-protocol.ts';
+import { type Client, createClient } from '../api/client.ts';
 import type { Amounts } from '../api/resources/metadata.ts';
 import type { Buggify } from '../base/buggify.ts';
 import type { Logger } from '../base/log.ts';
@@ -43,6 +44,8 @@ export interface HostOptions {
   readonly buggify: Buggify;
   /** The clock of the machine. */
   readonly clockFaults: ClockFaults;
+  /** Told of every event of one stream of assignments, as the agent gets it. */
+  readonly checkAssignments: () => (event: AssignmentEvent) => void;
   /** The agent gave up for good; in this world it never has a reason to. */
   readonly onGaveUp: (host: string, error: Error) => void;
 }
@@ -62,8 +65,9 @@ export function createHostProcess(options: HostOptions): HostProcess {
     const prng = seededPrng(seed, `${name}#${starts}`);
     const clock = createProcessClock(timeline, options.clockFaults);
     const peer: Peer = { name, clock, identity: { role: 'host', host: name }, host: name };
+    const client = createClient({ fetch: network.fetchFor(peer), url: 'http://berth' });
     const agent = createAgent({
-      client: createClient({ fetch: network.fetchFor(peer), url: 'http://berth' }),
+      client: { agent: (host) => watchedAgent(client.agent(host), options.checkAssignments) },
       hostName: name,
       agentVersion: 'sim',
       drivers: [createFakeDriver({ world: worldView(options.world, clock), host: name, prng: prng.split() })],
@@ -112,5 +116,22 @@ export function createHostProcess(options: HostOptions): HostProcess {
     },
     pause: (durationMs) => life?.peer.clock.pause(durationMs),
     jumpWallTime: (byMs) => life?.peer.clock.jump(byMs),
+  };
+}
+
+/** The same, with every stream of assignments looked at on its way. */
+function watchedAgent(
+  agent: ReturnType<Client['agent']>,
+  check: HostOptions['checkAssignments'],
+): ReturnType<Client['agent']> {
+  return {
+    ...agent,
+    async *assignments(epoch, signal) {
+      const look = check();
+      for await (const event of agent.assignments(epoch, signal)) {
+        look(event);
+        yield event;
+      }
+    },
   };
 }

@@ -13,8 +13,8 @@ export interface Database {
   crash(downMs: number): void;
   /** What is under way ends first. It comes back by itself. */
   leave(awayMs: number): void;
-  /** When it last came back; 0: it was never away; infinity: it is away. */
-  readonly backMs: number;
+  /** When it was down; the last may last on. */
+  readonly away: readonly { readonly fromMs: number; readonly toMs: number }[];
 }
 
 export interface DatabaseOptions {
@@ -29,7 +29,7 @@ export interface DatabaseOptions {
 export function createDatabase({ base, timeline, prng, tally, syncMsMax }: DatabaseOptions): Database {
   let life = new AbortController();
   let down = 0;
-  let backMs = 0;
+  const away: { readonly fromMs: number; toMs: number }[] = [];
   const syncing = new Set<(survives: boolean) => void>();
 
   const assertUp = (attempted: string): void => {
@@ -60,11 +60,13 @@ export function createDatabase({ base, timeline, prng, tally, syncMsMax }: Datab
   const end = (durationMs: number): void => {
     const former = life;
     life = new AbortController();
+    const now = away.at(-1);
+    const toMs = timeline.nowMs + durationMs;
+    if (now && now.toMs >= timeline.nowMs) now.toMs = Math.max(now.toMs, toMs);
+    else away.push({ fromMs: timeline.nowMs, toMs });
     down += 1;
-    backMs = Number.POSITIVE_INFINITY;
     timeline.schedule(durationMs, () => {
       down -= 1;
-      if (down === 0) backMs = timeline.nowMs;
     });
     former.abort();
   };
@@ -105,8 +107,6 @@ export function createDatabase({ base, timeline, prng, tally, syncMsMax }: Datab
       end(downMs);
     },
     leave: (awayMs) => end(awayMs),
-    get backMs() {
-      return backMs;
-    },
+    away,
   };
 }

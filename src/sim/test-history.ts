@@ -1,5 +1,6 @@
 // Crafted histories for tests of checkers: commits and guests are said, not simulated.
 
+import type { Cache } from '../core/state/cache.ts';
 import { defaultPolicy, type Policy } from '../core/state/context.ts';
 import { keyOf } from '../core/state/keys.ts';
 import { encodeRecord } from '../core/state/codec.ts';
@@ -22,9 +23,10 @@ export function testHistory(create: (facts: Facts) => Checker, policy: Partial<P
     guests: (host) => guests.filter((guest) => host === undefined || guest.host === host),
   };
   let nowMs = 0;
-  let storeBackMs = 0;
+  const storeAway: { fromMs: number; toMs: number }[] = [];
   const excused = { hosts: new Set<string>(), instances: new Set<string>() };
   const dead = new Set<string>();
+  const servers: { readonly name: string; readonly cache: Cache }[] = [];
   const checker = create({
     state: history.state,
     world,
@@ -33,7 +35,8 @@ export function testHistory(create: (facts: Facts) => Checker, policy: Partial<P
     policy: { ...defaultPolicy, ...policy },
     excused: { host: (name) => excused.hosts.has(name), instance: (id) => excused.instances.has(id) },
     dead,
-    storeBackMs: () => storeBackMs,
+    storeAway: () => storeAway,
+    servers: () => servers,
   });
   let revision = 0;
   const write = (writes: { key: string; value: Uint8Array | null }[], at: number): string | undefined => {
@@ -45,9 +48,11 @@ export function testHistory(create: (facts: Facts) => Checker, policy: Partial<P
     doubleStarts,
     excused,
     dead,
-    storeBack(): void {
-      storeBackMs = nowMs;
-    },
+    servers,
+    state: history.state,
+    cached: (server: string, cache: Cache, key: string) => checker.onCached?.({ server, cache, key }),
+    recount: () => checker.recount?.(),
+    storeAway,
     /** What the checker says to a commit of these; a string deletes that key. */
     commit: (...records: readonly (AnyRecord | string)[]): string | undefined =>
       write(

@@ -68,11 +68,15 @@ export class Cache implements Snapshot {
   /** Revisions that hold nothing but what this process wrote and has confirmed, until their events have come. */
   readonly #own = new Set<number>();
   readonly #leaseSeenAtMs = new Map<string, number>();
+  /** When the store last answered, and since when it has not. */
+  #heardAtMs: number;
+  #deafSinceMs: number | undefined;
   readonly #nowMs: () => number;
 
   /** `monotonicNowMs` dates the leases as they are seen. */
   constructor(monotonicNowMs: () => number) {
     this.#nowMs = monotonicNowMs;
+    this.#heardAtMs = monotonicNowMs();
   }
 
   // Reading, as decisions do: assumed over committed.
@@ -118,6 +122,14 @@ export class Cache implements Snapshot {
     }
   }
 
+  /** Of what is durable: a release that is only assumed has not happened yet. */
+  *committedAllocationsOnHost(host: string): Iterable<Entry<Allocation>> {
+    for (const key of this.#allocationKeysByHost.get(host) ?? []) {
+      const entry = this.committed('allocation', key);
+      if (entry?.value.host === host) yield entry;
+    }
+  }
+
   *allocationsHeldOnHost(host: string): Iterable<Allocation> {
     for (const key of this.#allocationKeysByHost.get(host) ?? []) {
       for (const form of formsOf(this.#find(key))) if (form.host === host) yield form;
@@ -146,7 +158,8 @@ export class Cache implements Snapshot {
   }
 
   leaseSeenAtMs(host: string): number | undefined {
-    return this.#leaseSeenAtMs.get(host);
+    const seenAtMs = this.#leaseSeenAtMs.get(host);
+    return seenAtMs === undefined ? undefined : seenAtMs + this.#deafMsSince(seenAtMs);
   }
 
   // Reading, as users do: only what is durable.
@@ -177,6 +190,28 @@ export class Cache implements Snapshot {
 
   *listCommitted<K extends RecordKind>(kind: K): Iterable<Entry<RecordByKind[K]>> {
     for (const entry of this.#committed.get(kind)?.values() ?? []) yield entry as Entry<RecordByKind[K]>; // as above
+  }
+
+  // Hearing: while the store does not answer, nobody can be heard, and silence is no sign.
+
+  /** The store has answered. */
+  noteHeard(): void {
+    if (this.#deafSinceMs !== undefined) {
+      for (const [host, seenAtMs] of this.#leaseSeenAtMs)
+        this.#leaseSeenAtMs.set(host, seenAtMs + this.#deafMsSince(seenAtMs));
+      this.#deafSinceMs = undefined;
+    }
+    this.#heardAtMs = this.#nowMs();
+  }
+
+  /** The store has failed. Since when, nobody knows: since it last answered. */
+  noteDeaf(): void {
+    this.#deafSinceMs ??= this.#heardAtMs;
+  }
+
+  /** How much of the time since then counts for nothing. */
+  #deafMsSince(sinceMs: number): number {
+    return this.#deafSinceMs === undefined ? 0 : Math.max(0, this.#nowMs() - Math.max(sinceMs, this.#deafSinceMs));
   }
 
   // Changing.
@@ -228,6 +263,7 @@ export class Cache implements Snapshot {
 
   /** Takes in events of the store, in revision order. Own commits come again and change nothing. */
   apply(events: readonly StoredEvent[], upTo: number): void {
+    this.noteHeard();
     const changed: string[] = [];
     for (const event of events) {
       if (this.#applyEvent(event)) changed.push(event.key);

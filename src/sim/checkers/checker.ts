@@ -3,6 +3,7 @@
 
 import type { FakeWorld } from '../../agent/drivers/fake/world.ts';
 import type { Report } from '../../api/agent-protocol.ts';
+import type { Cache } from '../../core/state/cache.ts';
 import type { Policy } from '../../core/state/context.ts';
 import type { Commit, CommittedState } from '../history.ts';
 import type { Excused } from '../excused.ts';
@@ -19,8 +20,17 @@ export interface Facts {
   readonly excused: Excused;
   /** Hosts that lost their power for good. */
   readonly dead: ReadonlySet<string>;
-  /** When the store last came back; 0: it was never away; infinity: it is away. */
-  readonly storeBackMs: () => number;
+  /** When the store was down; the last may last on. */
+  readonly storeAway: () => readonly { readonly fromMs: number; readonly toMs: number }[];
+  /** Those that are up, with what they believe. */
+  readonly servers: () => readonly { readonly name: string; readonly cache: Cache }[];
+}
+
+/** The cache of one control plane, and a key of which it has just heard. */
+export interface Cached {
+  readonly server: string;
+  readonly cache: Cache;
+  readonly key: string;
 }
 
 /** A report as an agent sent it, whoever handles it and however often. */
@@ -37,6 +47,10 @@ export interface Checker {
   onCommit?(commit: Commit): string | undefined;
   /** After every change of a guest in the true world. */
   onGuest?(host: string, instanceId: string): string | undefined;
+  /** What a control plane believes of a key may have changed. */
+  onCached?(cached: Cached): string | undefined;
+  /** Counts everything anew: where that and what was counted event by event disagree, the checker itself is at fault. */
+  recount?(): string | undefined;
   /** Before a control plane handles a report. */
   onReport?(sent: SentReport): void;
   /** What is not yet, or not any more, as it must be once everything is quiet. Asked every few seconds from the end of the storm on. */

@@ -1,0 +1,36 @@
+// Not numbered in DESIGN §5: silence is not death. Nobody can be heard while the store is down, so a host is not called silent when that
+// is why its lease was not renewed.
+
+import type { Host } from '../../api/resources/host.ts';
+import type { Checker, Facts } from './checker.ts';
+
+/** Clocks run a tenth too fast, and a lease may be long on its way: less than this share of the time agreed is no mistake of theirs. */
+const shareMin = 0.5;
+
+export function silenceChecker({ policy, nowMs, storeAway }: Facts): Checker {
+  const renewedMs = new Map<string, number>();
+  return {
+    invariant: 0,
+    onCommit({ events }) {
+      for (const { after } of events) if (after?.kind === 'lease') renewedMs.set(after.host, nowMs());
+      for (const { before, after } of events) {
+        if (after?.kind !== 'host' || !isSilent(after) || (before?.kind === 'host' && isSilent(before))) continue;
+        const { name } = after.metadata;
+        const sinceMs = renewedMs.get(name) ?? Number.NEGATIVE_INFINITY;
+        let awayMs = 0;
+        for (const { fromMs, toMs } of storeAway())
+          awayMs += Math.max(0, Math.min(toMs, nowMs()) - Math.max(fromMs, sinceMs));
+        const heardMs = nowMs() - sinceMs - awayMs;
+        if (awayMs > 0 && heardMs < shareMin * policy.offlineAfterMs)
+          return `host ${name} was called silent after ${Math.round(heardMs)} ms in which it could be heard`;
+      }
+      return undefined;
+    },
+  };
+}
+
+function isSilent({ status }: Host): boolean {
+  return status.conditions.some(
+    ({ type, status: is, reason }) => type === 'Ready' && is === 'False' && reason === 'AgentSilent',
+  );
+}
