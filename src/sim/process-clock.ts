@@ -35,12 +35,14 @@ export function createProcessClock(timeline: Timeline, { wallOffsetMs = 0, rate 
   let held = 0;
 
   const deliver = (delayMs: number, fire: () => void): Timer => {
+    let place: number | undefined;
     let timer = timeline.schedule(delayMs, function due() {
       if (!alive) return;
-      // What came during a pause comes after it in the order in which it came.
-      if (timeline.nowMs < pausedUntilMs)
-        timer = timeline.schedule(pausedUntilMs - timeline.nowMs + heldGapMs * held++, due);
-      else fire();
+      if (timeline.nowMs < pausedUntilMs) {
+        // What came during a pause comes after it in the order in which it came, also when the pause was made longer.
+        place ??= held++;
+        timer = timeline.schedule(pausedUntilMs - timeline.nowMs + heldGapMs * place, due);
+      } else fire();
     });
     return { cancel: () => timer.cancel() };
   };
