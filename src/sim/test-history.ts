@@ -72,6 +72,8 @@ export function testHistory(create: (facts: Facts) => Checker, policy: Partial<P
       guests.push({ ...newGuest(host, instanceId), ...before, ...changes });
       return checker.onGuest?.(host, instanceId);
     },
+    /** What the checker says of a guest as it is, or is no more. */
+    look: (host: string, instanceId: string): string | undefined => checker.onGuest?.(host, instanceId),
     removeGuest(host: string, instanceId: string): void {
       const before = find(host, instanceId);
       if (before) guests.splice(guests.indexOf(before), 1);

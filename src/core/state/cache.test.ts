@@ -189,7 +189,7 @@ describe('the cache', () => {
     cache.noteHeard();
     nowMs = 63_000;
     expect(silentMs()).toBe(4000);
-    cache.apply([{ key: keyOf(lease), value: lease, revision: 9 }], 9);
+    cache.apply([{ key: keyOf(lease), value: { ...lease, renewedAtMs: 5 }, revision: 9 }], 9);
     expect(silentMs()).toBe(0);
   });
 
