@@ -54,6 +54,12 @@ export class ControlLoop {
   #passTimer: Timer | undefined;
   #turnPlanned = false;
   #watching: Promise<void> = Promise.resolve();
+  /**
+   * How new the store is known to be. What is decided on an older view is mostly refused, and wakes what else waits, as fast as the store
+   * refuses: controllers rest until the cache has caught up.
+   */
+  #target = Number.POSITIVE_INFINITY;
+  #caughtUp = Promise.withResolvers<void>();
   /** Whether the cache follows the store now. */
   ready = false;
 
@@ -72,7 +78,7 @@ export class ControlLoop {
     this.#buggify = parts.decider.buggify ?? neverBuggify;
   }
 
-  /** Resolves when the cache holds the store's state. Throws when the store cannot be read or holds what is not understood. */
+  /** Resolves when the cache holds the store's state, as it was at one revision. Throws when the store cannot be read or holds what is not understood. */
   async start(): Promise<void> {
     const { cache } = this.#decider;
     await this.#load();
@@ -87,8 +93,9 @@ export class ControlLoop {
         for (const key of station.controller.wakes(change, cache)) this.#enqueue(station, key);
     });
     this.#fullPass();
-    this.ready = true;
     this.#watching = this.#follow();
+    await this.#caughtUp.promise;
+    this.ready = true;
   }
 
   async stop(): Promise<void> {
@@ -100,13 +107,18 @@ export class ControlLoop {
       timers.clear();
     }
     this.#due.clear();
+    this.#caughtUp.resolve();
     await this.#watching;
   }
 
-  /** Pages may be of different revisions: the watch starts at the first one's, so that nothing in between is missed. */
+  /**
+   * Pages may be of different revisions: the watch starts at the first one's, so that nothing in between is missed, and what was read is
+   * one state only when it has come to the last one's.
+   */
   async #load(): Promise<void> {
     const entries: StoredEvent[] = [];
     let revision: number | undefined;
+    let target = 0;
     let after: string | undefined;
     const limit = this.#buggify('load-small-page') ? listPageSmall : listPage;
     do {
@@ -114,23 +126,31 @@ export class ControlLoop {
       for (const { key, value, revision: written } of page.entries)
         entries.push({ key, value: decodeRecord(key, value), revision: written });
       revision ??= page.revision;
+      target = page.revision;
       after = page.entries.length === limit ? page.entries.at(-1)?.key : undefined;
     } while (after !== undefined);
     // As they would have come as events: what was made first is listed first.
     entries.sort((a, b) => a.revision - b.revision);
     this.#decider.cache.reset(entries, revision);
+    this.#target = target;
+    this.#lookIfCaughtUp();
   }
 
   async #follow(): Promise<void> {
     const { signal } = this.#stopped;
     const { cache, prng } = this.#decider;
     let compacted = false;
+    let lost = false;
     for (let attempt = 0; !signal.aborted; ) {
       try {
         if (compacted) await this.#load();
+        else if (lost) this.#target = (await this.#store.list('', { limit: 1 })).revision;
         compacted = false;
+        lost = false;
+        this.#lookIfCaughtUp();
         for await (const batch of this.#store.watch('', cache.revision, signal)) {
           cache.apply(newsOf(batch, cache), batch.at(-1)?.revision ?? cache.revision);
+          this.#lookIfCaughtUp();
           this.ready = true;
           attempt = 0;
           if (this.#buggify('store-read-anew')) throw new Compacted(cache.revision);
@@ -140,10 +160,19 @@ export class ControlLoop {
         this.#log.warn('lost the store', { error: describeError(error) });
         this.ready = error instanceof Compacted && this.ready;
         compacted ||= error instanceof Compacted;
+        lost = true;
+        this.#target = Number.POSITIVE_INFINITY;
         if (!(error instanceof Compacted)) cache.noteDeaf();
         await sleep(this.#clock, backoffMs(attempt++, storeRetryDelay, prng), signal);
       }
     }
+  }
+
+  #lookIfCaughtUp(): void {
+    if (this.#decider.cache.revision < this.#target) return;
+    this.#target = 0;
+    this.#caughtUp.resolve();
+    if (this.#wanted()) this.#planTurn();
   }
 
   /** A portion at a time, so that a fleet of hundreds of thousands stops nobody. */
@@ -172,21 +201,34 @@ export class ControlLoop {
       committing.wokenMeanwhile = true;
       return;
     }
+    // What was refused waits for its next try, whatever wakes it: mostly that is what came of the refusal itself.
+    if (station.attempts.has(key) && station.timers.has(key)) return;
     if (station.line) station.line.add(key);
     else this.#due.set(`${station.controller.name} ${key}`, { station, key });
-    if (this.#turnPlanned || this.#stopped.signal.aborted) return;
+    this.#planTurn();
+  }
+
+  #wanted(): boolean {
+    return this.#due.size > 0 || this.#stations.some(({ line }) => line !== undefined && line.size > 0);
+  }
+
+  #planTurn(): void {
+    if (this.#turnPlanned || this.#stopped.signal.aborted || this.#target > 0) return;
     this.#turnPlanned = true;
     if (this.#buggify('reconcile-late')) this.#clock.setTimer(this.#decider.prng.below(lateMsMax), () => this.#turn());
     else queueMicrotask(() => this.#turn());
   }
 
   #turn(): void {
-    if (this.#stopped.signal.aborted) return;
+    if (this.#stopped.signal.aborted || this.#target > 0) {
+      this.#turnPlanned = false;
+      return;
+    }
     for (let count = 0, before = -1; count > before && count < tasksPerTurnMax; ) {
       before = count;
       count = this.#workOff(count); // what came of one line may wake another
     }
-    this.#turnPlanned = this.#due.size > 0 || this.#stations.some(({ line }) => line !== undefined && line.size > 0);
+    this.#turnPlanned = this.#wanted();
     if (this.#turnPlanned) this.#clock.setTimer(0, () => this.#turn());
   }
 
