@@ -52,6 +52,7 @@ export class ControlLoop {
   /** Of those that take their keys as they come. */
   readonly #due = new Map<string, Task>();
   #passTimer: Timer | undefined;
+  #awakeTimer: Timer | undefined;
   #turnPlanned = false;
   #watching: Promise<void> = Promise.resolve();
   /**
@@ -92,6 +93,7 @@ export class ControlLoop {
       for (const station of watchers.get(change.kind) ?? [])
         for (const key of station.controller.wakes(change, cache)) this.#enqueue(station, key);
     });
+    this.#stayAwake();
     this.#fullPass();
     this.#watching = this.#follow();
     await this.#caughtUp.promise;
@@ -102,6 +104,7 @@ export class ControlLoop {
     this.#stopped.abort();
     this.ready = false;
     this.#passTimer?.cancel();
+    this.#awakeTimer?.cancel();
     for (const { timers } of this.#stations) {
       for (const timer of timers.values()) timer.cancel();
       timers.clear();
@@ -166,6 +169,13 @@ export class ControlLoop {
         await sleep(this.#clock, backoffMs(attempt++, storeRetryDelay, prng), signal);
       }
     }
+  }
+
+  /** Often enough that a process that stood still is told from hosts that were silent. */
+  #stayAwake(): void {
+    const everyMs = this.#decider.policy.offlineAfterMs / 3;
+    this.#decider.cache.noteAwake(1.5 * everyMs);
+    this.#awakeTimer = this.#clock.setTimer(everyMs, () => this.#stayAwake(), { background: true });
   }
 
   #lookIfCaughtUp(): void {

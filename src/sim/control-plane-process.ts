@@ -41,6 +41,7 @@ export interface ControlPlaneOptions extends Omit<SimStoreOptions, 'clock' | 'pr
   readonly clockFaults: ClockFaults;
   /** Holds whatever its store's watches deliver to the history. */
   readonly checkWatches: (store: Store) => Store;
+  readonly onPause: (durationMs: number) => void;
   /** It has just heard of a key. */
   readonly onCached: (cached: Cached) => void;
   /** For a planted bug: lies between this control plane and the store. */
@@ -122,7 +123,10 @@ export function createControlPlaneProcess(options: ControlPlaneOptions): Control
       await stopping.server.stop();
       if (life === stopping) crash();
     },
-    pause: (durationMs) => life?.clock.pause(durationMs),
+    pause(durationMs) {
+      life?.clock.pause(durationMs);
+      options.onPause(durationMs);
+    },
     jumpWallTime: (byMs) => life?.clock.jump(byMs),
     partFromStore(cut) {
       parted = cut;

@@ -116,6 +116,8 @@ export async function simulate({ seed, plant, trace: tracing = false }: SimOptio
   };
   const excused = createExcused(history.state);
   const dead = new Set<string>();
+  /** Of a server that is alone. */
+  const pauses: { readonly fromMs: number; readonly toMs: number }[] = [];
   const facts: Facts = {
     state: history.state,
     world,
@@ -124,7 +126,7 @@ export async function simulate({ seed, plant, trace: tracing = false }: SimOptio
     policy,
     excused,
     dead,
-    storeAway: () => database.away,
+    deaf: () => (pauses.length === 0 ? database.away : [...database.away, ...pauses]),
     servers: () => controlPlanes.flatMap(({ name, cache }) => (cache ? [{ name, cache }] : [])),
   };
   const checkers = checkerFactories.map((create) => create(facts));
@@ -208,6 +210,9 @@ export async function simulate({ seed, plant, trace: tracing = false }: SimOptio
       clockFaults: scenario.clocks[index] ?? {},
       weather: () =>
         storeLatencyMsMean === undefined ? weather.store : { ...weather.store, latencyMsMean: storeLatencyMsMean },
+      onPause(durationMs) {
+        if (scenario.controlPlanes === 1) pauses.push({ fromMs: timeline.nowMs, toMs: timeline.nowMs + durationMs });
+      },
       onCached(cached) {
         for (const checker of checkers) {
           const fault = checker.onCached?.(cached);

@@ -23,7 +23,7 @@ export function testHistory(create: (facts: Facts) => Checker, policy: Partial<P
     guests: (host) => guests.filter((guest) => host === undefined || guest.host === host),
   };
   let nowMs = 0;
-  const storeAway: { fromMs: number; toMs: number }[] = [];
+  const deaf: { fromMs: number; toMs: number }[] = [];
   const excused = { hosts: new Set<string>(), instances: new Set<string>() };
   const dead = new Set<string>();
   const servers: { readonly name: string; readonly cache: Cache }[] = [];
@@ -35,7 +35,7 @@ export function testHistory(create: (facts: Facts) => Checker, policy: Partial<P
     policy: { ...defaultPolicy, ...policy },
     excused: { host: (name) => excused.hosts.has(name), instance: (id) => excused.instances.has(id) },
     dead,
-    storeAway: () => storeAway,
+    deaf: () => deaf,
     servers: () => servers,
   });
   let revision = 0;
@@ -52,7 +52,7 @@ export function testHistory(create: (facts: Facts) => Checker, policy: Partial<P
     state: history.state,
     cached: (server: string, cache: Cache, key: string) => checker.onCached?.({ server, cache, key }),
     recount: () => checker.recount?.(),
-    storeAway,
+    deaf,
     /** What the checker says to a commit of these; a string deletes that key. */
     commit: (...records: readonly (AnyRecord | string)[]): string | undefined =>
       write(

@@ -49,7 +49,8 @@ export interface Workload {
 export const imageNames = ['tiny', 'debian-12'];
 /** Instances of the one who holds room, beside those of the tenants. */
 const takeOversMax = 8;
-const tasksLeftMax = 4;
+const tasksMax = 10;
+const tasksLeftMax = 3;
 /** Tenants are less patient than agents. */
 const answerTimeoutMs = 9000;
 
@@ -237,7 +238,7 @@ export function createWorkload(options: WorkloadOptions): Workload {
         );
         await insist(peer, prng, () => client.candidates({ spec: { cpus: 2, memoryMiB: 512 } }));
         tally.hit('capacity-asked');
-      } else if (draw < 45 || task === undefined) {
+      } else if (task === undefined || (draw < 45 && own.length < tasksMax)) {
         const spec = {
           cpus: 1 + prng.below(3),
           memoryMiB: 256 * (1 + prng.below(4)),

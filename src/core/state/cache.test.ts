@@ -193,6 +193,22 @@ describe('the cache', () => {
     expect(silentMs()).toBe(0);
   });
 
+  it('does not count as silence the time in which the process stood still', () => {
+    let nowMs = 0;
+    const silentMs = (): number => nowMs - (cache.leaseSeenAtMs('h1') ?? 0);
+    const lease = { kind: 'lease', host: 'h1', epoch: 1, renewedAtMs: 0 } as const;
+    const cache = testCache([lease], () => nowMs);
+    cache.noteAwake(1500);
+    nowMs = 1000;
+    cache.noteAwake(1500);
+    expect(silentMs()).toBe(1000);
+    nowMs = 90_000;
+    expect(silentMs()).toBe(1000);
+    cache.noteAwake(1500);
+    nowMs = 91_000;
+    expect(silentMs()).toBe(2000);
+  });
+
   it('drops what a fresh list no longer holds', () => {
     const cache = testCache([testInstance('web'), testInstance('db')]);
     cache.reset([{ key, value: testInstance('web'), revision: 1 }], 40);

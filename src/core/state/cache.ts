@@ -71,6 +71,8 @@ export class Cache implements Snapshot {
   /** When the store last answered, and since when it has not. */
   #heardAtMs: number;
   #deafSinceMs: number | undefined;
+  #awakeAtMs = 0;
+  #stallMsMin = Number.POSITIVE_INFINITY;
   readonly #nowMs: () => number;
 
   /** `monotonicNowMs` dates the leases as they are seen. */
@@ -192,15 +194,12 @@ export class Cache implements Snapshot {
     for (const entry of this.#committed.get(kind)?.values() ?? []) yield entry as Entry<RecordByKind[K]>; // as above
   }
 
-  // Hearing: while the store does not answer, nobody can be heard, and silence is no sign.
+  // Hearing: while the store does not answer, or this process stands still, nobody can be heard, and silence is no sign.
 
   /** The store has answered. */
   noteHeard(): void {
-    if (this.#deafSinceMs !== undefined) {
-      for (const [host, seenAtMs] of this.#leaseSeenAtMs)
-        this.#leaseSeenAtMs.set(host, seenAtMs + this.#deafMsSince(seenAtMs));
-      this.#deafSinceMs = undefined;
-    }
+    if (this.#deafSinceMs !== undefined) this.#forgive();
+    this.#deafSinceMs = undefined;
     this.#heardAtMs = this.#nowMs();
   }
 
@@ -209,9 +208,28 @@ export class Cache implements Snapshot {
     this.#deafSinceMs ??= this.#heardAtMs;
   }
 
+  /** This process runs, and says so again before `stallMsMin` are over: else it stood still, whoever's fault that was. */
+  noteAwake(stallMsMin: number): void {
+    if (this.#stalledSinceMs() !== undefined) this.#forgive();
+    this.#awakeAtMs = this.#nowMs();
+    this.#stallMsMin = stallMsMin;
+  }
+
+  #stalledSinceMs(): number | undefined {
+    return this.#nowMs() - this.#awakeAtMs > this.#stallMsMin ? this.#awakeAtMs : undefined;
+  }
+
+  /** What counted for nothing until now will do so for ever. */
+  #forgive(): void {
+    for (const [host, seenAtMs] of this.#leaseSeenAtMs)
+      this.#leaseSeenAtMs.set(host, seenAtMs + this.#deafMsSince(seenAtMs));
+  }
+
   /** How much of the time since then counts for nothing. */
   #deafMsSince(sinceMs: number): number {
-    return this.#deafSinceMs === undefined ? 0 : Math.max(0, this.#nowMs() - Math.max(sinceMs, this.#deafSinceMs));
+    const nowMs = this.#nowMs();
+    const deafSinceMs = Math.min(this.#deafSinceMs ?? nowMs, this.#stalledSinceMs() ?? nowMs);
+    return Math.max(0, nowMs - Math.max(sinceMs, deafSinceMs));
   }
 
   // Changing.

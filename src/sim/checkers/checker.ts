@@ -20,8 +20,8 @@ export interface Facts {
   readonly excused: Excused;
   /** Hosts that lost their power for good. */
   readonly dead: ReadonlySet<string>;
-  /** When the store was down; the last may last on. */
-  readonly storeAway: () => readonly { readonly fromMs: number; readonly toMs: number }[];
+  /** When nobody could be heard, for the store was down or the only server stood still; the last may last on. */
+  readonly deaf: () => readonly { readonly fromMs: number; readonly toMs: number }[];
   /** Those that are up, with what they believe. */
   readonly servers: () => readonly { readonly name: string; readonly cache: Cache }[];
 }

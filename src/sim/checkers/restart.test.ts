@@ -101,11 +101,11 @@ describe('silence', () => {
     ['after its time', 60_000, [], undefined],
     ['after its time and an outage', 90_000, [{ fromMs: 1000, toMs: 20_000 }], undefined],
     ['when the store was down for most of it', 70_000, [{ fromMs: 1000, toMs: 65_000 }], 'called silent after 6000 ms'],
-  ])('of a host %s', (_, passedMs, away, fault) => {
-    const { commit, pass, storeAway } = testHistory(silenceChecker, { offlineAfterMs: 60_000 });
+  ])('of a host %s', (_, passedMs, silences, fault) => {
+    const { commit, pass, deaf } = testHistory(silenceChecker, { offlineAfterMs: 60_000 });
     commit(host, lease);
     pass(passedMs);
-    storeAway.push(...away);
+    deaf.push(...silences);
     const found = commit(said);
     if (fault === undefined) expect(found).toBeUndefined();
     else expect(found).toContain(fault);
