@@ -292,6 +292,23 @@ describe('garbage', () => {
     expect(cache.get('instance', key)).toBeUndefined();
   });
 
+  it('rests on the release of its room, which may yet be refused', () => {
+    const { cache } = running();
+    commitPlan(cache, deleteInstance(cache, { project: 'default', name: 'web' }, at(1)).plan);
+    const { id } = instanceIn(cache).metadata;
+    const absent = {
+      instanceId: id,
+      incarnation: 1,
+      sequence: 2,
+      observedGeneration: 1,
+      guest: { state: 'absent' },
+    } as const;
+    const release = cache.assume(applyReport(cache, { host: 'h1', epoch: 1, report: absent }, at(2)).plan);
+    const removal = cache.assume(garbage.reconcile(cache, key, at(3)));
+    if (!release.ok || !removal.ok) return expect.unreachable();
+    expect(removal.restsOn).toContain(release.token);
+  });
+
   it('removes old events and keeps young ones', () => {
     const { cache } = running();
     const [event] = cache.list('event');
