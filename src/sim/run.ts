@@ -3,6 +3,7 @@
 
 import { readFile } from 'node:fs/promises';
 import { systemClock } from '../base/system.ts';
+import { mustHappen } from './must-happen.ts';
 import { plants } from './plants.ts';
 import { faultKinds } from './scenario.ts';
 import { type SimResult, simulate } from './simulate.ts';
@@ -33,28 +34,6 @@ const instancesRunPerSeedMin = 3;
 const checkedTwice = 3;
 const traceLinesShown = 30;
 const failuresShownMax = 5;
-
-/** What must have happened at least once in a large batch. */
-const mustHappen: readonly string[] = [
-  ...faultKinds,
-  'network-requestLost',
-  'network-answerLost',
-  'network-duplicate',
-  'network-slow',
-  'network-streamCut',
-  'network-streamStalled',
-  'partition-loss',
-  'store-unavailable',
-  'store-unknown',
-  'store-slow',
-  'store-watchBroken',
-  'disk-failed',
-  'call-repeated',
-  'tenant-running',
-  'tenant-stopped',
-  'watched',
-  'watch-compacted',
-];
 
 /** Resolves to the exit code: 0 when all is well; with a planted bug, when that was caught as what it is. */
 export async function runSim(options: RunSimOptions, out: Out): Promise<number> {

@@ -87,6 +87,9 @@ export async function simulate({ seed, plant, trace: tracing = false }: SimOptio
   /** The last commit that was more than heartbeats. */
   let lastNews: { readonly atMs: number; readonly commit: Commit } | undefined;
   let weather = scenario.weather.calm;
+  if (scenario.clocks.some(({ rate }) => rate !== 1)) tally.hit('clock-rate');
+  if (scenario.staysDead.controlPlane) tally.hit('stays-dead-server');
+  if (scenario.staysDead.host) tally.hit('stays-dead-host');
   let storeLatencyMsMean: number | undefined;
 
   const trace = (line: () => string): void => {

@@ -8,7 +8,7 @@ import { ApiError } from '../api/errors.ts';
 import type { HostSpec } from '../api/resources/host.ts';
 import type { InstanceSpec } from '../api/resources/instance.ts';
 import type { Labels } from '../api/resources/metadata.ts';
-import { createWatchCheck } from './checkers/watch.ts';
+import { createWatchCheck, type WatchedKind, watchedKinds } from './checkers/watch.ts';
 import type { Commit } from './history.ts';
 import { type CreateIntent, type Intents, keyLabel } from './intents.ts';
 import type { Network, Peer } from './network.ts';
@@ -281,16 +281,16 @@ export function createWorkload(options: WorkloadOptions): Workload {
 
   // ── watches ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-  const watcher = async (name: string, prng: Prng): Promise<void> => {
+  const watcher = async (name: string, kind: WatchedKind, prng: Prng): Promise<void> => {
     const { peer, client } = join(name);
     for (let after: number | undefined; !over.signal.aborted; ) {
       const left = new AbortController();
       const end = (): void => left.abort();
       over.signal.addEventListener('abort', end, { once: true });
       try {
-        after ??= (await client.list('instance', { limit: 1 })).revision;
-        const check = createWatchCheck(options.commits, after);
-        for await (const change of client.watch('instance', { revision: after }, left.signal)) {
+        after ??= (await client.list(kind, { limit: 1 })).revision;
+        const check = createWatchCheck(options.commits, after, kind);
+        for await (const change of client.watch(kind, { revision: after }, left.signal)) {
           const { type, revision } = change;
           const fault = check({
             type,
@@ -357,7 +357,11 @@ export function createWorkload(options: WorkloadOptions): Workload {
         const project = scenario.projects[i % scenario.projects.length] ?? 'default';
         running.push(tenant(`tenant-${i}`, project, options.prng.split()));
       }
-      running.push(watcher('watcher-1', options.prng.split()), watcher('watcher-2', options.prng.split()));
+      const other = watchedKinds[options.prng.below(watchedKinds.length)] ?? 'instance';
+      running.push(
+        watcher('watcher-1', 'instance', options.prng.split()),
+        watcher('watcher-2', other, options.prng.split()),
+      );
       running.push(holder('holder-1', options.prng.split()));
     },
     async end() {
