@@ -13,7 +13,7 @@ export interface RogueAgentOptions extends RogueOptions {
 }
 
 export function createRogueAgent(options: RogueAgentOptions) {
-  const { host, hosts, state, prng, fetch } = options;
+  const { host, hosts, state, prng } = options;
   let sessions = 0;
 
   const others = hosts.filter((name) => name !== host);
@@ -103,11 +103,12 @@ export function createRogueAgent(options: RogueAgentOptions) {
 
   return {
     /** One request. Resolves when it was answered, or lost. */
-    strike: (): Promise<unknown> => (prng.chance(1, 2) ? expectRefusal(options, refused()) : send(fetch, believed())),
+    strike: (): Promise<unknown> =>
+      prng.chance(1, 2) ? expectRefusal(options, refused()) : say(options.send, believed()),
   };
 }
 
-async function send(fetch: FetchLike, { method, path, body }: RogueRequest): Promise<void> {
+async function say(send: FetchLike, { method, path, body }: RogueRequest): Promise<void> {
   const init = { method, headers: {}, ...(body === undefined ? {} : { body }) };
-  await fetch(`http://berth${path}`, init).catch(() => {}); // whatever comes of it, and if it is lost
+  await send(`http://berth${path}`, init).catch(() => {}); // whatever comes of it, and if it is lost
 }

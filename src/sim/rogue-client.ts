@@ -18,7 +18,7 @@ export interface RogueRequest {
 }
 
 export interface RogueOptions {
-  readonly fetch: FetchLike;
+  readonly send: FetchLike;
   readonly state: CommittedState;
   readonly prng: Prng;
   readonly tally: Tally;
@@ -38,13 +38,13 @@ export function createRogueClient(options: RogueOptions) {
 
 /** Whatever the network does to it: if there is an answer, it is a refusal. */
 export async function expectRefusal(
-  { fetch, tally, onViolation }: Pick<RogueOptions, 'fetch' | 'tally' | 'onViolation'>,
+  { send, tally, onViolation }: Pick<RogueOptions, 'send' | 'tally' | 'onViolation'>,
   { what, method, path, body, headers = {} }: RogueRequest,
 ): Promise<void> {
   let status: number;
   try {
     const init = { method, headers: { ...headers }, ...(body === undefined ? {} : { body }) };
-    ({ status } = await fetch(`http://berth${path}`, init));
+    ({ status } = await send(`http://berth${path}`, init));
   } catch {
     return; // lost on the way
   }

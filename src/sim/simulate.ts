@@ -268,7 +268,7 @@ export async function simulate({ seed, plant, trace: tracing = false }: SimOptio
 
   /** Of someone who comes from elsewhere than the tenants. */
   const rogueOf = (name: string, identity: Peer['identity']) => ({
-    fetch: network.fetchFor({ name, identity, clock: createProcessClock(timeline), answerTimeoutMs: 9000 }),
+    send: network.fetchFor({ name, identity, clock: createProcessClock(timeline), answerTimeoutMs: 9000 }),
     state: history.state,
     prng: prng.split(),
     tally,

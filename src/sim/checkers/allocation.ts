@@ -89,7 +89,8 @@ export function allocationChecker({ state, world, excused, dead }: Facts): Check
           yield `${name} is ${status.phase} and holds more than its disk`;
       }
       for (const { metadata, status } of state.list('instance')) {
-        if (status.host === undefined) continue;
+        // One that goes has given up its room, and waits for another host that has something of it.
+        if (status.host === undefined || metadata.deletionRequestedAtMs !== undefined) continue;
         const allocation = state.get('allocation', `allocations/${metadata.id}.${status.incarnation}`);
         if (allocation?.host !== status.host)
           yield `${metadata.name} is bound to ${status.host} and holds no room there`;
