@@ -184,7 +184,7 @@ export function startFaults(targets: FaultTargets): Faults {
         return targets.store.compact(Math.max(1, targets.revision() - own.below(20)));
       case 'store-crash':
         hit('');
-        return targets.database.crash(200 + downMs(own));
+        return targets.database[own.chance(3, 4) ? 'crashUnderNext' : 'crash'](200 + downMs(own));
       case 'store-away':
         hit('');
         return targets.database.leave(5000 + own.below(55_000));
@@ -235,6 +235,7 @@ export function startFaults(targets: FaultTargets): Faults {
       await Promise.all(running);
       for (const plane of controlPlanes) plane.partFromStore(false);
       targets.crawl(undefined);
+      targets.database.crashUnderNext(undefined);
       // What was said in the name of its sessions must not outlive them.
       if (lied) hosts[0]?.crash();
       const { staysDead } = scenario;

@@ -48,6 +48,19 @@ describe('the database of a run', () => {
     expect(survived.size).toBe(2);
   });
 
+  it('crashes under the next commit, when told to', async () => {
+    const { database, store, pass } = begin();
+    database.crashUnderNext(500);
+    const first = failure(store.commit([], [write]));
+    await pass(20);
+    expect(database.away).toHaveLength(1);
+    expect(await first).toBeDefined();
+    await pass(500);
+    const second = store.commit([], [{ key: 'images/b', value: write.value }]);
+    await pass(20);
+    expect(await second).toMatchObject({ ok: true });
+  });
+
   it('refuses everything while it is down, breaks every watch, and comes back', async () => {
     const { database, store, pass } = begin();
     const watching = failure(

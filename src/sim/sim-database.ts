@@ -11,6 +11,8 @@ export interface Database {
   readonly store: Store;
   /** At once, with what is under way; it comes back by itself. */
   crash(downMs: number): void;
+  /** While it syncs the next commit; undefined: not any more. */
+  crashUnderNext(downMs: number | undefined): void;
   /** What is under way ends first. It comes back by itself. */
   leave(awayMs: number): void;
   /** When it was down; the last may last on. */
@@ -29,6 +31,7 @@ export interface DatabaseOptions {
 export function createDatabase({ base, timeline, prng, tally, syncMsMax }: DatabaseOptions): Database {
   let life = new AbortController();
   let down = 0;
+  let crashNextMs: number | undefined;
   const away: { readonly fromMs: number; toMs: number }[] = [];
   const syncing = new Set<(survives: boolean) => void>();
 
@@ -44,7 +47,8 @@ export function createDatabase({ base, timeline, prng, tally, syncMsMax }: Datab
         syncing.delete(crash);
         base.commit(conditions, writes).then(resolve, reject);
       };
-      const timer = timeline.schedule(prng.below(syncMsMax + 1), land);
+      const syncMs = prng.below(syncMsMax + 1);
+      const timer = timeline.schedule(syncMs, land);
       const crash = (survives: boolean): void => {
         timer.cancel();
         tally.hit(survives ? 'store-crash-kept' : 'store-crash-lost');
@@ -54,6 +58,10 @@ export function createDatabase({ base, timeline, prng, tally, syncMsMax }: Datab
         else silence();
       };
       syncing.add(crash);
+      if (crashNextMs === undefined) return;
+      const downMs = crashNextMs;
+      crashNextMs = undefined;
+      timeline.schedule(prng.below(syncMs + 1), () => crashNow(downMs));
     });
   };
 
@@ -69,6 +77,14 @@ export function createDatabase({ base, timeline, prng, tally, syncMsMax }: Datab
       down -= 1;
     });
     former.abort();
+  };
+
+  const crashNow = (downMs: number): void => {
+    for (const die of [...syncing]) {
+      syncing.delete(die);
+      die(prng.chance(1, 2));
+    }
+    end(downMs);
   };
 
   return {
@@ -99,12 +115,9 @@ export function createDatabase({ base, timeline, prng, tally, syncMsMax }: Datab
       },
       close: () => base.close(),
     },
-    crash(downMs) {
-      for (const die of [...syncing]) {
-        syncing.delete(die);
-        die(prng.chance(1, 2));
-      }
-      end(downMs);
+    crash: crashNow,
+    crashUnderNext(downMs) {
+      crashNextMs = downMs;
     },
     leave: (awayMs) => end(awayMs),
     away,
