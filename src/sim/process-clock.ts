@@ -52,9 +52,10 @@ export function createProcessClock(timeline: Timeline, { wallOffsetMs = 0, rate 
       return alive;
     },
     nowMs: () => Math.floor(epochMs + timeline.nowMs * rate + offsetMs),
-    monotonicMs: () => (timeline.nowMs - bornMs) * rate,
+    monotonicMs: () => Math.round((timeline.nowMs - bornMs) * rate * 1000) / 1000,
     deliver,
-    setTimer: (delayMs, fire) => deliver(delayMs / rate, fire),
+    // A microsecond at least, as real timers: less could be lost in rounding, and time would stand still.
+    setTimer: (delayMs, fire) => deliver(delayMs > 0 ? Math.max(0.001, delayMs / rate) : 0, fire),
     kill() {
       alive = false;
     },

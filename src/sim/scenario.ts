@@ -130,9 +130,9 @@ export function drawScenario(prng: Prng): Scenario {
   };
 }
 
-/** Clocks of two machines never agree; in some fleets they are hours apart, in some they do not run equally fast. */
+/** Clocks of two machines never agree; in some fleets they are most of an hour apart, in some they do not run equally fast. */
 function drawClocks(prng: Prng, machines: number): ClockFaults[] {
-  const wallOffsetMsMax = prng.chance(1, 4) ? 6 * 3_600_000 : 1000;
+  const wallOffsetMsMax = prng.chance(1, 4) ? 1_500_000 : 1000;
   const ratePercentMax = prng.chance(1, 3) ? 10 : 0;
   return Array.from({ length: machines }, () => ({
     wallOffsetMs: prng.below(2 * wallOffsetMsMax) - wallOffsetMsMax,
