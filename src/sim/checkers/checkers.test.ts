@@ -237,6 +237,14 @@ describe('invariant 4', () => {
     commit(instanceKey('a'));
     expect(commit(made('b'))).toMatch(/key k made/);
   });
+
+  it('sees it, too, where one goes and another of its name comes in one commit', () => {
+    const { commit, recount } = testHistory(idempotencyChecker);
+    commit(testInstance('b'));
+    commit(made('a'));
+    expect(commit({ ...made('b'), metadata: { ...made('b').metadata, id: 'inst_new' } })).toMatch(/key k made/);
+    expect(recount()).toMatch(/never saw/);
+  });
 });
 
 describe('invariant 5', () => {

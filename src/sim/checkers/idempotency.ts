@@ -9,7 +9,9 @@ export function idempotencyChecker({ state }: Facts): Checker {
     invariant: 4,
     onCommit({ events }) {
       for (const { before, after } of events) {
-        if (before !== null || after?.kind !== 'instance') continue;
+        if (after?.kind !== 'instance') continue;
+        // One may go and another of its name come in one commit.
+        if (before?.kind === 'instance' && before.metadata.id === after.metadata.id) continue;
         const key = after.metadata.labels[keyLabel];
         if (key === undefined) continue;
         const other = made.get(key);
