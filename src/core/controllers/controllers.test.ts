@@ -258,10 +258,16 @@ describe('restart', () => {
     expect(instanceIn(cache).status.guest).toBeUndefined();
   });
 
-  it('never waits longer than the delay, whatever the wall clock did', () => {
+  it('waits for clocks that differ a little, not for one that is far ahead, nor for a jump', () => {
     const { cache } = running({ restartPolicy: 'OnFailure' });
     report(cache, 'failed', 2);
-    expect(restart.reconcile(cache, key, at(5)).requeueAfterMs).toBe(15_000);
+    const failedAtMs = instanceIn(cache).status.failedAtMs ?? 0;
+    expect(restart.reconcile(cache, key, at(failedAtMs - 1_000))).toMatchObject({
+      changes: [],
+      requeueAfterMs: 15_000,
+    });
+    step(cache, restart, failedAtMs - 3_600_000);
+    expect(instanceIn(cache).status).toMatchObject({ phase: 'Pending', restartCount: 1 });
   });
 
   it('does nothing under Never', () => {

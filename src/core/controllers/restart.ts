@@ -18,10 +18,11 @@ export const restart: Controller = {
   reconcile(snapshot, key, ctx) {
     const instance = snapshot.get('instance', key);
     if (!instance || !wantsRestart(instance.value)) return emptyPlan;
-    const dueMs = (instance.value.status.failedAtMs ?? 0) + ctx.policy.restartDelayMs;
-    // Wall time may have jumped: never wait longer than the delay itself.
-    const waitMs = Math.min(dueMs - ctx.nowMs, ctx.policy.restartDelayMs);
-    return waitMs > 0 ? { changes: [], requeueAfterMs: waitMs } : placeAnew(instance, ctx);
+    const { restartDelayMs } = ctx.policy;
+    const waitMs = (instance.value.status.failedAtMs ?? 0) + restartDelayMs - ctx.nowMs;
+    // Whose clock said when it failed may be far ahead of ours, or ours have jumped: that is not waited for.
+    if (waitMs <= 0 || waitMs > 2 * restartDelayMs) return placeAnew(instance, ctx);
+    return { changes: [], requeueAfterMs: Math.min(waitMs, restartDelayMs) };
   },
 };
 
