@@ -12,6 +12,7 @@ import { ApiError } from '../api/errors.ts';
 import type { HostDriver, HostImage } from '../api/resources/host.ts';
 import type { Labels } from '../api/resources/metadata.ts';
 import { backoffMs } from '../base/backoff.ts';
+import { type Buggify, neverBuggify } from '../base/buggify.ts';
 import { type Clock, sleep, type Timer } from '../base/clock.ts';
 import { newId } from '../base/ids.ts';
 import { describeError, type Logger } from '../base/log.ts';
@@ -41,6 +42,8 @@ export interface AgentOptions {
   readonly clock: Clock;
   readonly prng: Prng;
   readonly log: Logger;
+  /** Where the simulator has the unusual done. Default: nowhere. */
+  readonly buggify?: Buggify;
   /** Called with every session that begins; `signal` aborts when it is over. Must not throw. */
   readonly onSession?: (session: Session, signal: AbortSignal) => void;
 }
@@ -68,7 +71,7 @@ const lookTimeoutMs = 1000;
 const fingerprintMs = 10 * 60_000; // a hypervisor that was installed or removed meanwhile
 
 export function createAgent(options: AgentOptions): Agent {
-  const { clock, prng, log, drivers } = options;
+  const { clock, prng, log, drivers, buggify = neverBuggify } = options;
   const api = options.client.agent(options.hostName);
   const stopping = new AbortController();
   const failure = Promise.withResolvers<Error>();
@@ -90,7 +93,7 @@ export function createAgent(options: AgentOptions): Agent {
   const start = async (): Promise<void> => {
     const measurement = await options.measure();
     const owner = { host: options.hostName, machineId: measurement.machineId };
-    const ledger = await openLedger({ file: options.ledgerFile, owner, clock, log });
+    const ledger = await openLedger({ file: options.ledgerFile, owner, clock, log, buggify });
     const reconciler = createReconciler({
       drivers,
       ready: (driver) => ready.has(driver),
@@ -99,9 +102,10 @@ export function createAgent(options: AgentOptions): Agent {
       clock,
       prng,
       log,
+      buggify,
       onChange: (instanceId) => reporter.mark(instanceId),
     });
-    const reporter = createReporter({ ledger, statusOf: reconciler.statusOf, clock, prng, log });
+    const reporter = createReporter({ ledger, statusOf: reconciler.statusOf, clock, prng, log, buggify });
     const parts: Running = { measurement, ledger, reconciler, reporter };
     running = parts;
     await Promise.all(drivers.map((driver) => recover(driver, reconciler)));
@@ -343,6 +347,7 @@ export function createAgent(options: AgentOptions): Agent {
         told = sent;
         attempt = 0;
         reporter.repeatStale();
+        if (buggify('heartbeat-late')) delayMs += heartbeatMs / 4;
       } catch (error) {
         if (signal.aborted) return;
         if (isSessionOver(error)) throw error;
@@ -350,6 +355,7 @@ export function createAgent(options: AgentOptions): Agent {
         delayMs = backoffMs(attempt++, { delayMsMin: 500, delayMsMax: heartbeatMs }, prng);
       }
       await sleep(clock, delayMs, signal);
+      if (buggify('session-anew')) throw new SessionOver('the simulator wants another');
     }
   };
 
@@ -382,6 +388,7 @@ export function createAgent(options: AgentOptions): Agent {
         if (first && next.value.type !== 'sync')
           throw new ApiError('Internal', 'the line of assignments began without a sync');
         takeIn(parts, state, next.value);
+        if (buggify('assignments-left')) return;
       }
     } finally {
       line.abort();

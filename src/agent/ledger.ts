@@ -4,6 +4,7 @@
 import { type Static, Type } from 'typebox';
 import { Assignment, type AssignmentEvent } from '../api/agent-protocol.ts';
 import { matches } from '../api/parse.ts';
+import { type Buggify, neverBuggify } from '../base/buggify.ts';
 import { type Clock, sleep } from '../base/clock.ts';
 import { describeError, type Logger } from '../base/log.ts';
 
@@ -73,10 +74,11 @@ export interface LedgerOptions {
   readonly owner: { readonly host: string; readonly machineId: string };
   readonly clock: Clock;
   readonly log: Logger;
+  readonly buggify?: Buggify;
 }
 
 export async function openLedger(options: LedgerOptions): Promise<Ledger> {
-  const { file, owner, clock, log } = options;
+  const { file, owner, clock, log, buggify = neverBuggify } = options;
   const entries = new Map<string, Map<number, LedgerEntry>>();
   const closing = new AbortController();
   // An incarnation that was dropped never comes back; a late message about it must not bring it back either.
@@ -163,6 +165,7 @@ export async function openLedger(options: LedgerOptions): Promise<Ledger> {
       const upTo = changes;
       try {
         await file.write(encode());
+        if (buggify('ledger-twice')) await file.write(encode());
         written = upTo;
         failing = false;
       } catch (error) {

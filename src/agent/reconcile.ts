@@ -4,6 +4,7 @@
 import type { Assignment, GuestStatus } from '../api/agent-protocol.ts';
 import type { UnknownGuest } from '../api/resources/host.ts';
 import { backoffMs } from '../base/backoff.ts';
+import { type Buggify, neverBuggify } from '../base/buggify.ts';
 import type { Clock } from '../base/clock.ts';
 import { describeError, type Logger } from '../base/log.ts';
 import type { Prng } from '../base/prng.ts';
@@ -22,6 +23,7 @@ export interface ReconcilerOptions {
   readonly clock: Clock;
   readonly prng: Prng;
   readonly log: Logger;
+  readonly buggify?: Buggify;
   /** What is to be reported of an instance may have changed. */
   readonly onChange: (instanceId: string) => void;
 }
@@ -42,6 +44,7 @@ const workersMax = 64; // a guest's stop may last its whole grace; the others do
 const createsMax = 4; // at once; pulling and cloning is mostly disk, and more of them only get slower together
 const stepsMax = 8; // remove, create, report: three are enough, unless the world changes faster than it is looked at
 const retry = { delayMsMin: 1000, delayMsMax: 60_000 };
+const lookLateMsMax = 2000;
 
 /** What is being done to an instance at this moment, if it can be cut short. */
 type Operation =
@@ -55,7 +58,7 @@ interface Seen {
 }
 
 export function createReconciler(options: ReconcilerOptions): Reconciler {
-  const { drivers, ledger, log } = options;
+  const { drivers, ledger, log, buggify = neverBuggify } = options;
   const operations = new Map<string, Operation>();
   const attempts = new Map<string, number>();
   const waitingToCreate = new Set<string>();
@@ -70,6 +73,7 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
     work: async (instanceId) => {
       await reconcile(instanceId);
       attempts.delete(instanceId);
+      if (buggify('look-again')) workers.add(instanceId);
     },
     failed: (instanceId, error) => {
       if (closed) return;
@@ -304,7 +308,8 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
     settled.delete(instanceId);
     waitingToCreate.delete(instanceId);
     interrupt(instanceId);
-    workers.add(instanceId);
+    if (buggify('look-late')) workers.addAfter(instanceId, options.prng.below(lookLateMsMax));
+    else workers.add(instanceId);
     options.onChange(instanceId);
   };
 

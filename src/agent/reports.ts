@@ -4,6 +4,7 @@
 import type { Report, ReportResults, Reports } from '../api/agent-protocol.ts';
 import { ApiError } from '../api/errors.ts';
 import { backoffMs } from '../base/backoff.ts';
+import { type Buggify, neverBuggify } from '../base/buggify.ts';
 import { type Clock, sleep, type Timer } from '../base/clock.ts';
 import { describeError, type Logger } from '../base/log.ts';
 import type { Prng } from '../base/prng.ts';
@@ -17,6 +18,7 @@ export interface ReporterOptions {
   readonly clock: Clock;
   readonly prng: Prng;
   readonly log: Logger;
+  readonly buggify?: Buggify;
 }
 
 export interface Reporter {
@@ -52,7 +54,7 @@ const progressMs = 1000; // progress is for people, and each report of it is a d
 const retry = { delayMsMin: 500, delayMsMax: 15_000 };
 
 export function createReporter(options: ReporterOptions): Reporter {
-  const { ledger, clock, log } = options;
+  const { ledger, clock, log, buggify = neverBuggify } = options;
   const marked = new Set<string>();
   /** What the control plane answered to, by instance and incarnation, in this session. */
   const said = new Map<string, Map<number, Said>>();
@@ -104,6 +106,10 @@ export function createReporter(options: ReporterOptions): Reporter {
     said.set(instanceId, incarnations);
   };
 
+  const sayAgain = (contents: readonly Content[]): void => {
+    for (const { instanceId } of contents) if (said.delete(instanceId)) mark(instanceId);
+  };
+
   const run = async (session: ReportingSession, signal: AbortSignal): Promise<void> => {
     let sequence = 0;
     let attempt = 0;
@@ -112,7 +118,7 @@ export function createReporter(options: ReporterOptions): Reporter {
     for (const instanceId of ledger.instanceIds()) marked.add(instanceId);
 
     while (!signal.aborted) {
-      const { contents, nextMs } = collect(max);
+      const { contents, nextMs } = collect(buggify('report-one') ? 1 : max);
       if (contents.length === 0) {
         await untilMarked(nextMs, signal);
         continue;
@@ -126,6 +132,7 @@ export function createReporter(options: ReporterOptions): Reporter {
         contents.forEach((content, index) => remember(content, results[index] ?? 'stale'));
         attempt = 0;
         max = batchMax;
+        if (buggify('report-again')) sayAgain(contents);
       } catch (error) {
         if (signal.aborted) return;
         if (session.endsSession(error)) throw error;

@@ -1,6 +1,7 @@
 // Assignments: tells each host's agent what it should run, from what is durable only. One listener for all hosts; a host's
 // stream is woken when an allocation or an instance of its own changed.
 
+import { type Buggify, neverBuggify } from '../base/buggify.ts';
 import { type Clock, sleep } from '../base/clock.ts';
 import type { Assignment, AssignmentEvent } from '../api/agent-protocol.ts';
 import { ApiError } from '../api/errors.ts';
@@ -23,13 +24,15 @@ interface Stream {
 export class Assignments {
   readonly #cache: Cache;
   readonly #clock: Clock;
+  readonly #buggify: Buggify;
   readonly #streams = new Map<string, Set<Stream>>();
   /** Of what hosts that listen have been told, or will be: a deletion bears no host. */
   readonly #hostByAllocation = new Map<string, string>();
 
-  constructor(parts: { cache: Cache; clock: Clock }) {
+  constructor(parts: { cache: Cache; clock: Clock; buggify?: Buggify }) {
     this.#cache = parts.cache;
     this.#clock = parts.clock;
+    this.#buggify = parts.buggify ?? neverBuggify;
     this.#cache.onCommitted((key) => this.#changed(key));
   }
 
@@ -48,6 +51,7 @@ export class Assignments {
       while (!signal.aborted) {
         if (stream.epochOver) this.#assertSession(host, epoch);
         stream.epochOver = false;
+        if (this.#buggify('assignments-end')) return;
         if (stream.due.size > 0) yield* this.#drain(stream, host);
         else if ((await this.#wait(stream, pingMs, signal)) === 'idle')
           yield { type: 'ping', revision: this.#cache.revision };
@@ -86,7 +90,7 @@ export class Assignments {
   }
 
   #sync(host: string, stream: Stream): AssignmentEvent {
-    for (const { key } of this.#cache.allocationsOnHost(host)) {
+    for (const { key } of this.#cache.committedAllocationsOnHost(host)) {
       const assignment = this.#assignment(key, host);
       if (!assignment) continue;
       stream.sent.set(key, assignment);
@@ -103,7 +107,7 @@ export class Assignments {
       const { revision, newestRevision } = this.#cache;
       if (assignment) {
         stream.sent.set(key, assignment);
-        if (!before || differs(before, assignment))
+        if (!before || differs(before, assignment) || this.#buggify('assignment-again'))
           yield { type: 'put', revision: Math.max(revision, assignment.revision), assignment };
       } else if (before) {
         stream.sent.delete(key);

@@ -2,6 +2,7 @@
 // each is all or nothing. A Plan that was decided on another's uncommitted change shares that one's fate.
 
 import { assert } from '../base/assert.ts';
+import { type Buggify, neverBuggify } from '../base/buggify.ts';
 import type { Logger } from '../base/log.ts';
 import { ApiError } from '../api/errors.ts';
 import { type Assumption, type Cache, isNewEvent } from '../core/state/cache.ts';
@@ -39,16 +40,18 @@ export class Committer {
   readonly #store: Store;
   readonly #cache: Cache;
   readonly #log: Logger;
+  readonly #buggify: Buggify;
   readonly #queue: Pending[] = [];
   readonly #wantRoom: (() => void)[] = [];
   #busy: Promise<void> | null = null;
   /** The records of the newest commit as they were written. */
   #newest: ReadonlyMap<AnyRecord, Uint8Array> = new Map();
 
-  constructor(parts: { store: Store; cache: Cache; log: Logger }) {
+  constructor(parts: { store: Store; cache: Cache; log: Logger; buggify?: Buggify }) {
     this.#store = parts.store;
     this.#cache = parts.cache;
     this.#log = parts.log;
+    this.#buggify = parts.buggify ?? neverBuggify;
   }
 
   /**
@@ -67,6 +70,8 @@ export class Committer {
     if (why !== undefined) return told(new ApiError('Unavailable', `nothing can be written: ${why}`));
     if (plan.changes.length === 0 && (plan.conditions ?? none).every(({ key }) => !this.#cache.isAssumed(key)))
       return told({ ok: true, revision: this.#cache.revision });
+    const first = plan.changes[0] ?? plan.conditions?.[0];
+    if (first && this.#buggify('commit-refused')) return told({ ok: false, key: first.key });
     const assumed = this.#cache.assume(plan);
     if (!assumed.ok) return told(assumed);
     this.#queue.push({ assumption: assumed, restsOn: assumed.restsOn, conditions: none, told });
@@ -107,7 +112,7 @@ export class Committer {
     let count = 0;
     for (const pending of this.#queue) {
       writes += pending.assumption.plan.changes.length;
-      if (count > 0 && writes > writesPerCommitMax) break;
+      if (count > 0 && (writes > writesPerCommitMax || this.#buggify('commit-one-plan'))) break;
       count += 1;
     }
     return this.#queue.splice(0, count);
@@ -144,7 +149,9 @@ export class Committer {
       if (record && value && 'spec' in record && record.kind !== 'event') written.set(record, value);
     });
     try {
-      return await this.#store.commit(conditions, writes);
+      const result = await this.#store.commit(conditions, writes);
+      this.#cache.noteHeard();
+      return result;
     } catch (error) {
       this.#fail(group, error);
       return 'failed';
@@ -193,6 +200,7 @@ export class Committer {
   #fail(group: readonly Pending[], error: unknown): void {
     const doomed = [...group, ...this.#queue.splice(0)];
     for (const { assumption } of doomed.toReversed()) this.#cache.forget(assumption);
+    this.#cache.noteDeaf();
     const answer = storeFailure(error);
     this.#log.error('commit failed', { plans: doomed.length, error: answer.message, cause: error });
     for (const { told } of doomed) told(answer);

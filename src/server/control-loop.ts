@@ -3,6 +3,7 @@
 // control plane leads; what they decide rests on that.
 
 import { backoffMs } from '../base/backoff.ts';
+import { type Buggify, neverBuggify } from '../base/buggify.ts';
 import { type Clock, sleep, type Timer } from '../base/clock.ts';
 import { describeError, type Logger } from '../base/log.ts';
 import type { Controller } from '../core/controllers/controller.ts';
@@ -39,6 +40,8 @@ const storeRetryDelay = { delayMsMin: 100, delayMsMax: 5_000 };
 /** Reconciles in one go before requests get their turn: some milliseconds. */
 const tasksPerTurnMax = 256;
 const listPage = 10_000;
+const listPageSmall = 7;
+const lateMsMax = 500;
 
 export class ControlLoop {
   readonly #decider: Decider;
@@ -46,14 +49,22 @@ export class ControlLoop {
   readonly #stations: readonly Station[];
   readonly #log: Logger;
   readonly #clock: Clock;
+  readonly #buggify: Buggify;
   readonly #stopped = new AbortController();
   /** Of those that take their keys as they come. */
   readonly #due = new Map<string, Task>();
   #passTimer: Timer | undefined;
+  #awakeTimer: Timer | undefined;
   #turnPlanned = false;
   #watching: Promise<void> = Promise.resolve();
   /** While this control plane leads. */
   #fence: Fence | undefined;
+  /**
+   * How new the store is known to be. What is decided on an older view is mostly refused, and wakes what else waits, as fast as the store
+   * refuses: controllers rest until the cache has caught up.
+   */
+  #target = Number.POSITIVE_INFINITY;
+  #caughtUp = Promise.withResolvers<void>();
   /** Whether the cache follows the store now. */
   ready = false;
 
@@ -69,9 +80,10 @@ export class ControlLoop {
     }));
     this.#log = parts.log;
     this.#clock = parts.decider.clock;
+    this.#buggify = parts.decider.buggify ?? neverBuggify;
   }
 
-  /** Resolves when the cache holds the store's state. Throws when the store cannot be read or holds what is not understood. */
+  /** Resolves when the cache holds the store's state, as it was at one revision. Throws when the store cannot be read or holds what is not understood. */
   async start(): Promise<void> {
     const { cache } = this.#decider;
     await this.#load();
@@ -85,8 +97,9 @@ export class ControlLoop {
       for (const station of watchers.get(change.kind) ?? [])
         for (const key of station.controller.wakes(change, cache)) this.#enqueue(station, key);
     });
-    this.ready = true;
+    this.#stayAwake();
     this.#watching = this.#follow();
+    await this.#caughtUp.promise;
   }
 
   /** Controllers look at everything, and work from now on; each of their Plans rests on `fence`. */
@@ -115,41 +128,53 @@ export class ControlLoop {
     this.#stopped.abort();
     this.ready = false;
     this.stepDown();
+    this.#awakeTimer?.cancel();
+    this.#caughtUp.resolve();
     await this.#watching;
   }
 
-  /** Pages may be of different revisions: the watch starts at the first one's, so that nothing in between is missed. */
+  /**
+   * Pages may be of different revisions: the watch starts at the first one's, so that nothing in between is missed, and what was read is
+   * one state only when it has come to the last one's.
+   */
   async #load(): Promise<void> {
     const entries: StoredEvent[] = [];
     let revision: number | undefined;
+    let target = 0;
     let after: string | undefined;
+    const limit = this.#buggify('load-small-page') ? listPageSmall : listPage;
     do {
-      const page = await this.#store.list('', { limit: listPage, ...(after === undefined ? {} : { after }) });
+      const page = await this.#store.list('', { limit, ...(after === undefined ? {} : { after }) });
       for (const { key, value, revision: written } of page.entries)
         entries.push({ key, value: decodeRecord(key, value), revision: written });
       revision ??= page.revision;
-      after = page.entries.length === listPage ? page.entries.at(-1)?.key : undefined;
+      target = page.revision;
+      after = page.entries.length === limit ? page.entries.at(-1)?.key : undefined;
     } while (after !== undefined);
     // As they would have come as events: what was made first is listed first.
     entries.sort((a, b) => a.revision - b.revision);
     this.#decider.cache.reset(entries, revision);
+    this.#target = target;
+    this.#lookIfCaughtUp();
   }
 
   async #follow(): Promise<void> {
     const { signal } = this.#stopped;
     const { cache, prng } = this.#decider;
     let compacted = false;
+    let lost = false;
     for (let attempt = 0; !signal.aborted; ) {
       try {
         if (compacted) await this.#load();
+        else if (lost) this.#target = (await this.#store.list('', { limit: 1 })).revision;
         compacted = false;
-        const state = this.ready ? undefined : await this.#store.commit([], []);
-        const through = state?.ok ? state.revision : 0;
-        this.#followsThrough(through);
+        lost = false;
+        this.#lookIfCaughtUp();
         for await (const batch of this.#store.watch('', cache.revision, signal)) {
           cache.apply(newsOf(batch, cache), batch.at(-1)?.revision ?? cache.revision);
-          this.#followsThrough(through);
+          this.#lookIfCaughtUp();
           attempt = 0;
+          if (this.#buggify('store-read-anew')) throw new Compacted(cache.revision);
         }
       } catch (error) {
         if (signal.aborted) return;
@@ -157,19 +182,31 @@ export class ControlLoop {
         if (error instanceof Compacted) compacted = true;
         else {
           this.ready = false;
-          cache.setHearing(false);
+          cache.noteDeaf();
         }
+        lost = true;
+        this.#target = Number.POSITIVE_INFINITY;
         await sleep(this.#clock, backoffMs(attempt++, storeRetryDelay, prng), signal);
       }
     }
   }
 
+  /** Often enough that a process that stood still is told from hosts that were silent. */
+  #stayAwake(): void {
+    const everyMs = this.#decider.policy.offlineAfterMs / 3;
+    this.#decider.cache.noteAwake(1.5 * everyMs);
+    this.#awakeTimer = this.#clock.setTimer(everyMs, () => this.#stayAwake(), { background: true });
+  }
+
   /** The cache has all that was in the store when it was found again. */
-  #followsThrough(revision: number): void {
+  #lookIfCaughtUp(): void {
     const { cache } = this.#decider;
-    if (this.ready || cache.revision < revision) return;
+    if (cache.revision < this.#target || this.#stopped.signal.aborted) return;
+    if (this.#target > 0) cache.noteHeard();
+    this.#target = 0;
     this.ready = true;
-    cache.setHearing(true);
+    this.#caughtUp.resolve();
+    if (this.#wanted()) this.#planTurn();
   }
 
   /** A portion at a time, so that a fleet of hundreds of thousands stops nobody. */
@@ -181,7 +218,8 @@ export class ControlLoop {
       else this.#enqueue(next.value.station, next.value.key);
     }
     const again = (): void => (ended ? this.#fullPass() : this.#fullPass(tasks, startedAtMs));
-    const afterMs = ended ? Math.max(0, startedAtMs + fullPassMs - this.#clock.monotonicMs()) : passPauseMs;
+    const everyMs = this.#buggify('full-pass-early') ? fullPassMs / 20 : fullPassMs;
+    const afterMs = ended ? Math.max(0, startedAtMs + everyMs - this.#clock.monotonicMs()) : passPauseMs;
     this.#passTimer = this.#clock.setTimer(afterMs, again, { background: true });
   }
 
@@ -198,21 +236,32 @@ export class ControlLoop {
       committing.wokenMeanwhile = true;
       return;
     }
+    // What was refused waits for its next try, whatever wakes it: mostly that is what came of the refusal itself.
+    if (station.attempts.has(key) && station.timers.has(key)) return;
     if (station.line) station.line.add(key);
     else this.#due.set(`${station.controller.name} ${key}`, { station, key });
-    if (this.#turnPlanned) return;
+    this.#planTurn();
+  }
+
+  #wanted(): boolean {
+    return this.#due.size > 0 || this.#stations.some(({ line }) => line !== undefined && line.size > 0);
+  }
+
+  #planTurn(): void {
+    if (this.#turnPlanned || !this.#fence || this.#target > 0) return;
     this.#turnPlanned = true;
-    queueMicrotask(() => this.#turn());
+    if (this.#buggify('reconcile-late')) this.#clock.setTimer(this.#decider.prng.below(lateMsMax), () => this.#turn());
+    else queueMicrotask(() => this.#turn());
   }
 
   #turn(): void {
     this.#turnPlanned = false;
-    if (!this.#fence) return;
+    if (!this.#fence || this.#target > 0) return;
     for (let count = 0, before = -1; count > before && count < tasksPerTurnMax; ) {
       before = count;
       count = this.#workOff(count); // what came of one line may wake another
     }
-    this.#turnPlanned = this.#due.size > 0 || this.#stations.some(({ line }) => line !== undefined && line.size > 0);
+    this.#turnPlanned = this.#wanted();
     if (this.#turnPlanned) this.#clock.setTimer(0, () => this.#turn());
   }
 
@@ -254,7 +303,7 @@ export class ControlLoop {
         station.committing.delete(key);
         if (!ok) return this.#retry(station, key);
         attempts.delete(key);
-        if (committing.wokenMeanwhile) this.#enqueue(station, key);
+        if (committing.wokenMeanwhile || this.#buggify('reconcile-again')) this.#enqueue(station, key);
       };
       committer.submit({ ...plan, conditions: [...(plan.conditions ?? []), fence] }).then(
         (outcome) => settle(outcome.ok),
@@ -275,7 +324,8 @@ export class ControlLoop {
   #retry(station: Station, key: string): void {
     const attempt = station.attempts.get(key) ?? 0;
     station.attempts.set(key, attempt + 1);
-    this.#again(station, key, backoffMs(attempt, retryDelay, this.#decider.prng));
+    const longest = this.#buggify('retry-longest');
+    this.#again(station, key, longest ? retryDelay.delayMsMax : backoffMs(attempt, retryDelay, this.#decider.prng));
   }
 
   #again(station: Station, key: string, afterMs: number): void {

@@ -1,6 +1,7 @@
 // An operation from start to end: decide on the live cache, commit, and decide anew when someone else was first.
 
 import { backoffMs } from '../base/backoff.ts';
+import type { Buggify } from '../base/buggify.ts';
 import { type Clock, sleep } from '../base/clock.ts';
 import { newId } from '../base/ids.ts';
 import type { Prng } from '../base/prng.ts';
@@ -17,6 +18,7 @@ export interface Decider {
   readonly clock: Clock;
   readonly prng: Prng;
   readonly policy: Policy;
+  readonly buggify?: Buggify;
 }
 
 export function contextOf({ clock, prng, policy }: Pick<Decider, 'clock' | 'prng' | 'policy'>): Context {
@@ -43,7 +45,10 @@ export async function decideAndCommit<D extends { readonly plan: Plan }>(
   firstAttempt = 0,
 ): Promise<Decided<D>> {
   for (let attempt = firstAttempt; attempt < triesMax; attempt++) {
-    if (attempt > 0) await sleep(decider.clock, backoffMs(attempt - 1, retryDelay, decider.prng));
+    if (attempt > 0) {
+      const tried = decider.buggify?.('retry-longest') ? triesMax : attempt - 1;
+      await sleep(decider.clock, backoffMs(tried, retryDelay, decider.prng));
+    }
     await decider.committer.room();
     const decision = decide(decider.cache, contextOf(decider), attempt);
     const outcome = await decider.committer.submit(decision.plan);

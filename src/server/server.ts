@@ -1,6 +1,7 @@
 // The control plane without its sockets: store, cache, committer, controllers and routes, put together. The process gives it a
 // real clock and HTTP; the simulator gives it false ones.
 
+import type { Buggify } from '../base/buggify.ts';
 import type { Clock } from '../base/clock.ts';
 import type { Logger } from '../base/log.ts';
 import type { Prng } from '../base/prng.ts';
@@ -49,6 +50,8 @@ export interface ServerParts {
   readonly leaseMs: number;
   /** For a store that is new. */
   readonly secrets: ClusterSecrets;
+  /** Where the simulator has the unusual done. Default: nowhere. */
+  readonly buggify?: Buggify;
 }
 
 export interface Server {
@@ -63,9 +66,10 @@ export interface Server {
 /** Reads the store, then answers and reconciles. Throws when the store cannot be read. */
 export async function startControlPlane(parts: ServerParts): Promise<Server> {
   const { store, clock, prng, log, policy, links, version, name, leaseMs, secrets } = parts;
+  const unusual = parts.buggify ? { buggify: parts.buggify } : {};
   const cache = new Cache(() => clock.monotonicMs());
-  const committer = new Committer({ store, cache, log });
-  const decider: Decider = { cache, committer, clock, prng, policy };
+  const committer = new Committer({ store, cache, log, ...unusual });
+  const decider: Decider = { cache, committer, clock, prng, policy, ...unusual };
   const loop = new ControlLoop({ decider, store, controllers, log });
   await loop.start();
   const { decision } = await decideAndCommit(decider, (snapshot, ctx) => openCluster(snapshot, secrets, ctx)).catch(
@@ -87,7 +91,7 @@ export async function startControlPlane(parts: ServerParts): Promise<Server> {
   leadership.start();
   const leads = (): boolean => leadership.leads;
   const ready = (): boolean => loop.ready && whyClosed(cache) === undefined;
-  const compaction = new Compaction({ store, clock, log, policy, leads, revision: () => cache.revision });
+  const compaction = new Compaction({ store, clock, log, policy, leads, revision: () => cache.revision, ...unusual });
   compaction.start();
   const feed = new WatchFeed({
     store,
@@ -99,7 +103,7 @@ export async function startControlPlane(parts: ServerParts): Promise<Server> {
   const auditor = new Auditor({ decider, log });
   auditor.start();
   const metrics = createMetrics({ cache, auditor, ready, leads });
-  const assignments = new Assignments({ cache, clock });
+  const assignments = new Assignments({ cache, clock, ...unusual });
   const routes = asFreshAsAsked(
     [
       ...processRoutes({ ready, version, metrics }),

@@ -1,14 +1,17 @@
 // A control plane as a process that starts, dies, stops and starts again: the real one, over false store, clock and network.
 
+import type { Buggify } from '../base/buggify.ts';
+import type { Timer } from '../base/clock.ts';
 import { describeError, type Logger } from '../base/log.ts';
 import { seededPrng } from '../base/prng.ts';
 import { ApiError } from '../api/errors.ts';
 import type { Cache } from '../core/state/cache.ts';
 import type { Policy } from '../core/state/context.ts';
 import { type Server, startControlPlane } from '../server/server.ts';
-import type { ServerLife } from './checkers/checker.ts';
+import type { Store } from '../store/store.ts';
+import type { Cached, ServerLife } from './checkers/checker.ts';
 import type { Endpoint, Network } from './network.ts';
-import { createProcessClock, type ProcessClock } from './process-clock.ts';
+import { type ClockFaults, createProcessClock, type ProcessClock } from './process-clock.ts';
 import { createSimStore, type SimStoreOptions } from './sim-store.ts';
 
 export interface ControlPlaneProcess {
@@ -23,9 +26,11 @@ export interface ControlPlaneProcess {
   stop(): Promise<void>;
   pause(durationMs: number): void;
   jumpWallTime(byMs: number): void;
+  /** Cuts the way to the store, or opens it again. */
+  partFromStore(parted: boolean): void;
 }
 
-export interface ControlPlaneOptions extends Omit<SimStoreOptions, 'clock' | 'prng'> {
+export interface ControlPlaneOptions extends Omit<SimStoreOptions, 'clock' | 'prng' | 'parted'> {
   readonly name: string;
   readonly seed: number;
   readonly network: Network;
@@ -33,6 +38,14 @@ export interface ControlPlaneOptions extends Omit<SimStoreOptions, 'clock' | 'pr
   readonly log: Logger;
   /** Every life is noted here. */
   readonly lives: ServerLife[];
+  readonly buggify: Buggify;
+  /** The clock of its machine. */
+  readonly clockFaults: ClockFaults;
+  /** Holds whatever its store's watches deliver to the history. */
+  readonly checkWatches: (store: Store) => Store;
+  readonly onPause: (durationMs: number) => void;
+  /** It has just heard of a key. */
+  readonly onCached: (cached: Cached) => void;
 }
 
 interface Life {
@@ -49,25 +62,27 @@ export function createControlPlaneProcess(options: ControlPlaneOptions): Control
   const { name, seed, network, timeline } = options;
   const endpoint: Endpoint = network.endpoint(name);
   let starts = 0;
+  let parted = false;
   let life: Life | undefined;
+  let restart: Timer | undefined;
 
   const start = (): void => {
     if (life) return;
     starts += 1;
     const prng = seededPrng(seed, `${name}#${starts}`);
-    // Clocks of two machines never agree.
-    const clock = createProcessClock(timeline, prng.below(2000) - 1000);
+    const clock = createProcessClock(timeline, options.clockFaults);
     const mine: Life = { clock, noted: { startedMs: timeline.nowMs } };
     options.lives.push(mine.noted);
     life = mine;
     const run = async (): Promise<void> => {
       try {
         mine.server = await startControlPlane({
-          store: createSimStore({ ...options, clock, prng: prng.split() }),
+          store: options.checkWatches(createSimStore({ ...options, clock, prng: prng.split(), parted: () => parted })),
           clock,
           prng,
           log: options.log.with({ process: `${name}#${starts}` }),
           policy: options.policy,
+          buggify: options.buggify,
           links: {
             get: (host) => Promise.reject(new ApiError('HostUnreachable', `no line to ${host} in the simulator`)),
           },
@@ -76,17 +91,20 @@ export function createControlPlaneProcess(options: ControlPlaneOptions): Control
           leaseMs: leaderLeaseMs,
           secrets: { tokenSecret: 'x'.repeat(43), operatorToken: 'operator' },
         });
+        const { cache } = mine.server.decider;
+        cache.onCommitted((key) => options.onCached({ server: name, cache, key }));
         network.listen(endpoint, clock, mine.server.routes);
       } catch (error) {
         options.log.warn('control plane did not start', { process: name, error: describeError(error) });
         crash();
-        timeline.schedule(restartDelayMs, start);
+        restart = timeline.schedule(restartDelayMs, start);
       }
     };
     void run();
   };
 
   const crash = (): void => {
+    restart?.cancel();
     life?.clock.kill();
     if (life) life.noted.endedMs = timeline.nowMs;
     life = undefined;
@@ -110,7 +128,13 @@ export function createControlPlaneProcess(options: ControlPlaneOptions): Control
       await stopping.server.stop();
       if (life === stopping) crash();
     },
-    pause: (durationMs) => life?.clock.pause(durationMs),
+    pause(durationMs) {
+      life?.clock.pause(durationMs);
+      options.onPause(durationMs);
+    },
     jumpWallTime: (byMs) => life?.clock.jump(byMs),
+    partFromStore(cut) {
+      parted = cut;
+    },
   };
 }

@@ -7,6 +7,7 @@ import type { FakeWorld } from '../agent/drivers/fake/world.ts';
 import { driverErrorCodes } from '../agent/drivers/driver.ts';
 import type { Store } from '../store/store.ts';
 import type { ControlPlaneProcess } from './control-plane-process.ts';
+import type { Database } from './sim-database.ts';
 import type { HostProcess } from './host-process.ts';
 import type { Network, Partition } from './network.ts';
 import type { ProcessClock } from './process-clock.ts';
@@ -24,6 +25,9 @@ export interface FaultTargets {
   readonly network: Network;
   readonly world: FakeWorld;
   readonly store: Store;
+  readonly database: Database;
+  /** How slow calls of the store are just now; undefined: as always. */
+  readonly crawl: (latencyMsMean: number | undefined) => void;
   /** The newest revision there is. */
   readonly revision: () => number;
   /** What only an operator can do, through the API. */
@@ -32,6 +36,13 @@ export interface FaultTargets {
     reserve(host: string): Promise<void>;
     rule(host: string): Promise<void>;
   };
+  readonly rogueClient: { strike(): Promise<unknown> };
+  /** On the first host. */
+  readonly rogueAgent: { strike(): Promise<unknown> };
+  /** Nothing is promised of that host's guests from now on. */
+  readonly distrust: (host: string) => void;
+  /** Many creates at once. Answers how many. */
+  readonly burst: (count: number) => number;
   readonly trace: (line: () => string) => void;
 }
 
@@ -44,6 +55,7 @@ export function startFaults(targets: FaultTargets): Faults {
   const { scenario, clock, prng, tally, controlPlanes, hosts, network } = targets;
   const over = new AbortController();
   let slowed = 0;
+  let lied = false;
   const running = scenario.faults.map(({ kind, everyMsMean }) => repeat(kind, everyMsMean));
 
   async function repeat(kind: FaultKind, everyMsMean: number): Promise<void> {
@@ -55,6 +67,7 @@ export function startFaults(targets: FaultTargets): Faults {
     }
   }
 
+  const jumpMs = (own: Prng): number => own.below(120_000) - 60_000;
   const downMs = (own: Prng): number => own.below(own.chance(1, 3) ? 20_000 : 3000);
 
   /** Counted only when there was something to hit. */
@@ -85,7 +98,23 @@ export function startFaults(targets: FaultTargets): Faults {
       case 'server-clock-jump':
         if (!plane?.up) return;
         hit(plane.name);
-        return plane.jumpWallTime(own.below(120_000) - 60_000);
+        return plane.jumpWallTime(jumpMs(own));
+      case 'server-store-parted':
+        if (!plane?.up) return;
+        hit(plane.name);
+        plane.partFromStore(true);
+        await sleep(clock, 500 + own.below(own.chance(1, 2) ? 5000 : 40_000), over.signal);
+        return plane.partFromStore(false);
+      case 'all-servers-crash': {
+        // All agents lose their server at once, and all come back together.
+        const up = controlPlanes.filter((each) => each.up);
+        if (up.length === 0) return;
+        hit(`${up.length}`);
+        for (const each of up) each.crash();
+        await sleep(clock, downMs(own), over.signal);
+        for (const each of up) each.start();
+        return;
+      }
       case 'agent-crash':
       case 'agent-stop':
         if (!host?.up) return;
@@ -98,6 +127,10 @@ export function startFaults(targets: FaultTargets): Faults {
         if (!host?.up) return;
         hit(host.name);
         return host.pause(own.below(30_000));
+      case 'agent-clock-jump':
+        if (!host?.up) return;
+        hit(host.name);
+        return host.jumpWallTime(jumpMs(own));
       case 'host-power-loss':
         if (!host?.up) return;
         hit(host.name);
@@ -108,10 +141,17 @@ export function startFaults(targets: FaultTargets): Faults {
         if (!host) return;
         const partition = pick<Partition>(['both', 'both', 'to-server', 'from-server'], own) ?? 'both';
         hit(`${host.name} ${partition}`);
+        tally.hit(`partition-${partition}`);
         network.part(host.name, partition);
         await sleep(clock, 500 + own.below(own.chance(1, 2) ? 5000 : 40_000), over.signal);
         return network.heal(host.name);
       }
+      case 'all-hosts-parted':
+        hit(`${hosts.length}`);
+        for (const { name } of hosts) network.part(name, 'both');
+        await sleep(clock, 500 + downMs(own), over.signal);
+        for (const { name } of hosts) network.heal(name);
+        return;
       case 'guest-crash':
         if (!guest) return;
         hit(`${guest.instanceId} on ${guest.host}`);
@@ -142,6 +182,32 @@ export function startFaults(targets: FaultTargets): Faults {
         if (targets.revision() === 0) return;
         hit(`below ${targets.revision()}`);
         return targets.store.compact(Math.max(1, targets.revision() - own.below(20)));
+      case 'store-crash':
+        hit('');
+        return targets.database[own.chance(3, 4) ? 'crashUnderNext' : 'crash'](200 + downMs(own));
+      case 'store-away':
+        hit('');
+        return targets.database.leave(5000 + own.below(55_000));
+      case 'store-crawls':
+        hit('');
+        targets.crawl(50 + own.below(own.chance(1, 3) ? 3000 : 400));
+        await sleep(clock, 1000 + own.below(20_000), over.signal);
+        return targets.crawl(undefined);
+      case 'create-burst':
+        if (targets.burst(5 + own.below(20)) > 0) hit('');
+        return;
+      case 'rogue-client':
+        hit('');
+        await targets.rogueClient.strike();
+        return;
+      case 'rogue-agent':
+        // With one host only there is nobody left of whom anything is promised.
+        if (hosts.length < 2 || !hosts[0]) return;
+        hit(hosts[0].name);
+        if (!lied) targets.distrust(hosts[0].name);
+        lied = true;
+        await targets.rogueAgent.strike();
+        return;
       case 'host-paused':
         if (!host) return;
         hit(host.name);
@@ -167,11 +233,19 @@ export function startFaults(targets: FaultTargets): Faults {
     async end() {
       over.abort();
       await Promise.all(running);
-      for (const plane of controlPlanes) plane.start();
-      for (const host of hosts) {
+      for (const plane of controlPlanes) plane.partFromStore(false);
+      targets.crawl(undefined);
+      targets.database.crashUnderNext(undefined);
+      // What was said in the name of its sessions must not outlive them.
+      if (lied) hosts[0]?.crash();
+      const { staysDead } = scenario;
+      for (const plane of staysDead.controlPlane ? controlPlanes.slice(1) : controlPlanes) plane.start();
+      for (const host of staysDead.host ? hosts.slice(0, -1) : hosts) {
         network.heal(host.name);
         host.start();
       }
+      if (staysDead.controlPlane) controlPlanes[0]?.crash();
+      if (staysDead.host) hosts.at(-1)?.losePower();
     },
   };
 }

@@ -35,6 +35,9 @@ export function drawFleet(prng: Prng): Scenario {
     restartDelayMs: between(0, 2) * 1000,
     limits: {},
     projects: ['default'],
+    unusual: new Map(),
+    clocks: [],
+    staysDead: { controlPlane: false, host: false },
     guest: { pullMs: 500, cloneMs: 50, startMs: 100, bootMs: 1000, shutdownMs: 200 },
   };
 }

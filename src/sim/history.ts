@@ -24,11 +24,22 @@ export interface StoredRecord {
   readonly revision: number;
 }
 
+/** One of the writes of a key. */
+export interface Written {
+  readonly revision: number;
+  readonly deleted: boolean;
+}
+
 /** The committed state, by key. */
 export interface CommittedState {
   get<K extends RecordKind>(kind: K, key: string): RecordByKind[K] | undefined;
   list<K extends RecordKind>(kind: K): Iterable<RecordByKind[K]>;
   entries(): Iterable<StoredRecord>;
+  /** Every write of a key, the oldest first. */
+  written(key: string): readonly Written[];
+  allWritten(): Iterable<readonly [key: string, writes: readonly Written[]]>;
+  /** Keys of the allocations that instances hold on a host. */
+  allocatedOn(host: string): string[];
 }
 
 export interface History {
@@ -43,6 +54,7 @@ export interface History {
 export function createHistory(): History {
   const byKind = new Map<RecordKind, Map<string, StoredRecord>>();
   const commits: Commit[] = [];
+  const writesByKey = new Map<string, Written[]>();
   const hash = createHash('sha256');
 
   const ofKind = (kind: RecordKind): Map<string, StoredRecord> => {
@@ -58,6 +70,10 @@ export function createHistory(): History {
     const before = records.get(key)?.value ?? null;
     const after = value === null ? null : decodeRecord(key, value);
     if (before === null && after === null) return undefined;
+    const writes = writesByKey.get(key);
+    const written = { revision, deleted: after === null };
+    if (writes) writes.push(written);
+    else writesByKey.set(key, [written]);
     if (after === null) records.delete(key);
     else records.set(key, { key, value: after, revision });
     return { key, before, after };
@@ -71,6 +87,14 @@ export function createHistory(): History {
       },
       *entries() {
         for (const records of byKind.values()) yield* records.values();
+      },
+      written: (key) => writesByKey.get(key) ?? [],
+      allWritten: () => writesByKey,
+      allocatedOn(host) {
+        const found: string[] = [];
+        for (const { key, value } of ofKind('allocation').values())
+          if (value.kind === 'allocation' && value.host === host && value.consumer.kind !== 'task') found.push(key);
+        return found;
       },
     },
     commits,

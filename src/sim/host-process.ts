@@ -4,13 +4,16 @@
 import { createAgent } from '../agent/agent.ts';
 import type { Agent } from '../agent/agent.ts';
 import { createFakeDriver } from '../agent/drivers/fake/driver.ts';
+import { ledgerFileAt } from '../agent/ledger-file.ts';
 import type { FakeWorld } from '../agent/drivers/fake/world.ts';
-import { createClient } from '../api/client.ts';
+import type { AssignmentEvent } from '../api/agent-protocol.ts';
+import { type Client, createClient } from '../api/client.ts';
 import type { Amounts } from '../api/resources/metadata.ts';
+import type { Buggify } from '../base/buggify.ts';
 import type { Logger } from '../base/log.ts';
 import { seededPrng } from '../base/prng.ts';
 import type { Network, Peer } from './network.ts';
-import { createProcessClock } from './process-clock.ts';
+import { type ClockFaults, createProcessClock } from './process-clock.ts';
 import type { SimDisk } from './sim-disk.ts';
 import type { Timeline } from './timeline.ts';
 import { worldView } from './world-view.ts';
@@ -26,6 +29,7 @@ export interface HostProcess {
   /** The whole host loses power. */
   losePower(): void;
   pause(durationMs: number): void;
+  jumpWallTime(byMs: number): void;
 }
 
 export interface HostOptions {
@@ -37,9 +41,16 @@ export interface HostOptions {
   readonly world: FakeWorld;
   readonly disk: SimDisk;
   readonly log: Logger;
+  readonly buggify: Buggify;
+  /** The clock of the machine. */
+  readonly clockFaults: ClockFaults;
+  /** Told of every event of one stream of assignments, as the agent gets it. */
+  readonly checkAssignments: () => (event: AssignmentEvent) => void;
   /** The agent gave up for good; in this world it never has a reason to. */
   readonly onGaveUp: (host: string, error: Error) => void;
 }
+
+const ledgerPath = '/var/lib/berth/ledger.json';
 
 export function createHostProcess(options: HostOptions): HostProcess {
   const { name, seed, network, timeline } = options;
@@ -52,14 +63,15 @@ export function createHostProcess(options: HostOptions): HostProcess {
     starts += 1;
     const bootId = `${name}-boot-${boots}`;
     const prng = seededPrng(seed, `${name}#${starts}`);
-    const clock = createProcessClock(timeline, prng.below(2000) - 1000);
+    const clock = createProcessClock(timeline, options.clockFaults);
     const peer: Peer = { name, clock, identity: { role: 'host', host: name }, host: name };
+    const client = createClient({ fetch: network.fetchFor(peer), url: 'http://berth' });
     const agent = createAgent({
-      client: createClient({ fetch: network.fetchFor(peer), url: 'http://berth' }),
+      client: { agent: (host) => watchedAgent(client.agent(host), options.checkAssignments) },
       hostName: name,
       agentVersion: 'sim',
       drivers: [createFakeDriver({ world: worldView(options.world, clock), host: name, prng: prng.split() })],
-      ledgerFile: options.disk.file(clock),
+      ledgerFile: ledgerFileAt(ledgerPath, options.disk.calls(clock)),
       measure: async () => ({
         machineId: `${name}-machine`,
         bootId,
@@ -69,6 +81,7 @@ export function createHostProcess(options: HostOptions): HostProcess {
       }),
       clock,
       prng,
+      buggify: options.buggify,
       log: options.log.with({ process: `${name}#${starts}` }),
     });
     life = { peer, agent };
@@ -99,7 +112,26 @@ export function createHostProcess(options: HostOptions): HostProcess {
       end('host');
       boots += 1;
       options.world.crashHost(name);
+      options.disk.losePower();
     },
     pause: (durationMs) => life?.peer.clock.pause(durationMs),
+    jumpWallTime: (byMs) => life?.peer.clock.jump(byMs),
+  };
+}
+
+/** The same, with every stream of assignments looked at on its way. */
+function watchedAgent(
+  agent: ReturnType<Client['agent']>,
+  check: HostOptions['checkAssignments'],
+): ReturnType<Client['agent']> {
+  return {
+    ...agent,
+    async *assignments(epoch, signal) {
+      const look = check();
+      for await (const event of agent.assignments(epoch, signal)) {
+        look(event);
+        yield event;
+      }
+    },
   };
 }

@@ -139,7 +139,7 @@ export function createNetwork(options: NetworkOptions): Network {
         return promise;
       }
       if (listener === undefined) {
-        peer.clock.setTimer(delayMs(), () => reject(new Error('connection refused')));
+        peer.clock.deliver(delayMs(), () => reject(new Error('connection refused')));
         return promise;
       }
       const finish = (): void => {
@@ -194,7 +194,7 @@ export function createNetwork(options: NetworkOptions): Network {
           resolve(response);
         });
       };
-      if (!parted(peer, 'to-server') && !hit('requestLost')) listener.clock.setTimer(delayMs(), () => void receive());
+      if (!parted(peer, 'to-server') && !hit('requestLost')) listener.clock.deliver(delayMs(), () => void receive());
       if (init.method !== 'GET' && hit('duplicate')) repeatLater(peer, arrive);
       return promise;
     };
@@ -214,7 +214,7 @@ export function createNetwork(options: NetworkOptions): Network {
         inbox: undefined,
         lastArrivalMs: 0,
       };
-      at.clock.setTimer(0, () => void arrive(at, nobody));
+      at.clock.deliver(0, () => void arrive(at, nobody));
     });
   };
 
@@ -225,12 +225,12 @@ export function createNetwork(options: NetworkOptions): Network {
 
   const tellServer = (listener: Listener, exchange: Exchange): void => {
     const silent = exchange.stalled || parted(exchange.peer, 'to-server');
-    listener.clock.setTimer(silent ? keepAliveMs : delayMs(), () => exchange.gone.abort());
+    listener.clock.deliver(silent ? keepAliveMs : delayMs(), () => exchange.gone.abort());
   };
 
   const tellClient = (exchange: Exchange, error: Error): void => {
     if (exchange.stalled || parted(exchange.peer, 'from-server')) return;
-    exchange.peer.clock.setTimer(delayMs(), () => exchange.fail(error));
+    exchange.peer.clock.deliver(delayMs(), () => exchange.fail(error));
   };
 
   const perform = async (
@@ -272,7 +272,7 @@ export function createNetwork(options: NetworkOptions): Network {
     }
     if (arrival.pieces === undefined) {
       const { status, text } = arrival;
-      peer.clock.setTimer(delayMs(), () => give(responseOf(status, text, null), true));
+      peer.clock.deliver(delayMs(), () => give(responseOf(status, text, null), true));
       return;
     }
     const { status, first, pieces } = arrival;
@@ -325,7 +325,7 @@ export function createNetwork(options: NetworkOptions): Network {
     if (exchange.stalled) return;
     const arrivalMs = Math.max(exchange.lastArrivalMs + 0.001, timeline.nowMs + delayMs());
     exchange.lastArrivalMs = arrivalMs;
-    exchange.peer.clock.setTimer(arrivalMs - timeline.nowMs, () => {
+    exchange.peer.clock.deliver(arrivalMs - timeline.nowMs, () => {
       if (!exchange.stalled) deliver();
     });
   };

@@ -1,11 +1,13 @@
 // The clock of one false process. When the process dies its timers never fire again, so whatever awaits one of them stands still
 // for ever: that is what death is here. A paused process gets everything late.
 
-import type { Clock } from '../base/clock.ts';
+import type { Clock, Timer } from '../base/clock.ts';
 import type { Timeline } from './timeline.ts';
 
 export interface ProcessClock extends Clock {
   readonly alive: boolean;
+  /** Something reaches the process from outside: after a true delay, not by its own clock. */
+  deliver(delayMs: number, fire: () => void): Timer;
   kill(): void;
   /** Nothing of this process happens for so long. */
   pause(durationMs: number): void;
@@ -13,28 +15,47 @@ export interface ProcessClock extends Clock {
   jump(byMs: number): void;
 }
 
+export interface ClockFaults {
+  /** What wall time is ahead of the truth at the start. */
+  readonly wallOffsetMs?: number;
+  /** How fast it runs: 1.1 counts eleven seconds while ten go by. */
+  readonly rate?: number;
+}
+
 /** What `nowMs` says when a run begins: 1 January 2026. */
 const epochMs = 1_767_225_600_000;
+/** Far below a message's time on its way. */
+const heldGapMs = 0.000_001;
 
-export function createProcessClock(timeline: Timeline, wallOffsetMs = 0): ProcessClock {
+export function createProcessClock(timeline: Timeline, { wallOffsetMs = 0, rate = 1 }: ClockFaults = {}): ProcessClock {
   const bornMs = timeline.nowMs;
   let alive = true;
   let pausedUntilMs = 0;
   let offsetMs = wallOffsetMs;
+  let held = 0;
+
+  const deliver = (delayMs: number, fire: () => void): Timer => {
+    let place: number | undefined;
+    let timer = timeline.schedule(delayMs, function due() {
+      if (!alive) return;
+      if (timeline.nowMs < pausedUntilMs) {
+        // What came during a pause comes after it in the order in which it came, also when the pause was made longer.
+        place ??= held++;
+        timer = timeline.schedule(pausedUntilMs - timeline.nowMs + heldGapMs * place, due);
+      } else fire();
+    });
+    return { cancel: () => timer.cancel() };
+  };
+
   return {
     get alive() {
       return alive;
     },
-    nowMs: () => epochMs + timeline.nowMs + offsetMs,
-    monotonicMs: () => timeline.nowMs - bornMs,
-    setTimer(delayMs, fire) {
-      let timer = timeline.schedule(delayMs, function due() {
-        if (!alive) return;
-        if (timeline.nowMs < pausedUntilMs) timer = timeline.schedule(pausedUntilMs - timeline.nowMs, due);
-        else fire();
-      });
-      return { cancel: () => timer.cancel() };
-    },
+    nowMs: () => Math.floor(epochMs + timeline.nowMs * rate + offsetMs),
+    monotonicMs: () => Math.round((timeline.nowMs - bornMs) * rate * 1000) / 1000,
+    deliver,
+    // A microsecond at least, as real timers: less could be lost in rounding, and time would stand still.
+    setTimer: (delayMs, fire) => deliver(delayMs > 0 ? Math.max(0.001, delayMs / rate) : 0, fire),
     kill() {
       alive = false;
     },

@@ -1,9 +1,12 @@
 // Scenario: everything about a run that its seed decides before it begins: how large the fleet is, how tight, what its people do and
 // what goes wrong. Each seed draws its own subset (swarm testing), so that rare combinations come up.
 
+import type { BuggifyPlace } from '../base/buggify.ts';
 import type { Prng } from '../base/prng.ts';
 import type { Policy } from '../core/state/context.ts';
 import type { Amounts } from '../api/resources/metadata.ts';
+import type { ClockFaults } from './process-clock.ts';
+import { drawUnusual } from './unusual.ts';
 import { drawWeather, type Weather } from './weather.ts';
 
 /** What goes wrong at a moment, as against the weather, which is always there. */
@@ -12,11 +15,15 @@ export const faultKinds = [
   'server-stop',
   'server-pause',
   'server-clock-jump',
+  'server-store-parted',
+  'all-servers-crash',
   'agent-crash',
   'agent-stop',
   'agent-pause',
+  'agent-clock-jump',
   'host-power-loss',
   'partition',
+  'all-hosts-parted',
   'guest-crash',
   'guest-power-off',
   'driver-fails',
@@ -24,9 +31,15 @@ export const faultKinds = [
   'guest-dies-early',
   'power-button-ignored',
   'store-compacted',
+  'store-crash',
+  'store-away',
+  'store-crawls',
   'host-paused',
   'host-reserve',
   'host-rules',
+  'create-burst',
+  'rogue-client',
+  'rogue-agent',
 ] as const;
 export type FaultKind = (typeof faultKinds)[number];
 
@@ -45,6 +58,12 @@ export interface Scenario {
   readonly weather: { readonly calm: Weather; readonly stormy: Weather };
   /** Each with the mean time between two of its kind. */
   readonly faults: readonly { readonly kind: FaultKind; readonly everyMsMean: number }[];
+  /** Production code does the unusual at these places, so many times in a thousand. */
+  readonly unusual: ReadonlyMap<BuggifyPlace, number>;
+  /** Of each machine, servers first: how wrong its clock is, and how fast. */
+  readonly clocks: readonly ClockFaults[];
+  /** What is not mended when the storm ends: the first server, the last host. */
+  readonly staysDead: { readonly controlPlane: boolean; readonly host: boolean };
   readonly heartbeatMs: number;
   readonly offlineAfterMs: number;
   readonly restartDelayMs: number;
@@ -70,8 +89,11 @@ export function drawScenario(prng: Prng): Scenario {
   const roominess = prng.chance(1, 3) ? between(2, 4) : 1;
   const heartbeatMs = between(1, 4) * 1000;
   const instancesMax = Math.max(5, Math.min(60, between(1, 8) * hosts));
+  const controlPlanes = prng.chance(1, 4) ? 1 : prng.chance(1, 4) ? 3 : 2;
+  // From a single kind or two, which show what it alone does, to nearly all at once.
+  const kindsInTen = [1, 3, 4, 6][prng.below(4)] ?? 4;
   return {
-    controlPlanes: prng.chance(1, 4) ? 1 : prng.chance(1, 4) ? 3 : 2,
+    controlPlanes,
     stickyClients: prng.chance(2, 3),
     hosts: Array.from({ length: hosts }, () => ({
       VCPU: between(1, 6) * roominess,
@@ -83,7 +105,9 @@ export function drawScenario(prng: Prng): Scenario {
     stormMs: between(20, 90) * 1000,
     betweenCallsMsMean: prng.chance(1, 4) ? between(5, 50) : between(1, 20) * 100,
     weather: drawWeather(prng),
-    faults: faultKinds.flatMap((kind) => (prng.chance(2, 5) ? [{ kind, everyMsMean: between(4, 40) * 1000 }] : [])),
+    faults: faultKinds.flatMap((kind) =>
+      prng.chance(kindsInTen, 10) ? [{ kind, everyMsMean: between(4, 40) * 1000 }] : [],
+    ),
     heartbeatMs,
     offlineAfterMs: heartbeatMs * between(3, 6),
     restartDelayMs: prng.chance(1, 2) ? between(0, 1000) : between(1, 15) * 1000,
@@ -100,5 +124,18 @@ export function drawScenario(prng: Prng): Scenario {
     },
     ...(prng.chance(1, 5) ? { quota: between(1, instancesMax) } : {}),
     projects: prng.chance(1, 2) ? ['default', otherProject] : ['default'],
+    unusual: drawUnusual(prng),
+    clocks: drawClocks(prng, controlPlanes + hosts),
+    staysDead: { controlPlane: controlPlanes > 1 && prng.chance(1, 6), host: hosts > 1 && prng.chance(1, 6) },
   };
+}
+
+/** Clocks of two machines never agree; in some fleets they are most of an hour apart, in some they do not run equally fast. */
+function drawClocks(prng: Prng, machines: number): ClockFaults[] {
+  const wallOffsetMsMax = prng.chance(1, 4) ? 1_500_000 : 1000;
+  const ratePercentMax = prng.chance(1, 3) ? 10 : 0;
+  return Array.from({ length: machines }, () => ({
+    wallOffsetMs: prng.below(2 * wallOffsetMsMax) - wallOffsetMsMax,
+    rate: 1 + (prng.below(2 * ratePercentMax + 1) - ratePercentMax) / 100,
+  }));
 }

@@ -1,5 +1,5 @@
-// The store as one control plane sees it: late, now and then unreachable, sometimes silent about whether it wrote. Under it lies the
-// one true store of the run. A dead process's calls never come back; those on their way may still be carried out.
+// The store as one control plane sees it: late, now and then unreachable, sometimes silent about whether it wrote. Behind it is the
+// one database of the run. A dead process's calls never come back; those on their way may still be carried out.
 
 import { sleep } from '../base/clock.ts';
 import type { Prng } from '../base/prng.ts';
@@ -17,9 +17,15 @@ export interface SimStoreOptions {
   readonly prng: Prng;
   readonly weather: () => Weather['store'];
   readonly tally: Tally;
+  /** Whether the way between this process and the store is cut. */
+  readonly parted?: () => boolean;
 }
 
-export function createSimStore({ base, clock, timeline, prng, weather, tally }: SimStoreOptions): Store {
+/** How long a call goes unanswered before the client of a store gives up. */
+const silenceMs = 5000;
+
+export function createSimStore(options: SimStoreOptions): Store {
+  const { base, clock, timeline, prng, weather, tally } = options;
   const latencyMs = (): number => drawDelayMs(prng, { minMs: 0, meanMs: weather().latencyMsMean });
   const hit = (kind: keyof Weather['store']): boolean => {
     if (!prng.chance(weather()[kind], 1000)) return false;
@@ -29,11 +35,21 @@ export function createSimStore({ base, clock, timeline, prng, weather, tally }: 
   const unavailable = (attempted: string): StoreError =>
     new StoreError('Unavailable', `${attempted}: the false store was told to be away`);
 
+  /** Throws, after a while, where the way is cut. */
+  const assertReached = async (attempted: string, outcome: 'none' | 'unknown' = 'none'): Promise<void> => {
+    if (!options.parted?.()) return;
+    tally.hit('store-parted');
+    await sleep(clock, silenceMs);
+    throw new StoreError('Unavailable', `${attempted}: the false store cannot be reached`, { outcome });
+  };
+
   const read = async <Result>(attempted: string, call: () => Promise<Result>): Promise<Result> => {
     await sleep(clock, latencyMs());
     if (hit('unavailable')) throw unavailable(attempted);
+    await assertReached(attempted);
     const result = await call();
     await sleep(clock, latencyMs());
+    await assertReached(attempted);
     return result;
   };
 
@@ -47,7 +63,9 @@ export function createSimStore({ base, clock, timeline, prng, weather, tally }: 
     const unknown = hit('unknown');
     if (unknown && prng.chance(1, 2)) {
       // The caller gives up first, and the commit arrives later.
-      void onTheWay(latencyMs() + prng.below(500)).then(() => base.commit(conditions, writes));
+      void onTheWay(latencyMs() + prng.below(500)).then(async () => {
+        if (!options.parted?.()) await base.commit(conditions, writes).catch(() => {}); // the caller has given up
+      });
       await sleep(clock, latencyMs());
       throw new StoreError('Unavailable', 'no answer from the false store', { outcome: 'unknown' });
     }
@@ -58,8 +76,11 @@ export function createSimStore({ base, clock, timeline, prng, weather, tally }: 
       await sleep(clock, latencyMs());
       throw unavailable('commit');
     }
+    // It does not know which way its words were lost.
+    await assertReached('commit', 'unknown');
     const result = await base.commit(conditions, writes);
     await sleep(clock, latencyMs() + (slowThere ? 0 : slowMs));
+    await assertReached('commit', 'unknown');
     if (unknown) throw new StoreError('Unavailable', 'no answer from the false store', { outcome: 'unknown' });
     return result;
   };
@@ -69,9 +90,11 @@ export function createSimStore({ base, clock, timeline, prng, weather, tally }: 
     list: (prefix, options) => read(`list of "${prefix}"`, () => base.list(prefix, options)),
     commit,
     async *watch(prefix, after, signal) {
+      await assertReached(`watch of "${prefix}"`);
       for await (const batch of base.watch(prefix, after, signal)) {
         await sleep(clock, drawDelayMs(prng, { minMs: 0, meanMs: weather().watchLagMsMean }), signal);
         if (signal.aborted) return;
+        await assertReached(`watch of "${prefix}"`);
         if (hit('watchBroken')) throw unavailable('watch');
         yield batch;
       }

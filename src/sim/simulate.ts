@@ -13,24 +13,30 @@ import type { Policy } from '../core/state/context.ts';
 import { defaultPolicy } from '../core/state/context.ts';
 import { createMemoryStore } from '../store/memory/memory-store.ts';
 import type { Store } from '../store/store.ts';
-import { cacheFaults } from './checkers/caches.ts';
+import { createAssignmentCheck } from './checkers/assignment-watch.ts';
 import type { Facts, ServerLife } from './checkers/checker.ts';
 import { checkers as checkerFactories } from './checkers/registry.ts';
-import { createControlPlaneProcess } from './control-plane-process.ts';
+import { withWatchCheck } from './checkers/store-watch.ts';
+import { type ControlPlaneProcess, createControlPlaneProcess } from './control-plane-process.ts';
+import { createExcused } from './excused.ts';
 import { startFaults } from './faults.ts';
 import { drawFleet } from './fleet-scenario.ts';
 import { type Commit, createHistory, type RecordEvent } from './history.ts';
 import { createHostProcess } from './host-process.ts';
 import { createIntents } from './intents.ts';
-import { createNetwork, type SeenRequest } from './network.ts';
+import { createNetwork, type Peer, type SeenRequest } from './network.ts';
 import { narrowed, type Narrowing } from './narrowing.ts';
 import { createProcessClock } from './process-clock.ts';
 import { drawScenario, type Scenario } from './scenario.ts';
+import { createDatabase } from './sim-database.ts';
+import { createRogueAgent } from './rogue-agent.ts';
+import { createRogueClient } from './rogue-client.ts';
 import { createSimDisk } from './sim-disk.ts';
 import { createSimLog } from './sim-log.ts';
 import { createTally } from './tally.ts';
 import { createTimeline } from './timeline.ts';
 import { createTraceHash } from './trace-hash.ts';
+import { createUnusual } from './unusual.ts';
 import { createWorkload } from './workload.ts';
 
 export interface SimOptions {
@@ -80,6 +86,7 @@ const soonFull: Partial<Policy> = {
 const calmMsMax = 5 * 60_000;
 const restedMs = 10_000;
 const lookEveryMs = 2_500;
+const recountEvery = 200;
 const prepareMs = 20_000;
 
 export async function simulate({
@@ -101,6 +108,10 @@ export async function simulate({
   /** The last commit that was more than heartbeats. */
   let lastNews: { readonly atMs: number; readonly commit: Commit } | undefined;
   let weather = scenario.weather.calm;
+  if (scenario.clocks.some(({ rate }) => rate !== 1)) tally.hit('clock-rate');
+  if (scenario.staysDead.controlPlane) tally.hit('stays-dead-server');
+  if (scenario.staysDead.host) tally.hit('stays-dead-host');
+  let storeLatencyMsMean: number | undefined;
 
   const whole = createTraceHash();
   const trace = (line: () => string): void => {
@@ -124,8 +135,30 @@ export async function simulate({
     ...scenario.limits,
   };
   const serverLives: ServerLife[] = [];
-  const facts: Facts = { state: history.state, world, intents, nowMs: () => timeline.nowMs, policy, serverLives };
+  const excused = createExcused(history.state);
+  const dead = new Set<string>();
+  /** Of a server that is alone. */
+  const pauses: { readonly fromMs: number; readonly toMs: number }[] = [];
+  const facts: Facts = {
+    state: history.state,
+    world,
+    intents,
+    nowMs: () => timeline.nowMs,
+    policy,
+    serverLives,
+    excused,
+    dead,
+    deaf: () => (pauses.length === 0 ? database.away : [...database.away, ...pauses]),
+    servers: () => controlPlanes.flatMap(({ name, cache }) => (cache ? [{ name, cache }] : [])),
+  };
   const checkers = checkerFactories.map((create) => create(facts));
+  /** What was counted event by event must be what is there. */
+  const recount = (): void => {
+    for (const checker of checkers) {
+      const fault = checker.recount?.();
+      if (fault !== undefined) violate(0, `the checker of invariant ${checker.invariant} is at fault: it ${fault}`);
+    }
+  };
   const memory = createMemoryStore();
   const store: Store = {
     get: (key) => memory.get(key),
@@ -138,6 +171,7 @@ export async function simulate({
       const commit = history.record(result, writes);
       if (!result.ok) trace(() => `refused: ${result.key} is not as ${writes[0]?.key ?? 'a read'} wanted it`);
       if (commit === undefined) return result;
+      excused.note(commit.events);
       trace(() => `commit ${commit.revision}: ${commit.events.flatMap(summaryOf).join('; ')}`);
       for (const { after } of commit.events)
         if (after?.kind === 'instance' && after.status.phase === 'Running') ran.add(after.metadata.id);
@@ -147,9 +181,23 @@ export async function simulate({
         const fault = checker.onCommit?.(commit);
         if (fault !== undefined) violate(checker.invariant, fault);
       }
+      if (commit.revision % recountEvery === 0) recount();
       return result;
     },
   };
+  const database = createDatabase({
+    base: store,
+    timeline,
+    prng: prng.split(),
+    tally,
+    syncMsMax: scenario.faults.some(({ kind }) => kind === 'store-crash') ? 20 : 0,
+  });
+  const buggify = createUnusual({
+    rates: scenario.unusual,
+    prng: prng.split(),
+    tally,
+    stormy: () => weather === scenario.weather.stormy,
+  });
   const log = createSimLog({ trace, onFault: (message) => violate(0, message) });
   const noteReports = ({ peer, path, bodyText }: SeenRequest): void => {
     whole.addText(peer);
@@ -171,18 +219,33 @@ export async function simulate({
     onInternal: (error, { method, path }) =>
       violate(0, `${method} ${path} was answered 500: ${error instanceof Error ? error.stack : describeError(error)}`),
   });
-  const controlPlanes = Array.from({ length: scenario.controlPlanes }, (_, index) =>
+  const checkWatches = (unchecked: Store): Store =>
+    withWatchCheck(unchecked, { commits: history.commits, onFault: (fault) => violate(6, fault) });
+  const controlPlanes: ControlPlaneProcess[] = Array.from({ length: scenario.controlPlanes }, (_, index) =>
     createControlPlaneProcess({
       name: `server-${index + 1}`,
       seed,
-      base: store,
+      base: database.store,
+      checkWatches,
       timeline,
       network,
       policy,
       log,
       lives: serverLives,
       tally,
-      weather: () => weather.store,
+      buggify,
+      clockFaults: scenario.clocks[index] ?? {},
+      weather: () =>
+        storeLatencyMsMean === undefined ? weather.store : { ...weather.store, latencyMsMean: storeLatencyMsMean },
+      onPause(durationMs) {
+        if (scenario.controlPlanes === 1) pauses.push({ fromMs: timeline.nowMs, toMs: timeline.nowMs + durationMs });
+      },
+      onCached(cached) {
+        for (const checker of checkers) {
+          const fault = checker.onCached?.(cached);
+          if (fault !== undefined) violate(checker.invariant, fault);
+        }
+      },
     }),
   );
   const diskPrngs = drawn.hosts.map(() => prng.split()); // as many as were drawn, so that a smaller fleet changes nothing else
@@ -204,7 +267,16 @@ export async function simulate({
       network,
       world,
       log,
+      buggify,
+      clockFaults: scenario.clocks[scenario.controlPlanes + index] ?? {},
       disk: createSimDisk({ timeline, prng: diskPrngs[index] ?? prng, weather: () => weather.disk, tally }),
+      checkAssignments: () => {
+        const check = createAssignmentCheck({ state: history.state, host: name });
+        return (event) => {
+          const fault = check(event);
+          if (fault !== undefined) violate(6, fault);
+        };
+      },
       onGaveUp: (host, error) => violate(0, `the agent of ${host} gave up: ${error.message}`),
     });
   });
@@ -219,6 +291,17 @@ export async function simulate({
     onViolation: violate,
     trace,
   });
+
+  /** Of someone who comes from elsewhere than the tenants. */
+  const rogueOf = (name: string, identity: Peer['identity']) => ({
+    send: network.fetchFor({ name, identity, clock: createProcessClock(timeline), answerTimeoutMs: 9000 }),
+    state: history.state,
+    prng: prng.split(),
+    tally,
+    onViolation: violate,
+  });
+  const hostNames = hosts.map(({ name }) => name);
+  const [firstHost = ''] = hostNames;
 
   // ── running it ──────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -249,9 +332,8 @@ export async function simulate({
       const overdue = checker.overdue?.();
       if (overdue !== undefined) violate(invariant, overdue);
     }
-    for (const { name, cache } of controlPlanes) {
+    for (const { name, cache } of scenario.staysDead.controlPlane ? controlPlanes.slice(1) : controlPlanes) {
       if (cache === undefined) found.push({ invariant: 9, message: `${name} does not come up` });
-      else for (const message of cacheFaults(history.state, cache, name)) found.push({ invariant: 6, message });
     }
     return found[0];
   };
@@ -274,6 +356,18 @@ export async function simulate({
       network,
       world,
       store,
+      database,
+      crawl(latencyMsMean) {
+        storeLatencyMsMean = latencyMsMean;
+      },
+      burst: workload.burst,
+      rogueClient: createRogueClient(rogueOf('rogue', { role: 'operator', name: 'rogue' })),
+      rogueAgent: createRogueAgent({
+        ...rogueOf(firstHost, { role: 'host', host: firstHost }),
+        host: firstHost,
+        hosts: hostNames,
+      }),
+      distrust: excused.distrust,
       revision: () => history.commits.length,
       operator: workload,
       trace,
@@ -282,6 +376,7 @@ export async function simulate({
 
     weather = scenario.weather.calm;
     trace(() => 'calm');
+    if (scenario.staysDead.host) for (const name of hostNames.slice(-1)) dead.add(name);
     await runUntil(
       Promise.all([faults.end(), workload.end()]).then(() => {}),
       calmMsMax,

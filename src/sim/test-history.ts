@@ -1,5 +1,6 @@
 // Crafted histories for tests of checkers: commits and guests are said, not simulated.
 
+import type { Cache } from '../core/state/cache.ts';
 import { defaultPolicy, type Policy } from '../core/state/context.ts';
 import { keyOf } from '../core/state/keys.ts';
 import { encodeRecord } from '../core/state/codec.ts';
@@ -22,12 +23,20 @@ export function testHistory(create: (facts: Facts) => Checker, policy: Partial<P
     guests: (host) => guests.filter((guest) => host === undefined || guest.host === host),
   };
   let nowMs = 0;
+  const deaf: { fromMs: number; toMs: number }[] = [];
+  const excused = { hosts: new Set<string>(), instances: new Set<string>() };
+  const dead = new Set<string>();
+  const servers: { readonly name: string; readonly cache: Cache }[] = [];
   const checker = create({
     state: history.state,
     world,
     intents,
     nowMs: () => nowMs,
     policy: { ...defaultPolicy, ...policy },
+    excused: { host: (name) => excused.hosts.has(name), instance: (id) => excused.instances.has(id) },
+    dead,
+    deaf: () => deaf,
+    servers: () => servers,
   });
   let revision = 0;
   const write = (writes: { key: string; value: Uint8Array | null }[], at: number): string | undefined => {
@@ -37,6 +46,13 @@ export function testHistory(create: (facts: Facts) => Checker, policy: Partial<P
   return {
     intents,
     doubleStarts,
+    excused,
+    dead,
+    servers,
+    state: history.state,
+    cached: (server: string, cache: Cache, key: string) => checker.onCached?.({ server, cache, key }),
+    recount: () => checker.recount?.(),
+    deaf,
     /** What the checker says to a commit of these; a string deletes that key. */
     commit: (...records: readonly (AnyRecord | string)[]): string | undefined =>
       write(
@@ -56,6 +72,8 @@ export function testHistory(create: (facts: Facts) => Checker, policy: Partial<P
       guests.push({ ...newGuest(host, instanceId), ...before, ...changes });
       return checker.onGuest?.(host, instanceId);
     },
+    /** What the checker says of a guest as it is, or is no more. */
+    look: (host: string, instanceId: string): string | undefined => checker.onGuest?.(host, instanceId),
     removeGuest(host: string, instanceId: string): void {
       const before = find(host, instanceId);
       if (before) guests.splice(guests.indexOf(before), 1);

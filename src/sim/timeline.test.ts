@@ -62,6 +62,28 @@ describe('the clock of a process', () => {
     expect(firedMs).toEqual([50]);
   });
 
+  it('counts at its own rate, and is reached from outside at the true one', () => {
+    const timeline = createTimeline(seededPrng(1));
+    const clock = createProcessClock(timeline, { rate: 2 });
+    const reached: string[] = [];
+    clock.setTimer(30, () => reached.push(`timer ${timeline.nowMs} ${clock.monotonicMs()}`));
+    clock.deliver(20, () => reached.push(`message ${timeline.nowMs} ${clock.monotonicMs()}`));
+    while (timeline.step(100));
+    expect(reached).toEqual(['timer 15 30', 'message 20 40']);
+  });
+
+  it('gets what came during a pause in the order in which it came, also when the pause is made longer', () => {
+    const timeline = createTimeline(seededPrng(1));
+    const clock = createProcessClock(timeline);
+    const got: number[] = [];
+    clock.pause(50);
+    for (const at of [10, 20, 30]) clock.deliver(at, () => got.push(at));
+    while (timeline.step(15));
+    clock.pause(100);
+    while (timeline.step(200));
+    expect(got).toEqual([10, 20, 30]);
+  });
+
   it('jumps in wall time only', () => {
     const clock = createProcessClock(createTimeline(seededPrng(1)));
     const before = clock.nowMs();

@@ -62,7 +62,7 @@ export function drawWeather(prng: Prng): { readonly calm: Weather; readonly stor
         streamStalled: rate(200),
       },
       store: { ...store, unavailable: rate(60), unknown: rate(60), slow: rate(150), watchBroken: rate(20) },
-      disk: { ...disk, failed: rate(400) },
+      disk: { ...disk, failed: rate(200) },
     },
   };
 }

@@ -1,5 +1,6 @@
 // Worked: whether runs did what they are for. One that hardly wrote anything, or a batch in which a fault never happened, proves nothing.
 
+import { mustHappen } from './must-happen.ts';
 import { faultKinds } from './scenario.ts';
 import type { SimResult } from './simulate.ts';
 
@@ -13,28 +14,6 @@ const instancesRunPerSeedMin = 3;
 const drawnRunsMin = 10;
 /** What is rarer than a fault may miss a smaller batch. */
 const everythingSeedsMin = 100;
-
-/** What must have happened at least once in a large batch. */
-const mustHappen: readonly string[] = [
-  ...faultKinds,
-  'network-requestLost',
-  'network-answerLost',
-  'network-duplicate',
-  'network-slow',
-  'network-streamCut',
-  'network-streamStalled',
-  'partition-loss',
-  'store-unavailable',
-  'store-unknown',
-  'store-slow',
-  'store-watchBroken',
-  'disk-failed',
-  'call-repeated',
-  'tenant-running',
-  'tenant-stopped',
-  'watched',
-  'watch-compacted',
-];
 
 interface Totals {
   readonly commits: number;

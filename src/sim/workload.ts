@@ -3,12 +3,12 @@
 
 import { sleep } from '../base/clock.ts';
 import type { Prng } from '../base/prng.ts';
-import { type Client, createClient } from '../api/client.ts';
+import { type Client, createClient, type NewResource } from '../api/client.ts';
 import { ApiError } from '../api/errors.ts';
 import type { HostSpec } from '../api/resources/host.ts';
 import type { InstanceSpec } from '../api/resources/instance.ts';
 import type { Labels } from '../api/resources/metadata.ts';
-import { createWatchCheck } from './checkers/watch.ts';
+import { createWatchCheck, type WatchedKind, watchedKinds } from './checkers/watch.ts';
 import type { Commit } from './history.ts';
 import { type CreateIntent, type Intents, keyLabel } from './intents.ts';
 import type { Network, Peer } from './network.ts';
@@ -36,6 +36,8 @@ export interface Workload {
   start(): void;
   /** No new work. Resolves when every tenant knows what became of what it asked. */
   end(): Promise<void>;
+  /** Many creates at once, by somebody new; answers how many. */
+  burst(count: number): number;
   /** As an operator: pauses a host, or lets it go on. */
   pause(host: string): Promise<void>;
   /** As an operator: keeps back more or less of a host for itself. */
@@ -47,8 +49,12 @@ export interface Workload {
 export const imageNames = ['tiny', 'debian-12'];
 /** Instances of the one who holds room, beside those of the tenants. */
 const takeOversMax = 8;
+const tasksMax = 10;
+const tasksLeftMax = 3;
 /** Tenants are less patient than agents. */
 const answerTimeoutMs = 9000;
+
+type InstanceBody = NewResource<Partial<InstanceSpec>>;
 
 interface Owned {
   readonly id: string;
@@ -60,6 +66,7 @@ export function createWorkload(options: WorkloadOptions): Workload {
   const over = new AbortController();
   const running: Promise<void>[] = [];
   let created = 0;
+  let crowds = 0;
 
   const join = (name: string): { readonly peer: Peer; readonly client: Client } => {
     const peer: Peer = {
@@ -88,6 +95,41 @@ export function createWorkload(options: WorkloadOptions): Workload {
     }
   };
 
+  /** A create, noted before and after; `mayRefuse` says which refusals are in order besides that of a quota. */
+  const ask = async (
+    { peer, client, prng }: { readonly peer: Peer; readonly client: Client; readonly prng: Prng },
+    key: string,
+    body: InstanceBody,
+    mayRefuse: (code: ApiError['code']) => boolean,
+  ): Promise<Owned | undefined> => {
+    const intent: CreateIntent = { key, tenant: peer.name, outcome: 'open', instanceId: undefined };
+    intents.creates.set(key, intent);
+    const answer = await insist(peer, prng, () => client.create('instance', body, { idempotencyKey: key }));
+    trace(() => `${peer.name}: create ${key} -> ${told(answer)}`);
+    intent.outcome = answer instanceof ApiError ? 'refused' : 'accepted';
+    if (answer instanceof ApiError) {
+      const limited = scenario.quota !== undefined && (body.metadata?.project ?? 'default') === 'default';
+      if (answer.code === 'QuotaExceeded' && limited) tally.hit('quota-refused');
+      else if (!mayRefuse(answer.code))
+        options.onViolation(3, `${peer.name} was refused create ${key}: ${answer.code} ${answer.message}`);
+      return undefined;
+    }
+    intent.instanceId = answer.metadata.id;
+    return { id: answer.metadata.id, name: answer.metadata.name };
+  };
+
+  /** Somebody who asks for much at once, and lets it be. */
+  const crowd = async (name: string, count: number, prng: Prng): Promise<void> => {
+    const { peer, client } = join(name);
+    const one = (_: unknown, index: number): Promise<unknown> => {
+      const key = `${name}-${index + 1}`;
+      const metadata = { name: key, labels: { [keyLabel]: key, tenant: name } };
+      const spec = { ...drawSpec(prng), placement: drawPlacement(prng, name) };
+      return ask({ peer, client, prng: prng.split() }, key, { metadata, spec }, () => false);
+    };
+    await Promise.all(Array.from({ length: count }, one));
+  };
+
   // ── one tenant ──────────────────────────────────────────────────────────────────────────────────────────────────
 
   const tenant = async (name: string, project: string, prng: Prng): Promise<void> => {
@@ -112,8 +154,6 @@ export function createWorkload(options: WorkloadOptions): Workload {
     const create = async (): Promise<void> => {
       created += 1;
       const key = `${name}-${++keys}`;
-      const intent: CreateIntent = { key, tenant: name, outcome: 'open', instanceId: undefined };
-      intents.creates.set(key, intent);
       const reused = prng.chance(1, 3) ? freed.shift() : undefined;
       const body = {
         metadata: {
@@ -123,19 +163,13 @@ export function createWorkload(options: WorkloadOptions): Workload {
         },
         spec: { ...drawSpec(prng), placement: drawPlacement(prng, name), ...gangOf(key) },
       };
-      const answer = await insist(peer, prng, () => client.create('instance', body, { idempotencyKey: key }));
-      trace(() => `${name}: create ${key} -> ${told(answer)}`);
-      if (!(answer instanceof ApiError)) {
-        intent.outcome = 'accepted';
-        intent.instanceId = answer.metadata.id;
-        own.push({ id: answer.metadata.id, name: answer.metadata.name });
-        return;
-      }
-      intent.outcome = 'refused';
-      if (answer.code === 'QuotaExceeded' && scenario.quota !== undefined && project === 'default')
-        return tally.hit('quota-refused');
-      if (answer.code !== 'AlreadyExists' || reused === undefined)
-        options.onViolation(3, `${name} was refused create ${key}: ${answer.code} ${answer.message}`);
+      const made = await ask(
+        { peer, client, prng },
+        key,
+        body,
+        (code) => code === 'AlreadyExists' && reused !== undefined,
+      );
+      if (made) own.push(made);
     };
 
     const remove = async (): Promise<void> => {
@@ -204,7 +238,7 @@ export function createWorkload(options: WorkloadOptions): Workload {
         );
         await insist(peer, prng, () => client.candidates({ spec: { cpus: 2, memoryMiB: 512 } }));
         tally.hit('capacity-asked');
-      } else if (draw < 45 || task === undefined) {
+      } else if (task === undefined || (draw < 45 && own.length < tasksMax)) {
         const spec = {
           cpus: 1 + prng.below(3),
           memoryMiB: 256 * (1 + prng.below(4)),
@@ -220,23 +254,14 @@ export function createWorkload(options: WorkloadOptions): Workload {
         else own.push(key);
       } else if (draw < 80 && made.length < takeOversMax) {
         own.splice(own.indexOf(task), 1);
-        const intent: CreateIntent = { key, tenant: name, outcome: 'open', instanceId: undefined };
-        intents.creates.set(key, intent);
         const body = {
           metadata: { name: key, labels: { [keyLabel]: key } },
           spec: { ...drawSpec(prng), powerState: 'running' as const, placement: { task } },
         };
-        const answer = await insist(peer, prng, () => client.create('instance', body, { idempotencyKey: key }));
-        trace(() => `${name}: create ${key} for ${task} -> ${told(answer)}`);
-        intent.outcome = answer instanceof ApiError ? 'refused' : 'accepted';
-        if (answer instanceof ApiError) {
-          // The task may have ended, or be unknown yet to the control plane that was asked.
-          if (answer.code !== 'InvalidRequest' && !(answer.code === 'QuotaExceeded' && scenario.quota !== undefined))
-            options.onViolation(3, `${name} was refused create ${key}: ${answer.code} ${answer.message}`);
-          continue;
-        }
-        intent.instanceId = answer.metadata.id;
-        made.push(answer.metadata.id);
+        // The task may have ended, or be unknown yet to the control plane that was asked.
+        const instance = await ask({ peer, client, prng }, key, body, (code) => code === 'InvalidRequest');
+        if (!instance) continue;
+        made.push(instance.id);
         tally.hit('task-named');
       } else {
         own.splice(own.indexOf(task), 1);
@@ -244,6 +269,8 @@ export function createWorkload(options: WorkloadOptions): Workload {
         trace(() => `${name}: give up ${task} -> ${told(answer)}`);
       }
     }
+    // Each holds its room for up to a minute and then the next gets it: a few may wait for that, hundreds would never end.
+    for (const task of own.slice(tasksLeftMax)) await insist(peer, prng, () => client.delete('task', task));
     for (const id of made) {
       if (prng.chance(1, 2)) continue;
       intents.deletesAsked.add(id);
@@ -254,16 +281,16 @@ export function createWorkload(options: WorkloadOptions): Workload {
 
   // ── watches ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-  const watcher = async (name: string, prng: Prng): Promise<void> => {
+  const watcher = async (name: string, kind: WatchedKind, prng: Prng): Promise<void> => {
     const { peer, client } = join(name);
     for (let after: number | undefined; !over.signal.aborted; ) {
       const left = new AbortController();
       const end = (): void => left.abort();
       over.signal.addEventListener('abort', end, { once: true });
       try {
-        after ??= (await client.list('instance', { limit: 1 })).revision;
-        const check = createWatchCheck(options.commits, after);
-        for await (const change of client.watch('instance', { revision: after }, left.signal)) {
+        after ??= (await client.list(kind, { limit: 1 })).revision;
+        const check = createWatchCheck(options.commits, after, kind);
+        for await (const change of client.watch(kind, { revision: after }, left.signal)) {
           const { type, revision } = change;
           const fault = check({
             type,
@@ -330,12 +357,24 @@ export function createWorkload(options: WorkloadOptions): Workload {
         const project = scenario.projects[i % scenario.projects.length] ?? 'default';
         running.push(tenant(`tenant-${i}`, project, options.prng.split()));
       }
-      running.push(watcher('watcher-1', options.prng.split()), watcher('watcher-2', options.prng.split()));
+      const other = watchedKinds[options.prng.below(watchedKinds.length)] ?? 'instance';
+      running.push(
+        watcher('watcher-1', 'instance', options.prng.split()),
+        watcher('watcher-2', other, options.prng.split()),
+      );
       running.push(holder('holder-1', options.prng.split()));
     },
     async end() {
       over.abort();
       await Promise.all(running);
+    },
+    burst(count) {
+      const room = Math.min(count, scenario.instancesMax - created);
+      if (room <= 0 || over.signal.aborted) return 0;
+      created += room;
+      crowds += 1;
+      running.push(crowd(`crowd-${crowds}`, room, options.prng.split()));
+      return room;
     },
     pause: (host) => change(host, (spec) => ({ ...spec, paused: !spec.paused })),
     reserve: (host) =>

@@ -1,6 +1,7 @@
 // garbage: removes what nothing needs any more: deleted instances whose hosts hold nothing of them, room on hosts that are no
 // more, events and idempotency records that are old or too many.
 
+import type { Instance } from '../../api/resources/instance.ts';
 import { release } from '../ledger/ledger.ts';
 import { dischargeQuota } from '../queue/quotas.ts';
 import type { Context } from '../state/context.ts';
@@ -83,12 +84,24 @@ function finishDeletion(snapshot: Snapshot, key: string, ctx: Context): Plan {
   if (!instance || instance.value.metadata.deletionRequestedAtMs === undefined) return emptyPlan;
   if (snapshot.allocationsOfConsumer(instance.value.metadata.id).length > 0) return emptyPlan;
   return {
+    // A release may be under way and yet be refused: then this is, too.
+    conditions: allocationsGone(instance.value),
     changes: [
       { key, ifRevision: instance.revision, value: null },
       ...dischargeQuota(snapshot, instance.value),
       eventChange(instance.value, { reason: 'Deleted', message: 'removed without a trace' }, ctx),
     ],
   };
+}
+
+/** Of more lives than can be waited for at once. */
+const livesMax = 16;
+
+function allocationsGone({ metadata, status }: Instance): NonNullable<Plan['conditions']> {
+  const conditions: { key: string; ifRevision: number }[] = [];
+  for (let life = status.incarnation; life > Math.max(0, status.incarnation - livesMax); life--)
+    conditions.push({ key: keys.allocation(metadata.id, life), ifRevision: 0 });
+  return conditions;
 }
 
 function releaseOfRemovedHost(snapshot: Snapshot, key: string): Plan {

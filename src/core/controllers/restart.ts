@@ -10,9 +10,6 @@ import { emptyPlan, type Plan } from '../state/plan.ts';
 import type { Entry } from '../state/snapshot.ts';
 import { type Controller, keysOfKind } from './controller.ts';
 
-/** Clocks of servers that are kept right differ by far less. */
-const clocksDifferMsMax = 5_000;
-
 export const restart: Controller = {
   name: 'restart',
   watches: ['instance'],
@@ -22,16 +19,10 @@ export const restart: Controller = {
     const instance = snapshot.get('instance', key);
     if (!instance || !wantsRestart(instance.value)) return emptyPlan;
     const { restartDelayMs } = ctx.policy;
-    const { failedAtMs = 0 } = instance.value.status;
-    // Written by a clock that was far ahead of this one, or this one was set back since: counted anew by this one, so that nothing
-    // waits for as long as clocks differ.
-    if (failedAtMs - ctx.nowMs > clocksDifferMsMax)
-      return {
-        changes: [instanceStatusChange(instance, { ...instance.value.status, failedAtMs: ctx.nowMs })],
-        requeueAfterMs: restartDelayMs,
-      };
-    const waitMs = failedAtMs + restartDelayMs - ctx.nowMs;
-    return waitMs > 0 ? { changes: [], requeueAfterMs: waitMs } : placeAnew(instance, ctx);
+    const waitMs = (instance.value.status.failedAtMs ?? 0) + restartDelayMs - ctx.nowMs;
+    // Whose clock said when it failed may be far ahead of ours, or ours have jumped: that is not waited for.
+    if (waitMs <= 0 || waitMs > 2 * restartDelayMs) return placeAnew(instance, ctx);
+    return { changes: [], requeueAfterMs: Math.min(waitMs, restartDelayMs) };
   },
 };
 

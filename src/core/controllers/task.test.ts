@@ -139,6 +139,21 @@ describe('an instance made for a task', () => {
     expect(fleet.instance()?.status.conditions[0]?.message).toMatch(/its task "hold" is no more/);
   });
 
+  it('is looked at again when room is kept for an instance no longer', () => {
+    const fleet = fleetWith(testTask('hold'));
+    const nomination = { host: 'h1', untilMs: 2_000_000 };
+    const change = (before: object, after: object) =>
+      ({
+        key: web,
+        kind: 'instance',
+        before: testInstance('web', {}, before),
+        after: testInstance('web', {}, after),
+      }) as const;
+    expect([...task.wakes(change({ nomination }, {}), fleet.cache)]).toEqual([key]);
+    expect([...task.wakes(change({ nomination }, { nomination }), fleet.cache)]).toEqual([]);
+    expect([...task.wakes(change({}, { nomination }), fleet.cache)]).toEqual([]);
+  });
+
   it('goes wherever it fits when it starts anew', () => {
     const fleet = fleetWith(testInstance('web', { placement: { task: 'hold' } }, { incarnation: 1 }));
     fleet.run(placement, web);

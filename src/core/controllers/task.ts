@@ -12,7 +12,7 @@ import type { Context } from '../state/context.ts';
 import { eventChange } from '../state/events.ts';
 import { keys } from '../state/keys.ts';
 import { type Change, emptyPlan, type Plan } from '../state/plan.ts';
-import type { Entry, Snapshot } from '../state/snapshot.ts';
+import type { Entry, RecordChange, Snapshot } from '../state/snapshot.ts';
 import { tasksOf } from '../state/tasks.ts';
 import { type Controller, keysOfKind } from './controller.ts';
 import { mayMakeRoom } from './placement.ts';
@@ -24,11 +24,11 @@ const sleepMsMax = 3_600_000;
 
 export const task: Controller = {
   name: 'task',
-  watches: ['task', 'host', 'image', 'size', 'pool', 'allocation', 'provider'],
+  watches: ['task', 'host', 'image', 'size', 'pool', 'allocation', 'provider', 'instance'],
   wakes(change, snapshot) {
     if (change.kind === 'task') return change.after ? [change.key] : [];
     const tasks = tasksOf(snapshot);
-    const helped = tasks.pending.size > 0 && mayMakeRoom(change) ? [...tasks.pending] : [];
+    const helped = tasks.pending.size > 0 && (mayMakeRoom(change) || givesUpRoom(change)) ? [...tasks.pending] : [];
     const removed = change.kind === 'host' && change.after === null && change.before?.kind === 'host';
     return removed ? [...helped, ...tasks.placedOn(change.before.metadata.name)] : helped;
   },
@@ -51,6 +51,12 @@ export const task: Controller = {
     }
   },
 };
+
+/** Room that was kept for an instance is kept no longer. */
+function givesUpRoom({ before, after }: RecordChange): boolean {
+  const kept = before?.kind === 'instance' ? before.status.nomination?.host : undefined;
+  return kept !== undefined && !(after?.kind === 'instance' && after.status.nomination?.host === kept);
+}
 
 function again(afterMs: number): Plan {
   return { changes: [], requeueAfterMs: Math.min(afterMs, sleepMsMax) };

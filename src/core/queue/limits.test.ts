@@ -129,3 +129,34 @@ it('passes a gate once, also where two limits count the same', () => {
   const passed = passGates(testCache([]), ['limit/a', 'limit/b', 'limit/a']);
   expect(passed.map(({ key }) => key)).toEqual(['gates/limit/a', 'gates/limit/b']);
 });
+
+it('counts what an own create of the same name hides towards every limit, and once it is seen towards its own', () => {
+  const { cache, work } = fleet({ capacityMap: { debian: 1, illumos: 1 } }, ['b'], ['c', { image: 'illumos' }]);
+  work();
+  end(cache, 'b');
+  end(cache, 'c');
+  const mine = testInstance(
+    'a',
+    { image: 'illumos', powerState: 'stopped' },
+    { phase: 'Stopped' },
+    { id: 'inst_mine' },
+  );
+  const assumed = cache.assume({ changes: [{ key: keyOf('a'), ifRevision: 0, value: mine }] });
+  const theirs = testInstance('a', { image: 'debian-12' }, { phase: 'Scheduled', host: 'h1', incarnation: 1 });
+  const [, provider] = testHost('h1');
+  addRecord(cache, theirs);
+  addRecord(cache, {
+    kind: 'allocation',
+    consumer: { id: theirs.metadata.id, incarnation: 1, project: 'default', name: 'a' },
+    host: 'h1',
+    amounts: { [provider.id]: { VCPU: 1 } },
+    driver: 'fake',
+  });
+  addRecord(cache, testInstance('d', { image: 'debian-12', cpus: 1 }));
+  addRecord(cache, testInstance('e', { image: 'illumos', cpus: 1 }));
+  work();
+  expect(phases(cache)).toMatchObject({ d: 'CapacityMap: 1 of 1 debian', e: 'CapacityMap: 1 of 1 illumos' });
+  if (assumed.ok) cache.forget(assumed);
+  work();
+  expect(phases(cache)).toMatchObject({ d: 'CapacityMap: 1 of 1 debian', e: 'placed' });
+});

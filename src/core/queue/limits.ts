@@ -70,10 +70,14 @@ export function passGates(snapshot: Snapshot, names: Iterable<string>): Change[]
 export class LimitCounts {
   readonly #snapshot: Snapshot;
   readonly #taken = new Map<string, number>();
+  readonly #asked = new Set<string>();
   /** By host, then consumer: the words it was counted under. */
   readonly #counted = new Map<string, Map<string, ReadonlySet<string>>>();
-  /** By consumer, where it holds room: of those whose instance is not known yet. */
-  readonly #hostOfUnknown = new Map<string, string>();
+  /**
+   * Hosts where room is held for an instance that cannot be seen, with how many: one of the same name, made here and not yet durable, hides
+   * it. Until it can be, it counts towards every limit.
+   */
+  readonly #hidden = new Map<string, number>();
 
   constructor(snapshot: Snapshot) {
     this.#snapshot = snapshot;
@@ -81,55 +85,59 @@ export class LimitCounts {
   }
 
   taken(word: string): number {
-    return this.#taken.get(word) ?? 0;
+    this.#asked.add(word);
+    let hidden = 0;
+    if (word !== everything) for (const count of this.#hidden.values()) hidden += count;
+    return (this.#taken.get(word) ?? 0) + hidden;
   }
 
   /** Answers the words of which there are fewer now. */
   apply({ kind, before, after }: RecordChange): ReadonlySet<string> {
-    if (kind === 'instance') {
-      // Its room may have been known before it: an own create of the same name that is about to fail hides another control plane's.
-      const hostOfUnknown = after?.kind === 'instance' ? this.#hostOfUnknown.get(after.metadata.id) : undefined;
-      return hostOfUnknown === undefined ? none : this.#count(hostOfUnknown);
-    }
+    if (kind === 'instance') return this.#hidden.size === 0 ? none : this.#seeHidden();
     const host = after?.kind === 'allocation' ? after.host : before?.kind === 'allocation' ? before.host : undefined;
     return kind !== 'allocation' || host === undefined ? none : this.#count(host);
+  }
+
+  #seeHidden(): ReadonlySet<string> {
+    const fewer = new Set<string>();
+    for (const host of [...this.#hidden.keys()]) for (const word of this.#count(host)) fewer.add(word);
+    return fewer;
   }
 
   #count(host: string): ReadonlySet<string> {
     const known = this.#counted.get(host) ?? new Map<string, ReadonlySet<string>>();
     const now = new Map<string, ReadonlySet<string>>();
+    let hidden = 0;
     for (const allocation of this.#snapshot.allocationsHeldOnHost(host)) {
       const { consumer } = allocation;
       if (consumer.kind === 'task' || holdsOnlyDisk(allocation)) continue;
       const id = `${consumer.id}.${consumer.incarnation}`;
       if (now.has(id)) continue;
       const before = known.get(id);
-      if (before && before !== justOne) {
-        now.set(id, before);
-        continue;
-      }
-      const instance = this.#snapshot.instanceById(consumer.id)?.value;
-      now.set(id, instance ? wordsOf(this.#snapshot, instance) : justOne);
-      if (instance) this.#hostOfUnknown.delete(consumer.id);
-      else this.#hostOfUnknown.set(consumer.id, host);
+      const instance = before && before !== justOne ? undefined : this.#snapshot.instanceById(consumer.id)?.value;
+      const words = instance ? wordsOf(this.#snapshot, instance) : (before ?? justOne);
+      if (words === justOne) hidden += 1;
+      now.set(id, words);
     }
     const fewer = new Set<string>();
     for (const [id, words] of now) if (known.get(id) !== words) for (const word of words) this.#add(word, 1);
     for (const [id, words] of known) {
       if (now.get(id) === words) continue;
-      if (!now.has(id)) this.#hostOfUnknown.delete(id.slice(0, id.lastIndexOf('.')));
       for (const word of words) {
         this.#add(word, -1);
         fewer.add(word);
       }
     }
+    if (hidden < (this.#hidden.get(host) ?? 0)) for (const word of this.#asked) fewer.add(word);
+    if (hidden > 0) this.#hidden.set(host, hidden);
+    else this.#hidden.delete(host);
     if (now.size > 0) this.#counted.set(host, now);
     else this.#counted.delete(host);
     return fewer;
   }
 
   #add(word: string, by: 1 | -1): void {
-    const sum = this.taken(word) + by;
+    const sum = (this.#taken.get(word) ?? 0) + by;
     if (sum === 0) this.#taken.delete(word);
     else this.#taken.set(word, sum);
   }

@@ -302,6 +302,7 @@ export class Queue implements View, DueLine {
         this.#countPlaced(was, -1);
         this.#countPlaced(now, 1);
         this.#applyInstance(key, now);
+        for (const word of this.#limitCounts?.apply(change) ?? []) this.#limitEased(word);
         const kept = was?.status.nomination?.host;
         if (kept !== undefined && kept !== now?.status.nomination?.host) this.#roomCame(kept); // for the others
         return this.#neighbourMoved(was, now);

@@ -174,6 +174,41 @@ describe('the cache', () => {
     expect(cache.imageByName('debian-12')).toBeDefined();
   });
 
+  it('does not count as silence the time in which the store did not answer', () => {
+    let nowMs = 0;
+    const silentMs = (): number => nowMs - (cache.leaseSeenAtMs('h1') ?? 0);
+    const lease = { kind: 'lease', host: 'h1', epoch: 1, renewedAtMs: 0 } as const;
+    const cache = testCache([lease], () => nowMs);
+    nowMs = 1000;
+    cache.noteHeard();
+    nowMs = 6000;
+    cache.noteDeaf(); // it has not answered since 1000
+    expect(silentMs()).toBe(1000);
+    nowMs = 60_000;
+    expect(silentMs()).toBe(1000);
+    cache.noteHeard();
+    nowMs = 63_000;
+    expect(silentMs()).toBe(4000);
+    cache.apply([{ key: keyOf(lease), value: { ...lease, renewedAtMs: 5 }, revision: 9 }], 9);
+    expect(silentMs()).toBe(0);
+  });
+
+  it('does not count as silence the time in which the process stood still', () => {
+    let nowMs = 0;
+    const silentMs = (): number => nowMs - (cache.leaseSeenAtMs('h1') ?? 0);
+    const lease = { kind: 'lease', host: 'h1', epoch: 1, renewedAtMs: 0 } as const;
+    const cache = testCache([lease], () => nowMs);
+    cache.noteAwake(1500);
+    nowMs = 1000;
+    cache.noteAwake(1500);
+    expect(silentMs()).toBe(1000);
+    nowMs = 90_000;
+    expect(silentMs()).toBe(1000);
+    cache.noteAwake(1500);
+    nowMs = 91_000;
+    expect(silentMs()).toBe(2000);
+  });
+
   it('drops what a fresh list no longer holds', () => {
     const cache = testCache([testInstance('web'), testInstance('db')]);
     cache.reset([{ key, value: testInstance('web'), revision: 1 }], 40);

@@ -68,13 +68,17 @@ export class Cache implements Snapshot {
   /** Revisions that hold nothing but what this process wrote and has confirmed, until their events have come. */
   readonly #own = new Set<number>();
   readonly #leaseSeenAtMs = new Map<string, number>();
-  /** Undefined while the store is not followed. */
-  #hearsSinceMs: number | undefined = Number.NEGATIVE_INFINITY;
+  /** When the store last answered, and since when it has not. */
+  #heardAtMs: number;
+  #deafSinceMs: number | undefined;
+  #awakeAtMs = 0;
+  #stallMsMin = Number.POSITIVE_INFINITY;
   readonly #nowMs: () => number;
 
   /** `monotonicNowMs` dates the leases as they are seen. */
   constructor(monotonicNowMs: () => number) {
     this.#nowMs = monotonicNowMs;
+    this.#heardAtMs = monotonicNowMs();
   }
 
   // Reading, as decisions do: assumed over committed.
@@ -120,6 +124,14 @@ export class Cache implements Snapshot {
     }
   }
 
+  /** Of what is durable: a release that is only assumed has not happened yet. */
+  *committedAllocationsOnHost(host: string): Iterable<Entry<Allocation>> {
+    for (const key of this.#allocationKeysByHost.get(host) ?? []) {
+      const entry = this.committed('allocation', key);
+      if (entry?.value.host === host) yield entry;
+    }
+  }
+
   *allocationsHeldOnHost(host: string): Iterable<Allocation> {
     for (const key of this.#allocationKeysByHost.get(host) ?? []) {
       for (const form of formsOf(this.#find(key))) if (form.host === host) yield form;
@@ -149,13 +161,7 @@ export class Cache implements Snapshot {
 
   leaseSeenAtMs(host: string): number | undefined {
     const seenAtMs = this.#leaseSeenAtMs.get(host);
-    if (seenAtMs === undefined) return undefined;
-    return this.#hearsSinceMs === undefined ? this.#nowMs() : Math.max(seenAtMs, this.#hearsSinceMs);
-  }
-
-  /** Whether the store is followed: what could not be heard meanwhile is nobody's silence. */
-  setHearing(hearing: boolean): void {
-    this.#hearsSinceMs = hearing ? this.#nowMs() : undefined;
+    return seenAtMs === undefined ? undefined : seenAtMs + this.#deafMsSince(seenAtMs);
   }
 
   // Reading, as users do: only what is durable.
@@ -186,6 +192,44 @@ export class Cache implements Snapshot {
 
   *listCommitted<K extends RecordKind>(kind: K): Iterable<Entry<RecordByKind[K]>> {
     for (const entry of this.#committed.get(kind)?.values() ?? []) yield entry as Entry<RecordByKind[K]>; // as above
+  }
+
+  // Hearing: while the store does not answer, or this process stands still, nobody can be heard, and silence is no sign.
+
+  /** The store has answered. */
+  noteHeard(): void {
+    if (this.#deafSinceMs !== undefined) this.#forgive();
+    this.#deafSinceMs = undefined;
+    this.#heardAtMs = this.#nowMs();
+  }
+
+  /** The store has failed. Since when, nobody knows: since it last answered. */
+  noteDeaf(): void {
+    this.#deafSinceMs ??= this.#heardAtMs;
+  }
+
+  /** This process runs, and says so again before `stallMsMin` are over: else it stood still, whoever's fault that was. */
+  noteAwake(stallMsMin: number): void {
+    if (this.#stalledSinceMs() !== undefined) this.#forgive();
+    this.#awakeAtMs = this.#nowMs();
+    this.#stallMsMin = stallMsMin;
+  }
+
+  #stalledSinceMs(): number | undefined {
+    return this.#nowMs() - this.#awakeAtMs > this.#stallMsMin ? this.#awakeAtMs : undefined;
+  }
+
+  /** What counted for nothing until now will do so for ever. */
+  #forgive(): void {
+    for (const [host, seenAtMs] of this.#leaseSeenAtMs)
+      this.#leaseSeenAtMs.set(host, seenAtMs + this.#deafMsSince(seenAtMs));
+  }
+
+  /** How much of the time since then counts for nothing. */
+  #deafMsSince(sinceMs: number): number {
+    const nowMs = this.#nowMs();
+    const deafSinceMs = Math.min(this.#deafSinceMs ?? nowMs, this.#stalledSinceMs() ?? nowMs);
+    return Math.max(0, nowMs - Math.max(sinceMs, deafSinceMs));
   }
 
   // Changing.
@@ -237,6 +281,7 @@ export class Cache implements Snapshot {
 
   /** Takes in events of the store, in revision order. Own commits come again and change nothing. */
   apply(events: readonly StoredEvent[], upTo: number): void {
+    this.noteHeard();
     const changed: string[] = [];
     for (const event of events) {
       if (this.#applyEvent(event)) changed.push(event.key);

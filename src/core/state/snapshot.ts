@@ -56,10 +56,7 @@ export interface Snapshot {
   usedBy(providerId: string): ReadonlyMap<string, number>;
   /** The image with this name or alias. */
   imageByName(name: string): Entry<RecordByKind['image']> | undefined;
-  /**
-   * When this process first heard of the host's present lease, on its own clock (never the writer's); or since when it could have heard of
-   * a newer one, when that is later.
-   */
+  /** When this process first heard of the host's present lease, on its own clock (never the writer's); the time in which the store did not answer does not count. */
   leaseSeenAtMs(host: string): number | undefined;
   /** Tells `view` of every change from now on. */
   follow(view: View): void;

@@ -367,7 +367,7 @@ function base64(key: string): string {
 async function watch(
   kind: Kind,
   definition: ResourceDefinition,
-  { store, decider: { cache }, feed }: ResourceParts,
+  { store, decider: { cache, buggify }, feed }: ResourceParts,
   { query, signal }: RouteRequest,
 ): Promise<Answer> {
   const wanted = filterOf(definition, query);
@@ -377,7 +377,7 @@ async function watch(
   const after = query.integer('revision', { min: 0, max: Number.MAX_SAFE_INTEGER }) ?? cache.revision;
   if (after > cache.revision) await assertInStore(store, after);
   const topic = { kind, project: definition.scope === 'fleet' ? undefined : query.text('project') };
-  const input = { topic, after, wanted, feed, signal };
+  const input = { topic, after, wanted, feed, signal, buggify };
   return { status: 200, lines: watchLines(input), texts: watchTexts(input) };
 }
 

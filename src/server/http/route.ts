@@ -122,8 +122,17 @@ function matchPath(pattern: string, path: string): Record<string, string> | unde
   const params: Record<string, string> = {};
   for (const [i, part] of wanted.entries()) {
     const value = given[i] ?? '';
-    if (part.startsWith(':')) params[part.slice(1)] = decodeURIComponent(value);
-    else if (part !== value) return undefined;
+    if (!part.startsWith(':')) {
+      if (part !== value) return undefined;
+    } else params[part.slice(1)] = decoded(value);
   }
   return params;
+}
+
+function decoded(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch (cause) {
+    throw new ApiError('InvalidRequest', 'the path holds a "%" that begins no character; write it as %25', { cause });
+  }
 }

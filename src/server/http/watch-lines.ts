@@ -1,6 +1,7 @@
 // The lines of a watch: what changed, as JSON text. A change whose text is of the present form is copied as it is stored, not read. It
 // never tells what is not durable.
 
+import type { Buggify } from '../../base/buggify.ts';
 import type { AnyResource } from '../../api/resources/index.ts';
 import { decodeRecord } from '../../core/state/codec.ts';
 import type { WatchEvent } from '../../store/store.ts';
@@ -14,6 +15,7 @@ export interface WatchInput {
   readonly wanted: ((resource: AnyResource) => boolean) | 'all';
   readonly feed: WatchFeed;
   readonly signal: AbortSignal;
+  readonly buggify?: Buggify | undefined;
 }
 
 export async function* watchLines(input: WatchInput): AsyncIterable<unknown> {
@@ -25,9 +27,17 @@ export async function* watchLines(input: WatchInput): AsyncIterable<unknown> {
  * The same as text, some whole lines a piece. Every change once and in order; a bookmark first, after what came together, and whenever
  * nothing came for a while.
  */
-export async function* watchTexts({ topic, after, wanted, feed, signal }: WatchInput): AsyncIterable<Uint8Array> {
+export async function* watchTexts({
+  topic,
+  after,
+  wanted,
+  feed,
+  signal,
+  buggify,
+}: WatchInput): AsyncIterable<Uint8Array> {
   yield bookmarkOf(after);
   for await (const { events, revision } of feed.watch(topic, after, signal)) {
+    if (buggify?.('watch-ends')) return;
     yield events.length === 0 ? bookmarkOf(revision) : linesOf(events, revision, wanted);
   }
 }

@@ -20,9 +20,16 @@ import type { Checker, Facts } from './checker.ts';
  */
 const waitInVainMsMax = 20_000;
 
-export function acceptedChecker({ state, intents, nowMs, policy }: Facts): Checker {
+export function acceptedChecker({ state, intents, nowMs, policy, dead }: Facts): Checker {
   /** Since when instances wait though there is room. */
   const inVainSinceMs = new Map<string, number>();
+  /** Ids of instances of which something is on a host that is gone for good. */
+  const heldByTheDead = (): Set<string> => {
+    const held = new Set<string>();
+    if (dead.size === 0) return held;
+    for (const { host, consumer } of state.list('allocation')) if (dead.has(host)) held.add(consumer.id);
+    return held;
+  };
   return {
     invariant: 3,
     onCommit({ events }) {
@@ -41,6 +48,7 @@ export function acceptedChecker({ state, intents, nowMs, policy }: Facts): Check
       return undefined;
     },
     *unrest() {
+      const held = heldByTheDead();
       const present = new Map<string, Instance>();
       for (const instance of state.list('instance')) present.set(instance.metadata.id, instance);
       for (const { key, outcome, instanceId } of intents.creates.values()) {
@@ -49,11 +57,13 @@ export function acceptedChecker({ state, intents, nowMs, policy }: Facts): Check
         yield `create ${key} was accepted as ${instanceId}, which is lost`;
       }
       for (const id of intents.deletesAccepted) {
-        if (present.has(id)) yield `the deletion of ${id} was accepted, but it is still there`;
+        if (present.has(id) && !held.has(id)) yield `the deletion of ${id} was accepted, but it is still there`;
       }
       const waiting: Instance[] = [];
       for (const instance of present.values()) {
-        const fault = unrestOf(instance);
+        const bound = dead.has(instance.status.host ?? '');
+        if (held.has(instance.metadata.id) && instance.metadata.deletionRequestedAtMs !== undefined) continue;
+        const fault = bound ? unrestOfLost(instance) : unrestOf(instance);
         if (fault !== undefined) yield `instance ${instance.metadata.name} ${fault}`;
         const { phase } = instance.status;
         const canWait = phase === 'Pending' || phase === 'Stopped';
@@ -79,6 +89,18 @@ export function acceptedChecker({ state, intents, nowMs, policy }: Facts): Check
       return undefined;
     },
   };
+}
+
+/** The same, on a host that is gone for good: it must say so, and wait for that host or for an operator. */
+function unrestOfLost({ status }: Instance): string | undefined {
+  switch (status.phase) {
+    case 'Failed':
+    case 'Stopped':
+    case 'Exited':
+      return undefined;
+    default:
+      return `is ${status.phase} on ${status.host}, which is gone for good`;
+  }
 }
 
 /** Why this instance cannot be at rest; undefined when it can. */

@@ -5,13 +5,13 @@ import type { Task } from '../../api/resources/task.ts';
 import type { Allocation } from '../../core/state/records.ts';
 import type { Checker, Facts } from './checker.ts';
 
-export function allocationChecker({ state, world }: Facts): Checker {
+export function allocationChecker({ state, world, excused, dead }: Facts): Checker {
   const made = new Set<string>();
 
   /** What is wrong with the room of this guest, if there is one. */
   const check = (host: string, instanceId: string): string | undefined => {
     const guest = world.guest(host, instanceId);
-    if (guest === undefined) return undefined;
+    if (guest === undefined || excused.host(host)) return undefined;
     const name = `${instanceId} incarnation ${guest.incarnation} on ${host}`;
     const allocation = state.get('allocation', `allocations/${instanceId}.${guest.incarnation}`);
     if (allocation === undefined || allocation.host !== host)
@@ -55,8 +55,18 @@ export function allocationChecker({ state, world }: Facts): Checker {
       return undefined;
     },
     onGuest: check,
+    recount() {
+      for (const { host, instanceId } of world.guests()) {
+        const fault = check(host, instanceId);
+        if (fault !== undefined) return `never saw that ${fault}`;
+      }
+      for (const { consumer } of state.list('allocation'))
+        if (!made.has(`allocations/${consumer.id}.${consumer.incarnation}`)) return `never saw ${consumer.id} get room`;
+      return undefined;
+    },
     *unrest() {
       for (const { consumer, host, amounts } of state.list('allocation')) {
+        if (dead.has(host)) continue; // nobody can say that nothing of it is left there
         const name = `${consumer.id}.${consumer.incarnation} on ${host}`;
         if (consumer.kind === 'task') {
           const task = state.get('task', `tasks/${consumer.project}/${consumer.name}`);
@@ -79,7 +89,8 @@ export function allocationChecker({ state, world }: Facts): Checker {
           yield `${name} is ${status.phase} and holds more than its disk`;
       }
       for (const { metadata, status } of state.list('instance')) {
-        if (status.host === undefined) continue;
+        // One that goes has given up its room, and waits for another host that has something of it.
+        if (status.host === undefined || metadata.deletionRequestedAtMs !== undefined) continue;
         const allocation = state.get('allocation', `allocations/${metadata.id}.${status.incarnation}`);
         if (allocation?.host !== status.host)
           yield `${metadata.name} is bound to ${status.host} and holds no room there`;

@@ -51,6 +51,22 @@ export function capacityChecker({ state }: Facts): Checker {
       }
       return undefined;
     },
+    recount() {
+      const found = new Map<string, number>();
+      for (const { amounts } of state.list('allocation'))
+        for (const [providerId, byClass] of Object.entries(amounts))
+          for (const [resourceClass, amount] of Object.entries(byClass))
+            found.set(`${providerId} ${resourceClass}`, (found.get(`${providerId} ${resourceClass}`) ?? 0) + amount);
+      for (const [providerId, sums] of used) {
+        for (const [resourceClass, sum] of sums) {
+          const name = `${providerId} ${resourceClass}`;
+          if (sum !== (found.get(name) ?? 0)) return `counted ${sum} ${name}, there are ${found.get(name) ?? 0}`;
+          found.delete(name);
+        }
+      }
+      const [missed] = found.keys();
+      return missed === undefined ? undefined : `never counted ${missed}`;
+    },
   };
 }
 

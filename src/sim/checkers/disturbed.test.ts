@@ -9,7 +9,7 @@ import { testHistory } from '../test-history.ts';
 import type { ServerLife } from './checker.ts';
 import { diskHeldChecker } from './disk-held.ts';
 import { dueChecker } from './due.ts';
-import { silenceChecker } from './silence.ts';
+import { outageChecker } from './outage.ts';
 import { undisturbedChecker } from './undisturbed.ts';
 
 const [host, provider] = testHost('h1', { capacity: { VCPU: 4, MEMORY_MB: 4096, DISK_GB: 50 } });
@@ -119,7 +119,7 @@ describe('the silence of a host', () => {
     },
   };
   const judged = (lives: readonly ServerLife[], atMs: number): string | undefined => {
-    const { commit, pass } = testHistory((facts) => silenceChecker({ ...facts, serverLives: lives }), {
+    const { commit, pass } = testHistory((facts) => outageChecker({ ...facts, serverLives: lives }), {
       offlineAfterMs: 9000,
     });
     commit(host);

@@ -14,7 +14,8 @@ export function eligibleChecker({ state }: Facts): Checker {
       const changed = new Set(events.map(({ key }) => key));
       for (const { before, after } of events) {
         if (after?.kind !== 'instance' || after.status.host === undefined) continue;
-        const former = before?.kind === 'instance' ? before.status.incarnation : 0;
+        const same = before?.kind === 'instance' && before.metadata.id === after.metadata.id;
+        const former = same ? before.status.incarnation : 0;
         const key = `hosts/${after.status.host}`;
         if (after.status.incarnation <= former || changed.has(key)) continue;
         const host = state.get('host', key);

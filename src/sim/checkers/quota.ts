@@ -8,7 +8,8 @@ export function quotaChecker({ state }: Facts): Checker {
     invariant: 0,
     onCommit({ events }) {
       for (const { before, after } of events) {
-        if (after?.kind !== 'instance' || before !== null) continue;
+        if (after?.kind !== 'instance') continue;
+        if (before?.kind === 'instance' && before.metadata.id === after.metadata.id) continue;
         const { project } = after.metadata;
         const max = state.get('project', `projects/${project}`)?.spec.quota?.['INSTANCES'];
         if (max === undefined) continue;

@@ -1,4 +1,5 @@
-// The checkers: one line each. Watches (watch.ts) and caches (caches.ts) are held to the history where they are.
+// The checkers: one line each, first those of the invariants in their order. What watches deliver is held to the history where it is
+// read: watch.ts (tenants), store-watch.ts (control planes), assignment-watch.ts (agents).
 
 import { acceptedChecker } from './accepted.ts';
 import { allocationChecker } from './allocation.ts';
@@ -11,10 +12,14 @@ import { dueChecker } from './due.ts';
 import { eligibleChecker } from './eligible.ts';
 import { idempotencyChecker } from './idempotency.ts';
 import { limitsChecker } from './limits.ts';
+import { leftoversChecker } from './leftovers.ts';
 import { monotonicChecker } from './monotonic.ts';
 import { quotaChecker } from './quota.ts';
+import { outageChecker } from './outage.ts';
+import { refusedChecker } from './refused.ts';
+import { restartChecker } from './restart.ts';
+import { revisionsChecker } from './revisions.ts';
 import { silenceChecker } from './silence.ts';
-import { tracesChecker } from './traces.ts';
 import { undisturbedChecker } from './undisturbed.ts';
 
 export const checkers: readonly ((facts: Facts) => Checker)[] = [
@@ -23,14 +28,18 @@ export const checkers: readonly ((facts: Facts) => Checker)[] = [
   acceptedChecker,
   idempotencyChecker,
   allocationChecker,
+  revisionsChecker,
   monotonicChecker,
-  tracesChecker,
+  leftoversChecker,
+  restartChecker,
   eligibleChecker,
   churnChecker,
   limitsChecker,
   quotaChecker,
   diskHeldChecker,
   dueChecker,
-  silenceChecker,
+  outageChecker,
   undisturbedChecker,
+  silenceChecker,
+  refusedChecker,
 ];

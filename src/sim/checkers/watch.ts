@@ -1,6 +1,9 @@
-// Invariant 6 as a watcher sees it: every change of instances after the revision it began at, once and in order, up to each bookmark.
+// Invariant 6 as a watcher sees it: every change of its kind after the revision it began at, once and in order, up to each bookmark.
 
 import type { Commit } from '../history.ts';
+
+export const watchedKinds = ['instance', 'host', 'task', 'event'] as const;
+export type WatchedKind = (typeof watchedKinds)[number];
 
 export interface WatchedLine {
   readonly type: 'put' | 'delete' | 'bookmark';
@@ -9,8 +12,12 @@ export interface WatchedLine {
 }
 
 /** Holds one watch, begun after revision `after`, to `commits`; each call says what is wrong with a line. */
-export function createWatchCheck(commits: readonly Commit[], after: number): (line: WatchedLine) => string | undefined {
-  const expected = expectedLines(commits, after);
+export function createWatchCheck(
+  commits: readonly Commit[],
+  after: number,
+  kind: WatchedKind = 'instance',
+): (line: WatchedLine) => string | undefined {
+  const expected = expectedLines(commits, after, kind);
   let next = expected.next();
   return (line) => {
     // The history may have grown since it was last found at its end.
@@ -32,7 +39,11 @@ export function createWatchCheck(commits: readonly Commit[], after: number): (li
 }
 
 /** Yields undefined while it has reached the end of the history. */
-function* expectedLines(commits: readonly Commit[], after: number): Generator<WatchedLine | undefined, never> {
+function* expectedLines(
+  commits: readonly Commit[],
+  after: number,
+  kind: WatchedKind,
+): Generator<WatchedLine | undefined, never> {
   for (let revision = after + 1; ; revision++) {
     let commit = commits[revision - 1];
     while (commit === undefined) {
@@ -40,9 +51,9 @@ function* expectedLines(commits: readonly Commit[], after: number): Generator<Wa
       commit = commits[revision - 1];
     }
     for (const { before, after: now } of commit.events) {
-      const instance = now ?? before;
-      if (instance?.kind !== 'instance') continue;
-      yield { type: now ? 'put' : 'delete', revision, name: instance.metadata.name };
+      const resource = now ?? before;
+      if (resource?.kind !== kind || !('metadata' in resource)) continue;
+      yield { type: now ? 'put' : 'delete', revision, name: resource.metadata.name };
     }
   }
 }

@@ -3,12 +3,13 @@
 
 import type { Checker, Facts } from './checker.ts';
 
-export function tracesChecker({ state, world }: Facts): Checker {
+export function leftoversChecker({ state, world, excused, dead }: Facts): Checker {
   return {
     invariant: 8,
     *unrest() {
       const instances = new Map([...state.list('instance')].map((instance) => [instance.metadata.id, instance]));
       for (const guest of world.guests()) {
+        if (dead.has(guest.host) || excused.host(guest.host)) continue;
         const name = `${guest.instanceId} incarnation ${guest.incarnation} (${guest.state}) on ${guest.host}`;
         const instance = instances.get(guest.instanceId);
         if (instance === undefined) {

@@ -1,0 +1,87 @@
+// Invariant 6 as an agent sees it: the stream of its assignments begins with a sync, never goes back, and whenever it says "up to here"
+// what it has told is what the host holds room for, as it was then or has become since.
+
+import type { AssignmentEvent } from '../../api/agent-protocol.ts';
+import type { CommittedState, Written } from '../history.ts';
+
+/** Holds one stream of one host to the history; each call says what is wrong with an event. */
+export function createAssignmentCheck({
+  state,
+  host,
+}: {
+  readonly state: CommittedState;
+  readonly host: string;
+}): (event: AssignmentEvent) => string | undefined {
+  /** Of each allocation's key, the revision of its newest assignment. */
+  const told = new Map<string, number>();
+  const dropped = new Set<string>();
+  let events = 0;
+  /** Up to here all is told. */
+  let complete = 0;
+
+  const put = (assignment: {
+    readonly instanceId: string;
+    readonly incarnation: number;
+    readonly revision: number;
+  }) => {
+    const key = keyOf(assignment);
+    const before = told.get(key);
+    if (dropped.has(key)) return `${key} came again after it was dropped`;
+    if (before !== undefined && assignment.revision < before) return `${key} went back from ${before}`;
+    if (state.written(key).every(({ deleted }) => deleted)) return `${key} was told, and never was`;
+    told.set(key, assignment.revision);
+    return undefined;
+  };
+
+  const takeIn = (event: AssignmentEvent): string | undefined => {
+    switch (event.type) {
+      case 'sync':
+        for (const assignment of event.assignments) {
+          const fault = put(assignment);
+          if (fault !== undefined) return fault;
+        }
+        return missingAt(event.revision);
+      case 'put':
+        return put(event.assignment);
+      case 'drop':
+        if (!told.delete(keyOf(event))) return `${keyOf(event)} was dropped, and never told`;
+        dropped.add(keyOf(event));
+        return undefined;
+      case 'ping':
+        // The one behind the sync only says how new some of the sync was.
+        return events === 2 ? undefined : missingAt(event.revision);
+    }
+  };
+
+  /** What held room here from that revision to this day must have been told; what was free all that time must not. */
+  const missingAt = (at: number): string | undefined => {
+    if (at < complete) return `it went back from ${complete}`;
+    complete = at;
+    const held = state.allocatedOn(host);
+    for (const key of held) {
+      const since = state.written(key)[0]?.revision ?? 0;
+      if (since <= at && !told.has(key)) return `${key} has held room since ${since}, and at ${at} is not told`;
+    }
+    for (const key of told.keys()) {
+      const gone = goneSince(state.written(key));
+      if (gone !== undefined && gone <= at) return `${key} was released at ${gone}, and at ${at} is still told`;
+    }
+    return undefined;
+  };
+
+  return (event) => {
+    events += 1;
+    const inPlace = (events === 1) === (event.type === 'sync');
+    const fault = inPlace ? takeIn(event) : 'it does not begin with its only sync';
+    return fault && `of the assignments of ${host}, ${fault} (${event.type} at ${event.revision})`;
+  };
+}
+
+function goneSince(writes: readonly Written[]): number | undefined {
+  const last = writes.at(-1);
+  return last?.deleted ? last.revision : undefined;
+}
+
+function keyOf({ instanceId, incarnation }: { readonly instanceId: string; readonly incarnation: number }): string {
+  return `allocations/${instanceId}.${incarnation}`;
+}

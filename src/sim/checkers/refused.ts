@@ -1,0 +1,16 @@
+// Not numbered in DESIGN §5: what was refused has changed nothing. Whatever rogues send to be refused bears a label of theirs.
+
+import { rogueLabel } from '../rogue-client.ts';
+import type { Checker } from './checker.ts';
+
+export function refusedChecker(): Checker {
+  return {
+    invariant: 0,
+    onCommit({ events }) {
+      for (const { key, after } of events)
+        if (after !== null && 'metadata' in after && after.kind !== 'event' && rogueLabel in after.metadata.labels)
+          return `${key} bears what a rogue sent to be refused`;
+      return undefined;
+    },
+  };
+}

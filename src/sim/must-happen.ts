@@ -1,0 +1,38 @@
+// What must have happened at least once in a large batch: each fault, each kind of bad weather, each unusual place. A batch in which one
+// never did has not tested it, and fails.
+
+import { buggifyPlaces } from '../base/buggify.ts';
+import { faultKinds } from './scenario.ts';
+
+export const mustHappen: readonly string[] = [
+  ...faultKinds,
+  ...buggifyPlaces.map((place) => `unusual-${place}`),
+  'partition-both',
+  'partition-to-server',
+  'partition-from-server',
+  'partition-loss',
+  'network-requestLost',
+  'network-answerLost',
+  'network-duplicate',
+  'network-slow',
+  'network-streamCut',
+  'network-streamStalled',
+  'store-unavailable',
+  'store-unknown',
+  'store-slow',
+  'store-watchBroken',
+  'store-parted',
+  'store-crash-kept',
+  'store-crash-lost',
+  'disk-failed',
+  'disk-lost-unsynced',
+  'clock-rate',
+  'stays-dead-server',
+  'stays-dead-host',
+  'rogue-refused',
+  'call-repeated',
+  'tenant-running',
+  'tenant-stopped',
+  'watched',
+  'watch-compacted',
+];

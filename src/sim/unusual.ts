@@ -1,0 +1,43 @@
+// Unusual: which places of production code do the unusual in this run, and how often. Drawn from the seed; never in calm, which is to
+// show that the usual suffices.
+
+import { type Buggify, type BuggifyPlace, buggifyPlaces } from '../base/buggify.ts';
+import type { Prng } from '../base/prng.ts';
+import type { Tally } from './tally.ts';
+
+/** Passed a few times in a run only: at thousandths they would hardly ever happen. */
+const seldomPassed: ReadonlySet<BuggifyPlace> = new Set([
+  'load-small-page',
+  'full-pass-early',
+  'compact-early',
+  'retry-longest',
+  'assignments-end',
+  'assignments-left',
+  'ledger-twice',
+]);
+
+/** A quarter of the places, each with its own rate, in thousandths. */
+export function drawUnusual(prng: Prng): ReadonlyMap<BuggifyPlace, number> {
+  const rates = new Map<BuggifyPlace, number>();
+  for (const place of buggifyPlaces) {
+    const rate = seldomPassed.has(place) ? 50 + prng.below(300) : 10 + prng.below(41);
+    if (prng.chance(1, 4)) rates.set(place, rate);
+  }
+  return rates;
+}
+
+export interface UnusualOptions {
+  readonly rates: ReadonlyMap<BuggifyPlace, number>;
+  readonly prng: Prng;
+  readonly tally: Tally;
+  readonly stormy: () => boolean;
+}
+
+export function createUnusual({ rates, prng, tally, stormy }: UnusualOptions): Buggify {
+  return (place) => {
+    const rate = rates.get(place);
+    if (rate === undefined || !stormy() || !prng.chance(rate, 1000)) return false;
+    tally.hit(`unusual-${place}`);
+    return true;
+  };
+}
