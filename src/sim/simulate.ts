@@ -112,6 +112,7 @@ export async function simulate({
   if (scenario.staysDead.controlPlane) tally.hit('stays-dead-server');
   if (scenario.staysDead.host) tally.hit('stays-dead-host');
   let storeLatencyMsMean: number | undefined;
+  let crawledMs = Number.NEGATIVE_INFINITY;
 
   const whole = createTraceHash();
   const trace = (line: () => string): void => {
@@ -148,7 +149,8 @@ export async function simulate({
     serverLives,
     excused,
     dead,
-    deaf: () => (pauses.length === 0 ? database.away : [...database.away, ...pauses]),
+    // While every commit takes seconds, what was decided before and what was heard meanwhile come in any order: nothing can be told.
+    deaf: () => (timeline.nowMs - crawledMs < 2 * scenario.offlineAfterMs ? [] : [...database.away, ...pauses]),
     servers: () => controlPlanes.flatMap(({ name, cache }) => (cache ? [{ name, cache }] : [])),
   };
   const checkers = checkerFactories.map((create) => create(facts));
@@ -359,6 +361,7 @@ export async function simulate({
       database,
       crawl(latencyMsMean) {
         storeLatencyMsMean = latencyMsMean;
+        crawledMs = latencyMsMean === undefined ? timeline.nowMs : Number.POSITIVE_INFINITY;
       },
       burst: workload.burst,
       rogueClient: createRogueClient(rogueOf('rogue', { role: 'operator', name: 'rogue' })),
