@@ -37,6 +37,7 @@ export function drawFleet(prng: Prng): Scenario {
     projects: ['default'],
     unusual: new Map(),
     clocks: [],
+    restored: false,
     staysDead: { controlPlane: false, host: false },
     guest: { pullMs: 500, cloneMs: 50, startMs: 100, bootMs: 1000, shutdownMs: 200 },
   };

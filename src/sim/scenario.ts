@@ -63,6 +63,8 @@ export interface Scenario {
   /** Of each machine, servers first: how wrong its clock is, and how fast. */
   readonly clocks: readonly ClockFaults[];
   /** What is not mended when the storm ends: the first server, the last host. */
+  /** A backup of the storm is restored when all is at rest. */
+  readonly restored: boolean;
   readonly staysDead: { readonly controlPlane: boolean; readonly host: boolean };
   readonly heartbeatMs: number;
   readonly offlineAfterMs: number;
@@ -127,6 +129,7 @@ export function drawScenario(prng: Prng): Scenario {
     unusual: drawUnusual(prng),
     clocks: drawClocks(prng, controlPlanes + hosts),
     staysDead: { controlPlane: controlPlanes > 1 && prng.chance(1, 6), host: hosts > 1 && prng.chance(1, 6) },
+    restored: prng.chance(1, 6),
   };
 }
 

@@ -11,10 +11,11 @@ import { describeError } from '../base/log.ts';
 import { createFakeWorld } from '../agent/drivers/fake/world.ts';
 import type { Policy } from '../core/state/context.ts';
 import { defaultPolicy } from '../core/state/context.ts';
+import { keys } from '../core/state/keys.ts';
 import { createMemoryStore } from '../store/memory/memory-store.ts';
 import type { Store } from '../store/store.ts';
 import { createAssignmentCheck } from './checkers/assignment-watch.ts';
-import type { Facts, ServerLife } from './checkers/checker.ts';
+import type { Checker, Facts, ServerLife } from './checkers/checker.ts';
 import { checkers as checkerFactories } from './checkers/registry.ts';
 import { withWatchCheck } from './checkers/store-watch.ts';
 import { type ControlPlaneProcess, createControlPlaneProcess } from './control-plane-process.ts';
@@ -28,7 +29,9 @@ import { createNetwork, type Peer, type SeenRequest } from './network.ts';
 import { narrowed, type Narrowing } from './narrowing.ts';
 import { createProcessClock } from './process-clock.ts';
 import { drawScenario, type Scenario } from './scenario.ts';
+import { createEpilogue } from './restore-epilogue.ts';
 import { createDatabase } from './sim-database.ts';
+import { createSimStore } from './sim-store.ts';
 import { createRogueAgent } from './rogue-agent.ts';
 import { createRogueClient } from './rogue-client.ts';
 import { createSimDisk } from './sim-disk.ts';
@@ -154,9 +157,12 @@ export async function simulate({
     servers: () => controlPlanes.flatMap(({ name, cache }) => (cache ? [{ name, cache }] : [])),
   };
   const checkers = checkerFactories.map((create) => create(facts));
+  /** After a restore the past no longer binds anybody: its own epilogue judges then. */
+  let restoring = false;
+  const judges = (): readonly Checker[] => (restoring ? [] : checkers);
   /** What was counted event by event must be what is there. */
   const recount = (): void => {
-    for (const checker of checkers) {
+    for (const checker of judges()) {
       const fault = checker.recount?.();
       if (fault !== undefined) violate(0, `the checker of invariant ${checker.invariant} is at fault: it ${fault}`);
     }
@@ -171,6 +177,7 @@ export async function simulate({
     async commit(conditions, writes) {
       const result = await memory.commit(conditions, writes);
       const commit = history.record(result, writes);
+      if (!result.ok && result.key === keys.leader) tally.hit('stale-leader-refused');
       if (!result.ok) trace(() => `refused: ${result.key} is not as ${writes[0]?.key ?? 'a read'} wanted it`);
       if (commit === undefined) return result;
       excused.note(commit.events);
@@ -179,7 +186,10 @@ export async function simulate({
         if (after?.kind === 'instance' && after.status.phase === 'Running') ran.add(after.metadata.id);
       if (commit.events.some(({ key }) => !key.startsWith('leases/') && !key.startsWith('leader')))
         lastNews = { atMs: timeline.nowMs, commit };
-      for (const checker of checkers) {
+      for (const { before, after } of commit.events)
+        if (before?.kind === 'leader' && after?.kind === 'leader' && before.term !== after.term)
+          tally.hit('leader-changed');
+      for (const checker of judges()) {
         const fault = checker.onCommit?.(commit);
         if (fault !== undefined) violate(checker.invariant, fault);
       }
@@ -209,7 +219,7 @@ export async function simulate({
     const body: unknown = JSON.parse(bodyText);
     if (!matches(Reports, body)) return;
     for (const report of body.reports)
-      for (const checker of checkers) checker.onReport?.({ host: peer, epoch: body.epoch, report });
+      for (const checker of judges()) checker.onReport?.({ host: peer, epoch: body.epoch, report });
   };
   const network = createNetwork({
     timeline,
@@ -243,7 +253,7 @@ export async function simulate({
         if (scenario.controlPlanes === 1) pauses.push({ fromMs: timeline.nowMs, toMs: timeline.nowMs + durationMs });
       },
       onCached(cached) {
-        for (const checker of checkers) {
+        for (const checker of judges()) {
           const fault = checker.onCached?.(cached);
           if (fault !== undefined) violate(checker.invariant, fault);
         }
@@ -256,7 +266,7 @@ export async function simulate({
     world.onChange(name, (instanceId) => {
       whole.addText(name);
       whole.addText(instanceId);
-      for (const checker of checkers) {
+      for (const checker of judges()) {
         const fault = checker.onGuest?.(name, instanceId);
         if (fault !== undefined) violate(checker.invariant, fault);
       }
@@ -294,6 +304,24 @@ export async function simulate({
     trace,
   });
 
+  const epilogue = createEpilogue({
+    store: createSimStore({
+      base: database.store,
+      clock: createProcessClock(timeline),
+      timeline,
+      prng: prng.split(),
+      weather: () => weather.store,
+      tally,
+    }),
+    state: history.state,
+    world,
+    prng: prng.split(),
+    tally,
+    nowMs: () => 1_767_225_600_000 + timeline.nowMs,
+    servers: facts.servers,
+    honest: (host) => !dead.has(host) && !excused.host(host),
+  });
+
   /** Of someone who comes from elsewhere than the tenants. */
   const rogueOf = (name: string, identity: Peer['identity']) => ({
     send: network.fetchFor({ name, identity, clock: createProcessClock(timeline), answerTimeoutMs: 9000 }),
@@ -328,7 +356,13 @@ export async function simulate({
   /** The first complaint, if there is one; every checker is asked. */
   const unrest = (): { invariant: number; message: string } | undefined => {
     const found: { invariant: number; message: string }[] = [];
-    for (const checker of checkers) {
+    if (restoring) {
+      const fault = epilogue.fault();
+      if (fault) violate(fault.invariant, fault.message);
+      const waits = epilogue.unrest();
+      if (waits) found.push(waits);
+    }
+    for (const checker of judges()) {
       const { invariant } = checker;
       for (const message of checker.unrest?.() ?? []) found.push({ invariant, message });
       const overdue = checker.overdue?.();
@@ -375,7 +409,12 @@ export async function simulate({
       operator: workload,
       trace,
     });
-    await runFor(scenario.stormMs);
+    const backupAfterMs = scenario.restored ? scenario.stormMs * 0.6 : scenario.stormMs;
+    await runFor(backupAfterMs);
+    if (scenario.restored) {
+      void epilogue.backUp().catch((error: unknown) => violate(0, `backing up: ${describeError(error)}`));
+      await runFor(scenario.stormMs - backupAfterMs);
+    }
 
     weather = scenario.weather.calm;
     trace(() => 'calm');
@@ -385,6 +424,11 @@ export async function simulate({
       calmMsMax,
       'mending',
     );
+    await rest();
+    if (violation !== undefined || !epilogue.restore) return;
+    restoring = true;
+    trace(() => 'a backup is restored');
+    await runUntil(epilogue.restore(), calmMsMax, 'restoring');
     await rest();
   };
 

@@ -1,0 +1,149 @@
+// The end of some runs: a backup that was made in the storm is restored when all is at rest, under control planes and agents that go
+// on. What is promised then is of another kind than before, so it is judged here: no guest is touched for what the backup does not know,
+// nothing exclusive runs twice, and all comes to rest again.
+
+import type { Prng } from '../base/prng.ts';
+import type { FakeGuest, FakeWorld } from '../agent/drivers/fake/world.ts';
+import { overUse } from '../core/ledger/ledger.ts';
+import { restoredRecord } from '../core/operations/restored-record.ts';
+import { Cache } from '../core/state/cache.ts';
+import { conditionOf } from '../core/state/conditions.ts';
+import { restored } from '../core/state/guest-phase.ts';
+import { keys } from '../core/state/keys.ts';
+import { decodeRecord } from '../core/state/codec.ts';
+import type { Instance } from '../api/resources/instance.ts';
+import { type Backup, readBackup, writeBackup } from '../server/backup.ts';
+import { refill } from '../server/refill.ts';
+import { type Store, StoreError } from '../store/store.ts';
+import { cacheFaults } from './checkers/cache-faults.ts';
+import type { CommittedState } from './history.ts';
+import type { Tally } from './tally.ts';
+
+export interface EpilogueParts {
+  /** As someone outside of all control planes reaches it. */
+  readonly store: Store;
+  readonly state: CommittedState;
+  readonly world: Pick<FakeWorld, 'guests' | 'doubleStarts'>;
+  readonly prng: Prng;
+  readonly tally: Tally;
+  readonly nowMs: () => number;
+  /** Those that are up, with what they believe. */
+  readonly servers: () => readonly { readonly name: string; readonly cache: Cache }[];
+  /** Hosts that are up, and whose agents do not lie. */
+  readonly honest: (host: string) => boolean;
+}
+
+export interface Epilogue {
+  /** Made while others write. Harmless when the store does not answer. */
+  backUp(): Promise<void>;
+  /** Undefined: there is no backup. */
+  readonly restore: (() => Promise<void>) | undefined;
+  /** What is not as it must be; undefined: all is. */
+  fault(): { readonly invariant: number; readonly message: string } | undefined;
+  /** What is not yet as it must be. */
+  unrest(): { readonly invariant: number; readonly message: string } | undefined;
+}
+
+export function createEpilogue({ store, state, world, prng, tally, nowMs, servers, honest }: EpilogueParts): Epilogue {
+  let backup: Backup | undefined;
+  let before: readonly Pick<FakeGuest, 'host' | 'instanceId' | 'incarnation' | 'running' | 'startedAtMs'>[] = [];
+  let doubleStarts = 0;
+  /** By id: what the backup says, as it was put back. */
+  const known = new Map<string, Instance>();
+
+  const restore = async (from: Backup): Promise<void> => {
+    before = world.guests().map(({ host, instanceId, incarnation, running, startedAtMs }) => ({
+      host,
+      instanceId,
+      incarnation,
+      running,
+      startedAtMs,
+    }));
+    doubleStarts = world.doubleStarts.length;
+    for (const [key, value] of from.entries) {
+      const record = decodeRecord(key, value);
+      if (record.kind === 'instance') known.set(record.metadata.id, record);
+    }
+    for (let tries = 0; ; tries++) {
+      try {
+        await refill(store, {
+          entries: from.entries,
+          convert: (record) => restoredRecord(record, { nowMs: Math.floor(nowMs()) }),
+          newEpoch: `epoch-${prng.below(2 ** 31)}`,
+          nowMs: Math.floor(nowMs()),
+          why: 'a restore is under way',
+          restored: { atMs: Math.floor(nowMs()), backupRevision: from.revision },
+        });
+        tally.hit('restored');
+        return;
+      } catch (error) {
+        if (!(error instanceof StoreError) || tries > 100) throw error;
+        tally.hit('restore-broken-off'); // and begun again, as an operator would
+      }
+    }
+  };
+
+  /** Nobody who was asked by the backup alone may have touched a guest. */
+  const faultOf = (was: (typeof before)[number]): string | undefined => {
+    if (!honest(was.host)) return undefined;
+    const name = `the guest of ${was.instanceId}, incarnation ${was.incarnation}, on ${was.host}`;
+    const instance = known.get(was.instanceId);
+    const is = world.guests(was.host).find((guest) => guest.instanceId === was.instanceId);
+    const same = instance?.status.host === was.host && instance.status.incarnation === was.incarnation;
+    if (!same) return is?.incarnation === was.incarnation ? undefined : `${name} is gone, though no backup knows it`;
+    const wanted = instance.metadata.deletionRequestedAtMs === undefined && instance.spec.powerState === 'running';
+    const over = instance.status.phase === 'Exited' || instance.status.phase === 'Failed';
+    if (!wanted || over || !was.running) return undefined;
+    if (!is?.running) return `${name} ran and was wanted, and does not run`;
+    return is.startedAtMs === was.startedAtMs ? undefined : `${name} was started again`;
+  };
+
+  return {
+    async backUp() {
+      try {
+        backup = await readBackup(writeBackup(store, { version: 'sim', nowMs: Math.floor(nowMs()) }));
+        tally.hit('backed-up');
+      } catch (error) {
+        if (!(error instanceof StoreError) && !(error instanceof Error && error.name === 'Compacted')) throw error;
+      }
+    },
+    get restore() {
+      const from = backup;
+      return from && (() => restore(from));
+    },
+    fault() {
+      const [double] = world.doubleStarts
+        .slice(doubleStarts)
+        .filter(({ instanceId }) => known.get(instanceId)?.spec.exclusive);
+      if (double)
+        return { invariant: 2, message: `after a restore ${double.instanceId} ran on ${double.hosts.join(' and ')}` };
+      return undefined;
+    },
+    unrest() {
+      for (const was of before) {
+        const message = faultOf(was);
+        if (message !== undefined) return { invariant: 8, message: `after a restore ${message}` };
+      }
+      if (state.get('cluster', keys.cluster)?.closed) return { invariant: 3, message: 'the store stays closed' };
+      for (const { metadata, status } of state.list('instance')) {
+        const running = conditionOf(status.conditions, 'Running');
+        const waits = running?.reason === restored && status.host !== undefined && honest(status.host);
+        if (waits && status.phase !== 'Failed')
+          return { invariant: 3, message: `${metadata.name} is not told of by ${status.host} after the restore` };
+      }
+      for (const { name, cache } of servers()) {
+        const [message] = cacheFaults(state, cache, name);
+        if (message !== undefined) return { invariant: 6, message };
+      }
+      const cache = new Cache(() => 0);
+      cache.reset([...state.entries()], 1);
+      const [over] = overUse(cache);
+      if (over)
+        return {
+          invariant: 1,
+          message: `after a restore ${over.used} of ${over.capacity} ${over.resourceClass} are held`,
+        };
+      return undefined;
+    },
+  };
+}
