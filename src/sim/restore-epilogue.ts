@@ -92,8 +92,9 @@ export function createEpilogue({ store, state, world, prng, tally, nowMs, server
     const same = instance?.status.host === was.host && instance.status.incarnation === was.incarnation;
     if (!same) return is?.incarnation === was.incarnation ? undefined : `${name} is gone, though no backup knows it`;
     const wanted = instance.metadata.deletionRequestedAtMs === undefined && instance.spec.powerState === 'running';
-    const over = instance.status.phase === 'Exited' || instance.status.phase === 'Failed';
-    if (!wanted || over || !was.running) return undefined;
+    // One that was off holds no room to run in, so far as the backup knows.
+    const held = ['Scheduled', 'Starting', 'Running'].includes(instance.status.phase);
+    if (!wanted || !held || !was.running) return undefined;
     if (!is?.running) return `${name} ran and was wanted, and does not run`;
     return is.startedAtMs === was.startedAtMs ? undefined : `${name} was started again`;
   };

@@ -59,7 +59,7 @@ export function createAssignmentCheck({
     complete = at;
     const held = state.allocatedOn(host);
     for (const key of held) {
-      const since = state.written(key)[0]?.revision ?? 0;
+      const since = heldSince(state.written(key));
       if (since <= at && !told.has(key)) return `${key} has held room since ${since}, and at ${at} is not told`;
     }
     for (const key of told.keys()) {
@@ -75,6 +75,12 @@ export function createAssignmentCheck({
     const fault = inPlace ? takeIn(event) : 'it does not begin with its only sync';
     return fault && `of the assignments of ${host}, ${fault} (${event.type} at ${event.revision})`;
   };
+}
+
+/** Only a restore brings back what was released. */
+function heldSince(writes: readonly Written[]): number {
+  const released = writes.findLastIndex(({ deleted }) => deleted);
+  return writes[released + 1]?.revision ?? 0;
 }
 
 function goneSince(writes: readonly Written[]): number | undefined {
