@@ -182,7 +182,7 @@ function instanceOf(i: number, { project, host }: { readonly project: string; re
       powerState: 'running',
       restartPolicy: 'Never',
       exclusive: false,
-      placement: {},
+      placement: { hostLabels: {} },
       ports: [],
       sshKeys: [],
       userData: '',

@@ -8,6 +8,7 @@ import type { Emit } from './row.ts';
 import { buildProduct } from './server-process.ts';
 import { type Backend, type BackendName, startBackend } from './store-backends.ts';
 import { measureStart } from './store-start.ts';
+import { measureWatch } from './store-watch.ts';
 import { measureWrites } from './store-writes.ts';
 
 const backends: readonly BackendName[] = ['sqlite', 'postgres', 'etcd'];
@@ -15,6 +16,7 @@ const backends: readonly BackendName[] = ['sqlite', 'postgres', 'etcd'];
 const parts: Readonly<Record<string, (backend: Backend, directory: string, emit: Emit) => Promise<void>>> = {
   writes: (backend, _directory, emit) => measureWrites(backend, emit),
   start: measureStart,
+  watch: measureWatch,
 };
 
 export async function run(emit: Emit): Promise<void> {
