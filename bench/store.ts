@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import type { Emit } from './row.ts';
 import { buildProduct } from './server-process.ts';
 import { type Backend, type BackendName, startBackend } from './store-backends.ts';
+import { measureHerd } from './store-herd.ts';
 import { measureStart } from './store-start.ts';
 import { measureWatch } from './store-watch.ts';
 import { measureWrites } from './store-writes.ts';
@@ -17,6 +18,7 @@ const parts: Readonly<Record<string, (backend: Backend, directory: string, emit:
   writes: (backend, _directory, emit) => measureWrites(backend, emit),
   start: measureStart,
   watch: measureWatch,
+  herd: measureHerd,
 };
 
 export async function run(emit: Emit): Promise<void> {
