@@ -75,7 +75,8 @@ function run({ url, heartbeatMs, agents }: HerdInput): void {
     const again = (): void => {
       setTimeout(() => join(name, token, attempt + 1, joined), backoffMs(attempt, registerRetry, prng));
     };
-    const connection = line(again);
+    let done = false;
+    const connection = line(() => done || again());
     const registration = {
       session: `herd-${name}-${process.pid}`,
       machineId: `machine-${name}`,
@@ -90,6 +91,7 @@ function run({ url, heartbeatMs, agents }: HerdInput): void {
     };
     connection.ask('PUT', `/v1/hosts/${name}/session`, token, registration, (status, body) => {
       if (status !== 200) return connection.close();
+      done = true;
       const session: { epoch: number } = JSON.parse(body);
       joined(session.epoch);
       heartbeat(name, token, { epoch: session.epoch, attempt: 0, connection });

@@ -8,7 +8,8 @@ import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { createClient, type FetchLike } from '../src/api/client.ts';
+import { type Client, createClient, type FetchLike } from '../src/api/client.ts';
+import type { Kind, ResourceByKind } from '../src/api/resources/index.ts';
 import { freePort } from './free-port.ts';
 import type { Emit } from './row.ts';
 import { type ServerProcess, startServerProcess } from './server-process.ts';
@@ -75,14 +76,26 @@ export async function measureHerd(backend: Backend, directory: string, emit: Emi
 /** Hosts of which an event says so, and those that are not ready now. */
 async function declaredLost({ url, operatorToken: token }: ServerProcess): Promise<string[]> {
   const client = createClient({ fetch: fetchLike, url, token });
-  const events = await client.list('event');
-  const silent = events.items.filter(({ spec }) => spec.reason === 'AgentSilent').map(({ spec }) => spec.subject.name);
-  const present = await client.list('host');
-  if (present.items.length !== hosts) throw new Error(`the server lists ${present.items.length} of ${hosts} hosts`);
-  const unready = present.items.filter(
+  const silent = (await listAll(client, 'event')).filter(({ spec }) => spec.reason === 'AgentSilent');
+  const present = await listAll(client, 'host');
+  if (present.length !== hosts) throw new Error(`the server lists ${present.length} of ${hosts} hosts`);
+  const unready = present.filter(
     ({ status }) => status.conditions.find(({ type }) => type === 'Ready')?.status !== 'True',
   );
-  return [...new Set([...silent, ...unready.map(({ metadata }) => metadata.name)])];
+  return [
+    ...new Set([...silent.map(({ spec }) => spec.subject.name), ...unready.map(({ metadata }) => metadata.name)]),
+  ];
+}
+
+async function listAll<K extends Kind>(client: Client, kind: K): Promise<ResourceByKind[K][]> {
+  const items: ResourceByKind[K][] = [];
+  for (let from: string | undefined, more = true; more; ) {
+    const page = await client.list(kind, { limit: 5_000, ...(from === undefined ? {} : { continue: from }) });
+    items.push(...page.items);
+    from = page.continue;
+    more = from !== undefined;
+  }
+  return items;
 }
 
 interface Herd {
