@@ -125,12 +125,13 @@ export class ControlLoop {
   async #load(): Promise<void> {
     const entries: StoredEvent[] = [];
     let revision: number | undefined;
-    let next: Promise<Page> | undefined = this.#store.list('', { limit: listPage });
+    const limit = this.#store.pageEntries ?? listPage;
+    let next: Promise<Page> | undefined = this.#store.list('', { limit });
     while (next) {
       const page: Page = await next;
-      const last = page.entries.length === listPage ? page.entries.at(-1)?.key : undefined;
+      const last = page.entries.length === limit ? page.entries.at(-1)?.key : undefined;
       // The store reads the next page while this one is taken in.
-      next = last === undefined ? undefined : this.#store.list('', { limit: listPage, after: last });
+      next = last === undefined ? undefined : this.#store.list('', { limit, after: last });
       next?.catch(() => {}); // told when it is awaited
       for (const { key, value, revision: written } of page.entries)
         entries.push({ key, value: decodeRecord(key, value), revision: written });
