@@ -18,25 +18,31 @@ export interface ServerProcess {
   readonly pid: number;
   hostToken(name: string): string;
   close(): Promise<void>;
+  /** As a crash. */
+  kill(): Promise<void>;
+}
+
+export interface ServerOptions {
+  readonly env?: Record<string, string>;
+  /** For profiles. */
+  readonly nodeArguments?: readonly string[];
+  readonly listen?: string;
 }
 
 export function buildProduct(): void {
   execFileSync(process.execPath, [join(project, 'scripts/build.ts')], { stdio: ['ignore', 'ignore', 'inherit'] });
 }
 
-/** A server on a free port with an SQLite store in `directory`. The product must have been built. `nodeArguments`: for profiles. */
+/** A server with an SQLite store in `directory`, unless `env` names another. The product must have been built. It never outlives the bench. */
 export async function startServerProcess(
   directory: string,
-  { env = {}, nodeArguments = [] }: { env?: Record<string, string>; nodeArguments?: readonly string[] } = {},
+  { env = {}, nodeArguments = [], listen = '127.0.0.1:0' }: ServerOptions = {},
 ): Promise<ServerProcess> {
-  const child = spawn(
-    process.execPath,
-    [...nodeArguments, program, 'server', '--listen', '127.0.0.1:0', '--data-dir', directory, '--log-level', 'warn'],
-    {
-      stdio: ['ignore', 'inherit', 'pipe'],
-      env: { ...process.env, ...env },
-    },
-  );
+  const words = ['server', '--listen', listen, '--data-dir', directory, '--log-level', 'warn'];
+  const child = spawn('setpriv', ['--pdeathsig', 'KILL', process.execPath, ...nodeArguments, program, ...words], {
+    stdio: ['ignore', 'inherit', 'pipe'],
+    env: { ...process.env, ...env },
+  });
   const url = await new Promise<string>((resolve, reject) => {
     let said = '';
     child.stderr.on('data', (bytes: Buffer) => {
@@ -48,15 +54,18 @@ export async function startServerProcess(
   });
   const operatorToken = (await readFile(join(directory, 'operator.token'), 'utf8')).trim();
   const secret = Buffer.from((await readFile(join(directory, 'secret'), 'utf8')).trim(), 'base64url');
+  const end = async (signal: NodeJS.Signals): Promise<void> => {
+    if (child.exitCode !== null || child.signalCode !== null) return;
+    const exited = once(child, 'exit');
+    child.kill(signal);
+    await exited;
+  };
   return {
     url,
     operatorToken,
     pid: child.pid ?? 0,
     hostToken: (name) => hostTokenOf(secret, name),
-    async close() {
-      const exited = once(child, 'exit');
-      child.kill('SIGTERM');
-      await exited;
-    },
+    close: () => end('SIGTERM'),
+    kill: () => end('SIGKILL'),
   };
 }

@@ -1,83 +1,45 @@
-// How fast the SQLite store commits durably, beside what better-sqlite3 and this disk can do at all in the same run.
+// Suite `store`: what each backend costs Berth, and how a control plane on it fares with many watchers, many instances, many hosts.
+// `npm run bench -- store [--json]`; BERTH_BENCH_STORE=sqlite,start measures only what it names.
 
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import Database from 'better-sqlite3';
-import { systemClock } from '../src/base/system.ts';
-import { openSqliteStore } from '../src/store/sqlite/sqlite-store.ts';
-import type { BenchRow } from './row.ts';
+import type { Emit } from './row.ts';
+import { buildProduct } from './server-process.ts';
+import { type Backend, type BackendName, startBackend } from './store-backends.ts';
+import { measureHerd } from './store-herd.ts';
+import { measureStart } from './store-start.ts';
+import { measureWatch } from './store-watch.ts';
+import { measureWrites } from './store-writes.ts';
 
-const measureMs = 2000;
-const callers = 64;
-const keysPerCommit = 100;
-const value = new Uint8Array(500).fill(0x61); // about a small resource as JSON
+const backends: readonly BackendName[] = ['sqlite', 'postgres', 'etcd'];
 
-export async function run(emit: (row: BenchRow) => void): Promise<void> {
-  const folder = mkdtempSync(join(tmpdir(), 'berth-bench-store-'));
+const parts: Readonly<Record<string, (backend: Backend, directory: string, emit: Emit) => Promise<void>>> = {
+  writes: (backend, _directory, emit) => measureWrites(backend, emit),
+  start: measureStart,
+  watch: measureWatch,
+  herd: measureHerd,
+};
+
+export async function run(emit: Emit): Promise<void> {
+  const directory = mkdtempSync(join(tmpdir(), 'berth-bench-store-'));
   try {
-    const rawSingle = rawPerSecond(join(folder, 'raw-single.db'), 1);
-    const rawBatch = rawPerSecond(join(folder, 'raw-batch.db'), keysPerCommit) * keysPerCommit;
-    const store = await openSqliteStore({ path: join(folder, 'store.db') });
-    const write = async (count: number, turn: number, caller = 0): Promise<void> => {
-      const writes = Array.from({ length: count }, (_, i) => ({
-        key: `bench/${caller}/${(turn * count + i) % 10_000}`,
-        value,
-      }));
-      await store.commit([], writes);
-    };
-
-    const single = await perSecond(1, (turn) => write(1, turn));
-    emit(row('single_write', single, 'commits/s', 3000, rawSingle));
-    const concurrent = await perSecond(callers, (turn, caller) => write(1, turn, caller));
-    emit(row('concurrent_write', concurrent, 'commits/s', 5000, rawSingle));
-    const keys = keysPerCommit * (await perSecond(1, (turn) => write(keysPerCommit, turn)));
-    emit(row('batch_write', keys, 'keys/s', 50_000, rawBatch));
-    const reads = await perSecond(1, async (turn) => void (await store.get(`bench/0/${turn % 10_000}`)));
-    emit({ suite: 'store', name: 'get', value: Math.round(reads), unit: 'gets/s', better: 'higher', goal: 100_000 });
-    await store.close();
+    buildProduct();
+    const only = (process.env['BERTH_BENCH_STORE'] ?? '').split(',').filter((word) => word !== '');
+    const wanted = <T extends string>(all: readonly T[]): readonly T[] =>
+      only.some((word) => all.some((one) => one === word)) ? all.filter((one) => only.includes(one)) : all;
+    for (const name of wanted(backends)) {
+      const backend = await startBackend(name, directory);
+      try {
+        for (const part of wanted(Object.keys(parts))) {
+          process.stderr.write(`${name}: ${part}\n`);
+          await parts[part]?.(backend, directory, emit);
+        }
+      } finally {
+        await backend.stop();
+      }
+    }
   } finally {
-    rmSync(folder, { recursive: true });
+    rmSync(directory, { recursive: true, force: true });
   }
-}
-
-function row(name: string, value: number, unit: string, goal: number, limit: number): BenchRow {
-  const ratio = Number((value / limit).toFixed(2));
-  return {
-    suite: 'store',
-    name,
-    value: Math.round(value),
-    unit,
-    better: 'higher',
-    goal,
-    limit: Math.round(limit),
-    ratio,
-  };
-}
-
-/** One row per key, no log, no conditions, no checksums: the floor under any store on this library and disk. */
-function rawPerSecond(path: string, rowsPerCommit: number): number {
-  const db = new Database(path);
-  db.pragma('journal_mode = WAL');
-  db.pragma('synchronous = FULL');
-  db.exec('CREATE TABLE entries (key TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID');
-  const put = db.prepare<[string, Uint8Array]>('INSERT OR REPLACE INTO entries VALUES (?, ?)');
-  const commit = db.transaction((turn: number) => {
-    for (let i = 0; i < rowsPerCommit; i++) put.run(`bench/0/${(turn * rowsPerCommit + i) % 10_000}`, value);
-  });
-  const start = systemClock.monotonicMs();
-  let turns = 0;
-  while (systemClock.monotonicMs() - start < measureMs) commit(turns++);
-  db.close();
-  return (turns * 1000) / measureMs;
-}
-
-async function perSecond(count: number, work: (turn: number, caller: number) => Promise<void>): Promise<number> {
-  const start = systemClock.monotonicMs();
-  let turns = 0;
-  const caller = async (_: unknown, number: number): Promise<void> => {
-    while (systemClock.monotonicMs() - start < measureMs) await work(turns++, number);
-  };
-  await Promise.all(Array.from({ length: count }, caller));
-  return (turns * 1000) / (systemClock.monotonicMs() - start);
 }

@@ -15,6 +15,8 @@ import { Compacted, type Store, type WatchEvent } from '../store/store.ts';
 import { contextOf, type Decider } from './decide.ts';
 import type { Fence } from './leadership.ts';
 
+type Page = Awaited<ReturnType<Store['list']>>;
+
 /** A controller at work. */
 interface Station {
   readonly controller: Controller;
@@ -39,7 +41,8 @@ const retryDelay = { delayMsMin: 10, delayMsMax: 5_000 };
 const storeRetryDelay = { delayMsMin: 100, delayMsMax: 5_000 };
 /** Reconciles in one go before requests get their turn: some milliseconds. */
 const tasksPerTurnMax = 256;
-const listPage = 10_000;
+/** Some 3 MB: twice that is held while the store is read. */
+const listPage = 2_000;
 const listPageSmall = 7;
 const lateMsMax = 500;
 
@@ -141,19 +144,22 @@ export class ControlLoop {
     const entries: StoredEvent[] = [];
     let revision: number | undefined;
     let target = 0;
-    let after: string | undefined;
-    const limit = this.#buggify('load-small-page') ? listPageSmall : listPage;
-    do {
-      const page = await this.#store.list('', { limit, ...(after === undefined ? {} : { after }) });
+    const limit = this.#buggify('load-small-page') ? listPageSmall : (this.#store.pageEntries ?? listPage);
+    let next: Promise<Page> | undefined = this.#store.list('', { limit });
+    while (next) {
+      const page: Page = await next;
+      const last = page.entries.length === limit ? page.entries.at(-1)?.key : undefined;
+      // The store reads the next page while this one is taken in.
+      next = last === undefined ? undefined : this.#store.list('', { limit, after: last });
+      next?.catch(() => {}); // told when it is awaited
       for (const { key, value, revision: written } of page.entries)
         entries.push({ key, value: decodeRecord(key, value), revision: written });
       revision ??= page.revision;
       target = page.revision;
-      after = page.entries.length === limit ? page.entries.at(-1)?.key : undefined;
-    } while (after !== undefined);
+    }
     // As they would have come as events: what was made first is listed first.
     entries.sort((a, b) => a.revision - b.revision);
-    this.#decider.cache.reset(entries, revision);
+    this.#decider.cache.reset(entries, revision ?? 0);
     this.#target = target;
     this.#lookIfCaughtUp();
   }

@@ -48,6 +48,8 @@ export interface ListOptions {
 export interface Store {
   /** No other process can have it open at the same time. */
   readonly exclusive?: boolean;
+  /** Where a page costs much whatever its size: who lists everything should ask for so many entries at a time, not for fewer. */
+  readonly pageEntries?: number;
   get(key: Key): Promise<Entry | null>;
   /** Entries whose key starts with `prefix`, in byte order of the keys; `revision` is the state they were read at. */
   list(prefix: string, options?: ListOptions): Promise<{ entries: Entry[]; revision: Revision }>;

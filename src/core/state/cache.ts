@@ -296,6 +296,7 @@ export class Cache implements Snapshot {
 
   /** Makes the committed entries exactly `entries`, after a list. */
   reset(entries: readonly StoredEvent[], revision: number): void {
+    if (this.#committed.size === 0) return this.apply(entries, revision);
     const kept = new Set(entries.map((entry) => entry.key));
     const gone: StoredEvent[] = [];
     for (const kind of this.#committed.values()) {

@@ -7,6 +7,8 @@ import { heldOfOne } from './held-of-one.ts';
 
 /** As many different ones are remembered; then it begins anew. Records written together are read together, so few suffice. */
 const rememberedMax = 20_000;
+/** V8 keeps one copy of those as short as this when it parses JSON. */
+const internalizedMax = 10;
 /** Longer texts are nobody else's. */
 const textLengthMax = 80;
 const partLengthMax = 2_000;
@@ -23,7 +25,8 @@ function shareTexts(place: Record<string, unknown>): void {
   for (const name in place) {
     const value = place[name];
     if (typeof value === 'string') {
-      if (value.length <= textLengthMax) place[name] = sharedText(value);
+      if (value.length > internalizedMax && value.length <= textLengthMax && name !== 'id')
+        place[name] = sharedText(value);
     } else if (Array.isArray(value)) {
       if (value.length === 0) place[name] = none;
       else if (sharedNames.has(name)) place[name] = sharedPart(value);

@@ -20,7 +20,7 @@ import { dryRun } from './dry-run.ts';
 import { JsonWriter } from './json-writer.ts';
 import { type ResourceInput, resourceOperations } from './resource-operations.ts';
 import type { Answer, Query, Route, RouteRequest } from './route.ts';
-import type { WatchFeed } from './watch-feed.ts';
+import type { Topic, WatchFeed } from './watch-feed.ts';
 import { watchLines, watchTexts } from './watch-lines.ts';
 
 export interface ResourceParts {
@@ -329,7 +329,12 @@ function list<K extends Kind>(kind: K, definition: ResourceDefinition, cache: Ca
   };
 }
 
-function filterOf(definition: ResourceDefinition, query: Query): ((resource: AnyResource) => boolean) | 'all' {
+/** `topic`: what is only asked about there needs no look at each resource. */
+function filterOf(
+  definition: ResourceDefinition,
+  query: Query,
+  topic?: Topic,
+): ((resource: AnyResource) => boolean) | 'all' {
   const selector: Selector = parseSelector(query.text('selector') ?? '');
   const project = query.text('project');
   const subject = query.text('subject');
@@ -339,7 +344,7 @@ function filterOf(definition: ResourceDefinition, query: Query): ((resource: Any
   if (subject !== undefined && definition.kind !== 'event') {
     throw new ApiError('InvalidRequest', 'only events have a subject', { field: 'subject' });
   }
-  if (project === undefined && subject === undefined && selector.length === 0) return 'all';
+  if (project === topic?.project && subject === undefined && selector.length === 0) return 'all';
   return (resource) =>
     (project === undefined || resource.metadata.project === project) &&
     (subject === undefined ||
@@ -370,13 +375,13 @@ async function watch(
   { store, decider: { cache, buggify }, feed }: ResourceParts,
   { query, signal }: RouteRequest,
 ): Promise<Answer> {
-  const wanted = filterOf(definition, query);
+  const topic = { kind, project: definition.scope === 'fleet' ? undefined : query.text('project') };
+  const wanted = filterOf(definition, query, topic);
   const epoch = query.text('epoch');
   if (epoch !== undefined && epoch !== epochOf(cache))
     throw new ApiError('Compacted', 'the store was restored from a backup since; list again', { field: 'epoch' });
   const after = query.integer('revision', { min: 0, max: Number.MAX_SAFE_INTEGER }) ?? cache.revision;
   if (after > cache.revision) await assertInStore(store, after);
-  const topic = { kind, project: definition.scope === 'fleet' ? undefined : query.text('project') };
   const input = { topic, after, wanted, feed, signal, buggify };
   return { status: 200, lines: watchLines(input), texts: watchTexts(input) };
 }

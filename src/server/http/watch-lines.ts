@@ -38,7 +38,11 @@ export async function* watchTexts({
   yield bookmarkOf(after);
   for await (const { events, revision } of feed.watch(topic, after, signal)) {
     if (buggify?.('watch-ends')) return;
-    yield events.length === 0 ? bookmarkOf(revision) : linesOf(events, revision, wanted);
+    yield events.length === 0
+      ? bookmarkOf(revision)
+      : wanted === 'all'
+        ? sharedLinesOf(events, revision)
+        : linesOf(events, revision, wanted);
   }
 }
 
@@ -55,6 +59,31 @@ function bookmarkLine(revision: number): string {
 
 /** Around a resource in its line, and for a bookmark. */
 const bytesPerLine = 80;
+
+interface SharedLines {
+  readonly first: WatchEvent | undefined;
+  readonly count: number;
+  readonly revision: number;
+  readonly bytes: Uint8Array;
+}
+
+/**
+ * By the last event: those who watch the same are told the same at the same time, and it is written out once for all of them. As many are
+ * remembered as one batch of changes makes; then it begins anew.
+ */
+const shared = new Map<WatchEvent, SharedLines>();
+const sharedMax = 256;
+
+function sharedLinesOf(events: readonly WatchEvent[], revision: number): Uint8Array {
+  const [first, last] = [events[0], events.at(-1)];
+  const known = last && shared.get(last);
+  if (known && known.first === first && known.count === events.length && known.revision === revision)
+    return known.bytes;
+  const bytes = linesOf(events, revision, 'all');
+  if (shared.size >= sharedMax) shared.clear();
+  if (last) shared.set(last, { first, count: events.length, revision, bytes });
+  return bytes;
+}
 
 /** What a watcher is told of `events`. Only a bookmark says that all changes of a revision have been told. */
 function linesOf(events: readonly WatchEvent[], revision: number, wanted: WatchInput['wanted']): Uint8Array {

@@ -34,7 +34,7 @@ import { parseEtcdUrl } from './etcd-url.ts';
 import { HeadWatch } from './head-watch.ts';
 import { KnownState } from './known-state.ts';
 import { decodeHead, encodeHead, layoutOf, unchanged } from './layout.ts';
-import { LogReader } from './log-reader.ts';
+import { entriesPerPageMax, LogReader } from './log-reader.ts';
 import { type CommitRequest, LogWriter } from './log-writer.ts';
 
 export interface EtcdStoreOptions {
@@ -114,6 +114,7 @@ interface Request extends CommitRequest {
 }
 
 class EtcdStore implements Store {
+  readonly pageEntries = entriesPerPageMax / 2; // two of them are held at a time
   readonly #ground: Ground;
   readonly #etcd: Etcd;
   readonly #layout;

@@ -50,7 +50,7 @@ const recordPageBytes = 4 * 1024 * 1024;
 const recordsPerPageMin = 32;
 /** etcd 3.4 walks its index to the end of the range for every page, some 50 ms for 300,000 entries: few large pages, not many small ones. */
 const entryPageBytes = 10 * 1024 * 1024;
-const entriesPerPageMax = 20_000;
+export const entriesPerPageMax = 20_000;
 /** etcd takes 128 operations in a transaction; four of them look at the log. */
 const lookedUpAtOnce = 120;
 /** Only a compaction of etcd's at every step makes a read begin so often. */

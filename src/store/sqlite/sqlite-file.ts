@@ -202,7 +202,8 @@ function setPragmas(db: Database.Database, path: string): void {
     ['journal_size_limit', 64 * 1024 * 1024, 64 * 1024 * 1024],
     // Far above where the writer moves the log into the file by itself, in a quiet moment.
     ['wal_autocheckpoint', 65_536, 65_536],
-    ['cache_size', -65_536, -65_536],
+    // 16 MiB: what is rewritten often fits, and what a start reads through once does not stay. Past it the system's own cache answers.
+    ['cache_size', -16_384, -16_384],
   ];
   for (const [name, set, expected] of wanted) {
     db.pragma(`${name} = ${set}`);

@@ -35,7 +35,8 @@ export interface Answers {
     readonly absent: readonly { readonly request: number; readonly key: Key }[];
   };
   get: Entry | null;
-  list: Entry[];
+  /** See entries-codec.ts. */
+  list: Uint8Array<ArrayBuffer>;
   history: { readonly events: WatchEvent[]; readonly through: Revision };
   follow: boolean;
   setCompacted: null;

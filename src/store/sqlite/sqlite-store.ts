@@ -25,6 +25,7 @@ import {
   type Write,
 } from '../store.ts';
 import { WatchTail } from '../watch-tail.ts';
+import { decodeEntries } from './entries-codec.ts';
 import { encodeRequest, type RequestBytes } from './request-codec.ts';
 import { makeFolderOf } from './sqlite-file.ts';
 import { type FileLock, lockFile } from './sqlite-lock.ts';
@@ -118,7 +119,7 @@ class SqliteStore implements Store {
     const { answer, after: state } = await this.#told(
       this.#thread.call({ call: 'list', prefix, start, end: endOfPrefix(prefix), limit: options.limit ?? -1 }),
     );
-    return { entries: answer, revision: state.revision };
+    return { entries: decodeEntries(answer), revision: state.revision };
   }
 
   async commit(conditions: readonly Condition[], writes: readonly Write[]): Promise<CommitResult> {

@@ -7,6 +7,7 @@ import { describeError } from '../../base/log.ts';
 import type { Timer } from '../../base/clock.ts';
 import { system, systemClock } from '../../base/system.ts';
 import { StoreError } from '../store.ts';
+import { encodeEntries } from './entries-codec.ts';
 import { decodeRequest } from './request-codec.ts';
 import { toStoreError } from './sqlite-errors.ts';
 import type { Answers, Call, Failure, Reply, ThreadInput } from './sqlite-messages.ts';
@@ -18,14 +19,14 @@ const watchLimits = { revisions: 256, bytes: 1024 * 1024 };
 const input: ThreadInput = workerData;
 const port = parentPort;
 assert(port, 'this file runs as a thread of the store');
-const send = (reply: Reply): void => port.postMessage(reply);
+const send = (reply: Reply, handedOver: readonly ArrayBuffer[] = []): void => port.postMessage(reply, handedOver);
 let writer: SqliteWriter | undefined;
 
 port.on('message', (call: Call) => {
   const before = stateNow();
   try {
     const answer = answerOf(call);
-    send({ type: 'done', before, after: stateNow(), answer });
+    send({ type: 'done', before, after: stateNow(), answer }, answer instanceof Uint8Array ? [answer.buffer] : []);
   } catch (error) {
     send({ type: 'failed', before, after: stateNow(), failure: failureOf(error, call) });
   }
@@ -80,7 +81,7 @@ function answerOf(call: Call): Answers[keyof Answers] {
     case 'get':
       return writer.get(call.key);
     case 'list':
-      return writer.list(call.prefix, call);
+      return encodeEntries(writer.list(call.prefix, call));
     case 'history':
       return writer.read(`watch of "${call.prefix}"`, (connection) =>
         connection.history(call.prefix, call.after, watchLimits),

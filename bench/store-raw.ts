@@ -1,0 +1,82 @@
+// Each backend as plainly as its client can write to it, as durable as under Berth: one row or key per value, prepared statements, no
+// log, no conditions, no checksums. It is the ceiling of any store on that backend.
+
+import { Client as GrpcClient, credentials, Metadata } from '@grpc/grpc-js';
+import Database from 'better-sqlite3';
+import { Client as PostgresClient } from 'pg';
+import { type CallName, type Calls, methods } from '../src/store/etcd/etcd-rpc.ts';
+
+export interface Row {
+  readonly key: string;
+  readonly value: Uint8Array;
+}
+
+export interface RawStore {
+  /** Durable when it resolves. */
+  putOne(row: Row): Promise<void>;
+  /** All in one transaction. */
+  putAll(rows: readonly Row[]): Promise<void>;
+  close(): Promise<void>;
+}
+
+export function rawSqlite(path: string): RawStore {
+  const db = new Database(path);
+  db.pragma('journal_mode = WAL');
+  db.pragma('synchronous = FULL');
+  db.exec('CREATE TABLE entries (key TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID');
+  const put = db.prepare<[string, Uint8Array]>('INSERT OR REPLACE INTO entries VALUES (?, ?)');
+  const putAll = db.transaction((rows: readonly Row[]) => {
+    for (const { key, value } of rows) put.run(key, value);
+  });
+  return {
+    putOne: async ({ key, value }) => void put.run(key, value),
+    putAll: async (rows) => putAll(rows),
+    close: async () => void db.close(),
+  };
+}
+
+export async function rawPostgres(port: number): Promise<RawStore> {
+  const client = new PostgresClient({ host: '127.0.0.1', port, user: 'postgres', database: 'postgres' });
+  await client.connect();
+  await client.query('CREATE TABLE raw (key text COLLATE "C" PRIMARY KEY, value bytea NOT NULL)');
+  const upsert = 'ON CONFLICT (key) DO UPDATE SET value = excluded.value';
+  return {
+    async putOne({ key, value }) {
+      await client.query({
+        name: 'one',
+        text: `INSERT INTO raw VALUES ($1, $2) ${upsert}`,
+        values: [key, Buffer.from(value.buffer, value.byteOffset, value.byteLength)],
+      });
+    },
+    async putAll(rows) {
+      await client.query({
+        name: 'all',
+        text: `INSERT INTO raw SELECT * FROM unnest($1::text[], $2::bytea[]) ${upsert}`,
+        values: [
+          rows.map(({ key }) => key),
+          rows.map(({ value }) => Buffer.from(value.buffer, value.byteOffset, value.byteLength)),
+        ],
+      });
+    },
+    close: () => client.end(),
+  };
+}
+
+export function rawEtcd(endpoint: string): RawStore {
+  const client = new GrpcClient(endpoint, credentials.createInsecure());
+  const metadata = new Metadata();
+  const call = <N extends CallName>(name: N, request: Calls[N]['request']): Promise<void> =>
+    new Promise((resolve, reject) => {
+      const { path, requestSerialize, responseDeserialize } = methods[name];
+      client.makeUnaryRequest(path, requestSerialize, responseDeserialize, request, metadata, (error) =>
+        error ? reject(error) : resolve(),
+      );
+    });
+  const putOf = ({ key, value }: Row) => ({ key: Buffer.from(key), value });
+  return {
+    putOne: (row) => call('put', putOf(row)),
+    putAll: (rows) =>
+      call('txn', { compare: [], success: rows.map((row) => ({ requestPut: putOf(row) })), failure: [] }),
+    close: async () => client.close(),
+  };
+}

@@ -1,0 +1,68 @@
+// A control plane that starts on a store of 100,000 placed instances: from the start of its process until it says that it is ready and
+// has answered its first create, with a place. What it holds then is measured at that moment. Node's compile cache is warm, as it is on
+// any start but the first.
+
+import { join } from 'node:path';
+import { createClient, type FetchLike } from '../src/api/client.ts';
+import { type Emit, median } from './row.ts';
+import { residentMb } from './process-memory.ts';
+import type { Backend } from './store-backends.ts';
+import { fillStore, fleetImage, type FleetSize } from './store-fleet.ts';
+import { startServerProcess } from './server-process.ts';
+
+const suite = 'store';
+const size: FleetSize = { hosts: 2_000, instances: 100_000, projects: 100, events: 10_000 };
+const starts = 3;
+const dayMs = 86_400_000;
+const fetchLike: FetchLike = (url, init) => fetch(url, init);
+
+export interface StartOptions {
+  readonly nodeArguments?: readonly string[];
+}
+
+export async function measureStart(
+  backend: Backend,
+  directory: string,
+  emit: Emit,
+  { nodeArguments = [] }: StartOptions = {},
+): Promise<void> {
+  const url = backend.storeUrl('start');
+  process.stderr.write(`  filling a store with ${size.instances} instances …\n`);
+  await fillStore(url, size);
+  const measured: { seconds: number; rssMb: number }[] = [];
+  for (let i = 0; i < starts; i++) {
+    const startedAt = performance.now();
+    const server = await startServerProcess(join(directory, `start${backend.suffix}`), {
+      // The hosts are only records, and say nothing.
+      env: { BERTH_SERVER_STORE: url, BERTH_SERVER_OFFLINE_AFTER_MS: String(dayMs) },
+      nodeArguments,
+    });
+    try {
+      const ready = await fetch(`${server.url}/readyz`);
+      if (ready.status !== 200) throw new Error(`/readyz answered ${ready.status}`);
+      const client = createClient({ fetch: fetchLike, url: server.url, token: server.operatorToken });
+      const made = await client.create('instance', { spec: { image: fleetImage } });
+      const seconds = (performance.now() - startedAt) / 1000;
+      if (made.status.host === undefined) throw new Error('the first instance was answered without a place');
+      measured.push({ seconds, rssMb: await residentMb(server.pid) });
+      process.stderr.write(`  start ${i + 1}: ${seconds.toFixed(2)} s, ${measured.at(-1)?.rssMb.toFixed(0)} MiB\n`);
+    } finally {
+      await server.close();
+    }
+  }
+  const row = { suite, better: 'lower' } as const;
+  emit({
+    ...row,
+    name: `start_100k_s${backend.suffix}`,
+    value: median(measured.map(({ seconds }) => seconds)),
+    unit: 's',
+    goal: 5,
+  });
+  emit({
+    ...row,
+    name: `start_100k_rss_mb${backend.suffix}`,
+    value: median(measured.map(({ rssMb }) => rssMb)),
+    unit: 'MiB',
+    goal: 600,
+  });
+}

@@ -1,0 +1,116 @@
+// How fast a store commits durably, beside what its backend does for the same bytes when nothing of Berth is between. The two take turns,
+// so that what else happens on the machine strikes both; the value is the median of the turns' ratios.
+
+import { openStore } from '../src/store/open.ts';
+import type { Store } from '../src/store/store.ts';
+import { type Emit, median } from './row.ts';
+import type { Backend } from './store-backends.ts';
+import type { RawStore, Row } from './store-raw.ts';
+
+const suite = 'store';
+const turns = 5;
+const turnMs = 700;
+/** What a store leaves for a quiet moment must not fall into the other's turn: SQLite's begins after 200 ms. */
+const restMs = 500;
+const keysPerCommit = 100;
+const keyCount = 10_000;
+const value = new Uint8Array(500).fill(0x61); // about a small resource as JSON
+
+export async function measureWrites(backend: Backend, emit: Emit): Promise<void> {
+  const store = await openStore(backend.storeUrl('writes'));
+  const raw = await backend.raw();
+  try {
+    const rows = (count: number) => rowsInTurn(count);
+    // One caller, one value a commit, on the condition that nobody has written the key meanwhile.
+    const single = await inTurns(singleOf(store), () => singleRaw(raw, rows(1)));
+    tell(backend, 'single_write', { ...single, keys: 1 });
+    emit(rowOf(`single_write_ratio${backend.suffix}`, single, 0.6));
+    // One caller on both sides, so that neither can hide a round trip behind another.
+    const batch = await inTurns(batchOf(store), () => batchRaw(raw, rows(keysPerCommit)));
+    tell(backend, 'batch_write', { ...batch, keys: keysPerCommit });
+    emit(rowOf(`batch_write_ratio${backend.suffix}`, batch, 0.5));
+  } finally {
+    await raw.close();
+    await store.close();
+  }
+}
+
+type Write = () => Promise<void>;
+
+function singleOf(store: Store): () => Write {
+  const revisions = new Map<string, number>();
+  const next = rowsInTurn(1);
+  return () => async () => {
+    const [row] = next();
+    if (!row) return;
+    const done = await store.commit([{ key: row.key, ifRevision: revisions.get(row.key) ?? 0 }], [row]);
+    if (!done.ok) throw new Error(`the condition on ${done.key} did not hold, though nobody else writes`);
+    revisions.set(row.key, done.revision);
+  };
+}
+
+function singleRaw(raw: RawStore, next: () => Row[]): Write {
+  return async () => {
+    const [row] = next();
+    if (row) await raw.putOne(row);
+  };
+}
+
+function batchOf(store: Store): () => Write {
+  const next = rowsInTurn(keysPerCommit);
+  return () => async () => void (await store.commit([], next()));
+}
+
+function batchRaw(raw: RawStore, next: () => Row[]): Write {
+  return () => raw.putAll(next());
+}
+
+/** The keys come round again and again: some are new, most are written anew. */
+function rowsInTurn(count: number): () => Row[] {
+  let at = 0;
+  return () => Array.from({ length: count }, () => ({ key: `bench/${at++ % keyCount}`, value }));
+}
+
+interface Rates {
+  readonly ours: number;
+  readonly raw: number;
+  readonly ratio: number;
+}
+
+async function inTurns(ours: () => Write, raw: () => Write): Promise<Rates> {
+  const [write, writeRaw] = [ours(), raw()];
+  const rates: Rates[] = [];
+  for (let turn = 0; turn < turns; turn++) {
+    const a = await perSecond(write);
+    await rest();
+    const b = await perSecond(writeRaw);
+    await rest();
+    if (turn > 0) rates.push({ ours: a, raw: b, ratio: a / b }); // the first warms up
+  }
+  const middle = (of: (rates: Rates) => number): number => median(rates.map(of));
+  return { ours: middle((each) => each.ours), raw: middle((each) => each.raw), ratio: middle((each) => each.ratio) };
+}
+
+async function perSecond(write: Write): Promise<number> {
+  const startedAt = performance.now();
+  let count = 0;
+  while (performance.now() - startedAt < turnMs) {
+    await write();
+    count += 1;
+  }
+  return (count * 1000) / (performance.now() - startedAt);
+}
+
+function rest(): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, restMs));
+}
+
+function tell({ suffix }: Backend, name: string, { ours, raw, keys }: Rates & { readonly keys: number }): void {
+  const rate = (perSecondValue: number): string => `${Math.round(perSecondValue * keys)} keys/s`;
+  process.stderr.write(`  ${name}${suffix}: ${rate(ours)}, the backend alone ${rate(raw)}\n`);
+}
+
+function rowOf(name: string, { ratio, raw }: Rates, goal: number) {
+  const value = Number(ratio.toFixed(3));
+  return { suite, name, value, unit: 'ratio', better: 'higher', goal, limit: Math.round(raw), ratio: value } as const;
+}
