@@ -4,7 +4,8 @@
 import type { Clock, Timer } from '../base/clock.ts';
 import { describeError, type Logger } from '../base/log.ts';
 import type { AuditReport, AuditRequest, Finding } from '../api/audit.ts';
-import { audit, type Fault } from '../core/audit/audit.ts';
+import { audit } from '../core/audit/audit.ts';
+import type { Fault } from '../core/audit/fault.ts';
 import { type Decider, decideAndCommit } from './decide.ts';
 import { inSlices } from './in-slices.ts';
 

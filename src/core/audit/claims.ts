@@ -6,7 +6,7 @@ import { eventChange } from '../state/events.ts';
 import { instanceStatusChange } from '../state/instance-change.ts';
 import { keys } from '../state/keys.ts';
 import type { Snapshot } from '../state/snapshot.ts';
-import type { Rule } from './audit.ts';
+import type { Rule } from './fault.ts';
 
 export const claimsOfInstances: Rule = function* (snapshot) {
   for (const { key, value } of snapshot.list('instance')) {

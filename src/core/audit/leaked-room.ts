@@ -5,7 +5,7 @@ import { release } from '../ledger/ledger.ts';
 import type { Allocation } from '../state/records.ts';
 import type { Entry, Snapshot } from '../state/snapshot.ts';
 import { keys } from '../state/keys.ts';
-import type { Fault, Rule } from './audit.ts';
+import type { Fault, Rule } from './fault.ts';
 
 export const leakedRoom: Rule = function* (snapshot) {
   for (const allocation of snapshot.list('allocation')) yield faultOf(snapshot, allocation);

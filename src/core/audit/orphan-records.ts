@@ -2,7 +2,7 @@
 
 import { keys } from '../state/keys.ts';
 import type { Snapshot } from '../state/snapshot.ts';
-import type { Fault, Rule } from './audit.ts';
+import type { Fault, Rule } from './fault.ts';
 
 export const orphanRecords: Rule = function* (snapshot) {
   for (const { key, value } of snapshot.list('provider'))

@@ -2,7 +2,7 @@
 
 import { conditionOf } from '../state/conditions.ts';
 import { keys } from '../state/keys.ts';
-import type { Rule } from './audit.ts';
+import type { Rule } from './fault.ts';
 
 const onTheWay: ReadonlySet<string> = new Set(['Scheduled', 'Stopping', 'Deleting']);
 

@@ -2,7 +2,7 @@
 
 import { conditionOf } from '../state/conditions.ts';
 import { keys } from '../state/keys.ts';
-import type { Rule } from './audit.ts';
+import type { Rule } from './fault.ts';
 
 export const unconfirmedGuests: Rule = function* (snapshot) {
   for (const { value } of snapshot.list('instance')) {

@@ -4,7 +4,7 @@
 import type { UnknownGuest } from '../../api/resources/host.ts';
 import { keys } from '../state/keys.ts';
 import type { Snapshot } from '../state/snapshot.ts';
-import type { Fault, Rule } from './audit.ts';
+import type { Fault, Rule } from './fault.ts';
 
 export const unknownGuests: Rule = function* (snapshot) {
   for (const { value } of snapshot.list('host')) {

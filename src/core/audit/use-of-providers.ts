@@ -1,7 +1,7 @@
 // Of each provider: no more is held than it has, and the running count is what its allocations add up to.
 
 import { overUse } from '../ledger/ledger.ts';
-import type { Rule } from './audit.ts';
+import type { Rule } from './fault.ts';
 
 export const useOfProviders: Rule = function* (snapshot) {
   const sums = new Map<string, Map<string, number>>();

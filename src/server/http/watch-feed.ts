@@ -175,7 +175,7 @@ class Subscriber {
   #waiting: WatchEvent[] = [];
   #overflowed = false;
   #over = false;
-  #error: unknown;
+  #error: Error | undefined;
   #wake: (() => void) | undefined;
 
   constructor(options: { prefix: string; from: Revision; clock: Clock; feed: { readonly revision: Revision } }) {
@@ -199,7 +199,7 @@ class Subscriber {
 
   end(error?: unknown): void {
     this.#over = true;
-    this.#error = error;
+    this.#error = error === undefined || error instanceof Error ? error : new Error(describeError(error));
     this.wake();
   }
 
