@@ -1,0 +1,99 @@
+// What only a whole record can tell: watches against the log, fail-overs, restarts that nobody caused, answers that had to be others.
+
+import type { FakeGuest } from '../../src/agent/drivers/fake/world.ts';
+import type { Commit, CommittedState } from '../../src/sim/history.ts';
+import { createWatchCheck } from '../../src/sim/checkers/watch.ts';
+import { conditionOf } from '../../src/core/state/conditions.ts';
+import type { FailOver, FaultInterval } from './faults.ts';
+import type { Violation } from './record.ts';
+import type { WatchRecord } from './workload.ts';
+
+/** Every watch saw every change after its beginning, once and in order, up to its last bookmark. */
+export function judgeWatches(watches: readonly WatchRecord[], commits: readonly Commit[]): Violation[] {
+  const found: Violation[] = [];
+  for (const { by, server, after, lines } of watches) {
+    const check = createWatchCheck(commits, after);
+    for (const line of lines) {
+      const fault = check(line);
+      if (fault === undefined) continue;
+      found.push({ invariant: 6, message: `${by} at ${server} from revision ${after}: ${fault}` });
+      break;
+    }
+  }
+  return found;
+}
+
+/** With the default lease; `takesMsMax` is what DESIGN promises. */
+const takesMsMax = 10_000;
+
+/** Those that nothing else disturbed. */
+export function cleanFailOvers(failOvers: readonly FailOver[], faults: readonly FaultInterval[]): readonly FailOver[] {
+  return failOvers.filter(({ atMs, tookMs = takesMsMax }) => {
+    const untilMs = atMs + tookMs;
+    const disturbs = ({ targets, fromMs, toMs }: FaultInterval): boolean =>
+      (targets.includes('store') || targets.includes('everything')) && fromMs < untilMs && toMs > atMs - 1_000;
+    return !faults.some(disturbs);
+  });
+}
+
+export function judgeFailOvers(failOvers: readonly FailOver[]): Violation[] {
+  return failOvers.flatMap(({ how, term, tookMs }) =>
+    tookMs === undefined || tookMs > takesMsMax
+      ? [
+          {
+            invariant: 0,
+            message: `after ${how} of the leader of term ${term} another led ${tookMs === undefined ? 'never' : `only after ${tookMs} ms`}`,
+          },
+        ]
+      : [],
+  );
+}
+
+/** Guests do not die by themselves here: only the loss of its host is a reason to start an instance anew. */
+export function restartFault({ events }: Commit): string | undefined {
+  for (const { before, after } of events) {
+    if (before?.kind !== 'instance' || after?.kind !== 'instance' || before.metadata.id !== after.metadata.id) continue;
+    if (after.status.restartCount <= before.status.restartCount) continue;
+    const running = conditionOf(before.status.conditions, 'Running');
+    if (running?.reason === 'HostLost') continue;
+    return `instance ${after.metadata.name} was started anew after ${running?.reason ?? 'nothing'}: ${running?.message ?? ''}`;
+  }
+  return undefined;
+}
+
+export interface LostHost {
+  readonly host: string;
+  readonly atMs: number;
+}
+
+/** A host is lost when a fault kept it silent, and never for what happened to control planes or store. */
+export function judgeLostHosts(
+  lost: readonly LostHost[],
+  faults: readonly FaultInterval[],
+  offlineAfterMs: number,
+): Violation[] {
+  return lost.flatMap(({ host, atMs }) => {
+    const caused = faults.some(
+      ({ targets, fromMs, toMs }) =>
+        (targets.includes(host) || targets.includes('everything')) && fromMs < atMs && toMs > atMs - 2 * offlineAfterMs,
+    );
+    return caused ? [] : [{ invariant: 9, message: `host ${host} was called lost though nothing had happened to it` }];
+  });
+}
+
+/** A second boot of one life needs a stop and a start that were asked for. */
+export function judgeBoots(guests: readonly FakeGuest[], state: CommittedState): Violation[] {
+  const generations = new Map<string, number>();
+  for (const { metadata } of state.list('instance')) generations.set(metadata.id, metadata.generation);
+  return guests.flatMap(({ instanceId, boots, host }) => {
+    const generation = generations.get(instanceId) ?? Number.POSITIVE_INFINITY;
+    return generation >= 2 * boots - 1
+      ? []
+      : [
+          {
+            invariant: 9,
+            message: `${instanceId} on ${host} booted ${boots} times; its owner changed it ${generation - 1} times`,
+          },
+        ];
+  });
+}
