@@ -133,7 +133,11 @@ export class RunRecord {
   async #read(store: Store, signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       try {
-        for await (const events of store.watch('', this.revision, signal)) this.take(events);
+        for await (const events of store.watch('', this.revision, signal)) {
+          // Agents tell us of a report before they send it, over another socket: what has arrived there is read first.
+          await pause(20);
+          this.take(events);
+        }
       } catch (error) {
         if (!(error instanceof StoreError)) throw error;
         await pause(lookEveryMs);

@@ -72,6 +72,7 @@ export async function createPostgres({ folder, network, logs }: StoreParts): Pro
   const cluster = ['-D', data, '-A', 'trust', '-U', 'postgres', '-E', 'UTF8', '--locale=C.UTF-8'];
   await command('setpriv', ...asUser.slice(1), join(postgresPrograms, 'initdb'), ...cluster);
   await appendFile(join(data, 'pg_hba.conf'), 'host all all 10.77.0.0/24 trust\n');
+  await command('sync', '--file-system', data); // else the first power cut takes our own line away
   const address = network.addressOf('db');
   const settings = ['max_wal_size=64MB', 'min_wal_size=32MB', 'unix_socket_directories=', 'max_connections=60'];
   const daemon = new Daemon({

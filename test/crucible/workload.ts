@@ -66,6 +66,9 @@ export class Workload {
           { idempotencyKey: `image-${name}` },
         ),
       );
+    // A control plane that has not heard of an image yet refuses what asks for it.
+    for (const { client } of this.#options.clients)
+      while ((await client.list('image')).items.length < imageNames.length) await sleep(systemClock, 50);
   }
 
   start(): void {
