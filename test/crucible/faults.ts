@@ -216,6 +216,19 @@ const faultKinds: Readonly<Record<string, FaultKind>> = {
       end: () => start(),
     };
   },
+  'power-cut-all': ({ parts: { store }, prng }) => {
+    let starts: (() => Promise<void>)[] = [];
+    return {
+      targets: ['store'],
+      holdMs: between(prng, 100, 1_500),
+      async begin() {
+        starts = await Promise.all(store.members.map(cutPower));
+      },
+      async end() {
+        await Promise.all(starts.map((start) => start()));
+      },
+    };
+  },
   flap: ({ parts: { network }, prng }) => {
     const over = new AbortController();
     let flapping = Promise.resolve();
@@ -238,26 +251,34 @@ const faultKinds: Readonly<Record<string, FaultKind>> = {
       },
     };
   },
-  backup: ({ parts: { fleet, folder, say }, plane, record }) => {
+  backup: (draw) => {
     let done = Promise.resolve();
     return {
       targets: [],
       holdMs: 0,
       async begin() {
-        const file = join(folder, `backup-${record.backups.length + record.failedBackups.length}.zst`);
-        done = (async () => {
-          const { exitCode, stdout, stderr } = await fleet.berth(plane, 'backup', file, '--json');
-          if (exitCode === 0) record.backups.push({ file, revision: JSON.parse(stdout).revision });
-          else record.failedBackups.push(stderr.trim());
-          say(exitCode === 0 ? `backup: ${stdout.trim()}` : `backup failed: ${stderr.trim()}`);
-        })();
+        done = makeBackup(draw);
       },
       end: () => done,
     };
   },
 };
 
-const ofEtcd = ['pause-store-leader', 'move-store-leader'];
+/** From any control plane that can; a file that is there is whole, because "berth backup" has read it back. */
+async function makeBackup({ parts: { fleet, folder, say }, plane, record }: Draw): Promise<void> {
+  const file = join(folder, `backup-${record.backups.length + record.failedBackups.length}.zst`);
+  for (const each of [plane, ...fleet.controlPlanes.filter((other) => other !== plane)]) {
+    const { exitCode, stdout, stderr } = await fleet.berth(each, 'backup', file, '--json');
+    if (exitCode === 0) {
+      record.backups.push({ file, revision: JSON.parse(stdout).revision });
+      return say(`backup of revision ${record.backups.at(-1)?.revision} by ${each.machine}`);
+    }
+    record.failedBackups.push(stderr.trim());
+    say(`no backup by ${each.machine}: ${stderr.trim().split('\n')[0]}`);
+  }
+}
+
+const ofEtcd = ['pause-store-leader', 'move-store-leader', 'power-cut-all'];
 const ofSqlite = [
   'kill-control-plane',
   'kill-agent',
@@ -276,6 +297,12 @@ const takesLeader = new Set(['kill-leader', 'pause-leader', 'cut-leader-store'])
 export function kindsFor(store: RigStore['kind']): readonly string[] {
   if (store === 'sqlite') return ofSqlite;
   return Object.keys(faultKinds).filter((kind) => store === 'etcd' || !ofEtcd.includes(kind));
+}
+
+/** Those of a run for which nobody has named any. Over SQLite it is power that is cut, again and again. */
+export function usualKinds(store: RigStore['kind']): readonly string[] {
+  if (store !== 'sqlite') return kindsFor(store);
+  return [...Array.from({ length: 5 }, () => 'power-cut'), 'disk-full', 'kill-control-plane', 'kill-agent', 'backup'];
 }
 
 /** Until the time is over and every kind had its turn. All is healed when it resolves. */

@@ -36,5 +36,6 @@ export function send(socket: Socket, message: FromAgent | FromWorld): void {
 export function receive<Message extends FromAgent | FromWorld>(socket: Socket, take: (message: Message) => void): void {
   const lines = createInterface({ input: socket });
   lines.on('line', (line) => take(JSON.parse(line)));
-  socket.on('error', () => {}); // an end like any other; `close` follows
+  // An end like any other; `close` follows. The lines repeat their input's errors.
+  for (const each of [socket, lines]) each.on('error', () => {});
 }

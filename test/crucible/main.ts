@@ -64,7 +64,6 @@ function chosenFaults(): readonly string[] | undefined {
   return faults;
 }
 
-
 // ── outside: one namespace for each store, one after the other ──────────────────────────────────────────────────────
 
 async function outside(): Promise<number> {
@@ -155,7 +154,10 @@ function tableOf(result: StoreRunResult): string {
       `${result.leaderTerms} terms; fail-over p50 ${failOvers.p50Ms ?? '-'} ms, p99 ${failOvers.p99Ms ?? '-'} ms of ${failOvers.clean} clean, ${failOvers.disturbed} disturbed`,
     ],
     ['hosts', `called lost ${result.hostsLost} times; ${result.restarts} instances started anew for it`],
-    ['rest', `after ${(result.restMs / 1000).toFixed(1)} s; ${result.backups} backups made meanwhile`],
+    [
+      'rest',
+      `after ${(result.restMs / 1000).toFixed(1)} s; ${result.backups} backups made meanwhile${result.restored ? ', the last restored at the end' : ''}`,
+    ],
   ];
   const lines = rows.map(([name, text]) => `  ${name.padEnd(12)}${text}`);
   const order = [1, 2, 3, 4, 5, 6, 7, 8, 9, 0];

@@ -38,6 +38,7 @@ export class RunRecord {
   #sights: Sight[] = [];
   /** What is shown of guests has been so since before this. */
   #certainSinceMs = Number.POSITIVE_INFINITY;
+  /** By the wall clock, as leases tell it: when the last commit was made, to about a second. */
   #committedAtMs = 0;
 
   constructor(options: {
@@ -80,6 +81,11 @@ export class RunRecord {
     return (this.#guestsSinceMs.get(`${host} ${instanceId}`) ?? Number.POSITIVE_INFINITY) < this.#certainSinceMs;
   }
 
+  /** About when the last commit was made, on the monotonic clock. */
+  get committedAtMs(): number {
+    return this.#committedAtMs - systemClock.nowMs() + systemClock.monotonicMs();
+  }
+
   get revision(): Revision {
     return this.history.commits.at(-1)?.revision ?? 0;
   }
@@ -114,7 +120,8 @@ export class RunRecord {
   }
 
   #judge(commit: Commit): void {
-    this.#certainSinceMs = this.#sights.findLast((sight) => sight.revision < commit.revision)?.atMs ?? 0;
+    this.#certainSinceMs =
+      this.#sights.findLast((sight) => sight.revision < commit.revision)?.atMs ?? Number.NEGATIVE_INFINITY;
     for (const { after } of commit.events)
       if (after?.kind === 'leaderLease' || after?.kind === 'lease')
         this.#committedAtMs = Math.max(this.#committedAtMs, after.renewedAtMs);
@@ -145,6 +152,11 @@ export class RunRecord {
     }
   }
 
+  /** The store was at `revision` at `atMs` or later. */
+  sight(atMs: number, revision: Revision): void {
+    this.#sights = [...this.#sights.slice(-500), { atMs, revision }];
+  }
+
   /** Notes where the store is; once the log has been read so far, guests are held against it. */
   async #look(store: Store, signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
@@ -152,7 +164,7 @@ export class RunRecord {
       const guests = this.#world.guests().map(({ host, instanceId }) => ({ host, instanceId }));
       const revision = await headOf(store);
       if (revision !== undefined) {
-        this.#sights = [...this.#sights.slice(-500), { atMs, revision }];
+        this.sight(atMs, revision);
         const deadlineMs = atMs + 10 * lookEveryMs;
         while (this.revision < revision && systemClock.monotonicMs() < deadlineMs) await pause(20);
         if (this.revision >= revision) this.#judgeGuests(guests, atMs);

@@ -20,9 +20,10 @@ import {
   type LostHost,
   restartFault,
 } from './judge.ts';
-import { kindsFor, storm, type StormRecord } from './faults.ts';
+import { kindsFor, storm, usualKinds, type StormRecord } from './faults.ts';
 import { type Fleet, policy, startFleet, untilReady } from './fleet.ts';
 import { createNetwork } from './network.ts';
+import { judgeRestore } from './restore.ts';
 import { headOf, RunRecord, type Violation } from './record.ts';
 import { createEtcd, createPostgres, createSqlite, type RigStore, type StoreKind, storeMachines } from './stores.ts';
 import { Workload } from './workload.ts';
@@ -61,6 +62,7 @@ export interface StoreRunResult {
   readonly restarts: number;
   readonly restMs: number;
   readonly backups: number;
+  readonly restored: boolean;
   readonly violations: readonly Violation[];
   /** Why this run proves nothing. */
   readonly idle: readonly string[];
@@ -131,7 +133,7 @@ export async function runStore(options: StoreRunOptions): Promise<StoreRunResult
       if (after?.kind !== 'host' || before?.kind !== 'host') continue;
       const ready = (host: typeof after) => conditionOf(host.status.conditions, 'Ready')?.status;
       if (ready(after) === 'False' && ready(before) !== 'False')
-        lost.push({ host: after.metadata.name, atMs: systemClock.monotonicMs() });
+        lost.push({ host: after.metadata.name, atMs: record.committedAtMs });
     }
   });
   const followed = new AbortController();
@@ -156,7 +158,7 @@ export async function runStore(options: StoreRunOptions): Promise<StoreRunResult
 
   // ── the storm ───────────────────────────────────────────────────────────────────────────────────────────────────
 
-  const kinds = options.faults?.filter((each) => kindsFor(kind).includes(each)) ?? kindsFor(kind);
+  const kinds = options.faults?.filter((each) => kindsFor(kind).includes(each)) ?? usualKinds(kind);
   const stormed = await storm({
     fleet,
     store: rigStore,
@@ -208,9 +210,9 @@ export async function runStore(options: StoreRunOptions): Promise<StoreRunResult
 
   say('stopping the control planes; reading the whole log');
   await Promise.all(fleet.controlPlanes.map(({ daemon }) => daemon.stop()));
-  if (sqlite) await Promise.all(fleet.hosts.map(({ daemon }) => daemon.stop()));
   await judgeStore(storeUrl, record, fleet);
   if (sqlite) for (const violation of record.unrest()) record.violate(violation.invariant, violation.message);
+  const epoch = record.history.state.get('cluster', keys.cluster)?.epoch;
   for (const violation of [
     ...judgeWatches(workload.watches, record.history.commits),
     ...judgeLostHosts(lost, stormed.faults, policy.offlineAfterMs),
@@ -219,6 +221,15 @@ export async function runStore(options: StoreRunOptions): Promise<StoreRunResult
     record.violate(violation.invariant, violation.message);
   const clean = cleanFailOvers(stormed.failOvers, stormed.faults);
   for (const violation of judgeFailOvers(clean)) record.violate(violation.invariant, violation.message);
+  const backup = stormed.backups.at(-1);
+  if (backup && epoch !== undefined) {
+    say(`restoring the backup of revision ${backup.revision}`);
+    const before = { epoch, revision: record.revision };
+    const { file } = backup;
+    for (const fault of await judgeRestore({ fleet, world, storeUrl, file, before }))
+      record.violate(9, `restore: ${fault}`);
+    await Promise.all(fleet.controlPlanes.map(({ daemon }) => daemon.stop()));
+  }
   await Promise.all(fleet.hosts.map(({ daemon }) => daemon.stop()));
   if (shared)
     await Promise.all(shared.members.map(({ daemon }) => daemon.stop(kind === 'postgres' ? 'SIGINT' : 'SIGTERM')));
@@ -257,6 +268,7 @@ export async function runStore(options: StoreRunOptions): Promise<StoreRunResult
     restarts,
     restMs,
     backups: stormed.backups.length,
+    restored: backup !== undefined,
     violations: record.violations,
     idle: signal.aborted
       ? ['it was interrupted']
