@@ -32,6 +32,8 @@ interface Task {
 
 /** A full pass finds what a lost wake-up left; it costs one reconcile per key. */
 const fullPassMs = 60_000;
+/** How often the cache is told that time passes here (cache.ts, `beat`). */
+const beatMs = 1_000;
 /** Between two portions of a full pass: a million keys take some eight seconds. */
 const passPauseMs = 2;
 const retryDelay = { delayMsMin: 10, delayMsMax: 5_000 };
@@ -52,6 +54,7 @@ export class ControlLoop {
   #passTimer: Timer | undefined;
   #turnPlanned = false;
   #watching: Promise<void> = Promise.resolve();
+  #beatTimer: Timer | undefined;
   /** While this control plane leads. */
   #fence: Fence | undefined;
   /** Whether the cache follows the store now. */
@@ -87,6 +90,12 @@ export class ControlLoop {
     });
     this.ready = true;
     this.#watching = this.#follow();
+    this.#beat();
+  }
+
+  #beat(): void {
+    this.#decider.cache.beat();
+    this.#beatTimer = this.#clock.setTimer(beatMs, () => this.#beat(), { background: true });
   }
 
   /** Controllers look at everything, and work from now on; each of their Plans rests on `fence`. */
@@ -94,6 +103,8 @@ export class ControlLoop {
     if (this.#stopped.signal.aborted) return;
     const { cache, policy } = this.#decider;
     this.#fence = fence;
+    // While nobody led nobody may have been heard: hosts are given their full time again.
+    if (this.ready) cache.setHearing(true);
     for (const station of this.#stations) station.line = station.controller.dueLine?.(cache, policy);
     this.#fullPass();
   }
@@ -113,6 +124,7 @@ export class ControlLoop {
 
   async stop(): Promise<void> {
     this.#stopped.abort();
+    this.#beatTimer?.cancel();
     this.ready = false;
     this.stepDown();
     await this.#watching;

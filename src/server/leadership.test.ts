@@ -142,3 +142,21 @@ it('does not wait for its own former life', async () => {
   expect(again.leads()).toBe(true);
   await Promise.all([first.stop(), again.stop()]);
 });
+
+it('gives hosts their full time again when another takes over: while nobody led nobody may have been heard', async () => {
+  const { start, pass, memory } = rig();
+  const { store, lose } = losable(memory);
+  const first = await start('one', store);
+  await pass(250);
+  const second = await start('two');
+  const lease = { kind: 'lease', host: 'h1', epoch: 1, renewedAtMs: 0 };
+  await memory.commit([], [{ key: keys.lease('h1'), value: Buffer.from(JSON.stringify(lease)) }]);
+  await pass(250);
+  const { cache } = second.decider;
+  const seenAtMs = cache.leaseSeenAtMs('h1') ?? expect.unreachable();
+  lose(true);
+  await pass(2 * leaseMs);
+  expect(second.leads()).toBe(true);
+  expect(cache.leaseSeenAtMs('h1')).toBeGreaterThanOrEqual(seenAtMs + leaseMs);
+  await Promise.all([first.stop(), second.stop()]);
+});

@@ -21,6 +21,21 @@ const allocationOn = (host: string, cpus: number): Allocation => ({
 });
 
 describe('the cache', () => {
+  it('counts nobody as silent for the time that the process itself stood still', () => {
+    let nowMs = 0;
+    const cache = new Cache(() => nowMs);
+    cache.setHearing(true);
+    cache.apply([{ key: 'leases/h1', value: { kind: 'lease', host: 'h1', epoch: 1, renewedAtMs: 0 }, revision: 1 }], 1);
+    for (; nowMs <= 5_000; nowMs += 1_000) cache.beat();
+    expect(cache.leaseSeenAtMs('h1')).toBe(0); // silent for five seconds, and we were there
+    nowMs = 65_000; // stopped, and let go on
+    expect(cache.leaseSeenAtMs('h1')).toBe(65_000); // also for whoever asks before the next beat
+    cache.beat();
+    nowMs = 66_000;
+    cache.beat();
+    expect(cache.leaseSeenAtMs('h1')).toBe(65_000);
+  });
+
   it('shows a change of its own at once, and to users only when it is durable', () => {
     const cache = testCache([]);
     const assumed = cache.assume(write(0));

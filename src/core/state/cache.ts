@@ -43,6 +43,9 @@ export type ChangeListener = (change: RecordChange) => void;
 /** A key whose committed entry may have changed, or whose assumed change was forgotten. */
 export type CommittedListener = (key: string) => void;
 
+/** Three beats: a process that is only busy says one of them. */
+const standstillMs = 3_000;
+
 export class Cache implements Snapshot {
   /** Every event up to this revision is in. */
   revision = 0;
@@ -68,6 +71,7 @@ export class Cache implements Snapshot {
   /** Revisions that hold nothing but what this process wrote and has confirmed, until their events have come. */
   readonly #own = new Set<number>();
   readonly #leaseSeenAtMs = new Map<string, number>();
+  #beatAtMs: number | undefined;
   /** Undefined while the store is not followed. */
   #hearsSinceMs: number | undefined = Number.NEGATIVE_INFINITY;
   readonly #nowMs: () => number;
@@ -150,12 +154,24 @@ export class Cache implements Snapshot {
   leaseSeenAtMs(host: string): number | undefined {
     const seenAtMs = this.#leaseSeenAtMs.get(host);
     if (seenAtMs === undefined) return undefined;
-    return this.#hearsSinceMs === undefined ? this.#nowMs() : Math.max(seenAtMs, this.#hearsSinceMs);
+    const nowMs = this.#nowMs();
+    return this.#hearsSinceMs === undefined || this.#stoodStill(nowMs) ? nowMs : Math.max(seenAtMs, this.#hearsSinceMs);
   }
 
   /** Whether the store is followed: what could not be heard meanwhile is nobody's silence. */
   setHearing(hearing: boolean): void {
     this.#hearsSinceMs = hearing ? this.#nowMs() : undefined;
+  }
+
+  /** Said every second by who lets time pass here. When it was not said for long the process stood still, and heard nobody. */
+  beat(): void {
+    const nowMs = this.#nowMs();
+    if (this.#hearsSinceMs !== undefined && this.#stoodStill(nowMs)) this.#hearsSinceMs = nowMs;
+    this.#beatAtMs = nowMs;
+  }
+
+  #stoodStill(nowMs: number): boolean {
+    return this.#beatAtMs !== undefined && nowMs - this.#beatAtMs > standstillMs;
   }
 
   // Reading, as users do: only what is durable.
