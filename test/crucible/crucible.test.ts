@@ -17,12 +17,21 @@ function whyNot(): string | undefined {
 
 const reason = whyNot();
 
-it.skipIf(reason !== undefined)(`loses nothing when leader, host and power fail${reason ? ` (${reason})` : ''}`, async () => {
-  // It dies with the test, however that ends, and takes everything it made with it.
-  const { stdout, stderr } = await promisify(execFile)('setpriv', ['--pdeathsig', 'KILL', process.execPath, main, ...words]);
-  const result = JSON.parse(stdout);
-  expect(result.violations, stderr).toEqual([]);
-  expect(result.idle).toEqual([]);
-  expect(Object.keys(result.faults).sort()).toEqual(faults.split(',').sort());
-  expect(result.failOvers.clean).toBeGreaterThan(0);
-});
+it.skipIf(reason !== undefined)(
+  `loses nothing when leader, host and power fail${reason ? ` (${reason})` : ''}`,
+  async () => {
+    // It dies with the test, however that ends, and takes everything it made with it.
+    const { stdout, stderr } = await promisify(execFile)('setpriv', [
+      '--pdeathsig',
+      'KILL',
+      process.execPath,
+      main,
+      ...words,
+    ]);
+    const result = JSON.parse(stdout);
+    expect(result.violations, stderr).toEqual([]);
+    expect(result.idle).toEqual([]);
+    expect(Object.keys(result.faults).sort()).toEqual(faults.split(',').sort());
+    expect(result.failOvers.clean).toBeGreaterThan(0);
+  },
+);

@@ -163,7 +163,7 @@ const faultKinds: Readonly<Record<string, FaultKind>> = {
     },
     end: start,
   }),
-  'pause-control-plane': pause(({ plane }) => plane, 1_000, 15_000),
+  'pause-control-plane': pause(({ plane }) => plane, 1_000, 20_000),
   'pause-leader': pause(({ leader }) => leader, 9_000, 15_000),
   'pause-agent': pause(({ host }) => host, 1_000, 20_000),
   'pause-store': pauseStore(({ member }) => member),
