@@ -64,6 +64,40 @@ function losable(store: Store) {
   return { store: wrapped, lose: (now: boolean) => void (lost = now) };
 }
 
+/** A store behind a cable that is pulled out: nothing is refused, and nothing comes. */
+function cuttable(store: Store) {
+  let cut = false;
+  const never = new Promise<never>(() => {});
+  const wrapped: Store = {
+    get: (key) => (cut ? never : store.get(key)),
+    list: (prefix, options) => (cut ? never : store.list(prefix, options)),
+    commit: (conditions, writes) => (cut ? never : store.commit(conditions, writes)),
+    async *watch(prefix, after, signal) {
+      for await (const batch of store.watch(prefix, after, signal)) {
+        if (cut) return await never;
+        yield batch;
+      }
+    },
+    compact: (before) => store.compact(before),
+    close: () => Promise.resolve(),
+  };
+  return { store: wrapped, cut: () => void (cut = true) };
+}
+
+it('is ready no longer when its store has been silent for longer than nobody ever leads', async () => {
+  const { start, pass, memory } = rig();
+  const { store, cut } = cuttable(memory);
+  const first = await start('one');
+  await pass(250);
+  const second = await start('two', store);
+  await pass(2 * leaseMs);
+  expect([first.ready(), second.ready()]).toEqual([true, true]);
+  cut();
+  await pass(2 * leaseMs);
+  expect([first.ready(), second.ready()]).toEqual([true, false]);
+  await first.stop(); // the second waits for ever: so it is with a cable
+});
+
 it('lets the first lead at once, and nobody else while it renews its lease', async () => {
   const { start, pass, memory } = rig();
   const first = await start('one');
