@@ -21,17 +21,15 @@ it.skipIf(reason !== undefined)(
   `loses nothing when leader, host and power fail${reason ? ` (${reason})` : ''}`,
   async () => {
     // It dies with the test, however that ends, and takes everything it made with it.
-    const { stdout, stderr } = await promisify(execFile)('setpriv', [
-      '--pdeathsig',
-      'KILL',
-      process.execPath,
-      main,
-      ...words,
-    ]);
+    const argv = ['--pdeathsig', 'KILL', process.execPath, main, ...words];
+    // A run that fails says why on its standard output, too.
+    const { stdout, stderr } = await promisify(execFile)('setpriv', argv).catch((failed) => failed);
+    expect(stdout, stderr).toMatch(/^{/);
     const result = JSON.parse(stdout);
     expect(result.violations, stderr).toEqual([]);
     expect(result.idle).toEqual([]);
     expect(Object.keys(result.faults).sort()).toEqual(faults.split(',').sort());
     expect(result.failOvers.clean).toBeGreaterThan(0);
   },
+  240_000,
 );
