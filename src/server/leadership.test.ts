@@ -74,7 +74,7 @@ function cuttable(store: Store) {
     commit: (conditions, writes) => (cut ? never : store.commit(conditions, writes)),
     async *watch(prefix, after, signal) {
       for await (const batch of store.watch(prefix, after, signal)) {
-        if (cut) return await never;
+        if (cut) await never;
         yield batch;
       }
     },

@@ -1,5 +1,6 @@
 // The fleet under test: real servers and agents as processes, each on a machine of its own.
 
+import { spawn } from 'node:child_process';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -133,7 +134,6 @@ export async function startFleet(parts: FleetParts): Promise<Fleet> {
       },
     });
   const berth: Fleet['berth'] = async (plane, ...argv) => {
-    const { spawn } = await import('node:child_process');
     const child = spawn(process.execPath, [main, ...argv], {
       cwd: folder,
       stdio: ['ignore', 'pipe', 'pipe'],

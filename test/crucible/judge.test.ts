@@ -75,7 +75,7 @@ describe('a lost host', () => {
 describe('a restart', () => {
   const failed = (reason: string): Instance => {
     const instance = testInstance('a');
-    const condition = { type: 'Running', status: 'False', reason, message: 'so', lastTransitionAtMs: 0 } as const;
+    const condition = { type: 'Running', status: 'False', reason, message: 'so', sinceMs: 0 } as const;
     return { ...instance, status: { ...instance.status, phase: 'Failed', conditions: [condition] } };
   };
   const restarted = (before: Instance): Commit => {

@@ -90,7 +90,11 @@ export async function createPostgres({ folder, network, logs }: StoreParts): Pro
     const client = new Client({ host: address, port: 5432, user: 'postgres', connectionTimeoutMillis: 2_000 });
     client.on('error', () => {}); // told by what is awaited
     await client.connect();
-    await client.query('SELECT 1').finally(() => client.end());
+    try {
+      await client.query('SELECT 1');
+    } finally {
+      await client.end();
+    }
     return true;
   };
   const member: StoreMember = {
