@@ -2,7 +2,7 @@
 
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { createWriteStream, readdirSync, readFileSync } from 'node:fs';
+import { appendFileSync, closeSync, openSync, readdirSync, readFileSync } from 'node:fs';
 import { promisify } from 'node:util';
 
 const execute = promisify(execFile);
@@ -55,12 +55,11 @@ export class Daemon {
     const { machine, argv, cwd, logFile } = this.#spec;
     const words = machine === undefined ? argv : ['nsenter', `--net=/run/netns/${machine}`, ...argv];
     const [program = '', ...args] = words;
-    const log = createWriteStream(logFile, { flags: 'a' });
-    const child = spawn(program, args, { cwd, stdio: ['ignore', 'pipe', 'pipe'] });
-    child.stdout.pipe(log, { end: false });
-    child.stderr.pipe(log, { end: false });
-    child.on('exit', (code, signal) => log.end(`-- ended: ${signal ?? code}\n`));
-    child.on('error', (error) => log.end(`-- cannot start: ${error.message}\n`));
+    const log = openSync(logFile, 'a');
+    const child = spawn(program, args, { cwd, stdio: ['ignore', log, log] });
+    closeSync(log);
+    child.on('exit', (code, signal) => appendFileSync(logFile, `-- ended: ${signal ?? code}\n`));
+    child.on('error', (error) => appendFileSync(logFile, `-- cannot start: ${error.message}\n`));
     this.#child = child;
   }
 

@@ -19,6 +19,7 @@ export interface FaultInterval {
 /** That the leader was taken away, and when another's term was seen in the store. */
 export interface FailOver {
   readonly how: string;
+  readonly leader: string;
   readonly atMs: number;
   readonly term: number;
   tookMs?: number;
@@ -350,7 +351,12 @@ export async function storm(parts: StormParts): Promise<StormRecord> {
         record.faults.push(interval);
         say(`${kind} ${fault.targets.join(' ')} for ${(fault.holdMs / 1000).toFixed(1)} s`);
         if (takesLeader.has(kind) && leads) {
-          const failOver: FailOver = { how: kind, atMs: systemClock.monotonicMs(), term: leads.term };
+          const failOver: FailOver = {
+            how: kind,
+            leader: fault.targets[0] ?? '',
+            atMs: systemClock.monotonicMs(),
+            term: leads.term,
+          };
           record.failOvers.push(failOver);
           parts.onLeaderTaken(failOver);
         }

@@ -48,16 +48,26 @@ describe('a fail-over', () => {
     ['too late', 10_001, 1],
     ['that never came', undefined, 1],
   ] as const)('%s', (_, tookMs, faults) => {
-    const failOver = { how: 'kill-leader', atMs: 0, term: 1, ...(tookMs === undefined ? {} : { tookMs }) };
+    const failOver = {
+      how: 'kill-leader',
+      leader: 'cp1',
+      atMs: 0,
+      term: 1,
+      ...(tookMs === undefined ? {} : { tookMs }),
+    };
     expect(judgeFailOvers([failOver])).toHaveLength(faults);
   });
 
-  it('is not judged while the store was away', () => {
-    const failOver = { how: 'kill-leader', atMs: 50_000, term: 1, tookMs: 6_000 };
-    expect(cleanFailOvers([failOver], [fault('store', 52_000, 53_000)])).toEqual([]);
-    expect(cleanFailOvers([failOver], [fault('store', 10_000, 20_000), fault('h1', 50_000, 60_000)])).toEqual([
-      failOver,
-    ]);
+  it.each([
+    ['nothing else happens', [], true],
+    ['something happens to a host', [fault('h1', 50_000, 60_000)], true],
+    ['the store was away long before', [fault('store', 10_000, 20_000)], true],
+    ['the store is away', [fault('store', 52_000, 53_000)], false],
+    ['one other control plane is away', [fault('cp2', 52_000, 53_000)], true],
+    ['both others are, or were just now', [fault('cp2', 52_000, 53_000), fault('cp3', 40_000, 45_000)], false],
+  ] as const)('counts or not: %s', (_, faults, clean) => {
+    const failOver = { how: 'kill-leader', leader: 'cp1', atMs: 50_000, term: 1, tookMs: 6_000 };
+    expect(cleanFailOvers([failOver], faults, ['cp1', 'cp2', 'cp3'])).toEqual(clean ? [failOver] : []);
   });
 });
 

@@ -26,13 +26,23 @@ export function judgeWatches(watches: readonly WatchRecord[], commits: readonly 
 /** With the default lease; `takesMsMax` is what DESIGN promises. */
 const takesMsMax = 10_000;
 
-/** Those that nothing else disturbed. */
-export function cleanFailOvers(failOvers: readonly FailOver[], faults: readonly FaultInterval[]): readonly FailOver[] {
-  return failOvers.filter(({ atMs, tookMs = takesMsMax }) => {
+/** So long before, a fault of a control plane may still be felt: it starts, or opens its connections anew. */
+const recoveryMs = 8_000;
+
+/** Those in which the store was there, and some other control plane was well all the time. */
+export function cleanFailOvers(
+  failOvers: readonly FailOver[],
+  faults: readonly FaultInterval[],
+  planes: readonly string[],
+): readonly FailOver[] {
+  return failOvers.filter(({ leader, atMs, tookMs = takesMsMax }) => {
     const untilMs = atMs + tookMs;
-    const disturbs = ({ targets, fromMs, toMs }: FaultInterval): boolean =>
-      (targets.includes('store') || targets.includes('everything')) && fromMs < untilMs && toMs > atMs - 1_000;
-    return !faults.some(disturbs);
+    const disturbed = (target: string): boolean =>
+      faults.some(
+        ({ targets, fromMs, toMs }) => targets.includes(target) && fromMs < untilMs && toMs > atMs - recoveryMs,
+      );
+    if (disturbed('store') || disturbed('everything')) return false;
+    return planes.some((plane) => plane !== leader && !disturbed(plane));
   });
 }
 

@@ -4,7 +4,16 @@
 // devices) is gone when it is, however it ends. It needs root for that, and touches nothing of the machine's own network.
 
 import { spawn } from 'node:child_process';
-import { chmodSync, mkdtempSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -73,14 +82,14 @@ async function outside(): Promise<number> {
   const seed = chosenNumber('seed') ?? Math.floor(Math.random() * 1_000_000);
   const faults = chosenFaults();
   const interrupted = system.terminationSignal();
+  removeAbandoned();
   let failed = false;
   for (const store of stores) {
-    if (interrupted.aborted) break;
     const folder = mkdtempSync(join(tmpdir(), 'berth-crucible-'));
     chmodSync(folder, 0o711); // PostgreSQL runs as a user of its own
     const durationMs = minutes === undefined ? defaultSeconds[store] * 1000 : (minutes * 60_000) / stores.length;
     const plan = join(folder, 'plan.json');
-    writeFileSync(plan, JSON.stringify({ store, seed, durationMs, faults, folder }));
+    writeFileSync(plan, JSON.stringify({ owner: process.pid, store, seed, durationMs, faults, folder }));
     const own = ['--net', '--mount', '--pid', '--fork', '--kill-child', '--mount-proc'];
     // A shell as the first process of the namespace: it takes leave of orphans.
     const words = [process.execPath, import.meta.filename, '--inside', plan, ...(flags.json ? ['--json'] : [])];
@@ -89,7 +98,17 @@ async function outside(): Promise<number> {
       ['--pdeathsig', 'KILL', 'unshare', ...own, 'sh', '-c', '"$@"; exit $?', 'sh', ...words],
       { stdio: ['ignore', 'inherit', 'inherit'] },
     );
+    // Its end is the end of everything in there.
+    const end = (): void => void child.kill('SIGKILL');
+    interrupted.addEventListener('abort', end, { once: true });
     const code = await new Promise<number>((resolve) => child.on('close', (exit) => resolve(exit ?? 1)));
+    interrupted.removeEventListener('abort', end);
+    if (interrupted.aborted) {
+      rmSync(folder, { recursive: true });
+      say('interrupted; nothing is left of it');
+      return 130;
+    }
+    rmSync(plan); // from here on the folder is somebody's to look at
     failed ||= code !== 0;
     if (code === 0 && !flags.keep) rmSync(folder, { recursive: true });
     else say(`the record and all logs are in ${folder}`);
@@ -98,7 +117,17 @@ async function outside(): Promise<number> {
       say(`see it again: npm run crucible -- --store ${store} --seed ${seed}${more}`);
     }
   }
-  return failed || interrupted.aborted ? 1 : 0;
+  return failed ? 1 : 0;
+}
+
+/** Folders of runs that were killed. */
+function removeAbandoned(): void {
+  for (const name of readdirSync(tmpdir())) {
+    const folder = join(tmpdir(), name);
+    if (!name.startsWith('berth-crucible-') || !existsSync(join(folder, 'plan.json'))) continue;
+    const { owner } = JSON.parse(readFileSync(join(folder, 'plan.json'), 'utf8'));
+    if (!system.signal(owner, 0)) rmSync(folder, { recursive: true });
+  }
 }
 
 // ── inside ──────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -219,7 +219,7 @@ export async function runStore(options: StoreRunOptions): Promise<StoreRunResult
     ...judgeBoots(world.guests(), record.history.state),
   ])
     record.violate(violation.invariant, violation.message);
-  const clean = cleanFailOvers(stormed.failOvers, stormed.faults);
+  const clean = cleanFailOvers(stormed.failOvers, stormed.faults, planes);
   for (const violation of judgeFailOvers(clean)) record.violate(violation.invariant, violation.message);
   const backup = stormed.backups.at(-1);
   if (backup && epoch !== undefined) {
