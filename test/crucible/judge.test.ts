@@ -12,7 +12,16 @@ import type { Allocation, AnyRecord } from '../../src/core/state/records.ts';
 import type { Commit } from '../../src/sim/history.ts';
 import { createIntents } from '../../src/sim/intents.ts';
 import type { FaultInterval } from './faults.ts';
-import { cleanFailOvers, judgeBoots, judgeFailOvers, judgeLostHosts, judgeWatches, restartFault } from './judge.ts';
+import {
+  commitsOf,
+  differenceOf,
+  cleanFailOvers,
+  judgeBoots,
+  judgeFailOvers,
+  judgeLostHosts,
+  judgeWatches,
+  restartFault,
+} from './judge.ts';
 import { RunRecord } from './record.ts';
 
 const fault = (target: string, fromMs: number, toMs: number): FaultInterval => ({
@@ -39,6 +48,23 @@ describe('watches', () => {
   ] as const)('%s', (_, lines, faults) => {
     const watch = { by: 'w', server: 's', after: 0, epoch: 'e', lines: [...lines], end: '' };
     expect(judgeWatches([watch], commits)).toHaveLength(faults);
+  });
+});
+
+describe('the log at the end', () => {
+  const write = (revision: number, name: string) => {
+    const record = testInstance(name);
+    return { key: keyOf(record), value: encodeRecord(record), revision };
+  };
+  const followed = commitsOf([write(1, 'a'), write(1, 'b'), write(2, 'c')]);
+  it.each([
+    ['as it was followed', [write(1, 'a'), write(1, 'b'), write(2, 'c')], undefined],
+    ['without its last revision', [write(1, 'a'), write(1, 'b')], '2 revisions were followed, 1 are in the log'],
+    ['with another revision', [write(1, 'a'), write(2, 'c')], 'revision 1 is not in the log'],
+  ])('%s', (_, log, fault) => {
+    const found = differenceOf(followed, commitsOf(log));
+    if (fault === undefined) expect(found).toBeUndefined();
+    else expect(found).toContain(fault);
   });
 });
 

@@ -1,7 +1,8 @@
 // What only a whole record can tell: watches against the log, fail-overs, restarts that nobody caused, answers that had to be others.
 
 import type { FakeGuest } from '../../src/agent/drivers/fake/world.ts';
-import type { Commit, CommittedState } from '../../src/sim/history.ts';
+import { type Commit, type CommittedState, createHistory } from '../../src/sim/history.ts';
+import type { WatchEvent } from '../../src/store/store.ts';
 import { createWatchCheck } from '../../src/sim/checkers/watch.ts';
 import { conditionOf } from '../../src/core/state/conditions.ts';
 import type { FailOver, FaultInterval } from './faults.ts';
@@ -21,6 +22,29 @@ export function judgeWatches(watches: readonly WatchRecord[], commits: readonly 
     }
   }
   return found;
+}
+
+/** A log as commits, read from its beginning. */
+export function commitsOf(log: readonly WatchEvent[]): readonly Commit[] {
+  const history = createHistory();
+  for (let i = 0; i < log.length; ) {
+    const revision = log[i]?.revision ?? 0;
+    let end = i;
+    while (log[end]?.revision === revision) end++;
+    history.record({ ok: true, revision }, log.slice(i, end));
+    i = end;
+  }
+  return history.commits;
+}
+
+/** What was followed must be what is there at the end, to the last byte. */
+export function differenceOf(followed: readonly Commit[], found: readonly Commit[]): string | undefined {
+  if (followed.length !== found.length)
+    return `${followed.length} revisions were followed, ${found.length} are in the log`;
+  for (const [i, commit] of followed.entries())
+    if (JSON.stringify(commit) !== JSON.stringify(found[i]))
+      return `revision ${commit.revision} is not in the log as it was when it was followed`;
+  return undefined;
 }
 
 /** With the default lease; `takesMsMax` is what DESIGN promises. */
