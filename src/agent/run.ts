@@ -30,8 +30,11 @@ export interface RunningAgent {
 }
 
 /** Resolves when the agent is at work, whether or not the control plane answers. Throws, with nothing left open, when it cannot be. */
-export async function startAgent(config: AgentConfig, { log }: { readonly log: Logger }): Promise<RunningAgent> {
-  checkConfig(config);
+export async function startAgent(
+  config: AgentConfig,
+  { log, drivers: registry = driverRegistry }: { readonly log: Logger; readonly drivers?: typeof driverRegistry },
+): Promise<RunningAgent> {
+  checkConfig(config, registry);
   const { hostName, dataDirectory, serverUrl } = config;
   const token = await tokenOf(config);
   await mkdir(dataDirectory, { recursive: true, mode: 0o700 });
@@ -50,7 +53,7 @@ export async function startAgent(config: AgentConfig, { log }: { readonly log: L
       prng,
       log,
     });
-    const drivers = await openDrivers(config, { images, log });
+    const drivers = await openDrivers(config, { registry, images, log });
     const client = createClient({
       fetch: (url, init) => systemFetch(url, init),
       url: serverUrl,
@@ -117,10 +120,13 @@ export async function startAgent(config: AgentConfig, { log }: { readonly log: L
   }
 }
 
-function checkConfig({ drivers, portRange, token, tokenFile, devices, numaCells, capacity }: AgentConfig): void {
+function checkConfig(
+  { drivers, portRange, token, tokenFile, devices, numaCells, capacity }: AgentConfig,
+  registry: typeof driverRegistry,
+): void {
   for (const name of drivers) {
-    if (Object.hasOwn(driverRegistry, name)) continue;
-    const known = Object.keys(driverRegistry);
+    if (Object.hasOwn(registry, name)) continue;
+    const known = Object.keys(registry);
     const meant = nearest(name, known);
     const hint = meant === undefined ? `known: ${known.join(', ')}` : `did you mean "${meant}"?`;
     throw new ApiError('InvalidRequest', `drivers: there is no driver "${name}"; ${hint}`, { field: 'drivers' });
@@ -159,11 +165,15 @@ async function tokenOf({ token, tokenFile, hostName }: AgentConfig): Promise<str
 
 async function openDrivers(
   config: AgentConfig,
-  { images, log }: { readonly images: ImageCache; readonly log: Logger },
+  {
+    registry,
+    images,
+    log,
+  }: { readonly registry: typeof driverRegistry; readonly images: ImageCache; readonly log: Logger },
 ): Promise<Driver[]> {
   const opened: Driver[] = [];
   for (const name of config.drivers) {
-    const open = driverRegistry[name];
+    const open = registry[name];
     if (open === undefined) continue; // was refused above
     const directory = join(config.dataDirectory, name);
     await mkdir(directory, { recursive: true, mode: 0o700 });

@@ -110,6 +110,8 @@ export class ControlLoop {
     if (this.#stopped.signal.aborted) return;
     const { cache, policy } = this.#decider;
     this.#fence = fence;
+    // While nobody led nobody may have been heard: hosts are given their full time again.
+    cache.forgiveSilence();
     for (const station of this.#stations) station.line = station.controller.dueLine?.(cache, policy);
     this.#fullPass();
   }

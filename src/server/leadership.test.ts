@@ -64,6 +64,40 @@ function losable(store: Store) {
   return { store: wrapped, lose: (now: boolean) => void (lost = now) };
 }
 
+/** A store behind a cable that is pulled out: nothing is refused, and nothing comes. */
+function cuttable(store: Store) {
+  let cut = false;
+  const never = new Promise<never>(() => {});
+  const wrapped: Store = {
+    get: (key) => (cut ? never : store.get(key)),
+    list: (prefix, options) => (cut ? never : store.list(prefix, options)),
+    commit: (conditions, writes) => (cut ? never : store.commit(conditions, writes)),
+    async *watch(prefix, after, signal) {
+      for await (const batch of store.watch(prefix, after, signal)) {
+        if (cut) await never;
+        yield batch;
+      }
+    },
+    compact: (before) => store.compact(before),
+    close: () => Promise.resolve(),
+  };
+  return { store: wrapped, cut: () => void (cut = true) };
+}
+
+it('is ready no longer when its store has been silent for longer than nobody ever leads', async () => {
+  const { start, pass, memory } = rig();
+  const { store, cut } = cuttable(memory);
+  const first = await start('one');
+  await pass(250);
+  const second = await start('two', store);
+  await pass(2 * leaseMs);
+  expect([first.ready(), second.ready()]).toEqual([true, true]);
+  cut();
+  await pass(2 * leaseMs);
+  expect([first.ready(), second.ready()]).toEqual([true, false]);
+  await first.stop(); // the second waits for ever: so it is with a cable
+});
+
 it('lets the first lead at once, and nobody else while it renews its lease', async () => {
   const { start, pass, memory } = rig();
   const first = await start('one');
@@ -141,4 +175,22 @@ it('does not wait for its own former life', async () => {
   await pass(250);
   expect(again.leads()).toBe(true);
   await Promise.all([first.stop(), again.stop()]);
+});
+
+it('gives hosts their full time again when another takes over: while nobody led nobody may have been heard', async () => {
+  const { start, pass, memory } = rig();
+  const { store, lose } = losable(memory);
+  const first = await start('one', store);
+  await pass(250);
+  const second = await start('two');
+  const lease = { kind: 'lease', host: 'h1', epoch: 1, renewedAtMs: 0 };
+  await memory.commit([], [{ key: keys.lease('h1'), value: Buffer.from(JSON.stringify(lease)) }]);
+  await pass(250);
+  const { cache } = second.decider;
+  const seenAtMs = cache.leaseSeenAtMs('h1') ?? expect.unreachable();
+  lose(true);
+  await pass(2 * leaseMs);
+  expect(second.leads()).toBe(true);
+  expect(cache.leaseSeenAtMs('h1')).toBeGreaterThanOrEqual(seenAtMs + leaseMs);
+  await Promise.all([first.stop(), second.stop()]);
 });

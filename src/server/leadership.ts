@@ -62,6 +62,11 @@ export class Leadership {
     return this.#reign !== undefined;
   }
 
+  /** Whether news of the store come here: whoever leads renews its lease, and all see it. A silent store says nothing, not even no. */
+  get hears(): boolean {
+    return this.#parts.alone || this.#sinceMs(this.#heardAtMs) <= this.#parts.leaseMs * deafShare;
+  }
+
   start(): void {
     this.#look();
   }
@@ -166,6 +171,8 @@ export class Leadership {
 
 /** How often the lease is looked at: a quarter more than its length is the longest that nobody leads, and what the store needs. */
 const looksPerLease = 8;
+/** Longer than the longest that nobody leads: half a lease for the next to be seen. */
+const deafShare = 1.5;
 /** Renewed when a third of it is gone, so that two renewals may fail. */
 const renewalShare = 1 / 3;
 /** The leader counts from when it asked, others from when they heard: it stops before they begin. */

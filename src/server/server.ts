@@ -90,7 +90,7 @@ export async function startControlPlane(parts: ServerParts): Promise<Server> {
   });
   leadership.start();
   const leads = (): boolean => leadership.leads;
-  const ready = (): boolean => loop.ready && whyClosed(cache) === undefined;
+  const ready = (): boolean => loop.ready && leadership.hears && whyClosed(cache) === undefined;
   const compaction = new Compaction({ store, clock, log, policy, leads, revision: () => cache.revision, ...unusual });
   compaction.start();
   const feed = new WatchFeed({

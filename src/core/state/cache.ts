@@ -215,6 +215,12 @@ export class Cache implements Snapshot {
     this.#stallMsMin = stallMsMin;
   }
 
+  /** Nobody judged for a while, so all are given their full time again. */
+  forgiveSilence(): void {
+    const nowMs = this.#nowMs();
+    for (const host of this.#leaseSeenAtMs.keys()) this.#leaseSeenAtMs.set(host, nowMs);
+  }
+
   #stalledSinceMs(): number | undefined {
     return this.#nowMs() - this.#awakeAtMs > this.#stallMsMin ? this.#awakeAtMs : undefined;
   }

@@ -1,0 +1,35 @@
+// The shortest crucible that is worth its name: real processes in network namespaces over PostgreSQL, with the leader killed, a host cut
+// off and the power of the database cut. `npm run crucible` is the whole.
+
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
+import { expect, it } from 'vitest';
+import { postgresPrograms } from '../../src/store/postgres/test-postgres.ts';
+
+const main = new URL('./main.ts', import.meta.url).pathname;
+const faults = 'kill-leader,cut-host,power-cut';
+const words = ['--store', 'postgres', '--minutes', '0.1', '--seed', '3', '--faults', faults, '--json'];
+
+function whyNot(): string | undefined {
+  if (process.getuid?.() !== 0) return 'only root may make network namespaces and mount disks';
+  return postgresPrograms === null ? 'PostgreSQL is not installed' : undefined;
+}
+
+const reason = whyNot();
+
+it.skipIf(reason !== undefined)(
+  `loses nothing when leader, host and power fail${reason ? ` (${reason})` : ''}`,
+  async () => {
+    // It dies with the test, however that ends, and takes everything it made with it.
+    const argv = ['--pdeathsig', 'KILL', process.execPath, main, ...words];
+    // A run that fails says why on its standard output, too.
+    const { stdout, stderr } = await promisify(execFile)('setpriv', argv).catch((failed) => failed);
+    expect(stdout, stderr).toMatch(/^{/);
+    const result = JSON.parse(stdout);
+    expect(result.violations, stderr).toEqual([]);
+    expect(result.idle).toEqual([]);
+    expect(Object.keys(result.faults).sort()).toEqual(faults.split(',').sort());
+    expect(result.failOvers.clean).toBeGreaterThan(0);
+  },
+  240_000,
+);
