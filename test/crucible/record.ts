@@ -71,6 +71,10 @@ export class RunRecord {
       intents,
       nowMs: () => this.#committedAtMs,
       policy,
+      excused: { host: () => false, instance: () => false },
+      dead: new Set(),
+      deaf: () => [],
+      servers: () => [],
     };
     this.checkers = factories.map((create) => create(this.facts));
   }
