@@ -264,7 +264,7 @@ export async function runStore(options: StoreRunOptions): Promise<StoreRunResult
     failOvers: {
       clean: clean.length,
       disturbed: stormed.failOvers.length - clean.length,
-      ...(took.length === 0 ? {} : { p50Ms: took[Math.floor(took.length / 2)] ?? 0, p99Ms: took.at(-1) ?? 0 }),
+      ...(took.length === 0 ? {} : { p50Ms: took[Math.floor((took.length - 1) / 2)] ?? 0, p99Ms: took.at(-1) ?? 0 }),
     },
     hostsLost: lost.length,
     restarts,
