@@ -20,9 +20,9 @@ import type { HerdInput, HerdMessage } from './store-herd-agents.ts';
 const suite = 'store';
 const hosts = 5_000;
 const herds = 2;
-const offlineAfterMs = 20_000;
-const heartbeatMs = 6_000;
-const awayMs = 25_000;
+const offlineAfterMs = 15_000;
+const heartbeatMs = 5_000;
+const awayMs = 18_000;
 const fetchLike: FetchLike = (url, init) => fetch(url, init);
 
 export async function measureHerd(backend: Backend, directory: string, emit: Emit): Promise<void> {
