@@ -89,9 +89,9 @@ export class Cache implements Snapshot {
   }
 
   *list<K extends RecordKind>(kind: K): Iterable<Entry<RecordByKind[K]>> {
-    for (const key of this.#committed.get(kind)?.keys() ?? []) {
-      const entry = this.get(kind, key);
-      if (entry) yield entry;
+    for (const [key, committed] of this.#committed.get(kind) ?? []) {
+      const entry = this.#layers.get(key) ? this.get(kind, key) : committed;
+      if (entry) yield entry as Entry<RecordByKind[K]>; // the codec: the key tells the kind
     }
     for (const layers of this.#layers.assumed()) {
       if (layers.kind !== kind || layers.committed) continue;
