@@ -371,13 +371,13 @@ export class Cache implements Snapshot {
 
   /** Several own Plans may share one revision, the later one wins; an event that echoes one of them is no news. */
   #setCommitted(layers: Layers, kind: RecordKind, event: StoredEvent, source: 'own' | 'event'): boolean {
-    const { key, value, revision } = event;
+    const { key, revision } = event;
     let entries = this.#committed.get(kind);
     if (!entries) this.#committed.set(kind, (entries = new Map()));
     const known = this.#revisionOf(layers.committed, key);
     // Own news that comes after its event is old: another control plane may have deleted the key since.
     if (source === 'own' ? revision < known || revision <= this.revision : revision <= known) return false;
-    if (value === null) {
+    if (!isPut(event)) {
       layers.committed = undefined;
       if (revision > this.revision) this.#deletedAt.set(key, revision);
       if (entries.size > 1 || !entries.has(key)) return entries.delete(key);
@@ -385,7 +385,7 @@ export class Cache implements Snapshot {
       return true;
     }
     if (this.#deletedAt.size > 0) this.#deletedAt.delete(key);
-    layers.committed = { key, value, revision };
+    layers.committed = event;
     entries.set(key, layers.committed);
     return true;
   }
@@ -438,6 +438,10 @@ export class Cache implements Snapshot {
       }
     }
   }
+}
+
+function isPut(event: StoredEvent): event is Entry {
+  return event.value !== null;
 }
 
 function wasOf(layers: Layers): Was {
