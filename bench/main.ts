@@ -2,13 +2,14 @@
 
 import { execFile } from 'node:child_process';
 import { fdatasync, openSync } from 'node:fs';
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { write } from 'node:fs';
 import { createClient, type FetchLike } from '../src/api/client.ts';
 import { agentClientOf } from './agent-client.ts';
+import { residentMb } from './process-memory.ts';
 import { type Emit, median, percentile } from './row.ts';
 import { buildProduct, program, type ServerProcess, startServerProcess } from './server-process.ts';
 import { bootTiny } from './tiny-boot.ts';
@@ -34,11 +35,6 @@ export async function run(emit: Emit): Promise<void> {
   } finally {
     await rm(directory, { recursive: true, force: true });
   }
-}
-
-async function residentMb(pid: number): Promise<number> {
-  const status = await readFile(`/proc/${pid}/status`, 'utf8');
-  return Number(/VmRSS:\s+(\d+)/.exec(status)?.[1] ?? Number.NaN) / 1024;
 }
 
 async function idleMemory(server: ServerProcess, emit: Emit): Promise<void> {

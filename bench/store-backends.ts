@@ -10,8 +10,8 @@ export interface Backend {
   readonly suffix: '' | '_postgres' | '_etcd';
   /** Of a store that nobody else has. */
   storeUrl(name: string): string;
-  /** The backend itself, without Berth. */
-  raw(): Promise<RawStore>;
+  /** The backend itself, without Berth, for so many callers at once. */
+  raw(callers: number): Promise<RawStore>;
   stop(): Promise<void>;
 }
 
@@ -32,7 +32,7 @@ export async function startBackend(name: BackendName, directory: string): Promis
       return {
         suffix: '_postgres',
         storeUrl: (store) => `postgres:${server.rest(store)}`,
-        raw: () => rawPostgres(server.port),
+        raw: (callers) => rawPostgres(server.port, callers),
         stop: () => server.dispose(),
       };
     }

@@ -10,7 +10,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type Client, createClient, type FetchLike } from '../src/api/client.ts';
 import type { Kind, ResourceByKind } from '../src/api/resources/index.ts';
-import { freePort } from './free-port.ts';
+import { freePorts } from '../src/store/etcd/test-etcd.ts';
 import type { Emit } from './row.ts';
 import { type ServerProcess, startServerProcess } from './server-process.ts';
 import type { Backend } from './store-backends.ts';
@@ -20,16 +20,16 @@ import type { HerdInput, HerdMessage } from './store-herd-agents.ts';
 const suite = 'store';
 const hosts = 5_000;
 const herds = 2;
-const offlineAfterMs = 20_000;
-const heartbeatMs = 6_000;
-const awayMs = 25_000;
+const offlineAfterMs = 15_000;
+const heartbeatMs = 5_000;
+const awayMs = 18_000;
 const fetchLike: FetchLike = (url, init) => fetch(url, init);
 
 export async function measureHerd(backend: Backend, directory: string, emit: Emit): Promise<void> {
   const url = backend.storeUrl('herd');
   // Two instances a host: their streams have something to say.
   await fillStore(url, { hosts, instances: 2 * hosts, projects: 10, events: 0 });
-  const listen = `127.0.0.1:${await freePort()}`;
+  const listen = `127.0.0.1:${(await freePorts(1))[0]}`;
   const start = (): Promise<ServerProcess> =>
     startServerProcess(join(directory, `herd${backend.suffix}`), {
       listen,

@@ -14,15 +14,19 @@ export interface Row {
 export interface RawStore {
   /** Durable when it resolves. */
   putOne(row: Row): Promise<void>;
-  /** All in one transaction. */
-  putAll(rows: readonly Row[]): Promise<void>;
+  /** All in one transaction. Callers are numbered from 0. */
+  putAll(rows: readonly Row[], caller: number): Promise<void>;
   close(): Promise<void>;
 }
 
 export function rawSqlite(path: string): RawStore {
   const db = new Database(path);
+  db.pragma('page_size = 8192');
   db.pragma('journal_mode = WAL');
   db.pragma('synchronous = FULL');
+  // Tuned as the store's own file is: no second process, and checkpoints that are few and large.
+  db.pragma('locking_mode = EXCLUSIVE');
+  db.pragma('wal_autocheckpoint = 65536');
   db.exec('CREATE TABLE entries (key TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID');
   const put = db.prepare<[string, Uint8Array]>('INSERT OR REPLACE INTO entries VALUES (?, ?)');
   const putAll = db.transaction((rows: readonly Row[]) => {
@@ -35,21 +39,32 @@ export function rawSqlite(path: string): RawStore {
   };
 }
 
-export async function rawPostgres(port: number): Promise<RawStore> {
-  const client = new PostgresClient({ host: '127.0.0.1', port, user: 'postgres', database: 'postgres' });
-  await client.connect();
-  await client.query('CREATE TABLE raw (key text COLLATE "C" PRIMARY KEY, value bytea NOT NULL)');
+/** A connection for each caller, so that the server can let them share an fsync. */
+export async function rawPostgres(port: number, callers: number): Promise<RawStore> {
+  const clients = await Promise.all(
+    Array.from({ length: callers }, async () => {
+      const client = new PostgresClient({ host: '127.0.0.1', port, user: 'postgres', database: 'postgres' });
+      await client.connect();
+      return client;
+    }),
+  );
+  const clientOf = (caller: number): PostgresClient => {
+    const client = clients[caller];
+    if (!client) throw new Error(`there are ${clients.length} callers, and this is number ${caller}`);
+    return client;
+  };
+  await clientOf(0).query('CREATE TABLE raw (key text COLLATE "C" PRIMARY KEY, value bytea NOT NULL)');
   const upsert = 'ON CONFLICT (key) DO UPDATE SET value = excluded.value';
   return {
     async putOne({ key, value }) {
-      await client.query({
+      await clientOf(0).query({
         name: 'one',
         text: `INSERT INTO raw VALUES ($1, $2) ${upsert}`,
         values: [key, Buffer.from(value.buffer, value.byteOffset, value.byteLength)],
       });
     },
-    async putAll(rows) {
-      await client.query({
+    async putAll(rows, caller) {
+      await clientOf(caller).query({
         name: 'all',
         text: `INSERT INTO raw SELECT * FROM unnest($1::text[], $2::bytea[]) ${upsert}`,
         values: [
@@ -58,7 +73,7 @@ export async function rawPostgres(port: number): Promise<RawStore> {
         ],
       });
     },
-    close: () => client.end(),
+    close: async () => void (await Promise.all(clients.map((client) => client.end()))),
   };
 }
 

@@ -18,6 +18,7 @@ export type WatchLoadMessage =
 const opensAtOnce = 100;
 const mark = '"at":"';
 const newline = 10;
+const readInto = Buffer.allocUnsafeSlow(256 * 1024);
 
 /** By project and moment: how many watchers have it, and when the last one got it. */
 const seen = new Map<string, { count: number; latencyMs: number }>();
@@ -50,22 +51,37 @@ async function watchAll({ target, projects, watchersPerProject }: WatchLoadInput
 function watch({ url, token }: Target, project: string, watchers: number): Promise<void> {
   const { hostname, port, host } = new URL(url);
   return new Promise((resolve, reject) => {
-    const socket = connect({ host: hostname, port: Number(port) });
-    socket.write(
-      `GET /v1/instances?watch=true&project=${project} HTTP/1.1\r\nhost: ${host}\r\nauthorization: Bearer ${token}\r\n\r\n`,
-    );
     let answered = false;
+    let begun = false;
     let rest: Buffer | undefined;
-    socket.on('data', (piece: Buffer) => {
+    const read = (piece: Buffer): void => {
       const bytes = rest ? Buffer.concat([rest, piece]) : piece;
       // Pieces end with a line most of the time; what is cut off waits for its end.
-      rest = bytes.at(-1) === newline ? undefined : bytes;
+      rest = bytes.at(-1) === newline ? undefined : Buffer.from(bytes);
       if (rest) return;
       if (!answered && !bytes.toString('latin1', 0, 12).endsWith(' 200')) reject(new Error(bytes.toString()));
       answered = true;
-      if (bytes.includes('bookmark')) resolve();
+      if (!begun && bytes.includes('bookmark')) {
+        begun = true;
+        resolve();
+      }
       take(project, bytes, watchers);
+    };
+    const socket = connect({
+      host: hostname,
+      port: Number(port),
+      // All connections read into one piece of memory, one after the other: a new one for each reading would be half of the work.
+      onread: {
+        buffer: readInto,
+        callback: (length) => {
+          read(readInto.subarray(0, length));
+          return true;
+        },
+      },
     });
+    socket.write(
+      `GET /v1/instances?watch=true&project=${project} HTTP/1.1\r\nhost: ${host}\r\nauthorization: Bearer ${token}\r\n\r\n`,
+    );
     socket.on('error', reject);
     socket.on('close', () => {
       console.error(`a watch of ${project} ended`);

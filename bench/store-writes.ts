@@ -8,25 +8,25 @@ import type { Backend } from './store-backends.ts';
 import type { RawStore, Row } from './store-raw.ts';
 
 const suite = 'store';
-const turns = 5;
-const turnMs = 700;
+const turns = 7;
+const turnMs = 350;
 /** What a store leaves for a quiet moment must not fall into the other's turn: SQLite's begins after 200 ms. */
-const restMs = 500;
+const restMs = 350;
 const keysPerCommit = 100;
+/** Of each caller. */
 const keyCount = 10_000;
 const value = new Uint8Array(500).fill(0x61); // about a small resource as JSON
 
 export async function measureWrites(backend: Backend, emit: Emit): Promise<void> {
   const store = await openStore(backend.storeUrl('writes'));
-  const raw = await backend.raw();
+  const raw = await backend.raw(batchCallers);
   try {
-    const rows = (count: number) => rowsInTurn(count);
     // One caller, one value a commit, on the condition that nobody has written the key meanwhile.
-    const single = await inTurns(singleOf(store), () => singleRaw(raw, rows(1)));
+    const single = await inTurns(1, { ours: singleOf(store), raw: singleRaw(raw) });
     tell(backend, 'single_write', { ...single, keys: 1 });
     emit(rowOf(`single_write_ratio${backend.suffix}`, single, 0.6));
-    // One caller on both sides, so that neither can hide a round trip behind another.
-    const batch = await inTurns(batchOf(store), () => batchRaw(raw, rows(keysPerCommit)));
+    // Eight callers on both sides, each with its next commit when the one before is durable.
+    const batch = await inTurns(batchCallers, { ours: batchOf(store), raw: batchRaw(raw) });
     tell(backend, 'batch_write', { ...batch, keys: keysPerCommit });
     emit(rowOf(`batch_write_ratio${backend.suffix}`, batch, 0.5));
   } finally {
@@ -35,13 +35,16 @@ export async function measureWrites(backend: Backend, emit: Emit): Promise<void>
   }
 }
 
-type Write = () => Promise<void>;
+const batchCallers = 8;
 
-function singleOf(store: Store): () => Write {
+/** One commit of one of the callers. */
+type Write = (caller: number) => Promise<void>;
+
+function singleOf(store: Store): Write {
   const revisions = new Map<string, number>();
   const next = rowsInTurn(1);
-  return () => async () => {
-    const [row] = next();
+  return async (caller) => {
+    const [row] = next(caller);
     if (!row) return;
     const done = await store.commit([{ key: row.key, ifRevision: revisions.get(row.key) ?? 0 }], [row]);
     if (!done.ok) throw new Error(`the condition on ${done.key} did not hold, though nobody else writes`);
@@ -49,26 +52,32 @@ function singleOf(store: Store): () => Write {
   };
 }
 
-function singleRaw(raw: RawStore, next: () => Row[]): Write {
-  return async () => {
-    const [row] = next();
+function singleRaw(raw: RawStore): Write {
+  const next = rowsInTurn(1);
+  return async (caller) => {
+    const [row] = next(caller);
     if (row) await raw.putOne(row);
   };
 }
 
-function batchOf(store: Store): () => Write {
+function batchOf(store: Store): Write {
   const next = rowsInTurn(keysPerCommit);
-  return () => async () => void (await store.commit([], next()));
+  return async (caller) => void (await store.commit([], next(caller)));
 }
 
-function batchRaw(raw: RawStore, next: () => Row[]): Write {
-  return () => raw.putAll(next());
+function batchRaw(raw: RawStore): Write {
+  const next = rowsInTurn(keysPerCommit);
+  return (caller) => raw.putAll(next(caller), caller);
 }
 
-/** The keys come round again and again: some are new, most are written anew. */
-function rowsInTurn(count: number): () => Row[] {
-  let at = 0;
-  return () => Array.from({ length: count }, () => ({ key: `bench/${at++ % keyCount}`, value }));
+/** The keys of a caller come round again and again: some are new, most are written anew. */
+function rowsInTurn(count: number): (caller: number) => Row[] {
+  const at = new Map<number, number>();
+  return (caller) => {
+    const from = at.get(caller) ?? 0;
+    at.set(caller, from + count);
+    return Array.from({ length: count }, (_, i) => ({ key: `bench/${caller}/${(from + i) % keyCount}`, value }));
+  };
 }
 
 interface Rates {
@@ -77,13 +86,12 @@ interface Rates {
   readonly ratio: number;
 }
 
-async function inTurns(ours: () => Write, raw: () => Write): Promise<Rates> {
-  const [write, writeRaw] = [ours(), raw()];
+async function inTurns(callers: number, { ours, raw }: { readonly ours: Write; readonly raw: Write }): Promise<Rates> {
   const rates: Rates[] = [];
   for (let turn = 0; turn < turns; turn++) {
-    const a = await perSecond(write);
+    const a = await perSecond(callers, ours);
     await rest();
-    const b = await perSecond(writeRaw);
+    const b = await perSecond(callers, raw);
     await rest();
     if (turn > 0) rates.push({ ours: a, raw: b, ratio: a / b }); // the first warms up
   }
@@ -91,13 +99,16 @@ async function inTurns(ours: () => Write, raw: () => Write): Promise<Rates> {
   return { ours: middle((each) => each.ours), raw: middle((each) => each.raw), ratio: middle((each) => each.ratio) };
 }
 
-async function perSecond(write: Write): Promise<number> {
+async function perSecond(callers: number, write: Write): Promise<number> {
   const startedAt = performance.now();
   let count = 0;
-  while (performance.now() - startedAt < turnMs) {
-    await write();
-    count += 1;
-  }
+  const one = async (_: unknown, caller: number): Promise<void> => {
+    while (performance.now() - startedAt < turnMs) {
+      await write(caller);
+      count += 1;
+    }
+  };
+  await Promise.all(Array.from({ length: callers }, one));
   return (count * 1000) / (performance.now() - startedAt);
 }
 

@@ -93,9 +93,9 @@ export class Cache implements Snapshot {
   }
 
   *list<K extends RecordKind>(kind: K): Iterable<Entry<RecordByKind[K]>> {
-    for (const key of this.#committed.get(kind)?.keys() ?? []) {
-      const entry = this.get(kind, key);
-      if (entry) yield entry;
+    for (const [key, committed] of this.#committed.get(kind) ?? []) {
+      const entry = this.#layers.get(key) ? this.get(kind, key) : committed;
+      if (entry) yield entry as Entry<RecordByKind[K]>; // the codec: the key tells the kind
     }
     for (const layers of this.#layers.assumed()) {
       if (layers.kind !== kind || layers.committed) continue;
@@ -422,13 +422,13 @@ export class Cache implements Snapshot {
 
   /** Several own Plans may share one revision, the later one wins; an event that echoes one of them is no news. */
   #setCommitted(layers: Layers, kind: RecordKind, event: StoredEvent, source: 'own' | 'event'): boolean {
-    const { key, value, revision } = event;
+    const { key, revision } = event;
     let entries = this.#committed.get(kind);
     if (!entries) this.#committed.set(kind, (entries = new Map()));
     const known = this.#revisionOf(layers.committed, key);
     // Own news that comes after its event is old: another control plane may have deleted the key since.
     if (source === 'own' ? revision < known || revision <= this.revision : revision <= known) return false;
-    if (value === null) {
+    if (!isPut(event)) {
       layers.committed = undefined;
       if (revision > this.revision) this.#deletedAt.set(key, revision);
       if (entries.size > 1 || !entries.has(key)) return entries.delete(key);
@@ -436,7 +436,7 @@ export class Cache implements Snapshot {
       return true;
     }
     if (this.#deletedAt.size > 0) this.#deletedAt.delete(key);
-    layers.committed = { key, value, revision };
+    layers.committed = event;
     entries.set(key, layers.committed);
     return true;
   }
@@ -489,6 +489,10 @@ export class Cache implements Snapshot {
       }
     }
   }
+}
+
+function isPut(event: StoredEvent): event is Entry {
+  return event.value !== null;
 }
 
 function wasOf(layers: Layers): Was {

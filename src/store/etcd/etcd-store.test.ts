@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { storeConformance } from '../conformance.ts';
 import type { Store } from '../store.ts';
 import { modelConformance } from '../test-model.ts';
@@ -62,3 +62,35 @@ function inTurn(stores: readonly Store[]): Store {
     close: async () => void (await Promise.all(stores.map((store) => store.close()))),
   };
 }
+it('knows of no key that it has not asked for, and yet lets nobody make one that is there', async () => {
+  const rest = etcd.rest();
+  const value = new TextEncoder().encode('value');
+  const before = await openEtcdStore({ rest });
+  await before.commit([], [{ key: 'there', value }]);
+  await before.commit([], [{ key: 'gone', value }]);
+  await before.commit([], [{ key: 'gone', value: null }]);
+  await before.compact(4); // the entries have followed, so the next process finds nothing of them in the log
+  await before.close();
+
+  const store = await openEtcdStore({ rest });
+  const absent = (...keys: string[]) => keys.map((key) => ({ key, ifRevision: 0 }));
+  expect(await store.commit(absent('there'), [{ key: 'there', value }])).toEqual({ ok: false, key: 'there' });
+  expect(await store.commit(absent('gone', 'never'), [{ key: 'never', value }])).toEqual({ ok: true, revision: 4 });
+  expect(await store.commit(absent('never'), [])).toEqual({ ok: false, key: 'never' });
+  await store.close();
+
+  const another = await openEtcdStore({ rest });
+  const together = await Promise.all([
+    another.commit(absent('new'), [{ key: 'new', value }]),
+    another.commit(absent('there', 'other'), [{ key: 'other', value }]),
+    another.commit(absent('new', 'more'), [{ key: 'more', value }]),
+    another.commit(absent('more'), [{ key: 'more', value: null }]),
+  ]);
+  expect(together).toEqual([
+    { ok: true, revision: 5 },
+    { ok: false, key: 'there' },
+    { ok: false, key: 'new' },
+    { ok: true, revision: 5 },
+  ]);
+  await another.close();
+});

@@ -54,7 +54,11 @@ interface Prepared {
   readonly payload: Payload;
 }
 
-type Outcome = 'committed' | 'lost' | 'parts gone';
+type Outcome = 'committed' | 'lost' | 'hoped in vain' | 'parts gone';
+
+/** etcd takes 128 comparisons in a transaction. */
+const hopedMax = 100;
+const nothing: ReadonlySet<Key> = new Set();
 
 /** From the second loss on a process asks for its turn. */
 const lossesBeforeWaiting = 2;
@@ -100,6 +104,7 @@ export class LogWriter {
     const { known, reader, clock, prng } = this.#options;
     known.trim();
     let prepared: Prepared | undefined;
+    let hopeful = true;
     try {
       for (let losses = 0; ; losses++) {
         if (losses === lossesBeforeWaiting) this.#askForTurn();
@@ -107,8 +112,9 @@ export class LogWriter {
           await sleep(clock, backoffMs(losses - lossesAtOnce, lossDelay, prng));
           await reader.revision('commit'); // what was known is old by now
         }
-        await this.#lookUp(requests);
-        const decision = decide(requests, known);
+        const hoped = hopeful ? this.#hopedAbsent(requests) : nothing;
+        await this.#lookUp(requests, hoped);
+        const decision = decide(requests, (key) => known.revisionOf(key) ?? (hoped.has(key) ? 0 : undefined), known);
         const sent = { revision: known.revision, modRevision: known.modRevision };
         const before = prepared;
         prepared = this.#prepare(decision, before);
@@ -116,8 +122,9 @@ export class LogWriter {
           if (before) await this.#dropParts(before);
           if (prepared) await this.#putParts(prepared);
         }
-        const outcome = await this.#send(prepared, sent);
+        const outcome = await this.#send(prepared, { ...sent, hoped });
         if (outcome === 'committed') return decision.results;
+        hopeful &&= outcome !== 'hoped in vain';
         if (outcome === 'parts gone') prepared = undefined;
       }
     } catch (error) {
@@ -127,12 +134,27 @@ export class LogWriter {
     }
   }
 
-  async #lookUp(requests: readonly CommitRequest[]): Promise<void> {
+  /**
+   * Keys that shall be absent, and of which nothing is known: what has never been. That they are is asked in the transaction of the commit
+   * itself, for while the head is as known a key without an unapplied change is what the entries say (known-state.ts). It saves a round trip.
+   */
+  #hopedAbsent(requests: readonly CommitRequest[]): ReadonlySet<Key> {
+    const { known } = this.#options;
+    const hoped = new Set<Key>();
+    for (const { conditions } of requests) {
+      for (const { key, ifRevision } of conditions)
+        if (ifRevision === 0 && known.revisionOf(key) === undefined) hoped.add(key);
+      if (hoped.size > hopedMax) return nothing;
+    }
+    return hoped;
+  }
+
+  async #lookUp(requests: readonly CommitRequest[], hoped: ReadonlySet<Key>): Promise<void> {
     const { known, reader } = this.#options;
     for (;;) {
       const missing = new Set<Key>();
       const need = (key: Key): void => {
-        if (known.revisionOf(key) === undefined) missing.add(key);
+        if (known.revisionOf(key) === undefined && !hoped.has(key)) missing.add(key);
       };
       for (const { conditions, writes } of requests) {
         for (const { key } of conditions) need(key);
@@ -149,9 +171,13 @@ export class LogWriter {
     return { id: this.#options.randomSecret(16).toString('hex'), commits, payload: encodePayload(commits) };
   }
 
-  async #send(prepared: Prepared | undefined, sent: { revision: Revision; modRevision: string }): Promise<Outcome> {
+  async #send(
+    prepared: Prepared | undefined,
+    sent: { readonly revision: Revision; readonly modRevision: string; readonly hoped: ReadonlySet<Key> },
+  ): Promise<Outcome> {
     const { etcd, layout, reader } = this.#options;
     const compare = [unchanged(layout.head, sent.modRevision)];
+    for (const key of sent.hoped) compare.push(unchanged(layout.entry(key), '0'));
     const first = sent.revision + 1;
     const last = sent.revision + (prepared?.commits.length ?? 0);
     if (prepared && prepared.payload.parts > 0) compare.push(present(layout.part(prepared.id, 0)));
@@ -169,7 +195,7 @@ export class LogWriter {
     }
 
     const look = reader.lookOf(response, sent.revision);
-    if (look.head.modRevision === sent.modRevision) return 'parts gone';
+    if (look.head.modRevision === sent.modRevision) return sent.hoped.size > 0 ? 'hoped in vain' : 'parts gone';
     const record = look.records[0];
     const header = record && decodeHeader(record.value);
     if (prepared && record && header?.id === prepared.id && header.first === first) {
@@ -245,13 +271,17 @@ export class LogWriter {
   }
 }
 
-/** Every lookup is answered by `known`. Nothing is waited for from here until the decision is sent. */
-function decide(requests: readonly CommitRequest[], known: KnownState): Decision {
-  let revision = known.revision;
+/** Every lookup is answered by `revisionNow`. Nothing is waited for from here until the decision is sent. */
+function decide(
+  requests: readonly CommitRequest[],
+  revisionNow: (key: Key) => Revision | undefined,
+  known: { readonly revision: Revision },
+): Decision {
+  let { revision } = known;
   const commits: LoggedCommit[] = [];
   /** Of the requests before the one at work. */
   const pending = new Map<Key, Revision>();
-  const revisionOf = (key: Key): Revision | undefined => pending.get(key) ?? known.revisionOf(key);
+  const revisionOf = (key: Key): Revision | undefined => pending.get(key) ?? revisionNow(key);
   const results = requests.map(({ conditions, writes }): CommitResult => {
     const failed = conditions.find(({ key, ifRevision }) => revisionOf(key) !== ifRevision);
     if (failed) return { ok: false, key: failed.key };
