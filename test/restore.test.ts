@@ -20,7 +20,7 @@ const berth = async (...argv: string[]): Promise<{ stdout: string; stderr: strin
     });
     return { ...done, code: 0 };
   } catch (error) {
-    const { stdout, stderr, code } = error as unknown as { stdout: string; stderr: string; code: number };
+    const { stdout, stderr, code } = error as { stdout: string; stderr: string; code: number };
     return { stdout, stderr, code };
   }
 };

@@ -35,7 +35,7 @@ export function auditCommand(cli: Cli): Command {
       const report = await attempting('audit the fleet', () =>
         client.audit({ olderThanMs, apply: apply === true, removeUnknown: removeUnknown === true }),
       );
-      if (output === 'json' || output === 'yaml') printValue(cli, output, report);
+      if (output === 'json' || output === 'yaml') await printValue(cli, output, report);
       else cli.stdout.write(`${reportLines(cli, report, olderThan).join('\n')}\n`);
       if (report.findings.length > 0)
         throw new CommandError(exitCodes.badOutcome, `${report.findings.length} things do not fit together`, {

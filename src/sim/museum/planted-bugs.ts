@@ -89,7 +89,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   {
     name: 'deleted-with-guest',
     reenacts: 'the record goes while its guest is still there: Nova, servers deleted under a host that was down',
-    invariant: 5,
+    invariant: 3,
     file: 'core/controllers/garbage.ts',
     find: 'if (snapshot.allocationsOfConsumer(instance.value.metadata.id).length > 0) return emptyPlan;',
     replace: '',
@@ -128,6 +128,7 @@ export const plantedBugs: readonly PlantedBug[] = [
     reenacts:
       'a Plan that rests on one just made durable has no condition any more and overwrites another control plane (seed 156)',
     invariant: 7,
+    with: ['store-slow', 'network-duplicate', 'create-burst', 'host-rules'],
     file: 'server/commit.ts',
     find: 'if (change) more.push({ key: change.key, ifRevision: change.value === null ? 0 : revision });',
     replace: '',
@@ -157,6 +158,7 @@ export const plantedBugs: readonly PlantedBug[] = [
     reenacts:
       'the idempotency key is not conditional in the Plan that makes the instance: Cirrus-style retries made two',
     invariant: 4,
+    with: ['network-answerLost', 'store-slow', 'network-duplicate'],
     file: 'server/commit.ts',
     find: 'if (restsOn[at++] === 0 && !isNewEvent(change)) yield change;',
     replace: "if (restsOn[at++] === 0 && !isNewEvent(change) && !change.key.startsWith('idempotency/')) yield change;",
@@ -194,15 +196,6 @@ export const plantedBugs: readonly PlantedBug[] = [
     find: '...passGates(snapshot, gates), ',
     replace: '',
   },
-  {
-    name: 'limit-without-uncommitted',
-    reenacts: 'what is released but not yet durably does not count',
-    invariant: 0,
-    with: ['store-slow', 'store-unavailable'],
-    file: 'core/queue/limits.ts',
-    find: 'for (const allocation of this.#snapshot.allocationsHeldOnHost(host)) {',
-    replace: 'for (const { value: allocation } of this.#snapshot.allocationsOnHost(host)) {',
-  },
 
   // ── sessions and reports ──────────────────────────────────────────────────────────────────────────────────────────
 
@@ -236,6 +229,7 @@ export const plantedBugs: readonly PlantedBug[] = [
     name: 'act-before-fence',
     reenacts: 'an agent makes guests from an old ledger before it was told what is wanted now: Nova 1713783',
     invariant: 5,
+    with: ['agent-crash', 'partition', 'all-hosts-parted', 'host-power-loss'],
     file: 'agent/reconcile.ts',
     find: "if (seen === undefined && !ledger.confirmed) return 'rest';",
     replace: '',
@@ -257,14 +251,6 @@ export const plantedBugs: readonly PlantedBug[] = [
     find: 'if (sign > 0) this.#leaseSeenAtMs.set(value.host, this.#nowMs());\n        else this.#leaseSeenAtMs.delete(value.host);',
     replace:
       'if (sign > 0 && !this.#leaseSeenAtMs.has(value.host)) this.#leaseSeenAtMs.set(value.host, this.#nowMs());',
-  },
-  {
-    name: 'host-health-disagrees',
-    reenacts: 'two control planes disagree about a host without end (seed 149): Nomad plan loops',
-    invariant: 0,
-    file: 'core/controllers/host-health.ts',
-    find: '...(lease && !alive ? [{ key: lease.key, ifRevision: lease.revision, value: null }] : []),',
-    replace: '',
   },
   {
     name: 'exclusive-restarted',
