@@ -21,7 +21,7 @@ interface SimFlags {
   readonly servers?: string;
   readonly tenants?: string;
   readonly storm?: string;
-  readonly fleet?: true;
+  readonly large?: true;
   readonly museum?: true;
   readonly quick?: true;
   readonly plant?: string;
@@ -53,7 +53,7 @@ export function simCommand(cli: Cli): Command {
     .option('--servers <count>', 'at most so many control planes')
     .option('--tenants <count>', 'at most so many tenants')
     .option('--storm <seconds>', 'at most so long a storm')
-    .option('--fleet', 'runs of 2,000 hosts')
+    .option('--large', 'runs of 2,000 hosts')
     .option('--museum', 'put in every planted bug: each must be found')
     .option('--quick', 'with --museum: only a few of them')
     .option('--plant <bug>', 'put in this one: it must be found')
@@ -85,8 +85,8 @@ async function run(cli: Cli, flags: SimFlags): Promise<void> {
     await runSim(
       {
         ...shared,
-        seeds: parseInteger('--seeds', flags.seeds ?? (flags.fleet ? fleetSeedsDefault : seedsDefault), many),
-        size: flags.fleet ? 'fleet' : 'small',
+        seeds: parseInteger('--seeds', flags.seeds ?? (flags.large ? fleetSeedsDefault : seedsDefault), many),
+        size: flags.large ? 'fleet' : 'small',
         twice: flags.once !== true,
         narrowing: await narrowingOf(flags),
         shrink: flags.shrink,

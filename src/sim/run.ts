@@ -162,7 +162,7 @@ async function explain({ options, pool, result, fault }: Failure, out: Out): Pro
   const { seed, violation, lost } = result;
   const { narrowing = {}, size = 'small' } = options;
   const again = (flags: string): string =>
-    `npm run sim -- --seed ${seed} --seeds 1${size === 'fleet' ? ' --fleet' : ''}${flags}`;
+    `npm run sim -- --seed ${seed} --seeds 1${size === 'fleet' ? ' --large' : ''}${flags}`;
   out.write(`\nseed ${seed}: ${fault}\n`);
   if (lost) return void out.write(`see it again: ${again(flagsOf(narrowing))}\n\n`);
   await writeTrace(pool, { seed, size, narrowing }, out);
