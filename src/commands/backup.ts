@@ -9,7 +9,7 @@ import { startProgress } from '../cli/progress.ts';
 import { openSession } from '../cli/session.ts';
 import { bytes as sizeText } from '../cli/units.ts';
 import type { Backup } from '../server/backup.ts';
-import { openStoreOf, tellStoreFailure } from './store-of.ts';
+import { openStoreOf, tellFailure } from './store-of.ts';
 
 interface BackupFlags {
   readonly store?: string;
@@ -72,7 +72,7 @@ async function fromStore(cli: Cli, url: string, save: Save): Promise<Backup> {
   const { writeBackup } = await import('../server/backup.ts');
   const store = await openStoreOf(url, { mustExist: true });
   try {
-    return await tellStoreFailure('back up', () =>
+    return await tellFailure('back up', () =>
       save(writeBackup(store, { version: cli.version, nowMs: cli.clock.nowMs() })),
     );
   } finally {

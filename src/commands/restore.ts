@@ -11,7 +11,7 @@ import { restoredRecord } from '../core/operations/restored-record.ts';
 import { BadBackup, type Backup, isEmpty } from '../server/backup.ts';
 import { refill } from '../server/refill.ts';
 import { loadBackup } from './backup-file.ts';
-import { openStoreOf, tellStoreFailure } from './store-of.ts';
+import { openStoreOf, tellFailure } from './store-of.ts';
 
 interface RestoreFlags {
   readonly store: string;
@@ -36,12 +36,13 @@ export function restoreCommand(cli: Cli): Command {
             advice: 'make a backup of it first ("berth backup FILE --store URL"), then say --yes',
           });
         const nowMs = cli.clock.nowMs();
-        const done = await tellStoreFailure('restore', () =>
+        const done = await tellFailure('restore', () =>
           refill(store, {
             entries: backup.entries,
-            convert: (record) => restoredRecord(record, { nowMs }),
+            convert: (record, { newestSession }) => restoredRecord(record, { nowMs, newestSession }),
             newEpoch: newId('epoch', nowMs, systemPrng()),
             nowMs,
+            by: 'restore',
             why: 'a restore from a backup is under way; if it was broken off, run "berth restore" again',
             restored: { atMs: nowMs, backupRevision: backup.revision },
             onProgress: (count, all) => progress.update(`restoring, ${Math.floor((100 * count) / Math.max(1, all))} %`),

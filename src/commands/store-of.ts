@@ -2,18 +2,23 @@
 
 import { CommandError, exitCodes } from '../cli/exit-codes.ts';
 import { errorCodes } from '../api/errors.ts';
+import { BadBackup } from '../server/backup.ts';
 import { openStore } from '../store/open.ts';
 import { type Store, StoreError } from '../store/store.ts';
 
 export async function openStoreOf(url: string, options: { readonly mustExist?: boolean } = {}): Promise<Store> {
-  return tellStoreFailure('open the store', () => openStore(url, options));
+  return tellFailure('open the store', () => openStore(url, options));
 }
 
-/** Runs `work`; what the store refuses is told as `cannot <attempt>: <why>`. */
-export async function tellStoreFailure<T>(attempt: string, work: () => Promise<T>): Promise<T> {
+/** Runs `work`; what the store refuses, or what is wrong with a backup, is told as `cannot <attempt>: <why>`. */
+export async function tellFailure<T>(attempt: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {
+    if (error instanceof BadBackup)
+      throw new CommandError(exitCodes.usage, `cannot ${attempt}: ${error.message}; nothing was changed`, {
+        cause: error,
+      });
     if (!(error instanceof StoreError)) throw error;
     throw new CommandError(exitCodeOf(error), `cannot ${attempt}: ${error.message}`, { cause: error });
   }

@@ -8,8 +8,9 @@ import { CommandError, exitCodes } from '../cli/exit-codes.ts';
 import { startProgress } from '../cli/progress.ts';
 import { isEmpty, readBackup, writeBackup } from '../server/backup.ts';
 import { checkStore } from '../server/check-store.ts';
-import { closeStore, refill } from '../server/refill.ts';
-import { openStoreOf, tellStoreFailure } from './store-of.ts';
+import { closeForMove, isHalfMoved, refill } from '../server/refill.ts';
+import { StoreError } from '../store/store.ts';
+import { openStoreOf, tellFailure } from './store-of.ts';
 
 export function storeCommand(cli: Cli): Command {
   const store = new Command('store').description('Check a store, or move it to another');
@@ -27,7 +28,7 @@ function checkCommand(cli: Cli): Command {
       const store = await openStoreOf(url, { mustExist: true });
       const progress = startProgress(cli);
       try {
-        const found = await tellStoreFailure('check the store', () =>
+        const found = await tellFailure('check the store', () =>
           checkStore(store, { onProgress: (entries) => progress.update(`reading, ${entries} entries`) }),
         );
         progress.end();
@@ -63,32 +64,33 @@ function migrateCommand(cli: Cli): Command {
       try {
         const to = await openStoreOf(toUrl);
         try {
-          if (!(await isEmpty(to)))
+          if (!(await isEmpty(to)) && !(await isHalfMoved(to)))
             throw new CommandError(exitCodes.usage, 'the second store is not empty; nothing was changed', {
               advice: 'name an empty one: another file, another schema=, another prefix',
             });
           const nowMs = cli.clock.nowMs();
-          const done = await tellStoreFailure('migrate', async () => {
-            progress.update('closing the first store');
-            const reopen = await closeStore(from, {
-              why: 'it has been moved to another store: start with that one',
-              nowMs,
-            });
+          progress.update('closing the first store');
+          const done = await tellFailure('migrate', async () => {
+            const closed = await closeForMove(from, nowMs);
             try {
               progress.update('reading');
-              const backup = await readBackup(writeBackup(from, { version: cli.version, nowMs }));
-              return await refill(to, {
+              const backup = await readBackup(writeBackup(from, { version: cli.version, nowMs, closedToo: true }));
+              const moved = await refill(to, {
                 entries: backup.entries,
                 convert: (record) => record,
                 newEpoch: newId('epoch', nowMs, systemPrng()),
                 nowMs,
-                why: 'a move from another store is under way; if it was broken off, empty this store and run it again',
+                by: 'move',
+                why: 'a move from another store is under way; if it was broken off, run "berth store migrate" again',
                 restored: { atMs: nowMs, backupRevision: backup.revision },
                 onProgress: (count, all) =>
                   progress.update(`writing, ${Math.floor((100 * count) / Math.max(1, all))} %`),
               });
+              await closed.seal();
+              return moved;
             } catch (error) {
-              await reopen();
+              // When nobody knows if the second store is open, the first stays closed: running it again ends the move.
+              if (!(error instanceof StoreError && error.outcome === 'unknown')) await closed.reopen();
               throw error;
             }
           });

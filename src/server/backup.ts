@@ -29,10 +29,17 @@ export class BadBackup extends Error {
   override name = 'BadBackup';
 }
 
+export interface BackupOptions {
+  readonly version: string;
+  readonly nowMs: number;
+  /** Of a store that is closed, too: for whoever closed it. */
+  readonly closedToo?: boolean;
+}
+
 /** The bytes of a backup of what the store holds when its last page is read. */
 export async function* writeBackup(
   store: Store,
-  { version, nowMs }: { readonly version: string; readonly nowMs: number },
+  { version, nowMs, closedToo = false }: BackupOptions,
 ): AsyncGenerator<Uint8Array, void> {
   const hash = createHash('sha256');
   let lines = 0;
@@ -44,6 +51,8 @@ export async function* writeBackup(
   const entry = await store.get(keys.cluster);
   const cluster = entry && decodeRecord(keys.cluster, entry.value);
   const epoch = cluster?.kind === 'cluster' ? cluster.epoch : undefined;
+  const closed = cluster?.kind === 'cluster' ? cluster.closed : undefined;
+  if (closed && !closedToo) throw new StoreError('Unavailable', `what the store holds now is not whole: ${closed.why}`);
   yield take([Buffer.from(`${JSON.stringify({ berth: 'backup', format, version, epoch, createdAtMs: nowMs })}\n`)]);
 
   let first: Revision | undefined;
@@ -61,11 +70,13 @@ export async function* writeBackup(
     lines += events.length;
     yield take(events.map(lineOf));
   }
+  if ((await store.get(keys.cluster))?.revision !== entry?.revision)
+    throw new StoreError('Unavailable', 'the store was closed or restored while it was read; back up again');
   yield Buffer.from(`${JSON.stringify({ end: true, revision: last, lines, sha256: hash.digest('hex') })}\n`);
 }
 
 /** Events above `after` up to `through`. */
-async function* changesBetween(store: Store, after: Revision, through: Revision) {
+export async function* changesBetween(store: Store, after: Revision, through: Revision) {
   if (through <= after) return;
   const over = new AbortController();
   try {

@@ -3,6 +3,7 @@
 import type { AnyRecord } from '../core/state/records.ts';
 import { decodeRecord, UnreadableRecord } from '../core/state/codec.ts';
 import { kindOfKey } from '../core/state/keys.ts';
+import { changesBetween } from './backup.ts';
 import { Compacted, type Key, type Revision, type Store } from '../store/store.ts';
 
 export interface StoreCheck {
@@ -27,11 +28,13 @@ export async function checkStore(
     if (faults.length < faultsMax) faults.push(text);
   };
   const revisions = new Map<Key, Revision>();
-  let revision: Revision | undefined;
+  let first: Revision | undefined;
+  let newest: Revision = 0;
   let before = '';
   for (let more = true; more; ) {
     const page = await store.list('', { limit: listPage, ...(before === '' ? {} : { after: before }) });
-    revision ??= page.revision;
+    first ??= page.revision;
+    newest = page.revision;
     more = page.entries.length === listPage;
     for (const { key, value, revision: written } of page.entries) {
       if (key <= before) fault(`${key} is listed after ${before}`);
@@ -43,7 +46,12 @@ export async function checkStore(
     }
     onProgress?.(revisions.size);
   }
-  const newest = revision ?? 0;
+  // What changed while the pages were read; from here on it is one state.
+  for await (const events of changesBetween(store, first ?? 0, newest))
+    for (const { key, revision, value } of events) {
+      if (value === null) revisions.delete(key);
+      else revisions.set(key, revision);
+    }
   const { history, changes } = await checkHistory(store, { newest, revisions, fault });
   return { entries: revisions.size, revision: newest, history, changes, faults };
 }
@@ -90,7 +98,9 @@ async function checkHistory(
       }
       break;
     } catch (error) {
-      if (!(error instanceof Compacted) || begun) throw error;
+      if (!(error instanceof Compacted)) throw error;
+      if (begun && error.before - 1 <= after) throw error;
+      if (begun) last.clear(); // forgotten while it was read: what is left is read anew
       after = error.before - 1;
       begun = true;
     }
@@ -98,10 +108,9 @@ async function checkHistory(
   over.abort();
   for (const [key, { revision, there }] of last) {
     const found = revisions.get(key);
-    // What was listed later may be newer than the history that was read.
-    if (there && (found === undefined || found < revision))
+    if (there && found !== revision)
       fault(`history says that ${key} was written at revision ${revision}, it has ${found ?? 'gone'}`);
-    if (!there && found !== undefined && found <= revision)
+    if (!there && found !== undefined)
       fault(`history says that ${key} was deleted at revision ${revision}, it is there from revision ${found}`);
   }
   return { history, changes };

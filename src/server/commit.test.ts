@@ -112,6 +112,37 @@ describe('the committer', () => {
     expect(seen.revision).toBeLessThan(0);
   });
 
+  it('writes nothing after a restore that was decided before it', async () => {
+    const memory = createMemoryStore();
+    const gate = Promise.withResolvers<void>();
+    const store: Store = {
+      ...memory,
+      async commit(conditions, writes) {
+        await gate.promise;
+        return memory.commit(conditions, writes);
+      },
+    };
+    const { cache, committer } = parts(store);
+    const first = committer.submit(create('first'));
+    await Promise.resolve(); // it is on its way
+    const second = committer.submit(create('second'));
+    const cluster = {
+      kind: 'cluster',
+      recordsVersion: 1,
+      epoch: 'e2',
+      createdAtMs: 0,
+      tokenSecret: '',
+      operatorToken: '',
+    } as const;
+    await memory.commit([], [{ key: keys.cluster, value: encodeRecord(cluster) }]);
+    cache.apply([{ key: keys.cluster, value: cluster, revision: 1 }], 1);
+    gate.resolve();
+    expect([await first, await second]).toEqual([
+      { ok: false, key: keys.cluster },
+      { ok: false, key: keys.cluster },
+    ]);
+  });
+
   it('asks the store once for what many Plans rest on', async () => {
     const memory = createMemoryStore();
     const asked: string[][] = [];

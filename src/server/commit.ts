@@ -25,6 +25,8 @@ interface Pending {
    */
   readonly restsOn: readonly number[];
   readonly conditions: readonly Condition[];
+  /** The revision of the store's own record that it was decided on: of its epoch. */
+  readonly epochAt: number;
   readonly told: Told;
 }
 
@@ -74,7 +76,13 @@ export class Committer {
     if (first && this.#buggify('commit-refused')) return told({ ok: false, key: first.key });
     const assumed = this.#cache.assume(plan);
     if (!assumed.ok) return told(assumed);
-    this.#queue.push({ assumption: assumed, restsOn: assumed.restsOn, conditions: none, told });
+    this.#queue.push({
+      assumption: assumed,
+      restsOn: assumed.restsOn,
+      conditions: none,
+      epochAt: this.#epochAt(),
+      told,
+    });
     this.#busy ??= Promise.resolve().then(() => this.#work());
   }
 
@@ -120,7 +128,8 @@ export class Committer {
 
   /** Commits a group as one; takes out those whose conditions fail, with all that rest on them, until the rest holds. */
   async #commitGroup(group: Pending[]): Promise<void> {
-    let rest = group;
+    const older = group.filter(({ epochAt }) => epochAt !== this.#epochAt());
+    let rest = older.length === 0 ? group : this.#without(group, older, keys.cluster);
     while (rest.length > 0) {
       const last = lastOf(rest);
       const written = new Map<AnyRecord, Uint8Array>();
@@ -163,7 +172,11 @@ export class Committer {
    * decided before it is decided anew.
    */
   #ofThisEpoch(): Condition {
-    return { key: keys.cluster, ifRevision: this.#cache.committed('cluster', keys.cluster)?.revision ?? 0 };
+    return { key: keys.cluster, ifRevision: this.#epochAt() };
+  }
+
+  #epochAt(): number {
+    return this.#cache.committed('cluster', keys.cluster)?.revision ?? 0;
   }
 
   #confirm(group: readonly Pending[], last: ReadonlyMap<string, AnyRecord | null>, revision: number): void {

@@ -187,11 +187,9 @@ export class ControlLoop {
       } catch (error) {
         if (signal.aborted) return;
         this.#log.warn('lost the store', { error: describeError(error) });
+        this.ready = false;
         if (error instanceof Compacted) compacted = true;
-        else {
-          this.ready = false;
-          cache.noteDeaf();
-        }
+        else cache.noteDeaf();
         lost = true;
         this.#target = Number.POSITIVE_INFINITY;
         await sleep(this.#clock, backoffMs(attempt++, storeRetryDelay, prng), signal);

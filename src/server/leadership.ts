@@ -42,6 +42,7 @@ export class Leadership {
   #lastTerm: number | undefined;
   /** When this process last heard that someone leads, or could not have heard it. */
   #heardAtMs: number;
+  #heardRevision = 0;
   #timer: Timer | undefined;
   #working: Promise<void> | undefined;
   #stopped = false;
@@ -53,9 +54,22 @@ export class Leadership {
     this.#clock = clock;
     this.#heardAtMs = clock.monotonicMs();
     this.#forget = cache.onCommitted((key) => {
-      if (key === keys.leader || key === keys.leaderLease) this.#heardAtMs = clock.monotonicMs();
+      if (key === keys.leader || key === keys.leaderLease) this.#noteHeard();
       if (key === keys.leader || key === keys.cluster) this.#lookSoon();
     });
+  }
+
+  /** A Plan of its own that was forgotten is no news. */
+  #noteHeard(): void {
+    const { cache } = this.#parts.decider;
+    const { leader, leaderLease } = keys;
+    const revision = Math.max(
+      cache.committed('leader', leader)?.revision ?? 0,
+      cache.committed('leaderLease', leaderLease)?.revision ?? 0,
+    );
+    if (revision === this.#heardRevision) return;
+    this.#heardRevision = revision;
+    this.#heardAtMs = this.#clock.monotonicMs();
   }
 
   get leads(): boolean {

@@ -8,13 +8,14 @@ import { createMemoryStore } from '../store/memory/memory-store.ts';
 import { type Store, StoreError } from '../store/store.ts';
 import { type Backup, readBackup, writeBackup } from './backup.ts';
 import { checkStore } from './check-store.ts';
-import { closeStore, refill, type Refill } from './refill.ts';
+import { closeForMove, refill, type Refill } from './refill.ts';
 import { startTestServer, testRegistration } from './testing.ts';
 
 const backupOf = (store: Store): Promise<Backup> => readBackup(writeBackup(store, { version: 'test', nowMs: 1 }));
 const restoring = ({ entries, revision }: Backup, changes: Partial<Refill> = {}): Refill => ({
   entries,
-  convert: (record) => restoredRecord(record, { nowMs: 1_000 }),
+  convert: (record, { newestSession }) => restoredRecord(record, { nowMs: 1_000, newestSession }),
+  by: 'restore',
   newEpoch: 'epoch-restored',
   nowMs: 1_000,
   why: 'a restore is under way',
@@ -118,15 +119,53 @@ it('fills an empty store with the same entries', async () => {
   expect(await checkStore(other)).toMatchObject({ faults: [], entries: entries.length });
 });
 
-it('closes a store that is moved away, and can open it again', async () => {
+it('closes a store for a move, which may be broken off, taken back and ended', async () => {
   const server = await startTestServer();
-  const reopen = await closeStore(server.store, { why: 'it has been moved', nowMs: 5 });
+  await closeForMove(server.store, 5); // and broken off
   await system.turn();
-  await expect(server.client.create('image', image)).rejects.toThrow('it has been moved');
-  await expect(closeStore(server.store, { why: 'again', nowMs: 6 })).rejects.toThrow('is closed: it has been moved');
-  await reopen();
+  await expect(server.client.create('image', image)).rejects.toThrow('a move to another store is under way');
+  const again = await closeForMove(server.store, 6);
+  await again.reopen();
   await system.turn();
   await server.client.create('image', image);
+  const ended = await closeForMove(server.store, 7);
+  await ended.seal();
+  await expect(closeForMove(server.store, 8)).rejects.toThrow('it has been moved to another store');
+  await server.close();
+});
+
+it('changes nothing for a backup with a record that it cannot read', async () => {
+  const server = await startTestServer();
+  await server.client.create('image', image);
+  const backup = await backupOf(server.store);
+  const before = await server.store.list('');
+  const newer = Buffer.from('{"kind":"instance","schemaVersion":99}');
+  const entries = new Map([...backup.entries, ['instances/default/newer', newer] as const]);
+  await expect(refill(server.store, restoring({ ...backup, entries }))).rejects.toThrow('start the newer version');
+  expect(await server.store.list('')).toEqual(before);
+  await server.close();
+});
+
+it('ends the sessions since an earlier restore of the same backup', async () => {
+  const server = await startTestServer();
+  const agent = server.agentClient('h1');
+  await agent.register(testRegistration());
+  const backup = await backupOf(server.store);
+  await refill(server.store, restoring(backup));
+  await system.turn();
+  const { epoch } = await agent.register(testRegistration({ session: 'session-2' }));
+  await refill(server.store, restoring(backup, { newEpoch: 'epoch-again' }));
+  await system.turn();
+  await expect(agent.heartbeat({ epoch })).rejects.toMatchObject({ code: 'StaleEpoch' });
+  const third = await agent.register(testRegistration({ session: 'session-3' }));
+  expect(third.epoch).toBeGreaterThan(epoch);
+  await server.close();
+});
+
+it('gives no backup of a store that is closed', async () => {
+  const server = await startTestServer();
+  await closeForMove(server.store, 5);
+  await expect(backupOf(server.store)).rejects.toThrow('is not whole');
   await server.close();
 });
 
@@ -138,4 +177,31 @@ it('finds what is wrong with a store', async () => {
   const { faults, ...counts } = await checkStore(store);
   expect(counts).toEqual({ entries: 3, revision: 3, history: 3, changes: 3 });
   expect(faults).toEqual([expect.stringContaining('gates/b is not JSON'), 'gates/c holds a record of kind "lease"']);
+});
+
+it('finds nothing wrong with a store that is used while it is checked', async () => {
+  const memory = createMemoryStore();
+  const value = Buffer.from('{"kind":"gate"}');
+  for (let from = 0; from < 6_000; from += 1_000)
+    await memory.commit(
+      [],
+      Array.from({ length: 1_000 }, (_, i) => ({ key: `gates/${String(from + i).padStart(5, '0')}`, value })),
+    );
+  let pages = 0;
+  const used: Store = {
+    get: (key) => memory.get(key),
+    commit: (conditions, writes) => memory.commit(conditions, writes),
+    watch: (prefix, after, signal) => memory.watch(prefix, after, signal),
+    compact: (before) => memory.compact(before),
+    close: () => Promise.resolve(),
+    async list(prefix, options) {
+      const page = await memory.list(prefix, options);
+      if (pages++ === 0) {
+        await memory.commit([], [{ key: 'gates/05999', value: null }]);
+        await memory.commit([], [{ key: 'gates/00001', value }]);
+      }
+      return page;
+    },
+  };
+  expect(await checkStore(used)).toMatchObject({ faults: [], entries: 5_999 });
 });

@@ -5,18 +5,19 @@
 //   closed, new epoch ─▶ what is too much goes ─▶ what is missing or differs comes ─▶ open
 
 import type { AnyRecord, Cluster } from '../core/state/records.ts';
-import { decodeRecord, encodeRecord } from '../core/state/codec.ts';
-import { keys } from '../core/state/keys.ts';
+import { decodeRecord, encodeRecord, UnreadableRecord } from '../core/state/codec.ts';
+import { keys, prefixOf } from '../core/state/keys.ts';
 import { type Key, type Store, StoreError, type Write } from '../store/store.ts';
 import { assertCommitted, BadBackup } from './backup.ts';
 
 export interface Refill {
   readonly entries: ReadonlyMap<Key, Uint8Array>;
-  /** Null: it is left out. */
-  readonly convert: (record: AnyRecord) => AnyRecord | null;
+  /** Null: it is left out. `newestSession`: of any host that the store has come to. */
+  readonly convert: (record: AnyRecord, present: { readonly newestSession: number }) => AnyRecord | null;
   readonly newEpoch: string;
   readonly nowMs: number;
-  /** What control planes tell meanwhile. */
+  /** What it is, and what control planes tell meanwhile. */
+  readonly by: 'restore' | 'move';
   readonly why: string;
   readonly restored: NonNullable<Cluster['restored']>;
   readonly onProgress?: (done: number, all: number) => void;
@@ -45,7 +46,12 @@ export async function refill(
     epoch: options.newEpoch,
     restored: options.restored,
   };
-  const close: Cluster = { ...cluster, closed: { why: options.why, sinceMs: options.nowMs } };
+  const close: Cluster = { ...cluster, closed: { by: options.by, why: options.why, sinceMs: options.nowMs } };
+  const newestSession = await newestSessionIn(store);
+  const wanted = (key: Key): Uint8Array | undefined =>
+    convertedOf(key, entries.get(key), (record) => convert(record, { newestSession }));
+  // All of it must be readable before anything is closed or deleted.
+  for (const key of entries.keys()) readable(key, () => wanted(key));
   const begun = await store.commit(
     [{ key: keys.cluster, ifRevision: present?.revision ?? 0 }],
     [{ key: keys.cluster, value: encodeRecord(close) }],
@@ -76,21 +82,21 @@ export async function refill(
     more = page.entries.length === listPage;
     for (const { key, value } of page.entries) {
       if (ofTheStore.has(key)) continue;
-      const wanted = convertedOf(key, entries.get(key), convert);
-      if (wanted && Buffer.compare(wanted, value) === 0) same.add(key);
-      if (wanted) continue;
+      const is = wanted(key);
+      if (is && Buffer.compare(is, value) === 0) same.add(key);
+      if (is) continue;
       deleted += 1;
       await write({ key, value: null });
     }
   }
   let written = 0;
-  for (const [key, value] of entries) {
+  for (const key of entries.keys()) {
     done += 1;
     if (ofTheStore.has(key) || same.has(key)) continue;
-    const wanted = convertedOf(key, value, convert);
-    if (!wanted) continue;
+    const value = wanted(key);
+    if (!value) continue;
     written += 1;
-    await write({ key, value: wanted });
+    await write({ key, value });
   }
   await flush();
   assertCommitted(
@@ -101,27 +107,71 @@ export async function refill(
   return { deleted, written };
 }
 
-/** Lets no control plane write any more; answers how to take that back. */
-export async function closeStore(
-  store: Store,
-  closed: { readonly why: string; readonly nowMs: number },
-): Promise<() => Promise<void>> {
+/** A store that is being moved away: no control plane may write. */
+export interface ClosedStore {
+  /** Takes it back: nothing was moved. */
+  reopen(): Promise<void>;
+  /** For good: all of it is elsewhere. */
+  seal(): Promise<void>;
+}
+
+/** Closes a store for a move; one whose move was broken off is closed already. */
+export async function closeForMove(store: Store, nowMs: number): Promise<ClosedStore> {
   const present = await store.get(keys.cluster);
   const cluster = clusterOf(present?.value);
   if (!present || !cluster)
     throw new StoreError('Invalid', 'the store holds nothing of Berth: no server has used it yet');
-  if (cluster.closed) throw new StoreError('Invalid', `the store is closed: ${cluster.closed.why}`);
+  const { closed, ...open } = cluster;
+  if (closed && closed.by !== 'move') throw new StoreError('Invalid', `the store is closed: ${closed.why}`);
   const put = async (ifRevision: number, record: Cluster): Promise<number> => {
     const writes = [{ key: keys.cluster, value: encodeRecord(record) }];
     const result = await store.commit([{ key: keys.cluster, ifRevision }], writes);
     assertCommitted(result, 'closing the store');
     return result.revision;
   };
-  const revision = await put(present.revision, { ...cluster, closed: { why: closed.why, sinceMs: closed.nowMs } });
-  return async () => void (await put(revision, cluster));
+  const why = 'a move to another store is under way; if it was broken off, run "berth store migrate" again';
+  const revision = await put(present.revision, { ...open, closed: { by: 'move', why, sinceMs: nowMs } });
+  return {
+    reopen: async () => void (await put(revision, open)),
+    seal: async () => {
+      const moved = 'it has been moved to another store: start with that one';
+      await put(revision, { ...open, closed: { by: 'moved', why: moved, sinceMs: nowMs } });
+    },
+  };
 }
 
-function convertedOf(key: Key, value: Uint8Array | undefined, convert: Refill['convert']): Uint8Array | undefined {
+/** Whether a move to this store was begun and broken off, so that it may go on. */
+export async function isHalfMoved(store: Store): Promise<boolean> {
+  return clusterOf((await store.get(keys.cluster))?.value)?.closed?.by === 'move';
+}
+
+/** Messages of sessions before it may still be on their way. */
+async function newestSessionIn(store: Store): Promise<number> {
+  let newest = 0;
+  for (const kind of ['host', 'removedHost'] as const) {
+    for (const { key, value } of (await store.list(prefixOf(kind))).entries) {
+      const record = decodeRecord(key, value);
+      if (record.kind === 'host') newest = Math.max(newest, record.status.epoch);
+      if (record.kind === 'removedHost') newest = Math.max(newest, record.lastEpoch);
+    }
+  }
+  return newest;
+}
+
+function readable(key: Key, read: () => unknown): void {
+  try {
+    read();
+  } catch (error) {
+    if (error instanceof UnreadableRecord) throw new BadBackup(error.message, { cause: error });
+    throw new BadBackup(`the record at ${key} cannot be taken back`, { cause: error });
+  }
+}
+
+function convertedOf(
+  key: Key,
+  value: Uint8Array | undefined,
+  convert: (record: AnyRecord) => AnyRecord | null,
+): Uint8Array | undefined {
   if (value === undefined) return undefined;
   const record = decodeRecord(key, value);
   const converted = convert(record);

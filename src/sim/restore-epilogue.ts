@@ -68,9 +68,10 @@ export function createEpilogue({ store, state, world, prng, tally, nowMs, server
       try {
         await refill(store, {
           entries: from.entries,
-          convert: (record) => restoredRecord(record, { nowMs: Math.floor(nowMs()) }),
+          convert: (record, { newestSession }) => restoredRecord(record, { nowMs: Math.floor(nowMs()), newestSession }),
           newEpoch: `epoch-${prng.below(2 ** 31)}`,
           nowMs: Math.floor(nowMs()),
+          by: 'restore',
           why: 'a restore is under way',
           restored: { atMs: Math.floor(nowMs()), backupRevision: from.revision },
         });

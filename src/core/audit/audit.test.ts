@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest';
 import type { Instance } from '../../api/resources/instance.ts';
+import { restored } from '../state/guest-phase.ts';
 import { keys } from '../state/keys.ts';
 import type { Allocation, AnyRecord } from '../state/records.ts';
 import { commitPlan, testCache, testContext, testHost, testInstance, testTask } from '../testing.ts';
@@ -122,6 +123,38 @@ it.each(rows)('finds $name', ({ records, codes, repaired }) => {
     if (plan) commitPlan(cache, plan);
   }
   expect([...audit(cache)].flatMap((fault) => fault?.code ?? [])).toEqual(repaired);
+});
+
+it.each([
+  ['has ended', { phase: 'Exited' as const }],
+  ['has failed with its host', { phase: 'Failed' as const }],
+])('wants no room for what %s', (_, status) => {
+  const faults = [...audit(testCache([...all, onHost(status)]))].filter((fault) => fault !== undefined);
+  expect(faults).toEqual([]);
+});
+
+it('gives back no room on a host that is there again', () => {
+  const cache = testCache([room()]);
+  const [fault] = [...audit(cache)].filter((each) => each !== undefined);
+  commitPlan(cache, { changes: [{ key: keys.host('h1'), ifRevision: 0, value: ready }] });
+  expect(fault?.repair?.plan(cache, testContext())).toBeNull();
+});
+
+it('offers to take no newer life of an instance that a restore has lost sight of', () => {
+  const lost = { type: 'Running', status: 'Unknown' as const, reason: restored, message: 'x', sinceMs: 0 };
+  const [other, otherProvider] = testHost('h2');
+  const instance = onHost({ host: 'h2', conditions: [lost] });
+  const records = [
+    unknown(instance.metadata.id, 3),
+    provider,
+    other,
+    otherProvider,
+    instance,
+    room({ host: 'h2', amounts: {} }),
+  ];
+  const [fault] = [...audit(testCache(records))].filter((each) => each?.code === 'SecondGuest');
+  expect(fault).toBeDefined();
+  expect(fault?.repair).toBeUndefined();
 });
 
 it('decides a repair on what is then, and does nothing about what has mended itself', () => {

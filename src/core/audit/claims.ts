@@ -43,7 +43,11 @@ export const claimsOfInstances: Rule = function* (snapshot) {
   }
 };
 
+/** What is over needs none: its disk may have gone with its host. */
+const needsRoom: ReadonlySet<string> = new Set(['Scheduled', 'Starting', 'Running', 'Stopping', 'Stopped']);
+
 function holdsRoom(snapshot: Snapshot, { metadata, status }: Instance): boolean {
   if (status.host === undefined || metadata.deletionRequestedAtMs !== undefined) return true;
+  if (!needsRoom.has(status.phase)) return true;
   return snapshot.get('allocation', keys.allocation(metadata.id, status.incarnation))?.value.host === status.host;
 }

@@ -32,7 +32,12 @@ function faultOf(snapshot: Snapshot, { key, value }: Entry<Allocation>): Fault |
             what: `gives back the room of ${consumer.id} on host ${host}`,
             plan: (now) => {
               const entry = now.get('allocation', key);
-              return entry && whyNobody(now, entry.value) !== undefined ? { changes: release(entry) } : null;
+              if (!entry || whyNobody(now, entry.value) === undefined) return null;
+              if (consumer.kind === 'task') return { changes: release(entry) };
+              // A host that is there again has a say in it.
+              const hostKey = keys.host(host);
+              if (now.get('host', hostKey)) return null;
+              return { changes: release(entry), conditions: [{ key: hostKey, ifRevision: 0 }] };
             },
           },
         }

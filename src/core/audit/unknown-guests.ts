@@ -2,6 +2,7 @@
 // allocation that nobody wants, which is the order to remove what it stands for.
 
 import type { UnknownGuest } from '../../api/resources/host.ts';
+import { mayRunUnseen } from '../state/guest-phase.ts';
 import { keys } from '../state/keys.ts';
 import type { Snapshot } from '../state/snapshot.ts';
 import type { Fault, Rule } from './fault.ts';
@@ -16,10 +17,13 @@ export const unknownGuests: Rule = function* (snapshot) {
 function faultOf(snapshot: Snapshot, host: string, guest: UnknownGuest): Fault | undefined {
   const { instanceId, incarnation, driver, state } = guest;
   const allocationKey = keys.allocation(instanceId, incarnation);
-  if (snapshot.get('allocation', allocationKey)?.value.host === host) return undefined; // ordered away, or just taken in
+  const held = snapshot.get('allocation', allocationKey)?.value.host;
+  if (held === host) return undefined; // ordered away, or just taken in
   const instance = snapshot.instanceById(instanceId)?.value;
   const elsewhere = instance?.status.host;
   const known = instance && elsewhere !== undefined;
+  // After a restore the newer life may be the only one: no order may take it.
+  const mayBeTheLast = instance !== undefined && mayRunUnseen(instance) && incarnation > instance.status.incarnation;
   return {
     key: `guest ${host} ${instanceId}.${incarnation}`,
     code: known ? 'SecondGuest' : 'UnknownGuest',
@@ -29,23 +33,31 @@ function faultOf(snapshot: Snapshot, host: string, guest: UnknownGuest): Fault |
     cause: instance
       ? 'the instance was placed elsewhere since, or the store was restored from a backup'
       : 'its instance was removed while the host was away, or the store was restored from an older backup, or the disk comes from another fleet',
-    repair: {
-      what: `orders host ${host} to remove the guest of ${instanceId}, incarnation ${incarnation}, with its disk`,
-      destroys: true,
-      plan(now) {
-        const entry = now.get('host', keys.host(host));
-        const still = entry?.value.status.unknownGuests.some(
-          (each) => each.instanceId === instanceId && each.incarnation === incarnation,
-        );
-        if (!entry || !still || now.get('allocation', allocationKey)) return null;
-        const consumer = { id: instanceId, incarnation, project: 'unknown', name: instanceId };
-        return {
-          changes: [
-            { key: allocationKey, ifRevision: 0, value: { kind: 'allocation', consumer, host, amounts: {}, driver } },
-          ],
-          conditions: [{ key: entry.key, ifRevision: entry.revision }],
-        };
-      },
-    },
+    ...(mayBeTheLast || held !== undefined
+      ? {}
+      : {
+          repair: {
+            what: `orders host ${host} to remove the guest of ${instanceId}, incarnation ${incarnation}, with its disk`,
+            destroys: true,
+            plan(now) {
+              const entry = now.get('host', keys.host(host));
+              const still = entry?.value.status.unknownGuests.some(
+                (each) => each.instanceId === instanceId && each.incarnation === incarnation,
+              );
+              if (!entry || !still || now.get('allocation', allocationKey)) return null;
+              const consumer = { id: instanceId, incarnation, project: 'unknown', name: instanceId };
+              return {
+                changes: [
+                  {
+                    key: allocationKey,
+                    ifRevision: 0,
+                    value: { kind: 'allocation', consumer, host, amounts: {}, driver },
+                  },
+                ],
+                conditions: [{ key: entry.key, ifRevision: entry.revision }],
+              };
+            },
+          },
+        }),
   };
 }

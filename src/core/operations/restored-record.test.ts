@@ -1,11 +1,11 @@
 import { expect, it } from 'vitest';
 import type { Instance } from '../../api/resources/instance.ts';
-import { hostLost, restored } from '../state/guest-phase.ts';
+import { hostLost, mayRunUnseen, restored } from '../state/guest-phase.ts';
 import { testHost, testInstance } from '../testing.ts';
 import { assignmentOf } from './assignment.ts';
 import { restoredRecord } from './restored-record.ts';
 
-const now = { nowMs: 5_000 };
+const now = { nowMs: 5_000, newestSession: 9 };
 const withStatus = (status: Partial<Instance['status']>, spec: Partial<Instance['spec']> = {}): Instance => {
   const instance = testInstance('a');
   return { ...instance, spec: { ...instance.spec, ...spec }, status: { ...instance.status, ...status } };
@@ -87,4 +87,14 @@ it('lets no session that the backup does not know be taken for a later one', () 
 it('takes back no leases and no leader', () => {
   expect(restoredRecord({ kind: 'lease', host: 'h1', epoch: 1, renewedAtMs: 1 }, now)).toBeNull();
   expect(restoredRecord({ kind: 'leader', holder: 'one', term: 3 }, now)).toBeNull();
+});
+
+it('does not let what is exclusive and had failed be started again by itself', () => {
+  const failed = withStatus(
+    { ...bound, phase: 'Failed', conditions: running('Crashed') },
+    { exclusive: true, restartPolicy: 'OnFailure' },
+  );
+  const record = restoredRecord(failed, now);
+  expect(record?.kind === 'instance' && mayRunUnseen(record)).toBe(true);
+  expect(record).toMatchObject({ status: { phase: 'Failed' } });
 });

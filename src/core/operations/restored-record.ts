@@ -3,7 +3,7 @@
 
 import type { Instance } from '../../api/resources/instance.ts';
 import { conditionOf, type NewCondition, withConditions } from '../state/conditions.ts';
-import { hostLost, restored } from '../state/guest-phase.ts';
+import { hostLost, notFoundAfterRestore, restored } from '../state/guest-phase.ts';
 import type { AnyRecord } from '../state/records.ts';
 
 /**
@@ -12,8 +12,15 @@ import type { AnyRecord } from '../state/records.ts';
  */
 const sessionsSkipped = 2 ** 20;
 
+export interface RestoreContext {
+  readonly nowMs: number;
+  /** The newest session of any host that the store has come to, whatever the backup says. */
+  readonly newestSession: number;
+}
+
 /** Null: it is not taken back. */
-export function restoredRecord(record: AnyRecord, { nowMs }: { readonly nowMs: number }): AnyRecord | null {
+export function restoredRecord(record: AnyRecord, { nowMs, newestSession }: RestoreContext): AnyRecord | null {
+  const sessionAfter = (session: number): number => Math.max(session, newestSession) + sessionsSkipped;
   switch (record.kind) {
     case 'lease':
     case 'leader':
@@ -21,7 +28,7 @@ export function restoredRecord(record: AnyRecord, { nowMs }: { readonly nowMs: n
     case 'cluster':
       return null; // of the store that was
     case 'removedHost':
-      return { ...record, lastEpoch: record.lastEpoch + sessionsSkipped };
+      return { ...record, lastEpoch: sessionAfter(record.lastEpoch) };
     case 'host': {
       const { session: _, ...status } = record.status;
       const message = 'its agent has not been heard since the store was restored from a backup';
@@ -30,7 +37,7 @@ export function restoredRecord(record: AnyRecord, { nowMs }: { readonly nowMs: n
         ...record,
         status: {
           ...status,
-          epoch: status.epoch + sessionsSkipped,
+          epoch: sessionAfter(status.epoch),
           unknownGuests: [],
           conditions: withConditions(status.conditions, [ready], nowMs),
         },
@@ -51,6 +58,7 @@ function restoredInstance(instance: Instance, nowMs: number): Instance {
   // One that waited may run somewhere by now. Only what must never run twice is held back for that.
   if (!bound && !(waiting && spec.exclusive)) return instance;
   const outOfSight = conditionOf(status.conditions, 'Running')?.reason === hostLost;
+  if (spec.exclusive && status.phase === 'Failed' && !outOfSight) return doubted(instance, nowMs);
   if (bound && (status.phase === 'Exited' || (status.phase === 'Failed' && !outOfSight))) return instance;
   const why = {
     reason: restored,
@@ -69,4 +77,13 @@ function restoredInstance(instance: Instance, nowMs: number): Instance {
   return bound
     ? { ...instance, status: { ...status, conditions, ...(outOfSight ? { phase: 'Scheduled' as const } : {}) } }
     : { ...instance, status: { ...status, phase: 'Failed', failedAtMs: nowMs, conditions } };
+}
+
+/** It had failed, and may have been started again since: it is not started by itself. */
+function doubted(instance: Instance, nowMs: number): Instance {
+  const message =
+    'it had failed when the backup was made, and may have been started elsewhere since: make it again when it runs nowhere';
+  const running: NewCondition = { type: 'Running', status: 'Unknown', reason: notFoundAfterRestore, message };
+  const conditions = withConditions(instance.status.conditions, [running], nowMs);
+  return { ...instance, status: { ...instance.status, conditions } };
 }

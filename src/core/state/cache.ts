@@ -184,6 +184,12 @@ export class Cache implements Snapshot {
     return this.#own.has(revision);
   }
 
+  /** Whether everything up to `upTo` is in: heard, or made here. */
+  holds(upTo: number): boolean {
+    for (let revision = this.revision + 1; revision <= upTo; revision++) if (!this.#own.has(revision)) return false;
+    return true;
+  }
+
   /** Whether an event of this key and revision would change nothing, so that nobody need read it. */
   knows(key: string, revision: number): boolean {
     const kind = kindOfKey(key);

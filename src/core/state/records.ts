@@ -100,7 +100,11 @@ export interface Cluster {
   readonly tokenSecret: string;
   readonly operatorToken: string;
   /** While it is there, no control plane may write: a restore is under way, or the store has been moved. */
-  readonly closed?: { readonly why: string; readonly sinceMs: number };
+  readonly closed?: {
+    readonly by: 'restore' | 'move' | 'moved';
+    readonly why: string;
+    readonly sinceMs: number;
+  };
   /** The last restore: when, and of which revision the backup was. */
   readonly restored?: { readonly atMs: number; readonly backupRevision: number };
 }

@@ -37,6 +37,8 @@ it('finds at another control plane what was just made at the first', async () =>
   const get = (headers: Record<string, string>) =>
     fetch(`${second.url}/v1/pools/p1`, { headers: { authorization: 'Bearer operator', ...headers } });
   expect((await get({})).status).toBe(404);
+  // Its own newer write says nothing of what others wrote before.
+  await second.client.create('pool', { metadata: { name: 'own' }, spec: {} });
   const waiting = get({ 'berth-at-least': String(made.metadata.revision) });
   slow.catchUp();
   expect((await waiting).status).toBe(200);

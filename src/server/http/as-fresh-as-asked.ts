@@ -23,7 +23,7 @@ export function asFreshAsAsked(
       const revision = /^\d{1,15}$/.test(asked) ? Number(asked) : Number.NaN;
       if (Number.isNaN(revision))
         throw new ApiError('InvalidRequest', `${atLeastHeader} must be a revision`, { field: atLeastHeader });
-      if (cache.newestRevision >= revision) return route.handle(request);
+      if (cache.holds(revision)) return route.handle(request);
       return reach(revision, { cache, clock, store }).then(() => route.handle(request));
     },
   }));
@@ -50,7 +50,7 @@ async function reach(
       ),
     );
     const look = (): void => {
-      if (cache.revision >= wanted) end(resolve);
+      if (cache.holds(wanted)) end(resolve);
     };
     const forget = cache.onRevision(look);
     look();

@@ -6,6 +6,7 @@ import { encodeRecord } from '../../core/state/codec.ts';
 import { keys } from '../../core/state/keys.ts';
 import type { Cluster } from '../../core/state/records.ts';
 import { createMemoryStore } from '../../store/memory/memory-store.ts';
+import { StoreError } from '../../store/store.ts';
 import { type News, WatchFeed } from './watch-feed.ts';
 
 function rig() {
@@ -122,6 +123,39 @@ it('tells of a gap in history, of a restore, and of a store that is gone', async
   await settle();
   await store.close();
   await expect(last).rejects.toMatchObject({ code: 'Unavailable' });
+  over.abort();
+});
+
+it('tells nobody of a revision that it was not given, when the feed ended and began anew for another', async () => {
+  const { store, feed, put } = rig();
+  let breakNow: (error: Error) => void = () => undefined;
+  const watch = store.watch.bind(store);
+  store.watch = async function* (prefix, after, signal) {
+    const broken = new Promise<never>((_, reject) => (breakNow = reject));
+    broken.catch(() => undefined);
+    const batches = watch(prefix, after, signal)[Symbol.asyncIterator]();
+    for (;;) {
+      const batch = await Promise.race([batches.next(), broken]);
+      if (batch.done) return;
+      yield batch.value;
+    }
+  };
+  const over = ending();
+  const slow = feed.watch({ kind: 'pool', project: undefined }, 0, over.signal);
+  const first = slow.next();
+  await settle();
+  await put('pools/a');
+  expect((await first).value?.revision).toBe(1);
+  await put('pools/b'); // waits for the slow one
+  await settle();
+  breakNow(new StoreError('Unavailable', 'lost'));
+  await settle();
+  const other = feed.watch({ kind: 'pool', project: undefined }, 2, over.signal).next();
+  await settle();
+  await put('pools/c');
+  await other;
+  expect((await slow.next()).value).toMatchObject({ events: [{ key: 'pools/b' }], revision: 2 });
+  await expect(slow.next()).rejects.toMatchObject({ code: 'Unavailable' });
   over.abort();
 });
 

@@ -175,6 +175,8 @@ class Subscriber {
   #waiting: WatchEvent[] = [];
   #overflowed = false;
   #over = false;
+  /** Where the feed was when it ended: later it is another's. */
+  #endedAt: Revision | undefined;
   #error: Error | undefined;
   #wake: (() => void) | undefined;
 
@@ -199,6 +201,7 @@ class Subscriber {
 
   end(error?: unknown): void {
     this.#over = true;
+    this.#endedAt ??= this.#feed.revision;
     this.#error = error === undefined || error instanceof Error ? error : new Error(describeError(error));
     this.wake();
   }
@@ -209,7 +212,8 @@ class Subscriber {
     for (;;) {
       const events = this.#waiting.splice(0);
       if (events.length > 0) {
-        seen = this.#overflowed ? (events.at(-1)?.revision ?? seen) : Math.max(this.#feed.revision, seen);
+        const level = this.#endedAt ?? this.#feed.revision;
+        seen = this.#overflowed ? (events.at(-1)?.revision ?? seen) : Math.max(level, seen);
         yield { events, revision: seen };
       } else if (this.#over) {
         if (this.#error !== undefined) throw this.#error;
