@@ -91,6 +91,8 @@ export function createEpilogue({ store, state, world, prng, tally, nowMs, server
     const instance = known.get(was.instanceId);
     const is = world.guests(was.host).find((guest) => guest.instanceId === was.instanceId);
     const same = instance?.status.host === was.host && instance.status.incarnation === was.incarnation;
+    // Where it was placed anew the older one made way for it.
+    if (is && is.incarnation > was.incarnation) return undefined;
     if (!same) return is?.incarnation === was.incarnation ? undefined : `${name} is gone, though no backup knows it`;
     const wanted = instance.metadata.deletionRequestedAtMs === undefined && instance.spec.powerState === 'running';
     // One that was off holds no room to run in, so far as the backup knows.

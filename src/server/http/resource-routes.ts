@@ -126,7 +126,13 @@ function routesOf<K extends Kind>(kind: K, definition: ResourceDefinition, parts
           force: query.flag('force'),
           ...(ifRevision === undefined ? {} : { ifRevision }),
         };
-        const done = await decideAndCommit(parts.decider, (snapshot, ctx) => operations.delete(snapshot, input, ctx));
+        const done = await decideAndCommit(parts.decider, (snapshot, ctx) => {
+          // Whoever has its name by now is not the one that was meant.
+          const now = snapshot.get(kind, before.key)?.value.metadata.id;
+          if (now !== undefined && now !== before.value.metadata.id)
+            throw new ApiError('NotFound', `${kind} "${params['name']}" has been deleted, and another has its name`);
+          return operations.delete(snapshot, input, ctx);
+        });
         return answer(kind, 200, done, parts.decider, before);
       },
     });
