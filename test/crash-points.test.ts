@@ -40,7 +40,7 @@ function dyingStore(store: Store, death: Death) {
     },
     close: () => Promise.resolve(),
   };
-  return { store: wrapped, died: died.promise, count: () => commits };
+  return { store: wrapped, died: died.promise, dead: () => dead, count: () => commits };
 }
 
 const instant = { pullMs: 1, cloneMs: 1, startMs: 1, bootMs: 1, shutdownMs: 1 };
@@ -49,8 +49,12 @@ const instant = { pullMs: 1, cloneMs: 1, startMs: 1, bootMs: 1, shutdownMs: 1 };
 async function live(death: Death): Promise<number> {
   const store = createMemoryStore();
   const dying = dyingStore(store, death);
-  let server = await startTestServer({ store: dying.store });
+  let over = false;
+  // It may die before it has begun: then nobody has heard of it.
+  const begun = await Promise.race([startTestServer({ store: dying.store }), dying.died]);
+  let server = begun ?? (await startTestServer({ store }));
   const restarted = dying.died.then(async () => {
+    if (over || server !== begun) return; // it may die of its end, too
     await server.drop();
     server = await startTestServer({ store });
   });
@@ -122,6 +126,8 @@ async function live(death: Death): Promise<number> {
     return dying.count();
   } finally {
     await agent.stop();
+    if (dying.dead()) await restarted;
+    over = true;
     await server.drop();
     await store.close();
   }

@@ -8,6 +8,8 @@ import { systemClock } from '../../src/base/system.ts';
 import type { FakeGuest, FakeWorld } from '../../src/agent/drivers/fake/world.ts';
 import type { Checker, Facts, SentReport } from '../../src/sim/checkers/checker.ts';
 import { checkers as factories } from '../../src/sim/checkers/registry.ts';
+import { restartChecker } from '../../src/sim/checkers/restart.ts';
+import { undisturbedChecker } from '../../src/sim/checkers/undisturbed.ts';
 import { type Commit, createHistory, type History } from '../../src/sim/history.ts';
 import type { Intents } from '../../src/sim/intents.ts';
 import type { Policy } from '../../src/core/state/context.ts';
@@ -25,6 +27,9 @@ interface Sight {
 }
 
 const lookEveryMs = 200;
+
+/** They hold what is committed against what a guest is in that very moment; here the two are heard of over different ways. */
+const needsTheMoment: ReadonlySet<unknown> = new Set([restartChecker, undisturbedChecker]);
 
 export class RunRecord {
   readonly history: History = createHistory();
@@ -76,7 +81,7 @@ export class RunRecord {
       deaf: () => [],
       servers: () => [],
     };
-    this.checkers = factories.map((create) => create(this.facts));
+    this.checkers = factories.filter((each) => !needsTheMoment.has(each)).map((create) => create(this.facts));
   }
 
   readonly #texts = new Map<string, string>();
