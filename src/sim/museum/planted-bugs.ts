@@ -102,9 +102,9 @@ export const plantedBugs: readonly PlantedBug[] = [
     reenacts: 'told before it is durable: etcd #14370, RabbitMQ 2014',
     invariant: 3,
     file: 'server/commit.ts',
-    find: 'this.#queue.push({ assumption: assumed, restsOn: assumed.restsOn, conditions: none, told });',
+    find: 'epochAt: this.#epochAt(),\n      told,\n    });',
     replace:
-      'told({ ok: true, revision: this.#cache.revision });\n    this.#queue.push({ assumption: assumed, restsOn: assumed.restsOn, conditions: none, told: () => {} });',
+      'epochAt: this.#epochAt(),\n      told: () => {},\n    });\n    told({ ok: true, revision: this.#cache.revision });',
   },
   {
     name: 'placed-twice',
