@@ -1,7 +1,8 @@
 // The shortest crucible that is worth its name: real processes in network namespaces over PostgreSQL, with the leader killed, a host cut
 // off and the power of the database cut. `npm run crucible` is the whole.
 
-import { execFile } from 'node:child_process';
+import { execFile, spawnSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
 import { promisify } from 'node:util';
 import { expect, it } from 'vitest';
 import { postgresPrograms } from '../../src/store/postgres/test-postgres.ts';
@@ -12,7 +13,10 @@ const words = ['--store', 'postgres', '--minutes', '0.1', '--seed', '3', '--faul
 
 function whyNot(): string | undefined {
   if (process.getuid?.() !== 0) return 'only root may make network namespaces and mount disks';
-  return postgresPrograms === null ? 'PostgreSQL is not installed' : undefined;
+  if (postgresPrograms === null) return 'PostgreSQL is not installed';
+  if (!existsSync('/dev/loop-control')) return 'there are no loop devices here to cut the power of';
+  const apart = ['--mount', '--propagation', 'unchanged', '--net', '--pid', '--fork', 'true'];
+  return spawnSync('unshare', apart).status === 0 ? undefined : 'there are no namespaces of its own to be had here';
 }
 
 const reason = whyNot();
