@@ -3,7 +3,7 @@
 // The runner works in network, mount and process namespaces that end with it: whatever it made (processes, networks, mounts, loop
 // devices) is gone when it is, however it ends. It needs root for that, and touches nothing of the machine's own network.
 
-import { spawn, spawnSync } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import {
   chmodSync,
   existsSync,
@@ -90,7 +90,7 @@ async function outside(): Promise<number> {
     const durationMs = minutes === undefined ? defaultSeconds[store] * 1000 : (minutes * 60_000) / stores.length;
     const plan = join(folder, 'plan.json');
     writeFileSync(plan, JSON.stringify({ owner: process.pid, store, seed, durationMs, faults, folder }));
-    const own = ['--net', '--mount', ...propagation(), '--pid', '--fork', '--kill-child', '--mount-proc'];
+    const own = ['--net', '--mount', '--pid', '--fork', '--kill-child', '--mount-proc'];
     // A shell as the first process of the namespace: it takes leave of orphans.
     const words = [process.execPath, import.meta.filename, '--inside', plan, ...(flags.json ? ['--json'] : [])];
     const child = spawn(
@@ -205,8 +205,3 @@ function tableOf(result: StoreRunResult): string {
 
 if (flags.inside === undefined) process.exit(await outside());
 else await inside(flags.inside);
-
-/** In a root that is no mount point (chroot) what is mounted cannot be kept apart by name: there it stays as it is, apart or not. */
-function propagation(): string[] {
-  return spawnSync('unshare', ['--mount', 'true']).status === 0 ? [] : ['--propagation', 'unchanged'];
-}
