@@ -98,6 +98,9 @@ export function createEpilogue({ store, state, world, prng, tally, nowMs, server
     // One that was off holds no room to run in, so far as the backup knows.
     const held = ['Scheduled', 'Starting', 'Running'].includes(instance.status.phase);
     if (!wanted || !held || !was.running) return undefined;
+    // One of a higher priority may take its room, as at any time.
+    const now = state.get('instance', keys.instance(instance.metadata.project, instance.metadata.name));
+    if (conditionOf(now?.status.conditions ?? [], 'Running')?.reason === 'Preempted') return undefined;
     if (!is?.running) return `${name} ran and was wanted, and does not run`;
     return is.startedAtMs === was.startedAtMs ? undefined : `${name} was started again`;
   };
