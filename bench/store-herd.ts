@@ -10,7 +10,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type Client, createClient, type FetchLike } from '../src/api/client.ts';
 import type { Kind, ResourceByKind } from '../src/api/resources/index.ts';
-import { freePorts } from '../src/store/etcd/test-etcd.ts';
+import { freePort } from '../src/base/test-ports.ts';
 import type { Emit } from './row.ts';
 import { type ServerProcess, startServerProcess } from './server-process.ts';
 import type { Backend } from './store-backends.ts';
@@ -29,7 +29,7 @@ export async function measureHerd(backend: Backend, directory: string, emit: Emi
   const url = backend.storeUrl('herd');
   // Two instances a host: their streams have something to say.
   await fillStore(url, { hosts, instances: 2 * hosts, projects: 10, events: 0 });
-  const listen = `127.0.0.1:${(await freePorts(1))[0]}`;
+  const listen = `127.0.0.1:${await freePort()}`;
   const start = (): Promise<ServerProcess> =>
     startServerProcess(join(directory, `herd${backend.suffix}`), {
       listen,

@@ -3,9 +3,9 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
-import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { freePort } from '../src/base/test-ports.ts';
 import { createClient } from '../src/api/client.ts';
 import type { Instance } from '../src/api/resources/instance.ts';
 import { hostTokenOf } from '../src/server/http/tokens.ts';
@@ -56,14 +56,6 @@ async function end(child: ChildProcess, signal: NodeJS.Signals): Promise<void> {
   const exited = once(child, 'exit');
   child.kill(signal);
   await exited;
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  server.close();
-  return typeof address === 'object' && address ? address.port : 0;
 }
 
 /** A fleet of one server and one host in `directory`. Both may be killed and started again on the same state. */

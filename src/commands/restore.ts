@@ -8,8 +8,8 @@ import type { Cli } from '../cli/cli.ts';
 import { CommandError, exitCodes } from '../cli/exit-codes.ts';
 import { startProgress } from '../cli/progress.ts';
 import { restoredRecord } from '../core/operations/restored-record.ts';
-import { BadBackup, type Backup, isEmpty } from '../server/backup.ts';
-import { refill } from '../server/refill.ts';
+import { BadBackup, type Backup } from '../server/backup.ts';
+import { isEmpty, refill } from '../server/refill.ts';
 import { loadBackup } from './backup-file.ts';
 import { openStoreOf, tellFailure } from './store-of.ts';
 

@@ -6,9 +6,9 @@ import { systemPrng } from '../base/system.ts';
 import type { Cli } from '../cli/cli.ts';
 import { CommandError, exitCodes } from '../cli/exit-codes.ts';
 import { startProgress } from '../cli/progress.ts';
-import { isEmpty, readBackup, writeBackup } from '../server/backup.ts';
+import { readBackup, writeBackup } from '../server/backup.ts';
 import { checkStore } from '../server/check-store.ts';
-import { closeForMove, isHalfMoved, refill } from '../server/refill.ts';
+import { closeForMove, isEmpty, isHalfMoved, refill } from '../server/refill.ts';
 import { StoreError } from '../store/store.ts';
 import { openStoreOf, tellFailure } from './store-of.ts';
 

@@ -1,5 +1,5 @@
 // The audit as it goes on: looks through the whole fleet now and then, remembers since when each fault has been there, and repairs what
-// it is told to. Repairs are Plans like all others, with an event each; it never repairs by itself.
+// it is told to. Repairs are Plans like all others, told in the log; it never repairs by itself.
 
 import type { Clock, Timer } from '../base/clock.ts';
 import { describeError, type Logger } from '../base/log.ts';
@@ -46,8 +46,8 @@ export class Auditor {
   async report({ apply, removeUnknown, olderThanMs }: AuditRequest): Promise<AuditReport> {
     const old = (await this.#look()).filter(({ key }) => this.#ageMs(key) >= olderThanMs);
     const repaired = apply ? await this.#repair(old, removeUnknown) : [];
-    const faults = repaired.length > 0 ? await this.#look() : undefined;
-    const all = faults?.map((fault) => this.#findingOf(fault)) ?? this.#findings;
+    if (repaired.length > 0) await this.#look();
+    const all = this.#findings;
     const findings = all.filter(({ ageMs }) => ageMs >= olderThanMs);
     const { cache } = this.#decider;
     return {

@@ -7,12 +7,12 @@
 //   {"end":true,"revision":23,"lines":2,"sha256":"…"}       of all lines before this one
 
 import { createHash } from 'node:crypto';
-import { decodeRecord } from '../core/state/codec.ts';
 import { keys } from '../core/state/keys.ts';
+import { pagesOf } from '../store/pages.ts';
 import { type Key, type Revision, type Store, StoreError } from '../store/store.ts';
+import { clusterIn } from './cluster-record.ts';
 
 const format = 1;
-const listPage = 2_000;
 
 export interface Backup {
   readonly epoch: string | undefined;
@@ -48,21 +48,16 @@ export async function* writeBackup(
     hash.update(bytes);
     return bytes;
   };
-  const entry = await store.get(keys.cluster);
-  const cluster = entry && decodeRecord(keys.cluster, entry.value);
-  const epoch = cluster?.kind === 'cluster' ? cluster.epoch : undefined;
-  const closed = cluster?.kind === 'cluster' ? cluster.closed : undefined;
+  const found = await clusterIn(store);
+  const { epoch, closed } = found?.cluster ?? {};
   if (closed && !closedToo) throw new StoreError('Unavailable', `what the store holds now is not whole: ${closed.why}`);
   yield take([Buffer.from(`${JSON.stringify({ berth: 'backup', format, version, epoch, createdAtMs: nowMs })}\n`)]);
 
   let first: Revision | undefined;
   let last: Revision = 0;
-  for (let after: Key | undefined, more = true; more; ) {
-    const page = await store.list('', { limit: listPage, ...(after === undefined ? {} : { after }) });
+  for await (const page of pagesOf(store)) {
     first ??= page.revision;
     last = page.revision;
-    after = page.entries.at(-1)?.key;
-    more = page.entries.length === listPage;
     lines += page.entries.length;
     if (page.entries.length > 0) yield take(page.entries.map(lineOf));
   }
@@ -70,7 +65,7 @@ export async function* writeBackup(
     lines += events.length;
     yield take(events.map(lineOf));
   }
-  if ((await store.get(keys.cluster))?.revision !== entry?.revision)
+  if ((await store.get(keys.cluster))?.revision !== found?.revision)
     throw new StoreError('Unavailable', 'the store was closed or restored while it was read; back up again');
   yield Buffer.from(`${JSON.stringify({ end: true, revision: last, lines, sha256: hash.digest('hex') })}\n`);
 }
@@ -204,18 +199,4 @@ async function* linesOf(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<Buffe
       throw new BadBackup('it has a line longer than any entry: it is not a backup made by Berth');
   }
   if (rest.length > 0) yield Buffer.concat(rest);
-}
-
-/** Whether a store holds nothing of a fleet yet. */
-export async function isEmpty(store: Store): Promise<boolean> {
-  return (await store.list('', { limit: 1 })).entries.length === 0;
-}
-
-/** For whoever writes to a store itself, where no other write is expected. */
-export function assertCommitted<R extends { readonly ok: boolean }>(
-  result: R,
-  what: string,
-): asserts result is R & { ok: true } {
-  if (!result.ok)
-    throw new StoreError('Unavailable', `${what}: another process wrote to the store at the same time; try again`);
 }

@@ -3,8 +3,9 @@
 import type { AnyRecord } from '../core/state/records.ts';
 import { decodeRecord, UnreadableRecord } from '../core/state/codec.ts';
 import { kindOfKey } from '../core/state/keys.ts';
-import { changesBetween } from './backup.ts';
+import { pagesOf } from '../store/pages.ts';
 import { Compacted, type Key, type Revision, type Store } from '../store/store.ts';
+import { changesBetween } from './backup.ts';
 
 export interface StoreCheck {
   readonly entries: number;
@@ -16,7 +17,6 @@ export interface StoreCheck {
   readonly faults: readonly string[];
 }
 
-const listPage = 5_000;
 const faultsMax = 100;
 
 export async function checkStore(
@@ -31,11 +31,9 @@ export async function checkStore(
   let first: Revision | undefined;
   let newest: Revision = 0;
   let before = '';
-  for (let more = true; more; ) {
-    const page = await store.list('', { limit: listPage, ...(before === '' ? {} : { after: before }) });
+  for await (const page of pagesOf(store)) {
     first ??= page.revision;
     newest = page.revision;
-    more = page.entries.length === listPage;
     for (const { key, value, revision: written } of page.entries) {
       if (key <= before) fault(`${key} is listed after ${before}`);
       before = key;

@@ -11,11 +11,10 @@ import type { DueLine } from '../core/queue/queue.ts';
 import type { Cache, StoredEvent } from '../core/state/cache.ts';
 import { decodeRecord } from '../core/state/codec.ts';
 import type { RecordKind } from '../core/state/records.ts';
+import { pagesOf } from '../store/pages.ts';
 import { Compacted, type Store, type WatchEvent } from '../store/store.ts';
 import { contextOf, type Decider } from './decide.ts';
 import type { Fence } from './leadership.ts';
-
-type Page = Awaited<ReturnType<Store['list']>>;
 
 /** A controller at work. */
 interface Station {
@@ -41,9 +40,7 @@ const retryDelay = { delayMsMin: 10, delayMsMax: 5_000 };
 const storeRetryDelay = { delayMsMin: 100, delayMsMax: 5_000 };
 /** Reconciles in one go before requests get their turn: some milliseconds. */
 const tasksPerTurnMax = 256;
-/** Some 3 MB: twice that is held while the store is read. */
-const listPage = 2_000;
-const listPageSmall = 7;
+const smallPage = 7;
 const lateMsMax = 500;
 
 export class ControlLoop {
@@ -146,14 +143,7 @@ export class ControlLoop {
     const entries: StoredEvent[] = [];
     let revision: number | undefined;
     let target = 0;
-    const limit = this.#buggify('load-small-page') ? listPageSmall : (this.#store.pageEntries ?? listPage);
-    let next: Promise<Page> | undefined = this.#store.list('', { limit });
-    while (next) {
-      const page: Page = await next;
-      const last = page.entries.length === limit ? page.entries.at(-1)?.key : undefined;
-      // The store reads the next page while this one is taken in.
-      next = last === undefined ? undefined : this.#store.list('', { limit, after: last });
-      next?.catch(() => {}); // told when it is awaited
+    for await (const page of pagesOf(this.#store, this.#buggify('load-small-page') ? smallPage : undefined)) {
       for (const { key, value, revision: written } of page.entries)
         entries.push({ key, value: decodeRecord(key, value), revision: written });
       revision ??= page.revision;

@@ -7,8 +7,10 @@
 import type { AnyRecord, Cluster } from '../core/state/records.ts';
 import { decodeRecord, encodeRecord, UnreadableRecord } from '../core/state/codec.ts';
 import { keys, prefixOf } from '../core/state/keys.ts';
-import { type Key, type Store, StoreError, type Write } from '../store/store.ts';
-import { assertCommitted, BadBackup } from './backup.ts';
+import { pagesOf } from '../store/pages.ts';
+import { type CommitResult, type Key, type Store, StoreError, type Write } from '../store/store.ts';
+import { BadBackup } from './backup.ts';
+import { clusterIn, clusterOf } from './cluster-record.ts';
 
 export interface Refill {
   readonly entries: ReadonlyMap<Key, Uint8Array>;
@@ -25,7 +27,6 @@ export interface Refill {
 
 const writesMax = 1_000;
 const bytesMax = 4 * 1024 * 1024;
-const listPage = 5_000;
 /** Of the store itself, whatever is put into it. */
 const ofTheStore: ReadonlySet<Key> = new Set([keys.cluster, keys.leader, keys.leaderLease]);
 
@@ -34,8 +35,8 @@ export async function refill(
   store: Store,
   { entries, convert, ...options }: Refill,
 ): Promise<{ deleted: number; written: number }> {
-  const present = await store.get(keys.cluster);
-  const before = clusterOf(present?.value) ?? clusterOf(entries.get(keys.cluster));
+  const present = await clusterIn(store);
+  const before = present?.cluster ?? clusterOf(entries.get(keys.cluster));
   if (!before) throw new BadBackup('it has no record of the store that it is of, so its tokens are not known');
   const { closed: _, ...cluster }: Cluster = {
     kind: 'cluster',
@@ -48,10 +49,8 @@ export async function refill(
   };
   const close: Cluster = { ...cluster, closed: { by: options.by, why: options.why, sinceMs: options.nowMs } };
   const newestSession = await newestSessionIn(store);
-  const wanted = (key: Key): Uint8Array | undefined =>
-    convertedOf(key, entries.get(key), (record) => convert(record, { newestSession }));
   // All of it must be readable before anything is closed or deleted.
-  for (const key of entries.keys()) readable(key, () => wanted(key));
+  const wanted = convertedOf(entries, (record) => convert(record, { newestSession }));
   const begun = await store.commit(
     [{ key: keys.cluster, ifRevision: present?.revision ?? 0 }],
     [{ key: keys.cluster, value: encodeRecord(close) }],
@@ -66,7 +65,7 @@ export async function refill(
     if (batch.length === 0) return;
     assertCommitted(await store.commit([fence], batch.splice(0)), 'filling the store');
     bytes = 0;
-    options.onProgress?.(done, entries.size);
+    options.onProgress?.(done, wanted.size);
   };
   const write = async (one: Write): Promise<void> => {
     batch.push(one);
@@ -76,13 +75,10 @@ export async function refill(
 
   const same = new Set<Key>();
   let deleted = 0;
-  for (let after: Key | undefined, more = true; more; ) {
-    const page = await store.list('', { limit: listPage, ...(after === undefined ? {} : { after }) });
-    after = page.entries.at(-1)?.key;
-    more = page.entries.length === listPage;
+  for await (const page of pagesOf(store)) {
     for (const { key, value } of page.entries) {
       if (ofTheStore.has(key)) continue;
-      const is = wanted(key);
+      const is = wanted.get(key);
       if (is && Buffer.compare(is, value) === 0) same.add(key);
       if (is) continue;
       deleted += 1;
@@ -90,11 +86,9 @@ export async function refill(
     }
   }
   let written = 0;
-  for (const key of entries.keys()) {
+  for (const [key, value] of wanted) {
     done += 1;
-    if (ofTheStore.has(key) || same.has(key)) continue;
-    const value = wanted(key);
-    if (!value) continue;
+    if (same.has(key)) continue;
     written += 1;
     await write({ key, value });
   }
@@ -103,7 +97,7 @@ export async function refill(
     await store.commit([fence], [{ key: keys.cluster, value: encodeRecord(cluster) }]),
     'opening the store',
   );
-  options.onProgress?.(entries.size, entries.size);
+  options.onProgress?.(wanted.size, wanted.size);
   return { deleted, written };
 }
 
@@ -117,11 +111,9 @@ export interface ClosedStore {
 
 /** Closes a store for a move; one whose move was broken off is closed already. */
 export async function closeForMove(store: Store, nowMs: number): Promise<ClosedStore> {
-  const present = await store.get(keys.cluster);
-  const cluster = clusterOf(present?.value);
-  if (!present || !cluster)
-    throw new StoreError('Invalid', 'the store holds nothing of Berth: no server has used it yet');
-  const { closed, ...open } = cluster;
+  const present = await clusterIn(store);
+  if (!present) throw new StoreError('Invalid', 'the store holds nothing of Berth: no server has used it yet');
+  const { closed, ...open } = present.cluster;
   if (closed && closed.by !== 'move') throw new StoreError('Invalid', `the store is closed: ${closed.why}`);
   const put = async (ifRevision: number, record: Cluster): Promise<number> => {
     const writes = [{ key: keys.cluster, value: encodeRecord(record) }];
@@ -142,7 +134,12 @@ export async function closeForMove(store: Store, nowMs: number): Promise<ClosedS
 
 /** Whether a move to this store was begun and broken off, so that it may go on. */
 export async function isHalfMoved(store: Store): Promise<boolean> {
-  return clusterOf((await store.get(keys.cluster))?.value)?.closed?.by === 'move';
+  return (await clusterIn(store))?.cluster.closed?.by === 'move';
+}
+
+/** Whether a store holds nothing of a fleet yet. */
+export async function isEmpty(store: Store): Promise<boolean> {
+  return (await store.list('', { limit: 1 })).entries.length === 0;
 }
 
 /** Messages of sessions before it may still be on their way. */
@@ -158,28 +155,28 @@ async function newestSessionIn(store: Store): Promise<number> {
   return newest;
 }
 
-function readable(key: Key, read: () => unknown): void {
-  try {
-    read();
-  } catch (error) {
-    if (error instanceof UnreadableRecord) throw new BadBackup(error.message, { cause: error });
-    throw new BadBackup(`the record at ${key} cannot be taken back`, { cause: error });
-  }
-}
-
+/** What is to be in the store, without its own records. */
 function convertedOf(
-  key: Key,
-  value: Uint8Array | undefined,
+  entries: ReadonlyMap<Key, Uint8Array>,
   convert: (record: AnyRecord) => AnyRecord | null,
-): Uint8Array | undefined {
-  if (value === undefined) return undefined;
-  const record = decodeRecord(key, value);
-  const converted = convert(record);
-  if (converted === record) return value;
-  return converted ? encodeRecord(converted) : undefined;
+): Map<Key, Uint8Array> {
+  const converted = new Map<Key, Uint8Array>();
+  for (const [key, value] of entries) {
+    if (ofTheStore.has(key)) continue;
+    try {
+      const record = decodeRecord(key, value);
+      const is = convert(record);
+      if (is) converted.set(key, is === record ? value : encodeRecord(is));
+    } catch (error) {
+      if (error instanceof UnreadableRecord) throw new BadBackup(error.message, { cause: error });
+      throw new BadBackup(`the record at ${key} cannot be taken back`, { cause: error });
+    }
+  }
+  return converted;
 }
 
-function clusterOf(value: Uint8Array | undefined): Cluster | undefined {
-  const record = value && decodeRecord(keys.cluster, value);
-  return record?.kind === 'cluster' ? record : undefined;
+/** Where no other write is expected. */
+function assertCommitted(result: CommitResult, what: string): asserts result is CommitResult & { ok: true } {
+  if (!result.ok)
+    throw new StoreError('Unavailable', `${what}: another process wrote to the store at the same time; try again`);
 }

@@ -9,8 +9,7 @@ import { controllers } from '../core/controllers/registry.ts';
 import { type ClusterSecrets, openCluster } from '../core/operations/cluster.ts';
 import { Cache } from '../core/state/cache.ts';
 import type { Policy } from '../core/state/context.ts';
-import { whyClosed } from '../core/state/cluster-state.ts';
-import { keys } from '../core/state/keys.ts';
+import { epochOf, whyClosed } from '../core/state/cluster-state.ts';
 import type { Cluster } from '../core/state/records.ts';
 import type { Store } from '../store/store.ts';
 import { Assignments } from './assignments.ts';
@@ -98,7 +97,7 @@ export async function startControlPlane(parts: ServerParts): Promise<Server> {
     clock,
     log,
     revision: () => cache.revision,
-    epoch: () => cache.committed('cluster', keys.cluster)?.value.epoch,
+    epoch: () => epochOf(cache),
   });
   const auditor = new Auditor({ decider, log });
   auditor.start();

@@ -124,7 +124,7 @@ export function createWorkload(options: WorkloadOptions): Workload {
     const one = (_: unknown, index: number): Promise<unknown> => {
       const key = `${name}-${index + 1}`;
       const metadata = { name: key, labels: { [keyLabel]: key, tenant: name } };
-      const spec = { ...drawSpec(prng), placement: drawPlacement(prng, name) };
+      const spec = { ...drawInstance(prng), placement: drawPlacement(prng, name) };
       return ask({ peer, client, prng: prng.split() }, key, { metadata, spec }, () => false);
     };
     await Promise.all(Array.from({ length: count }, one));
@@ -161,7 +161,7 @@ export function createWorkload(options: WorkloadOptions): Workload {
           project,
           labels: { [keyLabel]: key, tenant: name },
         },
-        spec: { ...drawSpec(prng), placement: drawPlacement(prng, name), ...gangOf(key) },
+        spec: { ...drawInstance(prng), placement: drawPlacement(prng, name), ...gangOf(key) },
       };
       const made = await ask(
         { peer, client, prng },
@@ -234,7 +234,7 @@ export function createWorkload(options: WorkloadOptions): Workload {
         // What is tried out in answering must leave no trace: the checkers see to that.
         await insist(peer, prng, () => client.capacity({ spec: { cpus: 1, memoryMiB: 256 }, losses: 2 }));
         await insist(peer, prng, () =>
-          client.plan({ spec: { ...drawSpec(prng), placement: drawPlacement(prng, name) } }),
+          client.plan({ spec: { ...drawInstance(prng), placement: drawPlacement(prng, name) } }),
         );
         await insist(peer, prng, () => client.candidates({ spec: { cpus: 2, memoryMiB: 512 } }));
         tally.hit('capacity-asked');
@@ -256,7 +256,7 @@ export function createWorkload(options: WorkloadOptions): Workload {
         own.splice(own.indexOf(task), 1);
         const body = {
           metadata: { name: key, labels: { [keyLabel]: key } },
-          spec: { ...drawSpec(prng), powerState: 'running' as const, placement: { task } },
+          spec: { ...drawInstance(prng), powerState: 'running' as const, placement: { task } },
         };
         // The task may have ended, or be unknown yet to the control plane that was asked.
         const instance = await ask({ peer, client, prng }, key, body, (code) => code === 'InvalidRequest');
@@ -391,7 +391,7 @@ export function createWorkload(options: WorkloadOptions): Workload {
   };
 }
 
-function drawSpec(prng: Prng): Partial<InstanceSpec> {
+export function drawInstance(prng: Prng): Partial<InstanceSpec> {
   return {
     image: imageNames[prng.below(imageNames.length)] ?? 'tiny',
     cpus: 1 + prng.below(prng.chance(1, 5) ? 4 : 2),

@@ -61,9 +61,10 @@ export function endOfPrefix(prefix: string): string {
   return `${prefix}\x7f`;
 }
 
-/** The first string a key after `key` can be: the space is the lowest printable character. */
-export function startAfter(key: Key): string {
-  return `${key} `;
+/** The first string that a key of the list can be: the space is the lowest printable character. */
+export function startOfList(prefix: string, { after }: ListOptions): string {
+  const next = after === undefined ? '' : `${after} `;
+  return next > prefix ? next : prefix;
 }
 
 function checkPrefix(prefix: string): void {

@@ -9,6 +9,7 @@ import { ApiError } from '../../src/api/errors.ts';
 import type { InstanceSpec } from '../../src/api/resources/instance.ts';
 import type { WatchedLine } from '../../src/sim/checkers/watch.ts';
 import { type CreateIntent, type Intents, keyLabel } from '../../src/sim/intents.ts';
+import { drawInstance, imageNames } from '../../src/sim/workload.ts';
 
 export interface Asked {
   readonly atMs: number;
@@ -233,22 +234,11 @@ export class Workload {
   }
 }
 
-const imageNames = ['tiny', 'debian-12'];
 const betweenCallsMsMean = 150;
 /** Codes after which asking again may help; `StoreFull` says that nothing was changed. */
 const mayHelp = new Set<string>(['Unavailable', 'HostUnreachable', 'StoreFull', 'TooManyRequests', 'none']);
 
+/** As simulated tenants ask; nobody's room is taken, and nobody waits long for a guest to end. */
 function drawSpec(prng: Prng): Partial<InstanceSpec> {
-  return {
-    image: imageNames[prng.below(imageNames.length)] ?? 'tiny',
-    cpus: 1 + prng.below(prng.chance(1, 5) ? 4 : 2),
-    memoryMiB: 256 * (1 + prng.below(6)),
-    diskGiB: prng.below(5),
-    powerState: prng.chance(1, 10) ? 'stopped' : 'running',
-    restartPolicy: prng.chance(1, 2) ? 'OnFailure' : 'Never',
-    exclusive: prng.chance(1, 3),
-    ports: prng.chance(1, 5) ? [{ guestPort: 22, hostPort: 0, protocol: 'tcp' }] : [],
-    stopGraceMs: prng.below(1_000),
-    ...(prng.chance(1, 3) ? { priority: prng.below(7) - 3 } : {}),
-  };
+  return { ...drawInstance(prng), preemption: 'Never', stopGraceMs: prng.below(1_000) };
 }

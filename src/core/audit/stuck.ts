@@ -1,6 +1,6 @@
 // What is on its way must arrive: an instance that is being removed, made, started or stopped on a host that is heard.
 
-import { conditionOf } from '../state/conditions.ts';
+import { isReady } from '../state/conditions.ts';
 import { keys } from '../state/keys.ts';
 import type { Rule } from './fault.ts';
 
@@ -10,7 +10,7 @@ export const stuck: Rule = function* (snapshot) {
   for (const { value } of snapshot.list('instance')) {
     const { metadata, status } = value;
     const host = snapshot.get('host', keys.host(status.host ?? ''))?.value;
-    const heard = !host || conditionOf(host.status.conditions, 'Ready')?.status === 'True';
+    const heard = !host || isReady(host.status);
     const deleting = metadata.deletionRequestedAtMs !== undefined;
     if (!(onTheWay.has(status.phase) || deleting) || !heard) {
       yield undefined;

@@ -1,6 +1,6 @@
 // An instance that is said to run must have been said to run by the present session of its host's agent.
 
-import { conditionOf } from '../state/conditions.ts';
+import { isReady } from '../state/conditions.ts';
 import { keys } from '../state/keys.ts';
 import type { Rule } from './fault.ts';
 
@@ -8,7 +8,7 @@ export const unconfirmedGuests: Rule = function* (snapshot) {
   for (const { value } of snapshot.list('instance')) {
     const { metadata, status } = value;
     const host = snapshot.get('host', keys.host(status.host ?? ''))?.value;
-    const ready = host && conditionOf(host.status.conditions, 'Ready')?.status === 'True';
+    const ready = host && isReady(host.status);
     if (status.phase !== 'Running' || !ready || status.report?.epoch === host.status.epoch) {
       yield undefined;
       continue;

@@ -3,7 +3,7 @@
 // away, so that only a new heartbeat makes it ready, whatever another control plane thinks it has heard.
 
 import type { Host } from '../../api/resources/host.ts';
-import { conditionOf, withConditions } from '../state/conditions.ts';
+import { isReady, withConditions } from '../state/conditions.ts';
 import type { Context } from '../state/context.ts';
 import { eventChange } from '../state/events.ts';
 import { keys } from '../state/keys.ts';
@@ -20,7 +20,7 @@ export const hostHealth: Controller = {
     if (change.after?.kind !== 'lease') return [];
     const key = keys.host(change.after.host);
     const host = snapshot.get('host', key);
-    return host && isReady(host.value) ? [] : [key]; // a ready host is looked at when its lease may have run out
+    return host && isReady(host.value.status) ? [] : [key]; // a ready host is looked at when its lease may have run out
   },
   keys: (snapshot) => keysOfKind(snapshot, 'host'),
   reconcile(snapshot, key, ctx) {
@@ -30,15 +30,11 @@ export const hostHealth: Controller = {
     const silentMs = ctx.monotonicMs - seenAtMs;
     const alive = silentMs < ctx.policy.offlineAfterMs;
     const recheck = alive ? { requeueAfterMs: ctx.policy.offlineAfterMs - silentMs + 1 } : {};
-    if (alive === isReady(host.value)) return { ...emptyPlan, ...recheck };
+    if (alive === isReady(host.value.status)) return { ...emptyPlan, ...recheck };
     const lease = snapshot.get('lease', keys.lease(host.value.metadata.name));
     return { ...turn(host, lease, alive, ctx), ...recheck };
   },
 };
-
-function isReady(host: Host): boolean {
-  return conditionOf(host.status.conditions, 'Ready')?.status === 'True';
-}
 
 function turn(host: Entry<Host>, lease: Entry<HostLease> | undefined, alive: boolean, ctx: Context): Plan {
   const name = host.value.metadata.name;

@@ -6,7 +6,7 @@ import { ApiError } from '../../api/errors.ts';
 import type { Host, HostSpec, HostStatus } from '../../api/resources/host.ts';
 import type { Metadata } from '../../api/resources/metadata.ts';
 import { schemaVersion } from '../state/upgrade.ts';
-import { conditionOf, withConditions } from '../state/conditions.ts';
+import { isReady, withConditions } from '../state/conditions.ts';
 import type { Context } from '../state/context.ts';
 import { eventChange } from '../state/events.ts';
 import { keys } from '../state/keys.ts';
@@ -119,7 +119,7 @@ export function deleteHost(
       `host "${input.name}" holds room for ${held} ${what}; remove them first, or force it when the host will never come back`,
     );
   }
-  if (held > 0 && conditionOf(entry.value.status.conditions, 'Ready')?.status === 'True') {
+  if (held > 0 && isReady(entry.value.status)) {
     throw new ApiError(
       'Conflict',
       `host "${input.name}" is heard and runs its guests; remove the instances, or stop its agent and guests and wait until it is lost`,

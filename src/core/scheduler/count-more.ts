@@ -6,7 +6,7 @@ import type { Amounts } from '../../api/resources/metadata.ts';
 import { copiesOf } from '../ledger/most.ts';
 import { assign } from '../ledger/tree.ts';
 import type { Allocation } from '../state/records.ts';
-import { conditionOf } from '../state/conditions.ts';
+import { isReady } from '../state/conditions.ts';
 import type { Snapshot } from '../state/snapshot.ts';
 import { type Fleet, fleetOf } from './fleet.ts';
 import { type HostVerdict, verdictsOf } from './full-scan.ts';
@@ -191,8 +191,7 @@ export function* poolUse(snapshot: Snapshot): Steps<Capacity['pools']> {
     let use = pools.get(pool);
     if (!use) pools.set(pool, (use = { pool, hosts: 0, open: 0, classes: {} }));
     use.hosts += 1;
-    const ready = conditionOf(host.status.conditions, 'Ready')?.status === 'True';
-    if (ready && !host.spec.paused) use.open += 1;
+    if (isReady(host.status) && !host.spec.paused) use.open += 1;
     for (const column of columns) {
       if (column.capacity(slot) === 0) continue;
       const known = (use.classes[column.resourceClass] ??= { capacity: 0, used: 0 });

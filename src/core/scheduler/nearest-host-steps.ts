@@ -2,7 +2,7 @@
 
 import type { NearestChange } from '../../api/explanation.ts';
 import type { Host } from '../../api/resources/host.ts';
-import { withConditions } from '../state/conditions.ts';
+import { isReady, withConditions } from '../state/conditions.ts';
 import type { Fleet } from './fleet.ts';
 import { hostsTriedMax, hostWords, placesOf } from './nearest-question.ts';
 import type { Slot } from './slot.ts';
@@ -29,7 +29,7 @@ export const hostSteps: readonly HostStep[] = [
     words: (hosts) => `${hosts} comes back`,
     apply(host) {
       const { status } = host;
-      if (status.conditions.some(({ type, status: is }) => type === 'Ready' && is === 'True')) return null;
+      if (isReady(status)) return null;
       const ready = { type: 'Ready', status: 'True', reason: 'Supposed', message: 'as if it were heard' } as const;
       return { ...host, status: { ...status, conditions: withConditions(status.conditions, [ready], 0) } };
     },

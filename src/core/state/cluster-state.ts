@@ -5,10 +5,17 @@ import type { Cluster } from './records.ts';
 import type { Entry } from './snapshot.ts';
 import { schemaVersion } from './upgrade.ts';
 
-/** Why nothing may be written now; undefined: it may. */
-export function whyClosed(cache: {
+interface Committed {
   committed(kind: 'cluster', key: string): Entry<Cluster> | undefined;
-}): string | undefined {
+}
+
+/** Revisions of two epochs cannot be compared. */
+export function epochOf(cache: Committed): string | undefined {
+  return cache.committed('cluster', keys.cluster)?.value.epoch;
+}
+
+/** Why nothing may be written now; undefined: it may. */
+export function whyClosed(cache: Committed): string | undefined {
   const cluster = cache.committed('cluster', keys.cluster)?.value;
   if (!cluster) return undefined;
   if (cluster.recordsVersion > schemaVersion) return newerStore(cluster);

@@ -22,6 +22,11 @@ export function withConditions(
   return result;
 }
 
+/** Of a host: its agent is heard. */
+export function isReady({ conditions }: { readonly conditions: readonly Condition[] }): boolean {
+  return conditionOf(conditions, 'Ready')?.status === 'True';
+}
+
 export function conditionOf(conditions: readonly Condition[], type: string): Condition | undefined {
   return conditions.find((condition) => condition.type === type);
 }

@@ -6,6 +6,7 @@ import { ApiError } from '../../api/errors.ts';
 import { atLeastHeader } from '../../api/at-least.ts';
 import type { Cache } from '../../core/state/cache.ts';
 import type { Store } from '../../store/store.ts';
+import { newestRevision } from './newest-revision.ts';
 import type { Route } from './route.ts';
 
 /** News takes milliseconds from one control plane to another. */
@@ -33,11 +34,8 @@ async function reach(
   revision: number,
   { cache, clock, store }: { readonly cache: Cache; readonly clock: Clock; readonly store: Store },
 ): Promise<void> {
-  const state = await store.commit([], []).catch((error: unknown) => {
-    throw new ApiError('Unavailable', 'the store cannot be asked now; try again', { cause: error });
-  });
   // Of another epoch, before a restore: there is nothing to wait for.
-  const wanted = Math.min(revision, state.ok ? state.revision : revision);
+  const wanted = Math.min(revision, await newestRevision(store));
   await new Promise<void>((resolve, reject) => {
     const end = (finish: () => void): void => {
       timer.cancel();

@@ -10,14 +10,16 @@ import { parseSelector, type Selector, selects } from '../../api/selector.ts';
 import { placedAtOnce } from '../../core/controllers/at-once.ts';
 import type { Decision } from '../../core/operations/decision.ts';
 import type { Cache } from '../../core/state/cache.ts';
+import { epochOf } from '../../core/state/cluster-state.ts';
 import type { Context } from '../../core/state/context.ts';
-import { kindOfKey, keys } from '../../core/state/keys.ts';
+import { kindOfKey } from '../../core/state/keys.ts';
 import type { Entry, Snapshot } from '../../core/state/snapshot.ts';
 import type { Store } from '../../store/store.ts';
 import { decideAndCommit, type Decider } from '../decide.ts';
 import { isResource, present } from './present.ts';
 import { dryRun } from './dry-run.ts';
 import { JsonWriter } from './json-writer.ts';
+import { newestRevision } from './newest-revision.ts';
 import { type ResourceInput, resourceOperations } from './resource-operations.ts';
 import type { Answer, Query, Route, RouteRequest } from './route.ts';
 import type { Topic, WatchFeed } from './watch-feed.ts';
@@ -394,16 +396,8 @@ async function watch(
 
 /** Another control plane may have told of a revision that this one has not heard of yet. */
 async function assertInStore(store: Store, after: number): Promise<void> {
-  const state = await store.commit([], []).catch((error: unknown) => {
-    throw new ApiError('Unavailable', 'the store cannot be asked now; try again', { cause: error });
-  });
-  const newest = state.ok ? state.revision : 0;
+  const newest = await newestRevision(store);
   if (after <= newest) return;
   const message = `revision ${after} lies in the future; the newest is ${newest}`;
   throw new ApiError('InvalidRequest', message, { field: 'revision' });
-}
-
-/** Revisions of two epochs cannot be compared. */
-function epochOf(cache: Cache): string | undefined {
-  return cache.committed('cluster', keys.cluster)?.value.epoch;
 }

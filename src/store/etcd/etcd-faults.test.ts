@@ -23,7 +23,8 @@ import {
 import { type Etcd, EtcdClient } from './etcd-client.ts';
 import { parseEtcdUrl } from './etcd-url.ts';
 import { openEtcdStore, openOn } from './etcd-store.ts';
-import { freePorts, startEtcd, type TestEtcd, type TestMember } from './test-etcd.ts';
+import { freePort } from '../../base/test-ports.ts';
+import { startEtcd, type TestEtcd, type TestMember } from './test-etcd.ts';
 
 let undo: (() => Promise<void>)[] = [];
 afterEach(async () => {
@@ -209,7 +210,7 @@ describe('who may come in', () => {
   );
 
   it('finds no etcd where none listens, and says what to see to', async () => {
-    const [port = 0] = await freePorts(1);
+    const port = await freePort();
     const opening = openEtcdStore({ rest: `//127.0.0.1:${port}/berth?user=berth&password=secret` });
     await expect(opening).rejects.toMatchObject({ code: 'Unavailable', outcome: 'none' });
     await expect(opening).rejects.toThrow(`etcd://127.0.0.1:${port}/berth`);

@@ -12,7 +12,7 @@ import { describeError, type Logger, silentLogger } from '../../base/log.ts';
 import type { Clock } from '../../base/clock.ts';
 import type { Prng } from '../../base/prng.ts';
 import { randomSecret, systemClock, systemPrng } from '../../base/system.ts';
-import { checkCommit, checkCompact, checkKey, checkList, endOfPrefix, startAfter } from '../check-request.ts';
+import { checkCommit, checkCompact, checkKey, checkList, endOfPrefix, startOfList } from '../check-request.ts';
 import { GroupCommit } from '../group-commit.ts';
 import { SharedLog } from '../shared-log.ts';
 import {
@@ -176,8 +176,7 @@ class EtcdStore implements Store {
   async list(prefix: string, options: ListOptions = {}): Promise<{ entries: Entry[]; revision: Revision }> {
     checkList(prefix, options);
     this.#assertOpen(`list of "${prefix}"`);
-    const after = options.after === undefined ? '' : startAfter(options.after);
-    const start = after > prefix ? after : prefix;
+    const start = startOfList(prefix, options);
     return this.#reader.list(prefix, { start, end: endOfPrefix(prefix), limit: options.limit ?? Infinity });
   }
 

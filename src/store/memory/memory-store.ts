@@ -1,7 +1,7 @@
 // A store in memory, for tests and the simulator: the same calls in the same order give the same answers in the same
 // microtasks. It keeps nothing when the process ends; it must never use timers or the machine.
 
-import { checkCommit, checkCompact, checkKey, checkList, endOfPrefix, startAfter } from '../check-request.ts';
+import { checkCommit, checkCompact, checkKey, checkList, endOfPrefix, startOfList } from '../check-request.ts';
 import {
   type CommitResult,
   Compacted,
@@ -48,7 +48,7 @@ class MemoryStore implements Store {
   async list(prefix: string, options: ListOptions = {}): Promise<{ entries: Entry[]; revision: Revision }> {
     checkList(prefix, options);
     this.#assertOpen(`list of "${prefix}"`);
-    const start = options.after === undefined ? prefix : maxOf(prefix, startAfter(options.after));
+    const start = startOfList(prefix, options);
     const end = endOfPrefix(prefix);
     const limit = options.limit ?? Number.POSITIVE_INFINITY;
     const entries: Entry[] = [];
@@ -142,8 +142,4 @@ class MemoryStore implements Store {
   #assertOpen(attempted: string): void {
     if (this.#closed) throw new StoreError('Closed', `${attempted} refused: the store was closed`);
   }
-}
-
-function maxOf(a: string, b: string): string {
-  return a > b ? a : b;
 }

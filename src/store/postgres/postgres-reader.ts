@@ -2,7 +2,7 @@
 // one moment.
 
 import { crc32 } from 'node:zlib';
-import { endOfPrefix, startAfter } from '../check-request.ts';
+import { endOfPrefix, startOfList } from '../check-request.ts';
 import { decodeEvents } from '../event-codec.ts';
 import type { LoggedCommit, LogPage } from '../shared-log.ts';
 import { type Entry, type Key, type ListOptions, type Revision, StoreError } from '../store.ts';
@@ -47,12 +47,11 @@ export class PostgresReader {
 
   /** One statement sees one moment: the first row says which. */
   async list(prefix: string, options: ListOptions): Promise<{ entries: Entry[]; revision: Revision }> {
-    const after = options.after === undefined ? '' : startAfter(options.after);
     const rows = await this.#read(`list of "${prefix}"`, {
       name: 'list',
       text: `SELECT NULL AS key, NULL AS value, ${revisionOf(this.#schema)} AS revision UNION ALL
         (SELECT key, value, revision FROM ${this.#schema}.entries WHERE key >= $1 AND key < $2 ORDER BY key LIMIT $3)`,
-      values: [after > prefix ? after : prefix, endOfPrefix(prefix), options.limit ?? null],
+      values: [startOfList(prefix, options), endOfPrefix(prefix), options.limit ?? null],
     });
     const entries: Entry[] = [];
     let revision: Revision = 0;

@@ -4,11 +4,11 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chmodSync, chownSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { Client } from 'pg';
+import { freePort } from '../../base/test-ports.ts';
 
 export interface TestPostgres {
   /** What follows `postgres:` in a store URL; each schema is a store of its own. */
@@ -113,14 +113,4 @@ export function giveTo(user: string, path: string): void {
       ?.split(':') ?? [];
   chownSync(path, Number(uid), Number(gid));
   chmodSync(path, 0o755);
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  server.close();
-  await once(server, 'close');
-  if (address === null || typeof address === 'string') throw new Error('a listening server has a port');
-  return address.port;
 }

@@ -8,7 +8,7 @@ import { Worker } from 'node:worker_threads';
 import { assert } from '../../base/assert.ts';
 import { describeError, type Logger, silentLogger } from '../../base/log.ts';
 import { system } from '../../base/system.ts';
-import { checkCommit, checkCompact, checkKey, checkList, endOfPrefix, startAfter } from '../check-request.ts';
+import { checkCommit, checkCompact, checkKey, checkList, endOfPrefix, startOfList } from '../check-request.ts';
 import { GroupCommit } from '../group-commit.ts';
 import { RecentHistory } from '../recent-history.ts';
 import {
@@ -113,8 +113,7 @@ class SqliteStore implements Store {
   async list(prefix: string, options: ListOptions = {}): Promise<{ entries: Entry[]; revision: Revision }> {
     checkList(prefix, options);
     const attempted = `list of "${prefix}"`;
-    const after = options.after === undefined ? '' : startAfter(options.after);
-    const start = after > prefix ? after : prefix;
+    const start = startOfList(prefix, options);
     this.#assertOpen(attempted);
     const { answer, after: state } = await this.#told(
       this.#thread.call({ call: 'list', prefix, start, end: endOfPrefix(prefix), limit: options.limit ?? -1 }),
