@@ -1,6 +1,7 @@
 // The one true store of a run, as a server of its own: a commit that arrives is synced before it is there; a crash loses those under
 // way, or not, and nobody is told; while it is away every call fails and every watch breaks. What it has answered is never lost.
 
+import { firstOf } from '../base/first-of.ts';
 import type { Prng } from '../base/prng.ts';
 import { type CommitResult, type Store, StoreError } from '../store/store.ts';
 import type { Tally } from './tally.ts';
@@ -103,9 +104,14 @@ export function createDatabase({ base, timeline, prng, tally, syncMsMax }: Datab
       async *watch(prefix, after, signal) {
         assertUp(`watch of "${prefix}"`);
         const { signal: ended } = life;
-        for await (const batch of base.watch(prefix, after, AbortSignal.any([signal, ended]))) {
-          if (ended.aborted) break;
-          yield batch;
+        const over = firstOf(signal, ended);
+        try {
+          for await (const batch of base.watch(prefix, after, over.signal)) {
+            if (ended.aborted) break;
+            yield batch;
+          }
+        } finally {
+          over.forget();
         }
         if (ended.aborted) throw new StoreError('Unavailable', `watch of "${prefix}": the false store went away`);
       },

@@ -3,6 +3,7 @@
 
 import type { GuestPort } from '../../../api/agent-protocol.ts';
 import { sleep } from '../../../base/clock.ts';
+import { firstOf } from '../../../base/first-of.ts';
 import type { Prng } from '../../../base/prng.ts';
 import type { ImageCache } from '../../images/image-cache.ts';
 import { type Driver, DriverError, type Guest, type GuestSpec } from '../driver.ts';
@@ -68,8 +69,11 @@ export function createFakeDriver(options: FakeDriverOptions): Driver {
 
   const create = (spec: GuestSpec, signal: AbortSignal): Promise<void> => {
     const own = register(creating, spec.instanceId);
-    const either = AbortSignal.any([signal, own.signal, closing.signal]);
-    return inLine(spec.instanceId, () => createNow(spec, either)).finally(own.forget);
+    const over = firstOf(signal, own.signal, closing.signal);
+    return inLine(spec.instanceId, () => createNow(spec, over.signal)).finally(() => {
+      over.forget();
+      own.forget();
+    });
   };
 
   const createNow = async (spec: GuestSpec, signal: AbortSignal): Promise<void> => {
@@ -178,7 +182,9 @@ export function createFakeDriver(options: FakeDriverOptions): Driver {
         if (!guest.running) ended.abort();
       });
       world.pressPowerButton(guest);
-      await sleep(clock, graceMs, AbortSignal.any([ended.signal, impatience, closing.signal]));
+      const over = firstOf(ended.signal, impatience, closing.signal);
+      await sleep(clock, graceMs, over.signal);
+      over.forget();
       unwatch();
       throwIfClosed(guest.instanceId);
     }
