@@ -4,9 +4,9 @@
 
 import type { Prng } from '../base/prng.ts';
 import type { FakeGuest, FakeWorld } from '../agent/drivers/fake/world.ts';
-import { overUse } from '../core/ledger/ledger.ts';
+import { type OverUse, overUse } from '../core/ledger/ledger.ts';
 import { restoredRecord } from '../core/operations/restored-record.ts';
-import { Cache } from '../core/state/cache.ts';
+import { Cache, type StoredEvent } from '../core/state/cache.ts';
 import { conditionOf } from '../core/state/conditions.ts';
 import { restored } from '../core/state/guest-phase.ts';
 import { keys } from '../core/state/keys.ts';
@@ -50,6 +50,8 @@ export function createEpilogue({ store, state, world, prng, tally, nowMs, server
   let doubleStarts = 0;
   /** By id: what the backup says, as it was put back. */
   const known = new Map<string, Instance>();
+  /** What the backup has too much of. */
+  const excess = new Map<string, number>();
 
   const restore = async (from: Backup): Promise<void> => {
     before = world.guests().map(({ host, instanceId, incarnation, running, startedAtMs }) => ({
@@ -64,6 +66,8 @@ export function createEpilogue({ store, state, world, prng, tally, nowMs, server
       const record = decodeRecord(key, value);
       if (record.kind === 'instance') known.set(record.metadata.id, record);
     }
+    const entries = [...from.entries].map(([key, value]) => ({ key, value: decodeRecord(key, value), revision: 1 }));
+    for (const over of overUseOf(entries)) excess.set(overName(over), over.used - over.capacity);
     for (let tries = 0; ; tries++) {
       try {
         await refill(store, {
@@ -142,9 +146,8 @@ export function createEpilogue({ store, state, world, prng, tally, nowMs, server
         const [message] = cacheFaults(state, cache, name);
         if (message !== undefined) return { invariant: 6, message };
       }
-      const cache = new Cache(() => 0);
-      cache.reset([...state.entries()], 1);
-      const [over] = overUse(cache);
+      // What an operator had made too small by then is that, still.
+      const over = overUseOf(state.entries()).find((is) => is.used - is.capacity > (excess.get(overName(is)) ?? 0));
       if (over)
         return {
           invariant: 1,
@@ -153,4 +156,14 @@ export function createEpilogue({ store, state, world, prng, tally, nowMs, server
       return undefined;
     },
   };
+}
+
+function overUseOf(entries: Iterable<StoredEvent>): OverUse[] {
+  const cache = new Cache(() => 0);
+  cache.reset([...entries], 1);
+  return overUse(cache);
+}
+
+function overName({ providerId, resourceClass }: OverUse): string {
+  return `${providerId} ${resourceClass}`;
 }
