@@ -57,6 +57,7 @@ const retryDelay = { delayMsMin: 50, delayMsMax: 500 };
 const channelOptions = {
   'grpc.max_receive_message_length': -1, // what we ask for is limited where we ask
   'grpc.max_send_message_length': -1,
+  'grpc-node.flow_control_window': 16 * 1024 * 1024, // a page of a list: it comes while the one before is decoded
   'grpc.keepalive_time_ms': 10_000, // a member that falls silent is noticed; etcd bears pings from 5 s on
   'grpc.keepalive_timeout_ms': 5_000,
   'grpc.initial_reconnect_backoff_ms': 100,

@@ -141,10 +141,10 @@ export class KnownState {
    * Takes what was read of entries, for as long as it is true: what the function is told later goes nowhere when the memory has begun
    * anew meanwhile, and never takes the place of what a record has said since.
    */
-  remember(countMax = Infinity): (key: Key, revision: Revision) => void {
+  remember(): (key: Key, revision: Revision) => void {
     const revisions = this.#revisions;
     return (key, revision) => {
-      if (revisions.size < countMax && !revisions.has(key)) revisions.set(key, revision);
+      if (!revisions.has(key)) revisions.set(key, revision);
     };
   }
 

@@ -2,12 +2,13 @@
 // has (never `serializable`). What it reads of the log goes into the known state, in order. It writes nothing.
 
 import { assert } from '../../base/assert.ts';
+import { startOfList } from '../check-request.ts';
 import type { LoggedCommit, LogPage } from '../shared-log.ts';
 import type { Entry, Key, Revision } from '../store.ts';
 import { type Etcd, Forgotten } from './etcd-client.ts';
 import { corrupt, storeErrorOf } from './etcd-errors.ts';
 import type { KeyValue, RangeRequest, RangeResponse, RequestOp, TxnResponse } from './etcd-rpc.ts';
-import { type Batch, type KnownState, revisionsMax } from './known-state.ts';
+import type { Batch, KnownState } from './known-state.ts';
 import {
   type Applied,
   checkEntry,
@@ -22,6 +23,7 @@ import {
   type Place,
   type StoredEntry,
 } from './layout.ts';
+import { reachOf } from './reach.ts';
 import { decodeCommits, decodeHeader, type RecordHeader } from './record.ts';
 
 /** What etcd said at one of its revisions. */
@@ -49,7 +51,9 @@ export interface LogReaderOptions {
 const recordPageBytes = 4 * 1024 * 1024;
 const recordsPerPageMin = 32;
 /** etcd 3.4 walks its index to the end of the range for every page, some 50 ms for 300,000 entries: few large pages, not many small ones. */
-const entryPageBytes = 10 * 1024 * 1024;
+const entryPageBytes = 16 * 1024 * 1024;
+/** From pages of so many keys on it is worth a guess how far the next should reach. */
+const reachKeysMin = 500;
 export const entriesPerPageMax = 20_000;
 /** etcd takes 128 operations in a transaction; four of them look at the log. */
 const lookedUpAtOnce = 120;
@@ -65,6 +69,8 @@ export class LogReader {
   #recordsPerPage = recordsPerPageMin;
   /** What an entry took lately. */
   #entryBytes = 16 * 1024;
+  /** Where the last page of a list ended, and how far the next one should ask. */
+  #reach: { readonly from: Key; readonly to: Key } | undefined;
 
   constructor(options: LogReaderOptions) {
     this.#options = options;
@@ -158,21 +164,25 @@ export class LogReader {
     const attempted = `list of "${prefix}"`;
     if (start >= end) return { entries: [], revision: await this.revision(attempted) };
     const { name } = this.#etcd;
-    const range = this.#layout.entries(start, end);
     return this.#beginAgain(attempted, async () => {
       const entries: Entry[] = [];
       const pageLimit = (): number => {
         const fitting = Math.max(16, Math.floor(entryPageBytes / this.#entryBytes));
         return Math.min(limit - entries.length + 16, fitting, entriesPerPageMax);
       };
-      const begun = await this.view(attempted, [{ ...range, limit: pageLimit() }], ({ ranges, etcdRevision }) => ({
+      const rangeFrom = (from: Key): { readonly to: Key; readonly request: RangeRequest } => {
+        const reach = this.#reach?.from === from ? this.#reach.to : end;
+        const to = reach > from && reach < end ? reach : end;
+        return { to, request: { ...this.#layout.entries(from, to), limit: pageLimit() } };
+      };
+      let range = rangeFrom(start);
+      const begun = await this.view(attempted, [range.request], ({ ranges, etcdRevision }) => ({
         page: ranges[0],
         etcdRevision,
         changes: this.#known.unappliedIn(start, end),
         revision: this.#known.revision,
-        remember: this.#known.remember(revisionsMax / 2),
       }));
-      const { changes, etcdRevision, revision, remember } = begun;
+      const { changes, etcdRevision, revision } = begun;
       let next = 0;
       const takeChange = (): void => {
         const { key, value, revision } = changes[next++] ?? {};
@@ -180,36 +190,33 @@ export class LogReader {
       };
       let { page } = begun;
       while (page) {
+        const keys: Key[] = [];
         for (const kv of page.kvs) {
           const stored = decodeEntry(kv, this.#layout, name);
-          for (let at = changes[next]; at && at.key < stored.key; at = changes[next]) takeChange();
+          for (let at = changes[next]; at && at.key < stored.key && entries.length < limit; at = changes[next])
+            takeChange();
+          if (entries.length >= limit) break;
+          keys.push(stored.key);
           if (changes[next]?.key === stored.key) takeChange();
           else {
-            remember(stored.key, stored.revision);
             entries.push(
               Buffer.isBuffer(stored.value)
                 ? entryWith(stored, stored.value)
                 : await this.#entryOf(stored, etcdRevision),
             );
           }
-          if (entries.length >= limit) break;
         }
-        const last = page.kvs.at(-1);
-        if (last) this.#entryBytes = Math.max(bytesOf(page.kvs) / page.kvs.length, this.#entryBytes / 4);
-        if (!page.more || !last || entries.length >= limit) break;
-        page = await this.#etcd.call(
-          'range',
-          {
-            key: Buffer.concat([last.key, Buffer.of(0)]),
-            rangeEnd: range.rangeEnd,
-            limit: pageLimit(),
-            revision: etcdRevision,
-          },
-          attempted,
-        );
+        if (keys.length > 0) this.#entryBytes = Math.max(bytesOf(page.kvs) / page.kvs.length, this.#entryBytes / 4);
+        const full = entries.length >= limit;
+        const last = full ? entries.at(-1)?.key : keys.at(-1);
+        const from = (page.more || full) && last !== undefined ? startOfList('', { after: last }) : range.to;
+        this.#reach = keys.length < reachKeysMin ? undefined : { from, to: reachOf(keys) };
+        if (full || from === end) break;
+        range = rangeFrom(from);
+        page = await this.#etcd.call('range', { ...range.request, revision: etcdRevision }, attempted);
       }
       while (next < changes.length && entries.length < limit) takeChange();
-      return { entries: entries.length > limit ? entries.slice(0, limit) : entries, revision };
+      return { entries, revision };
     });
   }
 
