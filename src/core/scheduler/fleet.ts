@@ -13,6 +13,7 @@ import type { Slot } from './slot.ts';
 import { Groups } from './groups.ts';
 import { Nominations } from './nominations.ts';
 import { Mix } from './mix.ts';
+import { Strangers } from './strangers.ts';
 import { Topologies } from './topology.ts';
 
 /** One resource class of all hosts, in units of that class. A host's numbers lie together: who looks at one mostly wants all. */
@@ -100,6 +101,7 @@ export class Fleet implements View {
   readonly recordLog = new ChangeLog();
   readonly groups: Groups;
   readonly nominations: Nominations;
+  readonly strangers = new Strangers();
   readonly topologies: Topologies;
   /** How many slots there is room for; columns and verdicts are that long. */
   capacity = capacityMin;
@@ -145,6 +147,11 @@ export class Fleet implements View {
   /** The column of a class, or undefined when no host has ever had any of it. */
   column(resourceClass: string): Column | undefined {
     return this.#columns.get(resourceClass);
+  }
+
+  /** Of the life that a placement of the instance begins. */
+  nextIncarnationOf(instanceId: string): number {
+    return (this.#snapshot.instanceById(instanceId)?.value.status.incarnation ?? 0) + 1;
   }
 
   columns(): Iterable<Column> {
@@ -291,6 +298,7 @@ export class Fleet implements View {
 
   #write(slot: Slot, host: Host | undefined): void {
     this.#countRare(this.hosts[slot], host);
+    this.strangers.apply(slot, this.hosts[slot], host);
     this.hosts[slot] = host;
     this.guestsMax[slot] = host?.spec.instancesMax ?? Number.POSITIVE_INFINITY;
     this.drivers[slot] = host?.status.drivers.find(({ available }) => available)?.name ?? '';

@@ -26,6 +26,7 @@ import { spread } from './plugins/spread.ts';
 import { softTaints, taints } from './plugins/taints.ts';
 import { tightFit } from './plugins/tight-fit.ts';
 import { traits } from './plugins/traits.ts';
+import { unknownGuest } from './plugins/unknown-guest.ts';
 import { idleness, utilization } from './plugins/utilization.ts';
 
 export const hostPlugins: readonly HostPlugin[] = [
@@ -56,5 +57,13 @@ export const roomPlugins: readonly RoomPlugin[] = [
   gpuFragmentation,
   tightFit,
 ];
-export const groupPlugins: readonly GroupPlugin[] = [nominated, placementGroup, antiAffinity, limit, affinity, spread];
+export const groupPlugins: readonly GroupPlugin[] = [
+  nominated,
+  unknownGuest,
+  placementGroup,
+  antiAffinity,
+  limit,
+  affinity,
+  spread,
+];
 export const plugins: readonly Plugin[] = [...hostPlugins, ...roomPlugins, ...groupPlugins];

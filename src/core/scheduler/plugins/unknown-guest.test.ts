@@ -1,0 +1,40 @@
+import { expect, it } from 'vitest';
+import type { Host } from '../../../api/resources/host.ts';
+import { addRecord, testCache, testHost, testImage, testInstance } from '../../testing.ts';
+import { fleetOf } from '../fleet.ts';
+import { said, told } from './test-neighbours.ts';
+
+const web = testInstance('web', { cpus: 1 });
+
+function hostWith(name: string, ...guests: readonly { instanceId: string; incarnation: number }[]): Host {
+  const [host] = testHost(name, {
+    status: { unknownGuests: guests.map((guest) => ({ ...guest, driver: 'fake', state: 'running' })) },
+  });
+  return host;
+}
+
+it('refuses hosts that have another life of the instance, and no others', () => {
+  const { id } = web.metadata;
+  const cache = testCache([
+    testImage(),
+    web,
+    hostWith('older', { instanceId: id, incarnation: 0 }),
+    hostWith('newer', { instanceId: id, incarnation: 1 }, { instanceId: id, incarnation: 2 }),
+    hostWith('the-next', { instanceId: id, incarnation: 1 }),
+    hostWith('of-others', { instanceId: 'inst_other', incarnation: 7 }),
+  ]);
+  const verdicts = { older: 'UnknownGuest', newer: 'UnknownGuest', 'the-next': 'fits', 'of-others': 'fits' };
+  expect(said(cache, 'unknown-guest', web)).toEqual(verdicts);
+  expect(told(cache, 'unknown-guest', web, 'newer')).toMatch('incarnation 2');
+});
+
+it('follows what the host tells', () => {
+  const { id } = web.metadata;
+  const cache = testCache([testImage(), web, hostWith('h1', { instanceId: id, incarnation: 5 })]);
+  fleetOf(cache); // from now on it is kept up to date
+  expect(said(cache, 'unknown-guest', web)).toEqual({ h1: 'UnknownGuest' });
+  addRecord(cache, hostWith('h1'));
+  expect(said(cache, 'unknown-guest', web)).toEqual({ h1: 'fits' });
+  addRecord(cache, hostWith('h1', { instanceId: id, incarnation: 6 }));
+  expect(said(cache, 'unknown-guest', web)).toEqual({ h1: 'UnknownGuest' });
+});

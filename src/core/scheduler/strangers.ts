@@ -1,0 +1,30 @@
+// Strangers: guests that hosts have and no record speaks of there, by the instance that they are of. Kept by the fleet, from what the
+// hosts tell. After a restore it is what came after the backup.
+
+import type { Host } from '../../api/resources/host.ts';
+import type { Slot } from './slot.ts';
+
+export class Strangers {
+  /** By the id of the instance, and by slot: the incarnations that are there. */
+  readonly #byInstance = new Map<string, Map<Slot, readonly number[]>>();
+
+  of(instanceId: string): ReadonlyMap<Slot, readonly number[]> | undefined {
+    return this.#byInstance.get(instanceId);
+  }
+
+  apply(slot: Slot, before: Host | undefined, after: Host | undefined): void {
+    const was = before?.status.unknownGuests ?? none;
+    const is = after?.status.unknownGuests ?? none;
+    if (was === is) return;
+    for (const { instanceId } of was) {
+      const slots = this.#byInstance.get(instanceId);
+      if (slots?.delete(slot) && slots.size === 0) this.#byInstance.delete(instanceId);
+    }
+    for (const { instanceId, incarnation } of is) {
+      const slots = this.#byInstance.get(instanceId) ?? new Map<Slot, readonly number[]>();
+      this.#byInstance.set(instanceId, slots.set(slot, [...(slots.get(slot) ?? []), incarnation]));
+    }
+  }
+}
+
+const none: Host['status']['unknownGuests'] = [];
