@@ -218,15 +218,19 @@ function methodOf(service: string, name: string, from = loaded): MethodDefinitio
 
 /** As the loader makes it of bytes when it adds no defaults. */
 type Bare<T> = { readonly [K in keyof T]?: T[K] };
+type BareRange = Bare<Omit<RangeResponse, 'kvs'>> & { readonly kvs?: readonly Bare<KeyValue>[] };
+type BareTxn = Bare<Omit<TxnResponse, 'responses'>> & {
+  readonly responses?: readonly { readonly responseRange?: BareRange }[];
+};
 
 const nothing = Buffer.alloc(0);
 
-function wholeRange({ header = null, kvs = [], more = false }: Bare<RangeResponse>): RangeResponse {
-  for (const kv of kvs as Bare<KeyValue>[]) if (!kv.value) Object.assign(kv, { value: nothing });
-  return { header, kvs, more };
+function wholeRange({ header = null, kvs = [], more = false }: BareRange): RangeResponse {
+  const whole = kvs.map(({ key = nothing, modRevision = '0', value = nothing }) => ({ key, modRevision, value }));
+  return { header, kvs: whole, more };
 }
 
-function wholeTxn({ header = null, succeeded = false, responses = [] }: Bare<TxnResponse>): TxnResponse {
+function wholeTxn({ header = null, succeeded = false, responses = [] }: BareTxn): TxnResponse {
   const whole = responses.map(({ responseRange }) =>
     responseRange ? { responseRange: wholeRange(responseRange) } : {},
   );
@@ -234,7 +238,7 @@ function wholeTxn({ header = null, succeeded = false, responses = [] }: Bare<Txn
 }
 
 /** A method of many keys and values. */
-function leanMethodOf<T extends object>(service: string, name: string, whole: (bare: Bare<T>) => T) {
+function leanMethodOf<T extends object>(service: string, name: string, whole: (bare: object) => T) {
   const method = methodOf(service, name, loadedBare);
   return { ...method, responseDeserialize: (bytes: Buffer) => whole(method.responseDeserialize(bytes)) };
 }
