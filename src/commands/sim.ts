@@ -55,7 +55,7 @@ export function simCommand(cli: Cli): Command {
     .option('--storm <seconds>', 'at most so long a storm')
     .option('--large', 'runs of 2,000 hosts')
     .option('--museum', 'put in every planted bug: each must be found')
-    .option('--quick', 'with --museum: only a few of them')
+    .option('--quick', 'with --museum: for each begin with the seed that has caught it before')
     .option('--plant <bug>', 'put in this one: it must be found')
     .option('--verbose', 'a line for each run; of planted bugs, what led to the catch')
     .option('--json', 'one JSON object a line')
@@ -74,10 +74,12 @@ async function run(cli: Cli, flags: SimFlags): Promise<void> {
   if (flags.museum || flags.plant !== undefined) {
     if (!inCheckout)
       throw usageError('bugs are planted in the sources; run this in a checkout: npm run sim -- --museum');
-    const { quickBugs, runMuseum } = await import('../sim/museum/museum.ts');
-    const bugs = flags.plant !== undefined ? [flags.plant] : flags.quick ? quickBugs : undefined;
+    const { runMuseum } = await import('../sim/museum/museum.ts');
+    const bugs = flags.plant === undefined ? undefined : [flags.plant];
     const seedsMax = parseInteger('--seeds', flags.seeds ?? museumSeedsDefault, many);
-    return end(await runMuseum({ ...shared, seedsMax, ...(bugs ? { bugs } : {}) }, cli.stdout));
+    return end(
+      await runMuseum({ ...shared, seedsMax, quick: flags.quick === true, ...(bugs ? { bugs } : {}) }, cli.stdout),
+    );
   }
   if (flags.once && flags.twice) throw usageError('--once and --twice exclude each other');
   const { runSim } = await import('../sim/run.ts');

@@ -12,6 +12,8 @@ export interface MuseumOptions {
   readonly bugs?: readonly string[];
   readonly jobs: number;
   readonly firstSeed: number;
+  /** Begins with the seed that has caught it before. */
+  readonly quick?: boolean;
   /** So many are tried at most for each. */
   readonly seedsMax: number;
   /** What led to the catch, of each. */
@@ -33,19 +35,6 @@ interface Verdict {
 
 /** A bug may make a run go round for ever; that is no catch. */
 const patienceMs = 8_000;
-
-/** A few that are caught fast, each of another kind, for the time of a test. */
-export const quickBugs: readonly string[] = [
-  'drop-ledger-condition',
-  'release-before-gone',
-  'key-not-kept',
-  'silence-is-death',
-  'heartbeats-not-counted',
-  'bookmark-too-soon',
-  'slow-watch-loses',
-  'guests-die-with-agent',
-  'wake-up-lost',
-];
 
 /** Resolves to the exit code: 0 when every one was caught, 1 when one was not or has no place any more. */
 export async function runMuseum(options: MuseumOptions, out: Out): Promise<number> {
@@ -105,6 +94,8 @@ export async function misplacedOf(bugs: readonly PlantedBug[]): Promise<string[]
 /** Seed after seed until one catches it. A seed that fails for another reason, dies or hangs is no catch. */
 async function hunt(bug: PlantedBug, options: MuseumOptions, out: Out): Promise<Verdict> {
   const { firstSeed, seedsMax, signal } = options;
+  const inTurn = Array.from({ length: seedsMax }, (_, i) => firstSeed + i);
+  if (options.quick && bug.seed !== undefined) inTurn.unshift(bug.seed);
   const pool = createSeedPool({ jobs: 1, preload: preloadOf(bug), patienceMs });
   const end = (): void => pool.close();
   signal?.addEventListener('abort', end, { once: true });
@@ -112,18 +103,19 @@ async function hunt(bug: PlantedBug, options: MuseumOptions, out: Out): Promise<
   const secondsNow = (): number => (systemClock.monotonicMs() - startedAtMs) / 1000;
   const others = new Map<string, number>();
   try {
-    for (let seed = firstSeed; seed < firstSeed + seedsMax && !signal?.aborted; seed++) {
+    for (const [before, seed] of inTurn.entries()) {
+      if (signal?.aborted) break;
       const { violation, lost } = await pool.run({ seed, narrowing: narrowingOf(bug) });
       if (violation === undefined) continue;
       const { invariant, message } = violation;
       if (!lost && invariant === bug.invariant) {
         if (options.verbose && !options.json) await show({ bug, seed, message, pool }, out);
-        return { bug, caughtBy: seed, message, seeds: seed - firstSeed + 1, seconds: secondsNow(), others };
+        return { bug, caughtBy: seed, message, seeds: before + 1, seconds: secondsNow(), others };
       }
       const what = lost ? message.slice(0, 200) : `invariant ${invariant}`;
       others.set(what, (others.get(what) ?? 0) + 1);
     }
-    return { bug, seeds: seedsMax, seconds: secondsNow(), others };
+    return { bug, seeds: inTurn.length, seconds: secondsNow(), others };
   } finally {
     signal?.removeEventListener('abort', end);
     pool.close();

@@ -3,6 +3,8 @@
 
 export interface PlantedBug {
   readonly name: string;
+  /** One that has caught it: who has little time begins there. Runs change with the code, so it may not do so now. Default: the first. */
+  readonly seed?: number;
   /** What happened, and to whom. */
   readonly reenacts: string;
   /** Number in DESIGN §5; 0: what has none there. */
@@ -29,6 +31,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'two-predicates',
+    seed: 3,
     reenacts: 'one path asks for room by a rule of its own: Nomad #9506, Nova CVE-2017-17051',
     invariant: 1,
     file: 'core/controllers/power-on.ts',
@@ -55,6 +58,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'release-twice',
+    seed: 2,
     reenacts:
       'a release at the end of a run gives back the disk too, and the removal gives it back again: Nova 1848343',
     invariant: 5,
@@ -64,6 +68,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'claim-leaked-by-restart',
+    seed: 24,
     reenacts: 'an older life is never reported gone, and its room stays held: Orchard #381, Nova 1679750',
     invariant: 5,
     file: 'agent/reconcile.ts',
@@ -72,6 +77,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'claim-leaked-while-building',
+    seed: 7,
     reenacts: 'an instance that is deleted while it is built is never cleared away: Nova 1679750',
     invariant: 3,
     file: 'agent/plan.ts',
@@ -80,6 +86,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'task-room-leaked',
+    seed: 2,
     reenacts: 'room that is taken over is not given back by who held it: Nova 1896463, the other way round',
     invariant: 5,
     file: 'core/controllers/placement.ts',
@@ -88,6 +95,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'deleted-with-guest',
+    seed: 42,
     reenacts: 'the record goes while its guest is still there: Nova, servers deleted under a host that was down',
     invariant: 3,
     file: 'core/controllers/garbage.ts',
@@ -116,6 +124,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'bound-to-lost-host',
+    seed: 28,
     reenacts:
       'the host is not looked at again when the binding is written: Nomad plan-rejection, the other way round (#27497)',
     invariant: 0,
@@ -125,6 +134,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'wrong-revision',
+    seed: 18,
     reenacts:
       'a Plan that rests on one just made durable has no condition any more and overwrites another control plane (seed 156)',
     invariant: 7,
@@ -155,6 +165,7 @@ export const plantedBugs: readonly PlantedBug[] = [
 
   {
     name: 'key-not-in-plan',
+    seed: 43,
     reenacts:
       'the idempotency key is not conditional in the Plan that makes the instance: Cirrus-style retries made two',
     invariant: 4,
@@ -165,6 +176,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'key-not-kept',
+    seed: 5,
     reenacts: 'the idempotency key is not remembered with what it made',
     invariant: 4,
     file: 'core/operations/instance.ts',
@@ -173,6 +185,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'key-not-asked',
+    seed: 4,
     reenacts: 'a repeated create is not recognised',
     invariant: 3,
     file: 'core/operations/instance.ts',
@@ -190,6 +203,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'limit-without-gate',
+    seed: 65,
     reenacts: 'two control planes each count to the limit: Orchard #138',
     invariant: 0,
     file: 'core/controllers/bind.ts',
@@ -201,6 +215,7 @@ export const plantedBugs: readonly PlantedBug[] = [
 
   {
     name: 'incarnation-not-checked',
+    seed: 53,
     reenacts: 'a report of an earlier life is taken for the present one: Orchard #64',
     invariant: 7,
     with: ['driver-fails', 'network-slow'],
@@ -218,6 +233,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'back-in-time',
+    seed: 106,
     reenacts: 'an agent follows a control plane that lags behind what it has seen: Sieve, 15 of 21 bugs',
     invariant: 5,
     with: ['store-slow', 'network-streamCut', 'server-pause'],
@@ -227,6 +243,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'act-before-fence',
+    seed: 223,
     reenacts: 'an agent makes guests from an old ledger before it was told what is wanted now: Nova 1713783',
     invariant: 5,
     with: ['agent-crash', 'partition', 'all-hosts-parted', 'host-power-loss'],
@@ -236,6 +253,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'silence-is-death',
+    seed: 11,
     reenacts: 'a restart of the control plane failed healthy hosts by their old heartbeats: Orchard PR #454',
     invariant: 9,
     file: 'core/controllers/host-health.ts',
@@ -254,6 +272,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'exclusive-restarted',
+    seed: 45,
     reenacts: 'what may still run on a lost host is started elsewhere: Nomad lost allocations, Kubernetes #59848',
     invariant: 2,
     file: 'core/controllers/restart.ts',
@@ -262,6 +281,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'lost-for-good',
+    seed: 29,
     reenacts: 'an instance stays failed for the loss of a host that is heard again (seed 28): Orchard PR #454',
     invariant: 3,
     file: 'core/controllers/lost-host.ts',
@@ -288,6 +308,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'restarts-forgotten',
+    seed: 3,
     reenacts: 'what is placed anew begins to count anew, so that it is restarted for ever',
     invariant: 7,
     file: 'core/state/instance-change.ts',
@@ -308,6 +329,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'watch-resumes-late',
+    seed: 2,
     reenacts: 'a watch goes on one revision too late: etcd #20221',
     invariant: 6,
     file: 'server/http/watch-feed.ts',
@@ -316,6 +338,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'watch-resumes-early',
+    seed: 2,
     reenacts: 'a watch tells of a change a second time: etcd #17247',
     invariant: 6,
     file: 'server/http/watch-feed.ts',
@@ -340,6 +363,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'compaction-swallowed',
+    seed: 6,
     reenacts: 'a control plane goes on after a compaction as if nothing was missing: etcd #18089',
     invariant: 6,
     file: 'server/control-loop.ts',
@@ -348,6 +372,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'deleted-key-kept',
+    seed: 6,
     reenacts: 'a cache that lists anew keeps what was deleted meanwhile: Sieve, cassandra-operator #402',
     invariant: 6,
     file: 'core/state/cache.ts',
@@ -365,6 +390,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'own-commit-hides-others',
+    seed: 4,
     reenacts: 'what another control plane wrote in between is taken for an own commit',
     invariant: 6,
     file: 'server/control-loop.ts',
@@ -373,6 +399,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'wake-up-lost',
+    seed: 6,
     reenacts: 'room came free and nobody who waited was told: Orchard #381',
     invariant: 3,
     file: 'core/controllers/placement.ts',
@@ -381,6 +408,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'no-requeue',
+    seed: 6,
     reenacts: 'a controller that does not ask to be called again: what is due waits for the next full pass',
     invariant: 3,
     with: ['guest-crash'],
@@ -393,6 +421,7 @@ export const plantedBugs: readonly PlantedBug[] = [
 
   {
     name: 'unknown-guest-removed',
+    seed: 21,
     reenacts: 'a host destroys what it does not know: Nova 1713783, cassandra-operator #402',
     invariant: 9,
     with: ['disk-failed', 'agent-crash'],
@@ -413,6 +442,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'second-guest',
+    seed: 54,
     reenacts: 'the guest of an older life is left where it is, in the way of the new one: Nova evacuation',
     invariant: 3,
     file: 'agent/plan.ts',
@@ -421,6 +451,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'stale-not-repeated',
+    seed: 14,
     reenacts: 'what a control plane that lagged called stale is never said again: Orchard #64, stuck in running',
     invariant: 3,
     file: 'agent/agent.ts',
