@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { ApiError } from '../src/api/errors.ts';
 import type { UserClient } from '../src/api/user-client.ts';
 
-/** What is on its way may take a moment; what is left then is a fault. A server that the test has killed says nothing. */
+/** What is on its way may take a moment; what is left then is a fault, and so is a server that does not say. */
 export async function expectConsistent(client: Pick<UserClient, 'audit'>, withinMs = 20_000): Promise<void> {
   const deadlineMs = Date.now() + withinMs;
   for (;;) {
@@ -12,9 +12,13 @@ export async function expectConsistent(client: Pick<UserClient, 'audit'>, within
       if (error instanceof ApiError && error.code === 'Unavailable') return undefined;
       throw error;
     });
-    if (report === undefined || report.findings.length === 0) return;
+    if (report?.findings.length === 0) return;
     if (Date.now() > deadlineMs)
-      throw new Error(`the fleet does not fit together: ${JSON.stringify(report.findings, null, 1)}`);
+      throw new Error(
+        report
+          ? `the fleet does not fit together: ${JSON.stringify(report.findings, null, 1)}`
+          : 'the server cannot be asked whether the fleet fits together',
+      );
     await sleep(200);
   }
 }

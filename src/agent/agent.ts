@@ -6,7 +6,13 @@
 //   ┌─► register ─► session: heartbeats + assignments + reports ─► over (StaleEpoch) ───┐  │
 //   └──────────────────────── after a pause ◄───────────────────────────────────────────┘  ▼ stop
 
-import type { AssignmentEvent, Heartbeat, Registration, Session } from '../api/agent-protocol.ts';
+import {
+  type AssignmentEvent,
+  type Heartbeat,
+  type Registration,
+  type Session,
+  unknownGuestsMax,
+} from '../api/agent-protocol.ts';
 import type { Client } from '../api/client.ts';
 import { ApiError } from '../api/errors.ts';
 import type { HostDriver, HostImage } from '../api/resources/host.ts';
@@ -307,6 +313,7 @@ export function createAgent(options: AgentOptions): Agent {
       drivers: registration.drivers,
       images: registration.images,
       unknownGuests: [],
+      guestsTold: false,
     };
     let now = told;
     let readyCount = ready.size;
@@ -331,12 +338,18 @@ export function createAgent(options: AgentOptions): Agent {
         () => {},
       );
       if (signal.aborted) return;
-      now = { ...now, unknownGuests: state.synced ? reconciler.unknownGuests().slice(0, 256) : [] };
+      const unknown = state.synced ? reconciler.unknownGuests() : [];
+      now = {
+        ...now,
+        unknownGuests: unknown.slice(0, unknownGuestsMax),
+        guestsTold: state.synced && ready.size === drivers.length && unknown.length <= unknownGuestsMax,
+      };
       const heartbeat: Heartbeat = {
         epoch,
         ...(same(now.drivers, told.drivers) ? {} : { drivers: now.drivers }),
         ...(same(now.images, told.images) ? {} : { images: now.images }),
         ...(same(now.unknownGuests, told.unknownGuests) ? {} : { unknownGuests: now.unknownGuests }),
+        ...(now.guestsTold === told.guestsTold ? {} : { guestsTold: now.guestsTold }),
       };
       const sent = now;
       let delayMs = heartbeatMs;

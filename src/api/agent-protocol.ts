@@ -57,12 +57,20 @@ export const Session = Type.Object(
 );
 export type Session = Static<typeof Session>;
 
+/** What a heartbeat tells at most. */
+export const unknownGuestsMax = 256;
+
 export const Heartbeat = Type.Object(
   {
     epoch: Type.Integer(),
     images: Type.Optional(Type.Array(HostImage, { maxItems: 1024 })),
     drivers: Type.Optional(Type.Array(HostDriver, { maxItems: 16 })),
-    unknownGuests: Type.Optional(Type.Array(UnknownGuest, { maxItems: 256 })),
+    unknownGuests: Type.Optional(Type.Array(UnknownGuest, { maxItems: unknownGuestsMax })),
+    guestsTold: Type.Optional(
+      Type.Boolean({
+        description: 'what it was told last of unknown guests is all of them, and it knows its assignments',
+      }),
+    ),
   },
   closed,
 );

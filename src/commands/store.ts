@@ -72,10 +72,11 @@ function migrateCommand(cli: Cli): Command {
           progress.update('closing the first store');
           const done = await tellFailure('migrate', async () => {
             const closed = await closeForMove(from, nowMs);
+            let moved: Awaited<ReturnType<typeof refill>> | undefined;
             try {
               progress.update('reading');
               const backup = await readBackup(writeBackup(from, { version: cli.version, nowMs, closedToo: true }));
-              const moved = await refill(to, {
+              moved = await refill(to, {
                 entries: backup.entries,
                 convert: (record) => record,
                 newEpoch: newId('epoch', nowMs, systemPrng()),
@@ -89,7 +90,13 @@ function migrateCommand(cli: Cli): Command {
               await closed.seal();
               return moved;
             } catch (error) {
-              // When nobody knows if the second store is open, the first stays closed: running it again ends the move.
+              // When the second store is open, or nobody knows if it is, the first stays closed: two must never be.
+              if (moved)
+                throw new CommandError(
+                  exitCodes.badOutcome,
+                  'everything was moved and the second store is open; the first could not be told so, and stays closed',
+                  { advice: 'start the servers with the second store, and keep the first away from all', cause: error },
+                );
               if (!(error instanceof StoreError && error.outcome === 'unknown')) await closed.reopen();
               throw error;
             }

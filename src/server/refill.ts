@@ -7,6 +7,7 @@
 import type { AnyRecord, Cluster } from '../core/state/records.ts';
 import { decodeRecord, encodeRecord, UnreadableRecord } from '../core/state/codec.ts';
 import { keys, prefixOf } from '../core/state/keys.ts';
+import { schemaVersion } from '../core/state/upgrade.ts';
 import { pagesOf } from '../store/pages.ts';
 import { type CommitResult, type Key, type Store, StoreError, type Write } from '../store/store.ts';
 import { BadBackup } from './backup.ts';
@@ -36,11 +37,13 @@ export async function refill(
   { entries, convert, ...options }: Refill,
 ): Promise<{ deleted: number; written: number }> {
   const present = await clusterIn(store);
-  const before = present?.cluster ?? clusterOf(entries.get(keys.cluster));
+  const kept = clusterOf(entries.get(keys.cluster));
+  // The hosts of a store know its tokens; one that has none yet takes those that the hosts to come know.
+  const before = (await hasHosts(store)) ? (present?.cluster ?? kept) : (kept ?? present?.cluster);
   if (!before) throw new BadBackup('it has no record of the store that it is of, so its tokens are not known');
   const { closed: _, ...cluster }: Cluster = {
     kind: 'cluster',
-    recordsVersion: before.recordsVersion,
+    recordsVersion: Math.max(schemaVersion, present?.cluster.recordsVersion ?? 0, kept?.recordsVersion ?? 0),
     createdAtMs: before.createdAtMs,
     tokenSecret: before.tokenSecret,
     operatorToken: before.operatorToken,
@@ -140,6 +143,10 @@ export async function isHalfMoved(store: Store): Promise<boolean> {
 /** Whether a store holds nothing of a fleet yet. */
 export async function isEmpty(store: Store): Promise<boolean> {
   return (await store.list('', { limit: 1 })).entries.length === 0;
+}
+
+async function hasHosts(store: Store): Promise<boolean> {
+  return (await store.list(prefixOf('host'), { limit: 1 })).entries.length > 0;
 }
 
 /** Messages of sessions before it may still be on their way. */

@@ -95,8 +95,8 @@ export function createEpilogue({ store, state, world, prng, tally, nowMs, server
     const instance = known.get(was.instanceId);
     const is = world.guests(was.host).find((guest) => guest.instanceId === was.instanceId);
     const same = instance?.status.host === was.host && instance.status.incarnation === was.incarnation;
-    // Where it was placed anew the older one made way for it.
-    if (is && is.incarnation > was.incarnation) return undefined;
+    // Where the backup had it, too, a later life took the place of the earlier.
+    if (is && is.incarnation > was.incarnation && instance?.status.host === was.host) return undefined;
     if (!same) return is?.incarnation === was.incarnation ? undefined : `${name} is gone, though no backup knows it`;
     const wanted = instance.metadata.deletionRequestedAtMs === undefined && instance.spec.powerState === 'running';
     // One that was off holds no room to run in, so far as the backup knows.
@@ -146,8 +146,13 @@ export function createEpilogue({ store, state, world, prng, tally, nowMs, server
         const [message] = cacheFaults(state, cache, name);
         if (message !== undefined) return { invariant: 6, message };
       }
-      // What an operator had made too small by then is that, still.
-      const over = overUseOf(state.entries()).find((is) => is.used - is.capacity > (excess.get(overName(is)) ?? 0));
+      // What an operator had made too small by then is that, still; but it never grows again.
+      const overs = new Map(overUseOf(state.entries()).map((over) => [overName(over), over]));
+      const over = [...overs].find(([name, { used, capacity }]) => used - capacity > (excess.get(name) ?? 0))?.[1];
+      for (const name of excess.keys()) {
+        const { used, capacity } = overs.get(name) ?? { used: 0, capacity: 0 };
+        excess.set(name, used - capacity);
+      }
       if (over)
         return {
           invariant: 1,

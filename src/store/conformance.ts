@@ -188,6 +188,57 @@ function commitCases(open: () => Promise<Store>): void {
 }
 
 function listCases(open: () => Promise<Store>): void {
+  it('answers thousands of keys of many kinds in pages, and several lists at once', async () => {
+    const store = await open();
+    const truth = new Map<string, string>();
+    const count = (n: number, keyOf: (i: number) => string): string[] => Array.from({ length: n }, (_, i) => keyOf(i));
+    const keys = [
+      ...count(2_000, (i) => `allocations/inst_01m8${(i * 7).toString(32).padStart(8, '0')}.1`),
+      ...count(700, (i) => `events/team-${i % 9}/evt_${i.toString(32).padStart(6, '0')}`),
+      ...count(1_200, (i) => `idempotency/team-${i % 30}/request-${i}`),
+      ...count(1_100, (i) => `instances/team-${i % 3}/web-${i}`),
+    ];
+    const write = async (some: readonly string[], text: string | null): Promise<void> => {
+      const value = text === null ? null : bytes(text.padEnd(1_200, '.'));
+      const done = await store.commit(
+        [],
+        some.map((key) => ({ key, value })),
+      );
+      expect(done.ok).toBe(true);
+      for (const key of some) {
+        if (text === null) truth.delete(key);
+        else truth.set(key, text);
+      }
+    };
+    for (let i = 0; i < keys.length; i += 200) await write(keys.slice(i, i + 200), `first ${i}`);
+    // Some anew, some gone, some that were not there: among them the ends of kinds and of pages.
+    await write(
+      keys.filter((_, i) => i % 97 === 0),
+      'anew',
+    );
+    await write(
+      keys.filter((_, i) => i % 101 === 0 || i === 1_999 || (i > 2_600 && i < 2_710)),
+      null,
+    );
+    await write(['allocations/zzz', 'events/', 'hosts/h1', 'instances/team-0', 'z'], 'more');
+
+    const listed = async (prefix: string, limit: number): Promise<[string, string][]> => {
+      const found: [string, string][] = [];
+      for (let after: string | undefined, more = true; more; after = found.at(-1)?.[0]) {
+        const { entries } = await store.list(prefix, { limit, ...(after === undefined ? {} : { after }) });
+        for (const { key, value } of entries) found.push([key, Buffer.from(value).toString().replace(/\.+$/, '')]);
+        more = entries.length === limit;
+      }
+      return found;
+    };
+    const wanted = (prefix: string): [string, string][] =>
+      [...truth].filter(([key]) => key.startsWith(prefix)).sort(([a], [b]) => (a < b ? -1 : 1));
+    for (const limit of [600, 1_111, 2_500]) expect(await listed('', limit)).toEqual(wanted(''));
+    const [all, some] = await Promise.all([listed('', 700), listed('i', 800)]);
+    expect(all).toEqual(wanted(''));
+    expect(some).toEqual(wanted('i'));
+  });
+
   const keys = ['a', 'a!', 'a/', 'a/b', 'a/b/c', 'a/c', 'a0', 'a~', 'a~~', 'aa', 'b', 'B', 'a/b~', ' ', '~'];
   const inOrder = [...keys].sort((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)));
   const filled = async (): Promise<Store> => {

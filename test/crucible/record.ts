@@ -9,6 +9,7 @@ import type { FakeGuest, FakeWorld } from '../../src/agent/drivers/fake/world.ts
 import type { Checker, Facts, SentReport } from '../../src/sim/checkers/checker.ts';
 import { checkers as factories } from '../../src/sim/checkers/registry.ts';
 import { restartChecker } from '../../src/sim/checkers/restart.ts';
+import { outageChecker } from '../../src/sim/checkers/outage.ts';
 import { undisturbedChecker } from '../../src/sim/checkers/undisturbed.ts';
 import { type Commit, createHistory, type History } from '../../src/sim/history.ts';
 import type { Intents } from '../../src/sim/intents.ts';
@@ -29,7 +30,7 @@ interface Sight {
 const lookEveryMs = 200;
 
 /** They hold what is committed against what a guest is in that very moment; here the two are heard of over different ways. */
-const needsTheMoment: ReadonlySet<unknown> = new Set([restartChecker, undisturbedChecker]);
+const needsTheMoment: ReadonlySet<unknown> = new Set([restartChecker, undisturbedChecker, outageChecker]);
 
 export class RunRecord {
   readonly history: History = createHistory();

@@ -128,6 +128,8 @@ export const HostStatus = Type.Object(
     drivers: Type.Array(HostDriver),
     images: Type.Array(HostImage),
     unknownGuests: Type.Array(UnknownGuest),
+    /** `unknownGuests` are all that there are: its agent has told so in this session. */
+    guestsTold: Type.Optional(Type.Boolean()),
     agentVersion: Type.Optional(Type.String()),
     registeredAtMs: Type.Optional(Type.Integer()),
     conditions: Type.Array(Condition),

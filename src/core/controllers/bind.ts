@@ -8,6 +8,7 @@ import { type Placed, placedMessage } from '../scheduler/schedule.ts';
 import { withConditions } from '../state/conditions.ts';
 import type { Context } from '../state/context.ts';
 import { eventChange } from '../state/events.ts';
+import { nextIncarnation } from '../state/incarnation.ts';
 import { instanceStatusChange } from '../state/instance-change.ts';
 import { keys } from '../state/keys.ts';
 import type { Change, Plan } from '../state/plan.ts';
@@ -52,7 +53,7 @@ function changesOf(snapshot: Snapshot, binding: Binding, ctx: Context): Change[]
   const { instance, placed, request } = binding;
   const { host, driver, held } = placed;
   const { metadata, status } = instance.value;
-  const incarnation = status.incarnation + 1;
+  const incarnation = nextIncarnation(snapshot, instance.value);
   const message = binding.message ?? placedMessage(placed);
   return [
     instanceStatusChange(instance, {

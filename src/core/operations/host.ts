@@ -279,13 +279,14 @@ export function heartbeat(
   ctx: Context,
 ): Decision {
   const host = hostInSession(snapshot, input.name, input.heartbeat.epoch);
-  const { drivers, images, unknownGuests } = input.heartbeat;
+  const { drivers, images, unknownGuests, guestsTold } = input.heartbeat;
   const { status } = host.value;
   const next: HostStatus = {
     ...status,
     drivers: drivers ?? status.drivers,
     images: images ?? status.images,
     unknownGuests: unknownGuests ?? status.unknownGuests,
+    ...(guestsTold === undefined ? {} : { guestsTold }),
   };
   const changed = !equalJson(status, next);
   return {

@@ -30,7 +30,7 @@ export function restoredRecord(record: AnyRecord, { nowMs, newestSession }: Rest
     case 'removedHost':
       return { ...record, lastEpoch: sessionAfter(record.lastEpoch) };
     case 'host': {
-      const { session: _, ...status } = record.status;
+      const { session: _, guestsTold: __, ...status } = record.status;
       const message = 'its agent has not been heard since the store was restored from a backup';
       const ready: NewCondition = { type: 'Ready', status: 'False', reason: restored, message };
       return {

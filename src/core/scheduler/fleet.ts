@@ -3,9 +3,12 @@
 
 import { assert } from '../../base/assert.ts';
 import type { Host } from '../../api/resources/host.ts';
+import type { Instance } from '../../api/resources/instance.ts';
 import type { Amounts } from '../../api/resources/metadata.ts';
 import { capacityOf } from '../ledger/ledger.ts';
 import type { ProviderRoom, Tree } from '../ledger/tree.ts';
+import { nextIncarnation } from '../state/incarnation.ts';
+import { keys } from '../state/keys.ts';
 import type { Allocation, Provider } from '../state/records.ts';
 import { defineView, type RecordChange, type Snapshot, type View } from '../state/snapshot.ts';
 import { ChangeLog } from './change-log.ts';
@@ -149,9 +152,18 @@ export class Fleet implements View {
     return this.#columns.get(resourceClass);
   }
 
+  instance(id: string): Instance | undefined {
+    return this.#snapshot.instanceById(id)?.value;
+  }
+
   /** Of the life that a placement of the instance begins. */
-  nextIncarnationOf(instanceId: string): number {
-    return (this.#snapshot.instanceById(instanceId)?.value.status.incarnation ?? 0) + 1;
+  nextIncarnationOf(instance: Instance): number {
+    return nextIncarnation(this.#snapshot, instance);
+  }
+
+  /** When the store was last restored from a backup. */
+  get restoredAtMs(): number | undefined {
+    return this.#snapshot.get('cluster', keys.cluster)?.value.restored?.atMs;
   }
 
   columns(): Iterable<Column> {

@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest';
 import type { Host } from '../../../api/resources/host.ts';
 import { addRecord, testCache, testHost, testImage, testInstance } from '../../testing.ts';
+import type { Cluster } from '../../state/records.ts';
 import { fleetOf } from '../fleet.ts';
 import { said, told } from './test-neighbours.ts';
 
@@ -37,4 +38,23 @@ it('follows what the host tells', () => {
   expect(said(cache, 'unknown-guest', web)).toEqual({ h1: 'fits' });
   addRecord(cache, hostWith('h1', { instanceId: id, incarnation: 6 }));
   expect(said(cache, 'unknown-guest', web)).toEqual({ h1: 'UnknownGuest' });
+});
+
+it('waits after a restore until the host has told its guests; what is new need not', () => {
+  const told = testHost('told', { status: { guestsTold: true } })[0];
+  const old = { ...web, metadata: { ...web.metadata, createdAtMs: 500 } };
+  const young = testInstance('young', { cpus: 1 });
+  const cluster: Cluster = {
+    kind: 'cluster',
+    recordsVersion: 1,
+    createdAtMs: 0,
+    tokenSecret: '',
+    operatorToken: '',
+    epoch: 'e2',
+    restored: { atMs: 1_000, backupRevision: 7 },
+  };
+  const later = { ...young, metadata: { ...young.metadata, createdAtMs: 1_001 } };
+  const cache = testCache([testImage(), cluster, old, later, told, hostWith('silent')]);
+  expect(said(cache, 'unknown-guest', old)).toEqual({ told: 'fits', silent: 'GuestsNotTold' });
+  expect(said(cache, 'unknown-guest', later)).toEqual({ told: 'fits', silent: 'fits' });
 });

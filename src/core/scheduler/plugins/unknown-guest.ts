@@ -1,5 +1,6 @@
 // unknown-guest: not where there is a guest of the instance that no record speaks of, as after a restore: placed there, it would have to
 // make way, and it may be all that there is of the instance's data. Only the life that is to begin may be there: that is taken up again.
+// After a restore, what there was before waits until a host has told what guests it has.
 
 import { type GroupPlugin, refuse } from '../framework.ts';
 
@@ -8,12 +9,16 @@ export const unknownGuest: GroupPlugin = {
   summary: 'the host has no guest of the instance that no record speaks of',
   dependsOn: 'group',
   prepare({ asker }, fleet) {
-    const strangers = asker === undefined ? undefined : fleet.strangers.of(asker);
-    if (asker === undefined || !strangers) return null;
-    const next = fleet.nextIncarnationOf(asker);
+    const instance = asker === undefined ? undefined : fleet.instance(asker);
+    if (!instance) return null;
+    const strangers = fleet.strangers.of(instance.metadata.id);
+    const wasRestored = instance.metadata.createdAtMs <= (fleet.restoredAtMs ?? Number.NEGATIVE_INFINITY);
+    if (!strangers && !wasRestored) return null;
+    const next = fleet.nextIncarnationOf(instance);
     return {
       filter(slot) {
-        const other = strangers.get(slot)?.find((incarnation) => incarnation !== next);
+        if (wasRestored && fleet.hosts[slot]?.status.guestsTold !== true) return notTold;
+        const other = strangers?.get(slot)?.find((incarnation) => incarnation !== next);
         if (other === undefined) return null;
         return refuse(
           'UnknownGuest',
@@ -24,3 +29,8 @@ export const unknownGuest: GroupPlugin = {
     };
   },
 };
+
+const notTold = refuse(
+  'GuestsNotTold',
+  'its agent has not told all its guests since the store was restored: one of them may be this instance',
+);
