@@ -29,12 +29,21 @@ export function rawSqlite(path: string): RawStore {
   db.pragma('wal_autocheckpoint = 65536');
   db.exec('CREATE TABLE entries (key TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID');
   const put = db.prepare<[string, Uint8Array]>('INSERT OR REPLACE INTO entries VALUES (?, ?)');
-  const putAll = db.transaction((rows: readonly Row[]) => {
-    for (const { key, value } of rows) put.run(key, value);
+  /** What all callers have by then: one transaction, as nothing else could be in one file. */
+  const waiting: { readonly rows: readonly Row[]; readonly done: () => void }[] = [];
+  const putWaiting = db.transaction(() => {
+    for (const { rows } of waiting) for (const { key, value } of rows) put.run(key, value);
   });
+  const flush = (): void => {
+    putWaiting();
+    for (const { done } of waiting.splice(0)) done();
+  };
   return {
     putOne: async ({ key, value }) => void put.run(key, value),
-    putAll: async (rows) => putAll(rows),
+    putAll: (rows) =>
+      new Promise((done) => {
+        if (waiting.push({ rows, done }) === 1) setImmediate(flush);
+      }),
     close: async () => void db.close(),
   };
 }

@@ -25,6 +25,9 @@ export const Finding = Type.Object(
     message: Type.String({ description: 'what does not fit, with its numbers' }),
     cause: Type.String({ description: 'how it comes about' }),
     repair: Type.Optional(Type.String({ description: 'what --apply does; missing: nothing can be done here' })),
+    destroys: Type.Optional(
+      Type.Boolean({ description: 'the repair destroys something: it needs removeUnknown, too' }),
+    ),
     ageMs: Type.Integer({ description: 'since when the control plane that answers has seen it' }),
   },
   closed,
@@ -55,9 +58,16 @@ export const AuditReport = Type.Object(
     /** Findings that are younger than asked for. */
     young: Type.Integer({ minimum: 0 }),
     checked: Type.Object(
-      { instances: Type.Integer(), allocations: Type.Integer(), providers: Type.Integer(), hosts: Type.Integer() },
+      {
+        instances: Type.Integer(),
+        allocations: Type.Integer(),
+        providers: Type.Integer(),
+        hosts: Type.Integer(),
+        hostsHeard: Type.Integer({ description: 'whose agents are heard: of the others nothing is known now' }),
+      },
       closed,
     ),
+    watchedMs: Type.Integer({ description: 'for how long this control plane has looked: nothing is older to it' }),
     repaired: Type.Array(Type.String(), { description: 'what was done, a sentence each' }),
   },
   closed,

@@ -27,7 +27,11 @@ export const errorCodes = {
   UnsupportedMediaType: { status: 415, exitCode: 2, meaning: 'The body must be plain, uncompressed application/json.' },
   TooManyRequests: { status: 429, exitCode: 6, meaning: 'Slow down; Retry-After says for how long.' },
   Internal: { status: 500, exitCode: 1, meaning: 'A fault of Berth; the log has the details.' },
-  HostUnreachable: { status: 503, exitCode: 6, meaning: 'The host that has the answer is not connected now.' },
+  HostUnreachable: {
+    status: 503,
+    exitCode: 6,
+    meaning: 'The host that has the answer is not connected to this control plane now.',
+  },
   Unavailable: { status: 503, exitCode: 6, meaning: 'The store or the server cannot answer now; try again.' },
   StoreFull: { status: 507, exitCode: 6, meaning: 'The store has no room; nothing was changed.' },
 } as const satisfies Record<string, ErrorCodeMeaning>;

@@ -7,7 +7,7 @@ import { attempting, CommandError, exitCodes } from './exit-codes.ts';
 import { coloursFor, type Column, type Format, parseValueFormat, printValue, tableLines } from './output.ts';
 import { openSession } from './session.ts';
 import { visible } from './terminal.ts';
-import { age, parseDurationMs } from './units.ts';
+import { age, parseDurationMs, seconds } from './units.ts';
 
 interface AuditFlags {
   readonly apply?: true;
@@ -36,23 +36,44 @@ export function auditCommand(cli: Cli): Command {
         client.audit({ olderThanMs, apply: apply === true, removeUnknown: removeUnknown === true }),
       );
       if (output === 'json' || output === 'yaml') await printValue(cli, output, report);
-      else cli.stdout.write(`${reportLines(cli, report, olderThan).join('\n')}\n`);
+      else cli.stdout.write(`${reportLines(cli, report, { olderThan, olderThanMs }).join('\n')}\n`);
       if (report.findings.length > 0)
-        throw new CommandError(exitCodes.badOutcome, `${report.findings.length} things do not fit together`, {
-          advice: apply
-            ? 'what is left needs a person: the lines above say why'
-            : 'mend what can be mended with --apply',
+        throw new CommandError(exitCodes.badOutcome, outcomeOf(report.findings.length), {
+          advice: adviceFor(report, { apply, removeUnknown }),
         });
     });
 }
 
-function reportLines(cli: Cli, { findings, young, checked, repaired }: AuditReport, olderThan: string): string[] {
-  const { instances, allocations, providers, hosts } = checked;
+function outcomeOf(count: number): string {
+  return count === 1 ? '1 thing does not fit' : `${count} things do not fit together`;
+}
+
+function adviceFor(
+  { findings }: AuditReport,
+  { apply, removeUnknown }: Pick<AuditFlags, 'apply' | 'removeUnknown'>,
+): string {
+  if (!removeUnknown && findings.some(({ destroys }) => destroys))
+    return 'guests that nothing stands for go, with their disks, only by --apply --remove-unknown';
+  return apply ? 'what is left needs a person: the lines above say why' : 'mend what can be mended with --apply';
+}
+
+function reportLines(
+  cli: Cli,
+  { findings, young, checked, repaired, watchedMs }: AuditReport,
+  { olderThan, olderThanMs }: { readonly olderThan: string; readonly olderThanMs: number },
+): string[] {
+  const { instances, allocations, providers, hosts, hostsHeard } = checked;
   const looked = `${instances} instances, ${allocations} allocations, ${providers} providers, ${hosts} hosts`;
   return [
     ...repaired.map((what) => `repaired: ${visible(what)}`),
     ...(findings.length > 0 ? tableLines(columns, findings, { colours: coloursFor(cli.stdout, cli.environment) }) : []),
     `${findings.length === 0 ? 'consistent: ' : ''}${looked}${young > 0 ? `; ${young} younger than ${olderThan} left out` : ''}`,
+    ...(hostsHeard < hosts
+      ? [`${hosts - hostsHeard} of the hosts are not heard: of what they have nothing is known now`]
+      : []),
+    ...(watchedMs < olderThanMs
+      ? [`this control plane has looked for ${seconds(watchedMs)} only: to it nothing is older`]
+      : []),
   ];
 }
 
@@ -62,6 +83,7 @@ const columns: readonly Column<Finding>[] = [
   { header: 'WHAT', value: ({ subject }) => subject },
   {
     header: 'FOUND',
-    value: ({ message, cause, repair }) => `${message}: ${cause}${repair ? ` [--apply ${repair}]` : ''}`,
+    value: ({ message, cause, repair }) =>
+      `${message}: ${cause}${repair ? ` [${repair.startsWith('orders') ? '--apply --remove-unknown' : '--apply'} ${repair}]` : ''}`,
   },
 ];

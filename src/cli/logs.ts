@@ -32,7 +32,7 @@ export function logsCommand(cli: Cli): Command {
           () => readConsole(cli, session, { name, offset: Number(offset), follow: follow === true, print }),
           {
             NotFound: '"berth ps" shows the instances',
-            HostUnreachable: 'its host is not connected now: berth host ls',
+            HostUnreachable: 'its host is not connected to this control plane now: ask another, or see berth host ls',
             Conflict: `"berth explain ${name}" says why`,
           },
         );

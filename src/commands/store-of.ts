@@ -7,6 +7,8 @@ import { openStore } from '../store/open.ts';
 import { type Store, StoreError } from '../store/store.ts';
 
 export async function openStoreOf(url: string, options: { readonly mustExist?: boolean } = {}): Promise<Store> {
+  if (url.startsWith('memory:'))
+    throw new CommandError(exitCodes.usage, 'a store in memory is gone when this command ends; name another');
   return tellFailure('open the store', () => openStore(url, options));
 }
 

@@ -59,6 +59,8 @@ function migrateCommand(cli: Cli): Command {
     .argument('<to>', 'an empty store')
     .option('--json', 'say what was done as JSON')
     .action(async (fromUrl: string, toUrl: string, { json }: { json?: true }) => {
+      if (fromUrl === toUrl)
+        throw new CommandError(exitCodes.usage, 'both URLs name the same store; nothing was changed');
       const from = await openStoreOf(fromUrl, { mustExist: true });
       const progress = startProgress(cli);
       try {

@@ -6,6 +6,7 @@ import { describeError, type Logger } from '../base/log.ts';
 import type { AuditReport, AuditRequest, Finding } from '../api/audit.ts';
 import { audit } from '../core/audit/audit.ts';
 import type { Fault } from '../core/audit/fault.ts';
+import { isReady } from '../core/state/conditions.ts';
 import { type Decider, decideAndCommit } from './decide.ts';
 import { inSlices } from './in-slices.ts';
 
@@ -16,6 +17,7 @@ export class Auditor {
   readonly #decider: Decider;
   readonly #clock: Clock;
   readonly #log: Logger;
+  readonly #startedMs: number;
   /** By a fault's key: since when it has been seen in every look. */
   #sinceMs = new Map<string, number>();
   #findings: readonly Finding[] = [];
@@ -25,6 +27,7 @@ export class Auditor {
   constructor(parts: { decider: Decider; log: Logger }) {
     this.#decider = parts.decider;
     this.#clock = parts.decider.clock;
+    this.#startedMs = this.#clock.monotonicMs();
     this.#log = parts.log;
   }
 
@@ -58,7 +61,9 @@ export class Auditor {
         allocations: cache.count('allocation'),
         providers: cache.count('provider'),
         hosts: cache.count('host'),
+        hostsHeard: [...cache.list('host')].filter(({ value }) => isReady(value.status)).length,
       },
+      watchedMs: Math.round(this.#clock.monotonicMs() - this.#startedMs),
       repaired,
     };
   }
@@ -100,7 +105,11 @@ export class Auditor {
   }
 
   #findingOf({ key, repair, ...fault }: Fault): Finding {
-    return { ...fault, ...(repair ? { repair: repair.what } : {}), ageMs: this.#ageMs(key) };
+    return {
+      ...fault,
+      ...(repair ? { repair: repair.what, ...(repair.destroys ? { destroys: true } : {}) } : {}),
+      ageMs: this.#ageMs(key),
+    };
   }
 }
 

@@ -50,7 +50,9 @@ export async function* writeBackup(
   };
   const found = await clusterIn(store);
   const { epoch, closed } = found?.cluster ?? {};
-  if (closed && !closedToo) throw new StoreError('Unavailable', `what the store holds now is not whole: ${closed.why}`);
+  // One that was moved is whole, and the last of its kind when the other is lost.
+  if (closed && closed.by !== 'moved' && !closedToo)
+    throw new StoreError('Unavailable', `what the store holds now is not whole: ${closed.why}`);
   yield take([Buffer.from(`${JSON.stringify({ berth: 'backup', format, version, epoch, createdAtMs: nowMs })}\n`)]);
 
   let first: Revision | undefined;

@@ -129,7 +129,7 @@ export async function closeForMove(store: Store, nowMs: number): Promise<ClosedS
   return {
     reopen: async () => void (await put(revision, open)),
     seal: async () => {
-      const moved = 'it has been moved to another store: start with that one';
+      const moved = 'it has been moved to another store: start with that one; "berth restore" opens this one again';
       await put(revision, { ...open, closed: { by: 'moved', why: moved, sinceMs: nowMs } });
     },
   };

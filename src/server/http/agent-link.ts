@@ -49,7 +49,7 @@ export class AgentLinks implements HostLinks {
     if (!session) {
       throw new ApiError(
         'HostUnreachable',
-        `host "${host}" is not connected now; its agent will come back by itself, or look at "berth host show ${host}"`,
+        `host "${host}" is not connected to this control plane now; of several, ask the one that its agent is connected to, or wait until it comes back: "berth host show ${host}"`,
       );
     }
     const stream = session.request({ [constants.HTTP2_HEADER_PATH]: path });

@@ -41,6 +41,8 @@ export interface EtcdStoreOptions {
   /** What follows `etcd:` in the URL; see etcd-url.ts. */
   readonly rest: string;
   readonly log?: Logger;
+  /** Refuses a prefix under which there is no store, instead of making it. */
+  readonly mustExist?: boolean;
   /** How long a request is tried anew while etcd is away; default 12 s: an election, and a restart. */
   readonly patienceMs?: number;
 }
@@ -60,6 +62,7 @@ export async function openEtcdStore(options: EtcdStoreOptions): Promise<Store> {
   const etcd = new EtcdClient({ address, clock: systemClock, prng, patienceMs });
   try {
     await requireVersion(etcd);
+    if (options.mustExist) await requireStore(etcd, address.prefix);
     return await openOn({
       etcd,
       prefix: address.prefix,
@@ -98,6 +101,13 @@ export async function openOn(ground: Ground): Promise<Store> {
     await store.close();
     throw error;
   }
+}
+
+async function requireStore(etcd: Etcd, prefix: string): Promise<void> {
+  const key = layoutOf(prefix).head;
+  const { kvs } = await etcd.call('range', { key }, 'opening the store', { patienceMs: openPatienceMs });
+  if (kvs.length === 0)
+    throw new StoreError('Invalid', `there is no store under prefix "${prefix}" on ${etcd.name}; the URL ends with it`);
 }
 
 async function requireVersion(etcd: Etcd): Promise<void> {

@@ -36,11 +36,20 @@ const fewKeys = 4;
 const format = steps.length;
 
 /** Brings the schema to what this Berth knows; refuses a newer one. When it fails, the session must end. */
-export async function migrate(query: Query, { schema, where }: PostgresTarget): Promise<void> {
+export async function migrate(
+  query: Query,
+  { schema, where }: PostgresTarget,
+  { mustExist }: { readonly mustExist: boolean },
+): Promise<void> {
   const lock = `hashtextextended('berth schema ${schema}', 0)`;
   const before = await formatOf(query, schema);
   if (before > format) throw newer(before, { schema, where });
   if (before === format) return;
+  if (before === 0 && mustExist)
+    throw new StoreError(
+      'Invalid',
+      `there is no store in schema "${schema}" on ${where}; the URL names one with ?schema=`,
+    );
   // Not for one transaction: what another server has made meanwhile is only sure to be seen in a transaction that begins after it.
   await query(`SELECT pg_advisory_lock(${lock})`);
   const found = await formatOf(query, schema);

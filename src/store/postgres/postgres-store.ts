@@ -40,6 +40,8 @@ export interface PostgresStoreOptions {
   readonly randomSecret?: (length: number) => Buffer;
   /** For how long a request outlives a server that is away; default 10 s. */
   readonly patienceMs?: number;
+  /** Refuses a schema in which there is no store, instead of making it. */
+  readonly mustExist?: boolean;
   /** Default 30 s: a list of a million entries takes some seconds. */
   readonly answerMsMax?: number;
 }
@@ -62,6 +64,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     ...patience,
     session,
     log,
+    mustExist: options.mustExist ?? false,
     randomSecret: options.randomSecret ?? randomSecret,
     onCommitted: (commits) => shared?.committed(commits),
     onNotice: (revision) => shared?.heard(revision),

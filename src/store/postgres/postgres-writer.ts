@@ -23,6 +23,7 @@ export interface WaitingCommit extends CommitRequest {
 export interface WriterOptions extends PatienceOptions {
   readonly session: SessionOptions;
   readonly log: Logger;
+  readonly mustExist: boolean;
   readonly randomSecret: (length: number) => Buffer;
   /** Called before those who asked are answered. */
   readonly onCommitted: (commits: readonly LoggedCommit[]) => void;
@@ -157,7 +158,7 @@ export class PostgresWriter {
       rowMode: 'array',
     });
     await query({ text: 'SELECT pg_advisory_lock($1::bigint)', values: [fence], rowMode: 'array' });
-    await migrate(query, target);
+    await migrate(query, target, this.#options);
     // Here, and not on a connection of its own: the server need not wake another process then for each of our own commits.
     await query(`SELECT pg_advisory_lock_shared(${listenersOf(target.schema)})`);
     await query(`LISTEN ${channelOf(target.schema)}`);

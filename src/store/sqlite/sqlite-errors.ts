@@ -51,6 +51,6 @@ export function corrupt(
   found: string,
   options: { cause?: unknown; outcome?: 'none' | 'unknown' } = {},
 ): StoreError {
-  const wayBack = `Nothing was changed. Stop the server, keep a copy of ${path} and ${path}-wal, then put a backup in their place, or salvage what is readable with: sqlite3 ${path} .recover | sqlite3 NEW_FILE`;
+  const wayBack = `Nothing was changed. Stop the server, keep a copy of ${path} and ${path}-wal, move both away, and put a backup in their place with: berth restore FILE --store sqlite:${path}; without one, a sqlite3 that has .recover may salvage what is readable`;
   return new StoreError('Corrupt', `${path} is damaged: ${found}. ${wayBack}`, options);
 }
