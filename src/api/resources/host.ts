@@ -128,7 +128,7 @@ export const HostStatus = Type.Object(
     drivers: Type.Array(HostDriver),
     images: Type.Array(HostImage),
     unknownGuests: Type.Array(UnknownGuest),
-    /** `unknownGuests` are all that there are: its agent has told so in this session. */
+    /** `unknownGuests` are all that there are: its agent has told so in this session. Of stores that were restored. */
     guestsTold: Type.Optional(Type.Boolean()),
     agentVersion: Type.Optional(Type.String()),
     registeredAtMs: Type.Optional(Type.Integer()),

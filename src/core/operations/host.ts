@@ -286,7 +286,8 @@ export function heartbeat(
     drivers: drivers ?? status.drivers,
     images: images ?? status.images,
     unknownGuests: unknownGuests ?? status.unknownGuests,
-    ...(guestsTold === undefined ? {} : { guestsTold }),
+    // Only there does anybody ask for it, and each host would be written once more.
+    ...(guestsTold === undefined || !wasRestored(snapshot) ? {} : { guestsTold }),
   };
   const changed = !equalJson(status, next);
   return {
@@ -301,6 +302,10 @@ export function heartbeat(
     key: host.key,
     changed: true,
   };
+}
+
+function wasRestored(snapshot: Snapshot): boolean {
+  return snapshot.get('cluster', keys.cluster)?.value.restored !== undefined;
 }
 
 function leaseChange(snapshot: Snapshot, host: string, epoch: number, ctx: Context): Change {
