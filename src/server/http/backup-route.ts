@@ -1,7 +1,8 @@
 // The backup as a stream, for operators: it holds every secret there is.
 
 import type { Clock } from '../../base/clock.ts';
-import type { Store } from '../../store/store.ts';
+import { ApiError } from '../../api/errors.ts';
+import { type Store, StoreError } from '../../store/store.ts';
 import { writeBackup } from '../backup.ts';
 import type { Route } from './route.ts';
 
@@ -14,9 +15,18 @@ export function backupRoute({ store, clock, version }: { store: Store; clock: Cl
       query.only();
       return {
         status: 200,
-        bytes: writeBackup(store, { version, nowMs: Math.floor(clock.nowMs()) }),
+        bytes: told(writeBackup(store, { version, nowMs: Math.floor(clock.nowMs()) })),
         headers: { 'content-disposition': 'attachment; filename="berth-backup.jsonl"' },
       };
     },
   };
+}
+
+/** An operator may know what the store says. */
+async function* told(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array, void> {
+  try {
+    yield* pieces;
+  } catch (error) {
+    throw error instanceof StoreError ? new ApiError('Unavailable', error.message, { cause: error }) : error;
+  }
 }
