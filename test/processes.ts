@@ -25,7 +25,7 @@ export interface BerthProcess {
 }
 
 /** Resolves when the process has said something that `ready` matches; rejects when it ends before. */
-async function startBerth(
+export async function startBerth(
   argv: readonly string[],
   ready: RegExp,
   environment: Record<string, string> = {},
@@ -61,7 +61,7 @@ async function end(child: ChildProcess, signal: NodeJS.Signals): Promise<void> {
 /** A fleet of one server and one host in `directory`. Both may be killed and started again on the same state. */
 export async function startFleet(
   directory: string,
-  options: { drivers?: string[]; agentDirectory?: string; imageRoots?: string[] } = {},
+  options: { drivers?: string[]; agentDirectory?: string; imageRoots?: string[]; store?: string } = {},
 ) {
   const port = await freePort();
   const url = `http://127.0.0.1:${port}`;
@@ -74,6 +74,7 @@ export async function startFleet(
     JSON.stringify({
       listen: `127.0.0.1:${port}`,
       dataDirectory: serverDirectory,
+      ...(options.store === undefined ? {} : { store: options.store }),
       restartDelayMs: 200,
       heartbeatMs: 500,
       offlineAfterMs: 60_000,
