@@ -17,6 +17,13 @@ const form = 'postgres://USER:PASSWORD@HOST:PORT/DATABASE?schema=NAME';
 /** A name that needs no quotes, short enough for the name of our channel. */
 const schemaName = /^[a-z_][a-z0-9_]{0,39}$/;
 
+const parameters: readonly string[] = [
+  ...['schema', 'sslmode', 'sslrootcert', 'sslcert', 'sslkey', 'application_name'],
+  ...['host', 'port', 'user', 'password'],
+];
+
+const sslModes: readonly string[] = ['disable', 'no-verify', 'verify-full'];
+
 /** `rest` is what follows `postgres:`. */
 export function parsePostgresUrl(rest: string): PostgresTarget {
   const connectionString = `postgres:${rest}`;
@@ -27,6 +34,18 @@ export function parsePostgresUrl(rest: string): PostgresTarget {
     throw new StoreError(
       'Invalid',
       `schema ${JSON.stringify(schema)} was refused: write up to 40 small letters, digits and "_", beginning with a letter`,
+    );
+  const unknown = [...url.searchParams.keys()].find((name) => !parameters.includes(name));
+  if (unknown !== undefined)
+    throw new StoreError(
+      'Invalid',
+      `a PostgreSQL store has no parameter ${JSON.stringify(unknown)}; there are: ${parameters.join(', ')}`,
+    );
+  const sslmode = url.searchParams.get('sslmode');
+  if (sslmode !== null && !sslModes.includes(sslmode))
+    throw new StoreError(
+      'Invalid',
+      `sslmode=${JSON.stringify(sslmode)} was refused, for programs do not agree on what it checks: write verify-full (the server's certificate, against sslrootcert=FILE if that is given), no-verify or disable`,
     );
   if (url.hostname.includes(','))
     throw new StoreError('Invalid', 'a PostgreSQL store has one host; name the address that follows its primary');
