@@ -22,7 +22,7 @@ export interface Refill {
   /** What it is, and what control planes tell meanwhile. */
   readonly by: 'restore' | 'move';
   readonly why: string;
-  readonly restored: NonNullable<Cluster['restored']>;
+  readonly restored: Omit<NonNullable<Cluster['restored']>, 'newestInstanceMs'>;
   readonly onProgress?: (done: number, all: number) => void;
 }
 
@@ -41,6 +41,9 @@ export async function refill(
   // The hosts of a store know its tokens; one that has none yet takes those that the hosts to come know.
   const before = (await hasHosts(store)) ? (present?.cluster ?? kept) : (kept ?? present?.cluster);
   if (!before) throw new BadBackup('it has no record of the store that it is of, so its tokens are not known');
+  const newestSession = await newestSessionIn(store);
+  // All of it must be readable before anything is closed or deleted.
+  const { wanted, newestInstanceMs } = convertedOf(entries, (record) => convert(record, { newestSession }));
   const { closed: _, ...cluster }: Cluster = {
     kind: 'cluster',
     recordsVersion: Math.max(schemaVersion, present?.cluster.recordsVersion ?? 0, kept?.recordsVersion ?? 0),
@@ -48,12 +51,9 @@ export async function refill(
     tokenSecret: before.tokenSecret,
     operatorToken: before.operatorToken,
     epoch: options.newEpoch,
-    restored: options.restored,
+    restored: { ...options.restored, newestInstanceMs },
   };
   const close: Cluster = { ...cluster, closed: { by: options.by, why: options.why, sinceMs: options.nowMs } };
-  const newestSession = await newestSessionIn(store);
-  // All of it must be readable before anything is closed or deleted.
-  const wanted = convertedOf(entries, (record) => convert(record, { newestSession }));
   const begun = await store.commit(
     [{ key: keys.cluster, ifRevision: present?.revision ?? 0 }],
     [{ key: keys.cluster, value: encodeRecord(close) }],
@@ -166,20 +166,22 @@ async function newestSessionIn(store: Store): Promise<number> {
 function convertedOf(
   entries: ReadonlyMap<Key, Uint8Array>,
   convert: (record: AnyRecord) => AnyRecord | null,
-): Map<Key, Uint8Array> {
-  const converted = new Map<Key, Uint8Array>();
+): { readonly wanted: Map<Key, Uint8Array>; readonly newestInstanceMs: number } {
+  const wanted = new Map<Key, Uint8Array>();
+  let newestInstanceMs = 0;
   for (const [key, value] of entries) {
     if (ofTheStore.has(key)) continue;
     try {
       const record = decodeRecord(key, value);
       const is = convert(record);
-      if (is) converted.set(key, is === record ? value : encodeRecord(is));
+      if (is) wanted.set(key, is === record ? value : encodeRecord(is));
+      if (is?.kind === 'instance') newestInstanceMs = Math.max(newestInstanceMs, is.metadata.createdAtMs);
     } catch (error) {
       if (error instanceof UnreadableRecord) throw new BadBackup(error.message, { cause: error });
       throw new BadBackup(`the record at ${key} cannot be taken back`, { cause: error });
     }
   }
-  return converted;
+  return { wanted, newestInstanceMs };
 }
 
 /** Where no other write is expected. */

@@ -97,14 +97,14 @@ export function createEpilogue({ store, state, world, prng, tally, nowMs, server
     const same = instance?.status.host === was.host && instance.status.incarnation === was.incarnation;
     // Where the backup had it, too, a later life took the place of the earlier.
     if (is && is.incarnation > was.incarnation && instance?.status.host === was.host) return undefined;
+    // One of a higher priority may take its room, as at any time.
+    const now = instance && state.get('instance', keys.instance(instance.metadata.project, instance.metadata.name));
+    if (conditionOf(now?.status.conditions ?? [], 'Running')?.reason === 'Preempted') return undefined;
     if (!same) return is?.incarnation === was.incarnation ? undefined : `${name} is gone, though no backup knows it`;
     const wanted = instance.metadata.deletionRequestedAtMs === undefined && instance.spec.powerState === 'running';
     // One that was off holds no room to run in, so far as the backup knows.
     const held = ['Scheduled', 'Starting', 'Running'].includes(instance.status.phase);
     if (!wanted || !held || !was.running) return undefined;
-    // One of a higher priority may take its room, as at any time.
-    const now = state.get('instance', keys.instance(instance.metadata.project, instance.metadata.name));
-    if (conditionOf(now?.status.conditions ?? [], 'Running')?.reason === 'Preempted') return undefined;
     if (!is?.running) return `${name} ran and was wanted, and does not run`;
     return is.startedAtMs === was.startedAtMs ? undefined : `${name} was started again`;
   };
@@ -142,6 +142,9 @@ export function createEpilogue({ store, state, world, prng, tally, nowMs, server
         if (waits && status.phase !== 'Failed')
           return { invariant: 3, message: `${metadata.name} is not told of by ${status.host} after the restore` };
       }
+      for (const { metadata, status } of state.list('instance'))
+        if (status.phase === 'Scheduled' && status.host !== undefined && honest(status.host))
+          return { invariant: 8, message: `${metadata.name} does not come to run on ${status.host} after the restore` };
       for (const { name, cache } of servers()) {
         const [message] = cacheFaults(state, cache, name);
         if (message !== undefined) return { invariant: 6, message };

@@ -4,10 +4,10 @@
 import type { GuestStatus, Report } from '../../api/agent-protocol.ts';
 import type { Instance, InstanceStatus } from '../../api/resources/instance.ts';
 import { release, releaseAllButDisk } from '../ledger/ledger.ts';
-import { withConditions } from '../state/conditions.ts';
+import { type NewCondition, withConditions } from '../state/conditions.ts';
 import type { Context } from '../state/context.ts';
 import { eventChange, type NewEvent } from '../state/events.ts';
-import { guestConditions, messageByState, notFoundAfterRestore, phaseOf } from '../state/guest-phase.ts';
+import { guestConditions, mayHaveMoved, messageByState, notFoundAfterRestore, phaseOf } from '../state/guest-phase.ts';
 import { instanceStatusChange } from '../state/instance-change.ts';
 import { keys } from '../state/keys.ts';
 import { type Plan, unchanged } from '../state/plan.ts';
@@ -122,10 +122,20 @@ function applyGuest(
  * Whether the guest does not run and will not without a new order (S4.7): it ended, or it is stopped and its host knows that this is
  * still what is wanted. A host that has not seen the newest wish may be starting it just now.
  */
-function restsNow({ metadata, spec }: Instance, guest: GuestStatus, report: Report): boolean {
+function restsNow(instance: Instance, guest: GuestStatus, report: Report): boolean {
+  const { metadata, spec } = instance;
+  if (mayHaveMoved(instance, guest)) return true;
   if (guest.state === 'exited' || guest.state === 'failed') return true;
   return guest.state === 'stopped' && spec.powerState === 'stopped' && report.observedGeneration >= metadata.generation;
 }
+
+const overSinceRestore: NewCondition = {
+  type: 'Running',
+  status: 'False',
+  reason: notFoundAfterRestore,
+  message:
+    'it is over here, and may have been started elsewhere since the backup was made: make it again when it runs nowhere',
+};
 
 function nextStatus(
   instance: Instance,
@@ -134,7 +144,8 @@ function nextStatus(
   ctx: Context,
 ): InstanceStatus {
   const { status } = instance;
-  const phase = phaseOf(instance, guest);
+  const moved = mayHaveMoved(instance, guest);
+  const phase = moved ? 'Failed' : phaseOf(instance, guest);
   return {
     ...status,
     phase,
@@ -144,7 +155,11 @@ function nextStatus(
       status.observedGeneration,
       Math.min(input.report.observedGeneration, instance.metadata.generation),
     ),
-    conditions: withConditions(status.conditions, guestConditions(guest), ctx.nowMs),
+    conditions: withConditions(
+      status.conditions,
+      [...guestConditions(guest), ...(moved ? [overSinceRestore] : [])],
+      ctx.nowMs,
+    ),
     ...(guest.state === 'running' && status.guest?.state !== 'running' ? { runningAtMs: ctx.nowMs } : {}),
     ...(guest.ready && status.guest?.ready !== true ? { readyAtMs: ctx.nowMs } : {}),
     ...(phase === 'Failed' && status.phase !== 'Failed' ? { failedAtMs: ctx.nowMs } : {}),

@@ -161,9 +161,10 @@ export class Fleet implements View {
     return nextIncarnation(this.#snapshot, instance);
   }
 
-  /** When the store was last restored from a backup. */
-  get restoredAtMs(): number | undefined {
-    return this.#snapshot.get('cluster', keys.cluster)?.value.restored?.atMs;
+  /** Whether it is there by a restore from a backup, or may be. */
+  wasRestored({ metadata }: Instance): boolean {
+    const restored = this.#snapshot.get('cluster', keys.cluster)?.value.restored;
+    return restored !== undefined && metadata.createdAtMs <= restored.newestInstanceMs;
   }
 
   columns(): Iterable<Column> {

@@ -18,6 +18,20 @@ export function mayRunUnseen({ status }: Instance): boolean {
   return reason === hostLost || reason === restored || reason === notFoundAfterRestore;
 }
 
+/**
+ * Whether what its host says of its guest leaves open if it runs elsewhere: it is over here, and may have been started anew since the backup.
+ * Only of what must never run twice.
+ */
+export function mayHaveMoved({ spec, status }: Instance, guest: GuestStatus): boolean {
+  const reason = conditionOf(status.conditions, 'Running')?.reason;
+  const asked = reason === restored || reason === notFoundAfterRestore;
+  return asked && spec.exclusive && spec.powerState === 'running' && isOver(guest);
+}
+
+function isOver({ state }: GuestStatus): boolean {
+  return state === 'stopped' || state === 'exited' || state === 'failed';
+}
+
 /** Exited and Failed are final for an incarnation, unless the host was only out of sight. */
 export function phaseOf({ metadata, spec, status }: Instance, guest: GuestStatus): InstancePhase {
   if (metadata.deletionRequestedAtMs !== undefined) return 'Deleting';

@@ -106,7 +106,12 @@ export interface Cluster {
     readonly sinceMs: number;
   };
   /** The last restore: when, and of which revision the backup was. */
-  readonly restored?: { readonly atMs: number; readonly backupRevision: number };
+  readonly restored?: {
+    readonly atMs: number;
+    readonly backupRevision: number;
+    /** When the newest instance of the backup was made, by the clock of whoever made it; 0: it had none. */
+    readonly newestInstanceMs: number;
+  };
 }
 
 /** Which control plane runs the controllers. Written when that changes and never else: the leader's Plans rest on it. */

@@ -458,4 +458,16 @@ export const plantedBugs: readonly PlantedBug[] = [
     find: 'reporter.repeatStale();',
     replace: '',
   },
+
+  // ── restores ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+  {
+    name: 'restored-as-it-was',
+    seed: 41,
+    reenacts: 'what a backup says is taken for what is: live guests go, second copies start',
+    invariant: 8,
+    file: 'core/operations/restored-record.ts',
+    find: 'return restoredInstance(record, nowMs);',
+    replace: 'return record;',
+  },
 ];

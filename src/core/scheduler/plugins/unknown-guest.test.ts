@@ -51,7 +51,7 @@ it('waits after a restore until the host has told its guests; what is new need n
     tokenSecret: '',
     operatorToken: '',
     epoch: 'e2',
-    restored: { atMs: 1_000, backupRevision: 7 },
+    restored: { atMs: 2_000, backupRevision: 7, newestInstanceMs: 1_000 },
   };
   const later = { ...young, metadata: { ...young.metadata, createdAtMs: 1_001 } };
   const cache = testCache([testImage(), cluster, old, later, told, hostWith('silent')]);

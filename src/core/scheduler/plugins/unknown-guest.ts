@@ -12,7 +12,7 @@ export const unknownGuest: GroupPlugin = {
     const instance = asker === undefined ? undefined : fleet.instance(asker);
     if (!instance) return null;
     const strangers = fleet.strangers.of(instance.metadata.id);
-    const wasRestored = instance.metadata.createdAtMs <= (fleet.restoredAtMs ?? Number.NEGATIVE_INFINITY);
+    const wasRestored = fleet.wasRestored(instance);
     if (!strangers && !wasRestored) return null;
     const next = fleet.nextIncarnationOf(instance);
     return {
