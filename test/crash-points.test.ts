@@ -8,6 +8,7 @@ import { createAgent } from '../src/agent/agent.ts';
 import { createFakeDriver } from '../src/agent/drivers/fake/driver.ts';
 import { createFakeWorld } from '../src/agent/drivers/fake/world.ts';
 import { createClient, type FetchLike } from '../src/api/client.ts';
+import { expectConsistent } from './consistent.ts';
 import { createMemoryStore } from '../src/store/memory/memory-store.ts';
 import type { Store } from '../src/store/store.ts';
 import { startTestServer } from '../src/server/testing.ts';
@@ -123,6 +124,7 @@ async function live(death: Death): Promise<number> {
     expect(world.guests()).toEqual([]);
     expect((await store.list('allocations/')).entries).toEqual([]);
     expect(world.doubleStarts).toEqual([]);
+    await expectConsistent(client);
     return dying.count();
   } finally {
     await agent.stop();
