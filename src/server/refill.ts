@@ -39,9 +39,9 @@ export async function refill(
   const present = await clusterIn(store);
   const kept = clusterOf(entries.get(keys.cluster));
   // The hosts of a store know its tokens; one that has none yet takes those that the hosts to come know.
-  const before = (await hasHosts(store)) ? (present?.cluster ?? kept) : (kept ?? present?.cluster);
+  const { hosts, newestSession } = await hostsIn(store);
+  const before = hosts > 0 ? (present?.cluster ?? kept) : (kept ?? present?.cluster);
   if (!before) throw new BadBackup('it has no record of the store that it is of, so its tokens are not known');
-  const newestSession = await newestSessionIn(store);
   // All of it must be readable before anything is closed or deleted.
   const { wanted, newestInstanceMs } = convertedOf(entries, (record) => convert(record, { newestSession }));
   const { closed: _, ...cluster }: Cluster = {
@@ -145,21 +145,19 @@ export async function isEmpty(store: Store): Promise<boolean> {
   return (await store.list('', { limit: 1 })).entries.length === 0;
 }
 
-async function hasHosts(store: Store): Promise<boolean> {
-  return (await store.list(prefixOf('host'), { limit: 1 })).entries.length > 0;
-}
-
-/** Messages of sessions before it may still be on their way. */
-async function newestSessionIn(store: Store): Promise<number> {
-  let newest = 0;
+/** How many there are, and the newest session of any, those that were removed too: messages of it may still be on their way. */
+async function hostsIn(store: Store): Promise<{ readonly hosts: number; readonly newestSession: number }> {
+  let hosts = 0;
+  let newestSession = 0;
   for (const kind of ['host', 'removedHost'] as const) {
     for (const { key, value } of (await store.list(prefixOf(kind))).entries) {
       const record = decodeRecord(key, value);
-      if (record.kind === 'host') newest = Math.max(newest, record.status.epoch);
-      if (record.kind === 'removedHost') newest = Math.max(newest, record.lastEpoch);
+      if (record.kind === 'host') hosts += 1;
+      if (record.kind === 'host') newestSession = Math.max(newestSession, record.status.epoch);
+      if (record.kind === 'removedHost') newestSession = Math.max(newestSession, record.lastEpoch);
     }
   }
-  return newest;
+  return { hosts, newestSession };
 }
 
 /** What is to be in the store, without its own records. */

@@ -6,6 +6,7 @@ import { ApiError } from '../../api/errors.ts';
 import type { Host, HostSpec, HostStatus } from '../../api/resources/host.ts';
 import type { Metadata } from '../../api/resources/metadata.ts';
 import { schemaVersion } from '../state/upgrade.ts';
+import { restoreOf } from '../state/cluster-state.ts';
 import { isReady, withConditions } from '../state/conditions.ts';
 import type { Context } from '../state/context.ts';
 import { eventChange } from '../state/events.ts';
@@ -287,7 +288,7 @@ export function heartbeat(
     images: images ?? status.images,
     unknownGuests: unknownGuests ?? status.unknownGuests,
     // Only there does anybody ask for it, and each host would be written once more.
-    ...(guestsTold === undefined || !wasRestored(snapshot) ? {} : { guestsTold }),
+    ...(guestsTold === undefined || !restoreOf(snapshot) ? {} : { guestsTold }),
   };
   const changed = !equalJson(status, next);
   return {
@@ -302,10 +303,6 @@ export function heartbeat(
     key: host.key,
     changed: true,
   };
-}
-
-function wasRestored(snapshot: Snapshot): boolean {
-  return snapshot.get('cluster', keys.cluster)?.value.restored !== undefined;
 }
 
 function leaseChange(snapshot: Snapshot, host: string, epoch: number, ctx: Context): Change {

@@ -7,8 +7,8 @@ import type { Instance } from '../../api/resources/instance.ts';
 import type { Amounts } from '../../api/resources/metadata.ts';
 import { capacityOf } from '../ledger/ledger.ts';
 import type { ProviderRoom, Tree } from '../ledger/tree.ts';
+import { restoreOf } from '../state/cluster-state.ts';
 import { nextIncarnation } from '../state/incarnation.ts';
-import { keys } from '../state/keys.ts';
 import type { Allocation, Provider } from '../state/records.ts';
 import { defineView, type RecordChange, type Snapshot, type View } from '../state/snapshot.ts';
 import { ChangeLog } from './change-log.ts';
@@ -161,10 +161,9 @@ export class Fleet implements View {
     return nextIncarnation(this.#snapshot, instance);
   }
 
-  /** Whether it is there by a restore from a backup, or may be. */
-  wasRestored({ metadata }: Instance): boolean {
-    const restored = this.#snapshot.get('cluster', keys.cluster)?.value.restored;
-    return restored !== undefined && metadata.createdAtMs <= restored.newestInstanceMs;
+  /** Instances made up to then are there by a restore from a backup, or may be. */
+  get restoredUpToMs(): number | undefined {
+    return restoreOf(this.#snapshot)?.newestInstanceMs;
   }
 
   columns(): Iterable<Column> {

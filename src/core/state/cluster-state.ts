@@ -2,7 +2,7 @@
 
 import { keys } from './keys.ts';
 import type { Cluster } from './records.ts';
-import type { Entry } from './snapshot.ts';
+import type { Entry, Snapshot } from './snapshot.ts';
 import { schemaVersion } from './upgrade.ts';
 
 interface Committed {
@@ -12,6 +12,11 @@ interface Committed {
 /** Revisions of two epochs cannot be compared. */
 export function epochOf(cache: Committed): string | undefined {
   return cache.committed('cluster', keys.cluster)?.value.epoch;
+}
+
+/** The last restore of the store, if there was one. */
+export function restoreOf(snapshot: Snapshot): Cluster['restored'] {
+  return snapshot.get('cluster', keys.cluster)?.value.restored;
 }
 
 /** Why nothing may be written now; undefined: it may. */

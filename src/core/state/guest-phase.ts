@@ -23,9 +23,9 @@ export function mayRunUnseen({ status }: Instance): boolean {
  * Only of what must never run twice.
  */
 export function mayHaveMoved({ spec, status }: Instance, guest: GuestStatus): boolean {
+  if (!spec.exclusive || spec.powerState !== 'running' || !isOver(guest)) return false;
   const reason = conditionOf(status.conditions, 'Running')?.reason;
-  const asked = reason === restored || reason === notFoundAfterRestore;
-  return asked && spec.exclusive && spec.powerState === 'running' && isOver(guest);
+  return reason === restored || reason === notFoundAfterRestore;
 }
 
 function isOver({ state }: GuestStatus): boolean {

@@ -62,13 +62,13 @@ export async function openEtcdStore(options: EtcdStoreOptions): Promise<Store> {
   const etcd = new EtcdClient({ address, clock: systemClock, prng, patienceMs });
   try {
     await requireVersion(etcd);
-    if (options.mustExist) await requireStore(etcd, address.prefix);
     return await openOn({
       etcd,
       prefix: address.prefix,
       clock: systemClock,
       prng,
       log: log.with({ store: address.name }),
+      mustExist: options.mustExist ?? false,
     });
   } catch (error) {
     etcd.close();
@@ -82,6 +82,7 @@ interface Ground {
   readonly clock: Clock;
   readonly prng: Prng;
   readonly log: Logger;
+  readonly mustExist?: boolean;
 }
 
 /** Takes `etcd` over: it is closed with the store. */
@@ -90,6 +91,11 @@ export async function openOn(ground: Ground): Promise<Store> {
   const layout = layoutOf(prefix);
   const { kvs } = await etcd.call('range', { key: layout.head }, 'opening the store', { patienceMs: openPatienceMs });
   if (decodeHead(kvs[0], etcd.name).modRevision === '0') {
+    if (ground.mustExist)
+      throw new StoreError(
+        'Invalid',
+        `there is no store under prefix "${prefix}" on ${etcd.name}; the URL ends with it`,
+      );
     const success = [{ requestPut: { key: layout.head, value: encodeHead(0) } }];
     await etcd.call('txn', { compare: [unchanged(layout.head, '0')], success, failure: [] }, 'making a new store');
   }
@@ -101,13 +107,6 @@ export async function openOn(ground: Ground): Promise<Store> {
     await store.close();
     throw error;
   }
-}
-
-async function requireStore(etcd: Etcd, prefix: string): Promise<void> {
-  const key = layoutOf(prefix).head;
-  const { kvs } = await etcd.call('range', { key }, 'opening the store', { patienceMs: openPatienceMs });
-  if (kvs.length === 0)
-    throw new StoreError('Invalid', `there is no store under prefix "${prefix}" on ${etcd.name}; the URL ends with it`);
 }
 
 async function requireVersion(etcd: Etcd): Promise<void> {

@@ -41,7 +41,7 @@ export interface Unapplied {
 }
 
 /** Some 100 bytes each. Beyond that it begins anew. */
-export const revisionsMax = 600_000;
+const revisionsMax = 600_000;
 
 export class KnownState {
   /** Everything up to here is taken in. */

@@ -9,10 +9,13 @@ export const unknownGuest: GroupPlugin = {
   summary: 'the host has no guest of the instance that no record speaks of',
   dependsOn: 'group',
   prepare({ asker }, fleet) {
-    const instance = asker === undefined ? undefined : fleet.instance(asker);
+    if (asker === undefined) return null;
+    const strangers = fleet.strangers.of(asker);
+    const { restoredUpToMs } = fleet;
+    if (!strangers && restoredUpToMs === undefined) return null; // as nearly always: the instance is not even looked up
+    const instance = fleet.instance(asker);
     if (!instance) return null;
-    const strangers = fleet.strangers.of(instance.metadata.id);
-    const wasRestored = fleet.wasRestored(instance);
+    const wasRestored = restoredUpToMs !== undefined && instance.metadata.createdAtMs <= restoredUpToMs;
     if (!strangers && !wasRestored) return null;
     const next = fleet.nextIncarnationOf(instance);
     return {
