@@ -46,6 +46,13 @@ describe('etcd store, asked through three handles in turn', () => {
   }, 40);
 });
 
+it('refuses a prefix under which there is no store, when one must be there', async () => {
+  const rest = etcd.rest();
+  await expect(openEtcdStore({ rest, mustExist: true })).rejects.toThrow('there is no store under prefix');
+  await (await openEtcdStore({ rest })).close();
+  await (await openEtcdStore({ rest, mustExist: true })).close();
+});
+
 function inTurn(stores: readonly Store[]): Store {
   let turn = 0;
   const next = (): Store => {
