@@ -114,7 +114,7 @@ export function createControlPlaneProcess(options: ControlPlaneOptions): Control
   return {
     name,
     get up() {
-      return life?.server !== undefined;
+      return life !== undefined;
     },
     get cache() {
       return life?.server?.decider.cache;

@@ -11,7 +11,7 @@ import type { Database } from './sim-database.ts';
 import type { HostProcess } from './host-process.ts';
 import type { Network, Partition } from './network.ts';
 import type { ProcessClock } from './process-clock.ts';
-import type { FaultKind, Scenario } from './scenario.ts';
+import { type FaultKind, neverMs, type Scenario } from './scenario.ts';
 import type { Tally } from './tally.ts';
 
 export interface FaultTargets {
@@ -51,6 +51,11 @@ export interface Faults {
   end(): Promise<void>;
 }
 
+/** When there was nothing to hit yet: no guest ran, say. */
+const retryMs = 250;
+/** What found nothing to hit in the whole storm may hit something when it is over. */
+const triesInCalm = 240;
+
 export function startFaults(targets: FaultTargets): Faults {
   const { scenario, clock, prng, tally, controlPlanes, hosts, network } = targets;
   const over = new AbortController();
@@ -58,11 +63,19 @@ export function startFaults(targets: FaultTargets): Faults {
   let lied = false;
   const running = scenario.faults.map(({ kind, everyMsMean }) => repeat(kind, everyMsMean));
 
+  /** Each kind that was drawn is to happen: the first early in the storm, and as soon as there is something to hit. */
   async function repeat(kind: FaultKind, everyMsMean: number): Promise<void> {
     const own = prng.split();
-    for (;;) {
-      await sleep(clock, 1 + own.below(2 * everyMsMean), over.signal);
-      if (over.signal.aborted) return;
+    if (everyMsMean === neverMs) return;
+    const firstMsMax = Math.ceil(Math.min(2 * everyMsMean, scenario.stormMs / 2));
+    for (let waitMs = 1 + own.below(firstMsMax); ; ) {
+      await sleep(clock, waitMs, over.signal);
+      if (over.signal.aborted) break;
+      await strike(kind, own);
+      waitMs = tally.counts.has(kind) ? 1 + own.below(2 * everyMsMean) : retryMs;
+    }
+    for (let tries = 0; !tally.counts.has(kind) && tries < triesInCalm; tries++) {
+      await sleep(clock, retryMs);
       await strike(kind, own);
     }
   }
@@ -76,8 +89,13 @@ export function startFaults(targets: FaultTargets): Faults {
       tally.hit(kind);
       targets.trace(() => `fault ${kind}: ${what}`);
     };
-    const plane = pick(controlPlanes, own);
+    const up = controlPlanes.filter((each) => each.up);
+    const plane = pick(up, own);
     const host = pick(hosts, own);
+    const agent = pick(
+      hosts.filter((each) => each.up),
+      own,
+    );
     const guest = pick(
       targets.world.guests().filter(({ running: runs }) => runs),
       own,
@@ -85,29 +103,28 @@ export function startFaults(targets: FaultTargets): Faults {
     switch (kind) {
       case 'server-crash':
       case 'server-stop':
-        if (!plane?.up) return;
+        if (!plane) return;
         hit(plane.name);
         if (kind === 'server-stop') await stopWithin(plane, own);
         else plane.crash();
         await sleep(clock, downMs(own), over.signal);
         return plane.start();
       case 'server-pause':
-        if (!plane?.up) return;
+        if (!plane) return;
         hit(plane.name);
         return plane.pause(own.below(8000));
       case 'server-clock-jump':
-        if (!plane?.up) return;
+        if (!plane) return;
         hit(plane.name);
         return plane.jumpWallTime(jumpMs(own));
       case 'server-store-parted':
-        if (!plane?.up) return;
+        if (!plane) return;
         hit(plane.name);
         plane.partFromStore(true);
         await sleep(clock, 500 + own.below(own.chance(1, 2) ? 5000 : 40_000), over.signal);
         return plane.partFromStore(false);
       case 'all-servers-crash': {
         // All agents lose their server at once, and all come back together.
-        const up = controlPlanes.filter((each) => each.up);
         if (up.length === 0) return;
         hit(`${up.length}`);
         for (const each of up) each.crash();
@@ -117,26 +134,26 @@ export function startFaults(targets: FaultTargets): Faults {
       }
       case 'agent-crash':
       case 'agent-stop':
-        if (!host?.up) return;
-        hit(host.name);
-        if (kind === 'agent-stop') await stopWithin(host, own);
-        else host.crash();
+        if (!agent) return;
+        hit(agent.name);
+        if (kind === 'agent-stop') await stopWithin(agent, own);
+        else agent.crash();
         await sleep(clock, downMs(own), over.signal);
-        return host.start();
+        return agent.start();
       case 'agent-pause':
-        if (!host?.up) return;
-        hit(host.name);
-        return host.pause(own.below(30_000));
+        if (!agent) return;
+        hit(agent.name);
+        return agent.pause(own.below(30_000));
       case 'agent-clock-jump':
-        if (!host?.up) return;
-        hit(host.name);
-        return host.jumpWallTime(jumpMs(own));
+        if (!agent) return;
+        hit(agent.name);
+        return agent.jumpWallTime(jumpMs(own));
       case 'host-power-loss':
-        if (!host?.up) return;
-        hit(host.name);
-        host.losePower();
+        if (!agent) return;
+        hit(agent.name);
+        agent.losePower();
         await sleep(clock, 500 + downMs(own), over.signal);
-        return host.start();
+        return agent.start();
       case 'partition': {
         if (!host) return;
         const partition = pick<Partition>(['both', 'both', 'to-server', 'from-server'], own) ?? 'both';
@@ -187,7 +204,7 @@ export function startFaults(targets: FaultTargets): Faults {
         return targets.database[own.chance(3, 4) ? 'crashUnderNext' : 'crash'](200 + downMs(own));
       case 'store-away':
         hit('');
-        return targets.database.leave(5000 + own.below(55_000));
+        return leaveStore(5000 + own.below(55_000));
       case 'store-crawls':
         hit('');
         targets.crawl(50 + own.below(own.chance(1, 3) ? 3000 : 400));
@@ -227,6 +244,11 @@ export function startFaults(targets: FaultTargets): Faults {
   const stopWithin = async (stopped: ControlPlaneProcess | HostProcess, own: Prng): Promise<void> => {
     await Promise.race([stopped.stop(), sleep(clock, 2000 + own.below(8000))]);
     stopped.crash();
+  };
+
+  const leaveStore = async (awayMs: number): Promise<void> => {
+    targets.database.leave(awayMs);
+    await sleep(clock, awayMs, over.signal);
   };
 
   return {

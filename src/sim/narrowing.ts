@@ -2,7 +2,7 @@
 // seed drew is otherwise left as it is, so that a failure mostly stays the failure it was.
 
 import type { Scenario } from './scenario.ts';
-import { faultKinds } from './scenario.ts';
+import { faultKinds, neverMs } from './scenario.ts';
 import { drawWeather, type Weather } from './weather.ts';
 import { seededPrng } from '../base/prng.ts';
 
@@ -17,8 +17,6 @@ export interface Narrowing {
   readonly stormMs?: number;
 }
 
-/** The first of a kind comes after the longest storm: it is drawn as before, and does not happen. */
-const neverMs = 1e9;
 const oftenMs = 4000;
 /** In thousandths. */
 const oftenRate = 100;

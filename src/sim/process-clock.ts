@@ -38,8 +38,10 @@ export function createProcessClock(timeline: Timeline, { wallOffsetMs = 0, rate 
     let place: number | undefined;
     let timer = timeline.schedule(delayMs, function due() {
       if (!alive) return;
-      if (timeline.nowMs < pausedUntilMs) {
-        // What came during a pause comes after it in the order in which it came, also when the pause was made longer.
+      // What came during a pause comes after it in the order in which it came, also when the pause was made longer; what comes just
+      // behind it waits for its turn.
+      const inTurnMs = place === undefined ? pausedUntilMs + heldGapMs * held : pausedUntilMs;
+      if (timeline.nowMs < inTurnMs) {
         place ??= held++;
         timer = timeline.schedule(pausedUntilMs - timeline.nowMs + heldGapMs * place, due);
       } else fire();

@@ -43,6 +43,9 @@ export const faultKinds = [
 ] as const;
 export type FaultKind = (typeof faultKinds)[number];
 
+/** Instead of a mean time: the kind is left out. */
+export const neverMs = Number.POSITIVE_INFINITY;
+
 /** Of some tenants; hosts may be dedicated to it. */
 export const otherProject = 'ci';
 
@@ -62,9 +65,9 @@ export interface Scenario {
   readonly unusual: ReadonlyMap<BuggifyPlace, number>;
   /** Of each machine, servers first: how wrong its clock is, and how fast. */
   readonly clocks: readonly ClockFaults[];
-  /** What is not mended when the storm ends: the first server, the last host. */
   /** A backup of the storm is restored when all is at rest. */
   readonly restored: boolean;
+  /** What is not mended when the storm ends: the first server, the last host. */
   readonly staysDead: { readonly controlPlane: boolean; readonly host: boolean };
   readonly heartbeatMs: number;
   readonly offlineAfterMs: number;
@@ -107,9 +110,10 @@ export function drawScenario(prng: Prng): Scenario {
     stormMs: between(20, 90) * 1000,
     betweenCallsMsMean: prng.chance(1, 4) ? between(5, 50) : between(1, 20) * 100,
     weather: drawWeather(prng),
-    faults: faultKinds.flatMap((kind) =>
-      prng.chance(kindsInTen, 10) ? [{ kind, everyMsMean: between(4, 40) * 1000 }] : [],
-    ),
+    // Of a fleet of one host that lies, nothing would be left that anything is promised of.
+    faults: faultKinds
+      .flatMap((kind) => (prng.chance(kindsInTen, 10) ? [{ kind, everyMsMean: between(4, 40) * 1000 }] : []))
+      .filter(({ kind }) => kind !== 'rogue-agent' || hosts > 1),
     heartbeatMs,
     offlineAfterMs: heartbeatMs * between(3, 6),
     restartDelayMs: prng.chance(1, 2) ? between(0, 1000) : between(1, 15) * 1000,

@@ -28,10 +28,23 @@ describe('a run', () => {
     ['nothing was written', { commits: 0 }, 'nothing happened in it'],
     ['nothing happened', { events: 0 }, 'nothing happened in it'],
     ['hardly anything was written', { commits: 3 }, 'hardly anything happened in it: 3 commits'],
+    [
+      'what it drew did not happen',
+      { drawn: ['server-crash', 'partition'], faults: { partition: 1 } },
+      'it drew server-crash, and none of that happened',
+    ],
+    [
+      'guests ran and none was hit',
+      { drawn: ['guest-crash'], instancesRun: 3 },
+      'it drew guest-crash, and none of that happened',
+    ],
     ['it was over at once', { virtualMs: 2000 }, 'in 2 s'],
   ])('proves nothing when %s', (_, changes, told) => {
     expect(createSum().idleRun(run(changes), true)).toContain(told);
   });
+
+  it('in which hardly a guest ran need not have hit one', () =>
+    expect(createSum().idleRun(run({ drawn: ['guest-crash'], instancesRun: 2 }), true)).toBeUndefined());
 
   it('that was narrowed may be short, but not empty', () => {
     expect(createSum().idleRun(run({ commits: 3, virtualMs: 2000 }), false)).toBeUndefined();

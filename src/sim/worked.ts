@@ -4,10 +4,12 @@ import { mustHappen } from './must-happen.ts';
 import { faultKinds } from './scenario.ts';
 import type { SimResult } from './simulate.ts';
 
-/** The least of any run of which anything can be said: it prepares, its hosts join, and it comes to rest. */
+/** The least of any run of which anything can be said: it prepares, its hosts join, it comes to rest, and what it drew has happened. */
 const commitsPerRunMin = 12;
 const eventsPerRunMin = 300;
 const virtualMsPerRunMin = 25_000;
+/** Where hardly a guest ran, for want of room or leave, there may never have been one to hit. */
+const guestsToHitMin = 3;
 const commitsPerSeedMin = 60;
 const instancesRunPerSeedMin = 3;
 /** A kind that so many runs drew must have happened in one of them. */
@@ -52,10 +54,14 @@ export function createSum(): Sum {
       faults: faultKinds.reduce((sum, kind) => sum + (happened.get(kind) ?? 0), 0),
       byKind: Object.fromEntries(happened),
     }),
-    idleRun({ commits, events, virtualMs }, asDrawn) {
+    idleRun({ commits, events, virtualMs, instancesRun, drawn: kinds, faults }, asDrawn) {
       if (commits === 0 || events === 0) return 'nothing happened in it';
-      if (!asDrawn || (commits >= commitsPerRunMin && events >= eventsPerRunMin && virtualMs >= virtualMsPerRunMin))
-        return undefined;
+      if (!asDrawn) return undefined;
+      const missed = kinds.filter(
+        (kind) => faults[kind] === undefined && !(kind.startsWith('guest-') && instancesRun < guestsToHitMin),
+      );
+      if (missed.length > 0) return `it drew ${missed.join(', ')}, and none of that happened`;
+      if (commits >= commitsPerRunMin && events >= eventsPerRunMin && virtualMs >= virtualMsPerRunMin) return undefined;
       return `hardly anything happened in it: ${commits} commits and ${events} events in ${virtualMs / 1000} s`;
     },
   };

@@ -49,6 +49,7 @@ export interface Workload {
 export const imageNames = ['tiny', 'debian-12'];
 /** Instances of the one who holds room, beside those of the tenants. */
 const takeOversMax = 8;
+const firstCrowd = 5;
 const tasksMax = 10;
 const tasksLeftMax = 3;
 /** Tenants are less patient than agents. */
@@ -369,7 +370,8 @@ export function createWorkload(options: WorkloadOptions): Workload {
       await Promise.all(running);
     },
     burst(count) {
-      const room = Math.min(count, scenario.instancesMax - created);
+      const least = crowds === 0 ? firstCrowd : 0; // so that there is one, whatever the tenants have made by then
+      const room = Math.min(count, Math.max(least, scenario.instancesMax - created));
       if (room <= 0 || over.signal.aborted) return 0;
       created += room;
       crowds += 1;
