@@ -157,9 +157,14 @@ export async function simulate({
     servers: () => controlPlanes.flatMap(({ name, cache }) => (cache ? [{ name, cache }] : [])),
   };
   const checkers = checkerFactories.map((create) => create(facts));
-  /** After a restore the past no longer binds anybody: its own epilogue judges then. */
-  let restoring = false;
-  const judges = (): readonly Checker[] => (restoring ? [] : checkers);
+  /** When a backup is restored, the past is another: then its epilogue judges, and those whom that does not concern. */
+  let restoring: 'not' | 'now' | 'done' = 'not';
+  const judgesWhile = {
+    not: checkers,
+    now: checkers.filter(({ overRestore }) => overRestore === 'throughout'),
+    done: checkers.filter(({ overRestore }) => overRestore !== undefined),
+  };
+  const judges = (): readonly Checker[] => judgesWhile[restoring];
   /** What was counted event by event must be what is there. */
   const recount = (): void => {
     for (const checker of judges()) {
@@ -219,7 +224,7 @@ export async function simulate({
     const body: unknown = JSON.parse(bodyText);
     if (!matches(Reports, body)) return;
     for (const report of body.reports)
-      for (const checker of judges()) checker.onReport?.({ host: peer, epoch: body.epoch, report });
+      for (const checker of checkers) checker.onReport?.({ host: peer, epoch: body.epoch, report });
   };
   const network = createNetwork({
     timeline,
@@ -356,7 +361,7 @@ export async function simulate({
   /** The first complaint, if there is one; every checker is asked. */
   const unrest = (): { invariant: number; message: string } | undefined => {
     const found: { invariant: number; message: string }[] = [];
-    if (restoring) {
+    if (restoring !== 'not') {
       const fault = epilogue.fault();
       if (fault) violate(fault.invariant, fault.message);
       const waits = epilogue.unrest();
@@ -426,9 +431,11 @@ export async function simulate({
     );
     await rest();
     if (violation !== undefined || !epilogue.restore) return;
-    restoring = true;
+    restoring = 'now';
     trace(() => 'a backup is restored');
     await runUntil(epilogue.restore(), calmMsMax, 'restoring');
+    restoring = 'done';
+    for (const checker of judges()) checker.onRestored?.();
     await rest();
   };
 

@@ -18,8 +18,20 @@ export function capacityChecker({ state }: Facts): Checker {
     }
   };
 
+  /** What the provider holds more than it has, of one class. */
+  const excessOf = (id: string, resourceClass: string, sum: number): number =>
+    Math.max(0, sum - capacityOf(state.get('provider', `providers/${id}`)?.inventories[resourceClass]));
+
   return {
     invariant: 1,
+    overRestore: 'after',
+    onRestored() {
+      used.clear();
+      excess.clear();
+      for (const { amounts } of state.list('allocation')) add(amounts, +1);
+      for (const [id, sums] of used)
+        for (const [resourceClass, sum] of sums) excess.set(`${id} ${resourceClass}`, excessOf(id, resourceClass, sum));
+    },
     onCommit({ events }) {
       const touched = new Set<string>();
       const shrunk = new Set<string>();
@@ -40,13 +52,12 @@ export function capacityChecker({ state }: Facts): Checker {
       for (const id of touched) {
         const provider = state.get('provider', `providers/${id}`);
         for (const [resourceClass, sum] of used.get(id) ?? []) {
-          const capacity = capacityOf(provider?.inventories[resourceClass]);
           const name = `${id} ${resourceClass}`;
-          const over = Math.max(0, sum - capacity);
+          const over = excessOf(id, resourceClass, sum);
           const before = excess.get(name) ?? 0;
           excess.set(name, over);
           if (over > before && !shrunk.has(id))
-            return `provider ${id} of host ${provider?.host ?? '(gone)'} holds ${sum} ${resourceClass} of ${capacity}`;
+            return `provider ${id} of host ${provider?.host ?? '(gone)'} holds ${sum} ${resourceClass} of ${sum - over}`;
         }
       }
       return undefined;

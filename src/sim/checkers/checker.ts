@@ -52,6 +52,13 @@ export interface SentReport {
 export interface Checker {
   /** Number in DESIGN §5; 0: what has none there. */
   readonly invariant: number;
+  /**
+   * What it still judges when a backup is restored, for then the past is another: `throughout`, or `after` the last commit of the restore.
+   * Missing: nothing more; what a restore promises instead is judged by its epilogue.
+   */
+  readonly overRestore?: 'throughout' | 'after';
+  /** The backup is restored: what it counted event by event it must count anew. */
+  onRestored?(): void;
   /** After every commit, with its state already in `facts`: what it broke. */
   onCommit?(commit: Commit): string | undefined;
   /** After every change of a guest in the true world. */

@@ -10,6 +10,7 @@ export function churnChecker({ nowMs }: Facts): Checker {
   const writtenMs = new Map<string, number[]>();
   return {
     invariant: 0,
+    overRestore: 'throughout',
     onCommit({ events }) {
       for (const { key } of events) {
         if (!key.startsWith('hosts/') && !key.startsWith('instances/')) continue;

@@ -19,6 +19,7 @@ export function diskHeldChecker({ state, world }: Facts): Checker {
   };
   return {
     invariant: 5,
+    overRestore: 'after',
     onCommit({ events }) {
       for (const { before } of events) {
         if (before?.kind !== 'allocation' || before.consumer.kind === 'task') continue;

@@ -45,6 +45,7 @@ export function dueChecker({ state, nowMs, policy }: Facts): Checker {
 
   return {
     invariant: 3,
+    overRestore: 'after',
     unrest() {
       look();
       return []; // it may well come yet: `overdue` says when not

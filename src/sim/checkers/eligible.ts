@@ -9,6 +9,7 @@ import type { Checker, Facts } from './checker.ts';
 export function eligibleChecker({ state }: Facts): Checker {
   return {
     invariant: 0,
+    overRestore: 'after',
     onCommit({ events }) {
       // A host that changes in the same commit cannot be judged: it may have been ready for a moment between two Plans.
       const changed = new Set(events.map(({ key }) => key));

@@ -8,6 +8,7 @@ export function limitsChecker({ state, policy }: Facts): Checker {
   const limited = maxConcurrency !== undefined || Object.keys(capacityMap).length > 0;
   return {
     invariant: 0,
+    overRestore: 'after',
     onCommit({ events }) {
       if (!limited || !events.some(({ key, after }) => key.startsWith('allocations/') && after !== null))
         return undefined;

@@ -55,6 +55,7 @@ export function monotonicChecker({ state, excused }: Facts): Checker {
 
   return {
     invariant: 7,
+    overRestore: 'after',
     onReport(report) {
       const name = `${report.host} ${report.epoch} ${report.report.sequence}`;
       const said = sent.get(name) ?? [];

@@ -18,6 +18,7 @@ export function outageChecker({ serverLives = [], nowMs, policy }: Facts): Check
     }, 0);
   return {
     invariant: 9,
+    overRestore: 'throughout',
     onCommit({ events }) {
       for (const { before, after } of events) {
         if (before?.kind !== 'host' || after?.kind !== 'host') continue;

@@ -6,6 +6,7 @@ import type { Checker, Facts } from './checker.ts';
 export function quotaChecker({ state }: Facts): Checker {
   return {
     invariant: 0,
+    overRestore: 'after',
     onCommit({ events }) {
       for (const { before, after } of events) {
         if (after?.kind !== 'instance') continue;

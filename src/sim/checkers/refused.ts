@@ -6,6 +6,7 @@ import type { Checker } from './checker.ts';
 export function refusedChecker(): Checker {
   return {
     invariant: 0,
+    overRestore: 'throughout',
     onCommit({ events }) {
       for (const { key, after } of events)
         if (after !== null && 'metadata' in after && after.kind !== 'event' && rogueLabel in after.metadata.labels)

@@ -8,6 +8,7 @@ export function revisionsChecker({ state, servers }: Facts): Checker {
   let revision = 0;
   return {
     invariant: 6,
+    overRestore: 'throughout',
     onCommit(commit) {
       if (commit.revision !== revision + 1) return `revision ${commit.revision} followed ${revision}`;
       revision = commit.revision;

@@ -11,6 +11,7 @@ export function silenceChecker({ policy, nowMs, deaf }: Facts): Checker {
   const renewedMs = new Map<string, number>();
   return {
     invariant: 0,
+    overRestore: 'throughout',
     onCommit({ events }) {
       for (const { after } of events) if (after?.kind === 'lease') renewedMs.set(after.host, nowMs());
       for (const { before, after } of events) {
