@@ -38,6 +38,7 @@ export function drawFleet(prng: Prng): Scenario {
     unusual: new Map(),
     clocks: [],
     restored: false,
+    restoredInStorm: false,
     staysDead: { controlPlane: false, host: false },
     guest: { pullMs: 500, cloneMs: 50, startMs: 100, bootMs: 1000, shutdownMs: 200 },
   };

@@ -2,6 +2,7 @@
 // on. What is promised then is of another kind than before, so it is judged here: no guest is touched for what the backup does not know,
 // nothing exclusive runs twice, and all comes to rest again.
 
+import { type Clock, sleep } from '../base/clock.ts';
 import type { Prng } from '../base/prng.ts';
 import type { FakeGuest, FakeWorld } from '../agent/drivers/fake/world.ts';
 import { type OverUse, overUse } from '../core/ledger/ledger.ts';
@@ -16,7 +17,7 @@ import { type Backup, readBackup, writeBackup } from '../server/backup.ts';
 import { refill } from '../server/refill.ts';
 import { type Store, StoreError } from '../store/store.ts';
 import { cacheFaults } from './checkers/cache-faults.ts';
-import type { CommittedState } from './history.ts';
+import type { CommittedState, RecordEvent } from './history.ts';
 import type { Tally } from './tally.ts';
 
 export interface EpilogueParts {
@@ -26,9 +27,11 @@ export interface EpilogueParts {
   readonly world: Pick<FakeWorld, 'guests' | 'doubleStarts'>;
   readonly prng: Prng;
   readonly tally: Tally;
-  readonly nowMs: () => number;
+  readonly clock: Clock;
   /** Those that are up, with what they believe. */
   readonly servers: () => readonly { readonly name: string; readonly cache: Cache }[];
+  /** More goes wrong meanwhile. */
+  readonly stormy: boolean;
   /** Hosts that are up, and whose agents do not lie. */
   readonly honest: (host: string) => boolean;
 }
@@ -38,18 +41,35 @@ export interface Epilogue {
   backUp(): Promise<void>;
   /** Undefined: there is no backup. */
   readonly restore: (() => Promise<void>) | undefined;
+  /** What was committed since the restore. */
+  note(events: readonly RecordEvent[]): void;
   /** What is not as it must be; undefined: all is. */
   fault(): { readonly invariant: number; readonly message: string } | undefined;
   /** What is not yet as it must be. */
   unrest(): { readonly invariant: number; readonly message: string } | undefined;
 }
 
-export function createEpilogue({ store, state, world, prng, tally, nowMs, servers, honest }: EpilogueParts): Epilogue {
+const againMs = 1000;
+
+export function createEpilogue({
+  store,
+  state,
+  world,
+  prng,
+  tally,
+  clock,
+  servers,
+  stormy,
+  honest,
+}: EpilogueParts): Epilogue {
   let backup: Backup | undefined;
   let before: readonly Pick<FakeGuest, 'host' | 'instanceId' | 'incarnation' | 'running' | 'startedAtMs'>[] = [];
   let doubleStarts = 0;
+  const ends = new Set(stormy ? ['Preempted', 'HostLost'] : ['Preempted']);
   /** By id: what the backup says, as it was put back. */
   const known = new Map<string, Instance>();
+  /** Lives that had to make room since, or whose host could not be heard. */
+  const endedSince = new Set<string>();
   /** What the backup has too much of. */
   const excess = new Map<string, number>();
 
@@ -72,18 +92,19 @@ export function createEpilogue({ store, state, world, prng, tally, nowMs, server
       try {
         await refill(store, {
           entries: from.entries,
-          convert: (record, { newestSession }) => restoredRecord(record, { nowMs: Math.floor(nowMs()), newestSession }),
+          convert: (record, { newestSession }) => restoredRecord(record, { nowMs: clock.nowMs(), newestSession }),
           newEpoch: `epoch-${prng.below(2 ** 31)}`,
-          nowMs: Math.floor(nowMs()),
+          nowMs: clock.nowMs(),
           by: 'restore',
           why: 'a restore is under way',
-          restored: { atMs: Math.floor(nowMs()), backupRevision: from.revision },
+          restored: { atMs: clock.nowMs(), backupRevision: from.revision },
         });
         tally.hit('restored');
         return;
       } catch (error) {
         if (!(error instanceof StoreError) || tries > 100) throw error;
         tally.hit('restore-broken-off'); // and begun again, as an operator would
+        await sleep(clock, againMs);
       }
     }
   };
@@ -97,9 +118,8 @@ export function createEpilogue({ store, state, world, prng, tally, nowMs, server
     const same = instance?.status.host === was.host && instance.status.incarnation === was.incarnation;
     // Where the backup had it, too, a later life took the place of the earlier.
     if (is && is.incarnation > was.incarnation && instance?.status.host === was.host) return undefined;
-    // One of a higher priority may take its room, as at any time.
-    const now = instance && state.get('instance', keys.instance(instance.metadata.project, instance.metadata.name));
-    if (conditionOf(now?.status.conditions ?? [], 'Running')?.reason === 'Preempted') return undefined;
+    // One of a higher priority may take its room, as at any time, and in a storm its host may not be heard.
+    if (endedSince.has(`${was.instanceId}.${was.incarnation}`)) return undefined;
     if (!same) return is?.incarnation === was.incarnation ? undefined : `${name} is gone, though no backup knows it`;
     const wanted = instance.metadata.deletionRequestedAtMs === undefined && instance.spec.powerState === 'running';
     // One that was off holds no room to run in, so far as the backup knows.
@@ -110,9 +130,14 @@ export function createEpilogue({ store, state, world, prng, tally, nowMs, server
   };
 
   return {
+    note(events) {
+      for (const { after } of events)
+        if (after?.kind === 'instance' && ends.has(conditionOf(after.status.conditions, 'Running')?.reason ?? ''))
+          endedSince.add(`${after.metadata.id}.${after.status.incarnation}`);
+    },
     async backUp() {
       try {
-        backup = await readBackup(writeBackup(store, { version: 'sim', nowMs: Math.floor(nowMs()) }));
+        backup = await readBackup(writeBackup(store, { version: 'sim', nowMs: clock.nowMs() }));
         tally.hit('backed-up');
       } catch (error) {
         if (!(error instanceof StoreError) && !(error instanceof Error && error.name === 'Compacted')) throw error;
@@ -149,8 +174,12 @@ export function createEpilogue({ store, state, world, prng, tally, nowMs, server
         const [message] = cacheFaults(state, cache, name);
         if (message !== undefined) return { invariant: 6, message };
       }
-      // What an operator had made too small by then is that, still; but it never grows again.
-      const overs = new Map(overUseOf(state.entries()).map((over) => [overName(over), over]));
+      // What an operator had made too small by then is that, still; but it never grows again. A liar's room is no room.
+      const overs = new Map(
+        overUseOf(state.entries())
+          .filter(({ providerId }) => honest(state.get('provider', keys.provider(providerId))?.host ?? ''))
+          .map((over) => [overName(over), over]),
+      );
       const over = [...overs].find(([name, { used, capacity }]) => used - capacity > (excess.get(name) ?? 0))?.[1];
       for (const name of excess.keys()) {
         const { used, capacity } = overs.get(name) ?? { used: 0, capacity: 0 };

@@ -67,6 +67,8 @@ export interface Scenario {
   readonly clocks: readonly ClockFaults[];
   /** A backup of the storm is restored when all is at rest. */
   readonly restored: boolean;
+  /** While that is done, and for some time after it, more goes wrong. */
+  readonly restoredInStorm: boolean;
   /** What is not mended when the storm ends: the first server, the last host. */
   readonly staysDead: { readonly controlPlane: boolean; readonly host: boolean };
   readonly heartbeatMs: number;
@@ -134,6 +136,7 @@ export function drawScenario(prng: Prng): Scenario {
     clocks: drawClocks(prng, controlPlanes + hosts),
     staysDead: { controlPlane: controlPlanes > 1 && prng.chance(1, 6), host: hosts > 1 && prng.chance(1, 6) },
     restored: prng.chance(1, 6),
+    restoredInStorm: prng.chance(1, 2),
   };
 }
 

@@ -28,7 +28,7 @@ import { createIntents } from './intents.ts';
 import { createNetwork, type Peer, type SeenRequest } from './network.ts';
 import { narrowed, type Narrowing } from './narrowing.ts';
 import { createProcessClock } from './process-clock.ts';
-import { drawScenario, type Scenario } from './scenario.ts';
+import { drawScenario, type FaultKind, type Scenario } from './scenario.ts';
 import { createEpilogue } from './restore-epilogue.ts';
 import { createDatabase } from './sim-database.ts';
 import { createSimStore } from './sim-store.ts';
@@ -91,6 +91,16 @@ const restedMs = 10_000;
 const lookEveryMs = 2_500;
 const recountEvery = 200;
 const prepareMs = 20_000;
+/** What a restore must bear while it goes on and when it is done: all that takes no guest and lets no lease of a host run out. */
+const whileRestoring: ReadonlySet<FaultKind> = new Set([
+  'server-crash',
+  'server-stop',
+  'agent-crash',
+  'agent-stop',
+  'store-compacted',
+  'store-crash',
+]);
+const restoredStormMs = 10_000;
 
 export async function simulate({
   seed,
@@ -142,7 +152,12 @@ export async function simulate({
   const excused = createExcused(history.state);
   const dead = new Set<string>();
   /** Of a server that is alone. */
-  const pauses: { readonly fromMs: number; readonly toMs: number }[] = [];
+  const pauses: { readonly fromMs: number; readonly toMs: number; readonly life: ServerLife | undefined }[] = [];
+  /** A pause ends with the process that was paused. */
+  const pausedOf = ({ fromMs, toMs, life }: (typeof pauses)[number]) => ({
+    fromMs,
+    toMs: Math.min(toMs, life?.endedMs ?? toMs),
+  });
   const facts: Facts = {
     state: history.state,
     world,
@@ -153,7 +168,8 @@ export async function simulate({
     excused,
     dead,
     // While every commit takes seconds, what was decided before and what was heard meanwhile come in any order: nothing can be told.
-    deaf: () => (timeline.nowMs - crawledMs < 2 * scenario.offlineAfterMs ? [] : [...database.away, ...pauses]),
+    deaf: () =>
+      timeline.nowMs - crawledMs < 2 * scenario.offlineAfterMs ? [] : [...database.away, ...pauses.map(pausedOf)],
     servers: () => controlPlanes.flatMap(({ name, cache }) => (cache ? [{ name, cache }] : [])),
   };
   const checkers = checkerFactories.map((create) => create(facts));
@@ -186,6 +202,7 @@ export async function simulate({
       if (!result.ok) trace(() => `refused: ${result.key} is not as ${writes[0]?.key ?? 'a read'} wanted it`);
       if (commit === undefined) return result;
       excused.note(commit.events);
+      if (restoring === 'done') epilogue.note(commit.events);
       trace(() => `commit ${commit.revision}: ${commit.events.flatMap(summaryOf).join('; ')}`);
       for (const { after } of commit.events)
         if (after?.kind === 'instance' && after.status.phase === 'Running') ran.add(after.metadata.id);
@@ -255,7 +272,8 @@ export async function simulate({
       weather: () =>
         storeLatencyMsMean === undefined ? weather.store : { ...weather.store, latencyMsMean: storeLatencyMsMean },
       onPause(durationMs) {
-        if (scenario.controlPlanes === 1) pauses.push({ fromMs: timeline.nowMs, toMs: timeline.nowMs + durationMs });
+        if (scenario.controlPlanes === 1)
+          pauses.push({ fromMs: timeline.nowMs, toMs: timeline.nowMs + durationMs, life: serverLives.at(-1) });
       },
       onCached(cached) {
         for (const checker of judges()) {
@@ -309,10 +327,11 @@ export async function simulate({
     trace,
   });
 
+  const operatorsClock = createProcessClock(timeline);
   const epilogue = createEpilogue({
     store: createSimStore({
       base: database.store,
-      clock: createProcessClock(timeline),
+      clock: operatorsClock,
       timeline,
       prng: prng.split(),
       weather: () => weather.store,
@@ -322,7 +341,8 @@ export async function simulate({
     world,
     prng: prng.split(),
     tally,
-    nowMs: () => 1_767_225_600_000 + timeline.nowMs,
+    clock: operatorsClock,
+    stormy: scenario.restoredInStorm,
     servers: facts.servers,
     honest: (host) => !dead.has(host) && !excused.host(host),
   });
@@ -338,6 +358,37 @@ export async function simulate({
   const hostNames = hosts.map(({ name }) => name);
   const [firstHost = ''] = hostNames;
 
+  const rogueClient = createRogueClient(rogueOf('rogue', { role: 'operator', name: 'rogue' }));
+  const rogueAgent = createRogueAgent({
+    ...rogueOf(firstHost, { role: 'host', host: firstHost }),
+    host: firstHost,
+    hosts: hostNames,
+  });
+  const beginFaults = (kinds: Scenario['faults']) =>
+    startFaults({
+      scenario: { ...scenario, faults: kinds },
+      clock: createProcessClock(timeline),
+      prng: prng.split(),
+      tally,
+      controlPlanes,
+      hosts,
+      network,
+      world,
+      store,
+      database,
+      crawl(latencyMsMean) {
+        storeLatencyMsMean = latencyMsMean;
+        crawledMs = latencyMsMean === undefined ? timeline.nowMs : Number.POSITIVE_INFINITY;
+      },
+      burst: workload.burst,
+      rogueClient,
+      rogueAgent,
+      distrust: excused.distrust,
+      revision: () => history.commits.length,
+      operator: workload,
+      trace,
+    });
+
   // ── running it ──────────────────────────────────────────────────────────────────────────────────────────────────
 
   /** Event by event, each until no promise has anything left to do, to the given time or the first violation. */
@@ -352,9 +403,12 @@ export async function simulate({
   /** Until `work` is done; it may not take longer than `limitMs`. */
   const runUntil = async (work: Promise<void>, limitMs: number, what: string): Promise<void> => {
     let finished = false;
-    void work.then(() => {
-      finished = true;
-    });
+    void work.then(
+      () => {
+        finished = true;
+      },
+      (error: unknown) => violate(0, `${what}: ${describeError(error)}`),
+    );
     await runFor(limitMs, () => finished);
     if (!finished) violate(3, `${what} did not end within ${limitMs / 1000} s`);
   };
@@ -387,33 +441,7 @@ export async function simulate({
 
     weather = scenario.weather.stormy;
     workload.start();
-    const faults = startFaults({
-      scenario,
-      clock: createProcessClock(timeline),
-      prng: prng.split(),
-      tally,
-      controlPlanes,
-      hosts,
-      network,
-      world,
-      store,
-      database,
-      crawl(latencyMsMean) {
-        storeLatencyMsMean = latencyMsMean;
-        crawledMs = latencyMsMean === undefined ? timeline.nowMs : Number.POSITIVE_INFINITY;
-      },
-      burst: workload.burst,
-      rogueClient: createRogueClient(rogueOf('rogue', { role: 'operator', name: 'rogue' })),
-      rogueAgent: createRogueAgent({
-        ...rogueOf(firstHost, { role: 'host', host: firstHost }),
-        host: firstHost,
-        hosts: hostNames,
-      }),
-      distrust: excused.distrust,
-      revision: () => history.commits.length,
-      operator: workload,
-      trace,
-    });
+    const faults = beginFaults(scenario.faults);
     const backupAfterMs = scenario.restored ? scenario.stormMs * 0.6 : scenario.stormMs;
     await runFor(backupAfterMs);
     if (scenario.restored) {
@@ -433,9 +461,15 @@ export async function simulate({
     if (violation !== undefined || !epilogue.restore) return;
     restoring = 'now';
     trace(() => 'a backup is restored');
+    const stormy = scenario.restoredInStorm;
+    if (stormy) weather = scenario.weather.stormy;
+    const more = beginFaults(scenario.faults.filter(({ kind }) => stormy && whileRestoring.has(kind)));
     await runUntil(epilogue.restore(), calmMsMax, 'restoring');
     restoring = 'done';
     for (const checker of judges()) checker.onRestored?.();
+    await runFor(restoredStormMs);
+    weather = scenario.weather.calm;
+    await runUntil(more.end(), calmMsMax, 'mending after a restore');
     await rest();
   };
 

@@ -1,5 +1,6 @@
 // Worked: whether runs did what they are for. One that hardly wrote anything, or a batch in which a fault never happened, proves nothing.
 
+import { nothingToHit } from './faults.ts';
 import { mustHappen } from './must-happen.ts';
 import { faultKinds } from './scenario.ts';
 import type { SimResult } from './simulate.ts';
@@ -8,8 +9,6 @@ import type { SimResult } from './simulate.ts';
 const commitsPerRunMin = 12;
 const eventsPerRunMin = 300;
 const virtualMsPerRunMin = 25_000;
-/** Where hardly a guest ran, for want of room or leave, there may never have been one to hit. */
-const guestsToHitMin = 3;
 const commitsPerSeedMin = 60;
 const instancesRunPerSeedMin = 3;
 /** A kind that so many runs drew must have happened in one of them. */
@@ -54,11 +53,11 @@ export function createSum(): Sum {
       faults: faultKinds.reduce((sum, kind) => sum + (happened.get(kind) ?? 0), 0),
       byKind: Object.fromEntries(happened),
     }),
-    idleRun({ commits, events, virtualMs, instancesRun, drawn: kinds, faults }, asDrawn) {
+    idleRun({ commits, events, virtualMs, drawn: kinds, faults }, asDrawn) {
       if (commits === 0 || events === 0) return 'nothing happened in it';
       if (!asDrawn) return undefined;
       const missed = kinds.filter(
-        (kind) => faults[kind] === undefined && !(kind.startsWith('guest-') && instancesRun < guestsToHitMin),
+        (kind) => faults[kind] === undefined && faults[`${nothingToHit}-${kind}`] === undefined,
       );
       if (missed.length > 0) return `it drew ${missed.join(', ')}, and none of that happened`;
       if (commits >= commitsPerRunMin && events >= eventsPerRunMin && virtualMs >= virtualMsPerRunMin) return undefined;

@@ -23,7 +23,7 @@ export function* cacheFaults(state: CommittedState, cache: Cache, name: string):
   const stored = new Map<string, number>();
   for (const { key, revision } of state.entries()) {
     const kind = kindOfKey(key);
-    if (kind === undefined || kind === 'lease') continue;
+    if (kind === undefined || kind === 'lease' || kind === 'leaderLease') continue;
     stored.set(key, revision);
     const known = cache.committed(kind, key)?.revision;
     if (known !== revision) yield `${name} knows ${key} at ${known ?? 'no revision'}; it is at ${revision}`;
