@@ -138,6 +138,12 @@ describe('a fleet on this machine', () => {
       stderr: expect.stringContaining("run this on the server's machine"),
     });
   });
+
+  it('is consistent in the end', async () => {
+    const { stdout, exitCode } = await verb('audit --older-than 0s');
+    expect(stdout).toMatch(/consistent/);
+    expect(exitCode).toBe(0);
+  });
 });
 
 describe('berth dev', () => {

@@ -470,4 +470,13 @@ export const plantedBugs: readonly PlantedBug[] = [
     find: 'return restoredInstance(record, nowMs);',
     replace: 'return record;',
   },
+  {
+    name: 'strangers-overlooked',
+    seed: 41,
+    reenacts: 'after a restore an instance is placed where another life of it is that no backup knows, and takes its place',
+    invariant: 8,
+    file: 'core/scheduler/registry.ts',
+    find: '  unknownGuest,\n',
+    replace: '',
+  },
 ];
