@@ -35,6 +35,8 @@ export interface CommittedState {
   get<K extends RecordKind>(kind: K, key: string): RecordByKind[K] | undefined;
   list<K extends RecordKind>(kind: K): Iterable<RecordByKind[K]>;
   entries(): Iterable<StoredRecord>;
+  /** The newest commit that was more than leases. */
+  readonly newsRevision: () => number;
   /** Every write of a key, the oldest first. */
   written(key: string): readonly Written[];
   allWritten(): Iterable<readonly [key: string, writes: readonly Written[]]>;
@@ -56,6 +58,7 @@ export function createHistory(): History {
   const commits: Commit[] = [];
   const writesByKey = new Map<string, Written[]>();
   const hash = createHash('sha256');
+  let newsRevision = 0;
 
   const ofKind = (kind: RecordKind): Map<string, StoredRecord> => {
     let records = byKind.get(kind);
@@ -88,6 +91,7 @@ export function createHistory(): History {
       *entries() {
         for (const records of byKind.values()) yield* records.values();
       },
+      newsRevision: () => newsRevision,
       written: (key) => writesByKey.get(key) ?? [],
       allWritten: () => writesByKey,
       allocatedOn(host) {
@@ -110,8 +114,14 @@ export function createHistory(): History {
       }
       const commit = { revision, events };
       commits.push(commit);
+      if (events.some(({ key }) => !isLease(kindOfKey(key)))) newsRevision = revision;
       return commit;
     },
     hash: () => hash.copy().digest('hex').slice(0, 16),
   };
+}
+
+/** What is written even at rest. */
+function isLease(kind: RecordKind | undefined): boolean {
+  return kind === 'lease' || kind === 'leader' || kind === 'leaderLease';
 }

@@ -89,7 +89,8 @@ const soonFull: Partial<Policy> = {
 const calmMsMax = 5 * 60_000;
 const restedMs = 10_000;
 const lookEveryMs = 2_500;
-const recountEvery = 200;
+/** Commits; a count of thousands of hosts takes its time. */
+const recountEvery = { small: 200, fleet: 1000 };
 const prepareMs = 20_000;
 /** What a restore must bear while it goes on and when it is done: all that takes no guest and lets no lease of a host run out. */
 const whileRestoring: ReadonlySet<FaultKind> = new Set([
@@ -206,8 +207,7 @@ export async function simulate({
       trace(() => `commit ${commit.revision}: ${commit.events.flatMap(summaryOf).join('; ')}`);
       for (const { after } of commit.events)
         if (after?.kind === 'instance' && after.status.phase === 'Running') ran.add(after.metadata.id);
-      if (commit.events.some(({ key }) => !key.startsWith('leases/') && !key.startsWith('leader')))
-        lastNews = { atMs: timeline.nowMs, commit };
+      if (history.state.newsRevision() === commit.revision) lastNews = { atMs: timeline.nowMs, commit };
       for (const { before, after } of commit.events)
         if (before?.kind === 'leader' && after?.kind === 'leader' && before.term !== after.term)
           tally.hit('leader-changed');
@@ -215,7 +215,7 @@ export async function simulate({
         const fault = checker.onCommit?.(commit);
         if (fault !== undefined) violate(checker.invariant, fault);
       }
-      if (commit.revision % recountEvery === 0) recount();
+      if (commit.revision % recountEvery[size] === 0) recount();
       return result;
     },
   };

@@ -26,6 +26,7 @@ interface Guest {
 /** What may be tried for one decision; beyond it the answer is good, but perhaps not the best. Some 50 ms. */
 const trialsMax = 4_000;
 
+/** For a request that fits nowhere as things are. */
 export function choosePreemption(snapshot: Snapshot, request: Request): Preemption | null {
   const fleet = fleetOf(snapshot);
   const slack = slackOf(snapshot);
@@ -35,6 +36,7 @@ export function choosePreemption(snapshot: Snapshot, request: Request): Preempti
     const host = fleet.names[slot] ?? '';
     if (!fleet.hosts[slot] || keepsRoom(fleet.nominations.on(host), request)) continue;
     const { leaving, guests } = guestsOn(snapshot, host, request.priority ?? 0);
+    if (guests.length === 0 && leaving.length === 0) continue; // it does not fit there as things are, and nothing would change
     const fits = (gone: readonly Guest[]): boolean => {
       trials -= 1;
       return fitsWithout(snapshot, request, slot, [...leaving, ...gone.map(({ allocation }) => allocation)], gone);

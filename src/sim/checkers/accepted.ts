@@ -19,10 +19,14 @@ import type { Checker, Facts } from './checker.ts';
  * which would hide that nobody was woken.
  */
 const waitInVainMsMax = 20_000;
+const lookAnewMs = 10_000;
 
 export function acceptedChecker({ state, intents, nowMs, policy, dead }: Facts): Checker {
   /** Since when instances wait though there is room. */
   const inVainSinceMs = new Map<string, number>();
+  /** What was found when last it was looked for; while nothing happens it stays so, but for what time alone brings about. */
+  let looked: { readonly at: string; readonly inVain: ReadonlyMap<string, string> } | undefined;
+  const lookedAt = (): string => `${state.newsRevision()} ${Math.floor(nowMs() / lookAnewMs)}`;
   /** Ids of instances of which something is on a host that is gone for good. */
   const heldByTheDead = (): Set<string> => {
     const held = new Set<string>();
@@ -70,10 +74,10 @@ export function acceptedChecker({ state, intents, nowMs, policy, dead }: Facts):
         if (canWait && instance.spec.powerState === 'running' && saysWhyItWaits(instance)) waiting.push(instance);
       }
       const tasksWait = [...state.list('task')].some(({ status }) => status.phase === 'Pending');
-      const inVain =
-        waiting.length > 0 || tasksWait
-          ? waitsInVain(state, waiting, contextOf(nowMs(), policy))
-          : new Map<string, string>();
+      if (waiting.length === 0 && !tasksWait) looked = undefined;
+      else if (looked === undefined || looked.at !== lookedAt())
+        looked = { at: lookedAt(), inVain: waitsInVain(state, waiting, contextOf(nowMs(), policy)) };
+      const inVain = looked?.inVain ?? new Map<string, string>();
       for (const name of [...inVainSinceMs.keys()]) if (!inVain.has(name)) inVainSinceMs.delete(name);
       for (const [name, host] of inVain) {
         if (!inVainSinceMs.has(name)) inVainSinceMs.set(name, nowMs());

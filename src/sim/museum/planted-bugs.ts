@@ -473,7 +473,8 @@ export const plantedBugs: readonly PlantedBug[] = [
   {
     name: 'strangers-overlooked',
     seed: 41,
-    reenacts: 'after a restore an instance is placed where another life of it is that no backup knows, and takes its place',
+    reenacts:
+      'after a restore an instance is placed where another life of it is that no backup knows, and takes its place',
     invariant: 8,
     file: 'core/scheduler/registry.ts',
     find: '  unknownGuest,\n',
