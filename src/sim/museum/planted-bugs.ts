@@ -58,7 +58,6 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'release-twice',
-    seed: 2,
     reenacts:
       'a release at the end of a run gives back the disk too, and the removal gives it back again: Nova 1848343',
     invariant: 5,
@@ -68,7 +67,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'claim-leaked-by-restart',
-    seed: 24,
+    seed: 25,
     reenacts: 'an older life is never reported gone, and its room stays held: Orchard #381, Nova 1679750',
     invariant: 5,
     file: 'agent/reconcile.ts',
@@ -77,7 +76,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'claim-leaked-while-building',
-    seed: 7,
+    seed: 4,
     reenacts: 'an instance that is deleted while it is built is never cleared away: Nova 1679750',
     invariant: 3,
     file: 'agent/plan.ts',
@@ -86,7 +85,6 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'task-room-leaked',
-    seed: 2,
     reenacts: 'room that is taken over is not given back by who held it: Nova 1896463, the other way round',
     invariant: 5,
     file: 'core/controllers/placement.ts',
@@ -95,7 +93,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'deleted-with-guest',
-    seed: 42,
+    seed: 23,
     reenacts: 'the record goes while its guest is still there: Nova, servers deleted under a host that was down',
     invariant: 3,
     file: 'core/controllers/garbage.ts',
@@ -124,7 +122,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'bound-to-lost-host',
-    seed: 28,
+    seed: 73,
     reenacts:
       'the host is not looked at again when the binding is written: Nomad plan-rejection, the other way round (#27497)',
     invariant: 0,
@@ -134,7 +132,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'wrong-revision',
-    seed: 18,
+    seed: 72,
     reenacts:
       'a Plan that rests on one just made durable has no condition any more and overwrites another control plane (seed 156)',
     invariant: 7,
@@ -165,7 +163,7 @@ export const plantedBugs: readonly PlantedBug[] = [
 
   {
     name: 'key-not-in-plan',
-    seed: 43,
+    seed: 6,
     reenacts:
       'the idempotency key is not conditional in the Plan that makes the instance: Cirrus-style retries made two',
     invariant: 4,
@@ -176,7 +174,6 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'key-not-kept',
-    seed: 5,
     reenacts: 'the idempotency key is not remembered with what it made',
     invariant: 4,
     file: 'core/operations/instance.ts',
@@ -185,7 +182,6 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'key-not-asked',
-    seed: 4,
     reenacts: 'a repeated create is not recognised',
     invariant: 3,
     file: 'core/operations/instance.ts',
@@ -203,7 +199,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'limit-without-gate',
-    seed: 65,
+    seed: 30,
     reenacts: 'two control planes each count to the limit: Orchard #138',
     invariant: 0,
     file: 'core/controllers/bind.ts',
@@ -215,7 +211,7 @@ export const plantedBugs: readonly PlantedBug[] = [
 
   {
     name: 'incarnation-not-checked',
-    seed: 53,
+    seed: 28,
     reenacts: 'a report of an earlier life is taken for the present one: Orchard #64',
     invariant: 7,
     with: ['driver-fails', 'network-slow'],
@@ -233,7 +229,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'back-in-time',
-    seed: 106,
+    seed: 164,
     reenacts: 'an agent follows a control plane that lags behind what it has seen: Sieve, 15 of 21 bugs',
     invariant: 5,
     with: ['store-slow', 'network-streamCut', 'server-pause'],
@@ -243,7 +239,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'act-before-fence',
-    seed: 223,
+    seed: 29,
     reenacts: 'an agent makes guests from an old ledger before it was told what is wanted now: Nova 1713783',
     invariant: 5,
     with: ['agent-crash', 'partition', 'all-hosts-parted', 'host-power-loss'],
@@ -253,7 +249,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'silence-is-death',
-    seed: 11,
+    seed: 3,
     reenacts: 'a restart of the control plane failed healthy hosts by their old heartbeats: Orchard PR #454',
     invariant: 9,
     file: 'core/controllers/host-health.ts',
@@ -272,7 +268,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'exclusive-restarted',
-    seed: 45,
+    seed: 48,
     reenacts: 'what may still run on a lost host is started elsewhere: Nomad lost allocations, Kubernetes #59848',
     invariant: 2,
     file: 'core/controllers/restart.ts',
@@ -281,7 +277,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'lost-for-good',
-    seed: 29,
+    seed: 68,
     reenacts: 'an instance stays failed for the loss of a host that is heard again (seed 28): Orchard PR #454',
     invariant: 3,
     file: 'core/controllers/lost-host.ts',
@@ -308,7 +304,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'restarts-forgotten',
-    seed: 3,
+    seed: 2,
     reenacts: 'what is placed anew begins to count anew, so that it is restarted for ever',
     invariant: 7,
     file: 'core/state/instance-change.ts',
@@ -338,7 +334,6 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'watch-resumes-early',
-    seed: 2,
     reenacts: 'a watch tells of a change a second time: etcd #17247',
     invariant: 6,
     file: 'server/http/watch-feed.ts',
@@ -363,7 +358,6 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'compaction-swallowed',
-    seed: 6,
     reenacts: 'a control plane goes on after a compaction as if nothing was missing: etcd #18089',
     invariant: 6,
     file: 'server/control-loop.ts',
@@ -372,7 +366,6 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'deleted-key-kept',
-    seed: 6,
     reenacts: 'a cache that lists anew keeps what was deleted meanwhile: Sieve, cassandra-operator #402',
     invariant: 6,
     file: 'core/state/cache.ts',
@@ -408,7 +401,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'no-requeue',
-    seed: 6,
+    seed: 2,
     reenacts: 'a controller that does not ask to be called again: what is due waits for the next full pass',
     invariant: 3,
     with: ['guest-crash'],
@@ -421,7 +414,7 @@ export const plantedBugs: readonly PlantedBug[] = [
 
   {
     name: 'unknown-guest-removed',
-    seed: 21,
+    seed: 30,
     reenacts: 'a host destroys what it does not know: Nova 1713783, cassandra-operator #402',
     invariant: 9,
     with: ['disk-failed', 'agent-crash'],
@@ -442,7 +435,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'second-guest',
-    seed: 54,
+    seed: 95,
     reenacts: 'the guest of an older life is left where it is, in the way of the new one: Nova evacuation',
     invariant: 3,
     file: 'agent/plan.ts',
@@ -463,7 +456,7 @@ export const plantedBugs: readonly PlantedBug[] = [
 
   {
     name: 'restored-as-it-was',
-    seed: 41,
+    seed: 63,
     reenacts: 'what a backup says is taken for what is: live guests go, second copies start',
     invariant: 8,
     file: 'core/operations/restored-record.ts',
@@ -472,7 +465,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'strangers-overlooked',
-    seed: 41,
+    seed: 204,
     reenacts:
       'after a restore an instance is placed where another life of it is that no backup knows, and takes its place',
     invariant: 8,
