@@ -110,7 +110,8 @@ it('moves the fleet to another store, and leaves the first closed', async () => 
   expect((await berth('store', 'migrate', from, to)).stdout).toContain('moved');
   expect((await berth('store', 'check', to)).stdout).toContain('0 faults');
   const again = await berth('store', 'migrate', from, `sqlite:${directory}/third.db`);
-  expect(again).toMatchObject({ code: 2, stderr: expect.stringContaining('has been moved') });
+  expect(again).toMatchObject({ code: 6, stderr: expect.stringContaining('has been moved') });
+  expect((await berth('store', 'check', from)).stdout).toContain('it is closed to servers: it has been moved');
   await expect(fleet.restartServer()).rejects.toThrow('it has been moved to another store');
   // Back, so that the fleet goes on from what was moved.
   await rm(`${fleet.serverDirectory}/berth.db`);

@@ -63,9 +63,12 @@ const adviceByCode: Partial<Record<ErrorCode, string>> = {
   StoreFull: "make room on the server's disk",
 };
 
-/** Where a field is what is not allowed, no other token helps. */
-function adviceOf({ code, field }: ApiError): string | undefined {
-  return code === 'Forbidden' && field !== undefined ? undefined : adviceByCode[code];
+function adviceOf({ code, field, cause }: ApiError): string | undefined {
+  // Where a field is what is not allowed, no other token helps; who says that he is not able to is there.
+  if (code === 'Forbidden' && field !== undefined) return undefined;
+  if (code === 'Unavailable' && cause === undefined)
+    return 'the server is there; GET /readyz and its log say what it lacks';
+  return adviceByCode[code];
 }
 
 /** What a failed command prints on standard error, and its exit code. */

@@ -297,7 +297,7 @@ describe('a failure says what was attempted and ends with its code', () => {
     ],
     ['Unauthenticated', 401, 4, 'berth: cannot remove instance "x": there is no instance "x"\n  set BERTH_TOKEN'],
     ['Conflict', 409, 5, 'berth: cannot remove instance "x": there is no instance "x"\n'],
-    ['Unavailable', 503, 6, 'berth: cannot remove instance "x": there is no instance "x"\n  is the server running?'],
+    ['Unavailable', 503, 6, 'berth: cannot remove instance "x": there is no instance "x"\n  the server is there'],
     ['Internal', 500, 1, 'berth: cannot remove instance "x": there is no instance "x"\n'],
   ])('%s', async (code, status, expected, message) => {
     const { stderr, exitCode } = await runBerth(['rm', 'x'], {

@@ -1,7 +1,7 @@
 // `berth backup FILE`: everything that the control plane knows, at one revision, while it goes on working.
 
 import { access } from 'node:fs/promises';
-import { resolve } from 'node:path';
+import { dirname, resolve } from 'node:path';
 import { Command } from 'commander';
 import type { Cli } from '../cli/cli.ts';
 import { attempting, CommandError, exitCodes } from '../cli/exit-codes.ts';
@@ -26,6 +26,13 @@ export function backupCommand(cli: Cli): Command {
     .option('--json', 'say what was saved as JSON')
     .action(async (file: string, { store: url, force, json }: BackupFlags, command: Command) => {
       const path = resolve(file);
+      const other = /\.(xz|bz2|lz4|br|zip|7z|tgz)$/.exec(path)?.[1];
+      if (other !== undefined)
+        throw new CommandError(exitCodes.usage, `.${other} is no form of a backup`, {
+          advice: 'end the name in .zst or .gz to have it compressed, in .jsonl to have it plain',
+        });
+      if (!(await exists(dirname(path))))
+        throw new CommandError(exitCodes.usage, `there is no directory ${dirname(path)} to put the backup into`);
       if (!force && (await exists(path)))
         throw new CommandError(exitCodes.usage, `${path} is there already`, {
           advice: 'choose another name, or replace it with --force',

@@ -159,6 +159,17 @@ describe('berth dev', () => {
   });
 });
 
+describe('berth backup', () => {
+  it.each([
+    ['a form that it does not write', 'fleet.xz', '.xz is no form of a backup'],
+    ['a directory that is not there', 'nowhere/fleet.zst', 'there is no directory'],
+  ])('refuses %s before it asks anybody', async (_, file, message) => {
+    const running = berth(`backup ${join(directory, file)}`, { BERTH_URL: 'http://127.0.0.1:1' });
+    expect(await running.exitCode).toBe(2);
+    expect(running.stderr()).toContain(message);
+  });
+});
+
 describe('berth quickstart', () => {
   it('goes from nothing to a guest and back, with --once, and leaves no context', async () => {
     const environment = { BERTH_CONFIG: join(directory, 'untouched.yaml') };

@@ -32,10 +32,11 @@ function checkCommand(cli: Cli): Command {
           checkStore(store, { onProgress: (entries) => progress.update(`reading, ${entries} entries`) }),
         );
         progress.end();
-        const { faults, ...counts } = found;
+        const { faults, closed, ...counts } = found;
         if (json) cli.stdout.write(`${JSON.stringify(found)}\n`);
         else {
           for (const fault of faults) cli.stdout.write(`${fault}\n`);
+          if (closed !== undefined) cli.stdout.write(`it is closed to servers: ${closed}\n`);
           const { entries, revision, history, changes } = counts;
           cli.stdout.write(
             `${entries} entries at revision ${revision}; ${history} revisions of history with ${changes} changes; ${faults.length} faults\n`,
@@ -90,6 +91,10 @@ function migrateCommand(cli: Cli): Command {
                   progress.update(`writing, ${Math.floor((100 * count) / Math.max(1, all))} %`),
               });
               await closed.seal();
+              if (closed.ledBy !== undefined)
+                cli.stderr.write(
+                  `server "${closed.ledBy}" led the first store when it was closed: if it is still running, it writes nothing more and answers 503; stop it\n`,
+                );
               return moved;
             } catch (error) {
               // When the second store is open, or nobody knows if it is, the first stays closed: two must never be.

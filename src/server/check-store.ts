@@ -6,6 +6,7 @@ import { kindOfKey } from '../core/state/keys.ts';
 import { pagesOf } from '../store/pages.ts';
 import { Compacted, type Key, type Revision, type Store } from '../store/store.ts';
 import { changesBetween } from './backup.ts';
+import { clusterIn } from './cluster-record.ts';
 
 export interface StoreCheck {
   readonly entries: number;
@@ -13,6 +14,8 @@ export interface StoreCheck {
   /** How many revisions can still be watched, and the changes in them. */
   readonly history: number;
   readonly changes: number;
+  /** Why no server may write to it now; missing: they may. */
+  readonly closed?: string;
   /** Sentences; empty when all is well. */
   readonly faults: readonly string[];
 }
@@ -51,7 +54,15 @@ export async function checkStore(
       else revisions.set(key, revision);
     }
   const { history, changes } = await checkHistory(store, { newest, revisions, fault });
-  return { entries: revisions.size, revision: newest, history, changes, faults };
+  const why = await whyClosedIn(store);
+  return {
+    entries: revisions.size,
+    revision: newest,
+    history,
+    changes,
+    ...(why === undefined ? {} : { closed: why }),
+    faults,
+  };
 }
 
 function recordAt(key: Key, value: Uint8Array, fault: (text: string) => void): AnyRecord | undefined {
@@ -112,4 +123,14 @@ async function checkHistory(
       fault(`history says that ${key} was deleted at revision ${revision}, it is there from revision ${found}`);
   }
   return { history, changes };
+}
+
+/** A record that cannot be read is a fault that was told already. */
+async function whyClosedIn(store: Store): Promise<string | undefined> {
+  try {
+    return (await clusterIn(store))?.cluster.closed?.why;
+  } catch (error) {
+    if (error instanceof UnreadableRecord) return undefined;
+    throw error;
+  }
 }

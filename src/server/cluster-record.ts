@@ -18,3 +18,10 @@ export function clusterOf(value: Uint8Array | undefined): Cluster | undefined {
   const record = value && decodeRecord(keys.cluster, value);
   return record?.kind === 'cluster' ? record : undefined;
 }
+
+/** The server that leads the store, or led it last and did not let go. */
+export async function leaderIn(store: Store): Promise<string | undefined> {
+  const entry = await store.get(keys.leader);
+  const record = entry && decodeRecord(keys.leader, entry.value);
+  return record?.kind === 'leader' && record.holder !== '' ? record.holder : undefined;
+}

@@ -307,7 +307,7 @@ function storeFailure(error: unknown): ApiError {
   return new ApiError(
     'Unavailable',
     unknown
-      ? 'the store failed while writing, so nobody knows if the change was made; repeat it with the same idempotency key'
+      ? 'the store failed while writing, so nobody knows if the change was made; look, or repeat it with the same idempotency key'
       : 'the store cannot write now; nothing was changed; try again',
     { cause: error },
   );

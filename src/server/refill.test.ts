@@ -9,6 +9,7 @@ import { type Store, StoreError } from '../store/store.ts';
 import { type Backup, readBackup, writeBackup } from './backup.ts';
 import { checkStore } from './check-store.ts';
 import { closeForMove, refill, type Refill } from './refill.ts';
+import type { Server } from './server.ts';
 import { startTestServer, testRegistration } from './testing.ts';
 
 const backupOf = (store: Store): Promise<Backup> => readBackup(writeBackup(store, { version: 'test', nowMs: 1 }));
@@ -91,6 +92,7 @@ it('lets no control plane write from its beginning to its end, and stays closed 
   expect(refused).toBeInstanceOf(ApiError);
   expect(refused).toMatchObject({ code: 'Unavailable', message: expect.stringContaining('a restore is under way') });
   expect(server.plane.ready()).toBe(false);
+  await expect(readyz(server.plane)).rejects.toThrow('a restore is under way');
   expect((await clusterIn(store)).closed).toBeDefined();
 
   await refill(store, restoring(backup));
@@ -129,6 +131,8 @@ it('closes a store for a move, which may be broken off, taken back and ended', a
   await system.turn();
   await server.client.create('image', image);
   const ended = await closeForMove(server.store, 7);
+  expect(ended.ledBy).toBeDefined(); // this server runs on
+  expect((await checkStore(server.store)).closed).toContain('a move to another store is under way');
   await ended.seal();
   await expect(closeForMove(server.store, 8)).rejects.toThrow('it has been moved to another store');
   await server.close();
@@ -205,3 +209,7 @@ it('finds nothing wrong with a store that is used while it is checked', async ()
   };
   expect(await checkStore(used)).toMatchObject({ faults: [], entries: 5_999 });
 });
+
+async function readyz({ routes }: Pick<Server, 'routes'>): Promise<unknown> {
+  return routes.find(({ path }) => path === '/readyz')?.handle({ headers: {} } as never);
+}

@@ -11,7 +11,7 @@ import { schemaVersion } from '../core/state/upgrade.ts';
 import { pagesOf } from '../store/pages.ts';
 import { type CommitResult, type Key, type Store, StoreError, type Write } from '../store/store.ts';
 import { BadBackup } from './backup.ts';
-import { clusterIn, clusterOf } from './cluster-record.ts';
+import { clusterIn, clusterOf, leaderIn } from './cluster-record.ts';
 
 export interface Refill {
   readonly entries: ReadonlyMap<Key, Uint8Array>;
@@ -106,6 +106,8 @@ export async function refill(
 
 /** A store that is being moved away: no control plane may write. */
 export interface ClosedStore {
+  /** The server that had not let go of it, and may be running still; one that stops in good order does. */
+  readonly ledBy?: string;
   /** Takes it back: nothing was moved. */
   reopen(): Promise<void>;
   /** For good: all of it is elsewhere. */
@@ -117,7 +119,7 @@ export async function closeForMove(store: Store, nowMs: number): Promise<ClosedS
   const present = await clusterIn(store);
   if (!present) throw new StoreError('Invalid', 'the store holds nothing of Berth: no server has used it yet');
   const { closed, ...open } = present.cluster;
-  if (closed && closed.by !== 'move') throw new StoreError('Invalid', `the store is closed: ${closed.why}`);
+  if (closed && closed.by !== 'move') throw new StoreError('Unavailable', `the store is closed: ${closed.why}`);
   const put = async (ifRevision: number, record: Cluster): Promise<number> => {
     const writes = [{ key: keys.cluster, value: encodeRecord(record) }];
     const result = await store.commit([{ key: keys.cluster, ifRevision }], writes);
@@ -125,8 +127,10 @@ export async function closeForMove(store: Store, nowMs: number): Promise<ClosedS
     return result.revision;
   };
   const why = 'a move to another store is under way; if it was broken off, run "berth store migrate" again';
+  const ledBy = store.exclusive === true ? undefined : await leaderIn(store);
   const revision = await put(present.revision, { ...open, closed: { by: 'move', why, sinceMs: nowMs } });
   return {
+    ...(ledBy === undefined ? {} : { ledBy }),
     reopen: async () => void (await put(revision, open)),
     seal: async () => {
       const moved = 'it has been moved to another store: start with that one; "berth restore" opens this one again';

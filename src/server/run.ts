@@ -13,7 +13,7 @@ import { keys } from '../core/state/keys.ts';
 import type { Policy } from '../core/state/context.ts';
 import type { ClusterSecrets } from '../core/operations/cluster.ts';
 import type { Cluster } from '../core/state/records.ts';
-import { openStore } from '../store/open.ts';
+import { openStore, placeOf } from '../store/open.ts';
 import { type Store, StoreError } from '../store/store.ts';
 import type { ServerConfig } from './config.ts';
 import { type Decider, decideAndCommit } from './decide.ts';
@@ -38,7 +38,8 @@ export async function startServer(
   const listen = listenAddress(config);
   const policy = policyOf(config);
   await mkdir(config.dataDirectory, { recursive: true, mode: 0o700 });
-  const store = await openWithPatience(config, { log, clock });
+  const storeUrl = config.store ?? `sqlite:${join(config.dataDirectory, 'berth.db')}`;
+  const store = await openWithPatience(storeUrl, { waitMs: config.storeWaitMs, log, clock });
   const links = new AgentLinks({ clock, log });
   let plane: Server | undefined;
   try {
@@ -68,7 +69,7 @@ export async function startServer(
       },
       listen,
     );
-    log.info('server listens', { url: http.url });
+    log.info('server listens', { url: http.url, store: await placeOf(storeUrl) });
     return {
       url: http.url,
       operatorToken: secrets.operatorToken,
@@ -150,12 +151,11 @@ function policyOf(config: ServerConfig): Policy {
 
 /** A store that is not there yet is waited for: on a machine that starts, databases may come up later than we do. */
 async function openWithPatience(
-  { store, dataDirectory, storeWaitMs }: ServerConfig,
-  { log, clock }: { readonly log: Logger; readonly clock: Clock },
+  url: string,
+  { waitMs, log, clock }: { readonly waitMs: number; readonly log: Logger; readonly clock: Clock },
 ): Promise<Store> {
-  const url = store ?? `sqlite:${join(dataDirectory, 'berth.db')}`;
   const prng = systemPrng();
-  const untilMs = clock.monotonicMs() + storeWaitMs;
+  const untilMs = clock.monotonicMs() + waitMs;
   for (let attempt = 0; ; attempt++) {
     try {
       return await openStore(url, { log });

@@ -8,6 +8,7 @@ import type { Prng } from '../base/prng.ts';
 import { controllers } from '../core/controllers/registry.ts';
 import { type ClusterSecrets, openCluster } from '../core/operations/cluster.ts';
 import { Cache } from '../core/state/cache.ts';
+import { keys } from '../core/state/keys.ts';
 import type { Policy } from '../core/state/context.ts';
 import { epochOf, whyClosed } from '../core/state/cluster-state.ts';
 import type { Cluster } from '../core/state/records.ts';
@@ -89,7 +90,10 @@ export async function startControlPlane(parts: ServerParts): Promise<Server> {
   });
   leadership.start();
   const leads = (): boolean => leadership.leads;
-  const ready = (): boolean => loop.ready && leadership.hears && whyClosed(cache) === undefined;
+  const whyNotReady = (): string | undefined =>
+    loop.ready && leadership.hears ? whyClosed(cache) : 'the store is not followed now';
+  const ready = (): boolean => whyNotReady() === undefined;
+  tellOfClosing(cache, log);
   const compaction = new Compaction({ store, clock, log, policy, leads, revision: () => cache.revision, ...unusual });
   compaction.start();
   const feed = new WatchFeed({
@@ -105,7 +109,7 @@ export async function startControlPlane(parts: ServerParts): Promise<Server> {
   const assignments = new Assignments({ cache, clock, ...unusual });
   const routes = asFreshAsAsked(
     [
-      ...processRoutes({ ready, version, metrics }),
+      ...processRoutes({ whyNotReady, version, metrics }),
       backupRoute({ store, clock, version }),
       ...agentRoutes({ decider, assignments }),
       ...instanceRoutes({ decider, links }),
@@ -132,4 +136,17 @@ export async function startControlPlane(parts: ServerParts): Promise<Server> {
       await committer.settled();
     },
   };
+}
+
+/** While another process restores the store or moves it away, this one answers 503: its log says since when, and why. */
+function tellOfClosing(cache: Cache, log: Logger): void {
+  let told = whyClosed(cache);
+  if (told !== undefined) log.warn('the store is closed', { why: told });
+  cache.onCommitted((key) => {
+    const why = key === keys.cluster ? whyClosed(cache) : told;
+    if (why === told) return;
+    told = why;
+    if (why === undefined) log.info('the store is open again');
+    else log.warn('the store is closed', { why });
+  });
 }

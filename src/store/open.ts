@@ -14,28 +14,51 @@ interface Backend {
   readonly form: string;
   /** `rest` is what follows the scheme and its colon. */
   open(rest: string, options: OpenOptions): Promise<Store>;
+  /** Which one that is, for people: never with a password. */
+  place(rest: string): Promise<string>;
 }
 
 const postgres: Backend = {
   form: 'postgres://USER:PASSWORD@HOST:PORT/DATABASE',
   open: async (rest, options) => (await import('./postgres/postgres-store.ts')).openPostgresStore({ rest, ...options }),
+  async place(rest) {
+    const { where, schema } = (await import('./postgres/postgres-url.ts')).parsePostgresUrl(rest);
+    return `postgres://${where}, schema ${schema}`;
+  },
 };
 
 const backends: Readonly<Record<string, Backend>> = {
-  memory: { form: 'memory:', open: async () => (await import('./memory/memory-store.ts')).createMemoryStore() },
+  memory: {
+    form: 'memory:',
+    open: async () => (await import('./memory/memory-store.ts')).createMemoryStore(),
+    place: async () => 'memory: nothing is kept',
+  },
   sqlite: {
     form: 'sqlite:PATH',
     open: async (path, options) => (await import('./sqlite/sqlite-store.ts')).openSqliteStore({ path, ...options }),
+    place: async (path) => `sqlite:${path}`,
   },
   postgres,
   postgresql: postgres,
   etcd: {
     form: 'etcd://HOST:PORT[,HOST:PORT...]/PREFIX',
     open: async (rest, options) => (await import('./etcd/etcd-store.ts')).openEtcdStore({ rest, ...options }),
+    place: async (rest) => (await import('./etcd/etcd-url.ts')).parseEtcdUrl(rest).name,
   },
 };
 
 export async function openStore(url: string, options: OpenOptions = {}): Promise<Store> {
+  const { backend, rest } = backendOf(url);
+  return backend.open(rest, options);
+}
+
+/** Which store a URL means, for people: it holds no password. Throws as `openStore` does for a URL that is none. */
+export async function placeOf(url: string): Promise<string> {
+  const { backend, rest } = backendOf(url);
+  return backend.place(rest);
+}
+
+function backendOf(url: string): { readonly backend: Backend; readonly rest: string } {
   const colon = url.indexOf(':');
   const scheme = url.slice(0, Math.max(colon, 0));
   const backend = Object.hasOwn(backends, scheme) ? backends[scheme] : undefined;
@@ -46,5 +69,5 @@ export async function openStore(url: string, options: OpenOptions = {}): Promise
   const rest = url.slice(colon + 1);
   if (backend.form.endsWith(':') !== (rest === ''))
     throw new StoreError('Invalid', `a store URL with scheme "${scheme}" is written ${backend.form}`);
-  return backend.open(rest, options);
+  return { backend, rest };
 }

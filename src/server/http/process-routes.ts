@@ -6,12 +6,13 @@ import type { Metrics } from '../metrics.ts';
 import type { Route } from './route.ts';
 
 interface ProcessParts {
-  readonly ready: () => boolean;
+  /** Undefined: it is. */
+  readonly whyNotReady: () => string | undefined;
   readonly version: string;
   readonly metrics: Metrics;
 }
 
-export function processRoutes({ ready, version, metrics }: ProcessParts): Route[] {
+export function processRoutes({ whyNotReady, version, metrics }: ProcessParts): Route[] {
   return [
     { method: 'GET', path: '/healthz', verb: 'open', handle: () => ({ status: 200, json: { ok: true } }) },
     {
@@ -19,7 +20,8 @@ export function processRoutes({ ready, version, metrics }: ProcessParts): Route[
       path: '/readyz',
       verb: 'open',
       handle() {
-        if (!ready()) throw new ApiError('Unavailable', 'the store is not followed now');
+        const why = whyNotReady();
+        if (why !== undefined) throw new ApiError('Unavailable', why);
         return { status: 200, json: { ok: true } };
       },
     },

@@ -68,6 +68,11 @@ function kindOf(error: unknown, state: string): Kind {
     return { code: 'Unavailable', remedy: 'raise max_connections of the server, or end some of its clients' };
   if (state === '57014') return { code: 'Unavailable', remedy: 'it took too long: see what keeps the server busy' };
   if (state !== '') return { code: 'Unavailable', remedy: 'see the log of the server' };
+  if (/password must be a string/.test(describeError(error)))
+    return {
+      code: 'Denied',
+      remedy: 'the server asks for a password: write it into the URL, postgres://USER:PASSWORD@..., or into PGPASSWORD',
+    };
   if (keepsOut(error)) return { code: 'Denied', remedy: 'look at password, sslmode and certificates in the URL' };
   return { code: 'Unavailable', remedy: 'see whether the server runs and can be reached' };
 }

@@ -179,6 +179,7 @@ describe.skipIf(postgresPrograms === null)('the PostgreSQL store (package postgr
       expect(failed.message).not.toContain('secretive');
       const without = await failureOf(open({ rest: server.rest(schema, { user: 'locked' }) }));
       expect(without).toMatchObject({ code: 'Denied' });
+      expect(without.message).toContain('the server asks for a password');
     });
 
     it('with a database that is not there', async () => {
