@@ -1,10 +1,11 @@
 // Real processes for the end-to-end tests: `berth server` and `berth agent` as users start them, killable at any moment.
 
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
 import { freePort } from '../src/base/test-ports.ts';
 import { createClient } from '../src/api/client.ts';
 import type { Instance } from '../src/api/resources/instance.ts';
@@ -49,6 +50,22 @@ export async function startBerth(
     kill: () => end(child, 'SIGKILL'),
     stop: () => end(child, 'SIGTERM'),
   };
+}
+
+/** A command that ends by itself. */
+export async function runBerth(
+  argv: readonly string[],
+  environment: Record<string, string> = {},
+): Promise<{ readonly stdout: string; readonly stderr: string; readonly code: number }> {
+  try {
+    const done = await promisify(execFile)(process.execPath, [main, ...argv], {
+      env: { ...process.env, ...environment },
+    });
+    return { ...done, code: 0 };
+  } catch (error) {
+    const { stdout, stderr, code } = error as { stdout: string; stderr: string; code: number }; // as execFile rejects
+    return { stdout, stderr, code };
+  }
 }
 
 async function end(child: ChildProcess, signal: NodeJS.Signals): Promise<void> {
@@ -99,6 +116,7 @@ export async function startFleet(
   );
   const startAgent = () => startBerth(['agent', '--config', agentConfig], /registered/);
   let agent = await startAgent();
+  let stopping: Promise<void> | undefined;
   const client = createClient({ fetch: (address, init) => fetch(address, init), url, token: operatorToken });
 
   /** The instance once `holds` is true of it, followed by watch. Rejects after `timeoutMs` with what it was last. */
@@ -155,10 +173,14 @@ export async function startFleet(
       await agent.kill();
       agent = await startAgent();
     },
-    async stop() {
-      await expectConsistent(client);
-      await agent.stop();
-      await server.stop();
+    /** At the first call; later ones wait for that. */
+    stop(): Promise<void> {
+      stopping ??= (async () => {
+        await expectConsistent(client);
+        await agent.stop();
+        await server.stop();
+      })();
+      return stopping;
     },
   };
 }

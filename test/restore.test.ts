@@ -1,29 +1,15 @@
 // A backup made while the fleet works, a restore after more has happened, and a host that knows more than the backup.
 
-import { execFile } from 'node:child_process';
 import { mkdtemp, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
-import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { type Fleet, startFleet } from './processes.ts';
+import { type Fleet, runBerth, startFleet } from './processes.ts';
 
-const main = fileURLToPath(new URL('../src/main.ts', import.meta.url));
 let directory: string;
 let fleet: Fleet;
 
-const berth = async (...argv: string[]): Promise<{ stdout: string; stderr: string; code: number }> => {
-  try {
-    const done = await promisify(execFile)(process.execPath, [main, ...argv], {
-      env: { ...process.env, ...fleet.environment },
-    });
-    return { ...done, code: 0 };
-  } catch (error) {
-    const { stdout, stderr, code } = error as { stdout: string; stderr: string; code: number };
-    return { stdout, stderr, code };
-  }
-};
+const berth = (...argv: string[]) => runBerth(argv, fleet.environment);
 const create = (name: string, spec: Record<string, unknown> = {}) =>
   fleet.client.create('instance', { metadata: { name }, spec: { image: 'tiny', cpus: 1, memoryMiB: 64, ...spec } });
 

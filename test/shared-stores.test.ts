@@ -1,17 +1,19 @@
-// The product on the stores that several servers share: two servers, an agent, and a server that dies.
+// The product on the stores that several servers share: two servers, an agent, a server that dies, watches that go on at the other, and
+// the whole of it moved to another kind of store and back.
 
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { freePort } from '../src/base/test-ports.ts';
-import { createClient } from '../src/api/client.ts';
+import { type Client, createClient } from '../src/api/client.ts';
 import { startEtcd } from '../src/store/etcd/test-etcd.ts';
 import { postgresPrograms, startPostgres } from '../src/store/postgres/test-postgres.ts';
 import { expectConsistent } from './consistent.ts';
-import { startBerth, startFleet } from './processes.ts';
+import { runBerth, startBerth, startFleet } from './processes.ts';
 
-async function twoServersOn(store: string): Promise<void> {
+/** `elsewhere`: an empty store of the same kind. */
+async function twoServersOn(store: string, elsewhere: string): Promise<void> {
   const directory = await mkdtemp(join(tmpdir(), 'berth-shared-'));
   const fleet = await startFleet(directory, { drivers: ['fake'], store });
   const url = `http://127.0.0.1:${await freePort()}`;
@@ -36,18 +38,58 @@ async function twoServersOn(store: string): Promise<void> {
       if (change.type === 'put' && change.resource.status.guest?.ready) break;
     await client.delete('instance', 'web');
     await fleet.gone('web');
+    const { revision: upTo } = await fleet.client.list('instance');
+    // Told in turn by one and the other, each going on where the last left off, and all at once by one: the same.
+    const inTurn = await changesOf([client, fleet.client], revision, upTo);
+    expect(inTurn.length).toBeGreaterThan(4);
+    expect(inTurn).toEqual(await changesOf([fleet.client], revision, upTo));
     await Promise.all([expectConsistent(client), expectConsistent(fleet.client)]);
+
+    await client.create('instance', { metadata: { name: 'kept' }, spec: { image: 'tiny', cpus: 1, memoryMiB: 64 } });
+    await fleet.ready('kept');
+    const { items } = await client.list('instance');
+    await Promise.all([fleet.stop(), other.stop()]);
+    await moves(store, `sqlite:${directory}/between.db`);
+    await moves(`sqlite:${directory}/between.db`, elsewhere);
+    const moved = await startBerth(['server', '--store', elsewhere, ...flags], /listens on/);
+    const found = await client.list('instance').finally(() => moved.stop());
+    expect(found.items.map(({ metadata, spec }) => ({ id: metadata.id, spec }))).toEqual(
+      items.map(({ metadata, spec }) => ({ id: metadata.id, spec })),
+    );
   } finally {
     await Promise.allSettled([fleet.stop(), other.stop()]);
     await rm(directory, { recursive: true, force: true });
   }
 }
 
+/** What happened to instances after one revision up to another, told by these in turn: each tells one change, and the next goes on. */
+async function changesOf(clients: readonly Client[], from: number, upTo: number): Promise<string[]> {
+  const told: string[] = [];
+  let revision = from;
+  for (let turn = 0; revision < upTo; turn++) {
+    const client = clients[turn % clients.length] ?? expect.unreachable();
+    for await (const change of client.watch('instance', { revision }, AbortSignal.timeout(30_000))) {
+      if ('resource' in change) told.push(`${change.type} ${change.resource.metadata.name} ${change.revision}`);
+      revision = Math.max(revision, change.revision);
+      if (revision >= upTo || (clients.length > 1 && 'resource' in change)) break;
+    }
+  }
+  return told;
+}
+
+async function moves(from: string, to: string): Promise<void> {
+  const moved = await runBerth(['store', 'migrate', from, to]);
+  expect(moved).toMatchObject({ code: 0, stdout: expect.stringContaining('moved') });
+  expect(moved.stderr).not.toContain('led the first store'); // its servers were stopped
+  const checked = await runBerth(['store', 'check', to]);
+  expect(checked).toMatchObject({ code: 0, stdout: expect.stringContaining('0 faults') });
+}
+
 describe('two servers', { timeout: 120_000 }, () => {
   it.skipIf(postgresPrograms === null)('on PostgreSQL (package postgresql)', async () => {
     const server = await startPostgres();
     try {
-      await twoServersOn(`postgres:${server.rest('berth')}`);
+      await twoServersOn(`postgres:${server.rest('berth')}`, `postgres:${server.rest('elsewhere')}`);
     } finally {
       await server.dispose();
     }
@@ -56,7 +98,7 @@ describe('two servers', { timeout: 120_000 }, () => {
   it('on etcd, of three members', async () => {
     const etcd = await startEtcd({ size: 3 });
     try {
-      await twoServersOn(`etcd:${etcd.rest()}`);
+      await twoServersOn(`etcd:${etcd.rest()}`, `etcd:${etcd.rest('elsewhere')}`);
     } finally {
       await etcd.stop();
     }
