@@ -4,6 +4,7 @@ import { availableParallelism } from 'node:os';
 import { systemClock } from '../src/base/system.ts';
 import { createSeedPool } from '../src/sim/seed-pool.ts';
 import type { Order } from '../src/sim/seed-worker.ts';
+import { createSum } from '../src/sim/worked.ts';
 import type { Emit } from './row.ts';
 
 const hourMs = 3_600_000;
@@ -25,8 +26,11 @@ async function seedsPerHour(seeds: number, size: Order['size'] & string): Promis
   const pool = createSeedPool({ jobs });
   const runAll = async (count: number, order: Omit<Order, 'seed'>): Promise<void> => {
     const runs = Array.from({ length: count }, (_, i) => pool.run({ ...order, seed: 1 + i }));
-    for (const { seed, violation } of await Promise.all(runs))
-      if (violation) throw new Error(`seed ${seed} of the ${order.size} size failed: ${violation.message}`);
+    const sum = createSum();
+    for (const result of await Promise.all(runs)) {
+      const fault = result.violation?.message ?? sum.idleRun(result, true);
+      if (fault !== undefined) throw new Error(`seed ${result.seed} of the ${order.size} size failed: ${fault}`);
+    }
   };
   try {
     await runAll(jobs, { size: 'small' });

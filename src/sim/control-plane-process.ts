@@ -16,8 +16,9 @@ import { createSimStore, type SimStoreOptions } from './sim-store.ts';
 
 export interface ControlPlaneProcess {
   readonly name: string;
+  /** It lives; it may still be starting. */
   readonly up: boolean;
-  /** What it believes; undefined while it is not up. */
+  /** What it believes; undefined until it has started. */
   readonly cache: Cache | undefined;
   start(): void;
   /** At once, wherever it stands. */

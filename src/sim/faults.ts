@@ -3,7 +3,7 @@
 
 import { sleep } from '../base/clock.ts';
 import type { Prng } from '../base/prng.ts';
-import type { FakeWorld } from '../agent/drivers/fake/world.ts';
+import type { FakeFault, FakeWorld } from '../agent/drivers/fake/world.ts';
 import { driverErrorCodes } from '../agent/drivers/driver.ts';
 import type { Store } from '../store/store.ts';
 import type { ControlPlaneProcess } from './control-plane-process.ts';
@@ -32,13 +32,15 @@ export interface FaultTargets {
   readonly revision: () => number;
   /** What only an operator can do, through the API. */
   readonly operator: {
-    pause(host: string): Promise<void>;
-    reserve(host: string): Promise<void>;
-    rule(host: string): Promise<void>;
+    /** Each answers whether it came about. */
+    pause(host: string): Promise<boolean>;
+    reserve(host: string): Promise<boolean>;
+    rule(host: string): Promise<boolean>;
   };
-  readonly rogueClient: { strike(): Promise<unknown> };
+  /** Both answer whether they got an answer. */
+  readonly rogueClient: { strike(): Promise<boolean> };
   /** On the first host. */
-  readonly rogueAgent: { strike(): Promise<unknown> };
+  readonly rogueAgent: { strike(): Promise<boolean> };
   /** Nothing is promised of that host's guests from now on. */
   readonly distrust: (host: string) => void;
   /** Many creates at once. Answers how many. */
@@ -62,7 +64,6 @@ export const nothingToHit = 'nothing-to-hit';
 export function startFaults(targets: FaultTargets): Faults {
   const { scenario, clock, prng, tally, controlPlanes, hosts, network } = targets;
   const over = new AbortController();
-  let slowed = 0;
   let lied = false;
   const running = scenario.faults.map(({ kind, everyMsMean }) => repeat(kind, everyMsMean));
 
@@ -81,14 +82,26 @@ export function startFaults(targets: FaultTargets): Faults {
       await sleep(clock, retryMs);
       await strike(kind, own);
     }
-    // Where hosts are small, guests may never run.
-    if (!tally.counts.has(kind) && kind.startsWith('guest-')) tally.hit(`${nothingToHit}-${kind}`);
+    // Where hosts are small, guests may never run, or none be made since.
+    if (!tally.counts.has(kind) && /^(guest|driver|power-button)-/.test(kind)) tally.hit(`${nothingToHit}-${kind}`);
   }
 
   const jumpMs = (own: Prng): number => own.below(120_000) - 60_000;
   const downMs = (own: Prng): number => own.below(own.chance(1, 3) ? 20_000 : 3000);
 
-  /** Counted only when there was something to hit. */
+  /** Of each kind one at a time waits for a guest that meets it. */
+  const waiting = new Set<FaultKind>();
+  const inject = (kind: FaultKind, fault: FakeFault, what: string): void => {
+    if (waiting.has(kind)) return;
+    waiting.add(kind);
+    targets.world.inject(fault, () => {
+      waiting.delete(kind);
+      tally.hit(kind);
+      targets.trace(() => `fault ${kind}: ${what}`);
+    });
+  };
+
+  /** Counted only when it came about. */
   const strike = async (kind: FaultKind, own: Prng): Promise<void> => {
     const hit = (what: string): void => {
       tally.hit(kind);
@@ -108,7 +121,7 @@ export function startFaults(targets: FaultTargets): Faults {
     switch (kind) {
       case 'server-crash':
       case 'server-stop':
-        if (!plane) return;
+        if (!plane || (kind === 'server-stop' && plane.cache === undefined)) return;
         hit(plane.name);
         if (kind === 'server-stop') await stopWithin(plane, own);
         else plane.crash();
@@ -186,27 +199,23 @@ export function startFaults(targets: FaultTargets): Faults {
         const codes = driverErrorCodes.filter((code) => code !== 'NoSuchGuest' && code !== 'Aborted');
         const code = pick(codes, own) ?? 'Internal';
         const step = pick(['pull', 'clone', 'start'] as const, own) ?? 'start';
-        hit(`${step} ${code}`);
-        return targets.world.inject({ do: 'fail', step, code });
+        return inject(kind, { do: 'fail', step, code }, `${step} ${code}`);
       }
       case 'driver-slow':
-        // All that wait hit the same guest, and multiply: four make it 16 times as slow.
-        if (slowed++ >= 4) return;
-        hit('next guest');
-        return targets.world.inject({ do: 'slow', factor: 2 });
+        return inject(kind, { do: 'slow', factor: own.chance(1, 4) ? 16 : 2 }, 'a guest');
       case 'guest-dies-early':
-        hit('next guest');
-        return targets.world.inject({ do: own.chance(1, 2) ? 'crash' : 'power-off', afterMs: own.below(5000) });
+        return inject(kind, { do: own.chance(1, 2) ? 'crash' : 'power-off', afterMs: own.below(5000) }, 'a guest');
       case 'power-button-ignored':
-        hit('next guest');
-        return targets.world.inject({ do: 'ignore-power-button' });
+        return inject(kind, { do: 'ignore-power-button' }, 'a guest');
       case 'store-compacted':
         if (targets.revision() === 0) return;
         hit(`below ${targets.revision()}`);
         return targets.store.compact(Math.max(1, targets.revision() - own.below(20)));
       case 'store-crash':
+        if (own.chance(3, 4))
+          return targets.database.crashUnderNext({ downMs: 200 + downMs(own), onCrash: () => hit('') });
         hit('');
-        return targets.database[own.chance(3, 4) ? 'crashUnderNext' : 'crash'](200 + downMs(own));
+        return targets.database.crash(200 + downMs(own));
       case 'store-away':
         hit('');
         return leaveStore(5000 + own.below(55_000));
@@ -219,29 +228,24 @@ export function startFaults(targets: FaultTargets): Faults {
         if (targets.burst(5 + own.below(20)) > 0) hit('');
         return;
       case 'rogue-client':
-        hit('');
-        await targets.rogueClient.strike();
+        if (await targets.rogueClient.strike()) hit('');
         return;
       case 'rogue-agent':
         // With one host only there is nobody left of whom anything is promised.
         if (hosts.length < 2 || !hosts[0]) return;
-        hit(hosts[0].name);
         if (!lied) targets.distrust(hosts[0].name);
         lied = true;
-        await targets.rogueAgent.strike();
+        if (await targets.rogueAgent.strike()) hit(hosts[0].name);
         return;
       case 'host-paused':
-        if (!host) return;
-        hit(host.name);
-        return targets.operator.pause(host.name);
+        if (host && (await targets.operator.pause(host.name))) hit(host.name);
+        return;
       case 'host-reserve':
-        if (!host) return;
-        hit(host.name);
-        return targets.operator.reserve(host.name);
+        if (host && (await targets.operator.reserve(host.name))) hit(host.name);
+        return;
       case 'host-rules':
-        if (!host) return;
-        hit(host.name);
-        return targets.operator.rule(host.name);
+        if (host && (await targets.operator.rule(host.name))) hit(host.name);
+        return;
     }
   };
 

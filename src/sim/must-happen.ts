@@ -31,6 +31,7 @@ export const mustHappen: readonly string[] = [
   'stays-dead-host',
   'backed-up',
   'restored',
+  'restored-in-storm',
   'leader-changed',
   'stale-leader-refused',
   'rogue-refused',
@@ -39,4 +40,12 @@ export const mustHappen: readonly string[] = [
   'tenant-stopped',
   'watched',
   'watch-compacted',
+];
+
+/** What is so rare that only a batch of a thousand must have seen it. */
+export const mustHappenInMany: readonly string[] = [
+  'restore-broken-off',
+  'restored-store-crash',
+  'restored-agent-crash',
+  'restored-server-crash',
 ];

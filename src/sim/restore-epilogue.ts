@@ -5,6 +5,7 @@
 import { type Clock, sleep } from '../base/clock.ts';
 import type { Prng } from '../base/prng.ts';
 import type { FakeGuest, FakeWorld } from '../agent/drivers/fake/world.ts';
+import { audit } from '../core/audit/audit.ts';
 import { type OverUse, overUse } from '../core/ledger/ledger.ts';
 import { restoredRecord } from '../core/operations/restored-record.ts';
 import { Cache, type StoredEvent } from '../core/state/cache.ts';
@@ -12,6 +13,7 @@ import { conditionOf } from '../core/state/conditions.ts';
 import { restored } from '../core/state/guest-phase.ts';
 import { keys } from '../core/state/keys.ts';
 import { decodeRecord } from '../core/state/codec.ts';
+import type { FindingCode } from '../api/audit.ts';
 import type { Instance } from '../api/resources/instance.ts';
 import { type Backup, readBackup, writeBackup } from '../server/backup.ts';
 import { refill } from '../server/refill.ts';
@@ -32,12 +34,14 @@ export interface EpilogueParts {
   readonly servers: () => readonly { readonly name: string; readonly cache: Cache }[];
   /** More goes wrong meanwhile. */
   readonly stormy: boolean;
-  /** Hosts that are up, and whose agents do not lie. */
+  /** Hosts whose agents do not lie. */
+  readonly trusted: (host: string) => boolean;
+  /** Those of them that are up. */
   readonly honest: (host: string) => boolean;
 }
 
 export interface Epilogue {
-  /** Made while others write. Harmless when the store does not answer. */
+  /** Made while others write; again and again until the store answers. */
   backUp(): Promise<void>;
   /** Undefined: there is no backup. */
   readonly restore: (() => Promise<void>) | undefined;
@@ -49,7 +53,10 @@ export interface Epilogue {
   unrest(): { readonly invariant: number; readonly message: string } | undefined;
 }
 
+/** Of an operator who tries once more. */
 const againMs = 1000;
+/** What the audit may find for good: what only the hosts know, and what an operator had made too small. */
+const ofTheHosts: ReadonlySet<FindingCode> = new Set(['UnknownGuest', 'SecondGuest', 'OverUse']);
 
 export function createEpilogue({
   store,
@@ -60,6 +67,7 @@ export function createEpilogue({
   clock,
   servers,
   stormy,
+  trusted,
   honest,
 }: EpilogueParts): Epilogue {
   let backup: Backup | undefined;
@@ -87,7 +95,7 @@ export function createEpilogue({
       if (record.kind === 'instance') known.set(record.metadata.id, record);
     }
     const entries = [...from.entries].map(([key, value]) => ({ key, value: decodeRecord(key, value), revision: 1 }));
-    for (const over of overUseOf(entries)) excess.set(overName(over), over.used - over.capacity);
+    for (const over of overUse(snapshotOf(entries))) excess.set(overName(over), over.used - over.capacity);
     for (let tries = 0; ; tries++) {
       try {
         await refill(store, {
@@ -136,11 +144,14 @@ export function createEpilogue({
           endedSince.add(`${after.metadata.id}.${after.status.incarnation}`);
     },
     async backUp() {
-      try {
-        backup = await readBackup(writeBackup(store, { version: 'sim', nowMs: clock.nowMs() }));
-        tally.hit('backed-up');
-      } catch (error) {
-        if (!(error instanceof StoreError) && !(error instanceof Error && error.name === 'Compacted')) throw error;
+      for (;;) {
+        try {
+          backup = await readBackup(writeBackup(store, { version: 'sim', nowMs: clock.nowMs() }));
+          return tally.hit('backed-up');
+        } catch (error) {
+          if (!(error instanceof StoreError) && !(error instanceof Error && error.name === 'Compacted')) throw error;
+          await sleep(clock, againMs);
+        }
       }
     },
     get restore() {
@@ -174,10 +185,15 @@ export function createEpilogue({
         const [message] = cacheFaults(state, cache, name);
         if (message !== undefined) return { invariant: 6, message };
       }
+      const snapshot = snapshotOf(state.entries());
+      for (const found of audit(snapshot)) {
+        if (!found || ofTheHosts.has(found.code) || (found.host !== undefined && !honest(found.host))) continue;
+        return { invariant: 5, message: `after a restore, ${found.subject}: ${found.message}` };
+      }
       // What an operator had made too small by then is that, still; but it never grows again. A liar's room is no room.
       const overs = new Map(
-        overUseOf(state.entries())
-          .filter(({ providerId }) => honest(state.get('provider', keys.provider(providerId))?.host ?? ''))
+        overUse(snapshot)
+          .filter(({ providerId }) => trusted(state.get('provider', keys.provider(providerId))?.host ?? ''))
           .map((over) => [overName(over), over]),
       );
       const over = [...overs].find(([name, { used, capacity }]) => used - capacity > (excess.get(name) ?? 0))?.[1];
@@ -195,10 +211,10 @@ export function createEpilogue({
   };
 }
 
-function overUseOf(entries: Iterable<StoredEvent>): OverUse[] {
+function snapshotOf(entries: Iterable<StoredEvent>): Cache {
   const cache = new Cache(() => 0);
   cache.reset([...entries], 1);
-  return overUse(cache);
+  return cache;
 }
 
 function overName({ providerId, resourceClass }: OverUse): string {

@@ -102,13 +102,17 @@ export function createRogueAgent(options: RogueAgentOptions) {
   };
 
   return {
-    /** One request. Resolves when it was answered, or lost. */
-    strike: (): Promise<unknown> =>
+    /** One request. Answers whether it was answered. */
+    strike: (): Promise<boolean> =>
       prng.chance(1, 2) ? expectRefusal(options, refused()) : say(options.send, believed()),
   };
 }
 
-async function say(send: FetchLike, { method, path, body }: RogueRequest): Promise<void> {
+/** Whatever comes of it. Answers whether it was heard. */
+async function say(send: FetchLike, { method, path, body }: RogueRequest): Promise<boolean> {
   const init = { method, headers: {}, ...(body === undefined ? {} : { body }) };
-  await send(`http://berth${path}`, init).catch(() => {}); // whatever comes of it, and if it is lost
+  return send(`http://berth${path}`, init).then(
+    () => true,
+    () => false,
+  );
 }

@@ -28,29 +28,30 @@ export interface RogueOptions {
 export function createRogueClient(options: RogueOptions) {
   const { state, prng } = options;
   return {
-    /** One request. Resolves when it was answered, or lost. */
-    async strike(): Promise<void> {
+    /** One request. Answers whether it was refused; else it was lost, or refused for now only. */
+    async strike(): Promise<boolean> {
       const request = pick(prng, [...refusedRequests, ...refusedOf(state, prng)]);
-      await expectRefusal(options, request);
+      return expectRefusal(options, request);
     },
   };
 }
 
-/** Whatever the network does to it: if there is an answer, it is a refusal. */
+/** Whatever the network does to it: if there is an answer, it is a refusal. Answers whether it was. */
 export async function expectRefusal(
   { send, tally, onViolation }: Pick<RogueOptions, 'send' | 'tally' | 'onViolation'>,
   { what, method, path, body, headers = {} }: RogueRequest,
-): Promise<void> {
+): Promise<boolean> {
   let status: number;
   try {
     const init = { method, headers: { ...headers }, ...(body === undefined ? {} : { body }) };
     ({ status } = await send(`http://berth${path}`, init));
   } catch {
-    return; // lost on the way
+    return false; // lost on the way
   }
-  if (status === 503) return; // refused for now, whatever it was
+  if (status === 503) return false; // refused for now, whatever it was
   if (status < 400 || status > 499) onViolation(0, `${what} was answered ${status}: ${method} ${path} ${body ?? ''}`);
   else tally.hit('rogue-refused');
+  return true;
 }
 
 const labels = { [rogueLabel]: 'yes' };

@@ -66,7 +66,8 @@ export async function runSim(options: RunSimOptions, out: Out): Promise<number> 
 async function runBatch(options: RunSimOptions, pool: SeedPool, out: Out): Promise<number> {
   const { narrowing = {}, size = 'small', signal, json = false } = options;
   const isBatch = options.seeds >= batchSeedsMin;
-  const asDrawn = size === 'small' && flagsOf(narrowing) === '';
+  const whole = flagsOf(narrowing) === '';
+  const asDrawn = size === 'small' && whole;
   const kept = isBatch && options.seedsFile !== undefined ? await keptSeeds(options.seedsFile) : [];
   const fresh = Array.from({ length: options.seeds }, (_, index) => options.firstSeed + index);
   const seeds = [...new Set([...kept, ...fresh])];
@@ -88,7 +89,7 @@ async function runBatch(options: RunSimOptions, pool: SeedPool, out: Out): Promi
   for await (const [result, twice] of inOrder(seeds, aheadPerJob * options.jobs, start)) {
     if (signal?.aborted) break;
     const { seed } = result;
-    const fault = faultOf(result, twice) ?? sum.idleRun(result, asDrawn);
+    const fault = faultOf(result, twice) ?? sum.idleRun(result, whole);
     sum.add(result);
     done += 1;
     if (json) out.write(`${JSON.stringify({ ...result, trace: undefined, ...(fault ? { fault } : {}) })}\n`);

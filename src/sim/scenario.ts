@@ -135,7 +135,7 @@ export function drawScenario(prng: Prng): Scenario {
     unusual: drawUnusual(prng),
     clocks: drawClocks(prng, controlPlanes + hosts),
     staysDead: { controlPlane: controlPlanes > 1 && prng.chance(1, 6), host: hosts > 1 && prng.chance(1, 6) },
-    restored: prng.chance(1, 6),
+    restored: prng.chance(1, 5),
     restoredInStorm: prng.chance(1, 2),
   };
 }

@@ -50,7 +50,7 @@ describe('the database of a run', () => {
 
   it('crashes under the next commit, when told to', async () => {
     const { database, store, pass } = begin();
-    database.crashUnderNext(500);
+    database.crashUnderNext({ downMs: 500, onCrash: () => {} });
     const first = failure(store.commit([], [write]));
     await pass(20);
     expect(database.away).toHaveLength(1);

@@ -13,7 +13,7 @@ export interface Database {
   /** At once, with what is under way; it comes back by itself. */
   crash(downMs: number): void;
   /** While it syncs the next commit; undefined: not any more. */
-  crashUnderNext(downMs: number | undefined): void;
+  crashUnderNext(next: { readonly downMs: number; readonly onCrash: () => void } | undefined): void;
   /** What is under way ends first. It comes back by itself. */
   leave(awayMs: number): void;
   /** When it was down; the last may last on. */
@@ -32,7 +32,7 @@ export interface DatabaseOptions {
 export function createDatabase({ base, timeline, prng, tally, syncMsMax }: DatabaseOptions): Database {
   let life = new AbortController();
   let down = 0;
-  let crashNextMs: number | undefined;
+  let crashNext: Parameters<Database['crashUnderNext']>[0];
   const away: { readonly fromMs: number; toMs: number }[] = [];
   const syncing = new Set<(survives: boolean) => void>();
 
@@ -59,10 +59,13 @@ export function createDatabase({ base, timeline, prng, tally, syncMsMax }: Datab
         else silence();
       };
       syncing.add(crash);
-      if (crashNextMs === undefined) return;
-      const downMs = crashNextMs;
-      crashNextMs = undefined;
-      timeline.schedule(prng.below(syncMs + 1), () => crashNow(downMs));
+      if (crashNext === undefined) return;
+      const { downMs, onCrash } = crashNext;
+      crashNext = undefined;
+      timeline.schedule(prng.below(syncMs + 1), () => {
+        onCrash();
+        crashNow(downMs);
+      });
     });
   };
 
@@ -122,8 +125,8 @@ export function createDatabase({ base, timeline, prng, tally, syncMsMax }: Datab
       close: () => base.close(),
     },
     crash: crashNow,
-    crashUnderNext(downMs) {
-      crashNextMs = downMs;
+    crashUnderNext(next) {
+      crashNext = next;
     },
     leave: (awayMs) => end(awayMs),
     away,

@@ -36,7 +36,7 @@ import { createRogueAgent } from './rogue-agent.ts';
 import { createRogueClient } from './rogue-client.ts';
 import { createSimDisk } from './sim-disk.ts';
 import { createSimLog } from './sim-log.ts';
-import { createTally } from './tally.ts';
+import { createTally, partOf, type Tally } from './tally.ts';
 import { createTimeline } from './timeline.ts';
 import { createTraceHash } from './trace-hash.ts';
 import { createUnusual } from './unusual.ts';
@@ -92,7 +92,7 @@ const lookEveryMs = 2_500;
 /** Commits; a count of thousands of hosts takes its time. */
 const recountEvery = { small: 200, fleet: 1000 };
 const prepareMs = 20_000;
-/** What a restore must bear while it goes on and when it is done: all that takes no guest and lets no lease of a host run out. */
+/** What a restore must bear while it goes on and when it is done: all that takes no guest by itself. */
 const whileRestoring: ReadonlySet<FaultKind> = new Set([
   'server-crash',
   'server-stop',
@@ -101,6 +101,7 @@ const whileRestoring: ReadonlySet<FaultKind> = new Set([
   'store-compacted',
   'store-crash',
 ]);
+/** Two or three heartbeats of every host. */
 const restoredStormMs = 10_000;
 
 export async function simulate({
@@ -170,7 +171,9 @@ export async function simulate({
     dead,
     // While every commit takes seconds, what was decided before and what was heard meanwhile come in any order: nothing can be told.
     deaf: () =>
-      timeline.nowMs - crawledMs < 2 * scenario.offlineAfterMs ? [] : [...database.away, ...pauses.map(pausedOf)],
+      timeline.nowMs - crawledMs < 2 * scenario.offlineAfterMs
+        ? []
+        : [...database.away, ...pauses.map(pausedOf), ...closures],
     servers: () => controlPlanes.flatMap(({ name, cache }) => (cache ? [{ name, cache }] : [])),
   };
   const checkers = checkerFactories.map((create) => create(facts));
@@ -182,6 +185,22 @@ export async function simulate({
     done: checkers.filter(({ overRestore }) => overRestore !== undefined),
   };
   const judges = (): readonly Checker[] => judgesWhile[restoring];
+  const closures: { readonly fromMs: number; toMs: number }[] = [];
+  /** A restore begins with the commit that closes the store, and ends with the one that opens it; broken off, it begins again. */
+  const noteClosing = ({ events }: Commit): void => {
+    for (const { key, after } of events) {
+      if (key !== keys.cluster || after?.kind !== 'cluster') continue;
+      if (after.closed) {
+        if (restoring !== 'now') closures.push({ fromMs: timeline.nowMs, toMs: Number.POSITIVE_INFINITY });
+        restoring = 'now';
+      } else if (restoring === 'now') {
+        restoring = 'done';
+        const closure = closures.at(-1);
+        if (closure) closure.toMs = timeline.nowMs;
+        for (const checker of judges()) checker.onRestored?.();
+      }
+    }
+  };
   /** What was counted event by event must be what is there. */
   const recount = (): void => {
     for (const checker of judges()) {
@@ -203,6 +222,7 @@ export async function simulate({
       if (!result.ok) trace(() => `refused: ${result.key} is not as ${writes[0]?.key ?? 'a read'} wanted it`);
       if (commit === undefined) return result;
       excused.note(commit.events);
+      noteClosing(commit);
       if (restoring === 'done') epilogue.note(commit.events);
       trace(() => `commit ${commit.revision}: ${commit.events.flatMap(summaryOf).join('; ')}`);
       for (const { after } of commit.events)
@@ -344,6 +364,7 @@ export async function simulate({
     clock: operatorsClock,
     stormy: scenario.restoredInStorm,
     servers: facts.servers,
+    trusted: (host) => !excused.host(host),
     honest: (host) => !dead.has(host) && !excused.host(host),
   });
 
@@ -364,12 +385,12 @@ export async function simulate({
     host: firstHost,
     hosts: hostNames,
   });
-  const beginFaults = (kinds: Scenario['faults']) =>
+  const beginFaults = (part: Pick<Scenario, 'faults' | 'stormMs'>, counts: Tally) =>
     startFaults({
-      scenario: { ...scenario, faults: kinds },
+      scenario: { ...scenario, ...part },
       clock: createProcessClock(timeline),
       prng: prng.split(),
-      tally,
+      tally: counts,
       controlPlanes,
       hosts,
       network,
@@ -441,11 +462,13 @@ export async function simulate({
 
     weather = scenario.weather.stormy;
     workload.start();
-    const faults = beginFaults(scenario.faults);
+    const faults = beginFaults(scenario, tally);
+    let backedUp: Promise<void> | undefined;
     const backupAfterMs = scenario.restored ? scenario.stormMs * 0.6 : scenario.stormMs;
     await runFor(backupAfterMs);
     if (scenario.restored) {
-      void epilogue.backUp().catch((error: unknown) => violate(0, `backing up: ${describeError(error)}`));
+      backedUp = epilogue.backUp();
+      backedUp.catch((error: unknown) => violate(0, `backing up: ${describeError(error)}`));
       await runFor(scenario.stormMs - backupAfterMs);
     }
 
@@ -453,20 +476,19 @@ export async function simulate({
     trace(() => 'calm');
     if (scenario.staysDead.host) for (const name of hostNames.slice(-1)) dead.add(name);
     await runUntil(
-      Promise.all([faults.end(), workload.end()]).then(() => {}),
+      Promise.all([faults.end(), workload.end(), backedUp]).then(() => {}),
       calmMsMax,
       'mending',
     );
     await rest();
     if (violation !== undefined || !epilogue.restore) return;
-    restoring = 'now';
     trace(() => 'a backup is restored');
     const stormy = scenario.restoredInStorm;
     if (stormy) weather = scenario.weather.stormy;
-    const more = beginFaults(scenario.faults.filter(({ kind }) => stormy && whileRestoring.has(kind)));
+    if (stormy) tally.hit('restored-in-storm');
+    const kinds = scenario.faults.filter(({ kind }) => stormy && whileRestoring.has(kind));
+    const more = beginFaults({ faults: kinds, stormMs: restoredStormMs }, partOf(tally, 'restored'));
     await runUntil(epilogue.restore(), calmMsMax, 'restoring');
-    restoring = 'done';
-    for (const checker of judges()) checker.onRestored?.();
     await runFor(restoredStormMs);
     weather = scenario.weather.calm;
     await runUntil(more.end(), calmMsMax, 'mending after a restore');
@@ -481,7 +503,7 @@ export async function simulate({
       if (waits === undefined) restingSinceMs ??= timeline.nowMs;
       else restingSinceMs = undefined;
       const quietSinceMs = Math.max(restingSinceMs ?? timeline.nowMs, lastNews?.atMs ?? 0);
-      if (restingSinceMs !== undefined && timeline.nowMs - quietSinceMs >= restedMs) return;
+      if (restingSinceMs !== undefined && timeline.nowMs - quietSinceMs >= restedMs) return recount();
       if (timeline.nowMs >= deadlineMs) {
         const busy = `nothing is amiss, yet it goes on writing: ${lastNews?.commit.events.flatMap(summaryOf).join('; ')}`;
         return violate(waits?.invariant ?? 8, waits?.message ?? busy);
@@ -510,7 +532,7 @@ export async function simulate({
     virtualMs: Math.round(timeline.nowMs),
     instancesRun: ran.size,
     faults: Object.fromEntries([...tally.counts].sort(([a], [b]) => (a < b ? -1 : 1))),
-    drawn: scenario.faults.map(({ kind }) => kind),
+    drawn: [...scenario.faults.map(({ kind }) => kind), ...(scenario.restored ? ['restored'] : [])],
     ...(violation === undefined ? {} : { violation }),
     trace: lines,
   };

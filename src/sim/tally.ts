@@ -9,3 +9,15 @@ export function createTally(): Tally {
   const counts = new Map<string, number>();
   return { counts, hit: (kind) => void counts.set(kind, (counts.get(kind) ?? 0) + 1) };
 }
+
+/** Counts of its own, for one part of a run; each is counted in the whole, too, as `prefix-kind`. */
+export function partOf(whole: Tally, prefix: string): Tally {
+  const own = createTally();
+  return {
+    counts: own.counts,
+    hit(kind) {
+      own.hit(kind);
+      whole.hit(`${prefix}-${kind}`);
+    },
+  };
+}

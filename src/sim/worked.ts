@@ -1,7 +1,7 @@
 // Worked: whether runs did what they are for. One that hardly wrote anything, or a batch in which a fault never happened, proves nothing.
 
 import { nothingToHit } from './faults.ts';
-import { mustHappen } from './must-happen.ts';
+import { mustHappen, mustHappenInMany } from './must-happen.ts';
 import { faultKinds } from './scenario.ts';
 import type { SimResult } from './simulate.ts';
 
@@ -11,10 +11,13 @@ const eventsPerRunMin = 300;
 const virtualMsPerRunMin = 25_000;
 const commitsPerSeedMin = 60;
 const instancesRunPerSeedMin = 3;
+/** Runs on hosts that are too small for most guests are worth something, too, but must not be most. */
+const nothingToHitShareMax = 0.3;
 /** A kind that so many runs drew must have happened in one of them. */
 const drawnRunsMin = 10;
 /** What is rarer than a fault may miss a smaller batch. */
 const everythingSeedsMin = 100;
+const rareSeedsMin = 1000;
 
 interface Totals {
   readonly commits: number;
@@ -76,11 +79,18 @@ export function idleIn(sum: Sum, seeds: number): string[] {
   if (instancesRun < seeds * instancesRunPerSeedMin)
     found.push(`${instancesRun} instances ran in ${seeds} seeds; ${instancesRunPerSeedMin} each are asked for`);
   for (const [kind, runs] of sum.drawn)
+    if (runs >= drawnRunsMin && (byKind[`${nothingToHit}-${kind}`] ?? 0) > runs * nothingToHitShareMax)
+      found.push(
+        `"${kind}" found nothing to hit in ${byKind[`${nothingToHit}-${kind}`]} of the ${runs} runs that drew it`,
+      );
+  for (const [kind, runs] of sum.drawn)
     if (runs >= drawnRunsMin && byKind[kind] === undefined)
       found.push(`"${kind}" was drawn by ${runs} runs and never happened`);
   if (seeds >= everythingSeedsMin)
     for (const kind of mustHappen)
       if (byKind[kind] === undefined && (sum.drawn.get(kind) ?? 0) < drawnRunsMin)
         found.push(`"${kind}" never happened`);
+  if (seeds >= rareSeedsMin)
+    for (const kind of mustHappenInMany) if (byKind[kind] === undefined) found.push(`"${kind}" never happened`);
   return found;
 }

@@ -38,12 +38,12 @@ export interface Workload {
   end(): Promise<void>;
   /** Many creates at once, by somebody new; answers how many. */
   burst(count: number): number;
-  /** As an operator: pauses a host, or lets it go on. */
-  pause(host: string): Promise<void>;
+  /** As an operator: pauses a host, or lets it go on. Answers, as those that follow, whether the host was there and nobody was faster. */
+  pause(host: string): Promise<boolean>;
   /** As an operator: keeps back more or less of a host for itself. */
-  reserve(host: string): Promise<void>;
+  reserve(host: string): Promise<boolean>;
   /** As an operator: says anew whom a host takes. */
-  rule(host: string): Promise<void>;
+  rule(host: string): Promise<boolean>;
 }
 
 export const imageNames = ['tiny', 'debian-12'];
@@ -319,10 +319,10 @@ export function createWorkload(options: WorkloadOptions): Workload {
     host: string,
     alter: (spec: HostSpec) => HostSpec,
     labelsOf: (labels: Labels) => Labels = (labels) => labels,
-  ): Promise<void> => {
+  ): Promise<boolean> => {
     const { peer, client } = operator;
     const found = await insist(peer, operatorPrng, () => client.get('host', host));
-    if (found instanceof ApiError) return; // it has not joined yet
+    if (found instanceof ApiError) return false; // it has not joined yet
     const answer = await insist(peer, operatorPrng, () =>
       client.replace('host', host, {
         metadata: { labels: labelsOf(found.metadata.labels), revision: found.metadata.revision },
@@ -330,6 +330,7 @@ export function createWorkload(options: WorkloadOptions): Workload {
       }),
     );
     trace(() => `operator: ${host} -> ${told(answer)}`);
+    return !(answer instanceof ApiError);
   };
 
   return {

@@ -134,7 +134,7 @@ export const plantedBugs: readonly PlantedBug[] = [
     name: 'wrong-revision',
     seed: 72,
     reenacts:
-      'a Plan that rests on one just made durable has no condition any more and overwrites another control plane (seed 156)',
+      'a Plan that rests on one just made durable has no condition any more and overwrites another control plane',
     invariant: 7,
     with: ['store-slow', 'network-duplicate', 'create-burst', 'host-rules'],
     file: 'server/commit.ts',
@@ -278,7 +278,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   {
     name: 'lost-for-good',
     seed: 68,
-    reenacts: 'an instance stays failed for the loss of a host that is heard again (seed 28): Orchard PR #454',
+    reenacts: 'an instance stays failed for the loss of a host that is heard again: Orchard PR #454',
     invariant: 3,
     file: 'core/controllers/lost-host.ts',
     find: 'if (!host || !status.guest || status.report?.epoch !== host.value.status.epoch) return emptyPlan;',
@@ -375,7 +375,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'deleted-key-revived',
-    reenacts: 'the cache revives what was deleted before its own commit was answered (seed 3)',
+    reenacts: 'the cache revives what was deleted before its own commit was answered',
     invariant: 6,
     file: 'core/state/cache.ts',
     find: "if (source === 'own' ? revision < known || revision <= this.revision : revision <= known) return false;",

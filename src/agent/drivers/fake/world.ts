@@ -72,7 +72,8 @@ export interface DoubleStart {
 export interface FakeWorld {
   readonly clock: Clock;
   readonly latencies: FakeLatencies;
-  inject(fault: FakeFault): void;
+  /** `onTaken`: when a guest has met it. */
+  inject(fault: FakeFault, onTaken?: () => void): void;
   /** Guests of one host, or of all, in the order of their birth. */
   guests(host?: string): readonly FakeGuest[];
   guest(host: string, instanceId: string): FakeGuest | undefined;
@@ -119,7 +120,7 @@ export function createFakeWorld(options: {
   const occupied = new Set<string>(); // "<host>/<port>"
   const doubleStarts: DoubleStart[] = [];
   const listeners = new Map<string, Set<(instanceId: string) => void>>();
-  let pending: { fault: FakeFault; left: number }[] = [];
+  let pending: { fault: FakeFault; left: number; onTaken: () => void }[] = [];
 
   const guests = (host?: string): FakeGuest[] =>
     host === undefined
@@ -146,7 +147,10 @@ export function createFakeWorld(options: {
         (fault.instanceId ?? guest.instanceId) === guest.instanceId &&
         (fault.imageName ?? guest.imageName) === guest.imageName,
     );
-    for (const hit of hits) hit.left -= 1;
+    for (const hit of hits) {
+      hit.left -= 1;
+      hit.onTaken();
+    }
     pending = pending.filter((each) => each.left > 0);
     return hits.map((hit) => hit.fault);
   };
@@ -221,7 +225,7 @@ export function createFakeWorld(options: {
     changed,
     startGuest,
     endGuest,
-    inject: (fault) => void pending.push({ fault, left: fault.times ?? 1 }),
+    inject: (fault, onTaken = () => {}) => void pending.push({ fault, left: fault.times ?? 1, onTaken }),
     runningCopies: (instanceId) => copies.get(instanceId)?.size ?? 0,
     crash(host, instanceId) {
       const guest = guestOf(host, instanceId);

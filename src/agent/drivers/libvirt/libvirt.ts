@@ -1,0 +1,296 @@
+// libvirt, as far as the driver uses it: one function a procedure, over one connection. The procedure numbers and the order of what
+// they take are libvirt's remote protocol, which never changes what it has once given a number.
+
+import type { Clock } from '../../../base/clock.ts';
+import { connectRpc, LibvirtError, libvirtErrors, programs, type Rpc } from './rpc.ts';
+import { type XdrReader, type XdrWriter, xdrWriter } from './xdr.ts';
+
+/** What libvirt calls a guest by. */
+export interface Domain {
+  readonly name: string;
+  /** In the form of RFC 9562. */
+  readonly uuid: string;
+  /** Of the running one; -1 while it does not run. */
+  readonly id: number;
+}
+
+/** `virDomainState` of libvirt-domain.h. */
+export const domainStates = [
+  'none',
+  'running',
+  'blocked',
+  'paused',
+  'shutdown',
+  'shutoff',
+  'crashed',
+  'suspended',
+] as const;
+export type DomainState = (typeof domainStates)[number];
+
+/** `virDomainShutoffReason` of libvirt-domain.h: why it is `shutoff`. */
+export const shutoffReasons = [
+  'unknown',
+  'shutdown',
+  'destroyed',
+  'crashed',
+  'migrated',
+  'saved',
+  'failed',
+  'snapshot',
+  'daemon',
+] as const;
+
+/** `virDomainEventType` of libvirt-domain.h. */
+export const lifecycleEvents = [
+  'defined',
+  'undefined',
+  'started',
+  'suspended',
+  'resumed',
+  'stopped',
+  'shutdown',
+  'pmsuspended',
+  'crashed',
+] as const;
+
+export interface LifecycleEvent {
+  readonly domain: Domain;
+  readonly event: (typeof lifecycleEvents)[number];
+  /** libvirt's own number; its meaning hangs on the event. */
+  readonly detail: number;
+}
+
+export interface InterfaceAddresses {
+  /** As the guest or the host calls it. */
+  readonly name: string;
+  readonly macAddress?: string;
+  readonly addresses: readonly { readonly version: 4 | 6; readonly address: string; readonly prefix: number }[];
+}
+
+/** Where addresses are looked for: leases of libvirt's own DHCP, the guest agent, or the host's ARP table. */
+export const addressSources = { lease: 0, agent: 1, arp: 2 } as const;
+
+/** Every function throws `LibvirtError`. */
+export interface Libvirt {
+  /** "9.0.0", of the daemon. */
+  version(): Promise<string>;
+  /** Of its hypervisor: "7.2.22". */
+  hypervisorVersion(): Promise<string>;
+  capabilities(): Promise<string>;
+  /** Makes it known, and lasting; replaces what had the same name and uuid. */
+  define(xml: string): Promise<Domain>;
+  byName(name: string): Promise<Domain | undefined>;
+  byUuid(uuid: string): Promise<Domain | undefined>;
+  domains(): Promise<readonly Domain[]>;
+  state(domain: Domain): Promise<{ readonly state: DomainState; readonly reason: number }>;
+  xml(domain: Domain): Promise<string>;
+  start(domain: Domain): Promise<void>;
+  /** Presses the power button. */
+  shutdown(domain: Domain): Promise<void>;
+  /** Ends it, whatever it does. Harmless when it does not run. */
+  destroy(domain: Domain): Promise<void>;
+  suspend(domain: Domain): Promise<void>;
+  resume(domain: Domain): Promise<void>;
+  /** With all that libvirt keeps of it. Harmless when it is not known. */
+  undefine(domain: Domain): Promise<void>;
+  addresses(domain: Domain, source: keyof typeof addressSources): Promise<readonly InterfaceAddresses[]>;
+  /** What the guest agent answers to a command of its own, as JSON. */
+  agentCommand(domain: Domain, command: string, timeoutS: number): Promise<string>;
+  /** Starts it when it is known and does not run. Answers its bridge; undefined: there is none of that name. */
+  ensureNetwork(name: string): Promise<{ readonly bridge: string; readonly started: boolean } | undefined>;
+  /** Resolves with the reason when the connection has ended. */
+  readonly closed: Promise<string>;
+  close(): void;
+}
+
+export interface LibvirtOptions {
+  /** Of the daemon's socket. */
+  readonly path: string;
+  /** As `qemu:///system`. */
+  readonly uri: string;
+  readonly clock: Clock;
+  readonly onLifecycle: (event: LifecycleEvent) => void;
+}
+
+const procedures = {
+  connectOpen: 1,
+  hypervisorVersion: 4,
+  capabilities: 7,
+  domainCreate: 9,
+  domainDefine: 11,
+  domainDestroy: 12,
+  domainXml: 14,
+  domainByName: 23,
+  domainByUuid: 24,
+  domainResume: 28,
+  domainShutdown: 33,
+  domainSuspend: 34,
+  networkCreate: 39,
+  networkBridge: 45,
+  networkByName: 46,
+  authList: 66,
+  authPolkit: 70,
+  networkIsActive: 152,
+  libraryVersion: 157,
+  domainState: 212,
+  domainUndefine: 231,
+  allDomains: 273,
+  eventRegister: 316,
+  eventLifecycle: 318,
+  interfaceAddresses: 353,
+} as const;
+type Procedure = keyof typeof procedures;
+
+/** Of the program for QEMU: 3, of qemu_protocol. */
+const agentCommand = 3;
+const auth = { none: 0, polkit: 2 } as const;
+const lifecycleEventId = 0;
+/** Managed save, snapshots' and checkpoints' metadata, NVRAM: else libvirt refuses to forget the domain. */
+const undefineFlags = 1 | 2 | 4 | 16;
+const callTimeoutMs = 30_000;
+/** libvirt itself waits up to 15 s for SIGTERM and as long for SIGKILL. */
+const destroyTimeoutMs = 60_000;
+
+/** Connected, let in, and told of lifecycles. */
+export async function openLibvirt({ path, uri, clock, onLifecycle }: LibvirtOptions): Promise<Libvirt> {
+  const rpc = await connectRpc({
+    path,
+    clock,
+    timeoutMs: callTimeoutMs,
+    onEvent(procedure, body) {
+      if (procedure === procedures.eventLifecycle) onLifecycle(lifecycleOf(body));
+    },
+  });
+  try {
+    await letIn(rpc, path);
+    await call(rpc, 'connectOpen', xdrWriter().maybeString(uri).uint(0));
+    await call(rpc, 'eventRegister', xdrWriter().int(lifecycleEventId).uint(0));
+  } catch (error) {
+    rpc.close();
+    throw error;
+  }
+  return libvirtOver(rpc);
+}
+
+function libvirtOver(rpc: Rpc): Libvirt {
+  const of = (domain: Domain): XdrWriter => writeDomain(domain);
+  /** Undefined where libvirt says that there is none. */
+  const found = async <Value>(asked: Promise<Value>, missing: number): Promise<Value | undefined> =>
+    asked.catch((error: unknown) => {
+      if (error instanceof LibvirtError && error.code === missing) return undefined;
+      throw error;
+    });
+  return {
+    version: async () => versionText((await call(rpc, 'libraryVersion')).hyper()),
+    hypervisorVersion: async () => versionText((await call(rpc, 'hypervisorVersion')).hyper()),
+    capabilities: async () => (await call(rpc, 'capabilities')).string(),
+    define: async (xml) => readDomain(await call(rpc, 'domainDefine', xdrWriter().string(xml))),
+    byName: (name) =>
+      found(call(rpc, 'domainByName', xdrWriter().string(name)).then(readDomain), libvirtErrors.noDomain),
+    byUuid: (uuid) =>
+      found(call(rpc, 'domainByUuid', xdrWriter().opaque(uuidBytes(uuid))).then(readDomain), libvirtErrors.noDomain),
+    domains: async () => (await call(rpc, 'allDomains', xdrWriter().int(1).uint(0))).array(readDomain),
+    async state(domain) {
+      const answer = await call(rpc, 'domainState', of(domain).uint(0));
+      return { state: domainStates[answer.int()] ?? 'none', reason: answer.int() };
+    },
+    xml: async (domain) => (await call(rpc, 'domainXml', of(domain).uint(0))).string(),
+    start: async (domain) => void (await call(rpc, 'domainCreate', of(domain))),
+    shutdown: async (domain) => void (await call(rpc, 'domainShutdown', of(domain))),
+    async destroy(domain) {
+      const ended = call(rpc, 'domainDestroy', of(domain), destroyTimeoutMs);
+      await found(found(ended, libvirtErrors.operationInvalid), libvirtErrors.noDomain);
+    },
+    suspend: async (domain) => void (await call(rpc, 'domainSuspend', of(domain))),
+    resume: async (domain) => void (await call(rpc, 'domainResume', of(domain))),
+    async undefine(domain) {
+      await found(call(rpc, 'domainUndefine', of(domain).uint(undefineFlags)), libvirtErrors.noDomain);
+    },
+    async addresses(domain, source) {
+      const asked = of(domain).uint(addressSources[source]).uint(0);
+      return (await call(rpc, 'interfaceAddresses', asked)).array(readInterface);
+    },
+    async agentCommand(domain, command, timeoutS) {
+      const body = of(domain).string(command).int(timeoutS).uint(0);
+      const answer = await rpc.call({ program: programs.qemu, procedure: agentCommand, name: 'agentCommand', body });
+      return answer.maybeString() ?? '';
+    },
+    async ensureNetwork(name) {
+      const network = await found(
+        call(rpc, 'networkByName', xdrWriter().string(name)).then(readNetwork),
+        libvirtErrors.noNetwork,
+      );
+      if (!network) return undefined;
+      const active = (await call(rpc, 'networkIsActive', network())).int() !== 0;
+      // Another may start it at the same time.
+      if (!active) await found(call(rpc, 'networkCreate', network()), libvirtErrors.operationInvalid);
+      return { bridge: (await call(rpc, 'networkBridge', network())).string(), started: !active };
+    },
+    closed: rpc.closed,
+    close: rpc.close,
+  };
+}
+
+function call(rpc: Rpc, procedure: Procedure, body?: XdrWriter, timeoutMs?: number): Promise<XdrReader> {
+  return rpc.call({
+    procedure: procedures[procedure],
+    name: procedure,
+    ...(body === undefined ? {} : { body }),
+    ...(timeoutMs === undefined ? {} : { timeoutMs }),
+  });
+}
+
+/** Root is let in as it is; others are asked for by polkit where the daemon's configuration says so. */
+async function letIn(rpc: Rpc, path: string): Promise<void> {
+  const kinds = (await call(rpc, 'authList')).array((from) => from.int());
+  if (kinds.length === 0 || kinds.includes(auth.none)) return;
+  if (!kinds.includes(auth.polkit))
+    throw new LibvirtError(
+      `libvirt at ${path} asks for a login; set auth_unix_rw = "none" in libvirtd.conf, or run as root`,
+    );
+  await call(rpc, 'authPolkit');
+}
+
+function lifecycleOf(body: XdrReader): LifecycleEvent {
+  body.int(); // which registration it is of: there is one
+  return { domain: readDomain(body), event: lifecycleEvents[body.int()] ?? 'defined', detail: body.int() };
+}
+
+function readDomain(from: XdrReader): Domain {
+  return { name: from.string(), uuid: uuidText(from.opaque(16)), id: from.int() };
+}
+
+function writeDomain({ name, uuid, id }: Domain): XdrWriter {
+  return xdrWriter().string(name).opaque(uuidBytes(uuid)).int(id);
+}
+
+/** Answers what writes it again. */
+function readNetwork(from: XdrReader): () => XdrWriter {
+  const name = from.string();
+  const uuid = Buffer.from(from.opaque(16));
+  return () => xdrWriter().string(name).opaque(uuid);
+}
+
+function readInterface(from: XdrReader): InterfaceAddresses {
+  const name = from.string();
+  const macAddress = from.maybeString();
+  const addresses = from.array((each) => {
+    const version: 4 | 6 = each.int() === 0 ? 4 : 6;
+    return { version, address: each.string(), prefix: each.uint() };
+  });
+  return { name, ...(macAddress === undefined ? {} : { macAddress }), addresses };
+}
+
+function uuidText(bytes: Buffer): string {
+  const hex = bytes.toString('hex');
+  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`;
+}
+
+function uuidBytes(uuid: string): Buffer {
+  return Buffer.from(uuid.replaceAll('-', ''), 'hex');
+}
+
+/** libvirt packs 9.0.1 as 9000001. */
+function versionText(packed: number): string {
+  return [Math.floor(packed / 1_000_000), Math.floor(packed / 1_000) % 1_000, packed % 1_000].join('.');
+}

@@ -1,0 +1,121 @@
+// A private libvirtd for tests: the real one, in mount and process namespaces of its own, with its state in memory. It ends with the
+// test, its guests too. KVM is hidden from it: its probe of a KVM that hangs could not even be killed.
+
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync } from 'node:fs';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { sleep } from '../../../base/clock.ts';
+import { systemClock } from '../../../base/system.ts';
+import { openLibvirt } from './libvirt.ts';
+
+export interface TestLibvirt {
+  /** Of its socket. */
+  readonly path: string;
+  /** Ends the daemon, not its guests, and starts it again. */
+  restart(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+/** Its first process takes in the guests that lose their parent: a daemon as first process would leave them as zombies and wait for them. */
+const script = `set -e
+mount --make-rprivate /
+mount --bind /dev/null /dev/kvm 2>/dev/null || true
+for folder in /run/libvirt /var/lib/libvirt /var/log/libvirt /var/cache/libvirt /etc/libvirt; do
+  mkdir -p $folder
+  mount -t tmpfs tmpfs $folder
+done
+cat > /etc/libvirt/libvirtd.conf <<END
+unix_sock_dir = "$1"
+auth_unix_rw = "none"
+END
+cat > /etc/libvirt/qemu.conf <<END
+stdio_handler = "file"
+security_driver = "none"
+user = "root"
+group = "root"
+cgroup_controllers = []
+namespaces = []
+END
+set +e
+while true; do
+  libvirtd -f /etc/libvirt/libvirtd.conf -p /run/libvirt/libvirtd.pid &
+  wait $!
+  sleep 0.1
+done
+`;
+
+export async function startLibvirt(): Promise<TestLibvirt> {
+  const folder = await mkdtemp(join(tmpdir(), 'berth-libvirt-'));
+  await writeFile(join(folder, 'start.sh'), script);
+  // Dies with the test, however that ends, and takes with it all that is in its process namespace.
+  const words = ['--pdeathsig', 'KILL', 'unshare', '--mount', '--pid', '--fork', '--kill-child', '--mount-proc'];
+  const namespace = spawn('setpriv', [...words, 'sh', join(folder, 'start.sh'), folder], {
+    stdio: ['ignore', 'ignore', 'pipe'],
+  });
+  let said = '';
+  namespace.stderr.on('data', (bytes: Buffer) => {
+    said = (said + bytes.toString()).slice(-4_000);
+  });
+  const path = join(folder, 'libvirt-sock');
+  const stop = async (): Promise<void> => {
+    await kill(namespace);
+    await rm(folder, { recursive: true, force: true });
+  };
+  try {
+    await answering(path, namespace);
+  } catch (error) {
+    await stop();
+    throw new Error(`libvirtd does not start: ${said}`, { cause: error });
+  }
+  return {
+    path,
+    async restart() {
+      await rm(path, { force: true });
+      const daemon = await pidOf(namespace, 'libvirtd');
+      process.kill(daemon, 'SIGTERM');
+      while (existsSync(`/proc/${daemon}`)) await sleep(systemClock, 20);
+      await answering(path, namespace);
+    },
+    stop,
+  };
+}
+
+/** Resolves when the daemon behind the socket answers. */
+async function answering(path: string, namespace: ChildProcess): Promise<void> {
+  for (;;) {
+    if (namespace.exitCode !== null || namespace.signalCode !== null) throw new Error('it ended');
+    try {
+      const libvirt = await openLibvirt({ path, uri: 'qemu:///system', clock: systemClock, onLifecycle: () => {} });
+      await libvirt.capabilities(); // it looks at its hypervisors first
+      return libvirt.close();
+    } catch {
+      await sleep(systemClock, 50); // not yet
+    }
+  }
+}
+
+/** A process somewhere below one of ours. */
+async function pidOf(parent: ChildProcess, name: string): Promise<number> {
+  const below = async (pid: number): Promise<number | undefined> => {
+    if ((await readFile(`/proc/${pid}/comm`, 'utf8')).trim() === name) return pid;
+    const children = await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8');
+    for (const child of children.split(' ').filter((word) => word !== '')) {
+      const found = await below(Number(child));
+      if (found !== undefined) return found;
+    }
+    return undefined;
+  };
+  const found = await below(parent.pid ?? 0);
+  if (found === undefined) throw new Error(`there is no ${name}`);
+  return found;
+}
+
+async function kill(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const ended = once(child, 'exit');
+  child.kill('SIGKILL');
+  await ended;
+}
