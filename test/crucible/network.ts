@@ -1,5 +1,5 @@
 // The network of the crucible: one bridge in the runner's own network namespace and one namespace for each machine. Cuts are silent, as
-// a broken cable is: frames go to a hardware address that nobody has. Nothing of the machine's own network is in here.
+// a broken cable is: the receiver's nftables drop what arrives. Nothing of the machine's own network is in here.
 
 import { command } from './daemon.ts';
 
@@ -13,7 +13,15 @@ export interface Network {
   setBridge(up: boolean): Promise<void>;
 }
 
-const nobody = '02:de:ad:00:00:01';
+/** Of each machine: from whom nothing arrives. */
+const rules = `
+table inet cut {
+  set senders { type ipv4_addr; }
+  chain arriving {
+    type filter hook input priority filter; policy accept;
+    ip saddr @senders drop
+  }
+}`;
 export const runnerName = 'runner';
 
 /** The process must be in network, mount and process namespaces of its own. */
@@ -35,14 +43,16 @@ export async function createNetwork(machines: readonly string[]): Promise<Networ
     await command('ip', '-n', machine, 'address', 'add', `${addressOf(machine)}/24`, 'dev', 'eth0');
     await command('ip', '-n', machine, 'link', 'set', 'lo', 'up');
     await command('ip', '-n', machine, 'link', 'set', 'eth0', 'up');
+    await command('ip', 'netns', 'exec', machine, 'nft', rules);
   }
 
   const cutOneWay = async (from: string, to: string): Promise<() => Promise<void>> => {
-    const entry = [addressOf(to), 'dev', 'eth0'];
-    await command('ip', '-n', from, 'neigh', 'replace', ...entry, 'lladdr', nobody, 'nud', 'permanent');
-    return async () => {
-      await command('ip', '-n', from, 'neigh', 'del', ...entry);
+    const sender = async (verb: 'add' | 'delete'): Promise<void> => {
+      const words = ['element', 'inet', 'cut', 'senders', `{ ${addressOf(from)} }`];
+      await command('ip', 'netns', 'exec', to, 'nft', verb, ...words);
     };
+    await sender('add');
+    return () => sender('delete');
   };
 
   return {
