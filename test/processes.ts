@@ -176,9 +176,12 @@ export async function startFleet(
     /** At the first call; later ones wait for that. */
     stop(): Promise<void> {
       stopping ??= (async () => {
-        await expectConsistent(client);
-        await agent.stop();
-        await server.stop();
+        try {
+          await expectConsistent(client);
+        } finally {
+          await agent.stop();
+          await server.stop();
+        }
       })();
       return stopping;
     },

@@ -62,7 +62,10 @@ async function twoServersOn(store: string, elsewhere: string): Promise<void> {
   }
 }
 
-/** What happened to instances after one revision up to another, told by these in turn: each tells one change, and the next goes on. */
+/**
+ * What happened to instances after one revision up to another, told by these in turn: each tells one change, and the next goes on. There
+ * is one instance, so that no revision has two changes.
+ */
 async function changesOf(clients: readonly Client[], from: number, upTo: number): Promise<string[]> {
   const told: string[] = [];
   let revision = from;

@@ -302,7 +302,9 @@ function errorOf(status: number, text: string): ApiError {
         : 'Unavailable';
   const message =
     typeof error['message'] === 'string' ? error['message'] : `the server answered ${status}: ${text.slice(0, 200)}`;
+  const ours = isRecord(body) && isRecord(body['error']);
   return new ApiError(code, message, {
+    ...(ours ? {} : { cause: new Error(`${status}, and not by a server of Berth`) }),
     ...(typeof error['field'] === 'string' ? { field: error['field'] } : {}),
     details: error['details'],
   });

@@ -67,7 +67,7 @@ function adviceOf({ code, field, cause }: ApiError): string | undefined {
   // Where a field is what is not allowed, no other token helps; who says that he is not able to is there.
   if (code === 'Forbidden' && field !== undefined) return undefined;
   if (code === 'Unavailable' && cause === undefined)
-    return 'the server is there; GET /readyz and its log say what it lacks';
+    return 'the server is there: try again; if it stays so, its log and GET /readyz say why';
   return adviceByCode[code];
 }
 

@@ -1,6 +1,6 @@
 // `berth backup FILE`: everything that the control plane knows, at one revision, while it goes on working.
 
-import { access } from 'node:fs/promises';
+import { access, stat } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import { Command } from 'commander';
 import type { Cli } from '../cli/cli.ts';
@@ -17,6 +17,9 @@ interface BackupFlags {
   readonly json?: true;
 }
 
+/** What the end of a name asks for. */
+const compressions: ReadonlySet<string> = new Set(['.zst', '.gz']);
+
 export function backupCommand(cli: Cli): Command {
   return new Command('backup')
     .description('Save everything that the control plane knows, while it goes on working')
@@ -26,12 +29,12 @@ export function backupCommand(cli: Cli): Command {
     .option('--json', 'say what was saved as JSON')
     .action(async (file: string, { store: url, force, json }: BackupFlags, command: Command) => {
       const path = resolve(file);
-      const other = /\.(xz|bz2|lz4|br|zip|7z|tgz)$/.exec(path)?.[1];
-      if (other !== undefined)
-        throw new CommandError(exitCodes.usage, `.${other} is no form of a backup`, {
+      const other = /\.(xz|bz2|lz4|lzma|br|zip|7z|tgz|zstd|gzip|zst|gz)$/i.exec(path)?.[0];
+      if (other !== undefined && !compressions.has(other))
+        throw new CommandError(exitCodes.usage, `${other} is no form of a backup`, {
           advice: 'end the name in .zst or .gz to have it compressed, in .jsonl to have it plain',
         });
-      if (!(await exists(dirname(path))))
+      if (!(await isDirectory(dirname(path))))
         throw new CommandError(exitCodes.usage, `there is no directory ${dirname(path)} to put the backup into`);
       if (!force && (await exists(path)))
         throw new CommandError(exitCodes.usage, `${path} is there already`, {
@@ -88,6 +91,13 @@ async function fromStore(cli: Cli, url: string, save: Save): Promise<Backup> {
 }
 
 async function* nothing(): AsyncGenerator<Uint8Array> {}
+
+async function isDirectory(path: string): Promise<boolean> {
+  return stat(path).then(
+    (found) => found.isDirectory(),
+    () => false,
+  );
+}
 
 async function exists(path: string): Promise<boolean> {
   return access(path).then(

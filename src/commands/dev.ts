@@ -5,6 +5,7 @@ import { Command } from 'commander';
 import type { Cli } from '../cli/cli.ts';
 import { contextFilePath, saveLocalContext } from '../cli/context-file.ts';
 import { attempting, usageError } from '../cli/exit-codes.ts';
+import { ofTheStore } from './store-of.ts';
 import { collect } from '../cli/units.ts';
 import { untilAborted } from './until-aborted.ts';
 
@@ -39,18 +40,21 @@ export function devCommand(cli: Cli): Command {
         import('../base/system.ts'),
       ]);
       const stopped = cli.interruption();
-      const fleet = await attempting('start the fleet', () =>
-        startLocalFleet(
-          {
-            dataDirectory: resolve(flags.dataDir),
-            imageDirectory: resolve(flags.imageDir),
-            listen: flags.listen,
-            drivers: flags.driver.length === 0 ? ['qemu'] : flags.driver,
-            hostName: flags.name,
-            imageMap: flags.imageMap ?? (cli.environment['ORCH_CONFIG'] || undefined),
-          },
-          { log: systemLogger(logLevel) },
-        ),
+      const fleet = await attempting(
+        'start the fleet',
+        () =>
+          startLocalFleet(
+            {
+              dataDirectory: resolve(flags.dataDir),
+              imageDirectory: resolve(flags.imageDir),
+              listen: flags.listen,
+              drivers: flags.driver.length === 0 ? ['qemu'] : flags.driver,
+              hostName: flags.name,
+              imageMap: flags.imageMap ?? (cli.environment['ORCH_CONFIG'] || undefined),
+            },
+            { log: systemLogger(logLevel) },
+          ),
+        ofTheStore,
       );
       try {
         const current = await saveLocalContext(contextFilePath(cli), 'dev', {

@@ -91,11 +91,7 @@ function migrateCommand(cli: Cli): Command {
                   progress.update(`writing, ${Math.floor((100 * count) / Math.max(1, all))} %`),
               });
               await closed.seal();
-              if (closed.ledBy !== undefined)
-                cli.stderr.write(
-                  `server "${closed.ledBy}" led the first store when it was closed: if it is still running, it writes nothing more and answers 503; stop it\n`,
-                );
-              return moved;
+              return { ...moved, ledBy: closed.ledBy };
             } catch (error) {
               // When the second store is open, or nobody knows if it is, the first stays closed: two must never be.
               if (moved)
@@ -109,6 +105,10 @@ function migrateCommand(cli: Cli): Command {
             }
           });
           progress.end();
+          if (done.ledBy !== undefined)
+            cli.stderr.write(
+              `server "${done.ledBy}" led the first store when it was closed: if it is still running, it writes nothing more and answers 503; stop it\n`,
+            );
           cli.stdout.write(
             json
               ? `${JSON.stringify(done)}\n`

@@ -39,6 +39,7 @@ export async function startServer(
   const policy = policyOf(config);
   await mkdir(config.dataDirectory, { recursive: true, mode: 0o700 });
   const storeUrl = config.store ?? `sqlite:${join(config.dataDirectory, 'berth.db')}`;
+  const place = await placeOf(storeUrl);
   const store = await openWithPatience(storeUrl, { waitMs: config.storeWaitMs, log, clock });
   const links = new AgentLinks({ clock, log });
   let plane: Server | undefined;
@@ -69,7 +70,7 @@ export async function startServer(
       },
       listen,
     );
-    log.info('server listens', { url: http.url, store: await placeOf(storeUrl) });
+    log.info('server listens', { url: http.url, store: place });
     return {
       url: http.url,
       operatorToken: secrets.operatorToken,

@@ -140,13 +140,17 @@ export async function startControlPlane(parts: ServerParts): Promise<Server> {
 
 /** While another process restores the store or moves it away, this one answers 503: its log says since when, and why. */
 function tellOfClosing(cache: Cache, log: Logger): void {
+  const tell = (why: string): void => {
+    const forGood = cache.committed('cluster', keys.cluster)?.value.closed?.by !== 'restore';
+    log[forGood ? 'error' : 'warn']('nothing may be written to the store', { why }); // a restore ends by itself
+  };
   let told = whyClosed(cache);
-  if (told !== undefined) log.warn('the store is closed', { why: told });
+  if (told !== undefined) tell(told);
   cache.onCommitted((key) => {
     const why = key === keys.cluster ? whyClosed(cache) : told;
     if (why === told) return;
     told = why;
     if (why === undefined) log.info('the store is open again');
-    else log.warn('the store is closed', { why });
+    else tell(why);
   });
 }

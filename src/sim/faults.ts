@@ -55,7 +55,7 @@ export interface Faults {
 
 /** When there was nothing to hit yet: no guest ran, say. */
 const retryMs = 250;
-/** What found nothing to hit in the whole storm may hit something when it is over. */
+/** A minute: what found nothing to hit in the whole storm may hit something when it is over. */
 const triesInCalm = 240;
 
 /** How a kind is told that never found anything to hit, though it looked for it all the time. */

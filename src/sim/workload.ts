@@ -49,6 +49,7 @@ export interface Workload {
 export const imageNames = ['tiny', 'debian-12'];
 /** Instances of the one who holds room, beside those of the tenants. */
 const takeOversMax = 8;
+/** Enough to be more than one at once. */
 const firstCrowd = 5;
 const tasksMax = 10;
 const tasksLeftMax = 3;

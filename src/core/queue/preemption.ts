@@ -26,7 +26,7 @@ interface Guest {
 /** What may be tried for one decision; beyond it the answer is good, but perhaps not the best. Some 50 ms. */
 const trialsMax = 4_000;
 
-/** For a request that fits nowhere as things are. */
+/** For a request that fits nowhere as things are: `waitForRoom` asks for no other. */
 export function choosePreemption(snapshot: Snapshot, request: Request): Preemption | null {
   const fleet = fleetOf(snapshot);
   const slack = slackOf(snapshot);

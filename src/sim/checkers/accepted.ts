@@ -19,6 +19,7 @@ import type { Checker, Facts } from './checker.ts';
  * which would hide that nobody was woken.
  */
 const waitInVainMsMax = 20_000;
+/** Half of that: what time alone brings about is seen early enough. */
 const lookAnewMs = 10_000;
 
 export function acceptedChecker({ state, intents, nowMs, policy, dead }: Facts): Checker {

@@ -68,6 +68,7 @@ function kindOf(error: unknown, state: string): Kind {
     return { code: 'Unavailable', remedy: 'raise max_connections of the server, or end some of its clients' };
   if (state === '57014') return { code: 'Unavailable', remedy: 'it took too long: see what keeps the server busy' };
   if (state !== '') return { code: 'Unavailable', remedy: 'see the log of the server' };
+  // pg 8.23, when SCRAM asks and the URL has none.
   if (/password must be a string/.test(describeError(error)))
     return {
       code: 'Denied',

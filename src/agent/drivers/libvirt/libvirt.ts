@@ -27,19 +27,6 @@ export const domainStates = [
 ] as const;
 export type DomainState = (typeof domainStates)[number];
 
-/** `virDomainShutoffReason` of libvirt-domain.h: why it is `shutoff`. */
-export const shutoffReasons = [
-  'unknown',
-  'shutdown',
-  'destroyed',
-  'crashed',
-  'migrated',
-  'saved',
-  'failed',
-  'snapshot',
-  'daemon',
-] as const;
-
 /** `virDomainEventType` of libvirt-domain.h. */
 export const lifecycleEvents = [
   'defined',
@@ -82,6 +69,7 @@ export interface Libvirt {
   byName(name: string): Promise<Domain | undefined>;
   byUuid(uuid: string): Promise<Domain | undefined>;
   domains(): Promise<readonly Domain[]>;
+  /** `reason`: libvirt's own number; its meaning hangs on the state. */
   state(domain: Domain): Promise<{ readonly state: DomainState; readonly reason: number }>;
   xml(domain: Domain): Promise<string>;
   start(domain: Domain): Promise<void>;
