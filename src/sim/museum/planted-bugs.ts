@@ -22,6 +22,7 @@ export const plantedBugs: readonly PlantedBug[] = [
 
   {
     name: 'drop-ledger-condition',
+    seed: 6,
     reenacts:
       'two claims decided on one view are both committed: Placement without generations; CloudStack CVE-2025-69233',
     invariant: 1,
@@ -31,7 +32,6 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'two-predicates',
-    seed: 3,
     reenacts: 'one path asks for room by a rule of its own: Nomad #9506, Nova CVE-2017-17051',
     invariant: 1,
     file: 'core/controllers/power-on.ts',
@@ -85,6 +85,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'task-room-leaked',
+    seed: 7,
     reenacts: 'room that is taken over is not given back by who held it: Nova 1896463, the other way round',
     invariant: 5,
     file: 'core/controllers/placement.ts',
@@ -93,7 +94,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'deleted-with-guest',
-    seed: 23,
+    seed: 13,
     reenacts: 'the record goes while its guest is still there: Nova, servers deleted under a host that was down',
     invariant: 3,
     file: 'core/controllers/garbage.ts',
@@ -114,6 +115,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'placed-twice',
+    seed: 6,
     reenacts: 'no condition on the instance when it is bound: Kubernetes #59848, Nova 1713783',
     invariant: 7,
     file: 'server/commit.ts',
@@ -122,7 +124,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'bound-to-lost-host',
-    seed: 73,
+    seed: 34,
     reenacts:
       'the host is not looked at again when the binding is written: Nomad plan-rejection, the other way round (#27497)',
     invariant: 0,
@@ -211,7 +213,7 @@ export const plantedBugs: readonly PlantedBug[] = [
 
   {
     name: 'incarnation-not-checked',
-    seed: 28,
+    seed: 22,
     reenacts: 'a report of an earlier life is taken for the present one: Orchard #64',
     invariant: 7,
     with: ['driver-fails', 'network-slow'],
@@ -221,6 +223,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'sequence-not-checked',
+    seed: 5,
     reenacts: 'a report that was overtaken is taken after the newer one: etcd #15271, time travel',
     invariant: 7,
     file: 'core/operations/report.ts',
@@ -229,7 +232,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'back-in-time',
-    seed: 164,
+    seed: 158,
     reenacts: 'an agent follows a control plane that lags behind what it has seen: Sieve, 15 of 21 bugs',
     invariant: 5,
     with: ['store-slow', 'network-streamCut', 'server-pause'],
@@ -249,7 +252,6 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'silence-is-death',
-    seed: 3,
     reenacts: 'a restart of the control plane failed healthy hosts by their old heartbeats: Orchard PR #454',
     invariant: 9,
     file: 'core/controllers/host-health.ts',
@@ -268,7 +270,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'exclusive-restarted',
-    seed: 48,
+    seed: 103,
     reenacts: 'what may still run on a lost host is started elsewhere: Nomad lost allocations, Kubernetes #59848',
     invariant: 2,
     file: 'core/controllers/restart.ts',
@@ -277,7 +279,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'lost-for-good',
-    seed: 68,
+    seed: 10,
     reenacts: 'an instance stays failed for the loss of a host that is heard again: Orchard PR #454',
     invariant: 3,
     file: 'core/controllers/lost-host.ts',
@@ -304,7 +306,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'restarts-forgotten',
-    seed: 2,
+    seed: 6,
     reenacts: 'what is placed anew begins to count anew, so that it is restarted for ever',
     invariant: 7,
     file: 'core/state/instance-change.ts',
@@ -325,7 +327,6 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'watch-resumes-late',
-    seed: 2,
     reenacts: 'a watch goes on one revision too late: etcd #20221',
     invariant: 6,
     file: 'server/http/watch-feed.ts',
@@ -358,6 +359,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'compaction-swallowed',
+    seed: 34,
     reenacts: 'a control plane goes on after a compaction as if nothing was missing: etcd #18089',
     invariant: 6,
     file: 'server/control-loop.ts',
@@ -366,6 +368,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'deleted-key-kept',
+    seed: 34,
     reenacts: 'a cache that lists anew keeps what was deleted meanwhile: Sieve, cassandra-operator #402',
     invariant: 6,
     file: 'core/state/cache.ts',
@@ -383,7 +386,6 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'own-commit-hides-others',
-    seed: 4,
     reenacts: 'what another control plane wrote in between is taken for an own commit',
     invariant: 6,
     file: 'server/control-loop.ts',
@@ -401,7 +403,6 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'no-requeue',
-    seed: 2,
     reenacts: 'a controller that does not ask to be called again: what is due waits for the next full pass',
     invariant: 3,
     with: ['guest-crash'],
@@ -414,7 +415,7 @@ export const plantedBugs: readonly PlantedBug[] = [
 
   {
     name: 'unknown-guest-removed',
-    seed: 30,
+    seed: 29,
     reenacts: 'a host destroys what it does not know: Nova 1713783, cassandra-operator #402',
     invariant: 9,
     with: ['disk-failed', 'agent-crash'],
@@ -425,6 +426,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'guests-die-with-agent',
+    seed: 4,
     reenacts: 'an agent that stops takes its guests with it: Kubernetes #118559, #133382',
     invariant: 9,
     with: ['agent-stop'],
@@ -435,7 +437,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'second-guest',
-    seed: 95,
+    seed: 91,
     reenacts: 'the guest of an older life is left where it is, in the way of the new one: Nova evacuation',
     invariant: 3,
     file: 'agent/plan.ts',
@@ -456,16 +458,16 @@ export const plantedBugs: readonly PlantedBug[] = [
 
   {
     name: 'restored-as-it-was',
-    seed: 63,
+    seed: 45,
     reenacts: 'what a backup says is taken for what is: live guests go, second copies start',
-    invariant: 8,
+    invariant: 2,
     file: 'core/operations/restored-record.ts',
     find: 'return restoredInstance(record, nowMs);',
     replace: 'return record;',
   },
   {
     name: 'strangers-overlooked',
-    seed: 204,
+    seed: 36,
     reenacts:
       'after a restore an instance is placed where another life of it is that no backup knows, and takes its place',
     invariant: 8,
