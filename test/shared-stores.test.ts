@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { freePort } from '../src/base/test-ports.ts';
 import { type Client, createClient } from '../src/api/client.ts';
+import type { Instance } from '../src/api/resources/instance.ts';
 import { startEtcd } from '../src/store/etcd/test-etcd.ts';
 import { postgresPrograms, startPostgres } from '../src/store/postgres/test-postgres.ts';
 import { expectConsistent } from './consistent.ts';
@@ -52,10 +53,13 @@ async function twoServersOn(store: string, elsewhere: string): Promise<void> {
     await moves(store, `sqlite:${directory}/between.db`);
     await moves(`sqlite:${directory}/between.db`, elsewhere);
     const moved = await startBerth(['server', '--store', elsewhere, ...flags], /listens on/);
-    const found = await client.list('instance').finally(() => moved.stop());
-    expect(found.items.map(({ metadata, spec }) => ({ id: metadata.id, spec }))).toEqual(
-      items.map(({ metadata, spec }) => ({ id: metadata.id, spec })),
-    );
+    try {
+      const found = await client.list('instance');
+      const told = ({ metadata, spec }: Instance) => ({ id: metadata.id, spec });
+      expect(found.items.map(told)).toEqual(items.map(told));
+    } finally {
+      await moved.stop();
+    }
   } finally {
     await Promise.allSettled([fleet.stop(), other.stop()]);
     await rm(directory, { recursive: true, force: true });

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import fc from 'fast-check';
+import * as fc from 'fast-check';
 import { XdrError, xdrReader, xdrWriter } from './xdr.ts';
 
 it.each([
