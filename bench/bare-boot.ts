@@ -4,7 +4,7 @@ import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { isoImage } from '../src/agent/drivers/qemu/iso9660.ts';
+import { isoImage } from '../src/agent/drivers/vm/iso9660.ts';
 
 /** Milliseconds from starting QEMU to the guest's `berth: ready`. */
 export async function bareBootMs(image: string, directory: string): Promise<number> {

@@ -1,13 +1,11 @@
 // QEMU's arguments for one guest: pure. All paths are relative to the guest's directory, where QEMU runs, so nothing a
 // path may hold (spaces, commas, 108 bytes of socket path) can be misread.
 
-import { createHash } from 'node:crypto';
 import type { Accelerator, GuestPort } from '../../../api/agent-protocol.ts';
+import { guestFiles, macAddress } from '../vm/guest-files.ts';
 
-export const guestFiles = {
-  disk: 'disk.qcow2',
-  seed: 'seed.iso',
-  console: 'console.log',
+export const qemuFiles = {
+  ...guestFiles,
   stderr: 'qemu.stderr',
   pid: 'qemu.pid',
   qmp: 'qmp.sock',
@@ -32,15 +30,15 @@ export function qemuArguments(
   return [
     ...['-nodefaults', '-no-user-config'],
     ...['-name', `guest=${machine.instanceId}`, '-uuid', machine.uuid],
-    ...['-pidfile', guestFiles.pid],
+    ...['-pidfile', qemuFiles.pid],
     ...sandbox,
     ...['-machine', 'pc,hpet=off', ...acceleratorArguments(host.accelerator)],
     ...['-smp', `cpus=${machine.cpus},sockets=1`, '-m', `size=${machine.memoryMiB}M`],
     ...['-display', 'none', '-rtc', 'base=utc', '-boot', 'strict=on'],
     // A guest that powers off or panics leaves a paused QEMU behind: so an agent that was away still learns why it ended.
     ...['-action', 'shutdown=pause,panic=pause'],
-    ...['-chardev', `socket,id=qmp,path=${guestFiles.qmp},server=on,wait=off`, '-mon', 'chardev=qmp,mode=control'],
-    ...['-chardev', `file,id=console,path=${guestFiles.console},append=on`, '-serial', 'chardev:console'],
+    ...['-chardev', `socket,id=qmp,path=${qemuFiles.qmp},server=on,wait=off`, '-mon', 'chardev=qmp,mode=control'],
+    ...['-chardev', `file,id=console,path=${qemuFiles.console},append=on`, '-serial', 'chardev:console'],
     ...disk,
     ...(machine.seeded ? seed : []),
     ...['-netdev', `user,id=net0${forwards.join('')}`],
@@ -63,7 +61,7 @@ const disk = [
   JSON.stringify({
     'node-name': 'disk-file',
     driver: 'file',
-    filename: guestFiles.disk,
+    filename: qemuFiles.disk,
     locking: 'on',
     discard: 'unmap',
   }),
@@ -76,23 +74,9 @@ const disk = [
 // An IDE CD-ROM: some guests take a virtio one for their root disk.
 const seed = [
   '-blockdev',
-  JSON.stringify({ 'node-name': 'seed-file', driver: 'file', filename: guestFiles.seed, 'read-only': true }),
+  JSON.stringify({ 'node-name': 'seed-file', driver: 'file', filename: qemuFiles.seed, 'read-only': true }),
   '-blockdev',
   JSON.stringify({ 'node-name': 'seed', driver: 'raw', file: 'seed-file', 'read-only': true }),
   '-device',
   'ide-cd,bus=ide.1,drive=seed',
 ];
-
-/** One uuid for each life of an instance, the same on every host and after every restart. */
-export function guestUuid(instanceId: string, incarnation: number): string {
-  const hex = createHash('sha256').update(`${instanceId}/${incarnation}`).digest('hex');
-  const variant = ((Number.parseInt(hex.slice(16, 17), 16) & 0x3) | 0x8).toString(16);
-  // Version 8 of RFC 9562: "by a rule of one's own".
-  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-${variant}${hex.slice(17, 20)}-${hex.slice(20, 32)}`;
-}
-
-/** In QEMU's own range. Every guest is alone on its network, so two may share one. */
-export function macAddress(uuid: string): string {
-  const hex = uuid.slice(-6);
-  return `52:54:00:${hex.slice(0, 2)}:${hex.slice(2, 4)}:${hex.slice(4, 6)}`;
-}

@@ -7,7 +7,7 @@ import type { Clock } from '../../../base/clock.ts';
 import { describeError } from '../../../base/log.ts';
 import { DriverError, type Fingerprint } from '../driver.ts';
 import { kvmWorks } from './kvm-probe.ts';
-import { runTool } from './run-tool.ts';
+import { runTool } from '../vm/run-tool.ts';
 
 const kvmProbeTimeoutMs = 5000;
 

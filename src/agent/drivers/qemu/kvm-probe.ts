@@ -11,9 +11,9 @@ import { Check } from 'typebox/value';
 import type { Clock } from '../../../base/clock.ts';
 import { bootDisk } from './boot-sector.ts';
 import { acceleratorArguments, sandbox } from './command-line.ts';
-import { writeWhole } from './guest-record.ts';
-import { hostBootId } from './processes.ts';
-import { toolEnvironment } from './run-tool.ts';
+import { writeWhole } from '../vm/guest-record.ts';
+import { hostBootId } from '../vm/host-boot.ts';
+import { toolEnvironment } from '../vm/run-tool.ts';
 
 export interface ProbeOptions {
   readonly program: string;

@@ -66,8 +66,3 @@ export async function killGuestProcess(
 ): Promise<boolean> {
   return (await isGuestProcess(candidate, guest)) && system.signal(candidate.pid, 'SIGKILL');
 }
-
-/** Changes with every boot of the host. */
-export async function hostBootId(): Promise<string> {
-  return (await readFile('/proc/sys/kernel/random/boot_id', 'utf8')).trim();
-}

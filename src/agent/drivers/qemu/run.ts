@@ -11,12 +11,13 @@ import { type Clock, sleep } from '../../../base/clock.ts';
 import { describeError, type Logger } from '../../../base/log.ts';
 import type { Prng } from '../../../base/prng.ts';
 import { DriverError } from '../driver.ts';
-import { guestFiles } from './command-line.ts';
-import { tailText } from './console-log.ts';
-import { type DiskWatch, watchDisk } from './disk-trouble.ts';
+import { qemuFiles } from './command-line.ts';
+import { tailText } from '../vm/console-log.ts';
+import type { Run, RunEnd } from '../vm/hypervisor.ts';
+import { toolEnvironment } from '../vm/run-tool.ts';
+import { watchDisk } from './disk-trouble.ts';
 import { identify, isAlive, killGuestProcess, type ProcessIdentity } from './processes.ts';
 import { connectQmp, type Qmp, type QmpEvent } from './qmp.ts';
-import { toolEnvironment } from './run-tool.ts';
 
 export interface RunOptions {
   /** The guest's directory, without symbolic links. */
@@ -25,28 +26,6 @@ export interface RunOptions {
   readonly clock: Clock;
   readonly prng: Prng;
   readonly log: Logger;
-}
-
-export interface RunEnd {
-  /** `detached`: nobody looks any more; the process may run on. */
-  readonly cause: 'guest-shutdown' | 'guest-panic' | 'other' | 'detached';
-  /** How the process ended, for people. */
-  readonly detail: string;
-}
-
-export interface Run {
-  readonly process: ProcessIdentity;
-  /** Resolves once QEMU answered over QMP and said the right uuid, or the run has ended. */
-  readonly connected: Promise<void>;
-  readonly ended: Promise<RunEnd>;
-  /** Whether the guest can use its disk; see disk-trouble.ts. */
-  readonly disk: Pick<DiskWatch, 'listen'>;
-  /** Presses the guest's power button. */
-  powerDown(): Promise<void>;
-  /** Ends QEMU: asks it, then kills it. Resolves when it is gone. */
-  end(): Promise<void>;
-  /** Lets go; the guest runs on. */
-  detach(): void;
 }
 
 const qmpTimeoutMs = 5000;
@@ -62,8 +41,8 @@ export async function launchRun(
     readonly onProcess: (process: ProcessIdentity) => Promise<void>;
   },
 ): Promise<Run> {
-  await rm(join(options.directory, guestFiles.qmp), { force: true });
-  const stderrPath = join(options.directory, guestFiles.stderr);
+  await rm(join(options.directory, qemuFiles.qmp), { force: true });
+  const stderrPath = join(options.directory, qemuFiles.stderr);
   await rm(stderrPath, { force: true });
   const stderr = await open(stderrPath, 'a', 0o600);
   let exit: string | undefined;
@@ -111,7 +90,7 @@ export function adoptRun(options: RunOptions, hypervisor: ProcessIdentity): Run 
 
 /** What QEMU last wrote to its standard error, as one line. */
 export async function lastWords(directory: string): Promise<string> {
-  const text = await tailText(join(directory, guestFiles.stderr), 2000).catch(() => '');
+  const text = await tailText(join(directory, qemuFiles.stderr), 2000).catch(() => '');
   return text.split('\n').slice(-5).join('; ');
 }
 
@@ -150,7 +129,7 @@ function superviseRun(options: RunOptions, hypervisor: ProcessIdentity, exit: ()
     // The socket by way of an open directory: a socket's path may have 107 bytes only.
     const handle = await open(directory, 'r');
     try {
-      const path = `/proc/self/fd/${handle.fd}/${guestFiles.qmp}`;
+      const path = `/proc/self/fd/${handle.fd}/${qemuFiles.qmp}`;
       return await connectQmp({ path, clock, timeoutMs: qmpTimeoutMs, onEvent });
     } finally {
       await handle.close();
@@ -226,7 +205,8 @@ function superviseRun(options: RunOptions, hypervisor: ProcessIdentity, exit: ()
     process: hypervisor,
     connected: connected.promise,
     ended,
-    disk,
+    onTrouble: (listener) => disk.listen(listener),
+    alive: () => isAlive(hypervisor),
     end,
     async powerDown() {
       if (qmp === undefined) throw new Error(`QEMU (pid ${hypervisor.pid}) is not connected`);

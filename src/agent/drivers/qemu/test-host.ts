@@ -13,8 +13,7 @@ import type { ImageCache } from '../../images/image-cache.ts';
 import type { ConformanceHost, ImageKind } from '../conformance.ts';
 import { type Driver, DriverError, type GuestSpec } from '../driver.ts';
 import { bootDisk, type Step } from './boot-sector.ts';
-import { createQemuDriver } from './driver.ts';
-import type { QemuDriverOptions } from './hands.ts';
+import { createQemuDriver, type QemuDriverOptions } from './driver.ts';
 import { findGuestProcess, isAlive, killGuestProcess, type ProcessIdentity } from './processes.ts';
 
 export interface QemuTestHost extends ConformanceHost {

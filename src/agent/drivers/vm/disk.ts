@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import type { Clock } from '../../../base/clock.ts';
 import type { CachedImage } from '../../images/image-cache.ts';
 import { DriverError, type GuestSpec } from '../driver.ts';
-import { guestFiles, macAddress } from './command-line.ts';
+import { guestFiles, macAddress } from './guest-files.ts';
 import { syncDirectory, writeWhole } from './guest-record.ts';
 import { isoImage } from './iso9660.ts';
 import { runTool } from './run-tool.ts';

@@ -5,7 +5,7 @@ import { describeError, type Logger } from '../../../base/log.ts';
 import { DriverError } from '../driver.ts';
 import type { ConsoleFollower } from './console-log.ts';
 import { type GuestRecord, writeGuestRecord } from './guest-record.ts';
-import type { Run } from './run.ts';
+import type { Run } from './hypervisor.ts';
 
 /** Without a record there is no guest (any more). */
 export interface Slot {
@@ -24,7 +24,6 @@ export interface Slot {
   /** Abort the grace of the stops that are under way or in line. */
   readonly stopping: Set<AbortController>;
   progress: string | undefined;
-  stderrTrimmedAtBytes: number;
 }
 
 export interface Slots {
@@ -156,6 +155,5 @@ function emptySlot(instanceId: string): Slot {
     creating: new Set(),
     stopping: new Set(),
     progress: undefined,
-    stderrTrimmedAtBytes: 0,
   };
 }

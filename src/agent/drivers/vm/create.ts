@@ -4,7 +4,7 @@
 import type { ImageProgress } from '../../images/image-cache.ts';
 import { DriverError, type GuestSpec } from '../driver.ts';
 import { describeError } from '../../../base/log.ts';
-import { guestUuid } from './command-line.ts';
+import { guestUuid } from './guest-files.ts';
 import { makeDisk, makeGuestDirectory, makeSeed } from './disk.ts';
 import { asDriverError, inTheWay, throwIfAborted } from './errors.ts';
 import type { Hands } from './hands.ts';

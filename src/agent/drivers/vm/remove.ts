@@ -3,11 +3,8 @@
 
 import { readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { sleep } from '../../../base/clock.ts';
 import { describeError } from '../../../base/log.ts';
-import type { GuestRecord } from './guest-record.ts';
 import type { Hands } from './hands.ts';
-import { findGuestProcess, isAlive, killGuestProcess, type ProcessIdentity } from './processes.ts';
 import { isDamaged } from './records.ts';
 import { abortAll, checkId, type Slot } from './slots.ts';
 
@@ -33,7 +30,9 @@ export async function removeNow(hands: Hands, slot: Slot): Promise<void> {
   }
   await slot.run?.end();
   await slot.settled.catch(() => {}); // was logged, and matters no more
-  for (const process of await processesIn(directory, slot.record)) await killAndWait(hands, process, directory);
+  const { record } = slot;
+  if (record !== undefined)
+    await hands.hypervisor.purge({ directory, ...(isDamaged(record) ? {} : { uuid: record.uuid }) });
   slot.console?.stop();
   slot.console = undefined;
   slot.run = undefined;
@@ -47,18 +46,5 @@ export async function removeNow(hands: Hands, slot: Slot): Promise<void> {
   await rm(directory, { recursive: true, force: true });
   hands.ports.release(slot.instanceId);
   slot.settled = Promise.resolve();
-  slot.stderrTrimmedAtBytes = 0;
   if (hadRecord) hands.slots.notify(slot.instanceId);
-}
-
-/** Processes of this guest that no run looks after: of an agent that died, or of a record that was lost. */
-async function processesIn(directory: string, record: GuestRecord | undefined): Promise<ProcessIdentity[]> {
-  if (record === undefined) return [];
-  const process = await findGuestProcess(directory, isDamaged(record) ? undefined : record.uuid);
-  return process === null ? [] : [process];
-}
-
-async function killAndWait({ clock }: Hands, process: ProcessIdentity, directory: string): Promise<void> {
-  await killGuestProcess(process, { directory });
-  while (await isAlive(process)) await sleep(clock, 20);
 }

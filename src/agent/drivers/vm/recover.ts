@@ -9,9 +9,8 @@ import { DriverError } from '../driver.ts';
 import { followRun, judge } from './follow-run.ts';
 import { type GuestRecord, readGuestRecord } from './guest-record.ts';
 import type { Hands } from './hands.ts';
-import { findGuestProcess, isGuestProcess, type ProcessIdentity } from './processes.ts';
+import type { Run, RunEnd } from './hypervisor.ts';
 import { damagedRecord } from './records.ts';
-import { adoptRun, type RunEnd } from './run.ts';
 import { idPattern, type Slot } from './slots.ts';
 
 const adoptPatienceMs = 3000;
@@ -62,17 +61,14 @@ async function recoverGuest(hands: Hands, slot: Slot): Promise<void> {
   const { record } = read;
   slot.record = record;
   if (record.created) hands.ports.adopt(slot.instanceId, record.ports);
-  const hint = record.process;
-  const where = { directory, uuid: record.uuid };
-  const known = hint !== undefined && (await isGuestProcess(hint, where)) ? hint : null;
-  const found = known === null && record.launching ? await findGuestProcess(directory, record.uuid) : known;
-  if (found !== null) await adopt(hands, slot, { record, found });
+  const run = await hands.hypervisor.find(await hands.machineOf(record), record.launching);
+  if (run !== null) await adopt(hands, slot, { record, run });
   else if (record.created && record.state === 'running') {
     const end: RunEnd = {
       cause: 'other',
-      detail: `QEMU (pid ${hint?.pid ?? 'unknown'}) ended while the agent was away`,
+      detail: `${hands.hypervisor.name}${record.process === undefined ? '' : ` (pid ${record.process.pid})`} ended while the agent was away`,
     };
-    await slots.save(slot, await judge(record, end, directory));
+    await slots.save(slot, await judge(hands, record, { end, directory }));
   }
   slots.notify(slot.instanceId);
 }
@@ -80,19 +76,18 @@ async function recoverGuest(hands: Hands, slot: Slot): Promise<void> {
 async function adopt(
   hands: Hands,
   slot: Slot,
-  { record, found }: { readonly record: GuestRecord; readonly found: ProcessIdentity },
+  { record, run }: { readonly record: GuestRecord; readonly run: Run },
 ): Promise<void> {
   hands.ports.adopt(slot.instanceId, record.ports);
-  hands.log.info('adopting a guest', { instance: slot.instanceId, pid: found.pid });
+  hands.log.info('adopting a guest', { instance: slot.instanceId, pid: run.process?.pid });
   await hands.slots.save(slot, {
-    process: found,
+    process: run.process,
     launching: false,
     created: true,
     state: 'running',
     // A pause shows itself again; that the guest was told of an error does not.
     reason: record.state === 'running' && record.reason?.code === 'DiskError' ? record.reason : undefined,
   });
-  const run = adoptRun(await hands.runOptions(slot, record.uuid), found);
   await followRun(hands, slot, run);
   const limit = new AbortController();
   await Promise.race([run.connected, sleep(hands.clock, adoptPatienceMs, limit.signal)]); // one that hangs is watched all the same

@@ -1,36 +1,30 @@
-// What every operation of the QEMU driver works with: the options with their defaults filled in, the slots of the guests, the
+// What every operation of the driver works with: the options with their defaults filled in, the hypervisor, the slots of the guests, the
 // ports. Holds no rule about guests.
 
 import { mkdir, realpath } from 'node:fs/promises';
 import { isIPv4 } from 'node:net';
 import { join } from 'node:path';
-import type { Accelerator } from '../../../api/agent-protocol.ts';
 import type { Clock } from '../../../base/clock.ts';
 import type { Logger } from '../../../base/log.ts';
-import type { Prng } from '../../../base/prng.ts';
 import type { ImageCache } from '../../images/image-cache.ts';
-import type { Fingerprint } from '../driver.ts';
-import { createHostLook } from './host-look.ts';
+import type { GuestRecord } from './guest-record.ts';
+import type { Hypervisor, Machine } from './hypervisor.ts';
 import { createPortBook, type PortBook, type PortRange } from './ports.ts';
-import type { RunOptions } from './run.ts';
-import { createSlots, type Slot, type Slots } from './slots.ts';
+import { createSlots, type Slots } from './slots.ts';
 
-export interface QemuDriverOptions {
+export interface VmDriverOptions {
+  readonly createHypervisor: (hands: Pick<Hands, 'root' | 'qemuImg'>) => Hypervisor;
   /** Where guests live, one folder each. This driver's alone. */
   readonly directory: string;
   readonly images: ImageCache;
   readonly clock: Clock;
-  readonly prng: Prng;
   readonly log: Logger;
   /** Where published ports listen. Default 127.0.0.1. */
   readonly bindAddress?: string;
   /** Where ports come from that nobody chose. Default 20000-29999. */
   readonly portRange?: PortRange;
-  /** Default: KVM where a probe guest ran under it, else TCG. */
-  readonly accelerator?: 'kvm' | 'tcg';
   readonly consoleBytesMax?: number;
   readonly consoleBytesKept?: number;
-  readonly qemuProgram?: string;
   readonly qemuImgProgram?: string;
 }
 
@@ -39,7 +33,7 @@ export interface Hands {
   readonly clock: Clock;
   readonly log: Logger;
   readonly bindAddress: string;
-  readonly qemu: string;
+  readonly hypervisor: Hypervisor;
   readonly qemuImg: string;
   readonly consoleLimits: { readonly maxBytes: number; readonly keptBytes: number };
   readonly ports: PortBook;
@@ -49,17 +43,14 @@ export interface Hands {
   /** The guests' folder, without symbolic links, as the kernel shows it for a process's working directory. */
   root(): Promise<string>;
   directoryOf(instanceId: string): Promise<string>;
-  runOptions(slot: Slot, uuid: string): Promise<RunOptions>;
-  fingerprint(): Promise<Fingerprint>;
-  chosenAccelerator(): Promise<Accelerator>;
+  machineOf(record: GuestRecord): Promise<Machine>;
 }
 
-export function createHands(options: QemuDriverOptions): Hands {
+export function createHands(options: VmDriverOptions): Hands {
   const { clock, log } = options;
   const bindAddress = options.bindAddress ?? '127.0.0.1';
   if (!isIPv4(bindAddress))
-    throw new RangeError(`QEMU can publish ports on IPv4 addresses only, not on "${bindAddress}"`);
-  const qemu = options.qemuProgram ?? 'qemu-system-x86_64';
+    throw new RangeError(`ports can be published on IPv4 addresses only, not on "${bindAddress}"`);
   const qemuImg = options.qemuImgProgram ?? 'qemu-img';
 
   let rooting: Promise<string> | undefined;
@@ -79,7 +70,7 @@ export function createHands(options: QemuDriverOptions): Hands {
     clock,
     log,
     bindAddress,
-    qemu,
+    hypervisor: options.createHypervisor({ root, qemuImg }),
     qemuImg,
     consoleLimits: {
       maxBytes: options.consoleBytesMax ?? 4 * 1024 * 1024,
@@ -90,13 +81,10 @@ export function createHands(options: QemuDriverOptions): Hands {
     directory: options.directory,
     root,
     directoryOf,
-    runOptions: async (slot, uuid) => ({
-      directory: await directoryOf(slot.instanceId),
-      uuid,
-      clock,
-      prng: options.prng,
-      log: log.with({ instance: slot.instanceId }),
+    machineOf: async (record) => ({
+      record,
+      directory: await directoryOf(record.instanceId),
+      log: log.with({ instance: record.instanceId }),
     }),
-    ...createHostLook({ clock, qemu, qemuImg, root, accelerator: options.accelerator }),
   };
 }

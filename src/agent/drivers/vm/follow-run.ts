@@ -3,21 +3,19 @@
 
 import { join } from 'node:path';
 import { describeError } from '../../../base/log.ts';
-import { guestFiles } from './command-line.ts';
-import { consoleSize, followConsole, punchHole, trimmedStart } from './console-log.ts';
+import { guestFiles } from './guest-files.ts';
+import { followConsole, punchHole, trimmedStart } from './console-log.ts';
 import type { GuestRecord } from './guest-record.ts';
 import type { Hands } from './hands.ts';
-import { hostBootId } from './processes.ts';
+import { hostBootId } from './host-boot.ts';
 import { withBoot } from './records.ts';
-import { lastWords, type Run, type RunEnd } from './run.ts';
+import type { Run, RunEnd } from './hypervisor.ts';
 import type { Slot } from './slots.ts';
-
-const stderrBytesMax = 256 * 1024;
 
 export async function followRun(hands: Hands, slot: Slot, run: Run): Promise<void> {
   slot.run = run;
   await listen(hands, slot);
-  run.disk.listen((trouble) => {
+  run.onTrouble((trouble) => {
     if (slot.run === run) hands.slots.saveLater(slot, { reason: trouble });
   });
   slot.settled = run.ended.then((end) => settle(hands, slot, run, end));
@@ -68,17 +66,11 @@ function trim(
         log.warn('cannot trim a console log', { instance: slot.instanceId, error: describeError(error) }),
       );
   }
-  trimStderr(hands, slot, directory).catch((error: unknown) =>
-    log.warn('cannot trim what QEMU said', { instance: slot.instanceId, error: describeError(error) }),
-  );
-}
-
-async function trimStderr({ clock }: Hands, slot: Slot, directory: string): Promise<void> {
-  const path = join(directory, guestFiles.stderr);
-  const size = await consoleSize(path);
-  if (size - slot.stderrTrimmedAtBytes <= stderrBytesMax) return;
-  slot.stderrTrimmedAtBytes = size;
-  await punchHole(clock, path, size - 16 * 1024);
+  hands.hypervisor
+    .trimLogs(directory)
+    .catch((error: unknown) =>
+      log.warn('cannot trim what the hypervisor said', { instance: slot.instanceId, error: describeError(error) }),
+    );
 }
 
 /** Writes down how a run ended. */
@@ -90,7 +82,7 @@ async function settle(hands: Hands, slot: Slot, run: Run, end: RunEnd): Promise<
   slot.console = undefined;
   slot.run = undefined;
   if (slot.record === undefined || !slot.record.created) return; // create and remove say themselves what became of it
-  const verdict = await judge(slot.record, end, directory);
+  const verdict = await judge(hands, slot.record, { end, directory });
   hands.log.info('a guest ended', {
     instance: slot.instanceId,
     state: verdict.state,
@@ -102,9 +94,9 @@ async function settle(hands: Hands, slot: Slot, run: Run, end: RunEnd): Promise<
 
 /** What a guest is, now that its run is over. */
 export async function judge(
+  { hypervisor }: Hands,
   record: GuestRecord,
-  end: RunEnd,
-  directory: string,
+  { end, directory }: { readonly end: RunEnd; readonly directory: string },
 ): Promise<Pick<GuestRecord, 'state' | 'reason'>> {
   if (record.stopRequested) return { state: 'stopped', reason: undefined };
   if (end.cause === 'guest-shutdown') {
@@ -119,7 +111,7 @@ export async function judge(
   if (record.hostBootId !== undefined && record.hostBootId !== (await hostBootId())) {
     return { state: 'failed', reason: { code: 'HostRestarted', message: 'the host restarted while the guest ran' } };
   }
-  const words = await lastWords(directory);
+  const words = await hypervisor.lastWords(directory);
   return {
     state: 'failed',
     reason: { code: 'HypervisorExited', message: `${end.detail}${words === '' ? '' : `: ${words}`}` },

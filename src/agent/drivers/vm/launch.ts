@@ -1,25 +1,22 @@
-// Starts QEMU for a guest whose files are there. What is about to happen is in the record before it happens, so that an
-// agent that dies in between leaves a process that the next one finds; and no guest ever has two.
+// Starts the machine of a guest whose files are there. What is about to happen is in the record before it happens, so that an agent that
+// dies in between leaves a machine that the next one finds; and no guest ever has two.
 
 import { join } from 'node:path';
 import type { GuestPort } from '../../../api/agent-protocol.ts';
 import { sleep } from '../../../base/clock.ts';
 import { describeError } from '../../../base/log.ts';
 import { DriverError } from '../driver.ts';
-import { guestFiles, qemuArguments } from './command-line.ts';
 import { consoleSize } from './console-log.ts';
-import { diskFull } from './disk.ts';
 import { noSuchGuest, throwIfAborted } from './errors.ts';
 import { followRun } from './follow-run.ts';
-import type { GuestRecord } from './guest-record.ts';
+import { guestFiles } from './guest-files.ts';
 import type { Hands } from './hands.ts';
-import { portInUse } from './ports.ts';
-import { findGuestProcess, hostBootId, isAlive } from './processes.ts';
+import { hostBootId } from './host-boot.ts';
+import type { Run } from './hypervisor.ts';
 import { phase } from './records.ts';
-import { adoptRun, lastWords, launchRun, type Run, type RunEnd } from './run.ts';
 import type { Slot } from './slots.ts';
 
-const launchTimeoutMs = 30_000; // QEMU answers within 100 ms; this is for a host that swaps
+const launchTimeoutMs = 30_000; // it answers within 100 ms; this is for a host that swaps
 const portTriesMax = 5;
 
 /** Ports that the driver chose (`hostPort` 0 in `wanted`) are chosen again when someone else was faster. */
@@ -46,9 +43,9 @@ async function launchOnce(hands: Hands, slot: Slot, signal: AbortSignal): Promis
   const { clock, slots } = hands;
   if (slot.record === undefined) throw noSuchGuest('start', slot.instanceId);
   const directory = await hands.directoryOf(slot.instanceId);
-  const accelerator = await hands.chosenAccelerator();
+  const accelerator = await hands.hypervisor.chosenAccelerator();
   const startedAtMs = clock.nowMs();
-  const orphan = await findGuestProcess(directory, slot.record.uuid); // of an agent that died before it wrote the pid
+  const orphan = await hands.hypervisor.find(await hands.machineOf(slot.record), true); // of an agent that died before it wrote down where it is
   if (orphan === null) {
     await slots.save(slot, {
       accelerator,
@@ -65,30 +62,27 @@ async function launchOnce(hands: Hands, slot: Slot, signal: AbortSignal): Promis
   }
   const record = slot.record;
   throwIfAborted(signal, slot.instanceId);
-  const from = await hands.runOptions(slot, record.uuid);
+  const machine = await hands.machineOf(record);
   const run =
-    orphan === null
-      ? await launchRun(from, {
-          program: hands.qemu,
-          arguments: qemuArguments(record, { accelerator, bindAddress: hands.bindAddress }),
-          onProcess: (process) => slots.save(slot, { process }),
-        })
-      : adoptRun(from, orphan);
+    orphan ??
+    (await hands.hypervisor.start(machine, {
+      accelerator,
+      bindAddress: hands.bindAddress,
+      onProcess: (process) => slots.save(slot, { process }),
+    }));
   const giveUp = (): void => {
     if (slots.closed) return run.detach(); // the next agent finds it
     run
       .end()
       .catch((error: unknown) =>
-        hands.log.error('QEMU does not end', { instance: slot.instanceId, error: describeError(error) }),
+        hands.log.error('a machine does not end', { instance: slot.instanceId, error: describeError(error) }),
       );
   };
   signal.addEventListener('abort', giveUp, { once: true });
   try {
     await untilConnected(hands, slot, run);
     throwIfAborted(signal, slot.instanceId);
-    if (!(await isAlive(run.process))) {
-      throw await launchError(record, { end: await run.ended, directory, bindAddress: hands.bindAddress });
-    }
+    if (!(await run.alive())) throw await hands.hypervisor.startError(machine, await run.ended, hands.bindAddress);
     await slots.save(slot, {
       process: run.process,
       launching: false,
@@ -110,7 +104,7 @@ async function launchOnce(hands: Hands, slot: Slot, signal: AbortSignal): Promis
   }
 }
 
-async function untilConnected({ clock }: Hands, slot: Slot, run: Run): Promise<void> {
+async function untilConnected({ clock, hypervisor }: Hands, slot: Slot, run: Run): Promise<void> {
   const limit = new AbortController();
   const end = await Promise.race([
     run.connected.then(() => 'connected' as const),
@@ -120,19 +114,7 @@ async function untilConnected({ clock }: Hands, slot: Slot, run: Run): Promise<v
   if (end === 'timeout') {
     throw new DriverError(
       'HypervisorFailed',
-      `QEMU for ${slot.instanceId} did not answer within ${launchTimeoutMs} ms`,
+      `${hypervisor.name} did not answer for ${slot.instanceId} within ${launchTimeoutMs} ms`,
     );
   }
-}
-
-async function launchError(
-  { instanceId, ports }: GuestRecord,
-  { end, directory, bindAddress }: { readonly end: RunEnd; readonly directory: string; readonly bindAddress: string },
-): Promise<DriverError> {
-  const words = await lastWords(directory);
-  const forward = /host forwarding rule '(tcp|udp):[^']*?:(\d+)-/.exec(words);
-  const port = ports.find((each) => each.protocol === forward?.[1] && String(each.hostPort) === forward?.[2]);
-  if (port !== undefined) return portInUse(instanceId, port, bindAddress);
-  if (/No space left/i.test(words)) return diskFull(`cannot start ${instanceId}`, directory);
-  return new DriverError('HypervisorFailed', `cannot start ${instanceId}: ${end.detail}: ${words}`);
 }

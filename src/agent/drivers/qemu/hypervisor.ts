@@ -1,0 +1,83 @@
+// QEMU as hypervisor: every machine a process of its own, started, found and ended by this driver itself.
+
+import { join } from 'node:path';
+import type { Clock } from '../../../base/clock.ts';
+import { sleep } from '../../../base/clock.ts';
+import type { Prng } from '../../../base/prng.ts';
+import { DriverError } from '../driver.ts';
+import { consoleSize, punchHole } from '../vm/console-log.ts';
+import { diskFull } from '../vm/disk.ts';
+import type { Hypervisor, Machine } from '../vm/hypervisor.ts';
+import { portInUse } from '../vm/ports.ts';
+import { qemuArguments, qemuFiles } from './command-line.ts';
+import { createHostLook, type HostLookOptions } from './host-look.ts';
+import { findGuestProcess, isAlive, isGuestProcess, killGuestProcess } from './processes.ts';
+import { adoptRun, lastWords, launchRun, type RunOptions } from './run.ts';
+
+export interface QemuOptions {
+  readonly clock: Clock;
+  readonly prng: Prng;
+  /** Default: KVM where a probe guest ran under it, else TCG. */
+  readonly accelerator?: 'kvm' | 'tcg';
+  readonly qemuProgram?: string;
+  readonly qemuImg: string;
+  readonly root: HostLookOptions['root'];
+}
+
+const stderrBytesMax = 256 * 1024;
+const stderrBytesKept = 16 * 1024;
+
+export function createQemu(options: QemuOptions): Hypervisor {
+  const { clock, prng, qemuImg, root } = options;
+  const program = options.qemuProgram ?? 'qemu-system-x86_64';
+  /** By directory: how long its standard error was when its start was last dropped. */
+  const trimmedAtBytes = new Map<string, number>();
+  const runOptions = ({ record, directory, log }: Machine): RunOptions => ({
+    directory,
+    uuid: record.uuid,
+    clock,
+    prng,
+    log,
+  });
+  return {
+    name: 'qemu',
+    ...createHostLook({ clock, qemu: program, qemuImg, root, accelerator: options.accelerator }),
+    start: (machine, { accelerator, bindAddress, onProcess }) =>
+      launchRun(runOptions(machine), {
+        program,
+        arguments: qemuArguments(machine.record, { accelerator, bindAddress }),
+        onProcess,
+      }),
+    async find(machine, thorough) {
+      const { record, directory } = machine;
+      const hint = record.process;
+      const known = hint !== undefined && (await isGuestProcess(hint, { directory, uuid: record.uuid })) ? hint : null;
+      const found = known === null && thorough ? await findGuestProcess(directory, record.uuid) : known;
+      return found && adoptRun(runOptions(machine), found);
+    },
+    async purge({ directory, uuid }) {
+      const left = await findGuestProcess(directory, uuid);
+      trimmedAtBytes.delete(directory);
+      if (left === null) return;
+      await killGuestProcess(left, { directory });
+      while (await isAlive(left)) await sleep(clock, 20);
+    },
+    async startError({ record, directory }, end, bindAddress) {
+      const { instanceId, ports } = record;
+      const words = await lastWords(directory);
+      const forward = /host forwarding rule '(tcp|udp):[^']*?:(\d+)-/.exec(words);
+      const port = ports.find((each) => each.protocol === forward?.[1] && String(each.hostPort) === forward?.[2]);
+      if (port !== undefined) return portInUse(instanceId, port, bindAddress);
+      if (/No space left/i.test(words)) return diskFull(`cannot start ${instanceId}`, directory);
+      return new DriverError('HypervisorFailed', `cannot start ${instanceId}: ${end.detail}: ${words}`);
+    },
+    lastWords,
+    async trimLogs(directory) {
+      const path = join(directory, qemuFiles.stderr);
+      const sizeBytes = await consoleSize(path);
+      if (sizeBytes - (trimmedAtBytes.get(directory) ?? 0) <= stderrBytesMax) return;
+      trimmedAtBytes.set(directory, sizeBytes);
+      await punchHole(clock, path, sizeBytes - stderrBytesKept);
+    },
+  };
+}

@@ -1,0 +1,8 @@
+// Tells one boot of this host from the next.
+
+import { readFile } from 'node:fs/promises';
+
+/** Changes with every boot of the host. */
+export async function hostBootId(): Promise<string> {
+  return (await readFile('/proc/sys/kernel/random/boot_id', 'utf8')).trim();
+}
