@@ -4,10 +4,11 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { keptSeedsFile } from './kept-seeds.ts';
 import { misplacedOf, runMuseum } from './museum/museum.ts';
+import { forgetfulTables } from './museum/forgetful-tables.ts';
 import { type PlantedBug, plantedBugs } from './museum/planted-bugs.ts';
 import { flagsOf, misfortunesOf, narrowed } from './narrowing.ts';
 import { type RunSimOptions, runSim } from './run.ts';
-import { createSeedPool } from './seed-pool.ts';
+import { createSeedPool, type SeedPool } from './seed-pool.ts';
 import { shrink } from './shrink.ts';
 import { drawnBy, simulate } from './simulate.ts';
 import { systemClock } from '../base/system.ts';
@@ -116,6 +117,21 @@ describe('the simulator', { timeout: 300_000 }, () => {
     pool.close();
     expect(lost).toBe(true);
     expect(violation?.message).toContain('did not come to an end within 0.05 s');
+  });
+});
+
+describe('tables that forget all the time', { timeout: 300_000 }, () => {
+  it('have their places', async () => expect(await misplacedOf(forgetfulTables)).toEqual([]));
+
+  it.each(forgetfulTables.map(({ name }) => name))('change nothing: %s', async (name) => {
+    const seeds = [3, 29, 211, 1782]; // which such a table has once changed
+    const hashesIn = (pool: SeedPool) => Promise.all(seeds.map(async (seed) => (await pool.run({ seed })).traceHash));
+    const plain = createSeedPool({ jobs: 1 });
+    try {
+      expect(await withBug(name, hashesIn)).toEqual(await hashesIn(plain));
+    } finally {
+      plain.close();
+    }
   });
 });
 

@@ -1,5 +1,6 @@
 // placement: binds a waiting instance to the host that the scheduler chose, and holds its room there, in one Plan.
 
+import { equalJson } from '../../base/equal-json.ts';
 import type { Instance } from '../../api/resources/instance.ts';
 import type { Task } from '../../api/resources/task.ts';
 import { releaseAllOf } from '../ledger/ledger.ts';
@@ -106,7 +107,9 @@ export function mayMakeRoom({ kind, before, after }: RecordChange): boolean {
     case 'allocation':
       return before !== null; // released, or made smaller
     case 'provider':
-      return before?.kind !== 'provider' || after?.kind !== 'provider' || before.inventories !== after.inventories;
+      return (
+        before?.kind !== 'provider' || after?.kind !== 'provider' || !equalJson(before.inventories, after.inventories)
+      );
     default:
       return false;
   }

@@ -7,7 +7,7 @@ import { keys } from '../state/keys.ts';
 import type { Change } from '../state/plan.ts';
 import type { Inventory, Provider } from '../state/records.ts';
 import type { Entry, Snapshot } from '../state/snapshot.ts';
-import { equalJson } from './replace.ts';
+import { equalJson } from '../../base/equal-json.ts';
 
 /** On the root provider of hosts on whose machine a control plane runs. */
 const controlPlaneTrait = 'CUSTOM_CONTROL_PLANE';

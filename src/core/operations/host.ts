@@ -18,7 +18,8 @@ import { assertFree, type CreateInput, earlierCreate, newMetadata, rememberCreat
 import type { Decision } from './decision.ts';
 import { providerChanges } from './host-providers.ts';
 import { assertHostSpec } from './host-spec.ts';
-import { equalJson, existing, replacedMetadata } from './replace.ts';
+import { equalJson } from '../../base/equal-json.ts';
+import { existing, replacedMetadata } from './replace.ts';
 
 const unseen: HostStatus = { epoch: 0, drivers: [], images: [], unknownGuests: [], conditions: [] };
 

@@ -15,7 +15,8 @@ import { assertAskable } from './askable.ts';
 import { assertFree, type CreateInput, earlierCreate, newMetadata, rememberCreate } from './create.ts';
 import type { Decision } from './decision.ts';
 import { assertPlacementRules } from './placement-rules.ts';
-import { equalJson, existing, replacedMetadata } from './replace.ts';
+import { equalJson } from '../../base/equal-json.ts';
+import { existing, replacedMetadata } from './replace.ts';
 import { assertTaskToTake } from './task-to-take.ts';
 
 /** `input.name` may be empty: then a free one is made from the image's name. */

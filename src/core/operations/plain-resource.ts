@@ -20,7 +20,8 @@ import type { Decision } from './decision.ts';
 import { assertWeightNames } from './host-demand.ts';
 import { assertKnownClasses } from './known-classes.ts';
 import { assertPolicy } from './placement-rules.ts';
-import { equalJson, existing, replacedMetadata } from './replace.ts';
+import { equalJson } from '../../base/equal-json.ts';
+import { existing, replacedMetadata } from './replace.ts';
 
 interface PlainByKind {
   readonly image: Image;

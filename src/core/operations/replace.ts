@@ -1,6 +1,5 @@
 // What all replaces and deletes share: finding the resource and holding it against the revision that the user saw.
 
-import { isRecord } from '../../base/is-record.ts';
 import { ApiError } from '../../api/errors.ts';
 import type { Metadata } from '../../api/resources/metadata.ts';
 import type { RecordByKind } from '../state/records.ts';
@@ -35,19 +34,4 @@ export function replacedMetadata(
   change: { labels: Metadata['labels']; specChanged: boolean },
 ): Metadata {
   return { ...metadata, labels: change.labels, generation: metadata.generation + (change.specChanged ? 1 : 0) };
-}
-
-/** Structural equality of JSON data, key order aside. */
-export function equalJson(a: unknown, b: unknown): boolean {
-  if (a === b) return true;
-  if (Array.isArray(a)) return Array.isArray(b) && a.length === b.length && a.every((each, i) => equalJson(each, b[i]));
-  if (!isRecord(a) || !isRecord(b)) return false;
-  let more = 0;
-  for (const key in b) if (b[key] !== undefined) more += 1;
-  for (const key in a) {
-    if (a[key] === undefined) continue;
-    if (!Object.hasOwn(b, key) || !equalJson(a[key], b[key])) return false;
-    more -= 1;
-  }
-  return more === 0;
 }

@@ -15,7 +15,7 @@ import type { Allocation } from '../state/records.ts';
 import type { Entry, Snapshot } from '../state/snapshot.ts';
 import { assignmentOf } from './assignment.ts';
 import { hostInSession } from './host.ts';
-import { equalJson } from './replace.ts';
+import { equalJson } from '../../base/equal-json.ts';
 
 export interface ReportDecision {
   readonly plan: Plan;

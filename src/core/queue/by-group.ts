@@ -1,6 +1,7 @@
 // ByGroup: who waits for something about a group: that a member comes, or that one goes. Found by a tag of the group, so that an instance
 // that is placed costs those who wait for others nothing.
 
+import { equalJson } from '../../base/equal-json.ts';
 import type { Instance } from '../../api/resources/instance.ts';
 import { type Belonging, belongingOf, groupTag, isMember, placeOf, tagOf } from '../scheduler/belonging.ts';
 import type { GroupTerm } from '../scheduler/group-terms.ts';
@@ -39,7 +40,7 @@ export class ByGroup<T extends Asking> {
     if (this.#count === 0) return [];
     const placeBefore = before ? placeOf(before) : undefined;
     const placeAfter = after ? placeOf(after) : undefined;
-    if (placeBefore === placeAfter && before?.metadata.labels === after?.metadata.labels) return [];
+    if (placeBefore === placeAfter && equalJson(before?.metadata.labels, after?.metadata.labels)) return [];
     const helped = new Set<T>();
     if (before && placeBefore !== undefined) this.#look(belongingOf(before), 'went', helped);
     if (after && placeAfter !== undefined) this.#look(belongingOf(after), 'came', helped);

@@ -7,6 +7,7 @@
 //
 // It never decides a place, and correctness never rests on it: a full pass makes all of them due now and then.
 
+import { equalJson } from '../../base/equal-json.ts';
 import { BriefMap } from '../../base/brief-map.ts';
 import type { Instance } from '../../api/resources/instance.ts';
 import { type Fleet, fleetOf } from '../scheduler/fleet.ts';
@@ -649,7 +650,7 @@ function sameOffer(before: AnyRecord | null, after: AnyRecord): boolean {
   return (
     before?.kind === 'provider' &&
     after.kind === 'provider' &&
-    before.inventories === after.inventories &&
-    before.traits === after.traits
+    equalJson(before.inventories, after.inventories) &&
+    equalJson(before.traits, after.traits)
   );
 }

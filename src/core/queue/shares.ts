@@ -1,5 +1,6 @@
 // Shares: how much of the fleet each project holds, by what is allocated. For order and guarantees; what is free is the ledger's matter.
 
+import { equalJson } from '../../base/equal-json.ts';
 import type { Amounts } from '../../api/resources/metadata.ts';
 import { fleetOf } from '../scheduler/fleet.ts';
 import { keys } from '../state/keys.ts';
@@ -35,7 +36,11 @@ export class Shares implements View {
         if (before && after) return;
         return this.#measureAgain();
       case 'provider':
-        if (before?.kind === 'provider' && after?.kind === 'provider' && before.inventories === after.inventories)
+        if (
+          before?.kind === 'provider' &&
+          after?.kind === 'provider' &&
+          equalJson(before.inventories, after.inventories)
+        )
           return;
         return this.#measureAgain();
       default:

@@ -1,6 +1,7 @@
 // Fleet: the hosts as columns of numbers, kept up to date from the records, so that rules cost a few loads and not a walk through
 // objects. It knows what is free where; it never decides. What is laid over it tentatively is gone when the trial ends.
 
+import { equalJson } from '../../base/equal-json.ts';
 import { assert } from '../../base/assert.ts';
 import type { Host } from '../../api/resources/host.ts';
 import type { Instance } from '../../api/resources/instance.ts';
@@ -472,11 +473,11 @@ function hasQuota(host: Host | undefined): boolean {
 /** Whether rules would say the same of both: what heartbeats change most (sessions, unknown guests) is not among what they read. */
 function sameForRules(a: Host, b: Host): boolean {
   return (
-    a.spec === b.spec &&
-    a.metadata.labels === b.metadata.labels &&
-    a.status.conditions === b.status.conditions &&
-    a.status.drivers === b.status.drivers &&
-    a.status.images === b.status.images &&
+    equalJson(a.spec, b.spec) &&
+    equalJson(a.metadata.labels, b.metadata.labels) &&
+    equalJson(a.status.conditions, b.status.conditions) &&
+    equalJson(a.status.drivers, b.status.drivers) &&
+    equalJson(a.status.images, b.status.images) &&
     a.status.controlPlane === b.status.controlPlane &&
     a.status.architecture === b.status.architecture
   );

@@ -2,6 +2,7 @@
 // A group that nobody asks for costs a set of keys; counting begins with the first question. Kept for every change of an instance or a
 // host; a test holds the counts against a recount.
 
+import { equalJson } from '../../base/equal-json.ts';
 import type { Instance } from '../../api/resources/instance.ts';
 import type { Snapshot } from '../state/snapshot.ts';
 import {
@@ -335,7 +336,7 @@ const noKeys: ReadonlySet<string> = new Set();
 
 /** Whether both have the same labels, group and rules; they are seldom changed, and never in place. */
 function sameTies(a: Instance, b: Instance): boolean {
-  return a.metadata.labels === b.metadata.labels && a.spec.placement === b.spec.placement;
+  return equalJson(a.metadata.labels, b.metadata.labels) && equalJson(a.spec.placement, b.spec.placement);
 }
 
 function drop<T>(index: TagIndex<T[]>, selector: Selector, one: T): void {

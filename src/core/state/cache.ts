@@ -4,6 +4,7 @@
 //   committed entry ── assume(plan) ──▶ assumed on top ── confirm ──▶ committed
 //                                            └────────── forget ───▶ as if it had never been
 
+import { equalJson } from '../../base/equal-json.ts';
 import { assert } from '../../base/assert.ts';
 import { BriefMap } from '../../base/brief-map.ts';
 import { Consumers } from './consumers.ts';
@@ -557,9 +558,9 @@ function onlyMarked(before: AnyRecord | null, after: AnyRecord | null): boolean 
   return (
     before?.kind === 'provider' &&
     after?.kind === 'provider' &&
-    before.inventories === after.inventories &&
-    before.traits === after.traits &&
-    before.aggregates === after.aggregates &&
+    equalJson(before.inventories, after.inventories) &&
+    equalJson(before.traits, after.traits) &&
+    equalJson(before.aggregates, after.aggregates) &&
     before.host === after.host &&
     before.parent === after.parent
   );

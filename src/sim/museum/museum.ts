@@ -4,7 +4,7 @@ import { readFile } from 'node:fs/promises';
 import { systemClock } from '../../base/system.ts';
 import { brokenOf, interruptedExitCode, type Out, writeTrace } from '../run.ts';
 import { createSeedPool, type SeedPool } from '../seed-pool.ts';
-import { plantedIn } from './plant.ts';
+import { type Planted, plantedIn } from './plant.ts';
 import { type PlantedBug, plantedBugs } from './planted-bugs.ts';
 
 export interface MuseumOptions {
@@ -79,7 +79,7 @@ export async function runMuseum(options: MuseumOptions, out: Out): Promise<numbe
 }
 
 /** Of each bug whose place is not there exactly once, why. */
-export async function misplacedOf(bugs: readonly PlantedBug[]): Promise<string[]> {
+export async function misplacedOf(bugs: readonly Planted[]): Promise<string[]> {
   const faults: string[] = [];
   for (const bug of bugs) {
     try {

@@ -3,10 +3,11 @@
 
 import { registerHooks } from 'node:module';
 import { plantedIn } from './plant.ts';
+import { forgetfulTables } from './forgetful-tables.ts';
 import { plantedBugs } from './planted-bugs.ts';
 
 const name = new URL(import.meta.url).searchParams.get('bug');
-const bug = plantedBugs.find((each) => each.name === name);
+const bug = [...plantedBugs, ...forgetfulTables].find((each) => each.name === name);
 if (!bug) throw new Error(`there is no planted bug "${name}"`);
 const place = new URL(`../../${bug.file}`, import.meta.url).href;
 

@@ -1,8 +1,9 @@
 // The museum's pieces: real bugs of systems like this one, put back in. Each is a text of a file of src/ that stands there exactly once,
 // and what stands there instead while the bug is in. The simulator must find every one, as the invariant that it breaks.
 
-export interface PlantedBug {
-  readonly name: string;
+import type { Planted } from './plant.ts';
+
+export interface PlantedBug extends Planted {
   /** One that has caught it: who has little time begins there. Runs change with the code, so it may not do so now. Default: the first. */
   readonly seed?: number;
   /** What happened, and to whom. */
@@ -11,10 +12,6 @@ export interface PlantedBug {
   readonly invariant: number;
   /** Of a bug that shows only in rare company: the misfortunes that are to happen often in every run. */
   readonly with?: readonly string[];
-  /** Below src/. */
-  readonly file: string;
-  readonly find: string;
-  readonly replace: string;
 }
 
 export const plantedBugs: readonly PlantedBug[] = [

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { equalJson } from './replace.ts';
+import { equalJson } from './equal-json.ts';
 
 it.each([
   [1, 1, true],
