@@ -68,7 +68,7 @@ async function runBatch(options: RunSimOptions, pool: SeedPool, out: Out): Promi
   const isBatch = options.seeds >= batchSeedsMin;
   const whole = flagsOf(narrowing) === '';
   const asDrawn = size === 'small' && whole;
-  const kept = isBatch && options.seedsFile !== undefined ? await keptSeeds(options.seedsFile) : [];
+  const kept = isBatch && options.seedsFile !== undefined ? await keptSeeds(options.seedsFile, size) : [];
   const fresh = Array.from({ length: options.seeds }, (_, index) => options.firstSeed + index);
   const seeds = [...new Set([...kept, ...fresh])];
   const startedAtMs = systemClock.monotonicMs();
@@ -97,7 +97,8 @@ async function runBatch(options: RunSimOptions, pool: SeedPool, out: Out): Promi
     else if (done % 50 === 0) out.write(`${done} of ${seeds.length} seeds\n`);
     if (fault === undefined) continue;
     failed.push(seed);
-    if (options.keep && options.seedsFile !== undefined && asDrawn) await keepSeed(options.seedsFile, seed, fault);
+    if (options.keep && options.seedsFile !== undefined && whole)
+      await keepSeed(options.seedsFile, { seed, size, found: fault });
     if (!json && failed.length <= failuresShownMax) await explain({ options, pool, result, fault }, out);
   }
   const interrupted = signal?.aborted === true;
