@@ -11,6 +11,8 @@ import type { Checker, Facts } from './checker.ts';
 
 /** Longer than any retry (5 s) and its wait for a conflict to be heard of, shorter than the full pass (60 s). */
 const idleMsMax = 25_000;
+/** Where the clock of who said that it failed is ahead of the leader's, a restart waits for as much as twice its delay. */
+const restartDelays = 2;
 
 export function dueChecker({ state, nowMs, policy }: Facts): Checker {
   /** By controller, key and revision: since when there is something to do, and until when it may be left. */
@@ -33,11 +35,13 @@ export function dueChecker({ state, nowMs, policy }: Facts): Checker {
         cache.reset([...state.entries()], 1);
       }
       for (const controller of value.kind === 'instance' ? [restart, lostHost, garbage] : [garbage]) {
+        const delayMs = controller === restart ? restartDelays * policy.restartDelayMs : 0;
         const { changes, requeueAfterMs } = controller.reconcile(cache, key, ctx);
         if (changes.length === 0 && requeueAfterMs === undefined) continue;
         const name = `${controller.name} ${key} ${revision}`;
         seen.add(name);
-        if (!open.has(name)) open.set(name, { untilMs: nowMs() + (requeueAfterMs ?? 0) + idleMsMax, what: key });
+        if (!open.has(name))
+          open.set(name, { untilMs: nowMs() + (requeueAfterMs ?? 0) + delayMs + idleMsMax, what: key });
       }
     }
     for (const name of open.keys()) if (!seen.has(name)) open.delete(name);
