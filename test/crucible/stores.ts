@@ -169,13 +169,23 @@ export async function createEtcd({ folder, network, logs }: StoreParts): Promise
     members,
     leader,
     async moveLeader() {
-      const from = await leader();
-      const to = members.find((member) => member !== from && member.daemon.running) ?? noMember();
-      const { header } = await ask(to.machine, 'maintenance/status', {});
-      await ask(from.machine, 'maintenance/transfer-leadership', { targetID: header.member_id });
+      for (let tries = 1; ; tries++) {
+        const from = await leader();
+        const to = members.find((member) => member !== from && member.daemon.running) ?? noMember();
+        try {
+          const { header } = await ask(to.machine, 'maintenance/status', {});
+          return void (await ask(from.machine, 'maintenance/transfer-leadership', { targetID: header.member_id }));
+        } catch (error) {
+          if (tries === movesMax) throw error;
+          await new Promise((resolve) => setTimeout(resolve, 200)); // another fault may have moved it meanwhile
+        }
+      }
     },
   };
 }
+
+/** Of etcd's election, 1 s, a few. */
+const movesMax = 20;
 
 /** SQLite is in the server's own process: this is its disk only. */
 export async function createSqlite({ folder }: StoreParts): Promise<{ readonly url: string; readonly disk: Disk }> {
