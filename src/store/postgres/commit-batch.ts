@@ -28,6 +28,17 @@ export function commitRequest(conditions: readonly Condition[], writes: readonly
   return { conditions: conditions.map(({ key, ifRevision }) => ({ key, ifRevision })), writes: copies, events };
 }
 
+/** The parameters of the function for one write, after the name of the batch; undefined where there is more to do. */
+export function encodeOne(requests: readonly CommitRequest[]): unknown[] | undefined {
+  const [request, ...others] = requests;
+  const [write, ...more] = request?.writes ?? [];
+  if (!request || !write || others.length > 0 || more.length > 0) return undefined;
+  return [
+    ...[request.events, write.key, 7 + write.key.length, write.value?.byteLength ?? -1, crc32(request.events)],
+    ...[request.conditions.map(({ key }) => key), request.conditions.map(({ ifRevision }) => ifRevision)],
+  ];
+}
+
 /** The parameters of the function, after the name of the batch. Places count from 1, as PostgreSQL's do. */
 export function encodeBatch(requests: readonly CommitRequest[]): unknown[] {
   const places = new Map<Key, number>();

@@ -10,6 +10,8 @@ import type { Query } from './postgres-session.ts';
  * event-codec.ts writes them, their CRC-32, which of them did not happen (deletes of absent keys, counted from 0; null: none), and what
  * asked for them: the batch, and the place in it. Its last row is the revision of the store, and never goes. Values are not compressed:
  * they are small or already dense, and commits wait for it.
+ *
+ * 2: single writes have a function of their own.
  */
 const steps: readonly ((schema: string) => string)[] = [
   (schema) => `
@@ -27,6 +29,7 @@ const steps: readonly ((schema: string) => string)[] = [
     ALTER TABLE ${schema}.log ALTER events SET STORAGE EXTERNAL;
     INSERT INTO ${schema}.state (compacted, format) VALUES (1, 0);
     ${commitFunction(schema)}`,
+  commitOneFunction,
 ];
 
 /** So many keys are written one by one: a single row costs half as much then, and from here on sets are cheaper. */
@@ -216,5 +219,47 @@ function commitFunction(schema: string): string {
         END IF;
       END IF;
       RETURN first || answers || absent;
+    END $$;`;
+}
+
+/**
+ * The same for one request with one write, as leases and most changes of users are: it needs no arrays to decide on, and costs the server
+ * a third less. `value_length` below 0: the key is deleted.
+ */
+function commitOneFunction(schema: string): string {
+  return `
+    CREATE FUNCTION ${schema}.commit_one_1(
+      batch uuid, payload bytea, written text, value_start integer, value_length integer, checksum bigint,
+      condition_keys text[], condition_revisions bigint[]
+    ) RETURNS bigint[] LANGUAGE plpgsql AS $$
+    DECLARE
+      first bigint;
+      was bigint;  -- the revision in the table, 0: absent
+      held bigint;
+    BEGIN
+      PERFORM FROM ${schema}.state FOR UPDATE;
+      first := ${revisionOf(schema)};
+      SELECT entries.revision INTO was FROM ${schema}.entries WHERE entries.key = written;
+      was := coalesce(was, 0);
+      FOR c IN 1 .. cardinality(condition_keys) LOOP
+        IF condition_keys[c] = written THEN held := was;
+        ELSE SELECT entries.revision INTO held FROM ${schema}.entries WHERE entries.key = condition_keys[c];
+        END IF;
+        IF coalesce(held, 0) <> condition_revisions[c] THEN RETURN ARRAY[first, -c]; END IF;
+      END LOOP;
+      IF value_length < 0 AND was = 0 THEN RETURN ARRAY[first, first, 1]; END IF;
+      INSERT INTO ${schema}.log (revision, batch, request, events, checksum) VALUES (first + 1, batch, 1, payload, checksum);
+      IF value_length < 0 THEN
+        DELETE FROM ${schema}.entries WHERE key = written;
+      ELSIF was = 0 THEN
+        INSERT INTO ${schema}.entries (key, value, revision)
+          VALUES (written, substr(payload, value_start, value_length), first + 1);
+      ELSE
+        UPDATE ${schema}.entries SET value = substr(payload, value_start, value_length), revision = first + 1 WHERE key = written;
+      END IF;
+      IF NOT pg_try_advisory_xact_lock(${listenersOf(schema)}) THEN
+        PERFORM pg_notify('${channelOf(schema)}', (first + 1)::text);
+      END IF;
+      RETURN ARRAY[first, first + 1];
     END $$;`;
 }

@@ -9,7 +9,7 @@ import { assert } from '../../base/assert.ts';
 import { type Logger, describeError } from '../../base/log.ts';
 import type { LoggedCommit } from '../shared-log.ts';
 import { type CommitResult, type Revision, StoreError } from '../store.ts';
-import { type CommitRequest, decodeOutcome, encodeBatch, loggedCommit } from './commit-batch.ts';
+import { type CommitRequest, decodeOutcome, encodeBatch, encodeOne, loggedCommit } from './commit-batch.ts';
 import { Patience, type PatienceOptions } from './patience.ts';
 import { breaksConnection, toStoreError, withUnknownOutcome } from './postgres-errors.ts';
 import { channelOf, listenersOf, migrate, revisionOf } from './postgres-schema.ts';
@@ -100,12 +100,22 @@ export class PostgresWriter {
 
   async #send(batch: string, waiting: readonly WaitingCommit[]): Promise<void> {
     const { schema } = this.#options.session.target;
-    const [[answer] = []] = await this.#session.query({
-      name: 'commit',
-      text: `SELECT ${schema}.commit_1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`,
-      values: [batch, ...encodeBatch(waiting)],
-      rowMode: 'array',
-    });
+    const one = encodeOne(waiting);
+    const [[answer] = []] = await this.#session.query(
+      one
+        ? {
+            name: 'commit-one',
+            text: `SELECT ${schema}.commit_one_1($1, $2, $3, $4, $5, $6, $7, $8)`,
+            values: [batch, ...one],
+            rowMode: 'array',
+          }
+        : {
+            name: 'commit',
+            text: `SELECT ${schema}.commit_1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`,
+            values: [batch, ...encodeBatch(waiting)],
+            rowMode: 'array',
+          },
+    );
     assert(Array.isArray(answer), 'the function of the commit answers an array');
     const { revision, results, commits } = decodeOutcome(waiting, answer.map(Number));
     this.#revision = revision;
