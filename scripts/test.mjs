@@ -12,10 +12,13 @@ const words = process.argv.slice(2);
 /** Checks of `npm run ci` that failed before the tests began: they count as failures in the closing line. */
 const failedBefore = Number(process.env.BERTH_CI_FAILED_CHECKS ?? 0);
 await ensureNpmPackages();
-const packages = await ensureDebianPackages(debianPackages('qemu', 'tinyImage', 'debianImage', 'stores', 'tests'), {
-  yes: words.includes('--yes'),
-  purpose: 'Running every test',
-});
+const packages = await ensureDebianPackages(
+  debianPackages('qemu', 'libvirt', 'tinyImage', 'debianImage', 'stores', 'tests'),
+  {
+    yes: words.includes('--yes'),
+    purpose: 'Running every test',
+  },
+);
 if (!packages.installed) say(`Tests that boot real guests will fail: ${packages.reason}.`);
 
 const folder = mkdtempSync(join(tmpdir(), 'berth-test-'));

@@ -1,13 +1,15 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../base/system.ts';
 import { type Libvirt, type LifecycleEvent, openLibvirt } from './libvirt.ts';
-import { startLibvirt, type TestLibvirt } from './test-libvirt.ts';
+import { startLibvirt, type TestLibvirt, whyNoLibvirt } from './test-libvirt.ts';
 
 const uuid = '6f2c1a52-7b1e-8c3d-9e4f-0a1b2c3d4e5f';
 const domainXml = (name: string): string => `<domain type='qemu'><name>${name}</name><uuid>${uuid}</uuid>
 <memory unit='MiB'>64</memory><vcpu>1</vcpu><os><type arch='x86_64' machine='pc'>hvm</type></os></domain>`;
 
-describe('libvirt', () => {
+const reason = whyNoLibvirt();
+
+describe.skipIf(reason !== undefined)(`libvirt${reason ? ` (${reason})` : ''}`, () => {
   let daemon: TestLibvirt;
   let libvirt: Libvirt;
   let events: LifecycleEvent[];

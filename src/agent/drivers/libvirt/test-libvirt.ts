@@ -1,7 +1,7 @@
 // A private libvirtd for tests: the real one, in mount and process namespaces of its own, with its state in memory. It ends with the
 // test, its guests too. KVM is hidden from it: its probe of a KVM that hangs could not even be killed.
 
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
@@ -17,6 +17,16 @@ export interface TestLibvirt {
   /** Ends the daemon, not its guests, and starts it again. */
   restart(): Promise<void>;
   stop(): Promise<void>;
+}
+
+/** Why there can be none here; undefined: there can. */
+export function whyNoLibvirt(): string | undefined {
+  if (process.getuid?.() !== 0) return 'only root may start a libvirtd of its own';
+  if (!existsSync('/usr/sbin/libvirtd')) return 'libvirt is not installed (package libvirt-daemon-system)';
+  // In a chroot mounts cannot be kept apart, for its root is no mount point.
+  return spawnSync('unshare', ['--mount', '--pid', '--fork', 'mount', '--make-rprivate', '/']).status === 0
+    ? undefined
+    : 'there are no mount namespaces to be had here';
 }
 
 /** Its first process takes in the guests that lose their parent: a daemon as first process would leave them as zombies and wait for them. */
