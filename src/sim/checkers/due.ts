@@ -41,7 +41,7 @@ export function dueChecker({ state, nowMs, policy }: Facts): Checker {
         const name = `${controller.name} ${key} ${revision}`;
         seen.add(name);
         if (!open.has(name))
-          open.set(name, { untilMs: nowMs() + (requeueAfterMs ?? 0) + delayMs + idleMsMax, what: key });
+          open.set(name, { untilMs: nowMs() + Math.max(requeueAfterMs ?? 0, delayMs) + idleMsMax, what: key });
       }
     }
     for (const name of open.keys()) if (!seen.has(name)) open.delete(name);
