@@ -24,7 +24,7 @@ describe.skipIf(reason !== undefined)(`libvirt${reason ? ` (${reason})` : ''}`, 
     daemon = await startLibvirt();
     events = [];
     libvirt = await open();
-  }, 60_000);
+  });
   afterAll(async () => {
     libvirt.close();
     await daemon.stop();
