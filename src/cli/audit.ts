@@ -83,7 +83,7 @@ const columns: readonly Column<Finding>[] = [
   { header: 'WHAT', value: ({ subject }) => subject },
   {
     header: 'FOUND',
-    value: ({ message, cause, repair }) =>
-      `${message}: ${cause}${repair ? ` [${repair.startsWith('orders') ? '--apply --remove-unknown' : '--apply'} ${repair}]` : ''}`,
+    value: ({ message, cause, repair, destroys }) =>
+      `${message}: ${cause}${repair ? ` [${destroys ? '--apply --remove-unknown' : '--apply'} ${repair}]` : ''}`,
   },
 ];

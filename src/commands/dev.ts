@@ -5,7 +5,7 @@ import { Command } from 'commander';
 import type { Cli } from '../cli/cli.ts';
 import { contextFilePath, saveLocalContext } from '../cli/context-file.ts';
 import { attempting, usageError } from '../cli/exit-codes.ts';
-import { ofTheStore } from './store-of.ts';
+import { storeAdvice } from './store-of.ts';
 import { collect } from '../cli/units.ts';
 import { untilAborted } from './until-aborted.ts';
 
@@ -54,7 +54,7 @@ export function devCommand(cli: Cli): Command {
             },
             { log: systemLogger(logLevel) },
           ),
-        ofTheStore,
+        storeAdvice,
       );
       try {
         const current = await saveLocalContext(contextFilePath(cli), 'dev', {

@@ -12,7 +12,7 @@ import { createUserClient } from '../api/user-client.ts';
 import type { Cli } from '../cli/cli.ts';
 import { contextFilePath, saveLocalContext } from '../cli/context-file.ts';
 import { attempting, CommandError, exitCodes, Interrupted, usageError } from '../cli/exit-codes.ts';
-import { ofTheStore } from './store-of.ts';
+import { storeAdvice } from './store-of.ts';
 import { follow, listAll } from '../cli/follow.ts';
 import { addressOf, stepsOf } from '../cli/instance-view.ts';
 import { driversOf, hostReady } from '../cli/kinds.ts';
@@ -102,7 +102,7 @@ async function startFleet({ dataDirectory, imageDirectory, listen, driver }: Pla
   return attempting(
     'start control plane and agent',
     () => startLocalFleet({ dataDirectory, imageDirectory, listen, drivers: [driver] }, { log: systemLogger('error') }),
-    ofTheStore,
+    storeAdvice,
   );
 }
 

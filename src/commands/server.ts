@@ -5,7 +5,7 @@ import type { Cli } from '../cli/cli.ts';
 import { attempting } from '../cli/exit-codes.ts';
 import { defaultImageMap, imageMapIn } from './default-image-map.ts';
 import { processConfig } from './process-config.ts';
-import { ofTheStore, tellFailure } from './store-of.ts';
+import { storeAdvice, tellFailure } from './store-of.ts';
 import { untilAborted } from './until-aborted.ts';
 
 interface ServerFlags {
@@ -58,7 +58,7 @@ export function serverCommand(cli: Cli): Command {
       if (imageMap !== undefined && config.imageMap === imageMap)
         log.info('no image map was named; the one of the working directory is taken', { path: imageMap });
       const server = await tellFailure('start the server', () =>
-        attempting('start the server', () => startServer(config, { log }), ofTheStore),
+        attempting('start the server', () => startServer(config, { log }), storeAdvice),
       );
       cli.stderr.write(
         `berth server listens on ${server.url}\n` +

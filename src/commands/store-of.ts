@@ -13,7 +13,9 @@ export async function openStoreOf(url: string, options: { readonly mustExist?: b
 }
 
 /** What to do about a server that does not start because of its store. */
-export const ofTheStore = { Unavailable: '"berth store check URL" says whether the store is closed, and why' } as const;
+export const storeAdvice = {
+  Unavailable: '"berth store check URL" says whether the store is closed, and why',
+} as const;
 
 /** Runs `work`; what the store refuses, or what is wrong with a backup, is told as `cannot <attempt>: <why>`. */
 export async function tellFailure<T>(attempt: string, work: () => Promise<T>): Promise<T> {

@@ -78,14 +78,13 @@ export function idleIn(sum: Sum, seeds: number): string[] {
     found.push(`${commits} commits in ${seeds} seeds are too few; ${commitsPerSeedMin} each are asked for`);
   if (instancesRun < seeds * instancesRunPerSeedMin)
     found.push(`${instancesRun} instances ran in ${seeds} seeds; ${instancesRunPerSeedMin} each are asked for`);
-  for (const [kind, runs] of sum.drawn)
-    if (runs >= drawnRunsMin && (byKind[`${nothingToHit}-${kind}`] ?? 0) > runs * nothingToHitShareMax)
-      found.push(
-        `"${kind}" found nothing to hit in ${byKind[`${nothingToHit}-${kind}`]} of the ${runs} runs that drew it`,
-      );
-  for (const [kind, runs] of sum.drawn)
-    if (runs >= drawnRunsMin && byKind[kind] === undefined)
-      found.push(`"${kind}" was drawn by ${runs} runs and never happened`);
+  for (const [kind, runs] of sum.drawn) {
+    if (runs < drawnRunsMin) continue;
+    const inVain = byKind[`${nothingToHit}-${kind}`] ?? 0;
+    if (inVain > runs * nothingToHitShareMax)
+      found.push(`"${kind}" found nothing to hit in ${inVain} of the ${runs} runs that drew it`);
+    if (byKind[kind] === undefined) found.push(`"${kind}" was drawn by ${runs} runs and never happened`);
+  }
   if (seeds >= everythingSeedsMin)
     for (const kind of mustHappen)
       if (byKind[kind] === undefined && (sum.drawn.get(kind) ?? 0) < drawnRunsMin)

@@ -622,8 +622,7 @@ function shapeKeyOf(
 
 /** Whether nothing has changed that the queue, or a rule, reads of it. */
 function isSame(known: Waiting, { metadata: { id, generation, labels } }: Instance): boolean {
-  if (known.id !== id || known.generation !== generation) return false;
-  return known.labels === labels || JSON.stringify(known.labels) === JSON.stringify(labels);
+  return known.id === id && known.generation === generation && equalJson(known.labels, labels);
 }
 
 function headSinceMs({ all, leftAtMs }: Line): number {

@@ -2,7 +2,7 @@
 // they take are libvirt's remote protocol, which never changes what it has once given a number.
 
 import type { Clock } from '../../../base/clock.ts';
-import { connectRpc, LibvirtError, libvirtErrors, programs, type Rpc } from './rpc.ts';
+import { connectRpc, LibvirtError, libvirtErrors, type Rpc } from './rpc.ts';
 import { type XdrReader, type XdrWriter, xdrWriter } from './xdr.ts';
 
 /** What libvirt calls a guest by. */
@@ -82,8 +82,6 @@ export interface Libvirt {
   /** With all that libvirt keeps of it. Harmless when it is not known. */
   undefine(domain: Domain): Promise<void>;
   addresses(domain: Domain, source: keyof typeof addressSources): Promise<readonly InterfaceAddresses[]>;
-  /** What the guest agent answers to a command of its own, as JSON. */
-  agentCommand(domain: Domain, command: string, timeoutS: number): Promise<string>;
   /** Starts it when it is known and does not run. Answers its bridge; undefined: there is none of that name. */
   ensureNetwork(name: string): Promise<{ readonly bridge: string; readonly started: boolean } | undefined>;
   /** Resolves with the reason when the connection has ended. */
@@ -129,8 +127,6 @@ const procedures = {
 } as const;
 type Procedure = keyof typeof procedures;
 
-/** Of the program for QEMU: 3, of qemu_protocol. */
-const agentCommand = 3;
 const auth = { none: 0, polkit: 2 } as const;
 const lifecycleEventId = 0;
 /** Managed save, snapshots' and checkpoints' metadata, NVRAM: else libvirt refuses to forget the domain. */
@@ -197,11 +193,6 @@ function libvirtOver(rpc: Rpc): Libvirt {
     async addresses(domain, source) {
       const asked = of(domain).uint(addressSources[source]).uint(0);
       return (await call(rpc, 'interfaceAddresses', asked)).array(readInterface);
-    },
-    async agentCommand(domain, command, timeoutS) {
-      const body = of(domain).string(command).int(timeoutS).uint(0);
-      const answer = await rpc.call({ program: programs.qemu, procedure: agentCommand, name: 'agentCommand', body });
-      return answer.maybeString() ?? '';
     },
     async ensureNetwork(name) {
       const network = await found(

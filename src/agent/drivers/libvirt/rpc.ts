@@ -19,13 +19,12 @@ export class LibvirtError extends Error {
 }
 
 /** Of virterror.h, those that are acted on. */
-export const libvirtErrors = { operationInvalid: 55, noDomain: 42, noNetwork: 43, operationFailed: 9 } as const;
+export const libvirtErrors = { operationInvalid: 55, noDomain: 42, noNetwork: 43 } as const;
 
-export const programs = { remote: 0x2000_8086, qemu: 0x2000_8087 } as const;
+/** The program that all procedures are of which are used here. */
+const remoteProgram = 0x2000_8086;
 
 export interface RpcCall {
-  /** Default: the remote program. */
-  readonly program?: number;
   readonly procedure: number;
   /** For people: what the call is. */
   readonly name: string;
@@ -117,7 +116,7 @@ function speak(socket: Socket, { path, clock, timeoutMs: timeoutMsDefault, onEve
       header.int(),
     ];
     const body = xdrReader(message.subarray(headerBytes - 4));
-    if (type === types.event && program === programs.remote) return onEvent(procedure, body);
+    if (type === types.event && program === remoteProgram) return onEvent(procedure, body);
     const call = type === types.reply ? pending.get(serial) : undefined;
     if (call === undefined) return; // of another program, as its keep-alive, or of a call that was given up
     pending.delete(serial);
@@ -146,7 +145,7 @@ function speak(socket: Socket, { path, clock, timeoutMs: timeoutMsDefault, onEve
   socket.on('close', () => end(`libvirt at ${path} closed the connection`));
 
   return {
-    async call({ program = programs.remote, procedure, name, body = xdrWriter(), timeoutMs = timeoutMsDefault }) {
+    async call({ procedure, name, body = xdrWriter(), timeoutMs = timeoutMsDefault }) {
       while (ended === undefined && pending.size >= callsAtOnce)
         await new Promise<void>((resolve) => void waiting.push(resolve));
       if (ended !== undefined) throw new LibvirtError(`${name}: ${ended}`);
@@ -157,7 +156,7 @@ function speak(socket: Socket, { path, clock, timeoutMs: timeoutMsDefault, onEve
       const bytes = body.bytes();
       const header = xdrWriter()
         .uint(headerBytes + bytes.length)
-        .uint(program)
+        .uint(remoteProgram)
         .uint(version)
         .int(procedure)
         .int(types.call)

@@ -61,6 +61,7 @@ async function launchOnce(hands: Hands, slot: Slot, signal: AbortSignal): Promis
     });
   }
   const record = slot.record;
+  if (signal.aborted) orphan?.detach(); // it is looked after since it was found
   throwIfAborted(signal, slot.instanceId);
   const machine = await hands.machineOf(record);
   const run =
