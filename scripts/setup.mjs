@@ -23,7 +23,7 @@ export function requireNode20() {
 export async function ensureNpmPackages() {
   const why = npmPackagesMissing();
   if (!why) return;
-  say(`npm packages: ${why}; running npm ci (about half a minute) ...`);
+  note(`npm packages: ${why}; running npm ci (about half a minute) ...`);
   const startedAt = Date.now();
   // Never the Node inside node_modules: npm is about to delete it.
   const path = (process.env.PATH ?? '')
@@ -35,7 +35,7 @@ export async function ensureNpmPackages() {
     process.stderr.write(result.output);
     fail(`npm ci failed (${result.problem}); the lines above say why. Is the npm registry reachable?`);
   }
-  say(`npm packages: installed in ${seconds(startedAt)}`);
+  note(`npm packages: installed in ${seconds(startedAt)}`);
 }
 
 /** The Node that runs Berth: the one npm brought, else the running one when it is new enough. */
@@ -59,8 +59,8 @@ export async function ensureDebianPackages(packages, { yes = false, purpose }) {
   if (missing.length === 0) return { installed: true };
   const names = missing.map((entry) => entry.name);
   const width = Math.max(...names.map((name) => name.length));
-  say(`${purpose} needs ${count(missing.length, 'Debian package')} more:`);
-  for (const entry of missing) say(`  ${entry.name.padEnd(width)}  ${entry.reason}`);
+  note(`${purpose} needs ${count(missing.length, 'Debian package')} more:`);
+  for (const entry of missing) note(`  ${entry.name.padEnd(width)}  ${entry.reason}`);
 
   if (!commandPath('apt-get'))
     return { installed: false, reason: `there is no apt-get here to install ${names.join(', ')}` };
@@ -76,7 +76,7 @@ export async function ensureDebianPackages(packages, { yes = false, purpose }) {
     if (!/^(y(es)?)?$/i.test(answer.trim()))
       return { installed: false, reason: `${names.join(', ')} not installed, as you asked` };
   } else {
-    say(yes ? 'Installing (--yes) ...' : 'Installing without asking, since this is not a terminal ...');
+    note(yes ? 'Installing (--yes) ...' : 'Installing without asking, since this is not a terminal ...');
   }
 
   const startedAt = Date.now();
@@ -105,7 +105,7 @@ export async function ensureDebianPackages(packages, { yes = false, purpose }) {
       installed: false,
       reason: `apt-get succeeded, yet ${still.map((entry) => entry.name).join(', ')} is not there`,
     };
-  say(`Debian packages: installed ${names.join(', ')} in ${seconds(startedAt)}`);
+  note(`Debian packages: installed ${names.join(', ')} in ${seconds(startedAt)}`);
   return { installed: true };
 }
 
@@ -130,6 +130,11 @@ export function runToEnd(command, args, env = process.env) {
 
 export function say(line) {
   process.stdout.write(`${line}\n`);
+}
+
+/** Of the setting up: not part of what a command answers. */
+function note(line) {
+  process.stderr.write(`${line}\n`);
 }
 
 export function fail(message) {
@@ -220,16 +225,16 @@ function showAptProgress(line) {
 let progressShown = '';
 /** In place on a terminal; elsewhere one line for each step, without the percentages. */
 function showProgress(text) {
-  if (process.stdout.isTTY) process.stdout.write(`\r\x1b[K  ${text}`);
+  if (process.stderr.isTTY) process.stderr.write(`\r\x1b[K  ${text}`);
   else {
     const step = text.replace(/ \d+ %$/, '');
-    if (step !== progressShown) say(`  ${step} ...`);
+    if (step !== progressShown) note(`  ${step} ...`);
     progressShown = step;
   }
 }
 
 function clearProgress() {
-  if (process.stdout.isTTY) process.stdout.write('\r\x1b[K');
+  if (process.stderr.isTTY) process.stderr.write('\r\x1b[K');
   progressShown = '';
 }
 
