@@ -25,6 +25,8 @@ const exitCode = await runProgram(
     homeDirectory: homedir(),
     clock: systemClock,
     fetch: systemFetch,
+    runProgram: system.runProgram,
+    self: system.self(),
     version,
     interruption: () => (interruption ??= system.terminationSignal()),
   },

@@ -16,6 +16,7 @@ interface Layer {
 // The longest path that fits a file is its row.
 const layers: Record<string, Layer> = {
   base: { folders: [], node: false, packages: [] },
+  'base/message-line.ts': { folders: [], node: true, packages: ['ws'] },
   'base/system.ts': { folders: [], node: true, packages: ['pino'] },
   api: { folders: ['base'], node: false, packages: ['typebox'] },
   core: { folders: ['base', 'api'], node: false, packages: [] },
@@ -28,9 +29,9 @@ const layers: Record<string, Layer> = {
     node: true,
     packages: ['fastify', 'prom-client', 'typebox', 'yaml'],
   },
-  agent: { folders: ['base', 'api'], node: true, packages: ['typebox', 'yaml'] },
+  agent: { folders: ['base', 'api'], node: true, packages: ['typebox', 'ws', 'yaml'] },
   'agent/plan.ts': { folders: ['base', 'api'], node: false, packages: [] },
-  cli: { folders: ['base', 'api'], node: true, packages: ['commander', 'picocolors', '@bomb.sh/tab', 'yaml'] },
+  cli: { folders: ['base', 'api'], node: true, packages: ['commander', 'picocolors', '@bomb.sh/tab', 'ws', 'yaml'] },
   sim: { folders: ['base', 'api', 'core', 'store', 'server', 'agent'], node: true, packages: [] },
   // Puts whole processes together; nothing imports it but main.ts.
   commands: {

@@ -12,7 +12,7 @@ export interface LogRange {
 }
 
 const pieceBytes = 64 * 1024;
-const pollMs = 250; // growth is not told of; four looks a second are quick enough to read along
+const pollMs = 250; // where growth is not told of, four looks a second are quick enough to read along
 
 /**
  * The first piece always comes, even if empty: its offset says where the log begins. Throws `NoSuchGuest` when there is no guest
@@ -30,6 +30,7 @@ export async function* followLog(
   driver.watch((changed) => {
     if (changed === instanceId) wake();
   }, signal);
+  driver.access?.watchLog?.(instanceId, () => wake(), signal);
 
   for (let first = true; !signal.aborted; first = false) {
     // Before the read: what a guest wrote before its end is then in what is read.

@@ -1,17 +1,22 @@
 // What the control plane may ask of this host over the line. It is not trusted blindly: every id and number is checked here.
 //
-//   GET /guests/{instanceId}/log?offset=N&follow=true|false&limit=N    the console, raw; `berth-log-offset` says where it begins
+//   GET  /guests/{instanceId}/log?offset=N&follow=true|false&limit=N    the console, raw; `berth-log-offset` says where it begins
+//   POST /guests/{instanceId}/...                                       a client's way into the guest: access/access-routes.ts
 
-import { constants, type ServerHttp2Stream } from 'node:http2';
+import { constants, type IncomingHttpHeaders, type ServerHttp2Stream } from 'node:http2';
 import { ApiError } from '../api/errors.ts';
 import type { Clock } from '../base/clock.ts';
 import { drained } from '../base/drained.ts';
-import { describeError, type Logger } from '../base/log.ts';
-import { type Driver, DriverError } from './drivers/driver.ts';
+import type { Logger } from '../base/log.ts';
+import { serveWay, wayInto } from './access/access-routes.ts';
+import type { ExecSessions } from './access/exec-sessions.ts';
+import type { Driver } from './drivers/driver.ts';
 import { followLog, type LogRange } from './guest-log.ts';
+import { refusalOf } from './refusal.ts';
 
 export interface LinkRoutes {
   readonly drivers: readonly Driver[];
+  readonly sessions: ExecSessions;
   readonly clock: Clock;
   readonly log: Logger;
 }
@@ -21,18 +26,25 @@ export interface LinkRequest {
   readonly method: string;
   /** Path and query. */
   readonly path: string;
+  readonly headers: IncomingHttpHeaders;
 }
 
 /** Never rejects: what goes wrong is answered, or ends the stream. */
-export async function answerRequest(routes: LinkRoutes, { stream, method, path }: LinkRequest): Promise<void> {
+export async function answerRequest(routes: LinkRoutes, { stream, method, path, headers }: LinkRequest): Promise<void> {
   try {
-    if (method !== 'GET') throw new ApiError('MethodNotAllowed', `${method} is not possible here`);
     const url = new URL(path, 'http://agent');
+    if (method === 'POST') {
+      const way = await wayInto(routes, url);
+      if (way === undefined) throw new ApiError('NotFound', 'there is no such route on a host');
+      stream.respond({ [constants.HTTP2_HEADER_STATUS]: 200 });
+      return await serveWay(way, { stream, headers, log: routes.log });
+    }
+    if (method !== 'GET') throw new ApiError('MethodNotAllowed', `${method} is not possible here`);
     const instanceId = /^\/guests\/(inst_[0-9a-z]{26})\/log$/.exec(url.pathname)?.[1];
     if (instanceId === undefined) throw new ApiError('NotFound', 'there is no such route on a host');
     await sendLog(routes, stream, rangeOf(instanceId, url.searchParams));
   } catch (error) {
-    refuse(stream, errorFrom(error, routes.log));
+    refuse(stream, refusalOf(error, routes.log));
   }
 }
 
@@ -77,13 +89,6 @@ function integerOf(query: URLSearchParams, field: string): number {
     throw new ApiError('InvalidRequest', `${field} must be a whole number of bytes`, { field });
   }
   return value;
-}
-
-function errorFrom(error: unknown, log: Logger): ApiError {
-  if (error instanceof ApiError) return error;
-  if (error instanceof DriverError && error.code === 'NoSuchGuest') return new ApiError('NotFound', error.message);
-  log.error('cannot answer the control plane', { error: describeError(error) });
-  return new ApiError('Internal', `this host cannot answer: ${describeError(error)}`);
 }
 
 function refuse(stream: ServerHttp2Stream, error: ApiError): void {

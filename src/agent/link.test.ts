@@ -9,7 +9,8 @@ import type { Clock } from '../base/clock.ts';
 import { silentLogger } from '../base/log.ts';
 import { createManualClock } from '../base/manual-clock.ts';
 import { seededPrng } from '../base/prng.ts';
-import { systemClock } from '../base/system.ts';
+import { randomSecret, systemClock } from '../base/system.ts';
+import { createExecSessions } from './access/exec-sessions.ts';
 import { type Driver, DriverError } from './drivers/driver.ts';
 import { holdLink } from './link.ts';
 
@@ -152,7 +153,12 @@ describe('the line to the control plane', () => {
         token: 'secret',
         hostName: 'host-1',
         epoch: 7,
-        routes: { drivers: [guests.driver], clock: systemClock, log: silentLogger },
+        routes: {
+          drivers: [guests.driver],
+          sessions: createExecSessions({ clock: systemClock, log: silentLogger, randomSecret }),
+          clock: systemClock,
+          log: silentLogger,
+        },
         clock,
         prng: seededPrng(1),
         log: silentLogger,

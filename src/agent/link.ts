@@ -96,14 +96,16 @@ function dial(options: LinkOptions, signal: AbortSignal): Promise<Duplex> {
 function serve(socket: Duplex, options: LinkOptions, signal: AbortSignal): Promise<void> {
   const { clock, log } = options;
   return new Promise((resolve) => {
-    const session = performServerHandshake(socket, { settings: { maxConcurrentStreams: 256 } });
+    const session = performServerHandshake(socket, {
+      settings: { maxConcurrentStreams: 1024, initialWindowSize: 1 << 20 },
+    });
     const over = new AbortController();
     const end = (): void => session.destroy();
     signal.addEventListener('abort', end, { once: true });
     session.on('stream', (stream, headers) => {
       stream.on('error', (error) => log.debug('a stream of the line failed', { error: describeError(error) }));
       const { ':path': path = '', ':method': method = '' } = headers;
-      void answerRequest(options.routes, { stream, method, path });
+      void answerRequest(options.routes, { stream, method, path, headers });
     });
     session.on('error', (error) => log.debug('the line to the control plane failed', { error: describeError(error) }));
     session.on('close', () => {

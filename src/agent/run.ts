@@ -20,6 +20,7 @@ import { holdLink } from './link.ts';
 import { measure } from './measure.ts';
 import { pretendedImages } from './images/pretended-images.ts';
 import { createPreloader } from './preload.ts';
+import { createExecSessions } from './access/exec-sessions.ts';
 
 export interface RunningAgent {
   readonly hostName: string;
@@ -80,6 +81,8 @@ export async function startAgent(
       clock,
       log,
     });
+    const sessions = createExecSessions({ clock, log, randomSecret });
+    stopping.signal.addEventListener('abort', () => sessions.close(), { once: true });
     agent = createAgent({
       client,
       hostName,
@@ -93,7 +96,7 @@ export async function startAgent(
       prng,
       log,
       onSession(session, signal) {
-        const routes = { drivers, clock, log };
+        const routes = { drivers, sessions, clock, log };
         background.push(
           holdLink({ serverUrl, token, hostName, epoch: session.epoch, routes, clock, prng, log }, signal),
         );

@@ -286,7 +286,8 @@ function parseJson(text: string): unknown {
   }
 }
 
-function errorOf(status: number, text: string): ApiError {
+/** What an answer that is no success says. */
+export function errorOf(status: number, text: string): ApiError {
   let body: unknown;
   try {
     body = JSON.parse(text);

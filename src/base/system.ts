@@ -1,5 +1,6 @@
 // The machine: clock, timers, randomness, environment, process. The only file of src/ that touches them.
 
+import { spawn } from 'node:child_process';
 import { createHmac, randomBytes, randomInt } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import pino from 'pino';
@@ -63,6 +64,19 @@ export const system = {
   exit: (code: number): never => process.exit(code),
   setExitCode(code: number): void {
     process.exitCode = code;
+  },
+  /** How this program is called again. */
+  self: (): readonly string[] => [process.execPath, ...process.execArgv, ...process.argv.slice(1, 2)],
+  /** On this process's own terminal; Ctrl-C is its, not ours. */
+  runProgram(program: string, words: readonly string[]): Promise<number> {
+    return new Promise((resolve, reject) => {
+      const ignore = (): void => {};
+      process.on('SIGINT', ignore);
+      const child = spawn(program, [...words], { stdio: 'inherit' });
+      child.once('error', reject);
+      child.once('exit', (code) => resolve(code ?? 255));
+      child.once('close', () => process.off('SIGINT', ignore));
+    });
   },
   /** Sends `signal` to a process (negative: to its group). False when there is no such process. */
   signal(pid: number, signal: NodeJS.Signals | 0): boolean {

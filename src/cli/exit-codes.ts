@@ -32,6 +32,16 @@ export class Interrupted extends Error {
   override name = 'Interrupted';
 }
 
+/** A program that ran for the user ended with this code: it becomes ours, and nothing is said of it. */
+export class CommandExit extends Error {
+  override name = 'CommandExit';
+  readonly exitCode: number;
+  constructor(exitCode: number) {
+    super(`it ended with code ${exitCode}`);
+    this.exitCode = exitCode;
+  }
+}
+
 export function usageError(message: string, advice?: string): CommandError {
   return new CommandError(exitCodes.usage, message, { advice });
 }
@@ -73,6 +83,7 @@ function adviceOf({ code, field, cause }: ApiError): string | undefined {
 
 /** What a failed command prints on standard error, and its exit code. */
 export function failureOf(error: unknown): { readonly text: string; readonly exitCode: number } {
+  if (error instanceof CommandExit) return { text: '', exitCode: error.exitCode };
   if (error instanceof Interrupted) return { text: '', exitCode: exitCodes.interrupted };
   const { message, advice, exitCode } =
     error instanceof CommandError

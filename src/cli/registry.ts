@@ -37,6 +37,36 @@ export const commandEntries: readonly CommandEntry[] = [
     load: async () => (await import('./logs.ts')).logsCommand,
   },
   {
+    name: 'ssh',
+    group: daily,
+    summary: 'Log in to an instance by ssh',
+    load: async () => (await import('./ssh.ts')).sshCommand,
+  },
+  {
+    name: 'exec',
+    group: daily,
+    summary: 'Run a command inside an instance',
+    load: async () => (await import('./exec.ts')).execCommand,
+  },
+  {
+    name: 'console',
+    group: daily,
+    summary: "Sit at an instance's serial console",
+    load: async () => (await import('./console.ts')).consoleCommand,
+  },
+  {
+    name: 'port-forward',
+    group: daily,
+    summary: "Bring an instance's ports to this machine",
+    load: async () => (await import('./port-forward.ts')).portForwardCommand,
+  },
+  {
+    name: 'ip',
+    group: daily,
+    summary: "Print an instance's address",
+    load: async () => (await import('./ip.ts')).ipCommand,
+  },
+  {
     name: 'explain',
     group: daily,
     summary: 'Say why an instance is where it is, host by host',

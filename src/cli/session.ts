@@ -10,6 +10,8 @@ import { usageError } from './exit-codes.ts';
 export interface Session {
   readonly client: UserClient;
   readonly url: string;
+  /** Goes to that server and nowhere else. */
+  readonly token?: string;
   /** `default` when nobody chose one, as the server does. */
   readonly project: string;
 }
@@ -24,7 +26,8 @@ export async function openSession(cli: Cli, command: Command): Promise<Session> 
       userAgent: `berth/${cli.version}`,
       ...(context.token === undefined ? {} : { token: context.token }),
     }),
-    url: context.url,
+    url: checkedUrl(context.url),
+    ...(context.token === undefined ? {} : { token: context.token }),
     project: project ?? context.project ?? 'default',
   };
 }

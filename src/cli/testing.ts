@@ -35,6 +35,8 @@ export interface RunSettings {
   readonly terminal?: { readonly columns: number; readonly rows: number };
   readonly interruption?: AbortSignal;
   readonly more?: readonly CommandEntry[];
+  /** Stands for programs that a command runs: answers their exit code. */
+  readonly onProgram?: (program: string, words: readonly string[]) => number;
   /** Called with all of standard output after each write. */
   readonly onOutput?: (stdout: string) => void;
 }
@@ -65,6 +67,8 @@ export async function runBerth(words: readonly string[], settings: RunSettings =
       environment: { NO_COLOR: '1', BERTH_URL: 'http://berth.test', BERTH_TOKEN: 'secret', ...settings.environment },
       homeDirectory: settings.homeDirectory ?? '/nonexistent',
       clock: stillClock,
+      runProgram: (program, words) => Promise.resolve(settings.onProgram?.(program, words) ?? 0),
+      self: ['berth'],
       version: '0.0.0-test',
       interruption: () => settings.interruption ?? new AbortController().signal,
       fetch: async (url, init) => {

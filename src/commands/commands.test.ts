@@ -48,6 +48,8 @@ function berth(line: string, environment: Record<string, string> = {}): Running 
     clock: systemClock,
     fetch: systemFetch,
     version: '0.0.0-test',
+    runProgram: () => Promise.reject(new Error('not here')),
+    self: [],
     interruption: () => interruption.signal,
   };
   return {

@@ -39,6 +39,8 @@ async function replay(...words: readonly string[]) {
     clock: systemClock,
     fetch: systemFetch,
     version: '0.0.0-test',
+    runProgram: () => Promise.reject(new Error('not here')),
+    self: [],
     interruption: () => new AbortController().signal,
   };
   const [trace = '', ...flags] = words;

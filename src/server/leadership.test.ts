@@ -24,7 +24,7 @@ function rig() {
       prng: seededPrng(started, name),
       log: silentLogger,
       policy: defaultPolicy,
-      links: { get: () => Promise.reject(new Error('no line')) },
+      links: { get: () => Promise.reject(new Error('no line')), open: () => Promise.reject(new Error('no line')) },
       version: 'test',
       name,
       leaseMs,

@@ -18,6 +18,7 @@ import { type Store, StoreError } from '../store/store.ts';
 import type { ServerConfig } from './config.ts';
 import { type Decider, decideAndCommit } from './decide.ts';
 import { AgentLinks } from './http/agent-link.ts';
+import { guestAccess } from './http/guest-access.ts';
 import { serveHttp } from './http/serve.ts';
 import { hostTokenOf, identityOf, type TokenSecrets } from './http/tokens.ts';
 import { loadImageMap } from './image-map-load.ts';
@@ -60,9 +61,11 @@ export async function startServer(
     if (config.imageMap !== undefined) await loadImageMap(config.imageMap, plane.decider, log);
     await announce(config, plane.decider);
     const { routes, decider, stop: stopPlane } = plane;
+    const access = guestAccess({ decider, links, secret: secrets.secret });
     const http = await serveHttp(
       {
-        routes,
+        routes: [...routes, ...access.routes],
+        access,
         identify: (authorization) => identityOf(secrets, authorization),
         epochOf: (host) => decider.cache.committed('host', keys.host(host))?.value.status.epoch,
         acceptLink: (host, socket) => links.accept(host, socket),

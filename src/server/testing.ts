@@ -10,6 +10,7 @@ import { defaultPolicy, type Policy } from '../core/state/context.ts';
 import { createMemoryStore } from '../store/memory/memory-store.ts';
 import type { Store } from '../store/store.ts';
 import { AgentLinks } from './http/agent-link.ts';
+import { guestAccess } from './http/guest-access.ts';
 import { serveHttp } from './http/serve.ts';
 import { startControlPlane } from './server.ts';
 
@@ -30,9 +31,11 @@ export async function startTestServer(options: { store?: Store; policy?: Partial
     leaseMs: 600_000, // and nothing is written that no test asked for
     secrets: { tokenSecret: 'x'.repeat(43), operatorToken: 'operator' },
   });
+  const access = guestAccess({ decider: plane.decider, links, secret: Buffer.alloc(32, 'x') });
   const http = await serveHttp(
     {
-      routes: plane.routes,
+      routes: [...plane.routes, ...access.routes],
+      access,
       identify(authorization) {
         if (authorization === 'Bearer operator') return { role: 'operator', name: 'operator' };
         const host = /^Bearer host:(.*)$/.exec(authorization ?? '')?.[1];

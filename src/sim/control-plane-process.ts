@@ -85,7 +85,8 @@ export function createControlPlaneProcess(options: ControlPlaneOptions): Control
           policy: options.policy,
           buggify: options.buggify,
           links: {
-            get: (host) => Promise.reject(new ApiError('HostUnreachable', `no line to ${host} in the simulator`)),
+            get: noLine,
+            open: noLine,
           },
           version: 'sim',
           name,
@@ -139,3 +140,6 @@ export function createControlPlaneProcess(options: ControlPlaneOptions): Control
     },
   };
 }
+
+const noLine = (host: string): Promise<never> =>
+  Promise.reject(new ApiError('HostUnreachable', `no line to ${host} in the simulator`));

@@ -2,6 +2,7 @@
 // it never decides what should run, and never touches a guest that is not its own. Every driver passes conformance.ts.
 
 import type { Accelerator, GuestPort, GuestState, ImageSpec, Phase, PublishedPort } from '../../api/agent-protocol.ts';
+import type { GuestAccess } from './access.ts';
 
 /** Everything needed to make one guest, with nothing left to look up. Ids come from the control plane and are checked by the agent. */
 export interface GuestSpec {
@@ -89,6 +90,8 @@ export interface Driver {
   remove(instanceId: string): Promise<void>;
   /** At most `limit` bytes from `offset` on. Empty `data` at the end. Throws `DriverError` `NoSuchGuest`. */
   readLog(instanceId: string, offset: number, limit: number): Promise<LogChunk>;
+  /** The ways into its guests while they run. */
+  readonly access?: GuestAccess;
   /** Lets go of everything; guests run on. */
   close(): Promise<void>;
 }
@@ -103,6 +106,7 @@ export const driverErrorCodes = [
   'PortInUse',
   'HypervisorFailed', // could not be started, or refused
   'NoSuchGuest',
+  'NotPossible', // not with this guest, or not now
   'Aborted',
   'Internal',
 ] as const;

@@ -6,6 +6,7 @@ import {
   connect,
   constants,
   type IncomingHttpHeaders,
+  type OutgoingHttpHeaders,
 } from 'node:http2';
 import type { Duplex } from 'node:stream';
 import { type Clock, sleep } from '../../base/clock.ts';
@@ -15,9 +16,13 @@ import type { HostAnswer, HostLinks } from './host-links.ts';
 
 /** An agent dials again within a second; who asks in between need not know. */
 const patienceMs = 2000;
+/** Clients in guests of one host at a time: half of what an agent answers at once. */
+const openMax = 512;
 
 export class AgentLinks implements HostLinks {
   readonly #sessions = new Map<string, ClientHttp2Session>();
+  /** By host: how many clients are in its guests. */
+  readonly #opened = new Map<string, number>();
   /** Those that wait for the line of a host. */
   readonly #waiting = new Set<{ readonly host: string; readonly over: AbortController }>();
   readonly #clock: Clock;
@@ -45,6 +50,38 @@ export class AgentLinks implements HostLinks {
   }
 
   async get(host: string, path: string, signal: AbortSignal): Promise<HostAnswer> {
+    const { stream, headers } = await this.#ask(host, { [constants.HTTP2_HEADER_PATH]: path }, signal);
+    return { headers: plain(headers), body: stream };
+  }
+
+  async open(
+    host: string,
+    path: string,
+    headers: Readonly<Record<string, string>>,
+    signal: AbortSignal,
+  ): Promise<Duplex> {
+    const open = this.#opened.get(host) ?? 0;
+    if (open >= openMax)
+      throw new ApiError('TooManyRequests', `${open} clients are in guests of host "${host}" already; try again later`);
+    this.#opened.set(host, open + 1);
+    const closed = (): void => {
+      const left = (this.#opened.get(host) ?? 1) - 1;
+      if (left > 0) this.#opened.set(host, left);
+      else this.#opened.delete(host);
+    };
+    try {
+      const asked = { ...headers, [constants.HTTP2_HEADER_PATH]: path, [constants.HTTP2_HEADER_METHOD]: 'POST' };
+      const { stream } = await this.#ask(host, asked, signal);
+      stream.once('close', closed);
+      return stream;
+    } catch (error) {
+      closed();
+      throw error;
+    }
+  }
+
+  /** Asked, and answered with 200. */
+  async #ask(host: string, asked: OutgoingHttpHeaders, signal: AbortSignal) {
     const session = this.#open(host) ?? (await this.#awaited(host, signal));
     if (!session) {
       throw new ApiError(
@@ -52,10 +89,11 @@ export class AgentLinks implements HostLinks {
         `host "${host}" is not connected to this control plane now; of several, ask the one that its agent is connected to, or wait until it comes back: "berth host show ${host}"`,
       );
     }
-    const stream = session.request({ [constants.HTTP2_HEADER_PATH]: path });
+    const stream = session.request(asked, { endStream: asked[constants.HTTP2_HEADER_METHOD] === undefined });
     signal.addEventListener('abort', () => stream.close(constants.NGHTTP2_CANCEL), { once: true });
     const headers = await responseOf(stream, host);
-    if (headers[':status'] === 200) return { headers: plain(headers), body: stream };
+    if (headers[':status'] === 200) return { headers, stream };
+    stream.end(); // nobody will say more
     throw refusalOf(await textOf(stream), host);
   }
 

@@ -1,6 +1,6 @@
 // HTTP: Fastify in front of the routes. Checks who asks, turns bodies into values and answers into bytes; decides nothing.
 
-import type { IncomingMessage } from 'node:http';
+import { type IncomingMessage, STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import { drained } from '../../base/drained.ts';
@@ -9,6 +9,7 @@ import { ApiError } from '../../api/errors.ts';
 import { type Identity, may } from '../../core/access/access.ts';
 import { allow, bodyBytesMax, toApiError } from './exchange.ts';
 import { parseJsonBody } from './json-body.ts';
+import type { GuestAccess } from './guest-access.ts';
 import { type Answer, Query, type Route, type RouteRequest } from './route.ts';
 
 export interface HttpParts {
@@ -18,6 +19,7 @@ export interface HttpParts {
   epochOf(host: string): number | undefined;
   /** Takes over a connection that the agent of `host` has dialled. */
   acceptLink(host: string, socket: Duplex): void;
+  readonly access: GuestAccess;
   readonly log: Logger;
 }
 
@@ -60,7 +62,7 @@ export async function serveHttp(
     ),
   );
   for (const route of parts.routes) addRoute(app, route, parts);
-  app.server.on('upgrade', (request, socket) => upgrade(request, socket, parts));
+  app.server.on('upgrade', (request, socket, head) => upgrade(request, socket, head, parts));
   try {
     const url = await app.listen(listen);
     return { url, close: () => app.close() };
@@ -130,6 +132,10 @@ function toRouteRequest(
 const noQuery = new Query([]);
 
 function headersOf(request: FastifyRequest): Readonly<Record<string, string | undefined>> {
+  return singleHeaders(request.raw);
+}
+
+function singleHeaders(request: IncomingMessage): Readonly<Record<string, string | undefined>> {
   const headers: Record<string, string | undefined> = {};
   for (const [name, value] of Object.entries(request.headers))
     headers[name] = Array.isArray(value) ? value.join(', ') : value;
@@ -220,19 +226,51 @@ function pathOf(url: string): string {
   return url.split('?', 1)[0] ?? '';
 }
 
-function upgrade(request: IncomingMessage, socket: Duplex, { identify, epochOf, acceptLink, log }: HttpParts): void {
-  socket.on('error', (error) => log.debug('agent link broke', { error: describeError(error) }));
+/** Other ways to speak than requests: an agent's line, and a client's way into a guest. */
+function upgrade(request: IncomingMessage, socket: Duplex, head: Buffer, parts: HttpParts): void {
+  const { identify, access, log } = parts;
+  socket.on('error', (error) => log.debug('an upgraded connection broke', { error: describeError(error) }));
+  const { url = '', headers } = request;
+  if (!access.knows(url) || headers.upgrade?.toLowerCase() !== 'websocket') return upgradeLink(request, socket, parts);
+  const gone = new AbortController();
+  socket.once('close', () => gone.abort());
+  const identity = identify(headers.authorization);
+  access
+    .open({ path: url, headers: singleHeaders(request), identity, signal: gone.signal })
+    .then((guest) => {
+      guest.on('error', () => socket.destroy());
+      guest.on('close', () => socket.end());
+      socket.on('close', () => guest.destroy());
+      if (socket.destroyed) return void guest.destroy();
+      if (head.length > 0) socket.unshift(head);
+      socket.pipe(guest).pipe(socket);
+    })
+    .catch((error: unknown) => {
+      const refusal = toApiError(error);
+      if (refusal.code === 'Internal') log.error('no way into a guest', { error: describeError(refusal.cause) });
+      refuseUpgrade(socket, refusal);
+    });
+}
+
+function upgradeLink(request: IncomingMessage, socket: Duplex, { identify, epochOf, acceptLink }: HttpParts): void {
   const [, host, epoch] = linkPath.exec(request.url ?? '') ?? [];
   const identity = identify(request.headers.authorization);
-  if (host === undefined || request.headers.upgrade !== 'berth-agent/1') return refuseUpgrade(socket, '404 Not Found');
-  if (!identity) return refuseUpgrade(socket, '401 Unauthorized');
-  if (!may(identity, 'agent', host)) return refuseUpgrade(socket, '403 Forbidden');
+  if (host === undefined || request.headers.upgrade !== 'berth-agent/1')
+    return refuseUpgrade(socket, new ApiError('NotFound', `there is nothing at ${pathOf(request.url ?? '')}`));
+  if (!identity) return refuseUpgrade(socket, new ApiError('Unauthenticated', 'a valid token is needed'));
+  if (!may(identity, 'agent', host))
+    return refuseUpgrade(socket, new ApiError('Forbidden', 'this token may not do that'));
   // An agent whose session is over must not take the line of the one after it.
-  if (epochOf(host) !== Number(epoch)) return refuseUpgrade(socket, '409 Conflict');
+  if (epochOf(host) !== Number(epoch))
+    return refuseUpgrade(socket, new ApiError('StaleEpoch', 'the host has registered again since'));
   socket.write('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: berth-agent/1\r\n\r\n');
   acceptLink(host, socket);
 }
 
-function refuseUpgrade(socket: Duplex, status: string): void {
-  socket.end(`HTTP/1.1 ${status}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`);
+function refuseUpgrade(socket: Duplex, error: ApiError): void {
+  const body = JSON.stringify(error.toBody());
+  const status = `${error.status} ${STATUS_CODES[error.status] ?? 'Error'}`;
+  socket.end(
+    `HTTP/1.1 ${status}\r\nConnection: close\r\nContent-Type: application/json; charset=utf-8\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
+  );
 }

@@ -9,6 +9,9 @@ export const qemuFiles = {
   stderr: 'qemu.stderr',
   pid: 'qemu.pid',
   qmp: 'qmp.sock',
+  consoleSocket: 'console.sock',
+  vnc: 'vnc.sock',
+  guestAgent: 'agent.sock',
 } as const;
 
 export interface GuestMachine {
@@ -34,11 +37,16 @@ export function qemuArguments(
     ...sandbox,
     ...['-machine', 'pc,hpet=off', ...acceleratorArguments(host.accelerator)],
     ...['-smp', `cpus=${machine.cpus},sockets=1`, '-m', `size=${machine.memoryMiB}M`],
-    ...['-display', 'none', '-rtc', 'base=utc', '-boot', 'strict=on'],
+    ...['-rtc', 'base=utc', '-boot', 'strict=on'],
     // A guest that powers off or panics leaves a paused QEMU behind: so an agent that was away still learns why it ended.
     ...['-action', 'shutdown=pause,panic=pause'],
-    ...['-chardev', `socket,id=qmp,path=${qemuFiles.qmp},server=on,wait=off`, '-mon', 'chardev=qmp,mode=control'],
-    ...['-chardev', `file,id=console,path=${qemuFiles.console},append=on`, '-serial', 'chardev:console'],
+    ...['-chardev', listening('qmp', qemuFiles.qmp), '-mon', 'chardev=qmp,mode=control'],
+    // The log has all that the guest says, whether or not anybody is connected; the socket is for what is typed.
+    ...['-chardev', `${listening('console', qemuFiles.consoleSocket)},logfile=${qemuFiles.console},logappend=on`],
+    ...['-serial', 'chardev:console'],
+    ...['-vnc', `unix:${qemuFiles.vnc}`, '-device', 'VGA'],
+    ...['-device', 'virtio-serial-pci', '-chardev', listening('agent', qemuFiles.guestAgent)],
+    ...['-device', 'virtserialport,chardev=agent,name=org.qemu.guest_agent.0'],
     ...disk,
     ...(machine.seeded ? seed : []),
     ...['-netdev', `user,id=net0${forwards.join('')}`],
@@ -47,6 +55,8 @@ export function qemuArguments(
     ...['-device', 'pvpanic'],
   ];
 }
+
+const listening = (id: string, path: string): string => `socket,id=${id},path=${path},server=on,wait=off`;
 
 /** QEMU cannot start programs, change its user or its limits, whatever a guest makes it do. */
 export const sandbox = ['-sandbox', 'on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny'];

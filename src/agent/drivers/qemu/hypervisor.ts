@@ -24,6 +24,8 @@ export interface QemuOptions {
   readonly root: HostLookOptions['root'];
 }
 
+const sockets = { console: qemuFiles.consoleSocket, vnc: qemuFiles.vnc, guestAgent: qemuFiles.guestAgent } as const;
+
 const stderrBytesMax = 256 * 1024;
 const stderrBytesKept = 16 * 1024;
 
@@ -72,6 +74,7 @@ export function createQemu(options: QemuOptions): Hypervisor {
       return new DriverError('HypervisorFailed', `cannot start ${instanceId}: ${end.detail}: ${words}`);
     },
     lastWords,
+    socketOf: ({ directory }, socket) => Promise.resolve(join(directory, sockets[socket])),
     async trimLogs(directory) {
       const path = join(directory, qemuFiles.stderr);
       const sizeBytes = await consoleSize(path);

@@ -16,6 +16,7 @@ import { tailText } from '../vm/console-log.ts';
 import type { Run, RunEnd } from '../vm/hypervisor.ts';
 import { toolEnvironment } from '../vm/run-tool.ts';
 import { watchDisk } from './disk-trouble.ts';
+import { createForwards } from './forwards.ts';
 import { identify, isAlive, killGuestProcess, type ProcessIdentity } from './processes.ts';
 import { connectQmp, type Qmp, type QmpEvent } from './qmp.ts';
 
@@ -101,6 +102,7 @@ function superviseRun(options: RunOptions, hypervisor: ProcessIdentity, exit: ()
   let qmp: Qmp | undefined;
   let cause: RunEnd['cause'] = 'other';
 
+  const forwards = createForwards(() => qmp);
   const over = new AbortController(); // also when nobody let go of it
   const disk = watchDisk({
     directory,
@@ -208,6 +210,7 @@ function superviseRun(options: RunOptions, hypervisor: ProcessIdentity, exit: ()
     onTrouble: (listener) => disk.listen(listener),
     alive: () => isAlive(hypervisor),
     end,
+    dial: forwards.dial,
     async powerDown() {
       if (qmp === undefined) throw new Error(`QEMU (pid ${hypervisor.pid}) is not connected`);
       await qmp.execute('system_powerdown');

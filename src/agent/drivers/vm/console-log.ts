@@ -78,7 +78,8 @@ export function followConsole(options: ConsoleFollowerOptions): ConsoleFollower 
   };
 }
 
-function watchFile(path: string, onChange: () => void): FSWatcher | undefined {
+/** Calls `onChange` after each write; undefined: it cannot be told of. */
+export function watchFile(path: string, onChange: () => void): FSWatcher | undefined {
   try {
     const watcher = watch(path, { persistent: false }, onChange);
     watcher.on('error', () => watcher.close()); // the poll goes on

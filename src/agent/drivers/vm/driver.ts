@@ -8,6 +8,7 @@
 
 import { join } from 'node:path';
 import type { Driver } from '../driver.ts';
+import { vmAccess } from './access.ts';
 import { readConsole } from './console-log.ts';
 import { createGuest } from './create.ts';
 import { noSuchGuest } from './errors.ts';
@@ -40,6 +41,7 @@ export function createVmDriver(options: VmDriverOptions): Driver {
       const path = join(await hands.directoryOf(instanceId), guestFiles.console);
       return readConsole(path, { start: record.consoleStart, offset, limit });
     },
+    access: vmAccess(hands),
     async close() {
       slots.close();
       for (const slot of slots.all()) {

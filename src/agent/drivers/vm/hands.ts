@@ -6,6 +6,7 @@ import { isIPv4 } from 'node:net';
 import { join } from 'node:path';
 import type { Clock } from '../../../base/clock.ts';
 import type { Logger } from '../../../base/log.ts';
+import type { Prng } from '../../../base/prng.ts';
 import type { ImageCache } from '../../images/image-cache.ts';
 import type { GuestRecord } from './guest-record.ts';
 import type { Hypervisor, Machine } from './hypervisor.ts';
@@ -18,6 +19,7 @@ export interface VmDriverOptions {
   readonly directory: string;
   readonly images: ImageCache;
   readonly clock: Clock;
+  readonly prng: Prng;
   readonly log: Logger;
   /** Where published ports listen. Default 127.0.0.1. */
   readonly bindAddress?: string;
@@ -31,6 +33,7 @@ export interface VmDriverOptions {
 export interface Hands {
   readonly images: ImageCache;
   readonly clock: Clock;
+  readonly prng: Prng;
   readonly log: Logger;
   readonly bindAddress: string;
   readonly hypervisor: Hypervisor;
@@ -47,7 +50,7 @@ export interface Hands {
 }
 
 export function createHands(options: VmDriverOptions): Hands {
-  const { clock, log } = options;
+  const { clock, prng, log } = options;
   const bindAddress = options.bindAddress ?? '127.0.0.1';
   if (!isIPv4(bindAddress))
     throw new RangeError(`ports can be published on IPv4 addresses only, not on "${bindAddress}"`);
@@ -68,6 +71,7 @@ export function createHands(options: VmDriverOptions): Hands {
   return {
     images: options.images,
     clock,
+    prng,
     log,
     bindAddress,
     hypervisor: options.createHypervisor({ root, qemuImg }),

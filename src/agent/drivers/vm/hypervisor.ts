@@ -1,6 +1,7 @@
 // The seam between what all virtual machines have in common (record, disk, seed, console, ports: this folder) and what runs them: QEMU by
 // hand, or libvirt. It starts and ends machines whose files are there; it decides nothing, and knows them by their uuid alone.
 
+import type { Duplex } from 'node:stream';
 import type { Accelerator } from '../../../api/agent-protocol.ts';
 import type { Logger } from '../../../base/log.ts';
 import type { DriverError, Fingerprint } from '../driver.ts';
@@ -38,9 +39,14 @@ export interface Run {
   powerDown(): Promise<void>;
   /** Ends it, whatever it does. Resolves when it is gone. */
   end(): Promise<void>;
+  /** A TCP connection to a port of it, also one that is not published. Absent where there is no such way. */
+  dial?(port: number): Promise<Duplex>;
   /** Lets go; it runs on. */
   detach(): void;
 }
+
+/** Where a machine listens for us. */
+export type MachineSocket = 'console' | 'vnc' | 'guestAgent';
 
 export interface Hypervisor {
   readonly name: string;
@@ -65,6 +71,8 @@ export interface Hypervisor {
   startError(machine: Machine, end: RunEnd, bindAddress: string): Promise<DriverError>;
   /** What the hypervisor last said of it, as one line; empty when nothing. */
   lastWords(directory: string): Promise<string>;
+  /** The path of a unix socket. Throws `DriverError` when the machine has none. */
+  socketOf(machine: Machine, socket: MachineSocket): Promise<string>;
   /** Keeps what it writes beside the console within bounds. */
   trimLogs(directory: string): Promise<void>;
 }

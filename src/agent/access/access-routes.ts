@@ -1,0 +1,138 @@
+// What the control plane may ask of this host for a client that wants to get into a guest. It is not trusted blindly: every id, number and
+// message is checked here.
+//
+//   POST /guests/{instanceId}/console?incarnation=I&offset=N&history=N
+//   POST /guests/{instanceId}/exec?incarnation=I&session=S&received=N
+//   POST /guests/{instanceId}/ports/{port}?incarnation=I
+//   POST /guests/{instanceId}/vnc?incarnation=I
+//
+// The body, both ways, is the client's WebSocket (api/access-protocol.ts).
+
+import type { IncomingHttpHeaders } from 'node:http';
+import type { Duplex } from 'node:stream';
+import { ExecRequest } from '../../api/access-protocol.ts';
+import { ApiError } from '../../api/errors.ts';
+import { parse } from '../../api/parse.ts';
+import type { Clock } from '../../base/clock.ts';
+import type { Logger } from '../../base/log.ts';
+import type { Driver } from '../drivers/driver.ts';
+import { refusalOf } from '../refusal.ts';
+import { acceptWebSocket } from './accept-web-socket.ts';
+import { carry } from './carry.ts';
+import { serveConsole } from './console-session.ts';
+import { type Conversation, converse } from './conversation.ts';
+import type { ExecSessions } from './exec-sessions.ts';
+
+export interface AccessParts {
+  readonly drivers: readonly Driver[];
+  readonly sessions: ExecSessions;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+/** What is to be done with the guest; found, and its driver able to. */
+export interface Way {
+  serve(conversation: Conversation): Promise<void>;
+}
+
+const pathPattern = /^\/guests\/(inst_[0-9a-z]{26})\/(console|exec|vnc|ports\/(\d{1,5}))$/;
+
+/** Undefined: the path is not of this kind. Throws `ApiError`, or `DriverError`, before the client is let in. */
+export async function wayInto(parts: AccessParts, url: URL): Promise<Way | undefined> {
+  const [, instanceId, kind, port] = pathPattern.exec(url.pathname) ?? [];
+  if (instanceId === undefined || kind === undefined) return undefined;
+  const driver = parts.drivers.find((each) => each.guests().some((guest) => guest.instanceId === instanceId));
+  const guest = driver?.guests().find((each) => each.instanceId === instanceId);
+  const incarnation = numberOf(url, 'incarnation');
+  // A later life of the instance is another guest: who was let in to this one was not let in to that one.
+  if (driver === undefined || guest === undefined || (incarnation !== undefined && guest.incarnation !== incarnation))
+    throw new ApiError('NotFound', `instance ${instanceId} has no guest on this host`);
+  const session = url.searchParams.get('session');
+  if (guest.state !== 'running' && kind !== 'console' && session === null)
+    throw new ApiError('Conflict', `the guest of instance ${instanceId} does not run: it is ${guest.state}`);
+  const lacks = (what: string): ApiError =>
+    new ApiError('Conflict', `the driver ${driver.name} has no ${what} for its guests`);
+  const { access } = driver;
+  if (kind === 'console') {
+    const offset = await beginOf(driver, url, instanceId);
+    return {
+      serve: (conversation) => serveConsole(conversation, { driver, clock: parts.clock, instanceId, offset }),
+    };
+  }
+  if (kind === 'exec') {
+    const exec = access?.exec;
+    if (session !== null) {
+      const known = parts.sessions.find(instanceId, session);
+      return { serve: (conversation) => known.attach(conversation, numberOf(url, 'received') ?? 0) };
+    }
+    if (exec === undefined) throw lacks('way to run commands');
+    return {
+      async serve(conversation) {
+        const request = await requestOf(conversation);
+        const begun = await parts.sessions.begin(instanceId, () => exec(instanceId, request));
+        await begun.attach(conversation, 0);
+      },
+    };
+  }
+  if (kind === 'vnc' && access?.screen === undefined) throw lacks('screen');
+  if (kind !== 'vnc' && access?.dial === undefined) throw lacks('way to their ports');
+  const stream = await (kind === 'vnc' ? access?.screen?.(instanceId) : access?.dial?.(instanceId, portOf(port ?? '')));
+  if (stream === undefined) return undefined;
+  return { serve: (conversation) => carry(conversation, stream, { halfOpen: kind !== 'vnc' }) };
+}
+
+/** Lets the client in and serves it. Never rejects: what goes wrong is told to the client, or ends the stream. */
+export async function serveWay(
+  way: Way,
+  { stream, headers, log }: { readonly stream: Duplex; readonly headers: IncomingHttpHeaders; readonly log: Logger },
+): Promise<void> {
+  const socket = acceptWebSocket(stream, headers);
+  if (socket === undefined) return;
+  const conversation = converse(socket);
+  try {
+    await way.serve(conversation);
+  } catch (error) {
+    const { code, message } = refusalOf(error, log);
+    await conversation.tell({ type: 'error', code, message }).catch(() => {}); // it is gone
+  } finally {
+    conversation.end();
+  }
+}
+
+async function requestOf(conversation: Conversation): Promise<ExecRequest> {
+  for await (const message of conversation.messages()) {
+    if (typeof message !== 'string') break;
+    return parse(ExecRequest, jsonOf(message));
+  }
+  throw new ApiError('InvalidRequest', 'the first message must say which command to run, as JSON');
+}
+
+function jsonOf(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (cause) {
+    throw new ApiError('InvalidRequest', 'the first message must say which command to run, as JSON', { cause });
+  }
+}
+
+/** Where a console begins: at an offset, or so many bytes before its end. */
+async function beginOf(driver: Driver, url: URL, instanceId: string): Promise<number> {
+  const offset = numberOf(url, 'offset');
+  if (offset !== undefined) return offset;
+  const { size } = await driver.readLog(instanceId, Number.MAX_SAFE_INTEGER, 0);
+  return Math.max(0, size - (numberOf(url, 'history') ?? 0));
+}
+
+function portOf(text: string): number {
+  const port = Number(text);
+  if (port >= 1 && port <= 65_535) return port;
+  throw new ApiError('InvalidRequest', `port must be from 1 to 65535, not ${text}`, { field: 'port' });
+}
+
+export function numberOf(url: URL, field: string): number | undefined {
+  const text = url.searchParams.get(field);
+  if (text === null) return undefined;
+  const value = Number(text);
+  if (/^\d{1,16}$/.test(text) && Number.isSafeInteger(value)) return value;
+  throw new ApiError('InvalidRequest', `${field} must be a whole number`, { field });
+}

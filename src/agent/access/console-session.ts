@@ -1,0 +1,46 @@
+// A client at a guest's serial console: what the console says from the log, so that every client sees the same and a new one can look
+// back; what the client types goes to the guest.
+
+import type { Clock } from '../../base/clock.ts';
+import type { Driver } from '../drivers/driver.ts';
+import { followLog } from '../guest-log.ts';
+import { type Conversation, controlOf } from './conversation.ts';
+
+export interface ConsoleRequest {
+  readonly driver: Driver;
+  readonly clock: Clock;
+  readonly instanceId: string;
+  /** Where in the log to begin. */
+  readonly offset: number;
+}
+
+/** Resolves when the guest can say no more or the client is gone. Throws `DriverError` when nobody takes what is typed. */
+export async function serveConsole(conversation: Conversation, request: ConsoleRequest): Promise<void> {
+  const { driver, instanceId } = request;
+  const keyboard = await driver.access?.typeInto?.(instanceId);
+  try {
+    const listening = (async () => {
+      for await (const message of conversation.messages()) {
+        if (typeof message === 'string') controlOf(message);
+        else await keyboard?.type(message);
+      }
+    })();
+    listening.catch(() => {}); // told below
+    await Promise.race([listening, say(conversation, request)]);
+  } finally {
+    keyboard?.close();
+    conversation.end();
+  }
+}
+
+async function say(conversation: Conversation, { driver, clock, instanceId, offset }: ConsoleRequest): Promise<void> {
+  const range = { instanceId, offset, follow: true };
+  let next: number | undefined;
+  for await (const piece of followLog({ driver, clock, range }, conversation.over)) {
+    // Also where the log's start was dropped while it was read.
+    if (piece.offset !== next) await conversation.tell({ type: 'offset', offset: piece.offset });
+    if (piece.data.length > 0) await conversation.send(piece.data);
+    next = piece.offset + piece.data.length;
+  }
+  await conversation.tell({ type: 'end' });
+}

@@ -1,0 +1,43 @@
+// The ways into a running guest that a driver may offer. Like the driver's other hands they do what they are told, to guests of its own only.
+
+import type { Duplex } from 'node:stream';
+import type { ExecRequest } from '../../api/access-protocol.ts';
+
+/** What a driver lacks is absent. All throw `DriverError`: `NoSuchGuest`, or `NotPossible` with the reason. */
+export interface GuestAccess {
+  /** Keys for the serial console. What the console says is in the guest's log. */
+  typeInto?(instanceId: string): Promise<Keyboard>;
+  /** Calls `listener` when the guest's log may have grown, until `signal` aborts. */
+  watchLog?(instanceId: string, listener: () => void, signal: AbortSignal): void;
+  /** A TCP connection to a port of the guest, as from the guest's own network. */
+  dial?(instanceId: string, port: number): Promise<Duplex>;
+  /** The guest's screen, as an RFB server (RFC 6143) without a password. */
+  screen?(instanceId: string): Promise<Duplex>;
+  /** Runs a command inside the guest. */
+  exec?(instanceId: string, request: ExecRequest): Promise<GuestCommand>;
+}
+
+export interface Keyboard {
+  /** Resolves when it may be given more. Throws `NotPossible` when nobody takes them any more. */
+  type(keys: Uint8Array): Promise<void>;
+  close(): void;
+}
+
+export interface ExecOutput {
+  readonly stream: 'stdout' | 'stderr';
+  readonly data: Uint8Array;
+}
+
+/** One command, from its start to its end. */
+export interface GuestCommand {
+  /** To be read once. While nobody reads, the command may come to wait. */
+  output(): AsyncIterable<ExecOutput>;
+  /** Resolves when it takes more. */
+  write(input: Uint8Array): Promise<void>;
+  endInput(): void;
+  resize(size: { readonly columns: number; readonly rows: number }): Promise<void>;
+  /** After all output. Rejects with `DriverError` when nobody knows how it ended. */
+  readonly exit: Promise<{ readonly code: number; readonly signal?: number }>;
+  /** Ends it as well as the guest lets us. */
+  kill(): void;
+}

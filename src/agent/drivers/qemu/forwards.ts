@@ -1,0 +1,74 @@
+// Ways to ports of a guest that are not published: QEMU's user network can open one while the guest runs. Each stands on loopback for as long
+// as somebody uses it, for QEMU ends a connection that it has not taken yet when its way is closed.
+
+import type { Duplex } from 'node:stream';
+import { createServer } from 'node:net';
+import { once } from 'node:events';
+import { DriverError } from '../driver.ts';
+import { connectTcp } from '../vm/connect-tcp.ts';
+import type { Qmp } from './qmp.ts';
+
+export interface Forwards {
+  /** Connected to this port of the guest. Throws `NotPossible`. */
+  dial(port: number): Promise<Duplex>;
+}
+
+const host = '127.0.0.1';
+const triesMax = 5;
+
+export function createForwards(session: () => Qmp | undefined): Forwards {
+  const open = new Map<number, { readonly hostPort: Promise<number>; users: number }>();
+
+  const command = async (line: string): Promise<string> => {
+    const qmp = session();
+    if (qmp === undefined) throw new DriverError('NotPossible', 'QEMU is not connected now; try again');
+    return String(await qmp.execute('human-monitor-command', { 'command-line': line })).trim();
+  };
+  const begin = async (port: number): Promise<number> => {
+    for (let tries = 1; ; tries++) {
+      const hostPort = await freePort();
+      const refusal = await command(`hostfwd_add net0 tcp:${host}:${hostPort}-:${port}`);
+      if (refusal === '') return hostPort;
+      // Somebody else was faster with that port.
+      if (tries === triesMax) throw new DriverError('NotPossible', `QEMU opens no way to port ${port}: ${refusal}`);
+    }
+  };
+  const release = (port: number): void => {
+    const way = open.get(port);
+    if (way === undefined) return;
+    way.users -= 1;
+    if (way.users > 0) return;
+    open.delete(port);
+    way.hostPort.then((hostPort) => command(`hostfwd_remove net0 tcp:${host}:${hostPort}`)).catch(() => {}); // it ends with QEMU
+  };
+  return {
+    async dial(port) {
+      let way = open.get(port);
+      if (way === undefined) {
+        way = { hostPort: begin(port), users: 0 };
+        open.set(port, way);
+      }
+      way.users += 1;
+      try {
+        const socket = await connectTcp({ host, port: await way.hostPort }, `port ${port} of the guest`);
+        socket.once('close', () => release(port));
+        return socket;
+      } catch (error) {
+        release(port);
+        throw error;
+      }
+    },
+  };
+}
+
+/** Most likely still free in a moment. */
+async function freePort(): Promise<number> {
+  const server = createServer();
+  server.listen({ host, port: 0 });
+  await once(server, 'listening');
+  const address = server.address();
+  server.close();
+  await once(server, 'close');
+  if (address === null || typeof address === 'string') throw new DriverError('Internal', 'this host gives out no port');
+  return address.port;
+}

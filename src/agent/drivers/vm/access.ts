@@ -1,0 +1,98 @@
+// The ways into a virtual machine, by the sockets that its hypervisor has for it: serial console, screen, guest agent; and by its ports.
+
+import type { Socket } from 'node:net';
+import { join } from 'node:path';
+import { drained } from '../../../base/drained.ts';
+import { describeError } from '../../../base/log.ts';
+import type { GuestAccess } from '../access.ts';
+import { DriverError } from '../driver.ts';
+import { connectSocket } from './connect-socket.ts';
+import { connectTcp } from './connect-tcp.ts';
+import { watchFile } from './console-log.ts';
+import { noSuchGuest } from './errors.ts';
+import { type GuestAgentTalk, talkToGuestAgent } from './guest-agent.ts';
+import { runByGuestAgent } from './guest-exec.ts';
+import { guestFiles } from './guest-files.ts';
+import type { Hands } from './hands.ts';
+import type { MachineSocket, Run } from './hypervisor.ts';
+import type { GuestRecord } from './guest-record.ts';
+import { shareSockets } from './shared-sockets.ts';
+
+export function vmAccess(hands: Hands): GuestAccess {
+  const running = (instanceId: string): { record: GuestRecord; run: Run } => {
+    const slot = hands.slots.get(instanceId);
+    if (slot?.record === undefined) throw noSuchGuest('get into', instanceId);
+    if (slot.run === undefined) throw new DriverError('NotPossible', `guest ${instanceId} does not run`);
+    return { record: slot.record, run: slot.run };
+  };
+  const open = async (instanceId: string, socket: MachineSocket): Promise<Socket> => {
+    const { record } = running(instanceId);
+    try {
+      return await connectSocket(await hands.hypervisor.socketOf(await hands.machineOf(record), socket));
+    } catch (error) {
+      if (error instanceof DriverError) throw error;
+      throw new DriverError(
+        'NotPossible',
+        `cannot reach the ${socketNames[socket]} of ${instanceId} (${describeError(error)}); a guest that an older Berth started has none: stop and start it`,
+        error,
+      );
+    }
+  };
+  // The console's socket is for keys alone: what the console says is read from its log.
+  const keyboards = shareSockets(
+    (id) => open(id, 'console'),
+    (socket) => void socket.resume(),
+  );
+  const talks = new WeakMap<Socket, GuestAgentTalk>();
+  const agents = shareSockets(
+    (id) => open(id, 'guestAgent'),
+    (socket) =>
+      void talks.set(
+        socket,
+        talkToGuestAgent(socket, { clock: hands.clock, syncId: () => 1 + hands.prng.below(2 ** 31) }),
+      ),
+  );
+
+  return {
+    async typeInto(instanceId) {
+      const { socket, release } = await keyboards.use(instanceId);
+      return {
+        async type(keys) {
+          if (socket.destroyed) throw new DriverError('NotPossible', `the console of ${instanceId} takes no more keys`);
+          if (!socket.write(keys)) await drained(socket);
+        },
+        close: release,
+      };
+    },
+    watchLog(instanceId, listener, signal) {
+      void hands.directoryOf(instanceId).then((directory) => {
+        if (signal.aborted) return;
+        const watcher = watchFile(join(directory, guestFiles.console), listener);
+        signal.addEventListener('abort', () => watcher?.close(), { once: true });
+      });
+    },
+    screen: (instanceId) => open(instanceId, 'vnc'),
+    async dial(instanceId, port) {
+      const { record, run } = running(instanceId);
+      const published = record.ports.find((each) => each.protocol === 'tcp' && each.guestPort === port);
+      if (published === undefined && run.dial !== undefined) return run.dial(port);
+      if (published === undefined)
+        throw new DriverError('NotPossible', `port ${port} of ${instanceId} cannot be reached: publish it`);
+      const host = hands.bindAddress === '0.0.0.0' ? '127.0.0.1' : hands.bindAddress;
+      return connectTcp({ host, port: published.hostPort }, `port ${port} of ${instanceId}`);
+    },
+    async exec(instanceId, request) {
+      const { socket, release } = await agents.use(instanceId);
+      const talk = talks.get(socket);
+      if (talk === undefined) throw new DriverError('Internal', 'a guest agent without a talk');
+      try {
+        return await runByGuestAgent(talk, request, { clock: hands.clock, release });
+      } catch (error) {
+        release();
+        throw error;
+      }
+    },
+  };
+}
+
+const socketNames = { console: 'console', vnc: 'screen', guestAgent: 'guest agent' } as const;

@@ -1,0 +1,13 @@
+// What the control plane, and whoever asked it, is told of a failure on this host. What was not foreseen goes to the log as well.
+
+import { ApiError } from '../api/errors.ts';
+import { describeError, type Logger } from '../base/log.ts';
+import { DriverError } from './drivers/driver.ts';
+
+export function refusalOf(error: unknown, log: Logger): ApiError {
+  if (error instanceof ApiError) return error;
+  if (error instanceof DriverError && error.code === 'NoSuchGuest') return new ApiError('NotFound', error.message);
+  if (error instanceof DriverError && error.code === 'NotPossible') return new ApiError('Conflict', error.message);
+  log.error('cannot answer the control plane', { error: describeError(error) });
+  return new ApiError('Internal', `this host cannot answer: ${describeError(error)}`);
+}

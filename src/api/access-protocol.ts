@@ -1,0 +1,74 @@
+// What a client and the host of a guest say to each other over one WebSocket. The control plane only carries it: it never reads along.
+//
+//   GET /v1/instances/{name}/console?offset=N&history=N    the serial console: bytes both ways
+//   GET /v1/instances/{name}/exec?session=S&received=N     a command: begun by `ExecRequest`, or taken up again where it was
+//   GET /v1/instances/{name}/ports/{port}                  a TCP connection to a port of the guest: bytes both ways
+//   GET /v1/instances/{name}/vnc                           its screen, as RFB (RFC 6143): bytes both ways
+//
+// Binary messages are bytes. With exec the first byte of each says which stream the rest is of. Text messages are JSON, of the forms below.
+
+import { type Static, Type } from 'typebox';
+
+const closed = { additionalProperties: false } as const;
+
+/** `Sec-WebSocket-Protocol` of all of them; browsers add a second, `berth.ticket.<ticket>`. */
+export const accessSubprotocol = 'berth.v1';
+
+export const execStreams = { stdin: 0, stdout: 1, stderr: 2 } as const;
+
+/** So much output is kept for a client that comes back; Orchard keeps as much. */
+export const execReplayBytes = 4 * 1024 * 1024;
+
+const TerminalSize = Type.Object(
+  { columns: Type.Integer({ minimum: 1, maximum: 10_000 }), rows: Type.Integer({ minimum: 1, maximum: 10_000 }) },
+  closed,
+);
+
+/** The first message of a client that begins a command. */
+export const ExecRequest = Type.Object(
+  {
+    command: Type.Array(Type.String({ maxLength: 131_072 }), { minItems: 1, maxItems: 4096 }),
+    env: Type.Optional(
+      Type.Record(Type.String({ pattern: '^[A-Za-z_][A-Za-z0-9_]{0,255}$' }), Type.String({ maxLength: 131_072 }), {
+        maxProperties: 1024,
+        additionalProperties: false,
+      }),
+    ),
+    workingDirectory: Type.Optional(Type.String({ maxLength: 4096 })),
+    /** Of an instance of several; default: the first. */
+    container: Type.Optional(Type.String({ maxLength: 63 })),
+    /** Whether there will be input at all. */
+    stdin: Type.Boolean(),
+    /** With one, output and errors are one stream. */
+    terminal: Type.Optional(TerminalSize),
+  },
+  closed,
+);
+export type ExecRequest = Static<typeof ExecRequest>;
+
+/** What a client may say later. `end`: no more input comes. */
+export const ClientControl = Type.Union([
+  Type.Object({ type: Type.Literal('end') }, closed),
+  Type.Object({ type: Type.Literal('resize'), ...TerminalSize.properties }, closed),
+  Type.Object({ type: Type.Literal('close') }, { ...closed, description: 'exec: end the command and forget it' }),
+]);
+export type ClientControl = Static<typeof ClientControl>;
+
+/** What a host says. The last message before it closes is `end`, `exit` or `error`; without one the connection broke. */
+export const HostControl = Type.Union([
+  Type.Object({ type: Type.Literal('end') }, { ...closed, description: 'nothing more comes from the guest' }),
+  Type.Object(
+    { type: Type.Literal('offset'), offset: Type.Integer() },
+    { ...closed, description: 'console: where in its log the next byte is' },
+  ),
+  Type.Object(
+    { type: Type.Literal('started'), session: Type.String(), inputBytes: Type.Integer() },
+    { ...closed, description: 'exec: what to come back with, and how much of the input has arrived' },
+  ),
+  Type.Object(
+    { type: Type.Literal('exit'), code: Type.Integer(), signal: Type.Optional(Type.Integer()) },
+    { ...closed, description: 'exec: how it ended' },
+  ),
+  Type.Object({ type: Type.Literal('error'), code: Type.String(), message: Type.String() }, closed),
+]);
+export type HostControl = Static<typeof HostControl>;

@@ -1,0 +1,32 @@
+// `berth ip NAME`: where a guest is on its network, and which ports of its host are its own.
+
+import { Command } from 'commander';
+import type { Cli } from './cli.ts';
+import { attempting, CommandError, exitCodes } from './exit-codes.ts';
+import { openSession } from './session.ts';
+
+export function ipCommand(cli: Cli): Command {
+  return new Command('ip')
+    .description("Print an instance's address")
+    .argument('<instance>')
+    .option('--ports', 'its published ports instead: HOST:PORT and the port of the guest, one a line')
+    .action(async (name: string, { ports }: { readonly ports?: true }, command: Command) => {
+      const session = await openSession(cli, command);
+      const { status } = await attempting(
+        `tell the address of instance "${name}"`,
+        () => session.client.get('instance', name, { project: session.project }),
+        { NotFound: '"berth ps" shows the instances' },
+      );
+      const { guest } = status;
+      if (ports) {
+        for (const port of guest?.ports ?? [])
+          cli.stdout.write(`${port.hostAddress ?? ''}:${port.hostPort} ${port.guestPort}/${port.protocol}\n`);
+        return;
+      }
+      if (guest?.address === undefined)
+        throw new CommandError(exitCodes.badOutcome, `the address of instance "${name}" is not known yet`, {
+          advice: `it is ${status.phase}; "berth logs ${name}" shows how far it is`,
+        });
+      cli.stdout.write(`${guest.address}\n`);
+    });
+}

@@ -1,0 +1,80 @@
+// What ssh and scp are told, so that they reach a guest through the control plane, with no route to its host.
+
+import { mkdir } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import type { Command } from 'commander';
+import type { Instance } from '../api/resources/instance.ts';
+import type { Cli } from './cli.ts';
+import { contextFilePath } from './context-file.ts';
+import { attempting, CommandError, exitCodes } from './exit-codes.ts';
+import { openSession } from './session.ts';
+
+export interface SshTarget {
+  readonly name: string;
+  readonly identity?: string;
+  /** Of the guest's ssh server. */
+  readonly port: string;
+}
+
+/** Throws what the API says when there is no such instance, or it has no guest that runs. */
+export async function sshOptions(
+  cli: Cli,
+  command: Command,
+  { name, identity, port }: SshTarget,
+): Promise<readonly string[]> {
+  const session = await openSession(cli, command);
+  const { metadata, status } = await attempting(
+    `reach instance "${name}"`,
+    () => session.client.get('instance', name, { project: session.project }),
+    { NotFound: '"berth ps" shows the instances' },
+  );
+  assertRuns(metadata.name, status.phase);
+  const knownHosts = join(dirname(contextFilePath(cli)), 'known_hosts');
+  await mkdir(dirname(knownHosts), { recursive: true, mode: 0o700 });
+  const proxy = [...cli.self, ...globalWords(command), 'port-forward', '--stdio', metadata.id, port];
+  const settings = {
+    ProxyCommand: proxy.map(shellWord).join(' ').replaceAll('%', '%%'),
+    // Each life of an instance is another machine, with keys of its own.
+    HostKeyAlias: `${metadata.id}.${status.incarnation}`,
+    UserKnownHostsFile: `"${knownHosts}"`,
+    StrictHostKeyChecking: 'accept-new',
+    CheckHostIP: 'no',
+  };
+  return [
+    ...Object.entries(settings).flatMap(([setting, value]) => ['-o', `${setting}=${value}`]),
+    ...(identity === undefined ? [] : ['-i', identity]),
+  ];
+}
+
+/** Runs one of OpenSSH's programs on the user's terminal; its exit code. */
+export async function runSsh(cli: Cli, program: 'ssh' | 'scp', words: readonly string[]): Promise<number> {
+  try {
+    return await cli.runProgram(program, words);
+  } catch (cause) {
+    throw new CommandError(exitCodes.internal, `cannot start ${program}`, {
+      advice: 'install the package openssh-client',
+      cause,
+    });
+  }
+}
+
+function assertRuns(name: string, phase: Instance['status']['phase']): void {
+  if (phase === 'Running') return;
+  throw new CommandError(exitCodes.badOutcome, `instance "${name}" does not run: it is ${phase}`, {
+    advice: `"berth explain ${name}" says why`,
+  });
+}
+
+/** The user's choice of a server, for ourselves when ssh calls us. A token is not among them: it is in the environment or the context. */
+function globalWords(command: Command): string[] {
+  const flags = command.optsWithGlobals<Readonly<Record<string, unknown>>>();
+  return ['context', 'url', 'project'].flatMap((flag) => {
+    const value = flags[flag];
+    return typeof value === 'string' ? [`--${flag}`, value] : [];
+  });
+}
+
+/** ssh gives its ProxyCommand to a shell. */
+function shellWord(word: string): string {
+  return /^[A-Za-z0-9_@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", String.raw`'\''`)}'`;
+}

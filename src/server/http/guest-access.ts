@@ -1,0 +1,136 @@
+// The ways into guests: finds out who asks, which host has the guest, and has its agent open the way. From then on bytes pass through
+// unread, both ways.
+
+import type { Duplex } from 'node:stream';
+import { accessSubprotocol } from '../../api/access-protocol.ts';
+import { ApiError } from '../../api/errors.ts';
+import type { Instance } from '../../api/resources/instance.ts';
+import { newId } from '../../base/ids.ts';
+import { type Identity, may } from '../../core/access/access.ts';
+import { useTicket } from '../../core/operations/access-ticket.ts';
+import { type Decider, decideAndCommit } from '../decide.ts';
+import type { HostLinks } from './host-links.ts';
+import { findInstance } from './resource-routes.ts';
+import { Query, type Route } from './route.ts';
+import { openTicket, sealTicket } from './tickets.ts';
+
+export interface AccessRequest {
+  /** Path and query. */
+  readonly path: string;
+  readonly headers: Readonly<Record<string, string | undefined>>;
+  /** Who bears the Authorization header. */
+  readonly identity: Identity | undefined;
+  readonly signal: AbortSignal;
+}
+
+export interface GuestAccess {
+  /** Whether the path is of a way into a guest. */
+  knows(path: string): boolean;
+  /** The connection on which the host answers the client's handshake. Throws `ApiError`. */
+  open(request: AccessRequest): Promise<Duplex>;
+  readonly routes: readonly Route[];
+}
+
+const pathPattern = /^\/v1\/instances\/([a-z0-9_-]{1,63})\/(console|exec|vnc|ports\/\d{1,5})(?:\?|$)/;
+const wayPattern = /^(console|exec|vnc|ports\/\d{1,5})$/;
+const ticketPrefix = 'berth.ticket.';
+/** Long enough for a page to load, too short to be found in anything that was kept. */
+const ticketLifeMs = 60_000;
+
+export function guestAccess(parts: {
+  readonly decider: Decider;
+  readonly links: HostLinks;
+  readonly secret: Uint8Array;
+}): GuestAccess {
+  const { decider, links, secret } = parts;
+
+  const letIn = async (request: AccessRequest, instance: Instance, way: string): Promise<void> => {
+    const sealed = protocolsOf(request).find((protocol) => protocol.startsWith(ticketPrefix));
+    if (sealed === undefined) {
+      // A browser sends what it knows of us to whoever has it ask: only a ticket shows that its user meant it.
+      if (request.headers['origin'] !== undefined)
+        throw new ApiError('Forbidden', 'a browser needs a ticket: POST /v1/instances/{name}/tickets');
+      if (request.identity === undefined) throw new ApiError('Unauthenticated', 'a valid token is needed');
+      if (!may(request.identity, 'write')) throw new ApiError('Forbidden', 'this token may not do that');
+      return;
+    }
+    const ticket = openTicket(secret, sealed.slice(ticketPrefix.length));
+    const { incarnation } = instance.status;
+    if (ticket.instanceId !== instance.metadata.id || ticket.way !== way || ticket.incarnation !== incarnation)
+      throw new ApiError('Forbidden', 'this ticket is for something else');
+    await decideAndCommit(decider, (snapshot, ctx) => useTicket(snapshot, ticket, ctx));
+  };
+
+  return {
+    knows: (path) => pathPattern.test(path),
+    async open(request) {
+      const { pathname, searchParams } = new URL(request.path, 'http://server');
+      const [, name = '', way = ''] = pathPattern.exec(request.path) ?? [];
+      if (!protocolsOf(request).includes(accessSubprotocol))
+        throw new ApiError('InvalidRequest', `the WebSocket must offer the subprotocol ${accessSubprotocol}`);
+      const query = new Query(searchParams).only('project', ...(queryOf[way.split('/', 1)[0] ?? ''] ?? []));
+      const { value: instance } = findInstance(decider.cache, name, query);
+      await letIn(request, instance, way);
+      const { host, incarnation } = instance.status;
+      if (host === undefined) {
+        throw new ApiError(
+          'Conflict',
+          `instance "${name}" has no guest yet: it is not placed on a host; "berth explain ${name}" says why`,
+        );
+      }
+      searchParams.delete('project');
+      searchParams.set('incarnation', String(incarnation));
+      const asked = `/guests/${instance.metadata.id}/${pathname.split('/').slice(4).join('/')}?${searchParams}`;
+      return links.open(host, asked, handshakeOf(request), request.signal);
+    },
+    routes: [
+      {
+        method: 'POST',
+        path: '/v1/instances/:name/tickets',
+        verb: 'write',
+        handle({ params, query, body }) {
+          query.only('project');
+          const { value } = findInstance(decider.cache, params['name'] ?? '', query);
+          const way = wayOf(body);
+          const expiresAtMs = Math.floor(decider.clock.nowMs()) + ticketLifeMs;
+          const nonce = newId('tick', expiresAtMs, decider.prng);
+          const { id: instanceId } = value.metadata;
+          const { incarnation } = value.status;
+          const ticket = sealTicket(secret, { nonce, instanceId, incarnation, way, expiresAtMs });
+          return { status: 201, json: { ticket, protocols: [accessSubprotocol, ticketPrefix + ticket], expiresAtMs } };
+        },
+      },
+    ],
+  };
+}
+
+const queryOf: Readonly<Record<string, readonly string[]>> = {
+  console: ['offset', 'history'],
+  exec: ['session', 'received'],
+};
+
+function wayOf(body: unknown): string {
+  const way = typeof body === 'object' && body !== null && 'way' in body ? body.way : undefined;
+  if (typeof way === 'string' && wayPattern.test(way)) return way;
+  throw new ApiError('InvalidRequest', 'way must be console, exec, vnc or ports/<port>', { field: 'way' });
+}
+
+function protocolsOf({ headers }: AccessRequest): string[] {
+  return (headers['sec-websocket-protocol'] ?? '').split(',').map((protocol) => protocol.trim());
+}
+
+/** What the host needs to answer the client itself. A ticket stays here. */
+function handshakeOf({ headers }: AccessRequest): Record<string, string> {
+  const key = headers['sec-websocket-key'];
+  const version = headers['sec-websocket-version'];
+  if (key === undefined || version === undefined)
+    throw new ApiError(
+      'InvalidRequest',
+      'this is a WebSocket: sec-websocket-key and sec-websocket-version are missing',
+    );
+  return {
+    'sec-websocket-key': key,
+    'sec-websocket-version': version,
+    'sec-websocket-protocol': accessSubprotocol,
+  };
+}
