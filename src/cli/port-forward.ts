@@ -1,15 +1,12 @@
 // `berth port-forward NAME [LOCAL:]PORT...`: ports of a guest on this machine, with no route to its host. With --stdio, one connection over
 // standard input and output, as ssh's ProxyCommand wants it.
 
-import { once } from 'node:events';
-import { createServer, type Server, type Socket } from 'node:net';
 import { Command } from 'commander';
-import { drained } from '../base/drained.ts';
-import { describeError } from '../base/log.ts';
 import type { Cli } from './cli.ts';
-import { attempting, CommandError, exitCodes, usageError } from './exit-codes.ts';
+import { attempting, usageError } from './exit-codes.ts';
 import { type GuestLine, openGuestLine } from './guest-line.ts';
-import { openSession, type Session } from './session.ts';
+import { listenFor } from './local-ports.ts';
+import { openSession } from './session.ts';
 
 interface ForwardOptions {
   readonly address: string;
@@ -39,7 +36,15 @@ export function portForwardCommand(cli: Cli): Command {
         );
         return;
       }
-      await listenForAll(cli, session, { name, address, forwards });
+      await listenFor(cli, session, {
+        name,
+        address,
+        ways: forwards.map(({ localPort, guestPort }) => ({
+          way: `ports/${guestPort}`,
+          localPort,
+          shown: (at) => `${at} is port ${guestPort} of ${name}`,
+        })),
+      });
     });
 }
 
@@ -56,74 +61,6 @@ async function carryStandard(cli: Cli, line: GuestLine): Promise<void> {
       await new Promise<void>((resolve) => cli.stdout.once?.('drain', resolve));
   }
   line.end();
-}
-
-async function listenForAll(
-  cli: Cli,
-  session: Session,
-  {
-    name,
-    address,
-    forwards,
-  }: { readonly name: string; readonly address: string; readonly forwards: readonly Forward[] },
-): Promise<void> {
-  const signal = cli.interruption();
-  const open = new Set<Socket>();
-  const servers: Server[] = [];
-  try {
-    for (const { localPort, guestPort } of forwards) {
-      const server = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => {
-        open.add(socket);
-        socket.on('close', () => open.delete(socket));
-        socket.on('error', () => {}); // told by 'close'
-        forward(session, { name, guestPort, socket }).catch((error: unknown) => {
-          cli.stderr.write(`berth: port ${guestPort} of instance "${name}": ${describeError(error)}\n`);
-          socket.destroy();
-        });
-      });
-      servers.push(server);
-      server.listen({ host: address, port: localPort });
-      await once(server, 'listening').catch((cause: unknown) => {
-        throw new CommandError(exitCodes.usage, `cannot listen on ${address}:${localPort}: ${describeError(cause)}`, {
-          advice: `choose another port: berth port-forward ${name} 0:${guestPort}`,
-          cause,
-        });
-      });
-      const at = server.address();
-      const port = typeof at === 'object' && at !== null ? at.port : localPort;
-      cli.stdout.write(`${address}:${port} is port ${guestPort} of ${name}\n`);
-    }
-    if (!signal.aborted) await once(signal, 'abort');
-  } finally {
-    for (const socket of open) socket.destroy();
-    for (const server of servers) server.close();
-  }
-}
-
-/** Carries one connection to its end, each way only as fast as the other end takes it. */
-async function forward(
-  session: Session,
-  { name, guestPort, socket }: { readonly name: string; readonly guestPort: number; readonly socket: Socket },
-): Promise<void> {
-  const line = await openGuestLine(session, { name, way: `ports/${guestPort}` });
-  const cut = (): void => line.end();
-  socket.once('close', cut);
-  line.over.addEventListener('abort', () => void socket.destroy(), { once: true });
-  const up = async (): Promise<void> => {
-    for await (const data of socket.iterator({ destroyOnReturn: false })) await line.send(data);
-    await line.tell({ type: 'end' });
-  };
-  const down = async (): Promise<void> => {
-    for await (const message of line.messages()) {
-      if (!(message instanceof Uint8Array)) break;
-      if (!socket.destroyed && !socket.write(message)) await drained(socket);
-    }
-    socket.end();
-  };
-  await Promise.all([up(), down()]).finally(() => {
-    line.end();
-    socket.destroySoon();
-  });
 }
 
 function forwardOf(word: string): Forward {

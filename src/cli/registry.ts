@@ -61,6 +61,24 @@ export const commandEntries: readonly CommandEntry[] = [
     load: async () => (await import('./port-forward.ts')).portForwardCommand,
   },
   {
+    name: 'cp',
+    group: daily,
+    summary: 'Copy files to or from an instance',
+    load: async () => (await import('./cp.ts')).cpCommand,
+  },
+  {
+    name: 'screenshot',
+    group: daily,
+    summary: "Take a picture of an instance's screen",
+    load: async () => (await import('./screenshot.ts')).screenshotCommand,
+  },
+  {
+    name: 'vnc',
+    group: daily,
+    summary: "Bring an instance's screen to this machine, for a VNC viewer",
+    load: async () => (await import('./vnc.ts')).vncCommand,
+  },
+  {
     name: 'ip',
     group: daily,
     summary: "Print an instance's address",

@@ -18,6 +18,7 @@ export const guestPackages = [
   'iproute2',
   'iputils-ping',
   'sudo',
+  'qemu-guest-agent', // "berth exec", and an orderly power-off where ACPI is not heeded
   'ca-certificates',
 ] as const;
 
