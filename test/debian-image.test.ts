@@ -1,14 +1,13 @@
 // The Debian 12 image with its real cloud-init: booted by hand, and run by Berth as a user would.
 
-import { once } from 'node:events';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { connect } from 'node:net';
+import { execFileSync } from 'node:child_process';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type BuiltImage, buildImage } from '../src/agent/images/build.ts';
 import { bootImage } from '../src/agent/images/test-boot.ts';
-import { startFleet } from './processes.ts';
+import { runBerth, startFleet } from './processes.ts';
 
 describe('the Debian 12 image', () => {
   let directory = '';
@@ -46,7 +45,9 @@ ls /etc/ssh/ssh_host_*_key
     }
   }, 300_000);
 
-  it('runs under Berth: ready when cloud-init has ended, with its address, and SSH answers on the published port', async () => {
+  it('runs under Berth: ready when cloud-init has ended, reached by ssh and by commands without a way to its host', async () => {
+    const key = join(directory, 'key');
+    execFileSync('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-f', key]);
     const fleet = await startFleet(join(directory, 'fleet'), { imageRoots: [directory] });
     try {
       await fleet.client.create('image', { metadata: { name: 'debian-12' }, spec: image.spec });
@@ -57,7 +58,7 @@ ls /etc/ssh/ssh_host_*_key
           memoryMiB: 512,
           diskGiB: 4,
           stopGraceMs: 0,
-          ports: [{ guestPort: 22, hostPort: 0, protocol: 'tcp' }],
+          sshKeys: [(await readFile(`${key}.pub`, 'utf8')).trim()],
           userData: '#cloud-config\nruncmd: [[sh, -c, "echo runcmd on $(hostname) > /dev/console"]]\n',
         },
       });
@@ -70,10 +71,21 @@ ls /etc/ssh/ssh_host_*_key
       const pieces: Uint8Array[] = [];
       for await (const piece of fleet.client.log('deb')) pieces.push(piece);
       expect(Buffer.concat(pieces).toString()).toContain('runcmd on deb');
-      const ssh = connect(booted.status.guest?.ports[0]?.hostPort ?? 0, '127.0.0.1');
-      const [banner] = await once(ssh, 'data');
-      ssh.destroy();
-      expect(String(banner)).toMatch(/^SSH-2\.0-OpenSSH/);
+      const berth = (...words: string[]) =>
+        runBerth(words, { ...fleet.environment, BERTH_CONFIG: join(directory, 'contexts.yaml') });
+      const said = await berth('ssh', '-i', key, 'debian@deb', '--', 'echo "as $(id -un) on $(hostname)"; exit 3');
+      expect(said).toMatchObject({ stdout: 'as debian on deb\n', code: 3 });
+      await writeFile(join(directory, 'letter'), 'a letter\n');
+      expect(await berth('cp', '-i', key, join(directory, 'letter'), 'debian@deb:/tmp/')).toMatchObject({ code: 0 });
+      expect(await berth('exec', '-w', '/tmp', 'deb', '--', 'cat', 'letter')).toMatchObject({
+        stdout: 'a letter\n',
+        code: 0,
+      });
+      expect(await berth('exec', 'deb', '--', 'sh', '-c', 'echo oops >&2; exit 4')).toMatchObject({
+        stderr: 'oops\n',
+        code: 4,
+      });
+      expect(await berth('ip', 'deb')).toMatchObject({ stdout: '10.0.2.15\n' });
       await fleet.client.delete('instance', 'deb');
       await fleet.gone('deb');
     } finally {

@@ -72,3 +72,23 @@ export const HostControl = Type.Union([
   Type.Object({ type: Type.Literal('error'), code: Type.String(), message: Type.String() }, closed),
 ]);
 export type HostControl = Static<typeof HostControl>;
+
+/** `POST /v1/instances/{name}/tickets`. */
+export const TicketRequest = Type.Object(
+  {
+    way: Type.String({
+      pattern: '^(console|exec|vnc|ports/\\d{1,5})$',
+      description: 'console, exec, vnc or ports/<port>',
+    }),
+  },
+  closed,
+);
+
+export const Ticket = Type.Object(
+  {
+    ticket: Type.String(),
+    protocols: Type.Array(Type.String(), { description: 'what the WebSocket is to offer' }),
+    expiresAtMs: Type.Integer(),
+  },
+  closed,
+);

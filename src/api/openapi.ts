@@ -1,6 +1,7 @@
 // The API's description, OpenAPI 3.1, made from the registry. docs/openapi.json is this document; drift fails the build.
 
 import type { TSchema } from 'typebox';
+import { Ticket, TicketRequest } from './access-protocol.ts';
 import { AssignmentEvent, Heartbeat, Registration, ReportResults, Reports, Session } from './agent-protocol.ts';
 import { errorCodes } from './errors.ts';
 import { CandidateQuestion, Candidates } from './candidates.ts';
@@ -59,6 +60,8 @@ function commonSchemas(): Json {
   return {
     Metadata: plain(Metadata),
     Explanation: plain(Explanation),
+    TicketRequest: plain(TicketRequest),
+    Ticket: plain(Ticket),
     Candidates: plain(Candidates),
     Capacity: plain(Capacity),
     QueueList: plain(QueueList),
@@ -396,6 +399,40 @@ function instancePaths(): Json {
         responses: answers({ 200: { description: 'done', content: jsonContent(ref('Explanation')) } }, 'NotFound'),
       },
     },
+    '/v1/instances/{name}/tickets': {
+      post: {
+        tags,
+        operationId: 'makeTicket',
+        summary: 'Let a browser into its guest once, within a minute',
+        parameters: [nameParameter, projectParameter],
+        requestBody: { required: true, content: jsonContent(ref('TicketRequest')) },
+        responses: answers(
+          { 201: { description: 'made', content: jsonContent(ref('Ticket')) } },
+          'InvalidRequest',
+          'NotFound',
+        ),
+      },
+    },
+    ...Object.fromEntries(
+      Object.entries(waysIn).map(([way, { summary, parameters }]) => [
+        `/v1/instances/{name}/${way}`,
+        {
+          get: {
+            tags,
+            operationId: `open${title(way.split('/', 1)[0] ?? '')}`,
+            summary,
+            parameters: [nameParameter, projectParameter, ...parameters],
+            responses: answers(
+              { 101: { description: 'a WebSocket with the subprotocol berth.v1: docs/access.md' } },
+              'NotFound',
+              'Conflict',
+              'HostUnreachable',
+              'TooManyRequests',
+            ),
+          },
+        },
+      ]),
+    ),
     '/v1/instances/{name}/log': {
       get: {
         tags,
@@ -422,6 +459,31 @@ function instancePaths(): Json {
     },
   };
 }
+
+const wholeNumber = { type: 'integer', minimum: 0 };
+
+/** The ways into a guest. */
+const waysIn: Readonly<Record<string, { readonly summary: string; readonly parameters: readonly Json[] }>> = {
+  console: {
+    summary: 'Its serial console',
+    parameters: [
+      parameter('offset', 'query', wholeNumber, 'begin at this byte of its log'),
+      parameter('history', 'query', wholeNumber, 'or so many bytes before its end'),
+    ],
+  },
+  exec: {
+    summary: 'A command in it',
+    parameters: [
+      parameter('session', 'query', { type: 'string' }, 'one that was begun before'),
+      parameter('received', 'query', wholeNumber, 'and how much of its output is known'),
+    ],
+  },
+  'ports/{port}': {
+    summary: 'A TCP connection to one of its ports',
+    parameters: [parameter('port', 'path', { type: 'integer', minimum: 1, maximum: 65_535 }, 'of the guest')],
+  },
+  vnc: { summary: 'Its screen, as RFB', parameters: [] },
+};
 
 /** What is asked for, in a query string. */
 const askedParameters = [

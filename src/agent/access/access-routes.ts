@@ -15,7 +15,7 @@ import { ApiError } from '../../api/errors.ts';
 import { parse } from '../../api/parse.ts';
 import type { Clock } from '../../base/clock.ts';
 import type { Logger } from '../../base/log.ts';
-import type { Driver } from '../drivers/driver.ts';
+import type { Driver, Guest } from '../drivers/driver.ts';
 import { refusalOf } from '../refusal.ts';
 import { acceptWebSocket } from './accept-web-socket.ts';
 import { carry } from './carry.ts';
@@ -78,7 +78,20 @@ export async function wayInto(parts: AccessParts, url: URL): Promise<Way | undef
   if (kind !== 'vnc' && access?.dial === undefined) throw lacks('way to their ports');
   const stream = await (kind === 'vnc' ? access?.screen?.(instanceId) : access?.dial?.(instanceId, portOf(port ?? '')));
   if (stream === undefined) return undefined;
-  return { serve: (conversation) => carry(conversation, stream, { halfOpen: kind !== 'vnc' }) };
+  return {
+    serve(conversation) {
+      // A guest that ends may leave its connections half open, as one that has only said all it had to say does.
+      driver.watch((changed) => {
+        if (changed === instanceId && !runs(driver, guest)) conversation.end();
+      }, conversation.over);
+      return carry(conversation, stream, { halfOpen: kind !== 'vnc' });
+    },
+  };
+}
+
+function runs(driver: Driver, { instanceId, incarnation }: Guest): boolean {
+  const now = driver.guests().find((guest) => guest.instanceId === instanceId);
+  return now?.incarnation === incarnation && now.state === 'running';
 }
 
 /** Lets the client in and serves it. Never rejects: what goes wrong is told to the client, or ends the stream. */

@@ -108,7 +108,11 @@ function createSession(
   let outcome: Outcome | undefined;
   let attached: { readonly leave: AbortController } | undefined;
   let idle = new AbortController();
-  let wakeSender = (): void => {};
+  let changed = Promise.withResolvers<void>();
+  const wakeSenders = (): void => {
+    changed.resolve();
+    changed = Promise.withResolvers();
+  };
   let wakePump = (): void => {};
 
   /** What was sent long ago has arrived: what is on its way is far less than the replay. */
@@ -127,7 +131,7 @@ function createSession(
         writtenBytes += part.length;
       }
       trim();
-      wakeSender();
+      wakeSenders();
       while (writtenBytes - sentBytes >= replayBytes && !ended.signal.aborted)
         await new Promise<void>((resolve) => {
           wakePump = resolve;
@@ -161,22 +165,21 @@ function createSession(
     )
     .then((result) => {
       outcome = result;
-      wakeSender();
+      wakeSenders();
     })
     .catch((error: unknown) => log.error('a command was lost', { error: describeError(error) }));
 
-  const sendTo = async (conversation: Conversation, fromByte: number, leave: AbortSignal): Promise<void> => {
+  /** True: the client knows how the command ended. */
+  const sendTo = async (conversation: Conversation, fromByte: number, leave: AbortSignal): Promise<boolean> => {
     let next = fromByte;
-    for (;;) {
-      const awake = new Promise<void>((resolve) => {
-        wakeSender = resolve;
-      });
+    while (!leave.aborted) {
+      const awake = changed.promise;
       for (const piece of pieces) {
         const end = piece.fromByte + piece.message.length - 1;
         if (end <= next) continue;
         await conversation.send(restOf(piece, next));
         next = end;
-        if (leave.aborted) return;
+        if (leave.aborted) return false;
         sentBytes = Math.max(sentBytes, end);
         wakePump();
       }
@@ -184,11 +187,11 @@ function createSession(
       if (outcome !== undefined) {
         await conversation.tell(outcome);
         conversation.end();
-        return;
+        return true;
       }
       await awake;
-      if (leave.aborted) return;
     }
+    return false;
   };
   const hear = async (conversation: Conversation, leave: AbortSignal): Promise<void> => {
     for await (const message of conversation.messages()) {
@@ -223,18 +226,18 @@ function createSession(
       attached = me;
       const leave = (): void => {
         me.leave.abort();
-        wakeSender();
+        wakeSenders();
       };
       conversation.over.addEventListener('abort', leave, { once: true });
-      me.leave.signal.addEventListener('abort', () => wakeSender(), { once: true });
+      me.leave.signal.addEventListener('abort', () => wakeSenders(), { once: true });
       await conversation.tell({ type: 'started', session: id, inputBytes });
       try {
         const hearing = hear(conversation, me.leave.signal);
         hearing.catch(() => {}); // told below
         const sending = sendTo(conversation, receivedBytes, me.leave.signal);
         await Promise.race([hearing, sending]);
-        await sending;
-        if (outcome !== undefined && !me.leave.signal.aborted) forget();
+        me.leave.abort();
+        if (await sending) forget();
       } finally {
         me.leave.abort();
         if (attached === me) {

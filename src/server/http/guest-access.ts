@@ -2,8 +2,9 @@
 // unread, both ways.
 
 import type { Duplex } from 'node:stream';
-import { accessSubprotocol } from '../../api/access-protocol.ts';
+import { accessSubprotocol, TicketRequest } from '../../api/access-protocol.ts';
 import { ApiError } from '../../api/errors.ts';
+import { parse } from '../../api/parse.ts';
 import type { Instance } from '../../api/resources/instance.ts';
 import { newId } from '../../base/ids.ts';
 import { type Identity, may } from '../../core/access/access.ts';
@@ -32,7 +33,6 @@ export interface GuestAccess {
 }
 
 const pathPattern = /^\/v1\/instances\/([a-z0-9_-]{1,63})\/(console|exec|vnc|ports\/\d{1,5})(?:\?|$)/;
-const wayPattern = /^(console|exec|vnc|ports\/\d{1,5})$/;
 const ticketPrefix = 'berth.ticket.';
 /** Long enough for a page to load, too short to be found in anything that was kept. */
 const ticketLifeMs = 60_000;
@@ -80,7 +80,7 @@ export function guestAccess(parts: {
       }
       searchParams.delete('project');
       searchParams.set('incarnation', String(incarnation));
-      const asked = `/guests/${instance.metadata.id}/${pathname.split('/').slice(4).join('/')}?${searchParams}`;
+      const asked = `/guests/${instance.metadata.id}/${pathname.split('/').slice(4).join('/')}?${searchParams.toString()}`;
       return links.open(host, asked, handshakeOf(request), request.signal);
     },
     routes: [
@@ -91,7 +91,7 @@ export function guestAccess(parts: {
         handle({ params, query, body }) {
           query.only('project');
           const { value } = findInstance(decider.cache, params['name'] ?? '', query);
-          const way = wayOf(body);
+          const { way } = parse(TicketRequest, body);
           const expiresAtMs = Math.floor(decider.clock.nowMs()) + ticketLifeMs;
           const nonce = newId('tick', expiresAtMs, decider.prng);
           const { id: instanceId } = value.metadata;
@@ -108,12 +108,6 @@ const queryOf: Readonly<Record<string, readonly string[]>> = {
   console: ['offset', 'history'],
   exec: ['session', 'received'],
 };
-
-function wayOf(body: unknown): string {
-  const way = typeof body === 'object' && body !== null && 'way' in body ? body.way : undefined;
-  if (typeof way === 'string' && wayPattern.test(way)) return way;
-  throw new ApiError('InvalidRequest', 'way must be console, exec, vnc or ports/<port>', { field: 'way' });
-}
 
 function protocolsOf({ headers }: AccessRequest): string[] {
   return (headers['sec-websocket-protocol'] ?? '').split(',').map((protocol) => protocol.trim());

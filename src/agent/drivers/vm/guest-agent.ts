@@ -65,8 +65,10 @@ export function talkToGuestAgent(
         socket.write(request(command, values));
         const message = await answer(answerTimeoutMs, () => true);
         const { error } = message;
-        if (isRecord(error))
-          throw new GuestAgentError(String(error['desc'] ?? 'the guest agent refused').slice(0, 1024));
+        if (isRecord(error)) {
+          const { desc } = error;
+          throw new GuestAgentError(typeof desc === 'string' ? desc.slice(0, 1024) : 'the guest agent refused');
+        }
         return message['return'];
       });
       line = asked.catch(() => {}); // whoever asked is told
