@@ -3,7 +3,8 @@
 
 import type { Accelerator } from '../../../api/agent-protocol.ts';
 import type { Logger } from '../../../base/log.ts';
-import type { DriverError, Fingerprint } from '../driver.ts';
+import type { CachedImage } from '../../images/image-cache.ts';
+import type { DriverError, Fingerprint, GuestSpec } from '../driver.ts';
 import type { GuestRecord } from './guest-record.ts';
 
 /** A machine that may run. */
@@ -67,4 +68,25 @@ export interface Hypervisor {
   lastWords(directory: string): Promise<string>;
   /** Keeps what it writes beside the console within bounds. */
   trimLogs(directory: string): Promise<void>;
+
+  // What follows is for hypervisors that are not on Linux or bring disks and networks of their own.
+
+  /** Throws when it cannot see its machines. Absent: it always can. */
+  assertSight?(): Promise<void>;
+  /** What of this it cannot give; told before anything is made. */
+  refuse?(spec: GuestSpec): DriverError | undefined;
+  /** Instead of an overlay among the machine's files. Whole or not at all, and one that is there is kept; `purge` takes it away. */
+  makeDisk?(call: {
+    readonly directory: string;
+    readonly uuid: string;
+    readonly image: CachedImage;
+    readonly spec: GuestSpec;
+    readonly signal: AbortSignal;
+  }): Promise<void>;
+  /** Of the guest's network interface. */
+  macAddress?(uuid: string): string;
+  /** Changes with every boot of the host. */
+  hostBootId?(): Promise<string>;
+  /** Gives the room of the first bytes of a console log back; every other byte stays where it is. */
+  dropLogStart?(path: string, lengthBytes: number): Promise<{ readonly ok: boolean; readonly output: string }>;
 }
