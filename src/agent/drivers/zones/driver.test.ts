@@ -1,0 +1,15 @@
+import { driverConformance } from '../conformance.ts';
+import { makeRecordedHost } from './test-recorded-host.ts';
+
+const noPorts = 'a zone has an address of its own, and the driver refuses ports';
+const noReason = 'zoneadm(8) tells that a zone has ended, not why';
+const noEars = 'nobody keeps what bhyve writes to the console socket while no agent listens';
+
+// The host is a recorded one: what passes here shows the driver's half of the contract. It has not been run on illumos.
+driverConformance('the zones driver, on a recorded host,', makeRecordedHost, {
+  'succeeds after it failed, once the cause is gone': noPorts,
+  'are chosen, published while the guest runs, and free after its removal': noPorts,
+  'of one guest are refused to another, also while it is stopped': noPorts,
+  'is failed, with a reason, and can be started again': noReason,
+  'hears of a boot that ended while nobody looked, and of a death': `${noReason}; ${noEars}`,
+});
