@@ -56,6 +56,8 @@ export interface RecordedHost extends ConformanceHost {
   /** Goes after its effect, and may replace its answer. */
   after: ((call: ToolCall) => ToolResult | undefined) | undefined;
   zone(name: string): { readonly state: string; readonly commands: readonly string[] } | undefined;
+  /** A command on this zone was interrupted. */
+  leave(name: string, state: 'incomplete' | 'ready'): void;
   /** Somebody else makes a zone. */
   addForeignZone(name: string, state: string): void;
   addForeignVolume(name: string): void;
@@ -350,6 +352,11 @@ export async function makeRecordedHost(): Promise<RecordedHost> {
         ...change,
       }),
     zone: (name) => zones.get(name),
+    leave(name, state) {
+      const left = zones.get(name);
+      if (left === undefined) throw new Error(`there is no zone ${name}`);
+      left.state = state;
+    },
     addForeignZone(name, state) {
       const path = `/elsewhere/${name}`;
       const commands = ['create -b', `set zonepath="${path}"`, 'set brand="bhyve"'];
