@@ -1,4 +1,4 @@
-import { mkdtemp, readFile, realpath, rm, stat, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, rmdir, realpath, rm, stat, writeFile } from 'node:fs/promises';
 import { createServer, type Server, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -14,13 +14,16 @@ describe('the recorder of a console', () => {
   let socketPath: string;
   let recorder: ConsoleRecorder;
   let servers: Server[];
+  let warned: PromiseWithResolvers<void>;
 
   beforeEach(async () => {
     directory = await realpath(await mkdtemp(join(tmpdir(), 'bz-')));
     logPath = join(directory, 'console.log');
     socketPath = join(directory, 'com1');
     servers = [];
-    recorder = recordConsole({ socketPath, logPath, clock: systemClock, prng: seededPrng(1), log: silentLogger });
+    warned = Promise.withResolvers();
+    const log = { ...silentLogger, warn: () => warned.resolve() };
+    recorder = recordConsole({ socketPath, logPath, clock: systemClock, prng: seededPrng(1), log });
   });
   afterEach(async () => {
     recorder.abandon();
@@ -66,6 +69,19 @@ describe('the recorder of a console', () => {
     await say(line, 'and then');
     await recorder.finish(); // the hypervisor hangs, and never hangs up
     expect(await readFile(logPath, 'utf8')).toBe('and then');
+  });
+
+  it('stays on the line when the log cannot be written, and goes on when it can', async () => {
+    await mkdir(logPath);
+    const line = await lineOf();
+    await say(line, 'lost');
+    await warned.promise;
+    await rmdir(logPath);
+    await say(line, 'kept');
+    line.end();
+    await recorder.finish();
+    expect(await readFile(logPath, 'utf8')).toBe('kept');
+    expect(servers).toHaveLength(1);
   });
 
   it('drops the start of the log and keeps every other byte where it is', async () => {

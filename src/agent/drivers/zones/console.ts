@@ -9,7 +9,7 @@ import { describeError, type Logger } from '../../../base/log.ts';
 import type { Prng } from '../../../base/prng.ts';
 
 export interface ConsoleRecorder {
-  /** Bytes written down since it was made. */
+  /** Bytes since it was made. */
   heardBytes(): number;
   /** Gives the room of the log's first bytes back; the others stay where they are. */
   dropStart(lengthBytes: number): Promise<void>;
@@ -47,6 +47,17 @@ export function recordConsole({
     writing = done.catch(() => {}); // whoever asked is told
     return done;
   };
+  let lossTold = false;
+  const write = async (piece: Uint8Array): Promise<void> => {
+    heardBytes += piece.length;
+    try {
+      await inTurn(() => appendFile(logPath, piece, { mode: 0o600 }));
+      lossTold = false;
+    } catch (error) {
+      if (!lossTold) log.warn('what a guest says is lost', { error: describeError(error) });
+      lossTold = true; // once, not for each piece while the disk is full
+    }
+  };
   const listenOnce = async (): Promise<boolean> => {
     const connection = createConnection({ path: socketPath });
     socket = connection;
@@ -56,12 +67,9 @@ export function recordConsole({
     });
     connection.on('error', (error) => log.debug('no console of a guest', { error: error.message }));
     try {
-      for await (const piece of readable(connection)) {
-        await inTurn(() => appendFile(logPath, piece, { mode: 0o600 }));
-        heardBytes += piece.length;
-      }
-    } catch (error) {
-      if (connected) log.warn('cannot write down what a guest says', { error: describeError(error) });
+      for await (const piece of readable(connection)) await write(piece);
+    } catch {
+      // The line broke, or there is none yet: the listener above has told.
     } finally {
       connection.destroy();
     }

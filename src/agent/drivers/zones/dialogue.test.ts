@@ -327,6 +327,8 @@ describe('the zones driver', () => {
           await life(driver).catch((error: unknown) => expect(error).toBeInstanceOf(DriverError));
           host.before = undefined;
           host.after = undefined;
+          const failed = guest()?.state === 'failed';
+          if (failed) expect(await host.runningCopies(id)).toBe(0);
           await driver.close();
           await mend();
         }
@@ -339,9 +341,12 @@ describe('the zones driver', () => {
     ['an installation', 'install', 'incomplete', ['uninstall -F', 'install', 'boot']],
     ['a boot', 'boot', 'ready', ['halt', 'boot']],
   ] as const)('goes on where %s was interrupted in its midst', async (_what, word, left, expected) => {
+    let dead = false;
     host.before = (call) => {
+      if (dead) return { ok: false, reason: 'aborted', output: '' };
       if (call.program !== 'zoneadm' || call.arguments[2] !== word) return undefined;
       host.leave(zone, left);
+      dead = true;
       return { ok: false, reason: 'timeout', output: '' };
     };
     expect((await failure(create())).message).toMatch(/zoneadm did not end within \d+ ms/);

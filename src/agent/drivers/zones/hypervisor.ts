@@ -3,7 +3,7 @@
 
 import { join, basename } from 'node:path';
 import type { Clock } from '../../../base/clock.ts';
-import type { Logger } from '../../../base/log.ts';
+import { describeError, type Logger } from '../../../base/log.ts';
 import type { Prng } from '../../../base/prng.ts';
 import { DriverError } from '../driver.ts';
 import { consoleSize, tailText } from '../vm/console-log.ts';
@@ -180,8 +180,16 @@ export function createZones(options: ZonesOptions): Hypervisor {
       const zone = zoneName(instanceId);
       const what = `cannot start ${instanceId}`;
       await makeZone(what, machine);
-      await zoneadm(what, zone, ['boot']);
-      return supervise(machine, mayRun((await watch.look()).get(zone)));
+      try {
+        await zoneadm(what, zone, ['boot']);
+        return await supervise(machine, mayRun((await watch.look()).get(zone)));
+      } catch (error) {
+        // It may have booted all the same, and what failed must not run. One that does not run cannot be halted, and says so.
+        await zoneadm(what, zone, ['halt']).catch((refusal: unknown) =>
+          log.debug('a zone that did not boot is not halted', { zone, error: describeError(refusal) }),
+        );
+        throw error;
+      }
     },
     async find(machine, thorough) {
       const { record, directory } = machine;
