@@ -1,5 +1,5 @@
 // The seam between what all virtual machines have in common (record, disk, seed, console, ports: this folder) and what runs them: QEMU by
-// hand, or libvirt. It starts and ends machines whose files are there; it decides nothing, and knows them by their uuid alone.
+// hand, libvirt, or zones of illumos. It starts and ends machines whose files are there; it decides nothing, and knows them by their uuid alone.
 
 import type { Accelerator } from '../../../api/agent-protocol.ts';
 import type { Logger } from '../../../base/log.ts';
