@@ -27,6 +27,22 @@ export const AgentConfig = Type.Object(
       description: 'absolute path; guests, images and what the agent remembers are kept in it',
     }),
     drivers: Type.Array(Name, { default: ['qemu'], minItems: 1, maxItems: 16, uniqueItems: true }),
+    zones: Type.Optional(
+      Type.Object(
+        {
+          dataset: Type.String({
+            pattern: '^[A-Za-z0-9][A-Za-z0-9_.:-]*(/[A-Za-z0-9_.:-]+)*$',
+            maxLength: 128,
+            description: "a mounted ZFS file system that is the driver's alone: rpool/berth",
+          }),
+          globalNic: Type.String({
+            pattern: '^[A-Za-z][A-Za-z0-9_.]{0,29}[0-9]$',
+            description: 'the link over which guests get their own: igb0',
+          }),
+        },
+        { additionalProperties: false, description: 'for the driver zones' },
+      ),
+    ),
     imageRoots: Type.Array(Type.String({ pattern: '^/[^\\u0000]*$', maxLength: 1024 }), {
       default: ['/var/lib/berth/images'],
       maxItems: 64,

@@ -73,6 +73,18 @@ describe('the agent as a process', () => {
     });
   });
 
+  it('is told where the guests of zones go, or says what is missing', async () => {
+    const start = (change: Record<string, unknown>): Promise<unknown> =>
+      startAgent(config({ drivers: ['zones'], ...change }), { log: silentLogger });
+    await expect(start({})).rejects.toMatchObject({ code: 'InvalidRequest', field: 'zones' });
+    for (const zones of [
+      { dataset: '/rpool', globalNic: 'igb0' },
+      { dataset: 'rpool/a b', globalNic: 'igb0' },
+    ])
+      expect(() => config({ zones })).toThrow('dataset');
+    expect(() => config({ zones: { dataset: 'rpool/berth', globalNic: 'igb' } })).toThrow('globalNic');
+  });
+
   it('asks which images are wanted, also where guests are only pretended', async () => {
     const agent = await startAgent(config(), { log: silentLogger });
     await until(() => calls.some((call) => call.path === '/v1/hosts/host-1/images'));

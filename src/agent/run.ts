@@ -124,7 +124,7 @@ export async function startAgent(
 }
 
 function checkConfig(
-  { drivers, portRange, token, tokenFile, devices, numaCells, capacity }: AgentConfig,
+  { drivers, portRange, token, tokenFile, devices, numaCells, capacity, zones }: AgentConfig,
   registry: typeof driverRegistry,
 ): void {
   for (const name of drivers) {
@@ -133,6 +133,12 @@ function checkConfig(
     const meant = nearest(name, known);
     const hint = meant === undefined ? `known: ${known.join(', ')}` : `did you mean "${meant}"?`;
     throw new ApiError('InvalidRequest', `drivers: there is no driver "${name}"; ${hint}`, { field: 'drivers' });
+  }
+  if (drivers.includes('zones') && zones === undefined) {
+    const example = '{dataset: rpool/berth, globalNic: igb0}';
+    throw new ApiError('InvalidRequest', `zones: the driver zones must know where guests go: ${example}`, {
+      field: 'zones',
+    });
   }
   if (portRange.first > portRange.last) {
     const range = `${portRange.first} to ${portRange.last}`;
@@ -189,6 +195,7 @@ async function openDrivers(
         log: log.with({ driver: name }),
         bindAddress: config.publishAddress,
         portRange: config.portRange,
+        ...(config.zones === undefined ? {} : { zones: config.zones }),
       }),
     );
   }

@@ -4,6 +4,7 @@
 import type { Argument, Command, Option } from 'commander';
 import { Command as NewCommand } from 'commander';
 import { sleep } from '../base/clock.ts';
+import { driverFacts } from '../api/driver-facts.ts';
 import type { Kind } from '../api/resources/index.ts';
 import type { Cli } from './cli.ts';
 import { contextFilePath, readContexts } from './context-file.ts';
@@ -86,7 +87,9 @@ function valuesOf(place: Argument | Option, names: ReadonlyMap<string, readonly 
       ? shells
       : word === 'format'
         ? ['table', 'json', 'yaml', 'name']
-        : (names.get(word) ?? []);
+        : word === 'driver'
+          ? driverFacts.map(({ name }) => name)
+          : (names.get(word) ?? []);
 }
 
 function valueWord(place: Argument | Option): string {

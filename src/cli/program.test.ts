@@ -578,6 +578,8 @@ describe('berth complete', () => {
     expect(await offered('host', '')).toEqual(expect.arrayContaining(['ls', 'pause'])));
   it('asks the server for instances', async () => expect(await offered('logs', '')).toEqual(['web', 'big']));
   it('asks the server for hosts', async () => expect(await offered('host', 'pause', '')).toEqual(['h1', 'h2']));
+  it('knows the drivers', async () =>
+    expect(await offered('run', 'tiny', '--driver', '')).toEqual(expect.arrayContaining(['qemu', 'zones'])));
   it('knows the flags of a verb', async () =>
     expect(await offered('run', '--res')).toEqual(['--resource', '--restart-policy']));
 });

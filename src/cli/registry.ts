@@ -146,6 +146,12 @@ export const commandEntries: readonly CommandEntry[] = [
     load: async () => (await import('./host.ts')).hostCommand,
   },
   {
+    name: 'driver',
+    group: fleet,
+    summary: 'Drivers: what guests are made of, and where',
+    load: async () => (await import('./driver.ts')).driverCommand,
+  },
+  {
     name: 'image',
     group: fleet,
     summary: 'Images: show, add, fetch, build, remove',

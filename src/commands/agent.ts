@@ -28,7 +28,7 @@ export function agentCommand(cli: Cli): Command {
     .option('--name <name>', "of the host; default: the machine's own")
     .option('--token-file <file>', "holds this host's token: berth host token NAME, on the server")
     .option('--data-dir <directory>', 'absolute; default: /var/lib/berth/agent')
-    .option('--driver <name>', 'qemu or fake; many times; default: qemu', collect, [])
+    .option('--driver <driver>', 'berth driver ls shows them; many times; default: qemu', collect, [])
     .option('-l, --label <key=value>', 'taken when the host first registers; many times', collect, [])
     .option('--publish-address <address>', "where guests' ports listen; default: 127.0.0.1")
     .option('--log-level <level>', 'debug, info, warn, error or silent; default: info')

@@ -1,7 +1,7 @@
 // What every driver must do, as tests. A driver's own test brings a host to try it on and the ground truth about it:
 // what really runs there and what is really left, looked up past the driver.
 
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { GuestPort } from '../../api/agent-protocol.ts';
 import type { ImageSpec } from '../../api/resources/image.ts';
 import { newId } from '../../base/ids.ts';
@@ -32,14 +32,29 @@ export interface ConformanceHost {
   runningCopies(instanceId: string): Promise<number>;
   /** What is left of a guest: processes, files, ports. */
   traces(instanceId: string): Promise<readonly string[]>;
+  /** False: the driver refuses them all, and cases that are not about ports do without. */
+  readonly publishesPorts?: false;
   portTaken(port: number): Promise<boolean>;
   /** Another program takes some port of this host, until `release`. */
   occupyPort(): Promise<{ readonly port: number; release(): Promise<void> }>;
   dispose(): Promise<void>;
 }
 
-/** Registers the suite under `name`. `makeHost` is called for every test. */
-export function driverConformance(name: string, makeHost: () => Promise<ConformanceHost>): void {
+/**
+ * Registers the suite under `name`. `makeHost` is called for every test. `cannot`: the cases, by their titles, that the driver cannot
+ * pass by its nature, with the reason.
+ */
+export function driverConformance(
+  name: string,
+  makeHost: () => Promise<ConformanceHost>,
+  cannot: Readonly<Record<string, string>> = {},
+): void {
+  const titles = new Set<string>();
+  const it = (title: string, body: () => Promise<void>): void => {
+    titles.add(title);
+    const reason = cannot[title];
+    test.runIf(reason === undefined)(`${title}${reason === undefined ? '' : ` (cannot: ${reason})`}`, body);
+  };
   describe(`${name} keeps the driver contract`, () => {
     let host: ConformanceHost;
     let driver: Driver;
@@ -80,6 +95,9 @@ export function driverConformance(name: string, makeHost: () => Promise<Conforma
       userData: '',
       ...change,
     });
+    /** Where a case is about something else, and ports are only there too. */
+    const somePort = (guestPort: number): readonly GuestPort[] =>
+      host.publishesPorts === false ? [] : [{ guestPort, hostPort: 0, protocol: 'tcp' }];
     const find = (instanceId: string): Guest | undefined =>
       driver.guests().find((guest) => guest.instanceId === instanceId);
     const until = (instanceId: string, what: (guest: Guest | undefined) => boolean): Promise<Guest | undefined> =>
@@ -179,11 +197,11 @@ export function driverConformance(name: string, makeHost: () => Promise<Conforma
       });
 
       it('runs two guests beside each other', async () => {
-        const port: GuestPort = { guestPort: 22, hostPort: 0, protocol: 'tcp' };
-        const [one, two] = [spec('obedient', { ports: [port] }), spec('obedient', { ports: [port] })];
+        const ports = somePort(22);
+        const [one, two] = [spec('obedient', { ports }), spec('obedient', { ports })];
         await Promise.all([create(one), create(two)]);
-        const chosen = [one, two].map((each) => find(each.instanceId)?.ports[0]?.hostPort ?? 0);
-        expect(new Set(chosen).size).toBe(2);
+        const chosen = [one, two].flatMap((each) => find(each.instanceId)?.ports.map(({ hostPort }) => hostPort) ?? []);
+        expect(new Set(chosen).size).toBe(2 * ports.length);
         await driver.remove(one.instanceId);
         expect(await host.runningCopies(two.instanceId)).toBe(1);
       });
@@ -300,7 +318,7 @@ export function driverConformance(name: string, makeHost: () => Promise<Conforma
 
     describe('remove', () => {
       it('leaves nothing, and is harmless a second time and for what never was', async () => {
-        const wanted = spec('obedient', { ports: [{ guestPort: 22, hostPort: 0, protocol: 'tcp' }] });
+        const wanted = spec('obedient', { ports: somePort(22) });
         await create(wanted);
         expect(await host.traces(wanted.instanceId)).not.toEqual([]);
         await driver.remove(wanted.instanceId);
@@ -334,7 +352,7 @@ export function driverConformance(name: string, makeHost: () => Promise<Conforma
 
     describe('recover', () => {
       it('adopts what runs, without disturbing it', async () => {
-        const wanted = spec('obedient', { ports: [{ guestPort: 22, hostPort: 0, protocol: 'tcp' }] });
+        const wanted = spec('obedient', { ports: somePort(22) });
         await create(wanted);
         const before = await until(wanted.instanceId, (seen) => seen?.ready === true);
         await driver.close();
@@ -427,6 +445,8 @@ export function driverConformance(name: string, makeHost: () => Promise<Conforma
       expect(heard).toEqual(new Set());
     });
   });
+  test(`${name} passes over cases that there are`, () =>
+    expect(Object.keys(cannot).filter((title) => !titles.has(title))).toEqual([]));
 }
 
 /** Resolves when `what` is true of the guest, at once or after some change. */

@@ -1,5 +1,6 @@
 // The drivers an agent can have: one line each.
 
+import { assert } from '../../base/assert.ts';
 import type { Clock } from '../../base/clock.ts';
 import type { Logger } from '../../base/log.ts';
 import type { Prng } from '../../base/prng.ts';
@@ -8,6 +9,8 @@ import type { Driver } from './driver.ts';
 import { createFakeDriver } from './fake/driver.ts';
 import { createFakeWorld } from './fake/world.ts';
 import { createQemuDriver } from './qemu/driver.ts';
+import { createZonesDriver } from './zones/driver.ts';
+import type { ZonesSettings } from './zones/host-look.ts';
 
 export interface DriverContext {
   /** For this driver's guests alone. */
@@ -19,9 +22,15 @@ export interface DriverContext {
   /** Where published ports listen. */
   readonly bindAddress?: string;
   readonly portRange?: { readonly first: number; readonly last: number };
+  /** Where there is the driver `zones`. */
+  readonly zones?: ZonesSettings;
 }
 
 export const drivers: Readonly<Record<string, (context: DriverContext) => Driver>> = {
   qemu: (context) => createQemuDriver(context),
+  zones(context) {
+    assert(context.zones !== undefined, 'the driver zones has its settings'); // checked with the configuration
+    return createZonesDriver({ ...context, settings: context.zones });
+  },
   fake: ({ clock, prng }) => createFakeDriver({ world: createFakeWorld({ clock }), host: 'this', prng }),
 };

@@ -4,7 +4,7 @@
 import type { ImageProgress } from '../../images/image-cache.ts';
 import { DriverError, type GuestSpec } from '../driver.ts';
 import { describeError } from '../../../base/log.ts';
-import { guestUuid } from './guest-files.ts';
+import { guestUuid, macAddress } from './guest-files.ts';
 import { makeDisk, makeGuestDirectory, makeSeed } from './disk.ts';
 import { asDriverError, inTheWay, throwIfAborted } from './errors.ts';
 import type { Hands } from './hands.ts';
@@ -50,7 +50,7 @@ async function build(
   slot: Slot,
   { spec, signal }: { readonly spec: GuestSpec; readonly signal: AbortSignal },
 ): Promise<void> {
-  const { clock, slots } = hands;
+  const { clock, slots, hypervisor } = hands;
   const directory = await hands.directoryOf(spec.instanceId);
   const uuid = guestUuid(spec.instanceId, spec.incarnation);
   slot.record = newRecord(spec, uuid);
@@ -62,6 +62,8 @@ async function build(
       `cannot run image "${spec.imageName}": it is for ${spec.image.architecture}, and this driver runs amd64`,
     );
   }
+  const refusal = hypervisor.refuse?.(spec);
+  if (refusal !== undefined) throw refusal;
   await slots.save(slot, { ports: await hands.ports.reserve(spec.instanceId, spec.ports) });
 
   const timed = async <Result>(name: string, progress: string, act: () => Promise<Result>): Promise<Result> => {
@@ -81,9 +83,14 @@ async function build(
   );
   await slots.save(slot, { imageDigest: image.digest });
   await timed('clone', 'making the disk', () =>
-    makeDisk({ clock, program: hands.qemuImg, directory, image, spec, signal }),
+    hypervisor.makeDisk
+      ? hypervisor.makeDisk({ directory, uuid, image, spec, signal })
+      : makeDisk({ clock, program: hands.qemuImg, directory, image, spec, signal }),
   );
-  if (spec.image.nocloud) await timed('seed', 'writing the seed', () => makeSeed(directory, spec, uuid));
+  if (spec.image.nocloud) {
+    const address = hypervisor.macAddress?.(uuid) ?? macAddress(uuid);
+    await timed('seed', 'writing the seed', () => makeSeed({ directory, macAddress: address, spec }));
+  }
   slots.setProgress(slot, 'starting');
   await launch(hands, slot, { wanted: spec.ports, signal });
 }

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import type { Clock } from '../../../base/clock.ts';
 import type { CachedImage } from '../../images/image-cache.ts';
 import { DriverError, type GuestSpec } from '../driver.ts';
-import { guestFiles, macAddress } from './guest-files.ts';
+import { guestFiles } from './guest-files.ts';
 import { syncDirectory, writeWhole } from './guest-record.ts';
 import { isoImage } from './iso9660.ts';
 import { runTool } from './run-tool.ts';
@@ -76,9 +76,13 @@ export async function makeDisk(call: {
 }
 
 /** The NoCloud seed; only its guest and root may read it. */
-export async function makeSeed(directory: string, spec: GuestSpec, uuid: string): Promise<void> {
-  const image = isoImage('cidata', seedFiles({ ...spec, macAddress: macAddress(uuid) }));
-  await writeWhole(join(directory, guestFiles.seed), image);
+export async function makeSeed(call: {
+  readonly directory: string;
+  readonly macAddress: string;
+  readonly spec: GuestSpec;
+}): Promise<void> {
+  const image = isoImage('cidata', seedFiles({ ...call.spec, macAddress: call.macAddress }));
+  await writeWhole(join(call.directory, guestFiles.seed), image);
 }
 
 /** Private: disks and seeds hold what users keep secret. */

@@ -7,7 +7,7 @@ import { guestFiles } from './guest-files.ts';
 import { followConsole, punchHole, trimmedStart } from './console-log.ts';
 import type { GuestRecord } from './guest-record.ts';
 import type { Hands } from './hands.ts';
-import { hostBootId } from './host-boot.ts';
+import { hostBootIdOf } from './host-boot.ts';
 import { withBoot } from './records.ts';
 import type { Run, RunEnd } from './hypervisor.ts';
 import type { Slot } from './slots.ts';
@@ -57,7 +57,10 @@ function trim(
     // The record first: a reader must not take the hole for what the guest wrote.
     hands.slots
       .save(slot, { consoleStart: start })
-      .then(() => punchHole(clock, join(directory, guestFiles.console), start))
+      .then(() => {
+        const path = join(directory, guestFiles.console);
+        return hands.hypervisor.dropLogStart?.(path, start) ?? punchHole(clock, path, start);
+      })
       .then((hole) => {
         if (!hole.ok)
           log.warn('cannot drop the start of a console log', { instance: slot.instanceId, error: hole.output });
@@ -108,7 +111,7 @@ export async function judge(
       reason: { code: 'GuestPanicked', message: 'the kernel of the guest panicked; its console says why' },
     };
   }
-  if (record.hostBootId !== undefined && record.hostBootId !== (await hostBootId())) {
+  if (record.hostBootId !== undefined && record.hostBootId !== (await hostBootIdOf(hypervisor))) {
     return { state: 'failed', reason: { code: 'HostRestarted', message: 'the host restarted while the guest ran' } };
   }
   const words = await hypervisor.lastWords(directory);

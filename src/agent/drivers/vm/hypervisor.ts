@@ -1,10 +1,11 @@
 // The seam between what all virtual machines have in common (record, disk, seed, console, ports: this folder) and what runs them: QEMU by
-// hand, or libvirt. It starts and ends machines whose files are there; it decides nothing, and knows them by their uuid alone.
+// hand, libvirt, or zones of illumos. It starts and ends machines whose files are there; it decides nothing, and knows them by their uuid alone.
 
 import type { Duplex } from 'node:stream';
 import type { Accelerator } from '../../../api/agent-protocol.ts';
 import type { Logger } from '../../../base/log.ts';
-import type { DriverError, Fingerprint } from '../driver.ts';
+import type { CachedImage } from '../../images/image-cache.ts';
+import type { DriverError, Fingerprint, GuestSpec } from '../driver.ts';
 import type { GuestRecord } from './guest-record.ts';
 
 /** A machine that may run. */
@@ -75,4 +76,25 @@ export interface Hypervisor {
   socketOf(machine: Machine, socket: MachineSocket): Promise<string>;
   /** Keeps what it writes beside the console within bounds. */
   trimLogs(directory: string): Promise<void>;
+
+  // What follows is for hypervisors that are not on Linux or bring disks and networks of their own.
+
+  /** Throws when it cannot see its machines. Absent: it always can. */
+  assertSight?(): Promise<void>;
+  /** What of this it cannot give; told before anything is made. */
+  refuse?(spec: GuestSpec): DriverError | undefined;
+  /** Instead of an overlay among the machine's files. Whole or not at all, and one that is there is kept; `purge` takes it away. */
+  makeDisk?(call: {
+    readonly directory: string;
+    readonly uuid: string;
+    readonly image: CachedImage;
+    readonly spec: GuestSpec;
+    readonly signal: AbortSignal;
+  }): Promise<void>;
+  /** Of the guest's network interface. */
+  macAddress?(uuid: string): string;
+  /** Changes with every boot of the host. */
+  hostBootId?(): Promise<string>;
+  /** Gives the room of the first bytes of a console log back; every other byte stays where it is. */
+  dropLogStart?(path: string, lengthBytes: number): Promise<{ readonly ok: boolean; readonly output: string }>;
 }

@@ -11,7 +11,7 @@ import { noSuchGuest, throwIfAborted } from './errors.ts';
 import { followRun } from './follow-run.ts';
 import { guestFiles } from './guest-files.ts';
 import type { Hands } from './hands.ts';
-import { hostBootId } from './host-boot.ts';
+import { hostBootIdOf } from './host-boot.ts';
 import type { Run } from './hypervisor.ts';
 import { phase } from './records.ts';
 import type { Slot } from './slots.ts';
@@ -52,7 +52,7 @@ async function launchOnce(hands: Hands, slot: Slot, signal: AbortSignal): Promis
       startedAtMs,
       launching: true,
       process: undefined,
-      hostBootId: await hostBootId(),
+      hostBootId: await hostBootIdOf(hands.hypervisor),
       bootOffset: await consoleSize(join(directory, guestFiles.console)),
       ready: false,
       address: undefined,

@@ -19,6 +19,7 @@ export async function recoverGuests(hands: Hands): Promise<void> {
   const { slots } = hands;
   const names = (await readdir(await hands.root())).filter((name) => idPattern.test(name)).sort();
   await refuseNewer(hands, names);
+  if (names.length > 0) await hands.hypervisor.assertSight?.();
   await Promise.all(
     names.map((instanceId) => {
       const slot = slots.of(instanceId);

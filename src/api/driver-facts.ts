@@ -1,0 +1,28 @@
+// The drivers this program has: what each makes guests of, and against what it was proven. For people who choose; nothing is decided by it.
+
+export interface DriverFacts {
+  readonly name: string;
+  /** One sentence: what its guests are. */
+  readonly summary: string;
+  /** What was really run to show that it works. */
+  readonly proven: string;
+}
+
+/** One line for each driver of the agent's registry; a test holds the two together. */
+export const driverFacts: readonly DriverFacts[] = [
+  {
+    name: 'qemu',
+    summary: 'virtual machines, each a QEMU process of the agent',
+    proven: 'conformance and faults against real QEMU',
+  },
+  {
+    name: 'zones',
+    summary: 'virtual machines, each a bhyve zone of an illumos host',
+    proven: 'recorded dialogues only; not run on illumos',
+  },
+  {
+    name: 'fake',
+    summary: 'guests that are only pretended, for tests and for trying out',
+    proven: 'the same conformance',
+  },
+];
