@@ -1,4 +1,4 @@
-// The driver of virtual machines: makes, runs and removes guests on this host, with whatever hypervisor it is given. Every step is on disk
+// What all drivers of real guests have in common: makes, runs and removes guests on this host, with whatever hypervisor it is given. Every step is on disk
 // before it is taken, so that an agent killed between any two of them finds its guests again; and no guest ever runs twice.
 //
 //   create ─► preparing ─► running ─► stopped (asked for) ─► running (start)

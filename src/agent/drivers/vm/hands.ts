@@ -1,4 +1,4 @@
-// What every operation of the driver works with: the options with their defaults filled in, the hypervisor, the slots of the guests, the
+// What every operation of a driver works with: the options with their defaults filled in, the hypervisor, the slots of the guests, the
 // ports. Holds no rule about guests.
 
 import { mkdir, realpath } from 'node:fs/promises';
@@ -9,6 +9,7 @@ import type { Logger } from '../../../base/log.ts';
 import type { ImageCache } from '../../images/image-cache.ts';
 import type { GuestRecord } from './guest-record.ts';
 import type { Hypervisor, Machine } from './hypervisor.ts';
+import { makeFiles } from './make-files.ts';
 import { createPortBook, type PortBook, type PortRange } from './ports.ts';
 import { createSlots, type Slots } from './slots.ts';
 
@@ -34,6 +35,7 @@ export interface Hands {
   readonly log: Logger;
   readonly bindAddress: string;
   readonly hypervisor: Hypervisor;
+  readonly make: NonNullable<Hypervisor['make']>;
   readonly qemuImg: string;
   readonly consoleLimits: { readonly maxBytes: number; readonly keptBytes: number };
   readonly ports: PortBook;
@@ -65,12 +67,14 @@ export function createHands(options: VmDriverOptions): Hands {
   };
   const directoryOf = async (instanceId: string): Promise<string> => join(await root(), instanceId);
 
+  const hypervisor = options.createHypervisor({ root, qemuImg });
   return {
     images: options.images,
     clock,
     log,
     bindAddress,
-    hypervisor: options.createHypervisor({ root, qemuImg }),
+    hypervisor,
+    make: hypervisor.make ?? makeFiles,
     qemuImg,
     consoleLimits: {
       maxBytes: options.consoleBytesMax ?? 4 * 1024 * 1024,

@@ -1,10 +1,13 @@
-// The seam between what all virtual machines have in common (record, disk, seed, console, ports: this folder) and what runs them: QEMU by
-// hand, or libvirt. It starts and ends machines whose files are there; it decides nothing, and knows them by their uuid alone.
+// The seam between what all guests have in common (record, console, ports: this folder) and what runs them: QEMU by hand, libvirt, or a
+// container engine. It starts and ends what has been made before; it decides nothing, and knows guests by their record alone.
 
 import type { Accelerator } from '../../../api/agent-protocol.ts';
 import type { Logger } from '../../../base/log.ts';
-import type { DriverError, Fingerprint } from '../driver.ts';
+import type { DriverError, Fingerprint, GuestSpec } from '../driver.ts';
+import type { BootMarks } from './boot-marks.ts';
 import type { GuestRecord } from './guest-record.ts';
+import type { Hands } from './hands.ts';
+import type { Slot } from './slots.ts';
 
 /** A machine that may run. */
 export interface Machine {
@@ -19,6 +22,8 @@ export interface RunEnd {
   readonly cause: 'guest-shutdown' | 'guest-panic' | 'other' | 'detached';
   /** How it ended, for people. */
   readonly detail: string;
+  /** What that makes of the guest, where whoever runs it knows; absent: `cause` tells. */
+  readonly verdict?: { readonly state: 'exited' | 'failed'; readonly reason: Trouble };
 }
 
 /** What is wrong with a machine that runs: a code and a sentence. */
@@ -33,6 +38,8 @@ export interface Run {
   readonly ended: Promise<RunEnd>;
   /** Whether it can use its disk: told at once and at each change; undefined when all is well. */
   onTrouble(listener: (trouble: Trouble | undefined) => void): void;
+  /** Where its boot stands, told at once and at each change; absent: its console tells. */
+  onMarks?(listener: (marks: BootMarks) => void): void;
   alive(): Promise<boolean>;
   /** Presses the power button. */
   powerDown(): Promise<void>;
@@ -42,11 +49,22 @@ export interface Run {
   detach(): void;
 }
 
+export interface MakeCall {
+  readonly spec: GuestSpec;
+  readonly signal: AbortSignal;
+  /** Does one step, shown as a phase; throws `Aborted` after it when `signal` has. */
+  readonly timed: <Result>(name: string, progress: string, act: () => Promise<Result>) => Promise<Result>;
+}
+
 export interface Hypervisor {
   readonly name: string;
   fingerprint(): Promise<Fingerprint>;
+  /** Instances that it has something of, also when there is no record of them. Throws when it cannot see; absent: records are all there is. */
+  known?(): Promise<readonly string[]>;
   /** The same until the agent restarts. Throws `HypervisorFailed`. */
   chosenAccelerator(): Promise<Accelerator>;
+  /** Makes what a guest consists of; absent: the disk and the seed of a virtual machine. What an interrupted one left is used, or made anew. */
+  readonly make?: (hands: Hands, slot: Slot, call: MakeCall) => Promise<void>;
   /** `onProcess` runs as soon as there is anything, before it is asked for more. */
   start(
     machine: Machine,
