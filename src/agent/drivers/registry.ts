@@ -4,6 +4,8 @@ import type { Clock } from '../../base/clock.ts';
 import type { Logger } from '../../base/log.ts';
 import type { Prng } from '../../base/prng.ts';
 import type { ImageCache } from '../images/image-cache.ts';
+import { createContainerDriver } from './container/driver.ts';
+import type { EngineSocketOptions } from './container/engine-socket.ts';
 import type { Driver } from './driver.ts';
 import { createFakeDriver } from './fake/driver.ts';
 import { createFakeWorld } from './fake/world.ts';
@@ -19,9 +21,12 @@ export interface DriverContext {
   /** Where published ports listen. */
   readonly bindAddress?: string;
   readonly portRange?: { readonly first: number; readonly last: number };
+  /** Where the container engine listens, when that was said. */
+  readonly engineSocket: EngineSocketOptions;
 }
 
 export const drivers: Readonly<Record<string, (context: DriverContext) => Driver>> = {
   qemu: (context) => createQemuDriver(context),
+  container: ({ engineSocket: socket, ...context }) => createContainerDriver({ ...context, socket }),
   fake: ({ clock, prng }) => createFakeDriver({ world: createFakeWorld({ clock }), host: 'this', prng }),
 };

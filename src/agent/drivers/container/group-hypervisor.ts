@@ -1,13 +1,13 @@
 // Makes, finds, starts and clears away the containers of guests on a container engine, behind the seam of vm/hypervisor.ts. Containers have
 // names that follow from the guest, so that a repeated creation finds them; what does not bear our labels is never touched.
 
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { describeError, type Logger } from '../../../base/log.ts';
 import type { Clock } from '../../../base/clock.ts';
 import type { AssignedContainer, GuestPort } from '../../../api/agent-protocol.ts';
 import { DriverError, type Fingerprint, type GuestSpec } from '../driver.ts';
 import type { GuestRecord } from '../vm/guest-record.ts';
-import type { Hypervisor, Machine } from '../vm/hypervisor.ts';
+import type { Hypervisor, Machine, MakeCall } from '../vm/hypervisor.ts';
 import { portInUse } from '../vm/ports.ts';
 import { containerConfig, containerName, labels, portName, referenceText, withContainers } from './container-config.ts';
 import type { Engine, EngineContainer, EngineVersion } from './engine.ts';
@@ -102,25 +102,29 @@ export function createGroupHypervisor(options: GroupHypervisorOptions): GroupHyp
     }
   };
 
-  const createAll = async (
-    machine: Pick<Machine, 'directory'>,
-    ports: readonly GuestPort[],
-    { spec, images }: Creation,
-  ): Promise<void> => {
+  const createAll = async ({
+    directory,
+    ports,
+    creation: { spec, images },
+  }: {
+    readonly directory: string;
+    readonly ports: readonly GuestPort[];
+    readonly creation: Creation;
+  }): Promise<void> => {
     let networkOf: string | undefined;
     for (const container of spec.containers) {
       const image = images.get(referenceText(container));
       if (image === undefined) throw new DriverError('Internal', `image "${container.imageName}" was not pulled`);
       const name = containerName(spec.instanceId, container.name);
       const config = containerConfig(spec, container, {
-        directory: machine.directory,
+        directory,
         imageId: image.id,
         bindAddress,
         ports,
         ...(networkOf === undefined ? {} : { networkOf }),
       });
       const id = await engine.create(name, config).catch(async (error: unknown) => {
-        throw await createError(error, { name, instanceId: spec.instanceId, directory: machine.directory });
+        throw await createError(error, { name, instanceId: spec.instanceId, directory });
       });
       networkOf ??= id;
     }
@@ -157,10 +161,10 @@ export function createGroupHypervisor(options: GroupHypervisorOptions): GroupHyp
     return new DriverError(full ? 'DiskFull' : 'HypervisorFailed', `cannot start ${instanceId}: ${said}`, error);
   };
 
-  const make: NonNullable<Hypervisor['make']> = async (hands, slot, { spec: asked, signal, timed }) => {
-    const spec = withContainers(asked);
+  const make = async (call: MakeCall): Promise<void> => {
+    const { directory, ports, signal, timed, onProgress } = call;
+    const spec = withContainers(call.spec);
     const { instanceId } = spec;
-    const directory = await hands.directoryOf(instanceId);
     // Whatever an interrupted creation left has not become a guest, and may have other ports.
     await told(`cannot create ${instanceId}`, () => removeAll(directory));
     const images = new Map<string, PulledImage>();
@@ -168,19 +172,16 @@ export function createGroupHypervisor(options: GroupHypervisorOptions): GroupHyp
       for (const container of spec.containers) {
         const reference = referenceText(container);
         if (images.has(reference)) continue;
-        const onProgress = (progress: string): void => hands.slots.setProgress(slot, progress);
-        images.set(
-          reference,
-          await told(`cannot create ${instanceId}`, () => pullImage(engine, container, { signal, onProgress })),
-        );
+        const pull = () => pullImage(engine, container, { signal, onProgress });
+        images.set(reference, await told(`cannot create ${instanceId}`, pull));
       }
     });
     const [first] = images.values();
-    if (first !== undefined) await hands.slots.save(slot, { imageDigest: first.digest });
+    if (first !== undefined) await call.onDigest(first.digest);
     const creation = { spec, images };
     creations.set(instanceId, creation);
     signal.addEventListener('abort', () => creations.delete(instanceId), { once: true });
-    await timed('create', 'making the containers', () => createAll({ directory }, slot.record?.ports ?? [], creation));
+    await timed('create', 'making the containers', () => createAll({ directory, ports, creation }));
   };
 
   return {
@@ -197,7 +198,7 @@ export function createGroupHypervisor(options: GroupHypervisorOptions): GroupHyp
       const asRecorded = there[0] !== null && there[0] !== undefined && publishes(there[0], ports);
       if (!asRecorded && creation !== undefined) {
         await told(`cannot start ${instanceId}`, () => removeAll(directory));
-        await createAll(machine, ports, creation);
+        await createAll({ directory, ports, creation });
       }
       for (const name of namesOf(record)) {
         await engine.start(containerName(instanceId, name)).catch(async (error: unknown) => {
@@ -205,7 +206,7 @@ export function createGroupHypervisor(options: GroupHypervisorOptions): GroupHyp
           if (creation === undefined) await killAll(machine);
           else {
             await removeAll(directory);
-            creations.set(instanceId, creation);
+            creations.set(instanceId, creation); // for the next try
           }
           throw startError(error, record);
         });
@@ -228,6 +229,7 @@ export function createGroupHypervisor(options: GroupHypervisorOptions): GroupHyp
       return run(machine);
     },
     purge({ directory }) {
+      creations.delete(basename(directory));
       return told(`cannot remove the containers of ${directory}`, () => removeAll(directory));
     },
     startError: ({ record }, end) => Promise.resolve(startError(new Error(end.detail), record)),

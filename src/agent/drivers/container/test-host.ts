@@ -6,12 +6,13 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { ImageSpec } from '../../../api/agent-protocol.ts';
+import { newId } from '../../../base/ids.ts';
 import { sleep } from '../../../base/clock.ts';
 import { type Logger, silentLogger } from '../../../base/log.ts';
-import { seededPrng } from '../../../base/prng.ts';
+import { type Prng, seededPrng } from '../../../base/prng.ts';
 import { system, systemClock } from '../../../base/system.ts';
-import type { ConformanceHost, GuestWords, ImageKind } from '../conformance.ts';
-import { type Driver, DriverError } from '../driver.ts';
+import type { ConformanceHost, GuestWords } from '../conformance.ts';
+import { type Driver, DriverError, type GuestSpec } from '../driver.ts';
 import { labels } from './container-config.ts';
 import { type ContainerDriverOptions, createContainerDriver } from './driver.ts';
 import { runs } from './group-state.ts';
@@ -22,7 +23,9 @@ export interface ContainerTestHost extends ConformanceHost {
   readonly podman: TestPodman;
   readonly directory: string;
   open(change?: Partial<ContainerDriverOptions>): Driver;
-  imageSpec(kind: ImageKind | string): ImageSpec;
+  imageSpec(kind: string): ImageSpec;
+  /** A guest of one of the images above, or of several. */
+  spec(kind: string, change?: Partial<GuestSpec>): GuestSpec;
 }
 
 const words: GuestWords = {
@@ -48,6 +51,8 @@ const images: readonly TestImage[] = [
   { name: 'web', script: `echo hello >/www/index.html; exec httpd -f -p 80 -h /www` },
   { name: 'healthy-later', script: `sleep 2; echo well >/tmp/well; ${idle}`, healthCheck: 'test -e /tmp/well' },
 ];
+
+const ids: Prng = seededPrng(1, 'container tests');
 
 const testPortRange = { first: 20_000 + (system.pid() % 95) * 100, last: 20_099 + (system.pid() % 95) * 100 };
 
@@ -85,10 +90,39 @@ async function makeHost({
     Promise.all((await engine.list(`${labels.instance}=${instanceId}`)).map(({ Id }) => engine.inspect(Id)));
   const running = async (instanceId: string): Promise<number> =>
     (await containersOf(instanceId)).filter((container) => runs({ container })).length;
+  const imageSpec = (kind: string): ImageSpec => ({
+    source:
+      kind === 'missing' || kind === 'endless'
+        ? `docker://${registry.location}/${kind}/image:1`
+        : `docker://localhost/${kind}:1`,
+    decompress: 'none',
+    format: 'container',
+    nocloud: false,
+    architecture: 'amd64',
+    aliases: [],
+    preload: false,
+    defaults: {},
+  });
   return {
     words,
     podman,
     directory,
+    imageSpec,
+    spec: (kind, change = {}) => ({
+      instanceId: newId('inst', systemClock.nowMs(), ids),
+      incarnation: 1,
+      name: 'web-1',
+      hostname: 'web-1',
+      cpus: 1,
+      memoryMiB: 64,
+      diskGiB: 0,
+      imageName: kind,
+      image: imageSpec(kind),
+      ports: [],
+      sshKeys: [],
+      userData: '',
+      ...change,
+    }),
     open: (change = {}) =>
       createContainerDriver({
         directory,
@@ -101,19 +135,6 @@ async function makeHost({
         ...change,
       }),
     imageName: (kind) => kind,
-    imageSpec: (kind) => ({
-      source:
-        kind === 'missing' || kind === 'endless'
-          ? `docker://${registry.location}/${kind}/image:1`
-          : `docker://localhost/${kind}:1`,
-      decompress: 'none',
-      format: 'container',
-      nocloud: false,
-      architecture: 'amd64',
-      aliases: [],
-      preload: false,
-      defaults: {},
-    }),
     async kill(instanceId) {
       for (const container of await containersOf(instanceId))
         if (container !== null) await engine.kill(container.Id, 'SIGKILL');

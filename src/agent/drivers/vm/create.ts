@@ -7,7 +7,9 @@ import { guestUuid } from './guest-files.ts';
 import { makeGuestDirectory } from './disk.ts';
 import { asDriverError, inTheWay, throwIfAborted } from './errors.ts';
 import type { Hands } from './hands.ts';
+import type { MakeCall } from './hypervisor.ts';
 import { launch } from './launch.ts';
+import { makeFiles } from './make-files.ts';
 import { isDamaged, newRecord, phase } from './records.ts';
 import { removeNow } from './remove.ts';
 import { checkId, type Slot } from './slots.ts';
@@ -65,7 +67,16 @@ async function build(
     return result;
   };
 
-  await hands.make(hands, slot, { spec, signal, timed });
+  const call: MakeCall = {
+    spec,
+    directory,
+    ports: slot.record.ports,
+    signal,
+    timed,
+    onProgress: (progress) => slots.setProgress(slot, progress),
+    onDigest: (imageDigest) => slots.save(slot, { imageDigest }),
+  };
+  await (hands.hypervisor.make === undefined ? makeFiles(hands, call) : hands.hypervisor.make(call));
   slots.setProgress(slot, 'starting');
   await launch(hands, slot, { wanted: spec.ports, signal });
 }

@@ -9,7 +9,6 @@ import type { Logger } from '../../../base/log.ts';
 import type { ImageCache } from '../../images/image-cache.ts';
 import type { GuestRecord } from './guest-record.ts';
 import type { Hypervisor, Machine } from './hypervisor.ts';
-import { makeFiles } from './make-files.ts';
 import { createPortBook, type PortBook, type PortRange } from './ports.ts';
 import { createSlots, type Slots } from './slots.ts';
 
@@ -35,7 +34,6 @@ export interface Hands {
   readonly log: Logger;
   readonly bindAddress: string;
   readonly hypervisor: Hypervisor;
-  readonly make: NonNullable<Hypervisor['make']>;
   readonly qemuImg: string;
   readonly consoleLimits: { readonly maxBytes: number; readonly keptBytes: number };
   readonly ports: PortBook;
@@ -67,14 +65,12 @@ export function createHands(options: VmDriverOptions): Hands {
   };
   const directoryOf = async (instanceId: string): Promise<string> => join(await root(), instanceId);
 
-  const hypervisor = options.createHypervisor({ root, qemuImg });
   return {
     images: options.images,
     clock,
     log,
     bindAddress,
-    hypervisor,
-    make: hypervisor.make ?? makeFiles,
+    hypervisor: options.createHypervisor({ root, qemuImg }),
     qemuImg,
     consoleLimits: {
       maxBytes: options.consoleBytesMax ?? 4 * 1024 * 1024,

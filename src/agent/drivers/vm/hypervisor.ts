@@ -1,13 +1,11 @@
 // The seam between what all guests have in common (record, console, ports: this folder) and what runs them: QEMU by hand, libvirt, or a
 // container engine. It starts and ends what has been made before; it decides nothing, and knows guests by their record alone.
 
-import type { Accelerator } from '../../../api/agent-protocol.ts';
+import type { Accelerator, PublishedPort } from '../../../api/agent-protocol.ts';
 import type { Logger } from '../../../base/log.ts';
 import type { DriverError, Fingerprint, GuestSpec } from '../driver.ts';
 import type { BootMarks } from './boot-marks.ts';
 import type { GuestRecord } from './guest-record.ts';
-import type { Hands } from './hands.ts';
-import type { Slot } from './slots.ts';
 
 /** A machine that may run. */
 export interface Machine {
@@ -51,7 +49,13 @@ export interface Run {
 
 export interface MakeCall {
   readonly spec: GuestSpec;
+  readonly directory: string;
+  /** As they were taken for this guest. */
+  readonly ports: readonly PublishedPort[];
   readonly signal: AbortSignal;
+  readonly onProgress: (progress: string) => void;
+  /** Of what it boots from, as soon as that is known. */
+  readonly onDigest: (digest: string) => Promise<void>;
   /** Does one step, shown as a phase; throws `Aborted` after it when `signal` has. */
   readonly timed: <Result>(name: string, progress: string, act: () => Promise<Result>) => Promise<Result>;
 }
@@ -64,7 +68,7 @@ export interface Hypervisor {
   /** The same until the agent restarts. Throws `HypervisorFailed`. */
   chosenAccelerator(): Promise<Accelerator>;
   /** Makes what a guest consists of; absent: the disk and the seed of a virtual machine. What an interrupted one left is used, or made anew. */
-  readonly make?: (hands: Hands, slot: Slot, call: MakeCall) => Promise<void>;
+  make?(call: MakeCall): Promise<void>;
   /** `onProcess` runs as soon as there is anything, before it is asked for more. */
   start(
     machine: Machine,

@@ -3,32 +3,31 @@
 import type { ImageProgress } from '../../images/image-cache.ts';
 import { DriverError } from '../driver.ts';
 import { makeDisk, makeSeed } from './disk.ts';
+import { guestUuid } from './guest-files.ts';
 import type { Hands } from './hands.ts';
 import type { MakeCall } from './hypervisor.ts';
-import type { Slot } from './slots.ts';
 
-export async function makeFiles(hands: Hands, slot: Slot, { spec, signal, timed }: MakeCall): Promise<void> {
+export async function makeFiles(
+  { images, clock, qemuImg }: Hands,
+  { spec, directory, signal, timed, onProgress, onDigest }: MakeCall,
+): Promise<void> {
+  const { imageName } = spec;
   if (spec.image.architecture !== 'amd64') {
     throw new DriverError(
       'ImageInvalid',
-      `cannot run image "${spec.imageName}": it is for ${spec.image.architecture}, and this driver runs amd64`,
+      `cannot run image "${imageName}": it is for ${spec.image.architecture}, and this driver runs amd64`,
     );
   }
-  const { slots, clock } = hands;
-  const directory = await hands.directoryOf(spec.instanceId);
-  const image = await timed('pull', `pulling ${spec.imageName}`, () =>
-    hands.images.ensure(spec.imageName, spec.image, {
+  const image = await timed('pull', `pulling ${imageName}`, () =>
+    images.ensure(imageName, spec.image, {
       signal,
-      onProgress: (progress) => slots.setProgress(slot, pullProgress(spec.imageName, progress)),
+      onProgress: (progress) => onProgress(pullProgress(imageName, progress)),
     }),
   );
-  await slots.save(slot, { imageDigest: image.digest });
-  await timed('clone', 'making the disk', () =>
-    makeDisk({ clock, program: hands.qemuImg, directory, image, spec, signal }),
-  );
-  const uuid = slot.record?.uuid;
-  if (spec.image.nocloud && uuid !== undefined)
-    await timed('seed', 'writing the seed', () => makeSeed(directory, spec, uuid));
+  await onDigest(image.digest);
+  await timed('clone', 'making the disk', () => makeDisk({ clock, program: qemuImg, directory, image, spec, signal }));
+  const uuid = guestUuid(spec.instanceId, spec.incarnation);
+  if (spec.image.nocloud) await timed('seed', 'writing the seed', () => makeSeed(directory, spec, uuid));
 }
 
 function pullProgress(imageName: string, progress: ImageProgress): string {
