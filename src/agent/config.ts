@@ -48,6 +48,14 @@ export const AgentConfig = Type.Object(
       maxItems: 64,
       description: 'directories where file: images may lie; [/] allows every file of this host to be shown to guests',
     }),
+    containerEngine: Type.Optional(
+      Type.String({
+        minLength: 1,
+        maxLength: 512,
+        description:
+          'unix socket of podman or Docker: a path, or unix:///PATH; default: DOCKER_HOST, then /run/podman/podman.sock or /var/run/docker.sock',
+      }),
+    ),
     labels: Type.Unsafe<Labels>(Labels),
     publishAddress: Type.String({
       default: '127.0.0.1',

@@ -2,6 +2,7 @@
 // a guest that needs an image fetches it anyway. What fails is tried again ever more rarely, until something else is wanted.
 
 import { ImageSpec } from '../api/agent-protocol.ts';
+import { isContainerImage } from '../api/container-image.ts';
 import { matches } from '../api/parse.ts';
 import type { HostImage } from '../api/resources/host.ts';
 import { imageKey } from '../api/resources/image.ts';
@@ -129,6 +130,7 @@ function progressLog({ clock, log }: PreloadOptions, image: string): (progress: 
 
 function fits(spec: ImageSpec, { architecture, drivers }: PreloadOptions): boolean {
   if (!spec.preload || spec.architecture !== architecture) return false;
+  if (isContainerImage(spec)) return false; // its engine fetches it, when it is first asked for
   return spec.backend === undefined || drivers.includes(spec.backend);
 }
 

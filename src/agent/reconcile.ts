@@ -370,7 +370,7 @@ function observed(entry: LedgerEntry, seen: Seen | undefined): Observed | undefi
 
 function specOf(assignment: Assignment, image: GuestSpec['image']): GuestSpec {
   const { instanceId, incarnation, name, hostname, cpus, memoryMiB, diskGiB, imageName } = assignment;
-  const { ports, sshKeys, userData } = assignment;
+  const { ports, sshKeys, userData, containers } = assignment;
   return {
     instanceId,
     incarnation,
@@ -384,6 +384,7 @@ function specOf(assignment: Assignment, image: GuestSpec['image']): GuestSpec {
     ports,
     sshKeys,
     userData,
+    ...(containers === undefined ? {} : { containers }),
   };
 }
 

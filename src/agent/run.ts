@@ -6,7 +6,7 @@ import { createClient } from '../api/client.ts';
 import { ApiError } from '../api/errors.ts';
 import { nearest } from '../api/nearest.ts';
 import type { Logger } from '../base/log.ts';
-import { randomSecret, system, systemClock, systemFetch, systemPrng } from '../base/system.ts';
+import { environment, randomSecret, system, systemClock, systemFetch, systemPrng } from '../base/system.ts';
 import { version } from '../base/version.ts';
 import { type Agent, createAgent } from './agent.ts';
 import type { AgentConfig } from './config.ts';
@@ -196,6 +196,7 @@ async function openDrivers(
         bindAddress: config.publishAddress,
         portRange: config.portRange,
         ...(config.zones === undefined ? {} : { zones: config.zones }),
+        engineSocket: { configured: config.containerEngine, dockerHost: environment()['DOCKER_HOST'] },
       }),
     );
   }

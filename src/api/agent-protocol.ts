@@ -9,6 +9,7 @@ import { type Static, Type } from 'typebox';
 import { Accelerator, GuestPort, GuestState, Phase, PublishedPort } from './resources/guest.ts';
 import { HostDriver, HostImage, UnknownGuest } from './resources/host.ts';
 import { ChildProviders, Trait } from './resources/host-rules.ts';
+import { Container, containersMax } from './resources/container.ts';
 import { ImageSpec } from './resources/image.ts';
 import { GuestStatus } from './resources/instance.ts';
 import { Amounts, Labels } from './resources/metadata.ts';
@@ -76,6 +77,23 @@ export const Heartbeat = Type.Object(
 );
 export type Heartbeat = Static<typeof Heartbeat>;
 
+/** One container of an instance, with nothing left to look up. Its ports are among those of the assignment: all share one network. */
+export const AssignedContainer = Type.Object(
+  {
+    name: Container.properties.name,
+    imageName: Type.String(),
+    /** Absent: there is none of this name any more. */
+    image: Type.Optional(ImageSpec),
+    command: Container.properties.command,
+    args: Container.properties.args,
+    env: Type.Record(Type.String(), Type.String()),
+    cpus: Container.properties.cpus,
+    memoryMiB: Container.properties.memoryMiB,
+  },
+  closed,
+);
+export type AssignedContainer = Static<typeof AssignedContainer>;
+
 /**
  * The whole desired state of one incarnation of one instance on this host. `absent`: leave no trace, then report it absent. `kept`: begin
  * and end nothing, and say what there is; a control plane that was restored from a backup does not know.
@@ -101,6 +119,8 @@ export const Assignment = Type.Object(
     ports: Type.Array(GuestPort),
     sshKeys: Type.Array(Type.String()),
     userData: Type.String(),
+    /** Of a container image: what runs, the first with the network of all. */
+    containers: Type.Optional(Type.Array(AssignedContainer, { minItems: 1, maxItems: containersMax })),
     stopGraceMs: Type.Integer(),
   },
   closed,

@@ -1,6 +1,7 @@
 // `berth image ...`: what instances are made from. Building one belongs to src/commands/image-build.ts.
 
 import { Command } from 'commander';
+import { containerTransport } from '../api/container-reference.ts';
 import type { Host, HostImage } from '../api/resources/host.ts';
 import { type Image, imageKey, type ImageSpec } from '../api/resources/image.ts';
 import type { Cli } from './cli.ts';
@@ -83,7 +84,7 @@ interface AddOptions {
   readonly output: Format;
 }
 
-const imageFormats = ['qcow2', 'raw'] as const;
+const imageFormats = ['qcow2', 'raw', 'container'] as const;
 const packings = ['none', 'zstd', 'gzip', 'xz'] as const;
 const architectures = ['amd64', 'arm64'] as const;
 
@@ -91,9 +92,9 @@ function addCommand(cli: Cli): Command {
   return new Command('add')
     .description('Make an image known; hosts fetch it when it is needed')
     .argument('<name>')
-    .requiredOption('--source <url>', 'http:, https: or file: URL')
+    .requiredOption('--source <url>', 'http:, https: or file: URL, or docker://REGISTRY/NAME:TAG')
     .option('--checksum <sha256>', 'of the file at the source: sha256:<64 hex digits>')
-    .option('--format <format>', `${imageFormats.join(' or ')}; default: qcow2`)
+    .option('--format <format>', `${imageFormats.join(', ')}; default: container for docker://, else qcow2`)
     .option('--decompress <packing>', `${packings.join(', ')}; default: by the ending of the URL`)
     .option('--architecture <architecture>', `${architectures.join(' or ')}; default: amd64`)
     .option('--driver <driver>', 'the only driver that can run it')
@@ -129,7 +130,11 @@ function specOf(options: AddOptions): Partial<ImageSpec> {
   return {
     source: options.source,
     ...(checksum === undefined ? {} : { checksum: checksum.includes(':') ? checksum : `sha256:${checksum}` }),
-    ...(format === undefined ? {} : { format: oneOf('--format', format, imageFormats) }),
+    ...(format === undefined
+      ? options.source.startsWith(containerTransport)
+        ? { format: 'container' }
+        : {}
+      : { format: oneOf('--format', format, imageFormats) }),
     decompress:
       options.decompress === undefined
         ? packingOf(options.source)

@@ -2,7 +2,9 @@
 
 import { Command } from 'commander';
 import type { Instance, InstanceSpec } from '../api/resources/instance.ts';
+import { isRecord } from '../base/is-record.ts';
 import type { Cli } from './cli.ts';
+import { type ContainerOptions, containersOf, fileSpecOf, withContainerOptions } from './container-options.ts';
 import { attempting, usageError } from './exit-codes.ts';
 import { addressOf, portLines, stepsOf } from './instance-view.ts';
 import { type Format, fieldLines, parseFormat, printNames, printValue } from './output.ts';
@@ -13,7 +15,7 @@ import { collect, parseDurationMs, parseInteger, parseLabels, parsePort, seconds
 import { untilReady, waitForInstance } from './wait.ts';
 
 /** What people say of an instance that is to be made. */
-export interface SpecOptions extends PlaceOptions {
+export interface SpecOptions extends PlaceOptions, ContainerOptions {
   readonly name?: string;
   readonly task?: string;
   readonly publish: readonly string[];
@@ -42,7 +44,7 @@ export function withSpecOptions(command: Command): Command {
   command
     .argument('<image>', 'name or alias: berth image ls')
     .option('-n, --name <name>', 'default: made from the image');
-  withRoomOptions(command)
+  withContainerOptions(withRoomOptions(command))
     .option(
       '-p, --publish <ports>',
       'HOST:GUEST[/tcp|udp], or GUEST for any free port of the host; many times',
@@ -114,12 +116,20 @@ export async function specOf(cli: Cli, image: string, options: SpecOptions): Pro
   const { restartPolicy } = options;
   const sshKeys = (await Promise.all(options.sshKey.map((path) => publicKeys(cli, path)))).flat();
   const place = placeOf(options);
+  const file = await fileSpecOf(cli, options.file);
+  const placement = {
+    ...(isRecord(file['placement']) ? file['placement'] : {}),
+    ...place.placement,
+    ...(options.task === undefined ? {} : { task: options.task }),
+  };
   return {
+    ...file,
     image,
     ...place,
-    placement: { ...place.placement, ...(options.task === undefined ? {} : { task: options.task }) },
-    ports: options.publish.map(parsePort),
-    sshKeys,
+    placement,
+    ...(await containersOf(cli, options)),
+    ...(options.publish.length === 0 && 'ports' in file ? {} : { ports: options.publish.map(parsePort) }),
+    ...(sshKeys.length === 0 && 'sshKeys' in file ? {} : { sshKeys }),
     ...(options.userData === undefined
       ? {}
       : { userData: await readTextFile(cli, options.userData, { what: 'user-data', bytesMax: 65_536 }) }),

@@ -125,8 +125,7 @@ export class Assignments {
     const allocation = this.#cache.committed('allocation', allocationKey);
     if (!allocation || allocation.value.host !== host || allocation.value.consumer.kind === 'task') return undefined;
     const instance = this.#instanceOf(allocation);
-    const image = instance && this.#cache.imageByName(instance.value.spec.image)?.value;
-    return assignmentOf(allocation, instance, image);
+    return assignmentOf(allocation, instance, (name) => this.#cache.imageByName(name)?.value);
   }
 
   #instanceOf({ value }: Entry<Allocation>) {
@@ -194,6 +193,7 @@ function differs(a: Assignment, b: Assignment): boolean {
     a.generation !== b.generation ||
     a.image !== b.image ||
     a.cpus !== b.cpus ||
-    a.memoryMiB !== b.memoryMiB
+    a.memoryMiB !== b.memoryMiB ||
+    (a.containers ?? []).some(({ image }, i) => image !== b.containers?.[i]?.image)
   );
 }

@@ -3,6 +3,7 @@
 import { nearest } from '../api/nearest.ts';
 import { parse } from '../api/parse.ts';
 import { ImageSpec } from '../api/resources/image.ts';
+import { assertContainerImage } from '../api/container-image.ts';
 import { ApiError } from '../api/errors.ts';
 import { parseStrictYaml, type YamlFile, type YamlValue } from './strict-yaml.ts';
 
@@ -153,7 +154,9 @@ function imageSpec(file: YamlFile, path: Path, value: YamlValue, aliases: readon
 /** The resource's own schema has the last word; its fault is told at the place in the file. */
 function checked(file: YamlFile, path: Path, spec: Record<string, YamlValue>): ImageSpec {
   try {
-    return parse(ImageSpec, spec);
+    const image = parse(ImageSpec, spec);
+    assertContainerImage(image, '');
+    return image;
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
     const field = error.field?.split(/[.[]/)[0] ?? '';

@@ -1,7 +1,15 @@
 // The contract of a driver: hands on one host. It does what it is told to one guest at a time and reports what it sees;
 // it never decides what should run, and never touches a guest that is not its own. Every driver passes conformance.ts.
 
-import type { Accelerator, GuestPort, GuestState, ImageSpec, Phase, PublishedPort } from '../../api/agent-protocol.ts';
+import type {
+  Accelerator,
+  AssignedContainer,
+  GuestPort,
+  GuestState,
+  ImageSpec,
+  Phase,
+  PublishedPort,
+} from '../../api/agent-protocol.ts';
 import type { GuestAccess } from './access.ts';
 
 /** Everything needed to make one guest, with nothing left to look up. Ids come from the control plane and are checked by the agent. */
@@ -22,6 +30,8 @@ export interface GuestSpec {
   readonly sshKeys: readonly string[];
   /** cloud-init user-data (a script, #cloud-config or a MIME archive), passed on as it is. */
   readonly userData: string;
+  /** Of a container image: what runs, the first with the network and the ports of all. Absent: one container of `image` alone. */
+  readonly containers?: readonly AssignedContainer[];
 }
 
 /** What the driver sees of one guest. */

@@ -5,6 +5,8 @@ import type { Clock } from '../../base/clock.ts';
 import type { Logger } from '../../base/log.ts';
 import type { Prng } from '../../base/prng.ts';
 import type { ImageCache } from '../images/image-cache.ts';
+import { createContainerDriver } from './container/driver.ts';
+import type { EngineSocketOptions } from './container/engine-socket.ts';
 import type { Driver } from './driver.ts';
 import { createFakeDriver } from './fake/driver.ts';
 import { createFakeWorld } from './fake/world.ts';
@@ -24,6 +26,8 @@ export interface DriverContext {
   readonly portRange?: { readonly first: number; readonly last: number };
   /** Where there is the driver `zones`. */
   readonly zones?: ZonesSettings;
+  /** Where the container engine listens, when that was said. */
+  readonly engineSocket: EngineSocketOptions;
 }
 
 export const drivers: Readonly<Record<string, (context: DriverContext) => Driver>> = {
@@ -32,5 +36,6 @@ export const drivers: Readonly<Record<string, (context: DriverContext) => Driver
     assert(context.zones !== undefined, 'the driver zones has its settings'); // checked with the configuration
     return createZonesDriver({ ...context, settings: context.zones });
   },
+  container: ({ engineSocket: socket, ...context }) => createContainerDriver({ ...context, socket }),
   fake: ({ clock, prng }) => createFakeDriver({ world: createFakeWorld({ clock }), host: 'this', prng }),
 };

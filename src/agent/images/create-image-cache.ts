@@ -16,6 +16,7 @@ import type { Prng } from '../../base/prng.ts';
 import { DriverError } from '../drivers/driver.ts';
 import type { CachedImage, ImageCache, ImageProgress } from './image-cache.ts';
 import { publish, writeImage, writeSmallFile } from './image-file.ts';
+import { diskFormat } from './disk-format.ts';
 import { checkImage } from './image-gate.ts';
 import { type ImageRecord, readPartialRecord, readRecord } from './image-record.ts';
 import {
@@ -130,6 +131,7 @@ export function createImageCache(options: ImageCacheOptions): ImageCache {
   return {
     async ensure(name, image, { signal, onProgress }) {
       const aborted = (): DriverError => new DriverError('Aborted', `fetching image "${name}" was given up`);
+      diskFormat(name, image); // before anything is fetched
       await loaded();
       const key = keyOf(image);
       for (;;) {
@@ -225,7 +227,7 @@ async function fetchImage(
       key,
       names: [...(records.get(key)?.names ?? [])],
       path,
-      format: image.format,
+      format: diskFormat(name, image),
       digest: written.digest,
       virtualSizeBytes,
       sizeBytes: written.sizeBytes,
@@ -404,7 +406,7 @@ async function* sourceOf(
 async function passGate(path: string, { name, image }: Job, options: ImageCacheOptions): Promise<number> {
   const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW);
   try {
-    const verdict = await checkImage(file, image.format, {
+    const verdict = await checkImage(file, diskFormat(name, image), {
       virtualBytesMax: options.maxVirtualBytes ?? 16 * 1024 * gibibyte,
     });
     if (verdict.ok) return verdict.virtualSizeBytes;

@@ -7,8 +7,8 @@ import { DottedName, type Resource, type ResourceDefinition } from './metadata.t
 export const ImageSpec = Type.Object(
   {
     source: Type.String({
-      description: 'http:, https: or file: URL of the image',
-      pattern: '^(https?|file)://[^\\s]+$',
+      description: 'http:, https: or file: URL of the image; of format container: docker://REGISTRY/NAME:TAG[@DIGEST]',
+      pattern: '^(https?|file|docker)://[^\\s]+$',
       maxLength: 2048,
     }),
     localPath: Type.Optional(
@@ -28,9 +28,9 @@ export const ImageSpec = Type.Object(
       default: 'none',
       description: 'how the file at `source` is packed',
     }),
-    format: Type.Enum(['qcow2', 'raw'], {
+    format: Type.Enum(['qcow2', 'raw', 'container'], {
       default: 'qcow2',
-      description: 'disk format after unpacking; never guessed',
+      description: 'disk format after unpacking, never guessed; container: of programs, not of a machine',
     }),
     nocloud: Type.Boolean({ default: true, description: 'attach a cloud-init NoCloud seed' }),
     backend: Type.Optional(

@@ -1,6 +1,7 @@
 // Instance: one guest on one host. `spec` is what its owner asks for; `status` is what became of it.
 
 import { type Static, Type } from 'typebox';
+import { Container, containersMax } from './container.ts';
 import { Accelerator, GuestPort, GuestState, Phase, PublishedPort } from './guest.ts';
 import { Gpus, hostRuleFields } from './host-rules.ts';
 import {
@@ -96,6 +97,14 @@ export const InstanceSpec = Type.Object(
       { additionalProperties: false, default: {} },
     ),
     ports: Type.Array(GuestPort, { default: [], maxItems: 64 }),
+    containers: Type.Optional(
+      Type.Array(Container, {
+        minItems: 1,
+        maxItems: containersMax,
+        description:
+          "of a container image: what runs, in one network, the first with the instance's ports; default: one of the image, called main",
+      }),
+    ),
     hostname: Type.Optional(Name),
     sshKeys: Type.Array(
       Type.String({

@@ -180,7 +180,7 @@ describe('a lost host', () => {
     step(cache, restart, 1_086_000);
     expect(instanceIn(cache).status).toMatchObject({ phase: 'Pending', restartCount: 1 });
     const [allocation] = cache.allocationsOnHost('h1');
-    expect(allocation && assignmentOf(allocation, cache.get('instance', key), undefined).want).toBe('absent');
+    expect(allocation && assignmentOf(allocation, cache.get('instance', key)).want).toBe('absent');
     expect(report(cache, 'running', 2)).toBe('stale');
     expect(report(cache, 'absent', 3)).toBe('accepted');
   });

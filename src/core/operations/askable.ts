@@ -7,6 +7,7 @@ import type { Labels } from '../../api/resources/metadata.ts';
 import type { AskingSpec } from '../scheduler/demand.ts';
 import { keys } from '../state/keys.ts';
 import type { Snapshot } from '../state/snapshot.ts';
+import { assertContainers } from './containers.ts';
 import { assertHostDemand } from './host-demand.ts';
 import { assertPlacementRules } from './placement-rules.ts';
 
@@ -20,6 +21,7 @@ interface Asked {
 export function assertAskable(snapshot: Snapshot, { project, labels, spec }: Asked): void {
   assertReferences(snapshot, spec);
   assertPortsDiffer(spec);
+  assertContainers(snapshot, spec);
   assertHostDemand(snapshot, spec);
   assertPlacementRules(snapshot, { project, labels, placement: spec.placement });
 }

@@ -1,9 +1,12 @@
 // Assignment: what a host should do about one incarnation of one instance. An allocation that nothing wants any more is the
 // explicit order to remove what it stands for; a guest without any allocation is never ordered away.
 
-import type { Assignment } from '../../api/agent-protocol.ts';
+import type { AssignedContainer, Assignment } from '../../api/agent-protocol.ts';
+import { isContainerImage } from '../../api/container-image.ts';
+import { portsOf } from '../../api/instance-ports.ts';
+import type { Container } from '../../api/resources/container.ts';
 import type { Image } from '../../api/resources/image.ts';
-import type { Instance } from '../../api/resources/instance.ts';
+import type { Instance, InstanceSpec } from '../../api/resources/instance.ts';
 import { holdsOnlyDisk } from '../ledger/ledger.ts';
 import { conditionOf } from '../state/conditions.ts';
 import { hostLost, restored } from '../state/guest-phase.ts';
@@ -13,12 +16,13 @@ import type { Entry } from '../state/snapshot.ts';
 export function assignmentOf(
   allocation: Entry<Allocation>,
   instance: Entry<Instance> | undefined,
-  image: Image | undefined,
+  imageByName: (name: string) => Image | undefined = () => undefined,
 ): Assignment {
   const { consumer, driver, amounts } = allocation.value;
   const current = instance && instance.value.metadata.id === consumer.id ? instance : undefined;
   const spec = current?.value.spec;
   const held = Object.values(amounts)[0] ?? {};
+  const image = spec && imageByName(spec.image);
   const assigned = current?.value.status.assigned ?? held;
   return {
     instanceId: consumer.id,
@@ -35,12 +39,32 @@ export function assignmentOf(
     diskGiB: assigned['DISK_GB'] ?? 0,
     imageName: image?.metadata.name ?? spec?.image ?? '',
     ...(image ? { image: image.spec } : {}),
-    ports: spec?.ports ?? [],
+    ports: spec ? portsOf(spec) : [],
     sshKeys: spec?.sshKeys ?? [],
     userData: spec?.userData ?? '',
+    ...(spec && image && isContainerImage(image.spec) ? { containers: containersOf(spec, image, imageByName) } : {}),
     stopGraceMs: spec?.stopGraceMs ?? 0,
   };
 }
+
+function containersOf(
+  spec: InstanceSpec,
+  own: Image,
+  imageByName: (name: string) => Image | undefined,
+): AssignedContainer[] {
+  return (spec.containers ?? [plainContainer]).map(({ name, image: word, ports: _ports, ...container }) => {
+    const image = word === undefined ? own : imageByName(word);
+    return {
+      name,
+      imageName: image?.metadata.name ?? word ?? spec.image,
+      ...(image ? { image: image.spec } : {}),
+      ...container,
+    };
+  });
+}
+
+/** Of an instance whose owner names none. */
+const plainContainer: Container = { name: 'main', env: {}, ports: [] };
 
 function wanted(instance: Instance | undefined, allocation: Allocation): Assignment['want'] {
   if (!instance || instance.metadata.deletionRequestedAtMs !== undefined) return 'absent';

@@ -1,6 +1,7 @@
 // What users do with images, sizes, pools, projects and placement groups: records without a life of their own. A changed one is for what
 // is placed from now on; nobody is moved.
 
+import { assertContainerImage } from '../../api/container-image.ts';
 import { ApiError } from '../../api/errors.ts';
 import { instancesClass } from '../../api/resource-class.ts';
 import type { Group } from '../../api/resources/group.ts';
@@ -148,6 +149,7 @@ function assertNoMembers(
 function assertMeant(snapshot: Snapshot, resource: PlainResource): void {
   switch (resource.kind) {
     case 'image':
+      assertContainerImage(resource.spec);
       return assertNamesFree(snapshot, resource);
     case 'pool':
       return assertWeightNames(resource.spec.weights, 'spec.weights');

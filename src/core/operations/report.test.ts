@@ -48,7 +48,7 @@ function report(
 
 function wantOn(cache: Cache): string {
   const [allocation] = cache.allocationsOnHost('h1');
-  return allocation ? assignmentOf(allocation, cache.get('instance', key), undefined).want : 'nothing';
+  return allocation ? assignmentOf(allocation, cache.get('instance', key)).want : 'nothing';
 }
 
 describe('a report', () => {

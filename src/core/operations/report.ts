@@ -38,7 +38,7 @@ export function applyReport(
   const instance = snapshot.instanceById(report.instanceId);
   const decided =
     report.guest.state === 'absent'
-      ? applyAbsence(snapshot, allocation, instance, ctx)
+      ? applyAbsence(allocation, instance, ctx)
       : applyGuest(allocation, instance, { ...input, guest: report.guest }, ctx);
   return decided.plan.changes.length === 0
     ? decided
@@ -47,13 +47,11 @@ export function applyReport(
 
 /** Nothing is left on the host: its room is free, once it was no longer wanted there. */
 function applyAbsence(
-  snapshot: Snapshot,
   allocation: Entry<Allocation>,
   instance: Entry<Instance> | undefined,
   ctx: Context,
 ): ReportDecision {
-  const image = instance && snapshot.imageByName(instance.value.spec.image)?.value;
-  const { want } = assignmentOf(allocation, instance, image);
+  const { want } = assignmentOf(allocation, instance);
   if (want === 'kept' && instance) return { plan: notFound(allocation, instance, ctx), result: 'accepted' };
   if (want !== 'absent') return stale;
   // The instance must still not want it when this is written.

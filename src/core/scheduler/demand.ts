@@ -12,7 +12,7 @@ import type { Snapshot } from '../state/snapshot.ts';
 export type AskingSpec = Pick<
   InstanceSpec,
   'size' | 'cpus' | 'memoryMiB' | 'diskGiB' | 'resources' | 'gpus' | 'numaCells' | 'placement' | 'ports'
-> & { readonly image?: string | undefined };
+> & { readonly image?: string | undefined; readonly containers?: InstanceSpec['containers'] | undefined };
 
 export interface Room {
   readonly cpus: number;

@@ -19,6 +19,7 @@ import { Nominations } from './nominations.ts';
 import { Mix } from './mix.ts';
 import { Strangers } from './strangers.ts';
 import { Topologies } from './topology.ts';
+import { usualDriver } from './wanted-driver.ts';
 
 /** One resource class of all hosts, in units of that class. A host's numbers lie together: who looks at one mostly wants all. */
 export class Column {
@@ -314,7 +315,7 @@ export class Fleet implements View {
     this.strangers.apply(slot, this.hosts[slot], host);
     this.hosts[slot] = host;
     this.guestsMax[slot] = host?.spec.instancesMax ?? Number.POSITIVE_INFINITY;
-    this.drivers[slot] = host?.status.drivers.find(({ available }) => available)?.name ?? '';
+    this.drivers[slot] = usualDriver(host?.status.drivers ?? []) ?? '';
   }
 
   #try(slot: Slot): void {

@@ -1,6 +1,7 @@
 // Host terms: what an instance asks of the record of the host it goes to. Plain data and little of it: its JSON is the key under which
 // requests share their verdicts on hosts.
 
+import { isContainerImage } from '../../api/container-image.ts';
 import type { HostRule, Preference, Toleration, TraitRules } from '../../api/resources/host-rules.ts';
 import { type ImageSpec, imageKey } from '../../api/resources/image.ts';
 import type { Labels } from '../../api/resources/metadata.ts';
@@ -11,7 +12,10 @@ import { vocabularyOf } from './vocabulary.ts';
 /** What rules about a host's record may read. Requests with equal terms share their verdicts. */
 export interface HostTerms {
   /** Null when the image is gone; undefined when none was asked for, as by those who only hold room. `key`: as hosts report it. */
-  readonly image?: { readonly name: string; readonly architecture: string; readonly key?: string } | null | undefined;
+  readonly image?:
+    | { readonly name: string; readonly architecture: string; readonly key?: string; readonly container?: true }
+    | null
+    | undefined;
   /** The driver asked for by the instance or needed by its image. */
   readonly driver?: string | undefined;
   readonly pool?: string | undefined;
@@ -57,7 +61,12 @@ const imageTerms = new WeakMap<ImageSpec, ImageTerm>();
 function imageTerm(name: string, spec: ImageSpec): ImageTerm {
   let term = imageTerms.get(spec);
   if (!term || term.name !== name) {
-    term = { name, architecture: spec.architecture, key: imageKey(spec) };
+    term = {
+      name,
+      architecture: spec.architecture,
+      key: imageKey(spec),
+      ...(isContainerImage(spec) ? { container: true } : {}),
+    };
     imageTerms.set(spec, term);
   }
   return term;

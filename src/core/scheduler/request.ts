@@ -1,5 +1,6 @@
 // Request: what an instance needs, with sizes, image defaults and profiles resolved. All that plugins see of an instance.
 
+import { portsOf } from '../../api/instance-ports.ts';
 import type { Amounts, Metadata } from '../../api/resources/metadata.ts';
 import type { Image } from '../../api/resources/image.ts';
 import type { Pool } from '../../api/resources/pool.ts';
@@ -95,7 +96,7 @@ function workOut(snapshot: Snapshot, asking: Asking, pool: Pool['spec'] | undefi
   const profile = placement.profile ?? pool?.profile ?? 'optimize-utilization';
   return withKeys({
     ...demandOf(snapshot, spec),
-    ports: spec.ports.flatMap(({ hostPort, protocol }) => (hostPort === 0 ? [] : [`${protocol}/${hostPort}`])),
+    ports: portsOf(spec).flatMap(({ hostPort, protocol }) => (hostPort === 0 ? [] : [`${protocol}/${hostPort}`])),
     terms: hostTermsOf(snapshot, asking),
     profile,
     weights: weightsOf(profile, pool?.weights, placement.weights),

@@ -8,6 +8,7 @@ import type { Choice } from './best.ts';
 import { Engine } from './engine.ts';
 import { type Fleet, fleetOf } from './fleet.ts';
 import type { Request } from './request.ts';
+import { wantedDriver } from './wanted-driver.ts';
 
 export type Placement =
   | Placed
@@ -70,7 +71,7 @@ export function placementAt(fleet: Fleet, request: Request, choice: Choice): Pla
   return {
     placed: true,
     host: fleet.names[slot] ?? '',
-    driver: request.terms.driver ?? fleet.drivers[slot] ?? '',
+    driver: wantedDriver(request.terms) ?? fleet.drivers[slot] ?? '',
     held: assignment.held,
     score,
     hostsFit: fitCount,

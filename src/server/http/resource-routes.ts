@@ -17,6 +17,7 @@ import type { Entry, Snapshot } from '../../core/state/snapshot.ts';
 import type { Store } from '../../store/store.ts';
 import { decideAndCommit, type Decider } from '../decide.ts';
 import { isResource, present } from './present.ts';
+import { withoutSecrets } from './without-secrets.ts';
 import { dryRun } from './dry-run.ts';
 import { JsonWriter } from './json-writer.ts';
 import { newestRevision } from './newest-revision.ts';
@@ -329,7 +330,7 @@ function list<K extends Kind>(kind: K, definition: ResourceDefinition, cache: Ca
   return {
     status: 200,
     json: {
-      items: page.map(present),
+      items: page.map((entry) => withoutSecrets(present(entry))),
       revision,
       epoch: epochOf(cache),
       ...(found.length > limit && last ? { continue: base64(last.key) } : {}),

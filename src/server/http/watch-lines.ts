@@ -7,6 +7,7 @@ import { decodeRecord } from '../../core/state/codec.ts';
 import type { WatchEvent } from '../../store/store.ts';
 import { JsonWriter } from './json-writer.ts';
 import { isResource, present } from './present.ts';
+import { mayHoldSecrets, withoutSecrets } from './without-secrets.ts';
 import type { Topic, WatchFeed } from './watch-feed.ts';
 
 export interface WatchInput {
@@ -106,13 +107,14 @@ function isWanted(key: string, value: Uint8Array, wanted: (resource: AnyResource
 
 function put(lines: JsonWriter, { key, revision }: WatchEvent, value: Uint8Array): void {
   lines.text(`{"type":"put","revision":${revision},"resource":`);
-  if (!lines.resource(value, revision)) lines.text(JSON.stringify(presentOf(key, value, revision)));
+  if (mayHoldSecrets(key, value) || !lines.resource(value, revision))
+    lines.text(JSON.stringify(presentOf(key, value, revision)));
   lines.text('}\n');
 }
 
 function presentOf(key: string, value: Uint8Array, revision: number): unknown {
   const record = decodeRecord(key, value);
-  return isResource(record) ? present({ value: record, revision }) : record;
+  return isResource(record) ? withoutSecrets(present({ value: record, revision })) : record;
 }
 
 function deleteLine({ key, revision }: WatchEvent): string {

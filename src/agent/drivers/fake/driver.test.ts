@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Clock } from '../../../base/clock.ts';
 import { seededPrng } from '../../../base/prng.ts';
-import { driverConformance } from '../conformance.ts';
+import { driverConformance, machineWords } from '../conformance.ts';
 import type { GuestSpec } from '../driver.ts';
 import { createFakeDriver } from './driver.ts';
 import { createFakeWorld } from './world.ts';
@@ -39,6 +39,7 @@ driverConformance('the fake driver', async () => {
   world.inject({ imageName: 'short-lived', do: 'power-off', afterMs: 1000, times: always });
   world.inject({ imageName: 'missing', do: 'fail', step: 'pull', code: 'ImageUnavailable', times: always });
   return {
+    words: machineWords,
     open: () => {
       const driver = createFakeDriver({
         world,

@@ -10,7 +10,7 @@ import { type Logger, silentLogger } from '../../../base/log.ts';
 import { seededPrng } from '../../../base/prng.ts';
 import { system, systemClock } from '../../../base/system.ts';
 import type { ImageCache } from '../../images/image-cache.ts';
-import type { ConformanceHost, ImageKind } from '../conformance.ts';
+import { type ConformanceHost, type ImageKind, machineWords } from '../conformance.ts';
 import { type Driver, DriverError, type GuestSpec } from '../driver.ts';
 import { bootDisk, type Step } from './boot-sector.ts';
 import { createQemuDriver, type QemuDriverOptions } from './driver.ts';
@@ -55,6 +55,7 @@ export async function makeQemuTestHost(log: Logger = silentLogger): Promise<Qemu
   const process = (instanceId: string): Promise<ProcessIdentity | null> =>
     findGuestProcess(join(directory, instanceId));
   return {
+    words: machineWords,
     directory,
     imageDirectory,
     process,

@@ -1,4 +1,5 @@
-// The ways into a virtual machine, by the sockets that its hypervisor has for it: serial console, screen, guest agent; and by its ports.
+// The ways into guests: by the sockets that a hypervisor has for its machines (serial console, screen, guest agent) and by their ports; or as
+// the hypervisor has them. What a guest says is read from its log, however it comes there.
 
 import type { Socket } from 'node:net';
 import { join } from 'node:path';
@@ -14,21 +15,56 @@ import { type GuestAgentTalk, talkToGuestAgent } from './guest-agent.ts';
 import { runByGuestAgent } from './guest-exec.ts';
 import { guestFiles } from './guest-files.ts';
 import type { Hands } from './hands.ts';
-import type { MachineSocket, Run } from './hypervisor.ts';
-import type { GuestRecord } from './guest-record.ts';
+import type { GuestsInside, Hypervisor, MachineSocket } from './hypervisor.ts';
 import { shareSockets } from './shared-sockets.ts';
 
-export function vmAccess(hands: Hands): GuestAccess {
-  const running = (instanceId: string): { record: GuestRecord; run: Run } => {
-    const slot = hands.slots.get(instanceId);
-    if (slot?.record === undefined) throw noSuchGuest('get into', instanceId);
-    if (slot.run === undefined) throw new DriverError('NotPossible', `guest ${instanceId} does not run`);
-    return { record: slot.record, run: slot.run };
+export function accessTo(hands: Hands): GuestAccess {
+  const { hypervisor, slots, bindAddress, machineOf } = hands;
+  const inside: GuestsInside = {
+    running(instanceId) {
+      const slot = slots.get(instanceId);
+      if (slot?.record === undefined) throw noSuchGuest('get into', instanceId);
+      if (slot.run === undefined) throw new DriverError('NotPossible', `guest ${instanceId} does not run`);
+      return { record: slot.record, run: slot.run };
+    },
+    machineOf,
+    bindAddress,
   };
+  const { socketOf } = hypervisor;
+  return {
+    watchLog(instanceId, listener, signal) {
+      void hands.directoryOf(instanceId).then((directory) => {
+        if (signal.aborted) return;
+        const watcher = watchFile(join(directory, guestFiles.console), listener);
+        signal.addEventListener('abort', () => watcher?.close(), { once: true });
+      });
+    },
+    dial: (instanceId, port) => dial(inside, instanceId, port),
+    ...(socketOf === undefined ? {} : bySockets(hands, inside, socketOf)),
+    ...hypervisor.access?.(inside),
+  };
+}
+
+/** By a published port where there is one: that way costs the hypervisor nothing. */
+async function dial({ running, bindAddress }: GuestsInside, instanceId: string, port: number) {
+  const { record, run } = running(instanceId);
+  const published = record.ports.find((each) => each.protocol === 'tcp' && each.guestPort === port);
+  if (published === undefined && run.dial !== undefined) return run.dial(port);
+  if (published === undefined)
+    throw new DriverError('NotPossible', `port ${port} of ${instanceId} cannot be reached: publish it`);
+  const host = bindAddress === '0.0.0.0' ? '127.0.0.1' : bindAddress;
+  return connectTcp({ host, port: published.hostPort }, `port ${port} of ${instanceId}`);
+}
+
+function bySockets(
+  { clock, prng }: Hands,
+  { running, machineOf }: GuestsInside,
+  socketOf: NonNullable<Hypervisor['socketOf']>,
+): GuestAccess {
   const open = async (instanceId: string, socket: MachineSocket): Promise<Socket> => {
     const { record } = running(instanceId);
     try {
-      return await connectSocket(await hands.hypervisor.socketOf(await hands.machineOf(record), socket));
+      return await connectSocket(await socketOf(await machineOf(record), socket));
     } catch (error) {
       if (error instanceof DriverError) throw error;
       throw new DriverError(
@@ -38,7 +74,7 @@ export function vmAccess(hands: Hands): GuestAccess {
       );
     }
   };
-  // The console's socket is for keys alone: what the console says is read from its log.
+  // The console's socket is for keys alone.
   const keyboards = shareSockets(
     (id) => open(id, 'console'),
     (socket) => void socket.resume(),
@@ -46,13 +82,8 @@ export function vmAccess(hands: Hands): GuestAccess {
   const talks = new WeakMap<Socket, GuestAgentTalk>();
   const agents = shareSockets(
     (id) => open(id, 'guestAgent'),
-    (socket) =>
-      void talks.set(
-        socket,
-        talkToGuestAgent(socket, { clock: hands.clock, syncId: () => 1 + hands.prng.below(2 ** 31) }),
-      ),
+    (socket) => void talks.set(socket, talkToGuestAgent(socket, { clock, syncId: () => 1 + prng.below(2 ** 31) })),
   );
-
   return {
     async typeInto(instanceId) {
       const { socket, release } = await keyboards.use(instanceId);
@@ -64,29 +95,13 @@ export function vmAccess(hands: Hands): GuestAccess {
         close: release,
       };
     },
-    watchLog(instanceId, listener, signal) {
-      void hands.directoryOf(instanceId).then((directory) => {
-        if (signal.aborted) return;
-        const watcher = watchFile(join(directory, guestFiles.console), listener);
-        signal.addEventListener('abort', () => watcher?.close(), { once: true });
-      });
-    },
     screen: (instanceId) => open(instanceId, 'vnc'),
-    async dial(instanceId, port) {
-      const { record, run } = running(instanceId);
-      const published = record.ports.find((each) => each.protocol === 'tcp' && each.guestPort === port);
-      if (published === undefined && run.dial !== undefined) return run.dial(port);
-      if (published === undefined)
-        throw new DriverError('NotPossible', `port ${port} of ${instanceId} cannot be reached: publish it`);
-      const host = hands.bindAddress === '0.0.0.0' ? '127.0.0.1' : hands.bindAddress;
-      return connectTcp({ host, port: published.hostPort }, `port ${port} of ${instanceId}`);
-    },
     async exec(instanceId, request) {
       const { socket, release } = await agents.use(instanceId);
       const talk = talks.get(socket);
       if (talk === undefined) throw new DriverError('Internal', 'a guest agent without a talk');
       try {
-        return await runByGuestAgent(talk, request, { clock: hands.clock, release });
+        return await runByGuestAgent(talk, request, { clock, release });
       } catch (error) {
         release();
         throw error;

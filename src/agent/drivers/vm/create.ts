@@ -1,14 +1,15 @@
-// Makes a guest: record, ports, disk, seed, process, in this order. Repeated after an interruption it goes on with what is
+// Makes a guest: record, ports, what it consists of, process, in this order. Repeated after an interruption it goes on with what is
 // there; it never makes anew what a guest has written to.
 
-import type { ImageProgress } from '../../images/image-cache.ts';
 import { DriverError, type GuestSpec } from '../driver.ts';
 import { describeError } from '../../../base/log.ts';
-import { guestUuid, macAddress } from './guest-files.ts';
-import { makeDisk, makeGuestDirectory, makeSeed } from './disk.ts';
+import { guestUuid } from './guest-files.ts';
+import { makeGuestDirectory } from './disk.ts';
 import { asDriverError, inTheWay, throwIfAborted } from './errors.ts';
 import type { Hands } from './hands.ts';
+import type { MakeCall } from './hypervisor.ts';
 import { launch } from './launch.ts';
+import { makeFiles } from './make-files.ts';
 import { isDamaged, newRecord, phase } from './records.ts';
 import { removeNow } from './remove.ts';
 import { checkId, type Slot } from './slots.ts';
@@ -52,16 +53,9 @@ async function build(
 ): Promise<void> {
   const { clock, slots, hypervisor } = hands;
   const directory = await hands.directoryOf(spec.instanceId);
-  const uuid = guestUuid(spec.instanceId, spec.incarnation);
-  slot.record = newRecord(spec, uuid);
+  slot.record = newRecord(spec, guestUuid(spec.instanceId, spec.incarnation));
   await makeGuestDirectory(directory);
   await slots.save(slot, {});
-  if (spec.image.architecture !== 'amd64') {
-    throw new DriverError(
-      'ImageInvalid',
-      `cannot run image "${spec.imageName}": it is for ${spec.image.architecture}, and this driver runs amd64`,
-    );
-  }
   const refusal = hypervisor.refuse?.(spec);
   if (refusal !== undefined) throw refusal;
   await slots.save(slot, { ports: await hands.ports.reserve(spec.instanceId, spec.ports) });
@@ -75,22 +69,16 @@ async function build(
     return result;
   };
 
-  const image = await timed('pull', `pulling ${spec.imageName}`, () =>
-    hands.images.ensure(spec.imageName, spec.image, {
-      signal,
-      onProgress: (progress) => slots.setProgress(slot, pullProgress(spec.imageName, progress)),
-    }),
-  );
-  await slots.save(slot, { imageDigest: image.digest });
-  await timed('clone', 'making the disk', () =>
-    hypervisor.makeDisk
-      ? hypervisor.makeDisk({ directory, uuid, image, spec, signal })
-      : makeDisk({ clock, program: hands.qemuImg, directory, image, spec, signal }),
-  );
-  if (spec.image.nocloud) {
-    const address = hypervisor.macAddress?.(uuid) ?? macAddress(uuid);
-    await timed('seed', 'writing the seed', () => makeSeed({ directory, macAddress: address, spec }));
-  }
+  const call: MakeCall = {
+    spec,
+    directory,
+    ports: slot.record.ports,
+    signal,
+    timed,
+    onProgress: (progress) => slots.setProgress(slot, progress),
+    onDigest: (imageDigest) => slots.save(slot, { imageDigest }),
+  };
+  await (hypervisor.make === undefined ? makeFiles(hands, call) : hypervisor.make(call));
   slots.setProgress(slot, 'starting');
   await launch(hands, slot, { wanted: spec.ports, signal });
 }
@@ -113,14 +101,4 @@ async function giveUp(
       log.warn('cannot write the record of a guest', { instance: slot.instanceId, error: describeError(failure) }),
     );
   return told;
-}
-
-function pullProgress(imageName: string, progress: ImageProgress): string {
-  const verb = { downloading: 'pulling', unpacking: 'unpacking', checking: 'checking' }[progress.stage];
-  const { doneBytes, totalBytes } = progress;
-  const amount =
-    totalBytes === undefined || totalBytes === 0
-      ? `${Math.floor(doneBytes / 1_000_000)} MB`
-      : `${Math.floor((100 * doneBytes) / totalBytes)} %`;
-  return `${verb} ${imageName}: ${amount}`;
 }

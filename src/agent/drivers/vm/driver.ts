@@ -1,4 +1,4 @@
-// The driver of virtual machines: makes, runs and removes guests on this host, with whatever hypervisor it is given. Every step is on disk
+// What all drivers of real guests have in common: makes, runs and removes guests on this host, with whatever hypervisor it is given. Every step is on disk
 // before it is taken, so that an agent killed between any two of them finds its guests again; and no guest ever runs twice.
 //
 //   create ─► preparing ─► running ─► stopped (asked for) ─► running (start)
@@ -8,7 +8,7 @@
 
 import { join } from 'node:path';
 import type { Driver } from '../driver.ts';
-import { vmAccess } from './access.ts';
+import { accessTo } from './access.ts';
 import { readConsole } from './console-log.ts';
 import { createGuest } from './create.ts';
 import { noSuchGuest } from './errors.ts';
@@ -41,7 +41,7 @@ export function createVmDriver(options: VmDriverOptions): Driver {
       const path = join(await hands.directoryOf(instanceId), guestFiles.console);
       return readConsole(path, { start: record.consoleStart, offset, limit });
     },
-    access: vmAccess(hands),
+    access: accessTo(hands),
     async close() {
       slots.close();
       for (const slot of slots.all()) {

@@ -3,6 +3,7 @@
 
 import { join } from 'node:path';
 import { describeError } from '../../../base/log.ts';
+import type { BootMarks } from './boot-marks.ts';
 import { guestFiles } from './guest-files.ts';
 import { followConsole, punchHole, trimmedStart } from './console-log.ts';
 import type { GuestRecord } from './guest-record.ts';
@@ -14,7 +15,7 @@ import type { Slot } from './slots.ts';
 
 export async function followRun(hands: Hands, slot: Slot, run: Run): Promise<void> {
   slot.run = run;
-  await listen(hands, slot);
+  await listen(hands, slot, run);
   run.onTrouble((trouble) => {
     if (slot.run === run) hands.slots.saveLater(slot, { reason: trouble });
   });
@@ -24,24 +25,29 @@ export async function followRun(hands: Hands, slot: Slot, run: Run): Promise<voi
   );
 }
 
-async function listen(hands: Hands, slot: Slot): Promise<void> {
+async function listen(hands: Hands, slot: Slot, run: Run): Promise<void> {
   const { record } = slot;
   const { slots, clock } = hands;
   if (record === undefined || slots.closed) return;
   slot.console?.stop();
   const directory = await hands.directoryOf(slot.instanceId);
+  const take = (marks: BootMarks): void => {
+    const change: Partial<GuestRecord> = { ...marks };
+    if (marks.ready && slot.record?.ready === false)
+      slots.saveLater(slot, { ...change, phases: withBoot(slot.record, clock.nowMs()) });
+    else slots.saveLater(slot, change);
+  };
+  const known = { ready: record.ready, ...(record.address === undefined ? {} : { address: record.address }) };
   slot.console = followConsole({
     path: join(directory, guestFiles.console),
     clock,
     fromOffset: record.bootOffset,
-    marks: { ready: record.ready, ...(record.address === undefined ? {} : { address: record.address }) },
-    onMarks: (marks) => {
-      const change: Partial<GuestRecord> = { ...marks };
-      if (marks.ready && slot.record?.ready === false)
-        slots.saveLater(slot, { ...change, phases: withBoot(slot.record, clock.nowMs()) });
-      else slots.saveLater(slot, change);
-    },
+    marks: run.onMarks === undefined ? known : { ready: true }, // then it is only measured
+    onMarks: take,
     onSize: (sizeBytes) => trim(hands, slot, { directory, sizeBytes }),
+  });
+  run.onMarks?.((marks) => {
+    if (slot.run === run) take(marks);
   });
 }
 
@@ -114,6 +120,7 @@ export async function judge(
   if (record.hostBootId !== undefined && record.hostBootId !== (await hostBootIdOf(hypervisor))) {
     return { state: 'failed', reason: { code: 'HostRestarted', message: 'the host restarted while the guest ran' } };
   }
+  if (end.verdict !== undefined) return end.verdict;
   const words = await hypervisor.lastWords(directory);
   return {
     state: 'failed',

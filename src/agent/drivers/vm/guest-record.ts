@@ -26,6 +26,8 @@ export const GuestRecord = Type.Object({
   cpus: Type.Integer({ minimum: 1 }),
   memoryMiB: Type.Integer({ minimum: 1 }),
   seeded: Type.Boolean(),
+  /** Of a group of containers: their names, the first the one that has the network. */
+  containers: Type.Optional(Type.Array(Type.String())),
   /** With the host ports that were really taken, and once it was started where they listen. */
   ports: Type.Array(PublishedPort),
   accelerator: Type.Optional(Accelerator),

@@ -1,4 +1,4 @@
-// What every operation of the driver works with: the options with their defaults filled in, the hypervisor, the slots of the guests, the
+// What every operation of a driver works with: the options with their defaults filled in, the hypervisor, the slots of the guests, the
 // ports. Holds no rule about guests.
 
 import { mkdir, realpath } from 'node:fs/promises';

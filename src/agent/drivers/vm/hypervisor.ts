@@ -1,11 +1,13 @@
-// The seam between what all virtual machines have in common (record, disk, seed, console, ports: this folder) and what runs them: QEMU by
-// hand, libvirt, or zones of illumos. It starts and ends machines whose files are there; it decides nothing, and knows them by their uuid alone.
+// The seam between what all guests have in common (record, console, ports: this folder) and what runs them: QEMU by hand, libvirt, zones of
+// illumos, or a container engine. It starts and ends what has been made before; it decides nothing, and knows guests by their record alone.
 
 import type { Duplex } from 'node:stream';
-import type { Accelerator } from '../../../api/agent-protocol.ts';
+import type { Accelerator, PublishedPort } from '../../../api/agent-protocol.ts';
 import type { Logger } from '../../../base/log.ts';
 import type { CachedImage } from '../../images/image-cache.ts';
+import type { GuestAccess } from '../access.ts';
 import type { DriverError, Fingerprint, GuestSpec } from '../driver.ts';
+import type { BootMarks } from './boot-marks.ts';
 import type { GuestRecord } from './guest-record.ts';
 
 /** A machine that may run. */
@@ -21,6 +23,8 @@ export interface RunEnd {
   readonly cause: 'guest-shutdown' | 'guest-panic' | 'other' | 'detached';
   /** How it ended, for people. */
   readonly detail: string;
+  /** What that makes of the guest, where whoever runs it knows; absent: `cause` tells. */
+  readonly verdict?: { readonly state: 'exited' | 'failed'; readonly reason: Trouble };
 }
 
 /** What is wrong with a machine that runs: a code and a sentence. */
@@ -35,6 +39,8 @@ export interface Run {
   readonly ended: Promise<RunEnd>;
   /** Whether it can use its disk: told at once and at each change; undefined when all is well. */
   onTrouble(listener: (trouble: Trouble | undefined) => void): void;
+  /** Where its boot stands, told at once and at each change; absent: its console tells. */
+  onMarks?(listener: (marks: BootMarks) => void): void;
   alive(): Promise<boolean>;
   /** Presses the power button. */
   powerDown(): Promise<void>;
@@ -46,14 +52,39 @@ export interface Run {
   detach(): void;
 }
 
+/** What is known of the guests that are to be got into. */
+export interface GuestsInside {
+  /** The guest, which runs. Throws `NoSuchGuest` or `NotPossible`. */
+  running(instanceId: string): { readonly record: GuestRecord; readonly run: Run };
+  machineOf(record: GuestRecord): Promise<Machine>;
+  /** Where published ports listen. */
+  readonly bindAddress: string;
+}
+
 /** Where a machine listens for us. */
 export type MachineSocket = 'console' | 'vnc' | 'guestAgent';
+export interface MakeCall {
+  readonly spec: GuestSpec;
+  readonly directory: string;
+  /** As they were taken for this guest. */
+  readonly ports: readonly PublishedPort[];
+  readonly signal: AbortSignal;
+  readonly onProgress: (progress: string) => void;
+  /** Of what it boots from, as soon as that is known. */
+  readonly onDigest: (digest: string) => Promise<void>;
+  /** Does one step, shown as a phase; throws `Aborted` after it when `signal` has. */
+  readonly timed: <Result>(name: string, progress: string, act: () => Promise<Result>) => Promise<Result>;
+}
 
 export interface Hypervisor {
   readonly name: string;
   fingerprint(): Promise<Fingerprint>;
+  /** Instances that it has something of, also when there is no record of them. Throws when it cannot see; absent: records are all there is. */
+  known?(): Promise<readonly string[]>;
   /** The same until the agent restarts. Throws `HypervisorFailed`. */
   chosenAccelerator(): Promise<Accelerator>;
+  /** Makes what a guest consists of; absent: the disk and the seed of a virtual machine. What an interrupted one left is used, or made anew. */
+  make?(call: MakeCall): Promise<void>;
   /** `onProcess` runs as soon as there is anything, before it is asked for more. */
   start(
     machine: Machine,
@@ -72,8 +103,10 @@ export interface Hypervisor {
   startError(machine: Machine, end: RunEnd, bindAddress: string): Promise<DriverError>;
   /** What the hypervisor last said of it, as one line; empty when nothing. */
   lastWords(directory: string): Promise<string>;
-  /** The path of a unix socket. Throws `DriverError` when the machine has none. */
-  socketOf(machine: Machine, socket: MachineSocket): Promise<string>;
+  /** The path of a unix socket. Throws `DriverError` when the machine has none. Absent: machines have no sockets for us. */
+  socketOf?(machine: Machine, socket: MachineSocket): Promise<string>;
+  /** The ways into its guests, where they are not by a machine's sockets. */
+  access?: (into: GuestsInside) => GuestAccess;
   /** Keeps what it writes beside the console within bounds. */
   trimLogs(directory: string): Promise<void>;
 

@@ -17,14 +17,16 @@ const adoptPatienceMs = 3000;
 
 export async function recoverGuests(hands: Hands): Promise<void> {
   const { slots } = hands;
-  const names = (await readdir(await hands.root())).filter((name) => idPattern.test(name)).sort();
+  const known = new Set(await hands.hypervisor.known?.());
+  const folders = await readdir(await hands.root());
+  const names = [...new Set([...folders, ...known])].filter((name) => idPattern.test(name)).sort();
   await refuseNewer(hands, names);
   if (names.length > 0) await hands.hypervisor.assertSight?.();
   await Promise.all(
     names.map((instanceId) => {
       const slot = slots.of(instanceId);
       return slots
-        .inLine(slot, () => recoverGuest(hands, slot))
+        .inLine(slot, () => recoverGuest(hands, slot, known.has(instanceId)))
         .catch((error: unknown) => {
           // One guest's trouble must not hide the others.
           hands.log.error('cannot recover a guest', { instance: instanceId, error: describeError(error) });
@@ -46,11 +48,11 @@ async function refuseNewer(hands: Hands, names: readonly string[]): Promise<void
   }
 }
 
-async function recoverGuest(hands: Hands, slot: Slot): Promise<void> {
+async function recoverGuest(hands: Hands, slot: Slot, known: boolean): Promise<void> {
   const { slots } = hands;
   const directory = await hands.directoryOf(slot.instanceId);
   const read = await readGuestRecord(directory);
-  if (read.found === 'nothing') return void (await rm(directory, { recursive: true, force: true })); // nothing ran before there was a record
+  if (read.found === 'nothing' && !known) return void (await rm(directory, { recursive: true, force: true })); // nothing ran before there was a record
   if (read.found !== 'record') {
     slot.record = damagedRecord(slot.instanceId, directory);
     hands.log.error('the record of a guest is damaged; the guest is left alone', {

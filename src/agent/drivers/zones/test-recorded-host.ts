@@ -11,7 +11,7 @@ import { silentLogger } from '../../../base/log.ts';
 import { seededPrng } from '../../../base/prng.ts';
 import { systemClock } from '../../../base/system.ts';
 import type { ImageCache } from '../../images/image-cache.ts';
-import type { ConformanceHost, ImageKind } from '../conformance.ts';
+import { type ConformanceHost, type ImageKind, machineWords } from '../conformance.ts';
 import { type Driver, DriverError } from '../driver.ts';
 import type { ToolCall, ToolResult } from '../vm/run-tool.ts';
 import type { RunCommand } from './commands.ts';
@@ -323,6 +323,7 @@ export async function makeRecordedHost(): Promise<RecordedHost> {
     asked,
     unknown,
     volumes,
+    words: machineWords,
     before: undefined,
     after: undefined,
     async run(call) {

@@ -1,0 +1,97 @@
+// Commands in groups of containers, run by the engine.
+
+import type { Readable } from 'node:stream';
+import { drained } from '../../../base/drained.ts';
+import type { ExecOutput, GuestAccess, GuestCommand } from '../access.ts';
+import { DriverError } from '../driver.ts';
+import type { GuestsInside } from '../vm/hypervisor.ts';
+import { containerName } from './container-config.ts';
+import type { Engine } from './engine.ts';
+import { EngineError } from './engine-http.ts';
+import type { Execution } from './exec.ts';
+
+export function groupAccess(engine: Engine, { running }: GuestsInside): GuestAccess {
+  return {
+    async exec(instanceId, { command, env = {}, terminal, workingDirectory, container, stdin }) {
+      const names = running(instanceId).record.containers ?? [];
+      const name = container ?? names[0] ?? '';
+      if (!names.includes(name)) {
+        throw new DriverError('NotPossible', `${instanceId} has no container "${name}"; it has: ${names.join(', ')}`);
+      }
+      try {
+        const execution = await engine.exec(containerName(instanceId, name), {
+          command,
+          env,
+          tty: terminal !== undefined,
+          stdin,
+          ...(workingDirectory === undefined ? {} : { workingDirectory }),
+        });
+        if (terminal !== undefined) await execution.resize(terminal).catch(() => {}); // it may have ended already
+        return commandOf(execution);
+      } catch (error) {
+        if (!(error instanceof EngineError)) throw error;
+        throw new DriverError('NotPossible', `the engine does not run ${command[0] ?? ''}: ${error.message}`, error);
+      }
+    },
+  };
+}
+
+function commandOf({ stream, errors, resize, exitCode }: Execution): GuestCommand {
+  const exit = Promise.withResolvers<{ readonly code: number }>();
+  exit.promise.catch(() => {}); // who waits for it is told
+  stream.on('error', () => {}); // told by `output`, or it is the end
+  return {
+    async *output() {
+      try {
+        yield* merged([
+          { stream: 'stdout', from: stream },
+          { stream: 'stderr', from: errors },
+        ]);
+        exit.resolve({ code: await exitCode() });
+      } catch (error) {
+        exit.reject(error);
+      }
+    },
+    async write(input) {
+      if (stream.writableEnded || stream.destroyed) return; // it reads no more
+      if (!stream.write(input)) await drained(stream);
+    },
+    endInput: () => void stream.end(),
+    resize: (size) => resize(size).catch(() => {}), // it may have ended already
+    exit: exit.promise,
+    // The engine has no way to end a command; without anybody at its other end most end themselves.
+    kill: () => void stream.destroy(),
+  };
+}
+
+/** Pieces of all, as they come, until all have ended. */
+async function* merged(
+  sources: readonly { readonly stream: ExecOutput['stream']; readonly from: Readable }[],
+): AsyncGenerator<ExecOutput> {
+  const nextOf = (source: Source): Promise<Arrival> =>
+    source.pieces.next().then(({ value, done }) => ({ source, data: done === true ? undefined : value }));
+  const waiting = new Map<Source, Promise<Arrival>>();
+  for (const { stream, from } of sources) {
+    const source: Source = { stream, pieces: from[Symbol.asyncIterator]() };
+    waiting.set(source, nextOf(source));
+  }
+  while (waiting.size > 0) {
+    const { source, data } = await Promise.race(waiting.values());
+    if (data === undefined) waiting.delete(source);
+    else {
+      waiting.set(source, nextOf(source));
+      yield { stream: source.stream, data };
+    }
+  }
+}
+
+interface Source {
+  readonly stream: ExecOutput['stream'];
+  readonly pieces: AsyncIterator<Uint8Array>;
+}
+
+interface Arrival {
+  readonly source: Source;
+  /** Undefined: it has ended. */
+  readonly data: Uint8Array | undefined;
+}

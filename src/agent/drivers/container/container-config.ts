@@ -1,0 +1,99 @@
+// What an engine is asked to make of a guest: names, labels, and the configuration of each container. Pure. No container gets more of the
+// host than programs need; what its owner sends along is data, never an option of the engine.
+
+import { type ContainerReference, engineReference, readContainerReference } from '../../../api/container-reference.ts';
+import type { AssignedContainer, GuestPort } from '../../../api/agent-protocol.ts';
+import { DriverError, type GuestSpec } from '../driver.ts';
+
+export const labels = {
+  instance: 'berth.instance',
+  incarnation: 'berth.incarnation',
+  container: 'berth.container',
+  /** Of the guest's folder: it tells this agent's containers from another's on the same engine. */
+  directory: 'berth.directory',
+} as const;
+
+export const containerName = (instanceId: string, name: string): string => `berth-${instanceId}-${name}`;
+
+/** The one container of a guest whose owner named none. */
+export function withContainers(spec: GuestSpec): GuestSpec & { readonly containers: readonly AssignedContainer[] } {
+  const { imageName, image } = spec;
+  return { ...spec, containers: spec.containers ?? [{ name: 'main', imageName, image, env: {} }] };
+}
+
+/** Throws `ImageUnavailable` or `ImageInvalid`. */
+export function referenceOf({ name, imageName, image }: AssignedContainer): ContainerReference {
+  if (image === undefined)
+    throw new DriverError('ImageUnavailable', `image "${imageName}" of container "${name}" does not exist any more`);
+  const read = image.format === 'container' ? readContainerReference(image.source) : undefined;
+  if (read?.ok) return read.reference;
+  const fault = read === undefined ? `its format is ${image.format}, of virtual machines` : `its source: ${read.fault}`;
+  throw new DriverError('ImageInvalid', `cannot run image "${imageName}" in container "${name}": ${fault}`);
+}
+
+export const referenceText = (container: AssignedContainer): string => engineReference(referenceOf(container));
+
+/**
+ * Of what engines give by default. podman leaves these away, Docker does not: device files, raw sockets and the kernel's audit log
+ * (capabilities(7)) are for programs that look after a host.
+ */
+const dropped = ['AUDIT_WRITE', 'MKNOD', 'NET_RAW'];
+const processesMax = 4096; // a fork bomb ends here; a thousand threads a core are more than servers have
+const logBytesMax = 8 * 1024 * 1024; // what the engine keeps until we have read it
+
+export interface ContainerPlace {
+  readonly directory: string;
+  /** By the engine's own id: what a name means may change. */
+  readonly imageId: string;
+  /** Where published ports listen. */
+  readonly bindAddress: string;
+  /** As they were really taken; of the first container. */
+  readonly ports: readonly GuestPort[];
+  /** The first container's id, for the others. */
+  readonly networkOf?: string;
+}
+
+/** For `ContainerCreate` of the Docker API. */
+export function containerConfig(spec: GuestSpec, container: AssignedContainer, place: ContainerPlace): unknown {
+  const { command, args, env, name } = container;
+  const memoryBytes = (container.memoryMiB ?? spec.memoryMiB) * 1024 * 1024;
+  return {
+    Image: place.imageId,
+    ...(command === undefined ? {} : { Entrypoint: command }),
+    ...(args === undefined ? {} : { Cmd: args }),
+    Env: Object.entries(env).map(([variable, value]) => `${variable}=${value}`),
+    Labels: {
+      [labels.instance]: spec.instanceId,
+      [labels.incarnation]: String(spec.incarnation),
+      [labels.container]: name,
+      [labels.directory]: place.directory,
+    },
+    ...(place.networkOf === undefined
+      ? { Hostname: spec.hostname, ExposedPorts: Object.fromEntries(place.ports.map((port) => [portName(port), {}])) }
+      : {}),
+    HostConfig: {
+      ...(place.networkOf === undefined
+        ? { PortBindings: portBindings(place) }
+        : { NetworkMode: `container:${place.networkOf}` }),
+      NanoCpus: Math.round((container.cpus ?? spec.cpus) * 1e9),
+      Memory: memoryBytes,
+      MemorySwap: memoryBytes, // with none of it swap
+      PidsLimit: processesMax,
+      Privileged: false,
+      SecurityOpt: ['no-new-privileges'],
+      CapDrop: dropped,
+      RestartPolicy: { Name: 'no' }, // the control plane decides
+      LogConfig: { Type: 'json-file', Config: { 'max-size': String(logBytesMax) } },
+    },
+  };
+}
+
+export const portName = ({ guestPort, protocol }: Pick<GuestPort, 'guestPort' | 'protocol'>): string =>
+  `${guestPort}/${protocol}`;
+
+function portBindings({ ports, bindAddress }: ContainerPlace): Record<string, { HostIp: string; HostPort: string }[]> {
+  const bindings: Record<string, { HostIp: string; HostPort: string }[]> = {};
+  for (const port of ports)
+    (bindings[portName(port)] ??= []).push({ HostIp: bindAddress, HostPort: String(port.hostPort) });
+  return bindings;
+}

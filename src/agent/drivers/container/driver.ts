@@ -1,0 +1,48 @@
+// The container driver: guests that are groups of containers of an engine on this host, podman or Docker. What it shares with virtual
+// machines is vm/driver.ts; this puts the engine behind it. Without an engine it says so, and looks again.
+
+import type { Prng } from '../../../base/prng.ts';
+import type { Driver } from '../driver.ts';
+import { createVmDriver } from '../vm/driver.ts';
+import type { VmDriverOptions } from '../vm/hands.ts';
+import { withContainers } from './container-config.ts';
+import { createEngine } from './engine.ts';
+import { EngineError } from './engine-http.ts';
+import { type EngineSocketOptions, findEngineSocket } from './engine-socket.ts';
+import { watchEngine } from './engine-watch.ts';
+import { createGroupHypervisor, type GroupHypervisor } from './group-hypervisor.ts';
+
+export type ContainerDriverOptions = Omit<VmDriverOptions, 'createHypervisor' | 'qemuImgProgram'> & {
+  readonly prng: Prng;
+  readonly socket: EngineSocketOptions;
+};
+
+export function createContainerDriver(options: ContainerDriverOptions): Driver {
+  const { clock, prng, log, bindAddress = '127.0.0.1' } = options;
+  const engine = createEngine({
+    clock,
+    socketPath: async () => {
+      const found = await findEngineSocket(options.socket);
+      if (!found.ok) throw new EngineError(found.fault);
+      return found.path;
+    },
+  });
+  const watch = watchEngine({ engine, clock, prng, log });
+  let hypervisor: GroupHypervisor | undefined;
+  const driver = createVmDriver({
+    ...options,
+    createHypervisor: ({ root }) => {
+      hypervisor = createGroupHypervisor({ engine, watch, clock, log, bindAddress, root });
+      return hypervisor;
+    },
+  });
+  return {
+    ...driver,
+    create: (spec, signal) => driver.create(withContainers(spec), signal),
+    async close() {
+      await driver.close();
+      watch.close();
+      await hypervisor?.quiet();
+    },
+  };
+}

@@ -1,0 +1,187 @@
+// HTTP over the unix socket of a container engine: one connection a call, answers bounded, errors with what the engine itself said. Knows
+// no endpoint and decides nothing.
+
+import { type IncomingMessage, request } from 'node:http';
+import type { Duplex } from 'node:stream';
+import { type Static, type TSchema, Type } from 'typebox';
+import { Check } from 'typebox/value';
+import type { Clock } from '../../../base/clock.ts';
+import { describeError } from '../../../base/log.ts';
+
+/** What went wrong between us and the engine, or what it refused. */
+export class EngineError extends Error {
+  override name = 'EngineError';
+  /** Of its answer; undefined: there was none, and nobody knows whether the call was carried out. */
+  readonly status: number | undefined;
+  constructor(message: string, status?: number) {
+    super(message);
+    this.status = status;
+  }
+}
+
+export interface EngineCall {
+  readonly method: 'GET' | 'POST' | 'DELETE';
+  /** Without the version. */
+  readonly path: string;
+  readonly query?: Readonly<Record<string, string>>;
+  /** Sent as JSON. */
+  readonly body?: unknown;
+  /** Until the answer begins; default: that of the connection. 0: it begins when there is something to say. */
+  readonly timeoutMs?: number;
+  readonly signal?: AbortSignal;
+}
+
+export interface EngineHttp {
+  /** The JSON that was answered, checked. */
+  json<Schema extends TSchema>(schema: Schema, call: EngineCall): Promise<Static<Schema>>;
+  /** For answers of which only the status counts; 304 (it is so already) is one of the good ones. */
+  done(call: EngineCall): Promise<void>;
+  /** The body as it comes, for as long as it comes; ends when `signal` aborts or the caller looks no more. */
+  stream(call: EngineCall): AsyncGenerator<Buffer>;
+  /** The connection itself, after the engine has agreed to speak something else on it. */
+  hijack(call: EngineCall): Promise<Duplex>;
+}
+
+export interface EngineHttpOptions {
+  /** Looked for at each call: an engine may be installed meanwhile. Throws `EngineError`. */
+  readonly socketPath: () => Promise<string>;
+  readonly clock: Clock;
+  readonly timeoutMs: number;
+  /** "/v1.41"; empty: the engine's own. */
+  readonly version: string;
+}
+
+/** A list of a thousand containers has half of it. */
+const answerBytesMax = 8 * 1024 * 1024;
+
+const Refusal = Type.Object({ message: Type.String() });
+
+export function createEngineHttp(options: EngineHttpOptions): EngineHttp {
+  const open = (call: EngineCall, hijack: boolean): Promise<Opened> => openCall(options, call, hijack);
+
+  const whole = async (call: EngineCall): Promise<string> => {
+    const { answer } = await open(call, false);
+    const text = await bodyOf(answer, call);
+    const status = answer.statusCode ?? 0;
+    if (status < 400) return text;
+    throw refusal(call, status, text);
+  };
+
+  return {
+    async json(schema, call) {
+      const text = await whole(call);
+      const value = parsed(text);
+      if (Check(schema, value)) return value;
+      throw new EngineError(
+        `${nameOf(call)}: the container engine answered what makes no sense: ${text.slice(0, 200)}`,
+      );
+    },
+    async done(call) {
+      await whole(call);
+    },
+    async *stream(call) {
+      const { answer } = await open(call, false);
+      const status = answer.statusCode ?? 0;
+      if (status >= 400) throw refusal(call, status, await bodyOf(answer, call));
+      try {
+        for await (const piece of answer) if (Buffer.isBuffer(piece)) yield piece;
+      } catch (error) {
+        if (call.signal?.aborted) return;
+        throw new EngineError(`${nameOf(call)}: the container engine broke off: ${describeError(error)}`);
+      } finally {
+        answer.destroy();
+      }
+    },
+    async hijack(call) {
+      const { answer, socket } = await open(call, true);
+      if (socket !== undefined) return socket;
+      throw refusal(call, answer.statusCode ?? 0, await bodyOf(answer, call));
+    },
+  };
+}
+
+interface Opened {
+  readonly answer: IncomingMessage;
+  /** When the engine has changed to another protocol. */
+  readonly socket?: Duplex;
+}
+
+async function openCall(options: EngineHttpOptions, call: EngineCall, hijack: boolean): Promise<Opened> {
+  const { clock, version } = options;
+  const socketPath = await options.socketPath();
+  const timeoutMs = call.timeoutMs ?? options.timeoutMs;
+  return new Promise((resolve, reject) => {
+    if (call.signal?.aborted) return reject(new EngineError(`${nameOf(call)}: given up`));
+    const body = call.body === undefined ? undefined : Buffer.from(JSON.stringify(call.body));
+    const query = new URLSearchParams(call.query).toString();
+    const outgoing = request({
+      socketPath,
+      method: call.method,
+      path: `${version}${call.path}${query === '' ? '' : `?${query}`}`,
+      agent: false, // a connection kept would break when the engine restarts
+      headers: {
+        host: 'engine',
+        ...(body === undefined ? {} : { 'content-type': 'application/json', 'content-length': body.length }),
+        ...(hijack ? { connection: 'Upgrade', upgrade: 'tcp' } : {}),
+      },
+    });
+    const late = `the container engine at ${socketPath} did not answer within ${timeoutMs} ms`;
+    const timer =
+      timeoutMs === 0 ? undefined : clock.setTimer(timeoutMs, () => end(new EngineError(`${nameOf(call)}: ${late}`)));
+    const settle = (): void => timer?.cancel();
+    const end = (error: EngineError): void => {
+      settle();
+      reject(error); // harmless once it is answered
+      outgoing.destroy();
+    };
+    const abort = (): void => end(new EngineError(`${nameOf(call)}: given up`));
+    call.signal?.addEventListener('abort', abort, { once: true });
+    outgoing.once('close', () => call.signal?.removeEventListener('abort', abort));
+    outgoing.on('error', (error) =>
+      end(new EngineError(`${nameOf(call)}: cannot reach the container engine at ${socketPath}: ${error.message}`)),
+    );
+    outgoing.once('response', (answer) => {
+      settle();
+      resolve({ answer });
+    });
+    outgoing.once('upgrade', (answer, socket, head) => {
+      settle();
+      if (head.length > 0) socket.unshift(head);
+      resolve({ answer, socket });
+    });
+    outgoing.end(body);
+  });
+}
+
+async function bodyOf(answer: IncomingMessage, call: EngineCall): Promise<string> {
+  const pieces: Buffer[] = [];
+  let length = 0;
+  try {
+    for await (const piece of answer) {
+      if (!Buffer.isBuffer(piece)) continue;
+      length += piece.length;
+      if (length > answerBytesMax) throw new Error(`it is longer than ${answerBytesMax} bytes`);
+      pieces.push(piece);
+    }
+  } catch (error) {
+    throw new EngineError(`${nameOf(call)}: cannot read the container engine's answer: ${describeError(error)}`);
+  }
+  return Buffer.concat(pieces).toString('utf8');
+}
+
+function refusal(call: EngineCall, status: number, text: string): EngineError {
+  const value = parsed(text);
+  const said = Check(Refusal, value) ? value.message : text.trim();
+  return new EngineError(`${nameOf(call)}: ${said === '' ? `status ${status}` : said.slice(0, 2000)}`, status);
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined; // not JSON: no schema fits it
+  }
+}
+
+/** No query and no body: they may hold what is nobody's business. */
+const nameOf = ({ method, path }: EngineCall): string => `${method} ${path}`;

@@ -1,0 +1,104 @@
+// What the containers of one guest make of it: pure. It runs until all have ended; one that ends badly ends all.
+//
+//   container:  created ─► running ─► exited (code)
+//   guest:      running while one of them does ─► exited, when all ended with 0
+//                                             └─► failing, as soon as one did not ─► failed, when the others have ended, too
+
+import type { RunEnd, Trouble } from '../vm/hypervisor.ts';
+import type { EngineContainer } from './engine.ts';
+
+export interface SeenContainer {
+  readonly name: string;
+  /** Null: it is not there any more. */
+  readonly container: EngineContainer | null;
+  /** Of the memory it may use; for the sentence. */
+  readonly memoryMiB?: number;
+}
+
+export type GroupState =
+  | {
+      readonly is: 'running';
+      /** All run, and those with a health check are healthy. */
+      readonly ready: boolean;
+      readonly address?: string;
+      readonly trouble?: Trouble;
+      /** Waiting for their first good health check. */
+      readonly unchecked: readonly string[];
+    }
+  /** Those in `left` still run, and must not. */
+  | { readonly is: 'failing'; readonly verdict: NonNullable<RunEnd['verdict']>; readonly left: readonly string[] }
+  | { readonly is: 'ended'; readonly verdict: NonNullable<RunEnd['verdict']> };
+
+/** `stopping`: all are asked to end, and how they do says nothing. */
+export function groupState(seen: readonly SeenContainer[], stopping: boolean): GroupState {
+  const left = seen.filter(runs).map(({ name }) => name);
+  const fault = seen
+    .filter((each) => !runs(each))
+    .map(faultOf)
+    .find((found) => found !== undefined);
+  const verdict =
+    fault === undefined
+      ? ({
+          state: 'exited',
+          reason: {
+            code: 'ContainersEnded',
+            message:
+              seen.length === 1 ? 'its program has ended with code 0' : 'all of its programs have ended with code 0',
+          },
+        } as const)
+      : ({ state: 'failed', reason: { code: containerExited, message: fault } } as const);
+  if (left.length === 0) return { is: 'ended', verdict };
+  if (fault !== undefined && !stopping) return { is: 'failing', verdict, left };
+  const healths = seen.map(({ name, container }) => ({ name, health: healthOf(container) }));
+  const sick = healths.find(({ health }) => health === 'unhealthy');
+  const address = addressOf(seen[0]?.container ?? null);
+  return {
+    is: 'running',
+    // One that has ended with 0 has done what it was for.
+    ready:
+      seen.every(({ container }) => container?.State.Status !== 'created') &&
+      healths.every(({ health }) => health === 'none' || health === 'healthy'),
+    ...(address === undefined ? {} : { address }),
+    ...(sick === undefined
+      ? {}
+      : { trouble: { code: 'Unhealthy', message: `the health check of container "${sick.name}" fails` } }),
+    unchecked: healths.flatMap(({ name, health }) => (health === 'unchecked' ? [name] : [])),
+  };
+}
+
+export const containerExited = 'ContainerExited';
+
+export const runs = ({ container }: Pick<SeenContainer, 'container'>): boolean =>
+  container !== null && ['running', 'paused', 'restarting', 'stopping', 'removing'].includes(container.State.Status);
+
+/** Why one that does not run has not ended well; undefined: it has. */
+function faultOf({ name, container, memoryMiB }: SeenContainer): string | undefined {
+  const is = `container "${name}"`;
+  if (container === null) return `${is} was removed, not by Berth`;
+  const { Status, ExitCode, OOMKilled } = container.State;
+  if (Status === 'created' || Status === 'configured') return `${is} was never started`;
+  const memory = memoryMiB === undefined ? 'its memory' : `its ${memoryMiB} MiB of memory`;
+  if (OOMKilled === true) return `${is} was killed because it used up ${memory} (exit code ${ExitCode}); give it more`;
+  if (ExitCode === 0) return undefined;
+  // podman does not see every kill for want of memory: it looks like any other.
+  if (ExitCode === killedCode)
+    return `${is} was killed (exit code ${ExitCode}): by the kernel when it used up ${memory}, or by a person`;
+  return `${is} ended with exit code ${ExitCode}; its log may say why`;
+}
+
+/** 128 and the number of SIGKILL. */
+const killedCode = 137;
+
+function healthOf(container: EngineContainer | null): 'none' | 'unchecked' | 'healthy' | 'unhealthy' {
+  if (container === null || !runs({ container })) return 'none';
+  const test = container.Config.Healthcheck?.Test ?? [];
+  if (test === null || test.length === 0 || test[0] === 'NONE') return 'none';
+  const status = container.State.Health?.Status;
+  return status === 'healthy' || status === 'unhealthy' ? status : 'unchecked';
+}
+
+function addressOf(container: EngineContainer | null): string | undefined {
+  const settings = container?.NetworkSettings;
+  const addresses = [settings?.IPAddress, ...Object.values(settings?.Networks ?? {}).map((each) => each?.IPAddress)];
+  return addresses.find((address) => address !== undefined && address !== '');
+}

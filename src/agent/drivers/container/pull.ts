@@ -1,0 +1,81 @@
+// Brings a container image onto this host, unless the engine has it already, and says what it is. An image under a tag is what the host
+// first found there: a new one has a new tag, or is named by its digest.
+
+import type { AssignedContainer } from '../../../api/agent-protocol.ts';
+import { describeError } from '../../../base/log.ts';
+import { DriverError } from '../driver.ts';
+import { referenceText } from './container-config.ts';
+import type { Engine, EngineImage, PullLine } from './engine.ts';
+import { EngineError } from './engine-http.ts';
+
+export interface PulledImage {
+  /** The engine's own. */
+  readonly id: string;
+  /** Of the manifest in its registry, where that is known; else of the image's configuration. */
+  readonly digest: string;
+}
+
+export async function pullImage(
+  engine: Engine,
+  container: AssignedContainer,
+  call: { readonly signal: AbortSignal; readonly onProgress: (progress: string) => void },
+): Promise<PulledImage> {
+  const reference = referenceText(container);
+  const { imageName } = container;
+  const what = `cannot pull image "${imageName}" (${reference})`;
+  let image = await engine.image(reference);
+  if (image === null) {
+    const layers = createProgress();
+    try {
+      await engine.pull(reference, {
+        signal: call.signal,
+        onLine: (line) => call.onProgress(`pulling ${imageName}${layers(line)}`),
+      });
+    } catch (error) {
+      throw pullError(error, what);
+    }
+    image = await engine.image(reference);
+    if (image === null) throw new DriverError('ImageUnavailable', `${what}: the engine pulled it and has it not`);
+  }
+  const wanted = container.image?.architecture;
+  if (wanted !== undefined && image.Architecture !== wanted)
+    throw new DriverError(
+      'ImageInvalid',
+      `cannot run image "${imageName}": it is for ${image.Architecture}, and should be for ${wanted}`,
+    );
+  return { id: image.Id, digest: digestOf(image, reference) };
+}
+
+function pullError(error: unknown, what: string): DriverError {
+  const said = describeError(error);
+  if (error instanceof EngineError && error.status === undefined)
+    return new DriverError('HypervisorFailed', `${what}: ${said}`, error);
+  const full = /no space left on device|disk quota exceeded/i.test(said);
+  return new DriverError(full ? 'DiskFull' : 'ImageUnavailable', `${what}: ${said}`, error);
+}
+
+function digestOf({ Id, RepoDigests }: EngineImage, reference: string): string {
+  const repository = reference.replace(/@.*$/, '').replace(/:[^:/]*$/, '');
+  const found = RepoDigests?.find((each) => each.startsWith(`${repository}@`)) ?? RepoDigests?.[0];
+  if (found !== undefined) return found.slice(found.indexOf('@') + 1);
+  return Id.startsWith('sha256:') ? Id : `sha256:${Id}`;
+}
+
+const layersMax = 512; // no image has more; a registry may say what it likes
+
+/** How far it is, of the layers that were spoken of. */
+function createProgress(): (line: PullLine) => string {
+  const layers = new Map<string, { readonly done: number; readonly all: number }>();
+  return ({ id, progressDetail }) => {
+    const { current, total } = progressDetail ?? {};
+    if (id !== undefined && current !== undefined && total !== undefined && total > 0) {
+      if (layers.has(id) || layers.size < layersMax) layers.set(id, { done: Math.min(current, total), all: total });
+    }
+    let [done, all] = [0, 0];
+    for (const layer of layers.values()) {
+      done += layer.done;
+      all += layer.all;
+    }
+    return all === 0 ? '' : `: ${Math.floor((100 * done) / all)} %`;
+  };
+}

@@ -1,0 +1,39 @@
+// What an image must say to be a container image, beyond its schema: format, source and driver go together. Pure.
+
+import { containerTransport, readContainerReference } from './container-reference.ts';
+import { ApiError } from './errors.ts';
+import type { ImageSpec } from './resources/image.ts';
+
+/** Runs containers, and nothing else. */
+export const containerDriver = 'container';
+
+/** Pretend to run whatever they are given. */
+const pretendingDrivers: readonly string[] = ['fake'];
+
+export const isContainerImage = ({ format }: Pick<ImageSpec, 'format'>): boolean => format === 'container';
+
+/** Whether a driver can run what has this image. */
+export const driverFits = (driver: string, container: boolean): boolean =>
+  pretendingDrivers.includes(driver) || (driver === containerDriver) === container;
+
+/** Throws `InvalidRequest` naming the field below `at`. */
+export function assertContainerImage(spec: ImageSpec, at = 'spec.'): void {
+  const container = isContainerImage(spec);
+  const fault = (field: string, message: string): ApiError =>
+    new ApiError('InvalidRequest', `${at}${field}: ${message}`, { field: `${at}${field}` });
+  if (spec.backend !== undefined && !driverFits(spec.backend, container))
+    throw fault('backend', `the driver "${spec.backend}" does not run images of format ${spec.format}`);
+  if (!container) {
+    if (!spec.source.startsWith(containerTransport)) return;
+    throw fault('format', `what is at ${containerTransport} is a container image; say format: container`);
+  }
+  const read = readContainerReference(spec.source);
+  if (!read.ok)
+    throw fault(
+      'source',
+      `"${spec.source}" is no container image, docker://REGISTRY/NAME:TAG[@sha256:...]: ${read.fault}`,
+    );
+  for (const field of ['checksum', 'localPath'] as const)
+    if (spec[field] !== undefined)
+      throw fault(field, 'a container image has none: its engine keeps it, and a digest in its source says what it is');
+}

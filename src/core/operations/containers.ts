@@ -1,0 +1,109 @@
+// Whether the containers that are asked for can be meant: of container images, within the instance, with ports that do not collide on the
+// network they share; and the driver one that runs what the image is of.
+
+import { containerDriver, driverFits, isContainerImage } from '../../api/container-image.ts';
+import { ApiError } from '../../api/errors.ts';
+import { portsMax, portsOf } from '../../api/instance-ports.ts';
+import { nearest } from '../../api/nearest.ts';
+import type { Image } from '../../api/resources/image.ts';
+import { type AskingSpec, roomOf } from '../scheduler/demand.ts';
+import type { Snapshot } from '../state/snapshot.ts';
+
+/** Of a spec whose image and size are there. Throws `InvalidRequest` naming the field. */
+export function assertContainers(snapshot: Snapshot, spec: AskingSpec): void {
+  const image = spec.image === undefined ? undefined : snapshot.imageByName(spec.image)?.value;
+  if (image) assertDriver(image, spec.placement.driver);
+  if (spec.containers === undefined) return;
+  if (image && !isContainerImage(image.spec))
+    throw invalid(
+      'spec.containers',
+      `image "${image.metadata.name}" is of a virtual machine, which has no containers; name an image of format container`,
+    );
+  for (const [i, { name, image: other }] of spec.containers.entries()) {
+    if (spec.containers.findIndex((each) => each.name === name) < i)
+      throw invalid(`spec.containers[${i}].name`, `there are two containers "${name}"`);
+    if (other !== undefined) assertImage(snapshot, other, { at: `spec.containers[${i}].image`, beside: image });
+  }
+  assertLimits(snapshot, spec, spec.containers);
+  assertPorts(spec, spec.containers);
+}
+
+type Containers = NonNullable<AskingSpec['containers']>;
+
+function assertDriver({ metadata, spec }: Image, driver: string | undefined): void {
+  const container = isContainerImage(spec);
+  if (driver === undefined || driverFits(driver, container)) return;
+  throw invalid(
+    'spec.placement.driver',
+    container
+      ? `image "${metadata.name}" is of containers, which the driver "${driver}" does not run; leave it away, or name "${containerDriver}"`
+      : `image "${metadata.name}" is of a virtual machine, and the driver "${driver}" runs containers only`,
+  );
+}
+
+function assertImage(
+  snapshot: Snapshot,
+  word: string,
+  { at, beside }: { readonly at: string; readonly beside: Image | undefined },
+): void {
+  const found = snapshot.imageByName(word)?.value;
+  if (!found) {
+    const known = [...snapshot.list('image')].flatMap(({ value }) => [value.metadata.name, ...value.spec.aliases]);
+    const meant = nearest(word, known);
+    throw invalid(
+      at,
+      `there is no image "${word}"${meant ? `; did you mean "${meant}"?` : '; "berth image ls" shows what there is'}`,
+    );
+  }
+  if (!isContainerImage(found.spec))
+    throw invalid(at, `image "${word}" is of a virtual machine, and no container can be made of it`);
+  if (beside && found.spec.architecture !== beside.spec.architecture)
+    throw invalid(
+      at,
+      `image "${word}" is for ${found.spec.architecture}, and the instance for ${beside.spec.architecture}`,
+    );
+}
+
+/** What they may use together, at most, is what the instance holds on its host. */
+function assertLimits(snapshot: Snapshot, spec: AskingSpec, containers: Containers): void {
+  const room = roomOf(snapshot, spec);
+  for (const field of ['cpus', 'memoryMiB'] as const) {
+    let sum = 0;
+    for (const [i, container] of containers.entries()) {
+      sum += container[field] ?? 0;
+      // A thousandth of a CPU is lost when tenths are added.
+      if (sum > room[field] + 0.001)
+        throw invalid(
+          `spec.containers[${i}].${field}`,
+          `the limits of the containers come to ${Number(sum.toFixed(3))}, and the instance has ${room[field]}; lower them, or raise spec.${field}`,
+        );
+    }
+  }
+}
+
+function assertPorts(spec: AskingSpec, containers: Containers): void {
+  const holders = new Map<string, string>();
+  const [first] = containers;
+  for (const { guestPort, protocol } of spec.ports) holders.set(`${guestPort}/${protocol}`, first?.name ?? '');
+  const hostPorts = new Set(spec.ports.map(({ hostPort, protocol }) => `${hostPort}/${protocol}`));
+  for (const [i, { name, ports }] of containers.entries()) {
+    for (const [j, { containerPort, hostPort, protocol }] of ports.entries()) {
+      const at = `spec.containers[${i}].ports[${j}]`;
+      const port = `${containerPort}/${protocol}`;
+      const holder = holders.get(port);
+      if (holder !== undefined)
+        throw invalid(
+          `${at}.containerPort`,
+          `port ${port} is published by container "${holder}" already, and the containers of an instance share one network`,
+        );
+      holders.set(port, name);
+      if (hostPort !== 0 && hostPorts.has(`${hostPort}/${protocol}`))
+        throw invalid(`${at}.hostPort`, `host port ${hostPort}/${protocol} is asked for twice`);
+      hostPorts.add(`${hostPort}/${protocol}`);
+    }
+  }
+  if (portsOf(spec).length > portsMax)
+    throw invalid('spec.containers', `an instance publishes ${portsMax} ports at most, with all of its containers`);
+}
+
+const invalid = (field: string, message: string): ApiError => new ApiError('InvalidRequest', message, { field });
