@@ -14,6 +14,8 @@ import { openLibvirt } from './libvirt.ts';
 export interface TestLibvirt {
   /** Of its socket. */
   readonly path: string;
+  /** Where it keeps what its QEMU domains say. */
+  readonly logDirectory: string;
   /** Ends the daemon, not its guests, and starts it again. */
   restart(): Promise<void>;
   stop(): Promise<void>;
@@ -32,8 +34,15 @@ export function whyNoLibvirt(): string | undefined {
 /** Its first process takes in the guests that lose their parent: a daemon as first process would leave them as zombies and wait for them. */
 const script = `set -e
 mount --make-rprivate /
-mount --bind /dev/null /dev/kvm 2>/dev/null || true
-for folder in /run/libvirt /var/lib/libvirt /var/log/libvirt /var/cache/libvirt /etc/libvirt; do
+if [ -e /dev/kvm ]; then
+  # Read-only, so that it counts as unusable: else libvirt takes seconds to ask QEMU anew whether it is, for every domain.
+  touch "$1/no-kvm"
+  mount --bind "$1/no-kvm" /dev/kvm
+  mount -o remount,bind,ro /dev/kvm
+fi
+mkdir -p "$1/log" /var/log/libvirt
+mount --bind "$1/log" /var/log/libvirt
+for folder in /run/libvirt /var/lib/libvirt /var/cache/libvirt /etc/libvirt; do
   mkdir -p $folder
   mount -t tmpfs tmpfs $folder
 done
@@ -82,6 +91,7 @@ export async function startLibvirt(): Promise<TestLibvirt> {
   }
   return {
     path,
+    logDirectory: join(folder, 'log', 'qemu'),
     async restart() {
       await rm(path, { force: true });
       const daemon = await pidOf(namespace, 'libvirtd');
@@ -98,7 +108,7 @@ async function answering(path: string, namespace: ChildProcess): Promise<void> {
   for (;;) {
     if (namespace.exitCode !== null || namespace.signalCode !== null) throw new Error('it ended');
     try {
-      const libvirt = await openLibvirt({ path, uri: 'qemu:///system', clock: systemClock, onLifecycle: () => {} });
+      const libvirt = await openLibvirt({ path, uri: 'qemu:///system', clock: systemClock });
       await libvirt.capabilities(); // it looks at its hypervisors first
       return libvirt.close();
     } catch {
