@@ -54,7 +54,7 @@ async function build(
   const directory = await hands.directoryOf(spec.instanceId);
   const uuid = guestUuid(spec.instanceId, spec.incarnation);
   slot.record = newRecord(spec, uuid);
-  await makeGuestDirectory(directory);
+  await makeGuestDirectory(directory, hands.directoryMode);
   await slots.save(slot, {});
   if (spec.image.architecture !== 'amd64') {
     throw new DriverError(
@@ -79,7 +79,7 @@ async function build(
       onProgress: (progress) => slots.setProgress(slot, pullProgress(spec.imageName, progress)),
     }),
   );
-  await slots.save(slot, { imageDigest: image.digest });
+  await slots.save(slot, { imageDigest: image.digest, image: { path: image.path, format: image.format } });
   await timed('clone', 'making the disk', () =>
     makeDisk({ clock, program: hands.qemuImg, directory, image, spec, signal }),
   );

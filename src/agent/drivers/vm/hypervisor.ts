@@ -33,6 +33,8 @@ export interface Run {
   readonly ended: Promise<RunEnd>;
   /** Whether it can use its disk: told at once and at each change; undefined when all is well. */
   onTrouble(listener: (trouble: Trouble | undefined) => void): void;
+  /** Whoever knows the guest's address without its console tells it here, once. */
+  onAddress?(listener: (address: string) => void): void;
   alive(): Promise<boolean>;
   /** Presses the power button. */
   powerDown(): Promise<void>;
@@ -57,7 +59,7 @@ export interface Hypervisor {
       readonly onProcess: (process: GuestRecord['process']) => Promise<void>;
     },
   ): Promise<Run>;
-  /** The machine of an agent that died; null: it does not run. `thorough`: also when the record does not say where it is. */
+  /** The machine of an agent that died; null: it does not run. One whose end is known may be found as a run that has ended. `thorough`: also when the record does not say where it is. */
   find(machine: Machine, thorough: boolean): Promise<Run | null>;
   /** Ends what no run looks after, and makes the hypervisor forget the machine. `uuid` missing: whatever is there. */
   purge(machine: { readonly directory: string; readonly uuid?: string }): Promise<void>;
