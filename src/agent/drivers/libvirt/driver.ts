@@ -15,6 +15,8 @@ export type LibvirtDriverOptions = Omit<VmDriverOptions, 'createHypervisor' | 'd
     readonly network?: string;
   };
 
+const recoverPatienceMs = 3000; // whoever recovers tries again
+
 /** Throws `HypervisorFailed` for a URI of another host. */
 export function createLibvirtDriver(options: LibvirtDriverOptions): Driver {
   const { clock, prng, log } = options;
@@ -35,7 +37,7 @@ export function createLibvirtDriver(options: LibvirtDriverOptions): Driver {
   return {
     ...driver,
     async recover() {
-      await connection.ask(async () => {}); // while libvirt is away, nothing can be said of any guest
+      await connection.ask(async () => {}, recoverPatienceMs); // while libvirt is away, nothing can be said of any guest
       await driver.recover();
     },
     async close() {

@@ -16,8 +16,10 @@ export interface TestLibvirt {
   readonly path: string;
   /** Where it keeps what its QEMU domains say. */
   readonly logDirectory: string;
-  /** Ends the daemon, not its guests, and starts it again. */
-  restart(): Promise<void>;
+  /** Of its files: prefix for a path as it sees it. */
+  rootDirectory(): Promise<string>;
+  /** Ends the daemon, not its guests, and starts it again after `meanwhile`. */
+  restart(meanwhile?: () => Promise<void>): Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -63,6 +65,7 @@ while true; do
   libvirtd -f /etc/libvirt/libvirtd.conf -p /run/libvirt/libvirtd.pid &
   wait $!
   sleep 0.1
+  while [ -e "$1/away" ]; do sleep 0.02; done
 done
 `;
 
@@ -92,11 +95,19 @@ export async function startLibvirt(): Promise<TestLibvirt> {
   return {
     path,
     logDirectory: join(folder, 'log', 'qemu'),
-    async restart() {
+    rootDirectory: async () => `/proc/${await pidOf(namespace, 'libvirtd')}/root`,
+    async restart(meanwhile = async () => {}) {
+      const held = join(folder, 'away');
+      await writeFile(held, '');
       await rm(path, { force: true });
       const daemon = await pidOf(namespace, 'libvirtd');
       process.kill(daemon, 'SIGTERM');
       while (existsSync(`/proc/${daemon}`)) await sleep(systemClock, 20);
+      try {
+        await meanwhile();
+      } finally {
+        await rm(held);
+      }
       await answering(path, namespace);
     },
     stop,
