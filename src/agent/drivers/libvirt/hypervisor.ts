@@ -13,7 +13,6 @@ import { readGuestRecord } from '../vm/guest-record.ts';
 import { hostBootId } from '../vm/host-boot.ts';
 import type { Hypervisor, Machine, Run } from '../vm/hypervisor.ts';
 import { type Connection, isLost } from './connection.ts';
-import { whatCutsConsoles } from './console-limits.ts';
 import { readDomainLog } from './domain-log.ts';
 import {
   consoleSocket,
@@ -25,6 +24,7 @@ import {
   socketPathBytesMax,
   userNetwork,
 } from './domain-xml.ts';
+import { adviceOn } from './host-advice.ts';
 import type { Domain, Libvirt } from './libvirt.ts';
 import type { PortForwarder } from './port-forwarder.ts';
 import { publishAgain, publishByAgent, publishByQemu } from './published-ports.ts';
@@ -196,8 +196,11 @@ export function createLibvirtHypervisor(options: LibvirtHypervisorOptions): Libv
         qemu.accelerator === 'kvm' && chosen === 'tcg'
           ? 'KVM works, but libvirt does not offer it; guests run under TCG, ten times slower'
           : qemu.reason;
-      const cut = await whatCutsConsoles(options.configurationDirectory ?? '/etc/libvirt');
-      const reason = [slower, cut].filter((each) => each !== undefined).join('; ');
+      const advice = await adviceOn({
+        configuration: options.configurationDirectory ?? '/etc/libvirt',
+        root: await root(),
+      });
+      const reason = [...(slower === undefined ? [] : [slower]), ...advice].join('; ');
       return {
         available: true,
         version: seen.version,

@@ -4,7 +4,7 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { sleep } from '../../../base/clock.ts';
@@ -60,6 +60,12 @@ group = "root"
 cgroup_controllers = []
 namespaces = []
 END
+if [ -e "$1/networks" ]; then
+  mkdir /etc/libvirt/qemu
+  cp -r "$1/networks" /etc/libvirt/qemu
+  mount -t sysfs sysfs /sys || true
+  ip link set lo up
+fi
 set +e
 while true; do
   libvirtd -f /etc/libvirt/libvirtd.conf -p /run/libvirt/libvirtd.pid &
@@ -69,11 +75,21 @@ while true; do
 done
 `;
 
-export async function startLibvirt(): Promise<TestLibvirt> {
+/** `network`: it knows one, in a network namespace where nobody else is. */
+export async function startLibvirt({
+  network,
+}: {
+  readonly network?: { readonly name: string; readonly xml: string };
+} = {}): Promise<TestLibvirt> {
   const folder = await mkdtemp(join(tmpdir(), 'berth-libvirt-'));
   await writeFile(join(folder, 'start.sh'), script);
   // Dies with the test, however that ends, and takes with it all that is in its process namespace.
   const words = ['--pdeathsig', 'KILL', 'unshare', '--mount', '--pid', '--fork', '--kill-child', '--mount-proc'];
+  if (network !== undefined) {
+    await mkdir(join(folder, 'networks'));
+    await writeFile(join(folder, 'networks', `${network.name}.xml`), network.xml);
+    words.push('--net');
+  }
   const namespace = spawn('setpriv', [...words, 'sh', join(folder, 'start.sh'), folder], {
     stdio: ['ignore', 'ignore', 'pipe'],
   });

@@ -39,6 +39,8 @@ export const testImages: Readonly<Record<string, readonly Step[]>> = {
   'short-lived': [...greeting, { do: 'power-off' }],
   /** Boots, then writes 16 MiB to its disk's file. */
   writer: [...greeting, { do: 'write-clusters', count: 256 }, { do: 'print', text: 'all written\n' }, { do: 'halt' }],
+  /** Boots, and says nothing of an address. */
+  silent: [{ do: 'print', text: 'berth: ready\n' }, { do: 'halt' }],
   panicking: [...greeting, { do: 'panic' }, { do: 'halt' }],
   chatterbox: [{ do: 'print', text: `${'chatter '.repeat(15)}\n` }, { do: 'repeat' }],
 };
