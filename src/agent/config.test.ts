@@ -16,6 +16,8 @@ describe("the agent's configuration", () => {
   it('needs only a host name', () => {
     expect(parse(AgentConfig, { hostName: 'host-1' })).toEqual({
       hostName: 'host-1',
+      libvirtUri: 'qemu:///system',
+      libvirtNetwork: 'default',
       serverUrl: 'http://127.0.0.1:7070',
       dataDirectory: '/var/lib/berth/agent',
       drivers: ['qemu'],

@@ -70,6 +70,17 @@ export const AgentConfig = Type.Object(
         description: 'where published ports come from that nobody chose',
       },
     ),
+    libvirtUri: Type.String({
+      default: 'qemu:///system',
+      maxLength: 1024,
+      description: 'the libvirt of this host, for the driver libvirt: qemu:///system[?socket=PATH] (LIBVIRT_URI)',
+    }),
+    libvirtNetwork: Type.String({
+      default: 'default',
+      pattern: '^[A-Za-z0-9_.+-]{1,64}$',
+      description:
+        "its network that guests are in, started when it is not; user: none, guests' connections are made by QEMU (LIBVIRT_NETWORK)",
+    }),
     capacity: Type.Optional(
       Type.Unsafe<Amounts>({
         ...Amounts,

@@ -1,6 +1,6 @@
 // The agent as a process: real clock, real files, real sockets. It puts the parts together and decides nothing.
 
-import { mkdir, readFile } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createClient } from '../api/client.ts';
 import { ApiError } from '../api/errors.ts';
@@ -9,6 +9,7 @@ import type { Logger } from '../base/log.ts';
 import { environment, randomSecret, system, systemClock, systemFetch, systemPrng } from '../base/system.ts';
 import { version } from '../base/version.ts';
 import { type Agent, createAgent } from './agent.ts';
+import { makeFolder, needsPassage } from './agent-folders.ts';
 import type { AgentConfig } from './config.ts';
 import { lockDataDirectory } from './data-directory-lock.ts';
 import type { Driver } from './drivers/driver.ts';
@@ -38,7 +39,8 @@ export async function startAgent(
   checkConfig(config, registry);
   const { hostName, dataDirectory, serverUrl } = config;
   const token = await tokenOf(config);
-  await mkdir(dataDirectory, { recursive: true, mode: 0o700 });
+  const passable = needsPassage(config.drivers);
+  for (const folder of [dataDirectory, join(dataDirectory, 'images')]) await makeFolder(folder, { passable });
   const lock = await lockDataDirectory(dataDirectory);
   const stopping = new AbortController();
   const background: Promise<void>[] = [];
@@ -185,7 +187,7 @@ async function openDrivers(
     const open = registry[name];
     if (open === undefined) continue; // was refused above
     const directory = join(config.dataDirectory, name);
-    await mkdir(directory, { recursive: true, mode: 0o700 });
+    await makeFolder(directory, { passable: needsPassage(config.drivers) });
     opened.push(
       open({
         directory,
@@ -197,6 +199,7 @@ async function openDrivers(
         portRange: config.portRange,
         ...(config.zones === undefined ? {} : { zones: config.zones }),
         engineSocket: { configured: config.containerEngine, dockerHost: environment()['DOCKER_HOST'] },
+        libvirt: { uri: config.libvirtUri, network: config.libvirtNetwork },
       }),
     );
   }

@@ -16,6 +16,16 @@ export const driverFacts: readonly DriverFacts[] = [
     proven: 'conformance and faults against real QEMU',
   },
   {
+    name: 'libvirt',
+    summary: 'virtual machines, each a domain of libvirt',
+    proven: 'conformance and faults against real libvirt',
+  },
+  {
+    name: 'container',
+    summary: 'groups of containers of a Docker-compatible engine: podman, docker',
+    proven: 'conformance and faults against real podman',
+  },
+  {
     name: 'zones',
     summary: 'virtual machines, each a bhyve zone of an illumos host',
     proven: 'recorded dialogues only; not run on illumos',

@@ -25,6 +25,8 @@ describe('berth driver ls', () => {
     expect(stdout.split('\n').map((line) => line.replace(/ {2,}/g, ' | '))).toEqual([
       'NAME | GUESTS | PROVEN BY | HOSTS',
       'qemu | virtual machines, each a QEMU process of the agent | conformance and faults against real QEMU | h1 (kvm)',
+      'libvirt | virtual machines, each a domain of libvirt | conformance and faults against real libvirt | -',
+      'container | groups of containers of a Docker-compatible engine: podman, docker | conformance and faults against real podman | -',
       'zones | virtual machines, each a bhyve zone of an illumos host | recorded dialogues only; not run on illumos | h2',
       'fake | guests that are only pretended, for tests and for trying out | the same conformance | -',
       'novel | this program has no such driver | - | h1',
@@ -47,7 +49,7 @@ describe('berth driver ls', () => {
     });
     expect((await runBerth(['driver', 'ls', '-o', 'json'], { handler: hosts })).stdout).toBe(stdout);
     const names = await runBerth(['driver', 'ls', '-o', 'name'], { handler: hosts });
-    expect(names.stdout).toBe('qemu\nzones\nfake\nnovel\n');
+    expect(names.stdout).toBe('qemu\nlibvirt\ncontainer\nzones\nfake\nnovel\n');
   });
 
   it('names five hosts of many, and counts the others', async () => {

@@ -53,6 +53,7 @@ export function agentCommand(cli: Cli): Command {
         },
         defaults: { hostName: hostNameOf(hostname()) },
         prefix: 'BERTH_AGENT_',
+        variables: libvirtVariables,
       });
       const stopped = cli.interruption();
       const agent = await attempting(`start the agent of host "${config.hostName}"`, () =>
@@ -63,6 +64,12 @@ export function agentCommand(cli: Cli): Command {
       if (failure) throw failure;
     });
 }
+
+/** Variables without the prefix, for whoever sets them for all that uses libvirt on a machine. */
+export const libvirtVariables = {
+  LIBVIRT_URI: 'BERTH_AGENT_LIBVIRT_URI',
+  LIBVIRT_NETWORK: 'BERTH_AGENT_LIBVIRT_NETWORK',
+};
 
 /** A machine's own name as a host's: `Build-1.example.org` → `build-1`. */
 export function hostNameOf(machine: string): string {

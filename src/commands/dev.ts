@@ -27,7 +27,7 @@ export function devCommand(cli: Cli): Command {
     .option('--data-dir <directory>', 'everything is kept in it', '.berth/dev')
     .option('--image-dir <directory>', 'images may be built into it: berth image build', '.berth/images')
     .option('--listen <address:port>', 'default: 127.0.0.1:7070, or any free port when that is taken')
-    .option('--driver <driver>', 'qemu or fake; many times; default: qemu', collect, [])
+    .option('--driver <driver>', 'qemu, libvirt, container or fake; many times; default: qemu', collect, [])
     .option('--name <name>', "of the host; default: the machine's own")
     .option('--image-map <file>', 'YAML of images and sizes, read at start (ORCH_CONFIG)')
     .option('--log-level <level>', logLevels.join(', '), 'warn')
@@ -50,6 +50,8 @@ export function devCommand(cli: Cli): Command {
               listen: flags.listen,
               drivers: flags.driver.length === 0 ? ['qemu'] : flags.driver,
               hostName: flags.name,
+              libvirtUri: cli.environment['LIBVIRT_URI'] || undefined,
+              libvirtNetwork: cli.environment['LIBVIRT_NETWORK'] || undefined,
               imageMap: flags.imageMap ?? (cli.environment['ORCH_CONFIG'] || undefined),
             },
             { log: systemLogger(logLevel) },

@@ -1,8 +1,9 @@
 // A whole fleet in this process, on this machine: control plane with the embedded store, and one host's agent. For `dev` and `quickstart`.
 
-import { mkdir, writeFile } from 'node:fs/promises';
+import { writeFile } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
+import { makeFolder, needsPassage } from '../agent/agent-folders.ts';
 import { AgentConfig } from '../agent/config.ts';
 import { startAgent } from '../agent/run.ts';
 import { parse } from '../api/parse.ts';
@@ -20,6 +21,8 @@ export interface LocalFleetOptions {
   readonly listen?: string | undefined;
   readonly drivers: readonly string[];
   readonly hostName?: string | undefined;
+  readonly libvirtUri?: string | undefined;
+  readonly libvirtNetwork?: string | undefined;
   readonly imageMap?: string | undefined;
 }
 
@@ -38,7 +41,7 @@ const listenDefault = '127.0.0.1:7070';
 
 export async function startLocalFleet(options: LocalFleetOptions, { log }: { log: Logger }): Promise<LocalFleet> {
   const { dataDirectory } = options;
-  await mkdir(dataDirectory, { recursive: true, mode: 0o700 });
+  await makeFolder(dataDirectory, { passable: needsPassage(options.drivers) });
   const server = await startLocalServer(options, log.with({ part: 'server' }));
   try {
     const hostName = options.hostName ?? hostNameOf(hostname());
@@ -51,6 +54,8 @@ export async function startLocalFleet(options: LocalFleetOptions, { log }: { log
       tokenFile,
       dataDirectory: agentDirectory,
       drivers: [...options.drivers],
+      ...(options.libvirtUri === undefined ? {} : { libvirtUri: options.libvirtUri }),
+      ...(options.libvirtNetwork === undefined ? {} : { libvirtNetwork: options.libvirtNetwork }),
       imageRoots: [options.imageDirectory, imageRootDefault],
     });
     const agent = await startAgent(config, { log: log.with({ part: 'agent' }) });

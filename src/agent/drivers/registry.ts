@@ -10,6 +10,7 @@ import type { EngineSocketOptions } from './container/engine-socket.ts';
 import type { Driver } from './driver.ts';
 import { createFakeDriver } from './fake/driver.ts';
 import { createFakeWorld } from './fake/world.ts';
+import { createLibvirtDriver } from './libvirt/driver.ts';
 import { createQemuDriver } from './qemu/driver.ts';
 import { createZonesDriver } from './zones/driver.ts';
 import type { ZonesSettings } from './zones/host-look.ts';
@@ -28,6 +29,8 @@ export interface DriverContext {
   readonly zones?: ZonesSettings;
   /** Where the container engine listens, when that was said. */
   readonly engineSocket: EngineSocketOptions;
+  /** Which libvirt, and which of its networks. */
+  readonly libvirt?: { readonly uri: string; readonly network: string };
 }
 
 export const drivers: Readonly<Record<string, (context: DriverContext) => Driver>> = {
@@ -37,5 +40,6 @@ export const drivers: Readonly<Record<string, (context: DriverContext) => Driver
     return createZonesDriver({ ...context, settings: context.zones });
   },
   container: ({ engineSocket: socket, ...context }) => createContainerDriver({ ...context, socket }),
+  libvirt: ({ libvirt, ...context }) => createLibvirtDriver({ ...context, ...libvirt }),
   fake: ({ clock, prng }) => createFakeDriver({ world: createFakeWorld({ clock }), host: 'this', prng }),
 };

@@ -178,7 +178,7 @@ export function createGroupHypervisor(options: GroupHypervisorOptions): GroupHyp
       }
     });
     const [first] = images.values();
-    if (first !== undefined) await call.onDigest(first.digest);
+    if (first !== undefined) await call.onImage({ digest: first.digest });
     const creation = { spec, images };
     creations.set(instanceId, creation);
     signal.addEventListener('abort', () => creations.delete(instanceId), { once: true });

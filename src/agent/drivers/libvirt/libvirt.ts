@@ -47,6 +47,17 @@ export interface LifecycleEvent {
   readonly detail: number;
 }
 
+/** `virDomainEventIOErrorAction` of libvirt-domain.h. */
+export const diskErrorActions = ['none', 'paused', 'reported'] as const;
+
+/** A guest could not use one of its disks. */
+export interface DiskErrorEvent {
+  readonly domain: Domain;
+  readonly action: (typeof diskErrorActions)[number];
+  /** "enospc", or empty. */
+  readonly reason: string;
+}
+
 export interface InterfaceAddresses {
   /** As the guest or the host calls it. */
   readonly name: string;
@@ -73,7 +84,7 @@ export interface Libvirt {
   state(domain: Domain): Promise<{ readonly state: DomainState; readonly reason: number }>;
   xml(domain: Domain): Promise<string>;
   start(domain: Domain): Promise<void>;
-  /** Presses the power button. */
+  /** Presses the power button; a guest agent is not asked. */
   shutdown(domain: Domain): Promise<void>;
   /** Ends it, whatever it does. Harmless when it does not run. */
   destroy(domain: Domain): Promise<void>;
@@ -81,7 +92,12 @@ export interface Libvirt {
   resume(domain: Domain): Promise<void>;
   /** With all that libvirt keeps of it. Harmless when it is not known. */
   undefine(domain: Domain): Promise<void>;
+  /** Of its disks those that cannot be used, and whether because no room is left. Asks QEMU, which may hang. */
+  diskErrors(domain: Domain): Promise<readonly { readonly disk: string; readonly noRoom: boolean }[]>;
+  /** Says a line to QEMU's own monitor, which may hang, and answers what that says. */
+  monitor(domain: Domain, line: string): Promise<string>;
   addresses(domain: Domain, source: keyof typeof addressSources): Promise<readonly InterfaceAddresses[]>;
+  hasNetwork(name: string): Promise<boolean>;
   /** Starts it when it is known and does not run. Answers its bridge; undefined: there is none of that name. */
   ensureNetwork(name: string): Promise<{ readonly bridge: string; readonly started: boolean } | undefined>;
   /** Resolves with the reason when the connection has ended. */
@@ -95,7 +111,9 @@ export interface LibvirtOptions {
   /** As `qemu:///system`. */
   readonly uri: string;
   readonly clock: Clock;
-  readonly onLifecycle: (event: LifecycleEvent) => void;
+  /** Missing: nothing is told. */
+  readonly onLifecycle?: (event: LifecycleEvent) => void;
+  readonly onDiskError?: (event: DiskErrorEvent) => void;
 }
 
 const procedures = {
@@ -109,7 +127,6 @@ const procedures = {
   domainByName: 23,
   domainByUuid: 24,
   domainResume: 28,
-  domainShutdown: 33,
   domainSuspend: 34,
   networkCreate: 39,
   networkBridge: 45,
@@ -120,35 +137,51 @@ const procedures = {
   libraryVersion: 157,
   domainState: 212,
   domainUndefine: 231,
+  domainShutdown: 258,
+  domainDiskErrors: 263,
   allDomains: 273,
   eventRegister: 316,
   eventLifecycle: 318,
+  eventDiskError: 324,
   interfaceAddresses: 353,
 } as const;
 type Procedure = keyof typeof procedures;
 
+/** Of libvirt's QEMU program. */
+const monitorProcedure = 1;
+const monitorIsForPeople = 1;
+const powerButton = 1;
+/** As many as the protocol allows. */
+const diskErrorsMax = 256;
+const noRoom = 2;
+
 const auth = { none: 0, polkit: 2 } as const;
-const lifecycleEventId = 0;
+/** `virDomainEventID` of libvirt-domain.h. */
+const eventIds = { lifecycle: 0, diskError: 6 } as const;
 /** Managed save, snapshots' and checkpoints' metadata, NVRAM: else libvirt refuses to forget the domain. */
 const undefineFlags = 1 | 2 | 4 | 16;
 const callTimeoutMs = 30_000;
+/** It answers in under a second; this is for a host that swaps, or a guest whose memory must be found first. */
+const startTimeoutMs = 60_000;
 /** libvirt itself waits up to 15 s for SIGTERM and as long for SIGKILL. */
 const destroyTimeoutMs = 60_000;
 
-/** Connected, let in, and told of lifecycles. */
-export async function openLibvirt({ path, uri, clock, onLifecycle }: LibvirtOptions): Promise<Libvirt> {
+/** Connected, let in, and told of what is listened to. */
+export async function openLibvirt({ path, uri, clock, onLifecycle, onDiskError }: LibvirtOptions): Promise<Libvirt> {
   const rpc = await connectRpc({
     path,
     clock,
     timeoutMs: callTimeoutMs,
     onEvent(procedure, body) {
-      if (procedure === procedures.eventLifecycle) onLifecycle(lifecycleOf(body));
+      if (procedure === procedures.eventLifecycle) onLifecycle?.(lifecycleOf(body));
+      if (procedure === procedures.eventDiskError) onDiskError?.(diskErrorOf(body));
     },
   });
   try {
     await letIn(rpc, path);
     await call(rpc, 'connectOpen', xdrWriter().maybeString(uri).uint(0));
-    await call(rpc, 'eventRegister', xdrWriter().int(lifecycleEventId).uint(0));
+    if (onLifecycle) await call(rpc, 'eventRegister', xdrWriter().int(eventIds.lifecycle).uint(0));
+    if (onDiskError) await call(rpc, 'eventRegister', xdrWriter().int(eventIds.diskError).uint(0));
   } catch (error) {
     rpc.close();
     throw error;
@@ -164,6 +197,8 @@ function libvirtOver(rpc: Rpc): Libvirt {
       if (error instanceof LibvirtError && error.code === missing) return undefined;
       throw error;
     });
+  const networkOf = (name: string): Promise<(() => XdrWriter) | undefined> =>
+    found(call(rpc, 'networkByName', xdrWriter().string(name)).then(readNetwork), libvirtErrors.noNetwork);
   return {
     version: async () => versionText((await call(rpc, 'libraryVersion')).hyper()),
     hypervisorVersion: async () => versionText((await call(rpc, 'hypervisorVersion')).hyper()),
@@ -179,8 +214,8 @@ function libvirtOver(rpc: Rpc): Libvirt {
       return { state: domainStates[answer.int()] ?? 'none', reason: answer.int() };
     },
     xml: async (domain) => (await call(rpc, 'domainXml', of(domain).uint(0))).string(),
-    start: async (domain) => void (await call(rpc, 'domainCreate', of(domain))),
-    shutdown: async (domain) => void (await call(rpc, 'domainShutdown', of(domain))),
+    start: async (domain) => void (await call(rpc, 'domainCreate', of(domain), startTimeoutMs)),
+    shutdown: async (domain) => void (await call(rpc, 'domainShutdown', of(domain).uint(powerButton))),
     async destroy(domain) {
       const ended = call(rpc, 'domainDestroy', of(domain), destroyTimeoutMs);
       await found(found(ended, libvirtErrors.operationInvalid), libvirtErrors.noDomain);
@@ -190,15 +225,22 @@ function libvirtOver(rpc: Rpc): Libvirt {
     async undefine(domain) {
       await found(call(rpc, 'domainUndefine', of(domain).uint(undefineFlags)), libvirtErrors.noDomain);
     },
+    async diskErrors(domain) {
+      const answer = await call(rpc, 'domainDiskErrors', of(domain).uint(diskErrorsMax).uint(0));
+      return answer.array((from) => ({ disk: from.string(), noRoom: from.int() === noRoom }));
+    },
+    async monitor(domain, line) {
+      const body = of(domain).string(line).uint(monitorIsForPeople);
+      const said = await rpc.call({ program: 'qemu', procedure: monitorProcedure, name: 'domainMonitor', body });
+      return said.string();
+    },
     async addresses(domain, source) {
       const asked = of(domain).uint(addressSources[source]).uint(0);
       return (await call(rpc, 'interfaceAddresses', asked)).array(readInterface);
     },
+    hasNetwork: async (name) => (await networkOf(name)) !== undefined,
     async ensureNetwork(name) {
-      const network = await found(
-        call(rpc, 'networkByName', xdrWriter().string(name)).then(readNetwork),
-        libvirtErrors.noNetwork,
-      );
+      const network = await networkOf(name);
       if (!network) return undefined;
       const active = (await call(rpc, 'networkIsActive', network())).int() !== 0;
       // Another may start it at the same time.
@@ -233,6 +275,14 @@ async function letIn(rpc: Rpc, path: string): Promise<void> {
 function lifecycleOf(body: XdrReader): LifecycleEvent {
   body.int(); // which registration it is of: there is one
   return { domain: readDomain(body), event: lifecycleEvents[body.int()] ?? 'defined', detail: body.int() };
+}
+
+function diskErrorOf(body: XdrReader): DiskErrorEvent {
+  body.int();
+  const domain = readDomain(body);
+  body.string(); // of the file
+  body.string(); // QEMU's name of the disk
+  return { domain, action: diskErrorActions[body.int()] ?? 'none', reason: body.string() };
 }
 
 function readDomain(from: XdrReader): Domain {

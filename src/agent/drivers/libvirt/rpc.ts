@@ -21,10 +21,12 @@ export class LibvirtError extends Error {
 /** Of virterror.h, those that are acted on. */
 export const libvirtErrors = { operationInvalid: 55, noDomain: 42, noNetwork: 43 } as const;
 
-/** The program that all procedures are of which are used here. */
-const remoteProgram = 0x2000_8086;
+/** `REMOTE_PROGRAM` of libvirt's remote_protocol.x, and `QEMU_PROGRAM` of its qemu_protocol.x. */
+export const rpcPrograms = { remote: 0x2000_8086, qemu: 0x2000_8087 } as const;
 
 export interface RpcCall {
+  /** Default: remote. */
+  readonly program?: keyof typeof rpcPrograms;
   readonly procedure: number;
   /** For people: what the call is. */
   readonly name: string;
@@ -116,7 +118,7 @@ function speak(socket: Socket, { path, clock, timeoutMs: timeoutMsDefault, onEve
       header.int(),
     ];
     const body = xdrReader(message.subarray(headerBytes - 4));
-    if (type === types.event && program === remoteProgram) return onEvent(procedure, body);
+    if (type === types.event && program === rpcPrograms.remote) return onEvent(procedure, body);
     const call = type === types.reply ? pending.get(serial) : undefined;
     if (call === undefined) return; // of another program, as its keep-alive, or of a call that was given up
     pending.delete(serial);
@@ -145,7 +147,7 @@ function speak(socket: Socket, { path, clock, timeoutMs: timeoutMsDefault, onEve
   socket.on('close', () => end(`libvirt at ${path} closed the connection`));
 
   return {
-    async call({ procedure, name, body = xdrWriter(), timeoutMs = timeoutMsDefault }) {
+    async call({ program = 'remote', procedure, name, body = xdrWriter(), timeoutMs = timeoutMsDefault }) {
       while (ended === undefined && pending.size >= callsAtOnce)
         await new Promise<void>((resolve) => void waiting.push(resolve));
       if (ended !== undefined) throw new LibvirtError(`${name}: ${ended}`);
@@ -156,7 +158,7 @@ function speak(socket: Socket, { path, clock, timeoutMs: timeoutMsDefault, onEve
       const bytes = body.bytes();
       const header = xdrWriter()
         .uint(headerBytes + bytes.length)
-        .uint(remoteProgram)
+        .uint(rpcPrograms[program])
         .uint(version)
         .int(procedure)
         .int(types.call)

@@ -4,7 +4,7 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { sleep } from '../../../base/clock.ts';
@@ -14,8 +14,12 @@ import { openLibvirt } from './libvirt.ts';
 export interface TestLibvirt {
   /** Of its socket. */
   readonly path: string;
-  /** Ends the daemon, not its guests, and starts it again. */
-  restart(): Promise<void>;
+  /** Where it keeps what its QEMU domains say. */
+  readonly logDirectory: string;
+  /** Of its files: prefix for a path as it sees it. */
+  rootDirectory(): Promise<string>;
+  /** Ends the daemon, not its guests, and starts it again after `meanwhile`. */
+  restart(meanwhile?: () => Promise<void>): Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -32,8 +36,15 @@ export function whyNoLibvirt(): string | undefined {
 /** Its first process takes in the guests that lose their parent: a daemon as first process would leave them as zombies and wait for them. */
 const script = `set -e
 mount --make-rprivate /
-mount --bind /dev/null /dev/kvm 2>/dev/null || true
-for folder in /run/libvirt /var/lib/libvirt /var/log/libvirt /var/cache/libvirt /etc/libvirt; do
+if [ -e /dev/kvm ]; then
+  # Read-only, so that it counts as unusable: else libvirt takes seconds to ask QEMU anew whether it is, for every domain.
+  touch "$1/no-kvm"
+  mount --bind "$1/no-kvm" /dev/kvm
+  mount -o remount,bind,ro /dev/kvm
+fi
+mkdir -p "$1/log" /var/log/libvirt
+mount --bind "$1/log" /var/log/libvirt
+for folder in /run/libvirt /var/lib/libvirt /var/cache/libvirt /etc/libvirt; do
   mkdir -p $folder
   mount -t tmpfs tmpfs $folder
 done
@@ -49,19 +60,36 @@ group = "root"
 cgroup_controllers = []
 namespaces = []
 END
+if [ -e "$1/networks" ]; then
+  mkdir /etc/libvirt/qemu
+  cp -r "$1/networks" /etc/libvirt/qemu
+  mount -t sysfs sysfs /sys || true
+  ip link set lo up
+fi
 set +e
 while true; do
   libvirtd -f /etc/libvirt/libvirtd.conf -p /run/libvirt/libvirtd.pid &
   wait $!
   sleep 0.1
+  while [ -e "$1/away" ]; do sleep 0.02; done
 done
 `;
 
-export async function startLibvirt(): Promise<TestLibvirt> {
+/** `network`: it knows one, in a network namespace where nobody else is. */
+export async function startLibvirt({
+  network,
+}: {
+  readonly network?: { readonly name: string; readonly xml: string };
+} = {}): Promise<TestLibvirt> {
   const folder = await mkdtemp(join(tmpdir(), 'berth-libvirt-'));
   await writeFile(join(folder, 'start.sh'), script);
   // Dies with the test, however that ends, and takes with it all that is in its process namespace.
   const words = ['--pdeathsig', 'KILL', 'unshare', '--mount', '--pid', '--fork', '--kill-child', '--mount-proc'];
+  if (network !== undefined) {
+    await mkdir(join(folder, 'networks'));
+    await writeFile(join(folder, 'networks', `${network.name}.xml`), network.xml);
+    words.push('--net');
+  }
   const namespace = spawn('setpriv', [...words, 'sh', join(folder, 'start.sh'), folder], {
     stdio: ['ignore', 'ignore', 'pipe'],
   });
@@ -82,11 +110,20 @@ export async function startLibvirt(): Promise<TestLibvirt> {
   }
   return {
     path,
-    async restart() {
+    logDirectory: join(folder, 'log', 'qemu'),
+    rootDirectory: async () => `/proc/${await pidOf(namespace, 'libvirtd')}/root`,
+    async restart(meanwhile = async () => {}) {
+      const held = join(folder, 'away');
+      await writeFile(held, '');
       await rm(path, { force: true });
       const daemon = await pidOf(namespace, 'libvirtd');
       process.kill(daemon, 'SIGTERM');
       while (existsSync(`/proc/${daemon}`)) await sleep(systemClock, 20);
+      try {
+        await meanwhile();
+      } finally {
+        await rm(held);
+      }
       await answering(path, namespace);
     },
     stop,
@@ -98,7 +135,7 @@ async function answering(path: string, namespace: ChildProcess): Promise<void> {
   for (;;) {
     if (namespace.exitCode !== null || namespace.signalCode !== null) throw new Error('it ended');
     try {
-      const libvirt = await openLibvirt({ path, uri: 'qemu:///system', clock: systemClock, onLifecycle: () => {} });
+      const libvirt = await openLibvirt({ path, uri: 'qemu:///system', clock: systemClock });
       await libvirt.capabilities(); // it looks at its hypervisors first
       return libvirt.close();
     } catch {

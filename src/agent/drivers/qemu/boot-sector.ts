@@ -12,6 +12,8 @@ export type Step =
   | { readonly do: 'debug-exit'; readonly value: number }
   /** Powers off through the ACPI registers of QEMU's `pc` machine. */
   | { readonly do: 'power-off' }
+  /** Says through the `pvpanic` device that the guest's kernel panicked. */
+  | { readonly do: 'panic' }
   /** Sleeps until the power button is pressed, then goes on. */
   | { readonly do: 'await-power-button' }
   /** Does everything again from the first step, for ever. */
@@ -77,6 +79,8 @@ function assemble(step: Step, position: number): number[] {
       return [...[0xb0, step.value & 0xff], ...[0xe6, 0xf4]]; // mov al, value; out 0xf4, al
     case 'power-off':
       return [...[0xba, 0x04, 0x06], ...[0xb8, 0x00, 0x20], 0xef]; // mov dx, 0x604; mov ax, 0x2000; out dx, ax
+    case 'panic':
+      return [...[0xba, 0x05, 0x05], ...[0xb0, 0x01], 0xee]; // mov dx, 0x505; mov al, 1; out dx, al
     case 'await-power-button':
       return [
         ...[0xba, 0x02, 0x06, 0xb8, 0x00, 0x01, 0xef], // mov dx, 0x602; mov ax, 0x100; out dx, ax: enable the button

@@ -15,8 +15,8 @@ import { qemuFiles } from './command-line.ts';
 import { tailText } from '../vm/console-log.ts';
 import type { Run, RunEnd } from '../vm/hypervisor.ts';
 import { toolEnvironment } from '../vm/run-tool.ts';
-import { watchDisk } from './disk-trouble.ts';
-import { createForwards } from './forwards.ts';
+import { type DiskSession, watchDisk } from '../vm/disk-trouble.ts';
+import { createForwards } from '../vm/forwards.ts';
 import { identify, isAlive, killGuestProcess, type ProcessIdentity } from './processes.ts';
 import { connectQmp, type Qmp, type QmpEvent } from './qmp.ts';
 
@@ -32,6 +32,7 @@ export interface RunOptions {
 const qmpTimeoutMs = 5000;
 const quitGraceMs = 2000;
 const killGraceMs = 10_000;
+const pausedStatus = 'io-error';
 
 /** Starts QEMU. `onProcess` runs as soon as there is a process, before anything else is asked of it. */
 export async function launchRun(
@@ -102,11 +103,17 @@ function superviseRun(options: RunOptions, hypervisor: ProcessIdentity, exit: ()
   let qmp: Qmp | undefined;
   let cause: RunEnd['cause'] = 'other';
 
-  const forwards = createForwards(() => qmp);
+  const forwards = createForwards({
+    netdev: 'net0',
+    async monitor(line) {
+      if (qmp === undefined) throw new DriverError('NotPossible', `QEMU (pid ${hypervisor.pid}) is not connected now`);
+      return String(await qmp.execute('human-monitor-command', { 'command-line': line }));
+    },
+  });
   const over = new AbortController(); // also when nobody let go of it
   const disk = watchDisk({
     directory,
-    session: () => qmp,
+    session: () => qmp && diskSession(qmp),
     clock,
     prng: options.prng,
     log,
@@ -124,7 +131,9 @@ function superviseRun(options: RunOptions, hypervisor: ProcessIdentity, exit: ()
     log.debug('QEMU event', { event: event.name, ...event.data });
     if (event.name === 'SHUTDOWN' && event.data['reason'] === 'guest-shutdown') guestEnded('guest-shutdown');
     else if (event.name === 'GUEST_PANICKED') guestEnded('guest-panic');
-    else disk.onEvent(event);
+    else if (event.name === 'BLOCK_IO_ERROR' && event.data['action'] === 'stop')
+      disk.paused(event.data['nospace'] === true);
+    else if (event.name === 'BLOCK_IO_ERROR' && event.data['action'] === 'report') disk.reported();
   };
 
   const connect = async (): Promise<Qmp> => {
@@ -145,7 +154,7 @@ function superviseRun(options: RunOptions, hypervisor: ProcessIdentity, exit: ()
     if (!isRecord(status)) return;
     if (status['status'] === 'shutdown') guestEnded('guest-shutdown');
     else if (status['status'] === 'guest-panicked') guestEnded('guest-panic');
-    else await disk.connected(session, String(status['status']));
+    else if (status['status'] === pausedStatus) disk.paused(await hasNoRoom(session)); // while there was no connection
   };
 
   const supervise = async (): Promise<RunEnd> => {
@@ -220,4 +229,19 @@ function superviseRun(options: RunOptions, hypervisor: ProcessIdentity, exit: ()
       qmp?.close();
     },
   };
+}
+
+function diskSession(session: Qmp): DiskSession {
+  return {
+    async paused() {
+      const status = await session.execute('query-status');
+      return isRecord(status) && status['status'] === pausedStatus;
+    },
+    resume: async () => void (await session.execute('cont')),
+  };
+}
+
+async function hasNoRoom(session: Qmp): Promise<boolean> {
+  const disks = await session.execute('query-block');
+  return Array.isArray(disks) && disks.some((disk: unknown) => isRecord(disk) && disk['io-status'] === 'nospace');
 }

@@ -30,7 +30,7 @@ const greeting: readonly Step[] = [
 ];
 
 /** Each test process has its own: guests of tests that run at the same time have the same ids and would want the same ports. */
-const testPortRange = { first: 20_000 + (system.pid() % 95) * 100, last: 20_099 + (system.pid() % 95) * 100 };
+export const testPortRange = { first: 20_000 + (system.pid() % 95) * 100, last: 20_099 + (system.pid() % 95) * 100 };
 
 /** What the images do, by name. */
 export const testImages: Readonly<Record<string, readonly Step[]>> = {
@@ -39,6 +39,9 @@ export const testImages: Readonly<Record<string, readonly Step[]>> = {
   'short-lived': [...greeting, { do: 'power-off' }],
   /** Boots, then writes 16 MiB to its disk's file. */
   writer: [...greeting, { do: 'write-clusters', count: 256 }, { do: 'print', text: 'all written\n' }, { do: 'halt' }],
+  /** Boots, and says nothing of an address. */
+  silent: [{ do: 'print', text: 'berth: ready\n' }, { do: 'halt' }],
+  panicking: [...greeting, { do: 'panic' }, { do: 'halt' }],
   chatterbox: [{ do: 'print', text: `${'chatter '.repeat(15)}\n` }, { do: 'repeat' }],
 };
 
@@ -85,13 +88,7 @@ export async function makeQemuTestHost(log: Logger = silentLogger): Promise<Qemu
       return [...(found === null ? [] : [`process ${found.pid}`]), ...(files === null ? [] : ['folder', ...files])];
     },
     portTaken,
-    async occupyPort() {
-      const server = createServer();
-      await new Promise<void>((resolve) => server.listen({ port: 0, host: '127.0.0.1' }, resolve));
-      const address = server.address();
-      if (address === null || typeof address === 'string') throw new Error('no port');
-      return { port: address.port, release: () => new Promise<void>((resolve) => server.close(() => resolve())) };
-    },
+    occupyPort,
     dispose: () => rm(join(base, '..'), { recursive: true, force: true }),
   };
 }
@@ -144,7 +141,15 @@ export function testImageCache(directory: string): ImageCache {
   };
 }
 
-function portTaken(port: number): Promise<boolean> {
+export async function occupyPort(): Promise<{ readonly port: number; release(): Promise<void> }> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen({ port: 0, host: '127.0.0.1' }, resolve));
+  const address = server.address();
+  if (address === null || typeof address === 'string') throw new Error('no port');
+  return { port: address.port, release: () => new Promise<void>((resolve) => server.close(() => resolve())) };
+}
+
+export function portTaken(port: number): Promise<boolean> {
   return new Promise((resolve) => {
     const server = createServer();
     server.once('error', () => resolve(true));

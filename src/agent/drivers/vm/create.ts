@@ -54,7 +54,7 @@ async function build(
   const { clock, slots, hypervisor } = hands;
   const directory = await hands.directoryOf(spec.instanceId);
   slot.record = newRecord(spec, guestUuid(spec.instanceId, spec.incarnation));
-  await makeGuestDirectory(directory);
+  await makeGuestDirectory(directory, hands.directoryMode);
   await slots.save(slot, {});
   const refusal = hypervisor.refuse?.(spec);
   if (refusal !== undefined) throw refusal;
@@ -76,7 +76,7 @@ async function build(
     signal,
     timed,
     onProgress: (progress) => slots.setProgress(slot, progress),
-    onDigest: (imageDigest) => slots.save(slot, { imageDigest }),
+    onImage: ({ digest, ...image }) => slots.save(slot, { imageDigest: digest, ...image }),
   };
   await (hypervisor.make === undefined ? makeFiles(hands, call) : hypervisor.make(call));
   slots.setProgress(slot, 'starting');

@@ -1,7 +1,7 @@
 // Makes a guest's disk and seed. Each is there whole or not at all, and one that is there is kept: a repeated create
 // must not take away what the guest wrote.
 
-import { mkdir, open, rename, rm, stat, statfs } from 'node:fs/promises';
+import { chmod, mkdir, open, rename, rm, stat, statfs } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Clock } from '../../../base/clock.ts';
 import type { CachedImage } from '../../images/image-cache.ts';
@@ -85,10 +85,14 @@ export async function makeSeed(call: {
   await writeWhole(join(call.directory, guestFiles.seed), image);
 }
 
-/** Private: disks and seeds hold what users keep secret. */
-export async function makeGuestDirectory(path: string): Promise<void> {
-  await mkdir(path, { recursive: true, mode: 0o700 });
+/** Disks and seeds hold what users keep secret: others may pass through it at most. */
+export async function makeGuestDirectory(path: string, mode: DirectoryMode): Promise<void> {
+  await mkdir(path, { recursive: true, mode });
+  await chmod(path, mode); // one that is there already, and whatever the umask is
 }
+
+/** `0o711`: who knows a file's name, and may read that file, gets to it. */
+export type DirectoryMode = 0o700 | 0o711;
 
 export function diskFull(what: string, directory: string): DriverError {
   return new DriverError(

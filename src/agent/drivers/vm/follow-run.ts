@@ -19,6 +19,9 @@ export async function followRun(hands: Hands, slot: Slot, run: Run): Promise<voi
   run.onTrouble((trouble) => {
     if (slot.run === run) hands.slots.saveLater(slot, { reason: trouble });
   });
+  run.onAddress?.((address) => {
+    if (slot.run === run && slot.record?.address === undefined) hands.slots.saveLater(slot, { address });
+  });
   slot.settled = run.ended.then((end) => settle(hands, slot, run, end));
   slot.settled.catch((error: unknown) =>
     hands.log.error('cannot note the end of a guest', { instance: slot.instanceId, error: describeError(error) }),

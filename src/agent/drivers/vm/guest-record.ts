@@ -32,6 +32,10 @@ export const GuestRecord = Type.Object({
   ports: Type.Array(PublishedPort),
   accelerator: Type.Optional(Accelerator),
   imageDigest: Type.Optional(Type.String()),
+  /** What the disk is an overlay of, as it was made: the disk's own header is within reach of the guest's hypervisor. */
+  image: Type.Optional(
+    Type.Object({ path: Type.String(), format: Type.Union([Type.Literal('qcow2'), Type.Literal('raw')]) }),
+  ),
   /** The process last started for this guest. A hint: it is looked up before it is believed. */
   process: Type.Optional(Type.Object({ pid: Type.Integer({ minimum: 2 }), startTicks: Type.Integer({ minimum: 0 }) })),
   hostBootId: Type.Optional(Type.String()),

@@ -1,13 +1,14 @@
 // What every operation of a driver works with: the options with their defaults filled in, the hypervisor, the slots of the guests, the
 // ports. Holds no rule about guests.
 
-import { mkdir, realpath } from 'node:fs/promises';
+import { realpath } from 'node:fs/promises';
 import { isIPv4 } from 'node:net';
 import { join } from 'node:path';
 import type { Clock } from '../../../base/clock.ts';
 import type { Logger } from '../../../base/log.ts';
 import type { Prng } from '../../../base/prng.ts';
 import type { ImageCache } from '../../images/image-cache.ts';
+import { type DirectoryMode, makeGuestDirectory } from './disk.ts';
 import type { GuestRecord } from './guest-record.ts';
 import type { Hypervisor, Machine } from './hypervisor.ts';
 import { createPortBook, type PortBook, type PortRange } from './ports.ts';
@@ -28,6 +29,8 @@ export interface VmDriverOptions {
   readonly consoleBytesMax?: number;
   readonly consoleBytesKept?: number;
   readonly qemuImgProgram?: string;
+  /** Of the guests' folders. Default 0700; 0711 where the hypervisor runs as another user. */
+  readonly directoryMode?: DirectoryMode;
 }
 
 export interface Hands {
@@ -41,6 +44,7 @@ export interface Hands {
   readonly consoleLimits: { readonly maxBytes: number; readonly keptBytes: number };
   readonly ports: PortBook;
   readonly slots: Slots;
+  readonly directoryMode: DirectoryMode;
   /** As it was given: for people. */
   readonly directory: string;
   /** The guests' folder, without symbolic links, as the kernel shows it for a process's working directory. */
@@ -54,11 +58,12 @@ export function createHands(options: VmDriverOptions): Hands {
   const bindAddress = options.bindAddress ?? '127.0.0.1';
   if (!isIPv4(bindAddress))
     throw new RangeError(`ports can be published on IPv4 addresses only, not on "${bindAddress}"`);
+  const directoryMode = options.directoryMode ?? 0o700;
   const qemuImg = options.qemuImgProgram ?? 'qemu-img';
 
   let rooting: Promise<string> | undefined;
   const root = (): Promise<string> => {
-    rooting ??= mkdir(options.directory, { recursive: true, mode: 0o700 })
+    rooting ??= makeGuestDirectory(options.directory, directoryMode)
       .then(() => realpath(options.directory))
       .catch((error: unknown) => {
         rooting = undefined;
@@ -83,6 +88,7 @@ export function createHands(options: VmDriverOptions): Hands {
     ports: createPortBook({ bindAddress, range: options.portRange ?? { first: 20_000, last: 29_999 } }),
     slots: createSlots({ directoryOf, log }),
     directory: options.directory,
+    directoryMode,
     root,
     directoryOf,
     machineOf: async (record) => ({

@@ -41,6 +41,8 @@ export interface Run {
   onTrouble(listener: (trouble: Trouble | undefined) => void): void;
   /** Where its boot stands, told at once and at each change; absent: its console tells. */
   onMarks?(listener: (marks: BootMarks) => void): void;
+  /** Whoever knows the guest's address without its console tells it here, once. */
+  onAddress?(listener: (address: string) => void): void;
   alive(): Promise<boolean>;
   /** Presses the power button. */
   powerDown(): Promise<void>;
@@ -70,8 +72,8 @@ export interface MakeCall {
   readonly ports: readonly PublishedPort[];
   readonly signal: AbortSignal;
   readonly onProgress: (progress: string) => void;
-  /** Of what it boots from, as soon as that is known. */
-  readonly onDigest: (digest: string) => Promise<void>;
+  /** What it boots from, as soon as that is known; `image`: the file that its disk lies upon. */
+  readonly onImage: (found: { readonly digest: string; readonly image?: GuestRecord['image'] }) => Promise<void>;
   /** Does one step, shown as a phase; throws `Aborted` after it when `signal` has. */
   readonly timed: <Result>(name: string, progress: string, act: () => Promise<Result>) => Promise<Result>;
 }
@@ -95,7 +97,7 @@ export interface Hypervisor {
       readonly onProcess: (process: GuestRecord['process']) => Promise<void>;
     },
   ): Promise<Run>;
-  /** The machine of an agent that died; null: it does not run. `thorough`: also when the record does not say where it is. */
+  /** The machine of an agent that died; null: it does not run. One whose end is known may be found as a run that has ended. `thorough`: also when the record does not say where it is. */
   find(machine: Machine, thorough: boolean): Promise<Run | null>;
   /** Ends what no run looks after, and makes the hypervisor forget the machine. `uuid` missing: whatever is there. */
   purge(machine: { readonly directory: string; readonly uuid?: string }): Promise<void>;

@@ -9,7 +9,7 @@ import type { MakeCall } from './hypervisor.ts';
 
 export async function makeFiles(
   { images, clock, qemuImg, hypervisor }: Hands,
-  { spec, directory, signal, timed, onProgress, onDigest }: MakeCall,
+  { spec, directory, signal, timed, onProgress, onImage }: MakeCall,
 ): Promise<void> {
   const { imageName } = spec;
   if (spec.image.architecture !== 'amd64') {
@@ -24,7 +24,7 @@ export async function makeFiles(
       onProgress: (progress) => onProgress(pullProgress(imageName, progress)),
     }),
   );
-  await onDigest(image.digest);
+  await onImage({ digest: image.digest, image: { path: image.path, format: image.format } });
   const uuid = guestUuid(spec.instanceId, spec.incarnation);
   await timed('clone', 'making the disk', () =>
     hypervisor.makeDisk

@@ -5,8 +5,7 @@ import type { Duplex } from 'node:stream';
 import { createServer } from 'node:net';
 import { once } from 'node:events';
 import { DriverError } from '../driver.ts';
-import { connectTcp } from '../vm/connect-tcp.ts';
-import type { Qmp } from './qmp.ts';
+import { connectTcp } from './connect-tcp.ts';
 
 export interface Forwards {
   /** Connected to this port of the guest. Throws `NotPossible`. */
@@ -16,18 +15,20 @@ export interface Forwards {
 const host = '127.0.0.1';
 const triesMax = 5;
 
-export function createForwards(session: () => Qmp | undefined): Forwards {
+/** `monitor` says a line to QEMU's human monitor; what it throws is thrown. `netdev` is QEMU's name of the guest's network. */
+export function createForwards({
+  monitor,
+  netdev,
+}: {
+  readonly monitor: (line: string) => Promise<string>;
+  readonly netdev: string;
+}): Forwards {
   const open = new Map<number, { readonly hostPort: Promise<number>; users: number }>();
 
-  const command = async (line: string): Promise<string> => {
-    const qmp = session();
-    if (qmp === undefined) throw new DriverError('NotPossible', 'QEMU is not connected now; try again');
-    return String(await qmp.execute('human-monitor-command', { 'command-line': line })).trim();
-  };
   const begin = async (port: number): Promise<number> => {
     for (let tries = 1; ; tries++) {
       const hostPort = await freePort();
-      const refusal = await command(`hostfwd_add net0 tcp:${host}:${hostPort}-:${port}`);
+      const refusal = (await monitor(`hostfwd_add ${netdev} tcp:${host}:${hostPort}-:${port}`)).trim();
       if (refusal === '') return hostPort;
       // Somebody else was faster with that port.
       if (tries === triesMax) throw new DriverError('NotPossible', `QEMU opens no way to port ${port}: ${refusal}`);
@@ -39,7 +40,7 @@ export function createForwards(session: () => Qmp | undefined): Forwards {
     way.users -= 1;
     if (way.users > 0) return;
     open.delete(port);
-    way.hostPort.then((hostPort) => command(`hostfwd_remove net0 tcp:${host}:${hostPort}`)).catch(() => {}); // it ends with QEMU
+    way.hostPort.then((hostPort) => monitor(`hostfwd_remove ${netdev} tcp:${host}:${hostPort}`)).catch(() => {}); // it ends with QEMU
   };
   return {
     async dial(port) {

@@ -1,38 +1,44 @@
 // Notices that a running guest cannot use its disk, tells why, and lets a paused guest go on when there is room again. Never
 // resumes a guest that is paused for any other reason.
 //
-//   running ─ no room ─► paused (DiskFull) ─ cont ─► running, told so once it has lasted
-//                              ▲──── still no room ────┘
+//   running ─ no room ─► paused (DiskFull) ─ resume ─► running, told so once it has lasted
+//                              ▲──── still no room ──────┘
 //   any other error: the guest was told of it and runs on; that stays said (DiskError) until it is started again
 
 import { backoffMs } from '../../../base/backoff.ts';
 import { type Clock, sleep } from '../../../base/clock.ts';
 import { describeError, type Logger } from '../../../base/log.ts';
-import { isRecord } from '../../../base/is-record.ts';
 import type { Prng } from '../../../base/prng.ts';
-import type { Qmp, QmpEvent } from './qmp.ts';
 
 export interface DiskTrouble {
   readonly code: 'DiskFull' | 'DiskError';
   readonly message: string;
 }
 
+/** What a hypervisor is asked and told of one guest. Every function may throw: then it is tried again. */
+export interface DiskSession {
+  /** Whether the guest is paused because it could not use its disk, and for no other reason. */
+  paused(): Promise<boolean>;
+  resume(): Promise<void>;
+}
+
 export interface DiskWatch {
-  onEvent(event: QmpEvent): void;
-  /** A connection stands; the guest may have been paused while there was none. */
-  connected(session: Qmp, status: string): Promise<void>;
+  /** The guest was paused because it could not use its disk; `noRoom`: because the disk is full. */
+  paused(noRoom: boolean): void;
+  /** The guest was told of an error, and runs on. */
+  reported(): void;
   /** Calls `listener` with what is wrong, now if anything is, and after every change; undefined: nothing is any more. */
   listen(listener: (trouble: DiskTrouble | undefined) => void): void;
 }
 
 const retry = { delayMsMin: 1000, delayMsMax: 15_000 }; // an attempt costs one failed write
 const lastingMs = 1000; // QEMU repeats the failed write at once: what fails again has done so by then
-const pausedStatus = 'io-error';
 
 export function watchDisk(options: {
   /** Of the guest, for people. */
   readonly directory: string;
-  readonly session: () => Qmp | undefined;
+  /** Undefined while there is no connection. */
+  readonly session: () => DiskSession | undefined;
   readonly clock: Clock;
   readonly prng: Prng;
   readonly log: Logger;
@@ -65,13 +71,13 @@ export function watchDisk(options: {
     for (let attempt = 0; !signal.aborted; attempt++) {
       await sleep(clock, backoffMs(attempt, retry, prng), signal);
       const session = options.session();
-      if (signal.aborted || session === undefined) continue; // `connected` says when there is one again
+      if (signal.aborted || session === undefined) continue; // later there is one again
       try {
-        if ((await statusOf(session)) === pausedStatus) {
-          await session.execute('cont');
+        if (await session.paused()) {
+          await session.resume();
           await sleep(clock, lastingMs, signal);
         }
-        if (signal.aborted || (await statusOf(session)) === pausedStatus) continue;
+        if (signal.aborted || (await session.paused())) continue;
         log.info('a guest can use its disk again');
         return tell(undefined);
       } catch (error) {
@@ -81,15 +87,8 @@ export function watchDisk(options: {
   };
 
   return {
-    onEvent({ name, data }) {
-      if (name !== 'BLOCK_IO_ERROR') return;
-      if (data['action'] === 'stop') paused(data['nospace'] === true);
-      else if (data['action'] === 'report')
-        tell(broken(directory, 'told of it, and may have made its disk read-only: its console says'));
-    },
-    async connected(session, status) {
-      if (status === pausedStatus) paused(await hasNoRoom(session));
-    },
+    paused,
+    reported: () => tell(broken(directory, 'told of it, and may have made its disk read-only: its console says')),
     listen(listener) {
       listeners.add(listener);
       if (trouble !== undefined) listener(trouble);
@@ -106,13 +105,3 @@ const broken = (directory: string, outcome: string): DiskTrouble => ({
   code: 'DiskError',
   message: `the disk below ${directory} gave an error, and the guest was ${outcome}; look at the kernel's log on the host`,
 });
-
-async function statusOf(session: Qmp): Promise<unknown> {
-  const status = await session.execute('query-status');
-  return isRecord(status) ? status['status'] : undefined;
-}
-
-async function hasNoRoom(session: Qmp): Promise<boolean> {
-  const disks = await session.execute('query-block');
-  return Array.isArray(disks) && disks.some((disk: unknown) => isRecord(disk) && disk['io-status'] === 'nospace');
-}

@@ -1,0 +1,37 @@
+import { chmod, mkdir, mkdtemp, rm, stat } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { makeFolder, needsPassage } from './agent-folders.ts';
+
+let base: string;
+beforeEach(async () => {
+  base = await mkdtemp(join(tmpdir(), 'berth-folders-'));
+});
+afterEach(() => rm(base, { recursive: true }));
+
+const modeOf = async (path: string): Promise<number> => (await stat(path)).mode & 0o7777;
+
+it.each([
+  ['its own guests only', ['qemu', 'fake'], 0o700],
+  ['guests that libvirt runs, too', ['qemu', 'libvirt'], 0o711],
+])('a new folder of an agent with %s', async (_, drivers, mode) => {
+  const path = join(base, 'agent', 'images');
+  await makeFolder(path, { passable: needsPassage(drivers) });
+  expect(await modeOf(path)).toBe(mode);
+  expect(await modeOf(join(base, 'agent'))).toBe(mode);
+});
+
+it.each([
+  [0o700, 0o711],
+  [0o2750, 0o2751],
+  [0o755, 0o755],
+])('a folder of mode %o that is there already is opened to %o', async (before, after) => {
+  const path = join(base, 'agent');
+  await mkdir(path);
+  await chmod(path, before);
+  await makeFolder(path, { passable: false });
+  expect(await modeOf(path)).toBe(before);
+  await makeFolder(path, { passable: true });
+  expect(await modeOf(path)).toBe(after);
+});

@@ -1,0 +1,96 @@
+// Finds the address of a guest where libvirt can know it: leases of a network of libvirt's, the guest agent, the host's table of
+// neighbours. A guest that says none of it has none.
+
+import { backoffMs } from '../../../base/backoff.ts';
+import { type Clock, sleep } from '../../../base/clock.ts';
+import { describeError, type Logger } from '../../../base/log.ts';
+import type { Prng } from '../../../base/prng.ts';
+import { macAddress } from '../vm/guest-files.ts';
+import type { Connection } from './connection.ts';
+import { readLiveDomain, userNetwork } from './domain-xml.ts';
+import type { Domain, InterfaceAddresses } from './libvirt.ts';
+
+export interface GuestAddress {
+  /** As it is now, or was a few seconds ago. Undefined: nobody knows. */
+  current(): Promise<string | undefined>;
+  /** Calls `listener` once, as soon as it is known. */
+  onFound(listener: (address: string) => void): void;
+}
+
+const knownForMs = 10_000; // a lease changes in minutes at the soonest
+const unknownForMs = 1000; // many may ask at once
+const retry = { delayMsMin: 1000, delayMsMax: 60_000 }; // a guest boots in seconds, or runs for months without an agent
+
+export function guestAddress(options: {
+  readonly connection: Connection;
+  readonly domain: Domain;
+  readonly network: string;
+  readonly clock: Clock;
+  readonly prng: Prng;
+  readonly log: Logger;
+  /** Aborts when nobody looks after the guest any more. */
+  readonly signal: AbortSignal;
+}): GuestAddress {
+  const { clock, prng, log, signal } = options;
+  let last: { readonly address: string | undefined; readonly untilMs: number } | undefined;
+  let asking: Promise<string | undefined> | undefined;
+
+  const ask = async (): Promise<string | undefined> => {
+    const address = await findAddress(options).catch((error: unknown) => {
+      log.debug('cannot ask for the address of a guest', { error: describeError(error) });
+      return undefined;
+    });
+    last = { address, untilMs: clock.monotonicMs() + (address === undefined ? unknownForMs : knownForMs) };
+    return address;
+  };
+  const current = async (): Promise<string | undefined> => {
+    if (last !== undefined && clock.monotonicMs() < last.untilMs) return last.address;
+    asking ??= ask().finally(() => {
+      asking = undefined;
+    });
+    return asking;
+  };
+  const search = async (listener: (address: string) => void): Promise<void> => {
+    for (let attempt = 0; !signal.aborted; attempt++) {
+      await sleep(clock, backoffMs(attempt, retry, prng), signal);
+      const address = signal.aborted ? undefined : await current();
+      if (address !== undefined && !signal.aborted) return listener(address);
+    }
+  };
+  return { current, onFound: (listener) => void search(listener) };
+}
+
+async function findAddress({
+  connection,
+  domain,
+  network,
+}: {
+  readonly connection: Connection;
+  readonly domain: Domain;
+  readonly network: string;
+}): Promise<string | undefined> {
+  const card = macAddress(domain.uuid);
+  if (network !== userNetwork) {
+    const leased = addressOf(await connection.ask((libvirt) => libvirt.addresses(domain, 'lease')), card);
+    if (leased !== undefined) return leased;
+  }
+  // Asked only where there is one: each time that there is none libvirt writes an error into its log.
+  const live = readLiveDomain(await connection.ask((libvirt) => libvirt.xml(domain)));
+  if (live.guestAgentConnected) {
+    const told = await connection.apart((libvirt) => libvirt.addresses(domain, 'agent')).catch(() => []); // it may hang: then the neighbours
+    const address = addressOf(told, card);
+    if (address !== undefined) return address;
+  }
+  return network === userNetwork
+    ? undefined
+    : addressOf(await connection.ask((libvirt) => libvirt.addresses(domain, 'arp')), card);
+}
+
+/** IPv4 first: that is what networks of libvirt's have unless someone made them otherwise. */
+export function addressOf(interfaces: readonly InterfaceAddresses[], card: string): string | undefined {
+  const found = interfaces
+    .filter(({ macAddress }) => macAddress?.toLowerCase() === card)
+    .flatMap(({ addresses }) => addresses)
+    .filter(({ address }) => !/^(fe80:|127\.|169\.254\.)/i.test(address));
+  return (found.find(({ version }) => version === 4) ?? found[0])?.address;
+}

@@ -1,0 +1,35 @@
+import { expect, it } from 'vitest';
+import { AgentConfig } from '../agent/config.ts';
+import { libvirtVariables } from './agent.ts';
+import { processConfig } from './process-config.ts';
+
+const configOf = (environment: Readonly<Record<string, string>>) =>
+  processConfig({ environment }, AgentConfig, {
+    file: undefined,
+    flags: {},
+    defaults: { hostName: 'host-1' },
+    prefix: 'BERTH_AGENT_',
+    variables: libvirtVariables,
+  });
+
+it.each([
+  ['nothing is set', {}, 'qemu:///system', 'default'],
+  [
+    'LIBVIRT_URI and LIBVIRT_NETWORK are set',
+    { LIBVIRT_URI: 'qemu:///system?socket=/a', LIBVIRT_NETWORK: 'user' },
+    'qemu:///system?socket=/a',
+    'user',
+  ],
+  [
+    "the agent's own variables are set, too: they are more particular",
+    { LIBVIRT_NETWORK: 'one', BERTH_AGENT_LIBVIRT_NETWORK: 'two', LIBVIRT_URI: '' },
+    'qemu:///system',
+    'two',
+  ],
+])('which libvirt and which network, when %s', async (_, environment, libvirtUri, libvirtNetwork) => {
+  expect(await configOf(environment)).toMatchObject({ libvirtUri, libvirtNetwork });
+});
+
+it('refuses a name that no network of libvirt has, and says where it came from', async () => {
+  await expect(configOf({ LIBVIRT_NETWORK: 'a network' })).rejects.toThrow(/libvirtNetwork.*LIBVIRT_NETWORK/);
+});
