@@ -1,6 +1,6 @@
 // The agent as a process: real clock, real files, real sockets. It puts the parts together and decides nothing.
 
-import { mkdir, readFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createClient } from '../api/client.ts';
 import { ApiError } from '../api/errors.ts';
@@ -14,6 +14,7 @@ import { lockDataDirectory } from './data-directory-lock.ts';
 import type { Driver } from './drivers/driver.ts';
 import { drivers as driverRegistry } from './drivers/registry.ts';
 import { createImageCache } from './images/create-image-cache.ts';
+import { createHttpGet } from './images/http-get.ts';
 import type { ImageCache } from './images/image-cache.ts';
 import { ledgerFileAt } from './ledger-file.ts';
 import { holdLink } from './link.ts';
@@ -48,7 +49,10 @@ export async function startAgent(
     const images = createImageCache({
       directory: join(dataDirectory, 'images'),
       fileRoots: config.imageRoots,
-      fetch: systemFetch,
+      guestRoots: () => guestRootsIn(dataDirectory),
+      ...(config.imageCacheGiBMax === undefined ? {} : { bytesMax: config.imageCacheGiBMax * 1024 ** 3 }),
+      get: createHttpGet({ privateAddresses: config.imagePrivateAddresses }),
+      checksumsRequired: config.imageChecksums === 'required',
       clock,
       prng,
       log,
@@ -75,6 +79,7 @@ export async function startAgent(
     const preloader = createPreloader({
       listImages: (signal) => client.json(`/v1/hosts/${hostName}/images`, { signal }),
       cache: drivers.every(({ name }) => name === 'fake') ? pretendedImages() : images,
+      hostName,
       architecture: (await measured()).architecture,
       drivers: config.drivers,
       clock,
@@ -118,6 +123,14 @@ export async function startAgent(
     await lock.release();
     throw error;
   }
+}
+
+/** Every folder that a driver has or had guests in: one that is no longer configured may have left some. */
+async function guestRootsIn(dataDirectory: string): Promise<string[]> {
+  const entries = await readdir(dataDirectory, { withFileTypes: true });
+  return entries
+    .filter((entry) => entry.isDirectory() && entry.name !== 'images')
+    .map(({ name }) => join(dataDirectory, name));
 }
 
 function checkConfig(
