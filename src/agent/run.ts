@@ -16,6 +16,7 @@ import { drivers as driverRegistry } from './drivers/registry.ts';
 import { createImageCache } from './images/create-image-cache.ts';
 import { createHttpGet } from './images/http-get.ts';
 import type { ImageCache } from './images/image-cache.ts';
+import type { RemoteFile } from './images/image-source.ts';
 import { ledgerFileAt } from './ledger-file.ts';
 import { holdLink } from './link.ts';
 import { measure } from './measure.ts';
@@ -52,6 +53,7 @@ export async function startAgent(
       guestRoots: () => guestRootsIn(dataDirectory),
       ...(config.imageCacheGiBMax === undefined ? {} : { bytesMax: config.imageCacheGiBMax * 1024 ** 3 }),
       get: createHttpGet({ privateAddresses: config.imagePrivateAddresses }),
+      uploaded: (source) => uploadedFile(source, { serverUrl, hostName, token }),
       checksumsRequired: config.imageChecksums === 'required',
       clock,
       prng,
@@ -123,6 +125,24 @@ export async function startAgent(
     await lock.release();
     throw error;
   }
+}
+
+/** What was uploaded is asked for where this agent's own server is, whatever addresses images may come from. */
+function uploadedFile(
+  source: string,
+  {
+    serverUrl,
+    hostName,
+    token,
+  }: { readonly serverUrl: string; readonly hostName: string; readonly token: string | undefined },
+): RemoteFile {
+  const hex = source.slice('berth://sha256/'.length);
+  return {
+    url: `${serverUrl}/v1/hosts/${hostName}/image-content/${hex}`,
+    headers: token === undefined ? {} : { authorization: `Bearer ${token}` },
+    get: createHttpGet({ privateAddresses: 'allow' }),
+    digest: `sha256:${hex}`,
+  };
 }
 
 /** Every folder that a driver has or had guests in: one that is no longer configured may have left some. */

@@ -8,30 +8,24 @@ import { attempting, CommandError, exitCodes, Interrupted, usageError } from './
 import { follow, listAll } from './follow.ts';
 import { show } from './get.ts';
 import { hostReady, kindViews } from './kinds.ts';
+import { type AmountOptions, amountsOf, imageFormats, imagePackings, oneOf, packingOf } from './image-options.ts';
+import { uploadCommand } from './image-upload.ts';
 import { type Format, parseFormat, printList, printTable, printValue } from './output.ts';
 import { startProgress } from './progress.ts';
 import { replace } from './replace.ts';
 import { forEachName, joined } from './rm.ts';
 import { openSession, type Session } from './session.ts';
-import {
-  bytes,
-  collect,
-  parseDiskGiB,
-  parseDurationMs,
-  parseInteger,
-  parseLabels,
-  parseMemoryMiB,
-  seconds,
-} from './units.ts';
+import { bytes, collect, parseDurationMs, parseInteger, parseLabels, seconds } from './units.ts';
 
 const advice = { NotFound: '"berth image ls" shows the images' } as const;
 
 export function imageCommand(cli: Cli): Command {
   return new Command('image')
-    .description('Images: show, add, fetch, keep, build, remove')
+    .description('Images: show, add, upload, fetch, keep, build, remove')
     .addCommand(lsCommand(cli))
     .addCommand(showCommand(cli))
     .addCommand(addCommand(cli))
+    .addCommand(uploadCommand(cli))
     .addCommand(pullCommand(cli))
     .addCommand(prefetchCommand(cli))
     .addCommand(pinCommand(cli))
@@ -78,7 +72,7 @@ function showCommand(cli: Cli): Command {
     );
 }
 
-interface AddOptions {
+interface AddOptions extends AmountOptions {
   readonly source: string;
   readonly mirror: readonly string[];
   readonly checksum?: string;
@@ -91,15 +85,10 @@ interface AddOptions {
   readonly alias: readonly string[];
   readonly cloudInit: boolean;
   readonly preload?: true;
-  readonly cpus?: string;
-  readonly memory?: string;
-  readonly disk?: string;
   readonly label: readonly string[];
   readonly output: Format;
 }
 
-const imageFormats = ['qcow2', 'raw'] as const;
-const packings = ['none', 'zstd', 'gzip', 'xz'] as const;
 const architectures = ['amd64', 'arm64'] as const;
 
 function addCommand(cli: Cli): Command {
@@ -111,7 +100,7 @@ function addCommand(cli: Cli): Command {
     .option('--mirror <url>', 'where else it is, for when the source fails; many times', collect, [])
     .option('--size-bytes <count>', 'of the file at the source; another size is refused')
     .option('--format <format>', `${imageFormats.join(' or ')}; default: qcow2`)
-    .option('--decompress <packing>', `${packings.join(', ')}; default: by the ending of the URL`)
+    .option('--decompress <packing>', `${imagePackings.join(', ')}; default: by the ending of the URL`)
     .option('--architecture <architecture>', `${architectures.join(' or ')}; default: amd64`)
     .option('--driver <driver>', 'the only driver that can run it')
     .option('--alias <name>', 'another name for it; many times', collect, [])
@@ -156,31 +145,14 @@ function specOf(options: AddOptions): Partial<ImageSpec> {
     decompress:
       options.decompress === undefined
         ? packingOf(options.source)
-        : oneOf('--decompress', options.decompress, packings),
+        : oneOf('--decompress', options.decompress, imagePackings),
     ...(architecture === undefined ? {} : { architecture: oneOf('--architecture', architecture, architectures) }),
     ...(driver === undefined ? {} : { backend: driver }),
     aliases: [...options.alias],
     nocloud: options.cloudInit,
     preload: options.preload === true,
-    defaults: {
-      ...(options.cpus === undefined ? {} : { cpus: parseInteger('--cpus', options.cpus, { min: 1, max: 1024 }) }),
-      ...(options.memory === undefined ? {} : { memoryMiB: parseMemoryMiB(options.memory) }),
-      ...(options.disk === undefined ? {} : { diskGiB: parseDiskGiB(options.disk) }),
-    },
+    defaults: amountsOf(options),
   };
-}
-
-function packingOf(source: string): ImageSpec['decompress'] {
-  const path = URL.parse(source)?.pathname ?? source;
-  if (/\.zstd?$/.test(path)) return 'zstd';
-  if (path.endsWith('.gz')) return 'gzip';
-  return path.endsWith('.xz') ? 'xz' : 'none';
-}
-
-function oneOf<T extends string>(flag: string, text: string, known: readonly T[]): T {
-  const found = known.find((word) => word === text);
-  if (!found) throw usageError(`${flag} cannot be "${text}"`, `choose one of: ${known.join(', ')}`);
-  return found;
 }
 
 interface PullOptions {

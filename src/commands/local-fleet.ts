@@ -4,6 +4,7 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { AgentConfig } from '../agent/config.ts';
+import { inspectImage } from '../agent/images/inspect-image.ts';
 import { startAgent } from '../agent/run.ts';
 import { parse } from '../api/parse.ts';
 import type { Logger } from '../base/log.ts';
@@ -82,7 +83,7 @@ async function startLocalServer(
         dataDirectory: join(dataDirectory, 'server'),
         ...(imageMap === undefined ? {} : { imageMap }),
       }),
-      { log },
+      { log, inspectImage },
     );
   try {
     return await start(listen ?? listenDefault);

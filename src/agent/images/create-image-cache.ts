@@ -19,6 +19,7 @@ import { dropPartial, type FetchedImage, fetchImage, type FetchOptions } from '.
 import { type HttpGet, printableUrl } from './http-get.ts';
 import type { CachedImage, ImageCache, ImageProgress } from './image-cache.ts';
 import { publish, writeSmallFile } from './image-file.ts';
+import { defaultVirtualBytesMax } from './image-gate.ts';
 import { type ImageRecord, readRecord } from './image-record.ts';
 import { type FoundReferences, findImageReferences, type ImageReference } from './image-references.ts';
 import type { RemoteFile } from './image-source.ts';
@@ -309,7 +310,7 @@ function fetchOptions(options: ImageCacheOptions): FetchOptions {
     ...(uploaded === undefined ? {} : { uploaded }),
     allowFile: (path) => refuseOutsideRoots(path, options, 'an image comes from'),
     maxBytes: options.maxBytes ?? 64 * gibibyte,
-    maxVirtualBytes: options.maxVirtualBytes ?? 16 * 1024 * gibibyte,
+    maxVirtualBytes: options.maxVirtualBytes ?? defaultVirtualBytesMax,
     stallTimeoutMs: options.stallTimeoutMs ?? 30_000,
     slowWindowMs: options.slowWindowMs ?? 30_000,
     slowBytesMin: options.slowBytesMin ?? 256 * 1024, // 9 kB/s: a gigabyte in a day

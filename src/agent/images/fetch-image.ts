@@ -10,6 +10,7 @@ import type { Clock } from '../../base/clock.ts';
 import type { Logger } from '../../base/log.ts';
 import type { Prng } from '../../base/prng.ts';
 import { DriverError } from '../drivers/driver.ts';
+import { bombBytes } from './bomb.ts';
 import { type HttpGet, printableUrl } from './http-get.ts';
 import type { ImageProgress } from './image-cache.ts';
 import { writeImage, writeSmallFile } from './image-file.ts';
@@ -67,10 +68,6 @@ export interface FetchedImage {
   readonly sourceBytes: number;
 }
 
-const gibibyte = 1024 ** 3;
-/** Unpacking to more than 200 times the packed size is a bomb, once it is more than this. */
-const ratioMax = 200;
-const ratioFloorBytes = gibibyte;
 const restartsMax = 3;
 /** With another source at hand there is no point in waiting long for this one. */
 const attemptsMaxWithMirrors = 2;
@@ -174,7 +171,7 @@ async function fetchOnce(job: SourceJob, temporary: string, options: FetchOption
     {
       bytesMax: options.maxBytes,
       // Measured against the whole source where its size is known: zeros at a disk's beginning are no bomb.
-      allowedBytes: () => Math.max(ratioFloorBytes, ratioMax * (sourceTotal ?? sourceBytes)),
+      allowedBytes: () => bombBytes(sourceTotal ?? sourceBytes),
     },
     (bytes) => {
       if (stage === 'unpacking' && sourceBytes === sourceTotal) tell({ stage, doneBytes: bytes });

@@ -6,8 +6,9 @@ import { DottedName, Name, type Resource, type ResourceDefinition } from './meta
 
 /** No name or password before the host: what is in a spec is shown to whoever may see images. */
 const ImageSource = Type.String({
-  description: 'where the image is: an http:, https: or file: URL',
-  pattern: '^(https?://[^\\s/?#@]+([/?#]\\S*)?|file://\\S+)$',
+  description:
+    'where the image is: an http:, https: or file: URL, or berth://sha256/<64 hex> for one that was uploaded',
+  pattern: '^(https?://[^\\s/?#@]+([/?#]\\S*)?|file://\\S+|berth://sha256/[0-9a-f]{64})$',
   maxLength: 2048,
 });
 
