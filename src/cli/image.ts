@@ -95,7 +95,7 @@ function addCommand(cli: Cli): Command {
   return new Command('add')
     .description('Make an image known; hosts fetch it when it is needed')
     .argument('<name>')
-    .requiredOption('--source <url>', 'http:, https: or file: URL')
+    .requiredOption('--source <url>', 'http:, https:, oci: or file: URL')
     .option('--checksum <sha256>', 'of the file at the source: sha256:<64 hex digits>')
     .option('--mirror <url>', 'where else it is, for when the source fails; many times', collect, [])
     .option('--size-bytes <count>', 'of the file at the source; another size is refused')

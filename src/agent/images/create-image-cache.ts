@@ -437,6 +437,7 @@ async function partialBytes(directory: string): Promise<number> {
 function keyOf(image: ImageSpec): string {
   const parts = [image.source, image.checksum ?? '', image.decompress, image.format, image.localPath ?? ''];
   if (image.sizeBytes !== undefined) parts.push(String(image.sizeBytes));
+  if (image.source.startsWith('oci:')) parts.push(image.architecture); // one name, a content for each
   return createHash('sha256').update(JSON.stringify(parts)).digest('hex').slice(0, 32);
 }
 

@@ -6,11 +6,13 @@ import { constants } from 'node:fs';
 import { chmod, open, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ImageSpec } from '../../api/resources/image.ts';
-import type { Clock } from '../../base/clock.ts';
-import type { Logger } from '../../base/log.ts';
+import { backoffMs } from '../../base/backoff.ts';
+import { type Clock, sleep } from '../../base/clock.ts';
+import { describeError, type Logger } from '../../base/log.ts';
 import type { Prng } from '../../base/prng.ts';
 import { DriverError } from '../drivers/driver.ts';
 import { bombBytes } from './bomb.ts';
+import { diskInTar } from './disk-in-tar.ts';
 import { type HttpGet, printableUrl } from './http-get.ts';
 import type { ImageProgress } from './image-cache.ts';
 import { writeImage, writeSmallFile } from './image-file.ts';
@@ -26,6 +28,7 @@ import {
   type SourceVersion,
   tooLarge,
 } from './image-source.ts';
+import { findOciLayer, type OciLayer } from './oci-source.ts';
 import { unpack } from './unpack.ts';
 
 export interface FetchOptions {
@@ -144,6 +147,7 @@ async function fetchOnce(job: SourceJob, temporary: string, options: FetchOption
   let sourceBytes = 0;
   let sourceTotal: number | undefined;
   const told: Told = { pieces: 0 };
+  const layer = job.source.startsWith('oci:') ? await findLayer(job, options) : undefined;
   const stage = image.decompress === 'none' ? 'downloading' : 'unpacking';
   const onVersion = (version: SourceVersion): void => {
     sourceTotal = version.totalBytes;
@@ -151,7 +155,7 @@ async function fetchOnce(job: SourceJob, temporary: string, options: FetchOption
       throw wrongSize(job, sourceTotal, image.sizeBytes);
   };
   async function* counted(): AsyncGenerator<Uint8Array> {
-    for await (const chunk of sourceOf(job, told, options, onVersion)) {
+    for await (const chunk of sourceOf(job, { told, layer }, options, onVersion)) {
       sourceBytes += chunk.length;
       if (sourceBytes > options.maxBytes) throw tooLarge(job.source, sourceBytes, { bytesMax: options.maxBytes });
       if (image.sizeBytes !== undefined && sourceBytes > image.sizeBytes)
@@ -165,9 +169,10 @@ async function fetchOnce(job: SourceJob, temporary: string, options: FetchOption
       yield chunk;
     }
   }
+  const packed = layer?.archive === undefined ? counted() : diskInTar(unpack(counted(), layer.archive.packing, signal));
   const written = await writeImage(
     temporary,
-    unpack(counted(), image.decompress, signal),
+    unpack(packed, image.decompress, signal),
     {
       bytesMax: options.maxBytes,
       // Measured against the whole source where its size is known: zeros at a disk's beginning are no bomb.
@@ -214,7 +219,7 @@ interface Told {
 /** What is left of an earlier try first, then the rest from the server; every new byte is kept in case this breaks too. */
 async function* sourceOf(
   job: SourceJob,
-  told: Told,
+  { told, layer }: { readonly told: Told; readonly layer: OciLayer | undefined },
   options: FetchOptions,
   tellVersion: (version: SourceVersion) => void,
 ): AsyncGenerator<Uint8Array> {
@@ -231,7 +236,7 @@ async function* sourceOf(
       `image "${job.name}" from ${printableUrl(source)} has no checksum, and this host's agent takes none without (imageChecksums); give it one: berth image add --checksum`,
     );
   }
-  const locate = locatorOf(job, told, options);
+  const locate = locatorOf(job, { told, layer }, options);
   const text = await readIfThere(partialRecordPath(options.directory, key));
   const known = text === undefined ? undefined : readPartialRecord(text);
   const bootId = (await readIfThere('/proc/sys/kernel/random/boot_id'))?.trim() ?? '';
@@ -287,7 +292,7 @@ function contextOf({ image, source, signal }: SourceJob, options: FetchOptions):
   const { clock, prng, stallTimeoutMs, slowWindowMs, slowBytesMin, attemptsMax, maxBytes } = options;
   return {
     ...{ clock, prng, signal, stallTimeoutMs, slowWindowMs, slowBytesMin, attemptsMax, bytesMax: maxBytes },
-    checksummed: image.checksum !== undefined || source.startsWith('berth:'),
+    checksummed: image.checksum !== undefined || /^(berth|oci):/.test(source),
   };
 }
 
@@ -298,17 +303,53 @@ function versionIn({ validator, totalBytes }: SourceVersion): SourceVersion {
   };
 }
 
+/** Before the first byte is asked for: whether the layer is an archive decides what is done with what comes. */
+async function findLayer(job: SourceJob, options: FetchOptions): Promise<OciLayer> {
+  const { source, image, signal } = job;
+  const { get, clock, prng, stallTimeoutMs, attemptsMax } = options;
+  for (let failures = 1; ; failures++) {
+    const stalled = new AbortController();
+    const timer = clock.setTimer(stallTimeoutMs, () => stalled.abort());
+    try {
+      const either = AbortSignal.any([signal, stalled.signal]);
+      return await findOciLayer(source, { get, signal: either, architecture: image.architecture });
+    } catch (error) {
+      if (signal.aborted) throw new DriverError('Aborted', `fetching image "${job.name}" was given up`, error);
+      if (error instanceof DriverError) throw error;
+      const why = stalled.signal.aborted ? `nothing came for ${stallTimeoutMs} ms` : describeError(error);
+      if (failures >= attemptsMax)
+        throw new DriverError(
+          'ImageUnavailable',
+          `cannot fetch ${printableUrl(source)}: ${why}, ${failures} times in a row; look whether this host reaches the registry`,
+          error,
+        );
+    } finally {
+      timer.cancel();
+    }
+    await sleep(clock, backoffMs(failures, { delayMsMin: 250, delayMsMax: 10_000 }, prng), signal);
+  }
+}
+
 /** Asked before each connection: a registry's token may be over by then. */
-function locatorOf({ name, source }: SourceJob, told: Told, options: FetchOptions): () => Promise<RemoteFile> {
-  const find = async (): Promise<RemoteFile> => {
-    if (source.startsWith('http:') || source.startsWith('https:'))
-      return { url: source, headers: {}, get: options.get };
+function locatorOf(
+  { name, image, source }: SourceJob,
+  { told, layer }: { readonly told: Told; readonly layer: OciLayer | undefined },
+  options: FetchOptions,
+): (signal: AbortSignal) => Promise<RemoteFile> {
+  const { get } = options;
+  let fresh: RemoteFile | undefined = layer;
+  const find = async (signal: AbortSignal): Promise<RemoteFile> => {
+    const found = fresh;
+    fresh = undefined;
+    if (found !== undefined) return found;
+    if (layer !== undefined) return findOciLayer(source, { get, signal, architecture: image.architecture });
+    if (source.startsWith('http:') || source.startsWith('https:')) return { url: source, headers: {}, get };
     if (source.startsWith('berth:') && options.uploaded !== undefined) return options.uploaded(source);
     const message = `cannot fetch image "${name}": this host's agent does not know sources like ${printableUrl(source)}`;
     throw new DriverError('ImageUnavailable', message);
   };
-  return async () => {
-    const file = await find();
+  return async (signal) => {
+    const file = await find(signal);
     told.pieces++;
     if (told.digest !== undefined && file.digest !== told.digest)
       throw new SourceChanged('the registry has another image under this name now');

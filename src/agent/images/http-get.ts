@@ -18,6 +18,8 @@ export interface HttpAnswer {
   readonly status: number;
   /** The last URL, after redirects. */
   readonly url: string;
+  /** A public server was asked on the way, or last. */
+  readonly wasPublic: boolean;
   header(name: string): string | undefined;
   /** To be read to its end, or closed. A body that ends before its length is an error. */
   readonly body: AsyncIterable<Uint8Array>;
@@ -29,6 +31,8 @@ export interface HttpGetCall {
   readonly signal: AbortSignal;
   /** From https, plain http is followed only where a checksum protects the content. */
   readonly checksummed: boolean;
+  /** A public server said to ask there: then it counts as a redirect. */
+  readonly afterPublic?: boolean;
 }
 
 /** Throws `DriverError` `ImageUnavailable` for what no further try can change; anything else is a failure of the network. */
@@ -50,17 +54,17 @@ const refusedPorts: ReadonlySet<string> = new Set(
 );
 
 export function createHttpGet(options: HttpGetOptions): HttpGet {
-  return async (first, { headers, signal, checksummed }) => {
+  return async (first, { headers, signal, checksummed, afterPublic = false }) => {
     let url = parsed(first, first);
     let sent = headers;
-    let wasPublic = false;
+    let wasPublic = afterPublic;
     for (let redirects = 0; ; redirects++) {
       const seen: AddressKind[] = [];
       const response = await ask(url, { headers: sent, signal, options, first: first, wasPublic, seen });
       wasPublic ||= seen.includes('public');
       const { location } = response.headers;
       if (![301, 302, 303, 307, 308].includes(response.statusCode ?? 0) || location === undefined)
-        return answerOf(url, response);
+        return answerOf(url, response, wasPublic);
       response.destroy();
       if (redirects === redirectsMax) throw refused(first, `it redirects more than ${redirectsMax} times`);
       const next = parsed(location, first, url);
@@ -138,10 +142,11 @@ function ask(url: URL, { headers, signal, options, first, wasPublic, seen }: Ask
   });
 }
 
-function answerOf(url: URL, response: IncomingMessage): HttpAnswer {
+function answerOf(url: URL, response: IncomingMessage, wasPublic: boolean): HttpAnswer {
   return {
     status: response.statusCode ?? 0,
     url: url.href,
+    wasPublic,
     header: (name) => {
       const value = response.headers[name];
       return typeof value === 'string' ? value : undefined;

@@ -57,7 +57,7 @@ export interface ReadFrom {
 
 /** The bytes from `offset` on. `locate` is asked before each connection; `onVersion` is told what the server says before any byte of it. */
 export async function* readHttp(
-  locate: () => Promise<RemoteFile>,
+  locate: (signal: AbortSignal) => Promise<RemoteFile>,
   from: ReadFrom & { readonly source: string },
   context: SourceContext,
   onVersion: (version: SourceVersion) => Promise<void>,
@@ -71,7 +71,7 @@ export async function* readHttp(
     const stall = stallGuard(context);
     let answer: HttpAnswer | undefined;
     try {
-      const file = await locate();
+      const file = await locate(stall.signal);
       answer = await request(file, { offset, known, sameServer, source, context }, stall.signal);
       const version = versionOf(answer, offset);
       if (offset === 0 || !sameServer) {

@@ -8,7 +8,7 @@ import { DottedName, Name, type Resource, type ResourceDefinition } from './meta
 const ImageSource = Type.String({
   description:
     'where the image is: an http:, https: or file: URL, or berth://sha256/<64 hex> for one that was uploaded',
-  pattern: '^(https?://[^\\s/?#@]+([/?#]\\S*)?|file://\\S+|berth://sha256/[0-9a-f]{64})$',
+  pattern: '^(https?://[^\\s/?#@]+([/?#]\\S*)?|file://\\S+|oci://[^\\s/?#@]+/[^\\s?#]+|berth://sha256/[0-9a-f]{64})$',
   maxLength: 2048,
 });
 
