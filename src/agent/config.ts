@@ -56,6 +56,23 @@ export const AgentConfig = Type.Object(
           'unix socket of podman or Docker: a path, or unix:///PATH; default: DOCKER_HOST, then /run/podman/podman.sock or /var/run/docker.sock',
       }),
     ),
+    imageCacheGiBMax: Type.Optional(
+      Type.Integer({
+        minimum: 1,
+        maximum: 1_048_576,
+        description:
+          'images that no guest uses are removed, the longest unused first, while all take more; default: none is',
+      }),
+    ),
+    imageChecksums: Type.Enum(['required', 'recorded'], {
+      default: 'recorded',
+      description: 'required: nothing is fetched over a network that no checksum stands for',
+    }),
+    imagePrivateAddresses: Type.Enum(['deny', 'named', 'allow'], {
+      default: 'named',
+      description:
+        'image servers at private addresses: none, those that an image itself names (no public server may redirect there), or all',
+    }),
     labels: Type.Unsafe<Labels>(Labels),
     publishAddress: Type.String({
       default: '127.0.0.1',

@@ -51,6 +51,7 @@ function preloading({ rounds, fetch, here, log, clock = createManualClock() }: T
       },
       list: async () => here?.() ?? [],
     },
+    hostName: 'lab-1',
     architecture: 'amd64',
     drivers: ['qemu'],
     clock,
@@ -171,4 +172,48 @@ describe('preloading', () => {
     expect(said).toEqual([5, 10]);
     await end();
   });
+});
+
+it('fetches what its host or pool is named for, and has the cache keep that and what is pinned', async () => {
+  const kept: string[][] = [];
+  const asked: string[] = [];
+  const clock = createManualClock();
+  const listed = {
+    pool: 'gpu',
+    items: [
+      image('everywhere'),
+      image('here', { preload: false, prefetch: { hosts: ['lab-1'], pools: [] } }),
+      image('pool', { preload: false, prefetch: { hosts: [], pools: ['gpu'] } }),
+      image('elsewhere', { preload: false, prefetch: { hosts: ['lab-2'], pools: ['cpu'] } }),
+      image('pinned', { preload: false, pinned: true, source: 'https://example.org/pinned' }),
+      image('other', { preload: true, architecture: 'arm64' }),
+    ],
+  };
+  const preloader = createPreloader({
+    listImages: async () => listed,
+    cache: {
+      async ensure(name) {
+        asked.push(name);
+        return { path: '/a', format: 'qcow2', digest: 'sha256:a', virtualSizeBytes: 1 };
+      },
+      list: async () => [],
+      async clean(wishes) {
+        kept.push(wishes.kept.map(({ source }) => source));
+      },
+    },
+    hostName: 'lab-1',
+    architecture: 'amd64',
+    drivers: ['qemu'],
+    clock,
+    log: silentLogger,
+  });
+  const stop = new AbortController();
+  const running = preloader.run(stop.signal);
+  await clock.advanceSettled(1, turn);
+  stop.abort();
+  await running;
+  expect(asked).toEqual(['everywhere', 'here', 'pool']);
+  expect(kept).toEqual([
+    [...Array.from({ length: 3 }, () => 'https://example.org/a.qcow2'), 'https://example.org/pinned'],
+  ]);
 });

@@ -1,5 +1,6 @@
-// Fetches the images that operators want on every host before anyone asks for them, and tells which could not be had. Best effort:
-// a guest that needs an image fetches it anyway. What fails is tried again ever more rarely, until something else is wanted.
+// Fetches the images that operators want on this host before anyone asks for them, tells which could not be had, and has the cache
+// cleaned of what nobody wants. Best effort: a guest that needs an image fetches it anyway. What fails is tried again ever more rarely,
+// until something else is wanted.
 
 import { ImageSpec } from '../api/agent-protocol.ts';
 import { isContainerImage } from '../api/container-image.ts';
@@ -10,12 +11,14 @@ import { DottedName } from '../api/resources/metadata.ts';
 import { type Clock, sleep } from '../base/clock.ts';
 import { isRecord } from '../base/is-record.ts';
 import { describeError, type Logger } from '../base/log.ts';
+import type { HostImageCache } from './images/create-image-cache.ts';
 import type { ImageCache, ImageProgress } from './images/image-cache.ts';
 
 export interface PreloadOptions {
   /** `GET /v1/hosts/{host}/images`, as it came. */
   readonly listImages: (signal: AbortSignal) => Promise<unknown>;
-  readonly cache: ImageCache;
+  readonly cache: ImageCache & Partial<Pick<HostImageCache, 'clean'>>;
+  readonly hostName: string;
   readonly architecture: 'amd64' | 'arm64';
   readonly drivers: readonly string[];
   readonly clock: Clock;
@@ -64,7 +67,12 @@ export function createPreloader(options: PreloadOptions): Preloader {
       if (!signal.aborted) log.debug('cannot ask which images to preload', { error: describeError(error) });
       return;
     }
-    const images = imagesIn(listed).filter(({ spec }) => fits(spec, options));
+    const known = imagesIn(listed);
+    const place = { hostName: options.hostName, pool: poolIn(listed) };
+    const images = known.filter(({ spec }) => fits(spec, options) && isWantedOn(spec, place));
+    await cache.clean?.({
+      kept: [...images, ...known.filter(({ spec }) => spec.pinned === true)].map(({ spec }) => spec),
+    });
     for (const name of outcomes.keys()) if (!images.some((image) => image.name === name)) outcomes.delete(name);
     // One after the other: a guest's own pull shall not compete with more than one of these.
     for (const image of images) {
@@ -129,9 +137,24 @@ function progressLog({ clock, log }: PreloadOptions, image: string): (progress: 
 }
 
 function fits(spec: ImageSpec, { architecture, drivers }: PreloadOptions): boolean {
-  if (!spec.preload || spec.architecture !== architecture) return false;
+  if (spec.architecture !== architecture) return false;
   if (isContainerImage(spec)) return false; // its engine fetches it, when it is first asked for
   return spec.backend === undefined || drivers.includes(spec.backend);
+}
+
+/** Whether operators want the image on this host before anyone asks for it. */
+function isWantedOn(
+  { preload, prefetch }: ImageSpec,
+  { hostName, pool }: { readonly hostName: string; readonly pool: string | undefined },
+): boolean {
+  if (preload) return true;
+  return prefetch?.hosts.includes(hostName) === true || (pool !== undefined && prefetch?.pools.includes(pool) === true);
+}
+
+/** The pool that the control plane has this host in. */
+function poolIn(listed: unknown): string | undefined {
+  const { pool } = isRecord(listed) ? listed : {};
+  return typeof pool === 'string' ? pool : undefined;
 }
 
 /** Items of another version of the control plane that make no sense here are passed over. */

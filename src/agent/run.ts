@@ -1,6 +1,6 @@
 // The agent as a process: real clock, real files, real sockets. It puts the parts together and decides nothing.
 
-import { readFile } from 'node:fs/promises';
+import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createClient } from '../api/client.ts';
 import { ApiError } from '../api/errors.ts';
@@ -15,7 +15,9 @@ import { lockDataDirectory } from './data-directory-lock.ts';
 import type { Driver } from './drivers/driver.ts';
 import { drivers as driverRegistry } from './drivers/registry.ts';
 import { createImageCache } from './images/create-image-cache.ts';
+import { createHttpGet } from './images/http-get.ts';
 import type { ImageCache } from './images/image-cache.ts';
+import type { RemoteFile } from './images/image-source.ts';
 import { ledgerFileAt } from './ledger-file.ts';
 import { holdLink } from './link.ts';
 import { measure } from './measure.ts';
@@ -51,7 +53,11 @@ export async function startAgent(
     const images = createImageCache({
       directory: join(dataDirectory, 'images'),
       fileRoots: config.imageRoots,
-      fetch: systemFetch,
+      guestRoots: () => guestRootsIn(dataDirectory),
+      ...(config.imageCacheGiBMax === undefined ? {} : { bytesMax: config.imageCacheGiBMax * 1024 ** 3 }),
+      get: createHttpGet({ privateAddresses: config.imagePrivateAddresses }),
+      uploaded: (source) => uploadedFile(source, { serverUrl, hostName, token }),
+      checksumsRequired: config.imageChecksums === 'required',
       clock,
       prng,
       log,
@@ -78,6 +84,7 @@ export async function startAgent(
     const preloader = createPreloader({
       listImages: (signal) => client.json(`/v1/hosts/${hostName}/images`, { signal }),
       cache: drivers.every(({ name }) => name === 'fake') ? pretendedImages() : images,
+      hostName,
       architecture: (await measured()).architecture,
       drivers: config.drivers,
       clock,
@@ -123,6 +130,32 @@ export async function startAgent(
     await lock.release();
     throw error;
   }
+}
+
+/** What was uploaded is asked for where this agent's own server is, whatever addresses images may come from. */
+function uploadedFile(
+  source: string,
+  {
+    serverUrl,
+    hostName,
+    token,
+  }: { readonly serverUrl: string; readonly hostName: string; readonly token: string | undefined },
+): RemoteFile {
+  const hex = source.slice('berth://sha256/'.length);
+  return {
+    url: `${serverUrl}/v1/hosts/${hostName}/image-content/${hex}`,
+    headers: token === undefined ? {} : { authorization: `Bearer ${token}` },
+    get: createHttpGet({ privateAddresses: 'allow' }),
+    digest: `sha256:${hex}`,
+  };
+}
+
+/** Every folder that a driver has or had guests in: one that is no longer configured may have left some. */
+async function guestRootsIn(dataDirectory: string): Promise<string[]> {
+  const entries = await readdir(dataDirectory, { withFileTypes: true });
+  return entries
+    .filter((entry) => entry.isDirectory() && entry.name !== 'images')
+    .map(({ name }) => join(dataDirectory, name));
 }
 
 function checkConfig(

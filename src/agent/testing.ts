@@ -105,7 +105,7 @@ function scriptedControlPlane() {
       await turn();
       if (plane.away) throw new TypeError('fetch failed');
       const { pathname, searchParams } = new URL(url);
-      const body = init.body === undefined ? undefined : JSON.parse(init.body);
+      const body = typeof init.body === 'string' ? JSON.parse(init.body) : undefined;
       const answer = (() => {
         try {
           return respond(pathname.split('/').at(-1) ?? '', body, searchParams, init.signal);

@@ -35,7 +35,7 @@ export function openApiDocument(): Json {
     Object.assign(schemas, schemasOf(definition));
     Object.assign(paths, pathsOf(definition));
   }
-  Object.assign(paths, instancePaths(), fleetPaths(), agentPaths(), processPaths());
+  Object.assign(paths, instancePaths(), imagePaths(), fleetPaths(), agentPaths(), processPaths());
   return {
     openapi: '3.1.0',
     info: {
@@ -484,6 +484,58 @@ const waysIn: Readonly<Record<string, { readonly summary: string; readonly param
   },
   vnc: { summary: 'Its screen, as RFB', parameters: [] },
 };
+function imagePaths(): Json {
+  const received = {
+    type: 'object',
+    required: ['complete', 'receivedBytes'],
+    properties: {
+      complete: { type: 'boolean' },
+      receivedBytes: { type: 'integer', description: 'where the next piece begins' },
+      digest: { type: 'string', description: 'of the unpacked file' },
+      virtualSizeBytes: { type: 'integer', description: 'the size a guest sees' },
+      image: ref('Image'),
+    },
+  };
+  const how = resourceDefinitions.image.spec.properties;
+  return {
+    '/v1/images/{name}/content': {
+      put: {
+        tags: ['images'],
+        operationId: 'uploadImage',
+        summary: 'Upload the file of an image, in pieces; the last one makes the image or changes it',
+        parameters: [
+          nameParameter,
+          { ...parameter('checksum', 'query', plain(how.checksum), 'of the whole file'), required: true },
+          { ...parameter('totalBytes', 'query', plain(how.sizeBytes), 'of the whole file'), required: true },
+          parameter(
+            'offset',
+            'query',
+            { type: 'integer', minimum: 0, default: 0 },
+            'where in the file the body begins',
+          ),
+          parameter('format', 'query', plain(how.format), 'once unpacked'),
+          parameter('decompress', 'query', plain(how.decompress), 'how it is packed'),
+          parameter('architecture', 'query', plain(how.architecture), 'of the guests'),
+        ],
+        requestBody: {
+          required: true,
+          description: 'each request may take a minute; `Conflict` tells in `details.receivedBytes` where to go on',
+          content: { 'application/octet-stream': {} },
+        },
+        responses: answers(
+          {
+            200: { description: 'the file is whole and the image is there', content: jsonContent(received) },
+            202: { description: 'more is to come', content: jsonContent(received) },
+          },
+          'Conflict',
+          'PayloadTooLarge',
+          'UnsupportedMediaType',
+          'StoreFull',
+        ),
+      },
+    },
+  };
+}
 
 /** What is asked for, in a query string. */
 const askedParameters = [
@@ -649,6 +701,16 @@ function agentPaths(): Json {
         undefined,
         linesContent(ref('AssignmentEvent')),
       ),
+    },
+    '/v1/hosts/{host}/image-content/{hex}': {
+      get: {
+        ...call('readImageContent', 'A file that was uploaded; ranges are possible', undefined, {}),
+        parameters: [host, parameter('hex', 'path', { type: 'string' }, 'SHA-256 of the file')],
+        responses: answers(
+          { 200: { description: 'raw bytes', content: { 'application/octet-stream': {} } } },
+          'NotFound',
+        ),
+      },
     },
     '/v1/hosts/{host}/images': {
       get: call('listHostImages', 'Images that hosts may need', undefined, jsonContent(ref('ImageList'))),

@@ -21,7 +21,7 @@ export type FetchLike = (url: string, init: FetchInit) => Promise<FetchResponse>
 export interface FetchInit {
   readonly method: string;
   readonly headers: Record<string, string>;
-  readonly body?: string;
+  readonly body?: string | Uint8Array<ArrayBuffer>;
   readonly signal?: AbortSignal;
 }
 
@@ -91,7 +91,10 @@ export interface Asking {
 interface Call {
   readonly method?: string;
   readonly query?: Readonly<Record<string, string | number | boolean | undefined>>;
+  /** Sent as JSON. */
   readonly body?: unknown;
+  /** Sent as they are, instead of a `body`. */
+  readonly bytes?: Uint8Array<ArrayBuffer>;
   readonly headers?: Readonly<Record<string, string>>;
   readonly signal?: AbortSignal;
 }
@@ -115,12 +118,14 @@ export function createUserClient(options: ClientOptions) {
     if (options.userAgent !== undefined) headers['user-agent'] = options.userAgent;
     if (seen > 0) headers[atLeastHeader] = String(seen);
     if (call.body !== undefined) headers['content-type'] = 'application/json';
+    if (call.bytes !== undefined) headers['content-type'] = 'application/octet-stream';
     let response: FetchResponse;
     try {
       response = await options.fetch(options.url + path + queryString(call.query), {
         method: call.method ?? 'GET',
         headers,
         ...(call.body === undefined ? {} : { body: JSON.stringify(call.body) }),
+        ...(call.bytes === undefined ? {} : { body: call.bytes }),
         ...(call.signal === undefined ? {} : { signal: call.signal }),
       });
     } catch (cause) {

@@ -9,31 +9,28 @@ import { attempting, CommandError, exitCodes, Interrupted, usageError } from './
 import { follow, listAll } from './follow.ts';
 import { show } from './get.ts';
 import { hostReady, kindViews } from './kinds.ts';
+import { type AmountOptions, amountsOf, imageFormats, imagePackings, oneOf, packingOf } from './image-options.ts';
+import { uploadCommand } from './image-upload.ts';
 import { type Format, parseFormat, printList, printTable, printValue } from './output.ts';
 import { startProgress } from './progress.ts';
 import { replace } from './replace.ts';
 import { forEachName, joined } from './rm.ts';
 import { openSession, type Session } from './session.ts';
-import {
-  bytes,
-  collect,
-  parseDiskGiB,
-  parseDurationMs,
-  parseInteger,
-  parseLabels,
-  parseMemoryMiB,
-  seconds,
-} from './units.ts';
+import { bytes, collect, parseDurationMs, parseInteger, parseLabels, seconds } from './units.ts';
 
 const advice = { NotFound: '"berth image ls" shows the images' } as const;
 
 export function imageCommand(cli: Cli): Command {
   return new Command('image')
-    .description('Images: show, add, fetch, build, remove')
+    .description('Images: show, add, upload, fetch, keep, build, remove')
     .addCommand(lsCommand(cli))
     .addCommand(showCommand(cli))
     .addCommand(addCommand(cli))
+    .addCommand(uploadCommand(cli))
     .addCommand(pullCommand(cli))
+    .addCommand(prefetchCommand(cli))
+    .addCommand(pinCommand(cli))
+    .addCommand(unpinCommand(cli))
     .addCommand(rmCommand(cli));
 }
 
@@ -41,13 +38,16 @@ function lsCommand(cli: Cli): Command {
   return new Command('ls')
     .description('Show all images')
     .option('-l, --selector <selector>', 'only images with these labels')
+    .option('--hosts', 'which hosts have them, and how many guests there use them')
     .option('-o, --output <format>', 'table, json, yaml or name', parseFormat, 'table')
-    .action(async ({ output, selector }: { output: Format; selector?: string }, command: Command) => {
+    .action(async ({ output, selector, hosts }: LsOptions, command: Command) => {
       const { client } = await openSession(cli, command);
       const { items } = await attempting('list images', () =>
         listAll(client, 'image', selector === undefined ? {} : { selector }),
       );
       items.sort((a, b) => a.metadata.name.localeCompare(b.metadata.name));
+      if (hosts === true)
+        return printCached(cli, output, items, (await attempting('list hosts', () => listAll(client, 'host'))).items);
       const columns = kindViews.image({ nowMs: cli.clock.nowMs() });
       await printList(cli, output, {
         items,
@@ -55,6 +55,12 @@ function lsCommand(cli: Cli): Command {
         empty: 'no images; make one: berth image build tiny, or berth image add NAME --source URL',
       });
     });
+}
+
+interface LsOptions {
+  readonly output: Format;
+  readonly selector?: string;
+  readonly hosts?: true;
 }
 
 function showCommand(cli: Cli): Command {
@@ -67,9 +73,12 @@ function showCommand(cli: Cli): Command {
     );
 }
 
-interface AddOptions {
+interface AddOptions extends AmountOptions {
   readonly source: string;
+  readonly mirror: readonly string[];
   readonly checksum?: string;
+  readonly sizeBytes?: string;
+  readonly pin?: true;
   readonly format?: string;
   readonly decompress?: string;
   readonly architecture?: string;
@@ -77,30 +86,32 @@ interface AddOptions {
   readonly alias: readonly string[];
   readonly cloudInit: boolean;
   readonly preload?: true;
-  readonly cpus?: string;
-  readonly memory?: string;
-  readonly disk?: string;
   readonly label: readonly string[];
   readonly output: Format;
 }
 
-const imageFormats = ['qcow2', 'raw', 'container'] as const;
-const packings = ['none', 'zstd', 'gzip', 'xz'] as const;
+const addedFormats = [...imageFormats, 'container'] as const;
 const architectures = ['amd64', 'arm64'] as const;
 
 function addCommand(cli: Cli): Command {
   return new Command('add')
     .description('Make an image known; hosts fetch it when it is needed')
     .argument('<name>')
-    .requiredOption('--source <url>', 'http:, https: or file: URL, or docker://REGISTRY/NAME:TAG')
+    .requiredOption('--source <url>', 'http:, https:, oci: or file: URL, or docker://REGISTRY/NAME:TAG')
     .option('--checksum <sha256>', 'of the file at the source: sha256:<64 hex digits>')
-    .option('--format <format>', `${imageFormats.join(', ')}; default: container for docker://, else qcow2`)
-    .option('--decompress <packing>', `${packings.join(', ')}; default: by the ending of the URL`)
+    .option('--mirror <url>', 'where else it is, for when the source fails; many times', collect, [])
+    .option('--size-bytes <count>', 'of the file at the source; another size is refused')
+    .option(
+      '--format <format>',
+      `${imageFormats.join(', ')} or container; default: container for docker://, else qcow2`,
+    )
+    .option('--decompress <packing>', `${imagePackings.join(', ')}; default: by the ending of the URL`)
     .option('--architecture <architecture>', `${architectures.join(' or ')}; default: amd64`)
     .option('--driver <driver>', 'the only driver that can run it')
     .option('--alias <name>', 'another name for it; many times', collect, [])
     .option('--no-cloud-init', 'attach no NoCloud seed')
     .option('--preload', 'hosts fetch it at once')
+    .option('--pin', 'hosts that have it keep it, whatever the budget of their caches')
     .option('--cpus <count>', "for instances that ask for nothing; default: their pool's, else 4")
     .option('--memory <amount>', "for instances that ask for nothing; default: their pool's, else 8 GiB")
     .option('--disk <amount>', 'for instances that ask for nothing')
@@ -130,39 +141,27 @@ function specOf(options: AddOptions): Partial<ImageSpec> {
   return {
     source: options.source,
     ...(checksum === undefined ? {} : { checksum: checksum.includes(':') ? checksum : `sha256:${checksum}` }),
+    ...(options.mirror.length === 0 ? {} : { mirrors: [...options.mirror] }),
+    ...(options.sizeBytes === undefined
+      ? {}
+      : { sizeBytes: parseInteger('--size-bytes', options.sizeBytes, { min: 1, max: Number.MAX_SAFE_INTEGER }) }),
+    ...(options.pin === undefined ? {} : { pinned: true }),
     ...(format === undefined
       ? options.source.startsWith(containerTransport)
         ? { format: 'container' }
         : {}
-      : { format: oneOf('--format', format, imageFormats) }),
+      : { format: oneOf('--format', format, addedFormats) }),
     decompress:
       options.decompress === undefined
         ? packingOf(options.source)
-        : oneOf('--decompress', options.decompress, packings),
+        : oneOf('--decompress', options.decompress, imagePackings),
     ...(architecture === undefined ? {} : { architecture: oneOf('--architecture', architecture, architectures) }),
     ...(driver === undefined ? {} : { backend: driver }),
     aliases: [...options.alias],
     nocloud: options.cloudInit,
     preload: options.preload === true,
-    defaults: {
-      ...(options.cpus === undefined ? {} : { cpus: parseInteger('--cpus', options.cpus, { min: 1, max: 1024 }) }),
-      ...(options.memory === undefined ? {} : { memoryMiB: parseMemoryMiB(options.memory) }),
-      ...(options.disk === undefined ? {} : { diskGiB: parseDiskGiB(options.disk) }),
-    },
+    defaults: amountsOf(options),
   };
-}
-
-function packingOf(source: string): ImageSpec['decompress'] {
-  const path = URL.parse(source)?.pathname ?? source;
-  if (/\.zstd?$/.test(path)) return 'zstd';
-  if (path.endsWith('.gz')) return 'gzip';
-  return path.endsWith('.xz') ? 'xz' : 'none';
-}
-
-function oneOf<T extends string>(flag: string, text: string, known: readonly T[]): T {
-  const found = known.find((word) => word === text);
-  if (!found) throw usageError(`${flag} cannot be "${text}"`, `choose one of: ${known.join(', ')}`);
-  return found;
 }
 
 interface PullOptions {
@@ -176,23 +175,113 @@ function pullCommand(cli: Cli): Command {
     .argument('<image...>')
     .option('--no-wait', 'do not wait until they have it')
     .option('-t, --timeout <duration>', 'give up waiting after 90s, 5m')
-    .action(async (names: readonly string[], { wait, timeout }: PullOptions, command: Command) => {
-      const session = await openSession(cli, command);
-      const timeoutMs = timeout === undefined ? undefined : parseDurationMs('--timeout', timeout);
-      const failures = await forEachName(cli, names, async (name) => {
-        const change = ({ spec }: Image): ImageSpec | undefined =>
-          spec.preload ? undefined : { ...spec, preload: true };
-        const image = await attempting(
-          `pull image "${name}"`,
-          () => replace(session.client, { kind: 'image', name, change }),
-          advice,
+    .action((names: readonly string[], options: PullOptions, command: Command) =>
+      fetchNow(cli, command, names, {
+        ...options,
+        verb: 'pull',
+        change: ({ spec }) => (spec.preload ? undefined : { ...spec, preload: true }),
+        wants: () => true,
+      }),
+    );
+}
+
+interface PrefetchOptions extends PullOptions {
+  readonly host: readonly string[];
+  readonly pool: readonly string[];
+}
+
+function prefetchCommand(cli: Cli): Command {
+  return new Command('prefetch')
+    .description('Have some hosts fetch images now, and those that join these pools later')
+    .argument('<image...>')
+    .option('--host <host>', 'this one; many times', collect, [])
+    .option('--pool <pool>', 'those of this pool; many times', collect, [])
+    .option('--no-wait', 'do not wait until they have it')
+    .option('-t, --timeout <duration>', 'give up waiting after 90s, 5m')
+    .action((names: readonly string[], { host, pool, ...options }: PrefetchOptions, command: Command) => {
+      if (host.length + pool.length === 0)
+        throw usageError(
+          'no host and no pool is named',
+          '"berth image pull" is for all hosts; --host and --pool name some',
         );
-        if (!wait) {
-          cli.stdout.write(`${image.metadata.name} is being fetched\n`);
-          return;
-        }
-        const hosts = await waitForHosts(cli, session, image, timeoutMs);
-        printHosts(cli, image, hosts);
+      const change = ({ spec }: Image): ImageSpec | undefined => {
+        const hosts = [...new Set([...(spec.prefetch?.hosts ?? []), ...host])];
+        const pools = [...new Set([...(spec.prefetch?.pools ?? []), ...pool])];
+        const same = hosts.length === spec.prefetch?.hosts.length && pools.length === spec.prefetch.pools.length;
+        return same ? undefined : { ...spec, prefetch: { hosts, pools } };
+      };
+      const wants = ({ metadata, spec }: Host): boolean =>
+        host.includes(metadata.name) || (spec.pool !== undefined && pool.includes(spec.pool));
+      return fetchNow(cli, command, names, { ...options, verb: 'prefetch', change, wants });
+    });
+}
+
+interface FetchNow extends PullOptions {
+  readonly verb: string;
+  /** What has the hosts fetch it; undefined when they do so already. */
+  readonly change: (image: Image) => ImageSpec | undefined;
+  /** The hosts that are waited for, if they can use it. */
+  readonly wants: (host: Host) => boolean;
+}
+
+async function fetchNow(
+  cli: Cli,
+  command: Command,
+  names: readonly string[],
+  { wait, timeout, verb, change, wants }: FetchNow,
+): Promise<void> {
+  const session = await openSession(cli, command);
+  const timeoutMs = timeout === undefined ? undefined : parseDurationMs('--timeout', timeout);
+  const failures = await forEachName(cli, names, async (name) => {
+    const image = await attempting(
+      `${verb} image "${name}"`,
+      () => replace(session.client, { kind: 'image', name, change }),
+      advice,
+    );
+    if (!wait) {
+      cli.stdout.write(`${image.metadata.name} is being fetched\n`);
+      return;
+    }
+    const hosts = await waitForHosts(cli, session, { image, wants, timeoutMs });
+    printHosts(cli, image, hosts);
+  });
+  if (failures.length > 0) throw joined(failures, names.length);
+}
+
+function pinCommand(cli: Cli): Command {
+  return changeCommand(cli, {
+    verb: 'pin',
+    description: 'Have hosts keep images that they have, whatever the budget of their caches',
+    change: ({ spec }) => (spec.pinned === true ? undefined : { ...spec, pinned: true }),
+    done: 'is pinned',
+  });
+}
+
+function unpinCommand(cli: Cli): Command {
+  return changeCommand(cli, {
+    verb: 'unpin',
+    description: 'Let hosts remove images again that no guest uses',
+    change: ({ spec: { pinned, ...spec } }) => (pinned === true ? spec : undefined),
+    done: 'is no longer pinned',
+  });
+}
+
+interface ChangeWords {
+  readonly verb: string;
+  readonly description: string;
+  readonly change: (image: Image) => ImageSpec | undefined;
+  readonly done: string;
+}
+
+function changeCommand(cli: Cli, { verb, description, change, done }: ChangeWords): Command {
+  return new Command(verb)
+    .description(description)
+    .argument('<image...>')
+    .action(async (names: readonly string[], _options: unknown, command: Command) => {
+      const { client } = await openSession(cli, command);
+      const failures = await forEachName(cli, names, async (name) => {
+        await attempting(`${verb} image "${name}"`, () => replace(client, { kind: 'image', name, change }), advice);
+        cli.stdout.write(`${name} ${done}\n`);
       });
       if (failures.length > 0) throw joined(failures, names.length);
     });
@@ -210,8 +299,11 @@ function fits({ spec }: Image, host: Host): boolean {
 async function waitForHosts(
   cli: Cli,
   { client }: Session,
-  image: Image,
-  timeoutMs: number | undefined,
+  {
+    image,
+    wants,
+    timeoutMs,
+  }: { readonly image: Image; readonly wants: FetchNow['wants']; readonly timeoutMs: number | undefined },
 ): Promise<Host[]> {
   const { name } = image.metadata;
   const interruption = cli.interruption();
@@ -227,7 +319,7 @@ async function waitForHosts(
         for (const host of change.items) hosts.set(host.metadata.name, host);
       } else if (change.type === 'put') hosts.set(change.resource.metadata.name, change.resource);
       else if (change.type === 'delete') hosts.delete(change.name);
-      const fitting = [...hosts.values()].filter((host) => fits(image, host));
+      const fitting = [...hosts.values()].filter((host) => wants(host) && fits(image, host));
       const done = fitting.filter((host) => hasImage(image, host));
       if (done.length === fitting.length) return fitting;
       const problems = fitting.flatMap((host) => problemsOf(image, host));
@@ -284,6 +376,37 @@ function printHosts(cli: Cli, wanted: Image, hosts: readonly Host[]): void {
       { header: 'HOST', value: ({ host }) => host.metadata.name },
       { header: 'SIZE', value: ({ image }) => bytes(image.sizeBytes), right: true },
       { header: 'DIGEST', value: ({ image }) => image.digest.slice(0, 19) },
+    ],
+    rows,
+  );
+}
+
+/** Which host has which image, one row each. */
+async function printCached(cli: Cli, output: Format, images: readonly Image[], hosts: readonly Host[]): Promise<void> {
+  const rows = images.flatMap((image) =>
+    hosts.flatMap((host) =>
+      host.status.images
+        .filter(({ name }) => name === image.metadata.name)
+        .map((cached) => ({ ...cached, host: host.metadata.name })),
+    ),
+  );
+  rows.sort((a, b) => a.name.localeCompare(b.name) || a.host.localeCompare(b.host));
+  if (output === 'json' || output === 'yaml') return printValue(cli, output, rows);
+  if (output === 'name') return void cli.stdout.write(rows.map(({ host }) => `${host}\n`).join(''));
+  if (rows.length === 0) return void cli.stderr.write('no host has any of them\n');
+  printTable(
+    cli,
+    [
+      { header: 'IMAGE', value: ({ name }) => name },
+      { header: 'HOST', value: ({ host }) => host },
+      {
+        header: 'SIZE',
+        value: ({ sizeBytes, problem }) => (problem === undefined ? bytes(sizeBytes) : ''),
+        right: true,
+      },
+      { header: 'GUESTS', value: ({ guests }) => String(guests ?? 0), right: true },
+      { header: 'DIGEST', value: ({ digest }) => digest.slice(0, 19) },
+      { header: 'PROBLEM', value: ({ problem }) => problem ?? '' },
     ],
     rows,
   );

@@ -550,6 +550,53 @@ describe('berth image', () => {
     expect(exitCode).toBe(0);
   });
 
+  it('prefetch asks for the image on the hosts and pools that are named, and waits for those', async () => {
+    const other = testHost('h2', { status: { images: [] } });
+    const inner = hostThatFetches([], [fetched]);
+    const handler: Handler = (request) =>
+      request.path === '/v1/hosts' && !request.query['watch']
+        ? page([testHost('h1', { status: { images: [] } }), other])
+        : inner(request);
+    const prefetch = ['image', 'prefetch', 'tiny', '--host', 'h1', '--pool', 'gpu'];
+    const { stdout, exitCode, requests } = await runBerth(prefetch, { handler });
+    expect(stdout).toBe('IMAGE  HOST     SIZE  DIGEST\ntiny   h1    5.0 MiB  sha256:aaaaaaaaaaaa\n');
+    expect(exitCode).toBe(0);
+    expect(requests.find(({ method }) => method === 'PUT')?.body).toMatchObject({
+      spec: { preload: false, prefetch: { hosts: ['h1'], pools: ['gpu'] } },
+    });
+    const nowhere = await runBerth(['image', 'prefetch', 'tiny'], { handler });
+    expect(nowhere).toMatchObject({ exitCode: 2, stderr: expect.stringContaining('no host and no pool is named') });
+  });
+
+  it('pin and unpin say that it stays, or may go', async () => {
+    const pinned = { ...image, spec: { ...spec, pinned: true } };
+    for (const [verb, before, after] of [
+      ['pin', image, pinned],
+      ['unpin', pinned, image],
+    ] as const) {
+      const handler: Handler = ({ method, body }) => ({ json: method === 'PUT' ? body : before });
+      const { exitCode, requests } = await runBerth(['image', verb, 'tiny'], { handler });
+      expect(exitCode).toBe(0);
+      expect(requests.find(({ method }) => method === 'PUT')?.body).toMatchObject({ spec: after.spec });
+      const again: Handler = () => ({ json: after });
+      expect((await runBerth(['image', verb, 'tiny'], { handler: again })).requests.map((one) => one.method)).toEqual([
+        'GET',
+      ]);
+    }
+  });
+
+  it('ls --hosts shows which host has it, for how many guests, and where it is missing', async () => {
+    const h1 = testHost('h1', { status: { images: [{ ...fetched, guests: 3 }] } });
+    const h2 = testHost('h2', { status: { images: [{ ...fetched, digest: '', sizeBytes: 0, problem: 'HTTP 404' }] } });
+    const handler: Handler = ({ path }) => page(path === '/v1/hosts' ? [h2, h1] : [image]);
+    const { stdout } = await runBerth(['image', 'ls', '--hosts'], { handler });
+    expect(stdout).toBe(
+      'IMAGE  HOST     SIZE  GUESTS  DIGEST               PROBLEM\n' +
+        'tiny   h1    5.0 MiB       3  sha256:aaaaaaaaaaaa  -\n' +
+        'tiny   h2          -       0  -                    HTTP 404\n',
+    );
+  });
+
   it('pull asks for the image everywhere and waits for the hosts that can use it', async () => {
     const handler = hostThatFetches([], [fetched]);
     const { stdout, stderr, exitCode } = await runBerth(['image', 'pull', 'tiny'], { handler });

@@ -101,7 +101,7 @@ function requestOf(url: string, init: FetchInit): Request {
     path: pathname,
     query: Object.fromEntries(searchParams),
     headers: init.headers,
-    body: init.body === undefined ? undefined : JSON.parse(init.body),
+    body: typeof init.body === 'string' ? JSON.parse(init.body) : init.body,
   };
 }
 

@@ -5,6 +5,7 @@ import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { makeFolder, needsPassage } from '../agent/agent-folders.ts';
 import { AgentConfig } from '../agent/config.ts';
+import { inspectImage } from '../agent/images/inspect-image.ts';
 import { startAgent } from '../agent/run.ts';
 import { parse } from '../api/parse.ts';
 import type { Logger } from '../base/log.ts';
@@ -87,7 +88,7 @@ async function startLocalServer(
         dataDirectory: join(dataDirectory, 'server'),
         ...(imageMap === undefined ? {} : { imageMap }),
       }),
-      { log },
+      { log, inspectImage },
     );
   try {
     return await start(listen ?? listenDefault);

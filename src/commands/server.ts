@@ -36,9 +36,10 @@ export function serverCommand(cli: Cli): Command {
     .option('--insecure', 'listen for other machines without TLS in front')
     .option('--log-level <level>', 'debug, info, warn, error or silent; default: info')
     .action(async ({ config: file, dataDir, ...flags }: ServerFlags) => {
-      const [{ ServerConfig }, { startServer }, { system, systemLogger }] = await Promise.all([
+      const [{ ServerConfig }, { startServer }, { inspectImage }, { system, systemLogger }] = await Promise.all([
         import('../server/config.ts'),
         import('../server/run.ts'),
+        import('../agent/images/inspect-image.ts'),
         import('../base/system.ts'),
       ]);
       const imageMap = await imageMapIn(system.workingDirectory());
@@ -58,7 +59,7 @@ export function serverCommand(cli: Cli): Command {
       if (imageMap !== undefined && config.imageMap === imageMap)
         log.info('no image map was named; the one of the working directory is taken', { path: imageMap });
       const server = await tellFailure('start the server', () =>
-        attempting('start the server', () => startServer(config, { log }), storeAdvice),
+        attempting('start the server', () => startServer(config, { log, inspectImage }), storeAdvice),
       );
       cli.stderr.write(
         `berth server listens on ${server.url}\n` +

@@ -23,6 +23,20 @@ export const ServerConfig = Type.Object(
       description: 'how long the start waits for a store that is not there yet',
     }),
     dataDirectory: Type.String({ default: '/var/lib/berth/server', minLength: 1, maxLength: 1024 }),
+    imageDirectory: Type.Optional(
+      Type.String({
+        pattern: '^/[^\\u0000]*$',
+        maxLength: 1024,
+        description:
+          'where uploaded images are kept, the same for all servers of one store; default: <dataDirectory>/images',
+      }),
+    ),
+    imageGiBMax: Type.Integer({
+      default: 64,
+      minimum: 1,
+      maximum: 1_048_576,
+      description: 'how large an uploaded image may be',
+    }),
     imageMap: Type.Optional(
       Type.String({ description: 'YAML file of images and sizes (ORCH_CONFIG)', maxLength: 1024 }),
     ),

@@ -60,6 +60,15 @@ describe('the image map', () => {
     expect(parseImageMap(one(`    ${line}\n`)).images[0]?.spec.defaults).toEqual(defaults);
   });
 
+  it('takes mirrors, sizes and pins', () => {
+    const fields = '    mirrors: [https://example.net/debian.qcow2]\n    size_bytes: 123\n    pinned: true\n';
+    expect(parseImageMap(one(fields)).images[0]?.spec).toMatchObject({
+      mirrors: ['https://example.net/debian.qcow2'],
+      sizeBytes: 123,
+      pinned: true,
+    });
+  });
+
   it('takes checksums with and without their prefix', () => {
     const hex = 'ab'.repeat(32);
     expect(parseImageMap(one(`    checksum: ${hex}\n`)).images[0]?.spec.checksum).toBe(`sha256:${hex}`);
@@ -102,6 +111,8 @@ describe('the image map', () => {
     ['one amount in two places', one('    cpu: 1\n    defaults: {cpu: 2}\n'), /says again/],
     ['a source of another kind', 'images:\n  a: {source: ftp://x/y}\n', /line 2, column 7: source must be/],
     ['no source', 'images:\n  a: {nocloud: true}\n', 'line 2, column 3: source is missing'],
+    ['a size that is none', one('    size_bytes: 0\n'), /line 4, column 5: size_bytes must be/],
+    ['a password in a URL', 'images:\n  a:\n    source: https://me:secret@example.org/a\n', /line 3, column 5: source/],
     ['a local path that is relative', one('    local_path: images/a\n'), /line 4, column 5: local_path must be/],
     ['another packing', one('    decompress: rar\n'), /decompress must be one of: none, zstd, gzip, xz/],
     ['a broken checksum', one('    checksum: sha256:abc\n'), /line 4, column 5: checksum must be/],

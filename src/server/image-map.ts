@@ -108,6 +108,9 @@ const diskKeys = ['disk', 'disk_gb', 'disk_gib'];
 const amountKeys = [...cpuKeys, ...memoryKeys, ...diskKeys];
 const imageKeys = [
   'source',
+  'mirrors',
+  'size_bytes',
+  'pinned',
   'local_path',
   'decompress',
   'nocloud',
@@ -118,6 +121,9 @@ const imageKeys = [
   'preload',
   'defaults',
 ];
+
+/** Of the spec, for keys that are written otherwise in a map. */
+const fieldOf: Readonly<Record<string, string>> = { local_path: 'localPath', size_bytes: 'sizeBytes' };
 
 function imageSpec(file: YamlFile, path: Path, value: YamlValue, aliases: readonly string[]): ImageSpec {
   const fields = fieldsAt(file, value, path);
@@ -137,10 +143,9 @@ function imageSpec(file: YamlFile, path: Path, value: YamlValue, aliases: readon
     defaults: { ...flat, ...inner },
     preload: true, // every image of the map is made present at start; `preload: false` says otherwise
   };
-  const written: Record<string, string> = { local_path: 'localPath' };
   for (const key of imageKeys) {
     const given = fields[key];
-    if (key !== 'defaults' && given !== undefined && given !== null) spec[written[key] ?? key] = given;
+    if (key !== 'defaults' && given !== undefined && given !== null) spec[fieldOf[key] ?? key] = given;
   }
   const checksum = spec['checksum'];
   if (typeof checksum === 'string')
@@ -160,8 +165,8 @@ function checked(file: YamlFile, path: Path, spec: Record<string, YamlValue>): I
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
     const field = error.field?.split(/[.[]/)[0] ?? '';
-    const key = field === 'localPath' ? 'local_path' : field;
-    const written = error.message.replace(/\blocalPath\b/, 'local_path');
+    const key = Object.keys(fieldOf).find((word) => fieldOf[word] === field) ?? field;
+    const written = error.message.replace(field, key);
     throw file.fault(Object.hasOwn(spec, field) && key !== 'aliases' ? [...path, key] : path, written);
   }
 }

@@ -21,6 +21,7 @@ import { AgentLinks } from './http/agent-link.ts';
 import { guestAccess } from './http/guest-access.ts';
 import { serveHttp } from './http/serve.ts';
 import { hostTokenOf, identityOf, type TokenSecrets } from './http/tokens.ts';
+import { createImageContent, type InspectImage } from './image-content.ts';
 import { loadImageMap } from './image-map-load.ts';
 import { type Server, startControlPlane } from './server.ts';
 
@@ -34,7 +35,16 @@ export interface RunningServer {
 /** Resolves when it listens. Throws, with nothing left open, when configuration or store do not allow it. */
 export async function startServer(
   config: ServerConfig,
-  { log, clock = systemClock }: { log: Logger; clock?: Clock },
+  {
+    log,
+    clock = systemClock,
+    inspectImage,
+  }: {
+    log: Logger;
+    clock?: Clock;
+    /** The gate that uploaded images pass; absent: none can be uploaded. */
+    inspectImage?: InspectImage;
+  },
 ): Promise<RunningServer> {
   const listen = listenAddress(config);
   const policy = policyOf(config);
@@ -52,6 +62,17 @@ export async function startServer(
       log,
       policy,
       links,
+      ...(inspectImage === undefined
+        ? {}
+        : {
+            imageContent: createImageContent({
+              directory: config.imageDirectory ?? join(config.dataDirectory, 'images'),
+              bytesMax: config.imageGiBMax * 1024 ** 3,
+              inspect: inspectImage,
+              clock,
+              log,
+            }),
+          }),
       version,
       name: `${await readOrMake(join(config.dataDirectory, 'server-id'), () => randomSecret(16).toString('hex'))}@${config.listen}`,
       leaseMs: config.leaderLeaseMs,

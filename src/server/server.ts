@@ -26,6 +26,7 @@ import { backupRoute } from './http/backup-route.ts';
 import { capacityRoutes } from './http/capacity-routes.ts';
 import { candidateRoutes } from './http/candidate-routes.ts';
 import type { HostLinks } from './http/host-links.ts';
+import { imageContentRoutes } from './http/image-content-routes.ts';
 import { instanceBatchRoute } from './http/instance-batch.ts';
 import { instanceRoutes } from './http/instance-routes.ts';
 import { processRoutes } from './http/process-routes.ts';
@@ -34,6 +35,7 @@ import { resourceRoutes } from './http/resource-routes.ts';
 import { usageRoutes } from './http/usage-routes.ts';
 import { WatchFeed } from './http/watch-feed.ts';
 import type { Route } from './http/route.ts';
+import type { ImageContent } from './image-content.ts';
 import { Leadership } from './leadership.ts';
 import { createMetrics } from './metrics.ts';
 
@@ -44,6 +46,8 @@ export interface ServerParts {
   readonly log: Logger;
   readonly policy: Policy;
   readonly links: HostLinks;
+  /** Where the files of uploaded images are; absent: nothing can be uploaded. */
+  readonly imageContent?: ImageContent;
   readonly version: string;
   /** Who this is among several, the same after a restart. */
   readonly name: string;
@@ -112,6 +116,7 @@ export async function startControlPlane(parts: ServerParts): Promise<Server> {
       ...processRoutes({ whyNotReady, version, metrics }),
       backupRoute({ store, clock, version }),
       ...agentRoutes({ decider, assignments }),
+      ...(parts.imageContent === undefined ? [] : imageContentRoutes({ decider, content: parts.imageContent })),
       ...instanceRoutes({ decider, links }),
       ...candidateRoutes(decider),
       ...capacityRoutes(decider),

@@ -12,10 +12,13 @@ import type { Store } from '../store/store.ts';
 import { AgentLinks } from './http/agent-link.ts';
 import { guestAccess } from './http/guest-access.ts';
 import { serveHttp } from './http/serve.ts';
+import type { ImageContent } from './image-content.ts';
 import { startControlPlane } from './server.ts';
 
 /** Bears `operator` as the operator's token and `host:<name>` as a host's. */
-export async function startTestServer(options: { store?: Store; policy?: Partial<Policy>; clock?: Clock } = {}) {
+export async function startTestServer(
+  options: { store?: Store; policy?: Partial<Policy>; clock?: Clock; imageContent?: ImageContent } = {},
+) {
   const store = options.store ?? createMemoryStore();
   const clock = options.clock ?? systemClock;
   const links = new AgentLinks({ clock, log: silentLogger });
@@ -26,6 +29,7 @@ export async function startTestServer(options: { store?: Store; policy?: Partial
     log: silentLogger,
     policy: { ...defaultPolicy, ...options.policy },
     links,
+    ...(options.imageContent === undefined ? {} : { imageContent: options.imageContent }),
     version: 'test',
     name: 'server', // one that is started while another runs takes over at once
     leaseMs: 600_000, // and nothing is written that no test asked for

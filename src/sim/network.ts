@@ -178,7 +178,7 @@ export function createNetwork(options: NetworkOptions): Network {
         peer: peer.name,
         method: init.method,
         path: path.pathname,
-        bodyText: init.body,
+        bodyText: typeof init.body === 'string' ? init.body : undefined, // nothing here sends bytes
       };
       const arrive = (at: Listener, on: Exchange): Promise<Arrival> => {
         options.onRequest(seen);

@@ -11,7 +11,8 @@ import type { ImageSpec } from '../../api/resources/image.ts';
 import { silentLogger } from '../../base/log.ts';
 import { seededPrng } from '../../base/prng.ts';
 import { systemClock } from '../../base/system.ts';
-import { createImageCache, type ImageCacheOptions } from './create-image-cache.ts';
+import { createImageCache, type HostImageCache, type ImageCacheOptions } from './create-image-cache.ts';
+import { createHttpGet } from './http-get.ts';
 import type { CachedImage, ImageCache, ImageProgress } from './image-cache.ts';
 import { type ImageServer, startImageServer } from './test-image-server.ts';
 import { qcow2File } from './test-qcow2.ts';
@@ -45,11 +46,11 @@ const spec = (path: string, more: Partial<ImageSpec> = {}): ImageSpec => ({
   defaults: {},
   ...more,
 });
-const cacheIn = (more: Partial<ImageCacheOptions> = {}): ImageCache =>
+const cacheIn = (more: Partial<ImageCacheOptions> = {}): HostImageCache =>
   createImageCache({
     directory: join(directory, 'cache'),
     fileRoots: [directory],
-    fetch,
+    get: createHttpGet({ privateAddresses: 'named' }),
     clock: systemClock,
     prng: seededPrng(1),
     log: silentLogger,
@@ -70,7 +71,9 @@ const cutWhenSomethingCame = ({ stage, doneBytes }: ImageProgress): void => {
   if (stage === 'downloading' && doneBytes > 0) server.cut();
 };
 const left = async (): Promise<string[]> =>
-  (await readdir(join(directory, 'cache'))).map((name) => name.replace(/^[0-9a-f]{32}/, 'KEY')).sort();
+  (await readdir(join(directory, 'cache')))
+    .map((name) => name.replace(/^[0-9a-f]{32}/, 'KEY').replace(/^sha256-[0-9a-f]{64}/, 'DIGEST'))
+    .sort();
 
 describe('an image that is not here yet', () => {
   it('is fetched, checked and published whole', async () => {
@@ -84,7 +87,7 @@ describe('an image that is not here yet', () => {
     expect(await readFile(cached.path)).toEqual(bytes);
     expect((await stat(cached.path)).mode & 0o777).toBe(0o444);
     expect((await stat(join(directory, 'cache'))).mode & 0o777).toBe(0o700);
-    expect(await left()).toEqual(['KEY.img', 'KEY.json']);
+    expect(await left()).toEqual(['DIGEST.img', 'KEY.json']);
     expect(seen).toContainEqual({ stage: 'downloading', doneBytes: bytes.length, totalBytes: bytes.length });
     expect(seen.at(-1)?.stage).toBe('checking');
   });
@@ -157,7 +160,7 @@ describe('a download that breaks', () => {
     expect(await left()).toEqual(['KEY.partial', 'KEY.source.json']);
     expect((await ensure(cacheIn(), what)).digest).toBe(sha256(bytes));
     expect(server.requests.at(-1)).toMatch(/bytes=[1-9]/);
-    expect(await left()).toEqual(['KEY.img', 'KEY.json']);
+    expect(await left()).toEqual(['DIGEST.img', 'KEY.json']);
   });
 
   it('begins anew when the file on the server has changed meanwhile', async () => {
@@ -320,7 +323,9 @@ describe('a published image', () => {
     const first = await ensure(cacheIn(), spec('/a'));
     server.files.delete('/a');
     const later = cacheIn();
-    expect(await later.list()).toEqual([{ name: 'debian', digest: first.digest, sizeBytes: 393_216 }]);
+    expect(await later.list()).toEqual([
+      { name: 'debian', digest: first.digest, sizeBytes: 393_216, checksum: first.digest },
+    ]);
     expect(await ensure(later, spec('/a'))).toEqual(first);
   });
 
@@ -343,7 +348,9 @@ describe('a published image', () => {
     const old = await ensure(cache, spec('/a'));
     const current = await ensure(cache, spec('/b'));
     expect(await readFile(old.path)).toEqual(before);
-    expect(await cache.list()).toEqual([{ name: 'debian', digest: current.digest, sizeBytes: after.length }]);
+    expect(await cache.list()).toEqual([
+      { name: 'debian', digest: current.digest, sizeBytes: after.length, checksum: current.digest },
+    ]);
   });
 
   it('stands under its localPath too, which a newer one takes over', async () => {
@@ -384,7 +391,7 @@ describe('what an earlier run left half-done', () => {
     }
     await writeFile(join(directory, 'cache', `${key}.json`), '{"half":');
     await cacheIn().list();
-    expect(await left()).toEqual(['KEY.img', 'KEY.json', 'notes.txt']);
+    expect(await left()).toEqual(['DIGEST.img', 'KEY.json', 'notes.txt']);
   });
 });
 

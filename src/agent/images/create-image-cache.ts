@@ -1,12 +1,12 @@
-// The image cache of one host, in one directory of its own. Never publishes what has not passed checksum and gate, never
-// changes a published file (guests' disks lie upon it), and never reads or writes outside its directory and `fileRoots`.
+// The image cache of one host, in one directory of its own: each content once, under its digest. Never publishes what has not passed
+// checksum and gate, never changes a published file, never removes one that a guest's disk lies upon, and never reads or writes outside
+// its directory and `fileRoots`.
 //
-//   absent -> fetching (<key>.partial, <key>.unpacking) -> checking -> published (<key>.img, <key>.json)
+//   absent -> fetching (<key>.partial, <key>.unpacking) -> checking -> published (sha256-<digest>.img, <key>.json) -> removed, over budget
 //                 \-> failed: .unpacking removed; .partial kept only where a later try can go on with it
 
 import { createHash } from 'node:crypto';
-import { constants } from 'node:fs';
-import { chmod, link, mkdir, open, readdir, readFile, realpath, rename, rm, stat } from 'node:fs/promises';
+import { link, mkdir, readdir, readFile, realpath, rename, rm, stat, utimes } from 'node:fs/promises';
 import { basename, dirname, join, resolve, sep } from 'node:path';
 import type { ImageSpec } from '../../api/resources/image.ts';
 import { assert } from '../../base/assert.ts';
@@ -14,22 +14,16 @@ import type { Clock } from '../../base/clock.ts';
 import { describeError, type Logger } from '../../base/log.ts';
 import type { Prng } from '../../base/prng.ts';
 import { DriverError } from '../drivers/driver.ts';
-import type { CachedImage, ImageCache, ImageProgress } from './image-cache.ts';
-import { publish, writeImage, writeSmallFile } from './image-file.ts';
+import { type CachedFile, chooseRemovals } from './choose-removals.ts';
 import { diskFormat } from './disk-format.ts';
-import { checkImage } from './image-gate.ts';
-import { type ImageRecord, readPartialRecord, readRecord } from './image-record.ts';
-import {
-  localPathOf,
-  printableUrl,
-  readHttp,
-  readLocalFile,
-  SourceChanged,
-  type SourceContext,
-  type SourceVersion,
-  tooLarge,
-} from './image-source.ts';
-import { unpack } from './unpack.ts';
+import { dropPartial, type FetchedImage, fetchImage, type FetchOptions } from './fetch-image.ts';
+import { type HttpGet, printableUrl } from './http-get.ts';
+import type { CachedImage, ImageCache, ImageProgress } from './image-cache.ts';
+import { publish, writeSmallFile } from './image-file.ts';
+import { defaultVirtualBytesMax } from './image-gate.ts';
+import { type ImageRecord, readRecord } from './image-record.ts';
+import { type FoundReferences, findImageReferences, type ImageReference } from './image-references.ts';
+import type { RemoteFile } from './image-source.ts';
 
 export interface ImageCacheOptions {
   /** For this cache alone; made with mode 0700. */
@@ -39,7 +33,13 @@ export interface ImageCacheOptions {
    * bound an image `file:///etc/shadow` would show that file to a guest. `['/']` allows all.
    */
   readonly fileRoots: readonly string[];
-  readonly fetch: typeof fetch;
+  /** Where guests live, one folder each: their disks say which images are in use. Asked for each time; default: nowhere. */
+  readonly guestRoots?: () => Promise<readonly string[]>;
+  /** What published images and half downloads may take of the disk. Default: any amount. */
+  readonly bytesMax?: number;
+  readonly get: HttpGet;
+  /** Where the control plane keeps what was uploaded to it. */
+  readonly uploaded?: (source: string) => RemoteFile;
   readonly clock: Clock;
   readonly prng: Prng;
   readonly log: Logger;
@@ -48,17 +48,28 @@ export interface ImageCacheOptions {
   /** The largest disk an image may show to a guest. */
   readonly maxVirtualBytes?: number;
   readonly stallTimeoutMs?: number;
+  readonly slowWindowMs?: number;
+  readonly slowBytesMin?: number;
   readonly attemptsMax?: number;
+  readonly checksumsRequired?: boolean;
+}
+
+export interface HostImageCache extends ImageCache {
+  /** Removes what nobody needs while the cache is over its budget. Never throws: what could not be removed is tried again next time. */
+  clean(wanted: CleanWishes): Promise<void>;
+}
+
+export interface CleanWishes {
+  /** Of the images that the control plane has, those that stay. */
+  readonly kept: readonly ImageSpec[];
 }
 
 const gibibyte = 1024 ** 3;
-/** Unpacking to more than 200 times the packed size is a bomb, once it is more than this. */
-const ratioMax = 200;
-const ratioFloorBytes = gibibyte;
 /** Half downloads that nobody went on with. */
 const partialAgeMsMax = 24 * 60 * 60 * 1000;
 const progressEveryMs = 100;
-const restartsMax = 3;
+/** From being handed out until the guest's record names it, an image is nobody's: ten times what the making of a disk may take. */
+const handedOutMs = 10 * 60 * 1000;
 
 interface Waiter {
   readonly onProgress?: (progress: ImageProgress) => void;
@@ -70,10 +81,14 @@ interface Flight {
   readonly waiters: Set<Waiter>;
 }
 
-export function createImageCache(options: ImageCacheOptions): ImageCache {
+export function createImageCache(options: ImageCacheOptions): HostImageCache {
   const { directory, clock, log } = options;
   const records = new Map<string, ImageRecord>();
   const flights = new Map<string, Flight>();
+  /** When each key was last asked for, by the monotonic clock. */
+  const askedAtMs = new Map<string, number>();
+  let references: readonly ImageReference[] = [];
+  let wishes: CleanWishes | undefined;
   let loading: Promise<void> | undefined;
   const loaded = (): Promise<void> => {
     loading ??= load(options, records).catch((error: unknown) => {
@@ -82,6 +97,8 @@ export function createImageCache(options: ImageCacheOptions): ImageCache {
     });
     return loading;
   };
+  // Giving files their names and taking them away, one after the other: what one looks at, no other changes.
+  const inTurn = turns();
 
   /** The published image of this key, if its file is still as it was left. */
   const published = async (key: string): Promise<ImageRecord | undefined> => {
@@ -96,22 +113,21 @@ export function createImageCache(options: ImageCacheOptions): ImageCache {
   };
 
   // One write after the other, each of what is true by then: two callers may name one image at once.
-  let saving = Promise.resolve();
-  const save = (key: string): Promise<void> => {
-    saving = saving.then(async () => {
+  const saveInTurn = turns();
+  const save = (key: string): Promise<void> =>
+    saveInTurn(async () => {
       const record = records.get(key);
       if (record !== undefined) await writeSmallFile(recordPath(directory, key), JSON.stringify(record));
     });
-    const saved = saving;
-    saving = saving.catch(() => {}); // told to the one who asked; the next write stands for itself
-    return saved;
-  };
   const handOut = async (record: ImageRecord, name: string): Promise<CachedImage> => {
     for (const key of giveName(records, record.key, name)) {
       await save(key).catch((error: unknown) => {
         throw diskError(error, `keep image "${name}"`);
       });
     }
+    // Lost in a power cut it only makes the image look older: not worth a sync.
+    const now = new Date(clock.nowMs());
+    await utimes(recordPath(directory, record.key), now, now).catch(() => {});
     return toCachedImage(record);
   };
 
@@ -121,12 +137,48 @@ export function createImageCache(options: ImageCacheOptions): ImageCache {
     const tell = throttled(clock, (progress) => {
       for (const waiter of waiters) waiter.onProgress?.(progress);
     });
-    const result = fetchImage({ name, image, key, signal: controller.signal, tell }, options, records).finally(() => {
+    const result = fetchAndPublish(
+      { name, image, key, signal: controller.signal, tell },
+      options,
+      records,
+      inTurn,
+    ).finally(() => {
       flights.delete(key);
     });
-    result.catch(() => {}); // every waiter hears of it; the last one may have left
+    result.then(cleanLater, () => {}); // of a failure every waiter hears; the last one may have left
     return { result, controller, waiters };
   };
+
+  const clean = (): Promise<void> =>
+    inTurn(async () => {
+      if (wishes === undefined) return; // nobody has said yet what must stay
+      const found = await findReferences(options);
+      if (!found.complete) {
+        log.warn('cannot tell which images are in use, so none is removed', { reason: found.reason });
+        return;
+      }
+      ({ references } = found);
+      if (options.bytesMax === undefined) return;
+      const keptKeys = new Set(wishes.kept.map(keyOf));
+      const recent = (key: string): boolean =>
+        flights.has(key) || clock.monotonicMs() - (askedAtMs.get(key) ?? -Infinity) < handedOutMs;
+      const files = await filesOf(records, { directory, references, kept: (key) => keptKeys.has(key) || recent(key) });
+      const otherBytes = await partialBytes(directory);
+      for (const { path, allocatedBytes } of chooseRemovals(files, { bytesMax: options.bytesMax, otherBytes })) {
+        const gone = [...records.values()].filter((record) => record.path === path);
+        if (gone.some(({ key }) => recent(key))) continue; // asked for while we looked
+        for (const { key } of gone) records.delete(key);
+        log.info('removing an image that no guest uses', {
+          image: gone.flatMap(({ names }) => names).join(),
+          path,
+          bytes: allocatedBytes,
+        });
+        // The records first: whoever dies here leaves a file that the next start removes.
+        for (const { key } of gone) await rm(recordPath(directory, key), { force: true });
+        await rm(path, { force: true });
+      }
+    }).catch((error: unknown) => log.warn('cannot clean the image cache', { error: describeError(error) }));
+  const cleanLater = (): void => void clean();
 
   return {
     async ensure(name, image, { signal, onProgress }) {
@@ -136,6 +188,7 @@ export function createImageCache(options: ImageCacheOptions): ImageCache {
       const key = keyOf(image);
       for (;;) {
         if (signal.aborted) throw aborted();
+        askedAtMs.set(key, clock.monotonicMs());
         let flight = flights.get(key);
         if (flight?.controller.signal.aborted) {
           await flight.result.catch(() => {}); // it is clearing up; its outcome is not ours
@@ -151,15 +204,42 @@ export function createImageCache(options: ImageCacheOptions): ImageCache {
           }
         }
         const record = await waitFor(flight, { signal, aborted, ...(onProgress ? { onProgress } : {}) });
+        askedAtMs.set(key, clock.monotonicMs());
         return handOut(record, name);
       }
     },
     async list() {
       await loaded();
-      return [...records.values()].flatMap(({ names, digest, sizeBytes }) =>
-        names.map((name) => ({ name, digest, sizeBytes })),
-      );
+      return [...records.values()].flatMap((record) => {
+        const { names, digest, sizeBytes, sourceChecksum } = record;
+        const guests = references.filter((reference) => liesUpon(reference, record)).length;
+        const more = {
+          ...(sourceChecksum === undefined ? {} : { checksum: sourceChecksum }),
+          ...(guests === 0 ? {} : { guests }),
+        };
+        return names.map((name) => ({ name, digest, sizeBytes, ...more }));
+      });
     },
+    async clean(wanted) {
+      wishes = wanted;
+      try {
+        await loaded();
+      } catch (error) {
+        log.warn('cannot clean the image cache', { error: describeError(error) });
+        return;
+      }
+      await clean();
+    },
+  };
+}
+
+/** Runs what it is given one after the other, each after the one before has ended, however that ended. */
+function turns(): <T>(act: () => Promise<T>) => Promise<T> {
+  let last: Promise<unknown> = Promise.resolve();
+  return (act) => {
+    const turn = last.then(act);
+    last = turn.catch(() => {}); // told to the one who asked
+    return turn;
   };
 }
 
@@ -194,55 +274,26 @@ async function waitFor(
   }
 }
 
-interface Job {
-  readonly name: string;
-  readonly image: ImageSpec;
-  readonly key: string;
-  readonly signal: AbortSignal;
-  readonly tell: (progress: ImageProgress) => void;
-}
+type Turns = ReturnType<typeof turns>;
 
-async function fetchImage(
-  job: Job,
+async function fetchAndPublish(
+  job: Parameters<typeof fetchImage>[0],
   options: ImageCacheOptions,
   records: Map<string, ImageRecord>,
+  inTurn: Turns,
 ): Promise<ImageRecord> {
   const { name, image, key } = job;
   const { directory, log } = options;
-  const maxBytes = options.maxBytes ?? 64 * gibibyte;
-  const partial = join(directory, `${key}.partial`);
-  const path = await targetPath(image, key, options);
-  const temporary = `${path}.unpacking`;
+  let temporary = join(directory, `${key}.unpacking`);
   try {
+    const hidden = await hiddenPath(image, key, options);
+    if (hidden !== undefined) temporary = `${hidden}.unpacking`; // on the disk where it is to stay
     log.info('fetching image', { image: name, source: printableUrl(image.source) });
-    const written = await fetchWhole(job, { ...options, maxBytes }, { partial, temporary });
-    job.tell({ stage: 'checking', doneBytes: 0, totalBytes: written.sizeBytes });
-    const virtualSizeBytes = await passGate(temporary, job, options);
-    job.tell({ stage: 'checking', doneBytes: written.sizeBytes, totalBytes: written.sizeBytes });
-    if (job.signal.aborted) throw new DriverError('Aborted', `fetching image "${name}" was given up`);
-    await chmod(temporary, 0o444);
-    await publish(temporary, path);
-    const { mtimeMs } = await stat(path);
-    const record: ImageRecord = {
-      key,
-      names: [...(records.get(key)?.names ?? [])],
-      path,
-      format: diskFormat(name, image),
-      digest: written.digest,
-      virtualSizeBytes,
-      sizeBytes: written.sizeBytes,
-      changedAtMs: mtimeMs,
-    };
-    if (image.localPath !== undefined) {
-      await linkAt(path, image.localPath, name, records).catch(async (error: unknown) => {
-        await rm(path, { force: true });
-        throw error;
-      });
-    }
-    await writeSmallFile(recordPath(directory, key), JSON.stringify(record));
-    records.set(key, record);
+    const fetched = await fetchImage(job, temporary, fetchOptions(options));
+    const record = await inTurn(() => publishOnce(job, { temporary, hidden, fetched }, { directory, records }));
     await dropPartial(directory, key);
-    log.info('image is ready', { image: name, digest: record.digest, bytes: record.sizeBytes });
+    const { digest, sizeBytes, sourceChecksum } = record;
+    log.info('image is ready', { image: name, digest, bytes: sizeBytes, checksum: sourceChecksum });
     return record;
   } catch (error) {
     const failure = diskError(error, `fetch image "${name}"`);
@@ -254,180 +305,147 @@ async function fetchImage(
   }
 }
 
-interface Places {
-  readonly partial: string;
-  readonly temporary: string;
-}
-
-type SizedOptions = ImageCacheOptions & { readonly maxBytes: number };
-
-/** Fetches and unpacks in one go; begins anew when the server's file changed under it. */
-async function fetchWhole(job: Job, options: SizedOptions, places: Places) {
-  for (let restarts = 0; ; restarts++) {
-    try {
-      return await fetchOnce(job, options, places);
-    } catch (error) {
-      if (!(error instanceof SourceChanged)) throw error;
-      await dropPartial(options.directory, job.key);
-      options.log.warn('the download of an image begins anew', { image: job.name, reason: error.message });
-      if (restarts === restartsMax) {
-        throw new DriverError(
-          'ImageUnavailable',
-          `cannot fetch ${printableUrl(job.image.source)}: ${error.message}, ${restarts + 1} times; try again later`,
-          error,
-        );
-      }
-    }
-  }
-}
-
-async function fetchOnce(job: Job, options: SizedOptions, { temporary }: Places) {
-  const { image, signal, tell } = job;
-  const sourceHash = createHash('sha256');
-  let sourceBytes = 0;
-  let sourceTotal: number | undefined;
-  const stage = image.decompress === 'none' ? 'downloading' : 'unpacking';
-  const onVersion = (version: SourceVersion): void => {
-    sourceTotal = version.totalBytes;
-  };
-  async function* counted(): AsyncGenerator<Uint8Array> {
-    for await (const chunk of sourceOf(job, options, onVersion)) {
-      sourceBytes += chunk.length;
-      if (sourceBytes > options.maxBytes) throw tooLarge(image.source, sourceBytes, { bytesMax: options.maxBytes });
-      sourceHash.update(chunk);
-      tell({
-        stage: 'downloading',
-        doneBytes: sourceBytes,
-        ...(sourceTotal === undefined ? {} : { totalBytes: sourceTotal }),
-      });
-      yield chunk;
-    }
-  }
-  const written = await writeImage(
-    temporary,
-    unpack(counted(), image.decompress, signal),
-    {
-      bytesMax: options.maxBytes,
-      // Measured against the whole source where its size is known: zeros at a disk's beginning are no bomb.
-      allowedBytes: () => Math.max(ratioFloorBytes, ratioMax * (sourceTotal ?? sourceBytes)),
-    },
-    (bytes) => {
-      if (stage === 'unpacking' && sourceBytes === sourceTotal) tell({ stage, doneBytes: bytes });
-    },
-  );
-  const checksum = `sha256:${sourceHash.digest('hex')}`;
-  if (image.checksum !== undefined && image.checksum !== checksum) {
-    throw new DriverError(
-      'ImageChecksumMismatch',
-      `image "${job.name}" from ${printableUrl(image.source)} has ${checksum}, not ${image.checksum}: the file is damaged or another one; check source and checksum`,
-    );
-  }
-  return written;
-}
-
-/** What is left of an earlier try first, then the rest from the server; every new byte is kept in case this breaks too. */
-async function* sourceOf(
-  job: Job,
-  options: SizedOptions,
-  tellVersion: (version: SourceVersion) => void,
-): AsyncGenerator<Uint8Array> {
-  const { image, key, signal } = job;
-  const context: SourceContext = {
-    fetch: options.fetch,
-    clock: options.clock,
-    prng: options.prng,
-    signal,
+function fetchOptions(options: ImageCacheOptions): FetchOptions {
+  const { directory, get, uploaded, clock, prng, log } = options;
+  return {
+    ...{ directory, get, clock, prng, log },
+    ...(uploaded === undefined ? {} : { uploaded }),
+    allowFile: (path) => refuseOutsideRoots(path, options, 'an image comes from'),
+    maxBytes: options.maxBytes ?? 64 * gibibyte,
+    maxVirtualBytes: options.maxVirtualBytes ?? defaultVirtualBytesMax,
     stallTimeoutMs: options.stallTimeoutMs ?? 30_000,
+    slowWindowMs: options.slowWindowMs ?? 30_000,
+    slowBytesMin: options.slowBytesMin ?? 256 * 1024, // 9 kB/s: a gigabyte in a day
     attemptsMax: options.attemptsMax ?? 5,
-    bytesMax: options.maxBytes,
-    checksummed: image.checksum !== undefined,
+    checksumsRequired: options.checksumsRequired ?? false,
   };
-  if (image.source.startsWith('file:')) {
-    await refuseOutsideRoots(localPathOf(image.source), options, `image "${job.name}" comes from`);
-    yield* readLocalFile(image.source, context, async (version) => tellVersion(version));
-    return;
-  }
-  const partialPath = join(options.directory, `${key}.partial`);
-  const known = await readIfThere(partialRecordPath(options.directory, key)).then((text) =>
-    text === undefined ? undefined : readPartialRecord(text),
-  );
-  const bootId = await readIfThere('/proc/sys/kernel/random/boot_id').then((text) => text?.trim() ?? '');
-  const resumes = known !== undefined && known.source === image.source && known.bootId === bootId;
-  const partial = await open(
-    partialPath,
-    constants.O_RDWR | constants.O_CREAT | constants.O_NOFOLLOW | (resumes ? 0 : constants.O_TRUNC),
-    0o600,
-  );
-  try {
-    let offset = 0;
-    if (resumes) {
-      const { validator, totalBytes } = known;
-      tellVersion({ validator, ...(totalBytes === undefined ? {} : { totalBytes }) });
-      for (;;) {
-        const { bytesRead, buffer } = await partial.read(Buffer.allocUnsafe(1024 * 1024), 0, 1024 * 1024, offset);
-        if (bytesRead === 0) break;
-        offset += bytesRead;
-        yield buffer.subarray(0, bytesRead);
-      }
-      if (offset > 0) options.log.info('going on with a broken download', { image: job.name, offset });
-    }
-    let keeps = resumes && offset > 0;
-    const from = {
-      offset,
-      known:
-        keeps && known !== undefined
-          ? { validator: known.validator, ...(known.totalBytes === undefined ? {} : { totalBytes: known.totalBytes }) }
-          : {},
-    };
-    const rest = readHttp(image.source, from, context, async (version) => {
-      tellVersion(version);
-      keeps = version.validator !== undefined;
-      if (version.validator === undefined) return;
-      const record = {
-        source: image.source,
-        bootId,
-        validator: version.validator,
-        ...(version.totalBytes === undefined ? {} : { totalBytes: version.totalBytes }),
-      };
-      await writeSmallFile(partialRecordPath(options.directory, key), JSON.stringify(record));
+}
+
+interface ToPublish {
+  readonly temporary: string;
+  /** For an image with a `localPath`: its name beside that. */
+  readonly hidden: string | undefined;
+  readonly fetched: FetchedImage;
+}
+
+/** Gives the checked file its name, or another name to the same content where that is here already. */
+async function publishOnce(
+  { name, image, key }: Parameters<typeof fetchImage>[0],
+  { temporary, hidden, fetched }: ToPublish,
+  { directory, records }: { readonly directory: string; readonly records: Map<string, ImageRecord> },
+): Promise<ImageRecord> {
+  const path = hidden ?? join(directory, `${fetched.digest.replace(':', '-')}.img`);
+  const twin = await twinOf(fetched.digest, path, records);
+  if (twin === undefined || (twin !== path && !(await linked(twin, path)))) await publish(temporary, path);
+  else await rm(temporary, { force: true });
+  const { mtimeMs } = await stat(path);
+  const record: ImageRecord = {
+    key,
+    names: [...(records.get(key)?.names ?? [])],
+    path,
+    format: diskFormat(name, image),
+    ...fetched,
+    changedAtMs: mtimeMs,
+  };
+  if (image.localPath !== undefined) {
+    await linkAt(path, image.localPath, name, records).catch(async (error: unknown) => {
+      if (twin !== path) await rm(path, { force: true });
+      throw error;
     });
-    for await (const chunk of rest) {
-      if (keeps) {
-        await partial.write(chunk, 0, chunk.length, offset);
-        offset += chunk.length;
-      }
-      yield chunk;
-    }
-  } finally {
-    await partial.close();
+  }
+  await writeSmallFile(recordPath(directory, key), JSON.stringify(record));
+  records.set(key, record);
+  return record;
+}
+
+/** A file with this content that is as it was left; `path` itself where that is one. */
+async function twinOf(
+  digest: string,
+  path: string,
+  records: ReadonlyMap<string, ImageRecord>,
+): Promise<string | undefined> {
+  const same = [...records.values()].filter((record) => record.digest === digest);
+  for (const record of same.toSorted((a, b) => Number(b.path === path) - Number(a.path === path)))
+    if (await unchanged(record)) return record.path;
+  return undefined;
+}
+
+/** False where the file system has no room for a second name: another disk, or too many names. */
+async function linked(from: string, to: string): Promise<boolean> {
+  const temporary = `${to}.link`;
+  try {
+    await rm(temporary, { force: true });
+    await link(from, temporary);
+    await rename(temporary, to);
+    return true;
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? error.code : undefined;
+    if (code === 'EXDEV' || code === 'EMLINK' || code === 'EPERM' || code === 'ENOTSUP') return false;
+    throw error;
   }
 }
 
-async function passGate(path: string, { name, image }: Job, options: ImageCacheOptions): Promise<number> {
-  const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW);
+async function findReferences({ guestRoots }: ImageCacheOptions): Promise<FoundReferences> {
   try {
-    const verdict = await checkImage(file, diskFormat(name, image), {
-      virtualBytesMax: options.maxVirtualBytes ?? 16 * 1024 * gibibyte,
-    });
-    if (verdict.ok) return verdict.virtualSizeBytes;
-    throw new DriverError(
-      'ImageInvalid',
-      `image "${name}" from ${printableUrl(image.source)} is refused: ${verdict.reason}`,
-    );
-  } finally {
-    await file.close();
+    return await findImageReferences((await guestRoots?.()) ?? []);
+  } catch (error) {
+    return { complete: false, reason: describeError(error) };
   }
+}
+
+function liesUpon(reference: ImageReference, { path, digest }: ImageRecord): boolean {
+  return reference.paths.includes(path) || reference.digest === digest;
+}
+
+interface Facts {
+  readonly directory: string;
+  readonly references: readonly ImageReference[];
+  readonly kept: (key: string) => boolean;
+}
+
+/** Every published file of the cache's own directory, once, with what is known of it. */
+async function filesOf(
+  records: ReadonlyMap<string, ImageRecord>,
+  { directory, references, kept }: Facts,
+): Promise<CachedFile[]> {
+  const files = new Map<string, CachedFile>();
+  for (const record of records.values()) {
+    if (dirname(record.path) !== directory) continue; // where its owner chose the place, its owner removes it
+    const there = await stat(record.path).catch(() => undefined);
+    if (there === undefined) continue; // the next one who asks for it finds out
+    const asked = await stat(recordPath(directory, record.key)).catch(() => undefined);
+    const before = files.get(record.path);
+    files.set(record.path, {
+      path: record.path,
+      allocatedBytes: there.blocks * 512,
+      usedAtMs: Math.max(asked?.mtimeMs ?? 0, before?.usedAtMs ?? 0),
+      guests: references.filter((reference) => liesUpon(reference, record)).length,
+      kept: kept(record.key) || (before?.kept ?? false),
+    });
+  }
+  return [...files.values()];
+}
+
+async function partialBytes(directory: string): Promise<number> {
+  let bytes = 0;
+  for (const entry of await readdir(directory)) {
+    if (!/\.(partial|unpacking)$/.test(entry)) continue;
+    bytes += ((await stat(join(directory, entry)).catch(() => undefined))?.blocks ?? 0) * 512;
+  }
+  return bytes;
 }
 
 /** What the cache tells images apart by. Another source or checksum is another image: guests of the old one keep theirs. */
 function keyOf(image: ImageSpec): string {
   const parts = [image.source, image.checksum ?? '', image.decompress, image.format, image.localPath ?? ''];
+  if (image.sizeBytes !== undefined) parts.push(String(image.sizeBytes));
+  if (image.source.startsWith('oci:')) parts.push(image.architecture); // one name, a content for each
   return createHash('sha256').update(JSON.stringify(parts)).digest('hex').slice(0, 32);
 }
 
-/** In the cache; or, for an image with a `localPath`, hidden beside that, on the disk its owner chose. */
-async function targetPath(image: ImageSpec, key: string, options: ImageCacheOptions): Promise<string> {
-  if (image.localPath === undefined) return join(options.directory, `${key}.img`);
+/** For an image with a `localPath`: hidden beside that, on the disk its owner chose. */
+async function hiddenPath(image: ImageSpec, key: string, options: ImageCacheOptions): Promise<string | undefined> {
+  if (image.localPath === undefined) return undefined;
   const path = resolve(image.localPath);
   await refuseOutsideRoots(path, options, 'an image is to be kept at');
   await mkdir(dirname(path), { recursive: true });
@@ -504,8 +522,9 @@ function toCachedImage({ path, format, digest, virtualSizeBytes }: ImageRecord):
   return { path, format, digest, virtualSizeBytes };
 }
 
-/** Takes over what an earlier run left whole and removes the rest. */
-async function load({ directory, clock, log }: ImageCacheOptions, records: Map<string, ImageRecord>): Promise<void> {
+/** Takes over what an earlier run left whole and removes the rest, but nothing that a guest may lie upon. */
+async function load(options: ImageCacheOptions, records: Map<string, ImageRecord>): Promise<void> {
+  const { directory, clock, log } = options;
   await mkdir(directory, { recursive: true, mode: 0o700 });
   const entries = await readdir(directory);
   for (const entry of entries.filter((one) => /^[0-9a-f]{32}\.json$/.test(one))) {
@@ -515,34 +534,33 @@ async function load({ directory, clock, log }: ImageCacheOptions, records: Map<s
     else await rm(join(directory, entry), { force: true });
   }
   const whole = new Set([...records.values()].map((record) => record.path));
+  let found: FoundReferences | undefined;
   for (const entry of entries) {
     const path = join(directory, entry);
-    const key =
-      /^([0-9a-f]{32})\.(img|img\.unpacking|img\.link|partial|source\.json|json\.new|source\.json\.new)$/.exec(entry);
-    if (key === null || whole.has(path)) continue;
-    const resumable = key[2] === 'partial' || key[2] === 'source.json';
+    const kind = leftover.exec(entry)?.[1];
+    if (kind === undefined || whole.has(path)) continue;
+    const resumable = kind === 'partial' || kind === 'source.json';
     if (resumable && clock.nowMs() - ((await stat(path).catch(() => undefined))?.mtimeMs ?? 0) < partialAgeMsMax)
       continue;
+    if (kind === 'img') {
+      found ??= await findReferences(options);
+      const digest = entry.replace(/^sha256-([0-9a-f]{64})\.img$/, 'sha256:$1');
+      if (!found.complete || found.references.some((one) => one.paths.includes(path) || one.digest === digest)) {
+        log.warn('an image of the cache has lost its record; it stays, for a guest may need it', { path });
+        continue;
+      }
+    }
     log.info('removing what an earlier run left half-done', { path });
     await rm(path, { force: true });
   }
 }
 
+/** Files of the cache's own making, by what they end in. Earlier versions named images by their key. */
+const leftover =
+  /^(?:[0-9a-f]{32}|sha256-[0-9a-f]{64})\.(img|unpacking|img\.unpacking|img\.link|partial|source\.json|json\.new|source\.json\.new)$/;
+
 function recordPath(directory: string, key: string): string {
   return join(directory, `${key}.json`);
-}
-
-function partialRecordPath(directory: string, key: string): string {
-  return join(directory, `${key}.source.json`);
-}
-
-async function dropPartial(directory: string, key: string): Promise<void> {
-  await rm(join(directory, `${key}.partial`), { force: true });
-  await rm(partialRecordPath(directory, key), { force: true });
-}
-
-async function readIfThere(path: string): Promise<string | undefined> {
-  return readFile(path, 'utf8').catch(() => undefined); // unreadable is as good as absent: fetch it whole
 }
 
 function throttled(clock: Clock, tell: (progress: ImageProgress) => void): (progress: ImageProgress) => void {

@@ -31,5 +31,15 @@ export interface ImageCache {
     options: { readonly signal: AbortSignal; readonly onProgress?: (progress: ImageProgress) => void },
   ): Promise<CachedImage>;
   /** What is here, for the host's report. */
-  list(): Promise<{ name: string; digest: string; sizeBytes: number }[]>;
+  list(): Promise<readonly ListedImage[]>;
+}
+
+export interface ListedImage {
+  readonly name: string;
+  readonly digest: string;
+  readonly sizeBytes: number;
+  /** `sha256:<hex>` of the file at the source, as it was fetched. */
+  readonly checksum?: string;
+  /** So many guests' disks lie upon it; absent for none, or when nobody has looked yet. */
+  readonly guests?: number;
 }

@@ -3,7 +3,7 @@
 
 import { createHash } from 'node:crypto';
 import { constants } from 'node:fs';
-import { open, rename, rm } from 'node:fs/promises';
+import { type FileHandle, open, rename, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { DriverError } from '../drivers/driver.ts';
 
@@ -32,6 +32,7 @@ export async function writeImage(
     constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC | constants.O_NOFOLLOW,
     0o600,
   );
+  const writer = writerOf(file);
   try {
     const hash = createHash('sha256');
     let size = 0;
@@ -42,20 +43,60 @@ export async function writeImage(
         throw tooLarge(
           `it unpacks to far more than its packed size (${size + chunk.length} bytes so far); unpack it yourself if you trust it`,
         );
+      // Written while the next is unpacked and this one is hashed: so far as there are cores.
+      if (!isZero(chunk)) await writer.write(chunk, size);
       hash.update(chunk);
-      if (!isZero(chunk)) await writeFully(file, chunk, size);
       size += chunk.length;
       onWritten(size);
     }
+    await writer.done();
     await file.truncate(size); // a hole at the end has not made the file longer yet
     await file.sync();
     return { digest: `sha256:${hash.digest('hex')}`, sizeBytes: size };
+  } catch (error) {
+    await writer.done().catch(() => {}); // what failed first is what counts
+    throw error;
   } finally {
     await file.close();
   }
 }
 
-async function writeFully(file: Awaited<ReturnType<typeof open>>, chunk: Uint8Array, position: number): Promise<void> {
+const writesMax = 4;
+/** The disk begins with what is written while more comes, so that the end of it has not all to wait for. */
+const flushEveryBytes = 16 * 1024 * 1024;
+
+/** Some writes at a time, and memory for no more than those. */
+function writerOf(file: FileHandle) {
+  const writes: Promise<void>[] = [];
+  let flushing: Promise<void> | undefined;
+  let unflushedBytes = 0;
+  const flush = async (): Promise<void> => {
+    await file.datasync();
+    flushing = undefined;
+  };
+  const begin = (work: Promise<void>): Promise<void> => {
+    work.catch(() => {}); // told to whoever awaits it: every one is awaited, but others may fail first
+    return work;
+  };
+  return {
+    /** Resolves when there is room for another. `chunk` must not change afterwards. */
+    async write(chunk: Uint8Array, position: number): Promise<void> {
+      if (writes.length === writesMax) await writes.shift();
+      writes.push(begin(writeFully(file, chunk, position)));
+      unflushedBytes += chunk.length;
+      if (flushing !== undefined || unflushedBytes < flushEveryBytes) return;
+      unflushedBytes = 0;
+      flushing = begin(flush());
+    },
+    /** After success and failure: nothing may use the file any more when it is closed. Throws the first failure. */
+    async done(): Promise<void> {
+      const ends = await Promise.allSettled([...writes, flushing]);
+      for (const end of ends) if (end.status === 'rejected') throw end.reason;
+    },
+  };
+}
+
+async function writeFully(file: FileHandle, chunk: Uint8Array, position: number): Promise<void> {
   for (let done = 0; done < chunk.length; ) {
     const { bytesWritten } = await file.write(chunk, done, chunk.length - done, position + done);
     done += bytesWritten;

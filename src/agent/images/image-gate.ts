@@ -12,6 +12,9 @@ export interface GateLimits {
   readonly virtualBytesMax: number;
 }
 
+/** 16 TiB: more than a host has. */
+export const defaultVirtualBytesMax = 16 * 1024 ** 4;
+
 /** Whether the file is a whole image of the declared format that stands for itself. Never guesses another format. */
 export async function checkImage(file: FileHandle, format: 'qcow2' | 'raw', limits: GateLimits): Promise<GateResult> {
   const { size } = await file.stat();

@@ -16,6 +16,9 @@ export const ImageRecord = Type.Object(
     virtualSizeBytes: Type.Integer({ minimum: 0 }),
     sizeBytes: Type.Integer({ minimum: 0 }),
     changedAtMs: Type.Number(),
+    /** Of the file at the source, as it was fetched: what was not required is at least recorded. */
+    sourceChecksum: Type.Optional(Type.String({ pattern: '^sha256:[0-9a-f]{64}$' })),
+    sourceBytes: Type.Optional(Type.Integer({ minimum: 0 })),
   },
   closed,
 );
@@ -24,8 +27,9 @@ export type ImageRecord = Static<typeof ImageRecord>;
 /** `<key>.source.json`: which version of the server's file the bytes in `<key>.partial` are of. */
 export const PartialRecord = Type.Object(
   {
+    /** The server that the last of them came from. */
     source: Type.String(),
-    validator: Type.String(),
+    validator: Type.Optional(Type.String()),
     totalBytes: Type.Optional(Type.Integer({ minimum: 0 })),
     /** The kernel's boot: what was written before a power cut may have holes where nobody looks. */
     bootId: Type.String(),

@@ -1,5 +1,5 @@
-// The bytes of an image's source, from http, https or a file, once each and in order. A broken or stalled download goes on
-// where it was; if the server's file has changed meanwhile, `SourceChanged` says to begin anew. Never mixes two versions.
+// The bytes of an image's source, from a server or a file, once each and in order. A broken or stalled download goes on where it was;
+// if the server's file has changed meanwhile, `SourceChanged` says to begin anew. Never mixes two versions unless a checksum tells.
 
 import { constants } from 'node:fs';
 import { open } from 'node:fs/promises';
@@ -9,24 +9,36 @@ import { type Clock, sleep } from '../../base/clock.ts';
 import { describeError } from '../../base/log.ts';
 import type { Prng } from '../../base/prng.ts';
 import { DriverError } from '../drivers/driver.ts';
+import { type HttpAnswer, type HttpGet, printableUrl } from './http-get.ts';
 
 export interface SourceContext {
-  readonly fetch: typeof fetch;
   readonly clock: Clock;
   readonly prng: Prng;
   readonly signal: AbortSignal;
   /** Nothing came for so long: the connection is given up and made again. */
   readonly stallTimeoutMs: number;
+  /** Of the time spent waiting for the server, so long brings `slowBytesMin` at least; twice in a row less is too slow. */
+  readonly slowWindowMs: number;
+  readonly slowBytesMin: number;
   /** Attempts in a row that bring not one byte. */
   readonly attemptsMax: number;
   readonly bytesMax: number;
-  /** A plain http redirect is followed from https only when a checksum protects the content. */
+  /** The digest decides in the end, so bytes of several answers, and of several servers, may be put together. */
   readonly checksummed: boolean;
+}
+
+/** A file on some server, and how to ask for it. */
+export interface RemoteFile {
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly get: HttpGet;
+  /** `sha256:<hex>` of the file, where the server's own index says it. */
+  readonly digest?: string;
 }
 
 /** What the server said of its file: enough to ask later whether it is still the same. */
 export interface SourceVersion {
-  /** A strong ETag or a Last-Modified date; absent when the download cannot be resumed. */
+  /** A strong ETag or a Last-Modified date; without one a download is resumed only where a checksum decides in the end. */
   readonly validator?: string;
   readonly totalBytes?: number;
 }
@@ -35,55 +47,70 @@ export class SourceChanged extends Error {
   override name = 'SourceChanged';
 }
 
-/** The bytes from `offset` on. `known` is what was said when the first ones came; `onVersion` is told it before any byte. */
+export interface ReadFrom {
+  readonly offset: number;
+  /** What was said when the first bytes came. */
+  readonly known: SourceVersion;
+  /** The first bytes came from this server too; else only their number is known here. */
+  readonly sameServer: boolean;
+}
+
+/** The bytes from `offset` on. `locate` is asked before each connection; `onVersion` is told what the server says before any byte of it. */
 export async function* readHttp(
-  url: string,
-  from: { readonly offset: number; readonly known: SourceVersion },
+  locate: (signal: AbortSignal) => Promise<RemoteFile>,
+  from: ReadFrom & { readonly source: string },
   context: SourceContext,
   onVersion: (version: SourceVersion) => Promise<void>,
 ): AsyncGenerator<Uint8Array> {
-  let offset = from.offset;
-  let known = from.known;
+  const source = printableUrl(from.source);
+  let { offset, known, sameServer } = from;
   let failures = 0;
+  const pace = paceOf(context, source);
   for (;;) {
     if (known.totalBytes !== undefined && offset === known.totalBytes) return;
     const stall = stallGuard(context);
+    let answer: HttpAnswer | undefined;
     try {
-      const response = await request(url, offset, known, context, stall.signal);
-      const version = versionOf(response, offset);
-      if (offset === 0) {
+      const file = await locate(stall.signal);
+      answer = await request(file, { offset, known, sameServer, source, context }, stall.signal);
+      const version = versionOf(answer, offset);
+      if (offset === 0 || !sameServer) {
         known = version;
+        sameServer = true;
         await onVersion(known);
       }
       if (known.totalBytes !== undefined && known.totalBytes > context.bytesMax)
-        throw tooLarge(url, known.totalBytes, context);
-      for await (const chunk of response.body ?? []) {
-        stall.touch();
+        throw tooLarge(from.source, known.totalBytes, context);
+      pace.waits();
+      for await (const chunk of answer.body) {
         offset += chunk.length;
         failures = 0;
+        pace.comes(chunk.length);
         stall.pause(); // a slow disk or unpacker is not the server's fault
         yield chunk;
         stall.touch();
+        pace.waits();
       }
       if (known.totalBytes === undefined || offset === known.totalBytes) return;
-      if (offset > known.totalBytes) throw new SourceChanged(`${printableUrl(url)} sent more than it had said`);
+      if (offset > known.totalBytes) throw new SourceChanged(`${source} sent more than it had said`);
       throw new Error(`the connection ended after ${offset} of ${known.totalBytes} bytes`);
     } catch (error) {
-      if (context.signal.aborted) throw new DriverError('Aborted', `fetching ${printableUrl(url)} was given up`, error);
+      if (context.signal.aborted) throw new DriverError('Aborted', `fetching ${source} was given up`, error);
       if (error instanceof DriverError || error instanceof SourceChanged) throw error;
-      if (offset > 0 && known.validator === undefined)
+      if (offset > 0 && known.validator === undefined && !context.checksummed)
         throw new SourceChanged('the server cannot resume', { cause: error });
       failures++;
       const why = stall.signal.aborted ? `nothing came for ${context.stallTimeoutMs} ms` : describeCause(error);
       if (failures >= context.attemptsMax) {
         throw new DriverError(
           'ImageUnavailable',
-          `cannot fetch ${printableUrl(url)}: ${why}, ${failures} times in a row; look whether this host reaches the server`,
+          `cannot fetch ${source}: ${why}, ${failures} times in a row; look whether this host reaches the server`,
           error,
         );
       }
     } finally {
       stall.end();
+      answer?.close();
     }
     await sleep(
       context.clock,
@@ -93,65 +120,90 @@ export async function* readHttp(
   }
 }
 
+/** Throws when a server drips: each byte comes in time, and the image in a year. */
+function paceOf({ clock, slowWindowMs, slowBytesMin }: SourceContext, source: string) {
+  let [waitedMs, bytes, slowWindows, sinceMs] = [0, 0, 0, 0];
+  return {
+    waits(): void {
+      sinceMs = clock.monotonicMs();
+    },
+    comes(length: number): void {
+      waitedMs += clock.monotonicMs() - sinceMs;
+      bytes += length;
+      if (waitedMs < slowWindowMs) return;
+      slowWindows = bytes < slowBytesMin ? slowWindows + 1 : 0;
+      if (slowWindows === 2) {
+        const message = `cannot fetch ${source}: only ${bytes} bytes came in the last ${Math.round(waitedMs)} ms; try again later, or give the image a mirror`;
+        throw new DriverError('ImageUnavailable', message);
+      }
+      [waitedMs, bytes] = [0, 0];
+    },
+  };
+}
+
+interface Asked {
+  readonly offset: number;
+  readonly known: SourceVersion;
+  readonly sameServer: boolean;
+  readonly source: string;
+  readonly context: SourceContext;
+}
+
 async function request(
-  url: string,
-  offset: number,
-  known: SourceVersion,
-  context: SourceContext,
+  { url, headers, get }: RemoteFile,
+  { offset, known, sameServer, source, context }: Asked,
   signal: AbortSignal,
-): Promise<Response> {
-  const response = await context.fetch(url, {
+): Promise<HttpAnswer> {
+  const answer = await get(url, {
     signal,
+    checksummed: context.checksummed,
     headers: {
+      ...headers,
       'accept-encoding': 'identity', // the checksum is of the file as it lies on the server
-      ...(offset === 0 ? {} : { range: `bytes=${offset}-`, 'if-range': known.validator ?? '' }),
+      ...(offset === 0 ? {} : { range: `bytes=${offset}-` }),
+      ...(offset > 0 && sameServer && known.validator !== undefined ? { 'if-range': known.validator } : {}),
     },
   });
-  const refuse = async (error: Error): Promise<never> => {
-    try {
-      await response.body?.cancel();
-    } catch {
-      // The connection is of no more use either way; the refusal is what counts.
-    }
+  const refuse = (error: Error): never => {
+    answer.close();
     throw error;
   };
-  if (url.startsWith('https:') && response.url.startsWith('http:') && !context.checksummed)
-    return refuse(
-      new DriverError(
-        'ImageUnavailable',
-        `cannot fetch ${printableUrl(url)}: it redirects to plain http; give the image a checksum, or another source`,
-      ),
-    );
-  const { status } = response;
+  const { status } = answer;
   if (offset > 0 && (status === 200 || status === 416))
-    return refuse(new SourceChanged('the file on the server is another one now'));
+    return refuse(new SourceChanged('the file on the server is another one now, or it cannot resume'));
   if (status >= 500 || status === 408 || status === 429) return refuse(new Error(`the server answered ${status}`));
   if (status !== (offset === 0 ? 200 : 206))
     return refuse(
       new DriverError(
         'ImageUnavailable',
-        `cannot fetch ${printableUrl(url)}: the server answered ${status}; check the image's source`,
+        `cannot fetch ${source}: the server answered ${status}; check the image's source`,
       ),
     );
-  const encoding = response.headers.get('content-encoding');
-  if (encoding !== null && encoding !== 'identity')
+  const encoding = answer.header('content-encoding');
+  if (encoding !== undefined && encoding !== 'identity')
     return refuse(
       new DriverError(
         'ImageUnavailable',
-        `cannot fetch ${printableUrl(url)}: the server packs it on the way (${encoding.slice(0, 40)}) though asked not to; use another source`,
+        `cannot fetch ${source}: the server packs it on the way (${encoding.slice(0, 40)}) though asked not to; use another source`,
       ),
     );
-  if (offset > 0 && !response.headers.get('content-range')?.startsWith(`bytes ${offset}-`))
-    return refuse(new SourceChanged('the server answered another range than asked'));
-  return response;
+  if (offset > 0) {
+    const range = answer.header('content-range') ?? '';
+    if (!range.startsWith(`bytes ${offset}-`))
+      return refuse(new SourceChanged('the server answered another range than asked'));
+    const total = /\/(\d+)$/.exec(range)?.[1];
+    if (total !== undefined && known.totalBytes !== undefined && Number(total) !== known.totalBytes)
+      return refuse(new SourceChanged(`${source} has a file of another length`));
+  }
+  return answer;
 }
 
-function versionOf(response: Response, offset: number): SourceVersion {
-  const etag = response.headers.get('etag');
-  const validator = etag !== null && !etag.startsWith('W/') ? etag : response.headers.get('last-modified');
-  const length = Number(response.headers.get('content-length') ?? Number.NaN);
+function versionOf(answer: HttpAnswer, offset: number): SourceVersion {
+  const etag = answer.header('etag');
+  const validator = etag !== undefined && !etag.startsWith('W/') ? etag : answer.header('last-modified');
+  const length = Number(answer.header('content-length') ?? Number.NaN);
   return {
-    ...(validator === null ? {} : { validator }),
+    ...(validator === undefined ? {} : { validator }),
     ...(Number.isSafeInteger(length) && length >= 0 ? { totalBytes: offset + length } : {}),
   };
 }
@@ -219,14 +271,7 @@ export function tooLarge(url: string, bytes: number, { bytesMax }: { readonly by
   );
 }
 
-/** Without password and query: they may hold secrets. */
-export function printableUrl(url: string): string {
-  if (!URL.canParse(url)) return 'the source';
-  const { protocol, host, pathname } = new URL(url);
-  return `${protocol}//${host}${pathname}`;
-}
-
-/** undici says "fetch failed" or "terminated" and keeps what happened as the cause. */
+/** Some errors only say that something failed, and keep what happened as the cause. */
 function describeCause(error: unknown): string {
   return error instanceof Error && error.cause instanceof Error ? describeError(error.cause) : describeError(error);
 }

@@ -14,7 +14,8 @@ type Packing = ImageSpec['decompress'];
 
 /** 128 MiB: what `zstd -19` uses at most; larger windows (`--long=28` and up) cost memory that a stranger would choose. */
 const zstdWindowLogMax = 27;
-const chunkSize = 256 * 1024;
+/** What comes out at once, and may wait: with smaller pieces the way between decoder and reader costs as much as the decoding. */
+const pieces = { chunkSize: 2 * 1024 * 1024, highWaterMark: 4 * 1024 * 1024 };
 const xzMemoryMax = '256MiB'; // `xz -9` needs 65 MiB
 
 /** The unpacked bytes of `packed`. Throws `DriverError` `ImageInvalid` when they are cut off or damaged. */
@@ -72,10 +73,10 @@ interface Unpacker {
 function unpackerOf(packing: Exclude<Packing, 'none'>, signal: AbortSignal): Unpacker {
   switch (packing) {
     case 'gzip':
-      return inProcess(createGunzip({ chunkSize }));
+      return inProcess(createGunzip(pieces));
     case 'zstd':
       return inProcess(
-        createZstdDecompress({ chunkSize, params: { [constants.ZSTD_d_windowLogMax]: zstdWindowLogMax } }),
+        createZstdDecompress({ ...pieces, params: { [constants.ZSTD_d_windowLogMax]: zstdWindowLogMax } }),
       );
     case 'xz':
       return xz(signal);

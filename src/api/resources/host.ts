@@ -90,6 +90,10 @@ export const HostImage = Type.Object(
     digest: Type.String({ maxLength: 128, description: 'of the unpacked file; empty when there is a problem' }),
     sizeBytes: Type.Number(),
     key: Type.Optional(Type.String({ maxLength: 64, description: 'of the image as it was wanted when last fetched' })),
+    checksum: Type.Optional(
+      Type.String({ maxLength: 128, description: 'of the file at the source, as it was fetched' }),
+    ),
+    guests: Type.Optional(Type.Integer({ minimum: 0, description: "so many guests' disks lie upon it" })),
     problem: Type.Optional(Type.String({ maxLength: 512, description: 'why it could not be fetched; tried again' })),
   },
   closed,

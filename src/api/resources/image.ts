@@ -2,15 +2,23 @@
 
 import { type Static, Type } from 'typebox';
 import { fingerprint } from '../../base/hash.ts';
-import { DottedName, type Resource, type ResourceDefinition } from './metadata.ts';
+import { DottedName, Name, type Resource, type ResourceDefinition } from './metadata.ts';
+
+/** No name or password before the host: what is in a spec is shown to whoever may see images. */
+const ImageSource = Type.String({
+  description:
+    'where the image is: an http:, https: or file: URL, oci://REGISTRY/NAME:TAG, or berth://sha256/<64 hex> for one that was uploaded; of format container: docker://REGISTRY/NAME:TAG[@DIGEST]',
+  pattern:
+    '^(https?://[^\\s/?#@]+([/?#]\\S*)?|file://\\S+|oci://[^\\s/?#@]+/[^\\s?#]+|docker://\\S+|berth://sha256/[0-9a-f]{64})$',
+  maxLength: 2048,
+});
 
 export const ImageSpec = Type.Object(
   {
-    source: Type.String({
-      description: 'http:, https: or file: URL of the image; of format container: docker://REGISTRY/NAME:TAG[@DIGEST]',
-      pattern: '^(https?|file|docker)://[^\\s]+$',
-      maxLength: 2048,
-    }),
+    source: ImageSource,
+    mirrors: Type.Optional(
+      Type.Array(ImageSource, { maxItems: 16, description: 'tried in this order when `source` cannot give it' }),
+    ),
     localPath: Type.Optional(
       Type.String({
         description: 'where hosts keep the image; default: their image cache',
@@ -22,6 +30,13 @@ export const ImageSpec = Type.Object(
       Type.String({
         description: 'sha256 of the file at `source`, as `sha256:<64 hex>`',
         pattern: '^sha256:[0-9a-f]{64}$',
+      }),
+    ),
+    sizeBytes: Type.Optional(
+      Type.Integer({
+        minimum: 1,
+        maximum: 2 ** 53 - 1,
+        description: 'of the file at `source`; another size is refused',
       }),
     ),
     decompress: Type.Enum(['none', 'zstd', 'gzip', 'xz'], {
@@ -42,6 +57,18 @@ export const ImageSpec = Type.Object(
       maxItems: 32,
     }),
     preload: Type.Boolean({ default: false, description: 'every fitting host fetches it before it is asked for' }),
+    prefetch: Type.Optional(
+      Type.Object(
+        {
+          hosts: Type.Array(Name, { default: [], maxItems: 1024, uniqueItems: true }),
+          pools: Type.Array(Name, { default: [], maxItems: 1024, uniqueItems: true }),
+        },
+        { additionalProperties: false, description: 'only these hosts fetch it before it is asked for' },
+      ),
+    ),
+    pinned: Type.Optional(
+      Type.Boolean({ description: 'hosts that have it keep it, whatever the budget of their caches' }),
+    ),
     defaults: Type.Object(
       {
         cpus: Type.Optional(Type.Integer({ minimum: 1, maximum: 1024 })),

@@ -77,11 +77,13 @@ export function agentRoutes({ decider, assignments }: AgentParts): Route[] {
       method: 'GET',
       path: '/v1/hosts/:host/images',
       verb: 'agent',
-      handle({ query }) {
+      handle({ params, query }) {
         query.only();
+        const items = [...cache.listCommitted('image')].map(({ value }) => value);
+        const pool = cache.committed('host', keys.host(params['host'] ?? ''))?.value.spec.pool;
         return {
           status: 200,
-          json: { items: [...cache.listCommitted('image')].map(({ value }) => value), revision: cache.revision },
+          json: { items, revision: cache.revision, ...(pool === undefined ? {} : { pool }) },
         };
       },
     },

@@ -33,6 +33,8 @@ export interface Route {
   readonly verb: Verb | 'open';
   /** How large a body it takes; default: exchange.ts. */
   readonly bodyBytesMax?: number;
+  /** It takes application/octet-stream: `body` is then an async iterable of what comes, of any length. */
+  readonly takesBytes?: true;
   handle(request: RouteRequest): Promise<Answer> | Answer;
 }
 

@@ -50,6 +50,11 @@ export async function serveHttp(
       }
     },
   );
+  app.addContentTypeParser('application/octet-stream', (request, payload, done) => {
+    if (takingBytes.has(request.routeOptions.url ?? '')) done(null, payload);
+    else done(new ApiError('UnsupportedMediaType', 'the body must be application/json'));
+  });
+  const takingBytes = new Set(parts.routes.filter((route) => route.takesBytes).map(({ path }) => path));
   app.setErrorHandler((error, request, reply) =>
     sendError(toApiError(error, request.routeOptions.bodyLimit), request, reply, parts.log),
   );

@@ -5,11 +5,11 @@ import { chmod, mkdir, open, rename, rm, stat, statfs } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Clock } from '../../../base/clock.ts';
 import type { CachedImage } from '../../images/image-cache.ts';
+import { overlayArguments, runQemuImg } from '../../images/qemu-img.ts';
 import { DriverError, type GuestSpec } from '../driver.ts';
 import { guestFiles } from './guest-files.ts';
 import { syncDirectory, writeWhole } from './guest-record.ts';
 import { isoImage } from './iso9660.ts';
-import { runTool } from './run-tool.ts';
 import { seedFiles } from './seed.ts';
 
 const cloneTimeoutMs = 60_000; // writing an overlay's few tables takes milliseconds; this is for a hanging file system
@@ -30,12 +30,9 @@ export async function makeDisk(call: {
   await rm(temporary, { force: true });
   const sizeBytes = Math.max(call.image.virtualSizeBytes, call.spec.diskGiB * gibibyte);
   const what = `cannot clone image "${call.spec.imageName}" for ${call.spec.instanceId}`;
-  const result = await runTool(call.clock, {
+  const result = await runQemuImg(call.clock, {
     program: call.program,
-    arguments: [
-      ...['create', '-q', '-f', 'qcow2', '-F', call.image.format, '-b', call.image.path],
-      ...[`${guestFiles.disk}.tmp`, String(sizeBytes)],
-    ],
+    arguments: overlayArguments({ image: call.image, fileName: `${guestFiles.disk}.tmp`, sizeBytes }),
     workingDirectory: call.directory,
     timeoutMs: cloneTimeoutMs,
     signal: call.signal,

@@ -17,6 +17,8 @@ export type ToolResult =
       readonly ok: false;
       readonly reason: 'missing' | 'timeout' | 'aborted' | 'failed';
       readonly exitCode?: number;
+      /** The signal that ended it, where that was not ours. */
+      readonly killedBy?: string;
       readonly output: string;
     };
 
@@ -46,7 +48,14 @@ export function runTool(clock: Clock, call: ToolCall): Promise<ToolResult> {
         if (ended !== undefined) return resolve({ ok: false, reason: ended, output });
         if (error.code === 'ENOENT') return resolve({ ok: false, reason: 'missing', output: error.message });
         const exitCode = typeof error.code === 'number' ? { exitCode: error.code } : {};
-        resolve({ ok: false, reason: 'failed', ...exitCode, output: output === '' ? error.message : output });
+        const killedBy = typeof error.signal === 'string' ? { killedBy: error.signal } : {};
+        resolve({
+          ok: false,
+          reason: 'failed',
+          ...exitCode,
+          ...killedBy,
+          output: output === '' ? error.message : output,
+        });
       },
     );
     const end = (why: 'timeout' | 'aborted'): void => {

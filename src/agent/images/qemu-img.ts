@@ -1,0 +1,82 @@
+// qemu-img, which reads files that strangers made: always with the formats told, never on the network, with bounded processor time and
+// memory, and with nothing of the agent's environment. The only file that writes a command line for it.
+//
+//   prlimit --cpu --as --core ─► unshare --net ─► qemu-img       (one process: each becomes the next)
+
+import type { Clock } from '../../base/clock.ts';
+import { runTool, type ToolResult } from '../drivers/vm/run-tool.ts';
+
+export interface QemuImgCall {
+  /** Default: that of PATH. */
+  readonly program?: string;
+  readonly arguments: readonly string[];
+  readonly workingDirectory?: string;
+  readonly timeoutMs: number;
+  readonly signal?: AbortSignal;
+  readonly limits?: JailLimits;
+}
+
+export interface JailLimits {
+  readonly cpuSeconds: number;
+  readonly memoryBytes: number;
+}
+
+/** Overlays take milliseconds and 100 MiB of addresses; what needs more than this was made to (CVE-2015-5162). */
+const defaultLimits: JailLimits = { cpuSeconds: 30, memoryBytes: 1024 ** 3 };
+
+/** Root may leave the network as it is; others need a user namespace for it, and where those are forbidden there is none to be had. */
+const networkJails = [['--net'], ['--map-root-user', '--net']] as const;
+
+/** As `runTool`; what went over a limit is `failed`, and its `output` says so. */
+export async function runQemuImg(clock: Clock, call: QemuImgCall): Promise<ToolResult> {
+  for (const jail of networkJails) {
+    const result = await runLimited(clock, call, ['unshare', ...jail, '--']);
+    if (result.ok || !/^unshare: (unshare failed|write failed|cannot)/m.test(result.output)) return result;
+  }
+  return runLimited(clock, call, []);
+}
+
+async function runLimited(clock: Clock, call: QemuImgCall, jail: readonly string[]): Promise<ToolResult> {
+  const { program = 'qemu-img', limits = defaultLimits, arguments: words, ...rest } = call;
+  const result = await runTool(clock, {
+    ...rest,
+    program: 'prlimit',
+    arguments: [
+      ...[`--cpu=${limits.cpuSeconds}`, `--as=${limits.memoryBytes}`, '--core=0', '--'],
+      ...jail,
+      ...[program, ...words],
+    ],
+  });
+  if (result.ok || result.reason !== 'failed') return result;
+  if (result.exitCode === 127 && result.output.includes('No such file or directory'))
+    return { ...result, reason: 'missing' }; // as prlimit and unshare say it of the program they were to become
+  const over = overLimit(result, limits);
+  return over === undefined ? result : { ...result, output: `${over}: the image may be made to do harm` };
+}
+
+/** What qemu-img cannot have had enough of, as its end tells. */
+function overLimit(
+  { killedBy, output }: Extract<ToolResult, { ok: false }>,
+  { cpuSeconds, memoryBytes }: JailLimits,
+): string | undefined {
+  if (killedBy === 'SIGXCPU' || killedBy === 'SIGKILL') return `it needed more than ${cpuSeconds} s of processor time`;
+  if (/cannot allocate memory|failed to allocate|memory exhausted|out of memory/i.test(output))
+    return `it needed more than ${memoryBytes} bytes of memory`;
+  return undefined;
+}
+
+/** A copy-on-write disk upon an image. */
+export function overlayArguments(disk: {
+  readonly image: { readonly path: string; readonly format: 'qcow2' | 'raw' };
+  /** In the working directory. */
+  readonly fileName: string;
+  readonly sizeBytes: number;
+}): string[] {
+  const { image, fileName, sizeBytes } = disk;
+  return ['create', '-q', '-f', 'qcow2', '-F', image.format, '-b', image.path, fileName, String(sizeBytes)];
+}
+
+/** A guest's disk, with all that it lies upon, as one file that stands for itself. */
+export function flattenArguments({ from, to }: { readonly from: string; readonly to: string }): string[] {
+  return ['convert', '-q', '-c', '-f', 'qcow2', '-O', 'qcow2', from, to];
+}

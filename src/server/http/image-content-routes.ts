@@ -1,0 +1,141 @@
+// Routes for the files of images: users upload them piece by piece, agents fetch them. The image itself is made or changed when its
+// file is whole and has passed the gate, never before.
+
+import { ApiError } from '../../api/errors.ts';
+import { parse } from '../../api/parse.ts';
+import { ImageSpec } from '../../api/resources/image.ts';
+import { DottedName } from '../../api/resources/metadata.ts';
+import { createPlainResource, replacePlainResource } from '../../core/operations/plain-resource.ts';
+import { keys } from '../../core/state/keys.ts';
+import { decideAndCommit, type Decider } from '../decide.ts';
+import type { ImageContent } from '../image-content.ts';
+import type { Query, Route, RouteRequest } from './route.ts';
+
+const sourcePrefix = 'berth://sha256/';
+
+export function imageContentRoutes({
+  decider,
+  content,
+}: {
+  readonly decider: Decider;
+  readonly content: ImageContent;
+}): Route[] {
+  return [
+    {
+      method: 'PUT',
+      path: '/v1/images/:name/content',
+      verb: 'write',
+      takesBytes: true,
+      async handle({ params, query, body }) {
+        query.only('checksum', 'totalBytes', 'offset', 'format', 'decompress', 'architecture');
+        const name = parse(DottedName, params['name'], 'name');
+        const checksum = needed(query, 'checksum');
+        const sizeBytes = query.integer('totalBytes', { min: 1, max: Number.MAX_SAFE_INTEGER });
+        if (sizeBytes === undefined) throw missing('totalBytes');
+        const hex = /^sha256:([0-9a-f]{64})$/.exec(checksum)?.[1];
+        if (hex === undefined)
+          throw new ApiError('InvalidRequest', 'checksum must be sha256: and 64 hex digits', { field: 'checksum' });
+        const changes = {
+          source: `${sourcePrefix}${hex}`,
+          checksum,
+          sizeBytes,
+          format: query.text('format') ?? 'qcow2',
+          decompress: query.text('decompress') ?? 'none',
+          ...(query.text('architecture') === undefined ? {} : { architecture: query.text('architecture') }),
+        };
+        const { format, decompress } = parse(ImageSpec, { ...changes }); // names the parameter that cannot be
+        const offset = query.integer('offset', { min: 0, max: Number.MAX_SAFE_INTEGER }) ?? 0;
+        const received = await content.receive({
+          hex,
+          totalBytes: sizeBytes,
+          offset,
+          bytes: bytesOf(body),
+          format,
+          decompress,
+        });
+        if (!received.complete) return { status: 202, json: received };
+        const { decision } = await decideAndCommit(decider, (snapshot, ctx) => {
+          const entry = snapshot.get('image', keys.image(name));
+          const labels = entry?.value.metadata.labels ?? {};
+          // What is said of the old file, and where else that is, is not true of the new one.
+          const { mirrors: _mirrors, ...kept } = entry?.value.spec ?? {};
+          const input = { project: '', name, labels, spec: parse(ImageSpec, { ...kept, ...changes }) };
+          return entry
+            ? replacePlainResource(snapshot, 'image', { ...input, ifRevision: entry.revision })
+            : createPlainResource(snapshot, 'image', input, ctx);
+        });
+        await content.sweep(namedIn(decider));
+        const image = decider.cache.committed('image', decision.key)?.value;
+        return { status: 200, json: { ...received, image } };
+      },
+    },
+    {
+      method: 'GET',
+      path: '/v1/hosts/:host/image-content/:hex',
+      verb: 'agent',
+      async handle({ params, query, headers }) {
+        query.only();
+        const hex = /^[0-9a-f]{64}$/.exec(params['hex'] ?? '')?.[0];
+        if (hex === undefined) throw new ApiError('NotFound', 'there is no such file');
+        const { sizeBytes, start, bytes } = await content.read(hex, startOf(headers, hex));
+        return {
+          status: start === 0 ? 200 : 206,
+          bytes,
+          headers: {
+            etag: `"${hex}"`,
+            'content-length': String(sizeBytes - start),
+            ...(start === 0 ? {} : { 'content-range': `bytes ${start}-${sizeBytes - 1}/${sizeBytes}` }),
+          },
+        };
+      },
+    },
+  ];
+}
+
+/** Where the asked-for range begins; 0 for the whole, also when the range is of another file. */
+function startOf(headers: RouteRequest['headers'], hex: string): number {
+  const ifRange = headers['if-range'];
+  if (ifRange !== undefined && ifRange !== `"${hex}"`) return 0;
+  return Number(/^bytes=(\d{1,15})-$/.exec(headers['range'] ?? '')?.[1] ?? 0);
+}
+
+function namedIn({ cache }: Decider): ReadonlySet<string> {
+  const sources = [...cache.listCommitted('image')].flatMap(({ value: { spec } }) => [
+    spec.source,
+    ...(spec.mirrors ?? []),
+  ]);
+  return new Set(
+    sources.flatMap((source) => (source.startsWith(sourcePrefix) ? [source.slice(sourcePrefix.length)] : [])),
+  );
+}
+
+function needed(query: Query, name: string): string {
+  const value = query.text(name);
+  if (value === undefined) throw missing(name);
+  return value;
+}
+
+function missing(name: string): ApiError {
+  return new ApiError('InvalidRequest', `${name} is missing`, { field: name });
+}
+
+function bytesOf(body: unknown): AsyncIterable<Uint8Array> {
+  if (isBytes(body)) return whileItLasts(body);
+  throw new ApiError('UnsupportedMediaType', 'the body must be the bytes of the file, as application/octet-stream');
+}
+
+/** A client that goes away is no fault of ours. */
+async function* whileItLasts(body: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+  try {
+    yield* body;
+  } catch (cause) {
+    throw new ApiError('InvalidRequest', 'the connection broke; go on with what is missing', {
+      field: 'content',
+      cause,
+    });
+  }
+}
+
+function isBytes(body: unknown): body is AsyncIterable<Uint8Array> {
+  return typeof body === 'object' && body !== null && Symbol.asyncIterator in body;
+}
