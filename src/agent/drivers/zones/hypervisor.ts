@@ -2,7 +2,7 @@
 // where the zone's state says that it is missing, so that one that was interrupted is finished by the next.
 
 import { join, basename } from 'node:path';
-import type { Clock } from '../../../base/clock.ts';
+import { type Clock, sleep } from '../../../base/clock.ts';
 import { describeError, type Logger } from '../../../base/log.ts';
 import type { Prng } from '../../../base/prng.ts';
 import { DriverError } from '../driver.ts';
@@ -35,12 +35,14 @@ export interface ZonesOptions {
 
 const gibibyte = 1024 ** 3;
 const configFile = 'zone.cfg';
+const sightTriesMax = 3;
 /** Makes a file system and some directories; slow disks are given time. */
 const installTimeoutMs = 300_000;
 
 export function createZones(options: ZonesOptions): Hypervisor {
   const { settings, run, clock, prng, log, root } = options;
   const everyMs = options.lookEveryMs ?? 5000;
+  const confirmMs = options.confirmMs ?? 2000;
   const watch = createZoneWatch({ run, clock, log, everyMs });
   const host = createHostLook({ run, settings, root });
   const volumes = createVolumes({ run, dataset: settings.dataset, root, qemuImg: options.qemuImg, log });
@@ -61,6 +63,20 @@ export function createZones(options: ZonesOptions): Hypervisor {
   const ownerOf = async (what: string, zone: string): Promise<string | undefined> =>
     markOf(await zonecfg(what, zone, ['export']));
 
+  /** Tried again: a guest that is not found is one that nobody looks after. */
+  const seeGuest = async (what: string, name: string): Promise<{ zone?: Zone; owner?: string }> => {
+    for (let tries = 1; ; tries++) {
+      try {
+        const zone = (await watch.look()).get(name);
+        const owner = mayRun(zone) ? await ownerOf(what, name) : undefined;
+        return { ...(zone === undefined ? {} : { zone }), ...(owner === undefined ? {} : { owner }) };
+      } catch (error) {
+        if (tries === sightTriesMax) throw error;
+        await sleep(clock, Math.min(confirmMs, everyMs));
+      }
+    }
+  };
+
   const supervise = async ({ record, directory, log: own }: Machine, seen: boolean): Promise<Run> => {
     const zone = zoneName(record.instanceId);
     const logPath = join(directory, guestFiles.console);
@@ -71,7 +87,7 @@ export function createZones(options: ZonesOptions): Hypervisor {
     const supervised = superviseZone({
       ...{ zone, run, watch, clock, log: own, console, seen, everyMs },
       spoke: () => spokeBefore || console.heardBytes() > 0,
-      confirmMs: options.confirmMs ?? 2000,
+      confirmMs,
     });
     void supervised.ended.then(() => {
       if (recorders.get(logPath) === console) recorders.delete(logPath);
@@ -194,16 +210,16 @@ export function createZones(options: ZonesOptions): Hypervisor {
     async find(machine, thorough) {
       const { record, directory } = machine;
       const zone = zoneName(record.instanceId);
-      const found = (await watch.look()).get(zone);
-      if (mayRun(found)) {
-        if ((await ownerOf(`cannot find ${record.instanceId}`, zone)) !== record.uuid) return null;
-        return found?.state === 'ready' ? null : supervise(machine, true); // a zone made ready has no guest yet
+      const found = await seeGuest(`cannot find ${record.instanceId}`, zone);
+      if (mayRun(found.zone)) {
+        // Somebody else's is none of ours, and a zone made ready has no guest yet.
+        return found.owner !== record.uuid || found.zone?.state === 'ready' ? null : supervise(machine, true);
       }
       // It ended while nobody looked; but of a boot that is over, and of a start that was interrupted, others tell.
       const { state, hostBootId, bootOffset } = record;
       if (thorough || state !== 'running' || hostBootId !== (await bootedAt())) return null;
       const spoke = (await consoleSize(join(directory, guestFiles.console))) > bootOffset;
-      const detail = `zone ${zone} was ${found?.state ?? 'gone'} when the agent came back`;
+      const detail = `zone ${zone} was ${found.zone?.state ?? 'gone'} when the agent came back`;
       return endedRun({ cause: spoke ? 'guest-shutdown' : 'other', detail });
     },
     async purge({ directory, uuid }) {

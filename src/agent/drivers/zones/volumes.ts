@@ -32,6 +32,14 @@ interface Volume {
   readonly image?: string;
 }
 
+/** Of an image's volume, for all who wait for it. */
+interface Making {
+  readonly made: Promise<void>;
+  /** Aborts when nobody waits any more. */
+  readonly unwanted: AbortController;
+  waiters: number;
+}
+
 const marks = { guest: 'berth:guest', image: 'berth:image' } as const;
 /** Whole mebibytes: a multiple of every block size of volumes, and what dd(8) fills up to. */
 const unitBytes = 1024 ** 2;
@@ -55,13 +63,13 @@ export function createVolumes({
   const nameOf = (instanceId: string): string => `${dataset}/disk-${instanceId}`;
   const imageName = (digest: string): string => `${dataset}/image-${digest.replace(/^sha256:/, '').slice(0, 32)}`;
   /** Guests of one image that come at once share its making. */
-  const making = new Map<string, Promise<void>>();
+  const making = new Map<string, Making>();
   /** Images that somebody is about to clone, and by how many. */
   const wanted = new Map<string, number>();
   const dropping = new Map<string, Promise<void>>();
 
-  const zfs = (what: string, words: readonly string[]): Promise<string> =>
-    command(run, { what, program: 'zfs', arguments: words });
+  const zfs = (what: string, words: readonly string[], signal?: AbortSignal): Promise<string> =>
+    command(run, { what, program: 'zfs', arguments: words, ...(signal === undefined ? {} : { signal }) });
 
   const list = async (what: string): Promise<ReadonlyMap<string, Volume>> => {
     const columns = `name,volsize,clones,${marks.guest},${marks.image}`;
@@ -87,7 +95,7 @@ export function createVolumes({
     }
   };
 
-  const makeImage = async (what: string, image: CachedImage): Promise<void> => {
+  const makeImage = async (what: string, image: CachedImage, signal: AbortSignal): Promise<void> => {
     const name = imageName(image.digest);
     const before = await list(what); // nobody else makes it from now on, but somebody just may have
     if (isReady(image, before)) return;
@@ -99,10 +107,10 @@ export function createVolumes({
     await dropUnused(before);
     const size = String(wholeUnits(image.virtualSizeBytes));
     // -s: room is taken as it is filled (zfs(8), "create").
-    await zfs(what, ['create', '-s', '-o', `${marks.image}=${image.digest}`, '-V', size, name]);
+    await zfs(what, ['create', '-s', '-o', `${marks.image}=${image.digest}`, '-V', size, name], signal);
     try {
-      await fill(what, image, name);
-      await zfs(what, ['snapshot', readyOf(name)]);
+      await fill({ what, image, name, signal });
+      await zfs(what, ['snapshot', readyOf(name)], signal);
     } catch (error) {
       await destroy(what, name).catch(() => {}); // the next try does it; what counts is why this one failed
       throw error;
@@ -112,7 +120,17 @@ export function createVolumes({
   const isReady = (image: CachedImage, volumes: ReadonlyMap<string, Volume>): boolean =>
     volumes.get(readyOf(imageName(image.digest)))?.image === image.digest;
 
-  const fill = async (what: string, image: CachedImage, name: string): Promise<void> => {
+  const fill = async ({
+    what,
+    image,
+    name,
+    signal,
+  }: {
+    readonly what: string;
+    readonly image: CachedImage;
+    readonly name: string;
+    readonly signal: AbortSignal;
+  }): Promise<void> => {
     const device = `/dev/zvol/rdsk/${name}`;
     const copy = (from: string): Promise<string> =>
       command(run, {
@@ -121,6 +139,7 @@ export function createVolumes({
         // sync: a raw device takes whole blocks only, so the last one is filled up with zeros (dd(8)).
         arguments: [`if=${from}`, `of=${device}`, `bs=${unitBytes}`, 'conv=sync'],
         timeoutMs: copyTimeoutMs,
+        signal,
       });
     if (image.format === 'raw') return void (await copy(image.path));
     const unpacked = join(await root(), `${name.slice(name.lastIndexOf('/') + 1)}.raw`);
@@ -130,6 +149,7 @@ export function createVolumes({
         program: qemuImg,
         arguments: ['convert', '-f', image.format, '-O', 'raw', image.path, unpacked],
         timeoutMs: copyTimeoutMs,
+        signal,
       });
       await copy(unpacked);
     } finally {
@@ -137,15 +157,32 @@ export function createVolumes({
     }
   };
 
-  const ensureImage = (what: string, image: CachedImage, before: ReadonlyMap<string, Volume>): Promise<void> => {
+  const ensureImage = async ({
+    what,
+    image,
+    before,
+    signal,
+  }: {
+    readonly what: string;
+    readonly image: CachedImage;
+    /** May be older than what another has made meanwhile. */
+    readonly before: ReadonlyMap<string, Volume>;
+    readonly signal: AbortSignal;
+  }): Promise<void> => {
     const name = imageName(image.digest);
-    const under = making.get(name);
-    if (under !== undefined) return under;
-    if (isReady(image, before)) return Promise.resolve();
-    const made = makeImage(what, image).finally(() => making.delete(name));
-    making.set(name, made);
-    made.catch(() => {}); // whoever waits is told; perhaps nobody does any more
-    return made;
+    if (isReady(image, before)) return;
+    let under = making.get(name);
+    while (under?.unwanted.signal.aborted === true) {
+      await under.made.catch(() => {}); // it was given up, and takes back what it had made
+      under = making.get(name);
+    }
+    if (under === undefined) {
+      const unwanted = new AbortController();
+      const made = makeImage(what, image, unwanted.signal).finally(() => making.delete(name));
+      under = { made, unwanted, waiters: 0 };
+      making.set(name, under);
+    }
+    await awaitMaking(under, what, signal);
   };
 
   return {
@@ -160,7 +197,7 @@ export function createVolumes({
         const before = await list(what);
         const disk = before.get(name);
         if (disk === undefined) {
-          await unlessAborted(ensureImage(what, image, before), what, signal);
+          await ensureImage({ what, image, before, signal });
           await zfs(what, ['clone', '-o', `${marks.guest}=${uuid}`, readyOf(origin), name]);
         } else if (disk.guest !== uuid) throw foreign(what, name);
         const size = wholeUnits(Math.max(sizeBytes, image.virtualSizeBytes));
@@ -212,12 +249,21 @@ const foreign = (what: string, name: string): DriverError =>
     `${what}: the volume ${name} is there and was made by somebody else; remove or rename it`,
   );
 
-/** The others that wait for it get it all the same. */
-function unlessAborted<Result>(made: Promise<Result>, what: string, signal: AbortSignal): Promise<Result> {
-  return new Promise((resolve, reject) => {
-    const giveUp = (): void => reject(new DriverError('Aborted', `${what}: it was given up`));
-    if (signal.aborted) return giveUp();
-    signal.addEventListener('abort', giveUp, { once: true });
-    made.then(resolve, reject).finally(() => signal.removeEventListener('abort', giveUp));
-  });
+/** Whoever is aborted leaves the others to it; the last one to leave ends it, and leaves when that is done. */
+async function awaitMaking(making: Making, what: string, signal: AbortSignal): Promise<void> {
+  const left = Promise.withResolvers<void>();
+  const leave = (): void => {
+    making.waiters--;
+    if (making.waiters === 0) making.unwanted.abort();
+    else left.resolve();
+  };
+  making.waiters++;
+  if (signal.aborted) leave();
+  else signal.addEventListener('abort', leave, { once: true });
+  try {
+    await Promise.race([making.made, left.promise]);
+  } finally {
+    signal.removeEventListener('abort', leave);
+  }
+  if (signal.aborted) throw new DriverError('Aborted', `${what}: it was given up`);
 }
