@@ -1,6 +1,7 @@
 // `berth image ...`: what instances are made from. Building one belongs to src/commands/image-build.ts.
 
 import { Command } from 'commander';
+import { isContainerImage } from '../api/container-image.ts';
 import { containerTransport } from '../api/container-reference.ts';
 import type { Host, HostImage } from '../api/resources/host.ts';
 import { type Image, imageKey, type ImageSpec } from '../api/resources/image.ts';
@@ -180,8 +181,14 @@ function pullCommand(cli: Cli): Command {
       const session = await openSession(cli, command);
       const timeoutMs = timeout === undefined ? undefined : parseDurationMs('--timeout', timeout);
       const failures = await forEachName(cli, names, async (name) => {
-        const change = ({ spec }: Image): ImageSpec | undefined =>
-          spec.preload ? undefined : { ...spec, preload: true };
+        const change = ({ spec }: Image): ImageSpec | undefined => {
+          if (isContainerImage(spec))
+            throw usageError(
+              `"${name}" is a container image`,
+              'the engine of a host fetches it when it is first asked for',
+            );
+          return spec.preload ? undefined : { ...spec, preload: true };
+        };
         const image = await attempting(
           `pull image "${name}"`,
           () => replace(session.client, { kind: 'image', name, change }),
