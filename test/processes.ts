@@ -78,7 +78,13 @@ async function end(child: ChildProcess, signal: NodeJS.Signals): Promise<void> {
 /** A fleet of one server and one host in `directory`. Both may be killed and started again on the same state. */
 export async function startFleet(
   directory: string,
-  options: { drivers?: string[]; agentDirectory?: string; imageRoots?: string[]; store?: string } = {},
+  options: {
+    drivers?: string[];
+    agentDirectory?: string;
+    imageRoots?: string[];
+    store?: string;
+    containerEngine?: string;
+  } = {},
 ) {
   const port = await freePort();
   const url = `http://127.0.0.1:${port}`;
@@ -110,6 +116,7 @@ export async function startFleet(
       hostName: 'h1',
       dataDirectory: agentDirectory,
       drivers: options.drivers ?? ['qemu'],
+      ...(options.containerEngine === undefined ? {} : { containerEngine: options.containerEngine }),
       imageRoots: [directory, imageDirectory, ...(options.imageRoots ?? [])],
     }),
     { mode: 0o600 },

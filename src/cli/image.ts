@@ -1,6 +1,7 @@
 // `berth image ...`: what instances are made from. Building one belongs to src/commands/image-build.ts.
 
 import { Command } from 'commander';
+import { isContainerImage } from '../api/container-image.ts';
 import { containerTransport } from '../api/container-reference.ts';
 import type { Host, HostImage } from '../api/resources/host.ts';
 import { type Image, imageKey, type ImageSpec } from '../api/resources/image.ts';
@@ -235,7 +236,7 @@ async function fetchNow(
   const failures = await forEachName(cli, names, async (name) => {
     const image = await attempting(
       `${verb} image "${name}"`,
-      () => replace(session.client, { kind: 'image', name, change }),
+      () => replace(session.client, { kind: 'image', name, change: (found) => change(diskOnly(found)) }),
       advice,
     );
     if (!wait) {
@@ -246,6 +247,12 @@ async function fetchNow(
     printHosts(cli, image, hosts);
   });
   if (failures.length > 0) throw joined(failures, names.length);
+}
+
+function diskOnly(image: Image): Image {
+  if (!isContainerImage(image.spec)) return image;
+  const { name } = image.metadata;
+  throw usageError(`"${name}" is a container image`, 'the engine of a host fetches it when it is first asked for');
 }
 
 function pinCommand(cli: Cli): Command {

@@ -154,7 +154,7 @@ export function createEngine({ socketPath, clock }: EngineOptions): Engine {
   return {
     async version() {
       const { Version: version, Components, Arch: architecture } = await askVersion();
-      const isPodman = (Components ?? [])?.some(({ Name }) => Name === 'Podman Engine') === true;
+      const isPodman = Components?.some(({ Name }) => Name === 'Podman Engine') ?? false;
       return { kind: isPodman ? 'podman' : 'docker', version, architecture };
     },
     async image(reference) {

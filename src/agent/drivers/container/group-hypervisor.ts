@@ -132,21 +132,21 @@ export function createGroupHypervisor(options: GroupHypervisorOptions): GroupHyp
   };
 
   const createError = async (
-    error: unknown,
+    refused: unknown,
     { name, instanceId, directory }: { readonly name: string; readonly instanceId: string; readonly directory: string },
   ): Promise<DriverError> => {
-    const said = describeError(error);
+    const said = describeError(refused);
     if (/already in use/i.test(said)) {
       const there = await engine.inspect(name).catch(() => null);
       if (there?.Config.Labels?.[labels.directory] !== directory)
         return new DriverError(
           'HypervisorFailed',
           `cannot create ${instanceId}: there is a container "${name}" that is not this agent's, and it is left alone; remove or rename it`,
-          error,
+          refused,
         );
     }
     const full = /no space left on device|disk quota exceeded/i.test(said);
-    return new DriverError(full ? 'DiskFull' : 'HypervisorFailed', `cannot create ${instanceId}: ${said}`, error);
+    return new DriverError(full ? 'DiskFull' : 'HypervisorFailed', `cannot create ${instanceId}: ${said}`, refused);
   };
 
   const startError = (

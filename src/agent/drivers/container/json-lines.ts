@@ -2,7 +2,7 @@
 
 const lineBytesMax = 1024 * 1024;
 
-export async function* jsonLines(pieces: AsyncIterable<Buffer>): AsyncGenerator<unknown> {
+export async function* jsonLines(pieces: AsyncIterable<Buffer>): AsyncGenerator {
   let rest = '';
   let tooLong = false;
   const decoder = new TextDecoder();

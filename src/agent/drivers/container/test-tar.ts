@@ -28,7 +28,7 @@ function headerOf(entry: TarEntry, size: number): Buffer {
   header.write('        ', 148);
   header.write('data' in entry ? '0' : 'linkTo' in entry ? '2' : '5', 156);
   if ('linkTo' in entry) header.write(entry.linkTo, 157, 100);
-  header.write('ustar\0' + '00', 257);
+  header.write('ustar\x0000', 257);
   header.write(
     `${header
       .reduce((sum, byte) => sum + byte, 0)

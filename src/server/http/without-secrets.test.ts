@@ -1,0 +1,52 @@
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { systemFetch } from '../../base/system.ts';
+import { startTestServer } from '../testing.ts';
+import { hiddenValue } from './without-secrets.ts';
+
+let server: Awaited<ReturnType<typeof startTestServer>>;
+beforeAll(async () => {
+  server = await startTestServer();
+  await server.client.create('image', {
+    metadata: { name: 'shop' },
+    spec: { source: 'docker://docker.io/acme/shop:1', format: 'container' },
+  });
+  await server.client.create('instance', {
+    metadata: { name: 'web' },
+    spec: { image: 'shop', containers: [{ name: 'main', env: { TOKEN: 'very secret' }, ports: [] }] },
+  });
+});
+afterAll(() => server.close());
+
+const get = (path: string, signal?: AbortSignal) =>
+  systemFetch(`${server.url}${path}`, { headers: { authorization: 'Bearer operator' }, ...(signal ? { signal } : {}) });
+
+it('shows the values of an environment to who asks for the one instance', async () => {
+  const { spec } = await server.client.get('instance', 'web');
+  expect(spec.containers?.[0]?.env).toEqual({ TOKEN: 'very secret' });
+});
+
+it('shows in a list only that there are such variables', async () => {
+  const text = await (await get('/v1/instances')).text();
+  expect(text).toContain(`"env":{"TOKEN":"${hiddenValue}"}`);
+  expect(text).not.toContain('very secret');
+});
+
+it('shows no more in a watch, of what was and of what changes', async () => {
+  const done = new AbortController();
+  const watched = await get('/v1/instances?watch=true&revision=0', done.signal);
+  let text = '';
+  const reading = (async () => {
+    for await (const piece of watched.body ?? []) {
+      text += new TextDecoder().decode(piece);
+      if (text.includes('"TOKEN"')) break;
+    }
+  })();
+  await server.client.create('instance', {
+    metadata: { name: 'other' },
+    spec: { image: 'shop', containers: [{ name: 'main', env: { TOKEN: 'very secret' }, ports: [] }] },
+  });
+  await reading;
+  done.abort();
+  expect(text).toContain(hiddenValue);
+  expect(text).not.toContain('very secret');
+});

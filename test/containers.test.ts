@@ -1,0 +1,122 @@
+// Containers as users run them: server, agent and command line as processes, a real podman, and two programs that answer HTTP.
+
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Instance } from '../src/api/resources/instance.ts';
+import { containerName, labels } from '../src/agent/drivers/container/container-config.ts';
+import { startPodman, type TestPodman, whyNoPodman } from '../src/agent/drivers/container/test-podman.ts';
+import { type Fleet, runBerth, startFleet } from './processes.ts';
+
+const why = whyNoPodman();
+
+describe.skipIf(why !== undefined)(`an instance of containers${why === undefined ? '' : ` (${why})`}`, () => {
+  let directory: string;
+  let podman: TestPodman;
+  let fleet: Fleet;
+
+  beforeAll(async () => {
+    directory = await mkdtemp(join(tmpdir(), 'berth-containers-'));
+    podman = await startPodman();
+    await podman.load([
+      {
+        name: 'web',
+        script: 'echo "hello from ${NAME:-nobody}" >/www/index.html; exec httpd -f -p "${PORT:-80}" -h /www',
+      },
+    ]);
+    fleet = await startFleet(join(directory, 'fleet'), {
+      drivers: ['container'],
+      containerEngine: `unix://${podman.socketPath}`,
+    });
+    await berth('image', 'add', 'web', '--source', 'docker://localhost/web:1', '--cpus', '1', '--memory', '64MiB');
+  });
+  afterAll(async () => {
+    for (const { metadata } of (await fleet.client.list('instance')).items) {
+      await fleet.client.delete('instance', metadata.name);
+      await fleet.gone(metadata.name);
+    }
+    await fleet.stop();
+    await podman.stop();
+    await rm(directory, { recursive: true, force: true });
+  });
+
+  const berth = async (...argv: string[]): Promise<string> => {
+    const { stdout, stderr, code } = await runBerth(argv, fleet.environment);
+    if (code !== 0) throw new Error(`berth ${argv.join(' ')} ended with ${code}: ${stderr}`);
+    return stdout;
+  };
+  /** What answers at the port of the host behind which the guest's is. */
+  const pageAt = async ({ status }: Instance, guestPort: number): Promise<string> => {
+    const port = status.guest?.ports.find((each) => each.guestPort === guestPort);
+    const response = await fetch(`http://${port?.hostAddress}:${port?.hostPort}/`);
+    return response.text();
+  };
+
+  it('answers HTTP on the published ports of both, outlives its agent, and leaves nothing', async () => {
+    const file = join(directory, 'shop.yaml');
+    await writeFile(
+      file,
+      `containers:
+  - name: front
+    env: { NAME: front, TOKEN: very-secret }
+    ports: [{ containerPort: 80 }]
+  - name: back
+    env: { NAME: back, PORT: "81" }
+    ports: [{ containerPort: 81 }]
+    memoryMiB: 32
+`,
+    );
+    expect(await berth('run', 'web', '--name', 'shop', '--file', file, '--wait')).toMatch(/^shop is ready/);
+    const shop = await fleet.client.get('instance', 'shop');
+    expect(shop.status).toMatchObject({ phase: 'Running', guest: { ready: true, accelerator: 'none' } });
+    expect(shop.status.guest?.imageDigest).toMatch(/^sha256:[0-9a-f]{64}$/);
+    expect(await pageAt(shop, 80)).toBe('hello from front\n');
+    expect(await pageAt(shop, 81)).toBe('hello from back\n');
+
+    const before = await podman.engine.inspect(containerName(shop.metadata.id, 'front'));
+    await fleet.restartAgent();
+    await fleet.until('shop', ({ status }) => status.guest?.ready === true);
+    expect(await podman.engine.inspect(containerName(shop.metadata.id, 'front'))).toEqual(before);
+    expect(await pageAt(shop, 81)).toBe('hello from back\n');
+
+    expect(await berth('ps', '-o', 'json')).not.toContain('very-secret');
+    expect(fleet.agentSaid()).not.toContain('very-secret');
+    expect(await commandLines()).not.toContain('very-secret');
+
+    await berth('rm', 'shop');
+    await fleet.gone('shop');
+    expect(await podman.engine.list(labels.directory)).toEqual([]);
+  });
+
+  it('says why it failed, and what it wrote', async () => {
+    const words = ['--command', '/bin/sh', '--arg', '-c', '--arg', 'echo cannot go on; exit 4'];
+    await berth('run', 'web', '--name', 'short', ...words);
+    const { status } = await fleet.until('short', (instance) => instance.status.phase === 'Failed');
+    expect(status.guest).toMatchObject({ reason: 'ContainerExited', message: expect.stringContaining('exit code 4') });
+    expect(await berth('logs', 'short')).toBe('cannot go on\n');
+    await berth('rm', 'short');
+    await fleet.gone('short');
+  });
+
+  it('waits for a host whose agent has the driver, and says so', async () => {
+    await fleet.client.create('image', { metadata: { name: 'tiny' }, spec: { source: 'file:///tiny.qcow2' } });
+    await fleet.client.create('instance', {
+      metadata: { name: 'machine' },
+      spec: { image: 'tiny', cpus: 1, memoryMiB: 64 },
+    });
+    const { status } = await fleet.until('machine', ({ status: { conditions } }) =>
+      conditions.some(({ type, reason }) => type === 'Scheduled' && reason !== 'Accepted'),
+    );
+    expect(status.phase).toBe('Pending');
+    expect(await berth('explain', 'machine')).toContain('it runs containers only');
+    await fleet.client.delete('instance', 'machine');
+    await fleet.gone('machine');
+  });
+});
+
+async function commandLines(): Promise<string> {
+  const pids = (await readdir('/proc')).filter((entry) => /^\d+$/.test(entry));
+  const lines = await Promise.all(pids.map((pid) => readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')));
+  return lines.join('\n');
+}
