@@ -10,6 +10,7 @@ import { freePort } from '../src/base/test-ports.ts';
 import { createClient } from '../src/api/client.ts';
 import type { Instance } from '../src/api/resources/instance.ts';
 import { hostTokenOf } from '../src/server/http/tokens.ts';
+import { trustingFetch } from './certificate.ts';
 import { expectConsistent } from './consistent.ts';
 import { imageDirectory } from './tiny-image.ts';
 
@@ -84,10 +85,16 @@ export async function startFleet(
     imageRoots?: string[];
     store?: string;
     containerEngine?: string;
+    /** Further configuration of the agent. */
+    agent?: Readonly<Record<string, unknown>>;
+    /** Files of a certificate for 127.0.0.1 that vouches for itself, and of its key. */
+    tls?: { certificate: string; key: string };
   } = {},
 ) {
   const port = await freePort();
-  const url = `http://127.0.0.1:${port}`;
+  const { tls } = options;
+  const url = `${tls ? 'https' : 'http'}://127.0.0.1:${port}`;
+  const trust: Record<string, string> = tls ? { NODE_EXTRA_CA_CERTS: tls.certificate } : {};
   const serverDirectory = join(directory, 'server');
   const agentDirectory = options.agentDirectory ?? join(directory, 'agent');
   await mkdir(directory, { recursive: true });
@@ -98,6 +105,7 @@ export async function startFleet(
       listen: `127.0.0.1:${port}`,
       dataDirectory: serverDirectory,
       ...(options.store === undefined ? {} : { store: options.store }),
+      ...(tls ? { tlsCertificate: tls.certificate, tlsKey: tls.key } : {}),
       restartDelayMs: 200,
       heartbeatMs: 500,
       offlineAfterMs: 60_000,
@@ -112,6 +120,7 @@ export async function startFleet(
     agentConfig,
     JSON.stringify({
       serverUrl: url,
+      ...options.agent,
       token: hostTokenOf(secret, 'h1'),
       hostName: 'h1',
       dataDirectory: agentDirectory,
@@ -121,10 +130,14 @@ export async function startFleet(
     }),
     { mode: 0o600 },
   );
-  const startAgent = () => startBerth(['agent', '--config', agentConfig], /registered/);
+  const startAgent = () => startBerth(['agent', '--config', agentConfig], /registered/, trust);
   let agent = await startAgent();
   let stopping: Promise<void> | undefined;
-  const client = createClient({ fetch: (address, init) => fetch(address, init), url, token: operatorToken });
+  const client = createClient({
+    fetch: tls ? trustingFetch(await readFile(tls.certificate, 'utf8')) : (address, init) => fetch(address, init),
+    url,
+    token: operatorToken,
+  });
 
   /** The instance once `holds` is true of it, followed by watch. Rejects after `timeoutMs` with what it was last. */
   async function until(name: string, holds: (instance: Instance) => boolean, timeoutMs = 60_000): Promise<Instance> {
@@ -155,7 +168,7 @@ export async function startFleet(
     until,
     agentDirectory,
     serverDirectory,
-    environment: { BERTH_URL: url, BERTH_TOKEN: operatorToken },
+    environment: { ...trust, BERTH_URL: url, BERTH_TOKEN: operatorToken },
     ready: (name: string) => until(name, ({ status }) => status.guest?.ready === true || status.phase === 'Failed'),
     async gone(name: string): Promise<void> {
       for (;;) {

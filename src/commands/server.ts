@@ -16,6 +16,8 @@ interface ServerFlags {
   readonly imageMap?: string;
   readonly maxConcurrency?: string;
   readonly capacityMap?: string;
+  readonly tlsCertificate?: string;
+  readonly tlsKey?: string;
   readonly insecure?: true;
   readonly logLevel?: string;
 }
@@ -33,7 +35,9 @@ export function serverCommand(cli: Cli): Command {
     )
     .option('--max-concurrency <count>', 'so many instances at once (MAX_CONCURRENCY); default: any number')
     .option('--capacity-map <map>', 'so many at once of an image: ubuntu-22.04=4,illumos-latest=2 (CAPACITY_MAP)')
-    .option('--insecure', 'listen for other machines without TLS in front')
+    .option('--tls-certificate <file>', 'PEM; speak HTTPS')
+    .option('--tls-key <file>', 'PEM; its private key')
+    .option('--insecure', 'listen for other machines without TLS')
     .option('--log-level <level>', 'debug, info, warn, error or silent; default: info')
     .action(async ({ config: file, dataDir, ...flags }: ServerFlags) => {
       const [{ ServerConfig }, { startServer }, { inspectImage }, { system, systemLogger }] = await Promise.all([

@@ -44,7 +44,15 @@ export const ServerConfig = Type.Object(
       default: false,
       description: 'place no instances on the host of the machine that this server runs on',
     }),
-    insecure: Type.Boolean({ default: false, description: 'listen on more than this machine without TLS in front' }),
+    tlsCertificate: Type.Optional(
+      Type.String({
+        minLength: 1,
+        maxLength: 1024,
+        description: 'PEM file of the certificate and those that vouch for it: speak HTTPS; with tlsKey',
+      }),
+    ),
+    tlsKey: Type.Optional(Type.String({ minLength: 1, maxLength: 1024, description: 'PEM file of its private key' })),
+    insecure: Type.Boolean({ default: false, description: 'listen on more than this machine without TLS' }),
     logLevel: Type.Enum(['debug', 'info', 'warn', 'error', 'silent'], { default: 'info' }),
     offlineAfterMs: Type.Integer({ default: 60_000, minimum: 1_000, maximum: 86_400_000 }),
     heartbeatMs: Type.Integer({ default: 10_000, minimum: 100, maximum: 3_600_000 }),

@@ -2,10 +2,11 @@
 
 import { chmod, mkdir, readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { createSecureContext } from 'node:tls';
 import { randomSecret, systemClock, systemMachineId, systemPrng } from '../base/system.ts';
 import { backoffMs } from '../base/backoff.ts';
 import { type Clock, sleep } from '../base/clock.ts';
-import type { Logger } from '../base/log.ts';
+import { describeError, type Logger } from '../base/log.ts';
 import { version } from '../base/version.ts';
 import { ApiError } from '../api/errors.ts';
 import { announceControlPlane } from '../core/operations/control-plane.ts';
@@ -19,7 +20,7 @@ import type { ServerConfig } from './config.ts';
 import { type Decider, decideAndCommit } from './decide.ts';
 import { AgentLinks } from './http/agent-link.ts';
 import { guestAccess } from './http/guest-access.ts';
-import { serveHttp } from './http/serve.ts';
+import { serveHttp, type TlsIdentity } from './http/serve.ts';
 import { hostTokenOf, identityOf, type TokenSecrets } from './http/tokens.ts';
 import { createImageContent, type InspectImage } from './image-content.ts';
 import { loadImageMap } from './image-map-load.ts';
@@ -47,6 +48,7 @@ export async function startServer(
   },
 ): Promise<RunningServer> {
   const listen = listenAddress(config);
+  const tls = await readTls(config);
   const policy = policyOf(config);
   await mkdir(config.dataDirectory, { recursive: true, mode: 0o700 });
   const storeUrl = config.store ?? `sqlite:${join(config.dataDirectory, 'berth.db')}`;
@@ -91,6 +93,7 @@ export async function startServer(
         epochOf: (host) => decider.cache.committed('host', keys.host(host))?.value.status.epoch,
         acceptLink: (host, socket) => links.accept(host, socket),
         log,
+        ...(tls === undefined ? {} : { tls }),
       },
       listen,
     );
@@ -128,20 +131,43 @@ async function announce({ excludeControlPlaneHosts: excludeHosts }: ServerConfig
   }
 }
 
-function listenAddress({ listen, insecure }: ServerConfig): { host: string; port: number } {
+function listenAddress({ listen, insecure, tlsCertificate }: ServerConfig): { host: string; port: number } {
   const colon = listen.lastIndexOf(':');
   const host = listen.slice(0, colon).replace(/^\[|\]$/g, '');
   const port = Number(listen.slice(colon + 1));
   if (port > 65_535) throw new ApiError('InvalidRequest', `listen: ${port} is not a port`, { field: 'listen' });
   const local = host === 'localhost' || host === '::1' || /^127\./.test(host);
-  if (!local && !insecure) {
+  if (!local && !insecure && tlsCertificate === undefined) {
     throw new ApiError(
       'InvalidRequest',
-      `listen: ${host} is open to other machines and this server speaks plain HTTP; put TLS in front of 127.0.0.1, or set insecure: true`,
+      `listen: ${host} is open to other machines and this server speaks plain HTTP; set tlsCertificate and tlsKey, put TLS in front of 127.0.0.1, or set insecure: true`,
       { field: 'listen' },
     );
   }
   return { host, port };
+}
+
+/** Throws `InvalidRequest` when only one of the two is named, a file cannot be read, or they do not belong together. */
+async function readTls({ tlsCertificate, tlsKey }: ServerConfig): Promise<TlsIdentity | undefined> {
+  if (tlsCertificate === undefined && tlsKey === undefined) return undefined;
+  const read = (field: string, path: string | undefined): Promise<string> => {
+    if (path === undefined)
+      throw new ApiError('InvalidRequest', `${field}: tlsCertificate and tlsKey go together`, { field });
+    return readFile(path, 'utf8').catch((cause: unknown) => {
+      throw new ApiError('InvalidRequest', `${field}: cannot read ${path}: ${describeError(cause)}`, { field, cause });
+    });
+  };
+  const identity = { cert: await read('tlsCertificate', tlsCertificate), key: await read('tlsKey', tlsKey) };
+  try {
+    createSecureContext(identity);
+  } catch (cause) {
+    const why = describeError(cause);
+    throw new ApiError('InvalidRequest', `tlsKey: ${tlsKey} is no private key for ${tlsCertificate}: ${why}`, {
+      field: 'tlsKey',
+      cause,
+    });
+  }
+  return identity;
 }
 
 function policyOf(config: ServerConfig): Policy {

@@ -21,6 +21,14 @@ export interface HttpParts {
   acceptLink(host: string, socket: Duplex): void;
   readonly access: GuestAccess;
   readonly log: Logger;
+  /** With it HTTPS is spoken, and nothing else. */
+  readonly tls?: TlsIdentity;
+}
+
+/** PEM texts. */
+export interface TlsIdentity {
+  readonly cert: string;
+  readonly key: string;
 }
 
 const linkPath = /^\/v1\/hosts\/([a-z0-9-]{1,63})\/link\?epoch=(\d{1,15})$/;
@@ -35,6 +43,7 @@ export async function serveHttp(
     forceCloseConnections: true,
     requestTimeout: 60_000,
     return503OnClosing: false,
+    ...(parts.tls === undefined ? {} : { https: { ...parts.tls, minVersion: 'TLSv1.2' } }),
   });
   app.removeAllContentTypeParsers();
   app.addContentTypeParser(
@@ -268,8 +277,9 @@ function upgradeLink(request: IncomingMessage, socket: Duplex, { identify, epoch
   // An agent whose session is over must not take the line of the one after it.
   if (epochOf(host) !== Number(epoch))
     return refuseUpgrade(socket, new ApiError('StaleEpoch', 'the host has registered again since'));
-  socket.write('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: berth-agent/1\r\n\r\n');
-  acceptLink(host, socket);
+  // Handed on only when it is written: HTTP/2 takes the socket's handle, and Node aborts when a write to a TLS socket ends under its hands.
+  const agreed = 'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: berth-agent/1\r\n\r\n';
+  socket.write(agreed, () => acceptLink(host, socket));
 }
 
 function refuseUpgrade(socket: Duplex, error: ApiError): void {
