@@ -106,7 +106,7 @@ async function startMounts(): Promise<Mounts> {
     }),
   ]);
   return {
-    enter: ['--pdeathsig', 'KILL', 'nsenter', '--target', String(holder.pid), '--mount', '--root'],
+    enter: ['--pdeathsig', 'KILL', 'nsenter', '--target', String(holder.pid), '--mount', '--root', '--wd'],
     async end() {
       const ended = once(holder, 'exit');
       holder.kill('SIGKILL');
