@@ -151,7 +151,7 @@ describe.skipIf(why !== undefined)(`containers on podman${why === undefined ? ''
 
     it('takes the others with it', async () => {
       const spec = host.spec('obedient', {
-        containers: [container('steady'), shell('shaky', 'sleep 1; exit 7'), shell('done', 'exit 0')],
+        containers: [shell('steady', 'exec sleep 1000'), shell('shaky', 'sleep 1; exit 7'), shell('done', 'exit 0')],
       });
       await driver.create(spec, never);
       const guest = await untilGuest(driver, spec.instanceId, (seen) => seen?.state === 'failed');
