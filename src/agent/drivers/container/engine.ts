@@ -38,6 +38,7 @@ const Container = Type.Object({
     ExitCode: Type.Integer(),
     OOMKilled: Type.Optional(Type.Boolean()),
     StartedAt: Type.Optional(Type.String()),
+    FinishedAt: Type.Optional(Type.String()),
     Health: Nullable(Type.Object({ Status: Type.Optional(Type.String()) })),
   }),
   Config: Type.Object({
@@ -48,6 +49,8 @@ const Container = Type.Object({
     ),
   }),
   HostConfig: Type.Object({
+    /** Bytes; 0: no limit. */
+    Memory: Type.Optional(Type.Number()),
     PortBindings: Nullable(
       Type.Record(
         Type.String(),
@@ -64,7 +67,9 @@ const Container = Type.Object({
 });
 export type EngineContainer = Static<typeof Container>;
 
-const Listed = Type.Array(Type.Object({ Id: Type.String({ minLength: 1 }), Labels: Nullable(Labels) }));
+const Listed = Type.Array(
+  Type.Object({ Id: Type.String({ minLength: 1 }), State: Type.Optional(Type.String()), Labels: Nullable(Labels) }),
+);
 export type ListedContainer = Static<typeof Listed>[number];
 
 const Event = Type.Object({

@@ -13,9 +13,13 @@ import { createEngineHttp } from './engine-http.ts';
 import type { ContainerDriverOptions } from './driver.ts';
 import { type ContainerTestHost, type ContainerTestHosts, startContainerTestHosts } from './test-host.ts';
 import { type EngineFailure, startEngineProxy } from './test-engine-proxy.ts';
-import { whyNoPodman } from './test-podman.ts';
+import { whyNoExecution, whyNoPodman } from './test-podman.ts';
 
 const why = whyNoPodman();
+const whyNot = whyNoExecution();
+/** For what runs a program in a container that runs. */
+const itEnters = (name: string, test: () => Promise<void>): void =>
+  it.skipIf(whyNot !== undefined)(`${name}${whyNot === undefined ? '' : ` (${whyNot})`}`, test);
 const never = new AbortController().signal;
 
 describe.skipIf(why !== undefined)(`containers on podman${why === undefined ? '' : ` (${why})`}`, () => {
@@ -147,7 +151,7 @@ describe.skipIf(why !== undefined)(`containers on podman${why === undefined ? ''
 
     it('takes the others with it', async () => {
       const spec = host.spec('obedient', {
-        containers: [container('steady'), shell('shaky', 'sleep 1; exit 7'), shell('done', 'exit 0')],
+        containers: [shell('steady', 'exec sleep 1000'), shell('shaky', 'sleep 1; exit 7'), shell('done', 'exit 0')],
       });
       await driver.create(spec, never);
       const guest = await untilGuest(driver, spec.instanceId, (seen) => seen?.state === 'failed');
@@ -291,32 +295,41 @@ describe.skipIf(why !== undefined)(`containers on podman${why === undefined ? ''
   });
 
   describe('a container', () => {
-    it('has the limits, the environment and the hostname that were asked for, and no more rights than it needs', async () => {
-      const spec = host.spec('obedient', {
-        cpus: 2,
-        memoryMiB: 96,
-        hostname: 'shop',
-        containers: [
-          container('main', { cpus: 0.5, memoryMiB: 48, env: { SECRET: 'very secret', EMPTY: '' } }),
-          container('other'),
-        ],
-      });
-      await driver.create(spec, never);
-      expect(await run(spec, ['/bin/env'])).toMatch(/^SECRET=very secret$/m);
-      expect(await run(spec, ['/bin/env'])).toMatch(/^EMPTY=$/m);
-      expect(await run(spec, ['/bin/cat', '/proc/sys/kernel/hostname'])).toBe('shop\n');
-      const status = await run(spec, ['/bin/cat', '/proc/1/status']);
-      expect(status).toMatch(/^NoNewPrivs:\t1$/m);
-      expect(status).toMatch(/^Seccomp:\t2$/m);
-      const capabilities = Number.parseInt(/^CapBnd:\t([0-9a-f]+)$/m.exec(status)?.[1] ?? 'ffffffff', 16);
-      // Of capabilities(7): NET_RAW 13, SYS_MODULE 16, SYS_ADMIN 21, MKNOD 27, AUDIT_WRITE 29.
-      for (const bit of [13, 16, 21, 27, 29]) expect(Math.floor(capabilities / 2 ** bit) % 2).toBe(0);
-      expect(await limitsOf(spec, 'main')).toEqual({ NanoCpus: 5e8, Memory: 48 * 2 ** 20, MemorySwap: 48 * 2 ** 20 });
-      expect(await limitsOf(spec, 'other')).toEqual({ NanoCpus: 2e9, Memory: 96 * 2 ** 20, MemorySwap: 96 * 2 ** 20 });
-      expect(await readFile(join(host.directory, spec.instanceId, 'guest.json'), 'utf8')).not.toContain('very secret');
-    });
+    itEnters(
+      'has the limits, the environment and the hostname that were asked for, and no more rights than it needs',
+      async () => {
+        const spec = host.spec('obedient', {
+          cpus: 2,
+          memoryMiB: 96,
+          hostname: 'shop',
+          containers: [
+            container('main', { cpus: 0.5, memoryMiB: 48, env: { SECRET: 'very secret', EMPTY: '' } }),
+            container('other'),
+          ],
+        });
+        await driver.create(spec, never);
+        expect(await run(spec, ['/bin/env'])).toMatch(/^SECRET=very secret$/m);
+        expect(await run(spec, ['/bin/env'])).toMatch(/^EMPTY=$/m);
+        expect(await run(spec, ['/bin/cat', '/proc/sys/kernel/hostname'])).toBe('shop\n');
+        const status = await run(spec, ['/bin/cat', '/proc/1/status']);
+        expect(status).toMatch(/^NoNewPrivs:\t1$/m);
+        expect(status).toMatch(/^Seccomp:\t2$/m);
+        const capabilities = Number.parseInt(/^CapBnd:\t([0-9a-f]+)$/m.exec(status)?.[1] ?? 'ffffffff', 16);
+        // Of capabilities(7): NET_RAW 13, SYS_MODULE 16, SYS_ADMIN 21, MKNOD 27, AUDIT_WRITE 29.
+        for (const bit of [13, 16, 21, 27, 29]) expect(Math.floor(capabilities / 2 ** bit) % 2).toBe(0);
+        expect(await limitsOf(spec, 'main')).toEqual({ NanoCpus: 5e8, Memory: 48 * 2 ** 20, MemorySwap: 48 * 2 ** 20 });
+        expect(await limitsOf(spec, 'other')).toEqual({
+          NanoCpus: 2e9,
+          Memory: 96 * 2 ** 20,
+          MemorySwap: 96 * 2 ** 20,
+        });
+        expect(await readFile(join(host.directory, spec.instanceId, 'guest.json'), 'utf8')).not.toContain(
+          'very secret',
+        );
+      },
+    );
 
-    it('is ready when its health check has passed, and not before', async () => {
+    itEnters('is ready when its health check has passed, and not before', async () => {
       const spec = host.spec('healthy-later');
       await driver.create(spec, never);
       expect(guestOf(spec)).toMatchObject({ state: 'running', ready: false });
@@ -340,7 +353,7 @@ describe.skipIf(why !== undefined)(`containers on podman${why === undefined ? ''
       expect(guestOf(spec)).toMatchObject({ state: 'running', ports: [{ hostPort: port }] });
     });
 
-    it('runs one program more when asked to, with its input, its two outputs and its code', async () => {
+    itEnters('runs one program more when asked to, with its input, its two outputs and its code', async () => {
       const spec = host.spec('obedient');
       await driver.create(spec, never);
       const script = 'read a; echo "got $a in $PLACE"; echo oops >&2; exit 5';
@@ -352,7 +365,7 @@ describe.skipIf(why !== undefined)(`containers on podman${why === undefined ? ''
       expect(await execution.exitCode()).toBe(5);
     });
 
-    it('gives a terminal of the asked-for size', async () => {
+    itEnters('gives a terminal of the asked-for size', async () => {
       const spec = host.spec('obedient');
       await driver.create(spec, never);
       const call = { command: ['/bin/sh', '-c', 'read a; stty size'], tty: true, stdin: true, env: {} };

@@ -69,7 +69,6 @@ export function createGroupHypervisor(options: GroupHypervisorOptions): GroupHyp
       instanceId: record.instanceId,
       directory,
       names: namesOf(record),
-      memoryMiB: record.memoryMiB,
       stopping: record.stopRequested,
       checkHealth,
       onDetached: (written) => {
@@ -93,6 +92,8 @@ export function createGroupHypervisor(options: GroupHypervisorOptions): GroupHyp
       const kept: typeof left = [];
       let why: unknown;
       for (const each of left) {
+        // podman would give it ten seconds.
+        if (each.State === 'running') await engine.kill(each.Id, 'SIGKILL');
         await engine.remove(each.Id).catch((error: unknown) => {
           kept.push(each);
           why = error;

@@ -1,7 +1,7 @@
 // One run of the containers of one guest, from their start or their adoption to the end of the last: looks when something has happened,
 // ends all when one has failed, takes in what they write. It ends nothing that is not in its list.
 
-import { type Clock, sleep } from '../../../base/clock.ts';
+import { type Clock, sleep, type Timer } from '../../../base/clock.ts';
 import { describeError, type Logger } from '../../../base/log.ts';
 import { DriverError } from '../driver.ts';
 import { connectTcp } from '../vm/connect-tcp.ts';
@@ -23,7 +23,6 @@ export interface GroupRunOptions {
   readonly directory: string;
   /** Of the containers, the first the one with the network. */
   readonly names: readonly string[];
-  readonly memoryMiB: number;
   /** They were asked to end before this run looked after them. */
   readonly stopping: boolean;
   /** Makes a health check that nobody else makes. */
@@ -49,15 +48,17 @@ export function runGroup(options: GroupRunOptions): Run {
   let marks: BootMarks = { ready: false };
   let trouble: Trouble | undefined;
   let failing: Promise<void> | undefined;
+  /** Of the one that failed first: how the others end that are ended for it says nothing. */
+  let blame: RunEnd['verdict'];
   let looking: Promise<GroupState> | undefined;
   let again = false;
+  let retry: Timer | undefined;
 
   const inspect = async (): Promise<SeenContainer[]> =>
     Promise.all(
       containers.map(async ({ name, container }) => ({
         name,
         container: await engine.inspect(container),
-        memoryMiB: options.memoryMiB,
       })),
     );
 
@@ -78,14 +79,17 @@ export function runGroup(options: GroupRunOptions): Run {
       case 'running':
         return tell(state);
       case 'failing':
+        blame ??= state.verdict;
         failing ??= endOthers(state);
         return;
-      case 'ended':
+      case 'ended': {
+        const verdict = blame ?? state.verdict;
         over.abort();
         forget();
         await lines.finish();
-        if (state.verdict.state === 'exited') mark({ ...marks, ready: true }); // it was, perhaps too shortly to be seen
-        ended.resolve({ cause: 'other', detail: state.verdict.reason.message, verdict: state.verdict });
+        if (verdict.state === 'exited') mark({ ...marks, ready: true }); // it was, perhaps too shortly to be seen
+        ended.resolve({ cause: 'other', detail: verdict.reason.message, verdict });
+      }
     }
   };
 
@@ -172,7 +176,8 @@ export function runGroup(options: GroupRunOptions): Run {
     if (over.signal.aborted) return;
     lookNow().catch((error: unknown) => {
       log.debug('cannot look at containers; looking again', { error: describeError(error) });
-      clock.setTimer(lookAgainMs, lookSoon, { background: true });
+      retry?.cancel(); // several may have waited for this one look
+      retry = clock.setTimer(lookAgainMs, lookSoon, { background: true });
     });
   };
   const forget = options.watch.on(instanceId, lookSoon);

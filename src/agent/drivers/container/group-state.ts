@@ -11,8 +11,6 @@ export interface SeenContainer {
   readonly name: string;
   /** Null: it is not there any more. */
   readonly container: EngineContainer | null;
-  /** Of the memory it may use; for the sentence. */
-  readonly memoryMiB?: number;
 }
 
 export type GroupState =
@@ -32,8 +30,10 @@ export type GroupState =
 /** `stopping`: all are asked to end, and how they do says nothing. */
 export function groupState(seen: readonly SeenContainer[], stopping: boolean): GroupState {
   const left = seen.filter(runs).map(({ name }) => name);
+  // Of several the one that ended first: the others were ended for it.
   const fault = seen
     .filter((each) => !runs(each))
+    .toSorted((a, b) => endedAtMs(a) - endedAtMs(b))
     .map(faultOf)
     .find((found) => found !== undefined);
   const verdict =
@@ -55,9 +55,7 @@ export function groupState(seen: readonly SeenContainer[], stopping: boolean): G
   return {
     is: 'running',
     // One that has ended with 0 has done what it was for.
-    ready:
-      seen.every(({ container }) => container?.State.Status !== 'created') &&
-      healths.every(({ health }) => health === 'none' || health === 'healthy'),
+    ready: healths.every(({ health }) => health === 'none' || health === 'healthy'),
     ...(address === undefined ? {} : { address }),
     ...(sick === undefined
       ? {}
@@ -72,18 +70,25 @@ export const runs = ({ container }: Pick<SeenContainer, 'container'>): boolean =
   container !== null && ['running', 'paused', 'restarting', 'stopping', 'removing'].includes(container.State.Status);
 
 /** Why one that does not run has not ended well; undefined: it has. */
-function faultOf({ name, container, memoryMiB }: SeenContainer): string | undefined {
+function faultOf({ name, container }: SeenContainer): string | undefined {
   const is = `container "${name}"`;
   if (container === null) return `${is} was removed, not by Berth`;
   const { Status, ExitCode, OOMKilled } = container.State;
   if (Status === 'created' || Status === 'configured') return `${is} was never started`;
-  const memory = memoryMiB === undefined ? 'its memory' : `its ${memoryMiB} MiB of memory`;
+  const bytes = container.HostConfig.Memory ?? 0;
+  const memory = bytes === 0 ? 'its memory' : `its ${Math.round(bytes / 1024 ** 2)} MiB of memory`;
   if (OOMKilled === true) return `${is} was killed because it used up ${memory} (exit code ${ExitCode}); give it more`;
   if (ExitCode === 0) return undefined;
   // podman does not see every kill for want of memory: it looks like any other.
   if (ExitCode === killedCode)
     return `${is} was killed (exit code ${ExitCode}): by the kernel when it used up ${memory}, or by a person`;
   return `${is} ended with exit code ${ExitCode}; its log may say why`;
+}
+
+/** One that is gone, or never ran, comes first: no other ended it. */
+function endedAtMs({ container }: SeenContainer): number {
+  const atMs = Date.parse(container?.State.FinishedAt ?? '');
+  return Number.isNaN(atMs) ? 0 : atMs;
 }
 
 /** 128 and the number of SIGKILL. */

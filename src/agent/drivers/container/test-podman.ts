@@ -5,7 +5,7 @@ import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
-import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, rm, rmdir, writeFile } from 'node:fs/promises';
 import { request } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -50,10 +50,70 @@ export function whyNoPodman(): string | undefined {
   ] as const) {
     if (!existsSync(program)) return `${name} is not installed (package ${name})`;
   }
-  // A container's root is made a root by pivot_root(2), which a chroot forbids, for its own is no mount point.
-  return spawnSync('unshare', ['--mount', '--pid', '--fork', 'mount', '--make-rprivate', '/']).status === 0
-    ? undefined
-    : 'there are no mount namespaces to be had here';
+  return inChroot() && !unshares('unchanged') ? 'there are no mount namespaces to be had here' : undefined;
+}
+
+/** Why no program can be run in a container that runs, nor its health be checked; undefined: it can. */
+export const whyNoExecution = (): string | undefined =>
+  inChroot() ? 'in a chroot a program that enters a container finds itself outside of it' : undefined;
+
+const unshares = (propagation: string): boolean =>
+  spawnSync('unshare', ['--mount', '--propagation', propagation, 'true']).status === 0;
+
+/** There mounts cannot be made private, for its root is no mount point. */
+const inChroot = (): boolean => !unshares('private');
+
+/**
+ * For a chroot: all that is mounted, seen once more below a root that is a mount point, since runc asks for one. Bound below a mount that
+ * is private, so that nobody else ever sees it there.
+ */
+const newRoot = `set -e
+mount -t tmpfs tmpfs "$1"
+mount --make-private "$1"
+mkdir "$1/root"
+mount --rbind / "$1/root"
+mount --make-rprivate "$1/root"
+exec chroot "$1/root" sh -c 'echo here; exec sleep infinity'
+`;
+
+interface Mounts {
+  /** Runs a program there, and no other. */
+  readonly enter: readonly string[];
+  end(): Promise<void>;
+}
+
+async function startMounts(): Promise<Mounts> {
+  if (!inChroot()) return { enter: ['--pdeathsig', 'KILL'], end: () => Promise.resolve() };
+  const root = await mkdtemp(join(tmpdir(), 'berth-root-'));
+  const words = [
+    '--pdeathsig',
+    'KILL',
+    'unshare',
+    '--mount',
+    '--propagation',
+    'unchanged',
+    'sh',
+    '-c',
+    newRoot,
+    'sh',
+    root,
+  ];
+  const holder = spawn('setpriv', words, { stdio: ['ignore', 'pipe', 'inherit'] });
+  await Promise.race([
+    once(holder.stdout, 'data'),
+    once(holder, 'exit').then(([code]) => {
+      throw new Error(`no mounts of its own for podman: unshare ended with ${String(code)}`);
+    }),
+  ]);
+  return {
+    enter: ['--pdeathsig', 'KILL', 'nsenter', '--target', String(holder.pid), '--mount', '--root', '--wd'],
+    async end() {
+      const ended = once(holder, 'exit');
+      holder.kill('SIGKILL');
+      await ended;
+      await rmdir(root).catch(() => {}); // never with what is in it: that would be the whole machine
+    },
+  };
 }
 
 /** `insecureRegistry`: host and port of one that speaks HTTP. */
@@ -66,16 +126,15 @@ export async function startPodman({
   const socketPath = join(folder, 'podman.sock');
   const engine = createEngine({ socketPath: () => Promise.resolve(socketPath), clock: systemClock });
   await writeConfiguration(folder, insecureRegistry);
+  const mounts = await startMounts();
   let service: ChildProcess | undefined;
 
   const start = async (): Promise<void> => {
     const flags = ['--root', 'store', '--runroot', 'run', '--tmpdir', 'tmp'].map((word, i) =>
       i % 2 === 0 ? word : join(folder, word),
     );
-    // Dies with the test, however that ends.
     const words = [
-      '--pdeathsig',
-      'KILL',
+      ...mounts.enter, // and dies with the test, however that ends
       'podman',
       ...flags,
       '--storage-driver',
@@ -126,6 +185,7 @@ export async function startPodman({
       for (let left = await engine.list(labels.directory); left.length > 0; left = await engine.list(labels.directory))
         for (const { Id } of left.toReversed()) await engine.remove(Id).catch(() => {}); // one whose network others are in goes later
       await kill();
+      await mounts.end();
       await rm(folder, { recursive: true, force: true });
     },
   };
@@ -134,7 +194,7 @@ export async function startPodman({
 async function writeConfiguration(folder: string, insecureRegistry: string | undefined): Promise<void> {
   const network = join(folder, 'network');
   await mkdir(network, { recursive: true });
-  const pid = system.pid();
+  const id = createHash('sha256').update(folder).digest('hex');
   await writeFile(
     join(folder, 'containers.conf'),
     `[containers]
@@ -155,15 +215,15 @@ network_config_dir = "${network}"
     `unqualified-search-registries = []
 ${insecureRegistry === undefined ? '' : `[[registry]]\nlocation = "${insecureRegistry}"\ninsecure = true\n`}`,
   );
-  // Each test process has its own bridge and addresses.
-  const subnet = `10.${200 + (pid % 50)}.${Math.floor(pid / 50) % 250}`;
+  // Each has its own bridge and addresses.
+  const subnet = `10.${200 + (Number.parseInt(id.slice(0, 4), 16) % 50)}.${Number.parseInt(id.slice(4, 6), 16)}`;
   await writeFile(
     join(network, 'podman.json'),
     JSON.stringify({
       name: 'podman',
-      id: createHash('sha256').update(folder).digest('hex'),
+      id,
       driver: 'bridge',
-      network_interface: `berth${pid}`,
+      network_interface: `berth${id.slice(0, 8)}`,
       created: '2026-01-01T00:00:00Z',
       subnets: [{ subnet: `${subnet}.0/24`, gateway: `${subnet}.1` }],
       ipv6_enabled: false,
