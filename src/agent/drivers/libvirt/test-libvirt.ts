@@ -66,7 +66,7 @@ namespaces = []
 END
 if [ -e "$1/as-installed" ]; then
   echo 'max_size = 0' > /etc/libvirt/virtlogd.conf
-  virtlogd -f /etc/libvirt/virtlogd.conf &
+  virtlogd -f /etc/libvirt/virtlogd.conf -p /run/libvirt/virtlogd.pid &
 else
   printf '%s\\n' 'stdio_handler = "file"' 'user = "root"' 'group = "root"' >> /etc/libvirt/qemu.conf
 fi
