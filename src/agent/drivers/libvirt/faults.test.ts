@@ -521,11 +521,11 @@ describe.skipIf(reason !== undefined)(`the libvirt driver, when things go wrong$
     expect(file.blocks * 512).toBeLessThan(file.size);
   });
 
-  it('keeps seed and record from other users, and lets libvirt pass to what it may read', async () => {
+  it('keeps disk, seed, console and record from other users, and lets libvirt pass to what it may read', async () => {
     await driver.create(spec, never);
     for (const folder of [host.directory, join(host.directory, id)])
       expect((await stat(folder)).mode & 0o777).toBe(0o711);
-    for (const name of ['seed.iso', 'guest.json'])
+    for (const name of ['disk.qcow2', 'seed.iso', 'console.log', 'guest.json'])
       expect((await stat(join(host.directory, id, name))).mode & 0o077).toBe(0);
   });
 

@@ -9,7 +9,6 @@ import type { Prng } from '../../../base/prng.ts';
 import { DriverError, type Fingerprint } from '../driver.ts';
 import { createHostLook, type HostLookOptions } from '../qemu/host-look.ts';
 import { diskFull } from '../vm/disk.ts';
-import { readGuestRecord } from '../vm/guest-record.ts';
 import { hostBootId } from '../vm/host-boot.ts';
 import type { Hypervisor, Machine, Run } from '../vm/hypervisor.ts';
 import { type Connection, isLost } from './connection.ts';
@@ -215,8 +214,6 @@ export function createLibvirtHypervisor(options: LibvirtHypervisorOptions): Hype
     find: (machine) => find(machine),
     async purge({ directory, uuid }) {
       const instanceId = basename(directory);
-      const read = await readGuestRecord(directory);
-      if (read.found === 'record' && read.record.startedAtMs === undefined) return; // libvirt was never told of it
       for (const { domain, mark } of await domainsOf(connection, { instanceId, uuid })) {
         if (!isOurs(mark, { instanceId, directory })) continue;
         await connection.apart((libvirt) => libvirt.destroy(domain));

@@ -50,6 +50,8 @@ describe.skipIf(reason !== undefined)(`libvirt${reason ? ` (${reason})` : ''}`, 
     expect(await libvirt.state(domain)).toMatchObject({ state: 'running' });
     expect(await libvirt.xml(domain)).toContain(`<uuid>${uuid}</uuid>`);
     expect(await libvirt.addresses(domain, 'lease')).toEqual([]);
+    expect(await libvirt.diskErrors(domain)).toEqual([]);
+    expect(await libvirt.monitor(domain, 'info name')).toBe('one\r\n');
     await libvirt.shutdown(domain); // no system is there to heed it
     await libvirt.destroy(domain);
     await libvirt.destroy(domain);
@@ -69,6 +71,7 @@ describe.skipIf(reason !== undefined)(`libvirt${reason ? ` (${reason})` : ''}`, 
 
   it('knows no network that nobody defined', async () => {
     expect(await libvirt.ensureNetwork('berth')).toBeUndefined();
+    expect(await libvirt.hasNetwork('berth')).toBe(false);
   });
 
   it('leaves a guest running when its daemon is started anew', async () => {

@@ -9,7 +9,7 @@ import type { Driver } from '../driver.ts';
 import { testSpec } from '../qemu/test-host.ts';
 import { guestUuid, macAddress } from '../vm/guest-files.ts';
 import { type LibvirtTestHost, makeLibvirtTestHost } from './test-host.ts';
-import { startLibvirt, type TestLibvirt, whyNoLibvirt } from './test-libvirt.ts';
+import { startLibvirt, type TestLibvirt, whyNoLibvirt, whyNoNetwork } from './test-libvirt.ts';
 
 const never = new AbortController().signal;
 const network = 'guests';
@@ -21,7 +21,7 @@ const networkXml = `<network><name>${network}</name><bridge name='${bridge}'/><f
 const own = Object.values(networkInterfaces())
   .flatMap((each) => each ?? [])
   .find(({ internal, family }) => !internal && family === 'IPv4')?.address;
-const reason = whyNoLibvirt();
+const reason = whyNoLibvirt() ?? whyNoNetwork();
 
 describe.skipIf(reason !== undefined)(`a network of libvirt’s${reason ? ` (${reason})` : ''}`, () => {
   let daemon: TestLibvirt;

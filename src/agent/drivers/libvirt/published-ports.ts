@@ -33,7 +33,7 @@ export async function publishByQemu(
       if (/could not set up host forwarding rule/i.test(said)) throw portInUse(record.instanceId, port, bindAddress);
       throw new DriverError(
         'HypervisorFailed',
-        `cannot publish port ${guestPort} of ${record.instanceId}: QEMU says "${said.slice(0, 300)}"; the network "user" needs a QEMU with user-mode networking of its own (libslirp) and no slirp-helper in qemu.conf`,
+        `cannot publish port ${guestPort} of ${record.instanceId}: QEMU says "${said.slice(0, 300)}"; the network "user" needs a QEMU with user-mode networking of its own (libslirp) and no slirp_helper in qemu.conf`,
       );
     }
   });

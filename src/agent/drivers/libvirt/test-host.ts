@@ -1,7 +1,7 @@
 // A host for the libvirt driver's tests: a real libvirtd, images of one boot sector, and the ground truth looked up in /proc, on disk and
 // in libvirt. Used by tests only.
 
-import { mkdtemp, readdir, readFile, realpath, rm, writeFile } from 'node:fs/promises';
+import { chmod, mkdtemp, readdir, readFile, realpath, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { sleep } from '../../../base/clock.ts';
@@ -29,7 +29,9 @@ export interface LibvirtTestHost extends ConformanceHost {
 /** Guests of all test hosts of one daemon share it, so it takes part of a second for each and not the whole. */
 export async function makeLibvirtTestHost(daemon: TestLibvirt, log: Logger = silentLogger): Promise<LibvirtTestHost> {
   // Spaces, commas and XML's own characters, because users have them; and short, because a socket's path may have 107 bytes only.
-  const base = join(await realpath(await mkdtemp(join(tmpdir(), 'berth-test-'))), `a <host>, & 'x'`);
+  const temporary = await realpath(await mkdtemp(join(tmpdir(), 'berth-test-')));
+  await chmod(temporary, 0o711);
+  const base = join(temporary, `a <host>, & 'x'`);
   const directory = join(base, 'guests');
   const imageDirectory = join(base, 'images');
   const images = testImageCache(imageDirectory);
@@ -84,7 +86,7 @@ export async function makeLibvirtTestHost(daemon: TestLibvirt, log: Logger = sil
     },
     portTaken,
     occupyPort,
-    dispose: () => rm(join(base, '..'), { recursive: true, force: true }),
+    dispose: () => rm(temporary, { recursive: true, force: true }),
   };
 }
 

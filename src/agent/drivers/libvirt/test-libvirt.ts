@@ -33,6 +33,13 @@ export function whyNoLibvirt(): string | undefined {
     : 'there are no mount namespaces to be had here';
 }
 
+/** Why it can have no network here; undefined: it can. */
+export function whyNoNetwork(): string | undefined {
+  const missing = ['dnsmasq', 'iptables', 'ip'].find((name) => spawnSync(name, ['--version']).error !== undefined);
+  if (missing !== undefined) return `${missing} is not installed (packages dnsmasq-base, iptables, iproute2)`;
+  return spawnSync('unshare', ['--net', 'true']).status === 0 ? undefined : 'there are no network namespaces here';
+}
+
 /** Its first process takes in the guests that lose their parent: a daemon as first process would leave them as zombies and wait for them. */
 const script = `set -e
 mount --make-rprivate /
@@ -53,13 +60,16 @@ unix_sock_dir = "$1"
 auth_unix_rw = "none"
 END
 cat > /etc/libvirt/qemu.conf <<END
-stdio_handler = "file"
 security_driver = "none"
-user = "root"
-group = "root"
 cgroup_controllers = []
 namespaces = []
 END
+if [ -e "$1/as-installed" ]; then
+  echo 'max_size = 0' > /etc/libvirt/virtlogd.conf
+  virtlogd -f /etc/libvirt/virtlogd.conf -p /run/libvirt/virtlogd.pid &
+else
+  printf '%s\\n' 'stdio_handler = "file"' 'user = "root"' 'group = "root"' >> /etc/libvirt/qemu.conf
+fi
 if [ -e "$1/networks" ]; then
   mkdir /etc/libvirt/qemu
   cp -r "$1/networks" /etc/libvirt/qemu
@@ -75,16 +85,19 @@ while true; do
 done
 `;
 
-/** `network`: it knows one, in a network namespace where nobody else is. */
-export async function startLibvirt({
-  network,
-}: {
+export interface TestLibvirtOptions {
+  /** It knows one, in a network namespace where nobody else is. */
   readonly network?: { readonly name: string; readonly xml: string };
-} = {}): Promise<TestLibvirt> {
+  /** QEMU runs as libvirt's own user, and consoles are written by its log daemon: as Debian has it. Default: neither. */
+  readonly asInstalled?: boolean;
+}
+
+export async function startLibvirt({ network, asInstalled = false }: TestLibvirtOptions = {}): Promise<TestLibvirt> {
   const folder = await mkdtemp(join(tmpdir(), 'berth-libvirt-'));
   await writeFile(join(folder, 'start.sh'), script);
   // Dies with the test, however that ends, and takes with it all that is in its process namespace.
   const words = ['--pdeathsig', 'KILL', 'unshare', '--mount', '--pid', '--fork', '--kill-child', '--mount-proc'];
+  if (asInstalled) await writeFile(join(folder, 'as-installed'), '');
   if (network !== undefined) {
     await mkdir(join(folder, 'networks'));
     await writeFile(join(folder, 'networks', `${network.name}.xml`), network.xml);

@@ -279,7 +279,7 @@ describe('the QEMU driver, when things go wrong', () => {
   it('keeps disk, seed and record from other users', async () => {
     await driver.create(spec, never);
     expect((await stat(join(host.directory, id))).mode & 0o077).toBe(0);
-    for (const name of ['seed.iso', 'guest.json'])
+    for (const name of ['disk.qcow2', 'seed.iso', 'guest.json'])
       expect((await stat(join(host.directory, id, name))).mode & 0o077).toBe(0);
   });
 

@@ -60,6 +60,7 @@ export async function makeDisk(call: {
     }
     const file = await open(temporary, 'r');
     try {
+      await file.chmod(0o600); // qemu-img leaves it to the umask
       await file.sync();
     } finally {
       await file.close();

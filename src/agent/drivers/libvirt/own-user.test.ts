@@ -1,0 +1,73 @@
+import { spawnSync } from 'node:child_process';
+import { appendFile, readdir, readFile, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { untilGuest } from '../conformance.ts';
+import type { Driver } from '../driver.ts';
+import { testSpec } from '../qemu/test-host.ts';
+import { type LibvirtTestHost, makeLibvirtTestHost } from './test-host.ts';
+import { startLibvirt, type TestLibvirt, whyNoLibvirt } from './test-libvirt.ts';
+
+const never = new AbortController().signal;
+const spec = testSpec();
+const id = spec.instanceId;
+const user = Number(spawnSync('id', ['-u', 'libvirt-qemu']).stdout.toString()) || undefined;
+const reason =
+  whyNoLibvirt() ?? (user === undefined ? 'there is no user libvirt-qemu, as Debian makes one' : undefined);
+
+describe.skipIf(reason !== undefined)(`libvirt as it is installed${reason ? ` (${reason})` : ''}`, () => {
+  let daemon: TestLibvirt;
+  let host: LibvirtTestHost;
+  let driver: Driver;
+  beforeAll(async () => {
+    daemon = await startLibvirt({ asInstalled: true });
+  });
+  afterAll(() => daemon.stop());
+  beforeEach(async () => {
+    host = await makeLibvirtTestHost(daemon);
+    driver = host.open();
+    await driver.recover();
+  });
+  afterEach(async () => {
+    for (const each of driver.guests()) await driver.remove(each.instanceId);
+    await driver.close();
+    await host.dispose();
+  });
+
+  it('runs QEMU as a user of its own, who may use the guest’s files and nobody else’s', async () => {
+    await driver.create(spec, never);
+    await untilGuest(driver, id, (seen) => seen?.ready === true);
+    const { pid } = (await host.process(id)) ?? expect.unreachable();
+    expect(await readFile(`/proc/${pid}/status`, 'utf8')).toMatch(new RegExp(`^Uid:\\s+${user}\\s+${user}\\s`, 'm'));
+    const [image = ''] = await readdir(host.imageDirectory);
+    expect((await stat(join(host.imageDirectory, image))).uid).toBe(0);
+    for (const [name, owner] of [
+      ['disk.qcow2', user],
+      ['seed.iso', user],
+      ['console.log', 0],
+      ['guest.json', 0],
+    ] as const) {
+      const { uid, mode } = await stat(join(host.directory, id, name));
+      expect({ name, uid, others: mode & 0o077 }).toEqual({ name, uid: owner, others: 0 });
+    }
+    await driver.stop(id, 60_000);
+    await driver.start(id);
+    await untilGuest(driver, id, (seen) => seen?.ready === true);
+    expect(new TextDecoder().decode((await driver.readLog(id, 0, 10_000)).data)).toMatch(/boot 0[^]*boot 1/); // it wrote to its disk
+    await driver.remove(id);
+    expect(await host.traces(id)).toEqual([]);
+  });
+
+  it('keeps a console’s offsets true beyond what its log daemon would cut by itself', async () => {
+    await driver.create(spec, never);
+    await untilGuest(driver, id, (seen) => seen?.ready === true);
+    await driver.stop(id, 60_000);
+    const { size } = await driver.readLog(id, 0, 0);
+    const moreBytes = 2.25 * 1024 * 1024; // the log daemon's own limit is 2 MiB
+    await appendFile(join(host.directory, id, 'console.log'), new Uint8Array(moreBytes));
+    await driver.start(id);
+    await untilGuest(driver, id, (seen) => seen?.ready === true);
+    const chunk = await driver.readLog(id, size + moreBytes, 1000);
+    expect(new TextDecoder().decode(chunk.data)).toMatch(/^boot 1/);
+  });
+});
