@@ -1,6 +1,7 @@
 // The contract of a driver: hands on one host. It does what it is told to one guest at a time and reports what it sees;
 // it never decides what should run, and never touches a guest that is not its own. Every driver passes conformance.ts.
 
+import type { FileHandle } from 'node:fs/promises';
 import type { Accelerator, GuestPort, GuestState, ImageSpec, Phase, PublishedPort } from '../../api/agent-protocol.ts';
 
 /** Everything needed to make one guest, with nothing left to look up. Ids come from the control plane and are checked by the agent. */
@@ -62,6 +63,13 @@ export interface LogChunk {
   readonly size: number;
 }
 
+/** A copy, until it is discarded. */
+export interface ExportedDisk {
+  readonly sizeBytes: number;
+  open(): Promise<FileHandle>;
+  discard(): Promise<void>;
+}
+
 export interface Driver {
   readonly name: string;
   /** Looks at the host; takes seconds at most. Never throws: what does not work is `available: false` with its reason. */
@@ -89,6 +97,11 @@ export interface Driver {
   remove(instanceId: string): Promise<void>;
   /** At most `limit` bytes from `offset` on. Empty `data` at the end. Throws `DriverError` `NoSuchGuest`. */
   readLog(instanceId: string, offset: number, limit: number): Promise<LogChunk>;
+  /**
+   * The disk of a guest that does not run, with all that it lies upon, as one qcow2 file; the guest waits until it is made. Absent: this
+   * driver's guests have no such disk. Throws `DriverError` `NoSuchGuest`, `Aborted` (also when it runs again), `DiskFull`, `Internal`.
+   */
+  exportDisk?(instanceId: string, signal: AbortSignal): Promise<ExportedDisk>;
   /** Lets go of everything; guests run on. */
   close(): Promise<void>;
 }

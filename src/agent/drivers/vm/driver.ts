@@ -10,6 +10,7 @@ import { join } from 'node:path';
 import type { Driver } from '../driver.ts';
 import { readConsole } from './console-log.ts';
 import { createGuest } from './create.ts';
+import { exportDisk } from './export-disk.ts';
 import { noSuchGuest } from './errors.ts';
 import { guestFiles } from './guest-files.ts';
 import { createHands, type VmDriverOptions } from './hands.ts';
@@ -40,6 +41,7 @@ export function createVmDriver(options: VmDriverOptions): Driver {
       const path = join(await hands.directoryOf(instanceId), guestFiles.console);
       return readConsole(path, { start: record.consoleStart, offset, limit });
     },
+    exportDisk: (instanceId, signal) => exportDisk(hands, instanceId, signal),
     async close() {
       slots.close();
       for (const slot of slots.all()) {
