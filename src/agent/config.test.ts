@@ -22,6 +22,8 @@ describe("the agent's configuration", () => {
       dataDirectory: '/var/lib/berth/agent',
       drivers: ['qemu'],
       imageRoots: ['/var/lib/berth/images'],
+      imageChecksums: 'recorded',
+      imagePrivateAddresses: 'named',
       labels: {},
       publishAddress: '127.0.0.1',
       portRange: { first: 20_000, last: 29_999 },

@@ -1,5 +1,6 @@
 // What the control plane may ask of this host over the line. It is not trusted blindly: every id and number is checked here.
 //
+//   GET  /guests/{instanceId}/disk                                      a copy of the disk as one qcow2 file, of a guest that does not run
 //   GET  /guests/{instanceId}/log?offset=N&follow=true|false&limit=N    the console, raw; `berth-log-offset` says where it begins
 //   POST /guests/{instanceId}/...                                       a client's way into the guest: access/access-routes.ts
 
@@ -40,17 +41,61 @@ export async function answerRequest(routes: LinkRoutes, { stream, method, path, 
       return await serveWay(way, { stream, headers, log: routes.log });
     }
     if (method !== 'GET') throw new ApiError('MethodNotAllowed', `${method} is not possible here`);
-    const instanceId = /^\/guests\/(inst_[0-9a-z]{26})\/log$/.exec(url.pathname)?.[1];
+    const [, instanceId, what] = /^\/guests\/(inst_[0-9a-z]{26})\/(log|disk)$/.exec(url.pathname) ?? [];
     if (instanceId === undefined) throw new ApiError('NotFound', 'there is no such route on a host');
-    await sendLog(routes, stream, rangeOf(instanceId, url.searchParams));
+    if (what === 'disk') await sendDisk(routes, stream, instanceId);
+    else await sendLog(routes, stream, rangeOf(instanceId, url.searchParams));
   } catch (error) {
     refuse(stream, refusalOf(error, routes.log));
   }
 }
 
-async function sendLog({ drivers, clock }: LinkRoutes, stream: ServerHttp2Stream, range: LogRange): Promise<void> {
-  const driver = drivers.find((each) => each.guests().some(({ instanceId }) => instanceId === range.instanceId));
-  if (driver === undefined) throw new ApiError('NotFound', `instance ${range.instanceId} has no guest on this host`);
+function driverOf({ drivers }: LinkRoutes, wanted: string): Driver {
+  const driver = drivers.find((each) => each.guests().some(({ instanceId }) => instanceId === wanted));
+  if (driver === undefined) throw new ApiError('NotFound', `instance ${wanted} has no guest on this host`);
+  return driver;
+}
+
+async function sendDisk(routes: LinkRoutes, stream: ServerHttp2Stream, instanceId: string): Promise<void> {
+  const driver = driverOf(routes, instanceId);
+  const state = driver.guests().find((guest) => guest.instanceId === instanceId)?.state;
+  if (driver.exportDisk === undefined)
+    throw new ApiError('Conflict', `guests of the driver "${driver.name}" have no disk that could be copied`);
+  if (state !== 'stopped' && state !== 'exited')
+    throw new ApiError(
+      'Conflict',
+      `the guest is ${state ?? 'gone'}; only a stopped one's disk can be copied: berth stop`,
+    );
+  const gone = new AbortController();
+  stream.on('close', () => gone.abort());
+  const disk = await driver.exportDisk(instanceId, gone.signal);
+  try {
+    const file = await disk.open();
+    try {
+      stream.respond({
+        [constants.HTTP2_HEADER_STATUS]: 200,
+        [constants.HTTP2_HEADER_CONTENT_TYPE]: 'application/octet-stream',
+        'berth-disk-bytes': String(disk.sizeBytes),
+      });
+      for (;;) {
+        const { bytesRead, buffer } = await file.read(Buffer.allocUnsafe(diskPieceBytes), 0, diskPieceBytes, null);
+        if (bytesRead === 0 || stream.destroyed || stream.closed) break;
+        if (!stream.write(buffer.subarray(0, bytesRead))) await drained(stream);
+      }
+    } finally {
+      await file.close();
+    }
+  } finally {
+    await disk.discard();
+  }
+  stream.end();
+}
+
+const diskPieceBytes = 256 * 1024;
+
+async function sendLog(routes: LinkRoutes, stream: ServerHttp2Stream, range: LogRange): Promise<void> {
+  const { clock } = routes;
+  const driver = driverOf(routes, range.instanceId);
   const gone = new AbortController();
   stream.on('close', () => gone.abort());
   for await (const { offset, data } of followLog({ driver, clock, range }, gone.signal)) {

@@ -8,6 +8,8 @@ export function refusalOf(error: unknown, log: Logger): ApiError {
   if (error instanceof ApiError) return error;
   if (error instanceof DriverError && error.code === 'NoSuchGuest') return new ApiError('NotFound', error.message);
   if (error instanceof DriverError && error.code === 'NotPossible') return new ApiError('Conflict', error.message);
+  if (error instanceof DriverError && error.code === 'Aborted') return new ApiError('Conflict', error.message);
+  if (error instanceof DriverError && error.code === 'DiskFull') return new ApiError('StoreFull', error.message);
   log.error('cannot answer the control plane', { error: describeError(error) });
   return new ApiError('Internal', `this host cannot answer: ${describeError(error)}`);
 }

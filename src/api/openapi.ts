@@ -498,6 +498,35 @@ function imagePaths(): Json {
   };
   const how = resourceDefinitions.image.spec.properties;
   return {
+    '/v1/images/{name}/from-instance': {
+      post: {
+        tags: ['images'],
+        operationId: 'imageFromInstance',
+        summary: 'Make an image of the disk of an instance that does not run; the last line has it, or says why not',
+        parameters: [
+          nameParameter,
+          { ...parameter('instance', 'query', { type: 'string' }, 'its name or id'), required: true },
+          projectParameter,
+        ],
+        responses: answers(
+          {
+            200: {
+              description: 'some lines meanwhile, and one at the end',
+              content: linesContent({
+                type: 'object',
+                required: ['type'],
+                properties: { type: { enum: ['working', 'done'] }, image: ref('Image'), digest: { type: 'string' } },
+              }),
+            },
+          },
+          'NotFound',
+          'Conflict',
+          'HostUnreachable',
+          'PayloadTooLarge',
+          'StoreFull',
+        ),
+      },
+    },
     '/v1/images/{name}/content': {
       put: {
         tags: ['images'],

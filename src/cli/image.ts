@@ -11,6 +11,7 @@ import { follow, listAll } from './follow.ts';
 import { show } from './get.ts';
 import { hostReady, kindViews } from './kinds.ts';
 import { type AmountOptions, amountsOf, imageFormats, imagePackings, oneOf, packingOf } from './image-options.ts';
+import { createCommand } from './image-create.ts';
 import { uploadCommand } from './image-upload.ts';
 import { type Format, parseFormat, printList, printTable, printValue } from './output.ts';
 import { startProgress } from './progress.ts';
@@ -28,6 +29,7 @@ export function imageCommand(cli: Cli): Command {
     .addCommand(showCommand(cli))
     .addCommand(addCommand(cli))
     .addCommand(uploadCommand(cli))
+    .addCommand(createCommand(cli))
     .addCommand(pullCommand(cli))
     .addCommand(prefetchCommand(cli))
     .addCommand(pinCommand(cli))

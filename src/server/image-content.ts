@@ -57,12 +57,27 @@ export type Received =
       readonly virtualSizeBytes: number;
     };
 
+export interface NewFile extends Pick<ImagePiece, 'bytes' | 'format' | 'decompress'> {
+  /** Tells one that is being taken from another; no part of a path. */
+  readonly key: string;
+  /** Another length is a failure. */
+  readonly totalBytes: number;
+}
+
+export interface TakenFile {
+  readonly hex: string;
+  readonly digest: string;
+  readonly virtualSizeBytes: number;
+}
+
 export interface ImageContent {
   /**
    * Takes one piece; the last one completes the file. Throws `Conflict` with `details.receivedBytes` when the piece does not begin
    * where the last one ended or when another is being written, `InvalidRequest` for what is refused, `StoreFull` for a full disk.
    */
   receive(piece: ImagePiece): Promise<Received>;
+  /** A whole file of which nothing is known beforehand. Throws what `receive` throws, and what `bytes` throws. */
+  take(file: NewFile): Promise<TakenFile>;
   /** The file from `start` on; the whole of it, with `start` 0, where there is nothing from there on. Throws `NotFound`. */
   read(
     hex: string,
@@ -80,7 +95,7 @@ export function createImageContent(options: ImageContentOptions): ImageContent {
   const busy = new Set<string>();
   const pathOf = (hex: string): string => join(directory, hex);
 
-  const complete = async (piece: ImagePiece, path: string): Promise<Received> => {
+  const complete = async (piece: ImagePiece, path: string): Promise<Extract<Received, { complete: true }>> => {
     const inspected = await options.inspect(path, piece);
     if (!inspected.ok)
       throw new ApiError('InvalidRequest', `the image is refused: ${inspected.reason}`, { field: 'content' });
@@ -128,14 +143,7 @@ export function createImageContent(options: ImageContentOptions): ImageContent {
 
   return {
     async receive(piece) {
-      if (piece.totalBytes > bytesMax)
-        throw new ApiError(
-          'PayloadTooLarge',
-          `${piece.totalBytes} bytes are more than the ${bytesMax} that an image may have`,
-          {
-            field: 'totalBytes',
-          },
-        );
+      if (piece.totalBytes > bytesMax) throw tooLarge(piece.totalBytes, bytesMax);
       if (busy.has(piece.hex))
         throw new ApiError('Conflict', 'the same file is being uploaded by another now; try again when it is done');
       busy.add(piece.hex);
@@ -145,6 +153,32 @@ export function createImageContent(options: ImageContentOptions): ImageContent {
         throw diskError(error);
       } finally {
         busy.delete(piece.hex);
+      }
+    },
+
+    async take({ key, totalBytes, bytes, format, decompress }) {
+      if (totalBytes > bytesMax) throw tooLarge(totalBytes, bytesMax);
+      const name = createHash('sha256').update(key).digest('hex');
+      const part = `${pathOf(name)}.part`;
+      if (busy.has(name)) throw new ApiError('Conflict', 'the same is being done already');
+      busy.add(name);
+      try {
+        await mkdir(directory, { recursive: true, mode: 0o700 });
+        await rm(part, { force: true });
+        const piece = { hex: name, totalBytes, offset: 0, bytes, format, decompress };
+        const size = await append(part, piece);
+        if (size !== totalBytes)
+          throw new ApiError('HostUnreachable', `only ${size} of ${totalBytes} bytes of the disk came; try again`);
+        const hex = await sha256Of(part);
+        const received = await complete(piece, part);
+        await rename(part, pathOf(hex));
+        await syncDirectory(directory);
+        return { hex, digest: received.digest, virtualSizeBytes: received.virtualSizeBytes };
+      } catch (error) {
+        await rm(part, { force: true });
+        throw diskError(error);
+      } finally {
+        busy.delete(name);
       }
     },
 
@@ -175,6 +209,12 @@ export function createImageContent(options: ImageContentOptions): ImageContent {
       }
     },
   };
+}
+
+function tooLarge(bytes: number, bytesMax: number): ApiError {
+  return new ApiError('PayloadTooLarge', `${bytes} bytes are more than the ${bytesMax} that an image may have`, {
+    field: 'totalBytes',
+  });
 }
 
 /** The size of the file afterwards. A piece that breaks off leaves what came of it. */

@@ -27,6 +27,7 @@ import { capacityRoutes } from './http/capacity-routes.ts';
 import { candidateRoutes } from './http/candidate-routes.ts';
 import type { HostLinks } from './http/host-links.ts';
 import { imageContentRoutes } from './http/image-content-routes.ts';
+import { imageFromInstanceRoute } from './http/image-from-instance.ts';
 import { instanceBatchRoute } from './http/instance-batch.ts';
 import { instanceRoutes } from './http/instance-routes.ts';
 import { processRoutes } from './http/process-routes.ts';
@@ -116,7 +117,7 @@ export async function startControlPlane(parts: ServerParts): Promise<Server> {
       ...processRoutes({ whyNotReady, version, metrics }),
       backupRoute({ store, clock, version }),
       ...agentRoutes({ decider, assignments }),
-      ...(parts.imageContent === undefined ? [] : imageContentRoutes({ decider, content: parts.imageContent })),
+      ...imageRoutes({ decider, links, content: parts.imageContent }),
       ...instanceRoutes({ decider, links }),
       ...candidateRoutes(decider),
       ...capacityRoutes(decider),
@@ -141,6 +142,19 @@ export async function startControlPlane(parts: ServerParts): Promise<Server> {
       await committer.settled();
     },
   };
+}
+
+function imageRoutes({
+  decider,
+  links,
+  content,
+}: {
+  readonly decider: Decider;
+  readonly links: HostLinks;
+  readonly content: ImageContent | undefined;
+}): Route[] {
+  if (content === undefined) return [];
+  return [...imageContentRoutes({ decider, content }), imageFromInstanceRoute({ decider, links, content })];
 }
 
 /** While another process restores the store or moves it away, this one answers 503: its log says since when, and why. */

@@ -1,6 +1,7 @@
 // The contract of a driver: hands on one host. It does what it is told to one guest at a time and reports what it sees;
 // it never decides what should run, and never touches a guest that is not its own. Every driver passes conformance.ts.
 
+import type { FileHandle } from 'node:fs/promises';
 import type {
   Accelerator,
   AssignedContainer,
@@ -73,6 +74,13 @@ export interface LogChunk {
   readonly size: number;
 }
 
+/** A copy, until it is discarded. */
+export interface ExportedDisk {
+  readonly sizeBytes: number;
+  open(): Promise<FileHandle>;
+  discard(): Promise<void>;
+}
+
 export interface Driver {
   readonly name: string;
   /** Looks at the host; takes seconds at most. Never throws: what does not work is `available: false` with its reason. */
@@ -102,6 +110,11 @@ export interface Driver {
   readLog(instanceId: string, offset: number, limit: number): Promise<LogChunk>;
   /** The ways into its guests while they run. */
   readonly access?: GuestAccess;
+  /**
+   * The disk of a guest that does not run, with all that it lies upon, as one qcow2 file; the guest waits until it is made. Absent: this
+   * driver's guests have no such disk. Throws `DriverError` `NoSuchGuest`, `Aborted` (also when it runs again), `DiskFull`, `Internal`.
+   */
+  exportDisk?(instanceId: string, signal: AbortSignal): Promise<ExportedDisk>;
   /** Lets go of everything; guests run on. */
   close(): Promise<void>;
 }

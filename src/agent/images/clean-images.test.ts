@@ -2,7 +2,7 @@
 
 import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { mkdir, readdir, readFile, stat, utimes, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, rename, rm, stat, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -174,6 +174,26 @@ describe('one content under two names', () => {
     expect(existsSync(path)).toBe(true);
     await cache.clean({ kept: [] });
     expect(await trial.left()).toEqual([]);
+  });
+});
+
+describe('an image of an earlier version, which named files by their key', () => {
+  it('is used as it is', async () => {
+    await writeFile(join(trial.directory, 'a.qcow2'), testImage());
+    const source = pathToFileURL(join(trial.directory, 'a.qcow2')).href;
+    const { path, digest } = await ensure(trial.cache(), trial.spec(source));
+    const directory = join(trial.directory, 'cache');
+    const key = (await readdir(directory)).find((name) => name.endsWith('.json'))?.slice(0, 32) ?? '';
+    const {
+      sourceChecksum: _checksum,
+      sourceBytes: _bytes,
+      ...record
+    } = JSON.parse(await readFile(join(directory, `${key}.json`), 'utf8'));
+    const formerPath = join(directory, `${key}.img`);
+    await rename(path, formerPath);
+    await writeFile(join(directory, `${key}.json`), JSON.stringify({ ...record, path: formerPath }));
+    await rm(join(trial.directory, 'a.qcow2'));
+    expect(await ensure(trial.cache(), trial.spec(source))).toMatchObject({ path: formerPath, digest });
   });
 });
 

@@ -336,7 +336,9 @@ async function publishOnce(
 ): Promise<ImageRecord> {
   const path = hidden ?? join(directory, `${fetched.digest.replace(':', '-')}.img`);
   const twin = await twinOf(fetched.digest, path, records);
-  if (twin === undefined || (twin !== path && !(await linked(twin, path)))) await publish(temporary, path);
+  // Beside its record the name becomes durable with that: a record without its image is none.
+  const giveItsName = hidden === undefined ? rename : publish;
+  if (twin === undefined || (twin !== path && !(await linked(twin, path)))) await giveItsName(temporary, path);
   else await rm(temporary, { force: true });
   const { mtimeMs } = await stat(path);
   const record: ImageRecord = {

@@ -78,5 +78,5 @@ export function overlayArguments(disk: {
 
 /** A guest's disk, with all that it lies upon, as one file that stands for itself. */
 export function flattenArguments({ from, to }: { readonly from: string; readonly to: string }): string[] {
-  return ['convert', '-q', '-c', '-f', 'qcow2', '-O', 'qcow2', from, to];
+  return ['convert', '-q', '-c', '-f', 'qcow2', '-O', 'qcow2', '-o', 'compression_type=zstd', from, to];
 }

@@ -3,7 +3,7 @@
 
 import { ApiError } from '../../api/errors.ts';
 import { parse } from '../../api/parse.ts';
-import { ImageSpec } from '../../api/resources/image.ts';
+import { type Image, ImageSpec } from '../../api/resources/image.ts';
 import { DottedName } from '../../api/resources/metadata.ts';
 import { createPlainResource, replacePlainResource } from '../../core/operations/plain-resource.ts';
 import { keys } from '../../core/state/keys.ts';
@@ -35,15 +35,13 @@ export function imageContentRoutes({
         const hex = /^sha256:([0-9a-f]{64})$/.exec(checksum)?.[1];
         if (hex === undefined)
           throw new ApiError('InvalidRequest', 'checksum must be sha256: and 64 hex digits', { field: 'checksum' });
-        const changes = {
-          source: `${sourcePrefix}${hex}`,
-          checksum,
-          sizeBytes,
+        const architecture = query.text('architecture');
+        const fields = {
           format: query.text('format') ?? 'qcow2',
           decompress: query.text('decompress') ?? 'none',
-          ...(query.text('architecture') === undefined ? {} : { architecture: query.text('architecture') }),
+          ...(architecture === undefined ? {} : { architecture }),
         };
-        const { format, decompress } = parse(ImageSpec, { ...changes }); // names the parameter that cannot be
+        const { format, decompress } = parse(ImageSpec, { source: `${sourcePrefix}${hex}`, ...fields }); // names what cannot be
         const offset = query.integer('offset', { min: 0, max: Number.MAX_SAFE_INTEGER }) ?? 0;
         const received = await content.receive({
           hex,
@@ -54,18 +52,8 @@ export function imageContentRoutes({
           decompress,
         });
         if (!received.complete) return { status: 202, json: received };
-        const { decision } = await decideAndCommit(decider, (snapshot, ctx) => {
-          const entry = snapshot.get('image', keys.image(name));
-          const labels = entry?.value.metadata.labels ?? {};
-          // What is said of the old file, and where else that is, is not true of the new one.
-          const { mirrors: _mirrors, ...kept } = entry?.value.spec ?? {};
-          const input = { project: '', name, labels, spec: parse(ImageSpec, { ...kept, ...changes }) };
-          return entry
-            ? replacePlainResource(snapshot, 'image', { ...input, ifRevision: entry.revision })
-            : createPlainResource(snapshot, 'image', input, ctx);
-        });
+        const image = await putImage(decider, { name, hex, sizeBytes, changes: fields });
         await content.sweep(namedIn(decider));
-        const image = decider.cache.committed('image', decision.key)?.value;
         return { status: 200, json: { ...received, image } };
       },
     },
@@ -90,6 +78,35 @@ export function imageContentRoutes({
       },
     },
   ];
+}
+
+interface PutImage {
+  readonly name: string;
+  /** Of the file, in `changes` what is known of its content. */
+  readonly hex: string;
+  readonly sizeBytes: number;
+  readonly changes: Readonly<Record<string, unknown>>;
+  /** Of an image that is made; one that is there keeps its own. */
+  readonly initial?: Readonly<Record<string, unknown>>;
+}
+
+/** Makes the image of a file that is here, or changes the file of the image that is: what else was said of that stays. */
+export async function putImage(
+  decider: Decider,
+  { name, hex, sizeBytes, changes, initial = {} }: PutImage,
+): Promise<Image | undefined> {
+  const { decision } = await decideAndCommit(decider, (snapshot, ctx) => {
+    const entry = snapshot.get('image', keys.image(name));
+    // Where else the old file is, the new one is not.
+    const { mirrors: _mirrors, ...kept } = entry?.value.spec ?? initial;
+    const file = { source: `${sourcePrefix}${hex}`, checksum: `sha256:${hex}`, sizeBytes };
+    const spec = parse(ImageSpec, { ...kept, ...changes, ...file });
+    const input = { project: '', name, labels: entry?.value.metadata.labels ?? {}, spec };
+    return entry
+      ? replacePlainResource(snapshot, 'image', { ...input, ifRevision: entry.revision })
+      : createPlainResource(snapshot, 'image', input, ctx);
+  });
+  return decider.cache.committed('image', decision.key)?.value;
 }
 
 /** Where the asked-for range begins; 0 for the whole, also when the range is of another file. */

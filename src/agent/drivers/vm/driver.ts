@@ -11,6 +11,7 @@ import type { Driver } from '../driver.ts';
 import { accessTo } from './access.ts';
 import { readConsole } from './console-log.ts';
 import { createGuest } from './create.ts';
+import { exportDisk } from './export-disk.ts';
 import { noSuchGuest } from './errors.ts';
 import { guestFiles } from './guest-files.ts';
 import { createHands, type VmDriverOptions } from './hands.ts';
@@ -42,6 +43,10 @@ export function createVmDriver(options: VmDriverOptions): Driver {
       return readConsole(path, { start: record.consoleStart, offset, limit });
     },
     access: accessTo(hands),
+    // Where a hypervisor makes disks of its own, they are nothing to copy as files.
+    ...(hands.hypervisor.make || hands.hypervisor.makeDisk
+      ? {}
+      : { exportDisk: (instanceId, signal) => exportDisk(hands, instanceId, signal) }),
     async close() {
       slots.close();
       for (const slot of slots.all()) {
