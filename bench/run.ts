@@ -3,6 +3,7 @@
 import type { BenchRow } from './row.ts';
 
 const suites = {
+  guests: () => import('./guests.ts'),
   main: () => import('./main.ts'),
   packing: () => import('./packing.ts'),
   scheduler: () => import('./scheduler.ts'),

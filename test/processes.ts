@@ -31,8 +31,9 @@ export async function startBerth(
   argv: readonly string[],
   ready: RegExp,
   environment: Record<string, string> = {},
+  program = main,
 ): Promise<BerthProcess> {
-  const child = spawn(process.execPath, [main, ...argv], {
+  const child = spawn(process.execPath, [program, ...argv], {
     cwd: import.meta.dirname, // in the project's own directory a server takes the example of an image map
     stdio: ['ignore', 'ignore', 'pipe'],
     env: { ...process.env, ...environment },
@@ -85,6 +86,8 @@ export async function startFleet(
     imageRoots?: string[];
     store?: string;
     containerEngine?: string;
+    /** Instead of the sources: the program of a package. */
+    program?: string;
     /** Further configuration of the agent. */
     agent?: Readonly<Record<string, unknown>>;
     /** Files of a certificate for 127.0.0.1 that vouches for itself, and of its key. */
@@ -111,7 +114,7 @@ export async function startFleet(
       offlineAfterMs: 60_000,
     }),
   );
-  const startServer = () => startBerth(['server', '--config', serverConfig], /listens on/);
+  const startServer = () => startBerth(['server', '--config', serverConfig], /listens on/, {}, options.program);
   let server = await startServer();
   const operatorToken = (await readFile(join(serverDirectory, 'operator.token'), 'utf8')).trim();
   const secret = Buffer.from((await readFile(join(serverDirectory, 'secret'), 'utf8')).trim(), 'base64url');
@@ -130,7 +133,7 @@ export async function startFleet(
     }),
     { mode: 0o600 },
   );
-  const startAgent = () => startBerth(['agent', '--config', agentConfig], /registered/, trust);
+  const startAgent = () => startBerth(['agent', '--config', agentConfig], /registered/, trust, options.program);
   let agent = await startAgent();
   let stopping: Promise<void> | undefined;
   const client = createClient({

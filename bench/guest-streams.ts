@@ -1,0 +1,134 @@
+// Into guests through control plane and agent with TLS on loopback: bytes of a port of a container, and the echo of a key at the serial
+// console of a virtual machine.
+
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdir, readFile } from 'node:fs/promises';
+import { connect } from 'node:net';
+import { join } from 'node:path';
+import { WebSocket } from 'ws';
+import { startPodman } from '../src/agent/drivers/container/test-podman.ts';
+import { makeCertificate } from '../test/certificate.ts';
+import { startFleet } from '../test/processes.ts';
+import { tinyImage } from '../test/tiny-image.ts';
+import { type Emit, percentile } from './row.ts';
+import { program } from './server-process.ts';
+
+const megabytes = 512;
+const keys = 200;
+
+export async function measureStreams(directory: string, emit: Emit): Promise<void> {
+  const folder = join(directory, 'streams');
+  await mkdir(folder);
+  const tls = makeCertificate(folder);
+  const podman = await startPodman();
+  try {
+    const pour = `exec nc -ll -p 9000 -e dd if=/dev/zero bs=1048576 count=${megabytes}`;
+    await podman.load([{ name: 'pour', script: pour }]);
+    const fleet = await startFleet(join(folder, 'fleet'), {
+      drivers: ['container', 'qemu'],
+      agent: { containerEngine: `unix://${podman.socketPath}` },
+      program,
+      tls,
+    });
+    try {
+      const source = 'docker://localhost/pour:1';
+      await fleet.client.create('image', { metadata: { name: 'pour' }, spec: { source, format: 'container' } });
+      await fleet.client.create('image', { metadata: { name: 'tiny' }, spec: (await tinyImage()).spec });
+      for (const image of ['pour', 'tiny']) {
+        const spec = { image, cpus: 1, memoryMiB: 128, stopGraceMs: 0 };
+        await fleet.client.create('instance', { metadata: { name: image }, spec });
+      }
+      for (const name of ['pour', 'tiny']) await fleet.ready(name);
+      await portForward(fleet.environment, emit);
+      await consoleEcho(fleet.url, fleet.environment.BERTH_TOKEN, await readFile(tls.certificate, 'utf8'), emit);
+      for (const name of ['pour', 'tiny']) {
+        await fleet.client.delete('instance', name);
+        await fleet.gone(name);
+      }
+    } finally {
+      await fleet.stop();
+    }
+  } finally {
+    await podman.stop();
+  }
+}
+
+async function portForward(environment: Record<string, string>, emit: Emit): Promise<void> {
+  const child = spawn(process.execPath, [program, 'port-forward', 'pour', '0:9000'], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+    env: { ...process.env, ...environment },
+  });
+  try {
+    const [said] = await once(child.stdout, 'data');
+    const port = Number(/:(\d+) is port/.exec(String(said))?.[1]);
+    const rates: number[] = [];
+    for (let i = 0; rates.length < 3; i++) {
+      const socket = connect(port, '127.0.0.1');
+      const startedAt = performance.now();
+      let bytes = 0;
+      socket.on('data', (piece) => (bytes += piece.length));
+      await once(socket, 'end');
+      socket.destroy();
+      if (bytes === 0 && i < 20) continue; // nothing listens there yet
+      if (bytes !== megabytes * 1024 * 1024) throw new Error(`${bytes} bytes came through`);
+      rates.push(bytes / 1e6 / ((performance.now() - startedAt) / 1000));
+    }
+    emit({
+      suite: 'guests',
+      name: 'portforward_mb_per_s',
+      value: percentile(rates, 0.5),
+      unit: 'MB/s',
+      better: 'higher',
+      goal: 100,
+    });
+  } finally {
+    child.kill('SIGKILL');
+    await once(child, 'exit');
+  }
+}
+
+/** A key, typed as at a keyboard: one after the other, each timed until its echo is seen. */
+async function consoleEcho(url: string, token: string, ca: string, emit: Emit): Promise<void> {
+  const socket = new WebSocket(`${url.replace('https', 'wss')}/v1/instances/tiny/console?history=0`, ['berth.v1'], {
+    headers: { authorization: `Bearer ${token}` },
+    perMessageDeflate: false,
+    ca,
+  });
+  await once(socket, 'open');
+  let heard = '';
+  let wake = (): void => {};
+  socket.on('message', (data: Buffer, isBinary) => {
+    if (!isBinary) return;
+    heard += data.toString('latin1');
+    wake();
+  });
+  const until = async (text: string): Promise<void> => {
+    while (!heard.includes(text)) await new Promise<void>((resolve) => (wake = resolve));
+    heard = '';
+  };
+  socket.send(Buffer.from('\r'));
+  await until('#');
+  const times: number[] = [];
+  for (let i = 0; i < keys; i++) {
+    const key = String.fromCharCode(97 + (i % 26));
+    const startedAt = performance.now();
+    socket.send(Buffer.from(key));
+    await until(key);
+    times.push(performance.now() - startedAt);
+    if (i % 40 === 39) {
+      socket.send(Buffer.from('\x15\r')); // the line is emptied before it is full
+      await until('#');
+    }
+  }
+  socket.close();
+  process.stderr.write(`  echo: p50 ${percentile(times, 0.5).toFixed(1)} ms\n`);
+  emit({
+    suite: 'guests',
+    name: 'console_echo_p99_ms',
+    value: percentile(times, 0.99),
+    unit: 'ms',
+    better: 'lower',
+    goal: 20,
+  });
+}
