@@ -2,9 +2,10 @@
 // them may have been started again.
 
 import { readdirSync, readFileSync } from 'node:fs';
+import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { bootDisk } from '../src/agent/drivers/qemu/boot-sector.ts';
 import { startFleet } from '../test/processes.ts';
-import { tinyImage } from '../test/tiny-image.ts';
 import { type Emit, median } from './row.ts';
 import { program } from './server-process.ts';
 
@@ -15,12 +16,19 @@ export async function measureAdoption(directory: string, emit: Emit): Promise<vo
   const agent = { capacity: { VCPU: 64, MEMORY_MB: 65_536, DISK_GB: 1000 } };
   const fleet = await startFleet(join(directory, 'adoption'), { program, agent });
   try {
-    await fleet.client.create('image', { metadata: { name: 'tiny' }, spec: (await tinyImage()).spec });
+    // Machines that boot at once and then rest: twenty systems that start up would be what is measured.
+    const image = join(directory, 'adoption', 'rests.raw');
+    await mkdir(join(directory, 'adoption'), { recursive: true });
+    await writeFile(image, bootDisk([{ do: 'print', text: 'berth: ready\n' }, { do: 'halt' }]));
+    await fleet.client.create('image', {
+      metadata: { name: 'rests' },
+      spec: { source: `file://${image}`, format: 'raw' },
+    });
     const names = Array.from({ length: guests }, (_, i) => `guest-${i}`);
     for (const name of names) {
       await fleet.client.create('instance', {
         metadata: { name },
-        spec: { image: 'tiny', cpus: 1, memoryMiB: 64, stopGraceMs: 0 },
+        spec: { image: 'rests', cpus: 1, memoryMiB: 64, stopGraceMs: 0 },
       });
     }
     for (const name of names) await fleet.until(name, ({ status }) => status.guest?.ready === true, 300_000);
