@@ -167,7 +167,10 @@ export function createImageCache(options: ImageCacheOptions): HostImageCache {
       for (const { path, allocatedBytes } of chooseRemovals(files, { bytesMax: options.bytesMax, otherBytes })) {
         const gone = [...records.values()].filter((record) => record.path === path);
         if (gone.some(({ key }) => recent(key))) continue; // asked for while we looked
-        for (const { key } of gone) records.delete(key);
+        for (const { key } of gone) {
+          records.delete(key);
+          askedAtMs.delete(key);
+        }
         log.info('removing an image that no guest uses', {
           image: gone.flatMap(({ names }) => names).join(),
           path,

@@ -103,14 +103,15 @@ function ask(url: URL, { headers, signal, options, first, wasPublic, seen }: Ask
     const kind = kindOf(address);
     seen.push(kind);
     if (kind === 'public' || privateAddresses === 'allow') return undefined;
-    if (kind === 'forbidden') return refused(first, `${url.hostname} is ${address}, where no image is served`);
+    const where = url.hostname.includes(address) ? address : `${url.hostname} (${address})`;
+    if (kind === 'forbidden') return refused(first, `${where} is where no image is served`);
     if (privateAddresses === 'deny')
       return refused(
         first,
-        `${url.hostname} is ${address}, a private address, and this host's agent takes images from public ones only (imagePrivateAddresses)`,
+        `${where} is a private address, and this host's agent takes images from public ones only (imagePrivateAddresses)`,
       );
     if (!wasPublic) return undefined;
-    return refused(first, `a public server redirects to ${url.hostname}, the private address ${address}`);
+    return refused(first, `a public server redirects to the private address ${where}`);
   };
   const literal = url.hostname.replace(/^\[|\]$/g, '');
   const verdict = isIP(literal) === 0 ? undefined : judge(literal);

@@ -7,7 +7,7 @@ import { DottedName, Name, type Resource, type ResourceDefinition } from './meta
 /** No name or password before the host: what is in a spec is shown to whoever may see images. */
 const ImageSource = Type.String({
   description:
-    'where the image is: an http:, https: or file: URL, oci://REGISTRY/NAME:TAG, or berth://sha256/<64 hex> for one that was uploaded; of format container: docker://REGISTRY/NAME:TAG[@DIGEST]',
+    'an http:, https: or file: URL without a password in it, oci://REGISTRY/NAME:TAG, or berth://sha256/<64 hex> for what was uploaded; of format container: docker://REGISTRY/NAME:TAG[@DIGEST]',
   pattern:
     '^(https?://[^\\s/?#@]+([/?#]\\S*)?|file://\\S+|oci://[^\\s/?#@]+/[^\\s?#]+|docker://\\S+|berth://sha256/[0-9a-f]{64})$',
   maxLength: 2048,
