@@ -42,7 +42,7 @@ export function withPlaceOptions(command: Command): Command {
   return withHostOptions(withNeighbourOptions(command))
     .option('--pool <pool>', 'only on hosts of this pool')
     .option('--host-label <key=value>', 'only on hosts with this label; many times', collect, [])
-    .option('--driver <driver>', 'only by this driver: qemu, fake')
+    .option('--driver <driver>', 'only by this driver: qemu, container, fake')
     .option('--profile <profile>', `how hosts are preferred: ${profileNames.join(', ')}`);
 }
 
