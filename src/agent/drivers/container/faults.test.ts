@@ -413,6 +413,21 @@ describe.skipIf(why !== undefined)(`containers on podman${why === undefined ? ''
       },
     );
 
+    it.each(moments.filter(({ change }) => change < 2))(
+      '$when change $change of a start (start, start) leaves one guest',
+      async (fails) => {
+        const spec = specOf();
+        await driver.create(spec, never);
+        await driver.stop(spec.instanceId, 0);
+        await doomed(({ instanceId }) => driver.start(instanceId), spec, fails);
+        await driver.start(spec.instanceId);
+        await untilGuest(driver, spec.instanceId, (seen) => seen?.ready === true);
+        expect(await host.runningCopies(spec.instanceId)).toBe(2);
+        expect(guestOf(spec)).toMatchObject({ state: 'running' });
+        expect(await host.podman.engine.list(`${labels.instance}=${spec.instanceId}`)).toHaveLength(2);
+      },
+    );
+
     it.each(moments)('$when change $change of a removal (kill, kill, delete, delete) leaves nothing', async (fails) => {
       const spec = specOf();
       await driver.create(spec, never);
