@@ -204,14 +204,10 @@ export function createGroupHypervisor(options: GroupHypervisorOptions): GroupHyp
       for (const name of namesOf(record)) {
         await engine.start(containerName(instanceId, name)).catch(async (error: unknown) => {
           // Those before it must not run on alone; and of a creation the next try makes them anew, with other ports perhaps.
-          if (creation === undefined)
-            await killAll(machine).catch((failure: unknown) =>
-              log.error('containers run on alone', { instance: instanceId, error: describeError(failure) }),
-            );
-          else {
-            await removeAll(directory);
-            creations.set(instanceId, creation); // for the next try
-          }
+          await (creation === undefined ? killAll(machine) : removeAll(directory)).catch((failure: unknown) =>
+            log.error('containers run on alone', { instance: instanceId, error: describeError(failure) }),
+          );
+          if (creation !== undefined) creations.set(instanceId, creation);
           throw startError(error, record);
         });
       }
