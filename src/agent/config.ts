@@ -50,7 +50,7 @@ export const AgentConfig = Type.Object(
     }),
     containerEngine: Type.Optional(
       Type.String({
-        minLength: 1,
+        pattern: '^(unix://)?/[^\\u0000]*$',
         maxLength: 512,
         description:
           'unix socket of podman or Docker: a path, or unix:///PATH; default: DOCKER_HOST, then /run/podman/podman.sock or /var/run/docker.sock',

@@ -17,9 +17,6 @@ import { whyNoExecution, whyNoPodman } from './test-podman.ts';
 
 const why = whyNoPodman();
 const whyNot = whyNoExecution();
-/** For what runs a program in a container that runs. */
-const itEnters = (name: string, test: () => Promise<void>): void =>
-  it.skipIf(whyNot !== undefined)(`${name}${whyNot === undefined ? '' : ` (${whyNot})`}`, test);
 const never = new AbortController().signal;
 
 describe.skipIf(why !== undefined)(`containers on podman${why === undefined ? '' : ` (${why})`}`, () => {
@@ -295,9 +292,27 @@ describe.skipIf(why !== undefined)(`containers on podman${why === undefined ? ''
   });
 
   describe('a container', () => {
-    itEnters(
-      'has the limits, the environment and the hostname that were asked for, and no more rights than it needs',
-      async () => {
+    it('is not started on a port that another program has taken meanwhile', async () => {
+      const spec = host.spec('web', { ports: [{ guestPort: 80, hostPort: 0, protocol: 'tcp' }] });
+      await driver.create(spec, never);
+      const port = guestOf(spec)?.ports[0]?.hostPort ?? 0;
+      await driver.stop(spec.instanceId, 0);
+      const thief = createServer();
+      await new Promise<void>((resolve) => thief.listen({ port, host: '127.0.0.1' }, resolve));
+      await expect(driver.start(spec.instanceId)).rejects.toMatchObject({
+        code: 'PortInUse',
+        message: expect.stringContaining(String(port)),
+      });
+      await new Promise((resolve) => thief.close(resolve));
+      await driver.start(spec.instanceId);
+      expect(guestOf(spec)).toMatchObject({ state: 'running', ports: [{ hostPort: port }] });
+    });
+  });
+
+  describe.skipIf(whyNot !== undefined)(
+    `a container that is entered${whyNot === undefined ? '' : ` (${whyNot})`}`,
+    () => {
+      it('has the limits, the environment and the hostname that were asked for, and no more rights than it needs', async () => {
         const spec = host.spec('obedient', {
           cpus: 2,
           memoryMiB: 96,
@@ -326,56 +341,40 @@ describe.skipIf(why !== undefined)(`containers on podman${why === undefined ? ''
         expect(await readFile(join(host.directory, spec.instanceId, 'guest.json'), 'utf8')).not.toContain(
           'very secret',
         );
-      },
-    );
-
-    itEnters('is ready when its health check has passed, and not before', async () => {
-      const spec = host.spec('healthy-later');
-      await driver.create(spec, never);
-      expect(guestOf(spec)).toMatchObject({ state: 'running', ready: false });
-      await untilGuest(driver, spec.instanceId, (seen) => seen?.ready === true);
-      expect(await run(spec, ['/bin/cat', '/tmp/well'])).toBe('well\n');
-    });
-
-    it('is not started on a port that another program has taken meanwhile', async () => {
-      const spec = host.spec('web', { ports: [{ guestPort: 80, hostPort: 0, protocol: 'tcp' }] });
-      await driver.create(spec, never);
-      const port = guestOf(spec)?.ports[0]?.hostPort ?? 0;
-      await driver.stop(spec.instanceId, 0);
-      const thief = createServer();
-      await new Promise<void>((resolve) => thief.listen({ port, host: '127.0.0.1' }, resolve));
-      await expect(driver.start(spec.instanceId)).rejects.toMatchObject({
-        code: 'PortInUse',
-        message: expect.stringContaining(String(port)),
       });
-      await new Promise((resolve) => thief.close(resolve));
-      await driver.start(spec.instanceId);
-      expect(guestOf(spec)).toMatchObject({ state: 'running', ports: [{ hostPort: port }] });
-    });
 
-    itEnters('runs one program more when asked to, with its input, its two outputs and its code', async () => {
-      const spec = host.spec('obedient');
-      await driver.create(spec, never);
-      const script = 'read a; echo "got $a in $PLACE"; echo oops >&2; exit 5';
-      const call = { command: ['/bin/sh', '-c', script], tty: false, stdin: true, env: { PLACE: 'here' } };
-      const execution = await host.podman.engine.exec(containerName(spec.instanceId, 'main'), call);
-      execution.stream.end('input\n');
-      const [out, errors] = await Promise.all([textOf(execution.stream), textOf(execution.errors)]);
-      expect({ out, errors }).toEqual({ out: 'got input in here\n', errors: 'oops\n' });
-      expect(await execution.exitCode()).toBe(5);
-    });
+      it('is ready when its health check has passed, and not before', async () => {
+        const spec = host.spec('healthy-later');
+        await driver.create(spec, never);
+        expect(guestOf(spec)).toMatchObject({ state: 'running', ready: false });
+        await untilGuest(driver, spec.instanceId, (seen) => seen?.ready === true);
+        expect(await run(spec, ['/bin/cat', '/tmp/well'])).toBe('well\n');
+      });
 
-    itEnters('gives a terminal of the asked-for size', async () => {
-      const spec = host.spec('obedient');
-      await driver.create(spec, never);
-      const call = { command: ['/bin/sh', '-c', 'read a; stty size'], tty: true, stdin: true, env: {} };
-      const execution = await host.podman.engine.exec(containerName(spec.instanceId, 'main'), call);
-      await execution.resize({ columns: 132, rows: 43 });
-      execution.stream.write('go\n');
-      expect(await textOf(execution.stream)).toContain('43 132');
-      expect(await execution.exitCode()).toBe(0);
-    });
-  });
+      it('runs one program more when asked to, with its input, its two outputs and its code', async () => {
+        const spec = host.spec('obedient');
+        await driver.create(spec, never);
+        const script = 'read a; echo "got $a in $PLACE"; echo oops >&2; exit 5';
+        const call = { command: ['/bin/sh', '-c', script], tty: false, stdin: true, env: { PLACE: 'here' } };
+        const execution = await host.podman.engine.exec(containerName(spec.instanceId, 'main'), call);
+        execution.stream.end('input\n');
+        const [out, errors] = await Promise.all([textOf(execution.stream), textOf(execution.errors)]);
+        expect({ out, errors }).toEqual({ out: 'got input in here\n', errors: 'oops\n' });
+        expect(await execution.exitCode()).toBe(5);
+      });
+
+      it('gives a terminal of the asked-for size', async () => {
+        const spec = host.spec('obedient');
+        await driver.create(spec, never);
+        const call = { command: ['/bin/sh', '-c', 'read a; stty size'], tty: true, stdin: true, env: {} };
+        const execution = await host.podman.engine.exec(containerName(spec.instanceId, 'main'), call);
+        await execution.resize({ columns: 132, rows: 43 });
+        execution.stream.write('go\n');
+        expect(await textOf(execution.stream)).toContain('43 132');
+        expect(await execution.exitCode()).toBe(0);
+      });
+    },
+  );
 
   describe('an agent that dies', () => {
     const doomed = async (
@@ -409,6 +408,21 @@ describe.skipIf(why !== undefined)(`containers on podman${why === undefined ? ''
         await driver.create(spec, never);
         expect(guestOf(spec)).toMatchObject({ state: 'running' });
         expect(await host.runningCopies(spec.instanceId)).toBe(2);
+        expect(await host.podman.engine.list(`${labels.instance}=${spec.instanceId}`)).toHaveLength(2);
+      },
+    );
+
+    it.each(moments.filter(({ change }) => change < 2))(
+      '$when change $change of a start (start, start) leaves one guest',
+      async (fails) => {
+        const spec = specOf();
+        await driver.create(spec, never);
+        await driver.stop(spec.instanceId, 0);
+        await doomed(({ instanceId }) => driver.start(instanceId), spec, fails);
+        await driver.start(spec.instanceId);
+        await untilGuest(driver, spec.instanceId, (seen) => seen?.ready === true);
+        expect(await host.runningCopies(spec.instanceId)).toBe(2);
+        expect(guestOf(spec)).toMatchObject({ state: 'running' });
         expect(await host.podman.engine.list(`${labels.instance}=${spec.instanceId}`)).toHaveLength(2);
       },
     );

@@ -3,7 +3,7 @@
 
 import { basename, join } from 'node:path';
 import { describeError, type Logger } from '../../../base/log.ts';
-import type { Clock } from '../../../base/clock.ts';
+import { type Clock, sleep } from '../../../base/clock.ts';
 import type { AssignedContainer, GuestPort } from '../../../api/agent-protocol.ts';
 import { DriverError, type Fingerprint, type GuestSpec } from '../driver.ts';
 import type { GuestRecord } from '../vm/guest-record.ts';
@@ -206,11 +206,10 @@ export function createGroupHypervisor(options: GroupHypervisorOptions): GroupHyp
       for (const name of namesOf(record)) {
         await engine.start(containerName(instanceId, name)).catch(async (error: unknown) => {
           // Those before it must not run on alone; and of a creation the next try makes them anew, with other ports perhaps.
-          if (creation === undefined) await killAll(machine);
-          else {
-            await removeAll(directory);
-            creations.set(instanceId, creation); // for the next try
-          }
+          await (creation === undefined ? killAll(machine) : removeAll(directory)).catch((failure: unknown) =>
+            log.error('containers run on alone', { instance: instanceId, error: describeError(failure) }),
+          );
+          if (creation !== undefined) creations.set(instanceId, creation);
           throw startError(error, record);
         });
       }
@@ -225,7 +224,7 @@ export function createGroupHypervisor(options: GroupHypervisorOptions): GroupHyp
       if (running === 0) return null;
       if (record.launching && running < seen.length) {
         // A start that was cut short: nobody has seen it run.
-        if (record.created) await killAll(machine);
+        if (record.created) await told(`cannot end what is left of ${record.instanceId}`, () => killAll(machine));
         else await told(`cannot clear away what is left of ${record.instanceId}`, () => removeAll(directory));
         return null;
       }
@@ -252,15 +251,29 @@ export function createGroupHypervisor(options: GroupHypervisorOptions): GroupHyp
     },
   };
 
+  /** Resolves when none of them runs: one that is only about to end would not be started again. */
   async function killAll({ record }: Machine): Promise<void> {
-    for (const name of namesOf(record))
-      await engine
-        .kill(containerName(record.instanceId, name), 'SIGKILL')
-        .catch((error: unknown) =>
-          log.warn('cannot end a container', { container: name, error: describeError(error) }),
+    const { instanceId } = record;
+    for (const deadlineMs = clock.monotonicMs() + killTimeoutMs; ; ) {
+      const running: string[] = [];
+      for (const name of namesOf(record)) {
+        const container = await engine.inspect(containerName(instanceId, name));
+        if (runs({ container })) running.push(containerName(instanceId, name));
+      }
+      if (running.length === 0) return;
+      if (clock.monotonicMs() >= deadlineMs)
+        throw new DriverError(
+          'HypervisorFailed',
+          `cannot end the containers of ${instanceId}: ${running.join(', ')} run on`,
         );
+      for (const name of running) await engine.kill(name, 'SIGKILL');
+      await sleep(clock, killPollMs);
+    }
   }
 }
+
+const killTimeoutMs = 60_000; // SIGKILL works at once, but for a disk that hangs
+const killPollMs = 50;
 
 const namesOf = ({ containers }: GuestRecord): readonly string[] => containers ?? [];
 

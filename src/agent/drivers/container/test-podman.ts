@@ -46,6 +46,7 @@ export function whyNoPodman(): string | undefined {
     ['/usr/bin/podman', 'podman'],
     ['/usr/sbin/runc', 'runc'],
     ['/usr/lib/podman/netavark', 'netavark'],
+    ['/usr/sbin/iptables', 'iptables'],
     [busybox, 'busybox-static'],
   ] as const) {
     if (!existsSync(program)) return `${name} is not installed (package ${name})`;
