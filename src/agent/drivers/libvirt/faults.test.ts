@@ -362,7 +362,7 @@ describe.skipIf(reason !== undefined)(`the libvirt driver, when things go wrong$
         await driver.close();
         await open();
         expect(await domain()).toEqual(before);
-        expect(await host.runningCopies(id)).toBe(1);
+        expect(await host.ask((libvirt) => libvirt.state(made))).toMatchObject({ state: 'running' });
       } finally {
         await host.ask((libvirt) => libvirt.destroy(made));
         await host.ask((libvirt) => libvirt.undefine(made));
