@@ -14,8 +14,10 @@ import { LibvirtError } from './rpc.ts';
 
 /** What a guest's follower is told: only that it should look, and what cannot be looked up later. */
 export type News =
-  /** Something happened to it, or a new connection stands and something may have happened before. */
+  /** Something happened to it. */
   | { readonly kind: 'look' }
+  /** A new connection stands, and anything may have happened before. */
+  | { readonly kind: 'connected' }
   /** It could not use its disk, was told so, and runs on. */
   | { readonly kind: 'disk-error-reported' };
 
@@ -89,7 +91,7 @@ export function createConnection(options: {
         attempt = 0;
         log.debug('connected to libvirt');
         arrival.resolve();
-        for (const uuid of listeners.keys()) tell(uuid, { kind: 'look' });
+        for (const uuid of listeners.keys()) tell(uuid, { kind: 'connected' });
         lastError = await session.closed;
         standing = undefined;
         arrival = Promise.withResolvers();
@@ -112,12 +114,30 @@ export function createConnection(options: {
       limit.abort();
     }
     if (standing !== undefined) return standing;
-    if (patience.signal.aborted)
-      throw new DriverError('Aborted', 'libvirt is not asked any more: the driver is closed');
-    throw new DriverError(
-      'HypervisorFailed',
-      `libvirt does not answer: ${lastError}; start it (systemctl start libvirtd), or install the package libvirt-daemon-system`,
-    );
+    throw noAnswer();
+  };
+
+  const noAnswer = (): DriverError =>
+    patience.signal.aborted
+      ? new DriverError('Aborted', 'libvirt is not asked any more: the driver is closed')
+      : new DriverError(
+          'HypervisorFailed',
+          `libvirt does not answer: ${lastError}; start it (systemctl start libvirtd), or install the package libvirt-daemon-system`,
+        );
+
+  /** A daemon that is going away may let nobody in while the shared connection still stands: then the next one does. */
+  const openApart = async (): Promise<Libvirt> => {
+    const untilMs = clock.monotonicMs() + patienceMsDefault;
+    for (let attempt = 0; ; attempt++) {
+      await arrived(Math.max(0, untilMs - clock.monotonicMs()));
+      try {
+        return await openAny(false);
+      } catch (error) {
+        log.debug('libvirt lets nobody in', { error: describeError(error) });
+        if (clock.monotonicMs() >= untilMs || patience.signal.aborted) throw noAnswer();
+      }
+      await sleep(clock, backoffMs(attempt, retry, prng), patience.signal);
+    }
   };
 
   return {
@@ -132,8 +152,7 @@ export function createConnection(options: {
       return act(await arrived(patienceMs));
     },
     async apart(act) {
-      await arrived(patienceMsDefault);
-      const session = await openAny(false);
+      const session = await openApart();
       try {
         return await act(session);
       } finally {

@@ -170,6 +170,29 @@ describe.skipIf(reason !== undefined)(`the libvirt driver, when things go wrong$
       });
     });
 
+    it('in the middle of a start leaves one copy or none, and the next create finishes it', async () => {
+      const starting = untilGuest(driver, id, (seen) => seen?.progress === 'starting');
+      const creating = driver.create(spec, never).then(
+        () => 'done',
+        (error: unknown) => error,
+      );
+      await starting;
+      await daemon.restart();
+      const result = await creating;
+      if (result !== 'done') expect(result).toMatchObject({ code: 'HypervisorFailed' });
+      await driver.create(spec, never);
+      expect(await untilGuest(driver, id, ready)).toMatchObject({ state: 'running' });
+      expect(await host.runningCopies(id)).toBe(1);
+    });
+
+    it('in the middle of a removal does not keep it from its end', async () => {
+      await driver.create(spec, never);
+      const removing = driver.remove(id);
+      await daemon.restart();
+      await removing;
+      expect(await host.traces(id)).toEqual([]);
+    });
+
     it('is waited for by an agent that starts while it is away: nothing is concluded about any guest', async () => {
       await driver.create(spec, never);
       const process = await host.process(id);
@@ -339,7 +362,7 @@ describe.skipIf(reason !== undefined)(`the libvirt driver, when things go wrong$
         await driver.close();
         await open();
         expect(await domain()).toEqual(before);
-        expect(await host.runningCopies(id)).toBe(1);
+        expect(await host.ask((libvirt) => libvirt.state(made))).toMatchObject({ state: 'running' });
       } finally {
         await host.ask((libvirt) => libvirt.destroy(made));
         await host.ask((libvirt) => libvirt.undefine(made));

@@ -9,14 +9,29 @@ import { portInUse } from '../vm/ports.ts';
 import type { Connection } from './connection.ts';
 import type { Domain } from './libvirt.ts';
 import { forwardPorts, type PortForwarder, PortTaken } from './port-forwarder.ts';
+import { LibvirtError } from './rpc.ts';
 
 type Published = Pick<GuestRecord, 'instanceId' | 'ports'>;
 
 /** libvirt's name of the one network card: the alias of the first is always "net0". */
 export const netdev = 'hostnet0';
 
-/** Has QEMU publish what it does not publish yet. Throws `PortInUse` and `HypervisorFailed`. */
+/** Has QEMU publish what it does not publish yet; a guest that has ended meanwhile needs none. Throws `PortInUse` and `HypervisorFailed`. */
 export async function publishByQemu(
+  connection: Connection,
+  domain: Domain,
+  wanted: { readonly record: Published; readonly bindAddress: string },
+): Promise<void> {
+  try {
+    await addForwards(connection, domain, wanted);
+  } catch (error) {
+    if (!(error instanceof LibvirtError)) throw error;
+    const { state } = await connection.ask((libvirt) => libvirt.state(domain));
+    if (state !== 'shutoff') throw error;
+  }
+}
+
+async function addForwards(
   connection: Connection,
   domain: Domain,
   { record, bindAddress }: { readonly record: Published; readonly bindAddress: string },

@@ -49,6 +49,9 @@ export type DomainSight =
 const pausedByDiskReason = 5; // VIR_DOMAIN_PAUSED_IOERROR
 const powerDownTimeoutMs = 5000; // it is one command to QEMU
 const destroyTriesMax = 3;
+const takeOverMsMin = 500;
+/** Of the pauses, which double, so twice this in all: libvirt tries for 30 s to reach a QEMU whose process is still there. */
+const takeOverMsMax = 32_000;
 
 export function superviseDomain(options: DomainRunOptions): DomainRun {
   const { connection, domain, directory, clock, prng, log } = options;
@@ -110,11 +113,23 @@ export function superviseDomain(options: DomainRunOptions): DomainRun {
       log.debug('cannot look at a guest; it is looked at when libvirt is back', { error: describeError(error) }),
     );
   };
+  let takingOver = new AbortController();
+  /** libvirt tells of no end of a domain that it loses while it takes it over itself, after its own start. */
+  const lookWhileTakenOver = async (): Promise<void> => {
+    takingOver.abort();
+    takingOver = new AbortController();
+    const signal = AbortSignal.any([takingOver.signal, over.signal]);
+    for (let delayMs = 0; delayMs <= takeOverMsMax && !signal.aborted; delayMs = 2 * delayMs || takeOverMsMin) {
+      await sleep(clock, delayMs, signal);
+      if (!signal.aborted) lookQuietly();
+    }
+  };
   const unwatch = connection.watch(domain.uuid, ({ kind }) => {
     if (kind === 'disk-error-reported') disk.reported();
+    else if (kind === 'connected') void lookWhileTakenOver();
     else lookQuietly();
   });
-  lookQuietly();
+  void lookWhileTakenOver();
 
   let ending: Promise<void> | undefined;
   const end = (): Promise<void> => {

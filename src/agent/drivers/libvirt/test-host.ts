@@ -12,6 +12,7 @@ import { type ConformanceHost, type ImageKind, machineWords } from '../conforman
 import type { Driver } from '../driver.ts';
 import { isAlive, identify, type ProcessIdentity } from '../qemu/processes.ts';
 import { occupyPort, portTaken, testImageCache, testPortRange } from '../qemu/test-host.ts';
+import { guestFiles } from '../vm/guest-files.ts';
 import { domainName } from './domain-xml.ts';
 import { createLibvirtDriver, type LibvirtDriverOptions } from './driver.ts';
 import { type Libvirt, openLibvirt } from './libvirt.ts';
@@ -44,7 +45,7 @@ export async function makeLibvirtTestHost(daemon: TestLibvirt, log: Logger = sil
     }
   };
   const process = async (instanceId: string): Promise<ProcessIdentity | null> =>
-    (await processesOf(instanceId))[0] ?? null;
+    (await processesOf(join(directory, instanceId)))[0] ?? null;
   return {
     words: machineWords,
     directory,
@@ -73,9 +74,9 @@ export async function makeLibvirtTestHost(daemon: TestLibvirt, log: Logger = sil
       while (await isAlive(found)) await sleep(systemClock, 5);
     },
     damage: (instanceId) => writeFile(join(directory, instanceId, 'guest.json'), '{"version": 1, "instan'),
-    runningCopies: async (instanceId) => (await processesOf(instanceId)).length,
+    runningCopies: async (instanceId) => (await processesOf(join(directory, instanceId))).length,
     async traces(instanceId) {
-      const processes = await processesOf(instanceId);
+      const processes = await processesOf(join(directory, instanceId));
       const domain = await ask((libvirt) => libvirt.byName(domainName(instanceId)));
       const files = await readdir(join(directory, instanceId)).catch(() => null);
       return [
@@ -90,12 +91,13 @@ export async function makeLibvirtTestHost(daemon: TestLibvirt, log: Logger = sil
   };
 }
 
-async function processesOf(instanceId: string): Promise<ProcessIdentity[]> {
+/** By the path of its disk: guests of tests that run at the same time have the same ids. */
+async function processesOf(directory: string): Promise<ProcessIdentity[]> {
   const found: ProcessIdentity[] = [];
   for (const entry of await readdir('/proc')) {
     if (!/^[0-9]+$/.test(entry)) continue;
     const commandLine = await readFile(`/proc/${entry}/cmdline`, 'utf8').catch(() => ''); // gone
-    if (!commandLine.includes(`\0guest=${domainName(instanceId)},`)) continue;
+    if (!commandLine.includes(`"filename":${JSON.stringify(join(directory, guestFiles.disk))}`)) continue;
     const identity = await identify(Number(entry));
     if (identity !== null) found.push(identity);
   }

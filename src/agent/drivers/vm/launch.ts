@@ -83,7 +83,12 @@ async function launchOnce(hands: Hands, slot: Slot, signal: AbortSignal): Promis
   try {
     await untilConnected(hands, slot, run);
     throwIfAborted(signal, slot.instanceId);
-    if (!(await run.alive())) throw await hands.hypervisor.startError(machine, await run.ended, hands.bindAddress);
+    if (!(await run.alive())) {
+      const end = await run.ended;
+      // A guest that has ended by itself did run: that is told as any other end.
+      if (end.cause !== 'guest-shutdown' && end.cause !== 'guest-panic')
+        throw await hands.hypervisor.startError(machine, end, hands.bindAddress);
+    }
     await slots.save(slot, {
       process: run.process,
       launching: false,
