@@ -2,9 +2,9 @@ import { createSocket, type Socket as UdpSocket } from 'node:dgram';
 import { once } from 'node:events';
 import { createConnection, createServer, type Server, type Socket } from 'node:net';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import type { GuestPort } from '../../../api/agent-protocol.ts';
-import { silentLogger } from '../../../base/log.ts';
-import { systemClock } from '../../../base/system.ts';
+import type { GuestPort } from '../../api/agent-protocol.ts';
+import { silentLogger } from '../../base/log.ts';
+import { systemClock } from '../../base/system.ts';
 import { forwardPorts, type PortForwarder, PortTaken } from './port-forwarder.ts';
 
 /** Stands for the guest: it says back what it hears, in capitals. */
