@@ -12,7 +12,7 @@ export function guestUuid(instanceId: string, incarnation: number): string {
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-${variant}${hex.slice(17, 20)}-${hex.slice(20, 32)}`;
 }
 
-/** In QEMU's own range. Every guest is alone on its network, so two may share one. */
+/** In QEMU's own range. For guests that are alone on their network, so two may share one. */
 export function macAddress(uuid: string): string {
   const hex = uuid.slice(-6);
   return `52:54:00:${hex.slice(0, 2)}:${hex.slice(2, 4)}:${hex.slice(4, 6)}`;
