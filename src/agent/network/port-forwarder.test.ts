@@ -100,11 +100,11 @@ it('passes datagrams on, and each answer to whom it is for', async () => {
 
 it('closes a connection to a guest whose address nobody knows, and takes the next one', async () => {
   const hostPort = await freePort();
-  let address: string | undefined;
-  await forward([{ protocol: 'tcp', hostPort, guestPort: portOf(guest) }], async () => address);
+  const known: { address?: string } = {};
+  await forward([{ protocol: 'tcp', hostPort, guestPort: portOf(guest) }], async () => known.address);
   const early = connect(hostPort);
   expect(await allOf(early)).toBe('');
-  address = guestAddress;
+  known.address = guestAddress;
   const socket = connect(hostPort);
   socket.end('now ');
   expect(await allOf(socket)).toBe('NOW BYE');
