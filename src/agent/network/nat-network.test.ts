@@ -34,6 +34,10 @@ describe.skipIf(reason !== undefined)(`the NAT network${reason ? ` (${reason})` 
     expect(await ann.get('http://169.254.169.254/latest/user-data')).toEqual({ ok: true, text: 'secret of ann' });
     expect(await ben.get('http://169.254.169.254/latest/user-data')).toEqual({ ok: true, text: 'secret of ben' });
     expect((await ann.get('http://169.254.169.254/2009-04-04/meta-data/local-ipv4')).text).toBe(ann.address);
+    // What the service says goes one hop, and no further into networks behind the guest.
+    const seen = (hops: string) => `add rule ip t c ip saddr 169.254.169.254 ip ttl ${hops} counter;`;
+    const watch = `add table ip t; add chain ip t c { type filter hook input priority 0; }; ${seen('1')} ${seen('> 1')}`;
+    await ann.must('nft', watch);
     const token = await ann.must(
       ...['curl', '--silent', '--fail', '-X', 'PUT', '-H', 'X-aws-ec2-metadata-token-ttl-seconds: 60'],
       'http://169.254.169.254/latest/api/token',
@@ -41,6 +45,9 @@ describe.skipIf(reason !== undefined)(`the NAT network${reason ? ` (${reason})` 
     const withToken = ['-H', `X-aws-ec2-metadata-token: ${token}`];
     expect((await ann.get('http://169.254.169.254/latest/meta-data/hostname', ...withToken)).text).toBe('ann');
     expect((await ben.get('http://169.254.169.254/latest/meta-data/hostname', ...withToken)).ok).toBe(false);
+    const hops = await ann.must('nft', 'list', 'table', 'ip', 't');
+    expect(hops).toMatch(/ttl 1 counter packets [1-9]/);
+    expect(hops).toMatch(/ttl > 1 counter packets 0 /);
   });
 
   it('lets nobody speak with another’s address, and counts who tries', async () => {
