@@ -1,7 +1,7 @@
 // The one dnsmasq of the NAT network: started when it does not run, told when leases change, found again by the next agent. It lives on when
 // the agent ends, as guests do. Never signals a process that is not surely it.
 
-import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type Clock, sleep } from '../../base/clock.ts';
 import { system } from '../../base/system.ts';
@@ -43,13 +43,18 @@ export async function serveLeases(
   await tools.run('dnsmasq', [`--conf-file=${join(directory, dnsmasqFiles.config)}`]);
 }
 
-/** Of the dnsmasq that was started with the configuration in this folder. */
+/** Of the dnsmasq that was started with the configuration in this folder; also when somebody took its pid file away. */
 export async function runningPid(directory: string): Promise<number | undefined> {
-  const text = await readFile(join(directory, dnsmasqFiles.pid), 'utf8').catch(() => '');
-  const pid = Number(text.trim());
-  if (!Number.isInteger(pid) || pid < 2) return undefined;
-  const commandLine = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '');
-  return commandLine.includes(`--conf-file=${join(directory, dnsmasqFiles.config)}\0`) ? pid : undefined;
+  const noted = await readFile(join(directory, dnsmasqFiles.pid), 'utf8').catch(() => '');
+  if (await isOurs(noted.trim(), directory)) return Number(noted);
+  for (const entry of await readdir('/proc')) if (await isOurs(entry, directory)) return Number(entry);
+  return undefined;
+}
+
+async function isOurs(pid: string, directory: string): Promise<boolean> {
+  if (!/^[1-9][0-9]{0,9}$/.test(pid)) return false;
+  const commandLine = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => ''); // gone
+  return commandLine === `dnsmasq\0--conf-file=${join(directory, dnsmasqFiles.config)}\0`;
 }
 
 /** True when the file was another. */

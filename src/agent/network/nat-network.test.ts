@@ -1,4 +1,4 @@
-import { mkdir } from 'node:fs/promises';
+import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { system } from '../../base/system.ts';
@@ -151,6 +151,11 @@ describe.skipIf(reason !== undefined)(`the NAT network${reason ? ` (${reason})` 
     const dnsmasq = (await runningPid(join(networks.directory, 'run'))) ?? 0;
     system.signal(dnsmasq, 'SIGKILL');
     while ((await runningPid(join(networks.directory, 'run'))) !== undefined) await system.turn();
+    await agent.settle();
+    expect((await ann.lease()).ok).toBe(true);
+    // Also its folder, as a cleaner of /run might: the one that runs still is found, and is followed by one with the new files.
+    await rm(join(networks.directory, 'run'), { recursive: true });
+    await networks.mustHost('nft', 'delete', 'table', 'inet', 'berth');
     await agent.settle();
     expect((await ann.lease()).ok).toBe(true);
     await networks.mustHost('nft', 'flush', 'ruleset');
