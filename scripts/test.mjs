@@ -13,7 +13,7 @@ const words = process.argv.slice(2);
 const failedBefore = Number(process.env.BERTH_CI_FAILED_CHECKS ?? 0);
 await ensureNpmPackages();
 const packages = await ensureDebianPackages(
-  debianPackages('qemu', 'libvirt', 'containers', 'tinyImage', 'debianImage', 'stores', 'tests'),
+  debianPackages('qemu', 'network', 'libvirt', 'containers', 'tinyImage', 'debianImage', 'stores', 'tests'),
   {
     yes: words.includes('--yes'),
     purpose: 'Running every test',

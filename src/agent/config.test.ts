@@ -18,6 +18,10 @@ describe("the agent's configuration", () => {
       hostName: 'host-1',
       libvirtUri: 'qemu:///system',
       libvirtNetwork: 'default',
+      network: 'user',
+      natSubnet: '10.77.0.0/16',
+      natDenied: [],
+      metadataTokens: 'optional',
       serverUrl: 'http://127.0.0.1:7070',
       dataDirectory: '/var/lib/berth/agent',
       drivers: ['qemu'],
@@ -46,6 +50,9 @@ describe("the agent's configuration", () => {
     ['an amount that is not whole', { hostName: 'a', capacity: { VCPU: 1.5 } }, 'capacity.VCPU'],
     ['a device without a name', { hostName: 'a', devices: [{ amounts: {} }] }, 'devices[0].name'],
     ['a trait in small letters', { hostName: 'a', traits: ['fast'] }, 'traits[0]'],
+    ['a network that is none', { hostName: 'a', network: 'bridge' }, 'network'],
+    ['a bridge that can have no such name', { hostName: 'a', network: 'bridge:br 0' }, 'network'],
+    ['a name that is denied', { hostName: 'a', natDenied: ['example.org'] }, 'natDenied[0]'],
     ['a bad label', { hostName: 'a', labels: { zone: 'a b' } }, 'labels.zone'],
   ])('refuses %s and names the field', (_, input, field) => expect(fieldOf(input)).toBe(field));
 });

@@ -98,6 +98,26 @@ export const AgentConfig = Type.Object(
       description:
         "its network that guests are in, started when it is not; user: none, guests' connections are made by QEMU (LIBVIRT_NETWORK)",
     }),
+    network: Type.String({
+      default: 'user',
+      pattern: '^(user|nat|bridge:[A-Za-z0-9_.-]{1,15})$',
+      description:
+        "what guests of the driver qemu are connected to. user: each is alone behind a network of QEMU's own; nat: a network that the agent makes, as root; bridge:NAME: a bridge of this host",
+    }),
+    natSubnet: Type.String({
+      default: '10.77.0.0/16',
+      maxLength: 18,
+      description: 'addresses of guests on the network nat: an IPv4 subnet from /16 to /29 that nobody else uses',
+    }),
+    natDenied: Type.Array(Type.String({ pattern: '^[0-9]{1,3}(\\.[0-9]{1,3}){3}(/[0-9]{1,2})?$', maxLength: 18 }), {
+      default: [],
+      maxItems: 256,
+      description: 'IPv4 subnets and addresses that guests on the network nat do not reach: [10.0.0.0/8]',
+    }),
+    metadataTokens: Type.Enum(['optional', 'required'], {
+      default: 'optional',
+      description: 'required: the metadata service of the network nat answers only who asked for a token first',
+    }),
     capacity: Type.Optional(
       Type.Unsafe<Amounts>({
         ...Amounts,

@@ -18,6 +18,10 @@ import { createImageCache } from './images/create-image-cache.ts';
 import { createHttpGet } from './images/http-get.ts';
 import type { ImageCache } from './images/image-cache.ts';
 import type { RemoteFile } from './images/image-source.ts';
+import { createBridgeNetwork } from './network/bridge-network.ts';
+import type { HostNetwork } from './network/host-network.ts';
+import { createNatNetwork } from './network/nat-network.ts';
+import { parseNatSubnet, parseSubnet } from './network/subnet.ts';
 import { ledgerFileAt } from './ledger-file.ts';
 import { holdLink } from './link.ts';
 import { measure } from './measure.ts';
@@ -39,6 +43,7 @@ export async function startAgent(
   { log, drivers: registry = driverRegistry }: { readonly log: Logger; readonly drivers?: typeof driverRegistry },
 ): Promise<RunningAgent> {
   checkConfig(config, registry);
+  checkNetwork(config);
   const { hostName, dataDirectory, serverUrl } = config;
   const token = await tokenOf(config);
   const passable = needsPassage(config.drivers);
@@ -62,7 +67,8 @@ export async function startAgent(
       prng,
       log,
     });
-    const drivers = await openDrivers(config, { registry, images, log });
+    const network = hostNetwork(config, log);
+    const drivers = await openDrivers(config, { registry, images, log, network });
     const client = createClient({
       fetch: (url, init) => systemFetch(url, init),
       url: serverUrl,
@@ -158,6 +164,36 @@ async function guestRootsIn(dataDirectory: string): Promise<string[]> {
     .map(({ name }) => join(dataDirectory, name));
 }
 
+/** Absent: guests have networks of their hypervisor's. */
+function hostNetwork(config: AgentConfig, log: Logger): HostNetwork | undefined {
+  const clock = systemClock;
+  const [kind, bridge] = config.network.split(':');
+  if (kind === 'user') return undefined;
+  if (bridge !== undefined) return createBridgeNetwork({ bridge, clock });
+  return createNatNetwork({
+    subnet: config.natSubnet,
+    denied: config.natDenied,
+    metadataTokens: config.metadataTokens,
+    owner: config.dataDirectory,
+    runDirectory: '/run/berth-nat',
+    clock,
+    log,
+    randomSecret,
+  });
+}
+
+function checkNetwork({ network, natSubnet, natDenied }: AgentConfig): void {
+  if (network === 'nat' && parseNatSubnet(natSubnet) === undefined) {
+    const wanted = 'an IPv4 subnet from /16 to /29, such as 10.77.0.0/16';
+    throw new ApiError('InvalidRequest', `natSubnet: "${natSubnet}" is not ${wanted}`, { field: 'natSubnet' });
+  }
+  for (const [i, denied] of natDenied.entries()) {
+    if (parseSubnet(denied.includes('/') ? denied : `${denied}/32`) !== undefined) continue;
+    const message = `natDenied: "${denied}" is neither an IPv4 address nor a subnet, such as 10.0.0.0/8`;
+    throw new ApiError('InvalidRequest', message, { field: `natDenied[${i}]` });
+  }
+}
+
 function checkConfig(
   { drivers, portRange, token, tokenFile, devices, numaCells, capacity, zones }: AgentConfig,
   registry: typeof driverRegistry,
@@ -213,7 +249,13 @@ async function openDrivers(
     registry,
     images,
     log,
-  }: { readonly registry: typeof driverRegistry; readonly images: ImageCache; readonly log: Logger },
+    network,
+  }: {
+    readonly registry: typeof driverRegistry;
+    readonly images: ImageCache;
+    readonly log: Logger;
+    readonly network: HostNetwork | undefined;
+  },
 ): Promise<Driver[]> {
   const opened: Driver[] = [];
   for (const name of config.drivers) {
@@ -231,6 +273,7 @@ async function openDrivers(
         bindAddress: config.publishAddress,
         portRange: config.portRange,
         ...(config.zones === undefined ? {} : { zones: config.zones }),
+        ...(network === undefined ? {} : { network }),
         engineSocket: { configured: config.containerEngine, dockerHost: environment()['DOCKER_HOST'] },
         libvirt: { uri: config.libvirtUri, network: config.libvirtNetwork },
       }),

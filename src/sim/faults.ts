@@ -196,7 +196,9 @@ export function startFaults(targets: FaultTargets): Faults {
         hit(`${guest.instanceId} on ${guest.host}`);
         return targets.world.powerOff(guest.host, guest.instanceId);
       case 'driver-fails': {
-        const codes = driverErrorCodes.filter((code) => code !== 'NoSuchGuest' && code !== 'NotPossible' && code !== 'Aborted');
+        const codes = driverErrorCodes.filter(
+          (code) => code !== 'NoSuchGuest' && code !== 'NotPossible' && code !== 'Aborted',
+        );
         const code = pick(codes, own) ?? 'Internal';
         const step = pick(['pull', 'clone', 'start'] as const, own) ?? 'start';
         return inject(kind, { do: 'fail', step, code }, `${step} ${code}`);

@@ -5,6 +5,7 @@ import type { Clock } from '../../base/clock.ts';
 import type { Logger } from '../../base/log.ts';
 import type { Prng } from '../../base/prng.ts';
 import type { ImageCache } from '../images/image-cache.ts';
+import type { HostNetwork } from '../network/host-network.ts';
 import { createContainerDriver } from './container/driver.ts';
 import type { EngineSocketOptions } from './container/engine-socket.ts';
 import type { Driver } from './driver.ts';
@@ -29,6 +30,8 @@ export interface DriverContext {
   readonly zones?: ZonesSettings;
   /** Where the container engine listens, when that was said. */
   readonly engineSocket: EngineSocketOptions;
+  /** Of this host, for drivers whose guests can be connected to it. Absent: networks of their own. */
+  readonly network?: HostNetwork;
   /** Which libvirt, and which of its networks. */
   readonly libvirt?: { readonly uri: string; readonly network: string };
 }
@@ -40,6 +43,6 @@ export const drivers: Readonly<Record<string, (context: DriverContext) => Driver
     return createZonesDriver({ ...context, settings: context.zones });
   },
   container: ({ engineSocket: socket, ...context }) => createContainerDriver({ ...context, socket }),
-  libvirt: ({ libvirt, ...context }) => createLibvirtDriver({ ...context, ...libvirt }),
+  libvirt: ({ libvirt, network: _hostNetwork, ...context }) => createLibvirtDriver({ ...context, ...libvirt }),
   fake: ({ clock, prng }) => createFakeDriver({ world: createFakeWorld({ clock }), host: 'this', prng }),
 };

@@ -25,8 +25,9 @@ import {
 } from './domain-xml.ts';
 import { adviceOn } from './host-advice.ts';
 import type { Domain, Libvirt } from './libvirt.ts';
-import type { PortForwarder } from './port-forwarder.ts';
-import { publishAgain, publishByAgent, publishByQemu } from './published-ports.ts';
+import type { PortForwarder } from '../../network/port-forwarder.ts';
+import { publishAgain, publishByAgent } from '../../network/publish-ports.ts';
+import { publishByQemu } from './published-ports.ts';
 import { LibvirtError } from './rpc.ts';
 import { type DomainRun, type DomainRunOptions, endedRun, lookAtDomain, superviseDomain } from './run.ts';
 import { XmlError } from './xml.ts';

@@ -1,14 +1,11 @@
-// How a guest's ports are published: by QEMU itself on the network `user`, by a forwarder of the agent's on a network of libvirt's. QEMU's
-// stay published while no agent runs; the agent's come back when it does.
+// Publishes a guest's ports by QEMU itself, on the network `user`. They stay published while no agent runs. (On a network of libvirt's a
+// forwarder of the agent's does it: src/agent/network/publish-ports.ts.)
 
-import { sleep, type Clock } from '../../../base/clock.ts';
-import { describeError, type Logger } from '../../../base/log.ts';
 import { DriverError } from '../driver.ts';
 import type { GuestRecord } from '../vm/guest-record.ts';
 import { portInUse } from '../vm/ports.ts';
 import type { Connection } from './connection.ts';
 import type { Domain } from './libvirt.ts';
-import { forwardPorts, type PortForwarder, PortTaken } from './port-forwarder.ts';
 import { LibvirtError } from './rpc.ts';
 
 type Published = Pick<GuestRecord, 'instanceId' | 'ports'>;
@@ -62,52 +59,4 @@ export function forwardsOf(said: string): ReadonlySet<string> {
       [protocol.toLowerCase(), address, hostPort, guestPort].join(' '),
     ),
   );
-}
-
-interface ForwarderOptions {
-  readonly record: Published;
-  readonly bindAddress: string;
-  readonly target: () => Promise<string | undefined>;
-  readonly clock: Clock;
-  readonly log: Logger;
-}
-
-/** Throws `PortInUse`. */
-export async function publishByAgent({ record, ...options }: ForwarderOptions): Promise<PortForwarder> {
-  try {
-    return await forwardPorts({ ports: record.ports, ...options });
-  } catch (error) {
-    if (error instanceof PortTaken) throw portInUse(record.instanceId, error.port, options.bindAddress);
-    throw error;
-  }
-}
-
-const retryMs = 5000;
-
-/** For a guest that runs already: tries again until its ports are free. */
-export function publishAgain(options: ForwarderOptions): PortForwarder {
-  const { clock, log } = options;
-  const closing = new AbortController();
-  const publish = async (): Promise<void> => {
-    while (!closing.signal.aborted) {
-      try {
-        const forwarder = await publishByAgent(options);
-        await new Promise<void>((resolve) => {
-          if (closing.signal.aborted) resolve();
-          else closing.signal.addEventListener('abort', () => resolve(), { once: true });
-        });
-        return await forwarder.close();
-      } catch (error) {
-        log.warn('cannot publish the ports of a guest; trying again', { error: describeError(error) });
-        await sleep(clock, retryMs, closing.signal);
-      }
-    }
-  };
-  const published = publish();
-  return {
-    close() {
-      closing.abort();
-      return published;
-    },
-  };
 }

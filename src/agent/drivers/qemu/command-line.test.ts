@@ -21,6 +21,12 @@ describe('QEMU’s command line', () => {
   it('publishes each port on the bind address', () => {
     expect(line()).toContain('-netdev user,id=net0,hostfwd=tcp:127.0.0.1:20022-:22,hostfwd=udp:127.0.0.1:20053-:53');
   });
+  it('uses the tap that the host’s network has for it, and publishes nothing by itself', () => {
+    const network = { kind: 'nat', tap: 'bt0123456789ab', macAddress: '02:00:00:00:00:01', address: '10.77.0.5' };
+    expect(line({ network })).toContain('-netdev tap,id=net0,ifname=bt0123456789ab,script=no,downscript=no -device');
+    expect(line({ network })).toContain('virtio-net-pci,netdev=net0,mac=02:00:00:00:00:01,');
+    expect(line({ network })).not.toContain('hostfwd');
+  });
   it('is sandboxed and takes nothing from configuration files', () => {
     expect(line()).toContain('-sandbox on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny');
     expect(line()).toContain('-nodefaults -no-user-config');

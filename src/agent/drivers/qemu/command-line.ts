@@ -2,6 +2,7 @@
 // path may hold (spaces, commas, 108 bytes of socket path) can be misread.
 
 import type { Accelerator, GuestPort } from '../../../api/agent-protocol.ts';
+import type { GuestNetwork } from '../../network/guest-network.ts';
 import { guestFiles, macAddress } from '../vm/guest-files.ts';
 
 export const qemuFiles = {
@@ -21,15 +22,23 @@ export interface GuestMachine {
   readonly memoryMiB: number;
   readonly seeded: boolean;
   readonly ports: readonly GuestPort[];
+  /** Absent: QEMU's own user network. */
+  readonly network?: GuestNetwork;
 }
 
 export function qemuArguments(
   machine: GuestMachine,
   host: { readonly accelerator: Accelerator; readonly bindAddress: string },
 ): string[] {
+  const { network } = machine;
   const forwards = machine.ports.map(
     (port) => `,hostfwd=${port.protocol}:${host.bindAddress}:${port.hostPort}-:${port.guestPort}`,
   );
+  // The tap is there before QEMU is; it runs no scripts, and may not.
+  const netdev = network
+    ? `tap,id=net0,ifname=${network.tap},script=no,downscript=no`
+    : `user,id=net0${forwards.join('')}`;
+  const card = network?.macAddress ?? macAddress(machine.uuid);
   return [
     ...['-nodefaults', '-no-user-config'],
     ...['-name', `guest=${machine.instanceId}`, '-uuid', machine.uuid],
@@ -49,8 +58,8 @@ export function qemuArguments(
     ...['-device', 'virtserialport,chardev=agent,name=org.qemu.guest_agent.0'],
     ...disk,
     ...(machine.seeded ? seed : []),
-    ...['-netdev', `user,id=net0${forwards.join('')}`],
-    ...['-device', `virtio-net-pci,netdev=net0,mac=${macAddress(machine.uuid)},romfile=`],
+    ...['-netdev', netdev],
+    ...['-device', `virtio-net-pci,netdev=net0,mac=${card},romfile=`],
     ...['-object', 'rng-random,id=rng0,filename=/dev/urandom', '-device', 'virtio-rng-pci,rng=rng0'],
     ...['-device', 'pvpanic'],
   ];

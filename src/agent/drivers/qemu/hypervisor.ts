@@ -4,12 +4,14 @@ import { join } from 'node:path';
 import type { Clock } from '../../../base/clock.ts';
 import { sleep } from '../../../base/clock.ts';
 import type { Prng } from '../../../base/prng.ts';
+import type { HostNetwork } from '../../network/host-network.ts';
 import { DriverError } from '../driver.ts';
 import { consoleSize, punchHole } from '../vm/console-log.ts';
 import { diskFull } from '../vm/disk.ts';
 import type { Hypervisor, Machine } from '../vm/hypervisor.ts';
 import { portInUse } from '../vm/ports.ts';
 import { qemuArguments, qemuFiles } from './command-line.ts';
+import { adoptPublished, connectGuest, noPublishedPorts, startPublished } from './guest-link.ts';
 import { createHostLook, type HostLookOptions } from './host-look.ts';
 import { findGuestProcess, isAlive, isGuestProcess, killGuestProcess } from './processes.ts';
 import { adoptRun, lastWords, launchRun, type RunOptions } from './run.ts';
@@ -21,6 +23,9 @@ export interface QemuOptions {
   readonly accelerator?: 'kvm' | 'tcg';
   readonly qemuProgram?: string;
   readonly qemuImg: string;
+  /** Where guests are connected. Default: each is alone behind QEMU's own user network. */
+  readonly network?: HostNetwork;
+  readonly bindAddress?: string;
   readonly root: HostLookOptions['root'];
 }
 
@@ -30,7 +35,8 @@ const stderrBytesMax = 256 * 1024;
 const stderrBytesKept = 16 * 1024;
 
 export function createQemu(options: QemuOptions): Hypervisor {
-  const { clock, prng, qemuImg, root } = options;
+  const { clock, prng, qemuImg, root, network } = options;
+  const bindAddress = options.bindAddress ?? '127.0.0.1';
   const program = options.qemuProgram ?? 'qemu-system-x86_64';
   /** By directory: how long its standard error was when its start was last dropped. */
   const trimmedAtBytes = new Map<string, number>();
@@ -41,21 +47,35 @@ export function createQemu(options: QemuOptions): Hypervisor {
     prng,
     log,
   });
+  const hostLook = createHostLook({ clock, qemu: program, qemuImg, root, accelerator: options.accelerator });
   return {
     name: 'qemu',
-    ...createHostLook({ clock, qemu: program, qemuImg, root, accelerator: options.accelerator }),
-    start: (machine, { accelerator, bindAddress, onProcess }) =>
-      launchRun(runOptions(machine), {
-        program,
-        arguments: qemuArguments(machine.record, { accelerator, bindAddress }),
-        onProcess,
-      }),
+    ...hostLook,
+    async fingerprint() {
+      const seen = await hostLook.fingerprint();
+      const fault = seen.available ? await network?.fault() : undefined;
+      return fault === undefined ? seen : { available: false, reason: fault };
+    },
+    ...(network === undefined ? {} : { network }),
+    refuse: ({ instanceId, ports }) =>
+      network?.kind === 'bridge' && ports.length > 0 ? noPublishedPorts(instanceId) : undefined,
+    async start(machine, { accelerator, bindAddress, onProcess }) {
+      await connectGuest(network, machine);
+      return startPublished(machine, { clock, bindAddress }, () =>
+        launchRun(runOptions(machine), {
+          program,
+          arguments: qemuArguments(machine.record, { accelerator, bindAddress }),
+          onProcess,
+        }),
+      );
+    },
     async find(machine, thorough) {
       const { record, directory } = machine;
       const hint = record.process;
       const known = hint !== undefined && (await isGuestProcess(hint, { directory, uuid: record.uuid })) ? hint : null;
       const found = known === null && thorough ? await findGuestProcess(directory, record.uuid) : known;
-      return found && adoptRun(runOptions(machine), found);
+      if (found === null) return null;
+      return adoptPublished(machine, { clock, bindAddress }, adoptRun(runOptions(machine), found));
     },
     async purge({ directory, uuid }) {
       const left = await findGuestProcess(directory, uuid);

@@ -59,6 +59,9 @@ async function build(
   const refusal = hypervisor.refuse?.(spec);
   if (refusal !== undefined) throw refusal;
   await slots.save(slot, { ports: await hands.ports.reserve(spec.instanceId, spec.ports) });
+  const place = { instanceId: spec.instanceId, uuid: slot.record.uuid, directory };
+  const network = hypervisor.network?.reserve(place);
+  if (network !== undefined) await slots.save(slot, { network });
 
   const timed = async <Result>(name: string, progress: string, act: () => Promise<Result>): Promise<Result> => {
     slots.setProgress(slot, progress);
@@ -73,6 +76,7 @@ async function build(
     spec,
     directory,
     ports: slot.record.ports,
+    ...(network === undefined ? {} : { network }),
     signal,
     timed,
     onProgress: (progress) => slots.setProgress(slot, progress),
@@ -85,7 +89,7 @@ async function build(
 
 /** After a failed create nothing runs and the guest says why; what can be used again by a next try is kept. */
 async function giveUp(
-  { slots, ports, log, directory }: Hands,
+  { slots, ports, log, directory, hypervisor }: Hands,
   slot: Slot,
   { spec, signal, error }: { readonly spec: GuestSpec; readonly signal: AbortSignal; readonly error: unknown },
 ): Promise<DriverError> {
@@ -94,6 +98,11 @@ async function giveUp(
     : asDriverError(error, `cannot create ${spec.instanceId}`, directory);
   if (slots.closed) return told; // as if the agent had died here: the next one goes on
   ports.release(slot.instanceId);
+  await hypervisor.network
+    ?.release(slot.instanceId)
+    .catch((failure: unknown) =>
+      log.warn('cannot take a guest from the network', { instance: slot.instanceId, error: describeError(failure) }),
+    );
   log.warn('cannot create a guest', { instance: slot.instanceId, code: told.code, error: told.message });
   await slots
     .save(slot, { state: 'failed', reason: { code: told.code, message: told.message } })

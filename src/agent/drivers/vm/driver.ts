@@ -56,6 +56,7 @@ export function createVmDriver(options: VmDriverOptions): Driver {
         slot.run?.detach();
       }
       await slots.quiet();
+      await hands.hypervisor.network?.close();
     },
   };
 }

@@ -35,7 +35,8 @@ async function listen(hands: Hands, slot: Slot, run: Run): Promise<void> {
   slot.console?.stop();
   const directory = await hands.directoryOf(slot.instanceId);
   const take = (marks: BootMarks): void => {
-    const change: Partial<GuestRecord> = { ...marks };
+    // What the network gave is known better than what the guest says.
+    const change: Partial<GuestRecord> = record.network?.kind === 'nat' ? { ready: marks.ready } : { ...marks };
     if (marks.ready && slot.record?.ready === false)
       slots.saveLater(slot, { ...change, phases: withBoot(slot.record, clock.nowMs()) });
     else slots.saveLater(slot, change);

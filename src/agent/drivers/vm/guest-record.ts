@@ -6,6 +6,7 @@ import { dirname, join } from 'node:path';
 import { type Static, Type } from 'typebox';
 import { Check } from 'typebox/value';
 import { Accelerator, GuestState, Phase, PublishedPort } from '../../../api/agent-protocol.ts';
+import { GuestNetwork } from '../../network/guest-network.ts';
 
 const version = 1;
 
@@ -30,6 +31,8 @@ export const GuestRecord = Type.Object({
   containers: Type.Optional(Type.Array(Type.String())),
   /** With the host ports that were really taken, and once it was started where they listen. */
   ports: Type.Array(PublishedPort),
+  /** Its place in the network of its host. Absent: it is alone behind the hypervisor's user network, or in one of libvirt's. */
+  network: Type.Optional(GuestNetwork),
   accelerator: Type.Optional(Accelerator),
   imageDigest: Type.Optional(Type.String()),
   /** What the disk is an overlay of, as it was made: the disk's own header is within reach of the guest's hypervisor. */

@@ -4,6 +4,7 @@
 import type { Duplex } from 'node:stream';
 import type { Accelerator, PublishedPort } from '../../../api/agent-protocol.ts';
 import type { Logger } from '../../../base/log.ts';
+import type { HostNetwork } from '../../network/host-network.ts';
 import type { CachedImage } from '../../images/image-cache.ts';
 import type { GuestAccess } from '../access.ts';
 import type { DriverError, Fingerprint, GuestSpec } from '../driver.ts';
@@ -70,6 +71,8 @@ export interface MakeCall {
   readonly directory: string;
   /** As they were taken for this guest. */
   readonly ports: readonly PublishedPort[];
+  /** Its place in the host's network, where it has one. */
+  readonly network?: GuestRecord['network'];
   readonly signal: AbortSignal;
   readonly onProgress: (progress: string) => void;
   /** What it boots from, as soon as that is known; `image`: the file that its disk lies upon. */
@@ -80,6 +83,8 @@ export interface MakeCall {
 
 export interface Hypervisor {
   readonly name: string;
+  /** What guests are connected to, where that is more than a network of the hypervisor's own. */
+  readonly network?: HostNetwork;
   fingerprint(): Promise<Fingerprint>;
   /** Instances that it has something of, also when there is no record of them. Throws when it cannot see; absent: records are all there is. */
   known?(): Promise<readonly string[]>;

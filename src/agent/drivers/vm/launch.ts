@@ -55,7 +55,7 @@ async function launchOnce(hands: Hands, slot: Slot, signal: AbortSignal): Promis
       hostBootId: await hostBootIdOf(hands.hypervisor),
       bootOffset: await consoleSize(join(directory, guestFiles.console)),
       ready: false,
-      address: undefined,
+      address: slot.record.network?.kind === 'nat' ? slot.record.network.address : undefined,
       stopRequested: false,
       ports: slot.record.ports.map((port) => ({ ...port, hostAddress: hands.bindAddress })),
     });

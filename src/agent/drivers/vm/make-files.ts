@@ -1,6 +1,7 @@
 // Makes what a virtual machine boots from: its image in the cache, its disk, its seed. Each is there whole or not at all.
 
 import type { ImageProgress } from '../../images/image-cache.ts';
+import { writeMetadata } from '../../metadata/metadata-file.ts';
 import { DriverError } from '../driver.ts';
 import { makeDisk, makeSeed } from './disk.ts';
 import { guestUuid, macAddress } from './guest-files.ts';
@@ -9,7 +10,7 @@ import type { MakeCall } from './hypervisor.ts';
 
 export async function makeFiles(
   { images, clock, qemuImg, hypervisor }: Hands,
-  { spec, directory, signal, timed, onProgress, onImage }: MakeCall,
+  { spec, directory, network, signal, timed, onProgress, onImage }: MakeCall,
 ): Promise<void> {
   const { imageName } = spec;
   if (spec.image.architecture !== 'amd64') {
@@ -31,8 +32,9 @@ export async function makeFiles(
       ? hypervisor.makeDisk({ directory, uuid, image, spec, signal })
       : makeDisk({ clock, program: qemuImg, directory, image, spec, signal }),
   );
+  if (network?.kind === 'nat') await writeMetadata(directory, spec);
   if (!spec.image.nocloud) return;
-  const address = hypervisor.macAddress?.(uuid) ?? macAddress(uuid);
+  const address = network?.macAddress ?? hypervisor.macAddress?.(uuid) ?? macAddress(uuid);
   await timed('seed', 'writing the seed', () => makeSeed({ directory, macAddress: address, spec }));
 }
 

@@ -34,6 +34,7 @@ export async function recoverGuests(hands: Hands): Promise<void> {
         });
     }),
   );
+  await hands.hypervisor.network?.settle();
 }
 
 /** Records of a newer Berth are whole, but not for us to read: nothing is touched until that one is back. */
@@ -64,7 +65,10 @@ async function recoverGuest(hands: Hands, slot: Slot, known: boolean): Promise<v
   const { record } = read;
   slot.record = record;
   if (record.created) hands.ports.adopt(slot.instanceId, record.ports);
+  const { network } = record;
   const run = await hands.hypervisor.find(await hands.machineOf(record), record.launching);
+  if (network !== undefined && (record.created || run !== null))
+    hands.hypervisor.network?.adopt({ instanceId: slot.instanceId, directory, network });
   if (run !== null) await adopt(hands, slot, { record, run });
   else if (record.created && record.state === 'running') {
     const end: RunEnd = {

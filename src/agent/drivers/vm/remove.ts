@@ -33,6 +33,7 @@ export async function removeNow(hands: Hands, slot: Slot): Promise<void> {
   const { record } = slot;
   if (record !== undefined)
     await hands.hypervisor.purge({ directory, ...(isDamaged(record) ? {} : { uuid: record.uuid }) });
+  await hands.hypervisor.network?.release(slot.instanceId);
   slot.console?.stop();
   slot.console = undefined;
   slot.run = undefined;

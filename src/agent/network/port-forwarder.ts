@@ -3,9 +3,9 @@
 
 import { createSocket, type RemoteInfo, type Socket as UdpSocket } from 'node:dgram';
 import { createConnection, createServer, type Server, type Socket } from 'node:net';
-import type { GuestPort } from '../../../api/agent-protocol.ts';
-import type { Clock } from '../../../base/clock.ts';
-import { describeError, type Logger } from '../../../base/log.ts';
+import type { GuestPort } from '../../api/agent-protocol.ts';
+import type { Clock } from '../../base/clock.ts';
+import { describeError, type Logger } from '../../base/log.ts';
 
 export interface PortForwarderOptions {
   readonly ports: readonly GuestPort[];

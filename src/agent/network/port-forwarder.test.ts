@@ -2,9 +2,9 @@ import { createSocket, type Socket as UdpSocket } from 'node:dgram';
 import { once } from 'node:events';
 import { createConnection, createServer, type Server, type Socket } from 'node:net';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import type { GuestPort } from '../../../api/agent-protocol.ts';
-import { silentLogger } from '../../../base/log.ts';
-import { systemClock } from '../../../base/system.ts';
+import type { GuestPort } from '../../api/agent-protocol.ts';
+import { silentLogger } from '../../base/log.ts';
+import { systemClock } from '../../base/system.ts';
 import { forwardPorts, type PortForwarder, PortTaken } from './port-forwarder.ts';
 
 /** Stands for the guest: it says back what it hears, in capitals. */
@@ -100,11 +100,19 @@ it('passes datagrams on, and each answer to whom it is for', async () => {
 
 it('closes a connection to a guest whose address nobody knows, and takes the next one', async () => {
   const hostPort = await freePort();
+<<<<<<< HEAD:src/agent/drivers/libvirt/port-forwarder.test.ts
   const known: string[] = [];
   await forward([{ protocol: 'tcp', hostPort, guestPort: portOf(guest) }], async () => known[0]);
   const early = connect(hostPort);
   expect(await allOf(early)).toBe('');
   known.push(guestAddress);
+=======
+  const known: { address?: string } = {};
+  await forward([{ protocol: 'tcp', hostPort, guestPort: portOf(guest) }], async () => known.address);
+  const early = connect(hostPort);
+  expect(await allOf(early)).toBe('');
+  known.address = guestAddress;
+>>>>>>> network/main:src/agent/network/port-forwarder.test.ts
   const socket = connect(hostPort);
   socket.end('now ');
   expect(await allOf(socket)).toBe('NOW BYE');

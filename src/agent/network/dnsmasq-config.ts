@@ -1,0 +1,53 @@
+// What dnsmasq is told of the NAT network: pure. It serves leases that are decided here and keeps none of its own; it never answers anyone
+// but guests.
+
+import type { NatPlace } from './address-book.ts';
+import { natBridge } from './nat-rules.ts';
+import { gatewayOf, netmaskOf, type Subnet, toAddress } from './subnet.ts';
+
+export const dnsmasqFiles = {
+  config: 'dnsmasq.conf',
+  hosts: 'dhcp-hosts',
+  pid: 'dnsmasq.pid',
+} as const;
+
+/** Guests ask again after half of it. */
+const leaseTime = '12h';
+
+/** `directory` is where its files are. Read once, at its start. */
+export function dnsmasqConfig({
+  subnet,
+  directory,
+  linkIndex,
+}: {
+  readonly subnet: Subnet;
+  readonly directory: string;
+  /** Of the bridge: sockets on one that was taken away hear nothing of the next. */
+  readonly linkIndex: number;
+}): string {
+  return `# Written by Berth, for link ${linkIndex}; it is written anew when the agent starts.
+interface=${natBridge}
+except-interface=lo
+bind-interfaces
+pid-file=${directory}/${dnsmasqFiles.pid}
+# Only guests that are listed get an address, and always the same one.
+dhcp-range=${toAddress(subnet.first)},static,${netmaskOf(subnet)},${leaseTime}
+dhcp-hostsfile=${directory}/${dnsmasqFiles.hosts}
+dhcp-option=option:router,${gatewayOf(subnet)}
+dhcp-option=option:dns-server,${gatewayOf(subnet)}
+dhcp-authoritative
+dhcp-lease-max=${subnet.size}
+leasefile-ro
+no-ping
+quiet-dhcp
+# Names are asked for where this host asks; what it knows by itself is not told to guests.
+no-hosts
+domain-needed
+bogus-priv
+`;
+}
+
+/** Read again when it is told to. */
+export function dhcpHosts(guests: readonly Pick<NatPlace, 'macAddress' | 'address'>[]): string {
+  return guests.map(({ macAddress, address }) => `${macAddress},${address}\n`).join('');
+}

@@ -1,0 +1,75 @@
+// The one dnsmasq of the NAT network: started when it does not run, told when leases change, found again by the next agent. It lives on when
+// the agent ends, as guests do. Never signals a process that is not surely it.
+
+import { chmod, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { type Clock, sleep } from '../../base/clock.ts';
+import { system } from '../../base/system.ts';
+import { dhcpHosts, dnsmasqConfig, dnsmasqFiles } from './dnsmasq-config.ts';
+import type { NetworkTools } from './network-tools.ts';
+import type { NatPlace } from './address-book.ts';
+import type { Subnet } from './subnet.ts';
+
+/** Brings it to what `guests` need. `directory`: where its files are; dnsmasq reads them as a user of its own, and they hold no secrets. */
+export async function serveLeases(
+  tools: NetworkTools,
+  {
+    clock,
+    directory,
+    subnet,
+    linkIndex,
+    guests,
+  }: {
+    readonly clock: Clock;
+    readonly directory: string;
+    readonly subnet: Subnet;
+    /** Of the bridge. */
+    readonly linkIndex: number;
+    readonly guests: readonly Pick<NatPlace, 'macAddress' | 'address'>[];
+  },
+): Promise<void> {
+  await mkdir(directory, { recursive: true });
+  await chmod(directory, 0o755); // whatever the umask is: it reads leases as a user of its own
+  const config = dnsmasqConfig({ subnet, directory, linkIndex });
+  const hosts = dhcpHosts(guests);
+  const configChanged = await put(join(directory, dnsmasqFiles.config), config);
+  const hostsChanged = await put(join(directory, dnsmasqFiles.hosts), hosts);
+  const pid = await runningPid(directory);
+  if (pid !== undefined && !configChanged) {
+    if (hostsChanged) system.signal(pid, 'SIGHUP');
+    return;
+  }
+  if (pid !== undefined) await end(clock, { pid, directory });
+  await tools.run('dnsmasq', [`--conf-file=${join(directory, dnsmasqFiles.config)}`]);
+}
+
+/** Of the dnsmasq that was started with the configuration in this folder; also when somebody took its pid file away. */
+export async function runningPid(directory: string): Promise<number | undefined> {
+  const noted = await readFile(join(directory, dnsmasqFiles.pid), 'utf8').catch(() => '');
+  if (await isOurs(noted.trim(), directory)) return Number(noted);
+  for (const entry of await readdir('/proc')) if (await isOurs(entry, directory)) return Number(entry);
+  return undefined;
+}
+
+async function isOurs(pid: string, directory: string): Promise<boolean> {
+  if (!/^[1-9][0-9]{0,9}$/.test(pid)) return false;
+  const commandLine = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => ''); // gone
+  return commandLine === `dnsmasq\0--conf-file=${join(directory, dnsmasqFiles.config)}\0`;
+}
+
+/** True when the file was another. */
+async function put(path: string, text: string): Promise<boolean> {
+  if ((await readFile(path, 'utf8').catch(() => undefined)) === text) return false;
+  await writeFile(path, text);
+  await chmod(path, 0o644);
+  return true;
+}
+
+/** The next one can have its sockets only when it is gone. */
+async function end(
+  clock: Clock,
+  { pid, directory }: { readonly pid: number; readonly directory: string },
+): Promise<void> {
+  system.signal(pid, 'SIGTERM');
+  while ((await runningPid(directory)) === pid) await sleep(clock, 20);
+}

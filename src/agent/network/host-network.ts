@@ -1,0 +1,29 @@
+// The network of this host that guests are connected to, where that is not QEMU's own user network. It connects and guards; which guest has
+// which place it reads from the guests' records, and what is not Berth's it never touches.
+
+import type { GuestNetwork } from './guest-network.ts';
+
+export interface PlacedGuest {
+  readonly instanceId: string;
+  /** Of the guest's files. */
+  readonly directory: string;
+  readonly network: GuestNetwork;
+}
+
+export interface HostNetwork {
+  readonly kind: GuestNetwork['kind'];
+  /** Why no guest can be connected, for people; undefined: nothing is known to be in the way. Changes nothing. */
+  fault(): Promise<string | undefined>;
+  /** A place for a guest that is being made. Throws `NotPossible` when there is none. */
+  reserve(guest: { readonly instanceId: string; readonly uuid: string; readonly directory: string }): GuestNetwork;
+  /** Takes over the place of a guest of an earlier run of the agent; changes nothing yet. */
+  adopt(guest: PlacedGuest): void;
+  /** Once all guests of earlier runs have been adopted: sees to what they need, now and from now on. */
+  settle(): Promise<void>;
+  /** The guest's interface is there when this resolves, with all that guards it. A second time is harmless. Throws `HypervisorFailed`. */
+  attach(guest: PlacedGuest): Promise<void>;
+  /** Takes the guest's interface away and gives its place back. Harmless when there is none. */
+  release(instanceId: string): Promise<void>;
+  /** Lets go; guests stay connected. */
+  close(): Promise<void>;
+}

@@ -1,0 +1,46 @@
+import { describe, expect, it } from 'vitest';
+import { dhcpHosts, dnsmasqConfig } from './dnsmasq-config.ts';
+import { natRules } from './nat-rules.ts';
+import { parseSubnet, type Subnet } from './subnet.ts';
+
+const subnet = parseSubnet('10.77.0.0/24') as Subnet;
+const guests = [
+  { tap: 'bt1', macAddress: '02:00:00:00:00:01', address: '10.77.0.5' },
+  { tap: 'bt2', macAddress: '02:00:00:00:00:02', address: '10.77.0.6' },
+];
+const rules = (change: Partial<Parameters<typeof natRules>[0]> = {}) =>
+  natRules({ subnet, metadataPort: 4444, denied: ['10.0.0.0/8'], guests, ...change });
+
+// What the kernel makes of them is tested in nat-network.test.ts.
+describe('the rules of the NAT network', () => {
+  it('pin card and address to each tap', () => {
+    expect(rules()).toContain('add element bridge berth cards { "bt1" . 02:00:00:00:00:01 }');
+    expect(rules()).toContain('add element bridge berth places { "bt2" . 02:00:00:00:00:02 . 10.77.0.6 }');
+  });
+  it('name no table but ours, and empty it before they fill it, in one transaction', () => {
+    const tables = [...rules().matchAll(/^(?:add |flush )?table (.*?)( \{)?$/gm)].map(([, name]) => name);
+    expect(new Set(tables)).toEqual(new Set(['bridge berth', 'inet berth']));
+    expect(rules()).not.toMatch(/flush ruleset|delete/);
+    expect(rules()).toMatch(/flush set bridge berth cards[^]*add element bridge berth cards/);
+  });
+  it('deny link-local addresses whatever is denied besides', () => {
+    expect(rules()).toContain('add element inet berth denied { 10.0.0.0/8 }');
+    expect(rules({ denied: [] })).toContain('add element inet berth denied { 169.254.0.0/16 }');
+  });
+  it('stand without guests too', () => {
+    expect(rules({ guests: [] })).not.toContain('add element bridge');
+  });
+});
+
+describe('what dnsmasq is told', () => {
+  it('is one address for each card, and none for others', () => {
+    expect(dhcpHosts(guests)).toBe('02:00:00:00:00:01,10.77.0.5\n02:00:00:00:00:02,10.77.0.6\n');
+    expect(dnsmasqConfig({ subnet, directory: '/run/x', linkIndex: 7 })).toContain(
+      'dhcp-range=10.77.0.0,static,255.255.255.0,12h\n',
+    );
+  });
+  it('keeps it to the bridge, and from the host’s own names', () => {
+    for (const line of ['interface=berth0', 'except-interface=lo', 'bind-interfaces', 'no-hosts'])
+      expect(dnsmasqConfig({ subnet, directory: '/run/x', linkIndex: 7 }).split('\n')).toContain(line);
+  });
+});

@@ -1,0 +1,114 @@
+// What the kernel lets through on the NAT network, as one text for nft: pure. Applied as a whole it takes the place of what was there before,
+// in one step; it names no table but ours, and keeps the counters.
+//
+//   guest ─► its tap ─► bridge berth0 ─┬─► this host: DHCP, DNS and the metadata service, nothing else
+//            (own MAC and address only) └─► out, by the host's address; not to what is denied, not to link-local addresses
+
+import { metadataAddress } from '../metadata/metadata-server.ts';
+import type { NatPlace } from './address-book.ts';
+import { natTapPrefix } from './guest-network.ts';
+import { gatewayOf, subnetText, type Subnet } from './subnet.ts';
+
+export const natBridge = 'berth0';
+export const natTable = 'berth';
+
+export interface NatState {
+  readonly subnet: Subnet;
+  /** Where the metadata service listens on the gateway's address. */
+  readonly metadataPort: number;
+  /** Subnets and addresses that guests do not reach. */
+  readonly denied: readonly string[];
+  readonly guests: readonly Pick<NatPlace, 'tap' | 'macAddress' | 'address'>[];
+}
+
+export function natRules(state: NatState): string {
+  return `${guardRules(state)}${routeRules(state)}`;
+}
+
+/** What may come in from a guest's interface at all. Each of the host's ends is one guest's, so who sends is known before a byte is read. */
+function guardRules({ guests }: NatState): string {
+  const cards = guests.map(({ tap, macAddress }) => `"${tap}" . ${macAddress}`);
+  const places = guests.map(({ tap, macAddress, address }) => `"${tap}" . ${macAddress} . ${address}`);
+  return `add table bridge ${natTable}
+flush table bridge ${natTable}
+table bridge ${natTable} {
+  set cards { type ifname . ether_addr; }
+  set places { type ifname . ether_addr . ipv4_addr; }
+  counter spoofed_mac { }
+  counter spoofed_address { }
+  counter spoofed_arp { }
+  counter not_ipv4 { }
+  chain from_guests {
+    type filter hook prerouting priority -300; policy accept;
+    iifname != "${natTapPrefix}*" accept
+    iifname . ether saddr != @cards counter name spoofed_mac drop
+    ether type ip goto of_ipv4
+    ether type arp goto of_arp
+    counter name not_ipv4 drop
+  }
+  chain of_ipv4 {
+    iifname . ether saddr . ip saddr @places accept
+    ip saddr 0.0.0.0 ip daddr 255.255.255.255 udp sport 68 udp dport 67 accept
+    counter name spoofed_address drop
+  }
+  chain of_arp {
+    iifname . arp saddr ether . arp saddr ip @places accept
+    iifname . arp saddr ether @cards arp saddr ip 0.0.0.0 accept
+    counter name spoofed_arp drop
+  }
+}
+${replaceSet('bridge', 'cards', cards)}${replaceSet('bridge', 'places', places)}`;
+}
+
+function routeRules({ subnet, metadataPort, denied }: NatState): string {
+  const gateway = gatewayOf(subnet);
+  return `add table inet ${natTable}
+flush table inet ${natTable}
+table inet ${natTable} {
+  set denied { type ipv4_addr; flags interval; auto-merge; }
+  counter to_host { }
+  counter to_denied { }
+  counter from_outside { }
+  chain to_host {
+    type filter hook input priority 0; policy accept;
+    iifname != { "lo", "${natBridge}" } ip daddr ${gateway} counter name from_outside drop
+    iifname != { "lo", "${natBridge}" } ip saddr ${subnetText(subnet)} counter name from_outside drop
+    iifname != "${natBridge}" accept
+    ct state established,related accept
+    udp sport 68 udp dport 67 accept
+    ip daddr ${gateway} meta l4proto { tcp, udp } th dport 53 accept
+    ip daddr ${gateway} tcp dport ${metadataPort} ct original ip daddr ${metadataAddress} accept
+    ip daddr ${gateway} icmp type echo-request accept
+    counter name to_host drop
+  }
+  chain through_host {
+    type filter hook forward priority 0; policy accept;
+    iifname "${natBridge}" jump to_outside
+    oifname "${natBridge}" ct state established,related accept
+    oifname "${natBridge}" counter name from_outside drop
+  }
+  chain to_outside {
+    ip daddr @denied counter name to_denied drop
+    ip saddr ${subnetText(subnet)} oifname != "${natBridge}" accept
+    counter name to_denied drop
+  }
+  chain to_metadata {
+    type nat hook prerouting priority -100; policy accept;
+    iifname "${natBridge}" ip daddr ${metadataAddress} tcp dport 80 redirect to :${metadataPort}
+  }
+  chain as_host {
+    type nat hook postrouting priority 100; policy accept;
+    ip saddr ${subnetText(subnet)} oifname != "${natBridge}" masquerade
+  }
+  chain one_hop {
+    type filter hook output priority 0; policy accept;
+    oifname "${natBridge}" ip saddr ${gateway} tcp sport ${metadataPort} ip ttl set 1
+  }
+}
+${replaceSet('inet', 'denied', ['169.254.0.0/16', ...denied])}`;
+}
+
+const replaceSet = (family: 'bridge' | 'inet', name: string, elements: readonly string[]): string =>
+  `flush set ${family} ${natTable} ${name}\n${elements
+    .map((element) => `add element ${family} ${natTable} ${name} { ${element} }\n`)
+    .join('')}`;
