@@ -100,19 +100,11 @@ it('passes datagrams on, and each answer to whom it is for', async () => {
 
 it('closes a connection to a guest whose address nobody knows, and takes the next one', async () => {
   const hostPort = await freePort();
-<<<<<<< HEAD:src/agent/drivers/libvirt/port-forwarder.test.ts
-  const known: string[] = [];
-  await forward([{ protocol: 'tcp', hostPort, guestPort: portOf(guest) }], async () => known[0]);
-  const early = connect(hostPort);
-  expect(await allOf(early)).toBe('');
-  known.push(guestAddress);
-=======
   const known: { address?: string } = {};
   await forward([{ protocol: 'tcp', hostPort, guestPort: portOf(guest) }], async () => known.address);
   const early = connect(hostPort);
   expect(await allOf(early)).toBe('');
   known.address = guestAddress;
->>>>>>> network/main:src/agent/network/port-forwarder.test.ts
   const socket = connect(hostPort);
   socket.end('now ');
   expect(await allOf(socket)).toBe('NOW BYE');
