@@ -14,6 +14,12 @@ beforeAll(async () => {
     metadata: { name: 'web' },
     spec: { image: 'shop', containers: [{ name: 'main', env: { TOKEN: 'very secret' }, ports: [] }] },
   });
+  await server.client.create('image', { metadata: { name: 'tiny' }, spec: { source: 'file:///tiny.qcow2' } });
+  await server.client.create('instance', {
+    metadata: { name: 'machine' },
+    spec: { image: 'tiny', userData: '#cloud-config\npassword: very secret\n' },
+  });
+  await server.client.create('instance', { metadata: { name: 'plain' }, spec: { image: 'tiny' } });
 });
 afterAll(() => server.close());
 
@@ -23,6 +29,17 @@ const get = (path: string, signal?: AbortSignal) =>
 it('shows the values of an environment to who asks for the one instance', async () => {
   const { spec } = await server.client.get('instance', 'web');
   expect(spec.containers?.[0]?.env).toEqual({ TOKEN: 'very secret' });
+});
+
+it('shows user-data to who asks for the one instance, and in lists that there is some', async () => {
+  expect((await server.client.get('instance', 'machine')).spec.userData).toContain('very secret');
+  const { items } = await server.client.list('instance');
+  const shown = items.map(({ metadata, spec }) => [metadata.name, spec.userData]);
+  expect(shown).toEqual([
+    ['machine', hiddenValue],
+    ['plain', ''],
+    ['web', ''],
+  ]);
 });
 
 it('shows in a list only that there are such variables', async () => {
@@ -38,12 +55,16 @@ it('shows no more in a watch, of what was and of what changes', async () => {
   const reading = (async () => {
     for await (const piece of watched.body ?? []) {
       text += new TextDecoder().decode(piece);
-      if (text.includes('"TOKEN"')) break;
+      if (text.includes('"TOKEN"') && text.includes('"password-holder"')) break;
     }
   })();
   await server.client.create('instance', {
     metadata: { name: 'other' },
     spec: { image: 'shop', containers: [{ name: 'main', env: { TOKEN: 'very secret' }, ports: [] }] },
+  });
+  await server.client.create('instance', {
+    metadata: { name: 'password-holder' },
+    spec: { image: 'tiny', userData: 'very secret' },
   });
   await reading;
   done.abort();

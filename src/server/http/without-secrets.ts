@@ -1,5 +1,5 @@
-// Instances as lists and watches show them: without the values of their containers' environments, which may be secrets. Whoever wants those
-// asks for the one instance.
+// Instances as lists and watches show them: without their user-data and the values of their containers' environments, which may be secrets.
+// Whoever wants those asks for the one instance.
 
 import type { AnyResource } from '../../api/resources/index.ts';
 import type { Instance } from '../../api/resources/instance.ts';
@@ -8,7 +8,8 @@ import type { Instance } from '../../api/resources/instance.ts';
 export const hiddenValue = '(hidden)';
 
 export function withoutSecrets(resource: AnyResource): AnyResource {
-  return resource.kind === 'instance' && resource.spec.containers !== undefined ? hidden(resource) : resource;
+  if (resource.kind !== 'instance') return resource;
+  return resource.spec.containers === undefined && resource.spec.userData === '' ? resource : hidden(resource);
 }
 
 function hidden(instance: Instance): Instance {
@@ -16,14 +17,18 @@ function hidden(instance: Instance): Instance {
     ...container,
     env: Object.fromEntries(Object.keys(container.env).map((name) => [name, hiddenValue])),
   }));
-  return { ...instance, spec: { ...instance.spec, ...(containers === undefined ? {} : { containers }) } };
+  const userData = instance.spec.userData === '' ? '' : hiddenValue;
+  return { ...instance, spec: { ...instance.spec, userData, ...(containers === undefined ? {} : { containers }) } };
 }
 
-const marker = Buffer.from('"containers":[');
+const containersMarker = Buffer.from('"containers":[');
+const userDataMarker = Buffer.from('"userData":"');
+const quote = 0x22;
 
 /** Whether a stored instance may have what is hidden: a look at its bytes, for most have nothing. */
 export function mayHoldSecrets(key: string, stored: Uint8Array): boolean {
-  return (
-    key.startsWith('instances/') && Buffer.from(stored.buffer, stored.byteOffset, stored.byteLength).includes(marker)
-  );
+  if (!key.startsWith('instances/')) return false;
+  const bytes = Buffer.from(stored.buffer, stored.byteOffset, stored.byteLength);
+  const at = bytes.indexOf(userDataMarker);
+  return (at >= 0 && bytes[at + userDataMarker.length] !== quote) || bytes.includes(containersMarker);
 }
