@@ -64,6 +64,8 @@ export async function makeNetworks() {
   const spaces = ['host', 'outside'].map((name) => prefix + name);
   const children: ChildProcess[] = [];
 
+  /** Not `ip netns exec`: that mounts as well, which cannot be done in a chroot. */
+  const within = (name: string): string => `--net=/run/netns/${prefix}${name}`;
   const run = (program: string, ...words: string[]): Promise<Said> =>
     new Promise((resolve) =>
       execFile(program, words, (error, stdout, stderr) => resolve({ ok: error === null, text: `${stdout}${stderr}` })),
@@ -76,13 +78,13 @@ export async function makeNetworks() {
   const inside =
     (name: string) =>
     (...words: string[]): Promise<Said> =>
-      run('ip', 'netns', 'exec', prefix + name, ...words);
+      run('nsenter', within(name), ...words);
   const mustInside =
     (name: string) =>
     (...words: string[]): Promise<string> =>
-      must('ip', 'netns', 'exec', prefix + name, ...words);
+      must('nsenter', within(name), ...words);
   const start = (name: string, ...words: string[]): ChildProcess => {
-    const child = spawn('ip', ['netns', 'exec', prefix + name, ...words], { stdio: ['pipe', 'pipe', 'inherit'] });
+    const child = spawn('nsenter', [within(name), ...words], { stdio: ['pipe', 'pipe', 'inherit'] });
     children.push(child);
     return child;
   };
