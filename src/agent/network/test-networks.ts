@@ -57,6 +57,9 @@ export type TestAgent = AgentCalls & { kill(): Promise<void> };
 
 let made = 0;
 
+/** For nsenter. Not `ip -n`, nor `ip netns exec`: those mount as well, which cannot be done in a chroot. */
+const pathOf = (namespace: string): string => `--net=/run/netns/${namespace}`;
+
 export async function makeNetworks() {
   const directory = await mkdtemp(join(tmpdir(), 'berth-network-'));
   await chmod(directory, 0o755); // as /run is: dnsmasq is another user
@@ -64,8 +67,7 @@ export async function makeNetworks() {
   const spaces = ['host', 'outside'].map((name) => prefix + name);
   const children: ChildProcess[] = [];
 
-  /** Not `ip netns exec`: that mounts as well, which cannot be done in a chroot. */
-  const within = (name: string): string => `--net=/run/netns/${prefix}${name}`;
+  const within = (name: string): string => pathOf(prefix + name);
   const run = (program: string, ...words: string[]): Promise<Said> =>
     new Promise((resolve) =>
       execFile(program, words, (error, stdout, stderr) => resolve({ ok: error === null, text: `${stdout}${stderr}` })),
@@ -91,12 +93,12 @@ export async function makeNetworks() {
 
   for (const space of spaces) {
     await must('ip', 'netns', 'add', space);
-    await must('ip', '-n', space, 'link', 'set', 'lo', 'up');
+    await must('nsenter', pathOf(space), 'ip', 'link', 'set', 'lo', 'up');
   }
   await must(
+    'nsenter',
+    pathOf(`${prefix}host`),
     'ip',
-    '-n',
-    `${prefix}host`,
     'link',
     'add',
     'up0',
@@ -109,11 +111,11 @@ export async function makeNetworks() {
     `${prefix}outside`,
   );
   for (const address of ['192.0.2.2/24', '192.0.2.3/24', '169.254.10.1/16'])
-    await must('ip', '-n', `${prefix}outside`, 'address', 'add', address, 'dev', 'eth0');
-  await must('ip', '-n', `${prefix}host`, 'address', 'add', '192.0.2.1/24', 'dev', 'up0');
-  await must('ip', '-n', `${prefix}host`, 'link', 'set', 'up0', 'up');
-  await must('ip', '-n', `${prefix}outside`, 'link', 'set', 'eth0', 'up');
-  await must('ip', '-n', `${prefix}host`, 'route', 'add', '169.254.0.0/16', 'dev', 'up0');
+    await must('nsenter', pathOf(`${prefix}outside`), 'ip', 'address', 'add', address, 'dev', 'eth0');
+  await must('nsenter', pathOf(`${prefix}host`), 'ip', 'address', 'add', '192.0.2.1/24', 'dev', 'up0');
+  await must('nsenter', pathOf(`${prefix}host`), 'ip', 'link', 'set', 'up0', 'up');
+  await must('nsenter', pathOf(`${prefix}outside`), 'ip', 'link', 'set', 'eth0', 'up');
+  await must('nsenter', pathOf(`${prefix}host`), 'ip', 'route', 'add', '169.254.0.0/16', 'dev', 'up0');
 
   const leaseScript = join(directory, 'on-lease');
   await writeFile(
@@ -189,11 +191,11 @@ export async function makeNetworks() {
       const space = prefix + name;
       spaces.push(space);
       await must('ip', 'netns', 'add', space);
-      await must('ip', '-n', space, 'link', 'set', 'lo', 'up');
+      await must('nsenter', pathOf(space), 'ip', 'link', 'set', 'lo', 'up');
       await must(
+        'nsenter',
+        pathOf(`${prefix}host`),
         'ip',
-        '-n',
-        `${prefix}host`,
         'link',
         'add',
         network.tap,
@@ -205,7 +207,7 @@ export async function makeNetworks() {
         'netns',
         space,
       );
-      await must('ip', '-n', space, 'link', 'set', 'eth0', 'address', network.macAddress, 'up');
+      await must('nsenter', pathOf(space), 'ip', 'link', 'set', 'eth0', 'address', network.macAddress, 'up');
       const placed: PlacedGuest = { instanceId, directory: folder, network };
       await agent.attach(placed);
       const inGuest = inside(name);
