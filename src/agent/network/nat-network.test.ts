@@ -75,7 +75,7 @@ describe.skipIf(reason !== undefined)(`the NAT network${reason ? ` (${reason})` 
 
     // The other's card and the other's address: DHCP too.
     await ann.must('ip', 'link', 'set', 'eth0', 'address', ben.macAddress);
-    expect((await ann.lease()).ok).toBe(false);
+    expect((await ann.lease(3)).ok).toBe(false);
     expect((await networks.counters())['spoofed_mac']).toBeGreaterThan(0);
 
     expect(await ben.get('http://169.254.169.254/latest/user-data')).toEqual({ ok: true, text: 'secret of ben' });
@@ -124,7 +124,7 @@ describe.skipIf(reason !== undefined)(`the NAT network${reason ? ` (${reason})` 
     const ann = await networks.guest(agent, 'ann');
     await ann.lease();
     await ann.must('ip', 'link', 'set', 'eth0', 'address', '02:00:00:00:00:01');
-    expect((await ann.lease()).ok).toBe(false);
+    expect((await ann.lease(3)).ok).toBe(false);
     await ann.must('ip', 'link', 'set', 'eth0', 'address', ann.macAddress);
     expect((await ann.lease()).ok).toBe(true);
     const { spoofed_mac: spoofed } = await networks.counters();

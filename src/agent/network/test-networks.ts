@@ -217,8 +217,8 @@ export async function makeNetworks() {
         instanceId,
         run: inGuest,
         must: mustInside(name),
-        lease: (): Promise<Said> =>
-          inGuest('busybox', 'udhcpc', '-i', 'eth0', '-n', '-q', '-f', '-t', '5', '-T', '1', '-s', leaseScript),
+        lease: (tries = 20): Promise<Said> =>
+          inGuest('busybox', 'udhcpc', '-i', 'eth0', '-n', '-q', '-f', '-t', String(tries), '-T', '1', '-s', leaseScript),
         get: (url: string, ...more: string[]): Promise<Said> =>
           inGuest('curl', '--silent', '--show-error', '--fail', '--max-time', '2', ...more, url),
       };
