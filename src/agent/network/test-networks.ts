@@ -218,7 +218,21 @@ export async function makeNetworks() {
         run: inGuest,
         must: mustInside(name),
         lease: (tries = 20): Promise<Said> =>
-          inGuest('busybox', 'udhcpc', '-i', 'eth0', '-n', '-q', '-f', '-t', String(tries), '-T', '1', '-s', leaseScript),
+          inGuest(
+            'busybox',
+            'udhcpc',
+            '-i',
+            'eth0',
+            '-n',
+            '-q',
+            '-f',
+            '-t',
+            String(tries),
+            '-T',
+            '1',
+            '-s',
+            leaseScript,
+          ),
         get: (url: string, ...more: string[]): Promise<Said> =>
           inGuest('curl', '--silent', '--show-error', '--fail', '--max-time', '2', ...more, url),
       };
