@@ -139,6 +139,9 @@ export async function openLedger(options: LedgerOptions): Promise<Ledger> {
           return put(event.assignment) ? [event.assignment.instanceId] : [];
         case 'drop':
           return drop(event) ? [event.instanceId] : [];
+        case 'put-volume':
+        case 'drop-volume':
+          return [];
       }
     })();
     if (changed.length > 0) save();

@@ -399,6 +399,7 @@ function statusOfGuest(guest: Guest): GuestStatus {
     progress,
     ports,
     phases,
+    volumes,
     ...seen
   } = guest;
   const unfinished = isUnfinished(guest);
@@ -407,6 +408,7 @@ function statusOfGuest(guest: Guest): GuestStatus {
     state: unfinished ? 'preparing' : guest.state,
     ports: [...ports],
     phases: [...phases],
+    ...(volumes === undefined ? {} : { volumes: [...volumes] }),
     ...(reason && !unfinished ? { reason: reason.code, message: reason.message.slice(0, messageCharactersMax) } : {}),
     ...(progress === undefined ? {} : { progress: progress.slice(0, messageCharactersMax) }),
   };

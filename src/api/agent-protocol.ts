@@ -13,10 +13,12 @@ import { Container, containersMax } from './resources/container.ts';
 import { ImageSpec } from './resources/image.ts';
 import { GuestStatus } from './resources/instance.ts';
 import { Amounts, Labels } from './resources/metadata.ts';
+import { VolumeSeen, VolumeSpec } from './resources/volume.ts';
 
-export { Accelerator, GuestPort, GuestState, GuestStatus, ImageSpec, Phase, PublishedPort };
+export { Accelerator, GuestPort, GuestState, GuestStatus, ImageSpec, Phase, PublishedPort, VolumeSeen };
 
 const closed = { additionalProperties: false } as const;
+const VolumeId = Type.String({ pattern: '^vol_[0-9a-z]{26}$' });
 
 export const Registration = Type.Object(
   {
@@ -94,6 +96,13 @@ export const AssignedContainer = Type.Object(
 );
 export type AssignedContainer = Static<typeof AssignedContainer>;
 
+/** A volume of this host that an instance has. */
+export const AssignedVolume = Type.Object(
+  { volumeId: VolumeId, name: Type.String(), readOnly: Type.Boolean() },
+  closed,
+);
+export type AssignedVolume = Static<typeof AssignedVolume>;
+
 /**
  * The whole desired state of one incarnation of one instance on this host. `absent`: leave no trace, then report it absent. `kept`: begin
  * and end nothing, and say what there is; a control plane that was restored from a backup does not know.
@@ -121,6 +130,8 @@ export const Assignment = Type.Object(
     userData: Type.String(),
     /** Of a container image: what runs, the first with the network of all. */
     containers: Type.Optional(Type.Array(AssignedContainer, { minItems: 1, maxItems: containersMax })),
+    /** What it has besides its own disk. They come and go while it runs. */
+    volumes: Type.Optional(Type.Array(AssignedVolume, { minItems: 1 })),
     stopGraceMs: Type.Integer(),
   },
   closed,
@@ -128,16 +139,52 @@ export const Assignment = Type.Object(
 export type Assignment = Static<typeof Assignment>;
 
 /**
+ * The whole desired state of one volume on this host. `absent`: leave no trace, then report it absent, once no guest has it any more.
+ * `kept`: make and end nothing, and say what there is.
+ */
+export const VolumeAssignment = Type.Object(
+  {
+    volumeId: VolumeId,
+    /** Grows whenever this assignment changes. */
+    revision: Type.Integer({ minimum: 1 }),
+    want: Type.Enum(['present', 'absent', 'kept']),
+    name: Type.String(),
+    project: Type.String(),
+    /** Reported back as observedGeneration. */
+    generation: Type.Integer(),
+    sizeGiB: VolumeSpec.properties.sizeGiB,
+    snapshots: VolumeSpec.properties.snapshots,
+    /** Of the same host. */
+    source: Type.Optional(Type.Object({ volumeId: VolumeId, snapshot: Type.String() }, closed)),
+    /** It was here once: when nothing of it is found now it is lost, and an empty one in its place would hide that. */
+    made: Type.Boolean(),
+  },
+  closed,
+);
+export type VolumeAssignment = Static<typeof VolumeAssignment>;
+
+/**
  * `sync` comes first and holds everything up to its `revision`; then one `put` or `drop` for each change; `ping` shows that the line is
  * alive. The others' `revision` is at least that of what they know: a later `sync` with a lower one is of a control plane that lags.
  */
 export const AssignmentEvent = Type.Union([
-  Type.Object({ type: Type.Literal('sync'), revision: Type.Integer(), assignments: Type.Array(Assignment) }, closed),
+  Type.Object(
+    {
+      type: Type.Literal('sync'),
+      revision: Type.Integer(),
+      assignments: Type.Array(Assignment),
+      /** Absent: none. */
+      volumes: Type.Optional(Type.Array(VolumeAssignment)),
+    },
+    closed,
+  ),
   Type.Object({ type: Type.Literal('put'), revision: Type.Integer(), assignment: Assignment }, closed),
   Type.Object(
     { type: Type.Literal('drop'), revision: Type.Integer(), instanceId: Type.String(), incarnation: Type.Integer() },
     closed,
   ),
+  Type.Object({ type: Type.Literal('put-volume'), revision: Type.Integer(), volume: VolumeAssignment }, closed),
+  Type.Object({ type: Type.Literal('drop-volume'), revision: Type.Integer(), volumeId: VolumeId }, closed),
   Type.Object({ type: Type.Literal('ping'), revision: Type.Integer() }, closed),
 ]);
 export type AssignmentEvent = Static<typeof AssignmentEvent>;
@@ -156,12 +203,36 @@ export const Report = Type.Object(
 );
 export type Report = Static<typeof Report>;
 
+/** `absent`: nothing of this volume is left on the host; its room is free. */
+export const VolumeReport = Type.Object(
+  {
+    volumeId: VolumeId,
+    /** Grows with every report of a session, those of guests included. */
+    sequence: Type.Integer({ minimum: 1 }),
+    observedGeneration: Type.Integer({ minimum: 0 }),
+    volume: Type.Union([VolumeSeen, Type.Object({ state: Type.Literal('absent') }, closed)]),
+  },
+  closed,
+);
+export type VolumeReport = Static<typeof VolumeReport>;
+
 export const Reports = Type.Object(
-  { epoch: Type.Integer(), reports: Type.Array(Report, { minItems: 1, maxItems: 256 }) },
+  {
+    epoch: Type.Integer(),
+    reports: Type.Array(Report, { maxItems: 256 }),
+    volumes: Type.Optional(Type.Array(VolumeReport, { maxItems: 256 })),
+  },
   closed,
 );
 export type Reports = Static<typeof Reports>;
 
 /** In the order of the reports. `stale`: it spoke of something that is no longer so, and changed nothing. */
-export const ReportResults = Type.Object({ results: Type.Array(Type.Enum(['accepted', 'stale'])) }, closed);
+export const ReportResults = Type.Object(
+  {
+    results: Type.Array(Type.Enum(['accepted', 'stale'])),
+    /** Of the reports of volumes. */
+    volumes: Type.Optional(Type.Array(Type.Enum(['accepted', 'stale']))),
+  },
+  closed,
+);
 export type ReportResults = Static<typeof ReportResults>;

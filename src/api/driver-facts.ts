@@ -6,6 +6,8 @@ export interface DriverFacts {
   readonly summary: string;
   /** What was really run to show that it works. */
   readonly proven: string;
+  /** Whether its guests can have volumes. */
+  readonly volumes: boolean;
 }
 
 /** One line for each driver of the agent's registry; a test holds the two together. */
@@ -14,25 +16,30 @@ export const driverFacts: readonly DriverFacts[] = [
     name: 'qemu',
     summary: 'virtual machines, each a QEMU process of the agent',
     proven: 'conformance and faults against real QEMU',
+    volumes: true,
   },
   {
     name: 'libvirt',
     summary: 'virtual machines, each a domain of libvirt',
     proven: 'conformance and faults against real libvirt',
+    volumes: true,
   },
   {
     name: 'container',
     summary: 'groups of containers of a Docker-compatible engine: podman, docker',
     proven: 'conformance and faults against real podman',
+    volumes: false,
   },
   {
     name: 'zones',
     summary: 'virtual machines, each a bhyve zone of an illumos host',
     proven: 'recorded dialogues only; not run on illumos',
+    volumes: false,
   },
   {
     name: 'fake',
     summary: 'guests that are only pretended, for tests and for trying out',
     proven: 'the same conformance',
+    volumes: true,
   },
 ];

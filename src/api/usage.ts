@@ -74,7 +74,7 @@ export const HostProviders = Type.Object(
     allocations: Type.Array(
       Type.Object(
         {
-          kind: Type.Enum(['instance', 'task']),
+          kind: Type.Enum(['instance', 'task', 'volume']),
           project: Type.String(),
           name: Type.String(),
           incarnation: Type.Integer(),

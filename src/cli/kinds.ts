@@ -10,6 +10,7 @@ import type { Pool } from '../api/resources/pool.ts';
 import type { Project } from '../api/resources/project.ts';
 import type { Size } from '../api/resources/size.ts';
 import type { Task } from '../api/resources/task.ts';
+import type { Volume } from '../api/resources/volume.ts';
 import type { HostUsage, ProjectUsage } from '../api/usage.ts';
 import { rulesOfGroup } from './group-rules.ts';
 import { conditionOf, instanceColumns } from './instance-view.ts';
@@ -36,6 +37,7 @@ export const kindViews: { readonly [K in Kind]: KindView<ResourceByKind[K]> } = 
   pool: poolColumns,
   group: groupColumns,
   task: taskColumns,
+  volume: volumeColumns,
   event: eventColumns,
 };
 
@@ -48,6 +50,7 @@ export const kinds: readonly Kind[] = [
   'pool',
   'group',
   'task',
+  'volume',
   'event',
 ];
 const shortNames: Readonly<Record<string, Kind>> = { vm: 'instance', vms: 'instance', inst: 'instance', img: 'image' };
@@ -233,5 +236,21 @@ function eventColumns({ nowMs }: ViewFacts): Column<Event>[] {
     { header: 'SUBJECT', value: ({ spec }) => `${spec.subject.kind}/${spec.subject.name}` },
     { header: 'HOST', value: ({ spec }) => spec.host ?? '' },
     { header: 'MESSAGE', value: ({ spec }) => spec.message },
+  ];
+}
+
+function volumeColumns({ nowMs }: ViewFacts): Column<Volume>[] {
+  return [
+    { header: 'NAME', value: ({ metadata }) => metadata.name },
+    {
+      header: 'PHASE',
+      value: ({ status }) => status.phase,
+      paint: (cell, { status }, colours) => (status.phase === 'Failed' ? colours.red(cell) : cell),
+    },
+    { header: 'SIZE', value: ({ spec }) => `${spec.sizeGiB} GiB`, right: true },
+    { header: 'HOST', value: ({ status }) => status.host ?? '' },
+    { header: 'INSTANCE', value: ({ status }) => status.attachedTo?.instance ?? '' },
+    { header: 'SNAPSHOTS', value: ({ spec }) => spec.snapshots.join(',') },
+    { header: 'AGE', value: ({ metadata }) => age(nowMs - metadata.createdAtMs), right: true },
   ];
 }

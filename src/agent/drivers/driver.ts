@@ -33,6 +33,16 @@ export interface GuestSpec {
   readonly userData: string;
   /** Of a container image: what runs, the first with the network and the ports of all. Absent: one container of `image` alone. */
   readonly containers?: readonly AssignedContainer[];
+  /** Besides its own disk. They belong to the host: a driver never makes or removes one. */
+  readonly volumes?: readonly GuestVolume[];
+}
+
+/** A volume of the host, as a guest has it: a qcow2 file, which the guest finds by its name. */
+export interface GuestVolume {
+  readonly volumeId: string;
+  readonly name: string;
+  readonly path: string;
+  readonly readOnly: boolean;
 }
 
 /** What the driver sees of one guest. */
@@ -50,6 +60,8 @@ export interface Guest {
   readonly ports: readonly PublishedPort[];
   readonly accelerator?: Accelerator;
   readonly imageDigest?: string;
+  /** Ids of the volumes that it has, or has from its next start. A volume that it may still have open is among them. */
+  readonly volumes?: readonly string[];
   readonly startedAtMs?: number;
   /** What took how long, in order: pull, clone, seed, start, boot. */
   readonly phases: readonly Phase[];
@@ -72,6 +84,17 @@ export interface LogChunk {
   readonly data: Uint8Array;
   /** Bytes written so far. */
   readonly size: number;
+}
+
+export interface GuestVolumes {
+  /**
+   * Resolves when the guest has these volumes and no others: of one that runs they come and go, a stopped one has them from its next
+   * start. Throws `DriverError` `NoSuchGuest`, `NotPossible` (a guest that does not let go: it is asked again by a repetition).
+   */
+  set(instanceId: string, volumes: readonly GuestVolume[], signal: AbortSignal): Promise<void>;
+  /** The same two for the files of volumes that a running guest has open. Throws `NoSuchGuest`, `NotPossible`. */
+  grow(instanceId: string, volumeId: string, sizeBytes: number): Promise<void>;
+  snapshot(instanceId: string, volumeId: string, act: 'make' | 'remove', name: string): Promise<void>;
 }
 
 /** A copy, until it is discarded. */
@@ -108,6 +131,8 @@ export interface Driver {
   remove(instanceId: string): Promise<void>;
   /** At most `limit` bytes from `offset` on. Empty `data` at the end. Throws `DriverError` `NoSuchGuest`. */
   readLog(instanceId: string, offset: number, limit: number): Promise<LogChunk>;
+  /** What can be done with the volumes of its guests. Absent: they have none. */
+  readonly volumes?: GuestVolumes;
   /** The ways into its guests while they run. */
   readonly access?: GuestAccess;
   /**

@@ -9,6 +9,7 @@ import { type Pool, poolDefinition } from './pool.ts';
 import { type Project, projectDefinition } from './project.ts';
 import { type Size, sizeDefinition } from './size.ts';
 import { type Task, taskDefinition } from './task.ts';
+import { type Volume, volumeDefinition } from './volume.ts';
 
 export const resourceDefinitions = {
   instance: instanceDefinition,
@@ -19,6 +20,7 @@ export const resourceDefinitions = {
   pool: poolDefinition,
   group: groupDefinition,
   task: taskDefinition,
+  volume: volumeDefinition,
   event: eventDefinition,
 } as const;
 
@@ -31,6 +33,7 @@ export interface ResourceByKind {
   pool: Pool;
   group: Group;
   task: Task;
+  volume: Volume;
   event: Event;
 }
 

@@ -19,6 +19,9 @@ import { ProfileName } from './profile.ts';
 
 const closed = { additionalProperties: false } as const;
 
+/** Of one instance: virtual machines have few places for disks. */
+export const instanceVolumesMax = 16;
+
 /** Instances of one project that are placed together, all or none. */
 export const Gang = Type.Object(
   { name: Name, size: Type.Integer({ minimum: 1, maximum: 256, description: 'how many it is' }) },
@@ -105,6 +108,15 @@ export const InstanceSpec = Type.Object(
           "of a container image: what runs, in one network, the first with the instance's ports; default: one of the image, called main",
       }),
     ),
+    volumes: Type.Optional(
+      Type.Array(
+        Type.Object(
+          { name: Name, readOnly: Type.Optional(Type.Boolean({ description: 'default: false' })) },
+          { ...closed, description: 'a volume of its project' },
+        ),
+        { minItems: 1, maxItems: instanceVolumesMax, description: 'disks with a life of their own, in this order' },
+      ),
+    ),
     hostname: Type.Optional(Name),
     sshKeys: Type.Array(
       Type.String({
@@ -157,6 +169,9 @@ export const GuestStatus = Type.Object(
     ports: Type.Array(PublishedPort, { maxItems: 64 }),
     accelerator: Type.Optional(Accelerator),
     imageDigest: Type.Optional(Type.String({ maxLength: 128 })),
+    volumes: Type.Optional(
+      Type.Array(Type.String({ maxLength: 64 }), { maxItems: 64, description: 'ids of those it has' }),
+    ),
     startedAtMs: Type.Optional(Type.Number()),
     phases: Type.Array(Phase, { maxItems: 32 }),
     progress: Type.Optional(Type.String({ maxLength: guestMessageLengthMax })),

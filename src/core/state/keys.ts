@@ -11,6 +11,7 @@ const folders = {
   pool: 'pools',
   group: 'groups',
   task: 'tasks',
+  volume: 'volumes',
   event: 'events',
   provider: 'providers',
   allocation: 'allocations',
@@ -56,6 +57,7 @@ export const keys = {
   pool: (name: string): string => `pools/${name}`,
   group: (project: string, name: string): string => `groups/${project}/${name}`,
   task: (project: string, name: string): string => `tasks/${project}/${name}`,
+  volume: (project: string, name: string): string => `volumes/${project}/${name}`,
   event: (project: string, id: string): string => `events/${project}/${id}`,
   provider: (id: string): string => `providers/${id}`,
   allocation: (consumerId: string, incarnation: number): string => `allocations/${consumerId}.${incarnation}`,
@@ -76,6 +78,8 @@ export function keyOf(record: AnyRecord): string {
       return keys.instance(record.metadata.project, record.metadata.name);
     case 'task':
       return keys.task(record.metadata.project, record.metadata.name);
+    case 'volume':
+      return keys.volume(record.metadata.project, record.metadata.name);
     case 'group':
       return keys.group(record.metadata.project, record.metadata.name);
     case 'event':

@@ -29,8 +29,8 @@ export interface Provider {
 export interface Allocation {
   readonly kind: 'allocation';
   readonly consumer: {
-    /** Missing: an instance. Of a task nothing is on the host, and its agent never hears of it. */
-    readonly kind?: 'task';
+    /** Missing: an instance. Of a task nothing is on the host, and its agent never hears of it. A volume has one life: incarnation 1. */
+    readonly kind?: 'task' | 'volume';
     readonly id: string;
     readonly incarnation: number;
     readonly project: string;

@@ -80,6 +80,7 @@ export const resourceOperations: Readonly<Record<Kind, Operations>> = {
     },
     delete: deleteTask,
   },
+  volume: { create: refuse, replace: refuse, delete: refuse },
   group: plainOperations('group', (spec) => parse(GroupSpec, spec, 'spec')),
   event: { create: refuse, replace: refuse, delete: refuse },
 };

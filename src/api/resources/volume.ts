@@ -1,0 +1,90 @@
+// Volume: a disk with a life of its own, on local storage of one host. Instances have it for a while; it stays when they go.
+
+import { type Static, Type } from 'typebox';
+import { Condition, Name, type Resource, type ResourceDefinition } from './metadata.ts';
+
+const closed = { additionalProperties: false } as const;
+
+export const volumeSnapshotsMax = 16;
+
+export const VolumeSpec = Type.Object(
+  {
+    sizeGiB: Type.Integer({ minimum: 1, maximum: 65_536, description: 'grows, and never shrinks' }),
+    host: Type.Optional(
+      Type.String({
+        ...Name,
+        description: 'made there at once; default: where the first instance is placed that has it',
+      }),
+    ),
+    source: Type.Optional(
+      Type.Object(
+        { volume: Name, snapshot: Name },
+        { ...closed, description: 'it begins as a copy of this snapshot, on the same host' },
+      ),
+    ),
+    snapshots: Type.Array(Name, {
+      default: [],
+      maxItems: volumeSnapshotsMax,
+      uniqueItems: true,
+      description:
+        'states of it that are kept, by name: made when a name is new here, gone when it is here no more; each may take as much room as the volume',
+    }),
+  },
+  closed,
+);
+export type VolumeSpec = Static<typeof VolumeSpec>;
+
+export const VolumeSnapshot = Type.Object({ name: Name, createdAtMs: Type.Number() }, closed);
+export type VolumeSnapshot = Static<typeof VolumeSnapshot>;
+
+/** What its host says of it. `reason`: why it is `failed`, or what of the spec cannot be done now while it is `ready`. */
+export const VolumeSeen = Type.Object(
+  {
+    state: Type.Enum(['preparing', 'ready', 'failed']),
+    reason: Type.Optional(Type.String({ maxLength: 64 })),
+    message: Type.Optional(Type.String({ maxLength: 4096 })),
+    sizeGiB: Type.Integer({ minimum: 0 }),
+    usedBytes: Type.Optional(Type.Integer({ minimum: 0, description: 'of the host, snapshots included' })),
+    snapshots: Type.Array(VolumeSnapshot, { maxItems: volumeSnapshotsMax }),
+    /** Whose guest has it open, or will at its next start. */
+    instanceId: Type.Optional(Type.String({ maxLength: 64 })),
+  },
+  closed,
+);
+export type VolumeSeen = Static<typeof VolumeSeen>;
+
+/** Pending: on no host yet → Creating → Ready; Failed: could not be made, or is lost; Deleting: asked to go. */
+export const VolumePhase = Type.Enum(['Pending', 'Creating', 'Ready', 'Failed', 'Deleting']);
+export type VolumePhase = Static<typeof VolumePhase>;
+
+export const VolumeStatus = Type.Object(
+  {
+    phase: VolumePhase,
+    host: Type.Optional(Type.String({ description: 'name of the host it is on, for good' })),
+    /** The instance that has it. It counts only while that instance is there and asks for it. */
+    attachedTo: Type.Optional(Type.Object({ instance: Type.String(), id: Type.String() }, closed)),
+    /** Its host had it ready once: from then on it is never made anew, only found or lost. */
+    made: Type.Boolean(),
+    observedGeneration: Type.Integer({ minimum: 0 }),
+    volume: Type.Optional(VolumeSeen),
+    /** Of the newest report that was accepted: older ones change nothing. */
+    report: Type.Optional(Type.Object({ epoch: Type.Integer(), sequence: Type.Integer() }, closed)),
+    conditions: Type.Array(Condition),
+  },
+  closed,
+);
+export type VolumeStatus = Static<typeof VolumeStatus>;
+
+export type Volume = Resource<'volume', VolumeSpec, VolumeStatus>;
+
+export const volumeDefinition = {
+  kind: 'volume',
+  plural: 'volumes',
+  idPrefix: 'vol',
+  scope: 'project',
+  description: 'A disk with a life of its own, on local storage of one host.',
+  name: Name,
+  spec: VolumeSpec,
+  status: VolumeStatus,
+  verbs: ['create', 'replace', 'delete'],
+} as const satisfies ResourceDefinition;
