@@ -197,7 +197,7 @@ function heldLines({ allocations }: HostProviders): [string, string][] {
       for (const [resourceClass, amount] of Object.entries(each))
         sums.set(resourceClass, (sums.get(resourceClass) ?? 0) + amount);
     const held = [...sums].map(([resourceClass, amount]) => amountText(resourceClass, amount)).join(', ');
-    const who = `${project === 'default' ? '' : `${project}/`}${name}${kind === 'task' ? ' (task)' : ''}`;
+    const who = `${project === 'default' ? '' : `${project}/`}${name}${kind === 'instance' ? '' : ` (${kind})`}`;
     return [index === 0 ? 'instances' : '', `${who}  ${held || 'nothing'}`];
   });
 }
