@@ -42,7 +42,7 @@ describe('the simulator', { timeout: 300_000 }, () => {
     const { out, text } = said();
     const options = { seeds: 100, firstSeed: 1, jobs, twice: true, shrink: true, seedsFile: keptSeedsFile };
     const exitCode = await runSim(options, out);
-    expect({ exitCode, text: text() }).toMatchObject({ exitCode: 0 });
+    expect({ exitCode, text: exitCode === 0 ? '' : text() }).toEqual({ exitCode: 0, text: '' });
     expect(text()).toContain(' 0 failed');
   });
 

@@ -339,6 +339,7 @@ export async function simulate({
     scenario,
     timeline,
     prng: prng.split(),
+    ...(keepsVolumes(seed, size) ? { volumePrng: seededPrng(seed, 'volumes') } : {}),
     network,
     intents,
     commits: history.commits,
@@ -541,6 +542,11 @@ export async function simulate({
 /** What a run of this seed draws before it begins. */
 export function drawnBy(seed: number, size: NonNullable<SimOptions['size']>): Scenario {
   return draw(size, prngOf(seed).split());
+}
+
+/** Somebody keeps volumes in one seed of four, whatever else it draws. */
+function keepsVolumes(seed: number, size: NonNullable<SimOptions['size']>): boolean {
+  return size === 'small' && seededPrng(seed, 'keeps volumes').chance(1, 4);
 }
 
 function prngOf(seed: number): Prng {

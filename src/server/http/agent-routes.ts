@@ -56,6 +56,8 @@ export function agentRoutes({ decider, assignments }: AgentParts): Route[] {
       async handle({ params, query, body }) {
         query.only();
         const { epoch, reports, volumes } = parse(Reports, body);
+        if (reports.length === 0 && (volumes ?? []).length === 0)
+          throw new ApiError('InvalidRequest', 'there is nothing in this report', { field: 'reports' });
         const host = params['host'] ?? '';
         const done = reports.map((report) =>
           decideAndCommit(decider, (snapshot, ctx) => applyReport(snapshot, { host, epoch, report }, ctx)),
