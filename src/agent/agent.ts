@@ -313,6 +313,7 @@ export function createAgent(options: AgentOptions): Agent {
       drivers: registration.drivers,
       images: registration.images,
       unknownGuests: [],
+      unknownVolumes: [],
       guestsTold: false,
     };
     let now = told;

@@ -285,17 +285,19 @@ export function heartbeat(
   ctx: Context,
 ): Decision {
   const host = hostInSession(snapshot, input.name, input.heartbeat.epoch);
-  const { drivers, images, unknownGuests, guestsTold } = input.heartbeat;
-  const { status } = host.value;
+  const { drivers, images, unknownGuests, unknownVolumes, guestsTold } = input.heartbeat;
+  const { unknownVolumes: volumesBefore = [], ...status } = host.value.status;
+  const volumes = unknownVolumes ?? volumesBefore;
   const next: HostStatus = {
     ...status,
+    ...(volumes.length > 0 ? { unknownVolumes: volumes } : {}),
     drivers: drivers ?? status.drivers,
     images: images ?? status.images,
     unknownGuests: unknownGuests ?? status.unknownGuests,
     // Only there does anybody ask for it, and each host would be written once more.
     ...(guestsTold === undefined || !restoreOf(snapshot) ? {} : { guestsTold }),
   };
-  const changed = !equalJson(status, next);
+  const changed = !equalJson(host.value.status, next);
   return {
     plan: {
       changes: [

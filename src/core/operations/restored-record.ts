@@ -31,7 +31,7 @@ export function restoredRecord(record: AnyRecord, { nowMs, newestSession }: Rest
     case 'removedHost':
       return { ...record, lastEpoch: sessionAfter(record.lastEpoch) };
     case 'host': {
-      const { session: _, guestsTold: __, ...status } = record.status;
+      const { session: _, guestsTold: __, unknownVolumes: ___, ...status } = record.status;
       const message = 'its agent has not been heard since the store was restored from a backup';
       const ready: NewCondition = { type: 'Ready', status: 'False', reason: restored, message };
       return {
