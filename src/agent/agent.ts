@@ -28,6 +28,9 @@ import type { Driver } from './drivers/driver.ts';
 import { type LedgerFile, openLedger } from './ledger.ts';
 import { createReconciler } from './reconcile.ts';
 import { createReporter } from './reports.ts';
+import { createVolumeReconciler } from './volumes/reconcile-volumes.ts';
+import { createVolumeClaims } from './volumes/volume-claims.ts';
+import type { VolumeFiles } from './volumes/volume-files.ts';
 
 /** What is measured of the machine. */
 export type Measurement = Pick<
@@ -42,6 +45,8 @@ export interface AgentOptions {
   readonly agentVersion: string;
   readonly drivers: readonly Driver[];
   readonly ledgerFile: LedgerFile;
+  /** The volumes of this host. Absent: it keeps none, and says so of those that it is to have. */
+  readonly volumeFiles?: VolumeFiles;
   readonly measure: () => Promise<Measurement>;
   /** What the image cache holds. Default: nothing. */
   readonly listImages?: () => Promise<readonly HostImage[]>;
@@ -93,6 +98,7 @@ export function createAgent(options: AgentOptions): Agent {
     readonly measurement: Measurement;
     readonly ledger: Awaited<ReturnType<typeof openLedger>>;
     readonly reconciler: ReturnType<typeof createReconciler>;
+    readonly volumes: ReturnType<typeof createVolumeReconciler>;
     readonly reporter: ReturnType<typeof createReporter>;
   }
 
@@ -100,31 +106,53 @@ export function createAgent(options: AgentOptions): Agent {
     const measurement = await options.measure();
     const owner = { host: options.hostName, machineId: measurement.machineId };
     const ledger = await openLedger({ file: options.ledgerFile, owner, clock, log, buggify });
-    const reconciler = createReconciler({
+    const shared = {
       drivers,
-      ready: (driver) => ready.has(driver),
+      ready: (driver: Driver) => ready.has(driver),
       mayAct: () => acting,
       ledger,
       clock,
       prng,
       log,
+    };
+    const volumeChanged = (volumeId: string): void => {
+      reporter.mark(volumeId);
+      reconciler.volumeChanged(volumeId);
+    };
+    const claims = createVolumeClaims((volumeId) => volumes.look(volumeId));
+    const reconciler = createReconciler({
+      ...shared,
       buggify,
       onChange: (instanceId) => reporter.mark(instanceId),
+      volumes: {
+        claims,
+        gateOf: (volumeId, instanceId) => volumes.gateOf(volumeId, instanceId),
+        onTrouble: (volumeIds) => volumeIds.forEach(reporter.mark),
+      },
     });
-    const reporter = createReporter({ ledger, statusOf: reconciler.statusOf, clock, prng, log, buggify });
-    const parts: Running = { measurement, ledger, reconciler, reporter };
+    const volumes = createVolumeReconciler({
+      ...shared,
+      files: options.volumeFiles,
+      claims,
+      guestTrouble: reconciler.volumeTroubleOf,
+      onChange: volumeChanged,
+    });
+    const { statusOf } = reconciler;
+    const reporter = createReporter({ ledger, statusOf, volumeSeenOf: volumes.seenOf, clock, prng, log, buggify });
+    const parts: Running = { measurement, ledger, reconciler, volumes, reporter };
     running = parts;
-    await Promise.all(drivers.map((driver) => recover(driver, reconciler)));
+    await Promise.all(drivers.map((driver) => recover(driver, parts)));
     if (stopping.signal.aborted) return;
-    patience = clock.setTimer(ledgerPatienceMs, () => beginActing(reconciler));
+    patience = clock.setTimer(ledgerPatienceMs, () => beginActing(parts));
     background.push(alive(() => holdSessions(parts)));
   };
 
   /** From now on guests are brought to what the ledger says. */
-  const beginActing = (reconciler: Running['reconciler']): void => {
+  const beginActing = ({ reconciler, volumes }: Pick<Running, 'reconciler' | 'volumes'>): void => {
     patience?.cancel();
     if (acting) return;
     acting = true;
+    volumes.lookAtAll();
     reconciler.lookAtAll();
   };
 
@@ -147,7 +175,7 @@ export function createAgent(options: AgentOptions): Agent {
   // ── drivers ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
   /** The first try is waited for, those after it are made in the background. */
-  const recover = async (driver: Driver, reconciler: Running['reconciler']): Promise<void> => {
+  const recover = async (driver: Driver, { reconciler, volumes }: Running): Promise<void> => {
     const once = async (): Promise<boolean> => {
       try {
         await driver.recover();
@@ -161,7 +189,12 @@ export function createAgent(options: AgentOptions): Agent {
       }
       if (stopping.signal.aborted) return true;
       ready.add(driver);
-      driver.watch((instanceId) => reconciler.look(instanceId), stopping.signal);
+      driver.watch((instanceId) => {
+        volumes.guestChanged(instanceId);
+        reconciler.look(instanceId);
+      }, stopping.signal);
+      for (const { instanceId } of driver.guests()) volumes.guestChanged(instanceId);
+      volumes.lookAtAll();
       reconciler.lookAtAll();
       return true;
     };
@@ -411,7 +444,8 @@ export function createAgent(options: AgentOptions): Agent {
     }
   };
 
-  const takeIn = ({ ledger, reconciler, reporter }: Running, state: SessionState, event: AssignmentEvent): void => {
+  const takeIn = (parts: Running, state: SessionState, event: AssignmentEvent): void => {
+    const { ledger, reconciler, volumes, reporter } = parts;
     if (event.type === 'sync' && event.revision < state.revision) {
       // A control plane that lags behind what we have seen would bring guests back that are gone. One that knows our next
       // session knows all that was before it.
@@ -419,11 +453,22 @@ export function createAgent(options: AgentOptions): Agent {
     }
     state.revision = Math.max(state.revision, event.revision);
     if (event.type === 'ping') return;
-    for (const instanceId of ledger.apply(event)) reconciler.look(instanceId);
+    const changed = ledger.apply(event);
+    for (const volumeId of changed.volumes) volumes.look(volumeId);
+    for (const instanceId of changed.instances) reconciler.look(instanceId);
     if (event.type !== 'sync') return;
     state.synced = true;
     reporter.hurry();
-    beginActing(reconciler);
+    beginActing(parts);
+    if (options.volumeFiles !== undefined) void tellUnknown(volumes);
+  };
+
+  const tellUnknown = async (volumes: Running['volumes']): Promise<void> => {
+    try {
+      await volumes.tellUnknown();
+    } catch (error) {
+      log.warn('cannot list the volumes of this host', { error: describeError(error) });
+    }
   };
 
   return {
@@ -440,6 +485,7 @@ export function createAgent(options: AgentOptions): Agent {
           }),
         );
         await running?.reconciler.close();
+        await running?.volumes.close();
         await Promise.all([...closing, ...background]);
         await running?.ledger.close();
       })();

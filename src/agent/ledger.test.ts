@@ -6,7 +6,7 @@ import { silentLogger } from '../base/log.ts';
 import { createManualClock } from '../base/manual-clock.ts';
 import { type Ledger, openLedger } from './ledger.ts';
 import { ledgerFileAt } from './ledger-file.ts';
-import { assignment, instanceId, otherId } from './testing.ts';
+import { assignment, instanceId, otherId, otherVolumeId, volumeAssignment, volumeId } from './testing.ts';
 
 describe('the ledger', () => {
   let directory: string;
@@ -52,7 +52,7 @@ describe('the ledger', () => {
   it('forgets what a sync does not hold, and says whose entries changed', async () => {
     const ledger = await open();
     ledger.apply(sync(assignment()));
-    expect(ledger.apply(sync(assignment({ instanceId: otherId })))).toEqual([instanceId, otherId]);
+    expect(ledger.apply(sync(assignment({ instanceId: otherId }))).instances).toEqual([instanceId, otherId]);
     expect(ledger.instanceIds()).toEqual([otherId]);
     await ledger.close();
   });
@@ -74,11 +74,11 @@ describe('the ledger', () => {
   it('changes nothing for what comes late or twice', async () => {
     const ledger = await open();
     ledger.apply(put({ revision: 5, want: 'stopped' }));
-    expect(ledger.apply(put({ revision: 5 }))).toEqual([]);
-    expect(ledger.apply(put({ revision: 4 }))).toEqual([]);
-    expect(ledger.apply(drop(1))).toEqual([instanceId]);
-    expect(ledger.apply(drop(1))).toEqual([]);
-    expect(ledger.apply(put({ revision: 6 }))).toEqual([]);
+    expect(ledger.apply(put({ revision: 5 })).instances).toEqual([]);
+    expect(ledger.apply(put({ revision: 4 })).instances).toEqual([]);
+    expect(ledger.apply(drop(1)).instances).toEqual([instanceId]);
+    expect(ledger.apply(drop(1)).instances).toEqual([]);
+    expect(ledger.apply(put({ revision: 6 })).instances).toEqual([]);
     expect(incarnations(ledger)).toEqual([]);
     await ledger.close();
   });
@@ -145,5 +145,54 @@ describe('the ledger', () => {
     await ledger.flush();
     expect(written.at(-1)).toContain('"generation":101');
     await ledger.close();
+  });
+
+  describe('of volumes', () => {
+    const putVolume = (change: Parameters<typeof volumeAssignment>[0]) =>
+      ({ type: 'put-volume', revision: 1, volume: volumeAssignment(change) }) as const;
+    const syncVolumes = (...volumes: ReturnType<typeof volumeAssignment>[]) =>
+      ({ type: 'sync', revision: 1, assignments: [], volumes }) as const;
+
+    it('comes back as it was, with which of them were seen', async () => {
+      const before = await open();
+      before.apply(syncVolumes(volumeAssignment(), volumeAssignment({ volumeId: otherVolumeId })));
+      before.apply(putVolume({ revision: 2, sizeGiB: 7 }));
+      before.noteVolumeMade(volumeId);
+      await before.close();
+      const after = await open();
+      expect(after.volumeIds()).toEqual([volumeId, otherVolumeId]);
+      expect(after.volumeOf(volumeId)).toMatchObject({ sizeGiB: 7, made: true });
+      expect(after.volumeOf(otherVolumeId)).toMatchObject({ made: false });
+      after.apply(syncVolumes(volumeAssignment({ revision: 3 })));
+      expect(after.volumeOf(volumeId)).toMatchObject({ revision: 3, made: true });
+      expect(after.volumeOf(otherVolumeId)).toBeUndefined();
+      await after.close();
+    });
+
+    it('changes nothing for what comes late, twice, or after it was dropped', async () => {
+      const ledger = await open();
+      expect(ledger.apply(putVolume({ revision: 5, sizeGiB: 7 }))).toEqual({ instances: [], volumes: [volumeId] });
+      expect(ledger.apply(putVolume({ revision: 5 })).volumes).toEqual([]);
+      expect(ledger.apply(putVolume({ revision: 4 })).volumes).toEqual([]);
+      const gone = { type: 'drop-volume', revision: 1, volumeId } as const;
+      expect(ledger.apply(gone).volumes).toEqual([volumeId]);
+      expect(ledger.apply(gone).volumes).toEqual([]);
+      expect(ledger.apply(putVolume({ revision: 6 })).volumes).toEqual([]);
+      ledger.noteVolumeMade(volumeId);
+      expect(ledger.volumeIds()).toEqual([]);
+      await ledger.close();
+    });
+
+    it('has none where an older Berth wrote it, which can read it while there are none', async () => {
+      const before = await open();
+      before.apply(sync(assignment()));
+      await before.close();
+      const stored = JSON.parse(await readFile(path, 'utf8'));
+      expect(Object.keys(stored)).toEqual(['version', 'host', 'machineId', 'entries']);
+      const after = await open();
+      expect(after.instanceIds()).toEqual([instanceId]);
+      expect(after.volumeIds()).toEqual([]);
+      await after.close();
+    });
   });
 });

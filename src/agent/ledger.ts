@@ -2,7 +2,7 @@
 // written behind to one file. Losing it is harmless: guests without an entry are only reported, never touched.
 
 import { type Static, Type } from 'typebox';
-import { Assignment, type AssignmentEvent } from '../api/agent-protocol.ts';
+import { Assignment, type AssignmentEvent, VolumeAssignment } from '../api/agent-protocol.ts';
 import { matches } from '../api/parse.ts';
 import { type Buggify, neverBuggify } from '../base/buggify.ts';
 import { type Clock, sleep } from '../base/clock.ts';
@@ -29,6 +29,12 @@ export interface LedgerEntry {
   readonly failure?: GuestFailure;
 }
 
+/** By id. */
+export interface LedgerChange {
+  readonly instances: readonly string[];
+  readonly volumes: readonly string[];
+}
+
 export interface Ledger {
   /** Whether the control plane has said since the start what is wanted; before, the entries may be older than what was done. */
   readonly confirmed: boolean;
@@ -37,13 +43,24 @@ export interface Ledger {
   /** What counts for one instance: its newest incarnation. */
   newestOf(instanceId: string): LedgerEntry | undefined;
   instanceIds(): readonly string[];
-  /** Takes in what the control plane says. Resolves nothing, decides nothing; returns the instances whose entries changed. */
-  apply(event: Exclude<AssignmentEvent, { type: 'ping' }>): readonly string[];
+  /** What counts for one volume; `made` also when that was only seen here. */
+  volumeOf(volumeId: string): VolumeAssignment | undefined;
+  volumeIds(): readonly string[];
+  /** Takes in what the control plane says. Resolves nothing, decides nothing; returns whose entries changed. */
+  apply(event: Exclude<AssignmentEvent, { type: 'ping' }>): LedgerChange;
+  /** The volume was here, whole: kept as long as the control plane speaks of it. */
+  noteVolumeMade(volumeId: string): void;
   setFailure(entry: LedgerEntry, failure: GuestFailure | undefined): void;
   /** Resolves when all that was taken in before is on disk, or cannot be written. */
   flush(): Promise<void>;
   close(): Promise<void>;
 }
+
+const VolumeEntry = Type.Object(
+  { assignment: VolumeAssignment, made: Type.Optional(Type.Literal(true)) },
+  { additionalProperties: false },
+);
+type VolumeEntry = Static<typeof VolumeEntry>;
 
 const Stored = Type.Object(
   {
@@ -61,6 +78,8 @@ const Stored = Type.Object(
         { additionalProperties: false },
       ),
     ),
+    /** Absent: none, as an older Berth wrote it. */
+    volumes: Type.Optional(Type.Array(VolumeEntry)),
   },
   { additionalProperties: false },
 );
@@ -80,6 +99,7 @@ export interface LedgerOptions {
 export async function openLedger(options: LedgerOptions): Promise<Ledger> {
   const { file, owner, clock, log, buggify = neverBuggify } = options;
   const entries = new Map<string, Map<number, LedgerEntry>>();
+  const volumes = new Map<string, VolumeEntry>();
   const closing = new AbortController();
   // An incarnation that was dropped never comes back; a late message about it must not bring it back either.
   let dropped = new Set<string>();
@@ -88,7 +108,9 @@ export async function openLedger(options: LedgerOptions): Promise<Ledger> {
   let confirmed = false;
   let writing: Promise<void> | undefined;
 
-  for (const entry of await readEntries(options)) keep(entry);
+  const stored = await readStored(options);
+  for (const entry of stored.entries) keep(entry);
+  for (const entry of stored.volumes ?? []) volumes.set(entry.assignment.volumeId, entry);
 
   function keep(entry: LedgerEntry): void {
     const { instanceId, incarnation } = entry.assignment;
@@ -108,9 +130,26 @@ export async function openLedger(options: LedgerOptions): Promise<Ledger> {
     return true;
   };
 
-  const drop = (gone: { readonly instanceId: string; readonly incarnation: number }): boolean => {
+  const rememberDropped = (name: string): void => {
     if (dropped.size >= dropsRemembered) dropped = new Set([...dropped].slice(dropsRemembered / 2));
-    dropped.add(nameOf(gone));
+    dropped.add(name);
+  };
+
+  const putVolume = (assignment: VolumeAssignment): boolean => {
+    const known = volumes.get(assignment.volumeId);
+    if (known !== undefined && known.assignment.revision >= assignment.revision) return false;
+    if (dropped.has(assignment.volumeId)) return false;
+    volumes.set(assignment.volumeId, { ...known, assignment });
+    return true;
+  };
+
+  const dropVolume = (volumeId: string): boolean => {
+    rememberDropped(volumeId);
+    return volumes.delete(volumeId);
+  };
+
+  const drop = (gone: { readonly instanceId: string; readonly incarnation: number }): boolean => {
+    rememberDropped(nameOf(gone));
     const incarnations = entries.get(gone.instanceId);
     const had = incarnations?.delete(gone.incarnation) ?? false;
     if (incarnations?.size === 0) entries.delete(gone.instanceId);
@@ -129,23 +168,39 @@ export async function openLedger(options: LedgerOptions): Promise<Ledger> {
     return [...new Set([...before.keys(), ...entries.keys()])];
   };
 
-  const apply = (event: Exclude<AssignmentEvent, { type: 'ping' }>): readonly string[] => {
-    const changed = (() => {
-      switch (event.type) {
-        case 'sync':
-          confirmed = true;
-          return replaceAll(event.assignments);
-        case 'put':
-          return put(event.assignment) ? [event.assignment.instanceId] : [];
-        case 'drop':
-          return drop(event) ? [event.instanceId] : [];
-        case 'put-volume':
-        case 'drop-volume':
-          return [];
-      }
-    })();
-    if (changed.length > 0) save();
+  const replaceVolumes = (assignments: readonly VolumeAssignment[]): string[] => {
+    const before = new Map(volumes);
+    volumes.clear();
+    for (const assignment of assignments)
+      volumes.set(assignment.volumeId, { ...before.get(assignment.volumeId), assignment });
+    return [...new Set([...before.keys(), ...volumes.keys()])];
+  };
+
+  const apply = (event: Exclude<AssignmentEvent, { type: 'ping' }>): LedgerChange => {
+    const changed = take(event);
+    if (changed.instances.length > 0 || changed.volumes.length > 0) save();
     return changed;
+  };
+
+  const take = (event: Exclude<AssignmentEvent, { type: 'ping' }>): LedgerChange => {
+    const instances = (changed: readonly string[]): LedgerChange => ({ instances: changed, volumes: [] });
+    const ofVolume = (changed: boolean, volumeId: string): LedgerChange => ({
+      instances: [],
+      volumes: changed ? [volumeId] : [],
+    });
+    switch (event.type) {
+      case 'sync':
+        confirmed = true;
+        return { instances: replaceAll(event.assignments), volumes: replaceVolumes(event.volumes ?? []) };
+      case 'put':
+        return instances(put(event.assignment) ? [event.assignment.instanceId] : []);
+      case 'drop':
+        return instances(drop(event) ? [event.instanceId] : []);
+      case 'put-volume':
+        return ofVolume(putVolume(event.volume), event.volume.volumeId);
+      case 'drop-volume':
+        return ofVolume(dropVolume(event.volumeId), event.volumeId);
+    }
   };
 
   const save = (): void => {
@@ -184,7 +239,8 @@ export async function openLedger(options: LedgerOptions): Promise<Ledger> {
 
   const encode = (): string => {
     const all = [...entries.values()].flatMap((incarnations) => [...incarnations.values()]);
-    return `${JSON.stringify({ version: 1, ...owner, entries: all } satisfies Static<typeof Stored>)}\n`;
+    const ofVolumes = volumes.size === 0 ? {} : { volumes: [...volumes.values()] };
+    return `${JSON.stringify({ version: 1, ...owner, entries: all, ...ofVolumes } satisfies Static<typeof Stored>)}\n`;
   };
 
   const entriesOf = (instanceId: string): LedgerEntry[] =>
@@ -197,7 +253,18 @@ export async function openLedger(options: LedgerOptions): Promise<Ledger> {
     entriesOf,
     newestOf: (instanceId) => entriesOf(instanceId).at(-1),
     instanceIds: () => [...entries.keys()],
+    volumeOf(volumeId) {
+      const known = volumes.get(volumeId);
+      return known?.made ? { ...known.assignment, made: true } : known?.assignment;
+    },
+    volumeIds: () => [...volumes.keys()],
     apply,
+    noteVolumeMade(volumeId) {
+      const known = volumes.get(volumeId);
+      if (known === undefined || known.made || known.assignment.made) return;
+      volumes.set(volumeId, { ...known, made: true });
+      save();
+    },
     setFailure({ assignment }, failure) {
       const known = find(assignment.instanceId, assignment.incarnation);
       if (known === undefined) return; // forgotten meanwhile
@@ -219,7 +286,11 @@ function nameOf({ instanceId, incarnation }: { readonly instanceId: string; read
 }
 
 /** What was stored; nothing, with a warning, when that cannot be used. */
-async function readEntries({ file, owner, log }: LedgerOptions): Promise<readonly LedgerEntry[]> {
+async function readStored({
+  file,
+  owner,
+  log,
+}: LedgerOptions): Promise<Pick<Static<typeof Stored>, 'entries' | 'volumes'>> {
   let text: string | null;
   try {
     text = await file.read();
@@ -227,17 +298,17 @@ async function readEntries({ file, owner, log }: LedgerOptions): Promise<readonl
     log.warn('cannot read the ledger; starting without one until the control plane answers', {
       error: describeError(error),
     });
-    return [];
+    return { entries: [] };
   }
-  if (text === null) return [];
+  if (text === null) return { entries: [] };
   const stored = decode(text);
   const ours = stored !== undefined && stored.host === owner.host && stored.machineId === owner.machineId;
-  if (ours) return stored.entries;
+  if (ours) return stored;
   const fault =
     stored === undefined ? 'it is damaged' : `it belongs to host "${stored.host}" or to another machine of that name`;
   const setAside = await file.setAside().catch((error: unknown) => `nowhere (${describeError(error)})`);
   log.warn('the ledger cannot be used; starting without one until the control plane answers', { fault, setAside });
-  return [];
+  return { entries: [] };
 }
 
 function decode(text: string): Static<typeof Stored> | undefined {

@@ -64,6 +64,35 @@ describe('the plan', () => {
     expect(planFor(undefined, { incarnation: 1, state })).toBe('report-unknown'),
   );
 
+  const withOthers = (state: GuestState, incarnation = 5): Observed => ({ incarnation, state, otherVolumes: true });
+
+  it.each<[Desired['want'], GuestState, Action]>([
+    ['running', 'preparing', 'create'],
+    ['running', 'running', 'set-volumes'],
+    ['running', 'stopped', 'set-volumes'],
+    ['running', 'exited', 'set-volumes'],
+    ['running', 'failed', 'set-volumes'],
+    ['stopped', 'preparing', 'remove'],
+    ['stopped', 'running', 'stop'],
+    ['stopped', 'stopped', 'set-volumes'],
+    ['stopped', 'exited', 'set-volumes'],
+    ['stopped', 'failed', 'set-volumes'],
+  ])('for a guest wanted %s that is %s with other volumes than wanted is %s', (want, state, action) =>
+    expect(planFor(desired(want), withOthers(state))).toBe(action),
+  );
+
+  it.each(states)(
+    'leaves the volumes of a guest alone that is not the wanted one, or only kept, or to go: %s',
+    (state) => {
+      for (const want of ['running', 'stopped', 'absent'] as const)
+        for (const incarnation of [4, 6])
+          expect(planFor(desired(want), withOthers(state, incarnation))).not.toBe('set-volumes');
+      expect(planFor(desired('kept'), withOthers(state))).toBe('none');
+      expect(planFor(desired('absent'), withOthers(state))).toBe('remove');
+      expect(planFor(desired('running'), { ...withOthers(state), damaged: true })).toBe('none');
+    },
+  );
+
   it('has nothing to do where nothing is wanted and nothing is', () =>
     expect(planFor(undefined, undefined)).toBe('none'));
 });

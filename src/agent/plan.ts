@@ -17,6 +17,8 @@
 // - Of a damaged guest nobody can tell which incarnation it is, nor whether it runs. It is all that is left of the instance's
 //   disk, so it goes only when nothing of the instance is wanted; until then it is shown as failed.
 // - Of what is only to be kept nothing is begun or ended; an older guest stays, too, and the wanted one is reported absent.
+// - Where the table says `none` or `start` of the wanted guest, and it has other volumes than it is to have, that comes first:
+//   `set-volumes`. A guest that ended lets go of volumes too; of what is only kept nothing is taken, and of a damaged guest nothing is known.
 // - A guest that no assignment speaks of is never touched, only told of: an empty ledger destroys nothing.
 
 import type { Assignment, GuestState } from '../api/agent-protocol.ts';
@@ -27,6 +29,8 @@ export type Action =
   | 'start'
   | 'stop'
   | 'remove'
+  /** It is here as wanted, but for its volumes. */
+  | 'set-volumes'
   /** Nothing runs, as wanted, and there is nothing to stop. */
   | 'report-stopped'
   /** Nothing of this incarnation is left here. */
@@ -39,11 +43,17 @@ export interface Observed {
   readonly incarnation: number;
   readonly state: GuestState;
   readonly damaged?: boolean;
+  /** It has other volumes than it is to have, or has them otherwise. */
+  readonly otherVolumes?: boolean;
 }
 
 export function planFor(desired: Desired | undefined, observed: Observed | undefined): Action {
   if (desired === undefined) return observed === undefined ? 'none' : 'report-unknown';
-  return table[desired.want][columnOf(desired, observed)];
+  const column = columnOf(desired, observed);
+  const action = table[desired.want][column];
+  const here = column !== 'nothing' && column !== 'older' && column !== 'newer' && column !== 'damaged';
+  const mayChange = desired.want !== 'kept' && here && (action === 'none' || action === 'start');
+  return mayChange && observed?.otherVolumes === true ? 'set-volumes' : action;
 }
 
 type Column = 'nothing' | 'older' | GuestState | 'newer' | 'damaged';

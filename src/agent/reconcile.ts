@@ -1,7 +1,7 @@
 // Brings the guests of this host to what the ledger says, one instance at a time, again and again until there is nothing left
 // to do. Level-triggered: it only ever compares what is wanted now with what is here now. It never talks to the control plane.
 
-import type { Assignment, GuestStatus } from '../api/agent-protocol.ts';
+import type { AssignedVolume, Assignment, GuestStatus } from '../api/agent-protocol.ts';
 import type { UnknownGuest } from '../api/resources/host.ts';
 import { backoffMs } from '../base/backoff.ts';
 import { type Buggify, neverBuggify } from '../base/buggify.ts';
@@ -9,9 +9,11 @@ import type { Clock } from '../base/clock.ts';
 import { describeError, type Logger } from '../base/log.ts';
 import type { Prng } from '../base/prng.ts';
 import { startWorkers } from '../base/workers.ts';
-import { type Driver, DriverError, type Guest, type GuestSpec } from './drivers/driver.ts';
+import { type Driver, DriverError, type Guest, type GuestSpec, type GuestVolume } from './drivers/driver.ts';
 import type { GuestFailure, Ledger, LedgerEntry } from './ledger.ts';
 import { type Observed, planFor } from './plan.ts';
+import type { VolumeGate } from './volumes/reconcile-volumes.ts';
+import type { VolumeClaims } from './volumes/volume-claims.ts';
 
 export interface ReconcilerOptions {
   /** All that this host is configured with. A driver counts only once it is `ready`: before, its guests cannot be seen. */
@@ -26,6 +28,14 @@ export interface ReconcilerOptions {
   readonly buggify?: Buggify;
   /** What is to be reported of an instance may have changed. */
   readonly onChange: (instanceId: string) => void;
+  /** Of this host. */
+  readonly volumes: {
+    readonly claims: VolumeClaims;
+    /** Whether a guest of this instance may have it now. */
+    gateOf(volumeId: string, instanceId: string): VolumeGate;
+    /** What `volumeTroubleOf` says of an instance has changed. */
+    onTrouble(volumeIds: readonly string[]): void;
+  };
 }
 
 export interface Reconciler {
@@ -34,6 +44,10 @@ export interface Reconciler {
   lookAtAll(): void;
   /** What is known now of one incarnation; undefined: nothing worth a report yet. */
   statusOf(entry: LedgerEntry): GuestStatus | { readonly state: 'absent' } | undefined;
+  /** Who may have a volume has changed, or may have: whoever waits for it is looked at. */
+  volumeChanged(volumeId: string): void;
+  /** Why a guest could not be given the volumes that it is to have, or does not let go of others. */
+  volumeTroubleOf(instanceId: string): string | undefined;
   /** Guests that the ledger does not speak of. */
   unknownGuests(): UnknownGuest[];
   /** Gives up what is under way; guests run on. The drivers should be closing already. */
@@ -50,6 +64,7 @@ const lookLateMsMax = 2000;
 type Operation =
   | { readonly kind: 'create'; readonly incarnation: number; readonly abort: AbortController }
   | { readonly kind: 'start' }
+  | { readonly kind: 'set-volumes'; readonly wanted: string; readonly abort: AbortController }
   | { readonly kind: 'stop'; readonly driver: Driver; readonly hurried: boolean };
 
 interface Seen {
@@ -64,6 +79,11 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
   const waitingToCreate = new Set<string>();
   /** Established by a look at the host: nothing of this incarnation is here. Holds until the entries change. */
   const settled = new Map<string, Map<number, 'absent' | 'stopped'>>();
+  /** For which volumes an instance waits, in words. */
+  const waiting = new Map<string, string>();
+  /** The volumes that a guest was given in this life of the agent, as text: its driver tells only which, not how. */
+  const given = new Map<string, string>();
+  const volumeTroubles = new Map<string, string>();
   let creates = 0;
   let closed = false;
 
@@ -107,7 +127,8 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
     // Either way all instances are looked at again when that changes.
     if (!options.mayAct() || !allInSight(instanceId)) return 'rest';
     const seen = look(instanceId, assignment.driver);
-    const action = planFor(assignment, observed(entry, seen));
+    const action = planFor(assignment, observed(entry, seen, given.get(instanceId)));
+    wait(instanceId, undefined);
     settleOlder(instanceId, entry, seen);
     switch (action) {
       case 'none':
@@ -127,8 +148,9 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
       case 'start':
         // A stopped guest holds no room: whether it has it again is not in an old ledger.
         if (!ledger.confirmed) return 'rest';
-        if (seen !== undefined) await start(entry, seen);
-        return 'go-on';
+        return seen === undefined ? 'go-on' : start(entry, seen);
+      case 'set-volumes':
+        return seen === undefined || !ledger.confirmed ? 'rest' : setVolumes(entry, seen);
       case 'stop':
         if (seen !== undefined) await stop(entry, seen);
         return 'go-on';
@@ -211,18 +233,27 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
       waitingToCreate.add(instanceId);
       return 'rest';
     }
+    if (assignment.volumes !== undefined && driver.volumes === undefined) {
+      const message = `guests of driver "${driver.name}" cannot have volumes; leave them away, or choose another driver`;
+      fail(entry, { code: 'NotPossible', message });
+      return 'go-on';
+    }
+    const volumes = takeVolumes(assignment);
+    if (volumes === undefined) return 'rest';
     const abort = new AbortController();
     operations.set(instanceId, { kind: 'create', incarnation, abort });
     creates += 1;
     log.info('creating a guest', { instance: instanceId, name: assignment.name, incarnation, driver: driver.name });
     try {
-      await driver.create(specOf(assignment, assignment.image), abort.signal);
+      await driver.create(specOf(assignment, assignment.image, volumes), abort.signal);
+      noteGiven(instanceId, volumes);
     } catch (error) {
       if (abort.signal.aborted || closed) return 'go-on'; // given up by ourselves
       if (codeOf(error) === 'Aborted') throw error;
       failUnlessRecorded(entry, driver, error);
     } finally {
       operations.delete(instanceId);
+      releaseVolumes(assignment);
       creates -= 1;
       for (const waiting of waitingToCreate) workers.add(waiting);
       waitingToCreate.clear();
@@ -230,18 +261,109 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
     return 'go-on';
   };
 
-  const start = async (entry: LedgerEntry, { driver, guest }: Seen): Promise<void> => {
+  const start = async (entry: LedgerEntry, { driver, guest }: Seen): Promise<'rest' | 'go-on'> => {
+    if (takeVolumes(entry.assignment) === undefined) return 'rest';
     log.info('starting a guest', { instance: guest.instanceId, incarnation: guest.incarnation });
     operations.set(guest.instanceId, { kind: 'start' });
     try {
       await driver.start(guest.instanceId);
     } catch (error) {
-      if (closed || codeOf(error) === 'NoSuchGuest') return; // the next look sees what there is
+      if (closed || codeOf(error) === 'NoSuchGuest') return 'go-on'; // the next look sees what there is
       if (codeOf(error) === 'Aborted') throw error;
       failUnlessRecorded(entry, driver, error);
     } finally {
       operations.delete(guest.instanceId);
+      releaseVolumes(entry.assignment);
     }
+    return 'go-on';
+  };
+
+  /** Those that cannot be had yet are waited for, which keeps none of the others from coming and going. */
+  const setVolumes = async (entry: LedgerEntry, { driver, guest }: Seen): Promise<'rest' | 'go-on'> => {
+    const { assignment } = entry;
+    const { instanceId } = assignment;
+    const { had, missing } = volumesFor(assignment);
+    if (missing !== undefined) wait(instanceId, missing);
+    if (!hasOtherVolumes(guest, had, given.get(instanceId))) return 'rest';
+    if (driver.volumes === undefined) {
+      setVolumeTrouble(assignment, guest, `guests of driver "${driver.name}" cannot have volumes`);
+      return 'rest';
+    }
+    const taken = options.volumes.claims.take(
+      had.map(({ volumeId }) => volumeId),
+      instanceId,
+    );
+    if (taken !== undefined) {
+      wait(instanceId, nameOfWait(assignment, taken.volumeId, taken.by));
+      return 'rest';
+    }
+    const abort = new AbortController();
+    operations.set(instanceId, { kind: 'set-volumes', wanted: textOf(assignment.volumes ?? []), abort });
+    log.info('changing the volumes of a guest', { instance: instanceId, volumes: had.map(({ name }) => name) });
+    try {
+      await driver.volumes.set(instanceId, had, abort.signal);
+      noteGiven(instanceId, had);
+      setVolumeTrouble(assignment, guest, undefined);
+    } catch (error) {
+      if (closed || abort.signal.aborted || codeOf(error) === 'NoSuchGuest') return 'go-on'; // the next look sees what there is
+      setVolumeTrouble(assignment, guest, describeError(error));
+      throw error;
+    } finally {
+      operations.delete(instanceId);
+      options.volumes.claims.release(instanceId);
+    }
+    return 'go-on';
+  };
+
+  /** Of the volumes that it is to have those that it may have now, and for which it waits. */
+  const volumesFor = (
+    assignment: Assignment,
+  ): { readonly had: GuestVolume[]; readonly missing: string | undefined } => {
+    const had: GuestVolume[] = [];
+    let missing: string | undefined;
+    for (const volume of assignment.volumes ?? []) {
+      const gate = options.volumes.gateOf(volume.volumeId, assignment.instanceId);
+      if (gate.open) had.push({ ...volume, path: gate.path });
+      else missing ??= nameOfWait(assignment, volume.volumeId, gate.why);
+    }
+    return { had, missing };
+  };
+
+  /** All that it is to have, kept for it until they are released; undefined: it waits. */
+  const takeVolumes = (assignment: Assignment): readonly GuestVolume[] | undefined => {
+    const { had, missing } = volumesFor(assignment);
+    const ids = had.map(({ volumeId }) => volumeId);
+    const taken = missing === undefined ? options.volumes.claims.take(ids, assignment.instanceId) : undefined;
+    const why = taken === undefined ? missing : nameOfWait(assignment, taken.volumeId, taken.by);
+    if (why !== undefined) wait(assignment.instanceId, why);
+    return why === undefined ? had : undefined;
+  };
+
+  const releaseVolumes = ({ instanceId, volumes }: Assignment): void => {
+    if (volumes !== undefined) options.volumes.claims.release(instanceId);
+  };
+
+  const nameOfWait = ({ volumes }: Assignment, volumeId: string, why: string): string =>
+    `waiting for volume ${volumes?.find((each) => each.volumeId === volumeId)?.name ?? volumeId}: ${why}`;
+
+  const wait = (instanceId: string, forWhat: string | undefined): void => {
+    if (waiting.get(instanceId) === forWhat) return;
+    if (forWhat === undefined) waiting.delete(instanceId);
+    else waiting.set(instanceId, forWhat);
+    options.onChange(instanceId);
+  };
+
+  const noteGiven = (instanceId: string, volumes: readonly GuestVolume[]): void => {
+    if (volumes.length === 0) given.delete(instanceId);
+    else given.set(instanceId, textOf(volumes));
+  };
+
+  const setVolumeTrouble = ({ instanceId, volumes }: Assignment, guest: Guest, message: string | undefined): void => {
+    if (volumeTroubles.get(instanceId) === message) return;
+    if (message === undefined) volumeTroubles.delete(instanceId);
+    else volumeTroubles.set(instanceId, message);
+    const wanted = (volumes ?? []).map(({ volumeId }) => volumeId);
+    options.volumes.onTrouble([...new Set([...wanted, ...(guest.volumes ?? [])])]);
   };
 
   const stop = async ({ assignment }: LedgerEntry, { driver, guest }: Seen): Promise<void> => {
@@ -266,6 +388,8 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
     }
     if (seen !== undefined && seen.guest.incarnation !== incarnation) return; // its failure is of another life
     if (driver === undefined) settle(entry, 'absent');
+    given.delete(instanceId);
+    volumeTroubles.delete(instanceId);
     ledger.setFailure(entry, undefined);
   };
 
@@ -295,6 +419,12 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
         if (planFor(desired, unfinished) !== 'create') operation.abort.abort();
         return;
       }
+      case 'set-volumes': {
+        // A guest that is to end need not let go of anything first.
+        const changes = desired?.want === 'running' && textOf(desired.volumes ?? []) === operation.wanted;
+        if (!changes) operation.abort.abort();
+        return;
+      }
       case 'stop':
         if (desired?.want !== 'absent' || operation.hurried) return;
         operations.set(instanceId, { ...operation, hurried: true });
@@ -306,6 +436,8 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
 
   const lookAt = (instanceId: string): void => {
     settled.delete(instanceId);
+    if (ledger.newestOf(instanceId) === undefined)
+      for (const known of [waiting, given, volumeTroubles]) known.delete(instanceId);
     waitingToCreate.delete(instanceId);
     interrupt(instanceId);
     if (buggify('look-late')) workers.addAfter(instanceId, options.prng.below(lookLateMsMax));
@@ -325,6 +457,8 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
       if (damaged !== undefined) return statusOfGuest(damaged);
       const guest = guests.find((each) => each.incarnation === incarnation);
       if (entry.failure !== undefined && guest?.state !== 'running') return failedStatus(guest, entry.failure);
+      const waits = ledger.newestOf(instanceId)?.assignment.incarnation === incarnation && waiting.get(instanceId);
+      if (waits) return waitingStatus(guest, entry.assignment.want, waits);
       // Called stopped, its room would be given away, and it runs the next moment.
       if (guest?.state === 'stopped' && operations.get(instanceId)?.kind === 'start') return undefined;
       if (guest !== undefined) return statusOfGuest(guest);
@@ -332,6 +466,13 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
       if (nothing === 'absent') return { state: 'absent' };
       return nothing === 'stopped' ? { state: 'stopped', ready: false, ports: [], phases: [] } : undefined;
     },
+    volumeChanged(volumeId) {
+      for (const instanceId of ledger.instanceIds()) {
+        const volumes = ledger.newestOf(instanceId)?.assignment.volumes;
+        if (volumes?.some((each) => each.volumeId === volumeId)) workers.add(instanceId);
+      }
+    },
+    volumeTroubleOf: (instanceId) => volumeTroubles.get(instanceId),
     unknownGuests: () =>
       [...seenGuests()].flatMap(({ driver, guest }) => {
         const { instanceId, incarnation, state } = guest;
@@ -340,7 +481,7 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
       }),
     async close() {
       closed = true;
-      for (const operation of operations.values()) if (operation.kind === 'create') operation.abort.abort();
+      for (const operation of operations.values()) if ('abort' in operation) operation.abort.abort();
       await workers.close();
     },
   };
@@ -358,17 +499,31 @@ function isUnfinished(guest: Guest): boolean {
   return guest.state === 'failed' && guest.reason?.code === 'Aborted';
 }
 
-function observed(entry: LedgerEntry, seen: Seen | undefined): Observed | undefined {
+function observed(entry: LedgerEntry, seen: Seen | undefined, given: string | undefined): Observed | undefined {
   if (seen?.guest.damaged === true) return { incarnation: seen.guest.incarnation, state: 'failed', damaged: true };
   const { incarnation } = entry.assignment;
   const ofEntry = seen === undefined || seen.guest.incarnation === incarnation;
+  const otherVolumes = seen !== undefined && hasOtherVolumes(seen.guest, entry.assignment.volumes ?? [], given);
   if (entry.failure !== undefined && ofEntry && seen?.guest.state !== 'running')
-    return { incarnation, state: 'failed' };
+    return { incarnation, state: 'failed', otherVolumes };
   if (seen === undefined) return undefined;
-  return { incarnation: seen.guest.incarnation, state: isUnfinished(seen.guest) ? 'preparing' : seen.guest.state };
+  const state = isUnfinished(seen.guest) ? 'preparing' : seen.guest.state;
+  return { incarnation: seen.guest.incarnation, state, otherVolumes };
 }
 
-function specOf(assignment: Assignment, image: GuestSpec['image']): GuestSpec {
+/** Also when the agent has not given them to it since its start: then its driver makes sure of it. */
+function hasOtherVolumes(guest: Guest, wanted: readonly AssignedVolume[], given: string | undefined): boolean {
+  const has = guest.volumes ?? [];
+  if (wanted.length === 0) return has.length > 0;
+  return (
+    has.length !== wanted.length || !wanted.every(({ volumeId }) => has.includes(volumeId)) || given !== textOf(wanted)
+  );
+}
+
+const textOf = (volumes: readonly AssignedVolume[]): string =>
+  JSON.stringify(volumes.map(({ volumeId, readOnly }) => [volumeId, readOnly]));
+
+function specOf(assignment: Assignment, image: GuestSpec['image'], volumes: readonly GuestVolume[]): GuestSpec {
   const { instanceId, incarnation, name, hostname, cpus, memoryMiB, diskGiB, imageName } = assignment;
   const { ports, sshKeys, userData, containers } = assignment;
   return {
@@ -385,6 +540,7 @@ function specOf(assignment: Assignment, image: GuestSpec['image']): GuestSpec {
     sshKeys,
     userData,
     ...(containers === undefined ? {} : { containers }),
+    ...(volumes.length === 0 ? {} : { volumes }),
   };
 }
 
@@ -412,6 +568,13 @@ function statusOfGuest(guest: Guest): GuestStatus {
     ...(reason && !unfinished ? { reason: reason.code, message: reason.message.slice(0, messageCharactersMax) } : {}),
     ...(progress === undefined ? {} : { progress: progress.slice(0, messageCharactersMax) }),
   };
+}
+
+/** Called stopped, its room would be given away, and it runs once it has its volumes. */
+function waitingStatus(guest: Guest | undefined, want: Assignment['want'], progress: string): GuestStatus {
+  const seen: GuestStatus = guest ? statusOfGuest(guest) : { state: 'preparing', ready: false, ports: [], phases: [] };
+  const state = seen.state === 'stopped' && want === 'running' ? 'preparing' : seen.state;
+  return { ...seen, state, progress: progress.slice(0, messageCharactersMax) };
 }
 
 function failedStatus(guest: Guest | undefined, { code, message }: GuestFailure): GuestStatus {

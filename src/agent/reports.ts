@@ -1,7 +1,7 @@
-// Tells the control plane what became of each guest: only the latest, again and again until it is answered. Level-triggered, so
+// Tells the control plane what became of each guest and each volume: only the latest, again and again until it is answered. Level-triggered, so
 // that lost, repeated and reordered messages do no harm; every report of a session carries a higher sequence than those before.
 
-import type { Report, ReportResults, Reports } from '../api/agent-protocol.ts';
+import type { Report, ReportResults, Reports, VolumeReport } from '../api/agent-protocol.ts';
 import { ApiError } from '../api/errors.ts';
 import { backoffMs } from '../base/backoff.ts';
 import { type Buggify, neverBuggify } from '../base/buggify.ts';
@@ -15,6 +15,8 @@ import type { Reconciler } from './reconcile.ts';
 export interface ReporterOptions {
   readonly ledger: Ledger;
   readonly statusOf: Reconciler['statusOf'];
+  /** What is known now of a volume; undefined: nothing worth a report yet. */
+  readonly volumeSeenOf: (volumeId: string) => VolumeReport['volume'] | undefined;
   readonly clock: Clock;
   readonly prng: Prng;
   readonly log: Logger;
@@ -22,8 +24,8 @@ export interface ReporterOptions {
 }
 
 export interface Reporter {
-  /** What is to be said of an instance may have changed. */
-  mark(instanceId: string): void;
+  /** What is to be said of an instance or a volume may have changed. */
+  mark(id: string): void;
   /** Says again what was called stale: a control plane that lagged may take it now. */
   repeatStale(): void;
   /** The control plane is heard again: ends the pause before the next try. */
@@ -39,7 +41,9 @@ export interface ReportingSession {
   readonly endsSession: (error: unknown) => boolean;
 }
 
-type Content = Omit<Report, 'sequence'>;
+type GuestContent = Omit<Report, 'sequence'>;
+type VolumeContent = Omit<VolumeReport, 'sequence'>;
+type Content = GuestContent | VolumeContent;
 
 interface Said {
   readonly text: string;
@@ -56,40 +60,48 @@ const retry = { delayMsMin: 500, delayMsMax: 15_000 };
 export function createReporter(options: ReporterOptions): Reporter {
   const { ledger, clock, log, buggify = neverBuggify } = options;
   const marked = new Set<string>();
-  /** What the control plane answered to, by instance and incarnation, in this session. */
+  /** What the control plane answered to, by id and incarnation, in this session. A volume has one life. */
   const said = new Map<string, Map<number, Said>>();
   let wake = (): void => {};
   let pause: AbortController | undefined;
 
-  const mark = (instanceId: string): void => {
-    marked.add(instanceId);
+  const mark = (id: string): void => {
+    marked.add(id);
     wake();
   };
 
-  const contentsOf = (instanceId: string): Content[] =>
-    ledger.entriesOf(instanceId).flatMap((entry) => {
+  const contentsOf = (id: string): Content[] => {
+    const volume = ledger.volumeOf(id);
+    if (volume !== undefined) {
+      const seen = options.volumeSeenOf(id);
+      return seen === undefined ? [] : [{ volumeId: id, observedGeneration: volume.generation, volume: seen }];
+    }
+    return ledger.entriesOf(id).flatMap((entry) => {
       const guest = options.statusOf(entry);
       const { incarnation, generation } = entry.assignment;
-      return guest === undefined ? [] : [{ instanceId, incarnation, observedGeneration: generation, guest }];
+      return guest === undefined ? [] : [{ instanceId: id, incarnation, observedGeneration: generation, guest }];
     });
+  };
 
-  /** News of marked instances, at most `max`; those of which only the progress changed a moment ago stay marked. */
+  const isKnown = (id: string): boolean => ledger.newestOf(id) !== undefined || ledger.volumeOf(id) !== undefined;
+
+  /** News of what is marked, at most `max`; those of which only the progress changed a moment ago stay marked. */
   const collect = (max: number): { readonly contents: Content[]; readonly nextMs: number | undefined } => {
     const contents: Content[] = [];
     let nextMs: number | undefined;
-    for (const instanceId of marked) {
+    for (const id of marked) {
       if (contents.length >= max) return { contents, nextMs: 0 };
-      const news = contentsOf(instanceId).filter((content) => textOf(content) !== saidOf(content)?.text);
+      const news = contentsOf(id).filter((content) => textOf(content) !== saidOf(content)?.text);
       const waits = news.map(waitMsOf);
-      if (waits.every((waitMs) => waitMs === 0)) marked.delete(instanceId);
+      if (waits.every((waitMs) => waitMs === 0)) marked.delete(id);
       else nextMs = Math.min(nextMs ?? progressMs, ...waits.filter((waitMs) => waitMs > 0));
       contents.push(...news.filter((_, index) => waits[index] === 0));
-      if (ledger.newestOf(instanceId) === undefined) said.delete(instanceId); // forgotten, also here
+      if (!isKnown(id)) said.delete(id); // forgotten, also here
     }
     return { contents, nextMs };
   };
 
-  const saidOf = ({ instanceId, incarnation }: Content): Said | undefined => said.get(instanceId)?.get(incarnation);
+  const saidOf = (content: Content): Said | undefined => said.get(idOf(content))?.get(incarnationOf(content));
 
   const waitMsOf = (content: Content): number => {
     const before = saidOf(content);
@@ -98,16 +110,17 @@ export function createReporter(options: ReporterOptions): Reporter {
   };
 
   const remember = (content: Content, result: Said['result']): void => {
-    const { instanceId, incarnation } = content;
-    if (ledger.newestOf(instanceId) === undefined) return;
-    const incarnations = said.get(instanceId) ?? new Map<number, Said>();
+    const id = idOf(content);
+    if (!isKnown(id)) return;
+    const incarnations = said.get(id) ?? new Map<number, Said>();
     const textWithoutProgress = textOf(withoutProgress(content));
-    incarnations.set(incarnation, { text: textOf(content), textWithoutProgress, atMs: clock.monotonicMs(), result });
-    said.set(instanceId, incarnations);
+    const atMs = clock.monotonicMs();
+    incarnations.set(incarnationOf(content), { text: textOf(content), textWithoutProgress, atMs, result });
+    said.set(id, incarnations);
   };
 
   const sayAgain = (contents: readonly Content[]): void => {
-    for (const { instanceId } of contents) if (said.delete(instanceId)) mark(instanceId);
+    for (const id of contents.map(idOf)) if (said.delete(id)) mark(id);
   };
 
   const run = async (session: ReportingSession, signal: AbortSignal): Promise<void> => {
@@ -115,7 +128,7 @@ export function createReporter(options: ReporterOptions): Reporter {
     let attempt = 0;
     let max = batchMax;
     said.clear();
-    for (const instanceId of ledger.instanceIds()) marked.add(instanceId);
+    for (const id of [...ledger.instanceIds(), ...ledger.volumeIds()]) marked.add(id);
 
     while (!signal.aborted) {
       const { contents, nextMs } = collect(buggify('report-one') ? 1 : max);
@@ -123,13 +136,18 @@ export function createReporter(options: ReporterOptions): Reporter {
         await untilMarked(nextMs, signal);
         continue;
       }
-      const reports = contents.map((content): Report => ({ ...content, sequence: ++sequence }));
+      const guests = contents.filter((content): content is GuestContent => 'guest' in content);
+      const ofVolumes = contents.filter((content): content is VolumeContent => 'volume' in content);
+      const reports = guests.map((content): Report => ({ ...content, sequence: ++sequence }));
+      const volumes = ofVolumes.map((content): VolumeReport => ({ ...content, sequence: ++sequence }));
       try {
-        const { results } = await awaitWithin(
+        const { results, volumes: volumeResults = [] } = await awaitWithin(
           { clock, timeoutMs: answerTimeoutMs, signal, what: 'reporting guests' },
-          (limit) => session.send({ epoch: session.epoch, reports }, limit),
+          (limit) =>
+            session.send({ epoch: session.epoch, reports, ...(volumes.length === 0 ? {} : { volumes }) }, limit),
         );
-        contents.forEach((content, index) => remember(content, results[index] ?? 'stale'));
+        guests.forEach((content, index) => remember(content, results[index] ?? 'stale'));
+        ofVolumes.forEach((content, index) => remember(content, volumeResults[index] ?? 'stale'));
         attempt = 0;
         max = batchMax;
         if (buggify('report-again')) sayAgain(contents);
@@ -142,12 +160,16 @@ export function createReporter(options: ReporterOptions): Reporter {
           for (const content of contents) remember(content, 'refused');
           continue;
         }
-        for (const { instanceId } of contents) marked.add(instanceId);
+        for (const content of contents) marked.add(idOf(content));
         if (isRefusal(error)) {
           max = 1; // find out which
           continue;
         }
-        log.warn('cannot report guests; trying again', { guests: contents.length, error: describeError(error) });
+        log.warn('cannot report guests; trying again', {
+          guests: guests.length,
+          ...(volumes.length === 0 ? {} : { volumes: volumes.length }),
+          error: describeError(error),
+        });
         await rest(backoffMs(attempt++, retry, options.prng), signal);
       }
     }
@@ -184,11 +206,11 @@ export function createReporter(options: ReporterOptions): Reporter {
     run,
     hurry: () => pause?.abort(),
     repeatStale() {
-      for (const [instanceId, incarnations] of said) {
+      for (const [id, incarnations] of said) {
         for (const [incarnation, { result }] of incarnations) {
           if (result !== 'stale') continue;
           incarnations.delete(incarnation);
-          mark(instanceId);
+          mark(id);
         }
       }
     },
@@ -200,8 +222,11 @@ function isRefusal(error: unknown): boolean {
   return error instanceof ApiError && (error.code === 'InvalidRequest' || error.code === 'PayloadTooLarge');
 }
 
+const idOf = (content: Content): string => ('volume' in content ? content.volumeId : content.instanceId);
+const incarnationOf = (content: Content): number => ('volume' in content ? 1 : content.incarnation);
+
 function withoutProgress(content: Content): Content {
-  if (content.guest.state === 'absent') return content;
+  if ('volume' in content || content.guest.state === 'absent') return content;
   const { progress: _progress, ...guest } = content.guest;
   return { ...content, guest };
 }

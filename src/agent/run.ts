@@ -28,6 +28,8 @@ import { measure } from './measure.ts';
 import { pretendedImages } from './images/pretended-images.ts';
 import { createPreloader } from './preload.ts';
 import { createExecSessions } from './access/exec-sessions.ts';
+import { createHostVolumeFiles } from './volumes/host-volume-files.ts';
+import { createMemoryVolumeFiles, type VolumeDisk } from './volumes/memory-volume-files.ts';
 
 export interface RunningAgent {
   readonly hostName: string;
@@ -47,7 +49,9 @@ export async function startAgent(
   const { hostName, dataDirectory, serverUrl } = config;
   const token = await tokenOf(config);
   const passable = needsPassage(config.drivers);
-  for (const folder of [dataDirectory, join(dataDirectory, 'images')]) await makeFolder(folder, { passable });
+  const volumeDirectory = join(dataDirectory, 'volumes');
+  for (const folder of [dataDirectory, join(dataDirectory, 'images'), volumeDirectory])
+    await makeFolder(folder, { passable });
   const lock = await lockDataDirectory(dataDirectory);
   const stopping = new AbortController();
   const background: Promise<void>[] = [];
@@ -68,7 +72,12 @@ export async function startAgent(
       log,
     });
     const network = hostNetwork(config, log);
-    const drivers = await openDrivers(config, { registry, images, log, network });
+    const pretended: VolumeDisk | undefined = config.drivers.every((name) => name === 'fake') ? new Map() : undefined;
+    const drivers = await openDrivers(config, { registry, images, log, network, pretended });
+    const volumeFiles =
+      pretended === undefined
+        ? createHostVolumeFiles({ directory: volumeDirectory, directoryMode: passable ? 0o711 : 0o700, clock })
+        : createMemoryVolumeFiles({ disk: pretended, clock });
     const client = createClient({
       fetch: (url, init) => systemFetch(url, init),
       url: serverUrl,
@@ -89,7 +98,7 @@ export async function startAgent(
       });
     const preloader = createPreloader({
       listImages: (signal) => client.json(`/v1/hosts/${hostName}/images`, { signal }),
-      cache: drivers.every(({ name }) => name === 'fake') ? pretendedImages() : images,
+      cache: pretended === undefined ? images : pretendedImages(),
       hostName,
       architecture: (await measured()).architecture,
       drivers: config.drivers,
@@ -105,6 +114,7 @@ export async function startAgent(
       agentVersion: version,
       drivers,
       ledgerFile: ledgerFileAt(join(dataDirectory, 'ledger.json')),
+      volumeFiles,
       measure: measured,
       listImages: () => preloader.images(),
       clock,
@@ -156,11 +166,11 @@ function uploadedFile(
   };
 }
 
-/** Every folder that a driver has or had guests in: one that is no longer configured may have left some. */
+/** Every folder that a driver has or had guests in: one that is no longer configured may have left some. Volumes lie upon no image. */
 async function guestRootsIn(dataDirectory: string): Promise<string[]> {
   const entries = await readdir(dataDirectory, { withFileTypes: true });
   return entries
-    .filter((entry) => entry.isDirectory() && entry.name !== 'images')
+    .filter((entry) => entry.isDirectory() && entry.name !== 'images' && entry.name !== 'volumes')
     .map(({ name }) => join(dataDirectory, name));
 }
 
@@ -250,11 +260,13 @@ async function openDrivers(
     images,
     log,
     network,
+    pretended,
   }: {
     readonly registry: typeof driverRegistry;
     readonly images: ImageCache;
     readonly log: Logger;
     readonly network: HostNetwork | undefined;
+    readonly pretended: VolumeDisk | undefined;
   },
 ): Promise<Driver[]> {
   const opened: Driver[] = [];
@@ -276,6 +288,7 @@ async function openDrivers(
         ...(network === undefined ? {} : { network }),
         engineSocket: { configured: config.containerEngine, dockerHost: environment()['DOCKER_HOST'] },
         libvirt: { uri: config.libvirtUri, network: config.libvirtNetwork },
+        ...(pretended === undefined ? {} : { pretendedVolumes: pretended }),
       }),
     );
   }

@@ -1,6 +1,15 @@
 // A host for tests of the agent: a scripted control plane, a false world of guests, a ledger in memory, a clock to be turned.
 
-import type { Assignment, AssignmentEvent, Heartbeat, Registration, Report, Reports } from '../api/agent-protocol.ts';
+import type {
+  Assignment,
+  AssignmentEvent,
+  Heartbeat,
+  Registration,
+  Report,
+  Reports,
+  VolumeAssignment,
+  VolumeReport,
+} from '../api/agent-protocol.ts';
 import { createClient, type FetchInit, type FetchResponse } from '../api/client.ts';
 import { ApiError, type ErrorCode } from '../api/errors.ts';
 import { silentLogger } from '../base/log.ts';
@@ -11,6 +20,7 @@ import { type Agent, createAgent } from './agent.ts';
 import { createFakeDriver } from './drivers/fake/driver.ts';
 import { createFakeWorld } from './drivers/fake/world.ts';
 import type { LedgerFile } from './ledger.ts';
+import { createMemoryVolumeFiles } from './volumes/memory-volume-files.ts';
 
 export const hostName = 'host-1';
 export const instanceId = `inst_${'0'.repeat(25)}1`;
@@ -48,9 +58,26 @@ export const assignment = (change: Partial<Assignment> = {}): Assignment => ({
   ...change,
 });
 
+export const volumeId = `vol_${'0'.repeat(25)}1`;
+export const otherVolumeId = `vol_${'0'.repeat(25)}2`;
+
+export const volumeAssignment = (change: Partial<VolumeAssignment> = {}): VolumeAssignment => ({
+  volumeId,
+  revision: 1,
+  want: 'present',
+  name: 'data',
+  project: 'default',
+  generation: 1,
+  sizeGiB: 1,
+  snapshots: [],
+  made: false,
+  ...change,
+});
+
 /** A control plane that does as it is told: it holds assignments, streams them, and notes what it hears. */
 function scriptedControlPlane() {
   const assignments = new Map<string, Assignment>();
+  const volumes = new Map<string, VolumeAssignment>();
   const lines = new Set<Line>();
   const plane = {
     revision: 10,
@@ -64,6 +91,21 @@ function scriptedControlPlane() {
     registrations: [] as Registration[],
     heartbeats: [] as Heartbeat[],
     reports: [] as (Report & { epoch: number })[],
+    volumeReports: [] as (VolumeReport & { epoch: number })[],
+    putVolume(change: Partial<VolumeAssignment> = {}): void {
+      plane.revision += 1;
+      const next = volumeAssignment({ revision: plane.revision, ...change });
+      volumes.set(next.volumeId, next);
+      plane.say({ type: 'put-volume', revision: plane.revision, volume: next });
+    },
+    dropVolume(id = volumeId): void {
+      plane.revision += 1;
+      volumes.delete(id);
+      plane.say({ type: 'drop-volume', revision: plane.revision, volumeId: id });
+    },
+    /** The newest report of a volume. */
+    lastVolume: (id = volumeId): VolumeReport['volume'] | undefined =>
+      plane.volumeReports.findLast((report) => report.volumeId === id)?.volume,
     put(change: Partial<Assignment> = {}): void {
       plane.revision += 1;
       const next = assignment({ revision: plane.revision, ...change });
@@ -79,6 +121,7 @@ function scriptedControlPlane() {
     /** Changes the desired state without a word: the next sync tells. */
     forget(): void {
       assignments.clear();
+      volumes.clear();
     },
     say(event: AssignmentEvent): void {
       for (const line of lines) line.push(`${JSON.stringify(event)}\n`);
@@ -147,16 +190,20 @@ function scriptedControlPlane() {
       return json({});
     }
     if (route === 'reports') {
-      const { epoch, reports } = body as Reports;
+      const { epoch, reports, volumes: ofVolumes } = body as Reports;
       inSession(epoch);
       if (reports.some(plane.refuse)) throw new ApiError('InvalidRequest', 'reports[0] is bad');
       plane.reports.push(...reports.map((report) => ({ ...report, epoch })));
-      return json({ results: reports.map(() => plane.reportResult) });
+      if (ofVolumes === undefined) return json({ results: reports.map(() => plane.reportResult) });
+      plane.volumeReports.push(...ofVolumes.map((report) => ({ ...report, epoch })));
+      const results = reports.map(() => plane.reportResult);
+      return json({ results, volumes: ofVolumes.map(() => plane.reportResult) });
     }
     inSession(query.get('epoch'));
     const line = makeLine();
+    const held = volumes.size === 0 ? {} : { volumes: [...volumes.values()] };
     line.push(
-      `${JSON.stringify({ type: 'sync', revision: plane.revision, assignments: [...assignments.values()] })}\n`,
+      `${JSON.stringify({ type: 'sync', revision: plane.revision, assignments: [...assignments.values()], ...held })}\n`,
     );
     lines.add(line);
     signal?.addEventListener('abort', () => {
@@ -232,6 +279,11 @@ export function makeHost() {
     file,
     machineId: 'm-1',
     drivers: ['fake'],
+    /** False: the agent keeps none. */
+    keepsVolumes: true,
+    /** Throws where a change of a volume is to fail. */
+    volumeTrouble: async (): Promise<void> => {},
+    disk: world.volumeDisk(hostName),
     /** Why drivers cannot find their guests again, if they cannot. */
     blindness: undefined as string | undefined,
     async startAgent(): Promise<Agent> {
@@ -248,6 +300,16 @@ export function makeHost() {
           },
         })),
         ledgerFile: file,
+        ...(host.keepsVolumes
+          ? {
+              volumeFiles: createMemoryVolumeFiles({
+                disk: host.disk,
+                clock,
+                holders: (id) => world.volumeUsers(hostName, id).length,
+                beforeChange: () => host.volumeTrouble(),
+              }),
+            }
+          : {}),
         measure: async () => ({
           machineId: host.machineId,
           bootId: 'b-1',

@@ -6,10 +6,12 @@ import type { Agent } from '../agent/agent.ts';
 import { createFakeDriver } from '../agent/drivers/fake/driver.ts';
 import { ledgerFileAt } from '../agent/ledger-file.ts';
 import type { FakeWorld } from '../agent/drivers/fake/world.ts';
+import { createMemoryVolumeFiles } from '../agent/volumes/memory-volume-files.ts';
 import type { AssignmentEvent } from '../api/agent-protocol.ts';
 import { type Client, createClient } from '../api/client.ts';
 import type { Amounts } from '../api/resources/metadata.ts';
 import type { Buggify } from '../base/buggify.ts';
+import { sleep } from '../base/clock.ts';
 import type { Logger } from '../base/log.ts';
 import { seededPrng } from '../base/prng.ts';
 import type { Network, Peer } from './network.ts';
@@ -72,6 +74,12 @@ export function createHostProcess(options: HostOptions): HostProcess {
       agentVersion: 'sim',
       drivers: [createFakeDriver({ world: worldView(options.world, clock), host: name, prng: prng.split() })],
       ledgerFile: ledgerFileAt(ledgerPath, options.disk.calls(clock)),
+      volumeFiles: createMemoryVolumeFiles({
+        disk: options.world.volumeDisk(name),
+        clock,
+        holders: (volumeId) => options.world.volumeUsers(name, volumeId).length,
+        beforeChange: () => sleep(clock, 0), // a dead agent changes nothing
+      }),
       measure: async () => ({
         machineId: `${name}-machine`,
         bootId,

@@ -6,6 +6,7 @@ import type { Logger } from '../../base/log.ts';
 import type { Prng } from '../../base/prng.ts';
 import type { ImageCache } from '../images/image-cache.ts';
 import type { HostNetwork } from '../network/host-network.ts';
+import type { VolumeDisk } from '../volumes/memory-volume-files.ts';
 import { createContainerDriver } from './container/driver.ts';
 import type { EngineSocketOptions } from './container/engine-socket.ts';
 import type { Driver } from './driver.ts';
@@ -34,6 +35,8 @@ export interface DriverContext {
   readonly network?: HostNetwork;
   /** Which libvirt, and which of its networks. */
   readonly libvirt?: { readonly uri: string; readonly network: string };
+  /** Where all guests of the host are pretended: its volumes, pretended too. */
+  readonly pretendedVolumes?: VolumeDisk;
 }
 
 export const drivers: Readonly<Record<string, (context: DriverContext) => Driver>> = {
@@ -44,5 +47,8 @@ export const drivers: Readonly<Record<string, (context: DriverContext) => Driver
   },
   container: ({ engineSocket: socket, ...context }) => createContainerDriver({ ...context, socket }),
   libvirt: ({ libvirt, network: _hostNetwork, ...context }) => createLibvirtDriver({ ...context, ...libvirt }),
-  fake: ({ clock, prng }) => createFakeDriver({ world: createFakeWorld({ clock }), host: 'this', prng }),
+  fake({ clock, prng, pretendedVolumes: disk }) {
+    const world = createFakeWorld({ clock, ...(disk === undefined ? {} : { volumeDisk: () => disk }) });
+    return createFakeDriver({ world, host: 'this', prng });
+  },
 };

@@ -6,7 +6,15 @@ import { sleep } from '../../../base/clock.ts';
 import { firstOf } from '../../../base/first-of.ts';
 import type { Prng } from '../../../base/prng.ts';
 import type { ImageCache } from '../../images/image-cache.ts';
-import { type Driver, DriverError, type Guest, type GuestSpec } from '../driver.ts';
+import { growPretended, type PretendedVolume, snapshotPretended } from '../../volumes/memory-volume-files.ts';
+import {
+  type Driver,
+  DriverError,
+  type Guest,
+  type GuestSpec,
+  type GuestVolume,
+  type GuestVolumes,
+} from '../driver.ts';
 import { type FakeGuest, type FakeStep, type FakeWorld, fakeAddress, slowness } from './world.ts';
 
 export interface FakeDriverOptions {
@@ -191,6 +199,52 @@ export function createFakeDriver(options: FakeDriverOptions): Driver {
     world.endGuest(guest, 'killed');
   };
 
+  const setVolumesNow = async (
+    guest: FakeGuest,
+    wanted: readonly GuestVolume[],
+    signal: AbortSignal,
+  ): Promise<void> => {
+    const { instanceId } = guest;
+    const had = guest.volumes ?? [];
+    if (JSON.stringify(had) === JSON.stringify(wanted)) return;
+    if (guest.running) {
+      const over = firstOf(signal, closing.signal);
+      await sleep(clock, spread(world.latencies.startMs), over.signal);
+      over.forget();
+      throwIfClosed(instanceId);
+      if (signal.aborted) throw new DriverError('Aborted', `the change of the volumes of ${instanceId} was given up`);
+    }
+    const kept = had.filter(({ volumeId }) => !wanted.some((each) => each.volumeId === volumeId));
+    const holds = guest.running && kept.length > 0 && guest.faults.some((fault) => fault.do === 'hold-volumes');
+    world.setVolumes(guest, holds ? [...wanted, ...kept] : wanted);
+    if (!holds) return;
+    throw new DriverError('NotPossible', `${instanceId} does not let go of volume ${kept[0]?.name}: a planted fault`);
+  };
+
+  /** What a running guest has open. */
+  const opened = (verb: string, instanceId: string, volumeId: string): PretendedVolume => {
+    const guest = here(`${verb} a volume of`, instanceId);
+    const volume = world.volumeDisk(host).get(volumeId);
+    const has = guest.running && guest.volumes?.some((each) => each.volumeId === volumeId);
+    if (has && !guest.damaged && volume !== undefined) return volume;
+    throw new DriverError('NotPossible', `cannot ${verb} volume ${volumeId}: ${instanceId} does not have it open`);
+  };
+
+  const volumes: GuestVolumes = {
+    set: (instanceId, wanted, signal) =>
+      inLine(instanceId, async () => {
+        const guest = here('change the volumes of', instanceId);
+        if (guest.damaged) throw inTheWay('change the volumes of', instanceId);
+        await setVolumesNow(guest, wanted, signal);
+      }),
+    grow: (instanceId, volumeId, sizeBytes) =>
+      inLine(instanceId, async () => growPretended(opened('grow', instanceId, volumeId), sizeBytes)),
+    snapshot: (instanceId, volumeId, act, name) =>
+      inLine(instanceId, async () =>
+        snapshotPretended(opened('snapshot', instanceId, volumeId), { act, name, nowMs: clock.nowMs() }),
+      ),
+  };
+
   const here = (verb: string, instanceId: string): FakeGuest => {
     const guest = world.guest(host, instanceId);
     if (guest === undefined)
@@ -252,6 +306,7 @@ export function createFakeDriver(options: FakeDriverOptions): Driver {
       const bytes = new TextEncoder().encode(here('read the log of', instanceId).console);
       return { offset, data: bytes.subarray(offset, offset + limit), size: bytes.length };
     },
+    volumes,
     async close() {
       closing.abort();
       unhook();
@@ -275,6 +330,7 @@ function newGuest(host: string, spec: GuestSpec): Omit<FakeGuest, 'faults' | 'ti
     ports: [],
     phases: [],
     console: '',
+    ...(spec.volumes === undefined ? {} : { volumes: spec.volumes }),
   };
 }
 
@@ -302,6 +358,7 @@ function asGuest(guest: FakeGuest, progress: string | undefined): Guest {
     ports: guest.ports,
     phases: guest.phases,
     accelerator: 'none',
+    ...(guest.volumes === undefined ? {} : { volumes: guest.volumes.map(({ volumeId }) => volumeId) }),
     ...(guest.reason === undefined ? {} : { reason: guest.reason }),
     ...(guest.ready ? { address: fakeAddress } : {}),
     ...(guest.startedAtMs === undefined ? {} : { startedAtMs: guest.startedAtMs }),

@@ -3,7 +3,8 @@
 
 import type { GuestPort, GuestState, Phase } from '../../../api/agent-protocol.ts';
 import type { Clock, Timer } from '../../../base/clock.ts';
-import type { DriverErrorCode } from '../driver.ts';
+import type { DriverErrorCode, GuestVolume } from '../driver.ts';
+import type { VolumeDisk } from '../../volumes/memory-volume-files.ts';
 
 export type FakeStep = 'pull' | 'clone' | 'start';
 
@@ -20,6 +21,8 @@ export type FakeFault = (
   | { readonly do: 'power-off'; readonly afterMs: number }
   | { readonly do: 'never-ready' }
   | { readonly do: 'ignore-power-button' }
+  /** It does not let go of a volume while it runs. */
+  | { readonly do: 'hold-volumes' }
 ) & {
   /** Only for this host, instance or image; default: any. */
   readonly host?: string;
@@ -56,6 +59,8 @@ export interface FakeGuest {
   ready: boolean;
   boots: number;
   ports: readonly GuestPort[];
+  /** That it has, and while it runs has open. Absent: none. */
+  volumes?: readonly GuestVolume[];
   phases: readonly Phase[];
   startedAtMs?: number;
   console: string;
@@ -67,6 +72,15 @@ export interface DoubleStart {
   readonly instanceId: string;
   readonly hosts: readonly string[];
   readonly atMs: number;
+}
+
+/** A guest opened a volume that another had open, or that is not on its host. */
+export interface VolumeFault {
+  readonly volumeId: string;
+  readonly host: string;
+  readonly instanceId: string;
+  /** Empty: the volume is not there. */
+  readonly others: readonly string[];
 }
 
 export interface FakeWorld {
@@ -92,6 +106,12 @@ export interface FakeWorld {
   /** Another program takes a port of a host; the function gives it back. */
   occupyPort(host: string, port: number): () => void;
   portTaken(host: string, port: number): boolean;
+  /** The volumes on a host's disk, which outlive guests and agents. */
+  volumeDisk(host: string): VolumeDisk;
+  /** Ids of the guests of a host that run and have this volume open. */
+  volumeUsers(host: string, volumeId: string): readonly string[];
+  /** Must stay empty. */
+  readonly volumeFaults: readonly VolumeFault[];
   /** Images a host has pulled already. */
   readonly pulled: ReadonlyMap<string, ReadonlySet<string>>;
 
@@ -99,6 +119,8 @@ export interface FakeWorld {
   addGuest(guest: Omit<FakeGuest, 'faults' | 'timers'>): FakeGuest;
   deleteGuest(guest: FakeGuest): void;
   startGuest(guest: FakeGuest): void;
+  /** It has these and no others from now on. */
+  setVolumes(guest: FakeGuest, volumes: readonly GuestVolume[]): void;
   pressPowerButton(guest: FakeGuest): void;
   endGuest(guest: FakeGuest, cause: 'guest-shutdown' | 'killed'): void;
   notePulled(host: string, imageName: string): void;
@@ -111,6 +133,8 @@ const usualLatencies: FakeLatencies = { pullMs: 2000, cloneMs: 50, startMs: 200,
 export function createFakeWorld(options: {
   readonly clock: Clock;
   readonly latencies?: Partial<FakeLatencies>;
+  /** Of the volumes of its hosts. Default: empty disks. */
+  readonly volumeDisk?: (host: string) => VolumeDisk;
 }): FakeWorld {
   const { clock } = options;
   const latencies = { ...usualLatencies, ...options.latencies };
@@ -119,6 +143,8 @@ export function createFakeWorld(options: {
   const pulled = new Map<string, Set<string>>();
   const occupied = new Set<string>(); // "<host>/<port>"
   const doubleStarts: DoubleStart[] = [];
+  const volumeFaults: VolumeFault[] = [];
+  const disks = new Map<string, VolumeDisk>();
   const listeners = new Map<string, Set<(instanceId: string) => void>>();
   let pending: { fault: FakeFault; left: number; onTaken: () => void }[] = [];
 
@@ -174,6 +200,25 @@ export function createFakeWorld(options: {
     }
   };
 
+  const volumeDisk = (host: string): VolumeDisk => {
+    const disk = disks.get(host) ?? options.volumeDisk?.(host) ?? new Map();
+    disks.set(host, disk);
+    return disk;
+  };
+
+  const volumeUsers = (host: string, volumeId: string): string[] =>
+    guests(host)
+      .filter((guest) => guest.running && guest.volumes?.some((each) => each.volumeId === volumeId))
+      .map(({ instanceId }) => instanceId);
+
+  const noteOpened = ({ host, instanceId }: FakeGuest, volumes: readonly GuestVolume[]): void => {
+    for (const { volumeId } of volumes) {
+      const others = volumeUsers(host, volumeId).filter((user) => user !== instanceId);
+      if (others.length > 0 || !volumeDisk(host).has(volumeId))
+        volumeFaults.push({ volumeId, host, instanceId, others });
+    }
+  };
+
   const startGuest = (guest: FakeGuest): void => {
     const others = copies.get(guest.instanceId) ?? new Set<FakeGuest>();
     others.add(guest);
@@ -185,6 +230,7 @@ export function createFakeWorld(options: {
         atMs: clock.nowMs(),
       });
     }
+    noteOpened(guest, guest.volumes ?? []);
     guest.running = true;
     guest.created = true;
     guest.state = 'running';
@@ -219,6 +265,9 @@ export function createFakeWorld(options: {
     clock,
     latencies,
     doubleStarts,
+    volumeFaults,
+    volumeDisk,
+    volumeUsers,
     pulled,
     guests,
     guest: guestOf,
@@ -262,6 +311,17 @@ export function createFakeWorld(options: {
     deleteGuest(guest) {
       endGuest(guest, 'killed');
       hosts.get(guest.host)?.delete(guest.instanceId);
+      changed(guest);
+    },
+    setVolumes(guest, volumes) {
+      const before = guest.volumes ?? [];
+      if (guest.running)
+        noteOpened(
+          guest,
+          volumes.filter(({ volumeId }) => !before.some((each) => each.volumeId === volumeId)),
+        );
+      if (volumes.length === 0) delete guest.volumes;
+      else guest.volumes = volumes;
       changed(guest);
     },
     pressPowerButton(guest) {
