@@ -232,6 +232,17 @@ export function createAgent(options: AgentOptions): Agent {
 
   const fingerprints = (): Promise<HostDriver[]> => Promise.all(drivers.map(fingerprintOf));
 
+  /** Whoever has not heard what is wanted cannot tell. */
+  const unknownVolumes = async (volumes: Running['volumes'], synced: boolean): Promise<string[]> => {
+    if (!synced) return [];
+    try {
+      return [...(await volumes.unknown())].sort().slice(0, unknownGuestsMax);
+    } catch (error) {
+      log.warn('cannot list the volumes of this host', { error: describeError(error) });
+      return [];
+    }
+  };
+
   const images = async (): Promise<HostImage[]> => {
     try {
       return [...((await options.listImages?.()) ?? [])].slice(0, 1024);
@@ -336,7 +347,7 @@ export function createAgent(options: AgentOptions): Agent {
   // ── heartbeats ──────────────────────────────────────────────────────────────────────────────────────────────────
 
   const sendHeartbeats = async (
-    { reconciler, reporter }: Running,
+    { reconciler, reporter, volumes }: Running,
     state: SessionState,
     registration: Registration,
     signal: AbortSignal,
@@ -359,7 +370,15 @@ export function createAgent(options: AgentOptions): Agent {
         readyCount = ready.size;
         lookedMs = clock.monotonicMs();
       }
-      const found = { images: await images(), ...(due ? { drivers: await fingerprints() } : {}) };
+      const found = {
+        images: await images(),
+        unknownVolumes: await unknownVolumes(volumes, state.synced),
+        ...(due ? { drivers: await fingerprints() } : {}),
+      };
+      if (found.unknownVolumes.length > 0 && !same(found.unknownVolumes, now.unknownVolumes))
+        log.warn('there are volumes on this host that the control plane does not speak of; they are left alone', {
+          volumes: found.unknownVolumes,
+        });
       now = { ...now, ...found };
       looking = undefined;
     };
@@ -383,6 +402,7 @@ export function createAgent(options: AgentOptions): Agent {
         ...(same(now.drivers, told.drivers) ? {} : { drivers: now.drivers }),
         ...(same(now.images, told.images) ? {} : { images: now.images }),
         ...(same(now.unknownGuests, told.unknownGuests) ? {} : { unknownGuests: now.unknownGuests }),
+        ...(same(now.unknownVolumes, told.unknownVolumes) ? {} : { unknownVolumes: now.unknownVolumes }),
         ...(now.guestsTold === told.guestsTold ? {} : { guestsTold: now.guestsTold }),
       };
       const sent = now;
@@ -460,15 +480,6 @@ export function createAgent(options: AgentOptions): Agent {
     state.synced = true;
     reporter.hurry();
     beginActing(parts);
-    if (options.volumeFiles !== undefined) void tellUnknown(volumes);
-  };
-
-  const tellUnknown = async (volumes: Running['volumes']): Promise<void> => {
-    try {
-      await volumes.tellUnknown();
-    } catch (error) {
-      log.warn('cannot list the volumes of this host', { error: describeError(error) });
-    }
   };
 
   return {

@@ -163,6 +163,7 @@ export async function simulate({
   const facts: Facts = {
     state: history.state,
     world,
+    volumes: world,
     intents,
     nowMs: () => timeline.nowMs,
     policy,

@@ -59,16 +59,23 @@ export function agentRoutes({ decider, assignments }: AgentParts): Route[] {
         if (reports.length === 0 && (volumes ?? []).length === 0)
           throw new ApiError('InvalidRequest', 'there is nothing in this report', { field: 'reports' });
         const host = params['host'] ?? '';
-        const done = reports.map((report) =>
-          decideAndCommit(decider, (snapshot, ctx) => applyReport(snapshot, { host, epoch, report }, ctx)),
-        );
-        const volumesDone = volumes?.map((report) =>
-          decideAndCommit(decider, (snapshot, ctx) => applyVolumeReport(snapshot, { host, epoch, report }, ctx)),
-        );
-        const results = (await Promise.all(done)).map(({ decision }) => decision.result);
-        if (!volumesDone) return { status: 200, json: { results } };
-        const volumeResults = (await Promise.all(volumesDone)).map(({ decision }) => decision.result);
-        return { status: 200, json: { results, volumes: volumeResults } };
+        const [guests, disks] = await Promise.all([
+          Promise.all(
+            reports.map((report) =>
+              decideAndCommit(decider, (snapshot, ctx) => applyReport(snapshot, { host, epoch, report }, ctx)),
+            ),
+          ),
+          Promise.all(
+            (volumes ?? []).map((report) =>
+              decideAndCommit(decider, (snapshot, ctx) => applyVolumeReport(snapshot, { host, epoch, report }, ctx)),
+            ),
+          ),
+        ]);
+        const results = guests.map(({ decision }) => decision.result);
+        return {
+          status: 200,
+          json: volumes ? { results, volumes: disks.map(({ decision }) => decision.result) } : { results },
+        };
       },
     },
     {
