@@ -10,7 +10,7 @@ import type { MakeCall } from './hypervisor.ts';
 
 export async function makeFiles(
   { images, clock, qemuImg, hypervisor }: Hands,
-  { spec, directory, network, signal, timed, onProgress, onImage }: MakeCall,
+  { spec, directory, network, signal, timed, locally, onProgress, onImage }: MakeCall,
 ): Promise<void> {
   const { imageName } = spec;
   if (spec.image.architecture !== 'amd64') {
@@ -28,9 +28,9 @@ export async function makeFiles(
   await onImage({ digest: image.digest, image: { path: image.path, format: image.format } });
   const uuid = guestUuid(spec.instanceId, spec.incarnation);
   await timed('clone', 'making the disk', () =>
-    hypervisor.makeDisk
+    hypervisor.makeDisk // the first of an image may fill a whole disk with it
       ? hypervisor.makeDisk({ directory, uuid, image, spec, signal })
-      : makeDisk({ clock, program: qemuImg, directory, image, spec, signal }),
+      : locally(() => makeDisk({ clock, program: qemuImg, directory, image, spec, signal })),
   );
   if (network?.kind === 'nat') await writeMetadata(directory, spec);
   if (!spec.image.nocloud) return;
