@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { createClient } from '../api/client.ts';
 import { ApiError } from '../api/errors.ts';
 import { nearest } from '../api/nearest.ts';
-import type { Logger } from '../base/log.ts';
+import { describeError, type Logger } from '../base/log.ts';
 import { environment, randomSecret, system, systemClock, systemFetch, systemPrng } from '../base/system.ts';
 import { version } from '../base/version.ts';
 import { type Agent, createAgent } from './agent.ts';
@@ -28,6 +28,7 @@ import { measure } from './measure.ts';
 import { pretendedImages } from './images/pretended-images.ts';
 import { createPreloader } from './preload.ts';
 import { createExecSessions } from './access/exec-sessions.ts';
+import { vendorDataIn } from './vendor-data.ts';
 
 export interface RunningAgent {
   readonly hostName: string;
@@ -44,6 +45,7 @@ export async function startAgent(
 ): Promise<RunningAgent> {
   checkConfig(config, registry);
   checkNetwork(config);
+  const vendorData = await vendorDataOf(config);
   const { hostName, dataDirectory, serverUrl } = config;
   const token = await tokenOf(config);
   const passable = needsPassage(config.drivers);
@@ -68,7 +70,7 @@ export async function startAgent(
       log,
     });
     const network = hostNetwork(config, log);
-    const drivers = await openDrivers(config, { registry, images, log, network });
+    const drivers = await openDrivers(config, { registry, images, log, network, vendorData });
     const client = createClient({
       fetch: (url, init) => systemFetch(url, init),
       url: serverUrl,
@@ -243,6 +245,18 @@ async function tokenOf({ token, tokenFile, hostName }: AgentConfig): Promise<str
   }
 }
 
+/** Read once to see that it can be. */
+async function vendorDataOf({ vendorDataFile }: AgentConfig): Promise<(() => Promise<string>) | undefined> {
+  if (vendorDataFile === undefined) return undefined;
+  const read = vendorDataIn(vendorDataFile);
+  try {
+    await read();
+  } catch (cause) {
+    throw new ApiError('InvalidRequest', `vendorDataFile: ${describeError(cause)}`, { field: 'vendorDataFile', cause });
+  }
+  return read;
+}
+
 async function openDrivers(
   config: AgentConfig,
   {
@@ -250,11 +264,13 @@ async function openDrivers(
     images,
     log,
     network,
+    vendorData,
   }: {
     readonly registry: typeof driverRegistry;
     readonly images: ImageCache;
     readonly log: Logger;
     readonly network: HostNetwork | undefined;
+    readonly vendorData: (() => Promise<string>) | undefined;
   },
 ): Promise<Driver[]> {
   const opened: Driver[] = [];
@@ -274,6 +290,7 @@ async function openDrivers(
         portRange: config.portRange,
         ...(config.zones === undefined ? {} : { zones: config.zones }),
         ...(network === undefined ? {} : { network }),
+        ...(vendorData === undefined ? {} : { vendorData }),
         engineSocket: { configured: config.containerEngine, dockerHost: environment()['DOCKER_HOST'] },
         libvirt: { uri: config.libvirtUri, network: config.libvirtNetwork },
       }),

@@ -30,6 +30,8 @@ export interface VmDriverOptions {
   readonly consoleBytesMax?: number;
   readonly consoleBytesKept?: number;
   readonly qemuImgProgram?: string;
+  /** cloud-init vendor-data; asked for with each guest. Default: none. */
+  readonly vendorData?: () => Promise<string>;
   /** Of the guests' folders. Default 0700; 0711 where the hypervisor runs as another user. */
   readonly directoryMode?: DirectoryMode;
 }
@@ -42,6 +44,7 @@ export interface Hands {
   readonly bindAddress: string;
   readonly hypervisor: Hypervisor;
   readonly qemuImg: string;
+  vendorData(): Promise<string>;
   readonly consoleLimits: { readonly maxBytes: number; readonly keptBytes: number };
   readonly ports: PortBook;
   readonly slots: Slots;
@@ -87,6 +90,7 @@ export function createHands(options: VmDriverOptions): Hands {
     bindAddress,
     hypervisor: options.createHypervisor({ root, qemuImg }),
     qemuImg,
+    vendorData: options.vendorData ?? (() => Promise.resolve('')),
     consoleLimits: {
       maxBytes: options.consoleBytesMax ?? 4 * 1024 * 1024,
       keptBytes: options.consoleBytesKept ?? 2 * 1024 * 1024,

@@ -9,7 +9,7 @@ import type { Hands } from './hands.ts';
 import type { MakeCall } from './hypervisor.ts';
 
 export async function makeFiles(
-  { images, clock, qemuImg, hypervisor }: Hands,
+  { images, clock, qemuImg, vendorData: vendorDataOf, hypervisor }: Hands,
   { spec, directory, network, signal, timed, locally, onProgress, onImage }: MakeCall,
 ): Promise<void> {
   const { imageName } = spec;
@@ -32,10 +32,11 @@ export async function makeFiles(
       ? hypervisor.makeDisk({ directory, uuid, image, spec, signal })
       : locally(() => makeDisk({ clock, program: qemuImg, directory, image, spec, signal })),
   );
-  if (network?.kind === 'nat') await writeMetadata(directory, spec);
+  const metadata = { ...spec, vendorData: await vendorDataOf() };
+  if (network?.kind === 'nat') await writeMetadata(directory, metadata);
   if (!spec.image.nocloud) return;
   const address = network?.macAddress ?? hypervisor.macAddress?.(uuid) ?? macAddress(uuid);
-  await timed('seed', 'writing the seed', () => makeSeed({ directory, macAddress: address, spec }));
+  await timed('seed', 'writing the seed', () => makeSeed(directory, { ...metadata, macAddress: address }));
 }
 
 function pullProgress(imageName: string, progress: ImageProgress): string {
