@@ -72,6 +72,16 @@ async function build(
     return result;
   };
 
+  const locally = async <Result>(act: () => Promise<Result>): Promise<Result> => {
+    const leave = await hands.launching.enter(signal);
+    try {
+      throwIfAborted(signal, spec.instanceId);
+      return await act();
+    } finally {
+      leave();
+    }
+  };
+
   const call: MakeCall = {
     spec,
     directory,
@@ -79,12 +89,13 @@ async function build(
     ...(network === undefined ? {} : { network }),
     signal,
     timed,
+    locally,
     onProgress: (progress) => slots.setProgress(slot, progress),
     onImage: ({ digest, ...image }) => slots.save(slot, { imageDigest: digest, ...image }),
   };
   await (hypervisor.make === undefined ? makeFiles(hands, call) : hypervisor.make(call));
   slots.setProgress(slot, 'starting');
-  await launch(hands, slot, { wanted: spec.ports, signal });
+  await locally(() => launch(hands, slot, { wanted: spec.ports, signal }));
 }
 
 /** After a failed create nothing runs and the guest says why; what can be used again by a next try is kept. */
