@@ -18,6 +18,7 @@ import { createImageCache } from './images/create-image-cache.ts';
 import { createHttpGet } from './images/http-get.ts';
 import { type ImageServer, startImageServer } from './images/test-image-server.ts';
 import { openLedger } from './ledger.ts';
+import { createVolumeClaims } from './volumes/volume-claims.ts';
 import { createReconciler, type Reconciler } from './reconcile.ts';
 import { assignment } from './testing.ts';
 
@@ -121,7 +122,13 @@ async function reconcile(wanted: readonly Assignment[]): Promise<void> {
     prng: seededPrng(1),
     log: silentLogger,
     onChange: () => {},
+    volumes: {
+      claims: createVolumeClaims(() => {}),
+      gateOf: () => ({ open: false, why: 'there are none' }),
+      onTrouble() {},
+    },
   });
   driver.watch((instanceId) => reconciler.look(instanceId), new AbortController().signal);
-  for (const id of ledger.apply({ type: 'sync', revision: 1, assignments: [...wanted] })) reconciler.look(id);
+  const changed = ledger.apply({ type: 'sync', revision: 1, assignments: [...wanted] });
+  for (const id of changed.instances) reconciler.look(id);
 }
