@@ -150,12 +150,7 @@ describe('the ledger', () => {
   describe('of volumes', () => {
     const putVolume = (change: Parameters<typeof volumeAssignment>[0]) =>
       ({ type: 'put-volume', revision: 1, volume: volumeAssignment(change) }) as const;
-    const syncVolumes = (...volumes: ReturnType<typeof volumeAssignment>[]) => ({
-      type: 'sync' as const,
-      revision: 1,
-      assignments: [],
-      volumes,
-    });
+    const syncVolumes = (...volumes: ReturnType<typeof volumeAssignment>[]) => ({ ...sync(), volumes }) as const;
 
     it('comes back as it was, with which of them were seen', async () => {
       const before = await open();

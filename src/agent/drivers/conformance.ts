@@ -8,7 +8,15 @@ import { newId } from '../../base/ids.ts';
 import { type Prng, seededPrng } from '../../base/prng.ts';
 import { systemClock } from '../../base/system.ts';
 import { followLog } from '../guest-log.ts';
-import { type Driver, DriverError, type DriverErrorCode, type Guest, type GuestSpec } from './driver.ts';
+import {
+  type Driver,
+  DriverError,
+  type DriverErrorCode,
+  type Guest,
+  type GuestSpec,
+  type GuestVolume,
+  type GuestVolumes,
+} from './driver.ts';
 
 /** What the images on the tested host do. A container's program ends where a machine powers itself off, and is asked by a signal. */
 export type ImageKind =
@@ -60,10 +68,23 @@ export interface ConformanceHost {
   traces(instanceId: string): Promise<readonly string[]>;
   /** False: the driver refuses them all, and cases that are not about ports do without. */
   readonly publishesPorts?: false;
+  /** Volumes of this host. Absent: the driver refuses them all. */
+  readonly guestVolumes?: ConformanceVolumes;
   portTaken(port: number): Promise<boolean>;
   /** Another program takes some port of this host, until `release`. */
   occupyPort(): Promise<{ readonly port: number; release(): Promise<void> }>;
   dispose(): Promise<void>;
+}
+
+export interface ConformanceVolumes {
+  make(volumeId: string): Promise<GuestVolume>;
+  /** Ids of those that the guest really has open, in order. */
+  openBy(instanceId: string): Promise<readonly string[]>;
+  look(volumeId: string): Promise<{ readonly sizeBytes: number; readonly snapshots: readonly string[] }>;
+  /** False: the guests know no hotplug, and keep what they have for as long as they run. */
+  readonly letsGo: boolean;
+  /** False: of volumes that a guest has open no snapshots are made. */
+  readonly snapshotsWhileRunning: boolean;
 }
 
 /**
@@ -466,6 +487,118 @@ export function driverConformance(
         expect(find(wanted.instanceId)?.state).toBe('stopped');
         await driver.start(wanted.instanceId);
         expect(await host.runningCopies(wanted.instanceId)).toBe(1);
+      });
+    });
+
+    describe('volumes', () => {
+      const volumeId = (digit: number): string => `vol_${String(digit).repeat(26)}`;
+      /** What the host and its driver have for it; undefined: neither has any. */
+      const offered = (): { readonly on: ConformanceVolumes; readonly hands: GuestVolumes } | undefined => {
+        expect(driver.volumes === undefined).toBe(host.guestVolumes === undefined);
+        return host.guestVolumes && driver.volumes && { on: host.guestVolumes, hands: driver.volumes };
+      };
+      const idsOf = (instanceId: string): readonly string[] => find(instanceId)?.volumes ?? [];
+
+      it('are refused, all of them, where guests can have none', async () => {
+        if (offered() !== undefined) return expect(driver.volumes).toBeDefined();
+        const some = { volumeId: volumeId(1), name: 'data', path: '/nowhere/disk.qcow2', readOnly: false };
+        const wanted = spec('obedient', { volumes: [some] });
+        expect(await fails(create(wanted))).toBe('NotPossible');
+        expect(idsOf(wanted.instanceId)).toEqual([]);
+        expect(await host.runningCopies(wanted.instanceId)).toBe(0);
+      });
+
+      it('are there from the start, through a stop, and until they are taken from the stopped guest', async () => {
+        const { on, hands } = offered() ?? {};
+        if (on === undefined || hands === undefined) return expect(driver.volumes).toBeUndefined();
+        const [one, two] = [await on.make(volumeId(1)), { ...(await on.make(volumeId(2))), readOnly: true }];
+        const wanted = spec('obedient', { volumes: [one, two] });
+        const { instanceId } = wanted;
+        await create(wanted);
+        expect(idsOf(instanceId)).toEqual([one.volumeId, two.volumeId]);
+        expect(await on.openBy(instanceId)).toEqual([one.volumeId, two.volumeId]);
+        await driver.stop(instanceId, 0);
+        expect(idsOf(instanceId)).toEqual([one.volumeId, two.volumeId]);
+        expect(await on.openBy(instanceId)).toEqual([]);
+        await hands.set(instanceId, [two], never);
+        expect(idsOf(instanceId)).toEqual([two.volumeId]);
+        await driver.close();
+        await open();
+        expect(idsOf(instanceId)).toEqual([two.volumeId]);
+        await driver.start(instanceId);
+        expect(await on.openBy(instanceId)).toEqual([two.volumeId]);
+        await driver.remove(instanceId);
+        expect(await on.look(one.volumeId)).toMatchObject({ snapshots: [] });
+        expect(await on.look(two.volumeId)).toMatchObject({ snapshots: [] });
+      });
+
+      it('come to a guest that runs, once, and are found by the next agent', async () => {
+        const { on, hands } = offered() ?? {};
+        if (on === undefined || hands === undefined) return expect(driver.volumes).toBeUndefined();
+        const [one, two] = [await on.make(volumeId(1)), await on.make(volumeId(2))];
+        const wanted = spec('obedient', { volumes: [one] });
+        const { instanceId } = wanted;
+        await create(wanted);
+        await until(instanceId, (seen) => seen?.ready === true);
+        await hands.set(instanceId, [one, two], never);
+        await hands.set(instanceId, [one, two], never);
+        expect(idsOf(instanceId)).toEqual([one.volumeId, two.volumeId]);
+        expect(await on.openBy(instanceId)).toEqual([one.volumeId, two.volumeId]);
+        await driver.close();
+        await open();
+        expect(idsOf(instanceId)).toEqual([one.volumeId, two.volumeId]);
+        await driver.volumes?.set(instanceId, [one, two], never);
+        expect(await on.openBy(instanceId)).toEqual([one.volumeId, two.volumeId]);
+        await driver.stop(instanceId, 0);
+        await driver.start(instanceId);
+        expect(await on.openBy(instanceId)).toEqual([one.volumeId, two.volumeId]);
+      });
+
+      it('go from a guest that runs when it lets go of them, and stay its own until then', async () => {
+        const { on, hands } = offered() ?? {};
+        if (on === undefined || hands === undefined) return expect(driver.volumes).toBeUndefined();
+        const [one, two] = [await on.make(volumeId(1)), await on.make(volumeId(2))];
+        const wanted = spec('obedient', { volumes: [one] });
+        const { instanceId } = wanted;
+        await create(wanted);
+        await until(instanceId, (seen) => seen?.ready === true);
+        expect(await fails(hands.set(instanceId, [two], never))).toBe(on.letsGo ? 'none' : 'NotPossible');
+        const left = on.letsGo ? [two.volumeId] : [one.volumeId, two.volumeId];
+        expect(idsOf(instanceId)).toEqual(left);
+        expect(await on.openBy(instanceId)).toEqual(left);
+        await driver.stop(instanceId, 0);
+        await hands.set(instanceId, [], never);
+        expect(idsOf(instanceId)).toEqual([]);
+        await driver.start(instanceId);
+        expect(await on.openBy(instanceId)).toEqual([]);
+      });
+
+      it('grow and keep their snapshots while a guest has them open, and only then by its driver', async () => {
+        const { on, hands } = offered() ?? {};
+        if (on === undefined || hands === undefined) return expect(driver.volumes).toBeUndefined();
+        const one = await on.make(volumeId(1));
+        const other = await on.make(volumeId(2));
+        const wanted = spec('obedient', { volumes: [one] });
+        const { instanceId } = wanted;
+        await create(wanted);
+        const { sizeBytes } = await on.look(one.volumeId);
+        await hands.grow(instanceId, one.volumeId, 2 * sizeBytes);
+        await hands.grow(instanceId, one.volumeId, sizeBytes);
+        expect((await on.look(one.volumeId)).sizeBytes).toBe(2 * sizeBytes);
+        const kept = on.snapshotsWhileRunning ? ['a'] : [];
+        const outcome = on.snapshotsWhileRunning ? 'none' : 'NotPossible';
+        for (const _ of [1, 2])
+          expect(await fails(hands.snapshot(instanceId, one.volumeId, 'make', 'a'))).toBe(outcome);
+        expect((await on.look(one.volumeId)).snapshots).toEqual(kept);
+        expect(await fails(hands.snapshot(instanceId, one.volumeId, 'remove', 'a'))).toBe(outcome);
+        expect((await on.look(one.volumeId)).snapshots).toEqual([]);
+        expect(await fails(hands.grow(instanceId, other.volumeId, 2 * sizeBytes))).toBe('NotPossible');
+        await driver.stop(instanceId, 0);
+        expect(await fails(hands.grow(instanceId, one.volumeId, 4 * sizeBytes))).toBe('NotPossible');
+        expect(await fails(hands.snapshot(instanceId, one.volumeId, 'make', 'b'))).toBe('NotPossible');
+        await driver.remove(instanceId);
+        expect(await fails(hands.grow(instanceId, one.volumeId, 4 * sizeBytes))).toBe('NoSuchGuest');
+        expect(await fails(hands.set(instanceId, [], never))).toBe('NoSuchGuest');
       });
     });
 

@@ -58,6 +58,23 @@ driverConformance('the fake driver', async () => {
       return driver;
     },
     imageName: (kind) => kind,
+    guestVolumes: {
+      async make(volumeId) {
+        world.volumeDisk('host-1').set(volumeId, { sizeBytes: 1024, content: '', snapshots: [] });
+        return { volumeId, name: `data-${volumeId.slice(-1)}`, path: `/pretended/${volumeId}`, readOnly: false };
+      },
+      async openBy(id) {
+        const guest = world.guest('host-1', id);
+        return guest?.running ? (guest.volumes ?? []).map(({ volumeId }) => volumeId) : [];
+      },
+      async look(volumeId) {
+        const volume = world.volumeDisk('host-1').get(volumeId);
+        if (volume === undefined) throw new Error(`${volumeId} is not there`);
+        return { sizeBytes: volume.sizeBytes, snapshots: volume.snapshots.map(({ name }) => name) };
+      },
+      letsGo: true,
+      snapshotsWhileRunning: true,
+    },
     kill: async (id) => world.crash('host-1', id),
     damage: async (id) => world.damage('host-1', id),
     runningCopies: async (id) => world.runningCopies(id),

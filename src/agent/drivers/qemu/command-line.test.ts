@@ -45,4 +45,25 @@ describe('QEMU’s command line', () => {
     expect(line({}, 'kvm')).not.toContain('tcg');
     expect(line({}, 'tcg')).not.toContain('kvm');
   });
+  it('has its volumes as disks of their own, last, found by name, and locked', () => {
+    const volume = { volumeId: `vol_${'1'.repeat(26)}`, name: 'data', path: '/a b/c,d/disk.qcow2', readOnly: false };
+    const words = line({ volumes: [volume, { ...volume, volumeId: `vol_${'2'.repeat(26)}`, readOnly: true }] });
+    expect(words.slice(words.indexOf('-device pvpanic'))).toBe(
+      [
+        '-device pvpanic',
+        `-blockdev {"driver":"qcow2","node-name":"vol_${'1'.repeat(26)}","read-only":false,"discard":"unmap","file":{"driver":"file","node-name":"fvol_${'1'.repeat(26)}","filename":"/a b/c,d/disk.qcow2","read-only":false,"locking":"on","discard":"unmap"}}`,
+        `-device {"driver":"virtio-blk-pci","id":"dev-vol_${'1'.repeat(26)}","drive":"vol_${'1'.repeat(26)}","serial":"data"}`,
+        `-blockdev {"driver":"qcow2","node-name":"vol_${'2'.repeat(26)}","read-only":true,"discard":"unmap","file":{"driver":"file","node-name":"fvol_${'2'.repeat(26)}","filename":"/a b/c,d/disk.qcow2","read-only":true,"locking":"on","discard":"unmap"}}`,
+        `-device {"driver":"virtio-blk-pci","id":"dev-vol_${'2'.repeat(26)}","drive":"vol_${'2'.repeat(26)}","serial":"data"}`,
+      ].join(' '),
+    );
+  });
+  it.each([
+    ['data', 'data'],
+    ['a-name-of-20-letters', 'a-name-of-20-letters'],
+    ['a-name-of-21-letters-', '12345678901234567890'],
+  ])('shows the volume %s to its guest as %s', (name, serial) => {
+    const volumes = [{ volumeId: 'vol_00000012345678901234567890', name, path: '/a', readOnly: false }];
+    expect(line({ volumes })).toContain(`"serial":"${serial}"`);
+  });
 });

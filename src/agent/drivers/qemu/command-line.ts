@@ -3,7 +3,9 @@
 
 import type { Accelerator, GuestPort } from '../../../api/agent-protocol.ts';
 import type { GuestNetwork } from '../../network/guest-network.ts';
+import type { GuestVolume } from '../driver.ts';
 import { guestFiles, macAddress } from '../vm/guest-files.ts';
+import { volumeDevice, volumeNode } from './volume-devices.ts';
 
 export const qemuFiles = {
   ...guestFiles,
@@ -24,6 +26,7 @@ export interface GuestMachine {
   readonly ports: readonly GuestPort[];
   /** Absent: QEMU's own user network. */
   readonly network?: GuestNetwork;
+  readonly volumes?: readonly GuestVolume[];
 }
 
 export function qemuArguments(
@@ -62,6 +65,11 @@ export function qemuArguments(
     ...['-device', `virtio-net-pci,netdev=net0,mac=${card},romfile=`],
     ...['-object', 'rng-random,id=rng0,filename=/dev/urandom', '-device', 'virtio-rng-pci,rng=rng0'],
     ...['-device', 'pvpanic'],
+    // Last, so that the others stand on the bus where they stood without.
+    ...(machine.volumes ?? []).flatMap((volume) => [
+      ...['-blockdev', JSON.stringify(volumeNode(volume))],
+      ...['-device', JSON.stringify(volumeDevice(volume))],
+    ]),
   ];
 }
 

@@ -6,7 +6,7 @@ import type { VmDriverOptions } from '../vm/hands.ts';
 import { createQemu, type QemuOptions } from './hypervisor.ts';
 
 export type QemuDriverOptions = Omit<VmDriverOptions, 'createHypervisor'> &
-  Pick<QemuOptions, 'accelerator' | 'qemuProgram' | 'network'>;
+  Pick<QemuOptions, 'accelerator' | 'qemuProgram' | 'network' | 'detachPatienceMs'>;
 
 export function createQemuDriver(options: QemuDriverOptions): Driver {
   return createVmDriver({ ...options, createHypervisor: (hands) => createQemu({ ...options, ...hands }) });

@@ -26,6 +26,7 @@ export interface QemuOptions {
   /** Where guests are connected. Default: each is alone behind QEMU's own user network. */
   readonly network?: HostNetwork;
   readonly bindAddress?: string;
+  readonly detachPatienceMs?: number;
   readonly root: HostLookOptions['root'];
 }
 
@@ -46,10 +47,12 @@ export function createQemu(options: QemuOptions): Hypervisor {
     clock,
     prng,
     log,
+    ...(options.detachPatienceMs === undefined ? {} : { detachPatienceMs: options.detachPatienceMs }),
   });
   const hostLook = createHostLook({ clock, qemu: program, qemuImg, root, accelerator: options.accelerator });
   return {
     name: 'qemu',
+    volumes: true,
     ...hostLook,
     async fingerprint() {
       const seen = await hostLook.fingerprint();

@@ -19,6 +19,7 @@ import { type DiskSession, watchDisk } from '../vm/disk-trouble.ts';
 import { createForwards } from '../vm/forwards.ts';
 import { identify, isAlive, killGuestProcess, type ProcessIdentity } from './processes.ts';
 import { connectQmp, type Qmp, type QmpEvent } from './qmp.ts';
+import { createQemuVolumes } from './run-volumes.ts';
 
 export interface RunOptions {
   /** The guest's directory, without symbolic links. */
@@ -27,6 +28,8 @@ export interface RunOptions {
   readonly clock: Clock;
   readonly prng: Prng;
   readonly log: Logger;
+  /** How long a guest is given to let go of a volume. Default 10 s: Linux takes under one. */
+  readonly detachPatienceMs?: number;
 }
 
 const qmpTimeoutMs = 5000;
@@ -103,13 +106,15 @@ function superviseRun(options: RunOptions, hypervisor: ProcessIdentity, exit: ()
   let qmp: Qmp | undefined;
   let cause: RunEnd['cause'] = 'other';
 
+  const session = (): Qmp => {
+    if (qmp === undefined) throw new DriverError('NotPossible', `QEMU (pid ${hypervisor.pid}) is not connected now`);
+    return qmp;
+  };
   const forwards = createForwards({
     netdev: 'net0',
-    async monitor(line) {
-      if (qmp === undefined) throw new DriverError('NotPossible', `QEMU (pid ${hypervisor.pid}) is not connected now`);
-      return String(await qmp.execute('human-monitor-command', { 'command-line': line }));
-    },
+    monitor: async (line) => String(await session().execute('human-monitor-command', { 'command-line': line })),
   });
+  const volumes = createQemuVolumes({ session, clock, patienceMs: options.detachPatienceMs ?? 10_000 });
   const over = new AbortController(); // also when nobody let go of it
   const disk = watchDisk({
     directory,
@@ -129,6 +134,7 @@ function superviseRun(options: RunOptions, hypervisor: ProcessIdentity, exit: ()
   };
   const onEvent = (event: QmpEvent): void => {
     log.debug('QEMU event', { event: event.name, ...event.data });
+    volumes.onEvent(event);
     if (event.name === 'SHUTDOWN' && event.data['reason'] === 'guest-shutdown') guestEnded('guest-shutdown');
     else if (event.name === 'GUEST_PANICKED') guestEnded('guest-panic');
     else if (event.name === 'BLOCK_IO_ERROR' && event.data['action'] === 'stop')
@@ -220,6 +226,7 @@ function superviseRun(options: RunOptions, hypervisor: ProcessIdentity, exit: ()
     alive: () => isAlive(hypervisor),
     end,
     dial: forwards.dial,
+    volumes,
     async powerDown() {
       if (qmp === undefined) throw new Error(`QEMU (pid ${hypervisor.pid}) is not connected`);
       await qmp.execute('system_powerdown');

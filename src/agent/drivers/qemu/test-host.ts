@@ -2,7 +2,7 @@
 // looked up in /proc and on disk. Used by tests only.
 
 import { randomUUID } from 'node:crypto';
-import { mkdir, mkdtemp, readdir, realpath, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readlink, realpath, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -10,7 +10,9 @@ import { type Logger, silentLogger } from '../../../base/log.ts';
 import { seededPrng } from '../../../base/prng.ts';
 import { system, systemClock } from '../../../base/system.ts';
 import type { ImageCache } from '../../images/image-cache.ts';
-import { type ConformanceHost, type ImageKind, machineWords } from '../conformance.ts';
+import { createHostVolumeFiles } from '../../volumes/host-volume-files.ts';
+import type { VolumeFiles } from '../../volumes/volume-files.ts';
+import { type ConformanceHost, type ConformanceVolumes, type ImageKind, machineWords } from '../conformance.ts';
 import { type Driver, DriverError, type GuestSpec } from '../driver.ts';
 import { bootDisk, type Step } from './boot-sector.ts';
 import { createQemuDriver, type QemuDriverOptions } from './driver.ts';
@@ -19,6 +21,8 @@ import { findGuestProcess, isAlive, killGuestProcess, type ProcessIdentity } fro
 export interface QemuTestHost extends ConformanceHost {
   readonly directory: string;
   readonly imageDirectory: string;
+  readonly guestVolumes: ConformanceVolumes;
+  readonly volumeFiles: VolumeFiles;
   open(change?: Partial<QemuDriverOptions>): Driver;
   process(instanceId: string): Promise<ProcessIdentity | null>;
 }
@@ -57,10 +61,13 @@ export async function makeQemuTestHost(log: Logger = silentLogger): Promise<Qemu
   const images = testImageCache(imageDirectory);
   const process = (instanceId: string): Promise<ProcessIdentity | null> =>
     findGuestProcess(join(directory, instanceId));
+  const { files, volumes } = await makeTestVolumes(join(base, 'volumes, too'), process);
   return {
     words: machineWords,
     directory,
     imageDirectory,
+    volumeFiles: files,
+    guestVolumes: { ...volumes, letsGo: false, snapshotsWhileRunning: true },
     process,
     open: (change = {}) =>
       createQemuDriver({
@@ -71,6 +78,7 @@ export async function makeQemuTestHost(log: Logger = silentLogger): Promise<Qemu
         log,
         accelerator: 'tcg',
         portRange: testPortRange,
+        detachPatienceMs: 200, // a boot sector never lets go
         ...change,
       }),
     imageName: (kind: ImageKind) => kind,
@@ -90,6 +98,41 @@ export async function makeQemuTestHost(log: Logger = silentLogger): Promise<Qemu
     portTaken,
     occupyPort,
     dispose: () => rm(join(base, '..'), { recursive: true, force: true }),
+  };
+}
+
+/** Real files, and what a guest's process has open of them. */
+export async function makeTestVolumes(
+  directory: string,
+  process: (instanceId: string) => Promise<ProcessIdentity | null>,
+): Promise<{
+  readonly files: VolumeFiles;
+  readonly volumes: Pick<ConformanceVolumes, 'make' | 'openBy' | 'look'>;
+}> {
+  await mkdir(directory, { recursive: true, mode: 0o711 });
+  const files = createHostVolumeFiles({ directory, directoryMode: 0o711, clock: systemClock });
+  return {
+    files,
+    volumes: {
+      async make(volumeId) {
+        await files.make({ volumeId, sizeBytes: 1024 * 1024 }, new AbortController().signal);
+        return { volumeId, name: `data-${volumeId.slice(-1)}`, path: files.pathOf(volumeId), readOnly: false };
+      },
+      async openBy(instanceId) {
+        const found = await process(instanceId);
+        if (found === null) return [];
+        const handles = await readdir(`/proc/${found.pid}/fd`);
+        const paths = await Promise.all(
+          handles.map((each) => readlink(`/proc/${found.pid}/fd/${each}`).catch(() => '')),
+        );
+        return [...new Set(paths.flatMap((path) => /\/(vol_[0-9a-z]{26})\//.exec(path)?.[1] ?? []))].sort();
+      },
+      async look(volumeId) {
+        const seen = await files.look(volumeId);
+        if (seen.found !== 'volume') throw new Error(`${volumeId} is not there, but ${JSON.stringify(seen)}`);
+        return { sizeBytes: seen.sizeBytes, snapshots: seen.snapshots.map(({ name }) => name) };
+      },
+    },
   };
 }
 

@@ -53,10 +53,13 @@ async function build(
 ): Promise<void> {
   const { clock, slots, hypervisor } = hands;
   const directory = await hands.directoryOf(spec.instanceId);
-  slot.record = newRecord(spec, guestUuid(spec.instanceId, spec.incarnation));
+  slot.record = {
+    ...newRecord(spec, guestUuid(spec.instanceId, spec.incarnation)),
+    ...(hypervisor.volumes && spec.volumes !== undefined ? { volumes: [...spec.volumes] } : {}),
+  };
   await makeGuestDirectory(directory, hands.directoryMode);
   await slots.save(slot, {});
-  const refusal = hypervisor.refuse?.(spec);
+  const refusal = spec.volumes && !hypervisor.volumes ? noVolumes(hypervisor.name, spec) : hypervisor.refuse?.(spec);
   if (refusal !== undefined) throw refusal;
   await slots.save(slot, { ports: await hands.ports.reserve(spec.instanceId, spec.ports) });
   const place = { instanceId: spec.instanceId, uuid: slot.record.uuid, directory };
@@ -97,6 +100,12 @@ async function build(
   slots.setProgress(slot, 'starting');
   await locally(() => launch(hands, slot, { wanted: spec.ports, signal }));
 }
+
+const noVolumes = (driver: string, { instanceId }: GuestSpec): DriverError =>
+  new DriverError(
+    'NotPossible',
+    `cannot create ${instanceId}: guests of driver "${driver}" cannot have volumes; leave them away, or choose another driver`,
+  );
 
 /** After a failed create nothing runs and the guest says why; what can be used again by a next try is kept. */
 async function giveUp(

@@ -20,6 +20,7 @@ import { asGuest } from './records.ts';
 import { recoverGuests } from './recover.ts';
 import { removeGuest } from './remove.ts';
 import { abortAll, checkId } from './slots.ts';
+import { volumesOf } from './volumes.ts';
 
 export function createVmDriver(options: VmDriverOptions): Driver {
   const hands = createHands(options);
@@ -43,6 +44,7 @@ export function createVmDriver(options: VmDriverOptions): Driver {
       return readConsole(path, { start: record.consoleStart, offset, limit });
     },
     access: accessTo(hands),
+    ...(hands.hypervisor.volumes ? { volumes: volumesOf(hands) } : {}),
     // Where a hypervisor makes disks of its own, they are nothing to copy as files.
     ...(hands.hypervisor.make || hands.hypervisor.makeDisk
       ? {}

@@ -19,6 +19,8 @@ export async function followRun(hands: Hands, slot: Slot, run: Run): Promise<voi
   run.onTrouble((trouble) => {
     if (slot.run === run) hands.slots.saveLater(slot, { reason: trouble });
   });
+  // Whoever asked for it in vain asks again.
+  run.volumes?.onGone(() => hands.slots.notify(slot.instanceId));
   run.onAddress?.((address) => {
     if (slot.run === run && slot.record?.address === undefined) hands.slots.saveLater(slot, { address });
   });

@@ -10,6 +10,13 @@ import { GuestNetwork } from '../../network/guest-network.ts';
 
 const version = 1;
 
+const RecordedVolume = Type.Object({
+  volumeId: Type.String(),
+  name: Type.String(),
+  path: Type.String(),
+  readOnly: Type.Boolean(),
+});
+
 export const GuestRecord = Type.Object({
   version: Type.Literal(version),
   instanceId: Type.String(),
@@ -33,6 +40,8 @@ export const GuestRecord = Type.Object({
   ports: Type.Array(PublishedPort),
   /** Its place in the network of its host. Absent: it is alone behind the hypervisor's user network, or in one of libvirt's. */
   network: Type.Optional(GuestNetwork),
+  /** All that it may have open, and has from its next start: noted before it gets one, and until it has let go. Absent: none. */
+  volumes: Type.Optional(Type.Array(RecordedVolume)),
   accelerator: Type.Optional(Accelerator),
   imageDigest: Type.Optional(Type.String()),
   /** What the disk is an overlay of, as it was made: the disk's own header is within reach of the guest's hypervisor. */

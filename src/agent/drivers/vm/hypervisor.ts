@@ -7,7 +7,7 @@ import type { Logger } from '../../../base/log.ts';
 import type { HostNetwork } from '../../network/host-network.ts';
 import type { CachedImage } from '../../images/image-cache.ts';
 import type { GuestAccess } from '../access.ts';
-import type { DriverError, Fingerprint, GuestSpec } from '../driver.ts';
+import type { DriverError, Fingerprint, GuestSpec, GuestVolume } from '../driver.ts';
 import type { BootMarks } from './boot-marks.ts';
 import type { GuestRecord } from './guest-record.ts';
 
@@ -31,6 +31,28 @@ export interface RunEnd {
 /** What is wrong with a machine that runs: a code and a sentence. */
 export type Trouble = NonNullable<GuestRecord['reason']>;
 
+/** A volume that a machine has open. */
+export interface OpenVolume {
+  readonly volumeId: string;
+  readonly path: string;
+  readonly readOnly: boolean;
+  /** False: the guest does not have it any more, or not yet, and its file is still open. */
+  readonly attached: boolean;
+}
+
+/** The volumes of a machine that runs. Every function throws `DriverError`: `NotPossible` where it is asked again later. */
+export interface RunVolumes {
+  /** As they really are, whoever opened them. */
+  open(): Promise<readonly OpenVolume[]>;
+  attach(volume: GuestVolume): Promise<void>;
+  /** Resolves when its file is closed. A guest that does not let go in time is not forced to. */
+  detach(volumeId: string, signal: AbortSignal): Promise<void>;
+  grow(volumeId: string, sizeBytes: number): Promise<void>;
+  snapshot(volumeId: string, act: 'make' | 'remove', name: string): Promise<void>;
+  /** The guest let go of one, perhaps long after it was asked to. */
+  onGone(listener: () => void): void;
+}
+
 /** One run of one machine, from its start or its adoption to its end. */
 export interface Run {
   /** What it was found by, kept in the record. */
@@ -51,6 +73,8 @@ export interface Run {
   end(): Promise<void>;
   /** A TCP connection to a port of it, also one that is not published. Absent where there is no such way. */
   dial?(port: number): Promise<Duplex>;
+  /** Present where the hypervisor has them. */
+  readonly volumes?: RunVolumes;
   /** Lets go; it runs on. */
   detach(): void;
 }
@@ -85,6 +109,8 @@ export interface MakeCall {
 
 export interface Hypervisor {
   readonly name: string;
+  /** Its machines can have volumes: those of their records when they start, and others while they run. */
+  readonly volumes?: true;
   /** What guests are connected to, where that is more than a network of the hypervisor's own. */
   readonly network?: HostNetwork;
   fingerprint(): Promise<Fingerprint>;

@@ -65,6 +65,7 @@ export function asGuest(record: GuestRecord, progress: string | undefined): Gues
     ports: record.ports,
     phases: record.phases,
     ...(isDamaged(record) ? { damaged: true } : {}),
+    ...(record.volumes === undefined ? {} : { volumes: record.volumes.map(({ volumeId }) => volumeId) }),
     ...(record.reason === undefined ? {} : { reason: record.reason }),
     ...(record.address === undefined ? {} : { address: record.address }),
     ...(record.accelerator === undefined ? {} : { accelerator: record.accelerator }),

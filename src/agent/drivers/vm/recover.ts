@@ -12,6 +12,7 @@ import type { Hands } from './hands.ts';
 import type { Run, RunEnd } from './hypervisor.ts';
 import { damagedRecord } from './records.ts';
 import { idPattern, type Slot } from './slots.ts';
+import { noteOpenVolumes } from './volumes.ts';
 
 const adoptPatienceMs = 3000;
 
@@ -99,5 +100,6 @@ async function adopt(
   const limit = new AbortController();
   await Promise.race([run.connected, sleep(hands.clock, adoptPatienceMs, limit.signal)]); // one that hangs is watched all the same
   limit.abort();
+  await noteOpenVolumes(hands, slot, run);
   await slot.console?.check().catch(() => {}); // no console yet: it is looked at again
 }
