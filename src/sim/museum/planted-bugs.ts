@@ -472,4 +472,34 @@ export const plantedBugs: readonly PlantedBug[] = [
     find: '  unknownGuest,\n',
     replace: '',
   },
+
+  // ── volumes ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+  {
+    name: 'volume-of-two',
+    seed: 30,
+    reenacts: 'a disk that an instance has is given to another, too: Cinder, attachments without a reservation',
+    invariant: 2,
+    file: 'core/operations/attach.ts',
+    find: 'if (holder && holder.value.metadata.id !== id)',
+    replace: 'if (holder && holder.value.metadata.id === id)',
+  },
+  {
+    name: 'volume-without-its-room',
+    seed: 4,
+    reenacts: 'volumes take room that nobody holds, until the host is full: Cinder, free_capacity_gb',
+    invariant: 5,
+    file: 'core/ledger/ledger.ts',
+    find: 'amounts: { [at.providerId]: { DISK_GB: heldGiB(volume.spec) } },',
+    replace: 'amounts: { [at.providerId]: { DISK_GB: volume.spec.sizeGiB - 1 } },',
+  },
+  {
+    name: 'restored-volume-as-it-was',
+    seed: 30,
+    reenacts: 'what a host made since the backup is removed, because the backup does not know it',
+    invariant: 8,
+    file: 'core/operations/restored-record.ts',
+    find: 'return restoredVolume(record, nowMs);',
+    replace: 'return record;',
+  },
 ];
