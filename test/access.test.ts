@@ -1,18 +1,17 @@
 // Into a guest and out again, as users go: real server, agent, QEMU and the tiny image; the command line as a process of its own.
 
-import { type ChildProcess, spawn } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { WebSocket } from 'ws';
 import { type Fleet, runBerth, startFleet } from './processes.ts';
+import { type RunningCommand, runningCommand } from './running-command.ts';
 import { tinyImage } from './tiny-image.ts';
 
-const main = fileURLToPath(new URL('../src/main.ts', import.meta.url));
 let directory: string;
 let fleet: Fleet;
 const children: ChildProcess[] = [];
@@ -42,39 +41,11 @@ afterAll(async () => {
   await rm(directory, { recursive: true, force: true });
 });
 
-/** `berth WORDS`, running. `until` resolves with all of its standard output once that matches. */
-function berth(...words: string[]) {
-  const child = spawn(process.execPath, [main, ...words], {
-    stdio: ['pipe', 'pipe', 'pipe'],
-    env: { ...process.env, ...fleet.environment },
-  });
-  children.push(child);
-  let said = '';
-  let complained = '';
-  const listeners = new Set<() => void>();
-  const take = (): void => {
-    for (const listener of listeners) listener();
-  };
-  child.stdout.on('data', (bytes: Buffer) => {
-    said += bytes.toString('latin1');
-    take();
-  });
-  child.stderr.on('data', (bytes: Buffer) => (complained += bytes.toString()));
-  return {
-    type: (text: string) => child.stdin.write(text),
-    child,
-    until: (pattern: RegExp): Promise<string> =>
-      new Promise((resolve, reject) => {
-        const look = (): void => {
-          if (!pattern.test(said)) return;
-          listeners.delete(look);
-          resolve(said);
-        };
-        listeners.add(look);
-        child.once('exit', () => reject(new Error(`berth ${words.join(' ')} ended: ${said}\n${complained}`)));
-        look();
-      }),
-  };
+/** `berth WORDS`, running, until the test is over. */
+function berth(...words: string[]): RunningCommand {
+  const command = runningCommand(fleet.environment, words);
+  children.push(command.child);
+  return command;
 }
 
 /** A client of its own making: what it was answered, or the code that it was refused with. */

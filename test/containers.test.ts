@@ -1,6 +1,7 @@
 // Containers as users run them: server, agent and command line as processes, a real podman, and two programs that answer HTTP.
 
-import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { randomBytes } from 'node:crypto';
+import { mkdir, mkdtemp, readdir, readFile, readlink, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -87,6 +88,56 @@ describe.skipIf(why !== undefined)(`an instance of containers${why === undefined
     await berth('rm', 'shop');
     await fleet.gone('shop');
     expect(await podman.engine.list(labels.directory)).toEqual([]);
+  });
+
+  it('takes files and gives them back', async () => {
+    const here = join(directory, 'here');
+    await mkdir(join(here, 'site', 'deep'), { recursive: true });
+    const bytes = randomBytes(3_000_000); // more than what a line holds at once
+    await writeFile(join(here, 'site', 'deep', 'data'), bytes);
+    await symlink('deep/data', join(here, 'site', 'link'));
+    await writeFile(join(here, 'letter'), 'a letter\n');
+    await berth('run', 'web', '--name', 'files', '--wait');
+    const inside = async (script: string): Promise<string> => berth('exec', 'files', '--', '/bin/sh', '-c', script);
+
+    await berth('cp', join(here, 'letter'), 'files:/www');
+    await berth('cp', join(here, 'letter'), 'files:/www/renamed');
+    await berth('cp', '-r', join(here, 'site'), 'files:/www/');
+    expect(await inside('cat /www/letter /www/renamed; wc -c < /www/site/link')).toBe(
+      `a letter\na letter\n${bytes.length}\n`,
+    );
+    await berth('cp', '-r', 'files:/www/site', join(here, 'copy'));
+    expect((await readFile(join(here, 'copy', 'deep', 'data'))).equals(bytes)).toBe(true);
+    expect(await readlink(join(here, 'copy', 'link'))).toBe('deep/data');
+    await berth('cp', 'files:www/renamed', here);
+    expect(await readFile(join(here, 'renamed'), 'utf8')).toBe('a letter\n');
+    expect((await readdir(here)).toSorted()).toEqual(['copy', 'letter', 'renamed', 'site']); // nothing on the way was left
+
+    const refused = async (...words: string[]) => (await runBerth(['cp', ...words], fleet.environment)).stderr;
+    expect(await refused('files:/nowhere', here)).toContain('there is no /nowhere in instance "files"');
+    expect(await refused(join(here, 'letter'), 'files:/nowhere/')).toContain('there is no directory /nowhere');
+    expect(await refused(join(here, 'letter'), 'files:/nowhere/at/all')).toContain('there is no directory /nowhere/at');
+    expect(await refused(join(here, 'site'), 'files:/www')).toContain('add -r');
+    expect(await refused('files:/www', here)).toContain('add -r');
+    expect(await refused('files:/www/letter', join(here, 'no', 'such'))).toContain('cannot write into');
+    expect(await refused('-c', 'other', 'files:/www/letter', here)).toContain('has no container "other"');
+    await berth('rm', 'files');
+    await fleet.gone('files');
+  });
+
+  it('copies what a container made to do harm, and harms nothing', async () => {
+    const here = join(directory, 'safe');
+    await mkdir(here);
+    // Unpacked with links followed, the second would be written to where the first leads.
+    const evil = `mkdir -p /evil/sub; ln -s ${directory} /evil/sub/up; ln -s ${join(directory, 'victim')} /evil/file`;
+    await berth('run', 'web', '--name', 'evil', '--wait');
+    await berth('exec', 'evil', '--', '/bin/sh', '-c', evil);
+    await berth('cp', '-r', 'evil:/evil', here);
+    expect(await readlink(join(here, 'evil', 'sub', 'up'))).toBe(directory);
+    expect(await readlink(join(here, 'evil', 'file'))).toBe(join(directory, 'victim'));
+    expect(await readdir(directory)).not.toContain('victim');
+    await berth('rm', 'evil');
+    await fleet.gone('evil');
   });
 
   it('says why it failed, and what it wrote', async () => {

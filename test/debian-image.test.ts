@@ -48,7 +48,15 @@ ls /etc/ssh/ssh_host_*_key
   it('runs under Berth: ready when cloud-init has ended, reached by ssh and by commands without a way to its host', async () => {
     const key = join(directory, 'key');
     execFileSync('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-f', key]);
-    const fleet = await startFleet(join(directory, 'fleet'), { imageRoots: [directory] });
+    const vendorDataFile = join(directory, 'vendor.yaml');
+    await writeFile(
+      vendorDataFile,
+      '#cloud-config\nbootcmd: [[sh, -c, "echo of the operator > /run/vendor"]]\nruncmd: [[sh, -c, "echo vendor > /dev/console"]]\n',
+    );
+    const fleet = await startFleet(join(directory, 'fleet'), {
+      imageRoots: [directory],
+      agent: { vendorDataFile },
+    });
     try {
       await fleet.client.create('image', { metadata: { name: 'debian-12' }, spec: image.spec });
       await fleet.client.create('instance', {
@@ -71,6 +79,7 @@ ls /etc/ssh/ssh_host_*_key
       const pieces: Uint8Array[] = [];
       for await (const piece of fleet.client.log('deb')) pieces.push(piece);
       expect(Buffer.concat(pieces).toString()).toContain('runcmd on deb');
+      expect(Buffer.concat(pieces).toString()).not.toMatch(/^vendor/m); // of both, what the user wants counts
       const berth = (...words: string[]) =>
         runBerth(words, { ...fleet.environment, BERTH_CONFIG: join(directory, 'contexts.yaml') });
       const said = await berth('ssh', '-i', key, 'debian@deb', '--', 'echo "as $(id -un) on $(hostname)"; exit 3');
@@ -81,9 +90,47 @@ ls /etc/ssh/ssh_host_*_key
         stdout: 'a letter\n',
         code: 0,
       });
+      expect(await berth('exec', 'deb', '--', 'cat', '/run/vendor')).toMatchObject({ stdout: 'of the operator\n' });
       expect(await berth('exec', 'deb', '--', 'sh', '-c', 'echo oops >&2; exit 4')).toMatchObject({
         stderr: 'oops\n',
         code: 4,
+      });
+      expect(
+        await berth(
+          'exec',
+          '--by',
+          'ssh',
+          '--identity',
+          key,
+          '-w',
+          '/tmp',
+          '-e',
+          "WORD=it's",
+          'debian@deb',
+          '--',
+          'sh',
+          '-c',
+          'echo "$WORD in $PWD"; exit 5',
+        ),
+      ).toMatchObject({ stdout: "it's in /tmp\n", code: 5 });
+      // Where the host cannot, ssh does it: the guest agent has no terminals, and then there is no guest agent.
+      expect(await berth('exec', '-t', '--identity', key, 'debian@deb', '--', 'tty')).toMatchObject({
+        stdout: expect.stringContaining('/dev/pts/'),
+        stderr: expect.stringContaining('has no terminals'),
+        code: 0,
+      });
+      const stop = ['sudo', 'systemctl', 'stop', 'qemu-guest-agent'];
+      expect(await berth('exec', '--by', 'ssh', '--identity', key, 'debian@deb', '--', ...stop)).toMatchObject({
+        code: 0,
+      });
+      expect(await berth('exec', '--by', 'host', 'deb', '--', 'id')).toMatchObject({
+        stderr: expect.stringContaining('the guest agent does not answer'),
+        code: 5,
+      });
+      expect(await berth('exec', '--identity', key, 'debian@deb', '--', 'id', '-un')).toMatchObject({
+        stdout: 'debian\n',
+        stderr: expect.stringContaining('by ssh then'),
+        code: 0,
       });
       expect(await berth('ip', 'deb')).toMatchObject({ stdout: '10.0.2.15\n' });
       await fleet.client.delete('instance', 'deb');

@@ -88,8 +88,9 @@ export async function startFleet(
     containerEngine?: string;
     /** Instead of the sources: the program of a package. */
     program?: string;
-    /** Further configuration of the agent. */
+    /** Further configuration of the agent, and of the server. */
     agent?: Readonly<Record<string, unknown>>;
+    server?: Readonly<Record<string, unknown>>;
     /** Files of a certificate for 127.0.0.1 that vouches for itself, and of its key. */
     tls?: { certificate: string; key: string };
   } = {},
@@ -112,6 +113,7 @@ export async function startFleet(
       restartDelayMs: 200,
       heartbeatMs: 500,
       offlineAfterMs: 60_000,
+      ...options.server,
     }),
   );
   const startServer = () => startBerth(['server', '--config', serverConfig], /listens on/, {}, options.program);
@@ -186,6 +188,7 @@ export async function startFleet(
       return server.pid;
     },
     agentSaid: () => agent.said(),
+    serverSaid: () => server.said(),
     killServer: () => server.kill(),
     async restartServer() {
       await server.kill();

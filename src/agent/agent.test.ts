@@ -198,15 +198,22 @@ describe('the agent', () => {
       expect(plane.last()).toEqual({ state: 'absent' });
     });
 
-    it('builds only a few guests at once, and all of them in the end', async () => {
+    it('makes nobody wait for an image that does not come, however many do', async () => {
       const { world, plane, startAgent, pass } = begin();
+      const idOf = (index: number): string => `inst_${'1'.repeat(23)}${String(index).padStart(3, '0')}`;
+      const [held, quick] = [200, 20];
+      world.inject({ do: 'hang', step: 'pull', imageName: 'slow', times: held });
       await startAgent();
-      const ids = Array.from({ length: 12 }, (_, index) => `inst_${'1'.repeat(24)}${String(index).padStart(2, '0')}`);
-      for (const id of ids) plane.put({ instanceId: id });
-      await pass(50);
-      expect(world.guests(hostName).filter((guest) => guest.state === 'preparing')).toHaveLength(4);
-      await pass(20_000);
-      expect(world.guests(hostName).filter((guest) => guest.ready)).toHaveLength(12);
+      for (let i = 0; i < held; i++) plane.put({ instanceId: idOf(i), imageName: 'slow' });
+      await pass(100);
+      for (let i = held; i < held + quick; i++) plane.put({ instanceId: idOf(i) });
+      await pass(5000);
+      const guests = world.guests(hostName);
+      expect(guests.filter(({ ready }) => ready)).toHaveLength(quick);
+      expect(guests.filter(({ state }) => state === 'preparing')).toHaveLength(held);
+      plane.put({ instanceId: idOf(0), imageName: 'slow', want: 'absent' });
+      await pass(1000);
+      expect(plane.last(idOf(0))).toEqual({ state: 'absent' });
     });
 
     it('tells of guests that nothing assigns, and does not touch them', async () => {

@@ -23,7 +23,7 @@ import { type Clock, sleep, type Timer } from '../base/clock.ts';
 import { newId } from '../base/ids.ts';
 import { describeError, type Logger } from '../base/log.ts';
 import type { Prng } from '../base/prng.ts';
-import { awaitWithin } from './await-within.ts';
+import { awaitWithin, settleWithin } from './await-within.ts';
 import type { Driver } from './drivers/driver.ts';
 import { type LedgerFile, openLedger } from './ledger.ts';
 import { createReconciler } from './reconcile.ts';
@@ -232,6 +232,17 @@ export function createAgent(options: AgentOptions): Agent {
 
   const fingerprints = (): Promise<HostDriver[]> => Promise.all(drivers.map(fingerprintOf));
 
+  /** Whoever has not heard what is wanted cannot tell. */
+  const unknownVolumes = async (volumes: Running['volumes'], synced: boolean): Promise<string[]> => {
+    if (!synced) return [];
+    try {
+      return [...(await volumes.unknown())].sort().slice(0, unknownGuestsMax);
+    } catch (error) {
+      log.warn('cannot list the volumes of this host', { error: describeError(error) });
+      return [];
+    }
+  };
+
   const images = async (): Promise<HostImage[]> => {
     try {
       return [...((await options.listImages?.()) ?? [])].slice(0, 1024);
@@ -336,7 +347,7 @@ export function createAgent(options: AgentOptions): Agent {
   // ── heartbeats ──────────────────────────────────────────────────────────────────────────────────────────────────
 
   const sendHeartbeats = async (
-    { reconciler, reporter }: Running,
+    { reconciler, reporter, volumes }: Running,
     state: SessionState,
     registration: Registration,
     signal: AbortSignal,
@@ -346,6 +357,7 @@ export function createAgent(options: AgentOptions): Agent {
       drivers: registration.drivers,
       images: registration.images,
       unknownGuests: [],
+      unknownVolumes: [],
       guestsTold: false,
     };
     let now = told;
@@ -358,7 +370,15 @@ export function createAgent(options: AgentOptions): Agent {
         readyCount = ready.size;
         lookedMs = clock.monotonicMs();
       }
-      const found = { images: await images(), ...(due ? { drivers: await fingerprints() } : {}) };
+      const found = {
+        images: await images(),
+        unknownVolumes: await unknownVolumes(volumes, state.synced),
+        ...(due ? { drivers: await fingerprints() } : {}),
+      };
+      if (found.unknownVolumes.length > 0 && !same(found.unknownVolumes, now.unknownVolumes))
+        log.warn('there are volumes on this host that the control plane does not speak of; they are left alone', {
+          volumes: found.unknownVolumes,
+        });
       now = { ...now, ...found };
       looking = undefined;
     };
@@ -367,7 +387,7 @@ export function createAgent(options: AgentOptions): Agent {
     for (let attempt = 0; !signal.aborted; ) {
       // A driver or disk that hangs must not make the host look dead: what is not found in time is told later.
       const around = (looking ??= lookAround());
-      await awaitWithin({ clock, timeoutMs: lookTimeoutMs, signal, what: 'looking around' }, () => around).catch(
+      await settleWithin({ clock, timeoutMs: lookTimeoutMs, signal, what: 'looking around' }, () => around).catch(
         () => {},
       );
       if (signal.aborted) return;
@@ -382,6 +402,7 @@ export function createAgent(options: AgentOptions): Agent {
         ...(same(now.drivers, told.drivers) ? {} : { drivers: now.drivers }),
         ...(same(now.images, told.images) ? {} : { images: now.images }),
         ...(same(now.unknownGuests, told.unknownGuests) ? {} : { unknownGuests: now.unknownGuests }),
+        ...(same(now.unknownVolumes, told.unknownVolumes) ? {} : { unknownVolumes: now.unknownVolumes }),
         ...(now.guestsTold === told.guestsTold ? {} : { guestsTold: now.guestsTold }),
       };
       const sent = now;
@@ -429,7 +450,7 @@ export function createAgent(options: AgentOptions): Agent {
     const events = api.assignments(state.session.epoch, line.signal)[Symbol.asyncIterator]();
     try {
       for (let first = true; !signal.aborted; first = false) {
-        const next = await awaitWithin({ clock, timeoutMs, signal, what: 'assignments' }, () => events.next());
+        const next = await settleWithin({ clock, timeoutMs, signal, what: 'assignments' }, () => events.next());
         if (next.done === true || signal.aborted) return;
         if (first && next.value.type !== 'sync')
           throw new ApiError('Internal', 'the line of assignments began without a sync');
@@ -459,15 +480,6 @@ export function createAgent(options: AgentOptions): Agent {
     state.synced = true;
     reporter.hurry();
     beginActing(parts);
-    if (options.volumeFiles !== undefined) void tellUnknown(volumes);
-  };
-
-  const tellUnknown = async (volumes: Running['volumes']): Promise<void> => {
-    try {
-      await volumes.tellUnknown();
-    } catch (error) {
-      log.warn('cannot list the volumes of this host', { error: describeError(error) });
-    }
   };
 
   return {

@@ -138,6 +138,13 @@ export const AgentConfig = Type.Object(
       maxItems: 128,
       description: 'what this host is good for, besides what its processor tells',
     }),
+    vendorDataFile: Type.Optional(
+      Type.String({
+        pattern: '^/[^\\u0000]*$',
+        maxLength: 1024,
+        description: 'cloud-init vendor-data for the virtual machines of this host; read anew for each',
+      }),
+    ),
     logLevel: Type.Enum(['debug', 'info', 'warn', 'error', 'silent'], { default: 'info' }),
   },
   { additionalProperties: false },

@@ -54,8 +54,8 @@ export interface Reconciler {
   close(): Promise<void>;
 }
 
-const workersMax = 64; // a guest's stop may last its whole grace; the others do not wait for it
-const createsMax = 4; // at once; pulling and cloning is mostly disk, and more of them only get slower together
+/** A pull may last hours and a stop its whole grace, and nobody waits for another's: this bounds memory, and no host has as many guests. */
+const workersMax = 4096;
 const stepsMax = 8; // remove, create, report: three are enough, unless the world changes faster than it is looked at
 const retry = { delayMsMin: 1000, delayMsMax: 60_000 };
 const lookLateMsMax = 2000;
@@ -76,7 +76,6 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
   const { drivers, ledger, log, buggify = neverBuggify } = options;
   const operations = new Map<string, Operation>();
   const attempts = new Map<string, number>();
-  const waitingToCreate = new Set<string>();
   /** Established by a look at the host: nothing of this incarnation is here. Holds until the entries change. */
   const settled = new Map<string, Map<number, 'absent' | 'stopped'>>();
   /** For which volumes an instance waits, in words. */
@@ -84,7 +83,6 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
   /** The volumes that a guest was given in this life of the agent, as text: its driver tells only which, not how. */
   const given = new Map<string, string>();
   const volumeTroubles = new Map<string, string>();
-  let creates = 0;
   let closed = false;
 
   const workers = startWorkers<string>({
@@ -229,10 +227,6 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
       fail(entry, { code: 'ImageUnavailable', message });
       return 'go-on';
     }
-    if (creates >= createsMax) {
-      waitingToCreate.add(instanceId);
-      return 'rest';
-    }
     if (assignment.volumes !== undefined && driver.volumes === undefined) {
       const message = `guests of driver "${driver.name}" cannot have volumes; leave them away, or choose another driver`;
       fail(entry, { code: 'NotPossible', message });
@@ -242,7 +236,6 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
     if (volumes === undefined) return 'rest';
     const abort = new AbortController();
     operations.set(instanceId, { kind: 'create', incarnation, abort });
-    creates += 1;
     log.info('creating a guest', { instance: instanceId, name: assignment.name, incarnation, driver: driver.name });
     try {
       await driver.create(specOf(assignment, assignment.image, volumes), abort.signal);
@@ -254,9 +247,6 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
     } finally {
       operations.delete(instanceId);
       releaseVolumes(assignment);
-      creates -= 1;
-      for (const waiting of waitingToCreate) workers.add(waiting);
-      waitingToCreate.clear();
     }
     return 'go-on';
   };
@@ -438,7 +428,6 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
     settled.delete(instanceId);
     if (ledger.newestOf(instanceId) === undefined)
       for (const known of [waiting, given, volumeTroubles]) known.delete(instanceId);
-    waitingToCreate.delete(instanceId);
     interrupt(instanceId);
     if (buggify('look-late')) workers.addAfter(instanceId, options.prng.below(lookLateMsMax));
     else workers.add(instanceId);

@@ -2,11 +2,13 @@
 
 import { ApiError } from '../api/errors.ts';
 import { describeError, type Logger } from '../base/log.ts';
+import { NeedsSsh } from './drivers/access.ts';
 import { DriverError } from './drivers/driver.ts';
 
 export function refusalOf(error: unknown, log: Logger): ApiError {
   if (error instanceof ApiError) return error;
   if (error instanceof DriverError && error.code === 'NoSuchGuest') return new ApiError('NotFound', error.message);
+  if (error instanceof NeedsSsh) return new ApiError('Conflict', error.message, { details: { reason: 'NeedsSsh' } });
   if (error instanceof DriverError && error.code === 'NotPossible') return new ApiError('Conflict', error.message);
   if (error instanceof DriverError && error.code === 'Aborted') return new ApiError('Conflict', error.message);
   if (error instanceof DriverError && error.code === 'DiskFull') return new ApiError('StoreFull', error.message);

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { createClient } from '../api/client.ts';
 import { ApiError } from '../api/errors.ts';
 import { nearest } from '../api/nearest.ts';
-import type { Logger } from '../base/log.ts';
+import { describeError, type Logger } from '../base/log.ts';
 import { environment, randomSecret, system, systemClock, systemFetch, systemPrng } from '../base/system.ts';
 import { version } from '../base/version.ts';
 import { type Agent, createAgent } from './agent.ts';
@@ -30,6 +30,7 @@ import { createPreloader } from './preload.ts';
 import { createExecSessions } from './access/exec-sessions.ts';
 import { createHostVolumeFiles } from './volumes/host-volume-files.ts';
 import { createMemoryVolumeFiles, type VolumeDisk } from './volumes/memory-volume-files.ts';
+import { vendorDataIn } from './vendor-data.ts';
 
 export interface RunningAgent {
   readonly hostName: string;
@@ -46,6 +47,7 @@ export async function startAgent(
 ): Promise<RunningAgent> {
   checkConfig(config, registry);
   checkNetwork(config);
+  const vendorData = await vendorDataOf(config);
   const { hostName, dataDirectory, serverUrl } = config;
   const token = await tokenOf(config);
   const passable = needsPassage(config.drivers);
@@ -73,7 +75,7 @@ export async function startAgent(
     });
     const network = hostNetwork(config, log);
     const pretended: VolumeDisk | undefined = config.drivers.every((name) => name === 'fake') ? new Map() : undefined;
-    const drivers = await openDrivers(config, { registry, images, log, network, pretended });
+    const drivers = await openDrivers(config, { registry, images, log, network, pretended, vendorData });
     const volumeFiles =
       pretended === undefined
         ? createHostVolumeFiles({ directory: volumeDirectory, directoryMode: passable ? 0o711 : 0o700, clock })
@@ -253,6 +255,18 @@ async function tokenOf({ token, tokenFile, hostName }: AgentConfig): Promise<str
   }
 }
 
+/** Read once to see that it can be. */
+async function vendorDataOf({ vendorDataFile }: AgentConfig): Promise<(() => Promise<string>) | undefined> {
+  if (vendorDataFile === undefined) return undefined;
+  const read = vendorDataIn(vendorDataFile);
+  try {
+    await read();
+  } catch (cause) {
+    throw new ApiError('InvalidRequest', `vendorDataFile: ${describeError(cause)}`, { field: 'vendorDataFile', cause });
+  }
+  return read;
+}
+
 async function openDrivers(
   config: AgentConfig,
   {
@@ -261,12 +275,14 @@ async function openDrivers(
     log,
     network,
     pretended,
+    vendorData,
   }: {
     readonly registry: typeof driverRegistry;
     readonly images: ImageCache;
     readonly log: Logger;
     readonly network: HostNetwork | undefined;
     readonly pretended: VolumeDisk | undefined;
+    readonly vendorData: (() => Promise<string>) | undefined;
   },
 ): Promise<Driver[]> {
   const opened: Driver[] = [];
@@ -286,6 +302,7 @@ async function openDrivers(
         portRange: config.portRange,
         ...(config.zones === undefined ? {} : { zones: config.zones }),
         ...(network === undefined ? {} : { network }),
+        ...(vendorData === undefined ? {} : { vendorData }),
         engineSocket: { configured: config.containerEngine, dockerHost: environment()['DOCKER_HOST'] },
         libvirt: { uri: config.libvirtUri, network: config.libvirtNetwork },
         ...(pretended === undefined ? {} : { pretendedVolumes: pretended }),

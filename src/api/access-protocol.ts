@@ -1,7 +1,7 @@
 // What a client and the host of a guest say to each other over one WebSocket. The control plane only carries it: it never reads along.
 //
 //   GET /v1/instances/{name}/console?offset=N&history=N    the serial console: bytes both ways
-//   GET /v1/instances/{name}/exec?session=S&received=N     a command: begun by `ExecRequest`, or taken up again where it was
+//   GET /v1/instances/{name}/exec?session=S&received=N     a command: begun by `ExecRequest`, or taken up again where it was; or a copy (`CopyRequest`)
 //   GET /v1/instances/{name}/ports/{port}                  a TCP connection to a port of the guest: bytes both ways
 //   GET /v1/instances/{name}/vnc                           its screen, as RFB (RFC 6143): bytes both ways
 //
@@ -46,6 +46,26 @@ export const ExecRequest = Type.Object(
 );
 export type ExecRequest = Static<typeof ExecRequest>;
 
+/**
+ * The first message of a client that copies. `look`: what is at `path`, as JSON on standard output (`CopyLook`). `from`: it comes as a tar
+ * archive on standard output. `to`: a tar archive goes there as input, into the directory `path`. What went wrong is on standard error, and
+ * the exit code is 1 then.
+ */
+export const CopyRequest = Type.Object(
+  {
+    copy: Type.Enum(['look', 'from', 'to']),
+    path: Type.String({ pattern: '^/[^\\u0000]*$', maxLength: 4096, description: 'absolute, in the container' }),
+    /** Of an instance of several; default: the first. */
+    container: Type.Optional(Type.String({ maxLength: 63 })),
+  },
+  closed,
+);
+export type CopyRequest = Static<typeof CopyRequest>;
+
+/** What a path leads to. A link to a directory is one. */
+export const CopyLook = Type.Object({ kind: Type.Enum(['file', 'directory', 'other', 'nothing']) }, closed);
+export type CopyLook = Static<typeof CopyLook>;
+
 /** What a client may say later. `end`: no more input comes. */
 export const ClientControl = Type.Union([
   Type.Object({ type: Type.Literal('end') }, closed),
@@ -69,7 +89,16 @@ export const HostControl = Type.Union([
     { type: Type.Literal('exit'), code: Type.Integer(), signal: Type.Optional(Type.Integer()) },
     { ...closed, description: 'exec: how it ended' },
   ),
-  Type.Object({ type: Type.Literal('error'), code: Type.String(), message: Type.String() }, closed),
+  Type.Object(
+    {
+      type: Type.Literal('error'),
+      code: Type.String(),
+      message: Type.String(),
+      /** `NeedsSsh`: the host cannot do it, and ssh can. */
+      reason: Type.Optional(Type.String()),
+    },
+    closed,
+  ),
 ]);
 export type HostControl = Static<typeof HostControl>;
 

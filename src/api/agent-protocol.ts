@@ -69,6 +69,8 @@ export const Heartbeat = Type.Object(
     images: Type.Optional(Type.Array(HostImage, { maxItems: 1024 })),
     drivers: Type.Optional(Type.Array(HostDriver, { maxItems: 16 })),
     unknownGuests: Type.Optional(Type.Array(UnknownGuest, { maxItems: unknownGuestsMax })),
+    /** Volumes that no assignment speaks of. */
+    unknownVolumes: Type.Optional(Type.Array(VolumeId, { maxItems: unknownGuestsMax })),
     guestsTold: Type.Optional(
       Type.Boolean({
         description: 'what it was told last of unknown guests is all of them, and it knows its assignments',

@@ -11,6 +11,7 @@ export const FindingCode = Type.Enum([
   'RoomMissing',
   'OrphanRecord',
   'UnknownGuest',
+  'UnknownVolume',
   'SecondGuest',
   'GuestUnconfirmed',
   'Stuck',
@@ -39,7 +40,8 @@ export const AuditRequest = Type.Object(
     apply: Type.Boolean({ default: false, description: 'repair what can be repaired' }),
     removeUnknown: Type.Boolean({
       default: false,
-      description: 'with apply: order hosts to remove guests that no instance stands for, with their disks',
+      description:
+        'with apply: order hosts to remove guests and volumes that no record stands for, with all that is on them',
     }),
     olderThanMs: Type.Integer({
       default: 60_000,

@@ -126,7 +126,10 @@ async function namesFor(
 
 async function namesOf(cli: Cli, command: Command, kind: Kind): Promise<string[]> {
   const { client, project } = await openSession(cli, command);
-  const { items } = await client.list(kind, kind === 'instance' || kind === 'task' ? { project } : {});
+  const { items } = await client.list(
+    kind,
+    kind === 'instance' || kind === 'task' || kind === 'volume' ? { project } : {},
+  );
   const found: string[] = [];
   for (const item of items) {
     found.push(item.metadata.name);

@@ -74,6 +74,7 @@ const hostsShown = 5;
 const columns: readonly Column<DriverRow>[] = [
   { header: 'NAME', value: ({ name }) => name },
   { header: 'GUESTS', value: ({ summary }) => summary ?? 'this program has no such driver' },
+  { header: 'VOLUMES', value: ({ volumes }) => (volumes === undefined ? '' : volumes ? 'yes' : 'no') },
   { header: 'PROVEN BY', value: ({ proven }) => proven ?? '' },
   { header: 'HOSTS', value: ({ hosts }) => (hosts === null ? '?' : shown(hosts.filter(({ available }) => available))) },
 ];

@@ -4,6 +4,7 @@ import { WebSocket } from 'ws';
 import type { ClientControl, HostControl } from '../api/access-protocol.ts';
 import { ApiError, isErrorCode } from '../api/errors.ts';
 import { errorOf, pathOf } from '../api/user-client.ts';
+import { isRecord } from '../base/is-record.ts';
 import { describeError } from '../base/log.ts';
 import { messageLine } from '../base/message-line.ts';
 import type { Session } from './session.ts';
@@ -59,7 +60,11 @@ export async function openGuestLine(session: Session, { name, way, query = {} }:
         }
         const control: HostControl = JSON.parse(message);
         if (control.type === 'error')
-          throw new ApiError(isErrorCode(control.code) ? control.code : 'Internal', String(control.message));
+          throw new ApiError(
+            isErrorCode(control.code) ? control.code : 'Internal',
+            String(control.message),
+            control.reason === undefined ? {} : { details: { reason: control.reason } },
+          );
         yield control;
       }
     },
@@ -68,6 +73,11 @@ export async function openGuestLine(session: Session, { name, way, query = {} }:
     end: () => line.end(),
     over: line.over,
   };
+}
+
+/** Whether the host cannot do it, and ssh can, where the guest has a server. */
+export function needsSsh(error: unknown): boolean {
+  return error instanceof ApiError && isRecord(error.details) && error.details['reason'] === 'NeedsSsh';
 }
 
 /** Whether another try may do better than this one did: a connection that broke, a server or host that is away for a moment. */

@@ -142,6 +142,7 @@ export function hostLines({ metadata, spec, status }: Host, held: HostProviders,
         ? `${name}, ${bytes(sizeBytes)}, ${digest.slice(0, 19)}`
         : `${name} cannot be fetched: ${problem}`,
     ]),
+    ...(status.unknownVolumes ?? []).map((id): [string, string] => ['unknown', `volume ${id}: berth audit`]),
     ...status.unknownGuests.map(({ instanceId, driver, state }): [string, string] => [
       'unknown',
       `guest ${instanceId} (${driver}, ${state})`,
@@ -197,7 +198,7 @@ function heldLines({ allocations }: HostProviders): [string, string][] {
       for (const [resourceClass, amount] of Object.entries(each))
         sums.set(resourceClass, (sums.get(resourceClass) ?? 0) + amount);
     const held = [...sums].map(([resourceClass, amount]) => amountText(resourceClass, amount)).join(', ');
-    const who = `${project === 'default' ? '' : `${project}/`}${name}${kind === 'task' ? ' (task)' : ''}`;
+    const who = `${project === 'default' ? '' : `${project}/`}${name}${kind === 'instance' ? '' : ` (${kind})`}`;
     return [index === 0 ? 'instances' : '', `${who}  ${held || 'nothing'}`];
   });
 }

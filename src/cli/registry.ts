@@ -200,6 +200,12 @@ export const commandEntries: readonly CommandEntry[] = [
     load: async () => (await import('./task.ts')).taskCommand,
   },
   {
+    name: 'volume',
+    group: fleet,
+    summary: 'Volumes: disks that stay when instances go',
+    load: async () => (await import('./volume.ts')).volumeCommand,
+  },
+  {
     name: 'context',
     group: local,
     summary: 'Servers you work with',

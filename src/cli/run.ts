@@ -28,6 +28,7 @@ export interface SpecOptions extends PlaceOptions, ContainerOptions {
   readonly preempt?: true;
   readonly gang?: string;
   readonly exclusive?: true;
+  readonly volume: readonly string[];
 }
 
 interface RunOptions extends SpecOptions {
@@ -53,6 +54,7 @@ export function withSpecOptions(command: Command): Command {
     )
     .option('--ssh-key <file>', 'public keys for the guest, one a line; many times', collect, [])
     .option('--user-data <file>', 'cloud-init user-data; - reads standard input')
+    .option('-v, --volume <volume>', 'a volume, or VOLUME:ro to read only; many times', collect, [])
     .option('--hostname <hostname>', "the guest's own name; default: the instance's")
     .option('-l, --label <key=value>', 'of the instance; many times', collect, []);
   return withPlaceOptions(command)
@@ -143,7 +145,15 @@ export async function specOf(cli: Cli, image: string, options: SpecOptions): Pro
     ...(options.preempt ? { preemption: 'LowerPriority' } : {}),
     ...(options.gang === undefined ? {} : { gang: parseGang(options.gang) }),
     ...(options.exclusive ? { exclusive: true } : {}),
+    ...(options.volume.length === 0 ? {} : { volumes: options.volume.map(parseVolume) }),
   };
+}
+
+/** `data` or `data:ro`. */
+function parseVolume(text: string): NonNullable<InstanceSpec['volumes']>[number] {
+  const [, name, how] = /^([a-z0-9][a-z0-9-]*)(:ro|:rw)?$/.exec(text) ?? [];
+  if (name === undefined) throw usageError(`--volume cannot be "${text}"`, 'write its name, or NAME:ro to read only');
+  return how === ':ro' ? { name, readOnly: true } : { name };
 }
 
 /** `workers=4`. */

@@ -74,7 +74,7 @@ function globalWords(command: Command): string[] {
   });
 }
 
-/** ssh gives its ProxyCommand to a shell. */
-function shellWord(word: string): string {
+/** A word that a shell reads as it is: ssh gives its ProxyCommand to one, and what is to run to another. */
+export function shellWord(word: string): string {
   return /^[A-Za-z0-9_@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", String.raw`'\''`)}'`;
 }

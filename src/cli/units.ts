@@ -39,6 +39,14 @@ export function parseDiskGiB(text: string): number {
   return amount;
 }
 
+/** `10GiB` → GiB, at least one. */
+export function parseGiB(flag: string, text: string): number {
+  const amount = (parseMebibytes(text) ?? Number.NaN) / 1024;
+  if (!Number.isInteger(amount) || amount < 1)
+    throw usageError(`${flag} cannot be "${text}"`, 'write whole GiB with the unit: 10GiB, 1TiB');
+  return amount;
+}
+
 function parseMebibytes(text: string): number | undefined {
   const match = /^(\d{1,9}(?:\.\d{1,3})?) ?([a-z]{1,3})$/i.exec(text);
   const factor = mebibytes[match?.[2]?.toLowerCase() ?? ''];

@@ -1,5 +1,6 @@
 // Waits for what was asked to become so, by watching; tells how far it is, and fails when it can no longer come about.
 
+import type { Kind, ResourceByKind } from '../api/resources/index.ts';
 import type { Instance } from '../api/resources/instance.ts';
 import type { Cli } from './cli.ts';
 import { CommandError, exitCodes, Interrupted } from './exit-codes.ts';
@@ -10,49 +11,55 @@ import type { Session } from './session.ts';
 import { seconds } from './units.ts';
 
 /** `undefined`: it is gone. */
-type Judge<T> = (instance: Instance | undefined) => Verdict<T>;
+export type Judge<K extends Kind, T> = (resource: ResourceByKind[K] | undefined) => Verdict<T>;
 type Verdict<T> =
   | { readonly done: T }
   | { readonly waiting: string }
   | { readonly failed: string; readonly advice?: string };
 
-interface WaitOptions<T> {
+interface WaitOptions<K extends Kind, T> {
   readonly id: string;
   readonly name: string;
-  readonly judge: Judge<T>;
+  readonly judge: Judge<K, T>;
   readonly timeoutMs?: number | undefined;
   /** Added to what is said when Ctrl-C ends the waiting. */
   readonly interruptedAdvice?: string;
 }
 
-export async function waitForInstance<T>(cli: Cli, { client, project }: Session, options: WaitOptions<T>): Promise<T> {
-  const { id, name, judge, timeoutMs } = options;
+export function waitForInstance<T>(cli: Cli, session: Session, options: WaitOptions<'instance', T>): Promise<T> {
+  const { name } = options;
+  const adviceAfter = (): string => `it goes on; see: berth ps --watch, berth explain ${name}, berth logs ${name}`;
+  return waitForResource(cli, session, { kind: 'instance', adviceAfter, ...options });
+}
+
+/** `adviceAfter`: what to look at when the time was over. */
+export async function waitForResource<K extends Kind, T>(
+  cli: Cli,
+  { client, project }: Session,
+  options: WaitOptions<K, T> & { readonly kind: K; readonly adviceAfter: () => string },
+): Promise<T> {
+  const { kind, id, name, judge, timeoutMs } = options;
   const interruption = cli.interruption();
   const overdue = new AbortController();
   const timer = timeoutMs === undefined ? undefined : cli.clock.setTimer(timeoutMs, () => overdue.abort());
   const progress = startProgress(cli);
+  const ends = AbortSignal.any([interruption, overdue.signal]);
   let last = '';
   try {
-    for await (const change of follow(
-      cli,
-      client,
-      'instance',
-      { project },
-      AbortSignal.any([interruption, overdue.signal]),
-    )) {
+    for await (const change of follow(cli, client, kind, { project }, ends)) {
       if (change.type === 'lost') {
         progress.update(`${name}: no answer from the server; trying again`);
         continue;
       }
       if (change.type === 'put' && change.resource.metadata.id !== id) continue;
       if (change.type === 'delete' && (change.name !== name || change.project !== project)) continue;
-      const instance =
+      const resource =
         change.type === 'put'
           ? change.resource
           : change.type === 'sync'
             ? change.items.find(({ metadata }) => metadata.id === id)
             : undefined;
-      const verdict = judge(instance);
+      const verdict = judge(resource);
       if ('done' in verdict) return verdict.done;
       if ('failed' in verdict) throw new CommandError(exitCodes.badOutcome, verdict.failed, { advice: verdict.advice });
       last = verdict.waiting;
@@ -63,7 +70,7 @@ export async function waitForInstance<T>(cli: Cli, { client, project }: Session,
     if (!(error instanceof Interrupted)) throw error;
     if (overdue.signal.aborted && !interruption.aborted) {
       throw new CommandError(exitCodes.timedOut, `"${name}" was not done after ${seconds(timeoutMs ?? 0)}: ${last}`, {
-        advice: `it goes on; see: berth ps --watch, berth explain ${name}, berth logs ${name}`,
+        advice: options.adviceAfter(),
       });
     }
     progress.end();
@@ -76,7 +83,7 @@ export async function waitForInstance<T>(cli: Cli, { client, project }: Session,
 }
 
 /** Done when the guest itself said that its boot is over. */
-export function untilReady(name: string): Judge<Instance> {
+export function untilReady(name: string): Judge<'instance', Instance> {
   return (instance) => {
     if (!instance) return { failed: `instance "${name}" was removed before it was ready` };
     if (isReady(instance)) return { done: instance };
@@ -97,7 +104,7 @@ export function untilReady(name: string): Judge<Instance> {
   };
 }
 
-export function untilStopped(name: string): Judge<Instance> {
+export function untilStopped(name: string): Judge<'instance', Instance> {
   return (instance) => {
     if (!instance) return { failed: `instance "${name}" was removed` };
     const { phase } = instance.status;
@@ -105,5 +112,5 @@ export function untilStopped(name: string): Judge<Instance> {
   };
 }
 
-export const untilGone: Judge<'gone'> = (instance) =>
+export const untilGone: Judge<'instance', 'gone'> = (instance) =>
   instance ? { waiting: instance.status.phase } : { done: 'gone' };

@@ -9,6 +9,7 @@ import type { Instance, InstanceSpec, InstanceStatus } from '../api/resources/in
 import type { Amounts, Metadata } from '../api/resources/metadata.ts';
 import type { Project, ProjectSpec } from '../api/resources/project.ts';
 import type { Task } from '../api/resources/task.ts';
+import type { Volume } from '../api/resources/volume.ts';
 import { inventoriesOf } from './ledger/inventory.ts';
 import { Cache } from './state/cache.ts';
 import { type Context, defaultPolicy, type Policy } from './state/context.ts';
@@ -183,6 +184,20 @@ export function testTask(name: string, spec: Partial<Task['spec']> = {}, status:
     metadata: metadata(name, 'task', 'default'),
     spec: { cpus: 2, memoryMiB: 1024, placement: {}, ports: [], ttlMs: 60_000, ...spec },
     status: { phase: 'Pending', conditions: [], ...status },
+  };
+}
+
+export function testVolume(
+  name: string,
+  spec: Partial<Volume['spec']> = {},
+  status: Partial<Volume['status']> = {},
+): Volume {
+  return {
+    kind: 'volume',
+    schemaVersion: 1,
+    metadata: metadata(name, 'vol', 'default'),
+    spec: { sizeGiB: 10, snapshots: [], ...spec },
+    status: { phase: 'Pending', made: false, observedGeneration: 0, conditions: [], ...status },
   };
 }
 

@@ -2,21 +2,25 @@
 // stream is woken when an allocation or an instance of its own changed.
 
 import { type Buggify, neverBuggify } from '../base/buggify.ts';
-import { type Clock, sleep } from '../base/clock.ts';
-import type { Assignment, AssignmentEvent } from '../api/agent-protocol.ts';
+import type { Clock } from '../base/clock.ts';
+import { equalJson } from '../base/equal-json.ts';
+import type { Assignment, AssignmentEvent, VolumeAssignment } from '../api/agent-protocol.ts';
 import { ApiError } from '../api/errors.ts';
 import { assignmentOf } from '../core/operations/assignment.ts';
 import { notHeardOf } from '../core/operations/host.ts';
+import { type VolumeByName, volumeAssignmentOf } from '../core/operations/volume-assignment.ts';
 import type { Cache } from '../core/state/cache.ts';
 import { whyClosed } from '../core/state/cluster-state.ts';
 import { keys, kindOfKey } from '../core/state/keys.ts';
 import type { Allocation } from '../core/state/records.ts';
 import type { Entry } from '../core/state/snapshot.ts';
 
+type Sent = { readonly assignment: Assignment } | { readonly volume: VolumeAssignment };
+
 interface Stream {
   /** Allocation keys to look at again. */
   readonly due: Set<string>;
-  readonly sent: Map<string, Assignment>;
+  readonly sent: Map<string, Sent>;
   epochOver: boolean;
   wake: () => void;
 }
@@ -91,42 +95,73 @@ export class Assignments {
 
   #sync(host: string, stream: Stream): AssignmentEvent {
     for (const { key } of this.#cache.committedAllocationsOnHost(host)) {
-      const assignment = this.#assignment(key, host);
-      if (!assignment) continue;
-      stream.sent.set(key, assignment);
+      const order = this.#order(key, host);
+      if (!order) continue;
+      stream.sent.set(key, order);
       this.#hostByAllocation.set(key, host);
     }
-    return { type: 'sync', revision: this.#cache.revision, assignments: [...stream.sent.values()] };
+    const sent = [...stream.sent.values()];
+    const volumes = sent.flatMap((order) => ('volume' in order ? [order.volume] : []));
+    return {
+      type: 'sync',
+      revision: this.#cache.revision,
+      assignments: sent.flatMap((order) => ('assignment' in order ? [order.assignment] : [])),
+      ...(volumes.length > 0 ? { volumes } : {}),
+    };
   }
 
   *#drain(stream: Stream, host: string): Iterable<AssignmentEvent> {
     for (const key of stream.due) {
       stream.due.delete(key);
       const before = stream.sent.get(key);
-      const assignment = this.#assignment(key, host);
+      const order = this.#order(key, host);
       const { revision, newestRevision } = this.#cache;
-      if (assignment) {
-        stream.sent.set(key, assignment);
-        if (!before || differs(before, assignment) || this.#buggify('assignment-again'))
-          yield { type: 'put', revision: Math.max(revision, assignment.revision), assignment };
+      if (order) {
+        stream.sent.set(key, order);
+        if (before && !differ(before, order) && !this.#buggify('assignment-again')) continue;
+        if ('volume' in order)
+          yield { type: 'put-volume', revision: Math.max(revision, order.volume.revision), volume: order.volume };
+        else
+          yield {
+            type: 'put',
+            revision: Math.max(revision, order.assignment.revision),
+            assignment: order.assignment,
+          };
       } else if (before) {
         stream.sent.delete(key);
-        yield {
-          type: 'drop',
-          revision: newestRevision,
-          instanceId: before.instanceId,
-          incarnation: before.incarnation,
+        if ('volume' in before)
+          yield { type: 'drop-volume', revision: newestRevision, volumeId: before.volume.volumeId };
+        else {
+          const { instanceId, incarnation } = before.assignment;
+          yield { type: 'drop', revision: newestRevision, instanceId, incarnation };
+        }
+      }
+    }
+  }
+
+  /** What the host is told of an allocation; of a task's nothing. */
+  #order(allocationKey: string, host: string): Sent | undefined {
+    const allocation = this.#cache.committed('allocation', allocationKey);
+    if (!allocation || allocation.value.host !== host) return undefined;
+    const { kind, project, name } = allocation.value.consumer;
+    switch (kind) {
+      case 'task':
+        return undefined;
+      case 'volume': {
+        const volume = this.#cache.committed('volume', keys.volume(project, name));
+        return { volume: volumeAssignmentOf(allocation, volume, this.#volumeByName) };
+      }
+      case undefined: {
+        const imageByName = (image: string) => this.#cache.imageByName(image)?.value;
+        return {
+          assignment: assignmentOf(allocation, this.#instanceOf(allocation), imageByName, this.#volumeByName),
         };
       }
     }
   }
 
-  #assignment(allocationKey: string, host: string): Assignment | undefined {
-    const allocation = this.#cache.committed('allocation', allocationKey);
-    if (!allocation || allocation.value.host !== host || allocation.value.consumer.kind === 'task') return undefined;
-    const instance = this.#instanceOf(allocation);
-    return assignmentOf(allocation, instance, (name) => this.#cache.imageByName(name)?.value);
-  }
+  readonly #volumeByName: VolumeByName = (project, name) =>
+    this.#cache.committed('volume', keys.volume(project, name))?.value;
 
   #instanceOf({ value }: Entry<Allocation>) {
     return this.#cache.committed('instance', keys.instance(value.consumer.project, value.consumer.name));
@@ -147,6 +182,19 @@ export class Assignments {
         const instance = this.#cache.committed('instance', key);
         if (!instance) return; // its allocations went before it
         for (const allocation of this.#cache.allocationsOfConsumer(instance.value.metadata.id))
+          this.#due(allocation.value.host, allocation.key);
+        return;
+      }
+      case 'volume': {
+        if (this.#streams.size === 0) return;
+        const volume = this.#cache.committed('volume', key);
+        if (!volume) return; // its allocation went before it
+        const { id } = volume.value.metadata;
+        for (const allocation of this.#cache.allocationsOfConsumer(id))
+          this.#due(allocation.value.host, allocation.key);
+        const holder = volume.value.status.attachedTo?.id;
+        if (holder === undefined) return;
+        for (const allocation of this.#cache.allocationsOfConsumer(holder))
           this.#due(allocation.value.host, allocation.key);
         return;
       }
@@ -175,15 +223,33 @@ export class Assignments {
   }
 
   async #wait(stream: Stream, pingMs: number, signal: AbortSignal): Promise<'woken' | 'idle'> {
-    const woken = new AbortController();
-    const wake = (): void => woken.abort();
-    stream.wake = wake;
-    signal.addEventListener('abort', wake, { once: true });
-    await sleep(this.#clock, pingMs, woken.signal);
-    signal.removeEventListener('abort', wake);
+    let woken = false;
+    await new Promise<void>((resolve) => {
+      const finish = (): void => {
+        timer.cancel();
+        signal.removeEventListener('abort', wake);
+        resolve();
+      };
+      const wake = (): void => {
+        woken = true;
+        finish();
+      };
+      const timer = this.#clock.setTimer(pingMs, finish);
+      signal.addEventListener('abort', wake, { once: true });
+      stream.wake = wake;
+    });
     stream.wake = () => {};
-    return woken.signal.aborted ? 'woken' : 'idle';
+    return woken ? 'woken' : 'idle';
   }
+}
+
+function differ(a: Sent, b: Sent): boolean {
+  if ('volume' in a) return !('volume' in b) || volumeDiffers(a.volume, b.volume);
+  return !('assignment' in b) || differs(a.assignment, b.assignment);
+}
+
+function volumeDiffers(a: VolumeAssignment, b: VolumeAssignment): boolean {
+  return !equalJson({ ...a, revision: 0 }, { ...b, revision: 0 });
 }
 
 /** Status changes of an instance reach its own host too; only what the agent acts on is sent. */
@@ -194,6 +260,7 @@ function differs(a: Assignment, b: Assignment): boolean {
     a.image !== b.image ||
     a.cpus !== b.cpus ||
     a.memoryMiB !== b.memoryMiB ||
+    !equalJson(a.volumes, b.volumes) ||
     (a.containers ?? []).some(({ image }, i) => image !== b.containers?.[i]?.image)
   );
 }

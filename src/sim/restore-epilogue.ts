@@ -26,7 +26,7 @@ export interface EpilogueParts {
   /** As someone outside of all control planes reaches it. */
   readonly store: Store;
   readonly state: CommittedState;
-  readonly world: Pick<FakeWorld, 'guests' | 'doubleStarts'>;
+  readonly world: Pick<FakeWorld, 'guests' | 'doubleStarts' | 'volumeDisk'>;
   readonly prng: Prng;
   readonly tally: Tally;
   readonly clock: Clock;
@@ -56,7 +56,7 @@ export interface Epilogue {
 /** Of an operator who tries once more. */
 const againMs = 1000;
 /** What the audit may find for good: what only the hosts know, and what an operator had made too small. */
-const ofTheHosts: ReadonlySet<FindingCode> = new Set(['UnknownGuest', 'SecondGuest', 'OverUse']);
+const ofTheHosts: ReadonlySet<FindingCode> = new Set(['UnknownGuest', 'UnknownVolume', 'SecondGuest', 'OverUse']);
 
 export function createEpilogue({
   store,
@@ -73,6 +73,10 @@ export function createEpilogue({
   let backup: Backup | undefined;
   let before: readonly Pick<FakeGuest, 'host' | 'instanceId' | 'incarnation' | 'running' | 'startedAtMs'>[] = [];
   let doubleStarts = 0;
+  /** By host, then id: the snapshots of every volume there was. */
+  const disks = new Map<string, ReadonlyMap<string, readonly string[]>>();
+  /** Of the backup: they were to go already. */
+  const going = new Set<string>();
   const ends = new Set(stormy ? ['Preempted', 'HostLost'] : ['Preempted']);
   /** By id: what the backup says, as it was put back. */
   const known = new Map<string, Instance>();
@@ -90,8 +94,17 @@ export function createEpilogue({
       startedAtMs,
     }));
     doubleStarts = world.doubleStarts.length;
+    for (const { metadata } of state.list('host'))
+      disks.set(
+        metadata.name,
+        new Map(
+          [...world.volumeDisk(metadata.name)].map(([id, { snapshots }]) => [id, snapshots.map(({ name }) => name)]),
+        ),
+      );
     for (const [key, value] of from.entries) {
       const record = decodeRecord(key, value);
+      if (record.kind === 'volume' && record.metadata.deletionRequestedAtMs !== undefined)
+        going.add(record.metadata.id);
       if (record.kind === 'instance') known.set(record.metadata.id, record);
     }
     const entries = [...from.entries].map(([key, value]) => ({ key, value: decodeRecord(key, value), revision: 1 }));
@@ -137,6 +150,21 @@ export function createEpilogue({
     return is.startedAtMs === was.startedAtMs ? undefined : `${name} was started again`;
   };
 
+  /** Nothing of a volume goes because a backup does not know it. */
+  const faultOfVolumes = (): string | undefined => {
+    for (const [host, volumes] of disks) {
+      if (!honest(host)) continue;
+      for (const [id, snapshots] of volumes) {
+        if (going.has(id)) continue;
+        const now = world.volumeDisk(host).get(id);
+        if (now === undefined) return `volume ${id} on ${host} is gone`;
+        const gone = snapshots.find((name) => !now.snapshots.some((each) => each.name === name));
+        if (gone !== undefined) return `snapshot ${gone} of volume ${id} on ${host} is gone`;
+      }
+    }
+    return undefined;
+  };
+
   return {
     note(events) {
       for (const { after } of events)
@@ -171,6 +199,8 @@ export function createEpilogue({
         const message = faultOf(was);
         if (message !== undefined) return { invariant: 8, message: `after a restore ${message}` };
       }
+      const lost = faultOfVolumes();
+      if (lost !== undefined) return { invariant: 8, message: `after a restore ${lost}` };
       if (state.get('cluster', keys.cluster)?.closed) return { invariant: 3, message: 'the store stays closed' };
       for (const { metadata, status } of state.list('instance')) {
         const running = conditionOf(status.conditions, 'Running');

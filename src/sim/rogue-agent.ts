@@ -59,7 +59,7 @@ export function createRogueAgent(options: RogueAgentOptions) {
   };
 
   const allocationsOn = (name: string): Allocation[] =>
-    [...state.list('allocation')].filter((each) => each.host === name && each.consumer.kind !== 'task');
+    [...state.list('allocation')].filter((each) => each.host === name && each.consumer.kind === undefined);
 
   /** Of one of these allocations, or of an instance that never was. */
   const lie = (allocations: readonly Allocation[]): Report => {

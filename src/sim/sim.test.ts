@@ -1,7 +1,7 @@
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { keptSeedsFile } from './kept-seeds.ts';
 import { misplacedOf, runMuseum } from './museum/museum.ts';
 import { forgetfulTables } from './museum/forgetful-tables.ts';
@@ -42,7 +42,7 @@ describe('the simulator', { timeout: 300_000 }, () => {
     const { out, text } = said();
     const options = { seeds: 100, firstSeed: 1, jobs, twice: true, shrink: true, seedsFile: keptSeedsFile };
     const exitCode = await runSim(options, out);
-    expect({ exitCode, text: text() }).toMatchObject({ exitCode: 0 });
+    expect({ exitCode, text: exitCode === 0 ? '' : text() }).toEqual({ exitCode: 0, text: '' });
     expect(text()).toContain(' 0 failed');
   });
 
@@ -123,15 +123,17 @@ describe('the simulator', { timeout: 300_000 }, () => {
 describe('tables that forget all the time', { timeout: 300_000 }, () => {
   it('have their places', async () => expect(await misplacedOf(forgetfulTables)).toEqual([]));
 
+  const seeds = [3, 29, 211, 1782]; // which such a table has once changed
+  const hashesIn = (pool: SeedPool) => Promise.all(seeds.map(async (seed) => (await pool.run({ seed })).traceHash));
+  let plain: readonly string[] = [];
+  beforeAll(async () => {
+    const pool = createSeedPool({ jobs });
+    plain = await hashesIn(pool).finally(() => pool.close());
+  });
+
   it.each(forgetfulTables.map(({ name }) => name))('change nothing: %s', async (name) => {
-    const seeds = [3, 29, 211, 1782]; // which such a table has once changed
-    const hashesIn = (pool: SeedPool) => Promise.all(seeds.map(async (seed) => (await pool.run({ seed })).traceHash));
-    const plain = createSeedPool({ jobs: 1 });
-    try {
-      expect(await withBug(name, hashesIn)).toEqual(await hashesIn(plain));
-    } finally {
-      plain.close();
-    }
+    expect(plain).not.toContain('');
+    expect(await withBug(name, hashesIn)).toEqual(plain);
   });
 });
 

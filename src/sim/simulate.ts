@@ -163,6 +163,7 @@ export async function simulate({
   const facts: Facts = {
     state: history.state,
     world,
+    volumes: world,
     intents,
     nowMs: () => timeline.nowMs,
     policy,
@@ -339,6 +340,7 @@ export async function simulate({
     scenario,
     timeline,
     prng: prng.split(),
+    ...(keepsVolumes(seed, size) ? { volumePrng: seededPrng(seed, 'volumes') } : {}),
     network,
     intents,
     commits: history.commits,
@@ -541,6 +543,11 @@ export async function simulate({
 /** What a run of this seed draws before it begins. */
 export function drawnBy(seed: number, size: NonNullable<SimOptions['size']>): Scenario {
   return draw(size, prngOf(seed).split());
+}
+
+/** Somebody keeps volumes in one seed of four, whatever else it draws. */
+function keepsVolumes(seed: number, size: NonNullable<SimOptions['size']>): boolean {
+  return size === 'small' && seededPrng(seed, 'keeps volumes').chance(1, 4);
 }
 
 function prngOf(seed: number): Prng {

@@ -8,6 +8,7 @@ import { ApiError } from '../api/errors.ts';
 import type { HostSpec } from '../api/resources/host.ts';
 import type { InstanceSpec } from '../api/resources/instance.ts';
 import type { Labels } from '../api/resources/metadata.ts';
+import type { VolumeSpec } from '../api/resources/volume.ts';
 import { createWatchCheck, type WatchedKind, watchedKinds } from './checkers/watch.ts';
 import type { Commit } from './history.ts';
 import { type CreateIntent, type Intents, keyLabel } from './intents.ts';
@@ -22,6 +23,8 @@ export interface WorkloadOptions {
   readonly scenario: Scenario;
   readonly timeline: Timeline;
   readonly prng: Prng;
+  /** Of one who keeps volumes; absent: nobody does. A stream of its own, so that all else is the same either way. */
+  readonly volumePrng?: Prng;
   readonly network: Network;
   readonly intents: Intents;
   readonly commits: readonly Commit[];
@@ -53,6 +56,7 @@ const takeOversMax = 8;
 const firstCrowd = 5;
 const tasksMax = 10;
 const tasksLeftMax = 3;
+const volumesMax = 6;
 /** Tenants are less patient than agents. */
 const answerTimeoutMs = 9000;
 
@@ -281,6 +285,102 @@ export function createWorkload(options: WorkloadOptions): Workload {
     }
   };
 
+  // ── one who keeps volumes ───────────────────────────────────────────────────────────────────────────────────────────
+
+  /** Makes volumes, gives them to instances that come and go, takes them back, grows and copies them, and removes them. */
+  const keeper = async (name: string, prng: Prng): Promise<void> => {
+    const { peer, client } = join(name);
+    const volumes: string[] = [];
+    const instances: Owned[] = [];
+    let keys = 0;
+    const pick = <Item>(items: readonly Item[]): Item | undefined => items[prng.below(Math.max(1, items.length))];
+    const note = (what: string, answer: Parameters<typeof told>[0]): boolean => {
+      trace(() => `${name}: ${what} -> ${told(answer)}`);
+      if (answer instanceof ApiError) return false;
+      tally.hit(`volume-${what.slice(0, what.indexOf(' '))}`);
+      return true;
+    };
+    const make = async (spec: Pick<VolumeSpec, 'host' | 'source'>): Promise<void> => {
+      const key = `${name}-v${++keys}`;
+      const body = { metadata: { name: key }, spec: { sizeGiB: 1 + prng.below(3), ...spec } };
+      const answer = await insist(peer, prng, () => client.create('volume', body, { idempotencyKey: key }));
+      if (note(`create ${key}`, answer)) volumes.push(key);
+    };
+    const alter = async (volume: string, what: string, wanted: (spec: VolumeSpec) => VolumeSpec): Promise<void> => {
+      const found = await insist(peer, prng, () => client.get('volume', volume));
+      if (found instanceof ApiError) return;
+      const { labels, revision } = found.metadata;
+      const body = { metadata: { labels, revision }, spec: wanted(found.spec) };
+      note(`${what} ${volume}`, await insist(peer, prng, () => client.replace('volume', volume, body)));
+    };
+    const run = async (): Promise<void> => {
+      const key = `${name}-${++keys}`;
+      const wanted = [...new Set([pick(volumes), prng.chance(1, 3) ? pick(volumes) : undefined])];
+      const spec = {
+        ...drawInstance(prng),
+        volumes: wanted.flatMap((each) => (each === undefined ? [] : [{ name: each }])),
+      };
+      if (spec.volumes.length === 0) return;
+      const body = { metadata: { name: key, labels: { [keyLabel]: key } }, spec };
+      // They may be another's, on different hosts, gone, or not known yet to the control plane that was asked.
+      const made = await ask(
+        { peer, client, prng },
+        key,
+        body,
+        (code) => code === 'Conflict' || code === 'InvalidRequest',
+      );
+      if (made) instances.push(made);
+    };
+    const give = async ({ id }: Owned): Promise<void> => {
+      const found = await insist(peer, prng, () => client.get('instance', id));
+      if (found instanceof ApiError) return;
+      const { volumes: had = [], ...others } = found.spec;
+      const volume = pick(volumes);
+      const kept = prng.chance(1, 2) ? had.slice(1) : had;
+      const next =
+        kept === had && volume !== undefined ? [...had.filter((each) => each.name !== volume), { name: volume }] : kept;
+      const powerState = prng.chance(1, 6) ? ('stopped' as const) : ('running' as const);
+      const spec = { ...others, powerState, ...(next.length === 0 ? {} : { volumes: next }) };
+      const { name: at, labels, revision } = found.metadata;
+      const answer = await insist(peer, prng, () =>
+        client.replace('instance', at, { metadata: { labels, revision }, spec }),
+      );
+      note(`${next === kept ? 'detach' : 'attach'} ${at}`, answer);
+    };
+    const remove = async (): Promise<void> => {
+      const [gone] = instances.splice(prng.below(instances.length), 1);
+      if (!gone) return;
+      intents.deletesAsked.add(gone.id);
+      const answer = await insist(peer, prng, () => client.delete('instance', gone.id));
+      if (!(answer instanceof ApiError)) intents.deletesAccepted.add(gone.id);
+    };
+    while (!over.signal.aborted) {
+      await sleep(peer.clock, prng.below(4 * scenario.betweenCallsMsMean), over.signal);
+      if (over.signal.aborted) break;
+      const volume = pick(volumes);
+      const instance = pick(instances);
+      const draw = prng.below(100);
+      if (volume === undefined || (draw < 20 && volumes.length < volumesMax))
+        await make(prng.chance(1, 4) ? { host: `h${1 + prng.below(scenario.hosts.length)}` } : {});
+      else if (draw < 40 && instances.length < volumesMax) await run();
+      else if (draw < 60 && instance !== undefined) await give(instance);
+      else if (draw < 68) await alter(volume, 'grow', (spec) => ({ ...spec, sizeGiB: spec.sizeGiB + 1 }));
+      else if (draw < 76)
+        await alter(volume, 'snapshot', (spec) => ({
+          ...spec,
+          snapshots: spec.snapshots.length > 1 ? spec.snapshots.slice(1) : [...spec.snapshots, `s${++keys}`],
+        }));
+      else if (draw < 80) {
+        const found = await insist(peer, prng, () => client.get('volume', volume));
+        const snapshot = found instanceof ApiError ? undefined : pick(found.spec.snapshots);
+        if (snapshot !== undefined) await make({ source: { volume, snapshot } });
+      } else if (draw < 90) await remove();
+      else if (note(`delete ${volume}`, await insist(peer, prng, () => client.delete('volume', volume))))
+        volumes.splice(volumes.indexOf(volume), 1);
+    }
+    while (instances.length > 0 && prng.chance(2, 3)) await remove();
+  };
+
   // ── watches ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
   const watcher = async (name: string, kind: WatchedKind, prng: Prng): Promise<void> => {
@@ -366,6 +466,7 @@ export function createWorkload(options: WorkloadOptions): Workload {
         watcher('watcher-2', other, options.prng.split()),
       );
       running.push(holder('holder-1', options.prng.split()));
+      if (options.volumePrng) running.push(keeper('keeper-1', options.volumePrng));
     },
     async end() {
       over.abort();

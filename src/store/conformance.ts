@@ -239,7 +239,28 @@ function listCases(open: () => Promise<Store>): void {
     expect(some).toEqual(wanted('i'));
   });
 
-  const keys = ['a', 'a!', 'a/', 'a/b', 'a/b/c', 'a/c', 'a0', 'a~', 'a~~', 'aa', 'b', 'B', 'a/b~', ' ', '~'];
+  const keys = [
+    'a',
+    'a!',
+    'a/',
+    'a/b',
+    'a/b/c',
+    'a/c',
+    'a0',
+    'a~',
+    'a~~',
+    'aa',
+    'b',
+    'B',
+    'a/b~',
+    ' ',
+    '~',
+    "q'",
+    "q'; --",
+    'q\\',
+    'q$1',
+    'q"',
+  ];
   const inOrder = [...keys].sort((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)));
   const filled = async (): Promise<Store> => {
     const store = await open();
@@ -247,7 +268,7 @@ function listCases(open: () => Promise<Store>): void {
     return store;
   };
 
-  it.each(['', 'a', 'a/', 'a/b', 'a~', '~', 'b', 'B', 'c', 'a/b/c/d'])(
+  it.each(['', 'a', 'a/', 'a/b', 'a~', '~', 'b', 'B', 'c', 'a/b/c/d', "q'", 'q\\', 'q$'])(
     'finds exactly the keys with prefix "%s", in byte order',
     async (prefix) => {
       const { entries, revision } = await (await filled()).list(prefix);
@@ -256,7 +277,7 @@ function listCases(open: () => Promise<Store>): void {
     },
   );
 
-  it.each(['', 'a', 'a/'])('pages through prefix "%s" without gap or repeat', async (prefix) => {
+  it.each(['', 'a', 'a/', 'q'])('pages through prefix "%s" without gap or repeat', async (prefix) => {
     const store = await filled();
     const found: string[] = [];
     for (;;) {

@@ -10,11 +10,13 @@
 
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Duplex } from 'node:stream';
-import { ExecRequest } from '../../api/access-protocol.ts';
+import { CopyRequest, ExecRequest } from '../../api/access-protocol.ts';
 import { ApiError } from '../../api/errors.ts';
 import { parse } from '../../api/parse.ts';
 import type { Clock } from '../../base/clock.ts';
+import { isRecord } from '../../base/is-record.ts';
 import type { Logger } from '../../base/log.ts';
+import { NeedsSsh } from '../drivers/access.ts';
 import type { Driver, Guest } from '../drivers/driver.ts';
 import { refusalOf } from '../refusal.ts';
 import { acceptWebSocket } from './accept-web-socket.ts';
@@ -60,16 +62,20 @@ export async function wayInto(parts: AccessParts, url: URL): Promise<Way | undef
     };
   }
   if (kind === 'exec') {
-    const exec = access?.exec;
+    const { exec, copy } = access ?? {};
     if (session !== null) {
       const known = parts.sessions.find(instanceId, session);
       return { serve: (conversation) => known.attach(conversation, numberOf(url, 'received') ?? 0) };
     }
-    if (exec === undefined) throw lacks('way to run commands');
     return {
       async serve(conversation) {
         const request = await requestOf(conversation);
-        const begun = await parts.sessions.begin(instanceId, () => exec(instanceId, request));
+        const begun = await parts.sessions.begin(instanceId, async () => {
+          if ('copy' in request && copy !== undefined) return copy(instanceId, request);
+          if (!('copy' in request) && exec !== undefined) return exec(instanceId, request);
+          const what = 'copy' in request ? 'copy files' : 'run commands';
+          throw new NeedsSsh(`the driver ${driver.name} has no way to ${what} in its guests`);
+        });
         await begun.attach(conversation, 0);
       },
     };
@@ -105,17 +111,19 @@ export async function serveWay(
   try {
     await way.serve(conversation);
   } catch (error) {
-    const { code, message } = refusalOf(error, log);
-    await conversation.tell({ type: 'error', code, message }).catch(() => {}); // it is gone
+    const { code, message, details } = refusalOf(error, log);
+    const reason = isRecord(details) && typeof details['reason'] === 'string' ? { reason: details['reason'] } : {};
+    await conversation.tell({ type: 'error', code, message, ...reason }).catch(() => {}); // it is gone
   } finally {
     conversation.end();
   }
 }
 
-async function requestOf(conversation: Conversation): Promise<ExecRequest> {
+async function requestOf(conversation: Conversation): Promise<ExecRequest | CopyRequest> {
   for await (const message of conversation.messages()) {
     if (typeof message !== 'string') break;
-    return parse(ExecRequest, jsonOf(message));
+    const asked = jsonOf(message);
+    return isRecord(asked) && 'copy' in asked ? parse(CopyRequest, asked) : parse(ExecRequest, asked);
   }
   throw new ApiError('InvalidRequest', 'the first message must say which command to run, as JSON');
 }

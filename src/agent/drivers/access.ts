@@ -1,7 +1,8 @@
 // The ways into a running guest that a driver may offer. Like the driver's other hands they do what they are told, to guests of its own only.
 
 import type { Duplex } from 'node:stream';
-import type { ExecRequest } from '../../api/access-protocol.ts';
+import type { CopyRequest, ExecRequest } from '../../api/access-protocol.ts';
+import { DriverError } from './driver.ts';
 
 /** What a driver lacks is absent. All throw `DriverError`: `NoSuchGuest`, or `NotPossible` with the reason. */
 export interface GuestAccess {
@@ -15,6 +16,16 @@ export interface GuestAccess {
   screen?(instanceId: string): Promise<Duplex>;
   /** Runs a command inside the guest. */
   exec?(instanceId: string, request: ExecRequest): Promise<GuestCommand>;
+  /** Copies files from or to the guest, as a command does that reads or writes a tar archive. */
+  copy?(instanceId: string, request: CopyRequest): Promise<GuestCommand>;
+}
+
+/** The host cannot do it, and ssh can, where the guest has a server. */
+export class NeedsSsh extends DriverError {
+  override name = 'NeedsSsh';
+  constructor(message: string, cause?: unknown) {
+    super('NotPossible', message, cause);
+  }
 }
 
 export interface Keyboard {

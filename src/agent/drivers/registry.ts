@@ -33,6 +33,8 @@ export interface DriverContext {
   readonly engineSocket: EngineSocketOptions;
   /** Of this host, for drivers whose guests can be connected to it. Absent: networks of their own. */
   readonly network?: HostNetwork;
+  /** Of this host's operator, for cloud-init in its virtual machines. */
+  readonly vendorData?: () => Promise<string>;
   /** Which libvirt, and which of its networks. */
   readonly libvirt?: { readonly uri: string; readonly network: string };
   /** Where all guests of the host are pretended: its volumes, pretended too. */

@@ -12,11 +12,13 @@ import type { ImageSpec } from '../../api/resources/image.ts';
 import { assert } from '../../base/assert.ts';
 import type { Clock } from '../../base/clock.ts';
 import { describeError, type Logger } from '../../base/log.ts';
+import { createPlaces, type Places } from '../../base/places.ts';
 import type { Prng } from '../../base/prng.ts';
+import { createSharedWork, type WorkCall } from '../../base/shared-work.ts';
 import { DriverError } from '../drivers/driver.ts';
 import { type CachedFile, chooseRemovals } from './choose-removals.ts';
 import { diskFormat } from './disk-format.ts';
-import { dropPartial, type FetchedImage, fetchImage, type FetchOptions } from './fetch-image.ts';
+import { dropPartial, type FetchedImage, fetchImage, type FetchJob, type FetchOptions } from './fetch-image.ts';
 import { type HttpGet, printableUrl } from './http-get.ts';
 import type { CachedImage, ImageCache, ImageProgress } from './image-cache.ts';
 import { publish, writeSmallFile } from './image-file.ts';
@@ -68,23 +70,19 @@ const gibibyte = 1024 ** 3;
 /** Half downloads that nobody went on with. */
 const partialAgeMsMax = 24 * 60 * 60 * 1000;
 const progressEveryMs = 100;
+/**
+ * Images of which bytes come at the same time. Each may take the window of its packing, 128 MiB at most, so this bounds memory alone: a
+ * server that says nothing holds no place, and one that drips is given up.
+ */
+const unpackersMax = 32;
 /** From being handed out until the guest's record names it, an image is nobody's: ten times what the making of a disk may take. */
 const handedOutMs = 10 * 60 * 1000;
-
-interface Waiter {
-  readonly onProgress?: (progress: ImageProgress) => void;
-}
-
-interface Flight {
-  readonly result: Promise<ImageRecord>;
-  readonly controller: AbortController;
-  readonly waiters: Set<Waiter>;
-}
 
 export function createImageCache(options: ImageCacheOptions): HostImageCache {
   const { directory, clock, log } = options;
   const records = new Map<string, ImageRecord>();
-  const flights = new Map<string, Flight>();
+  const flights = createSharedWork<ImageProgress, ImageRecord>();
+  const unpackers = createPlaces(unpackersMax);
   /** When each key was last asked for, by the monotonic clock. */
   const askedAtMs = new Map<string, number>();
   let references: readonly ImageReference[] = [];
@@ -131,22 +129,16 @@ export function createImageCache(options: ImageCacheOptions): HostImageCache {
     return toCachedImage(record);
   };
 
-  const fly = (name: string, image: ImageSpec, key: string): Flight => {
-    const controller = new AbortController();
-    const waiters = new Set<Waiter>();
-    const tell = throttled(clock, (progress) => {
-      for (const waiter of waiters) waiter.onProgress?.(progress);
-    });
-    const result = fetchAndPublish(
-      { name, image, key, signal: controller.signal, tell },
-      options,
-      records,
-      inTurn,
-    ).finally(() => {
-      flights.delete(key);
-    });
-    result.then(cleanLater, () => {}); // of a failure every waiter hears; the last one may have left
-    return { result, controller, waiters };
+  const fly = async (
+    { name, image, key }: Pick<FetchJob, 'name' | 'image' | 'key'>,
+    { signal, tell }: WorkCall<ImageProgress>,
+  ): Promise<ImageRecord> => {
+    const here = await published(key);
+    if (here !== undefined) return here;
+    const job = { name, image, key, signal, tell: throttled(clock, tell) };
+    const record = await fetchAndPublish(job, { options, records, inTurn, unpackers });
+    cleanLater();
+    return record;
   };
 
   const clean = (): Promise<void> =>
@@ -189,27 +181,13 @@ export function createImageCache(options: ImageCacheOptions): HostImageCache {
       diskFormat(name, image); // before anything is fetched
       await loaded();
       const key = keyOf(image);
-      for (;;) {
-        if (signal.aborted) throw aborted();
-        askedAtMs.set(key, clock.monotonicMs());
-        let flight = flights.get(key);
-        if (flight?.controller.signal.aborted) {
-          await flight.result.catch(() => {}); // it is clearing up; its outcome is not ours
-          continue;
-        }
-        if (flight === undefined) {
-          const record = await published(key);
-          if (record !== undefined) return handOut(record, name);
-          flight = flights.get(key); // another caller may have begun while we looked
-          if (flight === undefined) {
-            flight = fly(name, image, key);
-            flights.set(key, flight);
-          }
-        }
-        const record = await waitFor(flight, { signal, aborted, ...(onProgress ? { onProgress } : {}) });
-        askedAtMs.set(key, clock.monotonicMs());
-        return handOut(record, name);
-      }
+      if (signal.aborted) throw aborted();
+      askedAtMs.set(key, clock.monotonicMs());
+      const caller = { signal, ...(onProgress ? { onProgress } : {}) };
+      const record = await flights.join(key, caller, (flight) => fly({ name, image, key }, flight));
+      if (record === undefined) throw aborted();
+      askedAtMs.set(key, clock.monotonicMs());
+      return handOut(record, name);
     },
     async list() {
       await loaded();
@@ -246,44 +224,21 @@ function turns(): <T>(act: () => Promise<T>) => Promise<T> {
   };
 }
 
-/** The flight's result, or `Aborted` as soon as this waiter leaves; the last one to leave ends the flight. */
-async function waitFor(
-  flight: Flight,
-  {
-    signal,
-    aborted,
-    onProgress,
-  }: { signal: AbortSignal; aborted: () => DriverError; onProgress?: Waiter['onProgress'] },
-): Promise<ImageRecord> {
-  const waiter: Waiter = onProgress ? { onProgress } : {};
-  flight.waiters.add(waiter);
-  let leave = (): void => {};
-  const left = new Promise<void>((resolve) => {
-    leave = () => resolve();
-  });
-  signal.addEventListener('abort', leave, { once: true });
-  try {
-    const record = await Promise.race([flight.result, left]);
-    if (record) return record;
-    flight.waiters.delete(waiter);
-    if (flight.waiters.size === 0) {
-      flight.controller.abort();
-      await flight.result.catch(() => {}); // so that nothing of it is left when the caller hears of the end
-    }
-    throw aborted();
-  } finally {
-    flight.waiters.delete(waiter);
-    signal.removeEventListener('abort', leave);
-  }
-}
-
 type Turns = ReturnType<typeof turns>;
 
 async function fetchAndPublish(
-  job: Parameters<typeof fetchImage>[0],
-  options: ImageCacheOptions,
-  records: Map<string, ImageRecord>,
-  inTurn: Turns,
+  job: FetchJob,
+  {
+    options,
+    records,
+    inTurn,
+    unpackers,
+  }: {
+    readonly options: ImageCacheOptions;
+    readonly records: Map<string, ImageRecord>;
+    readonly inTurn: Turns;
+    readonly unpackers: Places;
+  },
 ): Promise<ImageRecord> {
   const { name, image, key } = job;
   const { directory, log } = options;
@@ -292,7 +247,7 @@ async function fetchAndPublish(
     const hidden = await hiddenPath(image, key, options);
     if (hidden !== undefined) temporary = `${hidden}.unpacking`; // on the disk where it is to stay
     log.info('fetching image', { image: name, source: printableUrl(image.source) });
-    const fetched = await fetchImage(job, temporary, fetchOptions(options));
+    const fetched = await fetchImage(job, temporary, fetchOptions(options, unpackers));
     const record = await inTurn(() => publishOnce(job, { temporary, hidden, fetched }, { directory, records }));
     await dropPartial(directory, key);
     const { digest, sizeBytes, sourceChecksum } = record;
@@ -308,10 +263,10 @@ async function fetchAndPublish(
   }
 }
 
-function fetchOptions(options: ImageCacheOptions): FetchOptions {
+function fetchOptions(options: ImageCacheOptions, unpackers: Places): FetchOptions {
   const { directory, get, uploaded, clock, prng, log } = options;
   return {
-    ...{ directory, get, clock, prng, log },
+    ...{ directory, get, clock, prng, log, unpackers },
     ...(uploaded === undefined ? {} : { uploaded }),
     allowFile: (path) => refuseOutsideRoots(path, options, 'an image comes from'),
     maxBytes: options.maxBytes ?? 64 * gibibyte,
@@ -333,7 +288,7 @@ interface ToPublish {
 
 /** Gives the checked file its name, or another name to the same content where that is here already. */
 async function publishOnce(
-  { name, image, key }: Parameters<typeof fetchImage>[0],
+  { name, image, key }: FetchJob,
   { temporary, hidden, fetched }: ToPublish,
   { directory, records }: { readonly directory: string; readonly records: Map<string, ImageRecord> },
 ): Promise<ImageRecord> {

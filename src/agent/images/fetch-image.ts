@@ -10,6 +10,7 @@ import type { ImageSpec } from '../../api/resources/image.ts';
 import { backoffMs } from '../../base/backoff.ts';
 import { type Clock, sleep } from '../../base/clock.ts';
 import { describeError, type Logger } from '../../base/log.ts';
+import type { Places } from '../../base/places.ts';
 import type { Prng } from '../../base/prng.ts';
 import { DriverError } from '../drivers/driver.ts';
 import { bombBytes } from './bomb.ts';
@@ -42,6 +43,8 @@ export interface FetchOptions {
   readonly clock: Clock;
   readonly prng: Prng;
   readonly log: Logger;
+  /** For images of which bytes come. */
+  readonly unpackers: Places;
   /** Of one image, packed and unpacked. */
   readonly maxBytes: number;
   /** The largest disk an image may show to a guest. */
@@ -144,6 +147,7 @@ async function fromSource(job: SourceJob, temporary: string, options: FetchOptio
 
 async function fetchOnce(job: SourceJob, temporary: string, options: FetchOptions): Promise<Written> {
   const { image, signal, tell } = job;
+  let leave: (() => void) | undefined; // once bytes come
   const sourceHash = createHash('sha256');
   let sourceBytes = 0;
   let sourceTotal: number | undefined;
@@ -157,6 +161,7 @@ async function fetchOnce(job: SourceJob, temporary: string, options: FetchOption
   };
   async function* counted(): AsyncGenerator<Uint8Array> {
     for await (const chunk of sourceOf(job, { told, layer }, options, onVersion)) {
+      leave ??= await options.unpackers.enter(signal);
       sourceBytes += chunk.length;
       if (sourceBytes > options.maxBytes) throw tooLarge(job.source, sourceBytes, { bytesMax: options.maxBytes });
       if (image.sizeBytes !== undefined && sourceBytes > image.sizeBytes)
@@ -182,12 +187,14 @@ async function fetchOnce(job: SourceJob, temporary: string, options: FetchOption
     (bytes) => {
       if (stage === 'unpacking' && sourceBytes === sourceTotal) tell({ stage, doneBytes: bytes });
     },
-  ).catch((error: unknown) => {
-    // Bytes of several answers that do not fit together look like a damaged archive: the whole of one answer is worth a try.
-    if (told.pieces > 1 && error instanceof DriverError && error.code === 'ImageInvalid')
-      throw new SourceChanged('what came in pieces cannot be unpacked', { cause: error });
-    throw error;
-  });
+  )
+    .finally(() => leave?.())
+    .catch((error: unknown) => {
+      // Bytes of several answers that do not fit together look like a damaged archive: the whole of one answer is worth a try.
+      if (told.pieces > 1 && error instanceof DriverError && error.code === 'ImageInvalid')
+        throw new SourceChanged('what came in pieces cannot be unpacked', { cause: error });
+      throw error;
+    });
   const sourceChecksum = `sha256:${sourceHash.digest('hex')}`;
   for (const wanted of [image.checksum, told.digest]) {
     if (wanted === undefined || wanted === sourceChecksum) continue;

@@ -7,6 +7,7 @@ import { Type } from 'typebox';
 import { Check } from 'typebox/value';
 import type { GuestSpec } from '../drivers/driver.ts';
 import { writeWhole } from '../drivers/vm/guest-record.ts';
+import { metadataIdOf } from '../drivers/vm/seed.ts';
 import type { GuestMetadata } from './metadata.ts';
 
 const fileName = 'metadata.json';
@@ -17,15 +18,21 @@ const StoredMetadata = Type.Object({
   imageName: Type.String(),
   sshKeys: Type.Array(Type.String()),
   userData: Type.String(),
+  /** What an older Berth wrote has none. */
+  vendorData: Type.Optional(Type.String()),
 });
 
-export async function writeMetadata(directory: string, spec: GuestSpec): Promise<void> {
+export async function writeMetadata(
+  directory: string,
+  spec: GuestSpec & { readonly vendorData: string },
+): Promise<void> {
   const metadata: GuestMetadata = {
-    metadataId: `${spec.instanceId}-${spec.incarnation}`, // as in the seed
+    metadataId: metadataIdOf(spec),
     hostname: spec.hostname,
     imageName: spec.imageName,
     sshKeys: spec.sshKeys,
     userData: spec.userData,
+    vendorData: spec.vendorData,
   };
   await writeWhole(join(directory, fileName), JSON.stringify(metadata));
 }
@@ -41,5 +48,5 @@ export async function readMetadata(directory: string): Promise<GuestMetadata | u
   }
   const value: unknown = JSON.parse(text);
   if (!Check(StoredMetadata, value)) throw new Error(`${join(directory, fileName)} is not what was written there`);
-  return value;
+  return { vendorData: '', ...value };
 }

@@ -21,6 +21,7 @@ const open = async (change: Partial<MetadataServerOptions> = {}): Promise<void> 
       imageName: 'tiny',
       sshKeys: [],
       userData: `secret of ${id}`,
+      vendorData: '',
     }),
     tokens: 'optional',
     clock,

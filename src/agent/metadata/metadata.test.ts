@@ -7,13 +7,14 @@ const guest = {
   imageName: 'debian-12',
   sshKeys: ['ssh-ed25519 AAAA ann', 'ssh-rsa BBBB ben'],
   userData: '#!/bin/sh\necho é\n',
+  vendorData: '#cloud-config\n{}\n',
   address: '10.77.3.4',
 };
-const bare = { ...guest, sshKeys: [], userData: '' };
+const bare = { ...guest, sshKeys: [], userData: '', vendorData: '' };
 
 describe('the metadata of a guest', () => {
   it.each([
-    ['/', '2009-04-04/\nlatest/'],
+    ['/', '2009-04-04/\nlatest/\nnocloud/'],
     ['/latest', 'meta-data/\nuser-data'],
     ['/latest/', 'meta-data/\nuser-data'],
     ['/2009-04-04/', 'meta-data/\nuser-data'],
@@ -35,6 +36,23 @@ describe('the metadata of a guest', () => {
     ['/latest/user-data', '#!/bin/sh\necho é\n'],
   ])('has at %s what EC2 has there', (path, answer) => {
     expect(answerMetadata(guest, path)).toBe(answer);
+  });
+
+  it.each([
+    ['/nocloud/', 'meta-data\nuser-data\nvendor-data'],
+    ['/nocloud/user-data', '#!/bin/sh\necho é\n'],
+    ['/nocloud/vendor-data', '#cloud-config\n{}\n'],
+    [
+      '/nocloud/meta-data',
+      'instance-id: inst_1-3\nlocal-hostname: web-1\npublic-keys:\n  - "ssh-ed25519 AAAA ann"\n  - "ssh-rsa BBBB ben"\n',
+    ],
+  ])('has at %s what a NoCloud seed has there', (path, answer) => {
+    expect(answerMetadata(guest, path)).toBe(answer);
+  });
+
+  it('has user-data for NoCloud, which reads no seed without, also where there is none', () => {
+    expect(answerMetadata(bare, '/nocloud/user-data')).toMatch(/^#cloud-config\nhostname: web-1\n/);
+    expect(answerMetadata(bare, '/nocloud/vendor-data')).toBeUndefined();
   });
 
   it.each([

@@ -1,5 +1,7 @@
-// What the metadata service says to one guest: pure, path in, answer out. The tree is EC2's of 2009-04-04, as cloud-init and the like read it;
-// it must never hold anything of another guest, so all it is given is one guest.
+// What the metadata service says to one guest: pure, path in, answer out. The tree is EC2's of 2009-04-04, as cloud-init and the like read it,
+// and beside it what a NoCloud seed has. It must never hold anything of another guest, so all it is given is one guest.
+
+import { seedTexts } from '../drivers/vm/seed.ts';
 
 export interface GuestMetadata {
   /** With the incarnation in it: a new life of an instance is a new machine to cloud-init. */
@@ -8,6 +10,7 @@ export interface GuestMetadata {
   readonly imageName: string;
   readonly sshKeys: readonly string[];
   readonly userData: string;
+  readonly vendorData: string;
 }
 
 /** A directory of the tree, or the text of one of its leaves. */
@@ -43,7 +46,7 @@ function root(guest: GuestMetadata & { readonly address: string }): Tree {
     },
     ...(guest.userData === '' ? {} : { 'user-data': guest.userData }),
   };
-  return { '2009-04-04': version, latest: version };
+  return { '2009-04-04': version, latest: version, nocloud: seedTexts(guest) };
 }
 
 const publicKeys = (keys: readonly string[]): Tree =>

@@ -39,8 +39,8 @@ export interface VolumeReconciler {
   lookAtAll(): void;
   /** A guest has changed, and with it perhaps which volumes it has. */
   guestChanged(instanceId: string): void;
-  /** Tells the log of volumes that the ledger does not speak of. */
-  tellUnknown(): Promise<void>;
+  /** Ids of volumes that the ledger does not speak of. They are left alone. Throws when the disk cannot be read. */
+  unknown(): Promise<readonly string[]>;
   /** What is known now; undefined: nothing worth a report yet. */
   seenOf(volumeId: string): VolumeReport['volume'] | undefined;
   /** Whether a guest of this instance may have it now. */
@@ -69,7 +69,6 @@ const stepsMax = 4;
 const retry = { delayMsMin: 1000, delayMsMax: 60_000 };
 const lookAgainMs = 10 * 60_000; // how much room it takes, and whether it is still there
 const messageCharactersMax = 4096;
-const unknownToldMax = 20;
 const gibibyte = 1024 ** 3;
 
 export function createVolumeReconciler(options: VolumeReconcilerOptions): VolumeReconciler {
@@ -364,13 +363,8 @@ export function createVolumeReconciler(options: VolumeReconcilerOptions): Volume
       else holdings.set(instanceId, { volumes, text });
       for (const volumeId of new Set([...(before?.volumes ?? []), ...volumes])) look(volumeId);
     },
-    async tellUnknown() {
-      const ids = (await files?.list())?.filter((volumeId) => ledger.volumeOf(volumeId) === undefined) ?? [];
-      if (ids.length === 0) return;
-      log.warn('there are volumes on this host that the control plane does not speak of; they are left alone', {
-        volumes: ids.slice(0, unknownToldMax),
-        count: ids.length,
-      });
+    async unknown() {
+      return (await files?.list())?.filter((volumeId) => ledger.volumeOf(volumeId) === undefined) ?? [];
     },
     gateOf(volumeId, instanceId) {
       const shut = (why: string): VolumeGate => ({ open: false, why });

@@ -132,6 +132,8 @@ export const HostStatus = Type.Object(
     drivers: Type.Array(HostDriver),
     images: Type.Array(HostImage),
     unknownGuests: Type.Array(UnknownGuest),
+    /** Ids of the volumes it has that no record stands for. Absent: none. */
+    unknownVolumes: Type.Optional(Type.Array(Type.String())),
     /** `unknownGuests` are all that there are: its agent has told so in this session. Of stores that were restored. */
     guestsTold: Type.Optional(Type.Boolean()),
     agentVersion: Type.Optional(Type.String()),

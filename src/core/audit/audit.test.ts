@@ -3,7 +3,7 @@ import type { Instance } from '../../api/resources/instance.ts';
 import { restored } from '../state/guest-phase.ts';
 import { keys } from '../state/keys.ts';
 import type { Allocation, AnyRecord } from '../state/records.ts';
-import { commitPlan, testCache, testContext, testHost, testInstance, testTask } from '../testing.ts';
+import { commitPlan, testCache, testContext, testHost, testInstance, testTask, testVolume } from '../testing.ts';
 import { audit } from './audit.ts';
 
 const [host, provider] = testHost('h1');
@@ -38,6 +38,12 @@ const unknown = (instanceId: string, incarnation: number) => ({
   ...ready,
   status: { ...ready.status, unknownGuests: [{ instanceId, incarnation, driver: 'fake', state: 'running' }] },
 });
+const volume = testVolume('v', {}, { phase: 'Ready', host: 'h1', made: true });
+const volumeRoom = room({
+  consumer: { kind: 'volume', id: volume.metadata.id, incarnation: 1, project: 'default', name: 'v' },
+  amounts: { [provider.id]: { DISK_GB: 10 } },
+});
+const unknownVolume = { ...ready, status: { ...ready.status, unknownVolumes: [volume.metadata.id] } };
 const task = testTask('t');
 const all = [ready, provider] as const;
 const gone = 'inst_00000000000000000000000000';
@@ -66,6 +72,21 @@ const rows: readonly {
     name: 'room of another incarnation',
     records: [...all, onHost({ incarnation: 3 }), room()],
     codes: ['RoomLeaked', 'RoomMissing'],
+    repaired: ['RoomLeaked'],
+  },
+  { name: 'nothing of a volume that has its room', records: [...all, volume, volumeRoom], codes: [] },
+  { name: 'a volume without room', records: [...all, volume], codes: ['RoomMissing'], repaired: ['RoomMissing'] },
+  {
+    name: 'room of a volume that is no more',
+    records: [...all, volumeRoom],
+    codes: ['RoomLeaked'],
+    repaired: ['RoomLeaked'],
+  },
+  // Its repair orders the host to remove it; until that is done its host has the order, and no room is held.
+  {
+    name: 'a volume without a record',
+    records: [unknownVolume, provider],
+    codes: ['UnknownVolume'],
     repaired: ['RoomLeaked'],
   },
   {

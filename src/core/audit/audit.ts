@@ -10,6 +10,7 @@ import { stuck } from './stuck.ts';
 import { unconfirmedGuests } from './unconfirmed-guests.ts';
 import { unknownGuests } from './unknown-guests.ts';
 import { useOfProviders } from './use-of-providers.ts';
+import { volumes } from './volumes.ts';
 
 const rules: readonly Rule[] = [
   useOfProviders,
@@ -19,6 +20,7 @@ const rules: readonly Rule[] = [
   unknownGuests,
   unconfirmedGuests,
   stuck,
+  volumes,
 ];
 
 /** `undefined` where a record is as it should be. */

@@ -51,6 +51,11 @@ function whyNobody(snapshot: Snapshot, { consumer, host }: Allocation): string |
     if (task?.metadata.id !== consumer.id) return 'that task is no more';
     return task.status.phase === 'Placed' ? undefined : `that task is ${task.status.phase}`;
   }
+  if (consumer.kind === 'volume') {
+    const volume = snapshot.get('volume', keys.volume(consumer.project, consumer.name))?.value;
+    if (volume?.metadata.id !== consumer.id) return 'that volume is no more';
+    return volume.status.host === host ? undefined : `that volume is on ${volume.status.host ?? 'no host'}`;
+  }
   const instance = snapshot.get('instance', keys.instance(consumer.project, consumer.name))?.value;
   if (instance?.metadata.id !== consumer.id) return 'that instance is no more';
   const { status } = instance;

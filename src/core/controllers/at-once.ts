@@ -17,7 +17,8 @@ export function placedAtOnce(snapshot: Snapshot, created: Decision, ctx: Context
   const made = plan.changes.find(({ key, ifRevision }) => key === created.key && ifRevision === 0);
   const instance = made?.value;
   if (instance?.kind !== 'instance' || !isWaiting(instance) || plan.conditions) return created;
-  if (instance.spec.gang !== undefined || taskOf(instance) !== undefined) return created;
+  // Of a volume that it takes along, both Plans would write the record.
+  if (instance.spec.gang !== undefined || taskOf(instance) !== undefined || instance.spec.volumes) return created;
   if (queueOf(snapshot).size > 0) return created; // those have their turn first
   const limits = limitsOn(snapshot, ctx.policy, instance);
   if (limitReached(snapshot, limits)) return created;

@@ -1,7 +1,8 @@
 // Bind: the Plan that puts waiting instances on hosts and holds their room there, one or several together. It decides no place.
 
 import type { Instance, InstanceStatus } from '../../api/resources/instance.ts';
-import { claim } from '../ledger/ledger.ts';
+import { claim, claimWithVolumes } from '../ledger/ledger.ts';
+import { placedStatus } from '../operations/attach.ts';
 import { passGates } from '../queue/limits.ts';
 import type { Request } from '../scheduler/request.ts';
 import { type Placed, placedMessage } from '../scheduler/schedule.ts';
@@ -13,6 +14,7 @@ import { instanceStatusChange } from '../state/instance-change.ts';
 import { keys } from '../state/keys.ts';
 import type { Change, Plan } from '../state/plan.ts';
 import type { Entry, Snapshot } from '../state/snapshot.ts';
+import { volumeStatusChange } from '../state/volume-change.ts';
 
 export interface Binding {
   readonly instance: Entry<Instance>;
@@ -55,6 +57,14 @@ function changesOf(snapshot: Snapshot, binding: Binding, ctx: Context): Change[]
   const { metadata, status } = instance.value;
   const incarnation = nextIncarnation(snapshot, instance.value);
   const message = binding.message ?? placedMessage(placed);
+  const volumes = request.unplacedVolumes ?? noVolumes;
+  const claimed = {
+    consumer: { id: metadata.id, incarnation, project: metadata.project, name: metadata.name },
+    host,
+    held,
+    driver,
+    ports: request.ports,
+  };
   return [
     instanceStatusChange(instance, {
       ...withoutFormerLife(status),
@@ -73,16 +83,21 @@ function changesOf(snapshot: Snapshot, binding: Binding, ctx: Context): Change[]
         ctx.nowMs,
       ),
     }),
-    ...claim(snapshot, {
-      consumer: { id: metadata.id, incarnation, project: metadata.project, name: metadata.name },
-      host,
-      held,
-      driver,
-      ports: request.ports,
-    }),
+    ...(volumes.length === 0
+      ? claim(snapshot, claimed)
+      : claimWithVolumes(
+          snapshot,
+          claimed,
+          volumes.map(({ value }) => value),
+        )),
+    ...volumes.map((volume) =>
+      volumeStatusChange(volume, { ...volume.value.status, ...placedStatus(volume.value, host, ctx) }),
+    ),
     eventChange(instance.value, { reason: 'Scheduled', message, host }, ctx),
   ];
 }
+
+const noVolumes: NonNullable<Request['unplacedVolumes']> = [];
 
 /** What a guest that was before has left; of a new instance, nothing. */
 function withoutFormerLife(status: InstanceStatus): InstanceStatus {

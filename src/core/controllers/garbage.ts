@@ -22,7 +22,7 @@ export const garbage: Controller = {
         ? Array.from(snapshot.allocationsOnHost(before.metadata.name), ({ key: held }) => held)
         : [];
     if (after?.kind === 'allocation') return snapshot.get('host', keys.host(after.host)) ? [] : [key];
-    return before?.kind === 'allocation' && before.consumer.kind !== 'task'
+    return before?.kind === 'allocation' && before.consumer.kind === undefined
       ? [keys.instance(before.consumer.project, before.consumer.name)]
       : [];
   },

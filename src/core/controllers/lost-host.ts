@@ -31,7 +31,7 @@ export const lostHost: Controller = {
 
 function* instancesOn(snapshot: Snapshot, host: string): Iterable<string> {
   for (const { value } of snapshot.allocationsOnHost(host)) {
-    if (value.consumer.kind !== 'task') yield keys.instance(value.consumer.project, value.consumer.name);
+    if (value.consumer.kind === undefined) yield keys.instance(value.consumer.project, value.consumer.name);
   }
 }
 

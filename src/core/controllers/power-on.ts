@@ -48,7 +48,7 @@ export const powerOn: Controller = {
 /** Those of which the host holds no more than the disk. */
 function* stoppedOn(snapshot: Snapshot, host: string): Iterable<string> {
   for (const { value } of snapshot.allocationsOnHost(host)) {
-    if (value.consumer.kind !== 'task' && holdsOnlyDisk(value))
+    if (value.consumer.kind === undefined && holdsOnlyDisk(value))
       yield keys.instance(value.consumer.project, value.consumer.name);
   }
 }

@@ -8,5 +8,15 @@ import { placement } from './placement.ts';
 import { powerOn } from './power-on.ts';
 import { restart } from './restart.ts';
 import { task } from './task.ts';
+import { volume } from './volume.ts';
 
-export const controllers: readonly Controller[] = [placement, powerOn, hostHealth, lostHost, restart, task, garbage];
+export const controllers: readonly Controller[] = [
+  placement,
+  powerOn,
+  hostHealth,
+  lostHost,
+  restart,
+  task,
+  volume,
+  garbage,
+];

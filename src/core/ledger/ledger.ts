@@ -1,11 +1,14 @@
 // Ledger: who holds how much of what. The only place that says what is free; claims and releases are changes for a Plan.
 // Terms and arithmetic are those of OpenStack Placement (docs.openstack.org/placement, "allocation candidates").
 
+import { assert } from '../../base/assert.ts';
 import type { Amounts } from '../../api/resources/metadata.ts';
+import type { Volume } from '../../api/resources/volume.ts';
 import { keys } from '../state/keys.ts';
 import type { Change } from '../state/plan.ts';
 import type { Allocation, Inventory, Provider } from '../state/records.ts';
 import type { Entry, Snapshot } from '../state/snapshot.ts';
+import { heldGiB } from '../state/volumes.ts';
 
 /** What may be held of an inventory in all: floor((total − reserved) × ratio). */
 export function capacityOf(inventory: Inventory): number {
@@ -72,6 +75,45 @@ export function claim(
         : { kind: 'allocation', consumer, host, amounts: held, driver, ports },
   });
   return changes;
+}
+
+/** Holds room of one provider for volumes, each by itself. */
+export function claimVolumes(
+  snapshot: Snapshot,
+  volumes: readonly Volume[],
+  at: { readonly host: string; readonly providerId: string },
+): Change[] {
+  return [...rewrite(snapshot, at.host, { [at.providerId]: {} }), ...volumes.map((volume) => allocationOf(volume, at))];
+}
+
+/** The same for volumes that are placed with an instance: `held` is of all of them. What is left is the instance's own. */
+export function claimWithVolumes(
+  snapshot: Snapshot,
+  claimed: Omit<Allocation, 'kind' | 'amounts'> & { readonly held: Held },
+  volumes: readonly Volume[],
+): Change[] {
+  const gib = volumes.reduce((sum, { spec }) => sum + heldGiB(spec), 0);
+  const [providerId] = Object.keys(claimed.held).filter((id) => (claimed.held[id]?.['DISK_GB'] ?? 0) >= gib);
+  assert(providerId !== undefined, 'volumes are placed where no provider holds their room');
+  const { DISK_GB: disk = 0, ...rest } = claimed.held[providerId] ?? {};
+  const own = { ...claimed.held, [providerId]: disk > gib ? { ...rest, DISK_GB: disk - gib } : rest };
+  const at = { host: claimed.host, providerId };
+  return [...claim(snapshot, { ...claimed, held: own }), ...volumes.map((volume) => allocationOf(volume, at))];
+}
+
+function allocationOf(volume: Volume, at: { readonly host: string; readonly providerId: string }): Change {
+  const { id, project, name } = volume.metadata;
+  return {
+    key: keys.allocation(id, 1),
+    ifRevision: 0,
+    value: {
+      kind: 'allocation',
+      consumer: { kind: 'volume', id, incarnation: 1, project, name },
+      host: at.host,
+      amounts: { [at.providerId]: { DISK_GB: heldGiB(volume.spec) } },
+      driver: '',
+    },
+  };
 }
 
 /** By provider id, then resource class. */

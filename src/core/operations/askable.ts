@@ -7,6 +7,7 @@ import type { Labels } from '../../api/resources/metadata.ts';
 import type { AskingSpec } from '../scheduler/demand.ts';
 import { keys } from '../state/keys.ts';
 import type { Snapshot } from '../state/snapshot.ts';
+import { assertVolumes } from './attach.ts';
 import { assertContainers } from './containers.ts';
 import { assertHostDemand } from './host-demand.ts';
 import { assertPlacementRules } from './placement-rules.ts';
@@ -22,6 +23,7 @@ export function assertAskable(snapshot: Snapshot, { project, labels, spec }: Ask
   assertReferences(snapshot, spec);
   assertPortsDiffer(spec);
   assertContainers(snapshot, spec);
+  if (spec.volumes !== undefined) assertVolumes(snapshot, { project, spec });
   assertHostDemand(snapshot, spec);
   assertPlacementRules(snapshot, { project, labels, placement: spec.placement });
 }

@@ -12,17 +12,20 @@ import { conditionOf } from '../state/conditions.ts';
 import { hostLost, restored } from '../state/guest-phase.ts';
 import type { Allocation } from '../state/records.ts';
 import type { Entry } from '../state/snapshot.ts';
+import { type VolumeByName, volumesAssigned } from './volume-assignment.ts';
 
 export function assignmentOf(
   allocation: Entry<Allocation>,
   instance: Entry<Instance> | undefined,
   imageByName: (name: string) => Image | undefined = () => undefined,
+  volumeByName: VolumeByName = () => undefined,
 ): Assignment {
   const { consumer, driver, amounts } = allocation.value;
   const current = instance && instance.value.metadata.id === consumer.id ? instance : undefined;
   const spec = current?.value.spec;
   const held = Object.values(amounts)[0] ?? {};
   const image = spec && imageByName(spec.image);
+  const volumes = current && spec?.volumes ? volumesAssigned(current.value, allocation.value.host, volumeByName) : [];
   const assigned = current?.value.status.assigned ?? held;
   return {
     instanceId: consumer.id,
@@ -43,6 +46,7 @@ export function assignmentOf(
     sshKeys: spec?.sshKeys ?? [],
     userData: spec?.userData ?? '',
     ...(spec && image && isContainerImage(image.spec) ? { containers: containersOf(spec, image, imageByName) } : {}),
+    ...(volumes.length > 0 ? { volumes } : {}),
     stopGraceMs: spec?.stopGraceMs ?? 0,
   };
 }

@@ -12,6 +12,7 @@ import type { Context } from '../state/context.ts';
 import { eventChange } from '../state/events.ts';
 import { keys } from '../state/keys.ts';
 import { type Change, unchanged } from '../state/plan.ts';
+import type { Allocation } from '../state/records.ts';
 import type { Entry, Snapshot } from '../state/snapshot.ts';
 import { controlPlaneOn } from './control-plane.ts';
 import { assertFree, type CreateInput, earlierCreate, newMetadata, rememberCreate } from './create.ts';
@@ -110,15 +111,11 @@ export function deleteHost(
   const entry = existing(snapshot, 'host', key, input.ifRevision);
   const consumers = [...snapshot.allocationsOnHost(input.name)].map(({ value }) => value.consumer);
   const held = consumers.length;
-  const what = consumers.some(({ kind }) => kind === 'task')
-    ? 'instances and tasks'
-    : held === 1
-      ? 'instance'
-      : 'instances';
+  const what = heldWords(consumers);
   if (held > 0 && !input.force) {
     throw new ApiError(
       'Conflict',
-      `host "${input.name}" holds room for ${held} ${what}; remove them first, or force it when the host will never come back`,
+      `host "${input.name}" holds room for ${what}; remove them first, or force it when the host will never come back`,
     );
   }
   if (held > 0 && isReady(entry.value.status)) {
@@ -151,6 +148,13 @@ export function deleteHost(
     key,
     changed: true,
   };
+}
+
+/** `2 instances, 1 volume`. */
+function heldWords(consumers: readonly Allocation['consumer'][]): string {
+  const counts = new Map<string, number>();
+  for (const { kind = 'instance' } of consumers) counts.set(kind, (counts.get(kind) ?? 0) + 1);
+  return Array.from(counts, ([kind, count]) => `${count} ${kind}${count === 1 ? '' : 's'}`).join(', ');
 }
 
 /**
@@ -281,17 +285,19 @@ export function heartbeat(
   ctx: Context,
 ): Decision {
   const host = hostInSession(snapshot, input.name, input.heartbeat.epoch);
-  const { drivers, images, unknownGuests, guestsTold } = input.heartbeat;
-  const { status } = host.value;
+  const { drivers, images, unknownGuests, unknownVolumes, guestsTold } = input.heartbeat;
+  const { unknownVolumes: volumesBefore = [], ...status } = host.value.status;
+  const volumes = unknownVolumes ?? volumesBefore;
   const next: HostStatus = {
     ...status,
+    ...(volumes.length > 0 ? { unknownVolumes: volumes } : {}),
     drivers: drivers ?? status.drivers,
     images: images ?? status.images,
     unknownGuests: unknownGuests ?? status.unknownGuests,
     // Only there does anybody ask for it, and each host would be written once more.
     ...(guestsTold === undefined || !restoreOf(snapshot) ? {} : { guestsTold }),
   };
-  const changed = !equalJson(status, next);
+  const changed = !equalJson(host.value.status, next);
   return {
     plan: {
       changes: [

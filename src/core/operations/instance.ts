@@ -12,6 +12,7 @@ import { keys } from '../state/keys.ts';
 import { unchanged } from '../state/plan.ts';
 import type { Snapshot } from '../state/snapshot.ts';
 import { assertAskable } from './askable.ts';
+import { attachToExisting, attachToNew } from './attach.ts';
 import { assertFree, type CreateInput, earlierCreate, newMetadata, rememberCreate } from './create.ts';
 import type { Decision } from './decision.ts';
 import { assertPlacementRules } from './placement-rules.ts';
@@ -52,6 +53,7 @@ export function createInstance(snapshot: Snapshot, input: CreateInput<InstanceSp
       changes: [
         { key, ifRevision: 0, value: instance },
         ...chargeQuota(snapshot, instance),
+        ...attachToNew(snapshot, instance),
         ...rememberCreate(input, 'instance', { key, id }, ctx),
         // Of one that should run, placement tells at once: a second event would only cost.
         ...(input.spec.powerState === 'running'
@@ -81,12 +83,12 @@ function freeName(snapshot: Snapshot, project: string, image: string, ctx: Conte
 }
 
 /** What may be changed of an instance that exists; all else is for a new one. */
-const changeable: ReadonlySet<string> = new Set(['powerState', 'restartPolicy', 'priority', 'stopGraceMs']);
+const changeable: ReadonlySet<string> = new Set(['powerState', 'restartPolicy', 'priority', 'stopGraceMs', 'volumes']);
 
 export function replaceInstance(
   snapshot: Snapshot,
   input: CreateInput<InstanceSpec> & { readonly ifRevision?: number },
-  _ctx: Context,
+  ctx: Context,
 ): Decision {
   const key = keys.instance(input.project, input.name);
   const entry = existing(snapshot, 'instance', key, input.ifRevision);
@@ -110,19 +112,17 @@ export function replaceInstance(
   const status = unplaced
     ? { ...value.status, phase: input.spec.powerState === 'running' ? ('Pending' as const) : ('Stopped' as const) }
     : value.status;
+  const next: Instance = {
+    ...value,
+    metadata: replacedMetadata(value.metadata, { labels: input.labels, specChanged }),
+    spec: input.spec,
+    status,
+  };
   return {
     plan: {
       changes: [
-        {
-          key,
-          ifRevision: entry.revision,
-          value: {
-            ...value,
-            metadata: replacedMetadata(value.metadata, { labels: input.labels, specChanged }),
-            spec: input.spec,
-            status,
-          },
-        },
+        { key, ifRevision: entry.revision, value: next },
+        ...(equalJson(value.spec.volumes, input.spec.volumes) ? [] : attachToExisting(snapshot, value, next, ctx)),
       ],
     },
     key,

@@ -33,7 +33,7 @@ export function applyReport(
   const host = hostInSession(snapshot, input.host, input.epoch);
   const { report } = input;
   const allocation = snapshot.get('allocation', keys.allocation(report.instanceId, report.incarnation));
-  if (!allocation || allocation.value.host !== input.host || allocation.value.consumer.kind === 'task') return stale;
+  if (!allocation || allocation.value.host !== input.host || allocation.value.consumer.kind !== undefined) return stale;
   const sessionHolds = [{ key: host.key, ifRevision: host.revision }];
   const instance = snapshot.instanceById(report.instanceId);
   const decided =

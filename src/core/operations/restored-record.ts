@@ -2,6 +2,7 @@
 // them is believed until they have said it again, and nothing is ordered away or begun twice for what it does not know.
 
 import type { Instance } from '../../api/resources/instance.ts';
+import type { Volume } from '../../api/resources/volume.ts';
 import { conditionOf, type NewCondition, withConditions } from '../state/conditions.ts';
 import { hostLost, notFoundAfterRestore, restored } from '../state/guest-phase.ts';
 import type { AnyRecord } from '../state/records.ts';
@@ -30,7 +31,7 @@ export function restoredRecord(record: AnyRecord, { nowMs, newestSession }: Rest
     case 'removedHost':
       return { ...record, lastEpoch: sessionAfter(record.lastEpoch) };
     case 'host': {
-      const { session: _, guestsTold: __, ...status } = record.status;
+      const { session: _, guestsTold: __, unknownVolumes: ___, ...status } = record.status;
       const message = 'its agent has not been heard since the store was restored from a backup';
       const ready: NewCondition = { type: 'Ready', status: 'False', reason: restored, message };
       return {
@@ -45,9 +46,21 @@ export function restoredRecord(record: AnyRecord, { nowMs, newestSession }: Rest
     }
     case 'instance':
       return restoredInstance(record, nowMs);
+    case 'volume':
+      return restoredVolume(record, nowMs);
     default:
       return record;
   }
+}
+
+/** Its host may have grown it, or made snapshots, for wishes that the backup does not know. */
+function restoredVolume(volume: Volume, nowMs: number): Volume {
+  const { metadata, status } = volume;
+  if (metadata.deletionRequestedAtMs !== undefined || status.host === undefined || status.phase === 'Failed')
+    return volume;
+  const message = `the store was restored from a backup, and host ${status.host} has not yet said what became of it`;
+  const ready: NewCondition = { type: 'Ready', status: 'Unknown', reason: restored, message };
+  return { ...volume, status: { ...status, conditions: withConditions(status.conditions, [ready], nowMs) } };
 }
 
 function restoredInstance(instance: Instance, nowMs: number): Instance {

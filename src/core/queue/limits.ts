@@ -110,7 +110,7 @@ export class LimitCounts {
     let hidden = 0;
     for (const allocation of this.#snapshot.allocationsHeldOnHost(host)) {
       const { consumer } = allocation;
-      if (consumer.kind === 'task' || holdsOnlyDisk(allocation)) continue;
+      if (consumer.kind !== undefined || holdsOnlyDisk(allocation)) continue;
       const id = `${consumer.id}.${consumer.incarnation}`;
       if (now.has(id)) continue;
       const before = known.get(id);

@@ -59,7 +59,7 @@ function guestsOn(snapshot: Snapshot, host: string, priority: number): { leaving
   const guests: Guest[] = [];
   for (const { value: allocation } of snapshot.allocationsOnHost(host)) {
     const { consumer } = allocation;
-    if (consumer.kind === 'task') continue;
+    if (consumer.kind !== undefined) continue;
     const instance = snapshot.instanceById(consumer.id);
     if (!instance || isLeaving(instance.value, allocation)) leaving.push(allocation);
     else if (mayBeStopped(instance.value, priority)) guests.push({ instance, allocation });

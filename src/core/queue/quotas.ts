@@ -1,14 +1,17 @@
-// Quotas: what the instances of a project may ask for together. They count from their creation until they are gone, placed or not. A
+// Quotas: what the instances and volumes of a project may ask for together. They count from their creation until they are gone, placed or not. A
 // create that goes beyond is refused; fair shares, not quotas, say who is first.
 
 import { ApiError } from '../../api/errors.ts';
 import { instancesClass } from '../../api/resource-class.ts';
 import type { Instance } from '../../api/resources/instance.ts';
 import type { Amounts } from '../../api/resources/metadata.ts';
+import type { Volume } from '../../api/resources/volume.ts';
 import { requestOf } from '../scheduler/request.ts';
 import { keys } from '../state/keys.ts';
 import type { Change } from '../state/plan.ts';
+import type { AnyRecord } from '../state/records.ts';
 import { defineView, type RecordChange, type Snapshot, type View } from '../state/snapshot.ts';
+import { heldGiB } from '../state/volumes.ts';
 import { passGate } from './limits.ts';
 
 /** What belongs into the Plan that makes `instance`. Throws `QuotaExceeded`, or `Forbidden` for a priority above the project's. */
@@ -21,10 +24,20 @@ export function chargeQuota(snapshot: Snapshot, instance: Instance): Change[] {
       field: 'spec.priority',
     });
   }
-  if (spec?.quota === undefined) return [];
+  return spec?.quota === undefined ? [] : charge(snapshot, project, spec.quota, chargeOf(snapshot, instance));
+}
+
+/** The same of a volume; `before`: as it was, when it only changes. */
+export function chargeVolume(snapshot: Snapshot, volume: Volume, before?: Volume): Change[] {
+  const { project } = volume.metadata;
+  const quota = snapshot.get('project', keys.project(project))?.value.spec.quota;
+  const more = heldGiB(volume.spec) - (before ? heldGiB(before.spec) : 0);
+  return quota === undefined ? [] : charge(snapshot, project, quota, { DISK_GB: Math.max(0, more) });
+}
+
+function charge(snapshot: Snapshot, project: string, quota: Amounts, asked: Amounts): Change[] {
   const used = chargesOf(snapshot).of(project);
-  const asked = chargeOf(snapshot, instance);
-  for (const [resourceClass, max] of Object.entries(spec.quota)) {
+  for (const [resourceClass, max] of Object.entries(quota)) {
     const sum = (used.get(resourceClass) ?? 0) + (asked[resourceClass] ?? 0);
     if (sum <= max || (asked[resourceClass] ?? 0) === 0) continue;
     throw new ApiError(
@@ -36,8 +49,8 @@ export function chargeQuota(snapshot: Snapshot, instance: Instance): Change[] {
   return [passGate(snapshot, gateOf(project))];
 }
 
-/** What belongs into the Plan that removes an instance: whoever is charged after it rests on that Plan. */
-export function dischargeQuota(snapshot: Snapshot, { metadata: { project } }: Instance): Change[] {
+/** What belongs into the Plan that removes an instance or a volume: whoever is charged after it rests on that Plan. */
+export function dischargeQuota(snapshot: Snapshot, { metadata: { project } }: Instance | Volume): Change[] {
   const quota = snapshot.get('project', keys.project(project))?.value.spec.quota;
   return quota === undefined ? [] : [passGate(snapshot, gateOf(project))];
 }
@@ -73,29 +86,36 @@ class Charges implements View {
     if (known) return known;
     const sums = new Map<string, number>();
     this.#sums.set(project, sums);
-    for (const { key, value } of this.#snapshot.list('instance'))
-      if (value.metadata.project === project) this.#charge(sums, key, value);
+    for (const kind of ['instance', 'volume'] as const)
+      for (const { key, value } of this.#snapshot.list(kind))
+        if (value.metadata.project === project) this.#charge(sums, key, value);
     return sums;
   }
 
   apply({ key, kind, before, after }: RecordChange): void {
-    if (kind !== 'instance') return;
-    const instance = after?.kind === 'instance' ? after : before?.kind === 'instance' ? before : undefined;
-    const sums = instance && this.#sums.get(instance.metadata.project);
+    if (kind !== 'instance' && kind !== 'volume') return;
+    const charger = chargerOf(after) ?? chargerOf(before);
+    const sums = charger && this.#sums.get(charger.metadata.project);
     if (!sums) return;
     const charged = this.#charged.get(key);
-    if (after && !charged) this.#charge(sums, key, instance);
-    else if (!after && charged) {
+    // What is charged for an instance stays, whatever becomes of its size; a volume grows.
+    const anew = after?.kind === 'volume' && charged !== undefined && charged['DISK_GB'] !== heldGiB(after.spec);
+    if (charged && (!after || anew)) {
       add(sums, charged, -1);
       this.#charged.delete(key);
     }
+    if (after && (!charged || anew)) this.#charge(sums, key, charger);
   }
 
-  #charge(sums: Map<string, number>, key: string, instance: Instance): void {
-    const charge = chargeOf(this.#snapshot, instance);
+  #charge(sums: Map<string, number>, key: string, charger: Instance | Volume): void {
+    const charge = charger.kind === 'volume' ? { DISK_GB: heldGiB(charger.spec) } : chargeOf(this.#snapshot, charger);
     this.#charged.set(key, charge);
     add(sums, charge, 1);
   }
+}
+
+function chargerOf(record: AnyRecord | null): Instance | Volume | undefined {
+  return record?.kind === 'instance' || record?.kind === 'volume' ? record : undefined;
 }
 
 function add(sums: Map<string, number>, amounts: Amounts, sign: 1 | -1): void {

@@ -12,7 +12,11 @@ import type { Snapshot } from '../state/snapshot.ts';
 export type AskingSpec = Pick<
   InstanceSpec,
   'size' | 'cpus' | 'memoryMiB' | 'diskGiB' | 'resources' | 'gpus' | 'numaCells' | 'placement' | 'ports'
-> & { readonly image?: string | undefined; readonly containers?: InstanceSpec['containers'] | undefined };
+> & {
+  readonly image?: string | undefined;
+  readonly containers?: InstanceSpec['containers'] | undefined;
+  readonly volumes?: InstanceSpec['volumes'] | undefined;
+};
 
 export interface Room {
   readonly cpus: number;

@@ -6,6 +6,7 @@ import type { HostRule, Preference, Toleration, TraitRules } from '../../api/res
 import { type ImageSpec, imageKey } from '../../api/resources/image.ts';
 import type { Labels } from '../../api/resources/metadata.ts';
 import type { Snapshot } from '../state/snapshot.ts';
+import { asksOf, volumesOf } from '../state/volumes.ts';
 import { type AskingSpec, queryOf } from './demand.ts';
 import { vocabularyOf } from './vocabulary.ts';
 
@@ -25,6 +26,8 @@ export interface HostTerms {
   readonly preferences?: readonly Preference[] | undefined;
   readonly tolerations?: readonly Toleration[] | undefined;
   readonly dedicated?: true | undefined;
+  /** Where the volumes are that it has; empty: on no host yet. Absent: it has none. */
+  readonly volumesOn?: readonly string[] | undefined;
   /** Only where some host is dedicated to it, so that all other projects share their verdicts. */
   readonly project?: string | undefined;
 }
@@ -45,6 +48,7 @@ export function hostTermsOf(
     preferences: placement.preferences,
     tolerations: placement.tolerations,
     dedicated: placement.dedicated || undefined,
+    volumesOn: spec.volumes && asksOf(volumesOf(snapshot, { project, volumes: spec.volumes })).hosts,
     project: ownerOf(snapshot, project),
   };
 }

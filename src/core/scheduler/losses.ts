@@ -81,7 +81,7 @@ function runningOn(snapshot: Snapshot, host: string): Instance[] {
   const found: Instance[] = [];
   for (const { value } of snapshot.allocationsOnHost(host)) {
     const { consumer } = value;
-    if (consumer.kind === 'task' || holdsOnlyDisk(value)) continue;
+    if (consumer.kind !== undefined || holdsOnlyDisk(value)) continue;
     const instance = snapshot.get('instance', keys.instance(consumer.project, consumer.name))?.value;
     if (instance?.metadata.id === consumer.id && instance.status.incarnation === consumer.incarnation)
       found.push(instance);

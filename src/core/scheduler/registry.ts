@@ -28,6 +28,7 @@ import { tightFit } from './plugins/tight-fit.ts';
 import { traits } from './plugins/traits.ts';
 import { unknownGuest } from './plugins/unknown-guest.ts';
 import { idleness, utilization } from './plugins/utilization.ts';
+import { volumes } from './plugins/volumes.ts';
 
 export const hostPlugins: readonly HostPlugin[] = [
   online,
@@ -41,6 +42,7 @@ export const hostPlugins: readonly HostPlugin[] = [
   traits,
   image,
   driver,
+  volumes,
   preferences,
   softTaints,
   imageLocality,

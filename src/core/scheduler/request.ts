@@ -5,9 +5,11 @@ import type { Amounts, Metadata } from '../../api/resources/metadata.ts';
 import type { Image } from '../../api/resources/image.ts';
 import type { Pool } from '../../api/resources/pool.ts';
 import type { Size } from '../../api/resources/size.ts';
+import type { Volume } from '../../api/resources/volume.ts';
 import { type Demand, type Portion, wholeOf } from '../ledger/tree.ts';
 import { keys } from '../state/keys.ts';
-import type { Snapshot } from '../state/snapshot.ts';
+import type { Entry, Snapshot } from '../state/snapshot.ts';
+import { asksOf, heldGiB, volumesOf } from '../state/volumes.ts';
 import { type Belonging, belongingOf } from './belonging.ts';
 import { type AskingSpec, demandOf } from './demand.ts';
 import { type GroupTerm, groupTermsOf } from './group-terms.ts';
@@ -16,10 +18,13 @@ import { ShortKeys } from './short-keys.ts';
 import { type ProfileName, type Weights, weightsOf } from './profiles.ts';
 
 export interface Request extends Demand {
+  /** What is to be free in all: with the volumes that go with it. */
   readonly amounts: Amounts;
   readonly portions: readonly Portion[];
-  /** All that is asked for, portions included. */
+  /** All that it gets itself, portions included. */
   readonly assigned: Amounts;
+  /** Volumes that are on no host yet, and come to be on its own. */
+  readonly unplacedVolumes?: readonly Entry<Volume>[];
   /** Ports of the host that must be free there, as `tcp/8080`. */
   readonly ports: readonly string[];
   readonly terms: HostTerms;
@@ -79,6 +84,8 @@ function ownOf(snapshot: Snapshot, asking: Asking): Own {
   const size = spec.size === undefined ? undefined : snapshot.get('size', keys.size(spec.size))?.value;
   const image = spec.image === undefined ? undefined : snapshot.imageByName(spec.image)?.value;
   const pool = snapshot.get('pool', keys.pool(spec.placement.pool ?? 'default'))?.value;
+  // Nobody else has the same volumes, and where they are changes.
+  if (spec.volumes !== undefined) return withVolumes(snapshot, asking, workOut(snapshot, asking, pool?.spec));
   const owner = ownerOf(snapshot, asking.metadata.project);
   const known = knownBySpec.get(spec);
   if (known && known.size === size && known.image === image && known.pool === pool && known.owner === owner)
@@ -87,6 +94,18 @@ function ownOf(snapshot: Snapshot, asking: Asking): Own {
   if (knownBySpec.size >= knownMax) knownBySpec = new Map();
   knownBySpec.set(spec, { own, size, image, pool, owner });
   return own;
+}
+
+/** Those that are on no host yet are to fit beside the instance. */
+function withVolumes(snapshot: Snapshot, { metadata: { project }, spec }: Asking, own: Own): Own {
+  const { unplaced } = asksOf(volumesOf(snapshot, { project, volumes: spec.volumes }));
+  if (unplaced.length === 0) return own;
+  const gib = unplaced.reduce((sum, { value }) => sum + heldGiB(value.spec), own.amounts['DISK_GB'] ?? 0);
+  return {
+    ...withKeys({ ...own, amounts: { ...own.amounts, DISK_GB: gib } }),
+    assigned: own.assigned,
+    unplacedVolumes: unplaced,
+  };
 }
 
 /** Instances that name no pool go by the pool called `default`, if there is one: its profile is the fleet's, changeable any time. */

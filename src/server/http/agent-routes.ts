@@ -6,6 +6,7 @@ import { parse } from '../../api/parse.ts';
 import { Name } from '../../api/resources/metadata.ts';
 import { heartbeat, registerHost, sessionOf } from '../../core/operations/host.ts';
 import { applyReport } from '../../core/operations/report.ts';
+import { applyVolumeReport } from '../../core/operations/volume-report.ts';
 import { keys } from '../../core/state/keys.ts';
 import type { Assignments } from '../assignments.ts';
 import { contextOf, decideAndCommit, type Decider } from '../decide.ts';
@@ -54,12 +55,27 @@ export function agentRoutes({ decider, assignments }: AgentParts): Route[] {
       verb: 'agent',
       async handle({ params, query, body }) {
         query.only();
-        const { epoch, reports } = parse(Reports, body);
+        const { epoch, reports, volumes } = parse(Reports, body);
+        if (reports.length === 0 && (volumes ?? []).length === 0)
+          throw new ApiError('InvalidRequest', 'there is nothing in this report', { field: 'reports' });
         const host = params['host'] ?? '';
-        const done = reports.map((report) =>
-          decideAndCommit(decider, (snapshot, ctx) => applyReport(snapshot, { host, epoch, report }, ctx)),
-        );
-        return { status: 200, json: { results: (await Promise.all(done)).map(({ decision }) => decision.result) } };
+        const [guests, disks] = await Promise.all([
+          Promise.all(
+            reports.map((report) =>
+              decideAndCommit(decider, (snapshot, ctx) => applyReport(snapshot, { host, epoch, report }, ctx)),
+            ),
+          ),
+          Promise.all(
+            (volumes ?? []).map((report) =>
+              decideAndCommit(decider, (snapshot, ctx) => applyVolumeReport(snapshot, { host, epoch, report }, ctx)),
+            ),
+          ),
+        ]);
+        const results = guests.map(({ decision }) => decision.result);
+        return {
+          status: 200,
+          json: volumes ? { results, volumes: disks.map(({ decision }) => decision.result) } : { results },
+        };
       },
     },
     {

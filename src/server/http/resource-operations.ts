@@ -11,6 +11,7 @@ import { PoolSpec } from '../../api/resources/pool.ts';
 import { ProjectSpec } from '../../api/resources/project.ts';
 import { SizeSpec } from '../../api/resources/size.ts';
 import { TaskSpec } from '../../api/resources/task.ts';
+import { VolumeSpec } from '../../api/resources/volume.ts';
 import { ApiError } from '../../api/errors.ts';
 import type { Decision } from '../../core/operations/decision.ts';
 import {
@@ -23,6 +24,7 @@ import {
 import { createHost, deleteHost, replaceHost } from '../../core/operations/host.ts';
 import { createInstance, deleteInstance, replaceInstance } from '../../core/operations/instance.ts';
 import { createTask, deleteTask } from '../../core/operations/task.ts';
+import { createVolume, deleteVolume, replaceVolume } from '../../core/operations/volume.ts';
 import type { Context } from '../../core/state/context.ts';
 import type { Snapshot } from '../../core/state/snapshot.ts';
 
@@ -80,7 +82,13 @@ export const resourceOperations: Readonly<Record<Kind, Operations>> = {
     },
     delete: deleteTask,
   },
-  volume: { create: refuse, replace: refuse, delete: refuse },
+  volume: {
+    create: (snapshot, input, ctx) =>
+      createVolume(snapshot, { ...input, spec: parse(VolumeSpec, input.spec, 'spec') }, ctx),
+    replace: (snapshot, input, ctx) =>
+      replaceVolume(snapshot, { ...input, spec: parse(VolumeSpec, input.spec, 'spec') }, ctx),
+    delete: deleteVolume,
+  },
   group: plainOperations('group', (spec) => parse(GroupSpec, spec, 'spec')),
   event: { create: refuse, replace: refuse, delete: refuse },
 };

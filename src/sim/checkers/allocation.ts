@@ -1,6 +1,7 @@
 // Invariant 5: an allocation exists exactly as long as its consumer may use the room, and is released once. While anything of a guest
 // is on a host, that incarnation holds room there; while it runs, all of it. At rest nothing is held without a consumer.
 
+import type { Volume } from '../../api/resources/volume.ts';
 import type { Task } from '../../api/resources/task.ts';
 import type { Allocation } from '../../core/state/records.ts';
 import type { Checker, Facts } from './checker.ts';
@@ -30,18 +31,43 @@ export function allocationChecker({ state, world, excused, dead }: Facts): Check
     return undefined;
   };
 
+  /** A volume that is on a host holds its room there, snapshots included, until the host says that nothing of it is left. */
+  const faultOfVolume = ({ metadata, spec, status }: Volume): string | undefined => {
+    if (status.host === undefined || !state.get('host', `hosts/${status.host}`)) return undefined;
+    const allocation = state.get('allocation', `allocations/${metadata.id}.1`);
+    const name = `volume ${metadata.name} (${metadata.id})`;
+    if (allocation === undefined)
+      return metadata.deletionRequestedAtMs === undefined
+        ? `${name} is on ${status.host} and holds no room there`
+        : undefined;
+    if (allocation.host !== status.host) return `${name} is on ${status.host} and holds room on ${allocation.host}`;
+    const held = Object.values(allocation.amounts).reduce((sum, each) => sum + (each['DISK_GB'] ?? 0), 0);
+    const wanted = spec.sizeGiB * (1 + spec.snapshots.length);
+    return held < wanted ? `${name} may grow to ${wanted} GiB and holds ${held}` : undefined;
+  };
+
   return {
     invariant: 5,
     onCommit({ events }) {
       for (const { key, before, after } of events) {
-        if (after?.kind === 'allocation' && before === null) {
+        // One that was never made there is held anew elsewhere when its host is removed.
+        if (after?.kind === 'allocation' && before === null && after.consumer.kind !== 'volume') {
           if (made.has(key)) return `${key} was released and is held again`;
           made.add(key);
         }
         const taskFault = after?.kind === 'task' ? faultOfTask(after) : undefined;
         if (taskFault !== undefined) return taskFault;
+        const volumeFault = after?.kind === 'volume' ? faultOfVolume(after) : undefined;
+        if (volumeFault !== undefined) return volumeFault;
         const allocation = before?.kind === 'allocation' ? before : undefined;
         if (allocation === undefined) continue;
+        if (allocation.consumer.kind === 'volume') {
+          const { project, name, id } = allocation.consumer;
+          const volume = state.get('volume', `volumes/${project}/${name}`);
+          const fault = volume?.metadata.id === id ? faultOfVolume(volume) : undefined;
+          if (fault !== undefined) return fault;
+          continue;
+        }
         if (allocation.consumer.kind === 'task') {
           const { project, name, id } = allocation.consumer;
           const task = state.get('task', `tasks/${project}/${name}`);
@@ -61,7 +87,8 @@ export function allocationChecker({ state, world, excused, dead }: Facts): Check
         if (fault !== undefined) return `never saw that ${fault}`;
       }
       for (const { consumer } of state.list('allocation'))
-        if (!made.has(`allocations/${consumer.id}.${consumer.incarnation}`)) return `never saw ${consumer.id} get room`;
+        if (consumer.kind !== 'volume' && !made.has(`allocations/${consumer.id}.${consumer.incarnation}`))
+          return `never saw ${consumer.id} get room`;
       return undefined;
     },
     *unrest() {
@@ -72,6 +99,12 @@ export function allocationChecker({ state, world, excused, dead }: Facts): Check
           const task = state.get('task', `tasks/${consumer.project}/${consumer.name}`);
           if (task?.metadata.id !== consumer.id) yield `room is held for task ${name}, which is no more`;
           else if (task.status.phase !== 'Placed') yield `room is held for task ${name}, which is ${task.status.phase}`;
+          continue;
+        }
+        if (consumer.kind === 'volume') {
+          const volume = state.get('volume', `volumes/${consumer.project}/${consumer.name}`);
+          if (volume?.metadata.id !== consumer.id) yield `room is held for volume ${name}, which is no more`;
+          else if (volume.metadata.deletionRequestedAtMs !== undefined) yield `volume ${name} is still being removed`;
           continue;
         }
         const instance = state.get('instance', `instances/${consumer.project}/${consumer.name}`);

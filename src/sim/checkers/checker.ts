@@ -12,6 +12,8 @@ import type { Intents } from '../intents.ts';
 export interface Facts {
   readonly state: CommittedState;
   readonly world: Pick<FakeWorld, 'guests' | 'guest' | 'doubleStarts'>;
+  /** Absent: hosts have none. */
+  readonly volumes?: Pick<FakeWorld, 'volumeDisk' | 'volumeFaults'>;
   readonly intents: Intents;
   readonly nowMs: () => number;
   /** As all control planes have it. */

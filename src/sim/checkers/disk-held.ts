@@ -22,7 +22,7 @@ export function diskHeldChecker({ state, world }: Facts): Checker {
     overRestore: 'after',
     onCommit({ events }) {
       for (const { before } of events) {
-        if (before?.kind !== 'allocation' || before.consumer.kind === 'task') continue;
+        if (before?.kind !== 'allocation' || before.consumer.kind !== undefined) continue;
         const fault = check(before.host, before.consumer.id);
         if (fault !== undefined) return fault;
       }

@@ -17,7 +17,7 @@ export function limitsChecker({ state, policy }: Facts): Checker {
       const byImage = new Map<string, number>();
       let all = 0;
       for (const { amounts, consumer } of state.list('allocation')) {
-        if (consumer.kind === 'task') continue;
+        if (consumer.kind !== undefined) continue;
         if (!Object.values(amounts).some((held) => Object.keys(held).some((name) => name !== 'DISK_GB'))) continue;
         const image = imageById.get(consumer.id) ?? '';
         byImage.set(image, (byImage.get(image) ?? 0) + 1);

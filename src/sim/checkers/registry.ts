@@ -21,6 +21,7 @@ import { restartChecker } from './restart.ts';
 import { revisionsChecker } from './revisions.ts';
 import { silenceChecker } from './silence.ts';
 import { undisturbedChecker } from './undisturbed.ts';
+import { volumesChecker } from './volumes.ts';
 
 export const checkers: readonly ((facts: Facts) => Checker)[] = [
   capacityChecker,
@@ -42,4 +43,5 @@ export const checkers: readonly ((facts: Facts) => Checker)[] = [
   undisturbedChecker,
   silenceChecker,
   refusedChecker,
+  volumesChecker,
 ];

@@ -5,7 +5,8 @@ import { assert } from '../../base/assert.ts';
 import type { Key, Revision } from '../store.ts';
 import { type Etcd, Forgotten } from './etcd-client.ts';
 import type { EntryFollower } from './entry-follower.ts';
-import type { RangeResponse, RequestOp } from './etcd-rpc.ts';
+import type { RangeResponse } from './answers.ts';
+import type { RequestOp } from './etcd-rpc.ts';
 import {
   type CompactedMark,
   decodeEntry,

@@ -2,21 +2,15 @@
 // Fields that nobody reads are left out, for each of them costs time in every message. 64-bit numbers are decimal strings.
 
 import { fromJSON, type MethodDefinition } from '@grpc/proto-loader';
-
-/** A decimal number of 64 bits. */
-type Int64 = string;
-
-export interface KeyValue {
-  readonly key: Buffer;
-  /** etcd's own revision of the transaction that wrote it; not one of Berth's. */
-  readonly modRevision: Int64;
-  readonly value: Buffer;
-}
-
-interface Header {
-  /** etcd's own revision, at which the answer was made. */
-  readonly revision: Int64;
-}
+import {
+  decodeRange,
+  decodeTxn,
+  type Header,
+  type Int64,
+  type KeyValue,
+  type RangeResponse,
+  type TxnResponse,
+} from './answers.ts';
 
 export interface RangeRequest {
   readonly key: Buffer;
@@ -26,13 +20,6 @@ export interface RangeRequest {
   /** 0 or absent: the newest. */
   readonly revision?: Int64;
   readonly keysOnly?: boolean;
-}
-
-export interface RangeResponse {
-  readonly header: Header | null;
-  readonly kvs: readonly KeyValue[];
-  /** The limit left some out. */
-  readonly more: boolean;
 }
 
 export interface PutRequest {
@@ -62,13 +49,6 @@ export interface TxnRequest {
   readonly compare: readonly Compare[];
   readonly success: readonly RequestOp[];
   readonly failure: readonly RequestOp[];
-}
-
-export interface TxnResponse {
-  readonly header: Header | null;
-  readonly succeeded: boolean;
-  /** One for each operation, in their order. */
-  readonly responses: readonly { readonly responseRange?: RangeResponse | null }[];
 }
 
 export interface WatchResponse {
@@ -130,11 +110,7 @@ const descriptor: Parameters<typeof fromJSON>[0] = {
           revision: [4, 'int64'],
           keysOnly: [8, 'bool'],
         }),
-        RangeResponse: message({
-          header: [1, 'ResponseHeader'],
-          kvs: [2, 'mvccpb.KeyValue', 'repeated'],
-          more: [3, 'bool'],
-        }),
+        RangeResponse: message({}), // read by answers.ts
         PutRequest: message({ key: [1, 'bytes'], value: [2, 'bytes'] }),
         DeleteRangeRequest: message({ key: [1, 'bytes'], rangeEnd: [2, 'bytes'] }),
         HeaderOnly: message({ header: [1, 'ResponseHeader'] }),
@@ -159,17 +135,12 @@ const descriptor: Parameters<typeof fromJSON>[0] = {
           },
           ['requestRange', 'requestPut', 'requestDeleteRange'],
         ),
-        ResponseOp: message({ responseRange: [1, 'RangeResponse'] }, ['responseRange']),
         TxnRequest: message({
           compare: [1, 'Compare', 'repeated'],
           success: [2, 'RequestOp', 'repeated'],
           failure: [3, 'RequestOp', 'repeated'],
         }),
-        TxnResponse: message({
-          header: [1, 'ResponseHeader'],
-          succeeded: [2, 'bool'],
-          responses: [3, 'ResponseOp', 'repeated'],
-        }),
+        TxnResponse: message({}), // read by answers.ts
         CompactionRequest: message({ revision: [1, 'int64'] }),
         WatchCreateRequest: message({ key: [1, 'bytes'] }),
         WatchRequest: message({ createRequest: [1, 'WatchCreateRequest'] }, ['createRequest']),
@@ -204,47 +175,17 @@ const descriptor: Parameters<typeof fromJSON>[0] = {
   },
 };
 
-const common = { longs: String, enums: String, arrays: true } as const;
-const loaded = fromJSON(descriptor, { ...common, defaults: true });
-/** Without an empty buffer made for every key and value, to be thrown away: a fifth of what a page costs. */
-const loadedBare = fromJSON(descriptor, common);
+const loaded = fromJSON(descriptor, { longs: String, enums: String, arrays: true, defaults: true });
 
-function methodOf(service: string, name: string, from = loaded): MethodDefinition<object, object> {
-  const definition = from[`etcdserverpb.${service}`];
+function methodOf(service: string, name: string): MethodDefinition<object, object> {
+  const definition = loaded[`etcdserverpb.${service}`];
   const method = definition && Object.hasOwn(definition, name) ? Reflect.get(definition, name) : undefined;
   if (!method) throw new Error(`the description of etcd's API lacks ${service}/${name}`);
   return method as MethodDefinition<object, object>; // the codec: the loader makes one for each method above
 }
 
-/** As the loader makes it of bytes when it adds no defaults. */
-type Bare<T> = { readonly [K in keyof T]?: T[K] };
-type BareRange = Bare<Omit<RangeResponse, 'kvs'>> & { readonly kvs?: readonly Bare<KeyValue>[] };
-type BareTxn = Bare<Omit<TxnResponse, 'responses'>> & {
-  readonly responses?: readonly { readonly responseRange?: BareRange }[];
-};
-
-const nothing = Buffer.alloc(0);
-
-function wholeRange({ header = null, kvs = [], more = false }: BareRange): RangeResponse {
-  const whole = kvs.map(({ key = nothing, modRevision = '0', value = nothing }) => ({ key, modRevision, value }));
-  return { header, kvs: whole, more };
-}
-
-function wholeTxn({ header = null, succeeded = false, responses = [] }: BareTxn): TxnResponse {
-  const whole = responses.map(({ responseRange }) =>
-    responseRange ? { responseRange: wholeRange(responseRange) } : {},
-  );
-  return { header, succeeded, responses: whole };
-}
-
-/** A method of many keys and values. */
-function leanMethodOf<T extends object>(service: string, name: string, whole: (bare: object) => T) {
-  const method = methodOf(service, name, loadedBare);
-  return { ...method, responseDeserialize: (bytes: Buffer) => whole(method.responseDeserialize(bytes)) };
-}
-
-const range = leanMethodOf('KV', 'Range', wholeRange);
-const txn = leanMethodOf('KV', 'Txn', wholeTxn);
+const range = { ...methodOf('KV', 'Range'), responseDeserialize: decodeRange };
+const txn = { ...methodOf('KV', 'Txn'), responseDeserialize: decodeTxn };
 
 export const methods: Readonly<Record<CallName, MethodDefinition<object, object>>> = {
   range,

@@ -29,7 +29,8 @@ import {
 import { compactLog } from './compaction.ts';
 import { EntryFollower } from './entry-follower.ts';
 import { type Etcd, EtcdClient } from './etcd-client.ts';
-import type { KeyValue, WatchResponse } from './etcd-rpc.ts';
+import type { KeyValue } from './answers.ts';
+import type { WatchResponse } from './etcd-rpc.ts';
 import { parseEtcdUrl } from './etcd-url.ts';
 import { HeadWatch } from './head-watch.ts';
 import { KnownState } from './known-state.ts';

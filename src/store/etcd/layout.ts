@@ -14,7 +14,8 @@ import { isRecord } from '../../base/is-record.ts';
 import { type Key, type Revision, StoreError } from '../store.ts';
 import { endOfPrefix } from '../check-request.ts';
 import { corrupt } from './etcd-errors.ts';
-import type { Compare, KeyValue, RangeRequest } from './etcd-rpc.ts';
+import type { KeyValue } from './answers.ts';
+import type { Compare, RangeRequest } from './etcd-rpc.ts';
 
 const format = 1;
 

@@ -7,7 +7,8 @@ import type { LoggedCommit, LogPage } from '../shared-log.ts';
 import type { Entry, Key, Revision } from '../store.ts';
 import { type Etcd, Forgotten } from './etcd-client.ts';
 import { corrupt, storeErrorOf } from './etcd-errors.ts';
-import type { KeyValue, RangeRequest, RangeResponse, RequestOp, TxnResponse } from './etcd-rpc.ts';
+import type { KeyValue, RangeResponse, TxnResponse } from './answers.ts';
+import type { RangeRequest, RequestOp } from './etcd-rpc.ts';
 import type { Batch, KnownState } from './known-state.ts';
 import {
   type Applied,

@@ -2,10 +2,12 @@
 // one moment.
 
 import { crc32 } from 'node:zlib';
+import { escapeLiteral } from 'pg';
 import { endOfPrefix, startOfList } from '../check-request.ts';
 import { decodeEvents } from '../event-codec.ts';
 import type { LoggedCommit, LogPage } from '../shared-log.ts';
 import { type Entry, type Key, type ListOptions, type Revision, StoreError } from '../store.ts';
+import { CopiedRows } from './copy-out.ts';
 import { Patience, type PatienceOptions } from './patience.ts';
 import { toStoreError } from './postgres-errors.ts';
 import { revisionOf } from './postgres-schema.ts';
@@ -47,17 +49,19 @@ export class PostgresReader {
 
   /** One statement sees one moment: the first row says which. */
   async list(prefix: string, options: ListOptions): Promise<{ entries: Entry[]; revision: Revision }> {
-    const rows = await this.#read(`list of "${prefix}"`, {
-      name: 'list',
-      text: `SELECT NULL AS key, NULL AS value, ${revisionOf(this.#schema)} AS revision UNION ALL
-        (SELECT key, value, revision FROM ${this.#schema}.entries WHERE key >= $1 AND key < $2 ORDER BY key LIMIT $3)`,
-      values: [startOfList(prefix, options), endOfPrefix(prefix), options.limit ?? null],
-    });
+    const [start, end] = [startOfList(prefix, options), endOfPrefix(prefix)].map(escapeLiteral);
+    const limit = options.limit === undefined ? '' : `LIMIT ${options.limit}`;
+    const statement = `SELECT NULL::text AS key, NULL::bytea AS value, ${revisionOf(this.#schema)} AS revision UNION ALL
+      (SELECT key, value, revision FROM ${this.#schema}.entries WHERE key >= ${start} AND key < ${end} ORDER BY key ${limit})`;
+    const rows = new CopiedRows(
+      await this.#patiently(this.#idlest(), `list of "${prefix}"`, (session) => session.copy(statement)),
+    );
     const entries: Entry[] = [];
     let revision: Revision = 0;
-    for (const [key, value, at] of rows) {
-      if (typeof key === 'string') entries.push({ key, value: bytesOf(value), revision: Number(at) });
-      else revision = Number(at);
+    while (rows.next()) {
+      const [key, value, written] = [rows.text(), rows.bytes(), rows.integer()];
+      if (key !== null && value !== null) entries.push({ key, value, revision: written });
+      else revision = written;
     }
     return { entries, revision };
   }
@@ -73,7 +77,7 @@ export class PostgresReader {
 
   /** The log after `after`, with what the store says of itself at that moment in the first row. */
   async history(after: Revision): Promise<LogPage> {
-    const [[, , , , at, from] = [], ...rows] = await this.#patiently(this.#follower, 'reading the log', {
+    const [[, , , , at, from] = [], ...rows] = await this.#ask(this.#follower, 'reading the log', {
       name: 'history',
       text: `SELECT NULL AS revision, NULL AS events, NULL AS checksum, NULL AS absent, ${revisionOf(this.#schema)} AS at, compacted
         FROM ${this.#schema}.state
@@ -128,24 +132,32 @@ export class PostgresReader {
 
   async #state(session: PostgresSession, attempted: string): Promise<State> {
     const text = `SELECT ${revisionOf(this.#schema)}, compacted FROM ${this.#schema}.state`;
-    const [row = []] = await this.#patiently(session, attempted, { text });
+    const [row = []] = await this.#ask(session, attempted, { text });
     return { revision: Number(row[0]), compacted: Number(row[1]) };
   }
 
   #read(attempted: string, query: Asked): Promise<readonly unknown[][]> {
-    return this.#patiently(this.#idlest(), attempted, query);
+    return this.#ask(this.#idlest(), attempted, query);
   }
 
   #idlest(): PostgresSession {
     return this.#sessions.reduce((a, b) => (b.pending < a.pending ? b : a));
   }
 
+  #ask(session: PostgresSession, attempted: string, query: Asked): Promise<readonly unknown[][]> {
+    return this.#patiently(session, attempted, () => session.query({ ...query, rowMode: 'array' }));
+  }
+
   /** All that is asked here may be asked twice. */
-  async #patiently(session: PostgresSession, attempted: string, query: Asked): Promise<readonly unknown[][]> {
+  async #patiently<T>(
+    session: PostgresSession,
+    attempted: string,
+    ask: (session: PostgresSession) => Promise<T>,
+  ): Promise<T> {
     const patience = new Patience(this.#options);
     for (;;) {
       try {
-        return await session.query({ ...query, rowMode: 'array' });
+        return await ask(session);
       } catch (error) {
         if (await patience.allows(error)) continue;
         throw toStoreError(error, { attempted, where: this.#options.session.target.where });

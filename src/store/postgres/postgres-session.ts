@@ -5,6 +5,7 @@ import { Socket } from 'node:net';
 import { Client, type QueryArrayConfig } from 'pg';
 import type { Clock } from '../../base/clock.ts';
 import { StoreError } from '../store.ts';
+import { copyOut } from './copy-out.ts';
 import { breaksConnection } from './postgres-errors.ts';
 import type { PostgresTarget } from './postgres-url.ts';
 
@@ -42,10 +43,12 @@ export class PostgresSession {
 
   /** Rejects with what the client says: `toStoreError` tells what it means. */
   async query(query: QueryArrayConfig<unknown[]> | string): Promise<readonly unknown[][]> {
-    this.pending++;
-    const turn = this.#last.then(() => this.#run(query));
-    this.#last = turn.catch(() => undefined); // told to whoever asked
-    return turn.finally(() => this.pending--);
+    return this.#inTurn((client) => ask(client, query));
+  }
+
+  /** The same for what is large: see copy-out.ts. */
+  async copy(statement: string): Promise<Buffer> {
+    return this.#inTurn((client) => copyOut(client, statement));
   }
 
   /** Resolves when there is a connection. */
@@ -65,11 +68,18 @@ export class PostgresSession {
     timer.cancel();
   }
 
-  async #run(query: QueryArrayConfig<unknown[]> | string): Promise<readonly unknown[][]> {
+  async #inTurn<T>(askFor: (client: Client) => Promise<T>): Promise<T> {
+    this.pending++;
+    const turn = this.#last.then(() => this.#run(askFor));
+    this.#last = turn.catch(() => undefined); // told to whoever asked
+    return turn.finally(() => this.pending--);
+  }
+
+  async #run<T>(askFor: (client: Client) => Promise<T>): Promise<T> {
     const connecting = this.#connected();
     const { client } = await connecting;
     try {
-      return await ask(client, query);
+      return await askFor(client);
     } catch (error) {
       if (breaksConnection(error)) await this.#drop(connecting);
       throw error;

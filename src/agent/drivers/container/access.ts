@@ -1,4 +1,4 @@
-// Commands in groups of containers, run by the engine.
+// Commands in groups of containers, and copies from and to them, done by the engine.
 
 import type { Readable } from 'node:stream';
 import { drained } from '../../../base/drained.ts';
@@ -6,20 +6,26 @@ import type { ExecOutput, GuestAccess, GuestCommand } from '../access.ts';
 import { DriverError } from '../driver.ts';
 import type { GuestsInside } from '../vm/hypervisor.ts';
 import { containerName } from './container-config.ts';
+import { copyCommand } from './copy.ts';
 import type { Engine } from './engine.ts';
 import { EngineError } from './engine-http.ts';
 import type { Execution } from './exec.ts';
 
 export function groupAccess(engine: Engine, { running }: GuestsInside): GuestAccess {
+  /** The engine's name of one of the containers, the first unless another is asked for. */
+  const containerOf = (instanceId: string, asked: string | undefined): string => {
+    const names = running(instanceId).record.containers ?? [];
+    const name = asked ?? names[0] ?? '';
+    if (names.includes(name)) return containerName(instanceId, name);
+    throw new DriverError('NotPossible', `${instanceId} has no container "${name}"; it has: ${names.join(', ')}`);
+  };
   return {
+    copy: (instanceId, { container, ...asked }) =>
+      Promise.resolve(copyCommand(engine, { container: containerOf(instanceId, container), ...asked })),
     async exec(instanceId, { command, env = {}, terminal, workingDirectory, container, stdin }) {
-      const names = running(instanceId).record.containers ?? [];
-      const name = container ?? names[0] ?? '';
-      if (!names.includes(name)) {
-        throw new DriverError('NotPossible', `${instanceId} has no container "${name}"; it has: ${names.join(', ')}`);
-      }
+      const name = containerOf(instanceId, container);
       try {
-        const execution = await engine.exec(containerName(instanceId, name), {
+        const execution = await engine.exec(name, {
           command,
           env,
           tty: terminal !== undefined,

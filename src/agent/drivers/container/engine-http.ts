@@ -2,7 +2,7 @@
 // no endpoint and decides nothing.
 
 import { type IncomingMessage, request } from 'node:http';
-import type { Duplex } from 'node:stream';
+import { type Duplex, PassThrough, type Readable, type Writable } from 'node:stream';
 import { type Static, type TSchema, Type } from 'typebox';
 import { Check } from 'typebox/value';
 import type { Clock } from '../../../base/clock.ts';
@@ -20,7 +20,7 @@ export class EngineError extends Error {
 }
 
 export interface EngineCall {
-  readonly method: 'GET' | 'POST' | 'DELETE';
+  readonly method: 'GET' | 'HEAD' | 'POST' | 'PUT' | 'DELETE';
   /** Without the version. */
   readonly path: string;
   readonly query?: Readonly<Record<string, string>>;
@@ -36,10 +36,21 @@ export interface EngineHttp {
   json<Schema extends TSchema>(schema: Schema, call: EngineCall): Promise<Static<Schema>>;
   /** For answers of which only the status counts; 304 (it is so already) is one of the good ones. */
   done(call: EngineCall): Promise<void>;
+  /** One header of the answer, of a call without a body. */
+  header(name: string, call: EngineCall): Promise<string>;
+  /** The body as it goes. */
+  upload(call: EngineCall): EngineUpload;
   /** The body as it comes, for as long as it comes; ends when `signal` aborts or the caller looks no more. */
   stream(call: EngineCall): AsyncGenerator<Buffer>;
   /** The connection itself, after the engine has agreed to speak something else on it. */
   hijack(call: EngineCall): Promise<Duplex>;
+}
+
+export interface EngineUpload {
+  /** To be ended, or destroyed. */
+  readonly body: Writable;
+  /** Resolves when the engine has taken all of it and says that it is well. */
+  readonly taken: Promise<void>;
 }
 
 export interface EngineHttpOptions {
@@ -57,7 +68,7 @@ const answerBytesMax = 8 * 1024 * 1024;
 const Refusal = Type.Object({ message: Type.String() });
 
 export function createEngineHttp(options: EngineHttpOptions): EngineHttp {
-  const open = (call: EngineCall, hijack: boolean): Promise<Opened> => openCall(options, call, hijack);
+  const open = (call: EngineCall, hijack: boolean): Promise<Opened> => openCall(options, call, { hijack });
 
   const whole = async (call: EngineCall): Promise<string> => {
     const { answer } = await open(call, false);
@@ -78,6 +89,25 @@ export function createEngineHttp(options: EngineHttpOptions): EngineHttp {
     },
     async done(call) {
       await whole(call);
+    },
+    async header(name, call) {
+      const { answer } = await open(call, false);
+      answer.resume();
+      const status = answer.statusCode ?? 0;
+      if (status >= 400) throw refusal(call, status, '');
+      const value = answer.headers[name];
+      if (typeof value === 'string') return value;
+      throw new EngineError(`${nameOf(call)}: the container engine did not say ${name}`);
+    },
+    upload(call) {
+      const body = new PassThrough();
+      const taken = openCall(options, call, { upload: body }).then(async ({ answer }) => {
+        const text = await bodyOf(answer, call);
+        const status = answer.statusCode ?? 0;
+        if (status >= 400) throw refusal(call, status, text);
+      });
+      taken.catch(() => {}).finally(() => body.destroy()); // an engine that has answered takes no more
+      return { body, taken };
     },
     async *stream(call) {
       const { answer } = await open(call, false);
@@ -106,10 +136,14 @@ interface Opened {
   readonly socket?: Duplex;
 }
 
-async function openCall(options: EngineHttpOptions, call: EngineCall, hijack: boolean): Promise<Opened> {
+async function openCall(
+  options: EngineHttpOptions,
+  call: EngineCall,
+  { hijack = false, upload }: { readonly hijack?: boolean; readonly upload?: Readable },
+): Promise<Opened> {
   const { clock, version } = options;
   const socketPath = await options.socketPath();
-  const timeoutMs = call.timeoutMs ?? options.timeoutMs;
+  const timeoutMs = call.timeoutMs ?? (upload === undefined ? options.timeoutMs : 0);
   return new Promise((resolve, reject) => {
     if (call.signal?.aborted) return reject(new EngineError(`${nameOf(call)}: given up`));
     const body = call.body === undefined ? undefined : Buffer.from(JSON.stringify(call.body));
@@ -122,6 +156,7 @@ async function openCall(options: EngineHttpOptions, call: EngineCall, hijack: bo
       headers: {
         host: 'engine',
         ...(body === undefined ? {} : { 'content-type': 'application/json', 'content-length': body.length }),
+        ...(upload === undefined ? {} : { 'content-type': 'application/x-tar' }),
         ...(hijack ? { connection: 'Upgrade', upgrade: 'tcp' } : {}),
       },
     });
@@ -149,7 +184,11 @@ async function openCall(options: EngineHttpOptions, call: EngineCall, hijack: bo
       if (head.length > 0) socket.unshift(head);
       resolve({ answer, socket });
     });
-    outgoing.end(body);
+    if (upload === undefined) return void outgoing.end(body);
+    upload.once('close', () => {
+      if (!upload.readableEnded) outgoing.destroy(); // whoever sends has given up: half an archive is none
+    });
+    upload.pipe(outgoing);
   });
 }
 

@@ -4,7 +4,7 @@
 import { type Static, Type } from 'typebox';
 import { Check } from 'typebox/value';
 import type { Clock } from '../../../base/clock.ts';
-import { createEngineHttp, EngineError, type EngineHttp } from './engine-http.ts';
+import { createEngineHttp, EngineError, type EngineHttp, type EngineUpload } from './engine-http.ts';
 import { type ExecCall, type Execution, startExecution } from './exec.ts';
 import { type Frame, frameReader } from './frames.ts';
 import { jsonLines } from './json-lines.ts';
@@ -125,7 +125,19 @@ export interface Engine {
   /** podman leaves health checks to systemd; without it nobody makes them but who asks for one. Docker has no such call. */
   checkHealth(container: string): Promise<void>;
   exec(container: string, call: ExecCall): Promise<Execution>;
+  /** What is at a path of the container, links not followed; null: nothing. */
+  look(container: string, path: string): Promise<PathLook | null>;
+  /** A file or a directory, with all that is in it, as a tar archive in which it has its own name. */
+  archive(container: string, path: string): AsyncGenerator<Buffer>;
+  /** Unpacks a tar archive into a directory of the container. */
+  unpack(container: string, path: string): Promise<EngineUpload>;
 }
+
+const PathStat = Type.Object({ name: Type.String(), mode: Type.Integer({ minimum: 0 }) });
+export type PathLook = 'file' | 'directory' | 'link' | 'other';
+
+/** As Go's io/fs has them. */
+const modeBits = { directory: 2 ** 31, link: 2 ** 27, other: 2 ** 26 + 2 ** 25 + 2 ** 24 + 2 ** 21 + 2 ** 19 };
 
 export interface EngineOptions {
   /** Looked for at each call. Throws `EngineError`. */
@@ -232,6 +244,27 @@ export function createEngine({ socketPath, clock }: EngineOptions): Engine {
     async checkHealth(container) {
       const path = `/libpod${pathOf(container, 'healthcheck')}`;
       await createEngineHttp({ ...connection, version: '/v4.0.0' }).done({ method: 'GET', path });
+    },
+    async look(container, path) {
+      const call = { method: 'HEAD', path: pathOf(container, 'archive'), query: { path } } as const;
+      const said = await orNull((await http()).header('x-docker-container-path-stat', call));
+      if (said === null) return null;
+      const stat: unknown = JSON.parse(Buffer.from(said, 'base64').toString());
+      if (!Check(PathStat, stat)) throw new EngineError(`the container engine does not say what is at ${path}`);
+      const has = (bits: number): boolean => (BigInt(stat.mode) & BigInt(bits)) !== 0n;
+      return has(modeBits.directory)
+        ? 'directory'
+        : has(modeBits.link)
+          ? 'link'
+          : has(modeBits.other)
+            ? 'other'
+            : 'file';
+    },
+    async *archive(container, path) {
+      yield* (await http()).stream({ method: 'GET', path: pathOf(container, 'archive'), query: { path } });
+    },
+    async unpack(container, path) {
+      return (await http()).upload({ method: 'PUT', path: pathOf(container, 'archive'), query: { path } });
     },
     async exec(container, call) {
       return startExecution({ http: await http(), clock, container }, call);

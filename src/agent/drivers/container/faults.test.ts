@@ -134,6 +134,23 @@ describe.skipIf(why !== undefined)(`containers on podman${why === undefined ? ''
     };
   });
 
+  describe('an image that does not come', () => {
+    it('is asked for once, and no guest of another image waits for it', async () => {
+      const given = new AbortController();
+      const held = Array.from({ length: 8 }, () => host.spec('endless'));
+      const waiting = Promise.allSettled(held.map((spec) => driver.create(spec, given.signal)));
+      for (const { instanceId } of held)
+        await untilGuest(driver, instanceId, (seen) => seen?.progress?.startsWith('pulling') === true);
+      const others = Array.from({ length: 6 }, () => host.spec('obedient'));
+      await Promise.all(others.map((spec) => driver.create(spec, never)));
+      expect(others.map((spec) => guestOf(spec)?.state)).toEqual(others.map(() => 'running'));
+      expect(held.map((spec) => guestOf(spec)?.state)).toEqual(held.map(() => 'preparing'));
+      given.abort();
+      for (const end of await waiting) expect(end).toMatchObject({ status: 'rejected', reason: { code: 'Aborted' } });
+      expect(host.registry.requests.filter((asked) => asked.includes('/endless/'))).toHaveLength(1);
+    });
+  });
+
   describe('a container that ends badly', () => {
     it('is a failed guest, with its name, its code and its last words', async () => {
       const spec = host.spec('failing');

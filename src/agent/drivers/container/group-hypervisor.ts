@@ -4,6 +4,7 @@
 import { basename, join } from 'node:path';
 import { describeError, type Logger } from '../../../base/log.ts';
 import { type Clock, sleep } from '../../../base/clock.ts';
+import { createSharedWork } from '../../../base/shared-work.ts';
 import type { AssignedContainer, GuestPort } from '../../../api/agent-protocol.ts';
 import { DriverError, type Fingerprint, type GuestSpec } from '../driver.ts';
 import type { GuestRecord } from '../vm/guest-record.ts';
@@ -16,7 +17,7 @@ import { EngineError } from './engine-http.ts';
 import type { EngineWatch } from './engine-watch.ts';
 import { runGroup } from './group-run.ts';
 import { runs } from './group-state.ts';
-import { type PulledImage, pullImage } from './pull.ts';
+import { type PulledImage, pullImage, type Pulls } from './pull.ts';
 
 export interface GroupHypervisor extends Hypervisor {
   /** Resolves when nothing is being written for a guest that was let go. */
@@ -42,6 +43,7 @@ interface Creation {
 export function createGroupHypervisor(options: GroupHypervisorOptions): GroupHypervisor {
   const { engine, watch, clock, log, bindAddress, root } = options;
   const creations = new Map<string, Creation>();
+  const pulls: Pulls = createSharedWork();
   const letGo = new Set<Promise<void>>();
   let version: EngineVersion | undefined;
 
@@ -164,7 +166,7 @@ export function createGroupHypervisor(options: GroupHypervisorOptions): GroupHyp
   };
 
   const make = async (call: MakeCall): Promise<void> => {
-    const { directory, ports, signal, timed, onProgress } = call;
+    const { directory, ports, signal, timed, locally, onProgress } = call;
     const spec = withContainers(call.spec);
     const { instanceId } = spec;
     // Whatever an interrupted creation left has not become a guest, and may have other ports.
@@ -174,7 +176,7 @@ export function createGroupHypervisor(options: GroupHypervisorOptions): GroupHyp
       for (const container of spec.containers) {
         const reference = referenceText(container);
         if (images.has(reference)) continue;
-        const pull = () => pullImage(engine, container, { signal, onProgress });
+        const pull = () => pullImage({ engine, pulls }, container, { signal, onProgress });
         images.set(reference, await told(`cannot create ${instanceId}`, pull));
       }
     });
@@ -183,7 +185,7 @@ export function createGroupHypervisor(options: GroupHypervisorOptions): GroupHyp
     const creation = { spec, images };
     creations.set(instanceId, creation);
     signal.addEventListener('abort', () => creations.delete(instanceId), { once: true });
-    await timed('create', 'making the containers', () => createAll({ directory, ports, creation }));
+    await timed('create', 'making the containers', () => locally(() => createAll({ directory, ports, creation })));
   };
 
   return {

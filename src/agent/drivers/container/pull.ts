@@ -3,6 +3,7 @@
 
 import type { AssignedContainer } from '../../../api/agent-protocol.ts';
 import { describeError } from '../../../base/log.ts';
+import type { SharedWork } from '../../../base/shared-work.ts';
 import { DriverError } from '../driver.ts';
 import { referenceText } from './container-config.ts';
 import type { Engine, EngineImage, PullLine } from './engine.ts';
@@ -15,8 +16,11 @@ export interface PulledImage {
   readonly digest: string;
 }
 
+/** Those under way, by the reference that is pulled: an engine that is asked twice at a time fetches twice. */
+export type Pulls = SharedWork<PullLine, void>;
+
 export async function pullImage(
-  engine: Engine,
+  { engine, pulls }: { readonly engine: Engine; readonly pulls: Pulls },
   container: AssignedContainer,
   call: { readonly signal: AbortSignal; readonly onProgress: (progress: string) => void },
 ): Promise<PulledImage> {
@@ -26,14 +30,16 @@ export async function pullImage(
   let image = await engine.image(reference);
   if (image === null) {
     const layers = createProgress();
+    const caller = {
+      signal: call.signal,
+      onProgress: (line: PullLine) => call.onProgress(`pulling ${imageName}${layers(line)}`),
+    };
     try {
-      await engine.pull(reference, {
-        signal: call.signal,
-        onLine: (line) => call.onProgress(`pulling ${imageName}${layers(line)}`),
-      });
+      await pulls.join(reference, caller, ({ signal, tell }) => engine.pull(reference, { signal, onLine: tell }));
     } catch (error) {
       throw pullError(error, what);
     }
+    if (call.signal.aborted) throw new DriverError('Aborted', `${what}: it was given up`);
     image = await engine.image(reference);
     if (image === null) throw new DriverError('ImageUnavailable', `${what}: the engine pulled it and has it not`);
   }

@@ -21,6 +21,7 @@ import { startRegistry, type TestRegistry } from './test-registry.ts';
 
 export interface ContainerTestHost extends ConformanceHost {
   readonly podman: TestPodman;
+  readonly registry: TestRegistry;
   readonly directory: string;
   open(change?: Partial<ContainerDriverOptions>): Driver;
   imageSpec(kind: string): ImageSpec;
@@ -106,6 +107,7 @@ async function makeHost({
   return {
     words,
     podman,
+    registry,
     directory,
     imageSpec,
     spec: (kind, change = {}) => ({

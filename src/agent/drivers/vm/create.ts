@@ -75,6 +75,16 @@ async function build(
     return result;
   };
 
+  const locally = async <Result>(act: () => Promise<Result>): Promise<Result> => {
+    const leave = await hands.launching.enter(signal);
+    try {
+      throwIfAborted(signal, spec.instanceId);
+      return await act();
+    } finally {
+      leave();
+    }
+  };
+
   const call: MakeCall = {
     spec,
     directory,
@@ -82,12 +92,13 @@ async function build(
     ...(network === undefined ? {} : { network }),
     signal,
     timed,
+    locally,
     onProgress: (progress) => slots.setProgress(slot, progress),
     onImage: ({ digest, ...image }) => slots.save(slot, { imageDigest: digest, ...image }),
   };
   await (hypervisor.make === undefined ? makeFiles(hands, call) : hypervisor.make(call));
   slots.setProgress(slot, 'starting');
-  await launch(hands, slot, { wanted: spec.ports, signal });
+  await locally(() => launch(hands, slot, { wanted: spec.ports, signal }));
 }
 
 const noVolumes = (driver: string, { instanceId }: GuestSpec): DriverError =>

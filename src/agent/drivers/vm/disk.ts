@@ -10,7 +10,7 @@ import { DriverError, type GuestSpec } from '../driver.ts';
 import { guestFiles } from './guest-files.ts';
 import { syncDirectory, writeWhole } from './guest-record.ts';
 import { isoImage } from './iso9660.ts';
-import { seedFiles } from './seed.ts';
+import { seedFiles, type SeedInput } from './seed.ts';
 
 const cloneTimeoutMs = 60_000; // writing an overlay's few tables takes milliseconds; this is for a hanging file system
 const gibibyte = 1024 ** 3;
@@ -74,13 +74,8 @@ export async function makeDisk(call: {
 }
 
 /** The NoCloud seed; only its guest and root may read it. */
-export async function makeSeed(call: {
-  readonly directory: string;
-  readonly macAddress: string;
-  readonly spec: GuestSpec;
-}): Promise<void> {
-  const image = isoImage('cidata', seedFiles({ ...call.spec, macAddress: call.macAddress }));
-  await writeWhole(join(call.directory, guestFiles.seed), image);
+export async function makeSeed(directory: string, seed: SeedInput): Promise<void> {
+  await writeWhole(join(directory, guestFiles.seed), isoImage('cidata', seedFiles(seed)));
 }
 
 /** Disks and seeds hold what users keep secret: others may pass through it at most. */

@@ -4,7 +4,7 @@
 import type { Socket } from 'node:net';
 import { type Clock, sleep } from '../../../base/clock.ts';
 import { isRecord } from '../../../base/is-record.ts';
-import { DriverError } from '../driver.ts';
+import { NeedsSsh } from '../access.ts';
 
 /** It has an error of its own for everything; only what went wrong on the way is ours. */
 export class GuestAgentError extends Error {
@@ -12,7 +12,7 @@ export class GuestAgentError extends Error {
 }
 
 export interface GuestAgentTalk {
-  /** The command's `return`. Throws `GuestAgentError`, or `DriverError` `NotPossible` when nobody answers. */
+  /** The command's `return`. Throws `GuestAgentError`, or `NeedsSsh` when nobody answers. */
   ask(command: string, values?: Readonly<Record<string, unknown>>): Promise<unknown>;
 }
 
@@ -39,8 +39,7 @@ export function talkToGuestAgent(
         const text = await Promise.race([lines.next(), late]);
         if (text === undefined) {
           synced = false; // an answer that comes late must not be taken for the next one's
-          throw new DriverError(
-            'NotPossible',
+          throw new NeedsSsh(
             'the guest agent does not answer: install and start qemu-guest-agent in the guest, or go in by ssh',
           );
         }

@@ -4,7 +4,7 @@
 import type { ExecRequest } from '../../../api/access-protocol.ts';
 import { type Clock, sleep } from '../../../base/clock.ts';
 import { isRecord } from '../../../base/is-record.ts';
-import type { ExecOutput, GuestCommand } from '../access.ts';
+import { type ExecOutput, type GuestCommand, NeedsSsh } from '../access.ts';
 import { DriverError } from '../driver.ts';
 import { GuestAgentError, type GuestAgentTalk } from './guest-agent.ts';
 
@@ -18,8 +18,7 @@ export async function runByGuestAgent(
   request: ExecRequest,
   { clock, release }: { readonly clock: Clock; readonly release: () => void },
 ): Promise<GuestCommand> {
-  if (request.terminal !== undefined)
-    throw new DriverError('NotPossible', 'the guest agent has no terminals: use "berth ssh"');
+  if (request.terminal !== undefined) throw new NeedsSsh('the guest agent has no terminals: use "berth ssh"');
   const input: Uint8Array[] = [];
   let inputBytes = 0;
   const inputEnded = Promise.withResolvers<void>();
@@ -50,11 +49,14 @@ export async function runByGuestAgent(
     }
   };
   const started = run().finally(release);
-  started.then(done.resolve, (error: unknown) =>
-    done.reject(error instanceof GuestAgentError ? new DriverError('NotPossible', error.message) : error),
-  );
+  started.then(done.resolve, (error: unknown) => done.reject(told(error)));
   // What cannot be started at all is refused before there is a session for it.
-  if (!request.stdin) await Promise.race([done.promise, begun.promise]);
+  if (request.stdin)
+    await talk.ask('guest-ping').catch((error: unknown) => {
+      killed.abort();
+      throw told(error);
+    });
+  else await Promise.race([done.promise, begun.promise]);
 
   return {
     async *output() {
@@ -84,6 +86,9 @@ export async function runByGuestAgent(
     },
   };
 }
+
+const told = (error: unknown): unknown =>
+  error instanceof GuestAgentError ? new DriverError('NotPossible', error.message) : error;
 
 interface Ended {
   readonly code: number;

@@ -6,6 +6,7 @@ import { isIPv4 } from 'node:net';
 import { join } from 'node:path';
 import type { Clock } from '../../../base/clock.ts';
 import type { Logger } from '../../../base/log.ts';
+import { createPlaces, type Places } from '../../../base/places.ts';
 import type { Prng } from '../../../base/prng.ts';
 import type { ImageCache } from '../../images/image-cache.ts';
 import { type DirectoryMode, makeGuestDirectory } from './disk.ts';
@@ -29,6 +30,8 @@ export interface VmDriverOptions {
   readonly consoleBytesMax?: number;
   readonly consoleBytesKept?: number;
   readonly qemuImgProgram?: string;
+  /** cloud-init vendor-data; asked for with each guest. Default: none. */
+  readonly vendorData?: () => Promise<string>;
   /** Of the guests' folders. Default 0700; 0711 where the hypervisor runs as another user. */
   readonly directoryMode?: DirectoryMode;
 }
@@ -41,9 +44,12 @@ export interface Hands {
   readonly bindAddress: string;
   readonly hypervisor: Hypervisor;
   readonly qemuImg: string;
+  vendorData(): Promise<string>;
   readonly consoleLimits: { readonly maxBytes: number; readonly keptBytes: number };
   readonly ports: PortBook;
   readonly slots: Slots;
+  /** For what a launch has this host do: make a disk, start a machine. Never held while something comes over a network. */
+  readonly launching: Places;
   readonly directoryMode: DirectoryMode;
   /** As it was given: for people. */
   readonly directory: string;
@@ -52,6 +58,9 @@ export interface Hands {
   directoryOf(instanceId: string): Promise<string>;
   machineOf(record: GuestRecord): Promise<Machine>;
 }
+
+/** With hundreds at once, as after a power cut, none would be done in the time that a hypervisor is given for its answer (launch.ts). */
+const launchingMax = 32;
 
 export function createHands(options: VmDriverOptions): Hands {
   const { clock, prng, log } = options;
@@ -81,12 +90,14 @@ export function createHands(options: VmDriverOptions): Hands {
     bindAddress,
     hypervisor: options.createHypervisor({ root, qemuImg }),
     qemuImg,
+    vendorData: options.vendorData ?? (() => Promise.resolve('')),
     consoleLimits: {
       maxBytes: options.consoleBytesMax ?? 4 * 1024 * 1024,
       keptBytes: options.consoleBytesKept ?? 2 * 1024 * 1024,
     },
     ports: createPortBook({ bindAddress, range: options.portRange ?? { first: 20_000, last: 29_999 } }),
     slots: createSlots({ directoryOf, log }),
+    launching: createPlaces(launchingMax),
     directory: options.directory,
     directoryMode,
     root,

@@ -103,6 +103,8 @@ export interface MakeCall {
   readonly onImage: (found: { readonly digest: string; readonly image?: GuestRecord['image'] }) => Promise<void>;
   /** Does one step, shown as a phase; throws `Aborted` after it when `signal` has. */
   readonly timed: <Result>(name: string, progress: string, act: () => Promise<Result>) => Promise<Result>;
+  /** Does what this host's own disk and processor are needed for, and no network: among so many at a time as they can bear. */
+  readonly locally: <Result>(act: () => Promise<Result>) => Promise<Result>;
 }
 
 export interface Hypervisor {

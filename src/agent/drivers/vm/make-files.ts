@@ -9,8 +9,8 @@ import type { Hands } from './hands.ts';
 import type { MakeCall } from './hypervisor.ts';
 
 export async function makeFiles(
-  { images, clock, qemuImg, hypervisor }: Hands,
-  { spec, directory, network, signal, timed, onProgress, onImage }: MakeCall,
+  { images, clock, qemuImg, vendorData: vendorDataOf, hypervisor }: Hands,
+  { spec, directory, network, signal, timed, locally, onProgress, onImage }: MakeCall,
 ): Promise<void> {
   const { imageName } = spec;
   if (spec.image.architecture !== 'amd64') {
@@ -28,14 +28,15 @@ export async function makeFiles(
   await onImage({ digest: image.digest, image: { path: image.path, format: image.format } });
   const uuid = guestUuid(spec.instanceId, spec.incarnation);
   await timed('clone', 'making the disk', () =>
-    hypervisor.makeDisk
+    hypervisor.makeDisk // the first of an image may fill a whole disk with it
       ? hypervisor.makeDisk({ directory, uuid, image, spec, signal })
-      : makeDisk({ clock, program: qemuImg, directory, image, spec, signal }),
+      : locally(() => makeDisk({ clock, program: qemuImg, directory, image, spec, signal })),
   );
-  if (network?.kind === 'nat') await writeMetadata(directory, spec);
+  const metadata = { ...spec, vendorData: await vendorDataOf() };
+  if (network?.kind === 'nat') await writeMetadata(directory, metadata);
   if (!spec.image.nocloud) return;
   const address = network?.macAddress ?? hypervisor.macAddress?.(uuid) ?? macAddress(uuid);
-  await timed('seed', 'writing the seed', () => makeSeed({ directory, macAddress: address, spec }));
+  await timed('seed', 'writing the seed', () => makeSeed(directory, { ...metadata, macAddress: address }));
 }
 
 function pullProgress(imageName: string, progress: ImageProgress): string {

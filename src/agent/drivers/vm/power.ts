@@ -21,12 +21,18 @@ export async function startGuest(hands: Hands, instanceId: string): Promise<void
     if (!record.created || record.removing) {
       throw new DriverError('Internal', `cannot start ${instanceId}: it was never made whole; create it again`);
     }
+    const { signal } = new AbortController();
+    const leave = await hands.launching.enter(signal);
     try {
-      await launch(hands, slot, { wanted: record.ports, signal: new AbortController().signal });
+      if (slots.closed) throw new DriverError('Aborted', `${instanceId} is not started: the driver is closed`);
+      await launch(hands, slot, { wanted: record.ports, signal });
     } catch (error) {
+      if (slots.closed) throw error; // the next agent starts it, or finds it
       const told = asDriverError(error, `cannot start ${instanceId}`, hands.directory);
       slots.saveLater(slot, { state: 'failed', reason: { code: told.code, message: told.message } });
       throw told;
+    } finally {
+      leave();
     }
   });
 }

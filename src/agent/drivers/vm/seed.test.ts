@@ -8,6 +8,7 @@ const input = {
   hostname: 'web-1',
   sshKeys: [] as string[],
   userData: '',
+  vendorData: '',
   macAddress: '52:54:00:01:02:03',
 };
 const read = (change: Partial<typeof input> = {}) =>
@@ -23,6 +24,12 @@ describe('the seed', () => {
   it('passes user-data on as it is', () => {
     const userData = '#!/bin/sh\necho "ü: {}" \t\n';
     expect(read({ userData })['user-data']).toBe(userData);
+  });
+
+  it('has vendor-data beside it, as it is, where there is any', () => {
+    const vendorData = '#cloud-config\nlocale: "ü"\n';
+    expect(read({ vendorData })).toMatchObject({ 'vendor-data': vendorData });
+    expect(Object.keys(read())).toEqual(['meta-data', 'user-data', 'network-config']);
   });
 
   it('makes a cloud-config of hostname and keys when there is no user-data', () => {

@@ -4,8 +4,12 @@ import { type GuestSpec, DriverError } from '../driver.ts';
 import type { IsoFile } from './iso9660.ts';
 
 export interface SeedInput extends Pick<GuestSpec, 'instanceId' | 'incarnation' | 'hostname' | 'sshKeys' | 'userData'> {
+  /** Of the host's operator; empty: none. */
+  readonly vendorData: string;
   readonly macAddress: string;
 }
+
+type SeedText = Pick<SeedInput, 'hostname' | 'sshKeys' | 'userData' | 'vendorData'> & { readonly metadataId: string };
 
 /** The files of the seed. Keys go into meta-data, so that cloud-init adds them whatever the user-data is. */
 export function seedFiles(input: SeedInput): IsoFile[] {
@@ -18,22 +22,36 @@ export function seedFiles(input: SeedInput): IsoFile[] {
     }
   }
   const text = new TextEncoder();
-  return [
-    { name: 'meta-data', data: text.encode(metaData(input)) },
-    { name: 'user-data', data: text.encode(input.userData === '' ? defaultUserData(input) : input.userData) },
-    { name: 'network-config', data: text.encode(networkConfig(input.macAddress)) },
-  ];
+  const files = {
+    ...seedTexts({ ...input, metadataId: metadataIdOf(input) }),
+    'network-config': networkConfig(input.macAddress),
+  };
+  return Object.entries(files).map(([name, data]) => ({ name, data: text.encode(data) }));
 }
 
-function metaData(input: SeedInput): string {
+/** A new incarnation is a new machine: cloud-init runs again. */
+export function metadataIdOf({ instanceId, incarnation }: Pick<GuestSpec, 'instanceId' | 'incarnation'>): string {
+  return `${instanceId}-${incarnation}`;
+}
+
+/** What cloud-init reads of NoCloud wherever it lies: by the names of its files. */
+export function seedTexts(input: SeedText): Readonly<Record<string, string>> {
+  return {
+    'meta-data': metaData(input),
+    'user-data': input.userData === '' ? defaultUserData(input) : input.userData,
+    ...(input.vendorData === '' ? {} : { 'vendor-data': input.vendorData }),
+  };
+}
+
+function metaData(input: SeedText): string {
   return lines(
-    `instance-id: ${input.instanceId}-${input.incarnation}`, // a new incarnation is a new machine: cloud-init runs again
+    `instance-id: ${input.metadataId}`,
     `local-hostname: ${scalar(input.hostname)}`,
     ...list('public-keys', input.sshKeys),
   );
 }
 
-function defaultUserData(input: SeedInput): string {
+function defaultUserData(input: SeedText): string {
   return lines(
     '#cloud-config',
     `hostname: ${scalar(input.hostname)}`,

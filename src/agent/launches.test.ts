@@ -1,0 +1,134 @@
+// Many launches on one host at the same time, with the real parts: reconciler, QEMU driver, image cache, an image server.
+
+import { once } from 'node:events';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import type { Assignment } from '../api/agent-protocol.ts';
+import type { ImageSpec } from '../api/resources/image.ts';
+import { silentLogger } from '../base/log.ts';
+import { seededPrng } from '../base/prng.ts';
+import { systemClock } from '../base/system.ts';
+import { bootDisk } from './drivers/qemu/boot-sector.ts';
+import { makeQemuTestHost, type QemuTestHost, testImages } from './drivers/qemu/test-host.ts';
+import type { Driver } from './drivers/driver.ts';
+import { createImageCache } from './images/create-image-cache.ts';
+import { createHttpGet } from './images/http-get.ts';
+import { type ImageServer, startImageServer } from './images/test-image-server.ts';
+import { openLedger } from './ledger.ts';
+import { createVolumeClaims } from './volumes/volume-claims.ts';
+import { createReconciler, type Reconciler } from './reconcile.ts';
+import { assignment } from './testing.ts';
+
+let host: QemuTestHost;
+let server: ImageServer;
+let driver: Driver;
+let directory: string;
+let reconciler: Reconciler;
+beforeEach(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'berth-launches-'));
+  host = await makeQemuTestHost();
+  server = await startImageServer();
+});
+afterEach(async () => {
+  const closed = driver.close();
+  await reconciler.close();
+  await closed;
+  const last = host.open(); // what was given up is cleared away by whoever comes next
+  await last.recover();
+  for (const { instanceId } of last.guests()) await last.remove(instanceId);
+  await last.close();
+  await server.close();
+  await host.dispose();
+  await rm(directory, { recursive: true, force: true });
+});
+
+it('makes no launch wait for the download of another image, however many launches do', async () => {
+  const disk = Buffer.from(bootDisk(testImages['obedient'] ?? []));
+  // More than there ever were places for anything.
+  const [held, cached] = [100, 20];
+  server.files.set('/held', { bytes: disk, stallAfter: 0 });
+  server.files.set('/other', { bytes: disk });
+  await writeFile(join(directory, 'here.raw'), disk);
+  const images = createImageCache({
+    directory: join(directory, 'cache'),
+    fileRoots: [directory],
+    get: createHttpGet({ privateAddresses: 'named' }),
+    clock: systemClock,
+    prng: seededPrng(1),
+    log: silentLogger,
+    stallTimeoutMs: 600_000,
+  });
+  const here = imageOf(pathToFileURL(join(directory, 'here.raw')).href);
+  await images.ensure('here', here, { signal: new AbortController().signal });
+  driver = host.open({ images, accelerator: 'tcg' });
+  await driver.recover();
+  const wanted = [
+    ...Array.from({ length: held }, () => ({ imageName: 'held', image: imageOf(`${server.url}/held`) })),
+    ...Array.from({ length: cached }, () => ({ imageName: 'here', image: here })),
+    { imageName: 'other', image: imageOf(`${server.url}/other`) },
+  ].map((image, index): Assignment => {
+    const instanceId = `inst_${String(index).padStart(26, '0')}`;
+    return assignment({ ...image, instanceId, driver: 'qemu', memoryMiB: 16 });
+  });
+  const running = everyRunning(wanted.slice(held).map(({ instanceId }) => instanceId));
+  await reconcile(wanted);
+  await running;
+  expect(server.requests.toSorted()).toEqual(['GET /held whole', 'GET /other whole']); // each once, side by side
+  const waiting = driver.guests().filter(({ state }) => state === 'preparing');
+  expect(waiting.map(({ instanceId }) => instanceId)).toEqual(wanted.slice(0, held).map((each) => each.instanceId));
+  expect(new Set(waiting.map(({ progress }) => progress?.split(':')[0]))).toEqual(new Set(['pulling held']));
+});
+
+const imageOf = (source: string): ImageSpec => ({
+  source,
+  decompress: 'none',
+  format: 'raw',
+  nocloud: true,
+  architecture: 'amd64',
+  aliases: [],
+  preload: false,
+  defaults: {},
+});
+
+/** Resolves when all of these run, whatever becomes of others. */
+async function everyRunning(ids: readonly string[]): Promise<void> {
+  const left = new Set(ids);
+  const done = new AbortController();
+  driver.watch((instanceId) => {
+    const guest = driver.guests().find((each) => each.instanceId === instanceId);
+    if (guest?.state === 'running') left.delete(instanceId);
+    if (left.size === 0) done.abort();
+  }, done.signal);
+  await once(done.signal, 'abort');
+}
+
+/** An agent's part that makes guests, with these for all that is wanted. */
+async function reconcile(wanted: readonly Assignment[]): Promise<void> {
+  const ledger = await openLedger({
+    file: { read: async () => null, write: async () => {}, setAside: async () => '' },
+    owner: { host: 'h1', machineId: 'm-1' },
+    clock: systemClock,
+    log: silentLogger,
+  });
+  reconciler = createReconciler({
+    drivers: [driver],
+    ready: () => true,
+    mayAct: () => true,
+    ledger,
+    clock: systemClock,
+    prng: seededPrng(1),
+    log: silentLogger,
+    onChange: () => {},
+    volumes: {
+      claims: createVolumeClaims(() => {}),
+      gateOf: () => ({ open: false, why: 'there are none' }),
+      onTrouble() {},
+    },
+  });
+  driver.watch((instanceId) => reconciler.look(instanceId), new AbortController().signal);
+  const changed = ledger.apply({ type: 'sync', revision: 1, assignments: [...wanted] });
+  for (const id of changed.instances) reconciler.look(id);
+}

@@ -1,0 +1,101 @@
+// volume: what becomes of a volume without anybody's asking: its record goes when its host has removed it, it fails when its host is
+// removed, and it forgets an instance that is no more, or wants it no more.
+//
+//   Pending ──an instance is placed, or host named──▶ Creating ──its host has it──▶ Ready ──deleted──▶ Deleting ──▶ gone
+//      ▲                                                 │                            │
+//      └───────────────its host is removed───────────────┘                            └──its host is removed──▶ Failed
+
+import type { Volume, VolumeStatus } from '../../api/resources/volume.ts';
+import { dischargeQuota } from '../queue/quotas.ts';
+import { type NewCondition, withConditions } from '../state/conditions.ts';
+import type { Context } from '../state/context.ts';
+import { eventChange } from '../state/events.ts';
+import { keys } from '../state/keys.ts';
+import { emptyPlan, type Plan } from '../state/plan.ts';
+import type { Entry, Snapshot } from '../state/snapshot.ts';
+import { volumeStatusChange } from '../state/volume-change.ts';
+import { holderOf } from '../state/volumes.ts';
+import { type Controller, keysOfKind } from './controller.ts';
+
+export const volume: Controller = {
+  name: 'volume',
+  watches: ['volume', 'instance', 'allocation', 'host'],
+  wakes({ key, kind, before, after }, snapshot) {
+    if (kind === 'volume') return after === null ? [] : [key];
+    // An instance that goes, or gives up some.
+    if (before?.kind === 'instance' && before.spec.volumes !== undefined)
+      return before.spec.volumes.map(({ name }) => keys.volume(before.metadata.project, name));
+    if (before?.kind === 'allocation' && after === null && before.consumer.kind === 'volume')
+      return [keys.volume(before.consumer.project, before.consumer.name)];
+    return before?.kind === 'host' && after === null ? volumesOn(snapshot, before.metadata.name) : [];
+  },
+  keys: (snapshot) => keysOfKind(snapshot, 'volume'),
+  reconcile(snapshot, key, ctx) {
+    const entry = snapshot.get('volume', key);
+    if (!entry) return emptyPlan;
+    if (entry.value.metadata.deletionRequestedAtMs !== undefined) return finishDeletion(snapshot, entry, ctx);
+    return withoutItsHost(snapshot, entry, ctx) ?? withoutItsInstance(snapshot, entry);
+  },
+};
+
+function volumesOn(snapshot: Snapshot, host: string): string[] {
+  return Array.from(snapshot.list('volume')).flatMap(({ key, value }) => (value.status.host === host ? [key] : []));
+}
+
+function finishDeletion(snapshot: Snapshot, { key, revision, value }: Entry<Volume>, ctx: Context): Plan {
+  const allocation = keys.allocation(value.metadata.id, 1);
+  if (snapshot.get('allocation', allocation)) return emptyPlan;
+  return {
+    conditions: [{ key: allocation, ifRevision: 0 }],
+    changes: [
+      { key, ifRevision: revision, value: null },
+      ...dischargeQuota(snapshot, value),
+      eventChange(value, { reason: 'Deleted', message: 'removed without a trace' }, ctx),
+    ],
+  };
+}
+
+/** One that was never there waits for another host, unless this one was asked for; its room is given back by controllers/garbage.ts. */
+function withoutItsHost(snapshot: Snapshot, entry: Entry<Volume>, ctx: Context): Plan | undefined {
+  const { spec, status, metadata } = entry.value;
+  const { host, ...kept } = status;
+  if (host === undefined || status.phase === 'Failed') return undefined;
+  const hostKey = keys.host(host);
+  if (snapshot.get('host', hostKey)) return undefined;
+  const again = !status.made && spec.host === undefined && spec.source === undefined;
+  // Its next room is held under the same key.
+  if (again && snapshot.get('allocation', keys.allocation(metadata.id, 1)))
+    return { changes: [], requeueAfterMs: 1000 };
+  const why: NewCondition = {
+    type: 'Ready',
+    status: 'False',
+    reason: 'HostRemoved',
+    message: again
+      ? `host ${host} has been removed before it was made there`
+      : `host ${host} has been removed, and the volume with it`,
+  };
+  const conditions = withConditions(status.conditions, [why], ctx.nowMs);
+  const next: VolumeStatus = again
+    ? { ...kept, phase: 'Pending', conditions }
+    : { ...status, phase: 'Failed', conditions };
+  return {
+    changes: [
+      volumeStatusChange(entry, next),
+      eventChange(entry.value, { type: 'Warning', reason: why.reason, message: why.message, host }, ctx),
+    ],
+    conditions: [{ key: hostKey, ifRevision: 0 }],
+  };
+}
+
+function withoutItsInstance(snapshot: Snapshot, entry: Entry<Volume>): Plan {
+  const { attachedTo, ...status } = entry.value.status;
+  if (attachedTo === undefined) return emptyPlan;
+  const holder = holderOf(snapshot, entry.value);
+  if (holder) return emptyPlan;
+  const instance = snapshot.instanceById(attachedTo.id);
+  return {
+    changes: [volumeStatusChange(entry, status)],
+    // It may be asked for again at this moment.
+    ...(instance ? { conditions: [{ key: instance.key, ifRevision: instance.revision }] } : {}),
+  };
+}

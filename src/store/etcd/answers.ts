@@ -1,0 +1,185 @@
+// What etcd answers to reads, taken from its bytes by hand: a start reads hundreds of thousands of keys and values, and the loader makes
+// three objects of each, and one more of each number. Fields that nobody reads are skipped. From rpc.proto and kv.proto of etcd 3.4.
+
+/** A decimal number of 64 bits. */
+export type Int64 = string;
+
+export interface KeyValue {
+  readonly key: Buffer;
+  /** etcd's own revision of the transaction that wrote it; not one of Berth's. */
+  readonly modRevision: Int64;
+  readonly value: Buffer;
+}
+
+export interface Header {
+  /** etcd's own revision, at which the answer was made. */
+  readonly revision: Int64;
+}
+
+export interface RangeResponse {
+  readonly header: Header | null;
+  readonly kvs: readonly KeyValue[];
+  /** The limit left some out. */
+  readonly more: boolean;
+}
+
+export interface TxnResponse {
+  readonly header: Header | null;
+  readonly succeeded: boolean;
+  /** One for each operation, in their order. */
+  readonly responses: readonly { readonly responseRange?: RangeResponse | null }[];
+}
+
+/** Throws for what is no such message. */
+export function decodeRange(bytes: Buffer): RangeResponse {
+  return rangeIn(new Message(bytes), bytes.byteLength);
+}
+
+/** The same. */
+export function decodeTxn(bytes: Buffer): TxnResponse {
+  const message = new Message(bytes);
+  const responses: { readonly responseRange?: RangeResponse }[] = [];
+  let header: Header | null = null;
+  let succeeded = false;
+  while (message.at < bytes.byteLength) {
+    const tag = message.number();
+    if (tag === embedded(1)) header = headerIn(message, message.end());
+    else if (tag === plain(2)) succeeded = message.number() !== 0;
+    else if (tag === embedded(3)) responses.push(operationIn(message, message.end()));
+    else message.skip(tag);
+  }
+  return { header, succeeded, responses };
+}
+
+function operationIn(message: Message, end: number): { readonly responseRange?: RangeResponse } {
+  let responseRange: RangeResponse | undefined;
+  while (message.at < end) {
+    const tag = message.number();
+    if (tag === embedded(1)) responseRange = rangeIn(message, message.end());
+    else message.skip(tag);
+  }
+  return responseRange ? { responseRange } : {};
+}
+
+function rangeIn(message: Message, end: number): RangeResponse {
+  const kvs: KeyValue[] = [];
+  let header: Header | null = null;
+  let more = false;
+  while (message.at < end) {
+    const tag = message.number();
+    if (tag === embedded(2)) kvs.push(keyValueIn(message, message.end()));
+    else if (tag === embedded(1)) header = headerIn(message, message.end());
+    else if (tag === plain(3)) more = message.number() !== 0;
+    else message.skip(tag);
+  }
+  return { header, kvs, more };
+}
+
+function headerIn(message: Message, end: number): Header {
+  let revision = '0';
+  while (message.at < end) {
+    const tag = message.number();
+    if (tag === plain(3)) revision = message.int64();
+    else message.skip(tag);
+  }
+  return { revision };
+}
+
+function keyValueIn(message: Message, end: number): KeyValue {
+  let key: Buffer = nothing;
+  let modRevision = '0';
+  let value: Buffer = nothing;
+  while (message.at < end) {
+    const tag = message.number();
+    if (tag === embedded(1)) key = message.bytes();
+    else if (tag === plain(3)) modRevision = message.int64();
+    else if (tag === embedded(5)) value = message.bytes();
+    else message.skip(tag);
+  }
+  return { key, modRevision, value };
+}
+
+const nothing = Buffer.alloc(0);
+
+/** How a field is written: as a number of variable length; in eight bytes; as its length and so many bytes; in four bytes. */
+const wire = { number: 0, eight: 1, bytes: 2, four: 5 } as const;
+
+/** What stands before field `id`, a number. */
+function plain(id: number): number {
+  return 8 * id + wire.number;
+}
+
+/** What stands before field `id`, bytes or a message. */
+function embedded(id: number): number {
+  return 8 * id + wire.bytes;
+}
+
+/** Bytes being read. Numbers beyond what a double holds are read as `int64` only. */
+class Message {
+  readonly #bytes: Buffer;
+  at = 0;
+
+  constructor(bytes: Buffer) {
+    this.#bytes = bytes;
+  }
+
+  /** Seven bits in each byte, the lowest first; the last one is below 128. */
+  number(): number {
+    let value = 0;
+    for (let factor = 1; factor < 2 ** 49; factor *= 128) {
+      const byte = this.#byte();
+      if (byte < 128) return value + byte * factor;
+      value += (byte - 128) * factor;
+    }
+    throw new Error('an answer of etcd holds a number that is too large');
+  }
+
+  int64(): Int64 {
+    const { at } = this;
+    this.#skipNumber();
+    if (this.at - at <= 7) {
+      this.at = at;
+      return String(this.number());
+    }
+    let value = 0n;
+    for (let i = this.at - 1; i >= at; i--) value = value * 128n + BigInt((this.#bytes[i] ?? 0) & 127);
+    return String(BigInt.asIntN(64, value));
+  }
+
+  /** Of the message or the bytes that come. */
+  end(): number {
+    const length = this.number();
+    return this.#checked(this.at + length);
+  }
+
+  bytes(): Buffer {
+    const end = this.end();
+    const bytes = this.#bytes.subarray(this.at, end);
+    this.at = end;
+    return bytes;
+  }
+
+  skip(tag: number): void {
+    const kind = tag % 8;
+    if (kind === wire.number) this.#skipNumber();
+    else if (kind === wire.bytes) this.at = this.end();
+    else if (kind === wire.eight) this.at = this.#checked(this.at + 8);
+    else if (kind === wire.four) this.at = this.#checked(this.at + 4);
+    else throw new Error(`an answer of etcd holds a field of kind ${kind}`);
+  }
+
+  #skipNumber(): void {
+    while (this.#byte() >= 128);
+  }
+
+  #byte(): number {
+    const byte = this.#bytes[this.at++];
+    if (byte === undefined) throw new Error('an answer of etcd is cut off');
+    return byte;
+  }
+
+  #checked(end: number): number {
+    if (end > this.#bytes.byteLength) throw new Error('an answer of etcd is cut off');
+    return end;
+  }
+}

@@ -1,0 +1,117 @@
+// What a statement answers, as bytes: COPY in PostgreSQL's binary format. The client reads rows as text only, in which each byte of a value
+// is two letters, to be sent, decoded and turned back. It reads, and never writes.
+
+import type { Client, Connection, Submittable } from 'pg';
+import { StoreError } from '../store.ts';
+
+/** Resolves to what `statement`, which takes no parameters, answers: see `CopiedRows`. Rejects with what the client says. */
+export function copyOut(client: Client, statement: string): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    client.query(
+      new CopyOut(`COPY (${statement}) TO STDOUT (FORMAT binary)`, (error, bytes) => {
+        if (error) reject(error);
+        else resolve(bytes);
+      }),
+    );
+  });
+}
+
+/** `PGCOPY` and five bytes that show whether somebody has taken it for text, then flags, of which none is set. */
+const headBytes = 15;
+/** In the place of the number of fields. */
+const ending = -1;
+const bytesFirst = 64 * 1024;
+
+/** Goes through what was copied: to each row, and then through its fields, in their order. Throws `StoreError` where it is cut off. */
+export class CopiedRows {
+  readonly #copied: Buffer;
+  #at: number;
+
+  constructor(copied: Buffer) {
+    this.#copied = copied;
+    this.#at = headBytes;
+    this.#at = this.#skip(this.#length());
+  }
+
+  /** False after the last row. */
+  next(): boolean {
+    return this.#copied.readInt16BE(this.#skip(2) - 2) !== ending;
+  }
+
+  /** ASCII. */
+  text(): string | null {
+    const length = this.#length();
+    if (length < 0) return null;
+    const end = this.#skip(length);
+    return this.#copied.toString('latin1', end - length, end);
+  }
+
+  /** A view. */
+  bytes(): Uint8Array | null {
+    const length = this.#length();
+    if (length < 0) return null;
+    const end = this.#skip(length);
+    return new Uint8Array(this.#copied.buffer, this.#copied.byteOffset + end - length, length);
+  }
+
+  /** A whole number of 64 bits that a double holds. */
+  integer(): number {
+    const end = this.#skip(Math.max(0, this.#length()));
+    return this.#copied.readInt32BE(end - 8) * 2 ** 32 + this.#copied.readUInt32BE(end - 4);
+  }
+
+  /** Of the field that comes; negative: there is none. */
+  #length(): number {
+    return this.#copied.readInt32BE(this.#skip(4) - 4);
+  }
+
+  /** Answers where it is then. */
+  #skip(length: number): number {
+    this.#at += length;
+    if (this.#at > this.#copied.byteLength) throw new StoreError('Unavailable', 'what PostgreSQL answered is cut off');
+    return this.#at;
+  }
+}
+
+/** As the client has its queries: it calls these as messages of the server come. */
+class CopyOut implements Submittable {
+  /** The client puts its own in this place, which calls this one, to see to the time. */
+  callback: (error: Error | null, copied: Buffer) => void;
+  readonly #text: string;
+  #bytes: Buffer;
+  #length = 0;
+
+  constructor(text: string, callback: CopyOut['callback']) {
+    this.callback = callback;
+    this.#text = text;
+    this.#bytes = Buffer.allocUnsafeSlow(bytesFirst);
+  }
+
+  submit(connection: Connection): void {
+    connection.query(this.#text);
+  }
+
+  /** A copy: the client reads the next pieces into the same memory. */
+  handleCopyData({ chunk }: { readonly chunk: Buffer }): void {
+    const length = this.#length + chunk.byteLength;
+    if (length > this.#bytes.byteLength) {
+      const larger = Buffer.allocUnsafeSlow(Math.max(length, 2 * this.#bytes.byteLength));
+      larger.set(this.#bytes.subarray(0, this.#length));
+      this.#bytes = larger;
+    }
+    this.#bytes.set(chunk, this.#length);
+    this.#length = length;
+  }
+
+  handleCommandComplete(): void {
+    // Whether all of it worked is known when the server is ready again.
+  }
+
+  handleError(error: Error): void {
+    this.callback(error, this.#bytes);
+  }
+
+  handleReadyForQuery(): void {
+    this.callback(null, this.#bytes.subarray(0, this.#length));
+  }
+}
