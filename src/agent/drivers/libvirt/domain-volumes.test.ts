@@ -37,7 +37,7 @@ describe('a volume in the XML of a domain', () => {
     expect(liveVolumes(xml).map(({ target }) => target)).toEqual(['vdb', 'vdc']);
     expect(freeTarget(domain())).toBe('vdb');
     expect(freeTarget(domain(writeXml(volumeDisk(volume(1), 'vdb'))))).toBe('vdd'); // vdc is somebody else's
-    const all = [...'bdefghijklmnopqrstuvwxyz'].map((letter) => writeXml(volumeDisk(volume(1), `vd${letter}`)));
+    const all = 'bdefghijklmnopqrstuvwxyz'.split('').map((letter) => writeXml(volumeDisk(volume(1), `vd${letter}`)));
     expect(freeTarget(domain(...all))).toBeUndefined();
   });
 

@@ -21,7 +21,7 @@ export function volumeDisk(volume: GuestVolume, target: string): XmlElement {
 }
 
 /** The guest's own disk is `vda`. */
-const targets = [...'bcdefghijklmnopqrstuvwxyz'].map((letter) => `vd${letter}`);
+const targets = 'bcdefghijklmnopqrstuvwxyz'.split('').map((letter) => `vd${letter}`);
 
 export function volumeDisks(volumes: readonly GuestVolume[]): XmlElement[] {
   return volumes.flatMap((volume, i) => {
