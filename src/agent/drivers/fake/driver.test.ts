@@ -73,7 +73,6 @@ driverConformance('the fake driver', async () => {
         return { sizeBytes: volume.sizeBytes, snapshots: volume.snapshots.map(({ name }) => name) };
       },
       letsGo: true,
-      snapshotsWhileRunning: true,
     },
     kill: async (id) => world.crash('host-1', id),
     damage: async (id) => world.damage('host-1', id),

@@ -3,7 +3,9 @@
 
 import { join } from 'node:path';
 import type { Accelerator } from '../../../api/agent-protocol.ts';
+import type { GuestVolume } from '../driver.ts';
 import { guestFiles, macAddress } from '../vm/guest-files.ts';
+import { volumeDisks } from './domain-volumes.ts';
 import { element, elementsAt, readXml, writeXml, type XmlElement, XmlError } from './xml.ts';
 
 export interface DomainMachine {
@@ -17,6 +19,7 @@ export interface DomainMachine {
   readonly image: { readonly path: string; readonly format: 'qcow2' | 'raw' };
   /** Of its files; absolute. */
   readonly directory: string;
+  readonly volumes?: readonly GuestVolume[];
 }
 
 export interface DomainHost {
@@ -89,6 +92,7 @@ function devices(machine: DomainMachine, host: DomainHost): XmlElement[] {
           ),
         ]
       : []),
+    ...volumeDisks(machine.volumes ?? []),
     networkInterface(machine, host),
     element(
       'serial',

@@ -8,7 +8,10 @@ import { createLibvirtHypervisor, type LibvirtHypervisorOptions } from './hyperv
 import { libvirtAddress } from './libvirt-uri.ts';
 
 export type LibvirtDriverOptions = Omit<VmDriverOptions, 'createHypervisor' | 'directoryMode'> &
-  Pick<LibvirtHypervisorOptions, 'prng' | 'accelerator' | 'logDirectory' | 'configurationDirectory'> & {
+  Pick<
+    LibvirtHypervisorOptions,
+    'prng' | 'accelerator' | 'logDirectory' | 'configurationDirectory' | 'detachPatienceMs'
+  > & {
     /** Default qemu:///system. */
     readonly uri?: string;
     /** Default `default`. */

@@ -44,6 +44,8 @@ export interface LibvirtHypervisorOptions {
   /** Default: KVM where a probe guest ran under it, else TCG. */
   readonly accelerator?: 'kvm' | 'tcg';
   readonly qemuImg: string;
+  /** How long a guest is given to let go of a volume. */
+  readonly detachPatienceMs?: number;
   readonly root: HostLookOptions['root'];
   /** Where libvirt logs what its QEMU domains say. Default /var/log/libvirt/qemu. */
   readonly logDirectory?: string;
@@ -206,6 +208,7 @@ export function createLibvirtHypervisor(options: LibvirtHypervisorOptions): Hype
 
   return {
     name: 'libvirt',
+    volumes: true,
     fingerprint,
     chosenAccelerator,
     start: (machine, call) =>

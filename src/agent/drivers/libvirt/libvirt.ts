@@ -96,6 +96,14 @@ export interface Libvirt {
   diskErrors(domain: Domain): Promise<readonly { readonly disk: string; readonly noRoom: boolean }[]>;
   /** Says a line to QEMU's own monitor, which may hang, and answers what that says. */
   monitor(domain: Domain, line: string): Promise<string>;
+  /** Says a command of QEMU's control protocol to it, as JSON, and answers what it says, also when that is an error. */
+  command(domain: Domain, json: string): Promise<string>;
+  /** While it runs, and for this run alone. */
+  attachDevice(domain: Domain, xml: string): Promise<void>;
+  /** Asks the guest to let go of it; may resolve before it has. */
+  detachDevice(domain: Domain, xml: string): Promise<void>;
+  /** Of a disk that it has open. `target`: as `vdb`. */
+  resizeDisk(domain: Domain, target: string, sizeBytes: number): Promise<void>;
   addresses(domain: Domain, source: keyof typeof addressSources): Promise<readonly InterfaceAddresses[]>;
   hasNetwork(name: string): Promise<boolean>;
   /** Starts it when it is known and does not run. Answers its bridge; undefined: there is none of that name. */
@@ -135,8 +143,11 @@ const procedures = {
   authPolkit: 70,
   networkIsActive: 152,
   libraryVersion: 157,
+  domainAttachDevice: 160,
+  domainDetachDevice: 161,
   domainState: 212,
   domainUndefine: 231,
+  domainBlockResize: 251,
   domainShutdown: 258,
   domainDiskErrors: 263,
   allDomains: 273,
@@ -150,6 +161,12 @@ type Procedure = keyof typeof procedures;
 /** Of libvirt's QEMU program. */
 const monitorProcedure = 1;
 const monitorIsForPeople = 1;
+/** `VIR_DOMAIN_AFFECT_LIVE`. */
+const affectLive = 1;
+/** `VIR_DOMAIN_BLOCK_RESIZE_BYTES`. */
+const sizeInBytes = 1;
+/** libvirt itself waits 5 s for the guest. */
+const deviceTimeoutMs = 60_000;
 const powerButton = 1;
 /** As many as the protocol allows. */
 const diskErrorsMax = 256;
@@ -191,6 +208,10 @@ export async function openLibvirt({ path, uri, clock, onLifecycle, onDiskError }
 
 function libvirtOver(rpc: Rpc): Libvirt {
   const of = (domain: Domain): XdrWriter => writeDomain(domain);
+  const monitor = async (domain: Domain, line: string, flags: number): Promise<string> => {
+    const body = of(domain).string(line).uint(flags);
+    return (await rpc.call({ program: 'qemu', procedure: monitorProcedure, name: 'domainMonitor', body })).string();
+  };
   /** Undefined where libvirt says that there is none. */
   const found = async <Value>(asked: Promise<Value>, missing: number): Promise<Value | undefined> =>
     asked.catch((error: unknown) => {
@@ -229,10 +250,17 @@ function libvirtOver(rpc: Rpc): Libvirt {
       const answer = await call(rpc, 'domainDiskErrors', of(domain).uint(diskErrorsMax).uint(0));
       return answer.array((from) => ({ disk: from.string(), noRoom: from.int() === noRoom }));
     },
-    async monitor(domain, line) {
-      const body = of(domain).string(line).uint(monitorIsForPeople);
-      const said = await rpc.call({ program: 'qemu', procedure: monitorProcedure, name: 'domainMonitor', body });
-      return said.string();
+    monitor: (domain, line) => monitor(domain, line, monitorIsForPeople),
+    command: (domain, json) => monitor(domain, json, 0),
+    async attachDevice(domain, xml) {
+      await call(rpc, 'domainAttachDevice', of(domain).string(xml).uint(affectLive), deviceTimeoutMs);
+    },
+    async detachDevice(domain, xml) {
+      await call(rpc, 'domainDetachDevice', of(domain).string(xml).uint(affectLive), deviceTimeoutMs);
+    },
+    async resizeDisk(domain, target, sizeBytes) {
+      const body = of(domain).string(target).uhyper(sizeBytes).uint(sizeInBytes);
+      await call(rpc, 'domainBlockResize', body, deviceTimeoutMs);
     },
     async addresses(domain, source) {
       const asked = of(domain).uint(addressSources[source]).uint(0);

@@ -20,6 +20,7 @@ import { userNetwork } from './domain-xml.ts';
 import { guestAddress } from './guest-address.ts';
 import type { Domain, DomainState, Libvirt } from './libvirt.ts';
 import { netdev } from './published-ports.ts';
+import { createDomainVolumes } from './run-volumes.ts';
 import { LibvirtError, libvirtErrors } from './rpc.ts';
 
 export interface DomainRunOptions {
@@ -31,6 +32,8 @@ export interface DomainRunOptions {
   readonly clock: Clock;
   readonly prng: Prng;
   readonly log: Logger;
+  /** How long a guest is given to let go of a volume. Default 10 s: Linux takes under one. */
+  readonly detachPatienceMs?: number;
   /** How the last run ended, where libvirt has forgotten it. */
   readonly loggedReason: () => Promise<ShutoffReason | undefined>;
 }
@@ -166,6 +169,7 @@ export function superviseDomain(options: DomainRunOptions): DomainRun {
     },
     onAddress: (listener) => address.onFound(listener),
     currentAddress: () => address.current(),
+    volumes: createDomainVolumes({ connection, domain, clock, patienceMs: options.detachPatienceMs ?? 10_000 }),
     async alive() {
       await look();
       return !over.signal.aborted;

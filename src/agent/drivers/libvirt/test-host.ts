@@ -8,10 +8,11 @@ import { sleep } from '../../../base/clock.ts';
 import { type Logger, silentLogger } from '../../../base/log.ts';
 import { seededPrng } from '../../../base/prng.ts';
 import { system, systemClock } from '../../../base/system.ts';
-import { type ConformanceHost, type ImageKind, machineWords } from '../conformance.ts';
+import type { VolumeFiles } from '../../volumes/volume-files.ts';
+import { type ConformanceHost, type ConformanceVolumes, type ImageKind, machineWords } from '../conformance.ts';
 import type { Driver } from '../driver.ts';
 import { isAlive, identify, type ProcessIdentity } from '../qemu/processes.ts';
-import { occupyPort, portTaken, testImageCache, testPortRange } from '../qemu/test-host.ts';
+import { makeTestVolumes, occupyPort, portTaken, testImageCache, testPortRange } from '../qemu/test-host.ts';
 import { guestFiles } from '../vm/guest-files.ts';
 import { domainName } from './domain-xml.ts';
 import { createLibvirtDriver, type LibvirtDriverOptions } from './driver.ts';
@@ -21,6 +22,8 @@ import type { TestLibvirt } from './test-libvirt.ts';
 export interface LibvirtTestHost extends ConformanceHost {
   readonly directory: string;
   readonly imageDirectory: string;
+  readonly guestVolumes: ConformanceVolumes;
+  readonly volumeFiles: VolumeFiles;
   open(change?: Partial<LibvirtDriverOptions>): Driver;
   process(instanceId: string): Promise<ProcessIdentity | null>;
   /** Asks libvirt, past the driver. */
@@ -46,8 +49,12 @@ export async function makeLibvirtTestHost(daemon: TestLibvirt, log: Logger = sil
   };
   const process = async (instanceId: string): Promise<ProcessIdentity | null> =>
     (await processesOf(join(directory, instanceId)))[0] ?? null;
+  const { files, volumes } = await makeTestVolumes(join(base, 'volumes'), process);
+  await chmod(base, 0o711);
   return {
     words: machineWords,
+    volumeFiles: files,
+    guestVolumes: { ...volumes, letsGo: false },
     directory,
     imageDirectory,
     process,
@@ -64,6 +71,7 @@ export async function makeLibvirtTestHost(daemon: TestLibvirt, log: Logger = sil
         uri: `qemu:///system?socket=${daemon.path}`,
         network: 'user',
         logDirectory: daemon.logDirectory,
+        detachPatienceMs: 200, // a boot sector never lets go
         ...change,
       }),
     imageName: (kind: ImageKind) => kind,

@@ -3,6 +3,8 @@
 export interface XdrWriter {
   int(value: number): XdrWriter;
   uint(value: number): XdrWriter;
+  /** 64 bits, without a sign. */
+  uhyper(value: number): XdrWriter;
   /** Fixed length: its own bytes, and padding. */
   opaque(bytes: Uint8Array): XdrWriter;
   string(text: string): XdrWriter;
@@ -22,6 +24,12 @@ export function xdrWriter(): XdrWriter {
   const writer: XdrWriter = {
     int: (value) => word((into) => into.writeInt32BE(value)),
     uint: (value) => word((into) => into.writeUInt32BE(value)),
+    uhyper(value) {
+      const into = Buffer.alloc(8);
+      into.writeBigUInt64BE(BigInt(value));
+      parts.push(into);
+      return writer;
+    },
     opaque(bytes) {
       parts.push(bytes, Buffer.alloc(paddingOf(bytes.length)));
       return writer;

@@ -67,7 +67,7 @@ export async function makeQemuTestHost(log: Logger = silentLogger): Promise<Qemu
     directory,
     imageDirectory,
     volumeFiles: files,
-    guestVolumes: { ...volumes, letsGo: false, snapshotsWhileRunning: true },
+    guestVolumes: { ...volumes, letsGo: false },
     process,
     open: (change = {}) =>
       createQemuDriver({

@@ -1,0 +1,169 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { system } from '../../../base/system.ts';
+import { untilGuest } from '../conformance.ts';
+import type { Driver, Guest, GuestVolume, GuestVolumes } from '../driver.ts';
+import { makeQemuTestHost, type QemuTestHost, testSpec } from './test-host.ts';
+
+const never = new AbortController().signal;
+const spec = testSpec();
+const id = spec.instanceId;
+const [one, two] = [`vol_${'1'.repeat(26)}`, `vol_${'2'.repeat(26)}`];
+
+describe('volumes of QEMU’s guests, when things go wrong', () => {
+  let host: QemuTestHost;
+  let driver: Driver;
+  let opened: Driver[];
+
+  const open = async (): Promise<Driver> => {
+    driver = host.open();
+    opened.push(driver);
+    await driver.recover();
+    return driver;
+  };
+  const guest = (): Guest | undefined => driver.guests().find((each) => each.instanceId === id);
+  const hands = (): GuestVolumes => driver.volumes ?? expect.unreachable();
+  const openBy = () => host.guestVolumes.openBy(id);
+  const recordPath = () => join(host.directory, id, 'guest.json');
+  const editRecord = async (change: (record: Record<string, unknown>) => void): Promise<void> => {
+    const record = JSON.parse(await readFile(recordPath(), 'utf8'));
+    change(record);
+    await writeFile(recordPath(), JSON.stringify(record));
+  };
+
+  beforeEach(async () => {
+    host = await makeQemuTestHost();
+    opened = [];
+    await open();
+  });
+  afterEach(async () => {
+    for (const each of driver.guests()) await driver.remove(each.instanceId);
+    for (const each of opened) await each.close();
+    await host.dispose();
+  });
+
+  describe('an agent that is killed while it changes them', () => {
+    /** The agent dies as soon as the record of its guest has been written so often since it began. */
+    const killAfterWrites = async (writes: number, wanted: readonly GuestVolume[]): Promise<void> => {
+      const agent = spawn(
+        system.nodePath(),
+        [
+          fileURLToPath(new URL('./test-volume-agent.ts', import.meta.url)),
+          host.directory,
+          host.imageDirectory,
+          id,
+          JSON.stringify(wanted),
+        ],
+        { stdio: ['ignore', 'pipe', 'inherit'], detached: true },
+      );
+      const exited = once(agent, 'exit');
+      let seen = 0;
+      for await (const line of createInterface({ input: agent.stdout })) {
+        if (line === 'changed' && ++seen === writes) break;
+        if (line === 'done') break;
+      }
+      system.signal(-(agent.pid ?? 0), 'SIGKILL');
+      await exited;
+    };
+
+    // Giving a guest two volumes writes its record twice: before it gets each.
+    it.each([1, 2, 3])(
+      'after change %i of its record leaves a guest that the next one gives what it is to have',
+      async (writes) => {
+        const [first, second] = [await host.guestVolumes.make(one), await host.guestVolumes.make(two)];
+        await driver.create(spec, never);
+        await untilGuest(driver, id, (seen) => seen?.ready === true);
+        await driver.close();
+        await killAfterWrites(writes, [first, second]);
+        await open();
+        // Never more than it is said to have.
+        for (const volumeId of await openBy()) expect(guest()?.volumes).toContain(volumeId);
+        await hands().set(id, [first, second], never);
+        expect(await openBy()).toEqual([one, two]);
+        expect(guest()).toMatchObject({ state: 'running', volumes: [one, two] });
+      },
+    );
+  });
+
+  it('are seen by the next agent also where the record does not name them', async () => {
+    const volume = await host.guestVolumes.make(one);
+    await driver.create({ ...spec, volumes: [volume] }, never);
+    await driver.close();
+    await editRecord((record) => {
+      delete record['volumes'];
+    });
+    await open();
+    expect(guest()?.volumes).toEqual([one]);
+    await hands().set(id, [volume], never);
+    expect(await openBy()).toEqual([one]);
+  });
+
+  it('are given anew where the record names one that the guest does not have', async () => {
+    const volume = await host.guestVolumes.make(one);
+    await driver.create(spec, never);
+    await driver.close();
+    await editRecord((record) => Object.assign(record, { volumes: [volume] }));
+    await open();
+    expect(await openBy()).toEqual([]);
+    await hands().set(id, [volume], never);
+    expect(await openBy()).toEqual([one]);
+  });
+
+  it('are refused to a second guest by the file’s own lock, cold and hot, and the first keeps its own', async () => {
+    const volume = await host.guestVolumes.make(one);
+    await driver.create({ ...spec, volumes: [volume] }, never);
+    const other = testSpec({ instanceId: 'inst_00000000000000000000000002', volumes: [volume] });
+    await expect(driver.create(other, never)).rejects.toMatchObject({
+      code: 'HypervisorFailed',
+      message: expect.stringMatching(/lock/),
+    });
+    await driver.remove(other.instanceId);
+    const { volumes: _volumes, ...without } = other;
+    await driver.create(without, never);
+    await expect(hands().set(other.instanceId, [volume], never)).rejects.toMatchObject({
+      code: 'NotPossible',
+      message: expect.stringMatching(/lock/),
+    });
+    expect(driver.guests().find((each) => each.instanceId === other.instanceId)?.volumes).toBeUndefined();
+    expect(await openBy()).toEqual([one]);
+  });
+
+  it('that are missing are told by name, and the others are given all the same', async () => {
+    const volume = await host.guestVolumes.make(one);
+    await driver.create(spec, never);
+    await untilGuest(driver, id, (seen) => seen?.ready === true);
+    const missing = { ...volume, volumeId: two, name: 'gone', path: volume.path.replace(one, two) };
+    await expect(hands().set(id, [missing, volume], never)).rejects.toMatchObject({
+      code: 'NotPossible',
+      message: expect.stringMatching(/"gone".*No such file/),
+    });
+    expect(guest()?.volumes).toEqual([one]);
+    expect(await openBy()).toEqual([one]);
+  });
+
+  it('stay with a guest whose QEMU is killed, for its next start', async () => {
+    const volume = await host.guestVolumes.make(one);
+    await driver.create({ ...spec, volumes: [volume] }, never);
+    await host.kill(id);
+    expect(await untilGuest(driver, id, (seen) => seen?.state === 'failed')).toMatchObject({ volumes: [one] });
+    await driver.start(id);
+    expect(await openBy()).toEqual([one]);
+  });
+
+  it('of a QEMU that hangs are not changed, and it is said so', async () => {
+    const volume = await host.guestVolumes.make(one);
+    await driver.create(spec, never);
+    const process = await host.process(id);
+    system.signal(process?.pid ?? 0, 'SIGSTOP');
+    await expect(hands().set(id, [volume], never)).rejects.toMatchObject({ code: 'NotPossible' });
+    system.signal(process?.pid ?? 0, 'SIGCONT');
+    await untilGuest(driver, id, (seen) => seen?.ready === true);
+    await hands().set(id, [volume], never);
+    expect(await openBy()).toEqual([one]);
+  });
+});

@@ -1,0 +1,170 @@
+// Volumes as guests see them: real QEMU, by hand and by libvirt, the tiny image's Linux, and disks that come and go while it runs.
+
+import { copyFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { systemClock } from '../src/base/system.ts';
+import { followLog } from '../src/agent/guest-log.ts';
+import type { ImageCache } from '../src/agent/images/image-cache.ts';
+import { untilGuest } from '../src/agent/drivers/conformance.ts';
+import {
+  type Driver,
+  DriverError,
+  type GuestSpec,
+  type GuestVolume,
+  type GuestVolumes,
+} from '../src/agent/drivers/driver.ts';
+import { makeQemuTestHost, testSpec } from '../src/agent/drivers/qemu/test-host.ts';
+import { makeLibvirtTestHost } from '../src/agent/drivers/libvirt/test-host.ts';
+import { startLibvirt, type TestLibvirt, whyNoLibvirt } from '../src/agent/drivers/libvirt/test-libvirt.ts';
+import type { VolumeFiles } from '../src/agent/volumes/volume-files.ts';
+import { tinyImage } from './tiny-image.ts';
+
+const never = new AbortController().signal;
+const mebibyte = 1024 * 1024;
+const [original, copy] = [`vol_${'0'.repeat(25)}1`, `vol_${'0'.repeat(25)}2`];
+
+/** Says which disks there are, whenever that changes: serial number, sectors, whether read-only, first letters; then signs those it may write to. */
+const script = `#!/bin/sh
+(
+  last=
+  while :; do
+    now=
+    for disk in /sys/block/vd*; do
+      serial=$(cat $disk/serial 2>/dev/null)
+      [ -n "$serial" ] || continue
+      device=/dev/$(basename $disk)
+      letters=$(head -c 5 $device | tr -c a-z -)
+      now="$now $serial:$(cat $disk/size):$(cat $disk/ro):$letters"
+    done
+    [ "$now" = "$last" ] || echo "disks:$now."
+    last=$now
+    for disk in /sys/block/vd*; do
+      [ -n "$(cat $disk/serial 2>/dev/null)" ] && [ "$(cat $disk/ro)" = 0 ] || continue
+      device=/dev/$(basename $disk)
+      [ "$(head -c 5 $device)" = "$(hostname)" ] || hostname | dd of=$device bs=5 count=1 conv=notrunc,fsync 2>/dev/null
+    done
+    sleep 0.2
+  done
+) </dev/null &
+`;
+
+interface TestHost {
+  readonly directory: string;
+  readonly volumeFiles: VolumeFiles;
+  open(change: { readonly images: ImageCache; readonly detachPatienceMs?: number }): Driver;
+  dispose(): Promise<void>;
+}
+
+const kinds: readonly {
+  readonly name: string;
+  readonly why: string | undefined;
+  readonly make: (daemon: TestLibvirt | undefined) => Promise<TestHost>;
+}[] = [
+  { name: 'QEMU', why: undefined, make: () => makeQemuTestHost() },
+  {
+    name: 'libvirt',
+    why: whyNoLibvirt(),
+    make: (daemon) => makeLibvirtTestHost(daemon ?? expect.unreachable()),
+  },
+];
+
+describe.each(kinds)('guests of $name', ({ name, why, make }) => {
+  let daemon: TestLibvirt | undefined;
+  let host: TestHost;
+  let driver: Driver;
+  beforeAll(async () => {
+    await tinyImage();
+    if (name === 'libvirt' && why === undefined) daemon = await startLibvirt();
+  });
+  afterAll(() => daemon?.stop());
+  beforeEach(async () => {
+    if (why !== undefined) return;
+    host = await make(daemon);
+    driver = host.open({ images: await imagesOf(join(host.directory, '..')), detachPatienceMs: 30_000 });
+    await driver.recover();
+  });
+  afterEach(async () => {
+    if (why !== undefined) return;
+    for (const { instanceId } of driver.guests()) await driver.remove(instanceId);
+    await driver.close();
+    await host.dispose();
+  });
+
+  const spec = (number: number, hostname: string, volumes: readonly GuestVolume[] = []): GuestSpec =>
+    testSpec({
+      instanceId: `inst_${'0'.repeat(25)}${number}`,
+      name: hostname,
+      hostname,
+      imageName: 'tiny',
+      memoryMiB: 128,
+      userData: script,
+      ...(volumes.length === 0 ? {} : { volumes }),
+    });
+  const volume = (volumeId: string, name: string, readOnly = false): GuestVolume => ({
+    volumeId,
+    name,
+    readOnly,
+    path: host.volumeFiles.pathOf(volumeId),
+  });
+  const hands = (): GuestVolumes => driver.volumes ?? expect.unreachable();
+  /** Resolves when the guest has said that it has exactly these disks. */
+  const says = async ({ instanceId }: GuestSpec, disks: string): Promise<void> => {
+    let text = '';
+    const range = { instanceId, offset: 0, follow: true };
+    for await (const { data } of followLog({ driver, clock: systemClock, range }, never)) {
+      text += new TextDecoder().decode(data);
+      if (text.includes(`disks:${disks}.`)) return;
+    }
+    throw new Error(`the guest never said "${disks}":\n${text}`);
+  };
+
+  it.skipIf(why !== undefined)(
+    `find volumes by name, write to them, let go of them, and find what others wrote${why === undefined ? '' : ` (${why})`}`,
+    async () => {
+      const { volumeFiles } = host;
+      await volumeFiles.make({ volumeId: original, sizeBytes: 16 * mebibyte }, never);
+      const ann = spec(1, 'annie');
+      await driver.create(ann, never);
+      await untilGuest(driver, ann.instanceId, (seen) => seen?.ready === true);
+      await hands().set(ann.instanceId, [volume(original, 'data')], never);
+      await says(ann, ` data:${32 * 1024}:0:-----`);
+      await says(ann, ` data:${32 * 1024}:0:annie`);
+      await hands().grow(ann.instanceId, original, 32 * mebibyte);
+      await says(ann, ` data:${64 * 1024}:0:annie`);
+      await hands().snapshot(ann.instanceId, original, 'make', 'by-annie');
+      await hands().set(ann.instanceId, [], never);
+      await says(ann, '');
+
+      const bob = spec(2, 'bobby', [volume(original, 'data')]);
+      await driver.create(bob, never);
+      await says(bob, ` data:${64 * 1024}:0:annie`);
+      await says(bob, ` data:${64 * 1024}:0:bobby`);
+      const twice = hands().set(ann.instanceId, [volume(original, 'data')], never);
+      await expect(twice).rejects.toBeInstanceOf(DriverError); // the file is locked
+      expect(driver.guests().find((each) => each.instanceId === ann.instanceId)?.volumes).toBeUndefined();
+
+      const source = { volumeId: original, snapshot: 'by-annie' };
+      await volumeFiles.make({ volumeId: copy, sizeBytes: 16 * mebibyte, source }, never);
+      await hands().set(ann.instanceId, [volume(copy, 'a-copy', true)], never);
+      await says(ann, ` a-copy:${64 * 1024}:1:annie`);
+    },
+    600_000, // two machines boot without acceleration
+  );
+});
+
+/** The tiny image alone, where other users may read it. */
+async function imagesOf(directory: string): Promise<ImageCache> {
+  const { path } = await tinyImage();
+  const own = join(directory, 'tiny.qcow2');
+  await copyFile(path, own);
+  return {
+    ensure: async () => ({
+      path: own,
+      format: 'qcow2',
+      digest: `sha256:${'0'.repeat(64)}`,
+      virtualSizeBytes: 32 * mebibyte,
+    }),
+    list: async () => [],
+  };
+}
