@@ -23,7 +23,7 @@ import { type Clock, sleep, type Timer } from '../base/clock.ts';
 import { newId } from '../base/ids.ts';
 import { describeError, type Logger } from '../base/log.ts';
 import type { Prng } from '../base/prng.ts';
-import { awaitWithin } from './await-within.ts';
+import { awaitWithin, settleWithin } from './await-within.ts';
 import type { Driver } from './drivers/driver.ts';
 import { type LedgerFile, openLedger } from './ledger.ts';
 import { createReconciler } from './reconcile.ts';
@@ -334,7 +334,7 @@ export function createAgent(options: AgentOptions): Agent {
     for (let attempt = 0; !signal.aborted; ) {
       // A driver or disk that hangs must not make the host look dead: what is not found in time is told later.
       const around = (looking ??= lookAround());
-      await awaitWithin({ clock, timeoutMs: lookTimeoutMs, signal, what: 'looking around' }, () => around).catch(
+      await settleWithin({ clock, timeoutMs: lookTimeoutMs, signal, what: 'looking around' }, () => around).catch(
         () => {},
       );
       if (signal.aborted) return;
@@ -396,7 +396,7 @@ export function createAgent(options: AgentOptions): Agent {
     const events = api.assignments(state.session.epoch, line.signal)[Symbol.asyncIterator]();
     try {
       for (let first = true; !signal.aborted; first = false) {
-        const next = await awaitWithin({ clock, timeoutMs, signal, what: 'assignments' }, () => events.next());
+        const next = await settleWithin({ clock, timeoutMs, signal, what: 'assignments' }, () => events.next());
         if (next.done === true || signal.aborted) return;
         if (first && next.value.type !== 'sync')
           throw new ApiError('Internal', 'the line of assignments began without a sync');

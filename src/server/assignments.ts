@@ -2,7 +2,7 @@
 // stream is woken when an allocation or an instance of its own changed.
 
 import { type Buggify, neverBuggify } from '../base/buggify.ts';
-import { type Clock, sleep } from '../base/clock.ts';
+import type { Clock } from '../base/clock.ts';
 import type { Assignment, AssignmentEvent } from '../api/agent-protocol.ts';
 import { ApiError } from '../api/errors.ts';
 import { assignmentOf } from '../core/operations/assignment.ts';
@@ -175,14 +175,23 @@ export class Assignments {
   }
 
   async #wait(stream: Stream, pingMs: number, signal: AbortSignal): Promise<'woken' | 'idle'> {
-    const woken = new AbortController();
-    const wake = (): void => woken.abort();
-    stream.wake = wake;
-    signal.addEventListener('abort', wake, { once: true });
-    await sleep(this.#clock, pingMs, woken.signal);
-    signal.removeEventListener('abort', wake);
+    let woken = false;
+    await new Promise<void>((resolve) => {
+      const finish = (): void => {
+        timer.cancel();
+        signal.removeEventListener('abort', wake);
+        resolve();
+      };
+      const wake = (): void => {
+        woken = true;
+        finish();
+      };
+      const timer = this.#clock.setTimer(pingMs, finish);
+      signal.addEventListener('abort', wake, { once: true });
+      stream.wake = wake;
+    });
     stream.wake = () => {};
-    return woken.signal.aborted ? 'woken' : 'idle';
+    return woken ? 'woken' : 'idle';
   }
 }
 

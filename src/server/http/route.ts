@@ -106,9 +106,10 @@ export function findRoute(
   method: string,
   path: string,
 ): { route: Route; params: Record<string, string> } {
+  const given = path.split('/');
   let pathKnown = false;
   for (const route of routes) {
-    const params = matchPath(route.path, path);
+    const params = matchPath(partsOf(route), given);
     if (!params) continue;
     if (route.method === method) return { route, params };
     pathKnown = true;
@@ -117,16 +118,35 @@ export function findRoute(
   throw new ApiError('NotFound', `there is nothing at ${path}`);
 }
 
-function matchPath(pattern: string, path: string): Record<string, string> | undefined {
-  const wanted = pattern.split('/');
-  const given = path.split('/');
+/** One piece of a route's path: what must stand there, or the name of the parameter that does. */
+interface Part {
+  readonly text: string;
+  readonly named: boolean;
+}
+
+/** Taken apart once for each route: every request asks most of them. */
+const partsByRoute = new WeakMap<Route, readonly Part[]>();
+
+function partsOf(route: Route): readonly Part[] {
+  let parts = partsByRoute.get(route);
+  if (!parts) {
+    parts = route.path
+      .split('/')
+      .map((part) => (part.startsWith(':') ? { text: part.slice(1), named: true } : { text: part, named: false }));
+    partsByRoute.set(route, parts);
+  }
+  return parts;
+}
+
+function matchPath(wanted: readonly Part[], given: readonly string[]): Record<string, string> | undefined {
   if (wanted.length !== given.length) return undefined;
+  let at = 0;
+  for (const { text, named } of wanted) if (given[at++] !== text && !named) return undefined;
   const params: Record<string, string> = {};
-  for (const [i, part] of wanted.entries()) {
-    const value = given[i] ?? '';
-    if (!part.startsWith(':')) {
-      if (part !== value) return undefined;
-    } else params[part.slice(1)] = decoded(value);
+  at = 0;
+  for (const { text, named } of wanted) {
+    const value = given[at++] ?? '';
+    if (named) params[text] = decoded(value);
   }
   return params;
 }
