@@ -5,7 +5,15 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { debianPackages } from './debian-packages.mjs';
-import { ensureDebianPackages, ensureNpmPackages, nodePath, requireNode20, runToEnd, say } from './setup.mjs';
+import {
+  ensureDebianPackages,
+  ensureNpmPackages,
+  nodePath,
+  projectRoot,
+  requireNode20,
+  runToEnd,
+  say,
+} from './setup.mjs';
 
 requireNode20();
 const words = process.argv.slice(2);
@@ -30,7 +38,9 @@ const vitest = [
   '--reporter=json',
   `--outputFile.json=${report}`,
 ];
-let code = await runToEnd(nodePath(), [...vitest, ...words.filter((word) => word !== '--yes')]);
+// Tests start our programs a thousand times, and more: they are compiled once.
+const env = { NODE_COMPILE_CACHE: join(projectRoot, '.berth', 'compiled'), ...process.env };
+let code = await runToEnd(nodePath(), [...vitest, ...words.filter((word) => word !== '--yes')], env);
 const { passed, failed } = readReport(report);
 rmSync(folder, { recursive: true });
 
