@@ -43,7 +43,7 @@ ls /etc/ssh/ssh_host_*_key
     } finally {
       await guest.stop();
     }
-  }, 300_000);
+  }, 600_000);
 
   it('runs under Berth: ready when cloud-init has ended, reached by ssh and by commands without a way to its host', async () => {
     const key = join(directory, 'key');
@@ -73,7 +73,7 @@ ls /etc/ssh/ssh_host_*_key
       const booted = await fleet.until(
         'deb',
         ({ status }) => status.guest?.ready === true || status.phase === 'Failed',
-        240_000,
+        480_000,
       );
       expect(booted.status).toMatchObject({ phase: 'Running', guest: { ready: true, address: '10.0.2.15' } });
       const pieces: Uint8Array[] = [];
@@ -138,5 +138,5 @@ ls /etc/ssh/ssh_host_*_key
     } finally {
       await fleet.stop();
     }
-  }, 300_000);
+  }, 600_000);
 });

@@ -9,7 +9,7 @@ import { describeError, type Logger } from '../base/log.ts';
 import type { Controller } from '../core/controllers/controller.ts';
 import type { DueLine } from '../core/queue/queue.ts';
 import type { Cache, StoredEvent } from '../core/state/cache.ts';
-import { decodeRecord } from '../core/state/codec.ts';
+import { decodeRecord, decodeRecords } from '../core/state/codec.ts';
 import type { RecordKind } from '../core/state/records.ts';
 import { pagesOf } from '../store/pages.ts';
 import { Compacted, type Store, type WatchEvent } from '../store/store.ts';
@@ -144,14 +144,14 @@ export class ControlLoop {
     let revision: number | undefined;
     let target = 0;
     for await (const page of pagesOf(this.#store, this.#buggify('load-small-page') ? smallPage : undefined)) {
-      for (const { key, value, revision: written } of page.entries)
-        entries.push({ key, value: decodeRecord(key, value), revision: written });
+      decodeRecords(page.entries, ({ key, revision: written }, value) =>
+        entries.push({ key, value, revision: written }),
+      );
       revision ??= page.revision;
       target = page.revision;
     }
     // As they would have come as events: what was made first is listed first.
-    entries.sort((a, b) => a.revision - b.revision);
-    this.#decider.cache.reset(entries, revision ?? 0);
+    this.#decider.cache.reset(inOrder(entries), revision ?? 0);
     this.#target = target;
     this.#lookIfCaughtUp();
   }
@@ -340,6 +340,19 @@ export class ControlLoop {
       ),
     );
   }
+}
+
+/** By revision. Each place is one number, of the revision and of where it stood: numbers are sorted in a tenth of the time. */
+function inOrder(entries: readonly StoredEvent[]): readonly StoredEvent[] {
+  const count = entries.length;
+  const places = new Float64Array(count);
+  let at = 0;
+  for (const { revision } of entries) {
+    if (revision >= Number.MAX_SAFE_INTEGER / count - 1) return entries.toSorted((a, b) => a.revision - b.revision);
+    places[at] = revision * count + at;
+    at += 1;
+  }
+  return Array.from(places.sort(), (place) => entries[place % count]).filter((entry) => entry !== undefined);
 }
 
 /** What this process has written itself comes round again, and is not read again. */

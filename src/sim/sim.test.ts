@@ -13,7 +13,8 @@ import { shrink } from './shrink.ts';
 import { drawnBy, simulate } from './simulate.ts';
 import { systemClock } from '../base/system.ts';
 
-const jobs = availableParallelism();
+/** One core is left to the tests that run at the same time. */
+const jobs = Math.max(1, availableParallelism() - 1);
 
 function said() {
   const text: string[] = [];

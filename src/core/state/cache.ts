@@ -299,6 +299,10 @@ export class Cache implements Snapshot {
     for (const event of events) {
       if (this.#applyEvent(event)) changed.push(event.key);
     }
+    this.#cameTo(upTo, changed);
+  }
+
+  #cameTo(upTo: number, changed: readonly string[]): void {
     this.revision = Math.max(this.revision, upTo);
     this.newestRevision = Math.max(this.newestRevision, upTo);
     for (const [key, revision] of this.#deletedAt) if (revision <= this.revision) this.#deletedAt.delete(key);
@@ -309,7 +313,8 @@ export class Cache implements Snapshot {
 
   /** Makes the committed entries exactly `entries`, after a list. */
   reset(entries: readonly StoredEvent[], revision: number): void {
-    if (this.#committed.size === 0) return this.apply(entries, revision);
+    const nothingKnown = this.#committed.size === 0 && this.#layers.size === 0 && this.#deletedAt.size === 0;
+    if (nothingKnown) return this.#fill(entries, revision);
     const kept = new Set(entries.map((entry) => entry.key));
     const gone: StoredEvent[] = [];
     for (const kind of this.#committed.values()) {
@@ -346,6 +351,24 @@ export class Cache implements Snapshot {
     if (layers) return layers;
     const kind = kindOfKey(key);
     return layersOf(key, kind && this.#committed.get(kind)?.get(key));
+  }
+
+  /** As `apply`, where nothing that is known can be newer or lie over it: a start has hundreds of thousands of these. */
+  #fill(entries: readonly StoredEvent[], upTo: number): void {
+    this.noteHeard();
+    const came: string[] = [];
+    for (const entry of entries) {
+      const { key } = entry;
+      const kind = kindOfKey(key);
+      if (kind === undefined || !isPut(entry)) continue;
+      let known = this.#committed.get(kind);
+      if (!known) this.#committed.set(kind, (known = new Map()));
+      known.set(key, entry);
+      if (kind === 'allocation') this.#alterAllocation(key, nothingWas, wasOf(layersOf(key, entry)));
+      else this.#changed(key, kind, null, entry.value);
+      came.push(key);
+    }
+    this.#cameTo(upTo, came);
   }
 
   /** One change on top of those of its key. */
@@ -507,6 +530,8 @@ function wasOf(layers: Layers): Was {
   const top = assumed.at(-1);
   return { before: top ? top.value : (committed?.value ?? null), forms: formsOf(layers) };
 }
+
+const nothingWas: Was = { before: null, forms: [] };
 
 /** Of the uncommitted change that a decision on this key rests on, 0 for none. */
 function newestToken(layers: Layers | undefined): number {

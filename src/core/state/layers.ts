@@ -32,6 +32,10 @@ export class LayersByKey {
   #byKey = new Map<string, Layers>();
   #bare = 0;
 
+  get size(): number {
+    return this.#byKey.size;
+  }
+
   get(key: string): Layers | undefined {
     return this.#byKey.get(key);
   }
