@@ -54,6 +54,8 @@ export interface ImageCacheOptions {
   readonly slowBytesMin?: number;
   readonly attemptsMax?: number;
   readonly checksumsRequired?: boolean;
+  /** Whether the program unpacks zstd. Default: where there is one. */
+  readonly zstdProgram?: boolean;
 }
 
 export interface HostImageCache extends ImageCache {
@@ -268,6 +270,7 @@ function fetchOptions(options: ImageCacheOptions, unpackers: Places): FetchOptio
   return {
     ...{ directory, get, clock, prng, log, unpackers },
     ...(uploaded === undefined ? {} : { uploaded }),
+    ...(options.zstdProgram === undefined ? {} : { zstdProgram: options.zstdProgram }),
     allowFile: (path) => refuseOutsideRoots(path, options, 'an image comes from'),
     maxBytes: options.maxBytes ?? 64 * gibibyte,
     maxVirtualBytes: options.maxVirtualBytes ?? defaultVirtualBytesMax,

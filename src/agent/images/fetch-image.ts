@@ -32,6 +32,7 @@ import {
 } from './image-source.ts';
 import { findOciLayer, type OciLayer } from './oci-source.ts';
 import { unpack } from './unpack.ts';
+import { hasZstd, writeByZstd } from './unpack-by-zstd.ts';
 
 export interface FetchOptions {
   readonly directory: string;
@@ -45,6 +46,8 @@ export interface FetchOptions {
   readonly log: Logger;
   /** For images of which bytes come. */
   readonly unpackers: Places;
+  /** Whether the program unpacks zstd. Default: where there is one. */
+  readonly zstdProgram?: boolean;
   /** Of one image, packed and unpacked. */
   readonly maxBytes: number;
   /** The largest disk an image may show to a guest. */
@@ -176,18 +179,19 @@ async function fetchOnce(job: SourceJob, temporary: string, options: FetchOption
     }
   }
   const packed = layer?.archive === undefined ? counted() : diskInTar(unpack(counted(), layer.archive.packing, signal));
-  const written = await writeImage(
-    temporary,
-    unpack(packed, image.decompress, signal),
-    {
-      bytesMax: options.maxBytes,
-      // Measured against the whole source where its size is known: zeros at a disk's beginning are no bomb.
-      allowedBytes: () => bombBytes(sourceTotal ?? sourceBytes),
-    },
-    (bytes) => {
-      if (stage === 'unpacking' && sourceBytes === sourceTotal) tell({ stage, doneBytes: bytes });
-    },
-  )
+  const limits = {
+    bytesMax: options.maxBytes,
+    // Measured against the whole source where its size is known: zeros at a disk's beginning are no bomb.
+    allowedBytes: () => bombBytes(sourceTotal ?? sourceBytes),
+  };
+  const onWritten = (bytes: number): void => {
+    if (stage === 'unpacking' && sourceBytes === sourceTotal) tell({ stage, doneBytes: bytes });
+  };
+  const byProgram = image.decompress === 'zstd' && (options.zstdProgram ?? (await hasZstd()));
+  const writing = byProgram
+    ? writeByZstd({ path: temporary, packed, limits, onWritten, clock: options.clock, signal })
+    : writeImage(temporary, unpack(packed, image.decompress, signal), limits, onWritten);
+  const written = await writing
     .finally(() => leave?.())
     .catch((error: unknown) => {
       // Bytes of several answers that do not fit together look like a damaged archive: the whole of one answer is worth a try.

@@ -27,22 +27,13 @@ export async function writeImage(
   limits: ImageFileLimits,
   onWritten: (bytes: number) => void,
 ): Promise<WrittenImage> {
-  const file = await open(
-    path,
-    constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC | constants.O_NOFOLLOW,
-    0o600,
-  );
+  const file = await beginImage(path);
   const writer = writerOf(file);
   try {
     const hash = createHash('sha256');
     let size = 0;
     for await (const chunk of chunks) {
-      if (size + chunk.length > limits.bytesMax)
-        throw tooLarge(`it unpacks to more than the ${limits.bytesMax} bytes that this host takes for one image`);
-      if (size + chunk.length > limits.allowedBytes())
-        throw tooLarge(
-          `it unpacks to far more than its packed size (${size + chunk.length} bytes so far); unpack it yourself if you trust it`,
-        );
+      refuseTooMuch(size + chunk.length, limits);
       // Written while the next is unpacked and this one is hashed: so far as there are cores.
       if (!isZero(chunk)) await writer.write(chunk, size);
       hash.update(chunk);
@@ -61,7 +52,23 @@ export async function writeImage(
   }
 }
 
-const writesMax = 4;
+/** Empty, with room for nobody else's links; opened to be written, and read back. */
+export function beginImage(path: string): Promise<FileHandle> {
+  return open(path, constants.O_RDWR | constants.O_CREAT | constants.O_TRUNC | constants.O_NOFOLLOW, 0o600);
+}
+
+/** Throws `ImageTooLarge` when an image has more bytes than it may. */
+export function refuseTooMuch(bytes: number, { bytesMax, allowedBytes }: ImageFileLimits): void {
+  if (bytes > bytesMax)
+    throw tooLarge(`it unpacks to more than the ${bytesMax} bytes that this host takes for one image`);
+  if (bytes > allowedBytes())
+    throw tooLarge(
+      `it unpacks to far more than its packed size (${bytes} bytes so far); unpack it yourself if you trust it`,
+    );
+}
+
+/** A file's writers wait for one another in the kernel, spinning: the next one is only begun beside what else is done. */
+const writesMax = 1;
 /** The disk begins with what is written while more comes, so that the end of it has not all to wait for. */
 const flushEveryBytes = 16 * 1024 * 1024;
 

@@ -13,7 +13,7 @@ import { cutAtFrames } from './zstd-frames.ts';
 type Packing = ImageSpec['decompress'];
 
 /** 128 MiB: what `zstd -19` uses at most; larger windows (`--long=28` and up) cost memory that a stranger would choose. */
-const zstdWindowLogMax = 27;
+export const zstdWindowLogMax = 27;
 /** What comes out at once, and may wait: with smaller pieces the way between decoder and reader costs as much as the decoding. */
 const pieces = { chunkSize: 2 * 1024 * 1024, highWaterMark: 4 * 1024 * 1024 };
 const xzMemoryMax = '256MiB'; // `xz -9` needs 65 MiB
@@ -40,7 +40,7 @@ export async function* unpack(
     for await (const chunk of unpacker.output) yield chunk;
     await unpacker.ended;
   } catch (error) {
-    if (sourceError === undefined) throw describe(error, packing);
+    if (sourceError === undefined) throw damagedArchive(packing, error);
   } finally {
     unpacker.stop();
     await feeding;
@@ -48,13 +48,13 @@ export async function* unpack(
   if (sourceError !== undefined) throw sourceError;
 }
 
-function describe(error: unknown, packing: Packing): DriverError {
+export function damagedArchive(packing: Packing, error: unknown): DriverError {
   if (error instanceof DriverError) return error;
   const message = `cannot unpack the image as ${packing}: ${describeError(error)}; it is cut off, damaged or not ${packing}`;
   return new DriverError('ImageInvalid', message, error);
 }
 
-async function feed(packed: AsyncIterable<Uint8Array>, into: Writable): Promise<void> {
+export async function feed(packed: AsyncIterable<Uint8Array>, into: Writable): Promise<void> {
   for await (const chunk of packed) {
     if (into.destroyed) return; // the reader has given up; its own error counts
     if (!into.write(chunk)) await drained(into);
