@@ -43,6 +43,7 @@ export const drivers: Readonly<Record<string, (context: DriverContext) => Driver
     return createZonesDriver({ ...context, settings: context.zones });
   },
   container: ({ engineSocket: socket, ...context }) => createContainerDriver({ ...context, socket }),
-  libvirt: ({ libvirt, network: _hostNetwork, ...context }) => createLibvirtDriver({ ...context, ...libvirt }),
+  libvirt: ({ libvirt, network: hostNetwork, ...context }) =>
+    createLibvirtDriver({ ...context, ...libvirt, ...(hostNetwork === undefined ? {} : { hostNetwork }) }),
   fake: ({ clock, prng }) => createFakeDriver({ world: createFakeWorld({ clock }), host: 'this', prng }),
 };

@@ -8,10 +8,10 @@ import { createLibvirtHypervisor, type LibvirtHypervisorOptions } from './hyperv
 import { libvirtAddress } from './libvirt-uri.ts';
 
 export type LibvirtDriverOptions = Omit<VmDriverOptions, 'createHypervisor' | 'directoryMode'> &
-  Pick<LibvirtHypervisorOptions, 'prng' | 'accelerator' | 'logDirectory' | 'configurationDirectory'> & {
+  Pick<LibvirtHypervisorOptions, 'prng' | 'accelerator' | 'hostNetwork' | 'logDirectory' | 'configurationDirectory'> & {
     /** Default qemu:///system. */
     readonly uri?: string;
-    /** Default `default`. */
+    /** Of libvirt's, for guests that have no place in the host's. Default `default`. */
     readonly network?: string;
   };
 

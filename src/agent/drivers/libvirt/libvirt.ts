@@ -2,6 +2,7 @@
 // they take are libvirt's remote protocol, which never changes what it has once given a number.
 
 import type { Clock } from '../../../base/clock.ts';
+import type { InterfaceAddresses } from '../vm/interface-addresses.ts';
 import { connectRpc, LibvirtError, libvirtErrors, type Rpc } from './rpc.ts';
 import { type XdrReader, type XdrWriter, xdrWriter } from './xdr.ts';
 
@@ -58,13 +59,6 @@ export interface DiskErrorEvent {
   readonly reason: string;
 }
 
-export interface InterfaceAddresses {
-  /** As the guest or the host calls it. */
-  readonly name: string;
-  readonly macAddress?: string;
-  readonly addresses: readonly { readonly version: 4 | 6; readonly address: string; readonly prefix: number }[];
-}
-
 /** Where addresses are looked for: leases of libvirt's own DHCP, the guest agent, or the host's ARP table. */
 export const addressSources = { lease: 0, agent: 1, arp: 2 } as const;
 
@@ -96,6 +90,8 @@ export interface Libvirt {
   diskErrors(domain: Domain): Promise<readonly { readonly disk: string; readonly noRoom: boolean }[]>;
   /** Says a line to QEMU's own monitor, which may hang, and answers what that says. */
   monitor(domain: Domain, line: string): Promise<string>;
+  /** Says a command to the guest's agent, which may hang or not be there, and answers what that says; both are JSON. */
+  askAgent(domain: Domain, command: string, timeoutSeconds: number): Promise<string>;
   addresses(domain: Domain, source: keyof typeof addressSources): Promise<readonly InterfaceAddresses[]>;
   hasNetwork(name: string): Promise<boolean>;
   /** Starts it when it is known and does not run. Answers its bridge; undefined: there is none of that name. */
@@ -149,6 +145,7 @@ type Procedure = keyof typeof procedures;
 
 /** Of libvirt's QEMU program. */
 const monitorProcedure = 1;
+const agentProcedure = 3;
 const monitorIsForPeople = 1;
 const powerButton = 1;
 /** As many as the protocol allows. */
@@ -233,6 +230,11 @@ function libvirtOver(rpc: Rpc): Libvirt {
       const body = of(domain).string(line).uint(monitorIsForPeople);
       const said = await rpc.call({ program: 'qemu', procedure: monitorProcedure, name: 'domainMonitor', body });
       return said.string();
+    },
+    async askAgent(domain, command, timeoutSeconds) {
+      const body = of(domain).string(command).int(timeoutSeconds).uint(0);
+      const said = await rpc.call({ program: 'qemu', procedure: agentProcedure, name: 'domainAgentCommand', body });
+      return said.maybeString() ?? '';
     },
     async addresses(domain, source) {
       const asked = of(domain).uint(addressSources[source]).uint(0);

@@ -9,6 +9,7 @@ import type { Logger } from '../../../base/log.ts';
 import type { Prng } from '../../../base/prng.ts';
 import type { ImageCache } from '../../images/image-cache.ts';
 import { type DirectoryMode, makeGuestDirectory } from './disk.ts';
+import { createGuestAgents, type GuestAgents } from './guest-agents.ts';
 import type { GuestRecord } from './guest-record.ts';
 import type { Hypervisor, Machine } from './hypervisor.ts';
 import { createPortBook, type PortBook, type PortRange } from './ports.ts';
@@ -51,6 +52,7 @@ export interface Hands {
   root(): Promise<string>;
   directoryOf(instanceId: string): Promise<string>;
   machineOf(record: GuestRecord): Promise<Machine>;
+  readonly guestAgents: GuestAgents;
 }
 
 export function createHands(options: VmDriverOptions): Hands {
@@ -73,7 +75,7 @@ export function createHands(options: VmDriverOptions): Hands {
   };
   const directoryOf = async (instanceId: string): Promise<string> => join(await root(), instanceId);
 
-  return {
+  const hands = {
     images: options.images,
     clock,
     prng,
@@ -91,10 +93,11 @@ export function createHands(options: VmDriverOptions): Hands {
     directoryMode,
     root,
     directoryOf,
-    machineOf: async (record) => ({
+    machineOf: async (record: GuestRecord): Promise<Machine> => ({
       record,
       directory: await directoryOf(record.instanceId),
       log: log.with({ instance: record.instanceId }),
     }),
   };
+  return { ...hands, guestAgents: createGuestAgents(hands, { clock, prng }) };
 }
