@@ -158,6 +158,8 @@ const eventIds = { lifecycle: 0, diskError: 6 } as const;
 /** Managed save, snapshots' and checkpoints' metadata, NVRAM: else libvirt refuses to forget the domain. */
 const undefineFlags = 1 | 2 | 4 | 16;
 const callTimeoutMs = 30_000;
+/** libvirt may ask QEMU first what it can do: several times, where KVM opens and cannot be used, and some seconds each on a busy host. */
+const defineTimeoutMs = 120_000;
 /** It answers in under a second; this is for a host that swaps, or a guest whose memory must be found first. */
 const startTimeoutMs = 60_000;
 /** libvirt itself waits up to 15 s for SIGTERM and as long for SIGKILL. */
@@ -200,7 +202,7 @@ function libvirtOver(rpc: Rpc): Libvirt {
     version: async () => versionText((await call(rpc, 'libraryVersion')).hyper()),
     hypervisorVersion: async () => versionText((await call(rpc, 'hypervisorVersion')).hyper()),
     capabilities: async () => (await call(rpc, 'capabilities')).string(),
-    define: async (xml) => readDomain(await call(rpc, 'domainDefine', xdrWriter().string(xml))),
+    define: async (xml) => readDomain(await call(rpc, 'domainDefine', xdrWriter().string(xml), defineTimeoutMs)),
     byName: (name) =>
       found(call(rpc, 'domainByName', xdrWriter().string(name)).then(readDomain), libvirtErrors.noDomain),
     byUuid: (uuid) =>

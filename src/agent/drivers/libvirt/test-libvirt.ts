@@ -110,9 +110,9 @@ export async function startLibvirt({
     await writeFile(join(folder, 'networks', `${network.name}.xml`), network.xml);
     words.push('--net');
   }
-  const entry = networkNamespace === undefined ? [] : ['nsenter', `--net=${networkNamespace}`];
-  const [program = '', ...rest] = [...entry, 'setpriv', ...words, 'sh', join(folder, 'start.sh'), folder];
-  const namespace = spawn(program, rest, {
+  const called = ['setpriv', ...words, 'sh', join(folder, 'start.sh'), folder];
+  const entered = networkNamespace === undefined ? called : [`--net=${networkNamespace}`, ...called];
+  const namespace = spawn(networkNamespace === undefined ? 'env' : 'nsenter', entered, {
     stdio: ['ignore', 'ignore', 'pipe'],
   });
   let said = '';
