@@ -48,7 +48,7 @@ ls /etc/ssh/ssh_host_*_key
   }, 300_000);
 
   const reached = 'ready when cloud-init has ended, reached by ssh and by commands without a way to its host';
-  it(`runs under Berth and QEMU: ${reached}`, () => runUnderBerth('qemu', {}), 300_000);
+  it(`runs under Berth and QEMU: ${reached}`, () => runUnderBerth('qemu', {}), 600_000);
 
   const noLibvirt = whyNoLibvirt();
   it.skipIf(noLibvirt !== undefined)(
@@ -62,7 +62,7 @@ ls /etc/ssh/ssh_host_*_key
         await daemon.stop();
       }
     },
-    300_000,
+    600_000,
   );
 
   async function runUnderBerth(driver: string, agent: Readonly<Record<string, unknown>>): Promise<void> {
@@ -76,7 +76,7 @@ ls /etc/ssh/ssh_host_*_key
       const berth = (...words: string[]) =>
         runBerth(words, { ...fleet.environment, BERTH_CONFIG: join(directory, 'contexts.yaml') });
       const line = ['run', 'debian-12', '--driver', driver, '--name', 'deb', '--ssh-key', `${key}.pub`, '--wait'];
-      const ran = await berth(...line, '--timeout', '4m', '--user-data', userData);
+      const ran = await berth(...line, '--timeout', '8m', '--user-data', userData);
       expect(ran).toMatchObject({ code: 0, stdout: expect.stringMatching(/^deb is ready [^]*address +10\.0\.2\.15/) });
       const pieces: Uint8Array[] = [];
       for await (const piece of fleet.client.log('deb')) pieces.push(piece);
