@@ -1,4 +1,4 @@
-// `npm run quickstart [-- --yes --once --driver fake|qemu]`: from a fresh clone to a running VM. Installs what is missing, then hands
+// `npm run quickstart [-- --yes --once --driver qemu|libvirt|fake --image tiny|debian-12]`: from a fresh clone to a running VM. Installs what is missing, then hands
 // over to `berth quickstart`; where QEMU cannot be had it says so and the same runs on the fake driver.
 
 import { debianPackages } from './debian-packages.mjs';
@@ -7,13 +7,19 @@ import { ensureDebianPackages, ensureNpmPackages, nodePath, requireNode20, runTo
 requireNode20();
 const args = process.argv.slice(2);
 const help = args.includes('--help') || args.includes('-h');
-const driver =
-  args.find((word, index) => args[index - 1] === '--driver') ??
-  args.find((word) => word.startsWith('--driver='))?.slice(9);
+const flag = (name) =>
+  args.find((word, index) => args[index - 1] === name) ??
+  args.find((word) => word.startsWith(`${name}=`))?.slice(name.length + 1);
+const driver = flag('--driver');
+const groups = [
+  'qemu',
+  ...(driver === 'libvirt' ? ['libvirt'] : []),
+  ...(flag('--image') === 'debian-12' ? ['debianImage', 'login'] : ['tinyImage']),
+];
 
 await ensureNpmPackages();
 if (!help && driver !== 'fake') {
-  const packages = await ensureDebianPackages(debianPackages('qemu', 'tinyImage'), {
+  const packages = await ensureDebianPackages(debianPackages(...groups), {
     yes: args.includes('--yes') || args.includes('-y'),
     purpose: 'Booting a real virtual machine',
   });

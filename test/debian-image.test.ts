@@ -1,11 +1,12 @@
 // The Debian 12 image with its real cloud-init: booted by hand, and run by Berth as a user would.
 
 import { execFileSync } from 'node:child_process';
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type BuiltImage, buildImage } from '../src/agent/images/build.ts';
+import { startLibvirt, whyNoLibvirt } from '../src/agent/drivers/libvirt/test-libvirt.ts';
 import { bootImage } from '../src/agent/images/test-boot.ts';
 import { runBerth, startFleet } from './processes.ts';
 
@@ -14,6 +15,7 @@ describe('the Debian 12 image', () => {
   let image: BuiltImage;
   beforeAll(async () => {
     directory = await mkdtemp(join(tmpdir(), 'berth-debian-'));
+    await chmod(directory, 0o711); // libvirt runs guests as a user of its own
     image = await buildImage('debian-12', { directory });
   }, 600_000);
   afterAll(() => rm(directory, { recursive: true, force: true }));
@@ -45,43 +47,50 @@ ls /etc/ssh/ssh_host_*_key
     }
   }, 600_000);
 
-  it('runs under Berth: ready when cloud-init has ended, reached by ssh and by commands without a way to its host', async () => {
-    const key = join(directory, 'key');
+  const reached = 'ready when cloud-init has ended, reached by ssh and by commands without a way to its host';
+  it(`runs under Berth and QEMU: ${reached}`, () => runUnderBerth('qemu', {}), 600_000);
+
+  const noLibvirt = whyNoLibvirt();
+  it.skipIf(noLibvirt !== undefined)(
+    `runs under Berth and libvirt: ${reached}${noLibvirt === undefined ? '' : ` (${noLibvirt})`}`,
+    async () => {
+      const daemon = await startLibvirt({ asInstalled: true });
+      try {
+        const uri = `qemu:///system?socket=${daemon.path}`;
+        await runUnderBerth('libvirt', { libvirtUri: uri, libvirtNetwork: 'user' });
+      } finally {
+        await daemon.stop();
+      }
+    },
+    600_000,
+  );
+
+  async function runUnderBerth(driver: string, agent: Readonly<Record<string, unknown>>): Promise<void> {
+    const key = join(directory, `key-${driver}`);
     execFileSync('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-f', key]);
     const vendorDataFile = join(directory, 'vendor.yaml');
     await writeFile(
       vendorDataFile,
       '#cloud-config\nbootcmd: [[sh, -c, "echo of the operator > /run/vendor"]]\nruncmd: [[sh, -c, "echo vendor > /dev/console"]]\n',
     );
-    const fleet = await startFleet(join(directory, 'fleet'), {
+    const fleet = await startFleet(join(directory, driver), {
       imageRoots: [directory],
-      agent: { vendorDataFile },
+      drivers: [driver],
+      agent: { ...agent, vendorDataFile },
     });
     try {
       await fleet.client.create('image', { metadata: { name: 'debian-12' }, spec: image.spec });
-      await fleet.client.create('instance', {
-        metadata: { name: 'deb' },
-        spec: {
-          image: 'debian-12',
-          memoryMiB: 512,
-          diskGiB: 4,
-          stopGraceMs: 0,
-          sshKeys: [(await readFile(`${key}.pub`, 'utf8')).trim()],
-          userData: '#cloud-config\nruncmd: [[sh, -c, "echo runcmd on $(hostname) > /dev/console"]]\n',
-        },
-      });
-      const booted = await fleet.until(
-        'deb',
-        ({ status }) => status.guest?.ready === true || status.phase === 'Failed',
-        480_000,
-      );
-      expect(booted.status).toMatchObject({ phase: 'Running', guest: { ready: true, address: '10.0.2.15' } });
+      const userData = join(directory, 'user-data');
+      await writeFile(userData, '#cloud-config\nruncmd: [[sh, -c, "echo runcmd on $(hostname) > /dev/console"]]\n');
+      const berth = (...words: string[]) =>
+        runBerth(words, { ...fleet.environment, BERTH_CONFIG: join(directory, 'contexts.yaml') });
+      const line = ['run', 'debian-12', '--driver', driver, '--name', 'deb', '--ssh-key', `${key}.pub`, '--wait'];
+      const ran = await berth(...line, '--timeout', '8m', '--user-data', userData);
+      expect(ran).toMatchObject({ code: 0, stdout: expect.stringMatching(/^deb is ready [^]*address +10\.0\.2\.15/) });
       const pieces: Uint8Array[] = [];
       for await (const piece of fleet.client.log('deb')) pieces.push(piece);
       expect(Buffer.concat(pieces).toString()).toContain('runcmd on deb');
       expect(Buffer.concat(pieces).toString()).not.toMatch(/^vendor/m); // of both, what the user wants counts
-      const berth = (...words: string[]) =>
-        runBerth(words, { ...fleet.environment, BERTH_CONFIG: join(directory, 'contexts.yaml') });
       const said = await berth('ssh', '-i', key, 'debian@deb', '--', 'echo "as $(id -un) on $(hostname)"; exit 3');
       expect(said).toMatchObject({ stdout: 'as debian on deb\n', code: 3 });
       await writeFile(join(directory, 'letter'), 'a letter\n');
@@ -138,5 +147,5 @@ ls /etc/ssh/ssh_host_*_key
     } finally {
       await fleet.stop();
     }
-  }, 600_000);
+  }
 });

@@ -102,7 +102,7 @@ export const AgentConfig = Type.Object(
       default: 'user',
       pattern: '^(user|nat|bridge:[A-Za-z0-9_.-]{1,15})$',
       description:
-        "what guests of the driver qemu are connected to. user: each is alone behind a network of QEMU's own; nat: a network that the agent makes, as root; bridge:NAME: a bridge of this host",
+        "what guests of the drivers qemu and libvirt are connected to. user: with qemu each is alone behind a network of QEMU's own, with libvirt they are in libvirtNetwork; nat: a network that the agent makes, as root; bridge:NAME: a bridge of this host",
     }),
     natSubnet: Type.String({
       default: '10.77.0.0/16',

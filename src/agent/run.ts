@@ -21,6 +21,7 @@ import type { RemoteFile } from './images/image-source.ts';
 import { createBridgeNetwork } from './network/bridge-network.ts';
 import type { HostNetwork } from './network/host-network.ts';
 import { createNatNetwork } from './network/nat-network.ts';
+import { placedGuests } from './network/placed-guests.ts';
 import { parseNatSubnet, parseSubnet } from './network/subnet.ts';
 import { ledgerFileAt } from './ledger-file.ts';
 import { holdLink } from './link.ts';
@@ -74,6 +75,8 @@ export async function startAgent(
       log,
     });
     const network = hostNetwork(config, log);
+    // Of all drivers before any is at work: what one guest has must not be given to the guest of another driver.
+    for (const guest of await placedGuests(await guestRootsIn(dataDirectory))) network?.adopt(guest);
     const pretended: VolumeDisk | undefined = config.drivers.every((name) => name === 'fake') ? new Map() : undefined;
     const drivers = await openDrivers(config, { registry, images, log, network, pretended, vendorData });
     const volumeFiles =

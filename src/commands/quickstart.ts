@@ -23,22 +23,25 @@ import { visible } from '../cli/terminal.ts';
 import { bytes, memory, seconds } from '../cli/units.ts';
 import { untilGone, untilReady, waitForInstance } from '../cli/wait.ts';
 import type { LocalFleet } from './local-fleet.ts';
+import type { BuildableImage } from './image-build.ts';
+import { quickstartImages } from './quickstart-images.ts';
+import { type LoginKey, logIn, loginKey } from './quickstart-login.ts';
 import { untilAborted } from './until-aborted.ts';
 
 interface QuickstartFlags {
   readonly yes?: true;
   readonly once?: true;
   readonly driver: string;
+  readonly image: string;
   readonly reason?: string;
-  readonly dataDir: string;
-  readonly imageDir: string;
+  readonly dataDir?: string;
+  readonly imageDir?: string;
   readonly listen?: string;
 }
 
-const drivers = ['qemu', 'fake'] as const;
-const imageName = 'tiny';
+const drivers = ['qemu', 'libvirt', 'fake'] as const;
+const images = ['tiny', 'debian-12'] as const;
 const hostReadyWithinMs = 60_000;
-const bootWithinMs = 180_000;
 const removedWithinMs = 60_000;
 
 export function quickstartCommand(cli: Cli): Command {
@@ -46,25 +49,43 @@ export function quickstartCommand(cli: Cli): Command {
     .description('From nothing to a running guest, step by step')
     .option('-y, --yes', 'ask nothing')
     .option('--once', 'remove the guest again and end')
-    .option('--driver <driver>', drivers.join(' or '), 'qemu')
+    .option('--driver <driver>', drivers.join(', '), 'qemu')
+    .option('--image <image>', images.join(' or '), 'tiny')
     .option('--reason <text>', 'why the driver is not the usual one, for the person who reads')
-    .option('--data-dir <directory>', 'everything is kept in it', '.berth/quickstart')
-    .option('--image-dir <directory>', 'built images are kept in it', '.berth/images')
+    .option(
+      '--data-dir <directory>',
+      `everything is kept in it; default: ${folders.own.data}, or ${folders.shared.data} with libvirt`,
+    )
+    .option(
+      '--image-dir <directory>',
+      `built images are kept in it; default: ${folders.own.images}, or ${folders.shared.images} with libvirt`,
+    )
     .option('--listen <address:port>', 'default: 127.0.0.1:7070, or any free port when that is taken')
     .action(async (flags: QuickstartFlags) => {
       const driver = drivers.find((known) => known === flags.driver);
       if (!driver) throw usageError(`--driver cannot be "${flags.driver}"`, `choose one of: ${drivers.join(', ')}`);
+      const image = images.find((known) => known === flags.image);
+      if (!image) throw usageError(`--image cannot be "${flags.image}"`, `choose one of: ${images.join(', ')}`);
+      const usual = driver === 'libvirt' ? folders.shared : folders.own;
       await quickstart(cli, {
         ...flags,
         driver,
-        dataDirectory: resolve(flags.dataDir),
-        imageDirectory: resolve(flags.imageDir),
+        image,
+        dataDirectory: resolve(flags.dataDir ?? usual.data),
+        imageDirectory: resolve(flags.imageDir ?? usual.images),
       });
     });
 }
 
+/** libvirt runs guests as a user of its own, to whom homes are closed. */
+const folders = {
+  own: { data: '.berth/quickstart', images: '.berth/images' },
+  shared: { data: '/var/lib/berth/quickstart', images: '/var/lib/berth/images' },
+} as const;
+
 interface Plan {
   readonly driver: (typeof drivers)[number];
+  readonly image: BuildableImage;
   readonly dataDirectory: string;
   readonly imageDirectory: string;
   readonly listen?: string | undefined;
@@ -83,7 +104,7 @@ async function quickstart(cli: Cli, plan: Plan): Promise<void> {
   }
   const fleet = await tell.step(
     'starting control plane and agent',
-    () => startFleet(plan),
+    () => startFleet(cli, plan),
     ({ url }) => `control plane on ${url}, agent beside it`,
   );
   try {
@@ -94,14 +115,28 @@ async function quickstart(cli: Cli, plan: Plan): Promise<void> {
   }
 }
 
-async function startFleet({ dataDirectory, imageDirectory, listen, driver }: Plan): Promise<LocalFleet> {
+async function startFleet(
+  { environment }: Cli,
+  { dataDirectory, imageDirectory, listen, driver }: Plan,
+): Promise<LocalFleet> {
   const [{ startLocalFleet }, { systemLogger }] = await Promise.all([
     import('./local-fleet.ts'),
     import('../base/system.ts'),
   ]);
   return attempting(
     'start control plane and agent',
-    () => startLocalFleet({ dataDirectory, imageDirectory, listen, drivers: [driver] }, { log: systemLogger('error') }),
+    () =>
+      startLocalFleet(
+        {
+          dataDirectory,
+          imageDirectory,
+          listen,
+          drivers: [driver],
+          libvirtUri: environment['LIBVIRT_URI'] || undefined,
+          libvirtNetwork: environment['LIBVIRT_NETWORK'] || undefined,
+        },
+        { log: systemLogger('error') },
+      ),
     storeAdvice,
   );
 }
@@ -135,8 +170,10 @@ async function steps(cli: Cli, tell: Teller, stage: Stage): Promise<void> {
     (host) => `host ${host.metadata.name}: ${hostText(host)}`,
   );
   await ensureImage(tell, stage);
-  const instance = await bootGuest(cli, tell, stage);
+  const key = await keyFor(cli, plan);
+  const instance = await bootGuest(cli, tell, { ...stage, key });
   await showGuest(cli, tell, session, instance);
+  if (key !== undefined) await showLogin(cli, tell, { ...stage, key }, instance);
   tell.line('');
   tell.line(`All of it took ${seconds(cli.clock.monotonicMs() - startedMs)}.`);
   if (plan.once) {
@@ -151,7 +188,7 @@ async function steps(cli: Cli, tell: Teller, stage: Stage): Promise<void> {
     url: session.url,
     token: fleet.operatorToken,
   });
-  tellNext(tell, instance.metadata.name, current);
+  tellNext(tell, instance.metadata.name, { current, image: plan.image, key });
   await untilAborted(stage.stopped);
   await farewell(cli, tell, stage, instance);
 }
@@ -201,10 +238,16 @@ function shortened(reason: string): string {
   return visible(first.length > 90 ? `${first.slice(0, 89)}…` : first);
 }
 
+/** Undefined: nobody logs in to guests of this image, or they are only pretended. */
+async function keyFor(cli: Cli, { image, driver, dataDirectory }: Plan): Promise<LoginKey | undefined> {
+  if (quickstartImages[image].user === undefined || driver === 'fake') return undefined;
+  return loginKey(cli, dataDirectory);
+}
+
 async function ensureImage(tell: Teller, { plan, session, stopped }: Stage): Promise<void> {
   const { registerImage, imageFile } = await import('./image-build.ts');
   if (plan.driver === 'fake') {
-    await registerImage(session.client, imageName, {
+    await registerImage(session.client, plan.image, {
       source: 'file:///dev/null',
       format: 'raw',
       decompress: 'none',
@@ -214,36 +257,36 @@ async function ensureImage(tell: Teller, { plan, session, stopped }: Stage): Pro
     return;
   }
   await tell.step(
-    `building the image ${imageName}`,
+    `building the image ${plan.image}`,
     async (progress) => {
-      const built = await imageFile(imageName, {
+      const built = await imageFile(plan.image, {
         directory: plan.imageDirectory,
         signal: stopped,
         onProgress: progress,
       });
-      await registerImage(session.client, imageName, built.spec);
+      await registerImage(session.client, plan.image, built.spec);
       return built;
     },
-    ({ fresh, sizeBytes }) => `image ${imageName}: ${fresh ? 'built' : 'found'}, ${bytes(sizeBytes)}`,
+    ({ fresh, sizeBytes }) => `image ${plan.image}: ${fresh ? 'built' : 'found'}, ${bytes(sizeBytes)}`,
   );
 }
 
-/** Run by the guest at the end of its boot; the tiny image serves /var/www on port 80. */
-const userData = `#!/bin/sh
-echo "Hello from user-data, on $(hostname)."
-echo "Hello from $(hostname), a guest that Berth has placed." > /var/www/index.html
-`;
-
-async function bootGuest(cli: Cli, tell: Teller, stage: Stage): Promise<Instance> {
-  const { session } = stage;
+async function bootGuest(
+  cli: Cli,
+  tell: Teller,
+  stage: Stage & { readonly key: LoginKey | undefined },
+): Promise<Instance> {
+  const { session, key } = stage;
+  const { image } = stage.plan;
+  const { ports, userData, bootWithinMs } = quickstartImages[image];
   const { items } = await listAll(session.client, 'instance', { project: session.project });
   const taken = new Set(items.map(({ metadata }) => metadata.name));
   let name = 'hello';
   for (let number = 2; taken.has(name); number++) name = `hello-${number}`;
-  const made = await attempting(`run "${imageName}"`, () =>
+  const made = await attempting(`run "${image}"`, () =>
     session.client.create('instance', {
       metadata: { name, project: session.project },
-      spec: { image: imageName, ports: [{ guestPort: 80, hostPort: 0, protocol: 'tcp' }], userData },
+      spec: { image, ports: [...ports], userData, ...(key === undefined ? {} : { sshKeys: [key.publicKey] }) },
     }),
   );
   try {
@@ -335,16 +378,44 @@ async function fetchPage(cli: Cli, url: string): Promise<string | undefined> {
   return undefined;
 }
 
-function tellNext(tell: Teller, name: string, current: boolean): void {
+/** By the command that the user is told to type. */
+async function showLogin(
+  cli: Cli,
+  tell: Teller,
+  { plan, fleet, session, key }: Stage & { readonly key: LoginKey },
+  { metadata }: Instance,
+): Promise<void> {
+  const target = `${quickstartImages[plan.image].user ?? ''}@${metadata.name}`;
+  tell.line('');
+  tell.line(`berth ssh ${target} -- uname -a`);
+  await logIn(cli, {
+    dataDirectory: plan.dataDirectory,
+    context: { url: session.url, token: fleet.operatorToken },
+    words: ['-i', key.path, target, '--', 'uname', '-a'],
+  });
+}
+
+function tellNext(
+  tell: Teller,
+  name: string,
+  {
+    current,
+    image,
+    key,
+  }: { readonly current: boolean; readonly image: BuildableImage; readonly key: LoginKey | undefined },
+): void {
   const berth = current ? 'npx berth' : 'npx berth --context quickstart';
   tell.line('');
   tell.line('In another terminal, type:');
   for (const line of fieldLines(
     [
       [`${berth} ps`, 'what runs'],
+      ...(key === undefined
+        ? []
+        : [[`${berth} ssh -i ${key.path} ${quickstartImages[image].user ?? ''}@${name}`, 'a shell in it'] as const]),
       [`${berth} logs -f ${name}`, 'its console'],
       [`${berth} explain ${name}`, 'why it is where it is'],
-      [`${berth} run ${imageName} --wait`, 'another one'],
+      [`${berth} run ${image} --wait`, 'another one'],
       [`${berth} rm ${name}`, 'remove it'],
     ],
     '  ',

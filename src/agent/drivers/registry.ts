@@ -48,7 +48,8 @@ export const drivers: Readonly<Record<string, (context: DriverContext) => Driver
     return createZonesDriver({ ...context, settings: context.zones });
   },
   container: ({ engineSocket: socket, ...context }) => createContainerDriver({ ...context, socket }),
-  libvirt: ({ libvirt, network: _hostNetwork, ...context }) => createLibvirtDriver({ ...context, ...libvirt }),
+  libvirt: ({ libvirt, network: hostNetwork, ...context }) =>
+    createLibvirtDriver({ ...context, ...libvirt, ...(hostNetwork === undefined ? {} : { hostNetwork }) }),
   fake({ clock, prng, pretendedVolumes: disk }) {
     const world = createFakeWorld({ clock, ...(disk === undefined ? {} : { volumeDisk: () => disk }) });
     return createFakeDriver({ world, host: 'this', prng });

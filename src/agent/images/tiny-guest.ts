@@ -33,7 +33,8 @@ for path in /sys/class/net/*; do
   interface=$(basename $path)
   [ $interface = lo ] && continue
   ip link set $interface up
-  udhcpc -i $interface -n -t 3 -T 1 -A 1 -S -s /bin/network-script >/dev/null 2>&1
+  # Three seconds at most before the boot goes on; then it is asked for in the background for as long as it takes.
+  udhcpc -i $interface -b -t 3 -T 1 -A 2 -S -s /bin/network-script >/dev/null 2>&1
 done
 
 wait $drive
@@ -57,6 +58,7 @@ echo "127.0.0.1 localhost $name" >/etc/hosts
 
 echo
 echo "Welcome to $name. This is Berth's tiny image: Linux $(uname -r), a shell and a web page."
+touch /run/late
 for path in /sys/class/net/*; do
   interface=$(basename $path)
   [ $interface = lo ] && continue
@@ -89,6 +91,8 @@ case "$1" in
     ip addr add $ip/$mask dev $interface
     for gateway in $router; do ip route replace default via $gateway dev $interface; break; done
     for server in $dns; do echo "nameserver $server"; done >/etc/resolv.conf
+    # The boot tells of what came in time.
+    [ "$1" = bound ] && [ -e /run/late ] && echo "berth: address $interface $ip" >/dev/console
     ;;
 esac
 `;

@@ -7,6 +7,7 @@ import { DriverError } from '../drivers/driver.ts';
 import { networkMacAddress, tapName } from './guest-network.ts';
 import type { HostNetwork } from './host-network.ts';
 import { type Link, removeCommands, tapCommands } from './links.ts';
+import { neighbourAt } from './neighbours.ts';
 import { networkTools } from './network-tools.ts';
 
 export function createBridgeNetwork({
@@ -39,6 +40,7 @@ export function createBridgeNetwork({
       if (fault !== undefined) throw new DriverError('HypervisorFailed', `${what}: ${fault}`);
       await tools.runAll(tapCommands(links, network));
     },
+    heardOf: async (macAddress) => neighbourAt(await tools.run('ip', ['-json', '-4', 'neighbour', 'show']), macAddress),
     release: async (instanceId) => tools.runAll(removeCommands(await tools.links(), tapName('bridge', instanceId))),
     close: () => Promise.resolve(),
   };

@@ -18,12 +18,14 @@ export interface HostNetwork {
   reserve(guest: { readonly instanceId: string; readonly uuid: string; readonly directory: string }): GuestNetwork;
   /** Takes over the place of a guest of an earlier run of the agent; changes nothing yet. */
   adopt(guest: PlacedGuest): void;
-  /** Once all guests of earlier runs have been adopted: sees to what they need, now and from now on. */
+  /** Once all guests of earlier runs have been adopted: sees to what they need, now and from now on. A second time is harmless. */
   settle(): Promise<void>;
   /** The guest's interface is there when this resolves, with all that guards it. A second time is harmless. Throws `HypervisorFailed`. */
   attach(guest: PlacedGuest): Promise<void>;
+  /** An address at which this host has heard the card with this MAC address. Absent: addresses are given out here. */
+  heardOf?(macAddress: string): Promise<string | undefined>;
   /** Takes the guest's interface away and gives its place back. Harmless when there is none. */
   release(instanceId: string): Promise<void>;
-  /** Lets go; guests stay connected. */
+  /** Lets go; guests stay connected. A second time is harmless. */
   close(): Promise<void>;
 }

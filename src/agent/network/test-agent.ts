@@ -1,4 +1,4 @@
-// An agent's network, and QEMU's driver upon it, in a process of its own, so that it can stand in a network namespace and be killed. Takes calls as
+// An agent's network, and the driver of QEMU or libvirt upon it, in a process of its own, so that it can stand in a network namespace and be killed. Takes calls as
 // lines of JSON and answers each with one. Used by tests only.
 
 import { createInterface } from 'node:readline';
@@ -8,6 +8,7 @@ import { seededPrng } from '../../base/prng.ts';
 import { randomSecret, system, systemClock, systemLogger } from '../../base/system.ts';
 import type { GuestSpec } from '../drivers/driver.ts';
 import { untilGuest } from '../drivers/conformance.ts';
+import { createLibvirtDriver } from '../drivers/libvirt/driver.ts';
 import { createQemuDriver } from '../drivers/qemu/driver.ts';
 import { createImageCache } from '../images/create-image-cache.ts';
 import { createHttpGet } from '../images/http-get.ts';
@@ -15,7 +16,7 @@ import { createBridgeNetwork } from './bridge-network.ts';
 import type { PlacedGuest } from './host-network.ts';
 import { createNatNetwork } from './nat-network.ts';
 
-const [directory = '', bridge = '', imageRoot = '/'] = system.arguments();
+const [directory = '', bridge = '', imageRoot = '/', libvirtSocket = ''] = system.arguments();
 const clock = systemClock;
 const log = systemLogger('warn');
 const network =
@@ -31,7 +32,7 @@ const network =
         randomSecret,
       })
     : createBridgeNetwork({ bridge, clock });
-const driver = createQemuDriver({
+const options = {
   directory: join(directory, 'guests'),
   images: createImageCache({
     directory: join(directory, 'images'),
@@ -46,8 +47,16 @@ const driver = createQemuDriver({
   prng: seededPrng(1),
   log,
   accelerator: 'tcg',
-  network,
-});
+} as const;
+const driver =
+  libvirtSocket === ''
+    ? createQemuDriver({ ...options, network })
+    : createLibvirtDriver({
+        ...options,
+        uri: `qemu:///system?socket=${libvirtSocket}`,
+        network: 'user',
+        hostNetwork: network,
+      });
 const never = new AbortController().signal;
 
 const calls: Readonly<Record<string, (argument: never) => unknown>> = {
@@ -62,6 +71,7 @@ const calls: Readonly<Record<string, (argument: never) => unknown>> = {
   remove: (instanceId: string) => driver.remove(instanceId),
   guests: () => driver.guests(),
   untilReady: (instanceId: string) => untilGuest(driver, instanceId, (guest) => guest?.ready === true),
+  untilAddress: (instanceId: string) => untilGuest(driver, instanceId, (guest) => guest?.address !== undefined),
   log: async (instanceId: string) => Buffer.from((await driver.readLog(instanceId, 0, 65_536)).data).toString(),
   fingerprint: () => driver.fingerprint(),
 };

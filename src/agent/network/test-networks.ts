@@ -50,6 +50,7 @@ interface AgentCalls {
   remove(instanceId: string): Promise<void>;
   guests(): Promise<Guest[]>;
   untilReady(instanceId: string): Promise<Guest>;
+  untilAddress(instanceId: string): Promise<Guest>;
   log(instanceId: string): Promise<string>;
   fingerprint(): Promise<{ available: boolean; reason?: string }>;
 }
@@ -126,6 +127,7 @@ export async function makeNetworks() {
 
   return {
     directory,
+    hostNamespace: `/run/netns/${prefix}host`,
     host: inside('host'),
     mustHost: mustInside('host'),
     outside: inside('outside'),
@@ -137,9 +139,10 @@ export async function makeNetworks() {
       if (stdout !== null) await once(stdout, 'data');
     },
 
-    async agent({ bridge = '', imageRoot = '/' } = {}): Promise<TestAgent> {
+    /** `libvirt`: the socket of one that is in the host's namespace; without it the driver is that of QEMU. */
+    async agent({ bridge = '', imageRoot = '/', libvirt = '' } = {}): Promise<TestAgent> {
       const program = fileURLToPath(new URL('./test-agent.ts', import.meta.url));
-      const child = start('host', system.nodePath(), program, directory, bridge, imageRoot);
+      const child = start('host', system.nodePath(), program, directory, bridge, imageRoot, libvirt);
       const ended = once(child, 'exit');
       if (child.stdin === null || child.stdout === null) throw new Error('no pipes');
       const { stdin } = child;

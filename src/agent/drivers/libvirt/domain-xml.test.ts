@@ -103,6 +103,18 @@ describe('a domain', () => {
     expect(cards).toEqual([`${words}<model type='virtio'/><rom bar='off'/></interface>`]);
   });
 
+  it('with a place in the host’s network it has the card and the tap that are made for it, and libvirt makes none', () => {
+    const network = {
+      kind: 'nat',
+      tap: 'bt0123456789ab',
+      macAddress: '02:00:00:00:00:01',
+      address: '10.77.0.5',
+    } as const;
+    expect(written(made({ network }), 'devices', 'interface')).toEqual([
+      `<interface type='ethernet'><mac address='02:00:00:00:00:01'/><target dev='bt0123456789ab' managed='no'/><model type='virtio'/><rom bar='off'/></interface>`,
+    ]);
+  });
+
   it('is refused when its directory cannot be written in XML', () => {
     expect(() => made({ directory: '/srv/a\nb' })).toThrow(XmlError);
   });

@@ -4,6 +4,7 @@
 import { join } from 'node:path';
 import type { Accelerator } from '../../../api/agent-protocol.ts';
 import type { GuestVolume } from '../driver.ts';
+import type { GuestNetwork } from '../../network/guest-network.ts';
 import { guestFiles, macAddress } from '../vm/guest-files.ts';
 import { volumeDisks } from './domain-volumes.ts';
 import { element, elementsAt, readXml, writeXml, type XmlElement, XmlError } from './xml.ts';
@@ -20,6 +21,8 @@ export interface DomainMachine {
   /** Of its files; absolute. */
   readonly directory: string;
   readonly volumes?: readonly GuestVolume[];
+  /** Its place in the network of the host. Absent: it is in the network of `DomainHost`. */
+  readonly network?: GuestNetwork | undefined;
 }
 
 export interface DomainHost {
@@ -127,7 +130,18 @@ function backing({ path, format }: DomainMachine['image']): XmlElement {
   );
 }
 
-function networkInterface({ uuid }: DomainMachine, { network }: DomainHost): XmlElement {
+function networkInterface({ uuid, network: place }: DomainMachine, { network }: DomainHost): XmlElement {
+  if (place !== undefined) {
+    return element(
+      'interface',
+      { type: 'ethernet' },
+      element('mac', { address: place.macAddress }),
+      // The tap is there before the domain starts, and is not libvirt's to make, to connect or to remove.
+      element('target', { dev: place.tap, managed: 'no' }),
+      element('model', { type: 'virtio' }),
+      element('rom', { bar: 'off' }),
+    );
+  }
   return element(
     'interface',
     { type: network === userNetwork ? 'user' : 'network' },

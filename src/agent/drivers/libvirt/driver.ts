@@ -10,11 +10,11 @@ import { libvirtAddress } from './libvirt-uri.ts';
 export type LibvirtDriverOptions = Omit<VmDriverOptions, 'createHypervisor' | 'directoryMode'> &
   Pick<
     LibvirtHypervisorOptions,
-    'prng' | 'accelerator' | 'logDirectory' | 'configurationDirectory' | 'detachPatienceMs'
+    'prng' | 'accelerator' | 'hostNetwork' | 'logDirectory' | 'configurationDirectory' | 'detachPatienceMs'
   > & {
     /** Default qemu:///system. */
     readonly uri?: string;
-    /** Default `default`. */
+    /** Of libvirt's, for guests that have no place in the host's. Default `default`. */
     readonly network?: string;
   };
 

@@ -1,14 +1,15 @@
 // Finds the address of a guest where libvirt can know it: leases of a network of libvirt's, the guest agent, the host's table of
-// neighbours. A guest that says none of it has none.
+// neighbours. A guest that says none of it has none. What a guest says of itself is shown, and believed in nothing else.
 
 import { backoffMs } from '../../../base/backoff.ts';
 import { type Clock, sleep } from '../../../base/clock.ts';
 import { describeError, type Logger } from '../../../base/log.ts';
 import type { Prng } from '../../../base/prng.ts';
 import { macAddress } from '../vm/guest-files.ts';
+import { addressOf } from '../vm/interface-addresses.ts';
 import type { Connection } from './connection.ts';
 import { readLiveDomain, userNetwork } from './domain-xml.ts';
-import type { Domain, InterfaceAddresses } from './libvirt.ts';
+import type { Domain } from './libvirt.ts';
 
 export interface GuestAddress {
   /** As it is now, or was a few seconds ago. Undefined: nobody knows. */
@@ -19,7 +20,7 @@ export interface GuestAddress {
 
 const knownForMs = 10_000; // a lease changes in minutes at the soonest
 const unknownForMs = 1000; // many may ask at once
-const retry = { delayMsMin: 1000, delayMsMax: 60_000 }; // a guest boots in seconds, or runs for months without an agent
+const retry = { delayMsMin: 1000, delayMsMax: 15_000 }; // a guest may get its address late, or run for months without any; asking costs milliseconds
 
 export function guestAddress(options: {
   readonly connection: Connection;
@@ -84,13 +85,4 @@ async function findAddress({
   return network === userNetwork
     ? undefined
     : addressOf(await connection.ask((libvirt) => libvirt.addresses(domain, 'arp')), card);
-}
-
-/** IPv4 first: that is what networks of libvirt's have unless someone made them otherwise. */
-export function addressOf(interfaces: readonly InterfaceAddresses[], card: string): string | undefined {
-  const found = interfaces
-    .filter(({ macAddress }) => macAddress?.toLowerCase() === card)
-    .flatMap(({ addresses }) => addresses)
-    .filter(({ address }) => !/^(fe80:|127\.|169\.254\.)/i.test(address));
-  return (found.find(({ version }) => version === 4) ?? found[0])?.address;
 }

@@ -6,11 +6,15 @@ import type { Accelerator } from '../../../api/agent-protocol.ts';
 import type { Clock } from '../../../base/clock.ts';
 import { describeError, type Logger } from '../../../base/log.ts';
 import type { Prng } from '../../../base/prng.ts';
+import type { HostNetwork } from '../../network/host-network.ts';
 import { DriverError, type Fingerprint } from '../driver.ts';
 import { createHostLook, type HostLookOptions } from '../qemu/host-look.ts';
 import { diskFull } from '../vm/disk.ts';
+import { noGuestAgent } from '../vm/guest-agent.ts';
+import { adoptPublished, connectGuest, hostNetworkOf, startPublished } from '../vm/guest-link.ts';
 import { hostBootId } from '../vm/host-boot.ts';
 import type { Hypervisor, Machine, Run } from '../vm/hypervisor.ts';
+import { talkByLibvirt } from './agent-talk.ts';
 import { type Connection, isLost } from './connection.ts';
 import { readDomainLog } from './domain-log.ts';
 import {
@@ -39,6 +43,8 @@ export interface LibvirtHypervisorOptions {
   readonly log: Logger;
   /** A network of libvirt's, by name, or `user`. */
   readonly network: string;
+  /** Where guests are connected instead. */
+  readonly hostNetwork?: HostNetwork;
   /** Where published ports listen. */
   readonly bindAddress: string;
   /** Default: KVM where a probe guest ran under it, else TCG. */
@@ -58,7 +64,7 @@ const fingerprintPatienceMs = 3000;
 const sampleId = `inst_${'0'.repeat(26)}`;
 
 export function createLibvirtHypervisor(options: LibvirtHypervisorOptions): Hypervisor {
-  const { connection, clock, log, network, bindAddress, root } = options;
+  const { connection, clock, log, network, hostNetwork, bindAddress, root } = options;
   const logDirectory = options.logDirectory ?? '/var/log/libvirt/qemu';
   const hostLook = createHostLook({
     clock,
@@ -122,6 +128,7 @@ export function createLibvirtHypervisor(options: LibvirtHypervisorOptions): Hype
         record.launching && record.state !== 'failed' && (await hasRunSinceDefined(connection, domain));
       return ranWhenLastSeen || ranInBetween ? endedRun(seen.end) : null;
     }
+    if (record.network !== undefined) return adoptPublished(machine, { clock, bindAddress }, follow(machine, domain));
     if (network === userNetwork) {
       // Only an agent that died between its start and its ports left some out.
       if (record.launching) await publishByQemu(connection, domain, { record, bindAddress });
@@ -141,6 +148,11 @@ export function createLibvirtHypervisor(options: LibvirtHypervisorOptions): Hype
     }
     const spec = { ...record, image: record.image, directory };
     const xml = domainXml(spec, { accelerator: chosen, network });
+    if (record.network !== undefined) {
+      await makeRoom(connection, { record, directory });
+      await connectGuest(hostNetwork, machine);
+      return startPublished(machine, { clock, bindAddress }, () => startDefined(machine, xml));
+    }
     if (network !== userNetwork) await ensureNetwork(connection, network, what);
     await makeRoom(connection, { record, directory });
     // The agent's own ports first: a guest whose ports are taken must not boot.
@@ -149,25 +161,35 @@ export function createLibvirtHypervisor(options: LibvirtHypervisorOptions): Hype
       network === userNetwork
         ? undefined
         : await publishByAgent({ record, bindAddress, target: async () => run?.currentAddress(), clock, log });
-    let domain: Domain | undefined;
     try {
-      const defined = await connection.ask((libvirt) => libvirt.define(xml));
-      domain = defined;
-      await startDomain(connection, defined);
-      if (network === userNetwork) await publishByQemu(connection, defined, { record, bindAddress });
-      return follow(machine, defined, forwarder && ((followed) => ((run = followed), forwarder)));
+      return await startDefined(machine, xml, async (defined) => {
+        if (network === userNetwork) await publishByQemu(connection, defined, { record, bindAddress });
+        return forwarder && ((followed) => ((run = followed), forwarder));
+      });
     } catch (error) {
       await forwarder?.close();
-      const left = domain;
-      if (left !== undefined) {
-        await connection
-          .apart((libvirt) => libvirt.destroy(left))
-          .catch((failure: unknown) =>
-            machine.log.warn('cannot end what was started in vain; the next start finds it', {
-              error: describeError(failure),
-            }),
-          );
-      }
+      throw error;
+    }
+  };
+
+  /** `publish` runs as soon as the domain does. */
+  const startDefined = async (
+    machine: Machine,
+    xml: string,
+    publish: (domain: Domain) => Promise<Parameters<typeof follow>[2]> = async () => undefined,
+  ): Promise<Run> => {
+    const domain = await connection.ask((libvirt) => libvirt.define(xml));
+    try {
+      await startDomain(connection, domain);
+      return follow(machine, domain, await publish(domain));
+    } catch (error) {
+      await connection
+        .apart((libvirt) => libvirt.destroy(domain))
+        .catch((failure: unknown) =>
+          machine.log.warn('cannot end what was started in vain; the next start finds it', {
+            error: describeError(failure),
+          }),
+        );
       throw error;
     }
   };
@@ -180,10 +202,12 @@ export function createLibvirtHypervisor(options: LibvirtHypervisorOptions): Hype
       const seen = await connection.ask(
         async (libvirt) => ({
           version: await libvirt.version(),
-          network: network === userNetwork || (await libvirt.hasNetwork(network)),
+          network: hostNetwork !== undefined || network === userNetwork || (await libvirt.hasNetwork(network)),
         }),
         fingerprintPatienceMs,
       );
+      const fault = await hostNetwork?.fault();
+      if (fault !== undefined) return { available: false, version: seen.version, reason: fault };
       if (!seen.network) return { available: false, version: seen.version, reason: noNetwork(network) };
       const chosen = await chosenAccelerator();
       const slower =
@@ -209,6 +233,7 @@ export function createLibvirtHypervisor(options: LibvirtHypervisorOptions): Hype
   return {
     name: 'libvirt',
     volumes: true,
+    ...hostNetworkOf(hostNetwork),
     fingerprint,
     chosenAccelerator,
     start: (machine, call) =>
@@ -233,6 +258,20 @@ export function createLibvirtHypervisor(options: LibvirtHypervisorOptions): Hype
       );
     },
     lastWords: async (directory) => (await readDomainLog(logDirectory, domainName(basename(directory)))).words,
+    async guestAgent({ record: { instanceId, uuid } }) {
+      const found = await connection
+        .ask(async (libvirt) => {
+          const domain = await libvirt.byUuid(uuid);
+          return domain && { domain, live: readLiveDomain(await libvirt.xml(domain)) };
+        })
+        .catch((error: unknown) => {
+          throw error instanceof DriverError ? error : failed(`find the guest agent of ${instanceId}`, error);
+        });
+      if (found === undefined) throw new DriverError('NotPossible', `guest ${instanceId} does not run`);
+      // Asked only where there is one: each time that there is none libvirt writes an error into its log.
+      if (!found.live.guestAgentConnected) throw noGuestAgent();
+      return talkByLibvirt(connection, found.domain);
+    },
     trimLogs: async () => {}, // libvirt's log daemon keeps its own logs within bounds
     async socketOf({ record, directory }, socket) {
       if (socket === 'console') return join(directory, consoleSocket);

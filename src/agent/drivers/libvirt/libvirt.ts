@@ -2,6 +2,7 @@
 // they take are libvirt's remote protocol, which never changes what it has once given a number.
 
 import type { Clock } from '../../../base/clock.ts';
+import type { InterfaceAddresses } from '../vm/interface-addresses.ts';
 import { connectRpc, LibvirtError, libvirtErrors, type Rpc } from './rpc.ts';
 import { type XdrReader, type XdrWriter, xdrWriter } from './xdr.ts';
 
@@ -58,13 +59,6 @@ export interface DiskErrorEvent {
   readonly reason: string;
 }
 
-export interface InterfaceAddresses {
-  /** As the guest or the host calls it. */
-  readonly name: string;
-  readonly macAddress?: string;
-  readonly addresses: readonly { readonly version: 4 | 6; readonly address: string; readonly prefix: number }[];
-}
-
 /** Where addresses are looked for: leases of libvirt's own DHCP, the guest agent, or the host's ARP table. */
 export const addressSources = { lease: 0, agent: 1, arp: 2 } as const;
 
@@ -104,6 +98,8 @@ export interface Libvirt {
   detachDevice(domain: Domain, xml: string): Promise<void>;
   /** Of a disk that it has open. `target`: as `vdb`. */
   resizeDisk(domain: Domain, target: string, sizeBytes: number): Promise<void>;
+  /** Says a command to the guest's agent, which may hang or not be there, and answers what that says; both are JSON. */
+  askAgent(domain: Domain, command: string, timeoutSeconds: number): Promise<string>;
   addresses(domain: Domain, source: keyof typeof addressSources): Promise<readonly InterfaceAddresses[]>;
   hasNetwork(name: string): Promise<boolean>;
   /** Starts it when it is known and does not run. Answers its bridge; undefined: there is none of that name. */
@@ -160,6 +156,7 @@ type Procedure = keyof typeof procedures;
 
 /** Of libvirt's QEMU program. */
 const monitorProcedure = 1;
+const agentProcedure = 3;
 const monitorIsForPeople = 1;
 /** `VIR_DOMAIN_AFFECT_LIVE`. */
 const affectLive = 1;
@@ -178,6 +175,8 @@ const eventIds = { lifecycle: 0, diskError: 6 } as const;
 /** Managed save, snapshots' and checkpoints' metadata, NVRAM: else libvirt refuses to forget the domain. */
 const undefineFlags = 1 | 2 | 4 | 16;
 const callTimeoutMs = 30_000;
+/** libvirt may ask QEMU first what it can do: several times, where KVM opens and cannot be used, and some seconds each on a busy host. */
+const defineTimeoutMs = 120_000;
 /** It answers in under a second; this is for a host that swaps, or a guest whose memory must be found first. */
 const startTimeoutMs = 60_000;
 /** libvirt itself waits up to 15 s for SIGTERM and as long for SIGKILL. */
@@ -224,7 +223,7 @@ function libvirtOver(rpc: Rpc): Libvirt {
     version: async () => versionText((await call(rpc, 'libraryVersion')).hyper()),
     hypervisorVersion: async () => versionText((await call(rpc, 'hypervisorVersion')).hyper()),
     capabilities: async () => (await call(rpc, 'capabilities')).string(),
-    define: async (xml) => readDomain(await call(rpc, 'domainDefine', xdrWriter().string(xml))),
+    define: async (xml) => readDomain(await call(rpc, 'domainDefine', xdrWriter().string(xml), defineTimeoutMs)),
     byName: (name) =>
       found(call(rpc, 'domainByName', xdrWriter().string(name)).then(readDomain), libvirtErrors.noDomain),
     byUuid: (uuid) =>
@@ -261,6 +260,11 @@ function libvirtOver(rpc: Rpc): Libvirt {
     async resizeDisk(domain, target, sizeBytes) {
       const body = of(domain).string(target).uhyper(sizeBytes).uint(sizeInBytes);
       await call(rpc, 'domainBlockResize', body, deviceTimeoutMs);
+    },
+    async askAgent(domain, command, timeoutSeconds) {
+      const body = of(domain).string(command).int(timeoutSeconds).uint(0);
+      const said = await rpc.call({ program: 'qemu', procedure: agentProcedure, name: 'domainAgentCommand', body });
+      return said.maybeString() ?? '';
     },
     async addresses(domain, source) {
       const asked = of(domain).uint(addressSources[source]).uint(0);

@@ -19,7 +19,12 @@ export class LibvirtError extends Error {
 }
 
 /** Of virterror.h, those that are acted on. */
-export const libvirtErrors = { operationInvalid: 55, noDomain: 42, noNetwork: 43 } as const;
+export const libvirtErrors = {
+  operationInvalid: 55,
+  noDomain: 42,
+  noNetwork: 43,
+  agentUnresponsive: 86,
+} as const;
 
 /** `REMOTE_PROGRAM` of libvirt's remote_protocol.x, and `QEMU_PROGRAM` of its qemu_protocol.x. */
 export const rpcPrograms = { remote: 0x2000_8086, qemu: 0x2000_8087 } as const;

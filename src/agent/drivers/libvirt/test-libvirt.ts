@@ -73,9 +73,10 @@ fi
 if [ -e "$1/networks" ]; then
   mkdir /etc/libvirt/qemu
   cp -r "$1/networks" /etc/libvirt/qemu
-  mount -t sysfs sysfs /sys || true
   ip link set lo up
 fi
+# Of the network namespace that it is in, which may be another than that of who mounted /sys.
+mount -t sysfs sysfs /sys || true
 set +e
 while true; do
   libvirtd -f /etc/libvirt/libvirtd.conf -p /run/libvirt/libvirtd.pid &
@@ -86,13 +87,19 @@ done
 `;
 
 export interface TestLibvirtOptions {
+  /** The path of a network namespace, for it and its guests. Default: that of the test. */
+  readonly networkNamespace?: string;
   /** It knows one, in a network namespace where nobody else is. */
   readonly network?: { readonly name: string; readonly xml: string };
   /** QEMU runs as libvirt's own user, and consoles are written by its log daemon: as Debian has it. Default: neither. */
   readonly asInstalled?: boolean;
 }
 
-export async function startLibvirt({ network, asInstalled = false }: TestLibvirtOptions = {}): Promise<TestLibvirt> {
+export async function startLibvirt({
+  network,
+  networkNamespace,
+  asInstalled = false,
+}: TestLibvirtOptions = {}): Promise<TestLibvirt> {
   const folder = await mkdtemp(join(tmpdir(), 'berth-libvirt-'));
   await writeFile(join(folder, 'start.sh'), script);
   // Dies with the test, however that ends, and takes with it all that is in its process namespace.
@@ -103,7 +110,9 @@ export async function startLibvirt({ network, asInstalled = false }: TestLibvirt
     await writeFile(join(folder, 'networks', `${network.name}.xml`), network.xml);
     words.push('--net');
   }
-  const namespace = spawn('setpriv', [...words, 'sh', join(folder, 'start.sh'), folder], {
+  const called = ['setpriv', ...words, 'sh', join(folder, 'start.sh'), folder];
+  const entered = networkNamespace === undefined ? called : [`--net=${networkNamespace}`, ...called];
+  const namespace = spawn(networkNamespace === undefined ? 'env' : 'nsenter', entered, {
     stdio: ['ignore', 'ignore', 'pipe'],
   });
   let said = '';

@@ -8,10 +8,10 @@ import type { HostNetwork } from '../../network/host-network.ts';
 import { DriverError } from '../driver.ts';
 import { consoleSize, punchHole } from '../vm/console-log.ts';
 import { diskFull } from '../vm/disk.ts';
+import { adoptPublished, connectGuest, hostNetworkOf, startPublished } from '../vm/guest-link.ts';
 import type { Hypervisor, Machine } from '../vm/hypervisor.ts';
 import { portInUse } from '../vm/ports.ts';
 import { qemuArguments, qemuFiles } from './command-line.ts';
-import { adoptPublished, connectGuest, noPublishedPorts, startPublished } from './guest-link.ts';
 import { createHostLook, type HostLookOptions } from './host-look.ts';
 import { findGuestProcess, isAlive, isGuestProcess, killGuestProcess } from './processes.ts';
 import { adoptRun, lastWords, launchRun, type RunOptions } from './run.ts';
@@ -59,9 +59,7 @@ export function createQemu(options: QemuOptions): Hypervisor {
       const fault = seen.available ? await network?.fault() : undefined;
       return fault === undefined ? seen : { available: false, reason: fault };
     },
-    ...(network === undefined ? {} : { network }),
-    refuse: ({ instanceId, ports }) =>
-      network?.kind === 'bridge' && ports.length > 0 ? noPublishedPorts(instanceId) : undefined,
+    ...hostNetworkOf(network),
     async start(machine, { accelerator, bindAddress, onProcess }) {
       await connectGuest(network, machine);
       return startPublished(machine, { clock, bindAddress }, () =>

@@ -1,36 +1,26 @@
 // The ways into guests: by the sockets that a hypervisor has for its machines (serial console, screen, guest agent) and by their ports; or as
 // the hypervisor has them. What a guest says is read from its log, however it comes there.
 
-import type { Socket } from 'node:net';
 import { join } from 'node:path';
 import { drained } from '../../../base/drained.ts';
-import { describeError } from '../../../base/log.ts';
 import type { GuestAccess } from '../access.ts';
 import { DriverError } from '../driver.ts';
-import { connectSocket } from './connect-socket.ts';
 import { connectTcp } from './connect-tcp.ts';
 import { watchFile } from './console-log.ts';
-import { noSuchGuest } from './errors.ts';
-import { type GuestAgentTalk, talkToGuestAgent } from './guest-agent.ts';
 import { runByGuestAgent } from './guest-exec.ts';
 import { guestFiles } from './guest-files.ts';
 import type { Hands } from './hands.ts';
-import type { GuestsInside, Hypervisor, MachineSocket } from './hypervisor.ts';
+import type { GuestsInside } from './hypervisor.ts';
+import { openMachineSocket, runningGuest } from './machine-sockets.ts';
 import { shareSockets } from './shared-sockets.ts';
 
 export function accessTo(hands: Hands): GuestAccess {
-  const { hypervisor, slots, bindAddress, machineOf } = hands;
+  const { hypervisor, bindAddress, machineOf } = hands;
   const inside: GuestsInside = {
-    running(instanceId) {
-      const slot = slots.get(instanceId);
-      if (slot?.record === undefined) throw noSuchGuest('get into', instanceId);
-      if (slot.run === undefined) throw new DriverError('NotPossible', `guest ${instanceId} does not run`);
-      return { record: slot.record, run: slot.run };
-    },
+    running: (instanceId) => runningGuest(hands, instanceId),
     machineOf,
     bindAddress,
   };
-  const { socketOf } = hypervisor;
   return {
     watchLog(instanceId, listener, signal) {
       void hands.directoryOf(instanceId).then((directory) => {
@@ -40,7 +30,7 @@ export function accessTo(hands: Hands): GuestAccess {
       });
     },
     dial: (instanceId, port) => dial(inside, instanceId, port),
-    ...(socketOf === undefined ? {} : bySockets(hands, inside, socketOf)),
+    ...(hypervisor.socketOf === undefined ? {} : bySockets(hands)),
     ...hypervisor.access?.(inside),
   };
 }
@@ -56,33 +46,12 @@ async function dial({ running, bindAddress }: GuestsInside, instanceId: string, 
   return connectTcp({ host, port: published.hostPort }, `port ${port} of ${instanceId}`);
 }
 
-function bySockets(
-  { clock, prng }: Hands,
-  { running, machineOf }: GuestsInside,
-  socketOf: NonNullable<Hypervisor['socketOf']>,
-): GuestAccess {
-  const open = async (instanceId: string, socket: MachineSocket): Promise<Socket> => {
-    const { record } = running(instanceId);
-    try {
-      return await connectSocket(await socketOf(await machineOf(record), socket));
-    } catch (error) {
-      if (error instanceof DriverError) throw error;
-      throw new DriverError(
-        'NotPossible',
-        `cannot reach the ${socketNames[socket]} of ${instanceId} (${describeError(error)}); a guest that an older Berth started has none: stop and start it`,
-        error,
-      );
-    }
-  };
+function bySockets(hands: Hands): GuestAccess {
+  const { clock } = hands;
   // The console's socket is for keys alone.
   const keyboards = shareSockets(
-    (id) => open(id, 'console'),
+    (id) => openMachineSocket(hands, id, 'console'),
     (socket) => void socket.resume(),
-  );
-  const talks = new WeakMap<Socket, GuestAgentTalk>();
-  const agents = shareSockets(
-    (id) => open(id, 'guestAgent'),
-    (socket) => void talks.set(socket, talkToGuestAgent(socket, { clock, syncId: () => 1 + prng.below(2 ** 31) })),
   );
   return {
     async typeInto(instanceId) {
@@ -95,11 +64,9 @@ function bySockets(
         close: release,
       };
     },
-    screen: (instanceId) => open(instanceId, 'vnc'),
+    screen: (instanceId) => openMachineSocket(hands, instanceId, 'vnc'),
     async exec(instanceId, request) {
-      const { socket, release } = await agents.use(instanceId);
-      const talk = talks.get(socket);
-      if (talk === undefined) throw new DriverError('Internal', 'a guest agent without a talk');
+      const { talk, release } = await hands.guestAgents.use(instanceId);
       try {
         return await runByGuestAgent(talk, request, { clock, release });
       } catch (error) {
@@ -109,5 +76,3 @@ function bySockets(
     },
   };
 }
-
-const socketNames = { console: 'console', vnc: 'screen', guestAgent: 'guest agent' } as const;

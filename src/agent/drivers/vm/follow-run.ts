@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { describeError } from '../../../base/log.ts';
 import type { BootMarks } from './boot-marks.ts';
 import { guestFiles } from './guest-files.ts';
+import { findAddress } from './find-address.ts';
 import { followConsole, punchHole, trimmedStart } from './console-log.ts';
 import type { GuestRecord } from './guest-record.ts';
 import type { Hands } from './hands.ts';
@@ -21,9 +22,13 @@ export async function followRun(hands: Hands, slot: Slot, run: Run): Promise<voi
   });
   // Whoever asked for it in vain asks again.
   run.volumes?.onGone(() => hands.slots.notify(slot.instanceId));
-  run.onAddress?.((address) => {
-    if (slot.run === run && slot.record?.address === undefined) hands.slots.saveLater(slot, { address });
-  });
+  const found = (address: string | undefined): void => {
+    if (slot.run === run && slot.record?.address === undefined && address !== undefined)
+      hands.slots.saveLater(slot, { address });
+  };
+  const network = slot.record?.network;
+  if (run.onAddress !== undefined) run.onAddress(found);
+  else if (network?.kind === 'bridge') void findAddress(hands, slot, { run, card: network.macAddress }).then(found);
   slot.settled = run.ended.then((end) => settle(hands, slot, run, end));
   slot.settled.catch((error: unknown) =>
     hands.log.error('cannot note the end of a guest', { instance: slot.instanceId, error: describeError(error) }),

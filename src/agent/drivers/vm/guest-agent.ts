@@ -16,6 +16,18 @@ export interface GuestAgentTalk {
   ask(command: string, values?: Readonly<Record<string, unknown>>): Promise<unknown>;
 }
 
+export interface GuestAgentUse {
+  readonly talk: GuestAgentTalk;
+  /** Once for each use. */
+  release(): void;
+}
+
+export function noGuestAgent(): NeedsSsh {
+  return new NeedsSsh(
+    'the guest agent does not answer: install and start qemu-guest-agent in the guest, or go in by ssh',
+  );
+}
+
 /** Answers come within milliseconds; a guest that boots or swaps may take its time. */
 const answerTimeoutMs = 10_000;
 const greetTimeoutMs = 3_000;
@@ -39,9 +51,7 @@ export function talkToGuestAgent(
         const text = await Promise.race([lines.next(), late]);
         if (text === undefined) {
           synced = false; // an answer that comes late must not be taken for the next one's
-          throw new NeedsSsh(
-            'the guest agent does not answer: install and start qemu-guest-agent in the guest, or go in by ssh',
-          );
+          throw noGuestAgent();
         }
         const message = objectOf(text);
         if (message !== undefined && accept(message)) return message;

@@ -10,6 +10,7 @@ import { createPlaces, type Places } from '../../../base/places.ts';
 import type { Prng } from '../../../base/prng.ts';
 import type { ImageCache } from '../../images/image-cache.ts';
 import { type DirectoryMode, makeGuestDirectory } from './disk.ts';
+import { createGuestAgents, type GuestAgents } from './guest-agents.ts';
 import type { GuestRecord } from './guest-record.ts';
 import type { Hypervisor, Machine } from './hypervisor.ts';
 import { createPortBook, type PortBook, type PortRange } from './ports.ts';
@@ -57,6 +58,7 @@ export interface Hands {
   root(): Promise<string>;
   directoryOf(instanceId: string): Promise<string>;
   machineOf(record: GuestRecord): Promise<Machine>;
+  readonly guestAgents: GuestAgents;
 }
 
 /** With hundreds at once, as after a power cut, none would be done in the time that a hypervisor is given for its answer (launch.ts). */
@@ -82,7 +84,7 @@ export function createHands(options: VmDriverOptions): Hands {
   };
   const directoryOf = async (instanceId: string): Promise<string> => join(await root(), instanceId);
 
-  return {
+  const hands = {
     images: options.images,
     clock,
     prng,
@@ -102,10 +104,11 @@ export function createHands(options: VmDriverOptions): Hands {
     directoryMode,
     root,
     directoryOf,
-    machineOf: async (record) => ({
+    machineOf: async (record: GuestRecord): Promise<Machine> => ({
       record,
       directory: await directoryOf(record.instanceId),
       log: log.with({ instance: record.instanceId }),
     }),
   };
+  return { ...hands, guestAgents: createGuestAgents(hands, { clock, prng }) };
 }

@@ -9,6 +9,7 @@ import type { CachedImage } from '../../images/image-cache.ts';
 import type { GuestAccess } from '../access.ts';
 import type { DriverError, Fingerprint, GuestSpec, GuestVolume } from '../driver.ts';
 import type { BootMarks } from './boot-marks.ts';
+import type { GuestAgentUse } from './guest-agent.ts';
 import type { GuestRecord } from './guest-record.ts';
 
 /** A machine that may run. */
@@ -140,6 +141,8 @@ export interface Hypervisor {
   lastWords(directory: string): Promise<string>;
   /** The path of a unix socket. Throws `DriverError` when the machine has none. Absent: machines have no sockets for us. */
   socketOf?(machine: Machine, socket: MachineSocket): Promise<string>;
+  /** How a guest's agent is asked where the hypervisor holds its socket itself. Absent: by that socket. */
+  guestAgent?(machine: Machine): Promise<GuestAgentUse>;
   /** The ways into its guests, where they are not by a machine's sockets. */
   access?: (into: GuestsInside) => GuestAccess;
   /** Keeps what it writes beside the console within bounds. */

@@ -3,9 +3,9 @@ import { silentLogger } from '../../../base/log.ts';
 import { systemClock } from '../../../base/system.ts';
 import { createBridgeNetwork } from '../../network/bridge-network.ts';
 import type { GuestNetwork } from '../../network/guest-network.ts';
-import { newRecord } from '../vm/records.ts';
+import { newRecord } from './records.ts';
 import { connectGuest } from './guest-link.ts';
-import { makeQemuTestHost, testSpec } from './test-host.ts';
+import { makeQemuTestHost, testSpec } from '../qemu/test-host.ts';
 
 const machine = (network: GuestNetwork) => ({
   record: { ...newRecord(testSpec(), 'a uuid'), network },

@@ -1,23 +1,33 @@
-// How a guest of QEMU's that has a place in the host's network is connected, and gets its ports published. QEMU does neither there: the ports are
-// the agent's, and come back when it does.
+// How a virtual machine that has a place in the host's network is connected, and gets its ports published. The hypervisor does neither there: the
+// ports are the agent's, and come back when it does.
 
 import type { Clock } from '../../../base/clock.ts';
 import type { HostNetwork } from '../../network/host-network.ts';
 import { publishAgain, publishByAgent } from '../../network/publish-ports.ts';
 import type { PortForwarder } from '../../network/port-forwarder.ts';
 import { DriverError } from '../driver.ts';
-import { connectTcp } from '../vm/connect-tcp.ts';
-import type { Machine, Run } from '../vm/hypervisor.ts';
+import { connectTcp } from './connect-tcp.ts';
+import type { Hypervisor, Machine, Run } from './hypervisor.ts';
 
 interface Publishing {
   readonly clock: Clock;
   readonly bindAddress: string;
 }
 
+/** What every hypervisor that connects guests by their taps says of the host's network. */
+export function hostNetworkOf(network: HostNetwork | undefined): Pick<Hypervisor, 'network' | 'refuse'> {
+  if (network === undefined) return {};
+  return {
+    network,
+    refuse: ({ instanceId, ports }) =>
+      network.kind === 'bridge' && ports.length > 0 ? noPublishedPorts(instanceId) : undefined,
+  };
+}
+
 /** Throws `HypervisorFailed`. */
 export async function connectGuest(network: HostNetwork | undefined, { record, directory }: Machine): Promise<void> {
   const { instanceId } = record;
-  if (record.network === undefined) return; // made for QEMU's own network, where it stays
+  if (record.network === undefined) return; // made for a network of its hypervisor's, where it stays
   if (network !== undefined) return network.attach({ instanceId, directory, network: record.network });
   const was = record.network.kind === 'nat' ? 'nat' : `bridge:${record.network.bridge}`;
   throw new DriverError(
@@ -53,7 +63,7 @@ function targetOf({ record: { network } }: Machine): (() => Promise<string>) | u
 
 function linked({ record: { network } }: Machine, run: Run, forwarder?: PortForwarder): Run {
   if (network === undefined) return run;
-  const { dial: _byUserNetwork, ...rest } = run;
+  const { dial: _byHypervisor, onAddress: _inItsNetworks, ...rest } = run;
   const ended = run.ended.then(async (end) => {
     await forwarder?.close();
     return end;
@@ -62,8 +72,8 @@ function linked({ record: { network } }: Machine, run: Run, forwarder?: PortForw
   return { ...rest, ended, dial: (port) => connectTcp({ host: network.address, port }, `port ${port} of the guest`) };
 }
 
-/** On a bridge of the operator's nobody here knows the guest's address. */
-export function noPublishedPorts(instanceId: string): DriverError {
+/** On a bridge of the operator's a guest has the address that others there give it, perhaps late, and reachable by everybody there. */
+function noPublishedPorts(instanceId: string): DriverError {
   return new DriverError(
     'NotPossible',
     `cannot publish ports of ${instanceId}: guests of this host are on its own bridge, and are reached at their addresses there; ask for no ports, or for another host`,
