@@ -2,7 +2,7 @@
 
 import { ApiError } from '../api/errors.ts';
 import { describeError, type Logger } from '../base/log.ts';
-import { NeedsSsh } from './drivers/access.ts';
+import { NeedsSsh } from './drivers/needs-ssh.ts';
 import { DriverError } from './drivers/driver.ts';
 
 export function refusalOf(error: unknown, log: Logger): ApiError {

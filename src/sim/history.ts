@@ -97,7 +97,7 @@ export function createHistory(): History {
       allocatedOn(host) {
         const found: string[] = [];
         for (const { key, value } of ofKind('allocation').values())
-          if (value.kind === 'allocation' && value.host === host && value.consumer.kind === undefined) found.push(key);
+          if (value.kind === 'allocation' && value.host === host && value.consumer.kind !== 'task') found.push(key);
         return found;
       },
     },

@@ -16,7 +16,7 @@ import { parse } from '../../api/parse.ts';
 import type { Clock } from '../../base/clock.ts';
 import { isRecord } from '../../base/is-record.ts';
 import type { Logger } from '../../base/log.ts';
-import { NeedsSsh } from '../drivers/access.ts';
+import { NeedsSsh } from '../drivers/needs-ssh.ts';
 import type { Driver, Guest } from '../drivers/driver.ts';
 import { refusalOf } from '../refusal.ts';
 import { acceptWebSocket } from './accept-web-socket.ts';

@@ -16,7 +16,7 @@ describe.each([
   { how: 'by ourselves', zstdProgram: false },
 ])('zstd, unpacked $how', ({ zstdProgram }) => {
   // The program is one of the packages of tests; without it this half has nothing to be tried with.
-  const tries = it.skipIf(zstdProgram && !program);
+  beforeEach((test) => test.skip(zstdProgram && !program, 'zstd is not installed'));
   let trial: ImageTrial;
   beforeEach(async () => {
     trial = await startImageTrial();
@@ -24,7 +24,7 @@ describe.each([
   afterEach(() => trial.end());
   const cache = (more = {}) => trial.cache({ zstdProgram, ...more });
 
-  tries('is what was packed, with holes for zeros, in one frame or many', async () => {
+  it('is what was packed, with holes for zeros, in one frame or many', async () => {
     const disk = Buffer.alloc(24 * mebibyte);
     for (const at of [0, 9, 23]) randomBytes(mebibyte).copy(disk, at * mebibyte);
     const skippable = Buffer.concat([Buffer.from('502a4d1803000000', 'hex'), Buffer.from('abc')]);
@@ -45,7 +45,7 @@ describe.each([
     }
   });
 
-  tries('keeps a hole at its end', async () => {
+  it('keeps a hole at its end', async () => {
     const disk = Buffer.alloc(8 * mebibyte);
     randomBytes(512).copy(disk);
     trial.server.files.set('/a', { bytes: zstdCompressSync(disk) });
@@ -73,13 +73,13 @@ describe.each([
     ['with a window of 2 GiB', () => Buffer.from('28b52ffd00a8110000aabb', 'hex'), 'ImageInvalid'],
     ['two hundred times its size', () => zstdCompressSync(Buffer.alloc(1200 * mebibyte)), 'ImageTooLarge'],
   ];
-  tries.each(bad)('%s is refused, and nothing of it stays', async (_, make, code) => {
+  it.each(bad)('%s is refused, and nothing of it stays', async (_, make, code) => {
     trial.server.files.set('/a', { bytes: make() });
     await expect(ensure(cache(), trial.spec('/a', zstd))).rejects.toMatchObject({ code });
     expect(await trial.left()).toEqual([]);
   });
 
-  tries('is taken up to the very limit, and no byte further', async () => {
+  it('is taken up to the very limit, and no byte further', async () => {
     const disk = Buffer.concat([randomBytes(mebibyte / 2), Buffer.alloc(mebibyte / 2)]);
     trial.server.files.set('/a', { bytes: zstdCompressSync(disk) });
     for (const [limit, code] of [
@@ -95,7 +95,7 @@ describe.each([
     }
   });
 
-  tries('goes on where the line broke, and is given up in the middle', async () => {
+  it('goes on where the line broke, and is given up in the middle', async () => {
     const disk = randomBytes(8 * mebibyte);
     const packed = zstdCompressSync(disk);
     trial.server.files.set('/a', { bytes: packed, etag: '"1"', stallAfter: 4_000_000, faults: 1 });

@@ -19,17 +19,18 @@ export function createAssignmentCheck({
   /** Up to here all is told. */
   let complete = 0;
 
-  const put = (assignment: {
-    readonly instanceId: string;
-    readonly incarnation: number;
-    readonly revision: number;
-  }) => {
-    const key = keyOf(assignment);
+  const put = (key: string, { revision }: { readonly revision: number }): string | undefined => {
     const before = told.get(key);
     if (dropped.has(key)) return `${key} came again after it was dropped`;
-    if (before !== undefined && assignment.revision < before) return `${key} went back from ${before}`;
+    if (before !== undefined && revision < before) return `${key} went back from ${before}`;
     if (state.written(key).every(({ deleted }) => deleted)) return `${key} was told, and never was`;
-    told.set(key, assignment.revision);
+    told.set(key, revision);
+    return undefined;
+  };
+
+  const drop = (key: string): string | undefined => {
+    if (!told.delete(key)) return `${key} was dropped, and never told`;
+    dropped.add(key);
     return undefined;
   };
 
@@ -37,16 +38,22 @@ export function createAssignmentCheck({
     switch (event.type) {
       case 'sync':
         for (const assignment of event.assignments) {
-          const fault = put(assignment);
+          const fault = put(keyOf(assignment), assignment);
+          if (fault !== undefined) return fault;
+        }
+        for (const volume of event.volumes ?? []) {
+          const fault = put(keyOfVolume(volume), volume);
           if (fault !== undefined) return fault;
         }
         return missingAt(event.revision);
       case 'put':
-        return put(event.assignment);
+        return put(keyOf(event.assignment), event.assignment);
+      case 'put-volume':
+        return put(keyOfVolume(event.volume), event.volume);
       case 'drop':
-        if (!told.delete(keyOf(event))) return `${keyOf(event)} was dropped, and never told`;
-        dropped.add(keyOf(event));
-        return undefined;
+        return drop(keyOf(event));
+      case 'drop-volume':
+        return drop(keyOfVolume(event));
       case 'ping':
         // The one behind the sync only says how new some of the sync was.
         return events === 2 ? undefined : missingAt(event.revision);
@@ -90,4 +97,8 @@ function goneSince(writes: readonly Written[]): number | undefined {
 
 function keyOf({ instanceId, incarnation }: { readonly instanceId: string; readonly incarnation: number }): string {
   return `allocations/${instanceId}.${incarnation}`;
+}
+
+function keyOfVolume({ volumeId }: { readonly volumeId: string }): string {
+  return `allocations/${volumeId}.1`;
 }

@@ -4,7 +4,8 @@
 import type { ExecRequest } from '../../../api/access-protocol.ts';
 import { type Clock, sleep } from '../../../base/clock.ts';
 import { isRecord } from '../../../base/is-record.ts';
-import { type ExecOutput, type GuestCommand, NeedsSsh } from '../access.ts';
+import { type ExecOutput, type GuestCommand } from '../access.ts';
+import { NeedsSsh } from '../needs-ssh.ts';
 import { DriverError } from '../driver.ts';
 import { GuestAgentError, type GuestAgentTalk } from './guest-agent.ts';
 

@@ -1,0 +1,11 @@
+// A refusal that tells whoever asked that another way is open.
+
+import { DriverError } from './driver.ts';
+
+/** The host cannot do it, and ssh can, where the guest has a server. */
+export class NeedsSsh extends DriverError {
+  override name = 'NeedsSsh';
+  constructor(message: string, cause?: unknown) {
+    super('NotPossible', message, cause);
+  }
+}
