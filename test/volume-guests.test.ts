@@ -56,36 +56,25 @@ interface TestHost {
   dispose(): Promise<void>;
 }
 
-const kinds: readonly {
-  readonly name: string;
-  readonly why: string | undefined;
-  readonly make: (daemon: TestLibvirt | undefined) => Promise<TestHost>;
-}[] = [
-  { name: 'QEMU', why: undefined, make: () => makeQemuTestHost() },
-  {
-    name: 'libvirt',
-    why: whyNoLibvirt(),
-    make: (daemon) => makeLibvirtTestHost(daemon ?? expect.unreachable()),
-  },
-];
+describe('guests of QEMU', () => findTheirVolumes('QEMU'));
+const why = whyNoLibvirt();
+describe.skipIf(why !== undefined)(`guests of libvirt${why ? ` (${why})` : ''}`, () => findTheirVolumes('libvirt'));
 
-describe.each(kinds)('guests of $name', ({ name, why, make }) => {
+function findTheirVolumes(kind: 'QEMU' | 'libvirt'): void {
   let daemon: TestLibvirt | undefined;
   let host: TestHost;
   let driver: Driver;
   beforeAll(async () => {
     await tinyImage();
-    if (name === 'libvirt' && why === undefined) daemon = await startLibvirt();
+    if (kind === 'libvirt') daemon = await startLibvirt();
   });
   afterAll(() => daemon?.stop());
   beforeEach(async () => {
-    if (why !== undefined) return;
-    host = await make(daemon);
+    host = daemon === undefined ? await makeQemuTestHost() : await makeLibvirtTestHost(daemon);
     driver = host.open({ images: await imagesOf(join(host.directory, '..')), detachPatienceMs: 30_000 });
     await driver.recover();
   });
   afterEach(async () => {
-    if (why !== undefined) return;
     for (const { instanceId } of driver.guests()) await driver.remove(instanceId);
     await driver.close();
     await host.dispose();
@@ -119,39 +108,35 @@ describe.each(kinds)('guests of $name', ({ name, why, make }) => {
     throw new Error(`the guest never said "${disks}":\n${text}`);
   };
 
-  it.skipIf(why !== undefined)(
-    `find volumes by name, write to them, let go of them, and find what others wrote${why === undefined ? '' : ` (${why})`}`,
-    async () => {
-      const { volumeFiles } = host;
-      await volumeFiles.make({ volumeId: original, sizeBytes: 16 * mebibyte }, never);
-      const ann = spec(1, 'annie');
-      await driver.create(ann, never);
-      await untilGuest(driver, ann.instanceId, (seen) => seen?.ready === true);
-      await hands().set(ann.instanceId, [volume(original, 'data')], never);
-      await says(ann, ` data:${32 * 1024}:0:-----`);
-      await says(ann, ` data:${32 * 1024}:0:annie`);
-      await hands().grow(ann.instanceId, original, 32 * mebibyte);
-      await says(ann, ` data:${64 * 1024}:0:annie`);
-      await hands().snapshot(ann.instanceId, original, 'make', 'by-annie');
-      await hands().set(ann.instanceId, [], never);
-      await says(ann, '');
+  it('find volumes by name, write to them, let go of them, and find what others wrote', async () => {
+    const { volumeFiles } = host;
+    await volumeFiles.make({ volumeId: original, sizeBytes: 16 * mebibyte }, never);
+    const ann = spec(1, 'annie');
+    await driver.create(ann, never);
+    await untilGuest(driver, ann.instanceId, (seen) => seen?.ready === true);
+    await hands().set(ann.instanceId, [volume(original, 'data')], never);
+    await says(ann, ` data:${32 * 1024}:0:-----`);
+    await says(ann, ` data:${32 * 1024}:0:annie`);
+    await hands().grow(ann.instanceId, original, 32 * mebibyte);
+    await says(ann, ` data:${64 * 1024}:0:annie`);
+    await hands().snapshot(ann.instanceId, original, 'make', 'by-annie');
+    await hands().set(ann.instanceId, [], never);
+    await says(ann, '');
 
-      const bob = spec(2, 'bobby', [volume(original, 'data')]);
-      await driver.create(bob, never);
-      await says(bob, ` data:${64 * 1024}:0:annie`);
-      await says(bob, ` data:${64 * 1024}:0:bobby`);
-      const twice = hands().set(ann.instanceId, [volume(original, 'data')], never);
-      await expect(twice).rejects.toBeInstanceOf(DriverError); // the file is locked
-      expect(driver.guests().find((each) => each.instanceId === ann.instanceId)?.volumes).toBeUndefined();
+    const bob = spec(2, 'bobby', [volume(original, 'data')]);
+    await driver.create(bob, never);
+    await says(bob, ` data:${64 * 1024}:0:annie`);
+    await says(bob, ` data:${64 * 1024}:0:bobby`);
+    const twice = hands().set(ann.instanceId, [volume(original, 'data')], never);
+    await expect(twice).rejects.toBeInstanceOf(DriverError); // the file is locked
+    expect(driver.guests().find((each) => each.instanceId === ann.instanceId)?.volumes).toBeUndefined();
 
-      const source = { volumeId: original, snapshot: 'by-annie' };
-      await volumeFiles.make({ volumeId: copy, sizeBytes: 16 * mebibyte, source }, never);
-      await hands().set(ann.instanceId, [volume(copy, 'a-copy', true)], never);
-      await says(ann, ` a-copy:${64 * 1024}:1:annie`);
-    },
-    600_000, // two machines boot without acceleration
-  );
-});
+    const source = { volumeId: original, snapshot: 'by-annie' };
+    await volumeFiles.make({ volumeId: copy, sizeBytes: 16 * mebibyte, source }, never);
+    await hands().set(ann.instanceId, [volume(copy, 'a-copy', true)], never);
+    await says(ann, ` a-copy:${64 * 1024}:1:annie`);
+  }, 600_000); // two machines boot without acceleration
+}
 
 /** The tiny image alone, where other users may read it. */
 async function imagesOf(directory: string): Promise<ImageCache> {

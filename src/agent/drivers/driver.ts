@@ -89,10 +89,11 @@ export interface LogChunk {
 export interface GuestVolumes {
   /**
    * Resolves when the guest has these volumes and no others: of one that runs they come and go, a stopped one has them from its next
-   * start. Throws `DriverError` `NoSuchGuest`, `NotPossible` (a guest that does not let go: it is asked again by a repetition).
+   * start. Throws `DriverError` `NoSuchGuest`, `NotPossible` (a guest that does not let go: it is asked again by a repetition),
+   * `HypervisorFailed` (it does not answer, and may have done it).
    */
   set(instanceId: string, volumes: readonly GuestVolume[], signal: AbortSignal): Promise<void>;
-  /** The same two for the files of volumes that a running guest has open. Throws `NoSuchGuest`, `NotPossible`. */
+  /** The same two for the files of volumes that a running guest has open. Throws `NoSuchGuest`, `NotPossible`, `DiskFull`, `HypervisorFailed`. */
   grow(instanceId: string, volumeId: string, sizeBytes: number): Promise<void>;
   snapshot(instanceId: string, volumeId: string, act: 'make' | 'remove', name: string): Promise<void>;
 }

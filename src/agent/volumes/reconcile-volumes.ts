@@ -408,7 +408,7 @@ const said = ({ code, message }: Trouble): { readonly reason: string; readonly m
 /** What cannot be done now, because of a guest, waits; what fails says why. */
 function troubleOf(action: VolumeAction, error: unknown): Trouble {
   const message = describeError(error);
-  const byGuest = error instanceof DriverError && (error.code === 'NotPossible' || error.code === 'NoSuchGuest');
+  const byGuest = error instanceof DriverError && error.code !== 'DiskFull';
   if (byGuest || (error instanceof VolumeError && error.code === 'InUse'))
     return { code: waitsFor[action.do], message };
   const code = error instanceof VolumeError || error instanceof DriverError ? error.code : 'Internal';

@@ -162,8 +162,8 @@ const monitorIsForPeople = 1;
 const affectLive = 1;
 /** `VIR_DOMAIN_BLOCK_RESIZE_BYTES`. */
 const sizeInBytes = 1;
-/** libvirt itself waits 5 s for the guest. */
-const deviceTimeoutMs = 60_000;
+/** libvirt itself waits 5 s for the guest; nothing else can be done with a guest whose QEMU hangs meanwhile. */
+const deviceTimeoutMs = 15_000;
 const powerButton = 1;
 /** As many as the protocol allows. */
 const diskErrorsMax = 256;

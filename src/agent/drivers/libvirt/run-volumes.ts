@@ -8,7 +8,7 @@ import { lookAtQcow2 } from '../../volumes/qcow2-volume.ts';
 import { snapshotTag } from '../../volumes/volume-files.ts';
 import { DriverError, type GuestVolume } from '../driver.ts';
 import type { RunVolumes } from '../vm/hypervisor.ts';
-import type { Connection } from './connection.ts';
+import { type Connection, isLost } from './connection.ts';
 import { freeTarget, type LiveVolume, liveVolumes, volumeDisk } from './domain-volumes.ts';
 import type { Domain, Libvirt } from './libvirt.ts';
 import { writeXml } from './xml.ts';
@@ -33,6 +33,7 @@ export function createDomainVolumes({
     } catch (error) {
       if (error instanceof DriverError) throw error;
       const said = describeError(error);
+      if (isLost(error)) throw new DriverError('HypervisorFailed', `cannot ${what}: ${said}`, error);
       const full = /No space left|Disk quota exceeded/i.test(said);
       throw new DriverError(full ? 'DiskFull' : 'NotPossible', `cannot ${what}: libvirt says: ${said}`, error);
     }

@@ -19,6 +19,12 @@ export interface Qmp {
 
 export class QmpError extends Error {
   override name = 'QmpError';
+  /** QEMU itself said no; else nobody knows whether it was done. */
+  readonly refused: boolean;
+  constructor(message: string, { refused = false }: { readonly refused?: boolean } = {}) {
+    super(message);
+    this.refused = refused;
+  }
 }
 
 export interface QmpOptions {
@@ -84,9 +90,10 @@ function openSession(socket: Socket, options: QmpOptions): { qmp: Qmp; greeting:
     const call = typeof message['id'] === 'number' ? waiting.get(message['id']) : undefined;
     if (call === undefined) return; // the answer to a call that was given up
     const error = message['error'];
-    if (isRecord(error))
-      call.reject(new QmpError(typeof error['desc'] === 'string' ? error['desc'] : 'QEMU refused the command'));
-    else call.resolve(message['return']);
+    if (isRecord(error)) {
+      const said = typeof error['desc'] === 'string' ? error['desc'] : 'QEMU refused the command';
+      call.reject(new QmpError(said, { refused: true }));
+    } else call.resolve(message['return']);
   };
 
   const greetingTimer = options.clock.setTimer(options.timeoutMs, () => end(`QEMU at ${options.path} did not greet`));

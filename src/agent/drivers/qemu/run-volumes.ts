@@ -37,6 +37,8 @@ export function createQemuVolumes({
       await session().execute(command, values, changeTimeoutMs);
     } catch (error) {
       const said = describeError(error);
+      if (!(error instanceof QmpError && error.refused))
+        throw new DriverError('HypervisorFailed', `cannot ${what}: ${said}`, error);
       const full = /No space left|Disk quota exceeded/i.test(said);
       throw new DriverError(full ? 'DiskFull' : 'NotPossible', `cannot ${what}: QEMU says: ${said}`, error);
     }

@@ -41,7 +41,10 @@ export interface OpenVolume {
   readonly attached: boolean;
 }
 
-/** The volumes of a machine that runs. Every function throws `DriverError`: `NotPossible` where it is asked again later. */
+/**
+ * The volumes of a machine that runs. Every function throws `DriverError`: `NotPossible` and `DiskFull` where nothing was done,
+ * `HypervisorFailed` where nobody knows. Either way it is asked again later.
+ */
 export interface RunVolumes {
   /** As they really are, whoever opened them. */
   open(): Promise<readonly OpenVolume[]>;

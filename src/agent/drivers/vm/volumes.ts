@@ -98,8 +98,9 @@ async function attach(
   try {
     await volumes.attach(volume);
   } catch (error) {
-    // When it cannot be asked, it may have it: then that stays noted.
-    const left = await volumes.open().catch(() => undefined);
+    // Where nobody knows, it may have it, or get it yet: then that stays noted.
+    const refused = error instanceof DriverError && (error.code === 'NotPossible' || error.code === 'DiskFull');
+    const left = refused ? await volumes.open().catch(() => undefined) : undefined;
     if (left?.some(({ volumeId }) => volumeId === volume.volumeId) === false) await note(hands, slot, before);
     throw error;
   }

@@ -5,18 +5,20 @@ import { silentLogger } from '../../../base/log.ts';
 import { seededPrng } from '../../../base/prng.ts';
 import { system, systemClock } from '../../../base/system.ts';
 import type { GuestVolume } from '../driver.ts';
-import { createQemuDriver } from './driver.ts';
-import { testImageCache } from './test-host.ts';
+import { createLibvirtDriver } from '../libvirt/driver.ts';
+import { createQemuDriver } from '../qemu/driver.ts';
+import { testImageCache } from '../qemu/test-host.ts';
 
-const [directory = '', imageDirectory = '', instanceId = '', volumes = '[]'] = system.arguments();
-const driver = createQemuDriver({
+const [directory = '', imageDirectory = '', instanceId = '', volumes = '[]', uri = ''] = system.arguments();
+const options = {
   directory,
   images: testImageCache(imageDirectory),
   clock: systemClock,
   prng: seededPrng(1),
   log: silentLogger,
   accelerator: 'tcg',
-});
+} as const;
+const driver = uri === '' ? createQemuDriver(options) : createLibvirtDriver({ ...options, network: 'user', uri });
 const never = new AbortController().signal;
 await driver.recover();
 let told = '';
