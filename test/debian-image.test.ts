@@ -86,7 +86,7 @@ ls /etc/ssh/ssh_host_*_key
         runBerth(words, { ...fleet.environment, BERTH_CONFIG: join(directory, 'contexts.yaml') });
       const line = ['run', 'debian-12', '--driver', driver, '--name', 'deb', '--ssh-key', `${key}.pub`, '--wait'];
       const ran = await berth(...line, '--timeout', '8m', '--user-data', userData);
-      expect(ran).toMatchObject({ code: 0, stdout: expect.stringMatching(/^deb is ready [^]*address +10\.0\.2\.15/) });
+      expect(ran).toMatchObject({ code: 0, stdout: expect.stringMatching(/^deb is ready /) });
       const pieces: Uint8Array[] = [];
       for await (const piece of fleet.client.log('deb')) pieces.push(piece);
       expect(Buffer.concat(pieces).toString()).toContain('runcmd on deb');

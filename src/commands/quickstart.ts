@@ -382,17 +382,23 @@ async function fetchPage(cli: Cli, url: string): Promise<string | undefined> {
 async function showLogin(
   cli: Cli,
   tell: Teller,
-  { plan, fleet, session, key }: Stage & { readonly key: LoginKey },
-  { metadata }: Instance,
+  stage: Stage & { readonly key: LoginKey },
+  instance: Instance,
 ): Promise<void> {
-  const target = `${quickstartImages[plan.image].user ?? ''}@${metadata.name}`;
+  const { plan, fleet, session, key } = stage;
+  const target = `${quickstartImages[plan.image].user ?? ''}@${instance.metadata.name}`;
   tell.line('');
   tell.line(`berth ssh ${target} -- uname -a`);
-  await logIn(cli, {
-    dataDirectory: plan.dataDirectory,
-    context: { url: session.url, token: fleet.operatorToken },
-    words: ['-i', key.path, target, '--', 'uname', '-a'],
-  });
+  try {
+    await logIn(cli, {
+      dataDirectory: plan.dataDirectory,
+      context: { url: session.url, token: fleet.operatorToken },
+      words: ['-i', key.path, target, '--', 'uname', '-a'],
+    });
+  } catch (error) {
+    await removeGuest(cli, stage, instance).catch(() => {}); // the failure itself is what matters
+    throw error;
+  }
 }
 
 function tellNext(
