@@ -58,6 +58,29 @@ describe.skipIf(reason !== undefined)(`libvirt as it is installed${reason ? ` ($
     expect(await host.traces(id)).toEqual([]);
   });
 
+  it('gives a guest’s QEMU its volumes for as long as it has them, cold and hot, and takes them back', async () => {
+    const [one, two] = [`vol_${'1'.repeat(26)}`, `vol_${'2'.repeat(26)}`];
+    const [cold, hot] = [await host.guestVolumes.make(one), await host.guestVolumes.make(two)];
+    const owners = () =>
+      Promise.all(
+        [cold, hot].map(async ({ path }) => {
+          const { uid, mode } = await stat(path);
+          return { uid, others: mode & 0o077 };
+        }),
+      );
+    await driver.create({ ...spec, volumes: [cold] }, never);
+    await untilGuest(driver, id, (seen) => seen?.ready === true);
+    await driver.volumes?.set(id, [cold, hot], never);
+    expect(await owners()).toEqual([cold, hot].map(() => ({ uid: user, others: 0 })));
+    await driver.volumes?.grow(id, two, 4 * 1024 * 1024);
+    await driver.volumes?.snapshot(id, two, 'make', 'a');
+    expect(await host.guestVolumes.look(two)).toEqual({ sizeBytes: 4 * 1024 * 1024, snapshots: ['a'] });
+    await driver.stop(id, 0);
+    expect(await owners()).toEqual([cold, hot].map(() => ({ uid: 0, others: 0 })));
+    await driver.start(id);
+    expect(await host.guestVolumes.openBy(id)).toEqual([one, two]);
+  });
+
   it('keeps a console’s offsets true beyond what its log daemon would cut by itself', async () => {
     await driver.create(spec, never);
     await untilGuest(driver, id, (seen) => seen?.ready === true);
