@@ -272,8 +272,11 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
   const setVolumes = async (entry: LedgerEntry, { driver, guest }: Seen): Promise<'rest' | 'go-on'> => {
     const { assignment } = entry;
     const { instanceId } = assignment;
-    const { had, missing } = volumesFor(assignment);
+    const { had, missing } = volumesFor(assignment, guest);
     if (missing !== undefined) wait(instanceId, missing);
+    const keeps = (volumeId: string): boolean => guest.volumes?.includes(volumeId) === true;
+    const wanted = (assignment.volumes ?? []).filter(({ volumeId }) => keeps(volumeId));
+    if (!wanted.every(({ volumeId }) => had.some((each) => each.volumeId === volumeId))) return 'rest'; // nobody knows where it is
     if (!hasOtherVolumes(guest, had, given.get(instanceId))) return 'rest';
     if (driver.volumes === undefined) {
       setVolumeTrouble(assignment, guest, `guests of driver "${driver.name}" cannot have volumes`);
@@ -305,16 +308,18 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
     return 'go-on';
   };
 
-  /** Of the volumes that it is to have those that it may have now, and for which it waits. */
+  /** Of the volumes that it is to have those that it may have, or that `guest` has, whatever became of them; and for which it waits. */
   const volumesFor = (
     assignment: Assignment,
+    guest?: Guest,
   ): { readonly had: GuestVolume[]; readonly missing: string | undefined } => {
     const had: GuestVolume[] = [];
     let missing: string | undefined;
     for (const volume of assignment.volumes ?? []) {
       const gate = options.volumes.gateOf(volume.volumeId, assignment.instanceId);
-      if (gate.open) had.push({ ...volume, path: gate.path });
-      else missing ??= nameOfWait(assignment, volume.volumeId, gate.why);
+      const stays = guest?.volumes?.includes(volume.volumeId) === true;
+      if ((gate.open || stays) && gate.path !== undefined) had.push({ ...volume, path: gate.path });
+      else if (!gate.open) missing ??= nameOfWait(assignment, volume.volumeId, gate.why);
     }
     return { had, missing };
   };

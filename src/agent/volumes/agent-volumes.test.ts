@@ -333,6 +333,19 @@ describe('the agent and its volumes', () => {
     expect(guest(otherId)).toBeUndefined();
   });
 
+  it('takes no volume from a guest that is to have it, whatever becomes of its file', async () => {
+    const { plane, startAgent, pass, stopAll, guest, disk } = await beginWithGuest();
+    plane.putVolume({ volumeId: otherVolumeId });
+    await pass(1000);
+    await stopAll();
+    disk.delete(volumeId);
+    await startAgent();
+    plane.put({ volumes: [data, more] });
+    await pass(20_000);
+    expect(plane.lastVolume()).toMatchObject({ state: 'failed', reason: 'VolumeLost', instanceId });
+    expect(guest()?.volumes?.map((each) => each.volumeId)).toEqual([volumeId, otherVolumeId]);
+  });
+
   it('changes no volume whose guest is damaged, and gives it to nobody', async () => {
     const { plane, startAgent, pass, stopAll, world, guest, disk } = await beginWithGuest();
     await stopAll();

@@ -50,7 +50,8 @@ export interface VolumeReconciler {
 
 export type VolumeGate =
   | { readonly open: true; readonly path: string }
-  | { readonly open: false; readonly why: string };
+  /** `path`: where it is for a guest that has it already. */
+  | { readonly open: false; readonly why: string; readonly path?: string | undefined };
 
 interface Trouble {
   readonly code: string;
@@ -367,7 +368,7 @@ export function createVolumeReconciler(options: VolumeReconcilerOptions): Volume
       return (await files?.list())?.filter((volumeId) => ledger.volumeOf(volumeId) === undefined) ?? [];
     },
     gateOf(volumeId, instanceId) {
-      const shut = (why: string): VolumeGate => ({ open: false, why });
+      const shut = (why: string): VolumeGate => ({ open: false, why, path: files?.pathOf(volumeId) });
       const assignment = ledger.volumeOf(volumeId);
       if (files === undefined) return shut(noVolumes.message);
       if (assignment === undefined) return shut('this host was not told of it yet');
