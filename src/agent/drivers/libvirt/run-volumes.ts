@@ -27,9 +27,11 @@ export function createDomainVolumes({
   /** How long a guest is given to let go of a disk. */
   readonly patienceMs: number;
 }): RunVolumes {
-  const ask = async <Result>(what: string, act: (libvirt: Libvirt) => Promise<Result>): Promise<Result> => {
+  const ask = <Result>(what: string, act: (libvirt: Libvirt) => Promise<Result>): Promise<Result> =>
+    told(what, () => connection.apart(act));
+  const told = async <Result>(what: string, act: () => Promise<Result>): Promise<Result> => {
     try {
-      return await connection.apart(act);
+      return await act();
     } catch (error) {
       if (error instanceof DriverError) throw error;
       const said = describeError(error);
@@ -38,8 +40,9 @@ export function createDomainVolumes({
       throw new DriverError(full ? 'DiskFull' : 'NotPossible', `cannot ${what}: libvirt says: ${said}`, error);
     }
   };
+  /** libvirt knows that itself, so all guests of the host ask over one connection. */
   const live = async (): Promise<readonly LiveVolume[]> =>
-    liveVolumes(await ask('ask for volumes', (libvirt) => libvirt.xml(domain)));
+    liveVolumes(await told('ask for volumes', () => connection.ask((libvirt) => libvirt.xml(domain))));
   const here = async (verb: string, volumeId: string): Promise<LiveVolume> => {
     const volume = (await live()).find((each) => each.volumeId === volumeId);
     if (volume !== undefined) return volume;
