@@ -2,7 +2,6 @@
 
 import type { Duplex } from 'node:stream';
 import type { CopyRequest, ExecRequest } from '../../api/access-protocol.ts';
-import { DriverError } from './driver.ts';
 
 /** What a driver lacks is absent. All throw `DriverError`: `NoSuchGuest`, or `NotPossible` with the reason. */
 export interface GuestAccess {
@@ -18,14 +17,6 @@ export interface GuestAccess {
   exec?(instanceId: string, request: ExecRequest): Promise<GuestCommand>;
   /** Copies files from or to the guest, as a command does that reads or writes a tar archive. */
   copy?(instanceId: string, request: CopyRequest): Promise<GuestCommand>;
-}
-
-/** The host cannot do it, and ssh can, where the guest has a server. */
-export class NeedsSsh extends DriverError {
-  override name = 'NeedsSsh';
-  constructor(message: string, cause?: unknown) {
-    super('NotPossible', message, cause);
-  }
 }
 
 export interface Keyboard {

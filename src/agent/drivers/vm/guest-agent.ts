@@ -4,7 +4,7 @@
 import type { Socket } from 'node:net';
 import { type Clock, sleep } from '../../../base/clock.ts';
 import { isRecord } from '../../../base/is-record.ts';
-import { NeedsSsh } from '../access.ts';
+import { NeedsSsh } from '../needs-ssh.ts';
 
 /** It has an error of its own for everything; only what went wrong on the way is ours. */
 export class GuestAgentError extends Error {
