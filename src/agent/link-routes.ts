@@ -6,6 +6,7 @@
 
 import { constants, type IncomingHttpHeaders, type ServerHttp2Stream } from 'node:http2';
 import { ApiError } from '../api/errors.ts';
+import type { Carried } from '../base/carried.ts';
 import type { Clock } from '../base/clock.ts';
 import { drained } from '../base/drained.ts';
 import type { Logger } from '../base/log.ts';
@@ -20,6 +21,8 @@ export interface LinkRoutes {
   readonly sessions: ExecSessions;
   readonly clock: Clock;
   readonly log: Logger;
+  /** Told of the bytes that pass through, to and from guests. */
+  readonly carried?: Carried;
 }
 
 export interface LinkRequest {

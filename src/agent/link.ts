@@ -28,6 +28,8 @@ const dialTimeoutMs = 10_000;
 const pingMs = 10_000; // also keeps proxies and NAT from forgetting the connection
 const retry = { delayMsMin: 200, delayMsMax: 5000 };
 const settledAfterMs = 10_000;
+/** On their way on the line, for all its streams together: HTTP/2's own 64 KiB would wait for an answer after each few frames. */
+const lineWindowBytes = 8 * 1024 * 1024;
 
 /** Holds the line until `signal` aborts. Never rejects. */
 export async function holdLink(options: LinkOptions, signal: AbortSignal): Promise<void> {
@@ -99,6 +101,7 @@ function serve(socket: Duplex, options: LinkOptions, signal: AbortSignal): Promi
     const session = performServerHandshake(socket, {
       settings: { maxConcurrentStreams: 1024, initialWindowSize: 1 << 20 },
     });
+    session.setLocalWindowSize(lineWindowBytes);
     const over = new AbortController();
     const end = (): void => session.destroy();
     signal.addEventListener('abort', end, { once: true });

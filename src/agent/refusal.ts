@@ -2,8 +2,8 @@
 
 import { ApiError } from '../api/errors.ts';
 import { describeError, type Logger } from '../base/log.ts';
-import { NeedsSsh } from './drivers/needs-ssh.ts';
 import { DriverError } from './drivers/driver.ts';
+import { NeedsSsh } from './drivers/needs-ssh.ts';
 
 export function refusalOf(error: unknown, log: Logger): ApiError {
   if (error instanceof ApiError) return error;

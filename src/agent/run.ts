@@ -6,6 +6,7 @@ import { createClient } from '../api/client.ts';
 import { ApiError } from '../api/errors.ts';
 import { nearest } from '../api/nearest.ts';
 import { describeError, type Logger } from '../base/log.ts';
+import { createCarried } from '../base/carried.ts';
 import { environment, randomSecret, system, systemClock, systemFetch, systemPrng } from '../base/system.ts';
 import { version } from '../base/version.ts';
 import { type Agent, createAgent } from './agent.ts';
@@ -110,6 +111,7 @@ export async function startAgent(
       clock,
       log,
     });
+    const carried = createCarried(system.collectYoung);
     const sessions = createExecSessions({ clock, log, randomSecret });
     stopping.signal.addEventListener('abort', () => sessions.close(), { once: true });
     agent = createAgent({
@@ -126,7 +128,7 @@ export async function startAgent(
       prng,
       log,
       onSession(session, signal) {
-        const routes = { drivers, sessions, clock, log };
+        const routes = { drivers, sessions, clock, log, carried };
         background.push(
           holdLink({ serverUrl, token, hostName, epoch: session.epoch, routes, clock, prng, log }, signal),
         );

@@ -3,7 +3,8 @@
 import { chmod, mkdir, readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createSecureContext } from 'node:tls';
-import { randomSecret, systemClock, systemMachineId, systemPrng } from '../base/system.ts';
+import { createCarried } from '../base/carried.ts';
+import { randomSecret, system, systemClock, systemMachineId, systemPrng } from '../base/system.ts';
 import { backoffMs } from '../base/backoff.ts';
 import { type Clock, sleep } from '../base/clock.ts';
 import { describeError, type Logger } from '../base/log.ts';
@@ -92,6 +93,7 @@ export async function startServer(
         identify: (authorization) => identityOf(secrets, authorization),
         epochOf: (host) => decider.cache.committed('host', keys.host(host))?.value.status.epoch,
         acceptLink: (host, socket) => links.accept(host, socket),
+        carried: createCarried(system.collectYoung),
         log,
         ...(tls === undefined ? {} : { tls }),
       },

@@ -13,6 +13,7 @@ import type { Duplex } from 'node:stream';
 import { CopyRequest, ExecRequest } from '../../api/access-protocol.ts';
 import { ApiError } from '../../api/errors.ts';
 import { parse } from '../../api/parse.ts';
+import type { Carried } from '../../base/carried.ts';
 import type { Clock } from '../../base/clock.ts';
 import { isRecord } from '../../base/is-record.ts';
 import type { Logger } from '../../base/log.ts';
@@ -30,6 +31,7 @@ export interface AccessParts {
   readonly sessions: ExecSessions;
   readonly clock: Clock;
   readonly log: Logger;
+  readonly carried?: Carried;
 }
 
 /** What is to be done with the guest; found, and its driver able to. */
@@ -90,7 +92,8 @@ export async function wayInto(parts: AccessParts, url: URL): Promise<Way | undef
       driver.watch((changed) => {
         if (changed === instanceId && !runs(driver, guest)) conversation.end();
       }, conversation.over);
-      return carry(conversation, stream, { halfOpen: kind !== 'vnc' });
+      const { carried = () => {} } = parts;
+      return carry(conversation, stream, { halfOpen: kind !== 'vnc', carried });
     },
   };
 }

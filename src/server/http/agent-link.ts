@@ -18,6 +18,8 @@ import type { HostAnswer, HostLinks } from './host-links.ts';
 const patienceMs = 2000;
 /** Clients in guests of one host at a time: half of what an agent answers at once. */
 const openMax = 512;
+/** On their way on one line, for all its streams together: HTTP/2's own 64 KiB would wait for an answer after each few frames. */
+const lineWindowBytes = 8 * 1024 * 1024;
 
 export class AgentLinks implements HostLinks {
   readonly #sessions = new Map<string, ClientHttp2Session>();
@@ -39,6 +41,7 @@ export class AgentLinks implements HostLinks {
       createConnection: () => socket,
       settings: { initialWindowSize: 1 << 20 },
     });
+    session.once('connect', () => session.setLocalWindowSize(lineWindowBytes));
     const former = this.#sessions.get(host);
     this.#sessions.set(host, session);
     former?.destroy();

@@ -3,6 +3,7 @@
 import { type IncomingMessage, STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
+import type { Carried } from '../../base/carried.ts';
 import { drained } from '../../base/drained.ts';
 import { describeError, type Logger } from '../../base/log.ts';
 import { ApiError } from '../../api/errors.ts';
@@ -20,6 +21,8 @@ export interface HttpParts {
   /** Takes over a connection that the agent of `host` has dialled. */
   acceptLink(host: string, socket: Duplex): void;
   readonly access: GuestAccess;
+  /** Told of the bytes that pass through, to and from guests. */
+  readonly carried?: Carried;
   readonly log: Logger;
   /** With it HTTPS is spoken, and nothing else. */
   readonly tls?: TlsIdentity;
@@ -242,7 +245,7 @@ function pathOf(url: string): string {
 
 /** Other ways to speak than requests: an agent's line, and a client's way into a guest. */
 function upgrade(request: IncomingMessage, socket: Duplex, head: Buffer, parts: HttpParts): void {
-  const { identify, access, log } = parts;
+  const { identify, access, log, carried = () => {} } = parts;
   socket.on('error', (error) => log.debug('an upgraded connection broke', { error: describeError(error) }));
   const { url = '', headers } = request;
   if (!access.knows(url) || headers.upgrade?.toLowerCase() !== 'websocket') return upgradeLink(request, socket, parts);
@@ -257,7 +260,8 @@ function upgrade(request: IncomingMessage, socket: Duplex, head: Buffer, parts: 
       socket.on('close', () => guest.destroy());
       if (socket.destroyed) return void guest.destroy();
       if (head.length > 0) socket.unshift(head);
-      socket.pipe(guest).pipe(socket);
+      const count = (piece: Uint8Array): void => carried(piece.length);
+      socket.on('data', count).pipe(guest).on('data', count).pipe(socket);
     })
     .catch((error: unknown) => {
       const refusal = toApiError(error);

@@ -4,9 +4,9 @@
 import type { ExecRequest } from '../../../api/access-protocol.ts';
 import { type Clock, sleep } from '../../../base/clock.ts';
 import { isRecord } from '../../../base/is-record.ts';
-import { type ExecOutput, type GuestCommand } from '../access.ts';
-import { NeedsSsh } from '../needs-ssh.ts';
+import type { ExecOutput, GuestCommand } from '../access.ts';
 import { DriverError } from '../driver.ts';
+import { NeedsSsh } from '../needs-ssh.ts';
 import { GuestAgentError, type GuestAgentTalk } from './guest-agent.ts';
 
 const inputBytesMax = 1024 * 1024;
