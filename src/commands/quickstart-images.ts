@@ -27,7 +27,7 @@ echo "Hello from $(hostname), a guest that Berth has placed." > /var/www/index.h
     userData: `#!/bin/sh
 echo "Hello from user-data, on $(hostname)."
 `,
-    bootWithinMs: 420_000,
+    bootWithinMs: 900_000,
     user: 'debian',
   },
 };
