@@ -25,10 +25,15 @@ interface Host extends ConformanceHost {
   process(instanceId: string): Promise<ProcessIdentity | null>;
 }
 
-describe('volumes of guests of QEMU, when things go wrong', () => faultsOf('QEMU'));
+describe('volumes of guests of QEMU, when things go wrong', () => {
+  faultsOf('QEMU');
+});
 const why = whyNoLibvirt();
-describe.skipIf(why !== undefined)(`volumes of guests of libvirt, when things go wrong${why ? ` (${why})` : ''}`, () =>
-  faultsOf('libvirt'),
+describe.skipIf(why !== undefined)(
+  `volumes of guests of libvirt, when things go wrong${why ? ` (${why})` : ''}`,
+  () => {
+    faultsOf('libvirt');
+  },
 );
 
 function faultsOf(kind: 'QEMU' | 'libvirt'): void {
