@@ -26,7 +26,14 @@ it('deletes nothing that has taken the name of what was meant', async () => {
   await client.create('image', { metadata: { name: 'tiny' }, spec: { source: 'file:///tmp/tiny.qcow2' } });
   const old = await client.create('instance', { metadata: { name: 'a' }, spec: { image: 'tiny', cpus: 1 } });
   const { revision: _, ...metadata } = old.metadata;
-  const another = { ...old, metadata: { ...metadata, revision: 0, id: `${old.metadata.id.slice(0, -1)}0` } };
+  const another = {
+    ...old,
+    metadata: {
+      ...metadata,
+      revision: 0,
+      id: `${old.metadata.id.slice(0, -1)}${old.metadata.id.endsWith('0') ? '1' : '0'}`,
+    },
+  };
   // Another control plane deletes it and makes one of its name, just before.
   before = async () => {
     await memory.commit([], [{ key: 'instances/default/a', value: null }]);

@@ -89,6 +89,7 @@ async function launchOnce(hands: Hands, slot: Slot, signal: AbortSignal): Promis
       if (end.cause !== 'guest-shutdown' && end.cause !== 'guest-panic')
         throw await hands.hypervisor.startError(machine, end, hands.bindAddress);
     }
+    slot.run = run; // whoever hears that it runs may want to get in at once
     await slots.save(slot, {
       process: run.process,
       launching: false,
@@ -103,6 +104,7 @@ async function launchOnce(hands: Hands, slot: Slot, signal: AbortSignal): Promis
     });
     await followRun(hands, slot, run);
   } catch (error) {
+    if (slot.run === run) slot.run = undefined;
     if (!slots.closed) await run.end();
     throw error;
   } finally {
