@@ -56,9 +56,13 @@ interface TestHost {
   dispose(): Promise<void>;
 }
 
-describe('guests of QEMU', () => findTheirVolumes('QEMU'));
+describe('guests of QEMU', () => {
+  findTheirVolumes('QEMU');
+});
 const why = whyNoLibvirt();
-describe.skipIf(why !== undefined)(`guests of libvirt${why ? ` (${why})` : ''}`, () => findTheirVolumes('libvirt'));
+describe.skipIf(why !== undefined)(`guests of libvirt${why ? ` (${why})` : ''}`, () => {
+  findTheirVolumes('libvirt');
+});
 
 function findTheirVolumes(kind: 'QEMU' | 'libvirt'): void {
   let daemon: TestLibvirt | undefined;
