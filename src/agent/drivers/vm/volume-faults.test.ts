@@ -1,7 +1,7 @@
-import { spawn } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { readFile, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { readFile, rm, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
@@ -27,6 +27,34 @@ interface Host extends ConformanceHost {
 
 describe('volumes of guests of QEMU, when things go wrong', () => {
   faultsOf('QEMU');
+
+  // Needs the right to mount.
+  it.skipIf(system.userId() !== 0)(
+    'say that no room is left for a snapshot while a guest runs, and have it later',
+    async () => {
+      const host = await makeQemuTestHost();
+      const driver = host.open();
+      const directory = dirname(dirname(host.volumeFiles.pathOf(one)));
+      const mount = (...words: string[]) => expect(spawnSync('mount', words).status).toBe(0);
+      mount('-t', 'tmpfs', '-o', 'size=2m', 'tmpfs', directory);
+      try {
+        const volume = await host.guestVolumes.make(one);
+        await driver.recover();
+        await driver.create({ ...spec, volumes: [volume] }, never);
+        await writeFile(join(directory, 'filler'), new Uint8Array(4 * 1024 * 1024)).catch(() => {}); // all there is
+        await expect(driver.volumes?.snapshot(id, one, 'make', 'a')).rejects.toMatchObject({ code: 'DiskFull' });
+        expect(await host.guestVolumes.look(one)).toMatchObject({ snapshots: [] });
+        await rm(join(directory, 'filler'));
+        await driver.volumes?.snapshot(id, one, 'make', 'a');
+        expect(await host.guestVolumes.look(one)).toMatchObject({ snapshots: ['a'] });
+      } finally {
+        await driver.remove(id);
+        await driver.close();
+        spawnSync('umount', [directory]);
+        await host.dispose();
+      }
+    },
+  );
 });
 const why = whyNoLibvirt();
 describe.skipIf(why !== undefined)(
@@ -181,6 +209,22 @@ function faultsOf(kind: 'QEMU' | 'libvirt'): void {
     await driver.start(id);
     expect(await openBy()).toEqual([one]);
   });
+
+  if (kind === 'libvirt')
+    it('come and grow while libvirtd is started anew, and are found by it', async () => {
+      const [first, second] = [await host.guestVolumes.make(one), await host.guestVolumes.make(two)];
+      await driver.create({ ...spec, volumes: [first] }, never);
+      await untilGuest(driver, id, (seen) => seen?.ready === true);
+      let coming: Promise<void> | undefined;
+      await daemon?.restart(async () => {
+        coming = hands().set(id, [first, second], never);
+      });
+      await coming;
+      expect(guest()?.volumes).toEqual([one, two]);
+      expect(await openBy()).toEqual([one, two]);
+      await hands().grow(id, one, 4 * 1024 * 1024);
+      expect(await host.guestVolumes.look(one)).toMatchObject({ sizeBytes: 4 * 1024 * 1024 });
+    });
 
   it('of a QEMU that hangs are not changed, and it is said so', async () => {
     const volume = await host.guestVolumes.make(one);
