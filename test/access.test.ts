@@ -145,9 +145,15 @@ describe('the screen', () => {
 
 describe('commands', () => {
   it('are refused with advice where no guest agent answers', async () => {
-    const { code, stderr } = await runBerth(['exec', 'web', '--', 'id'], fleet.environment);
+    const { code, stderr } = await runBerth(['exec', '--by', 'host', 'web', '--', 'id'], fleet.environment);
     expect(stderr).toContain('install and start qemu-guest-agent in the guest');
     expect(code).toBe(5);
+  });
+
+  it('go by ssh then, which says itself what it misses', async () => {
+    const { code, stderr } = await runBerth(['exec', '-i', 'nobody@web', '--', 'id'], fleet.environment);
+    expect(stderr).toMatch(/the guest agent does not answer.*by ssh then[^]*(onnection|kex_exchange)/);
+    expect(code).toBe(255);
   });
 });
 
