@@ -29,19 +29,18 @@ const script = `#!/bin/sh
 (
   last=
   while :; do
-    now=
+    now= told=
     for disk in /sys/block/vd*; do
       serial=$(cat $disk/serial 2>/dev/null)
       [ -n "$serial" ] || continue
       device=/dev/$(basename $disk)
       letters=$(head -c 5 $device | tr -c a-z -)
       now="$now $serial:$(cat $disk/size):$(cat $disk/ro):$letters"
+      [ "$(cat $disk/ro)" = 1 ] || told="$told $device"
     done
     [ "$now" = "$last" ] || echo "disks:$now."
     last=$now
-    for disk in /sys/block/vd*; do
-      [ -n "$(cat $disk/serial 2>/dev/null)" ] && [ "$(cat $disk/ro)" = 0 ] || continue
-      device=/dev/$(basename $disk)
+    for device in $told; do
       [ "$(head -c 5 $device)" = "$(hostname)" ] || hostname | dd of=$device bs=5 count=1 conv=notrunc,fsync 2>/dev/null
     done
     sleep 0.2
@@ -139,7 +138,7 @@ function findTheirVolumes(kind: 'QEMU' | 'libvirt'): void {
     await volumeFiles.make({ volumeId: copy, sizeBytes: 16 * mebibyte, source }, never);
     await hands().set(ann.instanceId, [volume(copy, 'a-copy', true)], never);
     await says(ann, ` a-copy:${64 * 1024}:1:annie`);
-  }, 600_000); // two machines boot without acceleration
+  }, 240_000); // two machines boot without acceleration
 }
 
 /** The tiny image alone, where other users may read it. */
