@@ -58,7 +58,10 @@ async function knock(
   });
   return new Promise((resolve) => {
     socket.on('error', () => {});
-    socket.once('open', () => resolve({ socket }));
+    socket.once('open', () => {
+      socket.pause(); // until somebody listens
+      resolve({ socket });
+    });
     socket.once('unexpected-response', (_request, response) => {
       let text = '';
       response.on('data', (bytes: Buffer) => (text += bytes.toString()));
@@ -184,7 +187,9 @@ describe('who may go in', () => {
     const page = { headers: { origin: 'https://dashboard.example' }, protocols };
     expect((await knock('/v1/instances/web/console', page)).refused?.status).toBe(403);
     const { socket } = await knock('/v1/instances/web/vnc', page);
-    const [greeting] = await once(socket ?? expect.unreachable(), 'message');
+    const said = once(socket ?? expect.unreachable(), 'message');
+    socket?.resume();
+    const [greeting] = await said;
     expect(String(greeting)).toMatch(/^RFB/);
     expect(socket?.protocol).toBe('berth.v1');
     socket?.close();

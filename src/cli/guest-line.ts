@@ -39,6 +39,8 @@ export async function openGuestLine(session: Session, { name, way, query = {} }:
     handshakeTimeout: 30_000,
     headers: session.token === undefined ? {} : { authorization: `Bearer ${session.token}` },
   });
+  // From its beginning: what the guest says first may come in one piece with the answer.
+  const line = messageLine(socket);
   await new Promise<void>((resolve, reject) => {
     socket.once('open', () => resolve());
     socket.once('unexpected-response', (_request, response) => {
@@ -50,7 +52,6 @@ export async function openGuestLine(session: Session, { name, way, query = {} }:
       reject(new ApiError('Unavailable', `no answer from ${session.url}: ${describeError(cause)}`, { cause })),
     );
   });
-  const line = messageLine(socket);
   return {
     async *messages() {
       for await (const message of line.messages()) {
