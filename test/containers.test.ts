@@ -100,6 +100,7 @@ describe.skipIf(why !== undefined)(`an instance of containers${why === undefined
     await berth('run', 'web', '--name', 'files', '--wait');
     const inside = async (script: string): Promise<string> => berth('exec', 'files', '--', '/bin/sh', '-c', script);
 
+    expect(await inside('ls -d /www')).toBe('/www\n');
     await berth('cp', join(here, 'letter'), 'files:/www');
     await berth('cp', join(here, 'letter'), 'files:/www/renamed');
     await berth('cp', '-r', join(here, 'site'), 'files:/www/');
