@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { createServer } from 'node:http2';
 import { type AddressInfo, connect } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -61,5 +62,17 @@ describe('the lines of agents', () => {
     dial('h1');
     dial('h1');
     expect(await ask('h1')).toBe('a console');
+  });
+
+  it('may be replaced in the very moment in which they come up', async () => {
+    const { port } = agent.address() as AddressInfo;
+    for (const ticks of [0, 1, 2, 3]) {
+      const [older, newer] = [connect(port, '127.0.0.1'), connect(port, '127.0.0.1')];
+      await Promise.all([once(older, 'connect'), once(newer, 'connect')]);
+      links.accept('h1', older);
+      for (let tick = 0; tick < ticks; tick++) await new Promise<void>((resolve) => process.nextTick(resolve));
+      links.accept('h1', newer);
+      expect(await ask('h1')).toBe('a console');
+    }
   });
 });

@@ -41,7 +41,9 @@ export class AgentLinks implements HostLinks {
       createConnection: () => socket,
       settings: { initialWindowSize: 1 << 20 },
     });
-    session.once('connect', () => session.setLocalWindowSize(lineWindowBytes));
+    session.once('connect', () => {
+      if (!session.destroyed) session.setLocalWindowSize(lineWindowBytes); // a newer one may have come meanwhile
+    });
     const former = this.#sessions.get(host);
     this.#sessions.set(host, session);
     former?.destroy();
@@ -102,7 +104,7 @@ export class AgentLinks implements HostLinks {
 
   #open(host: string): ClientHttp2Session | undefined {
     const session = this.#sessions.get(host);
-    return session?.destroyed === true ? undefined : session;
+    return session?.destroyed === true || session?.closed === true ? undefined : session;
   }
 
   async #awaited(host: string, signal: AbortSignal): Promise<ClientHttp2Session | undefined> {
