@@ -391,8 +391,8 @@ async function watch(
     throw new ApiError('Compacted', 'the store was restored from a backup since; list again', { field: 'epoch' });
   const after = query.integer('revision', { min: 0, max: Number.MAX_SAFE_INTEGER }) ?? cache.revision;
   if (after > cache.revision) await assertInStore(store, after);
-  const input = { topic, after, wanted, feed, signal, buggify };
-  return { status: 200, lines: watchLines(input), texts: watchTexts(input) };
+  const input = { topic, after, wanted, feed, buggify };
+  return { status: 200, lines: watchLines(input, signal), texts: watchTexts(input) };
 }
 
 /** Another control plane may have told of a revision that this one has not heard of yet. */

@@ -3,6 +3,7 @@
 import { ApiError } from '../../api/errors.ts';
 import { nearest } from '../../api/nearest.ts';
 import type { Identity, Verb } from '../../core/access/access.ts';
+import type { Source } from './sink.ts';
 
 export interface RouteRequest {
   readonly params: Readonly<Record<string, string>>;
@@ -18,8 +19,8 @@ export interface RouteRequest {
 export type Answer =
   /** `text` is the same again, as JSON text: one of the two is read. */
   | { readonly status: number; readonly json: unknown; readonly text?: Uint8Array | undefined }
-  /** One JSON value a line, for as long as it goes on. `texts` is the same again, some whole lines a piece: one of the two is read. */
-  | { readonly status: number; readonly lines: AsyncIterable<unknown>; readonly texts?: AsyncIterable<Uint8Array> }
+  /** One JSON value a line, for as long as it goes on. `texts` tells the same, some whole lines a piece: one of the two is used. */
+  | { readonly status: number; readonly lines: AsyncIterable<unknown>; readonly texts?: Source<Uint8Array> }
   | {
       readonly status: number;
       readonly bytes: AsyncIterable<Uint8Array>;

@@ -1,6 +1,6 @@
 // HTTP: Fastify in front of the routes. Checks who asks, turns bodies into values and answers into bytes; decides nothing.
 
-import { type IncomingMessage, STATUS_CODES } from 'node:http';
+import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import type { Carried } from '../../base/carried.ts';
@@ -12,6 +12,7 @@ import { allow, bodyBytesMax, toApiError } from './exchange.ts';
 import { parseJsonBody } from './json-body.ts';
 import type { GuestAccess } from './guest-access.ts';
 import { type Answer, Query, type Route, type RouteRequest } from './route.ts';
+import type { Sink, Source } from './sink.ts';
 
 export interface HttpParts {
   readonly routes: readonly Route[];
@@ -116,6 +117,7 @@ function addRoute(app: FastifyInstance, route: Route, parts: HttpParts): void {
       const identity = allow(route, parts.identify(request.headers.authorization), params['host']);
       const answer = await route.handle(toRouteRequest(request, reply, { params, identity }));
       if ('json' in answer) sendJson(answer, reply);
+      else if ('lines' in answer && answer.texts) await sendTold(answer.status, answer.texts, reply, parts.log);
       else await sendStream(answer, request, reply, parts.log);
       return reply;
     },
@@ -186,23 +188,44 @@ function sendJson(answer: Extract<Answer, { json: unknown }>, reply: FastifyRepl
   reply.raw.end(text);
 }
 
+/** What is told as it comes. */
+async function sendTold(status: number, texts: Source<Uint8Array>, reply: FastifyReply, log: Logger): Promise<void> {
+  const signal = signalOf(reply);
+  const { raw } = reply;
+  reply.hijack();
+  raw.writeHead(status, linesHeaders);
+  raw.flushHeaders();
+  const sink: Sink<Uint8Array> = {
+    take: (piece) => raw.destroyed || raw.write(piece),
+    ready: () => drained(raw),
+  };
+  try {
+    await texts(sink, signal);
+  } catch (error) {
+    writeFailure(raw, error, log);
+  } finally {
+    raw.end();
+  }
+}
+
 async function sendStream(
   answer: Exclude<Answer, { json: unknown }>,
   request: FastifyRequest,
   reply: FastifyReply,
   log: Logger,
 ): Promise<void> {
-  const stream = 'lines' in answer ? (answer.texts ?? encodeLines(answer.lines)) : answer.bytes;
+  const stream = 'lines' in answer ? encodeLines(answer.lines) : answer.bytes;
   const pieces = stream[Symbol.asyncIterator]();
   // The first piece decides: until it is there, a failure can still be told by the status.
   const first = await pieces.next();
   reply.hijack();
   const { raw } = reply;
-  raw.writeHead(answer.status, {
-    'content-type': 'lines' in answer ? 'application/x-ndjson' : 'application/octet-stream',
-    'cache-control': 'no-store',
-    ...('bytes' in answer ? answer.headers : {}),
-  });
+  raw.writeHead(
+    answer.status,
+    'lines' in answer
+      ? linesHeaders
+      : { 'content-type': 'application/octet-stream', 'cache-control': 'no-store', ...answer.headers },
+  );
   raw.flushHeaders();
   try {
     for (let piece = first; !piece.done; piece = await pieces.next()) {
@@ -210,13 +233,21 @@ async function sendStream(
       if (!raw.write(piece.value)) await drained(raw);
     }
   } catch (error) {
-    const apiError = toApiError(error);
-    log.debug('stream ended early', { path: pathOf(request.url), error: apiError.message });
-    if ('lines' in answer) raw.write(`${JSON.stringify(apiError.toBody())}\n`);
+    if ('lines' in answer) writeFailure(raw, error, log);
+    else log.debug('stream ended early', { path: pathOf(request.url), error: toApiError(error).message });
   } finally {
     raw.end();
     await pieces.return?.();
   }
+}
+
+const linesHeaders = { 'content-type': 'application/x-ndjson', 'cache-control': 'no-store' };
+
+/** As the last line. */
+function writeFailure(raw: ServerResponse, error: unknown, log: Logger): void {
+  const apiError = toApiError(error);
+  log.debug('lines ended early', { path: pathOf(raw.req.url ?? ''), error: apiError.message });
+  raw.write(`${JSON.stringify(apiError.toBody())}\n`);
 }
 
 async function* encodeLines(lines: AsyncIterable<unknown>): AsyncIterable<string> {

@@ -7,7 +7,8 @@ import { keys } from '../../core/state/keys.ts';
 import type { Cluster } from '../../core/state/records.ts';
 import { createMemoryStore } from '../../store/memory/memory-store.ts';
 import { StoreError } from '../../store/store.ts';
-import { type News, WatchFeed } from './watch-feed.ts';
+import { pulled } from './sink.ts';
+import { type News, type Topic, WatchFeed } from './watch-feed.ts';
 
 function rig() {
   const store = createMemoryStore();
@@ -27,7 +28,9 @@ function rig() {
     );
     revision = result.ok ? result.revision : revision;
   };
-  return { store, clock, feed, put, readers: () => readers };
+  const follow = (topic: Topic, after: number, signal: AbortSignal): AsyncGenerator<News, void> =>
+    pulled((sink, over) => feed.follow(topic, after, sink, over), signal);
+  return { store, clock, feed, follow, put, readers: () => readers };
 }
 
 const ending = () => new AbortController();
@@ -37,11 +40,11 @@ const settle = async (): Promise<void> => {
 };
 
 it('hands each its own topic, from one reading of the store', async () => {
-  const { feed, put, readers } = rig();
+  const { follow, put, readers } = rig();
   const over = ending();
-  const all = feed.watch({ kind: 'instance', project: undefined }, 0, over.signal);
-  const ofA = feed.watch({ kind: 'instance', project: 'a' }, 0, over.signal);
-  const hosts = feed.watch({ kind: 'host', project: undefined }, 0, over.signal);
+  const all = follow({ kind: 'instance', project: undefined }, 0, over.signal);
+  const ofA = follow({ kind: 'instance', project: 'a' }, 0, over.signal);
+  const hosts = follow({ kind: 'host', project: undefined }, 0, over.signal);
   const next = [all.next(), ofA.next(), hosts.next()];
   await put('instances/a/1', 'instances/ab/1', 'hosts/h1', 'events/a/e1');
   const [first, second, third] = await Promise.all(next);
@@ -55,9 +58,9 @@ it('hands each its own topic, from one reading of the store', async () => {
 });
 
 it('loses nothing of what comes while a watcher is busy, however much it is', async () => {
-  const { feed, put } = rig();
+  const { follow, put } = rig();
   const over = ending();
-  const watching = feed.watch({ kind: 'instance', project: undefined }, 0, over.signal);
+  const watching = follow({ kind: 'instance', project: undefined }, 0, over.signal);
   const first = watching.next();
   await put('instances/a/0');
   const seen = keysOf(await first);
@@ -83,9 +86,9 @@ it('loses nothing of what comes while a watcher is busy, however much it is', as
 });
 
 it('says up to where nothing has come, now and then', async () => {
-  const { feed, put, clock } = rig();
+  const { follow, put, clock } = rig();
   const over = ending();
-  const watching = feed.watch({ kind: 'pool', project: undefined }, 0, over.signal);
+  const watching = follow({ kind: 'pool', project: undefined }, 0, over.signal);
   const next = watching.next();
   await put('instances/a/1');
   await put('instances/a/2');
@@ -96,14 +99,14 @@ it('says up to where nothing has come, now and then', async () => {
 });
 
 it('tells of a gap in history, of a restore, and of a store that is gone', async () => {
-  const { feed, put, store } = rig();
+  const { follow, put, store } = rig();
   const over = ending();
   for (let i = 0; i < 5; i++) await put(`instances/a/${i}`);
   await store.compact(4);
-  const late = feed.watch({ kind: 'instance', project: undefined }, 1, over.signal);
+  const late = follow({ kind: 'instance', project: undefined }, 1, over.signal);
   await expect(late.next()).rejects.toMatchObject({ code: 'Compacted' });
 
-  const live = feed.watch({ kind: 'instance', project: undefined }, 5, over.signal);
+  const live = follow({ kind: 'instance', project: undefined }, 5, over.signal);
   const restored = live.next();
   await settle();
   const cluster: Cluster = {
@@ -118,7 +121,7 @@ it('tells of a gap in history, of a restore, and of a store that is gone', async
   await expect(restored).rejects.toMatchObject({ code: 'Compacted' });
 
   await put('instances/a/after');
-  const last = feed.watch({ kind: 'instance', project: undefined }, 7, over.signal).next();
+  const last = follow({ kind: 'instance', project: undefined }, 7, over.signal).next();
   last.catch(() => undefined); // looked at below
   await settle();
   await store.close();
@@ -127,7 +130,7 @@ it('tells of a gap in history, of a restore, and of a store that is gone', async
 });
 
 it('tells nobody of a revision that it was not given, when the feed ended and began anew for another', async () => {
-  const { store, feed, put } = rig();
+  const { store, follow, put } = rig();
   let breakNow: (error: Error) => void = () => undefined;
   const watch = store.watch.bind(store);
   store.watch = async function* (prefix, after, signal) {
@@ -141,7 +144,7 @@ it('tells nobody of a revision that it was not given, when the feed ended and be
     }
   };
   const over = ending();
-  const slow = feed.watch({ kind: 'pool', project: undefined }, 0, over.signal);
+  const slow = follow({ kind: 'pool', project: undefined }, 0, over.signal);
   const first = slow.next();
   await settle();
   await put('pools/a');
@@ -150,7 +153,7 @@ it('tells nobody of a revision that it was not given, when the feed ended and be
   await settle();
   breakNow(new StoreError('Unavailable', 'lost'));
   await settle();
-  const other = feed.watch({ kind: 'pool', project: undefined }, 2, over.signal).next();
+  const other = follow({ kind: 'pool', project: undefined }, 2, over.signal).next();
   await settle();
   await put('pools/c');
   await other;
@@ -160,10 +163,10 @@ it('tells nobody of a revision that it was not given, when the feed ended and be
 });
 
 it('ends when its watcher leaves, and begins anew for the next', async () => {
-  const { feed, put, readers } = rig();
+  const { follow, put, readers } = rig();
   for (let i = 0; i < 3; i++) {
     const over = ending();
-    const watching = feed.watch({ kind: 'host', project: undefined }, i, over.signal);
+    const watching = follow({ kind: 'host', project: undefined }, i, over.signal);
     const next = watching.next();
     await put(`hosts/${i}`);
     expect(keysOf(await next)).toEqual([`hosts/${i}`]);

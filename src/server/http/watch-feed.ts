@@ -4,13 +4,14 @@
 //   behind ── reads the history ──▶ level with the feed ── gets what comes ──▶ too much waits ──┐
 //     ▲─────────────────────────────────────────────────────────────────────────────────────────┘
 
-import type { Clock } from '../../base/clock.ts';
+import type { Clock, Timer } from '../../base/clock.ts';
 import { describeError, type Logger } from '../../base/log.ts';
 import { ApiError } from '../../api/errors.ts';
 import type { Kind } from '../../api/resources/index.ts';
 import { decodeRecord } from '../../core/state/codec.ts';
 import { keys, prefixOf } from '../../core/state/keys.ts';
 import { Compacted, type Revision, type Store, StoreError, type WatchEvent } from '../../store/store.ts';
+import type { Sink } from './sink.ts';
 
 /** What a watcher may want: a kind of resource, perhaps of one project only. */
 export interface Topic {
@@ -51,36 +52,38 @@ export class WatchFeed {
   }
 
   /**
-   * What happens under `topic` after `after`, for as long as `signal` lets it. Throws `ApiError`: `Compacted` when history is gone or the
-   * store was restored, `Unavailable` when the store is.
+   * Tells `sink` what happens under `topic` after `after`, until `signal` aborts. Throws `ApiError`: `Compacted` when history is gone or
+   * the store was restored, `Unavailable` when the store is.
    */
-  async *watch(topic: Topic, after: Revision, signal: AbortSignal): AsyncGenerator<News, void> {
+  async follow(topic: Topic, after: Revision, sink: Sink<News>, signal: AbortSignal): Promise<void> {
     const prefix = `${prefixOf(topic.kind)}${topic.project === undefined ? '' : `${topic.project}/`}`;
     let revision = after;
     try {
       while (!signal.aborted) {
         for await (const news of this.#history(prefix, revision, signal)) {
           ({ revision } = news);
-          yield news;
+          if (!sink.take(news)) await sink.ready();
         }
         if (signal.aborted) return;
         if (revision < this.#level()) continue; // more has come while the last piece was taken
-        const subscriber = new Subscriber({ prefix, from: revision, clock: this.#parts.clock, feed: this.#position });
-        this.#join(subscriber);
-        const leave = (): void => this.#leave(subscriber);
-        signal.addEventListener('abort', leave, { once: true });
-        try {
-          for await (const news of subscriber.news()) {
-            ({ revision } = news);
-            yield news;
-          }
-        } finally {
-          signal.removeEventListener('abort', leave);
-          leave();
-        }
+        revision = await this.#levelWith({ prefix, from: revision, sink }, signal);
       }
     } catch (error) {
       throw toApiError(error);
+    }
+  }
+
+  /** Tells what comes, until it is more than the sink takes; answers up to where. */
+  async #levelWith(wish: Wish, signal: AbortSignal): Promise<Revision> {
+    const subscriber = new Subscriber(wish, { clock: this.#parts.clock, feed: this.#position });
+    this.#join(subscriber);
+    const leave = (): void => subscriber.leave();
+    signal.addEventListener('abort', leave, { once: true });
+    try {
+      return await subscriber.over;
+    } finally {
+      signal.removeEventListener('abort', leave);
+      this.#leave(subscriber);
     }
   }
 
@@ -120,7 +123,6 @@ export class WatchFeed {
   }
 
   #leave(subscriber: Subscriber): void {
-    subscriber.end();
     const those = this.#subscribers.get(subscriber.prefix);
     if (!those?.delete(subscriber) || those.size > 0) return;
     this.#subscribers.delete(subscriber.prefix);
@@ -159,32 +161,52 @@ export class WatchFeed {
       }
     }
     this.#position.revision = batch.at(-1)?.revision ?? this.#position.revision;
-    for (const subscriber of told) subscriber.wake();
+    for (const subscriber of told) subscriber.tell();
   }
 }
 
 const none: readonly Subscriber[] = [];
 
-/** A watcher that is level with the feed. */
+interface Wish {
+  readonly prefix: string;
+  /** Everything up to here has been told. */
+  readonly from: Revision;
+  readonly sink: Sink<News>;
+}
+
+/** A watcher that is level with the feed: it is told in the moment in which something comes, and nothing is made for its waiting. */
 class Subscriber {
   readonly prefix: string;
-  /** It has seen everything up to here. */
   readonly from: Revision;
+  readonly #sink: Sink<News>;
   readonly #clock: Clock;
   readonly #feed: { readonly revision: Revision };
+  readonly #over = Promise.withResolvers<Revision>();
+  #seen: Revision;
   #waiting: WatchEvent[] = [];
   #overflowed = false;
-  #over = false;
-  /** Where the feed was when it ended: later it is another's. */
-  #endedAt: Revision | undefined;
-  #error: Error | undefined;
-  #wake: (() => void) | undefined;
+  /** The sink has enough for now. */
+  #busy = false;
+  #done = false;
+  /** Where the feed was when it ended, later it is another's; and why. */
+  #ended: { readonly at: Revision; readonly error: unknown } | undefined;
+  #toldAtMs: number;
+  #timer: Timer | undefined;
 
-  constructor(options: { prefix: string; from: Revision; clock: Clock; feed: { readonly revision: Revision } }) {
-    this.prefix = options.prefix;
-    this.from = options.from;
-    this.#clock = options.clock;
-    this.#feed = options.feed;
+  constructor({ prefix, from, sink }: Wish, parts: { clock: Clock; feed: { readonly revision: Revision } }) {
+    this.prefix = prefix;
+    this.from = from;
+    this.#seen = from;
+    this.#sink = sink;
+    this.#clock = parts.clock;
+    this.#feed = parts.feed;
+    this.#toldAtMs = this.#clock.monotonicMs();
+    this.#sayNowAndThen(idleMs);
+  }
+
+  /** Resolves when too much was waiting, or its watcher has left: up to where it was told. Rejects with why the feed ended. */
+  get over(): Promise<Revision> {
+    return this.#over.promise;
   }
 
   put(event: WatchEvent): void {
@@ -195,48 +217,62 @@ class Subscriber {
     while (this.#waiting.at(-1)?.revision === event.revision) this.#waiting.pop();
   }
 
-  wake(): void {
-    this.#wake?.();
-  }
-
-  end(error?: unknown): void {
-    this.#over = true;
-    this.#endedAt ??= this.#feed.revision;
-    this.#error = error === undefined || error instanceof Error ? error : new Error(describeError(error));
-    this.wake();
-  }
-
-  /** Ends when it is over, or when too much was waiting. */
-  async *news(): AsyncGenerator<News, void> {
-    let seen = this.from;
-    for (;;) {
-      const events = this.#waiting.splice(0);
-      if (events.length > 0) {
-        const level = this.#endedAt ?? this.#feed.revision;
-        seen = this.#overflowed ? (events.at(-1)?.revision ?? seen) : Math.max(level, seen);
-        yield { events, revision: seen };
-      } else if (this.#over) {
-        if (this.#error !== undefined) throw this.#error;
-        return;
-      } else if (this.#overflowed) return;
-      else if (await this.#nothingComes()) {
-        seen = Math.max(this.#feed.revision, seen);
-        yield { events: [], revision: seen };
-      }
+  /** Tells what waits, as far as the sink takes it. */
+  tell(): void {
+    if (this.#busy || this.#done) return;
+    if (this.#waiting.length > 0) {
+      const events = this.#waiting;
+      this.#waiting = [];
+      const level = this.#ended?.at ?? this.#feed.revision;
+      this.#seen = this.#overflowed ? (events.at(-1)?.revision ?? this.#seen) : Math.max(level, this.#seen);
+      this.#take(events);
     }
+    if (this.#busy || !(this.#ended || this.#overflowed)) return;
+    if (this.#ended) this.#over.reject(this.#ended.error);
+    this.leave();
   }
 
-  /** Resolves when something has come or it is over: false; or when nothing has come for a while. */
-  #nothingComes(): Promise<boolean> {
-    return new Promise((resolve) => {
-      const finish = (idle: boolean) => (): void => {
-        timer.cancel();
-        this.#wake = undefined;
-        resolve(idle);
-      };
-      const timer = this.#clock.setTimer(idleMs, finish(true), { background: true });
-      this.#wake = finish(false);
+  /** The feed has ended: what waits is told still. */
+  end(error: unknown): void {
+    this.#ended ??= { at: this.#feed.revision, error };
+    this.tell();
+  }
+
+  /** Nothing is told from now on. */
+  leave(): void {
+    this.#done = true;
+    this.#timer?.cancel();
+    this.#over.resolve(this.#seen);
+  }
+
+  #take(events: readonly WatchEvent[]): void {
+    this.#toldAtMs = this.#clock.monotonicMs();
+    try {
+      if (this.#sink.take({ events, revision: this.#seen })) return;
+    } catch (error) {
+      this.#ended ??= { at: this.#feed.revision, error }; // one that cannot be told harms no other
+      this.#waiting = [];
+      return;
+    }
+    this.#busy = true;
+    void this.#sink.ready().then(() => {
+      this.#busy = false;
+      this.tell();
     });
+  }
+
+  /** Up to where nothing has come, when nothing has for a while. One timer does for many changes. */
+  #sayNowAndThen(delayMs: number): void {
+    const look = (): void => {
+      const leftMs = this.#toldAtMs + idleMs - this.#clock.monotonicMs();
+      if (leftMs <= 0 && !this.#busy) {
+        this.#seen = Math.max(this.#feed.revision, this.#seen);
+        this.#take([]);
+        this.tell();
+      }
+      if (!this.#done) this.#sayNowAndThen(leftMs > 0 ? leftMs : idleMs);
+    };
+    this.#timer = this.#clock.setTimer(delayMs, look, { background: true });
   }
 }
 

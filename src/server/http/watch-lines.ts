@@ -8,43 +8,52 @@ import type { WatchEvent } from '../../store/store.ts';
 import { JsonWriter } from './json-writer.ts';
 import { isResource, present } from './present.ts';
 import { mayHoldSecrets, withoutSecrets } from './without-secrets.ts';
-import type { Topic, WatchFeed } from './watch-feed.ts';
+import { pulled, type Sink, type Source } from './sink.ts';
+import type { News, Topic, WatchFeed } from './watch-feed.ts';
 
 export interface WatchInput {
   readonly topic: Topic;
   readonly after: number;
   readonly wanted: ((resource: AnyResource) => boolean) | 'all';
   readonly feed: WatchFeed;
-  readonly signal: AbortSignal;
   readonly buggify?: Buggify | undefined;
 }
 
-export async function* watchLines(input: WatchInput): AsyncIterable<unknown> {
-  for await (const text of watchTexts(input))
+/** The same as `watchTexts`, line by line and read. */
+export async function* watchLines(input: WatchInput, signal: AbortSignal): AsyncIterable<unknown> {
+  for await (const text of pulled(watchTexts(input), signal))
     for (const line of decoder.decode(text).trimEnd().split('\n')) yield JSON.parse(line);
 }
 
 /**
- * The same as text, some whole lines a piece. Every change once and in order; a bookmark first, after what came together, and whenever
- * nothing came for a while.
+ * As text, some whole lines a piece. Every change once and in order; a bookmark first, after what came together, and whenever nothing
+ * came for a while.
  */
-export async function* watchTexts({
-  topic,
-  after,
-  wanted,
-  feed,
-  signal,
-  buggify,
-}: WatchInput): AsyncIterable<Uint8Array> {
-  yield bookmarkOf(after);
-  for await (const { events, revision } of feed.watch(topic, after, signal)) {
-    if (buggify?.('watch-ends')) return;
-    yield events.length === 0
-      ? bookmarkOf(revision)
-      : wanted === 'all'
-        ? sharedLinesOf(events, revision)
-        : linesOf(events, revision, wanted);
-  }
+export function watchTexts({ topic, after, wanted, feed, buggify }: WatchInput): Source<Uint8Array> {
+  return async (sink, signal) => {
+    const over = new AbortController();
+    const abort = (): void => over.abort();
+    signal.addEventListener('abort', abort, { once: true });
+    if (!sink.take(bookmarkOf(after))) await sink.ready();
+    if (signal.aborted) return;
+    const news: Sink<News> = {
+      take({ events, revision }) {
+        if (over.signal.aborted) return true;
+        if (buggify?.('watch-ends')) {
+          abort();
+          return true;
+        }
+        if (events.length === 0) return sink.take(bookmarkOf(revision));
+        return sink.take(wanted === 'all' ? sharedLinesOf(events, revision) : linesOf(events, revision, wanted));
+      },
+      ready: () => sink.ready(),
+    };
+    try {
+      await feed.follow(topic, after, news, over.signal);
+    } finally {
+      signal.removeEventListener('abort', abort);
+    }
+  };
 }
 
 const encoder = new TextEncoder();
