@@ -13,7 +13,7 @@ const jobs = Math.min(2, availableParallelism());
 export async function run(emit: Emit): Promise<void> {
   const small = await seedsPerHour(60, 'small');
   emit(row('sim_small_seeds_per_h', small, 20_000));
-  const fleet = await seedsPerHour(jobs, 'fleet');
+  const fleet = await seedsPerHour(4 * jobs, 'fleet');
   emit(row('sim_fleet_seeds_per_h', fleet, 1000));
 }
 
@@ -33,7 +33,7 @@ async function seedsPerHour(seeds: number, size: Order['size'] & string): Promis
     }
   };
   try {
-    await runAll(jobs, { size: 'small' });
+    await runAll(jobs, { size });
     const startedAtMs = systemClock.monotonicMs();
     await runAll(seeds, { size });
     return (seeds * hourMs) / (systemClock.monotonicMs() - startedAtMs);
