@@ -1,13 +1,29 @@
-// The tiny image booted by hand: the time that QEMU and the guest take by themselves.
+// The tiny image booted by hand: what QEMU and the guest take by themselves.
 
-import { execFileSync, spawn } from 'node:child_process';
+import { type ChildProcessByStdio, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { Readable, Writable } from 'node:stream';
 import { isoImage } from '../src/agent/drivers/vm/iso9660.ts';
 
 /** Milliseconds from starting QEMU to the guest's `berth: ready`. */
-export async function bareBootMs(image: string, directory: string): Promise<number> {
+export function bareBootMs(image: string, directory: string): Promise<number> {
+  return withBareGuest(image, directory, async ({ bootMs }) => bootMs);
+}
+
+export interface BareGuest {
+  readonly bootMs: number;
+  /** Its serial line is QEMU's standard input and output. */
+  readonly qemu: ChildProcessByStdio<Writable, Readable, null>;
+}
+
+/** `use` has the guest once it is ready; it is gone afterwards. */
+export async function withBareGuest<T>(
+  image: string,
+  directory: string,
+  use: (guest: BareGuest) => Promise<T>,
+): Promise<T> {
   const overlay = join(directory, 'bare.qcow2');
   execFileSync('qemu-img', ['create', '-q', '-f', 'qcow2', '-F', 'qcow2', '-b', image, overlay]);
   const seed = join(directory, 'bare.iso');
@@ -39,14 +55,18 @@ export async function bareBootMs(image: string, directory: string): Promise<numb
     '-serial',
     'stdio',
   );
-  const qemu = spawn('qemu-system-x86_64', argv, { stdio: ['ignore', 'pipe', 'inherit'] });
+  const qemu = spawn('qemu-system-x86_64', argv, { stdio: ['pipe', 'pipe', 'inherit'] });
   try {
     let said = '';
-    for await (const bytes of qemu.stdout) {
-      said += String(bytes);
-      if (said.includes('berth: ready')) return performance.now() - startedAt;
-    }
-    throw new Error(`the guest ended without a greeting: ${said.slice(-500)}`);
+    const ready = new Promise<void>((resolve, reject) => {
+      qemu.stdout.on('data', (bytes: Buffer) => {
+        said += String(bytes);
+        if (said.includes('berth: ready')) resolve();
+      });
+      qemu.once('exit', () => reject(new Error(`the guest ended without a greeting: ${said.slice(-500)}`)));
+    });
+    await ready;
+    return await use({ bootMs: performance.now() - startedAt, qemu });
   } finally {
     const exited = once(qemu, 'exit');
     qemu.kill('SIGKILL');

@@ -14,7 +14,7 @@ import { systemClock, systemPrng } from '../src/base/system.ts';
 import { type Emit, median } from './row.ts';
 
 const rounds = 5;
-const imageBytes = 256 * 1024 * 1024;
+const imageBytes = 1024 * 1024 * 1024;
 
 /** `directory` is on the disk that is measured. */
 export async function decompress(parent: string, emit: Emit): Promise<void> {
@@ -83,10 +83,11 @@ function makeDisk(path: string): void {
   const disk = openSync(path, 'w');
   const piece = Buffer.alloc(1024 * 1024);
   let at = 0;
-  for (const name of readdirSync('/usr/lib/x86_64-linux-gnu')) {
-    const library = join('/usr/lib/x86_64-linux-gnu', name);
-    if (!statSync(library, { throwIfNoEntry: false })?.isFile()) continue;
-    const file = openSync(library, 'r');
+  const libraries = readdirSync('/usr/lib/x86_64-linux-gnu')
+    .map((name) => join('/usr/lib/x86_64-linux-gnu', name))
+    .filter((library) => statSync(library, { throwIfNoEntry: false })?.isFile() === true);
+  for (let i = 0; at < imageBytes; i++) {
+    const file = openSync(libraries[i % libraries.length] ?? '', 'r');
     for (let from = 0; at < imageBytes; ) {
       const bytes = readSync(file, piece, 0, Math.min(piece.length, imageBytes - at), from);
       if (bytes === 0) break;
@@ -96,7 +97,6 @@ function makeDisk(path: string): void {
       if (at % 5 === 0) at = Math.min(imageBytes, at + piece.length); // a hole
     }
     closeSync(file);
-    if (at >= imageBytes) break;
   }
   writeSync(disk, Buffer.alloc(512), 0, 512, imageBytes - 512);
   closeSync(disk);

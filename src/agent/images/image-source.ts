@@ -229,6 +229,9 @@ function stallGuard({ clock, signal, stallTimeoutMs }: SourceContext) {
   };
 }
 
+/** Small enough that whoever unpacks it does not wait while one is hashed. */
+const pieceBytes = 256 * 1024;
+
 /** The bytes of a file on this host. The caller has checked that the path may be read. */
 export async function* readLocalFile(
   url: string,
@@ -246,7 +249,7 @@ export async function* readLocalFile(
     await onVersion({ totalBytes: stat.size });
     for (let offset = 0; ; ) {
       if (context.signal.aborted) throw new DriverError('Aborted', `reading ${path} was given up`);
-      const { bytesRead, buffer } = await file.read(Buffer.allocUnsafe(1024 * 1024), 0, 1024 * 1024, offset);
+      const { bytesRead, buffer } = await file.read(Buffer.allocUnsafe(pieceBytes), 0, pieceBytes, offset);
       if (bytesRead === 0) break;
       offset += bytesRead;
       yield buffer.subarray(0, bytesRead);
