@@ -2,7 +2,7 @@
 
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { chmod, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -19,6 +19,7 @@ const children: ChildProcess[] = [];
 beforeAll(async () => {
   const tiny = await tinyImage();
   directory = await mkdtemp(join(tmpdir(), 'berth-access-'));
+  await chmod(directory, 0o711); // so that QEMU runs as a user of its own
   fleet = await startFleet(directory);
   await fleet.client.create('image', { metadata: { name: 'tiny' }, spec: tiny.spec });
   await fleet.client.create('instance', {

@@ -1,7 +1,7 @@
 // Real guests on the networks of their host, the NAT network that the agent makes and a bridge of the operator's: QEMU and libvirt, the tiny
 // image, and a namespace that stands for the host.
 
-import { writeFile } from 'node:fs/promises';
+import { stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { GuestSpec } from '../src/agent/drivers/driver.ts';
@@ -94,6 +94,9 @@ describe.each(['qemu', 'libvirt'])('%s', (driver) => {
           expect(log).toContain(`asked: ${instanceId}-1 ${guest.address}`);
           expect(log).toContain('outside: seen 192.0.2.1');
           expect(log).toContain('host: none');
+          // Its tap was opened for it: QEMU runs as a user of its own.
+          const run = join(networks.directory, 'guests', instanceId, 'run');
+          if (driver === 'qemu') expect((await stat(run)).uid).toBeGreaterThan(0);
           expect(await page(guest.ports[0]?.hostPort)).toBe(`Hello from ${hostname}.\n`);
         }
         expect(new Set(addresses).size).toBe(2);

@@ -2,7 +2,7 @@ import { chmod, mkdir, mkdtemp, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { makeFolder, needsPassage } from './agent-folders.ts';
+import { guestUsersOf, makeFolder, needsPassage } from './agent-folders.ts';
 
 let base: string;
 beforeEach(async () => {
@@ -13,11 +13,13 @@ afterEach(() => rm(base, { recursive: true }));
 const modeOf = async (path: string): Promise<number> => (await stat(path)).mode & 0o7777;
 
 it.each([
-  ['its own guests only', ['qemu', 'fake'], 0o700],
-  ['guests that libvirt runs, too', ['qemu', 'libvirt'], 0o711],
-])('a new folder of an agent with %s', async (_, drivers, mode) => {
+  ['its own guests only', ['qemu', 'fake'], false, 0o700],
+  ['guests that run as users of their own', ['qemu', 'fake'], true, 0o711],
+  ['guests that only pretend to', ['fake'], true, 0o700],
+  ['guests that libvirt runs, too', ['qemu', 'libvirt'], false, 0o711],
+])('a new folder of an agent with %s', async (_, drivers, ownUsers, mode) => {
   const path = join(base, 'agent', 'images');
-  await makeFolder(path, { passable: needsPassage(drivers) });
+  await makeFolder(path, { passable: needsPassage(drivers, { ownUsers }) });
   expect(await modeOf(path)).toBe(mode);
   expect(await modeOf(join(base, 'agent'))).toBe(mode);
 });
@@ -34,4 +36,10 @@ it.each([
   expect(await modeOf(path)).toBe(before);
   await makeFolder(path, { passable: true });
   expect(await modeOf(path)).toBe(after);
+});
+
+it('has users for guests only where root runs the agent, and only when it has some', () => {
+  expect(guestUsersOf({ first: 5000, count: 10 }, 0)).toEqual({ first: 5000, count: 10 });
+  expect(guestUsersOf({ first: 5000, count: 10 }, 1000)).toBeUndefined();
+  expect(guestUsersOf({ first: 5000, count: 0 }, 0)).toBeUndefined();
 });

@@ -1,11 +1,17 @@
-// The agent's own folders: nobody else may list or change them. Where libvirt runs guests as a user of its own, that one may pass through to
-// a file that it may read and whose name it was told; nothing more.
+// The agent's own folders: nobody else may list or change them. Where guests are run by other users, those may pass through to a file that they
+// may read and whose name they were told; nothing more.
 
 import { chmod, mkdir, stat } from 'node:fs/promises';
+import type { GuestUsers } from './drivers/vm/guest-user.ts';
 
-/** Drivers whose guests are run by somebody else than the agent. */
-export function needsPassage(drivers: readonly string[]): boolean {
-  return drivers.includes('libvirt');
+/** Whether guests are run by somebody else than the agent: libvirt's user, or with `ownUsers` one for each guest of QEMU. */
+export function needsPassage(drivers: readonly string[], { ownUsers }: { readonly ownUsers: boolean }): boolean {
+  return drivers.includes('libvirt') || (ownUsers && drivers.includes('qemu'));
+}
+
+/** Only root may run guests as somebody else. */
+export function guestUsersOf(configured: GuestUsers, userId: number): GuestUsers | undefined {
+  return userId === 0 && configured.count > 0 ? configured : undefined;
 }
 
 /** `passable`: also a folder that is there already is opened for passing through. */

@@ -118,6 +118,18 @@ export const AgentConfig = Type.Object(
       default: 'optional',
       description: 'required: the metadata service of the network nat answers only who asked for a token first',
     }),
+    guestUsers: Type.Object(
+      {
+        first: Type.Integer({ minimum: 1000, maximum: 4_000_000_000 }),
+        count: Type.Integer({ minimum: 0, maximum: 1_000_000 }),
+      },
+      {
+        additionalProperties: false,
+        default: { first: 1_900_000_000, count: 65_536 },
+        description:
+          'numbers of users that nobody else has: where root runs the agent, each guest of the driver qemu is run by one of its own; count: 0: by root',
+      },
+    ),
     capacity: Type.Optional(
       Type.Unsafe<Amounts>({
         ...Amounts,

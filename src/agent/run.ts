@@ -10,10 +10,11 @@ import { createCarried } from '../base/carried.ts';
 import { environment, randomSecret, system, systemClock, systemFetch, systemPrng } from '../base/system.ts';
 import { version } from '../base/version.ts';
 import { type Agent, createAgent } from './agent.ts';
-import { makeFolder, needsPassage } from './agent-folders.ts';
+import { guestUsersOf, makeFolder, needsPassage } from './agent-folders.ts';
 import type { AgentConfig } from './config.ts';
 import { lockDataDirectory } from './data-directory-lock.ts';
 import type { Driver } from './drivers/driver.ts';
+import type { GuestUsers } from './drivers/vm/guest-user.ts';
 import { drivers as driverRegistry } from './drivers/registry.ts';
 import { createImageCache } from './images/create-image-cache.ts';
 import { createHttpGet } from './images/http-get.ts';
@@ -52,7 +53,8 @@ export async function startAgent(
   const vendorData = await vendorDataOf(config);
   const { hostName, dataDirectory, serverUrl } = config;
   const token = await tokenOf(config);
-  const passable = needsPassage(config.drivers);
+  const users = guestUsersOf(config.guestUsers, system.userId());
+  const passable = needsPassage(config.drivers, { ownUsers: users !== undefined });
   const volumeDirectory = join(dataDirectory, 'volumes');
   for (const folder of [dataDirectory, join(dataDirectory, 'images'), volumeDirectory])
     await makeFolder(folder, { passable });
@@ -79,7 +81,16 @@ export async function startAgent(
     // Of all drivers before any is at work: what one guest has must not be given to the guest of another driver.
     for (const guest of await placedGuests(await guestRootsIn(dataDirectory))) network?.adopt(guest);
     const pretended: VolumeDisk | undefined = config.drivers.every((name) => name === 'fake') ? new Map() : undefined;
-    const drivers = await openDrivers(config, { registry, images, log, network, pretended, vendorData });
+    const drivers = await openDrivers(config, {
+      registry,
+      images,
+      log,
+      network,
+      pretended,
+      vendorData,
+      users,
+      passable,
+    });
     const volumeFiles =
       pretended === undefined
         ? createHostVolumeFiles({ directory: volumeDirectory, directoryMode: passable ? 0o711 : 0o700, clock })
@@ -281,6 +292,8 @@ async function openDrivers(
     network,
     pretended,
     vendorData,
+    users,
+    passable,
   }: {
     readonly registry: typeof driverRegistry;
     readonly images: ImageCache;
@@ -288,6 +301,8 @@ async function openDrivers(
     readonly network: HostNetwork | undefined;
     readonly pretended: VolumeDisk | undefined;
     readonly vendorData: (() => Promise<string>) | undefined;
+    readonly users: GuestUsers | undefined;
+    readonly passable: boolean;
   },
 ): Promise<Driver[]> {
   const opened: Driver[] = [];
@@ -295,7 +310,7 @@ async function openDrivers(
     const open = registry[name];
     if (open === undefined) continue; // was refused above
     const directory = join(config.dataDirectory, name);
-    await makeFolder(directory, { passable: needsPassage(config.drivers) });
+    await makeFolder(directory, { passable });
     opened.push(
       open({
         directory,
@@ -308,6 +323,7 @@ async function openDrivers(
         ...(config.zones === undefined ? {} : { zones: config.zones }),
         ...(network === undefined ? {} : { network }),
         ...(vendorData === undefined ? {} : { vendorData }),
+        ...(users === undefined ? {} : { users }),
         engineSocket: { configured: config.containerEngine, dockerHost: environment()['DOCKER_HOST'] },
         libvirt: { uri: config.libvirtUri, network: config.libvirtNetwork },
         ...(pretended === undefined ? {} : { pretendedVolumes: pretended }),

@@ -9,6 +9,7 @@ import { inspectImage } from '../agent/images/inspect-image.ts';
 import { startAgent } from '../agent/run.ts';
 import { parse } from '../api/parse.ts';
 import type { Logger } from '../base/log.ts';
+import { system } from '../base/system.ts';
 import { ServerConfig } from '../server/config.ts';
 import { type RunningServer, startServer } from '../server/run.ts';
 import { hostNameOf } from './agent.ts';
@@ -42,7 +43,7 @@ const listenDefault = '127.0.0.1:7070';
 
 export async function startLocalFleet(options: LocalFleetOptions, { log }: { log: Logger }): Promise<LocalFleet> {
   const { dataDirectory } = options;
-  await makeFolder(dataDirectory, { passable: needsPassage(options.drivers) });
+  await makeFolder(dataDirectory, { passable: needsPassage(options.drivers, { ownUsers: system.userId() === 0 }) });
   const server = await startLocalServer(options, log.with({ part: 'server' }));
   try {
     const hostName = options.hostName ?? hostNameOf(hostname());

@@ -14,6 +14,7 @@ import { createFakeDriver } from './fake/driver.ts';
 import { createFakeWorld } from './fake/world.ts';
 import { createLibvirtDriver } from './libvirt/driver.ts';
 import { createQemuDriver } from './qemu/driver.ts';
+import type { GuestUsers } from './vm/guest-user.ts';
 import { createZonesDriver } from './zones/driver.ts';
 import type { ZonesSettings } from './zones/host-look.ts';
 
@@ -35,6 +36,8 @@ export interface DriverContext {
   readonly network?: HostNetwork;
   /** Of this host's operator, for cloud-init in its virtual machines. */
   readonly vendorData?: () => Promise<string>;
+  /** Each guest is run by one of them, where the driver itself runs guests. Absent: by the agent's own. */
+  readonly users?: GuestUsers;
   /** Which libvirt, and which of its networks. */
   readonly libvirt?: { readonly uri: string; readonly network: string };
   /** Where all guests of the host are pretended: its volumes, pretended too. */

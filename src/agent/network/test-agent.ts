@@ -8,6 +8,7 @@ import { seededPrng } from '../../base/prng.ts';
 import { randomSecret, system, systemClock, systemLogger } from '../../base/system.ts';
 import type { GuestSpec } from '../drivers/driver.ts';
 import { untilGuest } from '../drivers/conformance.ts';
+import { makeFolder } from '../agent-folders.ts';
 import { createLibvirtDriver } from '../drivers/libvirt/driver.ts';
 import { createQemuDriver } from '../drivers/qemu/driver.ts';
 import { createImageCache } from '../images/create-image-cache.ts';
@@ -17,6 +18,7 @@ import type { PlacedGuest } from './host-network.ts';
 import { createNatNetwork } from './nat-network.ts';
 
 const [directory = '', bridge = '', imageRoot = '/', libvirtSocket = ''] = system.arguments();
+await makeFolder(join(directory, 'images'), { passable: true });
 const clock = systemClock;
 const log = systemLogger('warn');
 const network =
@@ -50,7 +52,7 @@ const options = {
 } as const;
 const driver =
   libvirtSocket === ''
-    ? createQemuDriver({ ...options, network })
+    ? createQemuDriver({ ...options, network, users: { first: 1_900_000_000, count: 65_536 } })
     : createLibvirtDriver({
         ...options,
         uri: `qemu:///system?socket=${libvirtSocket}`,

@@ -1,8 +1,9 @@
 // What of this host's set-up will trouble guests of libvirt's, before it does: consoles that are cut, folders that libvirt's own user cannot
 // pass. Only reads; whoever reads its advice decides.
 
-import { readFile, stat } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { closedFolder } from '../vm/guest-user.ts';
 
 /** Sentences for people; none: all is well. `configuration`: libvirt's folder; `root`: that of the guests. */
 export async function adviceOn(folders: {
@@ -36,12 +37,4 @@ export function runsAsRoot(qemu: string): boolean {
 /** The last one holds. */
 function setting(text: string, name: string): string | undefined {
   return [...text.matchAll(/^[ \t]*(\w+)[ \t]*=[ \t]*("[^"\n]*"|[^\s#]+)/gm)].findLast(([, key]) => key === name)?.[2];
-}
-
-/** The first folder on the way to `path` that others may not pass through. */
-export async function closedFolder(path: string): Promise<string | undefined> {
-  const above = dirname(path);
-  const found = above === path ? undefined : await closedFolder(above);
-  if (found !== undefined) return found;
-  return ((await stat(path)).mode & 0o001) === 0 ? path : undefined;
 }

@@ -5,6 +5,7 @@ import type { Accelerator, GuestPort } from '../../../api/agent-protocol.ts';
 import type { GuestNetwork } from '../../network/guest-network.ts';
 import type { GuestVolume } from '../driver.ts';
 import { guestFiles, macAddress } from '../vm/guest-files.ts';
+import { ownFolder } from '../vm/guest-user.ts';
 import { volumeDevice, volumeNode } from './volume-devices.ts';
 
 export const qemuFiles = {
@@ -16,6 +17,9 @@ export const qemuFiles = {
   vnc: 'vnc.sock',
   guestAgent: 'agent.sock',
 } as const;
+
+/** Stands for the tap's descriptor until it is known. */
+export const tapDescriptor = 'TAP-DESCRIPTOR';
 
 export interface GuestMachine {
   readonly instanceId: string;
@@ -31,33 +35,42 @@ export interface GuestMachine {
 
 export function qemuArguments(
   machine: GuestMachine,
-  host: { readonly accelerator: Accelerator; readonly bindAddress: string },
+  host: {
+    readonly accelerator: Accelerator;
+    readonly bindAddress: string;
+    /** QEMU may make files in its own folder only, and open no tap. */
+    readonly ownUser?: boolean;
+  },
 ): string[] {
   const { network } = machine;
+  const own = host.ownUser ? `${ownFolder}/` : '';
   const forwards = machine.ports.map(
     (port) => `,hostfwd=${port.protocol}:${host.bindAddress}:${port.hostPort}-:${port.guestPort}`,
   );
   // The tap is there before QEMU is; it runs no scripts, and may not.
   const netdev = network
-    ? `tap,id=net0,ifname=${network.tap},script=no,downscript=no`
+    ? `tap,id=net0,${host.ownUser ? `fd=${tapDescriptor}` : `ifname=${network.tap},script=no,downscript=no`}`
     : `user,id=net0${forwards.join('')}`;
   const card = network?.macAddress ?? macAddress(machine.uuid);
   return [
     ...['-nodefaults', '-no-user-config'],
     ...['-name', `guest=${machine.instanceId}`, '-uuid', machine.uuid],
-    ...['-pidfile', qemuFiles.pid],
+    ...['-pidfile', `${own}${qemuFiles.pid}`],
     ...sandbox,
     ...['-machine', 'pc,hpet=off', ...acceleratorArguments(host.accelerator)],
     ...['-smp', `cpus=${machine.cpus},sockets=1`, '-m', `size=${machine.memoryMiB}M`],
     ...['-rtc', 'base=utc', '-boot', 'strict=on'],
     // A guest that powers off or panics leaves a paused QEMU behind: so an agent that was away still learns why it ended.
     ...['-action', 'shutdown=pause,panic=pause'],
-    ...['-chardev', listening('qmp', qemuFiles.qmp), '-mon', 'chardev=qmp,mode=control'],
+    ...['-chardev', listening('qmp', `${own}${qemuFiles.qmp}`), '-mon', 'chardev=qmp,mode=control'],
     // The log has all that the guest says, whether or not anybody is connected; the socket is for what is typed.
-    ...['-chardev', `${listening('console', qemuFiles.consoleSocket)},logfile=${qemuFiles.console},logappend=on`],
+    ...[
+      '-chardev',
+      `${listening('console', `${own}${qemuFiles.consoleSocket}`)},logfile=${qemuFiles.console},logappend=on`,
+    ],
     ...['-serial', 'chardev:console'],
-    ...['-vnc', `unix:${qemuFiles.vnc}`, '-device', 'VGA'],
-    ...['-device', 'virtio-serial-pci', '-chardev', listening('agent', qemuFiles.guestAgent)],
+    ...['-vnc', `unix:${own}${qemuFiles.vnc}`, '-device', 'VGA'],
+    ...['-device', 'virtio-serial-pci', '-chardev', listening('agent', `${own}${qemuFiles.guestAgent}`)],
     ...['-device', 'virtserialport,chardev=agent,name=org.qemu.guest_agent.0'],
     ...disk,
     ...(machine.seeded ? seed : []),

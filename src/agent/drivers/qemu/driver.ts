@@ -6,8 +6,10 @@ import type { VmDriverOptions } from '../vm/hands.ts';
 import { createQemu, type QemuOptions } from './hypervisor.ts';
 
 export type QemuDriverOptions = Omit<VmDriverOptions, 'createHypervisor'> &
-  Pick<QemuOptions, 'accelerator' | 'qemuProgram' | 'network' | 'detachPatienceMs'>;
+  Pick<QemuOptions, 'accelerator' | 'qemuProgram' | 'network' | 'detachPatienceMs' | 'users'>;
 
 export function createQemuDriver(options: QemuDriverOptions): Driver {
-  return createVmDriver({ ...options, createHypervisor: (hands) => createQemu({ ...options, ...hands }) });
+  // A user of the guest's own must get to the files that were given to it.
+  const passable = options.users === undefined ? {} : ({ directoryMode: 0o711 } as const);
+  return createVmDriver({ ...options, ...passable, createHypervisor: (hands) => createQemu({ ...options, ...hands }) });
 }

@@ -9,10 +9,12 @@ import { DriverError } from '../driver.ts';
 import { consoleSize, punchHole } from '../vm/console-log.ts';
 import { diskFull } from '../vm/disk.ts';
 import { adoptPublished, connectGuest, hostNetworkOf, startPublished } from '../vm/guest-link.ts';
+import { type GuestUsers, socketFolder } from '../vm/guest-user.ts';
 import type { Hypervisor, Machine } from '../vm/hypervisor.ts';
 import { portInUse } from '../vm/ports.ts';
 import { qemuArguments, qemuFiles } from './command-line.ts';
 import { createHostLook, type HostLookOptions } from './host-look.ts';
+import { asOwnUser, createOwnUsers } from './own-user.ts';
 import { findGuestProcess, isAlive, isGuestProcess, killGuestProcess } from './processes.ts';
 import { adoptRun, lastWords, launchRun, type RunOptions } from './run.ts';
 
@@ -27,6 +29,8 @@ export interface QemuOptions {
   readonly network?: HostNetwork;
   readonly bindAddress?: string;
   readonly detachPatienceMs?: number;
+  /** Each guest's QEMU runs as one of them. Default: as the agent. */
+  readonly users?: GuestUsers;
   readonly root: HostLookOptions['root'];
 }
 
@@ -49,6 +53,7 @@ export function createQemu(options: QemuOptions): Hypervisor {
     log,
     ...(options.detachPatienceMs === undefined ? {} : { detachPatienceMs: options.detachPatienceMs }),
   });
+  const ownUsers = createOwnUsers({ users: options.users, root });
   const hostLook = createHostLook({ clock, qemu: program, qemuImg, root, accelerator: options.accelerator });
   return {
     name: 'qemu',
@@ -57,15 +62,24 @@ export function createQemu(options: QemuOptions): Hypervisor {
     async fingerprint() {
       const seen = await hostLook.fingerprint();
       const fault = seen.available ? await network?.fault() : undefined;
-      return fault === undefined ? seen : { available: false, reason: fault };
+      if (fault !== undefined) return { available: false, reason: fault };
+      const asAgent = await ownUsers.fault();
+      if (asAgent === undefined || !seen.available) return seen;
+      const reason = `QEMU runs as the agent's user, for ${asAgent}`;
+      return { ...seen, reason: seen.reason === undefined ? reason : `${seen.reason}; ${reason}` };
     },
     ...hostNetworkOf(network),
     async start(machine, { accelerator, bindAddress, onProcess }) {
+      const { record } = machine;
       await connectGuest(network, machine);
+      const user = await ownUsers.prepare(machine, accelerator);
+      const ownUser = user !== undefined;
+      const call = { program, arguments: qemuArguments(record, { accelerator, bindAddress, ownUser }) };
+      const hostPorts = record.network === undefined ? record.ports.map(({ hostPort }) => hostPort) : [];
+      const tap = record.network === undefined ? {} : { tap: record.network.tap };
       return startPublished(machine, { clock, bindAddress }, () =>
         launchRun(runOptions(machine), {
-          program,
-          arguments: qemuArguments(machine.record, { accelerator, bindAddress }),
+          ...(user === undefined ? call : asOwnUser(call, { user, hostPorts, ...tap })),
           onProcess,
         }),
       );
@@ -81,6 +95,7 @@ export function createQemu(options: QemuOptions): Hypervisor {
     async purge({ directory, uuid }) {
       const left = await findGuestProcess(directory, uuid);
       trimmedAtBytes.delete(directory);
+      ownUsers.forget(directory);
       if (left === null) return;
       await killGuestProcess(left, { directory });
       while (await isAlive(left)) await sleep(clock, 20);
@@ -95,7 +110,7 @@ export function createQemu(options: QemuOptions): Hypervisor {
       return new DriverError('HypervisorFailed', `cannot start ${instanceId}: ${end.detail}: ${words}`);
     },
     lastWords,
-    socketOf: ({ directory }, socket) => Promise.resolve(join(directory, sockets[socket])),
+    socketOf: async ({ directory }, socket) => join(directory, await socketFolder(directory), sockets[socket]),
     async trimLogs(directory) {
       const path = join(directory, qemuFiles.stderr);
       const sizeBytes = await consoleSize(path);

@@ -12,7 +12,9 @@ import { describeError, type Logger } from '../../../base/log.ts';
 import type { Prng } from '../../../base/prng.ts';
 import { DriverError } from '../driver.ts';
 import { qemuFiles } from './command-line.ts';
+import { bySocket } from '../vm/connect-socket.ts';
 import { tailText } from '../vm/console-log.ts';
+import { socketFolder } from '../vm/guest-user.ts';
 import type { Run, RunEnd } from '../vm/hypervisor.ts';
 import { toolEnvironment } from '../vm/run-tool.ts';
 import { type DiskSession, watchDisk } from '../vm/disk-trouble.ts';
@@ -46,7 +48,7 @@ export async function launchRun(
     readonly onProcess: (process: ProcessIdentity) => Promise<void>;
   },
 ): Promise<Run> {
-  await rm(join(options.directory, qemuFiles.qmp), { force: true });
+  await rm(join(options.directory, await socketFolder(options.directory), qemuFiles.qmp), { force: true });
   const stderrPath = join(options.directory, qemuFiles.stderr);
   await rm(stderrPath, { force: true });
   const stderr = await open(stderrPath, 'a', 0o600);
@@ -143,14 +145,8 @@ function superviseRun(options: RunOptions, hypervisor: ProcessIdentity, exit: ()
   };
 
   const connect = async (): Promise<Qmp> => {
-    // The socket by way of an open directory: a socket's path may have 107 bytes only.
-    const handle = await open(directory, 'r');
-    try {
-      const path = `/proc/self/fd/${handle.fd}/${qemuFiles.qmp}`;
-      return await connectQmp({ path, clock, timeoutMs: qmpTimeoutMs, onEvent });
-    } finally {
-      await handle.close();
-    }
+    const path = join(directory, await socketFolder(directory), qemuFiles.qmp);
+    return bySocket(path, (short) => connectQmp({ path: short, clock, timeoutMs: qmpTimeoutMs, onEvent }));
   };
 
   const greet = async (session: Qmp): Promise<void> => {

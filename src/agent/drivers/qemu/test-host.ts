@@ -2,7 +2,7 @@
 // looked up in /proc and on disk. Used by tests only.
 
 import { randomUUID } from 'node:crypto';
-import { mkdir, mkdtemp, readdir, readlink, realpath, rm, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, mkdtemp, readdir, readlink, realpath, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -52,10 +52,9 @@ export const testImages: Readonly<Record<string, readonly Step[]>> = {
 export async function makeQemuTestHost(log: Logger = silentLogger): Promise<QemuTestHost> {
   // Spaces and commas, because users have them; resolved, because the kernel shows resolved paths.
   // And long, because a socket's path may have 107 bytes only.
-  const base = join(
-    await realpath(await mkdtemp(join(tmpdir(), 'berth-test-'))),
-    `a host, with spaces ${'x'.repeat(100)}`,
-  );
+  const temporary = await realpath(await mkdtemp(join(tmpdir(), 'berth-test-')));
+  await chmod(temporary, 0o711); // guests may run as users of their own
+  const base = join(temporary, `a host, with spaces ${'x'.repeat(100)}`);
   const directory = join(base, 'guests');
   const imageDirectory = join(base, 'images');
   const images = testImageCache(imageDirectory);
