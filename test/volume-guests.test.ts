@@ -14,7 +14,8 @@ import {
   type GuestVolume,
   type GuestVolumes,
 } from '../src/agent/drivers/driver.ts';
-import { makeQemuTestHost, testSpec } from '../src/agent/drivers/qemu/test-host.ts';
+import type { GuestUsers } from '../src/agent/drivers/vm/guest-user.ts';
+import { makeQemuTestHost, testSpec, testUsers } from '../src/agent/drivers/qemu/test-host.ts';
 import { makeLibvirtTestHost } from '../src/agent/drivers/libvirt/test-host.ts';
 import { startLibvirt, type TestLibvirt, whyNoLibvirt } from '../src/agent/drivers/libvirt/test-libvirt.ts';
 import type { VolumeFiles } from '../src/agent/volumes/volume-files.ts';
@@ -51,7 +52,11 @@ const script = `#!/bin/sh
 interface TestHost {
   readonly directory: string;
   readonly volumeFiles: VolumeFiles;
-  open(change: { readonly images: ImageCache; readonly detachPatienceMs?: number }): Driver;
+  open(change: {
+    readonly images: ImageCache;
+    readonly detachPatienceMs?: number;
+    readonly users?: GuestUsers;
+  }): Driver;
   dispose(): Promise<void>;
 }
 
@@ -74,7 +79,11 @@ function findTheirVolumes(kind: 'QEMU' | 'libvirt'): void {
   afterAll(() => daemon?.stop());
   beforeEach(async () => {
     host = daemon === undefined ? await makeQemuTestHost() : await makeLibvirtTestHost(daemon);
-    driver = host.open({ images: await imagesOf(join(host.directory, '..')), detachPatienceMs: 30_000 });
+    driver = host.open({
+      images: await imagesOf(join(host.directory, '..')),
+      detachPatienceMs: 30_000,
+      ...(daemon === undefined ? testUsers : {}),
+    });
     await driver.recover();
   });
   afterEach(async () => {

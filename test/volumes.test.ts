@@ -1,7 +1,7 @@
 // A volume from its making to its end, as users go: real server, agent, QEMU and the tiny image.
 
 import { once } from 'node:events';
-import { mkdtemp, readdir, rm } from 'node:fs/promises';
+import { chmod, mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
@@ -16,6 +16,7 @@ const sitting: RunningCommand[] = [];
 beforeAll(async () => {
   const tiny = await tinyImage();
   directory = await mkdtemp(join(tmpdir(), 'berth-volumes-'));
+  await chmod(directory, 0o711); // so that QEMU runs as a user of its own
   fleet = await startFleet(directory);
   await fleet.client.create('image', { metadata: { name: 'tiny' }, spec: tiny.spec });
 }, 120_000);

@@ -31,6 +31,21 @@ describe('QEMU’s command line', () => {
     expect(line()).toContain('-sandbox on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny');
     expect(line()).toContain('-nodefaults -no-user-config');
   });
+  it('is sandboxed as well as a user of its own, writes to a folder of that user alone and opens no tap', () => {
+    const network = {
+      kind: 'nat',
+      tap: 'bt0123456789ab',
+      macAddress: '02:00:00:00:00:01',
+      address: '10.77.0.5',
+    } as const;
+    const host = { accelerator: 'tcg', bindAddress: '127.0.0.1', ownUser: true } as const;
+    const words = qemuArguments({ ...machine, network }, host).join(' ');
+    expect(words).toContain('-sandbox on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny');
+    for (const path of ['qemu.pid', 'qmp.sock', 'console.sock', 'vnc.sock', 'agent.sock'])
+      expect(words).toContain(`run/${path}`);
+    expect(words).toContain('-netdev tap,id=net0,fd=TAP-DESCRIPTOR -device');
+    expect(words).not.toContain('-runas');
+  });
   it('names every format and keeps image locks on', () => {
     expect(line()).toMatch(/"driver":"qcow2"[^]*"driver":"raw"/);
     expect(line()).toContain('"locking":"on"');

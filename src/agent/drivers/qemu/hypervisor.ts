@@ -51,6 +51,7 @@ export function createQemu(options: QemuOptions): Hypervisor {
     clock,
     prng,
     log,
+    giveVolume: (volume) => ownUsers.giveVolume(directory, volume),
     ...(options.detachPatienceMs === undefined ? {} : { detachPatienceMs: options.detachPatienceMs }),
   });
   const ownUsers = createOwnUsers({ users: options.users, root });
@@ -95,11 +96,13 @@ export function createQemu(options: QemuOptions): Hypervisor {
     async purge({ directory, uuid }) {
       const left = await findGuestProcess(directory, uuid);
       trimmedAtBytes.delete(directory);
-      ownUsers.forget(directory);
-      if (left === null) return;
-      await killGuestProcess(left, { directory });
-      while (await isAlive(left)) await sleep(clock, 20);
+      if (left !== null) {
+        await killGuestProcess(left, { directory });
+        while (await isAlive(left)) await sleep(clock, 20);
+      }
+      await ownUsers.forget(directory);
     },
+    takeVolume: ({ directory, volume }) => ownUsers.takeVolume(directory, volume),
     async startError({ record, directory }, end, bindAddress) {
       const { instanceId, ports } = record;
       const words = await lastWords(directory);

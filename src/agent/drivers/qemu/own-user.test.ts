@@ -1,10 +1,12 @@
-import { spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import { chmod, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { system } from '../../../base/system.ts';
 import { driverConformance, untilGuest } from '../conformance.ts';
-import type { Driver } from '../driver.ts';
+import type { Driver, GuestVolume } from '../driver.ts';
+import type { GuestUsers } from '../vm/guest-user.ts';
 import { asOwnUser } from './own-user.ts';
 import { makeQemuTestHost, type QemuTestHost, testSpec } from './test-host.ts';
 
@@ -120,6 +122,147 @@ describe.skipIf(reason !== undefined)(`QEMU as a user of its own${reason ? ` (${
     driver = host.open();
     await driver.recover();
     expect(await restarted()).toBe(0);
+  });
+
+  describe('its volumes', () => {
+    const volumeId = `vol_${'1'.repeat(26)}`;
+    const set = (spec: typeof ann, volumes: readonly GuestVolume[]): Promise<void> =>
+      driver.volumes?.set(spec.instanceId, volumes, never) ?? expect.unreachable();
+    const openBy = (spec: typeof ann) => host.guestVolumes.openBy(spec.instanceId);
+    const ownerOf = async ({ path }: GuestVolume): Promise<string> => {
+      const { uid, gid, mode } = await stat(path);
+      return `${uid}:${gid} ${(mode & 0o777).toString(8)}`;
+    };
+    let volume: GuestVolume;
+    beforeEach(async () => {
+      volume = await host.guestVolumes.make(volumeId);
+    });
+
+    it('are its own from its start until they are taken from it, and then the next guest’s', async () => {
+      const first = idOf(await start({ ...ann, volumes: [volume] }));
+      expect(await openBy(ann)).toEqual([volumeId]);
+      expect(await ownerOf(volume)).toBe(`${first}:${first} 600`);
+      await driver.stop(ann.instanceId, 0);
+      await set(ann, []);
+      expect(await ownerOf(volume)).toBe('0:0 600');
+      const second = idOf(await start(ben));
+      await set(ben, [volume]);
+      expect(await openBy(ben)).toEqual([volumeId]);
+      expect(await ownerOf(volume)).toBe(`${second}:${second} 600`);
+      await driver.volumes?.grow(ben.instanceId, volumeId, 2 * 1024 * 1024);
+      await driver.volumes?.snapshot(ben.instanceId, volumeId, 'make', 'a');
+      expect(await host.guestVolumes.look(volumeId)).toEqual({ sizeBytes: 2 * 1024 * 1024, snapshots: ['a'] });
+      await driver.remove(ben.instanceId);
+      expect(await ownerOf(volume)).toBe('0:0 600');
+    });
+
+    it('are only for it to read where it may only read them', async () => {
+      const user = idOf(await start({ ...ann, volumes: [{ ...volume, readOnly: true }] }));
+      expect(await openBy(ann)).toEqual([volumeId]);
+      expect(await ownerOf(volume)).toBe(`0:${user} 640`);
+      await driver.remove(ann.instanceId);
+      expect(await ownerOf(volume)).toBe('0:0 600');
+    });
+
+    it('stay another guest’s as long as that one has them', async () => {
+      const user = idOf(await start({ ...ann, volumes: [volume] }));
+      await start(ben);
+      await expect(set(ben, [volume])).rejects.toThrow(`${ann.instanceId} has it`);
+      expect(await ownerOf(volume)).toBe(`${user}:${user} 600`);
+      await driver.stop(ann.instanceId, 0);
+      await expect(set(ben, [volume])).rejects.toThrow(`${ann.instanceId} has it`);
+      await set(ann, []);
+      await set(ben, [volume]);
+      expect(await openBy(ben)).toEqual([volumeId]);
+    });
+
+    it('are root’s when it runs as the agent does, and again its own when it has a user', async () => {
+      const user = idOf(await start({ ...ann, volumes: [volume] }));
+      const rerun = async (change: { readonly users?: GuestUsers }): Promise<string> => {
+        await driver.stop(ann.instanceId, 0);
+        await driver.close();
+        driver = host.open(change);
+        await driver.recover();
+        await driver.start(ann.instanceId);
+        expect(await openBy(ann)).toEqual([volumeId]);
+        return ownerOf(volume);
+      };
+      expect(await rerun({})).toBe('0:0 600');
+      for (const name of ['disk.qcow2', 'console.log', 'seed.iso'])
+        expect(await stat(join(host.directory, ann.instanceId, name))).toMatchObject({ uid: 0, gid: 0 });
+      expect(await rerun({ users })).toBe(`${user}:${user} 600`);
+      expect(await rerun({ users: { first: users.first + 5000, count: 1 } })).toBe('1900105000:1900105000 600');
+    });
+
+    it('made by an older agent, where nobody else could get to them, are opened for it', async () => {
+      await chmod(join(volume.path, '..'), 0o700);
+      await start({ ...ann, volumes: [volume] });
+      expect(await openBy(ann)).toEqual([volumeId]);
+      expect((await stat(join(volume.path, '..'))).mode & 0o777).toBe(0o711);
+    });
+
+    it('in a folder that is closed to others do not come to a guest that runs, and the next start is the agent’s own', async () => {
+      await start(ann);
+      await chmod(join(volume.path, '..', '..'), 0o700);
+      await expect(set(ann, [volume])).rejects.toThrow('is closed to others: chmod o+x');
+      expect(await ownerOf(volume)).toBe('0:0 600');
+      await driver.stop(ann.instanceId, 0);
+      await set(ann, [volume]);
+      await driver.start(ann.instanceId);
+      expect(await openBy(ann)).toEqual([volumeId]);
+      expect(await ownerOf(volume)).toBe('0:0 600');
+    });
+  });
+
+  it('has a user again when it is removed and made anew, out of as many as there are guests', async () => {
+    await driver.close();
+    const one = { first: users.first + 6000, count: 1 };
+    driver = host.open({ users: one });
+    await driver.recover();
+    for (let round = 0; round < 2; round++) {
+      expect(idOf(await start(ann))).toBe(one.first);
+      await expect(driver.create(ben, never)).rejects.toThrow('all 1 of guestUsers are taken');
+      await driver.remove(ann.instanceId);
+      await driver.remove(ben.instanceId);
+    }
+  });
+
+  it('none is given that anybody else on the host runs as', async () => {
+    await driver.close();
+    const two = { first: users.first + 7000, count: 2 };
+    driver = host.open({ users: two });
+    await driver.recover();
+    const user = idOf(await start(ann));
+    await driver.stop(ann.instanceId, 0);
+    const stranger = spawn('setpriv', ['--reuid', String(user), '--clear-groups', '--', 'cat'], {
+      stdio: ['pipe', 'pipe', 'inherit'],
+    });
+    try {
+      stranger.stdin.write('.');
+      await once(stranger.stdout, 'data');
+      await driver.start(ann.instanceId);
+      const status = await readFile(`/proc/${(await host.process(ann.instanceId))?.pid}/status`, 'utf8');
+      expect(idOf(status)).not.toBe(user);
+      expect(await stat(join(host.directory, ann.instanceId, 'disk.qcow2'))).toMatchObject({ uid: idOf(status) });
+    } finally {
+      stranger.stdin.end();
+      await once(stranger, 'exit');
+    }
+  });
+
+  it('a guest that an agent without users started runs on, and can be got into and given volumes', async () => {
+    await driver.close();
+    driver = host.open();
+    await driver.recover();
+    expect(idOf(await start(ann))).toBe(0);
+    await driver.close();
+    driver = host.open({ users });
+    await driver.recover();
+    expect(driver.guests()).toMatchObject([{ state: 'running' }]);
+    const volume = await host.guestVolumes.make(`vol_${'1'.repeat(26)}`);
+    await driver.volumes?.set(ann.instanceId, [volume], never);
+    expect(await host.guestVolumes.openBy(ann.instanceId)).toEqual([volume.volumeId]);
+    expect(await stat(volume.path)).toMatchObject({ uid: 0 });
   });
 
   it('where a folder is closed to others QEMU runs as the agent does, and it is said', async () => {

@@ -2,16 +2,23 @@
 // nothing else of this host. Where the host does not allow it, QEMU runs as the agent does, and why is said.
 
 import { stat } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import type { Accelerator } from '../../../api/agent-protocol.ts';
 import { describeError } from '../../../base/log.ts';
+import { DriverError, type GuestVolume } from '../driver.ts';
+import type { GuestRecord } from '../vm/guest-record.ts';
 import {
   chooseUser,
   closedFolder,
   giveTo,
+  giveVolumeTo,
   type GuestUsers,
+  holderOf,
   leaveUser,
   makeOwnFolder,
+  takeBack,
+  userOfGuest,
+  usersAtWork,
   usersBelow,
 } from '../vm/guest-user.ts';
 import type { Machine } from '../vm/hypervisor.ts';
@@ -23,8 +30,12 @@ const freePortFirst = 1024;
 export interface OwnUsers {
   /** For a machine that is to be started: its user, with all that it needs given to it. Undefined: QEMU is to run as the agent does. */
   prepare(machine: Machine, accelerator: Accelerator): Promise<OwnUser | undefined>;
-  /** The guest is gone. */
-  forget(directory: string): void;
+  /** For one that runs: a volume that it is about to be given. Throws `NotPossible` when its user cannot get there, or another guest has it. */
+  giveVolume(directory: string, volume: GuestVolume): Promise<void>;
+  /** A volume that it has not open, and is not to have any more. */
+  takeVolume(directory: string, volume: GuestVolume): Promise<void>;
+  /** The guest is gone, and its files are to go: its user is free for another. */
+  forget(directory: string): Promise<void>;
   /** Why QEMU runs as the agent does on this host, for people; undefined: it does not, or was told to. */
   fault(): Promise<string | undefined>;
 }
@@ -54,44 +65,104 @@ export function createOwnUsers({
       });
     return known;
   };
+  /** Nothing is its user's any more, and only then that is nobody's. */
+  const leave = async (directory: string, volumes: readonly GuestVolume[]): Promise<void> => {
+    const user = await userOfGuest(directory);
+    if (user !== undefined) await takeAll(directory, { user, volumes });
+    await leaveUser(directory);
+    (await known?.catch(() => undefined))?.delete(directory); // nothing was loaded: nothing to forget
+  };
   return {
-    forget: (directory) => void known?.then((all) => all.delete(directory)).catch(() => {}), // nothing was loaded
+    forget: (directory) => leave(directory, []),
     async fault() {
       if (users === undefined) return undefined;
       const closed = await closedFolder(await root()).catch(describeError);
       return closed === undefined ? undefined : closedText(closed);
     },
+    async giveVolume(directory, volume) {
+      const user = await userOfGuest(directory);
+      if (user === undefined) return;
+      await give(volume, { user, all: await load() });
+      const closed = await closedFolder(dirname(volume.path)).catch(() => undefined); // it is not there: QEMU says so
+      if (closed === undefined) return;
+      throw new DriverError('NotPossible', `cannot give the guest volume "${volume.name}": ${closedText(closed)}`);
+    },
+    async takeVolume(directory, { path }) {
+      const user = await userOfGuest(directory);
+      if (user !== undefined) await takeBack(path, user);
+    },
     async prepare({ record, directory, log }, accelerator) {
-      const fault =
-        users === undefined ? 'so it was configured' : await faultOf(record.image?.path, { directory, accelerator });
+      const volumes = record.volumes ?? [];
+      const fault = users === undefined ? undefined : await faultOf(record, { directory, accelerator });
       if (users === undefined || fault !== undefined) {
-        if (users !== undefined) log.warn("QEMU runs as the agent's user", { reason: fault });
-        await leaveUser(directory);
+        if (fault !== undefined) log.warn("QEMU runs as the agent's user", { reason: fault });
+        await leave(directory, volumes);
         return undefined;
       }
+      const atWork = await usersAtWork();
       const all = await load();
       const before = all.get(directory);
       all.delete(directory);
-      const id = chooseUser(directory, { users, before, taken: new Set(all.values()) });
+      const id = chooseUser(directory, { users, before, taken: new Set([...all.values(), ...atWork]) });
       all.set(directory, id);
+      // Nothing is ever somebody's for whom no folder stands: another guest may be given that user.
+      const was = await userOfGuest(directory);
+      if (was !== undefined && was !== id) await takeAll(directory, { user: was, volumes });
       await makeOwnFolder(directory, id);
-      const files = [qemuFiles.disk, qemuFiles.console, ...(record.seeded ? [qemuFiles.seed] : [])];
-      for (const name of files) await giveTo(join(directory, name), id);
-      return { id, groups: accelerator === 'kvm' ? [(await stat('/dev/kvm')).gid] : [] };
+      for (const name of [qemuFiles.disk, qemuFiles.console, ...(record.seeded ? [qemuFiles.seed] : [])])
+        await giveTo(join(directory, name), id);
+      for (const volume of volumes) await give(volume, { user: id, all });
+      return { id, groups: accelerator === 'kvm' ? await groupsForKvm() : [] };
     },
   };
 }
 
+/** One that another guest was given, and has not been taken from it, stays where it is. */
+async function give(
+  volume: GuestVolume,
+  { user, all }: { readonly user: number; readonly all: ReadonlyMap<string, number> },
+): Promise<void> {
+  const holder = await holderOf(volume.path);
+  const other = holder === user ? undefined : [...all].find(([, each]) => each === holder)?.[0];
+  if (other !== undefined)
+    throw new DriverError(
+      'NotPossible',
+      `cannot give the guest volume "${volume.name}": ${basename(other)} has it; take it from that one first`,
+    );
+  await giveVolumeTo(volume, user);
+}
+
+async function takeAll(
+  directory: string,
+  { user, volumes }: { readonly user: number; readonly volumes: readonly GuestVolume[] },
+): Promise<void> {
+  const own = [qemuFiles.disk, qemuFiles.console, qemuFiles.seed].map((name) => join(directory, name));
+  for (const path of [...own, ...volumes.map((volume) => volume.path)]) await takeBack(path, user);
+}
+
+const everybody = 0o006;
+const group = 0o060;
+
+async function groupsForKvm(): Promise<readonly number[]> {
+  const { mode, gid } = await stat('/dev/kvm');
+  return (mode & everybody) === everybody ? [] : [gid];
+}
+
 async function faultOf(
-  image: string | undefined,
+  { image, volumes = [] }: Pick<GuestRecord, 'image' | 'volumes'>,
   { directory, accelerator }: { readonly directory: string; readonly accelerator: Accelerator },
 ): Promise<string | undefined> {
   const closed =
-    (await closedFolder(dirname(directory))) ?? (image === undefined ? undefined : await closedFolder(dirname(image)));
+    (await closedFolder(dirname(directory))) ??
+    (image === undefined ? undefined : await closedFolder(dirname(image.path)));
   if (closed !== undefined) return closedText(closed);
-  if (image !== undefined && ((await stat(image)).mode & 0o004) === 0) return `${image} is closed to others`;
-  const kvmMode = accelerator === 'kvm' ? (await stat('/dev/kvm')).mode : 0o666;
-  if ((kvmMode & 0o060) !== 0o060 && (kvmMode & 0o006) !== 0o006)
+  for (const { path } of volumes) {
+    const closedVolumes = await closedFolder(dirname(dirname(path))).catch(() => undefined); // not there: QEMU says so
+    if (closedVolumes !== undefined) return closedText(closedVolumes);
+  }
+  if (image !== undefined && ((await stat(image.path)).mode & 0o004) === 0) return `${image.path} is closed to others`;
+  const kvmMode = accelerator === 'kvm' ? (await stat('/dev/kvm')).mode : everybody;
+  if ((kvmMode & group) !== group && (kvmMode & everybody) !== everybody)
     return '/dev/kvm is closed to its group: chmod 660 /dev/kvm';
   return undefined;
 }

@@ -6,7 +6,7 @@ import { type Clock, sleep } from '../../../base/clock.ts';
 import { firstOf } from '../../../base/first-of.ts';
 import { describeError } from '../../../base/log.ts';
 import { snapshotTag, volumeIdPattern } from '../../volumes/volume-files.ts';
-import { DriverError } from '../driver.ts';
+import { DriverError, type GuestVolume } from '../driver.ts';
 import type { OpenVolume, RunVolumes } from '../vm/hypervisor.ts';
 import { type Qmp, QmpError, type QmpEvent } from './qmp.ts';
 import { deviceId, nodeName, volumeDevice, volumeNode } from './volume-devices.ts';
@@ -22,12 +22,15 @@ export function createQemuVolumes({
   session,
   clock,
   patienceMs,
+  give,
 }: {
   /** Throws when there is no connection. */
   readonly session: () => Qmp;
   readonly clock: Clock;
   /** How long a guest is given to let go of a disk. */
   readonly patienceMs: number;
+  /** Makes that QEMU can open it. */
+  readonly give: (volume: GuestVolume) => Promise<void>;
 }): QemuVolumes {
   const onDeleted = new Set<(device: string) => void>();
   let tellGone = (): void => {};
@@ -105,6 +108,7 @@ export function createQemuVolumes({
     open,
     async attach(volume) {
       const what = `give it volume "${volume.name}"`;
+      await give(volume);
       if (!(await nodes()).some(({ volumeId }) => volumeId === volume.volumeId))
         await execute(what, 'blockdev-add', volumeNode(volume));
       try {

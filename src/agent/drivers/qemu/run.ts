@@ -10,7 +10,7 @@ import { backoffMs } from '../../../base/backoff.ts';
 import { type Clock, sleep } from '../../../base/clock.ts';
 import { describeError, type Logger } from '../../../base/log.ts';
 import type { Prng } from '../../../base/prng.ts';
-import { DriverError } from '../driver.ts';
+import { DriverError, type GuestVolume } from '../driver.ts';
 import { qemuFiles } from './command-line.ts';
 import { bySocket } from '../vm/connect-socket.ts';
 import { tailText } from '../vm/console-log.ts';
@@ -32,6 +32,8 @@ export interface RunOptions {
   readonly log: Logger;
   /** How long a guest is given to let go of a volume. Default 10 s: Linux takes under one. */
   readonly detachPatienceMs?: number;
+  /** Before QEMU is told to open it. Default: nothing is done. */
+  readonly giveVolume?: (volume: GuestVolume) => Promise<void>;
 }
 
 const qmpTimeoutMs = 5000;
@@ -116,7 +118,12 @@ function superviseRun(options: RunOptions, hypervisor: ProcessIdentity, exit: ()
     netdev: 'net0',
     monitor: async (line) => String(await session().execute('human-monitor-command', { 'command-line': line })),
   });
-  const volumes = createQemuVolumes({ session, clock, patienceMs: options.detachPatienceMs ?? 10_000 });
+  const volumes = createQemuVolumes({
+    session,
+    clock,
+    patienceMs: options.detachPatienceMs ?? 10_000,
+    give: options.giveVolume ?? (() => Promise.resolve()),
+  });
   const over = new AbortController(); // also when nobody let go of it
   const disk = watchDisk({
     directory,

@@ -4,7 +4,7 @@ import { seededPrng } from '../../../base/prng.ts';
 import { silentLogger } from '../../../base/log.ts';
 import { system, systemClock } from '../../../base/system.ts';
 import { createQemuDriver } from './driver.ts';
-import { testImageCache, testSpec } from './test-host.ts';
+import { testImageCache, testSpec, testUsers } from './test-host.ts';
 
 const [directory = '', imageDirectory = '', instanceId = ''] = system.arguments();
 const driver = createQemuDriver({
@@ -14,6 +14,7 @@ const driver = createQemuDriver({
   prng: seededPrng(1),
   log: silentLogger,
   accelerator: 'tcg',
+  ...testUsers,
 });
 const never = new AbortController().signal;
 await driver.recover();

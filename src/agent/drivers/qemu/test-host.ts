@@ -36,6 +36,9 @@ const greeting: readonly Step[] = [
 /** Each test process has its own: guests of tests that run at the same time have the same ids and would want the same ports. */
 export const testPortRange = { first: 20_000 + (system.pid() % 95) * 100, last: 20_099 + (system.pid() % 95) * 100 };
 
+/** Whom guests of tests are run by, where that can be. */
+export const testUsers = system.userId() === 0 ? { users: { first: 1_900_100_000, count: 1000 } } : {};
+
 /** What the images do, by name. */
 export const testImages: Readonly<Record<string, readonly Step[]>> = {
   obedient: [...greeting, { do: 'await-power-button' }, { do: 'power-off' }],

@@ -1,7 +1,7 @@
 // The user that a guest's hypervisor runs as where each guest has one of its own. Which it is stands in the guest's folder, as the owner of the
 // folder below it that this user may write to; all else of the guest is files that were given to it. The guest's record and folder stay root's.
 
-import { chmod, chown, constants, lstat, mkdir, open, readdir, rm, stat } from 'node:fs/promises';
+import { chmod, chown, constants, type FileHandle, lstat, mkdir, open, readdir, rm, stat } from 'node:fs/promises';
 import { createHash } from 'node:crypto';
 import { dirname, join } from 'node:path';
 
@@ -48,13 +48,15 @@ export function chooseUser(
 /** For a guest that does not run: its folder for sockets, empty. The guest's own folder is opened for passing through. */
 export async function makeOwnFolder(directory: string, user: number): Promise<void> {
   const folder = join(directory, ownFolder);
-  await rm(folder, { recursive: true, force: true });
-  await mkdir(folder, { mode: 0o700 });
+  // Never without an owner between two moments: whose the guest's files are stands there.
+  await mkdir(folder, { recursive: true, mode: 0o700 });
   await chown(folder, user, user);
+  await chmod(folder, 0o700);
+  for (const name of await readdir(folder)) await rm(join(folder, name), { recursive: true, force: true });
   await chmod(directory, 0o711);
 }
 
-/** For a guest that does not run, and is to run as the agent does. */
+/** For a guest that does not run, and whose user nothing belongs to any more. */
 export async function leaveUser(directory: string): Promise<void> {
   await rm(join(directory, ownFolder), { recursive: true, force: true });
 }
@@ -69,6 +71,17 @@ export async function usersBelow(root: string): Promise<Map<string, number>> {
   return found;
 }
 
+/** As whom anything runs on this host now, whoever started it: another agent may have guests, too. */
+export async function usersAtWork(): Promise<Set<number>> {
+  const found = new Set<number>();
+  for (const name of await readdir('/proc')) {
+    if (!/^[0-9]+$/.test(name)) continue;
+    const owner = await stat(`/proc/${name}`).catch(() => undefined); // it has ended meanwhile
+    if (owner !== undefined) found.add(owner.uid);
+  }
+  return found;
+}
+
 /** Makes a file the user's alone, and makes it first where there is none. Never follows a link. */
 export async function giveTo(path: string, user: number): Promise<void> {
   const file = await open(path, constants.O_RDWR | constants.O_CREAT | constants.O_NOFOLLOW, 0o600);
@@ -77,6 +90,53 @@ export async function giveTo(path: string, user: number): Promise<void> {
     await file.chmod(0o600);
   } finally {
     await file.close();
+  }
+}
+
+/** The same for the file of a volume, with the way to it; `readOnly`: only to read. One that is not there is left to whoever opens it. */
+export async function giveVolumeTo(
+  { path, readOnly }: { readonly path: string; readonly readOnly: boolean },
+  user: number,
+): Promise<void> {
+  const file = await openThere(path);
+  if (file === undefined) return;
+  try {
+    // Its owner first: who is not it any more cannot change the mode after us.
+    await file.chown(readOnly ? 0 : user, user);
+    await file.chmod(readOnly ? 0o640 : 0o600);
+    await chmod(dirname(path), 0o711);
+  } finally {
+    await file.close();
+  }
+}
+
+/** Who was given a file; undefined: nobody, or it is not there. */
+export async function holderOf(path: string): Promise<number | undefined> {
+  const found = await lstat(path).catch(() => undefined);
+  return found === undefined || found.gid === 0 ? undefined : found.gid;
+}
+
+/** A file that this user was given is root's alone again. One that is not there, or somebody else's by now, is left as it is. */
+export async function takeBack(path: string, user: number): Promise<void> {
+  const file = await openThere(path);
+  if (file === undefined) return;
+  try {
+    const { uid, gid } = await file.stat();
+    if (uid !== user && gid !== user) return;
+    await file.chown(0, 0);
+    await file.chmod(0o600);
+  } finally {
+    await file.close();
+  }
+}
+
+async function openThere(path: string): Promise<FileHandle | undefined> {
+  try {
+    return await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && (error.code === 'ENOENT' || error.code === 'ELOOP'))
+      return undefined;
+    throw error;
   }
 }
 

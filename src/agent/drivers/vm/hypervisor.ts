@@ -138,6 +138,8 @@ export interface Hypervisor {
   find(machine: Machine, thorough: boolean): Promise<Run | null>;
   /** Ends what no run looks after, and makes the hypervisor forget the machine. `uuid` missing: whatever is there. */
   purge(machine: { readonly directory: string; readonly uuid?: string }): Promise<void>;
+  /** What a machine was given of the file of a volume is taken from it: it has it not open, and is not to have it any more. Absent: it is given nothing. */
+  takeVolume?(from: { readonly directory: string; readonly volume: GuestVolume }): Promise<void>;
   /** Why one that was started did not come up. */
   startError(machine: Machine, end: RunEnd, bindAddress: string): Promise<DriverError>;
   /** What the hypervisor last said of it, as one line; empty when nothing. */

@@ -7,6 +7,7 @@ import { describeError } from '../../../base/log.ts';
 import type { Hands } from './hands.ts';
 import { isDamaged } from './records.ts';
 import { abortAll, checkId, type Slot } from './slots.ts';
+import { takeVolumes } from './volumes.ts';
 
 export async function removeGuest(hands: Hands, instanceId: string): Promise<void> {
   checkId(instanceId);
@@ -31,6 +32,12 @@ export async function removeNow(hands: Hands, slot: Slot): Promise<void> {
   await slot.run?.end();
   await slot.settled.catch(() => {}); // was logged, and matters no more
   const { record } = slot;
+  await takeVolumes(hands, slot, record?.volumes ?? []).catch((error: unknown) =>
+    hands.log.warn('cannot take the volumes of a guest back', {
+      instance: slot.instanceId,
+      error: describeError(error),
+    }),
+  ); // whoever is given one next takes it anyway
   if (record !== undefined)
     await hands.hypervisor.purge({ directory, ...(isDamaged(record) ? {} : { uuid: record.uuid }) });
   await hands.hypervisor.network?.release(slot.instanceId);

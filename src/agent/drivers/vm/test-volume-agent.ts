@@ -7,7 +7,7 @@ import { system, systemClock } from '../../../base/system.ts';
 import type { GuestVolume } from '../driver.ts';
 import { createLibvirtDriver } from '../libvirt/driver.ts';
 import { createQemuDriver } from '../qemu/driver.ts';
-import { testImageCache } from '../qemu/test-host.ts';
+import { testImageCache, testUsers } from '../qemu/test-host.ts';
 
 const [directory = '', imageDirectory = '', instanceId = '', volumes = '[]', uri = ''] = system.arguments();
 const options = {
@@ -18,7 +18,10 @@ const options = {
   log: silentLogger,
   accelerator: 'tcg',
 } as const;
-const driver = uri === '' ? createQemuDriver(options) : createLibvirtDriver({ ...options, network: 'user', uri });
+const driver =
+  uri === ''
+    ? createQemuDriver({ ...options, ...testUsers })
+    : createLibvirtDriver({ ...options, network: 'user', uri });
 const never = new AbortController().signal;
 await driver.recover();
 let told = '';

@@ -11,7 +11,7 @@ import type { Driver, Guest, GuestVolume, GuestVolumes } from '../driver.ts';
 import { makeLibvirtTestHost } from '../libvirt/test-host.ts';
 import { startLibvirt, type TestLibvirt, whyNoLibvirt } from '../libvirt/test-libvirt.ts';
 import type { ProcessIdentity } from '../qemu/processes.ts';
-import { makeQemuTestHost, testSpec } from '../qemu/test-host.ts';
+import { makeQemuTestHost, testSpec, testUsers } from '../qemu/test-host.ts';
 
 const never = new AbortController().signal;
 const spec = testSpec();
@@ -33,7 +33,7 @@ describe('volumes of guests of QEMU, when things go wrong', () => {
     'say that no room is left for a snapshot while a guest runs, and have it later',
     async () => {
       const host = await makeQemuTestHost();
-      const driver = host.open();
+      const driver = host.open(testUsers);
       const directory = dirname(dirname(host.volumeFiles.pathOf(one)));
       const mount = (...words: string[]) => expect(spawnSync('mount', words).status).toBe(0);
       mount('-t', 'tmpfs', '-o', 'size=2m', 'tmpfs', directory);
@@ -64,6 +64,11 @@ describe.skipIf(why !== undefined)(
   },
 );
 
+async function makeHostOfUsers(): Promise<Host> {
+  const made = await makeQemuTestHost();
+  return { ...made, open: () => made.open(testUsers) };
+}
+
 function faultsOf(kind: 'QEMU' | 'libvirt'): void {
   let daemon: TestLibvirt | undefined;
   let host: Host;
@@ -91,7 +96,7 @@ function faultsOf(kind: 'QEMU' | 'libvirt'): void {
   };
 
   beforeEach(async () => {
-    host = daemon === undefined ? await makeQemuTestHost() : await makeLibvirtTestHost(daemon);
+    host = daemon === undefined ? await makeHostOfUsers() : await makeLibvirtTestHost(daemon);
     opened = [];
     await open();
   });

@@ -124,9 +124,18 @@ export async function noteOpenVolumes(hands: Hands, slot: Slot, run: Run): Promi
   }
 }
 
+/** Before the record forgets them: it tells the next agent what is to be taken. */
+export async function takeVolumes(hands: Hands, slot: Slot, volumes: readonly GuestVolume[]): Promise<void> {
+  if (hands.hypervisor.takeVolume === undefined) return;
+  const directory = await hands.directoryOf(slot.instanceId);
+  for (const volume of volumes) await hands.hypervisor.takeVolume({ directory, volume });
+}
+
 const noted = (slot: Slot): NonNullable<GuestRecord['volumes']> => slot.record?.volumes ?? [];
 
 async function note(hands: Hands, slot: Slot, volumes: readonly GuestVolume[]): Promise<void> {
   if (JSON.stringify(volumes) === JSON.stringify(noted(slot))) return;
+  const leaving = noted(slot).filter(({ volumeId }) => !volumes.some((each) => each.volumeId === volumeId));
+  await takeVolumes(hands, slot, leaving);
   await hands.slots.save(slot, { volumes: volumes.length === 0 ? undefined : volumes.map((each) => ({ ...each })) });
 }
