@@ -76,7 +76,19 @@ export function overlayArguments(disk: {
   return ['create', '-q', '-f', 'qcow2', '-F', image.format, '-b', image.path, fileName, String(sizeBytes)];
 }
 
-/** A guest's disk, with all that it lies upon, as one file that stands for itself. */
-export function flattenArguments({ from, to }: { readonly from: string; readonly to: string }): string[] {
-  return ['convert', '-q', '-c', '-f', 'qcow2', '-O', 'qcow2', '-o', 'compression_type=zstd', from, to];
+/** A guest's disk, with all that it lies upon, as one file that stands for itself. `image`: what that is, whatever the disk says of it. */
+export function flattenArguments({
+  from,
+  to,
+  image,
+}: {
+  readonly from: string;
+  readonly to: string;
+  readonly image?: { readonly path: string; readonly format: 'qcow2' | 'raw' } | undefined;
+}): string[] {
+  const into = ['-O', 'qcow2', '-o', 'compression_type=zstd'];
+  if (image === undefined) return ['convert', '-q', '-c', '-f', 'qcow2', ...into, from, to];
+  const file = (filename: string) => ({ driver: 'file', filename });
+  const source = { driver: 'qcow2', file: file(from), backing: { driver: image.format, file: file(image.path) } };
+  return ['convert', '-q', '-c', ...into, `json:${JSON.stringify(source)}`, to];
 }

@@ -1,4 +1,5 @@
-import { chmod, mkdir, readdir, writeFile } from 'node:fs/promises';
+import { spawnSync } from 'node:child_process';
+import { chmod, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { checkImage } from '../../images/image-gate.ts';
@@ -59,6 +60,42 @@ it('copies the disk of a stopped guest into a file that stands for itself', asyn
   await driver.start(id);
   await disk.discard();
   expect(await files()).toEqual([]);
+});
+
+it.each([
+  [
+    'what it lies upon',
+    (secret: string) => ['rebase', '-u', '-f', 'qcow2', '-F', 'raw', '-b', secret, 'disk.qcow2'],
+    0,
+  ],
+  [
+    'where its data is',
+    (secret: string) => [
+      'create',
+      '-q',
+      '-f',
+      'qcow2',
+      '-o',
+      `data_file=${secret},data_file_raw=on`,
+      'disk.qcow2',
+      '1M',
+    ],
+    'says that its data is in another file',
+  ],
+] as const)('reads no other file of the host, whatever the disk says of %s', async (_, words, refusal) => {
+  await makeStopped();
+  const secret = 'secret';
+  const directory = join(host.directory, id);
+  await writeFile(join(directory, secret), 'the secret of this host'.padEnd(1024 ** 2, '!'));
+  const before = await readFile(join(directory, secret));
+  expect(spawnSync('qemu-img', words(secret), { cwd: directory }).status).toBe(0);
+  await writeFile(join(directory, secret), before); // making a disk with other data empties that
+  if (refusal !== 0) return expect(exported()).rejects.toThrow(refusal);
+  const disk = await exported();
+  const flat = join(directory, 'flat');
+  expect(spawnSync('qemu-img', ['convert', '-O', 'raw', join(directory, 'export.qcow2'), flat]).status).toBe(0);
+  expect((await readFile(flat)).includes('the secret')).toBe(false);
+  await disk.discard();
 });
 
 it('does not touch one that runs, or that is not there', async () => {

@@ -37,7 +37,8 @@ const greeting: readonly Step[] = [
 export const testPortRange = { first: 20_000 + (system.pid() % 95) * 100, last: 20_099 + (system.pid() % 95) * 100 };
 
 /** Whom guests of tests are run by, where that can be. */
-export const testUsers = system.userId() === 0 ? { users: { first: 1_900_100_000, count: 1000 } } : {};
+export const testUsers: Pick<QemuDriverOptions, 'users'> =
+  system.userId() === 0 ? { users: { first: 1_900_100_000, count: 1000 } } : {};
 
 /** What the images do, by name. */
 export const testImages: Readonly<Record<string, readonly Step[]>> = {

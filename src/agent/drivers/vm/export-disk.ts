@@ -1,7 +1,7 @@
 // Copies the disk of a guest that does not run, with all that it lies upon, into one file that stands for itself. The guest's own disk is
 // only read, and the guest is not started, stopped or removed meanwhile.
 
-import { open, rm, stat } from 'node:fs/promises';
+import { constants, open, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { flattenArguments, runQemuImg } from '../../images/qemu-img.ts';
 import { DriverError, type ExportedDisk } from '../driver.ts';
@@ -12,6 +12,10 @@ import { isDamaged } from './records.ts';
 import { checkId } from './slots.ts';
 
 const fileName = 'export.qcow2';
+// As in QEMU's docs/interop/qcow2.txt.
+const headerBytes = 80;
+const featuresAt = 72;
+const externalDataBit = 4n;
 /** QEMU wrote this disk, so its length is honest: a terabyte compresses at 300 MB/s in an hour. */
 const limits = { cpuSeconds: 4 * 3600, memoryBytes: 2 * 1024 ** 3 };
 const timeoutMs = 2 * 3_600_000;
@@ -34,9 +38,14 @@ export async function exportDisk(hands: Hands, instanceId: string, signal: Abort
       const path = join(directory, fileName);
       await rm(path, { force: true });
       try {
+        if (await hasOtherData(join(directory, guestFiles.disk)))
+          throw new DriverError(
+            'Internal',
+            `cannot copy the disk of ${instanceId}: it says that its data is in another file`,
+          );
         const result = await runQemuImg(clock, {
           program: hands.qemuImg,
-          arguments: flattenArguments({ from: guestFiles.disk, to: fileName }),
+          arguments: flattenArguments({ from: guestFiles.disk, to: fileName, image: record.image }),
           workingDirectory: directory,
           timeoutMs,
           signal: AbortSignal.any([signal, removing.signal]),
@@ -55,6 +64,18 @@ export async function exportDisk(hands: Hands, instanceId: string, signal: Abort
     });
   } finally {
     slot.creating.delete(removing);
+  }
+}
+
+/** What a guest made of QEMU can write to the disk's header, and its copy is made by root: it must not lead to a file of this host's. */
+async function hasOtherData(path: string): Promise<boolean> {
+  const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW);
+  try {
+    const { buffer, bytesRead } = await file.read(Buffer.alloc(headerBytes), 0, headerBytes, 0);
+    const hasFeatures = bytesRead === headerBytes && buffer.readUInt32BE(4) >= 3;
+    return hasFeatures && (buffer.readBigUInt64BE(featuresAt) & externalDataBit) !== 0n;
+  } finally {
+    await file.close();
   }
 }
 
