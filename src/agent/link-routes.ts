@@ -40,6 +40,7 @@ export async function answerRequest(routes: LinkRoutes, { stream, method, path, 
     if (method === 'POST') {
       const way = await wayInto(routes, url);
       if (way === undefined) throw new ApiError('NotFound', 'there is no such route on a host');
+      if (stream.destroyed || stream.closed) return way.abandon?.(); // the client left meanwhile
       stream.respond({ [constants.HTTP2_HEADER_STATUS]: 200 });
       return await serveWay(way, { stream, headers, log: routes.log });
     }
