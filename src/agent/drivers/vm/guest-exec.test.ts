@@ -104,6 +104,28 @@ describe('the guest agent', () => {
     expect(await (await run({})).exit).toEqual({ code: 137, signal: 9 });
   });
 
+  it('is not asked for ever about a command that cannot be killed', async () => {
+    const clock = createManualClock();
+    answer = (request) => {
+      if (request.execute === 'guest-sync-delimited') return sync(request);
+      if (request.arguments['path'] === '/bin/kill') return '{"error": {"desc": "no such file"}}\n';
+      return request.execute === 'guest-exec' ? '{"return": {"pid": 42}}\n' : '{"return": {"exited": false}}\n';
+    };
+    let released = false;
+    const command = await runByGuestAgent(
+      talkToGuestAgent(socket, { clock, syncId: () => 7 }),
+      { command: ['sleep', 'infinity'], stdin: false },
+      { clock, release: () => void (released = true) },
+    );
+    command.kill();
+    while (!released) {
+      await new Promise((resolve) => setImmediate(resolve));
+      // Only past a pause between two looks: an answer takes as long as it takes.
+      if ((clock.nextDueMs() ?? Infinity) - clock.monotonicMs() <= 500) clock.advance(500);
+    }
+    expect(await command.exit).toEqual({ code: 137 });
+  });
+
   it('passes over what was said to an earlier client', async () => {
     const good = wellBehaved({ exitcode: 0 });
     answer = (request) =>
