@@ -167,6 +167,17 @@ describe('the guest agent', () => {
     });
   });
 
+  it('keeps little of what is said unasked', async () => {
+    const aside = `${JSON.stringify({ return: 'x'.repeat(600_000) })}\n`;
+    const answers = [`{"return": 1}\n${aside.repeat(4)}`, '{"return": 2}\n', '{"return": 3}\n'];
+    answer = (request) => (request.execute === 'guest-sync-delimited' ? sync(request) : (answers.shift() ?? ''));
+    const talk = talkToGuestAgent(socket, { clock: systemClock, syncId: () => 7 });
+    expect(await talk.ask('guest-ping')).toBe(1);
+    while (socket.bytesRead < 4 * aside.length) await new Promise((resolve) => setImmediate(resolve));
+    expect(await talk.ask('guest-ping')).toBe('x'.repeat(600_000)); // the first aside: there are no ids
+    expect(await talk.ask('guest-ping')).toBe(2);
+  });
+
   it('gives up on one that talks nonsense without end', async () => {
     answer = () => Buffer.alloc(49 * 1024 * 1024, 'x');
     await expect(run({})).rejects.toMatchObject({ code: 'NotPossible' });
