@@ -1,7 +1,7 @@
 // Containers as users run them: server, agent and command line as processes, a real podman, and two programs that answer HTTP.
 
 import { randomBytes } from 'node:crypto';
-import { mkdir, mkdtemp, readdir, readFile, readlink, rm, symlink, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, readlink, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -130,13 +130,15 @@ describe.skipIf(why !== undefined)(`an instance of containers${why === undefined
     const here = join(directory, 'safe');
     await mkdir(here);
     // Unpacked with links followed, the second would be written to where the first leads.
-    const evil = `mkdir -p /evil/sub; ln -s ${directory} /evil/sub/up; ln -s ${join(directory, 'victim')} /evil/file`;
+    const suid = 'touch /evil/sub/su; chmod 6755 /evil/sub/su';
+    const evil = `mkdir -p /evil/sub; ${suid}; ln -s ${directory} /evil/sub/up; ln -s ${join(directory, 'victim')} /evil/file`;
     await berth('run', 'web', '--name', 'evil', '--wait');
     await berth('exec', 'evil', '--', '/bin/sh', '-c', evil);
     await berth('cp', '-r', 'evil:/evil', here);
     expect(await readlink(join(here, 'evil', 'sub', 'up'))).toBe(directory);
     expect(await readlink(join(here, 'evil', 'file'))).toBe(join(directory, 'victim'));
     expect(await readdir(directory)).not.toContain('victim');
+    expect((await stat(join(here, 'evil', 'sub', 'su'))).mode & 0o7000).toBe(0);
     await berth('rm', 'evil');
     await fleet.gone('evil');
   });

@@ -22,6 +22,7 @@ describe("the agent's configuration", () => {
       natSubnet: '10.77.0.0/16',
       natDenied: [],
       metadataTokens: 'optional',
+      guestUsers: { first: 1_900_000_000, count: 65_536 },
       serverUrl: 'http://127.0.0.1:7070',
       dataDirectory: '/var/lib/berth/agent',
       drivers: ['qemu'],

@@ -40,6 +40,7 @@ export async function answerRequest(routes: LinkRoutes, { stream, method, path, 
     if (method === 'POST') {
       const way = await wayInto(routes, url);
       if (way === undefined) throw new ApiError('NotFound', 'there is no such route on a host');
+      if (stream.destroyed || stream.closed) return way.abandon?.(); // the client left meanwhile
       stream.respond({ [constants.HTTP2_HEADER_STATUS]: 200 });
       return await serveWay(way, { stream, headers, log: routes.log });
     }
@@ -71,25 +72,20 @@ async function sendDisk(routes: LinkRoutes, stream: ServerHttp2Stream, instanceI
     );
   const gone = new AbortController();
   stream.on('close', () => gone.abort());
-  const disk = await driver.exportDisk(instanceId, gone.signal);
+  const { file, sizeBytes } = await driver.exportDisk(instanceId, gone.signal);
   try {
-    const file = await disk.open();
-    try {
-      stream.respond({
-        [constants.HTTP2_HEADER_STATUS]: 200,
-        [constants.HTTP2_HEADER_CONTENT_TYPE]: 'application/octet-stream',
-        'berth-disk-bytes': String(disk.sizeBytes),
-      });
-      for (;;) {
-        const { bytesRead, buffer } = await file.read(Buffer.allocUnsafe(diskPieceBytes), 0, diskPieceBytes, null);
-        if (bytesRead === 0 || stream.destroyed || stream.closed) break;
-        if (!stream.write(buffer.subarray(0, bytesRead))) await drained(stream);
-      }
-    } finally {
-      await file.close();
+    stream.respond({
+      [constants.HTTP2_HEADER_STATUS]: 200,
+      [constants.HTTP2_HEADER_CONTENT_TYPE]: 'application/octet-stream',
+      'berth-disk-bytes': String(sizeBytes),
+    });
+    for (;;) {
+      const { bytesRead, buffer } = await file.read(Buffer.allocUnsafe(diskPieceBytes), 0, diskPieceBytes, null);
+      if (bytesRead === 0 || stream.destroyed || stream.closed) break;
+      if (!stream.write(buffer.subarray(0, bytesRead))) await drained(stream);
     }
   } finally {
-    await disk.discard();
+    await file.close();
   }
   stream.end();
 }

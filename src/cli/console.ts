@@ -9,6 +9,7 @@ import { attempting, usageError } from './exit-codes.ts';
 import { type GuestLine, type GuestWay, mayComeBack, openGuestLine } from './guest-line.ts';
 import { escapeKeyName, type RawTerminal, rawTerminal } from './raw-terminal.ts';
 import { openSession } from './session.ts';
+import { writeOut } from './write-out.ts';
 
 interface ConsoleOptions {
   readonly history: string;
@@ -47,7 +48,7 @@ async function sitAt(cli: Cli, name: string, open: Open): Promise<void> {
   const show = async (): Promise<'ended' | 'broke'> => {
     for await (const message of line.messages()) {
       if (message instanceof Uint8Array) {
-        cli.stdout.write(message);
+        await writeOut(cli.stdout, message);
         next = (next ?? 0) + message.length;
       } else if (message.type === 'offset') next = message.offset;
       else if (message.type === 'end') return 'ended';

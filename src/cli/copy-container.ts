@@ -71,13 +71,13 @@ export async function copyFromContainer(cli: Cli, session: Session, copy: Contai
   }
 }
 
-/** By tar(1), which keeps to its folder whatever an archive says. */
+/** By tar(1), which keeps to its folder whatever an archive says. A file of root's here must not be a setuid one because it was one there. */
 async function unpackInto(
   cli: Cli,
   session: Session,
   { copy, path, folder }: { readonly copy: ContainerCopy; readonly path: string; readonly folder: string },
 ): Promise<void> {
-  const tar = spawn('tar', ['-x', '-p', '-f', '-', '-C', folder, '--no-same-owner'], {
+  const tar = spawn('tar', ['-x', '-f', '-', '-C', folder, '--no-same-owner', '--no-same-permissions'], {
     stdio: ['pipe', 'ignore', 'pipe'],
   });
   let complaint = '';

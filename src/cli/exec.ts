@@ -9,6 +9,7 @@ import { needsSsh } from './guest-line.ts';
 import { rawTerminal } from './raw-terminal.ts';
 import { openSession } from './session.ts';
 import { runSsh, shellWord, sshOptions } from './ssh-options.ts';
+import { writeOut } from './write-out.ts';
 
 interface ExecOptions {
   readonly stdin?: true;
@@ -91,7 +92,7 @@ async function runByHost(cli: Cli, command: Command, { name, words, env, options
         name,
         request,
         ...(options.stdin ? { input: terminal.keys() } : {}),
-        take: (stream, bytes) => void (stream === 'stderr' ? cli.stderr : cli.stdout).write(bytes),
+        take: (stream, bytes) => writeOut(stream === 'stderr' ? cli.stderr : cli.stdout, bytes),
         onResize: (listener) => terminal.onResize(listener),
       }),
     { NotFound: '"berth ps" shows the instances' },

@@ -7,6 +7,7 @@ import { attempting, usageError } from './exit-codes.ts';
 import { type GuestLine, openGuestLine } from './guest-line.ts';
 import { listenFor } from './local-ports.ts';
 import { openSession } from './session.ts';
+import { writeOut } from './write-out.ts';
 
 interface ForwardOptions {
   readonly address: string;
@@ -56,9 +57,7 @@ async function carryStandard(cli: Cli, line: GuestLine): Promise<void> {
   typing().catch(() => line.end()); // our reader is gone
   for await (const message of line.messages()) {
     if (!(message instanceof Uint8Array)) break; // `end`: the guest has said all
-    cli.stdout.write(message);
-    if (cli.stdout.writableNeedDrain === true)
-      await new Promise<void>((resolve) => cli.stdout.once?.('drain', resolve));
+    await writeOut(cli.stdout, message);
   }
   line.end();
 }

@@ -37,6 +37,8 @@ export interface AccessParts {
 /** What is to be done with the guest; found, and its driver able to. */
 export interface Way {
   serve(conversation: Conversation): Promise<void>;
+  /** Instead of it, when there is no client to be served: closes what was opened. Absent: nothing was. */
+  abandon?(): void;
 }
 
 const pathPattern = /^\/guests\/(inst_[0-9a-z]{26})\/(console|exec|vnc|ports\/(\d{1,5}))$/;
@@ -87,6 +89,7 @@ export async function wayInto(parts: AccessParts, url: URL): Promise<Way | undef
   const stream = await (kind === 'vnc' ? access?.screen?.(instanceId) : access?.dial?.(instanceId, portOf(port ?? '')));
   if (stream === undefined) return undefined;
   return {
+    abandon: () => void stream.destroy(),
     serve(conversation) {
       // A guest that ends may leave its connections half open, as one that has only said all it had to say does.
       driver.watch((changed) => {
@@ -109,7 +112,7 @@ export async function serveWay(
   { stream, headers, log }: { readonly stream: Duplex; readonly headers: IncomingHttpHeaders; readonly log: Logger },
 ): Promise<void> {
   const socket = acceptWebSocket(stream, headers);
-  if (socket === undefined) return;
+  if (socket === undefined) return way.abandon?.();
   const conversation = converse(socket);
   try {
     await way.serve(conversation);

@@ -50,7 +50,7 @@ function testCommand() {
 }
 
 /** A client: what it was sent, and what it says. */
-function testClient() {
+function testClient({ slow = false } = {}) {
   const controls: HostControl[] = [];
   const said: (Uint8Array | string)[] = [];
   const over = new AbortController();
@@ -68,6 +68,7 @@ function testClient() {
       }
     },
     send: async (message) => {
+      if (slow) await turn();
       const text = Buffer.from(message).subarray(1).toString();
       heard[message[0] === 1 ? 'stdout' : 'stderr'] += text;
       heard.bytes += text.length;
@@ -176,6 +177,16 @@ describe('a command in a guest', () => {
     expect(client.heard.bytes).toBe(40);
     running.end(0);
     await attached;
+  });
+
+  it('loses nothing of what waits for a slow client while more comes', async () => {
+    const client = testClient({ slow: true });
+    const attached = session.attach(client.conversation, 0);
+    const text = Array.from({ length: 40 }, (_, i) => String(i).padStart(2, '0')).join('');
+    for (let i = 0; i < text.length; i += 2) running.say(text.slice(i, i + 2));
+    running.end(0);
+    await attached;
+    expect(client.heard.stdout).toBe(text);
   });
 
   it('refuses a client that missed more than is kept, or read what was never said', async () => {

@@ -102,6 +102,7 @@ function createSession(
   }: ExecSessionsOptions & { forget(): void },
 ): { session: ExecSession; end(): void } {
   const pieces: Piece[] = [];
+  let droppedPieces = 0; // of the front: a client is at a piece by its number, for the front may go while it waits
   let writtenBytes = 0; // of output so far
   let sentBytes = 0; // of it, what a client was sent at least once
   let inputBytes = 0;
@@ -117,8 +118,10 @@ function createSession(
 
   /** What was sent long ago has arrived: what is on its way is far less than the replay. */
   const trim = (): void => {
-    while (pieces[0] !== undefined && pieces[0].fromByte + pieces[0].message.length - 1 <= sentBytes - replayBytes)
+    while (pieces[0] !== undefined && pieces[0].fromByte + pieces[0].message.length - 1 <= sentBytes - replayBytes) {
       pieces.shift();
+      droppedPieces += 1;
+    }
   };
   const pump = async (): Promise<void> => {
     for await (const { stream, data } of command.output()) {
@@ -172,9 +175,12 @@ function createSession(
   /** True: the client knows how the command ended. */
   const sendTo = async (conversation: Conversation, fromByte: number, leave: AbortSignal): Promise<boolean> => {
     let next = fromByte;
+    let number = droppedPieces;
     while (!leave.aborted) {
       const awake = changed.promise;
-      for (const piece of pieces) {
+      const piece = pieces[number - droppedPieces];
+      if (piece !== undefined) {
+        number += 1;
         const end = piece.fromByte + piece.message.length - 1;
         if (end <= next) continue;
         await conversation.send(restOf(piece, next));
@@ -182,8 +188,8 @@ function createSession(
         if (leave.aborted) return false;
         sentBytes = Math.max(sentBytes, end);
         wakePump();
+        continue;
       }
-      if (next < writtenBytes) continue;
       if (outcome !== undefined) {
         await conversation.tell(outcome);
         conversation.end();
@@ -213,6 +219,7 @@ function createSession(
   const session: ExecSession = {
     id,
     async attach(conversation, receivedBytes) {
+      trim(); // what may go goes now, not while this client is on its way to it
       const firstByte = pieces[0]?.fromByte ?? writtenBytes;
       if (receivedBytes < firstByte || receivedBytes > writtenBytes) {
         throw new ApiError(

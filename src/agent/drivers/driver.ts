@@ -98,11 +98,10 @@ export interface GuestVolumes {
   snapshot(instanceId: string, volumeId: string, act: 'make' | 'remove', name: string): Promise<void>;
 }
 
-/** A copy, until it is discarded. */
+/** A copy that has no name any more: it is gone when the file is closed. */
 export interface ExportedDisk {
   readonly sizeBytes: number;
-  open(): Promise<FileHandle>;
-  discard(): Promise<void>;
+  readonly file: FileHandle;
 }
 
 export interface Driver {

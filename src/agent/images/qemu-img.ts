@@ -86,9 +86,9 @@ export function flattenArguments({
   readonly to: string;
   readonly image?: { readonly path: string; readonly format: 'qcow2' | 'raw' } | undefined;
 }): string[] {
-  const into = ['-O', 'qcow2', '-o', 'compression_type=zstd'];
-  if (image === undefined) return ['convert', '-q', '-c', '-f', 'qcow2', ...into, from, to];
+  const options = ['-o', 'compression_type=zstd'];
+  if (image === undefined) return ['convert', '-q', '-c', '-f', 'qcow2', '-O', 'qcow2', ...options, from, to];
   const file = (filename: string) => ({ driver: 'file', filename });
   const source = { driver: 'qcow2', file: file(from), backing: { driver: image.format, file: file(image.path) } };
-  return ['convert', '-q', '-c', ...into, `json:${JSON.stringify(source)}`, to];
+  return ['convert', '-q', '-c', '-O', 'qcow2', ...options, `json:${JSON.stringify(source)}`, to];
 }

@@ -1,6 +1,8 @@
 import { createSocket, type Socket as UdpSocket } from 'node:dgram';
 import { once } from 'node:events';
+import { readdir } from 'node:fs/promises';
 import { createConnection, createServer, type Server, type Socket } from 'node:net';
+import { setImmediate as turn } from 'node:timers/promises';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import type { GuestPort } from '../../api/agent-protocol.ts';
 import { silentLogger } from '../../base/log.ts';
@@ -147,3 +149,12 @@ it.each(['tcp', 'udp'] as const)(
     await forward(ports);
   },
 );
+
+it.each(['tcp', 'udp'] as const)('leaves nothing open of a %s port that another program has', async (protocol) => {
+  const hostPort = await freePort();
+  await forward([{ protocol, hostPort, guestPort: 1 }]);
+  const before = (await readdir('/proc/self/fd')).length;
+  for (let i = 0; i < 10; i++) await expect(forward([{ protocol, hostPort, guestPort: 2 }])).rejects.toThrow(PortTaken);
+  await turn();
+  expect((await readdir('/proc/self/fd')).length - before).toBeLessThan(5);
+});

@@ -163,6 +163,7 @@ async function forwardUdp(
   await new Promise<void>((resolve, reject) => {
     server.once('error', (error) => {
       timer.cancel();
+      server.close(); // a socket that could not be bound is open all the same
       reject(new PortTaken(port, error));
     });
     server.bind({ port: port.hostPort, address: bindAddress, exclusive: true }, resolve);

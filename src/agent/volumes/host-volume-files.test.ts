@@ -137,6 +137,23 @@ describe('volumes that are files', () => {
       expect(await readdir(join(host.directory, id))).toEqual(['disk.qcow2']);
     });
 
+    it.each(['before', 'after'] as const)(
+      '%s it is copied are copied by the next one, from a whole source',
+      async (moment) => {
+        await make();
+        await host.write(id, 'a');
+        await host.open().snapshot(id, 'make', 'a');
+        await host.write(id, 'b');
+        await killAgentWhile(moment, ['copy', other, id]);
+        expect(await host.open().look(other)).toEqual({ found: 'unfinished' });
+        const source = { volumeId: id, snapshot: 'a' };
+        await host.open().make({ volumeId: other, sizeBytes: mebibyte, source }, never);
+        expect(await host.read(other)).toBe('a');
+        expect(await host.read(id)).toBe('b');
+        expect(await readdir(join(host.directory, other))).toEqual(['disk.qcow2']);
+      },
+    );
+
     it.each(['before', 'after'] as const)('%s it grows are whole, and grow with the next one', async (moment) => {
       await make();
       await host.write(id, 'a');

@@ -3,9 +3,14 @@
 import { system, systemClock } from '../../base/system.ts';
 import { createHostVolumeFiles } from './host-volume-files.ts';
 
-const [directory = '', qemuImgProgram = '', what = '', volumeId = ''] = system.arguments();
+const [directory = '', qemuImgProgram = '', what = '', volumeId = '', from = ''] = system.arguments();
 const files = createHostVolumeFiles({ directory, directoryMode: 0o700, clock: systemClock, qemuImgProgram });
 const mebibyte = 1024 * 1024;
 if (what === 'make') await files.make({ volumeId, sizeBytes: mebibyte }, new AbortController().signal);
+else if (what === 'copy')
+  await files.make(
+    { volumeId, sizeBytes: mebibyte, source: { volumeId: from, snapshot: 'a' } },
+    new AbortController().signal,
+  );
 else if (what === 'grow') await files.grow(volumeId, 2 * mebibyte);
 else await files.snapshot(volumeId, 'make', 'a');

@@ -58,6 +58,14 @@ describe('the lines of agents', () => {
     });
   });
 
+  it('are not asked for one who left while they were waited for', async () => {
+    const left = new AbortController();
+    const leaving = ask('h1', left.signal);
+    dial('h1');
+    left.abort();
+    await expect(leaving).rejects.toMatchObject({ code: 'HostUnreachable' });
+  });
+
   it('are of the newest agent of a host', async () => {
     dial('h1');
     dial('h1');

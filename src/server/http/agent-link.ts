@@ -94,6 +94,8 @@ export class AgentLinks implements HostLinks {
         `host "${host}" is not connected to this control plane now; of several, ask the one that its agent is connected to, or wait until it comes back: "berth host show ${host}"`,
       );
     }
+    if (signal.aborted)
+      throw new ApiError('HostUnreachable', `host "${host}" is not asked any more: nobody waits for it`);
     const stream = session.request(asked, { endStream: asked[constants.HTTP2_HEADER_METHOD] === undefined });
     signal.addEventListener('abort', () => stream.close(constants.NGHTTP2_CANCEL), { once: true });
     const headers = await responseOf(stream, host);

@@ -8,7 +8,7 @@ import { parse } from '../../api/parse.ts';
 import type { Instance } from '../../api/resources/instance.ts';
 import { newId } from '../../base/ids.ts';
 import { type Identity, may } from '../../core/access/access.ts';
-import { useTicket } from '../../core/operations/access-ticket.ts';
+import { type AccessTicket, useTicket } from '../../core/operations/access-ticket.ts';
 import { type Decider, decideAndCommit } from '../decide.ts';
 import type { HostLinks } from './host-links.ts';
 import { findInstance } from './resource-routes.ts';
@@ -44,23 +44,22 @@ export function guestAccess(parts: {
 }): GuestAccess {
   const { decider, links, secret } = parts;
 
-  const letIn = async (request: AccessRequest, instance: Instance, way: string): Promise<void> => {
+  /** The ticket of who bears one; undefined: a token is as good. Before anything is looked for: nobody else learns what there is. */
+  const ticketOf = (request: AccessRequest): AccessTicket | undefined => {
     const sealed = protocolsOf(request).find((protocol) => protocol.startsWith(ticketPrefix));
-    if (sealed === undefined) {
-      // A browser sends what it knows of us to whoever has it ask: only a ticket shows that its user meant it.
-      if (request.headers['origin'] !== undefined)
-        throw new ApiError('Forbidden', 'a browser needs a ticket: POST /v1/instances/{name}/tickets');
-      if (request.identity === undefined) throw new ApiError('Unauthenticated', 'a valid token is needed');
-      if (!may(request.identity, 'write')) throw new ApiError('Forbidden', 'this token may not do that');
-      return;
-    }
-    const ticket = openTicket(secret, sealed.slice(ticketPrefix.length));
-    const { incarnation } = instance.status;
-    if (ticket.instanceId !== instance.metadata.id || ticket.way !== way || ticket.incarnation !== incarnation)
+    if (sealed !== undefined) return openTicket(secret, sealed.slice(ticketPrefix.length));
+    // A browser sends what it knows of us to whoever has it ask: only a ticket shows that its user meant it.
+    if (request.headers['origin'] !== undefined)
+      throw new ApiError('Forbidden', 'a browser needs a ticket: POST /v1/instances/{name}/tickets');
+    if (request.identity === undefined) throw new ApiError('Unauthenticated', 'a valid token is needed');
+    if (!may(request.identity, 'write')) throw new ApiError('Forbidden', 'this token may not do that');
+    return undefined;
+  };
+  const use = async (ticket: AccessTicket, { metadata, status }: Instance, way: string): Promise<void> => {
+    if (ticket.instanceId !== metadata.id || ticket.way !== way || ticket.incarnation !== status.incarnation)
       throw new ApiError('Forbidden', 'this ticket is for something else');
     await decideAndCommit(decider, (snapshot, ctx) => useTicket(snapshot, ticket, ctx));
   };
-
   return {
     knows: (path) => pathPattern.test(path),
     async open(request) {
@@ -68,9 +67,10 @@ export function guestAccess(parts: {
       const [, name = '', way = ''] = pathPattern.exec(request.path) ?? [];
       if (!protocolsOf(request).includes(accessSubprotocol))
         throw new ApiError('InvalidRequest', `the WebSocket must offer the subprotocol ${accessSubprotocol}`);
+      const ticket = ticketOf(request);
       const query = new Query(searchParams).only('project', ...(queryOf[way.split('/', 1)[0] ?? ''] ?? []));
       const { value: instance } = findInstance(decider.cache, name, query);
-      await letIn(request, instance, way);
+      if (ticket !== undefined) await use(ticket, instance, way);
       const { host, incarnation } = instance.status;
       if (host === undefined) {
         throw new ApiError(

@@ -64,7 +64,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'claim-leaked-by-restart',
-    seed: 25,
+    seed: 36,
     reenacts: 'an older life is never reported gone, and its room stays held: Orchard #381, Nova 1679750',
     invariant: 5,
     file: 'agent/reconcile.ts',
@@ -82,7 +82,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'task-room-leaked',
-    seed: 7,
+    seed: 14,
     reenacts: 'room that is taken over is not given back by who held it: Nova 1896463, the other way round',
     invariant: 5,
     file: 'core/controllers/placement.ts',
@@ -91,7 +91,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'deleted-with-guest',
-    seed: 13,
+    seed: 44,
     reenacts: 'the record goes while its guest is still there: Nova, servers deleted under a host that was down',
     invariant: 3,
     file: 'core/controllers/garbage.ts',
@@ -121,7 +121,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'bound-to-lost-host',
-    seed: 34,
+    seed: 130,
     reenacts:
       'the host is not looked at again when the binding is written: Nomad plan-rejection, the other way round (#27497)',
     invariant: 0,
@@ -162,7 +162,7 @@ export const plantedBugs: readonly PlantedBug[] = [
 
   {
     name: 'key-not-in-plan',
-    seed: 6,
+    seed: 54,
     reenacts:
       'the idempotency key is not conditional in the Plan that makes the instance: Cirrus-style retries made two',
     invariant: 4,
@@ -198,7 +198,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'limit-without-gate',
-    seed: 30,
+    seed: 65,
     reenacts: 'two control planes each count to the limit: Orchard #138',
     invariant: 0,
     file: 'core/controllers/bind.ts',
@@ -210,7 +210,7 @@ export const plantedBugs: readonly PlantedBug[] = [
 
   {
     name: 'incarnation-not-checked',
-    seed: 22,
+    seed: 51,
     reenacts: 'a report of an earlier life is taken for the present one: Orchard #64',
     invariant: 7,
     with: ['driver-fails', 'network-slow'],
@@ -229,7 +229,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'back-in-time',
-    seed: 158,
+    seed: 153,
     reenacts: 'an agent follows a control plane that lags behind what it has seen: Sieve, 15 of 21 bugs',
     invariant: 5,
     with: ['store-slow', 'network-streamCut', 'server-pause'],
@@ -239,7 +239,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'act-before-fence',
-    seed: 29,
+    seed: 313,
     reenacts: 'an agent makes guests from an old ledger before it was told what is wanted now: Nova 1713783',
     invariant: 5,
     with: ['agent-crash', 'partition', 'all-hosts-parted', 'host-power-loss'],
@@ -267,7 +267,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'exclusive-restarted',
-    seed: 103,
+    seed: 45,
     reenacts: 'what may still run on a lost host is started elsewhere: Nomad lost allocations, Kubernetes #59848',
     invariant: 2,
     file: 'core/controllers/restart.ts',
@@ -365,7 +365,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'deleted-key-kept',
-    seed: 34,
+    seed: 54,
     reenacts: 'a cache that lists anew keeps what was deleted meanwhile: Sieve, cassandra-operator #402',
     invariant: 6,
     file: 'core/state/cache.ts',
@@ -391,7 +391,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'wake-up-lost',
-    seed: 6,
+    seed: 20,
     reenacts: 'room came free and nobody who waited was told: Orchard #381',
     invariant: 3,
     file: 'core/controllers/placement.ts',
@@ -434,7 +434,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'second-guest',
-    seed: 91,
+    seed: 22,
     reenacts: 'the guest of an older life is left where it is, in the way of the new one: Nova evacuation',
     invariant: 3,
     file: 'agent/plan.ts',
@@ -443,7 +443,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'stale-not-repeated',
-    seed: 14,
+    seed: 26,
     reenacts: 'what a control plane that lagged called stale is never said again: Orchard #64, stuck in running',
     invariant: 3,
     file: 'agent/agent.ts',
@@ -464,10 +464,11 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'strangers-overlooked',
-    seed: 36,
+    seed: 18,
     reenacts:
       'after a restore an instance is placed where another life of it is that no backup knows, and takes its place',
     invariant: 8,
+    with: ['guest-crash', 'guest-dies-early'],
     file: 'core/scheduler/registry.ts',
     find: '  unknownGuest,\n',
     replace: '',

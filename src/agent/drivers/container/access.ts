@@ -74,8 +74,11 @@ function commandOf({ stream, errors, resize, exitCode }: Execution): GuestComman
 async function* merged(
   sources: readonly { readonly stream: ExecOutput['stream']; readonly from: Readable }[],
 ): AsyncGenerator<ExecOutput> {
-  const nextOf = (source: Source): Promise<Arrival> =>
-    source.pieces.next().then(({ value, done }) => ({ source, data: done === true ? undefined : value }));
+  const nextOf = (source: Source): Promise<Arrival> => {
+    const next = source.pieces.next().then(({ value, done }) => ({ source, data: done === true ? undefined : value }));
+    next.catch(() => {}); // told when its turn comes: nobody may be reading now
+    return next;
+  };
   const waiting = new Map<Source, Promise<Arrival>>();
   for (const { stream, from } of sources) {
     const source: Source = { stream, pieces: from[Symbol.asyncIterator]() };

@@ -1,7 +1,7 @@
 // Copies the disk of a guest that does not run, with all that it lies upon, into one file that stands for itself. The guest's own disk is
 // only read, and the guest is not started, stopped or removed meanwhile.
 
-import { constants, open, rm, stat } from 'node:fs/promises';
+import { constants, open, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { flattenArguments, runQemuImg } from '../../images/qemu-img.ts';
 import { DriverError, type ExportedDisk } from '../driver.ts';
@@ -52,11 +52,15 @@ export async function exportDisk(hands: Hands, instanceId: string, signal: Abort
           limits,
         });
         if (!result.ok) throw failed(instanceId, result);
-        return {
-          sizeBytes: (await stat(path)).size,
-          open: () => open(path, 'r'),
-          discard: () => rm(path, { force: true }),
-        };
+        const file = await open(path, 'r');
+        try {
+          const { size: sizeBytes } = await file.stat();
+          await rm(path); // the next copy must not meet this one, nor this one be left when the agent dies
+          return { sizeBytes, file };
+        } catch (error) {
+          await file.close();
+          throw error;
+        }
       } catch (error) {
         await rm(path, { force: true });
         throw asDriverError(error, `cannot copy the disk of ${instanceId}`, hands.directory);

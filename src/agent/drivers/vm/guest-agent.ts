@@ -102,12 +102,17 @@ function objectOf(text: string): Readonly<Record<string, unknown>> | undefined {
 /** Lines as they come. `next` resolves to undefined when there will be none any more. */
 function readLines(socket: Socket): { next(): Promise<string | undefined> } {
   const ready: string[] = [];
+  let readyLength = 0;
   let waiting: ((line: string | undefined) => void) | undefined;
   const pieces: Buffer[] = [];
   let bytes = 0;
   let over = socket.destroyed;
   const give = (line: string): void => {
-    if (waiting === undefined) return void (ready.length < linesWaitingMax && ready.push(line));
+    if (waiting === undefined) {
+      if (ready.length >= linesWaitingMax || readyLength + line.length > lineLengthsWaitingMax) return;
+      readyLength += line.length;
+      return void ready.push(line);
+    }
     waiting(line);
     waiting = undefined;
   };
@@ -133,7 +138,10 @@ function readLines(socket: Socket): { next(): Promise<string | undefined> } {
   return {
     next: () => {
       const line = ready.shift();
-      if (line !== undefined) return Promise.resolve(line);
+      if (line !== undefined) {
+        readyLength -= line.length;
+        return Promise.resolve(line);
+      }
       if (over) return Promise.resolve(undefined);
       return new Promise((resolve) => {
         waiting = resolve;
@@ -144,3 +152,4 @@ function readLines(socket: Socket): { next(): Promise<string | undefined> } {
 
 /** An agent that talks unasked is not listened to. */
 const linesWaitingMax = 64;
+const lineLengthsWaitingMax = 1024 * 1024;

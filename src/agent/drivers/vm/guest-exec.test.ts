@@ -104,6 +104,28 @@ describe('the guest agent', () => {
     expect(await (await run({})).exit).toEqual({ code: 137, signal: 9 });
   });
 
+  it('is not asked for ever about a command that cannot be killed', async () => {
+    const clock = createManualClock();
+    answer = (request) => {
+      if (request.execute === 'guest-sync-delimited') return sync(request);
+      if (request.arguments['path'] === '/bin/kill') return '{"error": {"desc": "no such file"}}\n';
+      return request.execute === 'guest-exec' ? '{"return": {"pid": 42}}\n' : '{"return": {"exited": false}}\n';
+    };
+    let released = false;
+    const command = await runByGuestAgent(
+      talkToGuestAgent(socket, { clock, syncId: () => 7 }),
+      { command: ['sleep', 'infinity'], stdin: false },
+      { clock, release: () => void (released = true) },
+    );
+    command.kill();
+    while (!released) {
+      await new Promise((resolve) => setImmediate(resolve));
+      // Only past a pause between two looks: an answer takes as long as it takes.
+      if ((clock.nextDueMs() ?? Infinity) - clock.monotonicMs() <= 500) clock.advance(500);
+    }
+    expect(await command.exit).toEqual({ code: 137 });
+  });
+
   it('passes over what was said to an earlier client', async () => {
     const good = wellBehaved({ exitcode: 0 });
     answer = (request) =>
@@ -143,6 +165,17 @@ describe('the guest agent', () => {
       code: 'NotPossible',
       message: expect.stringContaining('install and start qemu-guest-agent'),
     });
+  });
+
+  it('keeps little of what is said unasked', async () => {
+    const aside = `${JSON.stringify({ return: 'x'.repeat(600_000) })}\n`;
+    const answers = [`{"return": 1}\n${aside.repeat(4)}`, '{"return": 2}\n', '{"return": 3}\n'];
+    answer = (request) => (request.execute === 'guest-sync-delimited' ? sync(request) : (answers.shift() ?? ''));
+    const talk = talkToGuestAgent(socket, { clock: systemClock, syncId: () => 7 });
+    expect(await talk.ask('guest-ping')).toBe(1);
+    while (socket.bytesRead < 4 * aside.length) await new Promise((resolve) => setImmediate(resolve));
+    expect(await talk.ask('guest-ping')).toBe('x'.repeat(600_000)); // the first aside: there are no ids
+    expect(await talk.ask('guest-ping')).toBe(2);
   });
 
   it('gives up on one that talks nonsense without end', async () => {

@@ -12,6 +12,8 @@ import { GuestAgentError, type GuestAgentTalk } from './guest-agent.ts';
 const inputBytesMax = 1024 * 1024;
 /** Looked at often at first: most commands are short. */
 const lookMs = { first: 20, most: 500 };
+/** Ten seconds at most: what lives on then cannot be killed from here, and nobody waits for it. */
+const looksAfterKillMax = 20;
 
 /** `release` is called when the agent is needed no more. Throws `DriverError` `NotPossible`. */
 export async function runByGuestAgent(
@@ -43,11 +45,18 @@ export async function runByGuestAgent(
     pid = isRecord(started) && typeof started['pid'] === 'number' ? started['pid'] : undefined;
     if (pid === undefined) throw new GuestAgentError('the guest agent did not say which process it started');
     begun.resolve(pid);
+    if (killed.signal.aborted) end(pid); // while the agent was starting it
+    let looks = 0; // after it was to end
     for (let waitMs = lookMs.first; ; waitMs = Math.min(lookMs.most, waitMs * 1.5)) {
       const ended = endedOf(await talk.ask('guest-exec-status', { pid }));
       if (ended !== undefined) return ended;
+      if (killed.signal.aborted && ++looks > looksAfterKillMax) return { code: 137, output: [] };
       await sleep(clock, waitMs);
     }
+  };
+  /** By the guest's own program, if it has one. */
+  const end = (started: number): void => {
+    talk.ask('guest-exec', { path: '/bin/kill', arg: ['-KILL', String(started)] }).catch(() => {}); // then it is left to the guest
   };
   const started = run().finally(release);
   started.then(done.resolve, (error: unknown) => done.reject(told(error)));
@@ -82,8 +91,7 @@ export async function runByGuestAgent(
     exit: done.promise.then(({ code, signal }) => ({ code, ...(signal === undefined ? {} : { signal }) })),
     kill() {
       killed.abort();
-      if (pid === undefined) return;
-      talk.ask('guest-exec', { path: '/bin/kill', arg: ['-KILL', String(pid)] }).catch(() => {}); // the guest's own; it may have no such program
+      if (pid !== undefined) end(pid);
     },
   };
 }

@@ -40,7 +40,9 @@ export function shareSockets(
       held.users += 1;
       const leave = (socket?: Socket): void => {
         held.users -= 1;
-        if (held.users === 0) socket?.destroy();
+        if (held.users > 0) return;
+        if (shared.get(instanceId) === held) shared.delete(instanceId); // its close is told later
+        socket?.destroy();
       };
       try {
         const socket = await held.socket;
