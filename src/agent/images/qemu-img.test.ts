@@ -102,7 +102,8 @@ describe('a guest that writes the header of another disk into its own', () => {
     const image = { path: join(directory, 'image.raw'), format: 'raw' as const };
     await jailed('qemu-img', overlayArguments({ image, fileName: 'disk', sizeBytes: 1024 ** 2 }));
     execFileSync('qemu-io', ['-f', 'qcow2', '-c', `write -s header 0 ${header.length}`, 'disk'], { cwd: directory });
-    expect(await jailed('qemu-img', flattenArguments({ from: 'disk', to: 'flat' }))).toMatchObject({ ok: true });
+    const flattened = await jailed('qemu-img', flattenArguments({ from: 'disk', to: 'flat' }));
+    expect(flattened.ok ? '' : flattened.output).toBe('');
     execFileSync('qemu-img', ['convert', '-f', 'qcow2', '-O', 'raw', 'flat', 'seen'], { cwd: directory });
     const seen = await readFile(join(directory, 'seen'));
     expect(seen.subarray(0, header.length)).toEqual(header);
