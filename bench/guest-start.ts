@@ -146,6 +146,7 @@ async function bareQemu(directory: string): Promise<Bare> {
       clock: systemClock,
       prng: systemPrng(),
       log: silentLogger,
+      publishedPorts: [],
     };
     const startedAt = performance.now();
     const run = await launchRun(parts, {

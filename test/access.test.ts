@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { WebSocket } from 'ws';
+import { system } from '../src/base/system.ts';
 import { type Fleet, runBerth, startFleet } from './processes.ts';
 import { type RunningCommand, runningCommand } from './running-command.ts';
 import { tinyImage } from './tiny-image.ts';
@@ -119,6 +120,30 @@ describe('ports', () => {
     let answer = '';
     for await (const bytes of socket) answer += String(bytes);
     expect(answer).toContain('Hello from web');
+  });
+
+  it('that an agent left open when it was killed are closed by the next one', async () => {
+    const listening = async (): Promise<string[]> => {
+      const rows = (await readFile('/proc/net/tcp', 'utf8')).split('\n').slice(1);
+      const sockets = rows.map((row) => row.trim().split(/\s+/)).filter(([, , , state]) => state === '0A');
+      return sockets.map(([, address = '']) => address).filter((address) => address.startsWith('0100007F:'));
+    };
+    const before = await listening();
+    const forwarding = berth('port-forward', 'web', '0:80');
+    const port = Number(/:(\d+) is port/.exec(await forwarding.until(/is port 80/))?.[1]);
+    const socket = connect({ port, host: '127.0.0.1' });
+    socket.on('error', () => {}); // its end is what is awaited
+    socket.write('GET / HTTP/1.0\r\n');
+    const own = `0100007F:${port.toString(16).toUpperCase().padStart(4, '0')}`;
+    const added = async (): Promise<string[]> =>
+      (await listening()).filter((address) => !before.includes(address) && address !== own);
+    let left: string[] = [];
+    while (left.length === 0) left = await added();
+    const closed = once(socket, 'close');
+    await fleet.restartAgent();
+    await closed;
+    while ((await listening()).some((address) => left.includes(address))) await system.turn();
+    expect(await (await fetch(`http://127.0.0.1:${port}/`)).text()).toContain('Hello from web');
   });
 
   it('reach ssh by standard input and output', async () => {

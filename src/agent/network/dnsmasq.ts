@@ -65,11 +65,18 @@ async function put(path: string, text: string): Promise<boolean> {
   return true;
 }
 
+/** For dnsmasq to end by itself: it only closes its sockets. */
+const graceMs = 2_000;
+
 /** The next one can have its sockets only when it is gone. */
 async function end(
   clock: Clock,
   { pid, directory }: { readonly pid: number; readonly directory: string },
 ): Promise<void> {
   system.signal(pid, 'SIGTERM');
-  while ((await runningPid(directory)) === pid) await sleep(clock, 20);
+  const untilMs = clock.monotonicMs() + graceMs;
+  while ((await runningPid(directory)) === pid) {
+    if (clock.monotonicMs() > untilMs) system.signal(pid, 'SIGKILL'); // one that was stopped does not hear the other
+    await sleep(clock, 20);
+  }
 }

@@ -153,6 +153,14 @@ describe.skipIf(reason !== undefined)(`the NAT network${reason ? ` (${reason})` 
     while ((await runningPid(join(networks.directory, 'run'))) !== undefined) await system.turn();
     await agent.settle();
     expect((await ann.lease()).ok).toBe(true);
+    // One that was stopped hears no SIGTERM, when it is to be followed by one with another configuration.
+    const stopped = (await runningPid(join(networks.directory, 'run'))) ?? 0;
+    system.signal(stopped, 'SIGSTOP');
+    await rm(join(networks.directory, 'run', 'dnsmasq.conf'));
+    await networks.mustHost('nft', 'delete', 'table', 'inet', 'berth');
+    await agent.settle();
+    expect(await runningPid(join(networks.directory, 'run'))).not.toBe(stopped);
+    expect((await ann.lease()).ok).toBe(true);
     // Also its folder, as a cleaner of /run might: the one that runs still is found, and is followed by one with the new files.
     await rm(join(networks.directory, 'run'), { recursive: true });
     await networks.mustHost('nft', 'delete', 'table', 'inet', 'berth');

@@ -94,6 +94,7 @@ export function createLibvirtHypervisor(options: LibvirtHypervisorOptions): Hype
     domain,
     directory,
     log: machineLog,
+    publishedPorts: record.ports.map(({ hostPort }) => hostPort),
     async loggedReason() {
       // After the host's own restart the log tells of the shutdown of the host, which is not the guest's.
       if (record.hostBootId !== (await hostBootId())) return undefined;

@@ -3,6 +3,7 @@
 
 import { DriverError } from '../driver.ts';
 import type { GuestRecord } from '../vm/guest-record.ts';
+import { forwardsOf } from '../vm/forwards.ts';
 import { portInUse } from '../vm/ports.ts';
 import type { Connection } from './connection.ts';
 import type { Domain } from './libvirt.ts';
@@ -49,14 +50,4 @@ async function addForwards(
       );
     }
   });
-}
-
-/** As "tcp 127.0.0.1 20022 22", from what `info usernet` of QEMU's monitor prints. */
-export function forwardsOf(said: string): ReadonlySet<string> {
-  const rows = said.matchAll(/^\s*(TCP|UDP)\[HOST_FORWARD\]\s+\d+\s+(\S+)\s+(\d+)\s+\S+\s+(\d+)\s/gm);
-  return new Set(
-    [...rows].map(([, protocol = '', address, hostPort, guestPort]) =>
-      [protocol.toLowerCase(), address, hostPort, guestPort].join(' '),
-    ),
-  );
 }

@@ -32,6 +32,8 @@ export interface DomainRunOptions {
   readonly clock: Clock;
   readonly prng: Prng;
   readonly log: Logger;
+  /** Ports of this host that QEMU publishes for the guest, on the user network. */
+  readonly publishedPorts: readonly number[];
   /** How long a guest is given to let go of a volume. Default 10 s: Linux takes under one. */
   readonly detachPatienceMs?: number;
   /** How the last run ended, where libvirt has forgotten it. */
@@ -77,6 +79,14 @@ export function superviseDomain(options: DomainRunOptions): DomainRun {
     netdev,
     monitor: (line) => connection.apart((libvirt) => libvirt.monitor(domain, line)),
   });
+  const closeLeft = async (): Promise<void> => {
+    if (over.signal.aborted) return;
+    await forwards
+      .closeLeft(options.publishedPorts)
+      .catch((error: unknown) =>
+        log.debug('cannot look for ways into a guest that are not used any more', { error: describeError(error) }),
+      );
+  };
   const address = guestAddress({ ...options, signal: over.signal });
 
   const finish = (end: RunEnd): void => {
@@ -133,6 +143,7 @@ export function superviseDomain(options: DomainRunOptions): DomainRun {
     else lookQuietly();
   });
   void lookWhileTakenOver();
+  if (options.network === userNetwork) void connected.promise.then(closeLeft);
 
   let ending: Promise<void> | undefined;
   const end = (): Promise<void> => {

@@ -16,7 +16,8 @@ import { qemuArguments, qemuFiles } from './command-line.ts';
 import { createHostLook, type HostLookOptions } from './host-look.ts';
 import { asOwnUser, createOwnUsers } from './own-user.ts';
 import { findGuestProcess, isAlive, isGuestProcess, killGuestProcess } from './processes.ts';
-import { adoptRun, lastWords, launchRun, type RunOptions } from './run.ts';
+import type { GuestRecord } from '../vm/guest-record.ts';
+import { adoptRun, doesNotEnd, killGraceMs, lastWords, launchRun, type RunOptions } from './run.ts';
 
 export interface QemuOptions {
   readonly clock: Clock;
@@ -51,6 +52,7 @@ export function createQemu(options: QemuOptions): Hypervisor {
     clock,
     prng,
     log,
+    publishedPorts: publishedPorts(record),
     giveVolume: (volume) => ownUsers.giveVolume(directory, volume),
     ...(options.detachPatienceMs === undefined ? {} : { detachPatienceMs: options.detachPatienceMs }),
   });
@@ -76,7 +78,7 @@ export function createQemu(options: QemuOptions): Hypervisor {
       const user = await ownUsers.prepare(machine, accelerator);
       const ownUser = user !== undefined;
       const call = { program, arguments: qemuArguments(record, { accelerator, bindAddress, ownUser }) };
-      const hostPorts = record.network === undefined ? record.ports.map(({ hostPort }) => hostPort) : [];
+      const hostPorts = publishedPorts(record) ?? [];
       const tap = record.network === undefined ? {} : { tap: record.network.tap };
       return startPublished(machine, { clock, bindAddress }, () =>
         launchRun(runOptions(machine), {
@@ -98,7 +100,11 @@ export function createQemu(options: QemuOptions): Hypervisor {
       trimmedAtBytes.delete(directory);
       if (left !== null) {
         await killGuestProcess(left, { directory });
-        while (await isAlive(left)) await sleep(clock, 20);
+        const untilMs = clock.monotonicMs() + killGraceMs;
+        while (await isAlive(left)) {
+          if (clock.monotonicMs() > untilMs) throw doesNotEnd(left, directory);
+          await sleep(clock, 20);
+        }
       }
       await ownUsers.forget(directory);
     },
@@ -122,4 +128,9 @@ export function createQemu(options: QemuOptions): Hypervisor {
       await punchHole(clock, path, sizeBytes - stderrBytesKept);
     },
   };
+}
+
+/** By QEMU itself; undefined: the guest is on another network than the user's. */
+function publishedPorts({ network, ports }: GuestRecord): readonly number[] | undefined {
+  return network === undefined ? ports.map(({ hostPort }) => hostPort) : undefined;
 }

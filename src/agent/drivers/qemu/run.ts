@@ -30,6 +30,8 @@ export interface RunOptions {
   readonly clock: Clock;
   readonly prng: Prng;
   readonly log: Logger;
+  /** Ports of this host that QEMU publishes for the guest; undefined: it is not on the user network. */
+  readonly publishedPorts: readonly number[] | undefined;
   /** How long a guest is given to let go of a volume. Default 10 s: Linux takes under one. */
   readonly detachPatienceMs?: number;
   /** Before QEMU is told to open it. Default: nothing is done. */
@@ -38,7 +40,7 @@ export interface RunOptions {
 
 const qmpTimeoutMs = 5000;
 const quitGraceMs = 2000;
-const killGraceMs = 10_000;
+export const killGraceMs = 10_000;
 const pausedStatus = 'io-error';
 
 /** Starts QEMU. `onProcess` runs as soon as there is a process, before anything else is asked of it. */
@@ -94,7 +96,14 @@ export async function launchRun(
 
 /** Takes over a process that an earlier run of the agent started. */
 export function adoptRun(options: RunOptions, hypervisor: ProcessIdentity): Run {
-  return superviseRun(options, hypervisor, () => undefined);
+  return superviseRun(options, hypervisor, () => undefined, options.publishedPorts);
+}
+
+export function doesNotEnd({ pid }: ProcessIdentity, directory: string): DriverError {
+  return new DriverError(
+    'HypervisorFailed',
+    `QEMU (pid ${pid}) did not end within ${killGraceMs} ms of SIGKILL; look for a hanging disk below ${directory}`,
+  );
 }
 
 /** What QEMU last wrote to its standard error, as one line. */
@@ -103,7 +112,13 @@ export async function lastWords(directory: string): Promise<string> {
   return text.split('\n').slice(-5).join('; ');
 }
 
-function superviseRun(options: RunOptions, hypervisor: ProcessIdentity, exit: () => string | undefined): Run {
+/** `left`: there was an agent before, and of its ways in these may stay. */
+function superviseRun(
+  options: RunOptions,
+  hypervisor: ProcessIdentity,
+  exit: () => string | undefined,
+  left?: readonly number[],
+): Run {
   const { directory, uuid, clock, log } = options;
   const detached = new AbortController();
   const connected = Promise.withResolvers<void>();
@@ -177,6 +192,8 @@ function superviseRun(options: RunOptions, hypervisor: ProcessIdentity, exit: ()
         await greet(session);
         attempt = 0;
         connected.resolve();
+        if (left !== undefined) await forwards.closeLeft(left);
+        left = undefined; // closed
         await session.closed;
       } catch (error) {
         log.debug('no QMP connection yet', { pid: hypervisor.pid, error: describeError(error) });
@@ -209,10 +226,7 @@ function superviseRun(options: RunOptions, hypervisor: ProcessIdentity, exit: ()
     }
     await killGuestProcess(hypervisor, { directory, uuid });
     if (await endedWithin(killGraceMs)) return;
-    throw new DriverError(
-      'HypervisorFailed',
-      `QEMU (pid ${hypervisor.pid}) did not end within ${killGraceMs} ms of SIGKILL; look for a hanging disk below ${directory}`,
-    );
+    throw doesNotEnd(hypervisor, directory);
   };
   const endedWithin = async (limitMs: number): Promise<boolean> => {
     const limit = new AbortController();

@@ -10,6 +10,8 @@ import { connectTcp } from './connect-tcp.ts';
 export interface Forwards {
   /** Connected to this port of the guest. Throws `NotPossible`. */
   dial(port: number): Promise<Duplex>;
+  /** Closes ways that an agent left open when it was killed. Those to `published` ports of this host stay. */
+  closeLeft(published: readonly number[]): Promise<void>;
 }
 
 const host = '127.0.0.1';
@@ -24,10 +26,12 @@ export function createForwards({
   readonly netdev: string;
 }): Forwards {
   const open = new Map<number, { readonly hostPort: Promise<number>; users: number }>();
+  const ours = new Set<number>();
 
   const begin = async (port: number): Promise<number> => {
     for (let tries = 1; ; tries++) {
       const hostPort = await freePort();
+      ours.add(hostPort);
       const refusal = (await monitor(`hostfwd_add ${netdev} tcp:${host}:${hostPort}-:${port}`)).trim();
       if (refusal === '') return hostPort;
       // Somebody else was faster with that port.
@@ -59,7 +63,30 @@ export function createForwards({
         throw error;
       }
     },
+    async closeLeft(published) {
+      for (const forward of forwardsOf(await monitor('info usernet'))) {
+        const [protocol, address, hostPort] = forward.split(' ');
+        if (
+          protocol !== 'tcp' ||
+          address !== host ||
+          published.includes(Number(hostPort)) ||
+          ours.has(Number(hostPort))
+        )
+          continue;
+        await monitor(`hostfwd_remove ${netdev} tcp:${host}:${hostPort}`);
+      }
+    },
   };
+}
+
+/** As "tcp 127.0.0.1 20022 22", from what `info usernet` of QEMU's monitor prints. */
+export function forwardsOf(said: string): ReadonlySet<string> {
+  const rows = said.matchAll(/^\s*(TCP|UDP)\[HOST_FORWARD\]\s+\d+\s+(\S+)\s+(\d+)\s+\S+\s+(\d+)\s/gm);
+  return new Set(
+    [...rows].map(([, protocol = '', address, hostPort, guestPort]) =>
+      [protocol.toLowerCase(), address, hostPort, guestPort].join(' '),
+    ),
+  );
 }
 
 /** Most likely still free in a moment. */

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { forwardsOf } from './published-ports.ts';
+import { forwardsOf } from './forwards.ts';
 
 it.each([
   ['no card', '', []],
