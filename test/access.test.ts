@@ -120,6 +120,25 @@ describe('ports', () => {
     expect(answer).toContain('Hello from web');
   });
 
+  it('tell when a guest ends a connection without a word, as it does where nothing listens', async () => {
+    const forwarding = berth('port-forward', 'web', '0:81');
+    const complaint = once(forwarding.child.stderr ?? expect.unreachable(), 'data');
+    const port = Number(/:(\d+) is port/.exec(await forwarding.until(/is port 81/))?.[1]);
+    const socket = connect(port, '127.0.0.1');
+    socket.on('error', () => {});
+    socket.write('GET / HTTP/1.0\r\n\r\n');
+    expect(String(await complaint)).toBe(
+      'berth: instance "web" closed its port 81 without a word: does anything listen there?\n',
+    );
+    socket.destroy();
+  });
+
+  it('are not promised for what is not there', async () => {
+    const { code, stdout, stderr } = await runBerth(['port-forward', 'nope', '0:80'], fleet.environment);
+    expect(stderr).toContain('cannot bring ports of instance "nope" here');
+    expect({ code, stdout }).toEqual({ code: 3, stdout: '' });
+  });
+
   it('reach ssh by standard input and output', async () => {
     const line = berth('port-forward', '--stdio', 'web', '80');
     line.type('GET / HTTP/1.0\r\n\r\n');
@@ -155,7 +174,9 @@ describe('commands', () => {
 
   it('go by ssh then, which says itself what it misses', async () => {
     const { code, stderr } = await runBerth(['exec', '-i', 'nobody@web', '--', 'id'], fleet.environment);
-    expect(stderr).toMatch(/the guest agent does not answer.*by ssh then[^]*(onnection|kex_exchange)/);
+    expect(stderr).toMatch(/the guest agent does not answer.*trying your own ssh[^]*(onnection|kex_exchange)/);
+    expect(stderr).toContain('instance "web" closed its port 22 without a word');
+    expect(stderr).toContain('"berth console web" sits at');
     expect(code).toBe(255);
   });
 });

@@ -98,6 +98,11 @@ describe.skipIf(why !== undefined)(`an instance of containers${why === undefined
     await symlink('deep/data', join(here, 'site', 'link'));
     await writeFile(join(here, 'letter'), 'a letter\n');
     await berth('run', 'web', '--name', 'files', '--wait');
+    for (const way of ['console', 'vnc']) {
+      const { code, stderr } = await runBerth([way, 'files'], fleet.environment);
+      expect(stderr).toContain(way === 'vnc' ? 'has no screen for its guests' : '"berth exec -it files -- sh"');
+      expect(code).toBe(5);
+    }
     const inside = async (script: string): Promise<string> => berth('exec', 'files', '--', '/bin/sh', '-c', script);
 
     expect(await inside('ls -d /www')).toBe('/www\n');

@@ -7,6 +7,7 @@ import { attempting, usageError } from './exit-codes.ts';
 import { openGuestLine } from './guest-line.ts';
 import { png } from './png.ts';
 import { lookAt } from './rfb.ts';
+import { runningInstance } from './running-instance.ts';
 import { openSession } from './session.ts';
 
 export function screenshotCommand(cli: Cli): Command {
@@ -19,7 +20,9 @@ export function screenshotCommand(cli: Cli): Command {
       if (path === '-' && cli.stdout.isTTY)
         throw usageError('a picture is nothing for a terminal', 'write it to a file: --output FILE');
       const session = await openSession(cli, command);
-      const picture = await attempting(`take a picture of instance "${name}"`, async () => {
+      const attempt = `take a picture of instance "${name}"`;
+      await runningInstance(session, { name, attempt });
+      const picture = await attempting(attempt, async () => {
         const line = await openGuestLine(session, { name, way: 'vnc' });
         try {
           return await lookAt(line);
