@@ -153,6 +153,11 @@ describe('the screen', () => {
     const picture = await readFile(path);
     expect(picture.subarray(1, 4).toString()).toBe('PNG');
     expect(picture.readUInt32BE(16)).toBeGreaterThanOrEqual(640);
+    const nowhere = join(directory, 'no', 'web.png');
+    expect(await runBerth(['screenshot', 'web', '-o', nowhere], fleet.environment)).toMatchObject({
+      code: 2,
+      stderr: `berth: cannot write the picture to ${nowhere}: there is no such directory\n`,
+    });
   });
 
   it('speaks RFB to a viewer', async () => {

@@ -4,6 +4,7 @@ import { writeFile } from 'node:fs/promises';
 import { Command } from 'commander';
 import type { Cli } from './cli.ts';
 import { attempting, usageError } from './exit-codes.ts';
+import { writeFailure } from './file-failure.ts';
 import { openGuestLine } from './guest-line.ts';
 import { png } from './png.ts';
 import { lookAt } from './rfb.ts';
@@ -32,7 +33,9 @@ export function screenshotCommand(cli: Cli): Command {
       });
       const bytes = png(picture);
       if (path === '-') return void cli.stdout.write(bytes);
-      await writeFile(path, bytes);
+      await writeFile(path, bytes).catch((error: unknown) => {
+        throw writeFailure(error, `write the picture to ${path}`);
+      });
       cli.stdout.write(`${path}: ${picture.width} x ${picture.height}\n`);
     });
 }
