@@ -98,11 +98,6 @@ describe.skipIf(why !== undefined)(`an instance of containers${why === undefined
     await symlink('deep/data', join(here, 'site', 'link'));
     await writeFile(join(here, 'letter'), 'a letter\n');
     await berth('run', 'web', '--name', 'files', '--wait');
-    for (const way of ['console', 'vnc']) {
-      const { code, stderr } = await runBerth([way, 'files'], fleet.environment);
-      expect(stderr).toContain(way === 'vnc' ? 'has no screen for its guests' : '"berth exec -it files -- sh"');
-      expect(code).toBe(5);
-    }
     const inside = async (script: string): Promise<string> => berth('exec', 'files', '--', '/bin/sh', '-c', script);
 
     expect(await inside('ls -d /www')).toBe('/www\n');
@@ -129,6 +124,21 @@ describe.skipIf(why !== undefined)(`an instance of containers${why === undefined
     expect(await refused('-c', 'other', 'files:/www/letter', here)).toContain('has no container "other"');
     await berth('rm', 'files');
     await fleet.gone('files');
+  });
+
+  it('is refused the ways in that containers have not, with those that they have', async () => {
+    await berth('run', 'web', '--name', 'ways', '--wait');
+    for (const way of ['console', 'vnc']) {
+      const { code, stderr } = await runBerth([way, 'ways'], fleet.environment);
+      expect(stderr).toContain(way === 'vnc' ? 'has no screen for its guests' : '"berth exec -it ways -- sh"');
+      expect(code).toBe(5);
+    }
+    const { code, stderr } = await runBerth(['ssh', 'nobody@ways'], fleet.environment);
+    expect(stderr).toMatch(/cannot reach port 22 of instance "ways": .* port 22 of the containers/);
+    expect(stderr).toContain('"berth exec -it ways -- sh" is a shell in a container');
+    expect(code).toBe(255);
+    await berth('rm', 'ways');
+    await fleet.gone('ways');
   });
 
   it('copies what a container made to do harm, and harms nothing', async () => {

@@ -2,6 +2,7 @@
 // standard input and output, as ssh's ProxyCommand wants it.
 
 import { Command } from 'commander';
+import { ApiError } from '../api/errors.ts';
 import type { Cli } from './cli.ts';
 import { attempting, usageError } from './exit-codes.ts';
 import { type GuestLine, openGuestLine } from './guest-line.ts';
@@ -59,7 +60,8 @@ async function carryStandard(
   try {
     line = await openGuestLine(session, { name, way: `ports/${port}` });
   } catch (error) {
-    const shown = await nameOf(session, name);
+    const byHost = error instanceof ApiError && error.code === 'Conflict'; // else nobody may be there to be asked again
+    const shown = byHost ? await nameOf(session, name) : name;
     return attempting(`reach port ${port} of instance "${shown}"`, () => Promise.reject(error), {
       Conflict: waysWithoutSsh(shown),
     });
