@@ -2,7 +2,7 @@
 
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { chmod, mkdtemp, readFile, rm } from 'node:fs/promises';
+import { chmod, mkdtemp, readdir, readFile, readlink, rm } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -104,6 +104,24 @@ describe('the console', () => {
   });
 });
 
+/** On which QEMU listens for the guest. */
+async function portsOfQemu(): Promise<string> {
+  const linked = (path: string): Promise<string> => readlink(path).catch(() => ''); // gone
+  const files = new Set<string>();
+  for (const pid of (await readdir('/proc')).filter((name) => /^[0-9]+$/.test(name))) {
+    if (!(await linked(`/proc/${pid}/cwd`)).startsWith(directory)) continue;
+    if (!(await linked(`/proc/${pid}/exe`)).includes('qemu-system')) continue;
+    for (const file of await readdir(`/proc/${pid}/fd`).catch(() => []))
+      files.add(await linked(`/proc/${pid}/fd/${file}`));
+  }
+  const rows = (await readFile('/proc/net/tcp', 'utf8')).split('\n').map((row) => row.trim().split(/\s+/));
+  const listening = rows.filter(([, , , state, , , , , , inode]) => state === '0A' && files.has(`socket:[${inode}]`));
+  return listening
+    .map(([, address]) => address)
+    .sort()
+    .join(' ');
+}
+
 describe('ports', () => {
   it('that are not published are brought here, and close with the guest’s answer', async () => {
     const forwarding = berth('port-forward', 'web', '0:80');
@@ -123,27 +141,37 @@ describe('ports', () => {
   });
 
   it('that an agent left open when it was killed are closed by the next one', async () => {
-    const listening = async (): Promise<string[]> => {
-      const rows = (await readFile('/proc/net/tcp', 'utf8')).split('\n').slice(1);
-      const sockets = rows.map((row) => row.trim().split(/\s+/)).filter(([, , , state]) => state === '0A');
-      return sockets.map(([, address = '']) => address).filter((address) => address.startsWith('0100007F:'));
-    };
-    const before = await listening();
+    const before = await portsOfQemu();
     const forwarding = berth('port-forward', 'web', '0:80');
     const port = Number(/:(\d+) is port/.exec(await forwarding.until(/is port 80/))?.[1]);
     const socket = connect({ port, host: '127.0.0.1' });
     socket.on('error', () => {}); // its end is what is awaited
     socket.write('GET / HTTP/1.0\r\n');
-    const own = `0100007F:${port.toString(16).toUpperCase().padStart(4, '0')}`;
-    const added = async (): Promise<string[]> =>
-      (await listening()).filter((address) => !before.includes(address) && address !== own);
-    let left: string[] = [];
-    while (left.length === 0) left = await added();
+    while ((await portsOfQemu()) === before) await system.turn();
     const closed = once(socket, 'close');
     await fleet.restartAgent();
     await closed;
-    while ((await listening()).some((address) => left.includes(address))) await system.turn();
+    while ((await portsOfQemu()) !== before) await system.turn();
     expect(await (await fetch(`http://127.0.0.1:${port}/`)).text()).toContain('Hello from web');
+  });
+
+  it('tell when a guest ends a connection without a word, as it does where nothing listens', async () => {
+    const forwarding = berth('port-forward', 'web', '0:81');
+    const complaint = once(forwarding.child.stderr ?? expect.unreachable(), 'data');
+    const port = Number(/:(\d+) is port/.exec(await forwarding.until(/is port 81/))?.[1]);
+    const socket = connect(port, '127.0.0.1');
+    socket.on('error', () => {});
+    socket.write('GET / HTTP/1.0\r\n\r\n');
+    expect(String(await complaint)).toBe(
+      'berth: instance "web" closed its port 81 without a word: does anything listen there?\n',
+    );
+    socket.destroy();
+  });
+
+  it('are not promised for what is not there', async () => {
+    const { code, stdout, stderr } = await runBerth(['port-forward', 'nope', '0:80'], fleet.environment);
+    expect(stderr).toContain('cannot bring ports of instance "nope" here');
+    expect({ code, stdout }).toEqual({ code: 3, stdout: '' });
   });
 
   it('reach ssh by standard input and output', async () => {
@@ -160,6 +188,11 @@ describe('the screen', () => {
     const picture = await readFile(path);
     expect(picture.subarray(1, 4).toString()).toBe('PNG');
     expect(picture.readUInt32BE(16)).toBeGreaterThanOrEqual(640);
+    const nowhere = join(directory, 'no', 'web.png');
+    expect(await runBerth(['screenshot', 'web', '-o', nowhere], fleet.environment)).toMatchObject({
+      code: 2,
+      stderr: `berth: cannot write the picture to ${nowhere}: there is no such directory\n`,
+    });
   });
 
   it('speaks RFB to a viewer', async () => {
@@ -181,7 +214,9 @@ describe('commands', () => {
 
   it('go by ssh then, which says itself what it misses', async () => {
     const { code, stderr } = await runBerth(['exec', '-i', 'nobody@web', '--', 'id'], fleet.environment);
-    expect(stderr).toMatch(/the guest agent does not answer.*by ssh then[^]*(onnection|kex_exchange)/);
+    expect(stderr).toMatch(/the guest agent does not answer.*trying your own ssh[^]*(onnection|kex_exchange)/);
+    expect(stderr).toContain('instance "web" closed its port 22 without a word');
+    expect(stderr).toContain('"berth console web" sits at');
     expect(code).toBe(255);
   });
 });

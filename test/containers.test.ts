@@ -126,6 +126,21 @@ describe.skipIf(why !== undefined)(`an instance of containers${why === undefined
     await fleet.gone('files');
   });
 
+  it('is refused the ways in that containers have not, with those that they have', async () => {
+    await berth('run', 'web', '--name', 'ways', '--wait');
+    for (const way of ['console', 'vnc']) {
+      const { code, stderr } = await runBerth([way, 'ways'], fleet.environment);
+      expect(stderr).toContain(way === 'vnc' ? 'has no screen for its guests' : '"berth exec -it ways -- sh"');
+      expect(code).toBe(5);
+    }
+    const { code, stderr } = await runBerth(['ssh', 'nobody@ways'], fleet.environment);
+    expect(stderr).toMatch(/cannot reach port 22 of instance "ways": .* port 22 of the containers/);
+    expect(stderr).toContain('"berth exec -it ways -- sh" is a shell in a container');
+    expect(code).toBe(255);
+    await berth('rm', 'ways');
+    await fleet.gone('ways');
+  });
+
   it('copies what a container made to do harm, and harms nothing', async () => {
     const here = join(directory, 'safe');
     await mkdir(here);

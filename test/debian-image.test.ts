@@ -138,7 +138,7 @@ ls /etc/ssh/ssh_host_*_key
       });
       expect(await berth('exec', '--identity', key, 'debian@deb', '--', 'id', '-un')).toMatchObject({
         stdout: 'debian\n',
-        stderr: expect.stringContaining('by ssh then'),
+        stderr: expect.stringContaining('trying your own ssh'),
         code: 0,
       });
       expect(await berth('ip', 'deb')).toMatchObject({ stdout: '10.0.2.15\n' });

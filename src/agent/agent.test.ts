@@ -561,10 +561,14 @@ describe('the agent', () => {
     });
 
     it('tries again after any other refusal', async () => {
-      const { plane, startAgent, pass } = begin();
+      const { plane, startAgent, pass, errors } = begin();
       plane.registerAnswer = 'Unauthenticated';
       await startAgent();
       await pass(60_000);
+      expect(errors[0]).toMatchObject({
+        host: hostName,
+        advice: expect.stringContaining(`berth host token ${hostName}`),
+      });
       plane.registerAnswer = undefined;
       await pass(60_000);
       expect(plane.heartbeats.length).toBeGreaterThan(1);

@@ -295,7 +295,7 @@ export function createAgent(options: AgentOptions): Agent {
         }
         const delayMs = backoffMs(attempt, registerRetry, prng);
         const away = error instanceof ApiError && error.code === 'Unavailable';
-        const fields = { host: options.hostName, error: describeError(error), delayMs };
+        const fields = { host: options.hostName, error: describeError(error), ...adviceOf(error), delayMs };
         if (away) log.warn('cannot register; carrying on with what was last wanted', fields);
         else log.error('cannot register; carrying on with what was last wanted', fields);
         await sleep(clock, delayMs, stopping.signal);
@@ -303,6 +303,14 @@ export function createAgent(options: AgentOptions): Agent {
     }
     return undefined;
   };
+
+  /** The answer names no host: whose token it is, only who made it can know. */
+  const adviceOf = (error: unknown): { readonly advice?: string } =>
+    error instanceof ApiError && (error.code === 'Unauthenticated' || error.code === 'Forbidden')
+      ? {
+          advice: `its token is not that of host "${options.hostName}": give it what "berth host token ${options.hostName}" prints on the server's machine, or the name that its token was made for`,
+        }
+      : {};
 
   /** Resolves with the reason when the session is over. */
   const holdSession = async (parts: Running, session: Session, registration: Registration): Promise<unknown> => {

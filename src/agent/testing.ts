@@ -284,6 +284,8 @@ export function makeHost() {
     /** Throws where a change of a volume is to fail. */
     volumeTrouble: async (): Promise<void> => {},
     disk: world.volumeDisk(hostName),
+    /** What its agents said that needs a person. */
+    errors: [] as Record<string, unknown>[],
     /** Why drivers cannot find their guests again, if they cannot. */
     blindness: undefined as string | undefined,
     async startAgent(): Promise<Agent> {
@@ -319,7 +321,7 @@ export function makeHost() {
         }),
         clock,
         prng,
-        log: silentLogger,
+        log: { ...silentLogger, error: (message, fields) => host.errors.push({ message, ...fields }) },
       });
       agents.push(agent);
       await agent.start();

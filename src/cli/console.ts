@@ -6,7 +6,7 @@ import { sleep } from '../base/clock.ts';
 import { describeError } from '../base/log.ts';
 import type { Cli } from './cli.ts';
 import { attempting, usageError } from './exit-codes.ts';
-import { type GuestLine, type GuestWay, mayComeBack, openGuestLine } from './guest-line.ts';
+import { type GuestLine, type GuestWay, hasNoConsole, mayComeBack, openGuestLine } from './guest-line.ts';
 import { escapeKeyName, type RawTerminal, rawTerminal } from './raw-terminal.ts';
 import { openSession } from './session.ts';
 import { writeOut } from './write-out.ts';
@@ -32,7 +32,13 @@ export function consoleCommand(cli: Cli): Command {
       await attempting(
         `sit at the console of instance "${name}"`,
         () => sitAt(cli, name, (query = begin) => openGuestLine(session, { name, way: 'console', query })),
-        { NotFound: '"berth ps" shows the instances', Conflict: `"berth explain ${name}" says why` },
+        {
+          NotFound: '"berth ps" shows the instances',
+          Conflict: (error) =>
+            hasNoConsole(error)
+              ? `"berth logs -f ${name}" goes on showing what it says; "berth exec -it ${name} -- sh" is a shell in a container`
+              : `"berth explain ${name}" says why`,
+        },
       );
     });
 }

@@ -25,7 +25,10 @@ export function eventsCommand(cli: Cli): Command {
       const { client } = await openSession(cli, command);
       const { project } = command.optsWithGlobals<{ project?: string }>();
       const query = { ...(subject === undefined ? {} : { subject }), ...(project === undefined ? {} : { project }) };
-      const empty = 'nothing happened yet';
+      const empty =
+        subject === undefined
+          ? 'nothing happened yet'
+          : `nothing that is still known happened to anything called "${subject}"; names: berth ps, berth host ls, berth image ls`;
       await attempting('show events', async () => {
         if (follow) {
           // Lines, also on a terminal: a history is not redrawn, and its ages would go stale, so it shows the time instead.

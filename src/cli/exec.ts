@@ -58,7 +58,7 @@ export function execCommand(cli: Cli): Command {
         finish(await runByHost(cli, command, { name, words, env, options }));
       } catch (error) {
         if (options.by === 'host' || !(error instanceof CommandError) || !needsSsh(error.cause)) throw error;
-        cli.stderr.write(`berth: ${error.message}; by ssh then (--by host to not)\n`);
+        cli.stderr.write(`berth: ${error.message}; trying your own ssh instead (with --by host it is not tried)\n`);
         finish(await bySsh());
       }
     });

@@ -50,15 +50,17 @@ export function usageError(message: string, advice?: string): CommandError {
 export async function attempting<T>(
   attempt: string,
   work: () => Promise<T>,
-  advice: Partial<Record<ErrorCode, string>> = {},
+  advice: Partial<Record<ErrorCode, string | ((error: ApiError) => string)>> = {},
 ): Promise<T> {
   try {
     return await work();
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
     const place = error.field === undefined || error.message.includes(error.field) ? '' : ` (${error.field})`;
+    const known = advice[error.code] ?? adviceOf(error);
+    const told = typeof known === 'function' ? known(error) : known;
     throw new CommandError(errorCodes[error.code].exitCode, `cannot ${attempt}: ${error.message}${place}`, {
-      advice: advice[error.code] ?? adviceOf(error),
+      advice: told !== undefined && error.message.includes(told) ? undefined : told, // it has been said
       cause: error,
     });
   }

@@ -8,6 +8,7 @@ import { attempting, usageError } from './exit-codes.ts';
 import { listAll } from './follow.ts';
 import { kindOf, kinds, kindViews } from './kinds.ts';
 import { type Format, parseFormat, printList, printNames, printTable, printValue } from './output.ts';
+import { nothingFound } from './nothing-found.ts';
 import { openSession, type Session } from './session.ts';
 
 interface GetOptions {
@@ -54,7 +55,7 @@ async function list<K extends Kind>(
   await printList<ResourceByKind[K]>(cli, output, {
     items,
     columns: kindViews[kind]({ nowMs: cli.clock.nowMs() }),
-    empty: `no ${kind}s`,
+    empty: nothingFound(`${kind}s`, { selector, otherwise: `no ${kind}s` }),
   });
 }
 

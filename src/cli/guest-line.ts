@@ -78,7 +78,16 @@ export async function openGuestLine(session: Session, { name, way, query = {} }:
 
 /** Whether the host cannot do it, and ssh can, where the guest has a server. */
 export function needsSsh(error: unknown): boolean {
-  return error instanceof ApiError && isRecord(error.details) && error.details['reason'] === 'NeedsSsh';
+  return reasonOf(error) === 'NeedsSsh';
+}
+
+/** Whether the guest is of a kind that nobody can sit at: containers, and zones. */
+export function hasNoConsole(error: unknown): boolean {
+  return reasonOf(error) === 'NoConsole';
+}
+
+function reasonOf(error: unknown): unknown {
+  return error instanceof ApiError && isRecord(error.details) ? error.details['reason'] : undefined;
 }
 
 /** Whether another try may do better than this one did: a connection that broke, a server or host that is away for a moment. */

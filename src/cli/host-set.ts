@@ -100,6 +100,8 @@ export function setCommand(cli: Cli): Command {
     .option('--control-plane', 'it runs the control plane and takes no instances')
     .option('--no-control-plane', 'it takes instances, whatever the control plane says')
     .action(async (name: string, options: SetOptions, command: Command) => {
+      if (Object.values(options).every((value) => Array.isArray(value) && value.length === 0))
+        throw usageError(`nothing to change of host "${name}" was named`, '"berth host set --help" shows what can be');
       const host = await change(cli, command, name, (spec) => changedSpec(spec, options), labelsBy(options.label));
       for (const line of wholeReserves(host)) cli.stderr.write(`${line}\n`);
       cli.stdout.write(`${host.metadata.name} changed\n`);

@@ -1,18 +1,18 @@
 // `berth host ...`: the hosts, and which of them take new instances.
 
 import { Command } from 'commander';
-import { errorCodes } from '../api/errors.ts';
-import { nearest } from '../api/nearest.ts';
 import type { Host } from '../api/resources/host.ts';
 import { reservedOf } from '../api/resources/host-reserve.ts';
 import type { HostProviders, HostUsage } from '../api/usage.ts';
 import type { UserClient } from '../api/user-client.ts';
 import type { Cli } from './cli.ts';
-import { attempting, CommandError } from './exit-codes.ts';
+import { attempting } from './exit-codes.ts';
 import { listAll } from './follow.ts';
 import { conditionOf } from './instance-view.ts';
 import { setCommand, taintCommand, untaintCommand } from './host-set.ts';
 import { kindViews } from './kinds.ts';
+import { assertPool } from './known-places.ts';
+import { nothingFound } from './nothing-found.ts';
 import { type Format, fieldLines, parseFormat, parseValueFormat, printList, printValue } from './output.ts';
 import { replace } from './replace.ts';
 import { forEachName, joined } from './rm.ts';
@@ -48,7 +48,10 @@ function lsCommand(cli: Cli): Command {
       async ({ output, selector, watch }: { output: Format; selector?: string; watch?: true }, command: Command) => {
         const { client } = await openSession(cli, command);
         const query = selector === undefined ? {} : { selector };
-        const empty = 'no hosts; start an agent on one: berth agent --help';
+        const empty = nothingFound('hosts', {
+          selector,
+          otherwise: 'no hosts; start an agent on one: berth agent --help',
+        });
         await attempting('list hosts', async () => {
           if (watch) {
             const columns = (nowMs: number) => kindViews.host({ nowMs });
@@ -238,20 +241,6 @@ function poolCommand(cli: Cli): Command {
       await attempting(`set the pool of host "${name}"`, () => replace(client, { kind: 'host', name, change }), advice);
       cli.stdout.write(pool === undefined ? `${name} is in no pool\n` : `${name} is in pool ${pool}\n`);
     });
-}
-
-/** Like `berth run --pool`: a pool is one that was made, or that a host is in. */
-async function assertPool(client: UserClient, pool: string): Promise<void> {
-  const [pools, hosts] = await attempting('list pools', () =>
-    Promise.all([listAll(client, 'pool'), listAll(client, 'host')]),
-  );
-  const known = new Set(pools.items.map(({ metadata }) => metadata.name));
-  for (const { spec } of hosts.items) if (spec.pool !== undefined) known.add(spec.pool);
-  if (known.has(pool)) return;
-  const meant = nearest(pool, [...known]);
-  throw new CommandError(errorCodes.InvalidRequest.exitCode, `there is no pool "${pool}", nor a host in it`, {
-    advice: meant === undefined ? `make it first: berth pool create ${pool}` : `did you mean "${meant}"?`,
-  });
 }
 
 function pauseCommand(cli: Cli, verb: 'pause' | 'resume', paused: boolean, description: string): Command {

@@ -8,9 +8,9 @@ import { ApiError } from '../api/errors.ts';
 import type { Image, ImageSpec } from '../api/resources/image.ts';
 import { isRecord } from '../base/is-record.ts';
 import { sleep } from '../base/clock.ts';
-import { describeError } from '../base/log.ts';
 import type { Cli } from './cli.ts';
 import { attempting, Interrupted, usageError } from './exit-codes.ts';
+import { fileFailure } from './file-failure.ts';
 import { type AmountOptions, amountsOf, imageFormats, imagePackings, oneOf, packingOf } from './image-options.ts';
 import { startProgress } from './progress.ts';
 import { replace } from './replace.ts';
@@ -49,7 +49,7 @@ export function uploadCommand(cli: Cli): Command {
       };
       const session = await openSession(cli, command);
       const file = await open(path, 'r').catch((error: unknown) => {
-        throw usageError(`cannot read ${path}: ${describeError(error)}`);
+        throw fileFailure(error, `read ${path}`);
       });
       try {
         const image = await attempting(`upload image "${name}"`, () => upload(cli, session, { file, path, name, how }));
@@ -72,7 +72,9 @@ interface Upload {
 }
 
 async function upload(cli: Cli, { client }: Session, { file, path, name, how }: Upload): Promise<Image> {
-  const { size } = await file.stat();
+  const stat = await file.stat();
+  if (!stat.isFile()) throw usageError(`cannot read ${path}: it is not a file`);
+  const { size } = stat;
   if (size === 0) throw usageError(`${path} is empty`);
   const signal = cli.interruption();
   const progress = startProgress(cli);

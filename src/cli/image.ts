@@ -12,6 +12,8 @@ import { show } from './get.ts';
 import { hostReady, kindViews } from './kinds.ts';
 import { type AmountOptions, amountsOf, imageFormats, imagePackings, oneOf, packingOf } from './image-options.ts';
 import { createCommand } from './image-create.ts';
+import { assertHost, assertPool } from './known-places.ts';
+import { nothingFound } from './nothing-found.ts';
 import { uploadCommand } from './image-upload.ts';
 import { type Format, parseFormat, printList, printTable, printValue } from './output.ts';
 import { startProgress } from './progress.ts';
@@ -55,7 +57,10 @@ function lsCommand(cli: Cli): Command {
       await printList(cli, output, {
         items,
         columns,
-        empty: 'no images; make one: berth image build tiny, or berth image add NAME --source URL',
+        empty: nothingFound('images', {
+          selector,
+          otherwise: 'no images; make one: berth image build tiny, or berth image add NAME --source URL',
+        }),
       });
     });
 }
@@ -201,12 +206,15 @@ function prefetchCommand(cli: Cli): Command {
     .option('--pool <pool>', 'those of this pool; many times', collect, [])
     .option('--no-wait', 'do not wait until they have it')
     .option('-t, --timeout <duration>', 'give up waiting after 90s, 5m')
-    .action((names: readonly string[], { host, pool, ...options }: PrefetchOptions, command: Command) => {
+    .action(async (names: readonly string[], { host, pool, ...options }: PrefetchOptions, command: Command) => {
       if (host.length + pool.length === 0)
         throw usageError(
           'no host and no pool is named',
           '"berth image pull" is for all hosts; --host and --pool name some',
         );
+      const { client } = await openSession(cli, command);
+      for (const name of host) await assertHost(client, name);
+      for (const name of pool) await assertPool(client, name);
       const change = ({ spec }: Image): ImageSpec | undefined => {
         const hosts = [...new Set([...(spec.prefetch?.hosts ?? []), ...host])];
         const pools = [...new Set([...(spec.prefetch?.pools ?? []), ...pool])];

@@ -100,7 +100,7 @@ export function portLines({ status }: Instance): string[] {
 }
 
 /** QEMU's user network gives each guest this one, which leads nowhere from outside: such guests are reached by their ports. */
-const userNetworkAddress = '10.0.2.15';
+export const userNetworkAddress = '10.0.2.15';
 
 /** Where the guest can be reached; the API tells the other, too. */
 export function addressOf({ status }: Instance): string | undefined {

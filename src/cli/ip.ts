@@ -3,6 +3,7 @@
 import { Command } from 'commander';
 import type { Cli } from './cli.ts';
 import { attempting, CommandError, exitCodes } from './exit-codes.ts';
+import { userNetworkAddress } from './instance-view.ts';
 import { openSession } from './session.ts';
 
 export function ipCommand(cli: Cli): Command {
@@ -12,7 +13,7 @@ export function ipCommand(cli: Cli): Command {
     .option('--ports', 'its published ports instead: HOST:PORT and the port of the guest, one a line')
     .action(async (name: string, { ports }: { readonly ports?: true }, command: Command) => {
       const session = await openSession(cli, command);
-      const { status } = await attempting(
+      const { metadata, status } = await attempting(
         `tell the address of instance "${name}"`,
         () => session.client.get('instance', name, { project: session.project }),
         { NotFound: '"berth ps" shows the instances' },
@@ -25,8 +26,15 @@ export function ipCommand(cli: Cli): Command {
       }
       if (guest?.address === undefined)
         throw new CommandError(exitCodes.badOutcome, `the address of instance "${name}" is not known yet`, {
-          advice: `it is ${status.phase}; "berth logs ${name}" shows how far it is`,
+          advice:
+            status.host === undefined
+              ? `it is ${status.phase}; "berth explain ${name}" says why`
+              : `it is ${status.phase}; "berth logs ${name}" shows how far it is`,
         });
       cli.stdout.write(`${guest.address}\n`);
+      if (guest.address === userNetworkAddress)
+        cli.stderr.write(
+          `every guest of the network "user" has this address, and only itself knows it: "berth port-forward ${metadata.name} PORT" leads in, and so do its published ports (--ports)\n`,
+        );
     });
 }

@@ -15,6 +15,8 @@ export interface LocalPort {
   readonly localPort: number | string;
   /** What the user is told when it listens; `at` is `address:port`. */
   readonly shown: (at: string) => string;
+  /** What the user is told when the guest ends a connection without a word, as a network of QEMU does where nothing listens. */
+  readonly silence?: string;
 }
 
 /** Until Ctrl-C. Throws when a port cannot be listened on. */
@@ -26,13 +28,19 @@ export async function listenFor(
   const signal = cli.interruption();
   const open = new Set<Socket>();
   const servers: Server[] = [];
+  const silent = new Set<string>();
   try {
-    for (const { way, localPort, shown } of ways) {
+    for (const { way, localPort, shown, silence } of ways) {
       const server = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => {
         open.add(socket);
         socket.on('close', () => open.delete(socket));
         socket.on('error', () => {}); // told by 'close'
-        carry(session, { name, way, socket }).catch((error: unknown) => {
+        const onSilence = (): void => {
+          if (silence === undefined || silent.has(way)) return;
+          silent.add(way); // said once: a browser tries again and again
+          cli.stderr.write(`berth: ${silence}\n`);
+        };
+        carry(session, { name, way, socket, onSilence }).catch((error: unknown) => {
           cli.stderr.write(`berth: instance "${name}", ${way}: ${describeError(error)}\n`);
           socket.destroy();
         });
@@ -66,13 +74,28 @@ async function listening(
   return `${address}:${typeof at === 'object' && at !== null ? at.port : port}`;
 }
 
-/** Carries one connection to its end, each way only as fast as the other end takes it. */
+/**
+ * Carries one connection to its end, each way only as fast as the other end takes it. `onSilence`: the guest has ended it without a word, and
+ * not because the other end had.
+ */
 async function carry(
   session: Session,
-  { name, way, socket }: { readonly name: string; readonly way: string; readonly socket: Socket },
+  {
+    name,
+    way,
+    socket,
+    onSilence,
+  }: { readonly name: string; readonly way: string; readonly socket: Socket; readonly onSilence: () => void },
 ): Promise<void> {
   const line = await openGuestLine(session, { name, way });
-  socket.once('close', () => line.end());
+  let leaving = false;
+  socket.once('end', () => {
+    leaving = true;
+  });
+  socket.once('close', () => {
+    leaving = true;
+    line.end();
+  });
   line.over.addEventListener('abort', () => void socket.destroySoon(), { once: true });
   const up = async (): Promise<void> => {
     try {
@@ -83,10 +106,13 @@ async function carry(
     await line.tell({ type: 'end' });
   };
   const down = async (): Promise<void> => {
+    let silent = true;
     for await (const message of line.messages()) {
       if (!(message instanceof Uint8Array)) break; // `end`: the guest has said all
+      silent = false;
       if (!socket.destroyed && !socket.write(message)) await drained(socket);
     }
+    if (silent && !leaving) onSilence();
     socket.end();
   };
   await Promise.all([up(), down()]);

@@ -37,6 +37,7 @@ function powerCommand(
       const session = await openSession(cli, command);
       const timeoutMs = timeout === undefined ? undefined : parseDurationMs('--timeout', timeout);
       const failures = await forEachName(cli, names, async (name) => {
+        let already = false;
         const { metadata } = await attempting(
           `${verb} instance "${name}"`,
           () =>
@@ -46,17 +47,25 @@ function powerCommand(
               project: session.project,
               change(current) {
                 if (verb === 'start') assertStartable(current);
-                return { ...current.spec, powerState };
+                already = isSo(current, powerState);
+                return already ? undefined : { ...current.spec, powerState };
               },
             }),
           { NotFound: '"berth ps" shows the instances' },
         );
         const judge = verb === 'stop' ? untilStopped(name) : untilReady(name);
         if (wait) await waitForInstance(cli, session, { id: metadata.id, name, judge, timeoutMs });
-        cli.stdout.write(`${metadata.name} ${doneWord(verb, wait === true)}\n`);
+        cli.stdout.write(`${metadata.name} ${already ? alreadyWords[verb] : doneWord(verb, wait === true)}\n`);
       });
       if (failures.length > 0) throw joined(failures, names.length);
     });
+}
+
+const alreadyWords = { stop: 'is stopped already', start: 'runs already' } as const;
+
+/** Wanted so, and become so: nothing is to be done. */
+function isSo({ spec, status }: Instance, powerState: 'running' | 'stopped'): boolean {
+  return spec.powerState === powerState && status.phase === (powerState === 'running' ? 'Running' : 'Stopped');
 }
 
 function doneWord(verb: 'stop' | 'start', waited: boolean): string {

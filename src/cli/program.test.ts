@@ -553,10 +553,12 @@ describe('berth image', () => {
   it('prefetch asks for the image on the hosts and pools that are named, and waits for those', async () => {
     const other = testHost('h2', { status: { images: [] } });
     const inner = hostThatFetches([], [fetched]);
-    const handler: Handler = (request) =>
-      request.path === '/v1/hosts' && !request.query['watch']
+    const handler: Handler = (request) => {
+      if (request.path === '/v1/pools') return page([{ metadata: { name: 'gpu' } }]);
+      return request.path === '/v1/hosts' && !request.query['watch']
         ? page([testHost('h1', { status: { images: [] } }), other])
         : inner(request);
+    };
     const prefetch = ['image', 'prefetch', 'tiny', '--host', 'h1', '--pool', 'gpu'];
     const { stdout, exitCode, requests } = await runBerth(prefetch, { handler });
     expect(stdout).toBe('IMAGE  HOST     SIZE  DIGEST\ntiny   h1    5.0 MiB  sha256:aaaaaaaaaaaa\n');

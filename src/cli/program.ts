@@ -1,8 +1,9 @@
 // Runs one command line: finds the command, loads only its file, and turns every failure into a message and an exit code.
 
 import { Command, CommanderError } from 'commander';
+import { nearest } from '../api/nearest.ts';
 import type { Cli } from './cli.ts';
-import { exitCodes, failureOf } from './exit-codes.ts';
+import { type CommandError, exitCodes, failureOf, usageError } from './exit-codes.ts';
 import { type CommandEntry, commandEntries } from './registry.ts';
 
 /** Runs `words` (without program and file name) and returns the exit code. Never throws. `more` are commands beside the client's. */
@@ -75,8 +76,37 @@ async function buildProgram(
     }
     parent.addCommand(command);
   }
+  program.helpCommand(false).addCommand(helpCommand(program).helpGroup('This program:'));
   inherit(program);
   return program;
+}
+
+/** Commander's own knows one word, and shows the help of the whole for one that there is not. */
+function helpCommand(program: Command): Command {
+  return new Command('help')
+    .description('Show what a command does')
+    .argument('[command...]')
+    .action((words: readonly string[]) => {
+      let found = program;
+      for (const [index, word] of words.entries()) {
+        const next = found.commands.find((each) => each.name() === word || each.aliases().includes(word));
+        if (next === undefined) throw noSuchCommand(found, words.slice(0, index + 1));
+        found = next;
+      }
+      found.outputHelp();
+    });
+}
+
+function noSuchCommand(parent: Command, words: readonly string[]): CommandError {
+  const before = words.slice(0, -1);
+  const names = parent.commands.map((command) => command.name());
+  const meant = nearest(words.at(-1) ?? '', names);
+  return usageError(
+    `there is no command "${words.join(' ')}"`,
+    meant === undefined
+      ? `"${['berth', ...before, '--help'].join(' ')}" shows what there is`
+      : `did you mean "${[...before, meant].join(' ')}"?`,
+  );
 }
 
 /** `addCommand` passes nothing on: output and exit handling would be commander's own. */

@@ -7,6 +7,7 @@ import { attempting } from './exit-codes.ts';
 import { listAll } from './follow.ts';
 import { instanceColumns } from './instance-view.ts';
 import { type Format, parseFormat, printList } from './output.ts';
+import { nothingFound } from './nothing-found.ts';
 import { openSession } from './session.ts';
 import { watchList } from './watch-list.ts';
 
@@ -29,7 +30,9 @@ export function psCommand(cli: Cli): Command {
       const { client, project } = await openSession(cli, command);
       const query = { ...(allProjects ? {} : { project }), ...(selector === undefined ? {} : { selector }) };
       const columns = (nowMs: number) => instanceColumns(nowMs, { project: allProjects === true });
-      const view = { columns, sort: byProjectAndName, empty: 'no instances; make one: berth run IMAGE' };
+      const where = allProjects || project === 'default' ? '' : ` in project "${project}"`;
+      const otherwise = `no instances${where}; make one: berth run IMAGE`;
+      const view = { columns, sort: byProjectAndName, empty: nothingFound('instances', { selector, otherwise }) };
       await attempting('list instances', async () => {
         if (watch) return watchList(cli, client, { kind: 'instance', query, format: output, ...view });
         const { items } = await listAll(client, 'instance', query);

@@ -4,6 +4,7 @@ import { constants } from 'node:fs';
 import { open } from 'node:fs/promises';
 import type { Cli } from './cli.ts';
 import { usageError } from './exit-codes.ts';
+import { fileFailure } from './file-failure.ts';
 
 interface ReadOptions {
   /** What it is, for messages: "user-data". */
@@ -42,22 +43,8 @@ export async function readTextFile(
         await file.close();
       }
     } catch (error) {
-      throw readFailure(error, what, path);
+      throw fileFailure(error, `read ${what} from ${path}`);
     }
   }
   return new TextDecoder('utf-8', { fatal: false }).decode(Buffer.concat(pieces));
-}
-
-const reasons: Readonly<Record<string, string>> = {
-  ENOENT: 'there is no such file',
-  EACCES: 'you may not read it',
-  EISDIR: 'it is a directory',
-  ELOOP: 'its links go round in a circle',
-  ENOTDIR: 'a part of the path is not a directory',
-};
-
-function readFailure(error: unknown, what: string, path: string): unknown {
-  const code = error instanceof Error && 'code' in error ? String(error.code) : undefined;
-  if (code === undefined || !/^E[A-Z]+$/.test(code)) return error;
-  return usageError(`cannot read ${what} from ${path}: ${reasons[code] ?? code}`);
 }

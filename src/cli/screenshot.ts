@@ -4,9 +4,11 @@ import { writeFile } from 'node:fs/promises';
 import { Command } from 'commander';
 import type { Cli } from './cli.ts';
 import { attempting, usageError } from './exit-codes.ts';
+import { writeFailure } from './file-failure.ts';
 import { openGuestLine } from './guest-line.ts';
 import { png } from './png.ts';
 import { lookAt } from './rfb.ts';
+import { runningInstance } from './running-instance.ts';
 import { openSession } from './session.ts';
 
 export function screenshotCommand(cli: Cli): Command {
@@ -19,7 +21,9 @@ export function screenshotCommand(cli: Cli): Command {
       if (path === '-' && cli.stdout.isTTY)
         throw usageError('a picture is nothing for a terminal', 'write it to a file: --output FILE');
       const session = await openSession(cli, command);
-      const picture = await attempting(`take a picture of instance "${name}"`, async () => {
+      const attempt = `take a picture of instance "${name}"`;
+      await runningInstance(session, { name, attempt });
+      const picture = await attempting(attempt, async () => {
         const line = await openGuestLine(session, { name, way: 'vnc' });
         try {
           return await lookAt(line);
@@ -29,7 +33,9 @@ export function screenshotCommand(cli: Cli): Command {
       });
       const bytes = png(picture);
       if (path === '-') return void cli.stdout.write(bytes);
-      await writeFile(path, bytes);
+      await writeFile(path, bytes).catch((error: unknown) => {
+        throw writeFailure(error, `write the picture to ${path}`);
+      });
       cli.stdout.write(`${path}: ${picture.width} x ${picture.height}\n`);
     });
 }

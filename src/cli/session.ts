@@ -18,7 +18,10 @@ export interface Session {
 
 /** The server by flag, then environment, then the current context. */
 export async function openSession(cli: Cli, command: Command): Promise<Session> {
-  const { context, project } = await chosenContext(cli, globalFlags(command));
+  const { context, project: asked } = await chosenContext(cli, globalFlags(command));
+  const project = asked ?? context.project ?? 'default';
+  if (!projectName.test(project))
+    throw usageError(`a project cannot be called "${project}"`, 'use lower-case letters, digits and "-"');
   return {
     client: createUserClient({
       fetch: cli.fetch,
@@ -28,9 +31,12 @@ export async function openSession(cli: Cli, command: Command): Promise<Session> 
     }),
     url: checkedUrl(context.url),
     ...(context.token === undefined ? {} : { token: context.token }),
-    project: project ?? context.project ?? 'default',
+    project,
   };
 }
+
+/** `Name` of api/resources/metadata.ts, which brings schemas along. */
+const projectName = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/;
 
 interface GlobalFlags {
   readonly context?: string;

@@ -3,10 +3,10 @@
 import { mkdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { Command } from 'commander';
-import type { Instance } from '../api/resources/instance.ts';
 import type { Cli } from './cli.ts';
 import { contextFilePath } from './context-file.ts';
-import { attempting, CommandError, exitCodes } from './exit-codes.ts';
+import { CommandError, exitCodes } from './exit-codes.ts';
+import { runningInstance } from './running-instance.ts';
 import { openSession } from './session.ts';
 
 export interface SshTarget {
@@ -23,12 +23,7 @@ export async function sshOptions(
   { name, identity, port }: SshTarget,
 ): Promise<readonly string[]> {
   const session = await openSession(cli, command);
-  const { metadata, status } = await attempting(
-    `reach instance "${name}"`,
-    () => session.client.get('instance', name, { project: session.project }),
-    { NotFound: '"berth ps" shows the instances' },
-  );
-  assertRuns(metadata.name, status.phase);
+  const { metadata, status } = await runningInstance(session, { name, attempt: `reach instance "${name}"` });
   const knownHosts = join(dirname(contextFilePath(cli)), 'known_hosts');
   await mkdir(dirname(knownHosts), { recursive: true, mode: 0o700 });
   const proxy = [...cli.self, ...globalWords(command), 'port-forward', '--stdio', metadata.id, port];
@@ -56,13 +51,6 @@ export async function runSsh(cli: Cli, program: 'ssh' | 'scp', words: readonly s
       cause,
     });
   }
-}
-
-function assertRuns(name: string, phase: Instance['status']['phase']): void {
-  if (phase === 'Running') return;
-  throw new CommandError(exitCodes.badOutcome, `instance "${name}" does not run: it is ${phase}`, {
-    advice: `"berth explain ${name}" says why`,
-  });
 }
 
 /** The user's choice of a server, for ourselves when ssh calls us. A token is not among them: it is in the environment or the context. */

@@ -10,6 +10,9 @@ interface SshOptions {
   readonly port: string;
 }
 
+/** Of ssh itself; a command that ends so cannot be told from it. */
+const sshFailed = 255;
+
 export function sshCommand(cli: Cli): Command {
   return new Command('ssh')
     .description('Log in to an instance by ssh')
@@ -25,6 +28,15 @@ export function sshCommand(cli: Cli): Command {
       const name = target.slice(target.lastIndexOf('@') + 1);
       const settings = await sshOptions(cli, command, { name, ...options });
       const code = await runSsh(cli, 'ssh', [...settings, target, ...(words.length === 0 ? [] : ['--', ...words])]);
+      if (code === sshFailed) cli.stderr.write(hintOf(name, { target, ...options }));
       if (code !== 0) throw new CommandExit(code);
     });
+}
+
+/** ssh has said what went wrong, and not what may be done about it here. Nothing to add where both the user and the key were named. */
+function hintOf(name: string, { target, identity }: { readonly target: string; readonly identity?: string }): string {
+  const user = target.includes('@') ? [] : [`who you are there: berth ssh USER@${name} (debian, in images of Debian)`];
+  const key = identity === undefined ? ['which key: -i FILE'] : [];
+  const hints = [...user, ...key];
+  return hints.length === 0 ? '' : `  if it refused you, say ${hints.join(', and ')}\n`;
 }

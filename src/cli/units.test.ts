@@ -5,6 +5,7 @@ import {
   memory,
   parseDiskGiB,
   parseDurationMs,
+  parseGiB,
   parseInteger,
   parseLabels,
   parseMemoryMiB,
@@ -22,6 +23,18 @@ describe('what people type', () => {
   it.each(['512', '', '1KiB', '0.3MiB', '-1GiB', '1GB!', '1e3MiB'])('--memory %s is refused', (text) =>
     expect(() => parseMemoryMiB(text)).toThrow('--memory cannot be'),
   );
+
+  it.each(['1MiB', '15MiB', '65TiB'])('--memory %s is refused with what may be, in the words of the flag', (text) =>
+    expect(() => parseMemoryMiB(text)).toThrow(
+      expect.objectContaining({ message: `--memory cannot be "${text}"`, advice: 'from 16 MiB to 64 TiB' }),
+    ),
+  );
+
+  it('more than a disk or a volume may have is refused in the words of the flag', () => {
+    expect(() => parseDiskGiB('1025TiB')).toThrow(expect.objectContaining({ advice: 'at most 1024 TiB' }));
+    expect(() => parseGiB('--size', '65TiB')).toThrow(expect.objectContaining({ advice: 'at most 64 TiB' }));
+    expect(parseGiB('--size', '64TiB')).toBe(65_536);
+  });
 
   it.each([
     ['5', 5],

@@ -15,15 +15,23 @@ const mebibytes: Readonly<Record<string, number>> = {
   tib: 1024 ** 2,
 };
 
+/** Of api/resources/instance.ts and volume.ts, which bring schemas along; the flag is what people know of it. */
+const memoryMiBMin = 16;
+const memoryMiBMax = 67_108_864;
+const diskGiBMax = 1_048_576;
+const volumeGiBMax = 65_536;
+
 /** `512MiB`, `1.5GiB` → MiB. A bare number is refused: nobody knows its unit. */
 export function parseMemoryMiB(text: string, flag = '--memory'): number {
   const amount = parseMebibytes(text);
-  if (amount === undefined || !Number.isInteger(amount) || amount < 1) {
+  if (amount === undefined || !Number.isInteger(amount)) {
     throw usageError(
       `${flag} cannot be "${text}"`,
       'write it in whole MiB, with its unit (MiB, GiB, TiB): 512MiB, 1GiB',
     );
   }
+  if (amount < memoryMiBMin || amount > memoryMiBMax)
+    throw usageError(`${flag} cannot be "${text}"`, `from ${memory(memoryMiBMin)} to ${memory(memoryMiBMax)}`);
   return amount;
 }
 
@@ -36,14 +44,16 @@ export function parseDiskGiB(text: string): number {
       'write whole GiB with the unit: 10GiB, 1TiB; or 0 for the size of the image',
     );
   }
+  if (amount > diskGiBMax) throw usageError(`--disk cannot be "${text}"`, `at most ${memory(diskGiBMax * 1024)}`);
   return amount;
 }
 
-/** `10GiB` → GiB, at least one. */
+/** The size of a volume: `10GiB` → GiB, at least one. */
 export function parseGiB(flag: string, text: string): number {
   const amount = (parseMebibytes(text) ?? Number.NaN) / 1024;
   if (!Number.isInteger(amount) || amount < 1)
     throw usageError(`${flag} cannot be "${text}"`, 'write whole GiB with the unit: 10GiB, 1TiB');
+  if (amount > volumeGiBMax) throw usageError(`${flag} cannot be "${text}"`, `at most ${memory(volumeGiBMax * 1024)}`);
   return amount;
 }
 

@@ -2,7 +2,10 @@
 
 import { Command } from 'commander';
 import type { Cli } from './cli.ts';
+import { attempting } from './exit-codes.ts';
+import { openGuestLine } from './guest-line.ts';
 import { listenFor } from './local-ports.ts';
+import { runningInstance } from './running-instance.ts';
 import { openSession } from './session.ts';
 
 export function vncCommand(cli: Cli): Command {
@@ -18,6 +21,10 @@ export function vncCommand(cli: Cli): Command {
         command: Command,
       ) => {
         const session = await openSession(cli, command);
+        const attempt = `bring the screen of instance "${name}" here`;
+        await runningInstance(session, { name, attempt });
+        // Not every guest has one, and only its host knows.
+        (await attempting(attempt, () => openGuestLine(session, { name, way: 'vnc' }))).end();
         await listenFor(cli, session, {
           name,
           address,

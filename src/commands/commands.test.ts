@@ -132,6 +132,12 @@ describe('a fleet on this machine', () => {
     expect(await berth('ps', { BERTH_URL: 'http://127.0.0.1:1' }).exitCode).toBe(6);
   });
 
+  it('says of a backup that is not there what it says of any file', async () => {
+    const { stderr, exitCode } = await verb(`restore ${directory}/none --store sqlite:${directory}/none.db`);
+    expect(stderr).toBe(`berth: cannot restore from ${directory}/none: there is no such file; nothing was changed\n`);
+    expect(exitCode).toBe(2);
+  });
+
   it('prints the token of a host where the server keeps its data', async () => {
     const { stdout } = await verb(`host token h1 --data-dir ${join(directory, 'fleet', 'server')}`);
     expect(stdout).toBe(await readFile(join(directory, 'fleet', 'host.token'), 'utf8'));

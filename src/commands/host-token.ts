@@ -29,7 +29,7 @@ async function readSecret(directory: string, name: string): Promise<Uint8Array> 
   } catch (cause) {
     throw new CommandError(exitCodes.usage, `cannot make a token for host "${name}": ${path} cannot be read`, {
       advice:
-        "run this on the server's machine, as its user, with --data-dir when the server has one (berth dev: .berth/dev/server); the server must have started once",
+        "run this on the server's machine, as its user, with --data-dir when the server has one (berth dev: .berth/dev/server, berth quickstart: .berth/quickstart/server); the server must have started once",
       cause,
     });
   }

@@ -4,8 +4,10 @@
 import { Command } from 'commander';
 import { systemPrng } from '../base/system.ts';
 import { newId } from '../base/ids.ts';
+import { describeError } from '../base/log.ts';
 import type { Cli } from '../cli/cli.ts';
 import { CommandError, exitCodes } from '../cli/exit-codes.ts';
+import { fileReason } from '../cli/file-failure.ts';
 import { startProgress } from '../cli/progress.ts';
 import { restoredRecord } from '../core/operations/restored-record.ts';
 import { BadBackup, type Backup } from '../server/backup.ts';
@@ -66,8 +68,9 @@ async function wholeBackup(file: string): Promise<Backup> {
   try {
     return await loadBackup(file);
   } catch (error) {
-    const why = error instanceof Error ? error.message : String(error);
-    const bad = error instanceof BadBackup ? '' : ' (it cannot be read or unpacked)';
+    const refused = fileReason(error);
+    const why = refused ?? describeError(error);
+    const bad = error instanceof BadBackup || refused !== undefined ? '' : ' (it cannot be read or unpacked)';
     throw new CommandError(exitCodes.usage, `cannot restore from ${file}: ${why}${bad}; nothing was changed`, {
       cause: error,
     });

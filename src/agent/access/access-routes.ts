@@ -60,6 +60,10 @@ export async function wayInto(parts: AccessParts, url: URL): Promise<Way | undef
     new ApiError('Conflict', `the driver ${driver.name} has no ${what} for its guests`);
   const { access } = driver;
   if (kind === 'console') {
+    if (access?.typeInto === undefined)
+      throw new ApiError('Conflict', `guests of the driver ${driver.name} have no console to sit at`, {
+        details: { reason: 'NoConsole' },
+      });
     const offset = await beginOf(driver, url, instanceId);
     return {
       serve: (conversation) => serveConsole(conversation, { driver, clock: parts.clock, instanceId, offset }),

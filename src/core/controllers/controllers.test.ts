@@ -192,7 +192,9 @@ describe('a lost host', () => {
 
   it('that is removed by force fails its instances for good and frees the room', () => {
     const { cache } = running();
-    expect(() => deleteHost(cache, { name: 'h1', force: false }, at(1))).toThrow(/holds room for 1 instance;/);
+    expect(() => deleteHost(cache, { name: 'h1', force: false }, at(1))).toThrow(
+      /holds room for 1 instance;.*"berth host rm --force h1"/,
+    );
     expect(() => deleteHost(cache, { name: 'h1', force: true }, at(1))).toThrow(/is heard and runs its guests/);
     step(cache, hostHealth, 1_070_000, 'hosts/h1');
     commitPlan(cache, deleteHost(cache, { name: 'h1', force: true }, at(1_070_000)).plan);

@@ -115,7 +115,7 @@ export function deleteHost(
   if (held > 0 && !input.force) {
     throw new ApiError(
       'Conflict',
-      `host "${input.name}" holds room for ${what}; remove them first, or force it when the host will never come back`,
+      `host "${input.name}" holds room for ${what}; remove them first, or, when the host will never come back, "berth host rm --force ${input.name}"`,
     );
   }
   if (held > 0 && isReady(entry.value.status)) {

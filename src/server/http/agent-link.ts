@@ -146,8 +146,11 @@ async function textOf(stream: ClientHttp2Stream): Promise<string> {
 
 function refusalOf(text: string, host: string): ApiError {
   try {
-    const { code, message } = JSON.parse(text).error;
-    if (isErrorCode(code)) return new ApiError(code, String(message).slice(0, 1024));
+    const { code, message, details } = JSON.parse(text).error;
+    // Of the details only the word that a client may act on.
+    const [reason] = /^[A-Z][A-Za-z]{0,63}$/.exec(String(details?.reason)) ?? [];
+    if (isErrorCode(code))
+      return new ApiError(code, String(message).slice(0, 1024), reason === undefined ? {} : { details: { reason } });
   } catch {
     // not in our form; told below
   }

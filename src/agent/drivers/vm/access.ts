@@ -41,9 +41,9 @@ async function dial({ running, bindAddress }: GuestsInside, instanceId: string, 
   const published = record.ports.find((each) => each.protocol === 'tcp' && each.guestPort === port);
   if (published === undefined && run.dial !== undefined) return run.dial(port);
   if (published === undefined)
-    throw new DriverError('NotPossible', `port ${port} of ${instanceId} cannot be reached: publish it`);
+    throw new DriverError('NotPossible', `port ${port} of the guest cannot be reached: publish it`);
   const host = bindAddress === '0.0.0.0' ? '127.0.0.1' : bindAddress;
-  return connectTcp({ host, port: published.hostPort }, `port ${port} of ${instanceId}`);
+  return connectTcp({ host, port: published.hostPort }, `port ${port} of the guest`);
 }
 
 function bySockets(hands: Hands): GuestAccess {

@@ -1,0 +1,25 @@
+import { describe, expect, it } from 'vitest';
+import { runBerth } from './testing.ts';
+
+describe('berth help', () => {
+  it('shows the help of a command below a noun', async () => {
+    const { stdout, exitCode } = await runBerth(['help', 'volume', 'snapshot']);
+    expect(stdout).toContain('Usage: berth volume snapshot');
+    expect(exitCode).toBe(0);
+  });
+
+  it('without words shows the commands', async () => {
+    const { stdout, exitCode } = await runBerth(['help']);
+    expect(stdout).toMatch(/Instances:\n {2}run /);
+    expect(exitCode).toBe(0);
+  });
+
+  it.each([
+    [['nope'], 'there is no command "nope"'],
+    [['volume', 'snapshoot'], 'there is no command "volume snapshoot"\n  did you mean "volume snapshot"?'],
+  ])('refuses %j', async (words, message) => {
+    const { stdout, stderr, exitCode } = await runBerth(['help', ...words]);
+    expect(stderr).toContain(message);
+    expect({ stdout, exitCode }).toEqual({ stdout: '', exitCode: 2 });
+  });
+});

@@ -1,0 +1,31 @@
+// Whether there are the hosts and pools that a person named: nobody else would tell him of a slip of the pen. Changes nothing.
+
+import { errorCodes } from '../api/errors.ts';
+import { nearest } from '../api/nearest.ts';
+import type { UserClient } from '../api/user-client.ts';
+import { attempting, CommandError } from './exit-codes.ts';
+import { listAll } from './follow.ts';
+
+export async function assertHost(client: UserClient, host: string): Promise<void> {
+  const { items } = await attempting('list hosts', () => listAll(client, 'host'));
+  const known = items.map(({ metadata }) => metadata.name);
+  if (known.includes(host)) return;
+  const meant = nearest(host, known);
+  throw new CommandError(errorCodes.InvalidRequest.exitCode, `there is no host "${host}"`, {
+    advice: meant === undefined ? `describe it first: berth host create ${host}` : `did you mean "${meant}"?`,
+  });
+}
+
+/** Like `berth run --pool`: a pool is one that was made, or that a host is in. */
+export async function assertPool(client: UserClient, pool: string): Promise<void> {
+  const [pools, hosts] = await attempting('list pools', () =>
+    Promise.all([listAll(client, 'pool'), listAll(client, 'host')]),
+  );
+  const known = new Set(pools.items.map(({ metadata }) => metadata.name));
+  for (const { spec } of hosts.items) if (spec.pool !== undefined) known.add(spec.pool);
+  if (known.has(pool)) return;
+  const meant = nearest(pool, [...known]);
+  throw new CommandError(errorCodes.InvalidRequest.exitCode, `there is no pool "${pool}", nor a host in it`, {
+    advice: meant === undefined ? `make it first: berth pool create ${pool}` : `did you mean "${meant}"?`,
+  });
+}
