@@ -73,7 +73,7 @@ async function call(
 
 /** Makes bin/berth.js hand over to the Node that npm brought, as it does on a Node that is too old. */
 const old = `data:text/javascript,Object.defineProperty(process,'versions',{value:{...process.versions,node:'20'.concat('.0.0')}})`;
-const waysIn = [
+const waysIn: readonly { way: string; file: () => string; environment: Record<string, string> }[] = [
   { way: 'by its own first line', file: () => program, environment: {} },
   { way: 'by a link, as npx does', file: () => join(folder, 'berth'), environment: {} },
   { way: 'on a Node that is too old', file: () => program, environment: { NODE_OPTIONS: `--import=${old}` } },

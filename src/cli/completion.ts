@@ -86,7 +86,7 @@ function valuesOf(place: Argument | Option, names: ReadonlyMap<string, readonly 
     : word === 'shell'
       ? shells
       : word === 'format'
-        ? ['table', 'json', 'yaml', 'name']
+        ? ['table', 'wide', 'json', 'yaml', 'name']
         : word === 'driver'
           ? driverFacts.map(({ name }) => name)
           : (names.get(word) ?? []);

@@ -43,7 +43,7 @@ const withWait = (command: Command, until: string): Command =>
 function lsCommand(cli: Cli): Command {
   return new Command('ls')
     .description('Show all volumes of the project')
-    .option('-o, --output <format>', 'table, json, yaml or name', parseFormat, 'table')
+    .option('-o, --output <format>', 'table, wide, json, yaml or name', parseFormat, 'table')
     .action(async ({ output }: { output: Format }, command: Command) => {
       const { client, project } = await openSession(cli, command);
       const { items } = await attempting('list volumes', () => listAll(client, 'volume', { project }));
@@ -60,7 +60,7 @@ function showCommand(cli: Cli): Command {
   return new Command('show')
     .description('Say where a volume is, who has it, and what its snapshots are')
     .argument('<volume>')
-    .option('-o, --output <format>', 'table, json, yaml or name', parseFormat, 'table')
+    .option('-o, --output <format>', 'table, wide, json, yaml or name', parseFormat, 'table')
     .action(async (name: string, { output }: { output: Format }, command: Command) => {
       const { client, project } = await openSession(cli, command);
       const volume = await attempting(`show volume "${name}"`, () => client.get('volume', name, { project }), advice);
@@ -277,7 +277,7 @@ async function change(
   cli: Cli,
   command: Command,
   { name, what, options }: { readonly name: string; readonly what: string; readonly options: WaitOptions },
-  wanted: (spec: VolumeSpec) => VolumeSpec,
+  wanted: (spec: VolumeSpec) => VolumeSpec | undefined,
 ): Promise<void> {
   const session = await openSession(cli, command);
   const volume = await attempting(
