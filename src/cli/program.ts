@@ -2,8 +2,9 @@
 
 import { Command, CommanderError } from 'commander';
 import type { Cli } from './cli.ts';
-import { exitCodes, failureOf } from './exit-codes.ts';
+import { exitCodes, failureOf, isUnanswered } from './exit-codes.ts';
 import { type CommandEntry, commandEntries } from './registry.ts';
+import { visible } from './terminal.ts';
 
 /** Runs `words` (without program and file name) and returns the exit code. Never throws. `more` are commands beside the client's. */
 export async function runProgram(
@@ -26,6 +27,7 @@ export async function runProgram(
     if (error instanceof CommanderError) return usageExitCode(error); // it has said all
     const { text, exitCode } = failureOf(error);
     cli.stderr.write(text);
+    if (isUnanswered(error)) cli.stderr.write(await otherContexts(cli));
     return exitCode;
   }
 }
@@ -85,6 +87,20 @@ function inherit(parent: Command): void {
     child.copyInheritedSettings(parent);
     inherit(child);
   }
+}
+
+const contextsShown = 8;
+
+/** A line that names the contexts, where there is more than one to choose from: the current one may be of a server that has ended. */
+async function otherContexts(cli: Cli): Promise<string> {
+  const { contextFilePath, readContexts } = await import('./context-file.ts');
+  // It is an addition to a message: a file that cannot be read is told by whatever needs it.
+  const { current, contexts } = await readContexts(contextFilePath(cli)).catch(() => ({ current: '', contexts: {} }));
+  const names = Object.keys(contexts);
+  if (names.length === 0 || (names.length === 1 && names[0] === current)) return '';
+  const shown = names.slice(0, contextsShown).map((name) => (name === current ? `${name} (current)` : name));
+  const more = names.length > contextsShown ? ` and ${names.length - contextsShown} more` : '';
+  return `  your contexts: ${visible(shown.join(', '))}${more}; choose one: berth context use NAME\n`;
 }
 
 function usageExitCode({ code }: CommanderError): number {
