@@ -2,7 +2,8 @@
 
 import { Command, CommanderError } from 'commander';
 import type { Cli } from './cli.ts';
-import { exitCodes, failureOf, isUnanswered } from './exit-codes.ts';
+import { exitCodes, failureOf, isUnanswered, usageError } from './exit-codes.ts';
+import { meantCommand } from './meant-command.ts';
 import { type CommandEntry, commandEntries } from './registry.ts';
 import { visible } from './terminal.ts';
 
@@ -78,13 +79,26 @@ async function buildProgram(
     parent.addCommand(command);
   }
   inherit(program);
+  program.on('command:*', ([word = '']: readonly string[]) => {
+    const meant = meantCommand(
+      word,
+      entries.map(({ name }) => name.split(' ')[0] ?? ''),
+    );
+    throw usageError(
+      `unknown command "${word}"`,
+      meant === undefined
+        ? '"berth --help" shows the commands'
+        : `did you mean "berth ${meant}"? "berth --help" shows all`,
+    );
+  });
   return program;
 }
 
-/** `addCommand` passes nothing on: output and exit handling would be commander's own. */
+/** `addCommand` passes nothing on: output and exit handling would be commander's own. And what `ls` is here others call `list`. */
 function inherit(parent: Command): void {
   for (const child of parent.commands) {
     child.copyInheritedSettings(parent);
+    if (child.name() === 'ls' && !child.aliases().includes('list')) child.alias('list');
     inherit(child);
   }
 }

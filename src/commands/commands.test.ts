@@ -116,6 +116,9 @@ describe('a fleet on this machine', () => {
   it('stops and starts it again', async () => {
     expect(await verb('stop web --wait')).toMatchObject({ stdout: 'web stopped\n', exitCode: 0 });
     expect(await verb('start web --wait')).toMatchObject({ stdout: 'web is ready\n', exitCode: 0 });
+    expect(await verb('restart web --wait')).toMatchObject({ stdout: 'web is ready\n', exitCode: 0 });
+    expect((await verb('show web')).stdout).toMatch(/^web {2}Running, ready\n {2}host +h1\n/);
+    expect((await verb('logs web --tail 1')).stdout).toMatch(/^.*berth: ready.*\n?$/);
   });
 
   it('removes it without a trace', async () => {
