@@ -125,3 +125,8 @@ it('is called again by ssh in a way that keeps its words from Node, too', async 
   expect(stdout).toMatch(/^ProxyCommand=\S+node -- \S+berth.js port-forward --stdio inst_/m);
   expect(code).toBe(0);
 });
+
+it('completes what images can be built of', async () => {
+  const { stdout } = await call(program, ['complete', '--', 'image', 'build', '']);
+  expect(stdout).toMatch(/^tiny\b[^]*^debian-12\b/m);
+});

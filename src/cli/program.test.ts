@@ -497,6 +497,24 @@ describe('berth show', () => {
   });
 });
 
+it.each(['run', 'exec', 'project create'])(
+  'berth %s --help says what a flag defaults to where there is news in it',
+  async (words) => {
+    const { stdout } = await runBerth([...words.split(' '), '--help']);
+    expect(stdout).toContain('many times');
+    expect(stdout).not.toMatch(/default: \[\]|repeatable/);
+  },
+);
+
+it.each([
+  [1, 'consistent: 1 instance, 1 allocation, 1 provider, 1 host\n'],
+  [2, 'consistent: 2 instances, 2 allocations, 2 providers, 2 hosts\n'],
+])('berth audit counts %i of each', async (count, said) => {
+  const checked = { instances: count, allocations: count, providers: count, hosts: count, hostsHeard: count };
+  const report = { findings: [], young: 0, checked, repaired: [], watchedMs: 3_600_000 };
+  expect((await runBerth(['audit'], { handler: () => ({ json: report }) })).stdout).toBe(said);
+});
+
 it.each([
   ['list', '/v1/instances'],
   ['host list', '/v1/hosts'],
@@ -753,6 +771,8 @@ describe('berth complete', () => {
   it('asks the server for hosts', async () => expect(await offered('host', 'pause', '')).toEqual(['h1', 'h2']));
   it('knows the drivers', async () =>
     expect(await offered('run', 'tiny', '--driver', '')).toEqual(expect.arrayContaining(['qemu', 'zones'])));
+  it('knows the words that a description spells out', async () =>
+    expect(await offered('run', 'tiny', '--restart-policy', '')).toEqual(['Never', 'OnFailure']));
   it('knows the flags of a verb', async () =>
     expect(await offered('run', '--res')).toEqual(['--resource', '--restart-policy']));
 });

@@ -1,6 +1,6 @@
 // Runs one command line: finds the command, loads only its file, and turns every failure into a message and an exit code.
 
-import { Command, CommanderError } from 'commander';
+import { Command, CommanderError, Help, type Option } from 'commander';
 import type { Cli } from './cli.ts';
 import { exitCodes, failureOf, isUnanswered, usageError } from './exit-codes.ts';
 import { meantCommand } from './meant-command.ts';
@@ -65,6 +65,7 @@ async function buildProgram(
       writeErr: (text) => cli.stderr.write(text),
       outputError: (text, write) => write(text.replace(/^error:/, 'berth:')),
     })
+    .configureHelp({ optionDescription: describeOption })
     .showHelpAfterError('"--help" shows what is possible')
     .exitOverride();
   for (const entry of entries) {
@@ -92,6 +93,13 @@ async function buildProgram(
     );
   });
   return program;
+}
+
+const plainHelp = new Help();
+
+/** Of what may be given many times the default is an empty list, which is no news. */
+function describeOption(option: Option): string {
+  return plainHelp.optionDescription(option).replace(' (default: [])', '');
 }
 
 /** `addCommand` passes nothing on: output and exit handling would be commander's own. And what `ls` is here others call `list`. */
