@@ -30,7 +30,8 @@ export function meantCommand(word: string, names: readonly string[]): string | u
 
 /** The same letters in another order, or one of them twice: `stpo`, `restrat`, `rmm`. */
 function sameLetters(word: string, name: string): boolean {
-  const sorted = (text: string): string => [...text].sort().join('');
-  const doubled = word.length === name.length + 1 && [...name].some((letter) => sorted(name + letter) === sorted(word));
+  const sorted = (text: string): string => Array.from(text).sort().join('');
+  const doubled =
+    word.length === name.length + 1 && Array.from(name).some((letter) => sorted(name + letter) === sorted(word));
   return word[0] === name[0] && (doubled || sorted(word) === sorted(name));
 }
