@@ -1,6 +1,9 @@
-#!/usr/bin/env node
+#!/bin/sh
+':' /* A shell reads this as a command, and Node as a comment; exec node -- "$0" "$@" # */;
 // The `berth` command. Plain JavaScript that any Node can start: it finds a Node new enough for Berth, the running one or the one
-// npm brought, and runs the program. It must not import anything of Berth before that: the native parts crash an old Node.
+// npm brought, and runs the program. It must not import anything of Berth before that: the native parts crash an old Node. And it must
+// never start Node without `--`: up to there Node takes `--env-file` for its own, also among the words after the program's name.
+// No formatter may touch the second line: two commands for a shell where a semicolon comes before the comment.
 
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -37,7 +40,7 @@ if (major > 22 || (major === 22 && minor >= 19)) {
 }
 
 function runWith(node) {
-  const child = spawn(node, [...flags, program, ...process.argv.slice(2)], { stdio: 'inherit' });
+  const child = spawn(node, [...flags, '--', program, ...process.argv.slice(2)], { stdio: 'inherit' });
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill(signal));
   child.on('error', (error) => {
     process.stderr.write(`berth cannot run ${node}: ${error.message}\n`);
@@ -49,7 +52,8 @@ function runWith(node) {
 /** With the flags, in the place of this process, where the system can do that (Node's process.execve: not on Windows); else it goes on as it is. */
 function startAgain() {
   try {
-    process.execve?.(process.execPath, [process.execPath, ...flags, ...process.execArgv, ...process.argv.slice(1)]);
+    const own = [...flags, ...process.execArgv, '--'];
+    process.execve?.(process.execPath, [process.execPath, ...own, ...process.argv.slice(1)]);
   } catch {
     // It serves as well, with longer pauses.
   }

@@ -87,7 +87,7 @@ it('keeps what guests wrote from one to the next, grows and is copied under them
 
   await berth('rm', 'two', 'three', '--wait');
   expect((await runBerth(['volume', 'rm', 'data', 'old', '--wait', '-t', '60s'], fleet.environment)).stdout).toBe(
-    'data removed\nold removed\n',
+    'data with its snapshot removed\nold removed\n',
   );
   expect(await readdir(join(directory, 'agent', 'volumes'))).toEqual([]);
 }, 240_000);

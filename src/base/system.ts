@@ -72,8 +72,8 @@ export const system = {
   setExitCode(code: number): void {
     process.exitCode = code;
   },
-  /** How this program is called again. */
-  self: (): readonly string[] => [process.execPath, ...process.execArgv, ...process.argv.slice(1, 2)],
+  /** How this program is called again. Without the `--` Node takes an `--env-file` among the words that follow for its own. */
+  self: (): readonly string[] => [process.execPath, ...process.execArgv, '--', ...process.argv.slice(1, 2)],
   /** On this process's own terminal; Ctrl-C is its, not ours. */
   runProgram(program: string, words: readonly string[]): Promise<number> {
     return new Promise((resolve, reject) => {

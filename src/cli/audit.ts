@@ -63,7 +63,9 @@ function reportLines(
   { olderThan, olderThanMs }: { readonly olderThan: string; readonly olderThanMs: number },
 ): string[] {
   const { instances, allocations, providers, hosts, hostsHeard } = checked;
-  const looked = `${instances} instances, ${allocations} allocations, ${providers} providers, ${hosts} hosts`;
+  const looked = Object.entries({ instances, allocations, providers, hosts })
+    .map(([kind, count]) => `${count} ${count === 1 ? kind.slice(0, -1) : kind}`)
+    .join(', ');
   return [
     ...repaired.map((what) => `repaired: ${visible(what)}`),
     ...(findings.length > 0 ? tableLines(columns, findings, { colours: coloursFor(cli.stdout, cli.environment) }) : []),

@@ -86,10 +86,19 @@ function valuesOf(place: Argument | Option, names: ReadonlyMap<string, readonly 
     : word === 'shell'
       ? shells
       : word === 'format'
-        ? ['table', 'json', 'yaml', 'name']
+        ? ['table', 'wide', 'json', 'yaml', 'name']
         : word === 'driver'
           ? driverFacts.map(({ name }) => name)
-          : (names.get(word) ?? []);
+          : spelledOut.includes(word)
+            ? valuesIn(place.description)
+            : (names.get(word) ?? []);
+}
+
+/** Places whose values are the first words of their description: `Never or OnFailure; default: Never`. */
+const spelledOut: readonly string[] = ['level', 'policy', 'recipe'];
+
+function valuesIn(description: string): readonly string[] {
+  return description.replace(/;.*/, '').split(/, | or /);
 }
 
 function valueWord(place: Argument | Option): string {

@@ -64,12 +64,32 @@ export async function writeContexts(path: string, contexts: Contexts): Promise<v
 /** Contexts that Berth itself writes for a server on this machine; only over these is another made current unasked. */
 const local = ['dev', 'quickstart'];
 
-/** Sets a context and, unless a person chose a server of their own, makes it current. Tells whether it is current now. */
-export async function saveLocalContext(path: string, name: string, context: Context): Promise<boolean> {
-  const { current, contexts } = await readContexts(path);
-  const chosen = current !== undefined && !local.includes(current) && contexts[current] !== undefined ? current : name;
+export interface LocalContext {
+  readonly current: boolean;
+  /**
+   * When its server ends: forgets the context, and makes that current again that was so before. Leaves alone what was changed meanwhile.
+   * Returns the name of the context that is current again.
+   */
+  leave(): Promise<string | undefined>;
+}
+
+/** Sets a context and, unless a person chose a server of their own, makes it current. */
+export async function useLocalContext(path: string, name: string, context: Context): Promise<LocalContext> {
+  const { current: before, contexts } = await readContexts(path);
+  const chosen = before !== undefined && !local.includes(before) && contexts[before] !== undefined ? before : name;
   await writeContexts(path, { current: chosen, contexts: { ...contexts, [name]: context } });
-  return chosen === name;
+  return {
+    current: chosen === name,
+    async leave() {
+      const now = await readContexts(path);
+      const { [name]: own, ...others } = now.contexts;
+      if (own?.url !== context.url || own.token !== context.token) return undefined;
+      const wanted = now.current === name ? before : now.current;
+      const current = wanted !== undefined && Object.hasOwn(others, wanted) ? wanted : undefined;
+      await writeContexts(path, { ...(current === undefined ? {} : { current }), contexts: others });
+      return now.current === name ? current : undefined;
+    },
+  };
 }
 
 function checked(value: unknown, path: string): Contexts {

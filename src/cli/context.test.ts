@@ -2,7 +2,7 @@ import { chmod, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { readContexts, saveLocalContext } from './context-file.ts';
+import { readContexts, useLocalContext } from './context-file.ts';
 import { page, type RunResult, runBerth } from './testing.ts';
 
 let directory: string;
@@ -114,11 +114,63 @@ describe('contexts', () => {
   });
 
   it('of a local fleet become current, but never in place of one a person chose', async () => {
-    expect(await saveLocalContext(path, 'dev', { url: 'http://127.0.0.1:1' })).toBe(true);
-    expect(await saveLocalContext(path, 'quickstart', { url: 'http://127.0.0.1:2' })).toBe(true);
+    expect(await useLocalContext(path, 'dev', { url: 'http://127.0.0.1:1' })).toMatchObject({ current: true });
+    expect(await useLocalContext(path, 'quickstart', { url: 'http://127.0.0.1:2' })).toMatchObject({ current: true });
     await setUp();
     await berth('context use lab');
-    expect(await saveLocalContext(path, 'dev', { url: 'http://127.0.0.1:3' })).toBe(false);
+    expect(await useLocalContext(path, 'dev', { url: 'http://127.0.0.1:3' })).toMatchObject({ current: false });
     expect(await readFile(path, 'utf8')).toContain('current: lab');
+  });
+
+  it('of a local fleet that ends beside another gives that its place back, whichever ends first', async () => {
+    const begin = async () => [
+      await useLocalContext(path, 'quickstart', { url: 'http://127.0.0.1:2', token: 'q' }),
+      await useLocalContext(path, 'dev', { url: 'http://127.0.0.1:1', token: 'd' }),
+    ];
+    const [quickstart, dev] = await begin();
+    expect(await dev?.leave()).toBe('quickstart');
+    expect(await readContexts(path)).toMatchObject({ current: 'quickstart', contexts: { quickstart: { token: 'q' } } });
+    expect(await quickstart?.leave()).toBeUndefined();
+    expect(await readContexts(path)).toEqual({ contexts: {} });
+
+    const [earlier, later] = await begin();
+    expect(await earlier?.leave()).toBeUndefined();
+    expect(await readContexts(path)).toEqual({
+      current: 'dev',
+      contexts: { dev: { url: 'http://127.0.0.1:1', token: 'd' } },
+    });
+    await later?.leave();
+    expect(await readContexts(path)).toEqual({ contexts: {} });
+  });
+
+  it('of a local fleet that ends leave alone what somebody changed meanwhile', async () => {
+    const first = await useLocalContext(path, 'dev', { url: 'http://127.0.0.1:1' });
+    await setUp();
+    await berth('context use lab');
+    await useLocalContext(path, 'dev', { url: 'http://127.0.0.1:2' });
+    expect(await first.leave()).toBeUndefined();
+    expect(await readContexts(path)).toMatchObject({
+      current: 'lab',
+      contexts: { dev: { url: 'http://127.0.0.1:2' } },
+    });
+  });
+
+  it('are named when the server of the current one does not answer', async () => {
+    const silent = (line: string) =>
+      runBerth(line.split(' '), {
+        environment: environment(),
+        handler: () => {
+          throw new Error('connection refused');
+        },
+      });
+    await berth('context set lab --url http://lab.test');
+    expect((await silent('ps')).stderr).not.toContain('your contexts');
+    await berth('context set prod --url https://prod.test');
+    expect(await silent('ps')).toMatchObject({
+      exitCode: 6,
+      stderr: expect.stringMatching(
+        /no answer from http:\/\/lab\.test: [^]*\n {2}your contexts: lab \(current\), prod; choose one: berth context use NAME\n$/,
+      ),
+    });
   });
 });

@@ -21,7 +21,7 @@ export function contextCommand(cli: Cli): Command {
 function lsCommand(cli: Cli): Command {
   return new Command('ls')
     .description('Show the contexts; tokens stay hidden')
-    .option('-o, --output <format>', 'table, json, yaml or name', parseFormat, 'table')
+    .option('-o, --output <format>', 'table, wide, json, yaml or name', parseFormat, 'table')
     .action(async ({ output }: { output: Format }) => {
       const { current, contexts } = await readContexts(contextFilePath(cli));
       const items = Object.entries(contexts).map(([name, { url, token, project }]) => ({
@@ -35,7 +35,7 @@ function lsCommand(cli: Cli): Command {
         items,
         columns: [
           { header: '', value: (row) => (row.current ? '*' : ' ') },
-          { header: 'NAME', value: ({ metadata }) => metadata.name },
+          { header: 'NAME', importance: 'major', value: ({ metadata }) => metadata.name },
           { header: 'URL', value: ({ url }) => url },
           { header: 'TOKEN', value: ({ hasToken }) => (hasToken ? 'yes' : 'no') },
           { header: 'PROJECT', value: ({ project }) => project },

@@ -27,14 +27,14 @@ export function driverCommand(cli: Cli): Command {
 function lsCommand(cli: Cli): Command {
   return new Command('ls')
     .description('Show all drivers, how each was proven, and the hosts that have it; also when no server answers')
-    .option('-o, --output <format>', 'table, json, yaml or name', parseFormat, 'table')
+    .option('-o, --output <format>', 'table, wide, json, yaml or name', parseFormat, 'table')
     .option('--json', 'as -o json')
     .action(async ({ output, json }: { output: Format; json?: true }, command: Command) => {
       const format = json ? 'json' : output;
       const rows = driverRows(await hostsOf(cli, command));
       if (format === 'json' || format === 'yaml') return printValue(cli, format, rows);
       if (format === 'name') return void cli.stdout.write(rows.map(({ name }) => `${visible(name)}\n`).join(''));
-      printTable(cli, columns, rows);
+      printTable(cli, columns, rows, format);
       for (const line of missingLines(rows)) cli.stdout.write(`${visible(line)}\n`);
     });
 }
@@ -76,7 +76,11 @@ const columns: readonly Column<DriverRow>[] = [
   { header: 'GUESTS', value: ({ summary }) => summary ?? 'this program has no such driver' },
   { header: 'VOLUMES', value: ({ volumes }) => (volumes === undefined ? '' : volumes ? 'yes' : 'no') },
   { header: 'PROVEN BY', value: ({ proven }) => proven ?? '' },
-  { header: 'HOSTS', value: ({ hosts }) => (hosts === null ? '?' : shown(hosts.filter(({ available }) => available))) },
+  {
+    header: 'HOSTS',
+    importance: 'major',
+    value: ({ hosts }) => (hosts === null ? '?' : shown(hosts.filter(({ available }) => available))),
+  },
 ];
 
 function shown(hosts: readonly OfferedBy[]): string {

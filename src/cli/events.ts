@@ -20,7 +20,7 @@ export function eventsCommand(cli: Cli): Command {
     .description('Show what happened')
     .argument('[instance]', 'only of the instance, host or image of this name')
     .option('-f, --follow', 'go on until Ctrl-C')
-    .option('-o, --output <format>', 'table, json, yaml or name', parseFormat, 'table')
+    .option('-o, --output <format>', 'table, wide, json, yaml or name', parseFormat, 'table')
     .action(async (subject: string | undefined, { follow, output }: EventsOptions, command: Command) => {
       const { client } = await openSession(cli, command);
       const { project } = command.optsWithGlobals<{ project?: string }>();

@@ -32,7 +32,7 @@ export function execCommand(cli: Cli): Command {
     .option('-c, --container <name>', 'of an instance of several containers; default: the first')
     .option(
       '-e, --env <name=value>',
-      'set a variable (repeatable)',
+      'set a variable; many times',
       (value, all: readonly string[]) => [...all, value],
       [],
     )

@@ -83,6 +83,12 @@ function adviceOf({ code, field, cause }: ApiError): string | undefined {
   return adviceByCode[code];
 }
 
+/** Whether no server answered at all. One that answered that it cannot now has no cause. */
+export function isUnanswered(error: unknown): boolean {
+  const refusal = error instanceof CommandError ? error.cause : error;
+  return refusal instanceof ApiError && refusal.code === 'Unavailable' && refusal.cause !== undefined;
+}
+
 /** What a failed command prints on standard error, and its exit code. */
 export function failureOf(error: unknown): { readonly text: string; readonly exitCode: number } {
   if (error instanceof CommandExit) return { text: '', exitCode: error.exitCode };

@@ -24,7 +24,7 @@ export function getCommand(cli: Cli): Command {
     .argument('[name]', 'its name or id')
     .option('-l, --selector <selector>', 'only those with these labels')
     .option('-A, --all-projects', 'of every project')
-    .option('-o, --output <format>', 'table, json, yaml or name', parseFormat, 'table')
+    .option('-o, --output <format>', 'table, wide, json, yaml or name', parseFormat, 'table')
     .action(async (word: string, name: string | undefined, options: GetOptions, command: Command) => {
       const kind = kindOf(word);
       if (!kind) {
@@ -71,7 +71,7 @@ export async function show<K extends Kind>(
     NotFound: `"berth get ${kind}" shows what there is`,
   });
   if (format === 'name') return printNames(cli, [resource]);
-  if (format === 'table')
-    return printTable<ResourceByKind[K]>(cli, kindViews[kind]({ nowMs: cli.clock.nowMs() }), [resource]);
+  if (format === 'table' || format === 'wide')
+    return printTable<ResourceByKind[K]>(cli, kindViews[kind]({ nowMs: cli.clock.nowMs() }), [resource], format);
   await printValue(cli, format, resource);
 }

@@ -32,7 +32,7 @@ export function groupCommand(cli: Cli): Command {
 function lsCommand(cli: Cli): Command {
   return new Command('ls')
     .description('Show all placement groups, and whether their instances keep to the rules now')
-    .option('-o, --output <format>', 'table, json, yaml or name', parseFormat, 'table')
+    .option('-o, --output <format>', 'table, wide, json, yaml or name', parseFormat, 'table')
     .action(async ({ output }: { output: Format }, command: Command) => {
       const { client, project } = await openSession(cli, command);
       const [groups, instances, hosts] = await attempting('list placement groups', () =>

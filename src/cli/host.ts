@@ -43,7 +43,7 @@ function lsCommand(cli: Cli): Command {
     .description('Show all hosts')
     .option('-l, --selector <selector>', 'only hosts with these labels')
     .option('-w, --watch', 'go on showing changes until Ctrl-C')
-    .option('-o, --output <format>', 'table, json, yaml or name', parseFormat, 'table')
+    .option('-o, --output <format>', 'table, wide, json, yaml or name', parseFormat, 'table')
     .action(
       async ({ output, selector, watch }: { output: Format; selector?: string; watch?: true }, command: Command) => {
         const { client } = await openSession(cli, command);

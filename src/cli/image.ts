@@ -44,7 +44,7 @@ function lsCommand(cli: Cli): Command {
     .description('Show all images')
     .option('-l, --selector <selector>', 'only images with these labels')
     .option('--hosts', 'which hosts have them, and how many guests there use them')
-    .option('-o, --output <format>', 'table, json, yaml or name', parseFormat, 'table')
+    .option('-o, --output <format>', 'table, wide, json, yaml or name', parseFormat, 'table')
     .action(async ({ output, selector, hosts }: LsOptions, command: Command) => {
       const { client } = await openSession(cli, command);
       const { items } = await attempting('list images', () =>
@@ -75,7 +75,7 @@ function showCommand(cli: Cli): Command {
   return new Command('show')
     .description('Show one image as it is stored')
     .argument('<image>')
-    .option('-o, --output <format>', 'table, json, yaml or name', parseFormat, 'yaml')
+    .option('-o, --output <format>', 'table, wide, json, yaml or name', parseFormat, 'yaml')
     .action(async (name: string, { output }: { output: Format }, command: Command) =>
       show(cli, await openSession(cli, command), 'image', { name, format: output }),
     );
@@ -124,7 +124,7 @@ function addCommand(cli: Cli): Command {
     .option('--memory <amount>', "for instances that ask for nothing; default: their pool's, else 8 GiB")
     .option('--disk <amount>', 'for instances that ask for nothing')
     .option('-l, --label <key=value>', 'of the image; many times', collect, [])
-    .option('-o, --output <format>', 'table, json, yaml or name', parseFormat, 'table')
+    .option('-o, --output <format>', 'table, wide, json, yaml or name', parseFormat, 'table')
     .action(async (name: string, options: AddOptions, command: Command) => {
       const { client } = await openSession(cli, command);
       const image = await attempting(`add image "${name}"`, () =>
@@ -415,17 +415,18 @@ async function printCached(cli: Cli, output: Format, images: readonly Image[], h
     cli,
     [
       { header: 'IMAGE', value: ({ name }) => name },
-      { header: 'HOST', value: ({ host }) => host },
+      { header: 'HOST', importance: 'major', value: ({ host }) => host },
       {
         header: 'SIZE',
         value: ({ sizeBytes, problem }) => (problem === undefined ? bytes(sizeBytes) : ''),
         right: true,
       },
       { header: 'GUESTS', value: ({ guests }) => String(guests ?? 0), right: true },
-      { header: 'DIGEST', value: ({ digest }) => digest.slice(0, 19) },
-      { header: 'PROBLEM', value: ({ problem }) => problem ?? '' },
+      { header: 'DIGEST', importance: 'minor', value: ({ digest }) => digest.slice(0, 19) },
+      { header: 'PROBLEM', importance: 'major', value: ({ problem }) => problem ?? '' },
     ],
     rows,
+    output,
   );
 }
 

@@ -12,16 +12,22 @@ export function conditionOf(conditions: readonly Condition[], type: string): Con
 export function instanceColumns(nowMs: number, options: { project?: boolean } = {}): Column<Instance>[] {
   return [
     ...(options.project ? [{ header: 'PROJECT', value: ({ metadata }: Instance) => metadata.project }] : []),
-    { header: 'NAME', value: ({ metadata }) => metadata.name },
-    { header: 'PHASE', value: ({ status }) => status.phase, paint: paintPhase },
+    { header: 'NAME', importance: 'major', value: ({ metadata }) => metadata.name },
+    { header: 'PHASE', importance: 'major', value: ({ status }) => status.phase, paint: paintPhase },
     { header: 'READY', value: (instance) => (isReady(instance) ? 'yes' : 'no') },
     { header: 'HOST', value: ({ status }) => status.host ?? '' },
     { header: 'ADDRESS', value: (instance) => addressOf(instance) ?? '' },
     { header: 'PORTS', value: ({ status, spec }) => (status.guest?.ports ?? spec.ports).map(port).join(',') },
-    { header: 'IMAGE', value: ({ spec }) => spec.image },
-    { header: 'RESTARTS', value: ({ status }) => String(status.restartCount), right: true },
+    { header: 'IMAGE', importance: 'minor', value: ({ spec }) => spec.image },
+    {
+      header: 'RESTARTS',
+      importance: 'minor',
+      usual: '0',
+      value: ({ status }) => String(status.restartCount),
+      right: true,
+    },
     { header: 'AGE', value: ({ metadata }) => age(nowMs - metadata.createdAtMs), right: true },
-    { header: 'REASON', value: reasonOf },
+    { header: 'REASON', importance: 'major', value: reasonOf },
   ];
 }
 

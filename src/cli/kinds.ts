@@ -73,10 +73,11 @@ function hostColumns({ nowMs, usageByHost }: ViewFacts): Column<Host>[] {
     { header: 'NAME', value: ({ metadata }) => metadata.name },
     {
       header: 'READY',
+      importance: 'major',
       value: readiness,
       paint: (cell, host, colours) => (hostReady(host) ? colours.green(cell) : colours.red(cell)),
     },
-    { header: 'PAUSED', value: ({ spec }) => (spec.paused ? 'yes' : 'no') },
+    { header: 'PAUSED', usual: 'no', value: ({ spec }) => (spec.paused ? 'yes' : 'no') },
     { header: 'POOL', value: ({ spec }) => spec.pool ?? '' },
     { header: 'CPUS', value: used('VCPU', String), right: true },
     { header: 'MEMORY', value: used('MEMORY_MB', memory), right: true },
@@ -84,7 +85,7 @@ function hostColumns({ nowMs, usageByHost }: ViewFacts): Column<Host>[] {
     ...(hasGpus(usageByHost)
       ? [{ header: 'GPUS', value: used(gpuClass, (milli) => String(milli / gpuWhole)), right: true }]
       : []),
-    { header: 'DRIVERS', value: ({ status }) => driversOf(status.drivers) },
+    { header: 'DRIVERS', importance: 'minor', value: ({ status }) => driversOf(status.drivers) },
     ...(usageByHost
       ? [
           {
@@ -136,11 +137,11 @@ function imageColumns({ nowMs }: ViewFacts): Column<Image>[] {
       header: 'FORMAT',
       value: ({ spec }) => (spec.decompress === 'none' ? spec.format : `${spec.format}.${spec.decompress}`),
     },
-    { header: 'DRIVER', value: ({ spec }) => spec.backend ?? 'any' },
-    { header: 'CHECKED', value: ({ spec }) => (spec.checksum === undefined ? 'no' : 'yes') },
-    { header: 'PRELOAD', value: ({ spec }) => (spec.preload ? 'yes' : 'no') },
+    { header: 'DRIVER', importance: 'minor', usual: 'any', value: ({ spec }) => spec.backend ?? 'any' },
+    { header: 'CHECKED', importance: 'minor', value: ({ spec }) => (spec.checksum === undefined ? 'no' : 'yes') },
+    { header: 'PRELOAD', importance: 'minor', usual: 'no', value: ({ spec }) => (spec.preload ? 'yes' : 'no') },
     { header: 'AGE', value: ({ metadata }) => age(nowMs - metadata.createdAtMs), right: true },
-    { header: 'SOURCE', value: ({ spec }) => spec.source },
+    { header: 'SOURCE', importance: 'major', value: ({ spec }) => spec.source },
   ];
 }
 
@@ -159,14 +160,14 @@ function poolColumns({ nowMs }: ViewFacts): Column<Pool>[] {
     { header: 'NAME', value: ({ metadata }) => metadata.name },
     { header: 'PROFILE', value: ({ spec }) => spec.profile ?? '' },
     { header: 'AGE', value: ({ metadata }) => age(nowMs - metadata.createdAtMs), right: true },
-    { header: 'DESCRIPTION', value: ({ spec }) => spec.description },
+    { header: 'DESCRIPTION', importance: 'minor', value: ({ spec }) => spec.description },
   ];
 }
 
 function taskColumns({ nowMs }: ViewFacts): Column<Task>[] {
   return [
     { header: 'NAME', value: ({ metadata }) => metadata.name },
-    { header: 'PHASE', value: ({ status }) => status.phase },
+    { header: 'PHASE', importance: 'major', value: ({ status }) => status.phase },
     { header: 'HOST', value: ({ status }) => status.host ?? '' },
     { header: 'CPUS', value: ({ status, spec }) => String(status.assigned?.['VCPU'] ?? spec.cpus ?? ''), right: true },
     {
@@ -183,6 +184,7 @@ function taskColumns({ nowMs }: ViewFacts): Column<Task>[] {
     { header: 'AGE', value: ({ metadata }) => age(nowMs - metadata.createdAtMs), right: true },
     {
       header: 'REASON',
+      importance: 'major',
       value: ({ status }) =>
         status.phase === 'Placed' ? '' : (conditionOf(status.conditions, 'Scheduled')?.message ?? ''),
     },
@@ -194,7 +196,7 @@ function groupColumns({ nowMs }: ViewFacts): Column<Group>[] {
     { header: 'NAME', value: ({ metadata }) => metadata.name },
     { header: 'RULES', value: ({ spec }) => rulesOfGroup(spec).join(', ') },
     { header: 'AGE', value: ({ metadata }) => age(nowMs - metadata.createdAtMs), right: true },
-    { header: 'DESCRIPTION', value: ({ spec }) => spec.description },
+    { header: 'DESCRIPTION', importance: 'minor', value: ({ spec }) => spec.description },
   ];
 }
 
@@ -205,7 +207,7 @@ function projectColumns({ nowMs, chargedByProject }: ViewFacts): Column<Project>
     { header: 'QUOTA', value: ({ metadata, spec }) => quotaOf(spec.quota, chargedByProject?.get(metadata.name)) },
     { header: 'GUARANTEE', value: ({ spec }) => amountsOf(spec.guarantee) },
     { header: 'AGE', value: ({ metadata }) => age(nowMs - metadata.createdAtMs), right: true },
-    { header: 'DESCRIPTION', value: ({ spec }) => spec.description },
+    { header: 'DESCRIPTION', importance: 'minor', value: ({ spec }) => spec.description },
   ];
 }
 
@@ -235,7 +237,7 @@ function eventColumns({ nowMs }: ViewFacts): Column<Event>[] {
     { header: 'REASON', value: ({ spec }) => spec.reason },
     { header: 'SUBJECT', value: ({ spec }) => `${spec.subject.kind}/${spec.subject.name}` },
     { header: 'HOST', value: ({ spec }) => spec.host ?? '' },
-    { header: 'MESSAGE', value: ({ spec }) => spec.message },
+    { header: 'MESSAGE', importance: 'major', value: ({ spec }) => spec.message },
   ];
 }
 
@@ -244,6 +246,7 @@ function volumeColumns({ nowMs }: ViewFacts): Column<Volume>[] {
     { header: 'NAME', value: ({ metadata }) => metadata.name },
     {
       header: 'PHASE',
+      importance: 'major',
       value: ({ status }) => status.phase,
       paint: (cell, { status }, colours) => (status.phase === 'Failed' ? colours.red(cell) : cell),
     },

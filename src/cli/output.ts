@@ -3,9 +3,11 @@
 import pc from 'picocolors';
 import type { Cli, Output } from './cli.ts';
 import { usageError } from './exit-codes.ts';
+import { fitColumns, type TableColumn } from './fit-columns.ts';
 import { visible, visibleInJson } from './terminal.ts';
 
-export const formats = ['table', 'json', 'yaml', 'name'] as const;
+/** `wide`: the table with all its columns, whatever has room. */
+export const formats = ['table', 'wide', 'json', 'yaml', 'name'] as const;
 export type Format = (typeof formats)[number];
 
 export function parseFormat(text: string): Format {
@@ -24,7 +26,12 @@ export function parseValueFormat(text: string): Format {
 export interface Column<T> {
   readonly header: string;
   readonly value: (row: T) => string;
+  /** For amounts, which are never cut: a part of a number is another number. */
   readonly right?: boolean;
+  /** Where a terminal is too narrow minor columns go first; major ones stay, as the first of a table does, and are cut. */
+  readonly importance?: 'minor' | 'major';
+  /** What stands there when there is nothing to tell: a column of nothing else goes before all others. Default: nothing. */
+  readonly usual?: string;
   readonly paint?: (cell: string, row: T, colours: Colours) => string;
 }
 
@@ -44,25 +51,43 @@ export interface TableOptions {
 }
 
 const gap = '  ';
+/** Characters: a cell that is cut shorter says too little of a reason or a name, and of anything else. */
+const leastMajor = 30;
+const leastPlain = 10;
 
 /** Lines without their ends. */
 export function tableLines<T>(columns: readonly Column<T>[], rows: readonly T[], options: TableOptions = {}): string[] {
+  return table(columns, rows, options).lines;
+}
+
+/** Its lines, and the headers of the columns that have something to tell and no room. */
+function table<T>(
+  columns: readonly Column<T>[],
+  rows: readonly T[],
+  options: TableOptions,
+): { readonly lines: string[]; readonly leftOut: string[] } {
   const cells = rows.map((row) => columns.map((column) => visible(column.value(row)) || '-'));
   const widths = tableWidths(columns, rows, options.widths);
-  const limit = options.columns ?? Number.POSITIVE_INFINITY;
-  const line = (texts: readonly string[], paint: (text: string, index: number) => string): string => {
-    let shown = '';
-    let room = limit;
-    texts.forEach((text, index) => {
-      const last = index === texts.length - 1;
-      const width = widths[index] ?? 0;
-      const padded = columns[index]?.right ? text.padStart(width) : last ? text : text.padEnd(width);
-      const part = cut(padded, room);
-      shown += paint(part, index) + (last ? '' : gap.slice(0, Math.max(0, room - part.length)));
-      room = Math.max(0, room - part.length - gap.length);
-    });
-    return shown.trimEnd();
-  };
+  const measured = columns.map(({ header, right, importance, usual = '-' }, i): TableColumn => {
+    const width = widths[i] ?? 0;
+    const kept = i === 0 || importance === 'major';
+    return {
+      width,
+      least: right ? width : Math.min(width, Math.max(header.length, kept ? leastMajor : leastPlain)),
+      importance: kept ? 'major' : (importance ?? 'plain'),
+      empty: cells.every((texts) => texts[i] === usual || texts[i] === '-'),
+    };
+  });
+  const shown = fitColumns(measured, options.columns ?? Number.POSITIVE_INFINITY, gap.length);
+  const line = (texts: readonly string[], paint: (text: string, index: number) => string): string =>
+    shown
+      .map(({ index, width }, place) => {
+        const text = cut(texts[index] ?? '', width);
+        const last = place === shown.length - 1;
+        return paint(columns[index]?.right ? text.padStart(width) : last ? text : text.padEnd(width), index);
+      })
+      .join(gap)
+      .trimEnd();
   const head = line(
     columns.map(({ header }) => header),
     (text) => options.colours?.dim(text) ?? text,
@@ -74,7 +99,12 @@ export function tableLines<T>(columns: readonly Column<T>[], rows: readonly T[],
       return paint && options.colours && row !== undefined ? paint(text, row, options.colours) : text;
     }),
   );
-  return options.header === false ? body : [head, ...body];
+  return {
+    lines: options.header === false ? body : [head, ...body],
+    leftOut: columns.flatMap(({ header }, i) =>
+      shown.some(({ index }) => index === i) || measured[i]?.empty ? [] : [header],
+    ),
+  };
 }
 
 export function tableWidths<T>(
@@ -92,12 +122,25 @@ function cut(text: string, room: number): string {
   return room <= 0 ? '' : `${text.slice(0, room - 1)}…`;
 }
 
-export function printTable<T>(cli: Cli, columns: readonly Column<T>[], rows: readonly T[]): void {
-  const options = {
+/** How many characters a line of a terminal has. Undefined: it is none, or does not know: some say 0. */
+export function terminalColumns({ isTTY, columns }: Output): number | undefined {
+  return isTTY && columns !== undefined && columns > 0 ? columns : undefined;
+}
+
+/** `format` where the command has `-o`: then it is said what `-o wide` would show more. */
+export function printTable<T>(
+  cli: Cli,
+  columns: readonly Column<T>[],
+  rows: readonly T[],
+  format?: 'table' | 'wide',
+): void {
+  const { lines, leftOut } = table(columns, rows, {
     colours: coloursFor(cli.stdout, cli.environment),
-    columns: cli.stdout.isTTY ? cli.stdout.columns : undefined,
-  };
-  cli.stdout.write(`${tableLines(columns, rows, options).join('\n')}\n`);
+    columns: format === 'wide' ? undefined : terminalColumns(cli.stdout),
+  });
+  cli.stdout.write(`${lines.join('\n')}\n`);
+  if (format !== undefined && leftOut.length > 0)
+    cli.stderr.write(`no room for ${leftOut.join(', ')}; -o wide shows all\n`);
 }
 
 /** `value` for programs. YAML's library is loaded only for those who ask for it. */
@@ -123,7 +166,7 @@ export async function printList<T extends Named>(
   if (format === 'json' || format === 'yaml') return printValue(cli, format, list.items);
   if (format === 'name') return printNames(cli, list.items);
   if (list.items.length === 0) cli.stderr.write(`${list.empty}\n`);
-  else printTable(cli, list.columns, list.items);
+  else printTable(cli, list.columns, list.items, format);
 }
 
 export function printNames(cli: Cli, items: readonly Named[]): void {

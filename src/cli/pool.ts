@@ -25,7 +25,7 @@ export function poolCommand(cli: Cli): Command {
 function lsCommand(cli: Cli): Command {
   return new Command('ls')
     .description('Show all pools')
-    .option('-o, --output <format>', 'table, json, yaml or name', parseFormat, 'table')
+    .option('-o, --output <format>', 'table, wide, json, yaml or name', parseFormat, 'table')
     .action(async ({ output }: { output: Format }, command: Command) => {
       const { client } = await openSession(cli, command);
       const { items } = await attempting('list pools', () => listAll(client, 'pool'));

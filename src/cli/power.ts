@@ -1,4 +1,4 @@
-// `berth stop` and `berth start`: what the owner wants an instance's power to be. The guest's disk stays.
+// `berth stop`, `start` and `restart`: what the owner wants an instance's power to be. The guest's disk stays.
 
 import { Command } from 'commander';
 import { errorCodes } from '../api/errors.ts';
@@ -10,7 +10,7 @@ import { replace } from './replace.ts';
 import { forEachName, joined } from './rm.ts';
 import { openSession } from './session.ts';
 import { parseDurationMs } from './units.ts';
-import { untilReady, untilStopped, waitForInstance } from './wait.ts';
+import { untilReady, untilStopped, waitForInstance, waitForResource } from './wait.ts';
 
 interface PowerOptions {
   readonly wait?: true;
@@ -66,6 +66,51 @@ const alreadyWords = { stop: 'is stopped already', start: 'runs already' } as co
 /** Wanted so, and become so: nothing is to be done. */
 function isSo({ spec, status }: Instance, powerState: 'running' | 'stopped'): boolean {
   return spec.powerState === powerState && status.phase === (powerState === 'running' ? 'Running' : 'Stopped');
+}
+
+/** Off, then on: two wishes, one after the other. Who ends it between the two has an instance that is off, and is told so. */
+export function restartCommand(cli: Cli): Command {
+  return new Command('restart')
+    .description('Power instances off and on again, keeping their disks')
+    .argument('<instance...>')
+    .option('-w, --wait', 'wait until they have booted')
+    .option('-t, --timeout <duration>', 'give up after 90s, 5m: of each, to be off, and with --wait to boot')
+    .action(async (names: readonly string[], { wait, timeout }: PowerOptions, command: Command) => {
+      const session = await openSession(cli, command);
+      const timeoutMs = timeout === undefined ? undefined : parseDurationMs('--timeout', timeout);
+      const failures = await forEachName(cli, names, async (given) => {
+        const want = (name: string, powerState: 'running' | 'stopped') =>
+          attempting(
+            `restart instance "${name}"`,
+            () =>
+              replace(session.client, {
+                kind: 'instance',
+                name,
+                project: session.project,
+                change(current) {
+                  assertStartable(current);
+                  return { ...current.spec, powerState };
+                },
+              }),
+            { NotFound: '"berth ps" shows the instances' },
+          );
+        const { id, name } = (await want(given, 'stopped')).metadata;
+        const stays = `it is being stopped, and stays off; then: berth start ${name}`;
+        await waitForResource(cli, session, {
+          kind: 'instance',
+          id,
+          name,
+          judge: untilStopped(name),
+          timeoutMs,
+          interruptedAdvice: stays,
+          adviceAfter: () => stays,
+        });
+        await want(name, 'running');
+        if (wait) await waitForInstance(cli, session, { id, name, judge: untilReady(name), timeoutMs });
+        cli.stdout.write(`${name} ${doneWord('start', wait === true)}\n`);
+      });
+      if (failures.length > 0) throw joined(failures, names.length);
+    });
 }
 
 function doneWord(verb: 'stop' | 'start', waited: boolean): string {

@@ -315,8 +315,12 @@ describe('a failure says what was attempted and ends with its code', () => {
 
   it('an unknown command, with the nearest', async () => {
     const { stderr, exitCode } = await runBerth(['pss']);
-    expect(stderr).toContain('(Did you mean ps?)');
+    expect(stderr).toBe('berth: unknown command "pss"\n  did you mean "berth ps"? "berth --help" shows all\n');
     expect(exitCode).toBe(2);
+    expect(await runBerth(['step', 'web'])).toMatchObject({
+      exitCode: 2,
+      stderr: 'berth: unknown command "step"\n  "berth --help" shows the commands\n',
+    });
   });
 
   it('a kind that is not there, with the nearest', async () => {
@@ -402,6 +406,124 @@ describe('berth start', () => {
   });
 });
 
+describe('berth restart', () => {
+  const stopping = testInstance('web', { spec: { powerState: 'stopped' } });
+  const stopped = testInstance('web', {
+    spec: { powerState: 'stopped' },
+    status: { phase: 'Stopped' },
+    metadata: stopping.metadata,
+  });
+  const put = { type: 'put', revision: 8, resource: stopped };
+
+  it('switches off, waits until it is off, and switches on', async () => {
+    const handler: Handler = ({ method, query, path }) =>
+      query['watch']
+        ? { lines: [put] }
+        : path === '/v1/instances'
+          ? page([stopping])
+          : { json: method === 'PUT' ? stopping : instances[0] };
+    const { stdout, exitCode, requests } = await runBerth(['restart', 'web'], { handler });
+    expect({ stdout, exitCode }).toEqual({ stdout: 'web is being started\n', exitCode: 0 });
+    const steps = requests.map(({ method, query, body }) =>
+      method === 'PUT' ? (body as { spec: { powerState: string } }).spec.powerState : query['watch'] ? 'watch' : method,
+    );
+    expect(steps).toEqual(['GET', 'stopped', 'GET', 'watch', 'GET', 'running']);
+  });
+
+  it('says that it stays off when it is ended between the two', async () => {
+    const interruption = new AbortController();
+    const handler: Handler = ({ query, path }) => {
+      if (query['watch']) {
+        interruption.abort();
+        return { lines: [] };
+      }
+      return path === '/v1/instances' ? page([stopping]) : { json: stopping };
+    };
+    const { stderr, exitCode, requests } = await runBerth(['restart', 'web'], {
+      handler,
+      interruption: interruption.signal,
+    });
+    expect(exitCode).toBe(130);
+    expect(stderr).toContain('it is being stopped, and stays off; then: berth start web\n');
+    expect(requests.filter(({ method }) => method === 'PUT')).toHaveLength(1);
+  });
+
+  it('refuses one that has ended, before it stops anything', async () => {
+    const exited = testInstance('web', { status: { phase: 'Exited' } });
+    const { exitCode, requests } = await runBerth(['restart', 'web'], { handler: () => ({ json: exited }) });
+    expect({ exitCode, methods: requests.map(({ method }) => method) }).toEqual({ exitCode: 5, methods: ['GET'] });
+  });
+});
+
+describe('berth show', () => {
+  it('tells on a page what people ask of an instance', async () => {
+    const web = testInstance('web', {
+      metadata: { labels: { tier: 'web' } },
+      spec: { cpus: 2, memoryMiB: 2048, volumes: [{ name: 'data', readOnly: true }] },
+      status: {
+        restartCount: 1,
+        guest: {
+          ready: true,
+          address: '192.168.122.17',
+          ports: [{ hostAddress: '127.0.0.1', hostPort: 8080, guestPort: 80, protocol: 'tcp' }],
+        },
+      },
+    });
+    const { stdout, requests } = await runBerth(['show', 'web'], { handler: () => ({ json: web }) });
+    expect(requests[0]).toMatchObject({ method: 'GET', path: '/v1/instances/web' });
+    expect(stdout.split('\n').map((line) => line.trim().replace(/ {2,}/, ' | '))).toEqual([
+      'web | Running, ready',
+      'host | h1',
+      'address | 192.168.122.17',
+      'port | 127.0.0.1:8080 on h1 -> 80/tcp',
+      'image | tiny',
+      'cpus | 2',
+      'memory | 2 GiB',
+      'volume | data, read only',
+      'label | tier=web',
+      'restarts | 1',
+      'age | 90s',
+      'more | berth explain web, berth events web, berth get instance web -o yaml',
+      '',
+    ]);
+  });
+
+  it('says why one waits, and gives programs all of it', async () => {
+    const handler: Handler = () => ({ json: instances[1] });
+    expect((await runBerth(['show', 'big'], { handler })).stdout).toMatch(/^big {2}Pending\n {2}why +0 of/);
+    expect(JSON.parse((await runBerth(['show', 'big', '-o', 'json'], { handler })).stdout)).toMatchObject({
+      metadata: { name: 'big' },
+    });
+  });
+});
+
+it.each(['run', 'exec', 'project create'])(
+  'berth %s --help says what a flag defaults to where there is news in it',
+  async (words) => {
+    const { stdout } = await runBerth([...words.split(' '), '--help']);
+    expect(stdout).toContain('many times');
+    expect(stdout).not.toMatch(/default: \[\]|repeatable/);
+  },
+);
+
+it.each([
+  [1, 'consistent: 1 instance, 1 allocation, 1 provider, 1 host\n'],
+  [2, 'consistent: 2 instances, 2 allocations, 2 providers, 2 hosts\n'],
+])('berth audit counts %i of each', async (count, said) => {
+  const checked = { instances: count, allocations: count, providers: count, hosts: count, hostsHeard: count };
+  const report = { findings: [], young: 0, checked, repaired: [], watchedMs: 3_600_000 };
+  expect((await runBerth(['audit'], { handler: () => ({ json: report }) })).stdout).toBe(said);
+});
+
+it.each([
+  ['list', '/v1/instances'],
+  ['host list', '/v1/hosts'],
+  ['volume list', '/v1/volumes'],
+])('berth %s is another word for ls', async (words, path) => {
+  const { exitCode, requests } = await runBerth(words.split(' '), { handler: () => page([]) });
+  expect({ exitCode, path: requests[0]?.path }).toEqual({ exitCode: 0, path });
+});
+
 describe('berth logs', () => {
   const bytes = ['boot\r\n\u001b[3', '2mok\u001b[0m \u001b[2J\u001b]0;title\u0007', '\r\ndone\n'];
   const handler: Handler = ({ path }) => (path === '/v1/instances/web/log' ? { bytes } : undefined);
@@ -410,6 +532,28 @@ describe('berth logs', () => {
     const { stdout, requests } = await runBerth(['logs', 'web', '--offset', '5'], { handler });
     expect(stdout).toBe(bytes.join(''));
     expect(requests[0]?.query).toEqual({ project: 'default', offset: '5', follow: 'false' });
+  });
+
+  it.each([
+    ['0', ''],
+    ['1', 'c\n'],
+    ['2', '\nc\n'],
+    ['3', 'b\n\nc\n'],
+    ['4', '\nb\n\nc\n'],
+    ['9', '\nb\n\nc\n'],
+  ])('shows the last %s lines', async (lines, expected) => {
+    const whole: Handler = () => ({ bytes: ['\nb', '\n\n', 'c\n'] });
+    expect((await runBerth(['logs', 'web', '--tail', lines], { handler: whole })).stdout).toBe(expected);
+  });
+
+  it('counts a last line without its end, and goes on behind it', async () => {
+    const begun: Handler = ({ query }) => ({ bytes: query['follow'] === 'true' ? ['d\n'] : ['a\nb\n', 'c'] });
+    const { stdout, requests } = await runBerth(['logs', 'web', '-f', '-n', '2'], { handler: begun });
+    expect(stdout).toBe('b\ncd\n');
+    expect(requests.map(({ query }) => [query['offset'], query['follow']])).toEqual([
+      ['0', 'false'],
+      ['5', 'true'],
+    ]);
   });
 
   it('keeps lines and colours on a terminal, and spells out the rest', async () => {
@@ -629,6 +773,8 @@ describe('berth complete', () => {
   it('asks the server for hosts', async () => expect(await offered('host', 'pause', '')).toEqual(['h1', 'h2']));
   it('knows the drivers', async () =>
     expect(await offered('run', 'tiny', '--driver', '')).toEqual(expect.arrayContaining(['qemu', 'zones'])));
+  it('knows the words that a description spells out', async () =>
+    expect(await offered('run', 'tiny', '--restart-policy', '')).toEqual(['Never', 'OnFailure']));
   it('knows the flags of a verb', async () =>
     expect(await offered('run', '--res')).toEqual(['--resource', '--restart-policy']));
 });

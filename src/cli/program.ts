@@ -1,10 +1,11 @@
 // Runs one command line: finds the command, loads only its file, and turns every failure into a message and an exit code.
 
-import { Command, CommanderError } from 'commander';
-import { nearest } from '../api/nearest.ts';
+import { Command, CommanderError, Help, type Option } from 'commander';
 import type { Cli } from './cli.ts';
-import { type CommandError, exitCodes, failureOf, usageError } from './exit-codes.ts';
+import { type CommandError, exitCodes, failureOf, isUnanswered, usageError } from './exit-codes.ts';
+import { meantCommand } from './meant-command.ts';
 import { type CommandEntry, commandEntries } from './registry.ts';
+import { visible } from './terminal.ts';
 
 /** Runs `words` (without program and file name) and returns the exit code. Never throws. `more` are commands beside the client's. */
 export async function runProgram(
@@ -27,6 +28,7 @@ export async function runProgram(
     if (error instanceof CommanderError) return usageExitCode(error); // it has said all
     const { text, exitCode } = failureOf(error);
     cli.stderr.write(text);
+    if (isUnanswered(error)) cli.stderr.write(await otherContexts(cli));
     return exitCode;
   }
 }
@@ -63,6 +65,7 @@ async function buildProgram(
       writeErr: (text) => cli.stderr.write(text),
       outputError: (text, write) => write(text.replace(/^error:/, 'berth:')),
     })
+    .configureHelp({ optionDescription: describeOption })
     .showHelpAfterError('"--help" shows what is possible')
     .exitOverride();
   for (const entry of entries) {
@@ -78,6 +81,18 @@ async function buildProgram(
   }
   program.helpCommand(false).addCommand(helpCommand(program).helpGroup('This program:'));
   inherit(program);
+  program.on('command:*', ([word = '']: readonly string[]) => {
+    const meant = meantCommand(
+      word,
+      entries.map(({ name }) => name.split(' ')[0] ?? ''),
+    );
+    throw usageError(
+      `unknown command "${word}"`,
+      meant === undefined
+        ? '"berth --help" shows the commands'
+        : `did you mean "berth ${meant}"? "berth --help" shows all`,
+    );
+  });
   return program;
 }
 
@@ -100,7 +115,7 @@ function helpCommand(program: Command): Command {
 function noSuchCommand(parent: Command, words: readonly string[]): CommandError {
   const before = words.slice(0, -1);
   const names = parent.commands.map((command) => command.name());
-  const meant = nearest(words.at(-1) ?? '', names);
+  const meant = meantCommand(words.at(-1) ?? '', names);
   return usageError(
     `there is no command "${words.join(' ')}"`,
     meant === undefined
@@ -109,12 +124,34 @@ function noSuchCommand(parent: Command, words: readonly string[]): CommandError 
   );
 }
 
-/** `addCommand` passes nothing on: output and exit handling would be commander's own. */
+const plainHelp = new Help();
+
+/** Of what may be given many times the default is an empty list, which is no news. */
+function describeOption(option: Option): string {
+  return plainHelp.optionDescription(option).replace(' (default: [])', '');
+}
+
+/** `addCommand` passes nothing on: output and exit handling would be commander's own. And what `ls` is here others call `list`. */
 function inherit(parent: Command): void {
   for (const child of parent.commands) {
     child.copyInheritedSettings(parent);
+    if (child.name() === 'ls' && !child.aliases().includes('list')) child.alias('list');
     inherit(child);
   }
+}
+
+const contextsShown = 8;
+
+/** A line that names the contexts, where there is more than one to choose from: the current one may be of a server that has ended. */
+async function otherContexts(cli: Cli): Promise<string> {
+  const { contextFilePath, readContexts } = await import('./context-file.ts');
+  // It is an addition to a message: a file that cannot be read is told by whatever needs it.
+  const { current, contexts } = await readContexts(contextFilePath(cli)).catch(() => ({ current: '', contexts: {} }));
+  const names = Object.keys(contexts);
+  if (names.length === 0 || (names.length === 1 && names[0] === current)) return '';
+  const shown = names.slice(0, contextsShown).map((name) => (name === current ? `${name} (current)` : name));
+  const more = names.length > contextsShown ? ` and ${names.length - contextsShown} more` : '';
+  return `  your contexts: ${visible(shown.join(', '))}${more}; choose one: berth context use NAME\n`;
 }
 
 function usageExitCode({ code }: CommanderError): number {

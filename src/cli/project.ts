@@ -35,13 +35,13 @@ export function projectCommand(cli: Cli): Command {
 function lsCommand(cli: Cli): Command {
   return new Command('ls')
     .description('Show all projects that have weights or limits of their own')
-    .option('-o, --output <format>', 'table, json, yaml or name', parseFormat, 'table')
+    .option('-o, --output <format>', 'table, wide, json, yaml or name', parseFormat, 'table')
     .action(async ({ output }: { output: Format }, command: Command) => {
       const { client } = await openSession(cli, command);
       const { items } = await attempting('list projects', () => listAll(client, 'project'));
       items.sort((a, b) => a.metadata.name.localeCompare(b.metadata.name));
       const chargedByProject = new Map<string, ProjectUsage['charged']>();
-      if (output === 'table') {
+      if (output === 'table' || output === 'wide') {
         const limited = items.filter(({ spec }) => spec.quota !== undefined);
         for (const { metadata } of limited)
           chargedByProject.set(metadata.name, (await usageOf(client, metadata.name)).charged);

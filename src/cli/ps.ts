@@ -25,7 +25,7 @@ export function psCommand(cli: Cli): Command {
     .option('-w, --watch', 'go on showing changes until Ctrl-C')
     .option('-l, --selector <selector>', 'only instances with these labels: tier=web,zone!=a,!old')
     .option('-A, --all-projects', 'of every project')
-    .option('-o, --output <format>', 'table, json, yaml or name', parseFormat, 'table')
+    .option('-o, --output <format>', 'table, wide, json, yaml or name', parseFormat, 'table')
     .action(async ({ output, watch, selector, allProjects }: PsOptions, command: Command) => {
       const { client, project } = await openSession(cli, command);
       const query = { ...(allProjects ? {} : { project }), ...(selector === undefined ? {} : { selector }) };

@@ -16,7 +16,7 @@ export interface RawTerminal {
   readonly interactive: boolean;
   /** Keys as they are typed. Ends at the escape key, or when there is no more input. */
   keys(): AsyncIterable<Uint8Array>;
-  /** Undefined: nobody knows. */
+  /** Undefined: nobody knows, as where a terminal says 0: serial lines, and some that a program opens. */
   size(): TerminalSize | undefined;
   onResize(listener: (size: TerminalSize) => void): void;
   /** Gives the terminal back. */
@@ -29,9 +29,7 @@ export function rawTerminal({ stdin, stdout }: Cli, { escapable }: { readonly es
   if (interactive) stdin.setRawMode?.(true);
   let resized: (() => void) | undefined;
   const size = (): TerminalSize | undefined =>
-    stdout.columns === undefined || stdout.rows === undefined
-      ? undefined
-      : { columns: stdout.columns, rows: stdout.rows };
+    stdout.columns && stdout.rows ? { columns: stdout.columns, rows: stdout.rows } : undefined;
   return {
     interactive,
     async *keys() {

@@ -27,8 +27,14 @@ export const commandEntries: readonly CommandEntry[] = [
     name: 'ps',
     group: daily,
     summary: 'Show instances',
-    aliases: ['ls'],
+    aliases: ['ls', 'list'],
     load: async () => (await import('./ps.ts')).psCommand,
+  },
+  {
+    name: 'show',
+    group: daily,
+    summary: 'Show an instance: how it is, where, and what it was given',
+    load: async () => (await import('./show.ts')).showCommand,
   },
   {
     name: 'logs',
@@ -119,6 +125,12 @@ export const commandEntries: readonly CommandEntry[] = [
     group: daily,
     summary: 'Power stopped instances on again',
     load: async () => (await import('./power.ts')).startCommand,
+  },
+  {
+    name: 'restart',
+    group: daily,
+    summary: 'Power instances off and on again, keeping their disks',
+    load: async () => (await import('./power.ts')).restartCommand,
   },
   { name: 'rm', group: daily, summary: 'Remove instances', load: async () => (await import('./rm.ts')).rmCommand },
   {

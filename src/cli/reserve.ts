@@ -29,7 +29,7 @@ export function reserveCommand(cli: Cli): Command {
   return withPlaceOptions(withRoomOptions(command))
     .option('-w, --wait', 'wait until the room is found')
     .option('-t, --timeout <duration>', 'with --wait: give up after 90s, 5m')
-    .option('-o, --output <format>', 'table, json, yaml or name', parseFormat, 'table')
+    .option('-o, --output <format>', 'table, wide, json, yaml or name', parseFormat, 'table')
     .action(async (options: ReserveOptions, called: Command) => {
       const ttlMs = parseDurationMs('--for', options.for);
       if (ttlMs < 1000)

@@ -71,7 +71,7 @@ export function runCommand(cli: Cli): Command {
     .option('--idempotency-key <key>', 'the same key again makes no second instance')
     .option('-w, --wait', 'wait until the guest has booted')
     .option('-t, --timeout <duration>', 'with --wait: give up after 90s, 5m')
-    .option('-o, --output <format>', 'table, json, yaml or name', parseFormat, 'table')
+    .option('-o, --output <format>', 'table, wide, json, yaml or name', parseFormat, 'table')
     .action(async (image: string, options: RunOptions, command: Command) => {
       const timeoutMs = options.timeout === undefined ? undefined : parseDurationMs('--timeout', options.timeout);
       if (timeoutMs !== undefined && !options.wait) throw usageError('--timeout needs --wait');

@@ -93,6 +93,26 @@ describe('berth volume', () => {
     expect(kept.stdout).toBe('data@before is being made\n');
   });
 
+  it('makes no snapshot under a name that is taken, and says so', async () => {
+    const words = ['volume', 'snapshot', 'create', 'data', 'before', '--wait'];
+    const taken = await runBerth(words, { handler: fleet(testVolume({ snapshots: ['before'] })) });
+    expect(taken).toMatchObject({ exitCode: 5, stdout: '' });
+    expect(taken.stderr).toBe(
+      'berth: cannot snapshot volume "data": its snapshot "before" exists already\n' +
+        '  choose another name, or remove it first: berth volume snapshot rm data before --wait\n',
+    );
+    expect(puts(taken.requests)).toEqual([]);
+  });
+
+  it.each([
+    [[], 'data is being removed\n'],
+    [['before'], 'data with its snapshot is being removed\n'],
+    [['before', 'after'], 'data with its 2 snapshots is being removed\n'],
+  ])('says that the snapshots %j go with it', async (snapshots, said) => {
+    const { stdout } = await runBerth(['volume', 'rm', 'data'], { handler: fleet(testVolume({ snapshots })) });
+    expect(stdout).toBe(said);
+  });
+
   it('waits until its host has done it, and fails when that cannot be', async () => {
     const settle = (...volumes: Volume[]): Handler => {
       const plain = fleet(testVolume({ snapshots: ['before'] }, { observedGeneration: 1 }));

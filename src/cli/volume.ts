@@ -1,9 +1,10 @@
 // `berth volume ...`: disks with a life of their own, on local storage of a host.
 
 import { Command } from 'commander';
+import { errorCodes } from '../api/errors.ts';
 import type { Volume, VolumeSpec } from '../api/resources/volume.ts';
 import type { Cli } from './cli.ts';
-import { attempting, usageError } from './exit-codes.ts';
+import { attempting, CommandError, usageError } from './exit-codes.ts';
 import { listAll } from './follow.ts';
 import { conditionOf } from './instance-view.ts';
 import { kindViews } from './kinds.ts';
@@ -42,7 +43,7 @@ const withWait = (command: Command, until: string): Command =>
 function lsCommand(cli: Cli): Command {
   return new Command('ls')
     .description('Show all volumes of the project')
-    .option('-o, --output <format>', 'table, json, yaml or name', parseFormat, 'table')
+    .option('-o, --output <format>', 'table, wide, json, yaml or name', parseFormat, 'table')
     .action(async ({ output }: { output: Format }, command: Command) => {
       const { client, project } = await openSession(cli, command);
       const { items } = await attempting('list volumes', () => listAll(client, 'volume', { project }));
@@ -59,7 +60,7 @@ function showCommand(cli: Cli): Command {
   return new Command('show')
     .description('Say where a volume is, who has it, and what its snapshots are')
     .argument('<volume>')
-    .option('-o, --output <format>', 'table, json, yaml or name', parseFormat, 'table')
+    .option('-o, --output <format>', 'table, wide, json, yaml or name', parseFormat, 'table')
     .action(async (name: string, { output }: { output: Format }, command: Command) => {
       const { client, project } = await openSession(cli, command);
       const volume = await attempting(`show volume "${name}"`, () => client.get('volume', name, { project }), advice);
@@ -233,9 +234,10 @@ function snapshotCommand(cli: Cli): Command {
     .addCommand(
       withWait(make, 'its host has done it').action(
         async (name: string, state: string, options: WaitOptions, called: Command) => {
-          await change(cli, called, { name, what: `snapshot volume "${name}"`, options }, (spec) =>
-            spec.snapshots.includes(state) ? undefined : { ...spec, snapshots: [...spec.snapshots, state] },
-          );
+          await change(cli, called, { name, what: `snapshot volume "${name}"`, options }, (spec) => {
+            if (spec.snapshots.includes(state)) throw snapshotExists(name, state);
+            return { ...spec, snapshots: [...spec.snapshots, state] };
+          });
           cli.stdout.write(`${name}@${state} ${options.wait ? 'made' : 'is being made'}\n`);
         },
       ),
@@ -262,6 +264,15 @@ function snapshotCommand(cli: Cli): Command {
     );
 }
 
+/** Whoever asks for one wants the present state: the earlier one under that name would be taken for it. */
+function snapshotExists(volume: string, state: string): CommandError {
+  return new CommandError(
+    errorCodes.AlreadyExists.exitCode,
+    `cannot snapshot volume "${volume}": its snapshot "${state}" exists already`,
+    { advice: `choose another name, or remove it first: berth volume snapshot rm ${volume} ${state} --wait` },
+  );
+}
+
 async function change(
   cli: Cli,
   command: Command,
@@ -285,7 +296,9 @@ async function change(
 
 function rmCommand(cli: Cli): Command {
   return withWait(
-    new Command('rm').description('Remove volumes with all that is on them').argument('<volume...>'),
+    new Command('rm')
+      .description('Remove volumes with all that is on them, and their snapshots')
+      .argument('<volume...>'),
     'nothing is left of them',
   ).action(async (names: readonly string[], options: WaitOptions, called: Command) => {
     const session = await openSession(cli, called);
@@ -298,7 +311,9 @@ function rmCommand(cli: Cli): Command {
       await maybeWait(cli, session, gone, options, (volume) =>
         volume ? { waiting: describe(volume) } : { done: undefined },
       );
-      cli.stdout.write(`${name} ${options.wait ? 'removed' : 'is being removed'}\n`);
+      const count = gone.spec.snapshots.length;
+      const what = count === 0 ? name : `${name} with its ${count === 1 ? 'snapshot' : `${count} snapshots`}`;
+      cli.stdout.write(`${what} ${options.wait ? 'removed' : 'is being removed'}\n`);
     });
     if (failures.length > 0) throw joined(failures, names.length);
   });

@@ -6,7 +6,7 @@ import type { ListQuery, UserClient } from '../api/user-client.ts';
 import type { Cli } from './cli.ts';
 import { Interrupted, usageError } from './exit-codes.ts';
 import { follow } from './follow.ts';
-import { type Column, coloursFor, type Format, tableLines, tableWidths } from './output.ts';
+import { type Column, coloursFor, type Format, tableLines, tableWidths, terminalColumns } from './output.ts';
 import { visible, visibleInJson } from './terminal.ts';
 
 interface WatchedList<T, K extends Kind> {
@@ -61,10 +61,10 @@ function screen<K extends Kind, T extends ResourceByKind[K] & Named>(cli: Cli, l
   const draw = (): void => {
     timer?.cancel();
     const rows = [...items.values()].sort(list.sort);
-    const columns = cli.stdout.columns;
+    const columns = terminalColumns(cli.stdout);
     const table =
       rows.length === 0 ? [list.empty] : tableLines(list.columns(cli.clock.nowMs()), rows, { colours, columns });
-    const room = Math.max(3, (cli.stdout.rows ?? 24) - 2);
+    const room = Math.max(3, (cli.stdout.rows || 24) - 2);
     const shown = table.length > room ? [...table.slice(0, room - 1), `… ${table.length - room + 1} more`] : table;
     if (note !== '') shown.push(colours.yellow(note));
     cli.stdout.write(`${drawn > 0 ? `\u001b[${drawn}A` : ''}\r\u001b[0J${shown.join('\n')}\n`);
@@ -86,7 +86,10 @@ function screen<K extends Kind, T extends ResourceByKind[K] & Named>(cli: Cli, l
       if (items.delete(keyOf(name, project))) draw();
     },
     lost(reason) {
-      note = `no answer from the server (${visible(reason)}); trying again`.slice(0, (cli.stdout.columns ?? 80) - 1);
+      note = `no answer from the server (${visible(reason)}); trying again`.slice(
+        0,
+        (terminalColumns(cli.stdout) ?? 80) - 1,
+      );
       draw();
     },
     end: () => timer?.cancel(),
@@ -120,7 +123,7 @@ function lines<K extends Kind, T extends ResourceByKind[K] & Named>(cli: Cli, li
       if (!seen.delete(keyOf(name, project))) return;
       if (list.format === 'json')
         cli.stdout.write(`${visibleInJson(JSON.stringify({ deleted: { name, project } }))}\n`);
-      else if (list.format === 'table') cli.stdout.write(`${visible(name)} is gone\n`);
+      else if (list.format !== 'name') cli.stdout.write(`${visible(name)} is gone\n`);
     },
     lost: (reason) => cli.stderr.write(`berth: no answer from the server (${visible(reason)}); trying again\n`),
     end() {},

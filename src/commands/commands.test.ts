@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { silentLogger } from '../base/log.ts';
 import { systemClock, systemFetch } from '../base/system.ts';
 import type { Cli } from '../cli/cli.ts';
+import { readContexts } from '../cli/context-file.ts';
 import { runProgram } from '../cli/program.ts';
 import { hostNameOf } from './agent.ts';
 import { defaultImageMap, imageMapIn } from './default-image-map.ts';
@@ -115,6 +116,9 @@ describe('a fleet on this machine', () => {
   it('stops and starts it again', async () => {
     expect(await verb('stop web --wait')).toMatchObject({ stdout: 'web stopped\n', exitCode: 0 });
     expect(await verb('start web --wait')).toMatchObject({ stdout: 'web is ready\n', exitCode: 0 });
+    expect(await verb('restart web --wait')).toMatchObject({ stdout: 'web is ready\n', exitCode: 0 });
+    expect((await verb('show web')).stdout).toMatch(/^web {2}Running, ready\n {2}host +h1\n/);
+    expect((await verb('logs web --tail 1')).stdout).toMatch(/^.*berth: ready.*\n?$/);
   });
 
   it('removes it without a trace', async () => {
@@ -163,7 +167,26 @@ describe('berth dev', () => {
     expect(await list.exitCode).toBe(0);
     dev.interrupt();
     expect(await dev.exitCode).toBe(0);
-    expect(await berth('ps').exitCode).toBe(6);
+    const after = berth('ps');
+    expect(await after.exitCode).toBe(2);
+    expect(after.stderr()).toContain('no server is known');
+  });
+
+  it('beside a quickstart gives it its place back, and that leaves no context of a server that has ended', async () => {
+    const environment = { BERTH_CONFIG: join(directory, 'side-by-side.yaml') };
+    const local = `--driver fake --listen 127.0.0.1:0 --data-dir ${directory}`;
+    const quickstart = berth(`quickstart ${local}/side-q`, environment);
+    await quickstart.said(/Ctrl-C/);
+    const dev = berth(`dev ${local}/side-d --name h1`, environment);
+    await dev.said(/Ctrl-C ends it/);
+    expect(await readContexts(environment.BERTH_CONFIG)).toMatchObject({ current: 'dev' });
+    dev.interrupt();
+    expect(await dev.exitCode).toBe(0);
+    expect(dev.stdout()).toContain('context quickstart is current again\n');
+    expect(await berth('ps', environment).exitCode).toBe(0);
+    quickstart.interrupt();
+    expect(await quickstart.exitCode).toBe(0);
+    expect(await readContexts(environment.BERTH_CONFIG)).toEqual({ contexts: {} });
   });
 });
 

@@ -3,7 +3,7 @@
 import { resolve } from 'node:path';
 import { Command } from 'commander';
 import type { Cli } from '../cli/cli.ts';
-import { contextFilePath, saveLocalContext } from '../cli/context-file.ts';
+import { contextFilePath, type LocalContext, useLocalContext } from '../cli/context-file.ts';
 import { attempting, usageError } from '../cli/exit-codes.ts';
 import { storeAdvice } from './store-of.ts';
 import { collect } from '../cli/units.ts';
@@ -58,11 +58,10 @@ export function devCommand(cli: Cli): Command {
           ),
         storeAdvice,
       );
+      let context: LocalContext | undefined;
       try {
-        const current = await saveLocalContext(contextFilePath(cli), 'dev', {
-          url: fleet.url,
-          token: fleet.operatorToken,
-        });
+        context = await useLocalContext(contextFilePath(cli), 'dev', { url: fleet.url, token: fleet.operatorToken });
+        const { current } = context;
         const berth = current ? 'berth' : 'berth --context dev';
         cli.stdout.write(
           `${[
@@ -77,7 +76,12 @@ export function devCommand(cli: Cli): Command {
         const failure = await Promise.race([fleet.failed, untilAborted(stopped)]);
         if (failure) throw failure;
       } finally {
-        await fleet.close();
+        try {
+          const again = await context?.leave();
+          if (again !== undefined) cli.stdout.write(`context ${again} is current again\n`);
+        } finally {
+          await fleet.close();
+        }
       }
     });
 }

@@ -4,7 +4,7 @@
 import { readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Cli } from '../cli/cli.ts';
-import { type Context, saveLocalContext } from '../cli/context-file.ts';
+import { type Context, useLocalContext } from '../cli/context-file.ts';
 import { CommandError, exitCodes } from '../cli/exit-codes.ts';
 
 export interface LoginKey {
@@ -34,7 +34,7 @@ export async function logIn(
   },
 ): Promise<void> {
   const contexts = join(call.dataDirectory, 'contexts.yaml');
-  await saveLocalContext(contexts, 'quickstart', call.context);
+  await useLocalContext(contexts, 'quickstart', call.context);
   // What the user has set for servers of their own must not lead elsewhere.
   const others = ['BERTH_URL', 'BERTH_TOKEN', 'BERTH_PROJECT'].flatMap((name) => ['-u', name]);
   await run(cli, 'env', [...others, `BERTH_CONFIG=${contexts}`, ...cli.self, 'ssh', ...call.words]);

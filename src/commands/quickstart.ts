@@ -10,7 +10,7 @@ import type { Host } from '../api/resources/host.ts';
 import type { Instance } from '../api/resources/instance.ts';
 import { createUserClient } from '../api/user-client.ts';
 import type { Cli } from '../cli/cli.ts';
-import { contextFilePath, saveLocalContext } from '../cli/context-file.ts';
+import { contextFilePath, type LocalContext, useLocalContext } from '../cli/context-file.ts';
 import { attempting, CommandError, exitCodes, Interrupted, usageError } from '../cli/exit-codes.ts';
 import { storeAdvice } from './store-of.ts';
 import { follow, listAll } from '../cli/follow.ts';
@@ -107,11 +107,22 @@ async function quickstart(cli: Cli, plan: Plan): Promise<void> {
     () => startFleet(cli, plan),
     ({ url }) => `control plane on ${url}, agent beside it`,
   );
+  let context: LocalContext | undefined;
+  const makeCurrent = async (): Promise<boolean> => {
+    const path = contextFilePath(cli);
+    context = await useLocalContext(path, 'quickstart', { url: fleet.url, token: fleet.operatorToken });
+    return context.current;
+  };
   try {
     const session = sessionOf(cli, fleet);
-    await Promise.race([steps(cli, tell, { plan, fleet, session, startedMs, stopped }), failure(fleet)]);
+    await Promise.race([steps(cli, tell, { plan, fleet, session, startedMs, stopped, makeCurrent }), failure(fleet)]);
   } finally {
-    await fleet.close();
+    try {
+      const again = await context?.leave();
+      if (again !== undefined) tell.line(`context ${again} is current again`);
+    } finally {
+      await fleet.close();
+    }
   }
 }
 
@@ -160,6 +171,8 @@ interface Stage {
   readonly session: Session;
   readonly startedMs: number;
   readonly stopped: AbortSignal;
+  /** Lets the other verbs find this fleet, until it ends. False: the user chose another server, and they must be told which. */
+  readonly makeCurrent: () => Promise<boolean>;
 }
 
 async function steps(cli: Cli, tell: Teller, stage: Stage): Promise<void> {
@@ -184,10 +197,7 @@ async function steps(cli: Cli, tell: Teller, stage: Stage): Promise<void> {
     );
     return tellOthers(tell, session, instance);
   }
-  const current = await saveLocalContext(contextFilePath(cli), 'quickstart', {
-    url: session.url,
-    token: fleet.operatorToken,
-  });
+  const current = await stage.makeCurrent();
   tellNext(tell, instance.metadata.name, { current, image: plan.image, key });
   await untilAborted(stage.stopped);
   await farewell(cli, tell, stage, instance);

@@ -94,7 +94,12 @@ function print(cli: Cli, title: string, replays: readonly Replayed[]): void {
   cli.stdout.write(`${title}\n\n`);
   const columns: Column<Line>[] = [
     { header: '', value: ([label]) => label },
-    ...replays.map((each) => ({ header: each.profile, value: ([, tell]: Line) => tell(each), right: true })),
+    ...replays.map((each) => ({
+      header: each.profile,
+      value: ([, tell]: Line) => tell(each),
+      right: true,
+      importance: 'major' as const,
+    })),
   ];
   printTable(
     cli,

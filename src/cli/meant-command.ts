@@ -1,0 +1,37 @@
+// Which command an unknown word may have meant. It never offers one that ends something to who wanted to look: only for a slip in its very name.
+
+import { nearest } from '../api/nearest.ts';
+
+/** They end or overwrite something. */
+const careful: readonly string[] = ['rm', 'stop', 'restart', 'restore'];
+
+/** What other tools call it. */
+const elsewhere: Readonly<Record<string, string>> = {
+  create: 'run',
+  delete: 'rm',
+  describe: 'show',
+  destroy: 'rm',
+  inspect: 'show',
+  reboot: 'restart',
+  remove: 'rm',
+  shutdown: 'stop',
+  status: 'show',
+};
+
+export function meantCommand(word: string, names: readonly string[]): string | undefined {
+  const lower = word.toLowerCase();
+  if (Object.hasOwn(elsewhere, lower)) return elsewhere[lower];
+  const harmless = nearest(
+    word,
+    names.filter((name) => !careful.includes(name)),
+  );
+  return careful.find((name) => names.includes(name) && sameLetters(lower, name)) ?? harmless;
+}
+
+/** The same letters in another order, or one of them twice: `stpo`, `restrat`, `rmm`. */
+function sameLetters(word: string, name: string): boolean {
+  const sorted = (text: string): string => Array.from(text).sort().join('');
+  const doubled =
+    word.length === name.length + 1 && Array.from(name).some((letter) => sorted(name + letter) === sorted(word));
+  return word[0] === name[0] && (doubled || sorted(word) === sorted(name));
+}
