@@ -133,6 +133,8 @@ function superviseRun(
     netdev: 'net0',
     monitor: async (line) => String(await session().execute('human-monitor-command', { 'command-line': line })),
   });
+  /** Closes them, once. */
+  let leftWays = left && (() => forwards.closeLeft(left));
   const volumes = createQemuVolumes({
     session,
     clock,
@@ -192,8 +194,8 @@ function superviseRun(
         await greet(session);
         attempt = 0;
         connected.resolve();
-        if (left !== undefined) await forwards.closeLeft(left);
-        left = undefined; // closed
+        await leftWays?.();
+        leftWays = undefined;
         await session.closed;
       } catch (error) {
         log.debug('no QMP connection yet', { pid: hypervisor.pid, error: describeError(error) });
