@@ -62,16 +62,18 @@ export async function startExecution(
     resize: ({ columns, rows }) =>
       http.done({ method: 'POST', path: `/exec/${id}/resize`, query: { w: String(columns), h: String(rows) } }),
     async exitCode() {
-      for (;;) {
+      for (let delayMs = exitPollMs; ; delayMs = Math.min(2 * delayMs, exitPollMsMax)) {
         const { Running, ExitCode } = await http.json(Inspected, { method: 'GET', path: `/exec/${id}/json` });
         if (!Running && typeof ExitCode === 'number') return ExitCode;
-        await sleep(clock, exitPollMs); // no event says it for sure: podman's comes before the code is there
+        await sleep(clock, delayMs); // no event says it for sure: podman's comes before the code is there
       }
     },
   };
 }
 
 const exitPollMs = 50;
+/** One that has closed its outputs may live on for days. */
+const exitPollMsMax = 2_000;
 
 function withoutFrames(socket: Duplex, errors: PassThrough): Duplex {
   const reader = frameReader();
