@@ -5,7 +5,7 @@
 
 import { createHash } from 'node:crypto';
 import { constants } from 'node:fs';
-import { type FileHandle, mkdir, open, readdir, rename, rm, stat, truncate } from 'node:fs/promises';
+import { mkdir, open, readdir, rename, rm, stat, truncate, type FileHandle, utimes } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ApiError } from '../api/errors.ts';
 import type { ImageSpec } from '../api/resources/image.ts';
@@ -107,7 +107,12 @@ export function createImageContent(options: ImageContentOptions): ImageContent {
     const { hex, totalBytes, offset } = piece;
     await mkdir(directory, { recursive: true, mode: 0o700 });
     const there = await stat(pathOf(hex)).catch(() => undefined);
-    if (there !== undefined) return complete(piece, pathOf(hex)); // was uploaded before, perhaps for another image
+    if (there !== undefined) {
+      // Uploaded before, perhaps for another image: an old one that nobody named must not be swept away until this one is there.
+      const nowSeconds = options.clock.nowMs() / 1000;
+      await utimes(pathOf(hex), nowSeconds, nowSeconds);
+      return complete(piece, pathOf(hex));
+    }
     const part = `${pathOf(hex)}.part`;
     const receivedBytes = (await stat(part).catch(() => undefined))?.size ?? 0;
     if (offset !== receivedBytes)

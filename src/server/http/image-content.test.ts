@@ -248,4 +248,20 @@ describe('an uploaded file', () => {
     await put(file, file);
     expect((await readdir(join(directory, 'images'))).sort()).toEqual([current, hexOf(file), 'notes.txt'].sort());
   });
+
+  it('stays when it is uploaded anew after that day, though its image is not there yet', async () => {
+    const content = contentIn();
+    const file = randomBytes(10);
+    const piece = {
+      ...({ hex: hexOf(file), totalBytes: file.length, offset: 0, format: 'raw', decompress: 'none' } as const),
+      bytes: (async function* () {
+        yield file;
+      })(),
+    };
+    expect(await content.receive(piece)).toMatchObject({ complete: true });
+    await utimes(join(directory, 'images', hexOf(file)), 1, 1);
+    expect(await content.receive(piece)).toMatchObject({ complete: true });
+    await content.sweep(new Set());
+    expect(await readdir(join(directory, 'images'))).toEqual([hexOf(file)]);
+  });
 });
