@@ -21,35 +21,49 @@ import { command } from './daemon.ts';
 import { kindsFor } from './faults.ts';
 import { runStore, type StoreRunResult } from './run-store.ts';
 import type { StoreKind } from './stores.ts';
+import { describeError } from '../../src/base/log.ts';
 import { system } from '../../src/base/system.ts';
-
-const { values: flags } = parseArgs({
-  args: process.argv.slice(2),
-  options: {
-    store: { type: 'string' },
-    minutes: { type: 'string' },
-    seed: { type: 'string' },
-    faults: { type: 'string' },
-    json: { type: 'boolean', default: false },
-    keep: { type: 'boolean', default: false },
-    inside: { type: 'string' },
-  },
-});
 
 const kinds: readonly StoreKind[] = ['postgres', 'etcd', 'sqlite'];
 /** Of each store when nobody says how long. */
 const defaultSeconds: Readonly<Record<StoreKind, number>> = { postgres: 90, etcd: 90, sqlite: 30 };
 
+const usageText = `usage: npm run crucible -- [--store ${kinds.join('|')}] [--minutes N] [--seed N] [--faults a,b] [--json] [--keep]\n`;
+
+function usage(fault: string): never {
+  process.stderr.write(`${fault}\n${usageText}`);
+  process.exit(2);
+}
+
+function parseFlags() {
+  try {
+    return parseArgs({
+      args: process.argv.slice(2),
+      options: {
+        store: { type: 'string' },
+        minutes: { type: 'string' },
+        seed: { type: 'string' },
+        faults: { type: 'string' },
+        json: { type: 'boolean', default: false },
+        keep: { type: 'boolean', default: false },
+        inside: { type: 'string' },
+        help: { type: 'boolean', default: false },
+      },
+    }).values;
+  } catch (error) {
+    return usage(describeError(error));
+  }
+}
+
+const flags = parseFlags();
+if (flags.help) {
+  process.stdout.write(usageText);
+  process.exit(0);
+}
+
 const say = (line: string): void => {
   (flags.json ? process.stderr : process.stdout).write(`${line}\n`);
 };
-
-function usage(fault: string): never {
-  process.stderr.write(
-    `${fault}\nusage: npm run crucible -- [--store ${kinds.join('|')}] [--minutes N] [--seed N] [--faults a,b] [--json] [--keep]\n`,
-  );
-  process.exit(2);
-}
 
 function chosenStores(): readonly StoreKind[] {
   const { store } = flags;
