@@ -10,10 +10,11 @@ export async function assertHost(client: UserClient, host: string): Promise<void
   const { items } = await attempting('list hosts', () => listAll(client, 'host'));
   const known = items.map(({ metadata }) => metadata.name);
   if (known.includes(host)) return;
-  const meant = nearest(host, known);
-  throw new CommandError(errorCodes.InvalidRequest.exitCode, `there is no host "${host}"`, {
-    advice: meant === undefined ? `describe it first: berth host create ${host}` : `did you mean "${meant}"?`,
-  });
+  throw unknownPlace(
+    `there is no host "${host}"`,
+    nearest(host, known),
+    `describe it first: berth host create ${host}`,
+  );
 }
 
 /** Like `berth run --pool`: a pool is one that was made, or that a host is in. */
@@ -24,8 +25,12 @@ export async function assertPool(client: UserClient, pool: string): Promise<void
   const known = new Set(pools.items.map(({ metadata }) => metadata.name));
   for (const { spec } of hosts.items) if (spec.pool !== undefined) known.add(spec.pool);
   if (known.has(pool)) return;
-  const meant = nearest(pool, [...known]);
-  throw new CommandError(errorCodes.InvalidRequest.exitCode, `there is no pool "${pool}", nor a host in it`, {
-    advice: meant === undefined ? `make it first: berth pool create ${pool}` : `did you mean "${meant}"?`,
+  const message = `there is no pool "${pool}", nor a host in it`;
+  throw unknownPlace(message, nearest(pool, [...known]), `make it first: berth pool create ${pool}`);
+}
+
+function unknownPlace(message: string, meant: string | undefined, otherwise: string): CommandError {
+  return new CommandError(errorCodes.InvalidRequest.exitCode, message, {
+    advice: meant === undefined ? otherwise : `did you mean "${meant}"?`,
   });
 }

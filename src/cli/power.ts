@@ -8,7 +8,7 @@ import { attempting, CommandError } from './exit-codes.ts';
 import { conditionOf } from './instance-view.ts';
 import { replace } from './replace.ts';
 import { forEachName, joined } from './rm.ts';
-import { openSession } from './session.ts';
+import { openSession, type Session } from './session.ts';
 import { parseDurationMs } from './units.ts';
 import { untilReady, untilStopped, waitForInstance, waitForResource } from './wait.ts';
 
@@ -37,28 +37,37 @@ function powerCommand(
       const session = await openSession(cli, command);
       const timeoutMs = timeout === undefined ? undefined : parseDurationMs('--timeout', timeout);
       const failures = await forEachName(cli, names, async (name) => {
-        let already = false;
-        const { metadata } = await attempting(
-          `${verb} instance "${name}"`,
-          () =>
-            replace(session.client, {
-              kind: 'instance',
-              name,
-              project: session.project,
-              change(current) {
-                if (verb === 'start') assertStartable(current);
-                already = isSo(current, powerState);
-                return already ? undefined : { ...current.spec, powerState };
-              },
-            }),
-          { NotFound: '"berth ps" shows the instances' },
-        );
+        const { metadata, already } = await want(session, { verb, name, powerState });
         const judge = verb === 'stop' ? untilStopped(name) : untilReady(name);
         if (wait) await waitForInstance(cli, session, { id: metadata.id, name, judge, timeoutMs });
         cli.stdout.write(`${metadata.name} ${already ? alreadyWords[verb] : doneWord(verb, wait === true)}\n`);
       });
       if (failures.length > 0) throw joined(failures, names.length);
     });
+}
+
+/** `already`: it was wanted so, and had become so; nothing was changed. Only to stop one it need not be startable. */
+async function want(
+  { client, project }: Session,
+  { verb, name, powerState }: { verb: 'stop' | 'start' | 'restart'; name: string; powerState: 'running' | 'stopped' },
+): Promise<Pick<Instance, 'metadata'> & { readonly already: boolean }> {
+  let already = false;
+  const { metadata } = await attempting(
+    `${verb} instance "${name}"`,
+    () =>
+      replace(client, {
+        kind: 'instance',
+        name,
+        project,
+        change(current) {
+          if (verb !== 'stop') assertStartable(current);
+          already = verb !== 'restart' && isSo(current, powerState); // that is two wishes, each said
+          return already ? undefined : { ...current.spec, powerState };
+        },
+      }),
+    { NotFound: '"berth ps" shows the instances' },
+  );
+  return { metadata, already };
 }
 
 const alreadyWords = { stop: 'is stopped already', start: 'runs already' } as const;
@@ -79,22 +88,7 @@ export function restartCommand(cli: Cli): Command {
       const session = await openSession(cli, command);
       const timeoutMs = timeout === undefined ? undefined : parseDurationMs('--timeout', timeout);
       const failures = await forEachName(cli, names, async (given) => {
-        const want = (name: string, powerState: 'running' | 'stopped') =>
-          attempting(
-            `restart instance "${name}"`,
-            () =>
-              replace(session.client, {
-                kind: 'instance',
-                name,
-                project: session.project,
-                change(current) {
-                  assertStartable(current);
-                  return { ...current.spec, powerState };
-                },
-              }),
-            { NotFound: '"berth ps" shows the instances' },
-          );
-        const { id, name } = (await want(given, 'stopped')).metadata;
+        const { id, name } = (await want(session, { verb: 'restart', name: given, powerState: 'stopped' })).metadata;
         const stays = `it is being stopped, and stays off; then: berth start ${name}`;
         await waitForResource(cli, session, {
           kind: 'instance',
@@ -105,7 +99,7 @@ export function restartCommand(cli: Cli): Command {
           interruptedAdvice: stays,
           adviceAfter: () => stays,
         });
-        await want(name, 'running');
+        await want(session, { verb: 'restart', name, powerState: 'running' });
         if (wait) await waitForInstance(cli, session, { id, name, judge: untilReady(name), timeoutMs });
         cli.stdout.write(`${name} ${doneWord('start', wait === true)}\n`);
       });

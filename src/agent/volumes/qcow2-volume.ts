@@ -4,6 +4,7 @@
 import { constants } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { type VolumeLook, snapshotName } from './volume-files.ts';
+import { hasExternalData, incompatibleFeatures } from '../images/qcow2-header.ts';
 
 /** Throws what `open` throws. */
 export async function lookAtQcow2(path: string): Promise<VolumeLook> {
@@ -20,7 +21,6 @@ const damage = (why: string): VolumeLook => ({ found: 'damage', why });
 // All big-endian (qemu, docs/interop/qcow2.txt).
 const headerBytesMin = 104;
 const corruptBit = 2n;
-const externalDataBit = 4n;
 /** QEMU writes at most 65,536; we make a handful, and one of somebody else's making may hold some more. */
 const snapshotsMax = 256;
 const tableBytesMax = 256 * 1024;
@@ -35,9 +35,9 @@ async function read(file: FileHandle): Promise<VolumeLook> {
   if (head.readBigUInt64BE(8) !== 0n || head.readUInt32BE(16) !== 0)
     return damage('it names a backing file, and volumes have none');
   if (head.readUInt32BE(32) !== 0) return damage('it is encrypted');
-  const features = head.readBigUInt64BE(72);
-  if ((features & externalDataBit) !== 0n) return damage('its data is in another file');
-  if ((features & corruptBit) !== 0n) return damage('QEMU has marked it corrupt; look at it with "qemu-img check"');
+  if (hasExternalData(head)) return damage('its data is in another file');
+  if ((incompatibleFeatures(head) & corruptBit) !== 0n)
+    return damage('QEMU has marked it corrupt; look at it with "qemu-img check"');
   const sizeBytes = head.readBigUInt64BE(24);
   if (sizeBytes > BigInt(Number.MAX_SAFE_INTEGER)) return damage(`a size of ${sizeBytes} bytes cannot be`);
   const snapshots = await readSnapshots(file, {

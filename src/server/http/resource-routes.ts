@@ -382,8 +382,9 @@ async function watch(
   kind: Kind,
   definition: ResourceDefinition,
   { store, decider: { cache, buggify }, feed }: ResourceParts,
-  { query, signal }: RouteRequest,
+  request: RouteRequest,
 ): Promise<Answer> {
+  const { query } = request;
   const topic = { kind, project: definition.scope === 'fleet' ? undefined : query.text('project') };
   const wanted = filterOf(definition, query, topic);
   const epoch = query.text('epoch');
@@ -392,7 +393,7 @@ async function watch(
   const after = query.integer('revision', { min: 0, max: Number.MAX_SAFE_INTEGER }) ?? cache.revision;
   if (after > cache.revision) await assertInStore(store, after);
   const input = { topic, after, wanted, feed, buggify };
-  return { status: 200, lines: watchLines(input, signal), texts: watchTexts(input) };
+  return { status: 200, lines: watchLines(input, request), texts: watchTexts(input) };
 }
 
 /** Another control plane may have told of a revision that this one has not heard of yet. */

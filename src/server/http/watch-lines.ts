@@ -19,9 +19,12 @@ export interface WatchInput {
   readonly buggify?: Buggify | undefined;
 }
 
-/** The same as `watchTexts`, line by line and read. */
-export async function* watchLines(input: WatchInput, signal: AbortSignal): AsyncIterable<unknown> {
-  for await (const text of pulled(watchTexts(input), signal))
+/** The same as `watchTexts`, line by line and read. `request` is asked for its signal only when somebody reads. */
+export async function* watchLines(
+  input: WatchInput,
+  request: { readonly signal: AbortSignal },
+): AsyncIterable<unknown> {
+  for await (const text of pulled(watchTexts(input), request.signal))
     for (const line of decoder.decode(text).trimEnd().split('\n')) yield JSON.parse(line);
 }
 

@@ -78,15 +78,8 @@ export function superviseDomain(options: DomainRunOptions): DomainRun {
   const forwards = createForwards({
     netdev,
     monitor: (line) => connection.apart((libvirt) => libvirt.monitor(domain, line)),
+    log,
   });
-  const closeLeft = async (): Promise<void> => {
-    if (over.signal.aborted) return;
-    await forwards
-      .closeLeft(options.publishedPorts)
-      .catch((error: unknown) =>
-        log.debug('cannot look for ways into a guest that are not used any more', { error: describeError(error) }),
-      );
-  };
   const address = guestAddress({ ...options, signal: over.signal });
 
   const finish = (end: RunEnd): void => {
@@ -143,7 +136,7 @@ export function superviseDomain(options: DomainRunOptions): DomainRun {
     else lookQuietly();
   });
   void lookWhileTakenOver();
-  if (options.network === userNetwork) void connected.promise.then(closeLeft);
+  if (options.network === userNetwork) void connected.promise.then(() => forwards.closeLeft(options.publishedPorts));
 
   let ending: Promise<void> | undefined;
   const end = (): Promise<void> => {

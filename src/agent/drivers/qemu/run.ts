@@ -132,9 +132,9 @@ function superviseRun(
   const forwards = createForwards({
     netdev: 'net0',
     monitor: async (line) => String(await session().execute('human-monitor-command', { 'command-line': line })),
+    log,
   });
-  /** Closes them, once. */
-  let leftWays = left && (() => forwards.closeLeft(left));
+  if (left !== undefined) void connected.promise.then(() => forwards.closeLeft(left));
   const volumes = createQemuVolumes({
     session,
     clock,
@@ -194,8 +194,6 @@ function superviseRun(
         await greet(session);
         attempt = 0;
         connected.resolve();
-        await leftWays?.();
-        leftWays = undefined;
         await session.closed;
       } catch (error) {
         log.debug('no QMP connection yet', { pid: hypervisor.pid, error: describeError(error) });

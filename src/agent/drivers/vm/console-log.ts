@@ -145,9 +145,7 @@ export async function tailText(path: string, bytes: number): Promise<string> {
 async function readPiece(path: string, offset: number, length: number): Promise<Uint8Array> {
   const file = await open(path, 'r');
   try {
-    const buffer = new Uint8Array(length);
-    const { bytesRead } = await file.read(buffer, 0, length, offset);
-    return buffer.subarray(0, bytesRead);
+    return await pieceOf(file, offset, length);
   } finally {
     await file.close();
   }

@@ -3,6 +3,7 @@
 
 import { constants, open, rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { hasExternalData, qcow2HeadBytes } from '../../images/qcow2-header.ts';
 import { flattenArguments, runQemuImg } from '../../images/qemu-img.ts';
 import { DriverError, type ExportedDisk } from '../driver.ts';
 import { asDriverError, inTheWay, noSuchGuest } from './errors.ts';
@@ -12,10 +13,6 @@ import { isDamaged } from './records.ts';
 import { checkId } from './slots.ts';
 
 const fileName = 'export.qcow2';
-// As in QEMU's docs/interop/qcow2.txt.
-const headerBytes = 80;
-const featuresAt = 72;
-const externalDataBit = 4n;
 /** QEMU wrote this disk, so its length is honest: a terabyte compresses at 300 MB/s in an hour. */
 const limits = { cpuSeconds: 4 * 3600, memoryBytes: 2 * 1024 ** 3 };
 const timeoutMs = 2 * 3_600_000;
@@ -75,9 +72,8 @@ export async function exportDisk(hands: Hands, instanceId: string, signal: Abort
 async function hasOtherData(path: string): Promise<boolean> {
   const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW);
   try {
-    const { buffer, bytesRead } = await file.read(Buffer.alloc(headerBytes), 0, headerBytes, 0);
-    const hasFeatures = bytesRead === headerBytes && buffer.readUInt32BE(4) >= 3;
-    return hasFeatures && (buffer.readBigUInt64BE(featuresAt) & externalDataBit) !== 0n;
+    const { buffer, bytesRead } = await file.read(Buffer.alloc(qcow2HeadBytes), 0, qcow2HeadBytes, 0);
+    return hasExternalData(buffer.subarray(0, bytesRead));
   } finally {
     await file.close();
   }

@@ -4,13 +4,14 @@
 import type { Duplex } from 'node:stream';
 import { createServer } from 'node:net';
 import { once } from 'node:events';
+import { describeError, type Logger } from '../../../base/log.ts';
 import { DriverError } from '../driver.ts';
 import { connectTcp } from './connect-tcp.ts';
 
 export interface Forwards {
   /** Connected to this port of the guest. Throws `NotPossible`. */
   dial(port: number): Promise<Duplex>;
-  /** Closes ways that an agent left open when it was killed. Those to `published` ports of this host stay. */
+  /** Closes ways that an agent left open when it was killed. Those to `published` ports of this host stay. Never rejects: it is tried. */
   closeLeft(published: readonly number[]): Promise<void>;
 }
 
@@ -21,11 +22,14 @@ const triesMax = 5;
 export function createForwards({
   monitor,
   netdev,
+  log,
 }: {
   readonly monitor: (line: string) => Promise<string>;
   readonly netdev: string;
+  readonly log: Logger;
 }): Forwards {
   const open = new Map<number, { readonly hostPort: Promise<number>; users: number }>();
+  /** Ports of this host that lead there now, or are about to. */
   const ours = new Set<number>();
 
   const begin = async (port: number): Promise<number> => {
@@ -34,6 +38,7 @@ export function createForwards({
       ours.add(hostPort);
       const refusal = (await monitor(`hostfwd_add ${netdev} tcp:${host}:${hostPort}-:${port}`)).trim();
       if (refusal === '') return hostPort;
+      ours.delete(hostPort);
       // Somebody else was faster with that port.
       if (tries === triesMax) throw new DriverError('NotPossible', `QEMU opens no way to port ${port}: ${refusal}`);
     }
@@ -44,7 +49,19 @@ export function createForwards({
     way.users -= 1;
     if (way.users > 0) return;
     open.delete(port);
-    way.hostPort.then((hostPort) => monitor(`hostfwd_remove ${netdev} tcp:${host}:${hostPort}`)).catch(() => {}); // it ends with QEMU
+    way.hostPort.then(close).catch(() => {}); // it ends with QEMU
+  };
+  const close = async (hostPort: number): Promise<void> => {
+    await monitor(`hostfwd_remove ${netdev} tcp:${host}:${hostPort}`);
+    ours.delete(hostPort);
+  };
+  const closeOthers = async (kept: readonly number[]): Promise<void> => {
+    for (const forward of forwardsOf(await monitor('info usernet'))) {
+      const [protocol, address, text] = forward.split(' ');
+      const hostPort = Number(text);
+      if (protocol !== 'tcp' || address !== host || kept.includes(hostPort) || ours.has(hostPort)) continue;
+      await close(hostPort);
+    }
   };
   return {
     async dial(port) {
@@ -63,19 +80,10 @@ export function createForwards({
         throw error;
       }
     },
-    async closeLeft(published) {
-      for (const forward of forwardsOf(await monitor('info usernet'))) {
-        const [protocol, address, hostPort] = forward.split(' ');
-        if (
-          protocol !== 'tcp' ||
-          address !== host ||
-          published.includes(Number(hostPort)) ||
-          ours.has(Number(hostPort))
-        )
-          continue;
-        await monitor(`hostfwd_remove ${netdev} tcp:${host}:${hostPort}`);
-      }
-    },
+    closeLeft: (published) =>
+      closeOthers(published).catch((error: unknown) =>
+        log.debug('cannot look for ways into a guest that are not used any more', { error: describeError(error) }),
+      ),
   };
 }
 
