@@ -1,4 +1,4 @@
-// The tiny image booted by hand: what QEMU and the guest take by themselves.
+// A guest booted by hand: what QEMU and the guest take by themselves.
 
 import { type ChildProcessByStdio, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -9,7 +9,7 @@ import { isoImage } from '../src/agent/drivers/vm/iso9660.ts';
 
 /** Milliseconds from starting QEMU to the guest's `berth: ready`. */
 export function bareBootMs(image: string, directory: string): Promise<number> {
-  return withBareGuest(image, directory, async ({ bootMs }) => bootMs);
+  return withBareGuest({ path: image, format: 'qcow2' }, directory, async ({ bootMs }) => bootMs);
 }
 
 export interface BareGuest {
@@ -20,12 +20,12 @@ export interface BareGuest {
 
 /** `use` has the guest once it is ready; it is gone afterwards. */
 export async function withBareGuest<T>(
-  image: string,
+  image: { readonly path: string; readonly format: 'qcow2' | 'raw' },
   directory: string,
   use: (guest: BareGuest) => Promise<T>,
 ): Promise<T> {
   const overlay = join(directory, 'bare.qcow2');
-  execFileSync('qemu-img', ['create', '-q', '-f', 'qcow2', '-F', 'qcow2', '-b', image, overlay]);
+  execFileSync('qemu-img', ['create', '-q', '-f', 'qcow2', '-F', image.format, '-b', image.path, overlay]);
   const seed = join(directory, 'bare.iso');
   await writeFile(seed, isoImage('cidata', [{ name: 'meta-data', data: Buffer.from('local-hostname: bare\n') }]));
   const startedAt = performance.now();

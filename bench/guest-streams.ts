@@ -1,16 +1,16 @@
 // Into guests through control plane and agent with TLS on loopback: bytes of a port of a container, and the echo of a key at the serial
-// console of a virtual machine.
+// console of a virtual machine that does nothing else: what an operating system takes for its answer is nobody's but its own.
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdir, readFile } from 'node:fs/promises';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { WebSocket } from 'ws';
 import { startPodman } from '../src/agent/drivers/container/test-podman.ts';
+import { bootDisk } from '../src/agent/drivers/qemu/boot-sector.ts';
 import { makeCertificate } from '../test/certificate.ts';
 import { startFleet } from '../test/processes.ts';
-import { tinyImage } from '../test/tiny-image.ts';
 import { withBareGuest } from './bare-boot.ts';
 import { type Emit, percentile } from './row.ts';
 import { program } from './server-process.ts';
@@ -35,17 +35,25 @@ export async function measureStreams(directory: string, emit: Emit): Promise<voi
     try {
       const source = 'docker://localhost/pour:1';
       await fleet.client.create('image', { metadata: { name: 'pour' }, spec: { source, format: 'container' } });
-      await fleet.client.create('image', { metadata: { name: 'tiny' }, spec: (await tinyImage()).spec });
-      for (const image of ['pour', 'tiny']) {
+      const disk = join(folder, 'fleet', 'echo.raw'); // where its agent opens files to images
+      await writeFile(disk, bootDisk([{ do: 'print', text: 'berth: ready\n' }, { do: 'echo' }]));
+      await fleet.client.create('image', {
+        metadata: { name: 'echo' },
+        spec: { source: `file://${disk}`, format: 'raw' },
+      });
+      for (const image of ['pour', 'echo']) {
         const spec = { image, cpus: 1, memoryMiB: 128, stopGraceMs: 0 };
         await fleet.client.create('instance', { metadata: { name: image }, spec });
       }
-      for (const name of ['pour', 'tiny']) await fleet.ready(name);
+      for (const name of ['pour', 'echo']) {
+        const { status } = await fleet.ready(name);
+        if (status.phase === 'Failed') throw new Error(`${name} has failed: ${JSON.stringify(status.conditions)}`);
+      }
       await portForward(fleet.environment, emit);
       const ca = await readFile(tls.certificate, 'utf8');
       const times = await throughBerth(fleet.url, fleet.environment.BERTH_TOKEN, ca);
-      consoleEcho(times, await ofTheEngine((await tinyImage()).path, folder), emit);
-      for (const name of ['pour', 'tiny']) {
+      consoleEcho(times, await ofTheEngine(disk, folder), emit);
+      for (const name of ['pour', 'echo']) {
         await fleet.client.delete('instance', name);
         await fleet.gone(name);
       }
@@ -109,8 +117,6 @@ async function echoTimes(line: Line): Promise<number[]> {
     while (!heard.includes(text)) await new Promise<void>((resolve) => (wake = resolve));
     heard = '';
   };
-  line.send('\r');
-  await until('#');
   const times: number[] = [];
   for (let i = 0; i < keys; i++) {
     const key = String.fromCharCode(97 + (i % 26));
@@ -118,10 +124,6 @@ async function echoTimes(line: Line): Promise<number[]> {
     line.send(key);
     await until(key);
     times.push(performance.now() - startedAt);
-    if (i % 40 === 39) {
-      line.send('\x15\r'); // the line is emptied before it is full
-      await until('#');
-    }
   }
   return times;
 }
@@ -136,7 +138,7 @@ function consoleEcho(times: readonly number[], limits: readonly number[], emit: 
 }
 
 async function throughBerth(url: string, token: string, ca: string): Promise<number[]> {
-  const socket = new WebSocket(`${url.replace('https', 'wss')}/v1/instances/tiny/console?history=0`, ['berth.v1'], {
+  const socket = new WebSocket(`${url.replace('https', 'wss')}/v1/instances/echo/console?history=0`, ['berth.v1'], {
     headers: { authorization: `Bearer ${token}` },
     perMessageDeflate: false,
     ca,
@@ -157,7 +159,7 @@ async function throughBerth(url: string, token: string, ca: string): Promise<num
 }
 
 function ofTheEngine(image: string, directory: string): Promise<number[]> {
-  return withBareGuest(image, directory, ({ qemu }) =>
+  return withBareGuest({ path: image, format: 'raw' }, directory, ({ qemu }) =>
     echoTimes({
       send: (text) => void qemu.stdin.write(text),
       onData: (listener) => void qemu.stdout.on('data', (data: Buffer) => listener(data.toString('latin1'))),

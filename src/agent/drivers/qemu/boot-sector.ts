@@ -16,6 +16,8 @@ export type Step =
   | { readonly do: 'panic' }
   /** Sleeps until the power button is pressed, then goes on. */
   | { readonly do: 'await-power-button' }
+  /** Says back what comes in at the first serial port, byte for byte, and sleeps in between. Never goes on. */
+  | { readonly do: 'echo' }
   /** Does everything again from the first step, for ever. */
   | { readonly do: 'repeat' }
   /** Sleeps and never goes on. */
@@ -53,6 +55,22 @@ const printAl = [
 
 const sleepForEver = [0xfb, 0xf4, 0xeb, 0xfc]; // sti; hlt; jmp back to sti
 
+const echoOne = [
+  ...[0xba, 0xf8, 0x03, 0xec], // mov dx, 0x3f8; in al, dx
+  ...printAl,
+];
+
+const echo = [
+  ...[0xba, 0xf9, 0x03, 0xb0, 0x01, 0xee], // mov dx, 0x3f9; mov al, 1; out dx, al: an interrupt for each byte that comes
+  ...[0xba, 0xfc, 0x03, 0xb0, 0x0b, 0xee], // mov dx, 0x3fc; mov al, 0x0b; out dx, al: and let it through
+  ...[0xe4, 0x21, 0x24, 0xef, 0xe6, 0x21], // in al, 0x21; and al, 0xef; out 0x21, al: of line 4; the BIOS acknowledges it
+  ...[0xfa, 0xba, 0xfd, 0x03, 0xec], // cli; mov dx, 0x3fd; in al, dx
+  ...[0xa8, 0x01, 0x75, 0x04], // test al, 1; jnz behind the sleep: a byte has come
+  ...[0xfb, 0xf4, 0xeb, 0xf3], // sti; hlt: nothing can come between the two; jmp back to cli
+  ...echoOne,
+  ...[0xeb, 0x100 - (echoOne.length + 15)], // jmp back to cli
+];
+
 const setUp = [
   0xfa, // cli
   ...[0x31, 0xc0], // xor ax, ax
@@ -89,6 +107,8 @@ function assemble(step: Step, position: number): number[] {
         ...[0xf6, 0xc4, 0x01], // test ah, 1: pressed?
         ...[0x74, 0xf6], // jz back to hlt
       ];
+    case 'echo':
+      return echo;
     case 'halt':
       return sleepForEver;
   }
