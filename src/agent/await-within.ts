@@ -24,28 +24,37 @@ export function awaitWithin<Result>(limits: Limits, call: (signal: AbortSignal) 
 }
 
 /** The same for what heeds no signal; `onCutOff` is called when it is waited for no longer. */
-export async function settleWithin<Result>(
+export function settleWithin<Result>(
   { clock, timeoutMs, signal, what }: Limits,
   call: () => Promise<Result>,
   onCutOff: () => void = () => {},
 ): Promise<Result> {
-  const cutOff = Promise.withResolvers<never>();
-  const giveUp = (): void => {
-    cutOff.reject(new ApiError('Unavailable', `${what}: given up`));
-    onCutOff();
-  };
-  const timer = clock.setTimer(timeoutMs, () => {
-    cutOff.reject(new ApiError('Unavailable', `${what}: no answer within ${timeoutMs} ms`));
-    onCutOff();
+  // One promise, and no race of several: an agent makes one of these for each thing that it says or hears.
+  return new Promise((resolve, reject) => {
+    const end = (): void => {
+      timer.cancel();
+      signal.removeEventListener('abort', giveUp);
+    };
+    const cutOff = (why: string): void => {
+      end();
+      reject(new ApiError('Unavailable', `${what}: ${why}`));
+      onCutOff();
+    };
+    const giveUp = (): void => cutOff('given up');
+    const timer = clock.setTimer(timeoutMs, () => cutOff(`no answer within ${timeoutMs} ms`));
+    if (signal.aborted) return giveUp();
+    signal.addEventListener('abort', giveUp, { once: true });
+    const fail = (error: unknown): void => {
+      end();
+      reject(error);
+    };
+    try {
+      call().then((result) => {
+        end();
+        resolve(result);
+      }, fail);
+    } catch (error) {
+      fail(error);
+    }
   });
-  cutOff.promise.catch(() => {}); // nobody may be waiting for it any more
-  signal.addEventListener('abort', giveUp, { once: true });
-  try {
-    if (signal.aborted) giveUp();
-    const result = signal.aborted ? cutOff.promise : call();
-    return await Promise.race([result, cutOff.promise]);
-  } finally {
-    timer.cancel();
-    signal.removeEventListener('abort', giveUp);
-  }
 }

@@ -131,12 +131,16 @@ class MeantHosts {
     let eligible = this.#byTopology.get(by);
     if (!eligible) {
       const domainOf = by === byHost ? null : this.#fleet.topologies.of(by).domainOf;
-      const found = new Set<number>();
+      // A topology has no more domains than there are hosts.
+      const found = new Uint8Array(this.#meant.length);
+      const domains: number[] = [];
       for (let slot = 0; slot < this.#meant.length; slot++) {
         const domain = domainOf ? (domainOf[slot] ?? -1) : slot;
-        if (this.#meant[slot] && domain >= 0) found.add(domain);
+        if (!this.#meant[slot] || domain < 0 || found[domain] === 1) continue;
+        found[domain] = 1;
+        domains.push(domain);
       }
-      this.#byTopology.set(by, (eligible = { domains: [...found], has: (domain) => found.has(domain) }));
+      this.#byTopology.set(by, (eligible = { domains, has: (domain) => found[domain] === 1 }));
     }
     return eligible;
   }

@@ -42,16 +42,18 @@ export function verdictsOf(request: Request, fleet: Fleet): (slot: Slot) => Host
       const refusal = rule.filter?.(slot);
       if (refusal) refusals.push({ plugin: name, reason: refusal.reason, message: () => refusal.message(slot) });
     }
+    const host = fleet.names[slot] ?? '';
+    if (refusals.length > 0) return { slot, host, refusals, scores: notWeighed, score: 0 };
     const scores: Record<string, number> = {};
     let score = 0;
-    if (refusals.length === 0) {
-      for (const { name, rule, weight } of rules) {
-        if (!rule.score || weight === 0) continue;
-        const points = weight * inSteps(rule.score(slot));
-        scores[name] = points;
-        score += points;
-      }
+    for (const { name, rule, weight } of rules) {
+      if (!rule.score || weight === 0) continue;
+      const points = weight * inSteps(rule.score(slot));
+      scores[name] = points;
+      score += points;
     }
-    return { slot, host: fleet.names[slot] ?? '', refusals, scores, score };
+    return { slot, host, refusals, scores, score };
   };
 }
+
+const notWeighed: Readonly<Record<string, number>> = {};

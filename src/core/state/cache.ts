@@ -305,8 +305,9 @@ export class Cache implements Snapshot {
   #cameTo(upTo: number, changed: readonly string[]): void {
     this.revision = Math.max(this.revision, upTo);
     this.newestRevision = Math.max(this.newestRevision, upTo);
-    for (const [key, revision] of this.#deletedAt) if (revision <= this.revision) this.#deletedAt.delete(key);
-    for (const revision of this.#own) if (revision <= this.revision) this.#own.delete(revision);
+    if (this.#deletedAt.size > 0)
+      for (const [key, revision] of this.#deletedAt) if (revision <= this.revision) this.#deletedAt.delete(key);
+    if (this.#own.size > 0) for (const revision of this.#own) if (revision <= this.revision) this.#own.delete(revision);
     for (const key of changed) this.#tellCommitted(key);
     for (const listener of this.#revisionListeners) listener();
   }
