@@ -12,7 +12,8 @@ import { allow, bodyBytesMax, toApiError } from './exchange.ts';
 import { parseJsonBody } from './json-body.ts';
 import type { GuestAccess } from './guest-access.ts';
 import { type Answer, Query, type Route, type RouteRequest } from './route.ts';
-import type { Sink, Source } from './sink.ts';
+import { sinkOf } from './response-sink.ts';
+import type { Source } from './sink.ts';
 
 export interface HttpParts {
   readonly routes: readonly Route[];
@@ -195,10 +196,7 @@ async function sendTold(status: number, texts: Source<Uint8Array>, reply: Fastif
   reply.hijack();
   raw.writeHead(status, linesHeaders);
   raw.flushHeaders();
-  const sink: Sink<Uint8Array> = {
-    take: (piece) => raw.destroyed || raw.write(piece),
-    ready: () => drained(raw),
-  };
+  const sink = sinkOf(raw);
   try {
     await texts(sink, signal);
   } catch (error) {
