@@ -11,8 +11,8 @@ import { environment, randomSecret, system, systemClock, systemFetch, systemPrng
 import { version } from '../base/version.ts';
 import { type Agent, createAgent } from './agent.ts';
 import { guestUsersOf, makeFolder, needsPassage } from './agent-folders.ts';
+import { claimDataDirectory } from './claim-data-directory.ts';
 import type { AgentConfig } from './config.ts';
-import { lockDataDirectory } from './data-directory-lock.ts';
 import type { Driver } from './drivers/driver.ts';
 import type { GuestUsers } from './drivers/vm/guest-user.ts';
 import { drivers as driverRegistry } from './drivers/registry.ts';
@@ -58,13 +58,13 @@ export async function startAgent(
   const volumeDirectory = join(dataDirectory, 'volumes');
   for (const folder of [dataDirectory, join(dataDirectory, 'images'), volumeDirectory])
     await makeFolder(folder, { passable });
-  const lock = await lockDataDirectory(dataDirectory);
+  const clock = systemClock;
+  const prng = systemPrng();
+  const claimed = await claimDataDirectory(dataDirectory, { clock, prng });
   const stopping = new AbortController();
   const background: Promise<void>[] = [];
   let agent: Agent | undefined;
   try {
-    const clock = systemClock;
-    const prng = systemPrng();
     const images = createImageCache({
       directory: join(dataDirectory, 'images'),
       fileRoots: config.imageRoots,
@@ -130,6 +130,7 @@ export async function startAgent(
       hostName,
       labels: config.labels,
       agentVersion: version,
+      identity: () => Promise.resolve(claimed.agentId),
       drivers,
       ledgerFile: ledgerFileAt(join(dataDirectory, 'ledger.json')),
       volumeFiles,
@@ -155,13 +156,13 @@ export async function startAgent(
         stopping.abort();
         await stop();
         await Promise.all(background);
-        await lock.release();
+        await claimed.release();
       },
     };
   } catch (error) {
     stopping.abort();
     await agent?.stop();
-    await lock.release();
+    await claimed.release();
     throw error;
   }
 }
