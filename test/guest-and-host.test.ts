@@ -44,6 +44,7 @@ describe.skipIf(reason !== undefined)(`a guest on its own network${reason ? ` ($
     await fleet.client.create('image', { metadata: { name: 'tiny' }, spec: tiny.spec });
   });
   afterAll(async () => {
+    await fleet.removeAll();
     await fleet.stop();
     for (const server of servers) server.close();
     await rm(directory, { recursive: true, force: true });
