@@ -74,7 +74,9 @@ const placeWords: readonly string[] = ['from', 'to'];
 
 function isPlaceNext(called: Command, words: readonly string[]): boolean {
   const [before = '', word = ''] = words.slice(-2);
-  const isFlagsValue = called.options.some((option) => option.is(before) && (option.required || option.optional));
+  const isFlagsValue = called.options.some(
+    ({ short, long, required, optional }) => (short === before || long === before) && (required || optional),
+  );
   return called.registeredArguments.some(isPlace) && !isFlagsValue && !word.startsWith('-');
 }
 
