@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { type AddressInfo, connect, createServer, type Server } from 'node:net';
 import { networkInterfaces, tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -182,6 +182,21 @@ describe.skipIf(reason !== undefined)(`a host that is closed to users of guests$
     expect(tableThere()).toBe(true);
     await third.adopt();
     await third.open(() => true);
+    expect(tableThere()).toBe(false);
+  });
+
+  it('is closed as soon as it can be, where it could not be at first', async () => {
+    const clock = createManualClock();
+    const rulesFile = join(directory, 'later', 'host-guard.nft');
+    const late = make({ clock, rulesFile });
+    await expect(late.close()).rejects.toThrow('ENOENT');
+    clock.advance(10_000); // in vain
+    await expect.poll(() => clock.nextDueMs()).toBe(clock.monotonicMs() + 10_000);
+    expect(tableThere()).toBe(false);
+    await mkdir(join(directory, 'later'));
+    clock.advance(10_000);
+    await expect.poll(tableThere).toBe(true);
+    await late.open(() => true);
     expect(tableThere()).toBe(false);
   });
 

@@ -9,7 +9,9 @@ import { hostGuardRules, resolversIn } from './host-guard-rules.ts';
 import { networkTools } from './network-tools.ts';
 
 export interface HostGuard {
-  /** The host is closed to guests of these users when this resolves. A second time is harmless. Throws `HypervisorFailed`. */
+  /**
+   * The host is closed to guests of these users when this resolves. A second time is harmless. Throws `HypervisorFailed`, and goes on trying.
+   */
   close(): Promise<void>;
   /** No guest has such a user any more, if `unused` still says so: takes away what `close` made. Harmless when that is nothing. */
   open(unused: () => boolean): Promise<void>;
@@ -45,6 +47,10 @@ export function createHostGuard(options: HostGuardOptions): HostGuard {
   let applied: string | undefined;
   /** An earlier run did. */
   let adopted = false;
+  /** Somebody has asked for it, whether or not it could be had. */
+  let wanted = false;
+  /** Why it cannot be had, as it was told last: not every ten seconds anew. */
+  let told: string | undefined;
   let timer: Timer | undefined;
   let stopped = false;
   let line: Promise<unknown> = Promise.resolve();
@@ -68,18 +74,22 @@ export function createHostGuard(options: HostGuardOptions): HostGuard {
     applied = rules;
   };
   const look = async (): Promise<void> => {
-    if (stopped || applied === undefined || (applied === (await rulesNow()) && (await isThere()))) return;
+    if (stopped || !wanted || (applied !== undefined && applied === (await rulesNow()) && (await isThere()))) return;
+    const again = applied !== undefined;
     await apply();
-    log.warn('the rules that keep guests from their host were gone or are other ones now; they are there again', {
-      table,
-    });
+    told = undefined;
+    const found = again ? 'were gone or are other ones now; they are there again' : 'are there now';
+    log.warn(`the rules that keep guests from what listens on their host ${found}`, { table });
   };
   const lookAgain = (): void => {
     timer?.cancel();
-    if (stopped || applied === undefined) return;
+    if (stopped || !wanted) return;
     const looked = async (): Promise<void> => {
       await inLine(look).catch((error: unknown) => {
-        log.error('cannot keep guests from what listens on their host; trying again', { error: describeError(error) });
+        const reason = describeError(error);
+        if (reason !== told)
+          log.error('cannot keep guests from what listens on their host; trying again', { error: reason });
+        told = reason;
       });
       lookAgain();
     };
@@ -90,13 +100,16 @@ export function createHostGuard(options: HostGuardOptions): HostGuard {
     close: () =>
       inLine(async () => {
         if (applied !== undefined) return;
-        await apply();
+        wanted = true;
         lookAgain();
+        await apply();
       }),
     open: (unused) =>
       inLine(async () => {
-        if ((applied === undefined && !adopted) || !unused()) return;
+        if (!unused()) return;
+        wanted = false;
         timer?.cancel();
+        if (applied === undefined && !adopted) return;
         await tools.run('nft', [`add table inet ${table}; delete table inet ${table}`]); // also where somebody was faster
         applied = undefined;
         adopted = false;

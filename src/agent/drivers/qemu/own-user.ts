@@ -92,9 +92,10 @@ export function createOwnUsers({
     }
   };
   const openHost = async (): Promise<void> => {
+    if (guard === undefined) return;
     try {
       const all = await load();
-      await guard?.open(() => all.size === 0);
+      await guard.open(() => all.size === 0);
     } catch (error) {
       log.warn('cannot take away the rules that kept guests from their host', { error: describeError(error) });
     }
@@ -105,9 +106,10 @@ export function createOwnUsers({
       await openHost();
     },
     async settle() {
+      if (guard === undefined) return;
       const all = await load();
-      if (all.size > 0 && !networked && users !== undefined) return closeHost(log);
-      await guard?.adopt().catch(() => {}); // without nft there is nothing to take away
+      if (all.size > 0 && !networked) return closeHost(log);
+      await guard.adopt().catch(() => {}); // without nft there is nothing to take away
       await openHost();
     },
     async fault() {
