@@ -3,12 +3,16 @@
 import { createClient } from '../src/api/client.ts';
 import type { ServerProcess } from './server-process.ts';
 
+/** Of every agent that a benchmark plays; none has a data directory. */
+export const benchAgentId = `agent_${'0'.repeat(26)}`;
+
 export async function agentClientOf(server: ServerProcess, host: string) {
   const token = server.hostToken(host);
   const agent = createClient({ fetch: (url, init) => fetch(url, init), url: server.url, token }).agent(host);
   const session = await agent.register({
     session: `bench-${host}`,
     machineId: host,
+    agentId: benchAgentId,
     bootId: 'bench',
     architecture: 'amd64',
     capacity: { VCPU: 1_000_000, MEMORY_MB: 1_000_000_000, DISK_GB: 1_000_000 },

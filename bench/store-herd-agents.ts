@@ -2,6 +2,7 @@
 // another, each opened anew when it breaks, after the same delays as src/agent/agent.ts. What the streams order is not done.
 
 import { connect, type Socket } from 'node:net';
+import { benchAgentId } from './agent-client.ts';
 import { backoffMs, type BackoffOptions } from '../src/base/backoff.ts';
 import { seededPrng } from '../src/base/prng.ts';
 
@@ -80,6 +81,7 @@ function run({ url, heartbeatMs, agents }: HerdInput): void {
     const registration = {
       session: `herd-${name}-${process.pid}`,
       machineId: `machine-${name}`,
+      agentId: benchAgentId,
       bootId: 'bench',
       architecture: 'amd64',
       capacity: { VCPU: 256, MEMORY_MB: 262_144, DISK_GB: 4_000 },

@@ -2,6 +2,7 @@
 // Everything is measured here, from when a request was due to when the watch showed it bound.
 
 import { parentPort, workerData } from 'node:worker_threads';
+import { benchAgentId } from './agent-client.ts';
 import { connectRaw, encodeRequest, followLines, type RawConnection, type Target } from './raw-http.ts';
 import { median, percentile } from './row.ts';
 
@@ -128,6 +129,7 @@ async function registerHosts(): Promise<void> {
             const body = {
               session: `bench-${host.name}`,
               machineId: host.name,
+              agentId: benchAgentId,
               bootId: 'bench',
               architecture: 'amd64',
               capacity: { VCPU: cpusPerHost, MEMORY_MB: 1024 * cpusPerHost, DISK_GB: 10_000 },

@@ -37,8 +37,7 @@ afterEach(async () => {
   }
 });
 afterAll(async () => {
-  await fleet.client.delete('instance', 'web');
-  await fleet.gone('web');
+  await fleet.removeAll();
   await fleet.stop();
   await rm(directory, { recursive: true, force: true });
 });

@@ -1,6 +1,6 @@
 // Control plane and agent as they are, over real sockets, with the fake driver: what each says, the other understands.
 
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -18,13 +18,13 @@ describe('agent and control plane', () => {
   let server: Awaited<ReturnType<typeof startTestServer>>;
   let agent: RunningAgent;
 
-  const start = (): Promise<RunningAgent> =>
+  const start = (dataDirectory = directory): Promise<RunningAgent> =>
     startAgent(
       parse(AgentConfig, {
         serverUrl: server.url,
         token: 'host:host-1',
         hostName: 'host-1',
-        dataDirectory: directory,
+        dataDirectory,
         drivers: ['fake'],
       }),
       { log: silentLogger },
@@ -122,5 +122,61 @@ describe('agent and control plane', () => {
     await server.client.create('instance', { metadata: { name: 'web-1' }, spec: { image: 'tiny' } });
     await until('web-1', (instance) => instance?.status.phase === 'Running');
     expect((await server.client.list('host')).items).toHaveLength(1);
+  });
+
+  describe('of another data directory', () => {
+    let other: string;
+    beforeEach(async () => {
+      other = await mkdtemp(join(tmpdir(), 'berth-agent-'));
+    });
+    afterEach(() => rm(other, { recursive: true }));
+
+    /** Runs until it is refused. */
+    const refusalOfOther = async (): Promise<string> => {
+      const second = await start(other);
+      const { message } = await second.failed;
+      await second.close();
+      return message;
+    };
+    const host = () => server.client.get('host', 'host-1');
+    const untilHost = async (ready: 'True' | 'False'): Promise<void> => {
+      await expect
+        .poll(async () => (await host()).status.conditions.find(({ type }) => type === 'Ready')?.status, {
+          timeout: 30_000,
+        })
+        .toBe(ready);
+    };
+
+    it('a second agent with the token of the host is refused, by name, and takes nothing from the first', async () => {
+      await server.client.create('instance', { metadata: { name: 'web-1' }, spec: { image: 'tiny' } });
+      await until('web-1', (instance) => instance?.status.guest?.ready === true);
+      const { agentId } = (await host()).status;
+      const refusal = await refusalOfOther();
+      expect(refusal).toMatch(/host "host-1" belongs to agent_\w{26}, and this is agent_\w{26}.*which is heard/);
+      expect(refusal).toContain(agentId);
+      expect((await host()).status).toMatchObject({ epoch: 1, agentId, unknownGuests: [] });
+      let text = ''; // over the first agent's line
+      for await (const piece of server.client.log('web-1')) text += new TextDecoder().decode(piece);
+      expect(text).toContain('berth: ready');
+    });
+
+    it('one comes in only when the host was removed and made again', async () => {
+      await untilHost('True');
+      await agent.close();
+      await untilHost('False');
+      expect(await refusalOfOther()).toContain('which is silent, but its guests may still run');
+      await server.client.delete('host', 'host-1');
+      await server.client.create('host', { metadata: { name: 'host-1' }, spec: {} });
+      agent = await start(other);
+      await untilHost('True');
+    });
+
+    it('one comes in when a person has given it the identity of the one that is gone', async () => {
+      await untilHost('True');
+      await agent.close();
+      await writeFile(join(other, 'agent-id'), `${(await host()).status.agentId}\n`);
+      agent = await start(other);
+      await expect.poll(async () => (await host()).status.epoch).toBe(2);
+    });
   });
 });

@@ -67,6 +67,7 @@ async function live(death: Death): Promise<number> {
     client: createClient({ fetch, url: 'http://berth', token: 'host:h1' }),
     hostName: 'h1',
     agentVersion: 'test',
+    identity: () => Promise.resolve(`agent_${'0'.repeat(26)}`),
     drivers: [createFakeDriver({ world, host: 'h1', prng: systemPrng() })],
     ledgerFile: {
       read: () => Promise.resolve(ledger),

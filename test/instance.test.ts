@@ -23,9 +23,7 @@ beforeAll(async () => {
 });
 
 afterAll(async () => {
-  const { items } = await fleet.client.list('instance');
-  for (const { metadata } of items) await fleet.client.delete('instance', metadata.name);
-  for (const { metadata } of items) await fleet.gone(metadata.name);
+  await fleet.removeAll();
   await fleet.stop();
   await rm(directory, { recursive: true, force: true });
 });

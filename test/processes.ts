@@ -184,6 +184,12 @@ export async function startFleet(
         }
       }
     },
+    /** Every instance, however a test before has ended: a guest outlives its agent. */
+    async removeAll(): Promise<void> {
+      const { items } = await client.list('instance');
+      for (const { metadata } of items) await client.delete('instance', metadata.name);
+      for (const { metadata } of items) await this.gone(metadata.name);
+    },
     get serverPid() {
       return server.pid;
     },

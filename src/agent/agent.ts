@@ -43,6 +43,8 @@ export interface AgentOptions {
   readonly hostName: string;
   readonly labels?: Labels;
   readonly agentVersion: string;
+  /** Who this agent is: `agentIdentity` of its data directory. */
+  readonly identity: () => Promise<string>;
   readonly drivers: readonly Driver[];
   readonly ledgerFile: LedgerFile;
   /** The volumes of this host. Absent: it keeps none, and says so of those that it is to have. */
@@ -64,7 +66,7 @@ export interface Agent {
   start(): Promise<void>;
   /** Resolves when all is let go. Guests run on. The agent's drivers are closed with it. */
   stop(): Promise<void>;
-  /** Resolves when the agent cannot go on: another machine has its host's name. Its guests run on; it is to be stopped. */
+  /** Resolves when the agent cannot go on: its host's name belongs to another machine, or to another data directory. Its guests run on; it is to be stopped. */
   readonly failed: Promise<Error>;
 }
 
@@ -95,6 +97,7 @@ export function createAgent(options: AgentOptions): Agent {
   let stopped: Promise<void> | undefined;
 
   interface Running {
+    readonly agentId: string;
     readonly measurement: Measurement;
     readonly ledger: Awaited<ReturnType<typeof openLedger>>;
     readonly reconciler: ReturnType<typeof createReconciler>;
@@ -103,6 +106,7 @@ export function createAgent(options: AgentOptions): Agent {
   }
 
   const start = async (): Promise<void> => {
+    const agentId = await options.identity();
     const measurement = await options.measure();
     const owner = { host: options.hostName, machineId: measurement.machineId };
     const ledger = await openLedger({ file: options.ledgerFile, owner, clock, log, buggify });
@@ -139,7 +143,7 @@ export function createAgent(options: AgentOptions): Agent {
     });
     const { statusOf } = reconciler;
     const reporter = createReporter({ ledger, statusOf, volumeSeenOf: volumes.seenOf, clock, prng, log, buggify });
-    const parts: Running = { measurement, ledger, reconciler, volumes, reporter };
+    const parts: Running = { agentId, measurement, ledger, reconciler, volumes, reporter };
     running = parts;
     await Promise.all(drivers.map((driver) => recover(driver, parts)));
     if (stopping.signal.aborted) return;
@@ -256,7 +260,7 @@ export function createAgent(options: AgentOptions): Agent {
 
   const holdSessions = async (parts: Running): Promise<void> => {
     for (let attempt = 0; !stopping.signal.aborted; ) {
-      const registration = await registrationOf(parts.measurement);
+      const registration = await registrationOf(parts);
       const session = await register(registration);
       if (session === undefined) return; // stopped
       const beganMs = clock.monotonicMs();
@@ -274,8 +278,9 @@ export function createAgent(options: AgentOptions): Agent {
     }
   };
 
-  const registrationOf = async (measurement: Measurement): Promise<Registration> => ({
+  const registrationOf = async ({ agentId, measurement }: Running): Promise<Registration> => ({
     session: newId('sess', clock.nowMs(), prng),
+    agentId,
     ...measurement,
     labels: { ...options.labels },
     drivers: await fingerprints(),

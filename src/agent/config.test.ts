@@ -23,6 +23,7 @@ describe("the agent's configuration", () => {
       natDenied: [],
       metadataTokens: 'optional',
       guestUsers: { first: 1_900_000_000, count: 65_536 },
+      hostPortsReached: [],
       serverUrl: 'http://127.0.0.1:7070',
       dataDirectory: '/var/lib/berth/agent',
       drivers: ['qemu'],

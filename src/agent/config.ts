@@ -130,6 +130,12 @@ export const AgentConfig = Type.Object(
           'numbers of users that nobody else has: where root runs the agent, each guest of the driver qemu is run by one of its own; count: 0: by root',
       },
     ),
+    hostPortsReached: Type.Array(Port, {
+      default: [],
+      maxItems: 256,
+      description:
+        'TCP ports of this host that guests of the driver qemu on the network user reach, at 10.0.2.2 and all its addresses; others are closed to those that run as users of their own',
+    }),
     capacity: Type.Optional(
       Type.Unsafe<Amounts>({
         ...Amounts,

@@ -11,8 +11,8 @@ import { environment, randomSecret, system, systemClock, systemFetch, systemPrng
 import { version } from '../base/version.ts';
 import { type Agent, createAgent } from './agent.ts';
 import { guestUsersOf, makeFolder, needsPassage } from './agent-folders.ts';
+import { claimDataDirectory } from './claim-data-directory.ts';
 import type { AgentConfig } from './config.ts';
-import { lockDataDirectory } from './data-directory-lock.ts';
 import type { Driver } from './drivers/driver.ts';
 import type { GuestUsers } from './drivers/vm/guest-user.ts';
 import { drivers as driverRegistry } from './drivers/registry.ts';
@@ -21,6 +21,8 @@ import { createHttpGet } from './images/http-get.ts';
 import type { ImageCache } from './images/image-cache.ts';
 import type { RemoteFile } from './images/image-source.ts';
 import { createBridgeNetwork } from './network/bridge-network.ts';
+import { createHostGuard, type HostGuard } from './network/host-guard.ts';
+import { hostGuardTable } from './network/host-guard-rules.ts';
 import type { HostNetwork } from './network/host-network.ts';
 import { createNatNetwork } from './network/nat-network.ts';
 import { placedGuests } from './network/placed-guests.ts';
@@ -58,13 +60,13 @@ export async function startAgent(
   const volumeDirectory = join(dataDirectory, 'volumes');
   for (const folder of [dataDirectory, join(dataDirectory, 'images'), volumeDirectory])
     await makeFolder(folder, { passable });
-  const lock = await lockDataDirectory(dataDirectory);
+  const clock = systemClock;
+  const prng = systemPrng();
+  const claimed = await claimDataDirectory(dataDirectory, { clock, prng });
   const stopping = new AbortController();
   const background: Promise<void>[] = [];
   let agent: Agent | undefined;
   try {
-    const clock = systemClock;
-    const prng = systemPrng();
     const images = createImageCache({
       directory: join(dataDirectory, 'images'),
       fileRoots: config.imageRoots,
@@ -89,6 +91,7 @@ export async function startAgent(
       pretended,
       vendorData,
       users,
+      hostGuard: users === undefined ? undefined : hostGuardOf(config, { agentId: claimed.agentId, users, log }),
       passable,
     });
     const volumeFiles =
@@ -130,6 +133,7 @@ export async function startAgent(
       hostName,
       labels: config.labels,
       agentVersion: version,
+      identity: () => Promise.resolve(claimed.agentId),
       drivers,
       ledgerFile: ledgerFileAt(join(dataDirectory, 'ledger.json')),
       volumeFiles,
@@ -155,13 +159,13 @@ export async function startAgent(
         stopping.abort();
         await stop();
         await Promise.all(background);
-        await lock.release();
+        await claimed.release();
       },
     };
   } catch (error) {
     stopping.abort();
     await agent?.stop();
-    await lock.release();
+    await claimed.release();
     throw error;
   }
 }
@@ -207,6 +211,21 @@ function hostNetwork(config: AgentConfig, log: Logger): HostNetwork | undefined 
     clock,
     log,
     randomSecret,
+  });
+}
+
+/** Of guests of QEMU that connect to anything by themselves. */
+function hostGuardOf(
+  { dataDirectory, hostPortsReached }: AgentConfig,
+  { agentId, users, log }: { readonly agentId: string; readonly users: GuestUsers; readonly log: Logger },
+): HostGuard {
+  return createHostGuard({
+    table: hostGuardTable(agentId),
+    users,
+    ports: hostPortsReached,
+    rulesFile: join(dataDirectory, 'host-guard.nft'),
+    clock: systemClock,
+    log,
   });
 }
 
@@ -293,6 +312,7 @@ async function openDrivers(
     pretended,
     vendorData,
     users,
+    hostGuard,
     passable,
   }: {
     readonly registry: typeof driverRegistry;
@@ -302,6 +322,7 @@ async function openDrivers(
     readonly pretended: VolumeDisk | undefined;
     readonly vendorData: (() => Promise<string>) | undefined;
     readonly users: GuestUsers | undefined;
+    readonly hostGuard: HostGuard | undefined;
     readonly passable: boolean;
   },
 ): Promise<Driver[]> {
@@ -324,6 +345,7 @@ async function openDrivers(
         ...(network === undefined ? {} : { network }),
         ...(vendorData === undefined ? {} : { vendorData }),
         ...(users === undefined ? {} : { users }),
+        ...(hostGuard === undefined ? {} : { hostGuard }),
         engineSocket: { configured: config.containerEngine, dockerHost: environment()['DOCKER_HOST'] },
         libvirt: { uri: config.libvirtUri, network: config.libvirtNetwork },
         ...(pretended === undefined ? {} : { pretendedVolumes: pretended }),

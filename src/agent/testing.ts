@@ -278,6 +278,7 @@ export function makeHost() {
     plane,
     file,
     machineId: 'm-1',
+    agentId: `agent_${'a'.repeat(26)}`,
     drivers: ['fake'],
     /** False: the agent keeps none. */
     keepsVolumes: true,
@@ -295,6 +296,7 @@ export function makeHost() {
         client: createClient({ fetch: plane.fetch, url: 'http://plane' }),
         hostName,
         agentVersion: '0',
+        identity: async () => host.agentId,
         drivers: host.drivers.map(() => ({
           ...createFakeDriver({ world, host: hostName, prng: seededPrng(starts, 'driver') }),
           recover: async () => {

@@ -17,6 +17,9 @@ import { VolumeSeen, VolumeSpec } from './resources/volume.ts';
 
 export { Accelerator, GuestPort, GuestState, GuestStatus, ImageSpec, Phase, PublishedPort, VolumeSeen };
 
+/** Of an agent's identity, as `newId('agent', ...)` makes it. */
+export const agentIdPattern = '^agent_[0-9a-z]{26}$';
+
 const closed = { additionalProperties: false } as const;
 const VolumeId = Type.String({ pattern: '^vol_[0-9a-z]{26}$' });
 
@@ -28,6 +31,11 @@ export const Registration = Type.Object(
       minLength: 1,
       maxLength: 128,
       description: 'of the machine; a host of this name on another machine is refused',
+    }),
+    agentId: Type.String({
+      pattern: agentIdPattern,
+      description:
+        '"agent_" and 26 characters, made once in the data directory of an agent; a host of another agent is refused',
     }),
     bootId: Type.String({ maxLength: 128 }),
     architecture: Type.Enum(['amd64', 'arm64']),

@@ -4,7 +4,8 @@ import { Command } from 'commander';
 import type { AuditReport, Finding } from '../api/audit.ts';
 import type { Cli } from './cli.ts';
 import { attempting, CommandError, exitCodes } from './exit-codes.ts';
-import { coloursFor, type Column, type Format, parseValueFormat, printValue, tableLines } from './output.ts';
+import { coloursFor, type Column, type Format, printValue, tableLines } from './output.ts';
+import { outputOption } from './output-option.ts';
 import { openSession } from './session.ts';
 import { visible } from './terminal.ts';
 import { age, parseDurationMs, seconds } from './units.ts';
@@ -26,7 +27,7 @@ export function auditCommand(cli: Cli): Command {
       'only what has been so for that long; younger things are mostly under way',
       '60s',
     )
-    .option('-o, --output <format>', 'table, json or yaml', parseValueFormat, 'table')
+    .addOption(outputOption('value'))
     .action(async ({ apply, removeUnknown, olderThan, output }: AuditFlags, command: Command) => {
       if (removeUnknown && !apply)
         throw new CommandError(exitCodes.usage, '--remove-unknown does nothing without --apply');

@@ -5,7 +5,8 @@ import type { Candidates } from '../api/candidates.ts';
 import type { Cli } from './cli.ts';
 import { attempting } from './exit-codes.ts';
 import { factLines, reasonLines } from './explain.ts';
-import { type Column, coloursFor, type Format, parseValueFormat, printValue, tableLines } from './output.ts';
+import { type Column, coloursFor, type Format, printValue, tableLines } from './output.ts';
+import { outputOption } from './output-option.ts';
 import { type PlaceOptions, placeOf, withPlaceOptions, withRoomOptions } from './place-options.ts';
 import { openSession } from './session.ts';
 import { parseInteger } from './units.ts';
@@ -22,7 +23,7 @@ export function candidatesCommand(cli: Cli): Command {
     .option('--image <image>', 'only where this image can run; its defaults count');
   return withPlaceOptions(withRoomOptions(command))
     .option('--limit <count>', 'hosts at most', '20')
-    .option('-o, --output <format>', 'table, json or yaml', parseValueFormat, 'table')
+    .addOption(outputOption('value'))
     .action(async (options: CandidateOptions, called: Command) => {
       const limit = parseInteger('--limit', options.limit, { min: 1, max: 1000 });
       const spec = { ...placeOf(options), ...(options.image === undefined ? {} : { image: options.image }) };

@@ -4,15 +4,8 @@ import { Command } from 'commander';
 import type { Capacity, LossCapacity, PoolUse, SizeCapacity } from '../api/capacity.ts';
 import type { Cli } from './cli.ts';
 import { attempting } from './exit-codes.ts';
-import {
-  type Column,
-  type Colours,
-  coloursFor,
-  type Format,
-  parseValueFormat,
-  printValue,
-  tableLines,
-} from './output.ts';
+import { type Column, type Colours, coloursFor, type Format, printValue, tableLines } from './output.ts';
+import { outputOption } from './output-option.ts';
 import { type PlaceOptions, placeOf, withPlaceOptions, withRoomOptions } from './place-options.ts';
 import { openSession } from './session.ts';
 import { visible } from './terminal.ts';
@@ -30,7 +23,7 @@ export function capacityCommand(cli: Cli): Command {
     .option('--image <image>', 'only where this image can run; its defaults count');
   return withPlaceOptions(withRoomOptions(command))
     .option('--losses <count>', 'would everything find a place if so many hosts were lost? 1 or 2', '0')
-    .option('-o, --output <format>', 'table, json or yaml', parseValueFormat, 'table')
+    .addOption(outputOption('value'))
     .action(async (options: CapacityFlags, called: Command) => {
       const losses = parseInteger('--losses', options.losses, { min: 0, max: 2 });
       const spec = { ...placeOf(options), ...(options.image === undefined ? {} : { image: options.image }) };

@@ -40,6 +40,7 @@ export async function complete(cli: Cli, program: Command, words: readonly strin
     .filter(([path]) => path !== '' && `${typed} `.startsWith(`${path} `))
     .sort(([a], [b]) => b.length - a.length)[0]?.[1];
   const names = await namesFor(cli, program, called);
+  if (called !== undefined && isPlaceNext(called, words)) return offerPlaces(cli, words, names.get('instance') ?? []);
 
   const root = new RootCommand();
   for (const [path, command] of commands) {
@@ -66,6 +67,30 @@ export async function complete(cli: Cli, program: Command, words: readonly strin
     }
   }
   root.parse([...words]);
+}
+
+/** Arguments that are a file here, or an instance and a path in it: `berth cp`. */
+const placeWords: readonly string[] = ['from', 'to'];
+
+function isPlaceNext(called: Command, words: readonly string[]): boolean {
+  const [before = '', word = ''] = words.slice(-2);
+  const isFlagsValue = called.options.some(
+    ({ short, long, required, optional }) => (short === before || long === before) && (required || optional),
+  );
+  return called.registeredArguments.some(isPlace) && !isFlagsValue && !word.startsWith('-');
+}
+
+function isPlace(place: Argument | Option): boolean {
+  return placeWords.includes(valueWord(place));
+}
+
+/** Of cobra's protocol, which the scripts speak: no space, for the path comes next; nothing: the shell completes its files. */
+const noSpace = 2;
+const filesToo = 0;
+
+function offerPlaces(cli: Cli, words: readonly string[], instances: readonly string[]): void {
+  const offers = instances.map((name) => `${name}:`).filter((offer) => offer.startsWith(words.at(-1) ?? ''));
+  cli.stdout.write(`${offers.map((offer) => `${offer}\t\n`).join('')}:${offers.length > 0 ? noSpace : filesToo}\n`);
 }
 
 /** By their words: `host pause`. The root is ''. */
@@ -115,7 +140,7 @@ async function namesFor(
     ...command.options,
     ...command.registeredArguments,
   ]);
-  const wanted = new Set(places.map(valueWord));
+  const wanted = new Set([...places.map(valueWord), ...(places.some(isPlace) ? ['instance'] : [])]);
   const names = new Map<string, readonly string[]>();
   if (wanted.has('context')) {
     const { contexts } = await readContexts(contextFilePath(cli)).catch(() => ({ contexts: {} }));

@@ -5,7 +5,8 @@ import { nearest } from '../api/nearest.ts';
 import type { Cli } from './cli.ts';
 import { type Context, contextFilePath, contextName, readContexts, writeContexts } from './context-file.ts';
 import { type CommandError, usageError } from './exit-codes.ts';
-import { type Format, parseFormat, printList } from './output.ts';
+import { type Format, printList } from './output.ts';
+import { outputOption } from './output-option.ts';
 import { readTextFile } from './read-file.ts';
 import { checkedUrl } from './session.ts';
 
@@ -21,7 +22,7 @@ export function contextCommand(cli: Cli): Command {
 function lsCommand(cli: Cli): Command {
   return new Command('ls')
     .description('Show the contexts; tokens stay hidden')
-    .option('-o, --output <format>', 'table, wide, json, yaml or name', parseFormat, 'table')
+    .addOption(outputOption('list'))
     .action(async ({ output }: { output: Format }) => {
       const { current, contexts } = await readContexts(contextFilePath(cli));
       const items = Object.entries(contexts).map(([name, { url, token, project }]) => ({

@@ -6,7 +6,8 @@ import type { Host, HostDriver } from '../api/resources/host.ts';
 import type { Cli } from './cli.ts';
 import { attempting } from './exit-codes.ts';
 import { listAll } from './follow.ts';
-import { type Column, type Format, parseFormat, printTable, printValue } from './output.ts';
+import { type Column, type Format, printTable, printValue } from './output.ts';
+import { outputOption } from './output-option.ts';
 import { openSession } from './session.ts';
 import { visible } from './terminal.ts';
 
@@ -27,7 +28,7 @@ export function driverCommand(cli: Cli): Command {
 function lsCommand(cli: Cli): Command {
   return new Command('ls')
     .description('Show all drivers, how each was proven, and the hosts that have it; also when no server answers')
-    .option('-o, --output <format>', 'table, wide, json, yaml or name', parseFormat, 'table')
+    .addOption(outputOption('list'))
     .option('--json', 'as -o json')
     .action(async ({ output, json }: { output: Format; json?: true }, command: Command) => {
       const format = json ? 'json' : output;

@@ -6,7 +6,8 @@ import type { Cli } from './cli.ts';
 import { attempting } from './exit-codes.ts';
 import { listAll } from './follow.ts';
 import { kindViews } from './kinds.ts';
-import { type Column, type Format, parseFormat, printList } from './output.ts';
+import { type Column, type Format, printList } from './output.ts';
+import { outputOption } from './output-option.ts';
 import { openSession } from './session.ts';
 import { watchList } from './watch-list.ts';
 
@@ -20,7 +21,7 @@ export function eventsCommand(cli: Cli): Command {
     .description('Show what happened')
     .argument('[instance]', 'only of the instance, host or image of this name')
     .option('-f, --follow', 'go on until Ctrl-C')
-    .option('-o, --output <format>', 'table, wide, json, yaml or name', parseFormat, 'table')
+    .addOption(outputOption('list'))
     .action(async (subject: string | undefined, { follow, output }: EventsOptions, command: Command) => {
       const { client } = await openSession(cli, command);
       const { project } = command.optsWithGlobals<{ project?: string }>();

@@ -10,7 +10,8 @@ import type {
 } from '../api/explanation.ts';
 import type { Cli } from './cli.ts';
 import { attempting } from './exit-codes.ts';
-import { type Colours, coloursFor, type Format, fieldLines, parseValueFormat, printValue } from './output.ts';
+import { type Colours, coloursFor, type Format, fieldLines, printValue } from './output.ts';
+import { outputOption } from './output-option.ts';
 import { openSession } from './session.ts';
 import { visible } from './terminal.ts';
 import { age, amountText } from './units.ts';
@@ -27,7 +28,7 @@ export function explainCommand(cli: Cli): Command {
     .description('Say why an instance is where it is, and what would change that')
     .argument('<instance>')
     .option('-a, --all', 'every host, not only the first 20')
-    .option('-o, --output <format>', 'table, json or yaml', parseValueFormat, 'table')
+    .addOption(outputOption('value'))
     .action(async (name: string, { output, all }: ExplainFlags, command: Command) => {
       const { client, project } = await openSession(cli, command);
       const explanation = await attempting(

@@ -7,7 +7,8 @@ import type { Cli } from './cli.ts';
 import { attempting, usageError } from './exit-codes.ts';
 import { listAll } from './follow.ts';
 import { kindOf, kinds, kindViews } from './kinds.ts';
-import { type Format, parseFormat, printList, printNames, printTable, printValue } from './output.ts';
+import { type Format, printList, printNames, printTable, printValue } from './output.ts';
+import { outputOption } from './output-option.ts';
 import { nothingFound } from './nothing-found.ts';
 import { openSession, type Session } from './session.ts';
 
@@ -24,7 +25,7 @@ export function getCommand(cli: Cli): Command {
     .argument('[name]', 'its name or id')
     .option('-l, --selector <selector>', 'only those with these labels')
     .option('-A, --all-projects', 'of every project')
-    .option('-o, --output <format>', 'table, wide, json, yaml or name', parseFormat, 'table')
+    .addOption(outputOption('list'))
     .action(async (word: string, name: string | undefined, options: GetOptions, command: Command) => {
       const kind = kindOf(word);
       if (!kind) {

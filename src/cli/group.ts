@@ -9,7 +9,8 @@ import { listAll } from './follow.ts';
 import { brokenRules } from './group-rules.ts';
 import { kindViews } from './kinds.ts';
 import { parseMaxPerHost, parseSpread } from './neighbour-options.ts';
-import { type Column, type Format, parseFormat, printList } from './output.ts';
+import { type Column, type Format, printList } from './output.ts';
+import { outputOption } from './output-option.ts';
 import { forEachName, joined } from './rm.ts';
 import { openSession } from './session.ts';
 
@@ -32,7 +33,7 @@ export function groupCommand(cli: Cli): Command {
 function lsCommand(cli: Cli): Command {
   return new Command('ls')
     .description('Show all placement groups, and whether their instances keep to the rules now')
-    .option('-o, --output <format>', 'table, wide, json, yaml or name', parseFormat, 'table')
+    .addOption(outputOption('list'))
     .action(async ({ output }: { output: Format }, command: Command) => {
       const { client, project } = await openSession(cli, command);
       const [groups, instances, hosts] = await attempting('list placement groups', () =>

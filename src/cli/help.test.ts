@@ -16,7 +16,7 @@ describe('berth help', () => {
 
   it.each([
     [['nope'], 'there is no command "nope"'],
-    [['volume', 'snapshoot'], 'there is no command "volume snapshoot"\n  did you mean "volume snapshot"?'],
+    [['volume', 'snapshoot'], 'there is no command "volume snapshoot"\n  did you mean "berth volume snapshot"?'],
   ])('refuses %j', async (words, message) => {
     const { stdout, stderr, exitCode } = await runBerth(['help', ...words]);
     expect(stderr).toContain(message);

@@ -13,7 +13,8 @@ import { setCommand, taintCommand, untaintCommand } from './host-set.ts';
 import { kindViews } from './kinds.ts';
 import { assertPool } from './known-places.ts';
 import { nothingFound } from './nothing-found.ts';
-import { type Format, fieldLines, parseFormat, parseValueFormat, printList, printValue } from './output.ts';
+import { type Format, fieldLines, printList, printValue } from './output.ts';
+import { outputOption } from './output-option.ts';
 import { replace } from './replace.ts';
 import { forEachName, joined } from './rm.ts';
 import { openSession } from './session.ts';
@@ -43,7 +44,7 @@ function lsCommand(cli: Cli): Command {
     .description('Show all hosts')
     .option('-l, --selector <selector>', 'only hosts with these labels')
     .option('-w, --watch', 'go on showing changes until Ctrl-C')
-    .option('-o, --output <format>', 'table, wide, json, yaml or name', parseFormat, 'table')
+    .addOption(outputOption('list'))
     .action(
       async ({ output, selector, watch }: { output: Format; selector?: string; watch?: true }, command: Command) => {
         const { client } = await openSession(cli, command);
@@ -84,7 +85,7 @@ function showCommand(cli: Cli): Command {
   return new Command('show')
     .description('Show one host with all that it reported')
     .argument('<host>')
-    .option('-o, --output <format>', 'table, json or yaml', parseValueFormat, 'table')
+    .addOption(outputOption('value'))
     .action(async (name: string, { output }: { output: Format }, command: Command) => {
       const { client } = await openSession(cli, command);
       const [host, held] = await attempting(

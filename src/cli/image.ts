@@ -15,7 +15,8 @@ import { createCommand } from './image-create.ts';
 import { assertHost, assertPool } from './known-places.ts';
 import { nothingFound } from './nothing-found.ts';
 import { uploadCommand } from './image-upload.ts';
-import { type Format, parseFormat, printList, printTable, printValue } from './output.ts';
+import { type Format, printList, printTable, printValue } from './output.ts';
+import { outputOption } from './output-option.ts';
 import { startProgress } from './progress.ts';
 import { replace } from './replace.ts';
 import { forEachName, joined } from './rm.ts';
@@ -44,7 +45,7 @@ function lsCommand(cli: Cli): Command {
     .description('Show all images')
     .option('-l, --selector <selector>', 'only images with these labels')
     .option('--hosts', 'which hosts have them, and how many guests there use them')
-    .option('-o, --output <format>', 'table, wide, json, yaml or name', parseFormat, 'table')
+    .addOption(outputOption('list'))
     .action(async ({ output, selector, hosts }: LsOptions, command: Command) => {
       const { client } = await openSession(cli, command);
       const { items } = await attempting('list images', () =>
@@ -75,7 +76,7 @@ function showCommand(cli: Cli): Command {
   return new Command('show')
     .description('Show one image as it is stored')
     .argument('<image>')
-    .option('-o, --output <format>', 'table, wide, json, yaml or name', parseFormat, 'yaml')
+    .addOption(outputOption('list', 'yaml'))
     .action(async (name: string, { output }: { output: Format }, command: Command) =>
       show(cli, await openSession(cli, command), 'image', { name, format: output }),
     );
@@ -124,7 +125,7 @@ function addCommand(cli: Cli): Command {
     .option('--memory <amount>', "for instances that ask for nothing; default: their pool's, else 8 GiB")
     .option('--disk <amount>', 'for instances that ask for nothing')
     .option('-l, --label <key=value>', 'of the image; many times', collect, [])
-    .option('-o, --output <format>', 'table, wide, json, yaml or name', parseFormat, 'table')
+    .addOption(outputOption('list'))
     .action(async (name: string, options: AddOptions, command: Command) => {
       const { client } = await openSession(cli, command);
       const image = await attempting(`add image "${name}"`, () =>

@@ -4,7 +4,8 @@ import { Command } from 'commander';
 import type { Cli } from './cli.ts';
 import { attempting, CommandError, exitCodes } from './exit-codes.ts';
 import { factLines, hostsLines, nearestLines, wholeOf } from './explain.ts';
-import { coloursFor, type Format, parseValueFormat, printValue } from './output.ts';
+import { coloursFor, type Format, printValue } from './output.ts';
+import { outputOption } from './output-option.ts';
 import { type SpecOptions, specOf, withSpecOptions } from './run.ts';
 import { openSession } from './session.ts';
 import { visible } from './terminal.ts';
@@ -22,7 +23,7 @@ export function planCommand(cli: Cli): Command {
 function runCommand(cli: Cli): Command {
   return withSpecOptions(new Command('run').description('Where an instance would go, or why it would wait'))
     .option('-a, --all', 'every host, not only the first 20')
-    .option('-o, --output <format>', 'table, json or yaml', parseValueFormat, 'table')
+    .addOption(outputOption('value'))
     .action(async (image: string, options: PlanOptions, command: Command) => {
       const spec = await specOf(cli, image, options);
       const { client, project } = await openSession(cli, command);

@@ -8,7 +8,8 @@ import { attempting } from './exit-codes.ts';
 import { listAll } from './follow.ts';
 import { parseWeights } from './host-options.ts';
 import { kindViews } from './kinds.ts';
-import { type Format, parseFormat, printList } from './output.ts';
+import { type Format, printList } from './output.ts';
+import { outputOption } from './output-option.ts';
 import { oneOf } from './place-options.ts';
 import { forEachName, joined } from './rm.ts';
 import { openSession } from './session.ts';
@@ -25,7 +26,7 @@ export function poolCommand(cli: Cli): Command {
 function lsCommand(cli: Cli): Command {
   return new Command('ls')
     .description('Show all pools')
-    .option('-o, --output <format>', 'table, wide, json, yaml or name', parseFormat, 'table')
+    .addOption(outputOption('list'))
     .action(async ({ output }: { output: Format }, command: Command) => {
       const { client } = await openSession(cli, command);
       const { items } = await attempting('list pools', () => listAll(client, 'pool'));

@@ -315,12 +315,21 @@ describe('a failure says what was attempted and ends with its code', () => {
 
   it('an unknown command, with the nearest', async () => {
     const { stderr, exitCode } = await runBerth(['pss']);
-    expect(stderr).toBe('berth: unknown command "pss"\n  did you mean "berth ps"? "berth --help" shows all\n');
+    expect(stderr).toBe('berth: there is no command "pss"\n  did you mean "berth ps"? "berth --help" shows all\n');
     expect(exitCode).toBe(2);
     expect(await runBerth(['step', 'web'])).toMatchObject({
       exitCode: 2,
-      stderr: 'berth: unknown command "step"\n  "berth --help" shows the commands\n',
+      stderr: 'berth: there is no command "step"\n  "berth --help" shows what there is\n',
     });
+  });
+
+  it.each([
+    ['nope', '"berth volume --help" shows what there is'],
+    ['snapshoot', 'did you mean "berth volume snapshot"? "berth volume --help" shows all'],
+  ])('an unknown command below a noun, as help does: %s', async (word, hint) => {
+    const expected = { stdout: '', exitCode: 2, stderr: `berth: there is no command "volume ${word}"\n  ${hint}\n` };
+    expect(await runBerth(['volume', word])).toMatchObject(expected);
+    expect(await runBerth(['help', 'volume', word])).toMatchObject(expected);
   });
 
   it('a kind that is not there, with the nearest', async () => {
@@ -771,6 +780,16 @@ describe('berth complete', () => {
     expect(await offered('host', '')).toEqual(expect.arrayContaining(['ls', 'pause'])));
   it('asks the server for instances', async () => expect(await offered('logs', '')).toEqual(['web', 'big']));
   it('asks the server for hosts', async () => expect(await offered('host', 'pause', '')).toEqual(['h1', 'h2']));
+  it.each([
+    ['instances, and leaves the rest of the word open', [''], 'web:\t\nbig:\t\n:2\n'],
+    ['those that begin so', ['./file', 'w'], 'web:\t\n:2\n'],
+    ['files, which are the shell’s, where no instance is meant', ['./f'], ':0\n'],
+    ['files behind a flag that takes none', ['-r', './f'], ':0\n'],
+  ])('offers %s, where files are copied', async (_, words, expected) =>
+    expect((await runBerth(['complete', '--', 'cp', ...words], { handler: lists })).stdout).toBe(expected),
+  );
+  it('offers no instance as the value of a flag where files are copied', async () =>
+    expect(await offered('cp', '--identity', 'w')).toEqual([]));
   it('knows the drivers', async () =>
     expect(await offered('run', 'tiny', '--driver', '')).toEqual(expect.arrayContaining(['qemu', 'zones'])));
   it('knows the words that a description spells out', async () =>

@@ -81,18 +81,6 @@ async function buildProgram(
   }
   program.helpCommand(false).addCommand(helpCommand(program).helpGroup('This program:'));
   inherit(program);
-  program.on('command:*', ([word = '']: readonly string[]) => {
-    const meant = meantCommand(
-      word,
-      entries.map(({ name }) => name.split(' ')[0] ?? ''),
-    );
-    throw usageError(
-      `unknown command "${word}"`,
-      meant === undefined
-        ? '"berth --help" shows the commands'
-        : `did you mean "berth ${meant}"? "berth --help" shows all`,
-    );
-  });
   return program;
 }
 
@@ -103,25 +91,33 @@ function helpCommand(program: Command): Command {
     .argument('[command...]')
     .action((words: readonly string[]) => {
       let found = program;
-      for (const [index, word] of words.entries()) {
+      for (const word of words) {
         const next = found.commands.find((each) => each.name() === word || each.aliases().includes(word));
-        if (next === undefined) throw noSuchCommand(found, words.slice(0, index + 1));
+        if (next === undefined) throw noSuchCommand(found, word);
         found = next;
       }
       found.outputHelp();
     });
 }
 
-function noSuchCommand(parent: Command, words: readonly string[]): CommandError {
-  const before = words.slice(0, -1);
-  const names = parent.commands.map((command) => command.name());
-  const meant = meantCommand(words.at(-1) ?? '', names);
-  return usageError(
-    `there is no command "${words.join(' ')}"`,
-    meant === undefined
-      ? `"${['berth', ...before, '--help'].join(' ')}" shows what there is`
-      : `did you mean "${[...before, meant].join(' ')}"?`,
+function noSuchCommand(parent: Command, word: string): CommandError {
+  const before = pathOf(parent);
+  const meant = meantCommand(
+    word,
+    parent.commands.map((command) => command.name()),
   );
+  const help = `"${[...before, '--help'].join(' ')}"`;
+  return usageError(
+    `there is no command "${[...before.slice(1), word].join(' ')}"`,
+    meant === undefined
+      ? `${help} shows what there is`
+      : `did you mean "${[...before, meant].join(' ')}"? ${help} shows all`,
+  );
+}
+
+/** `berth volume`, word by word. */
+function pathOf(command: Command): string[] {
+  return [...(command.parent === null ? [] : pathOf(command.parent)), command.name()];
 }
 
 const plainHelp = new Help();
@@ -131,8 +127,15 @@ function describeOption(option: Option): string {
   return plainHelp.optionDescription(option).replace(' (default: [])', '');
 }
 
-/** `addCommand` passes nothing on: output and exit handling would be commander's own. And what `ls` is here others call `list`. */
+/**
+ * `addCommand` passes nothing on: output, exit handling and what is said of unknown commands would be commander's own. And what `ls` is here
+ * others call `list`.
+ */
 function inherit(parent: Command): void {
+  if (parent.commands.length > 0)
+    parent.on('command:*', ([word = '']: readonly string[]) => {
+      throw noSuchCommand(parent, word);
+    });
   for (const child of parent.commands) {
     child.copyInheritedSettings(parent);
     if (child.name() === 'ls' && !child.aliases().includes('list')) child.alias('list');

@@ -8,7 +8,8 @@ import type { Cli } from './cli.ts';
 import { attempting, usageError } from './exit-codes.ts';
 import { listAll } from './follow.ts';
 import { kindViews } from './kinds.ts';
-import { type Format, fieldLines, parseFormat, parseValueFormat, printList, printValue } from './output.ts';
+import { type Format, fieldLines, printList, printValue } from './output.ts';
+import { outputOption } from './output-option.ts';
 import { replace } from './replace.ts';
 import { forEachName, joined } from './rm.ts';
 import { openSession } from './session.ts';
@@ -35,7 +36,7 @@ export function projectCommand(cli: Cli): Command {
 function lsCommand(cli: Cli): Command {
   return new Command('ls')
     .description('Show all projects that have weights or limits of their own')
-    .option('-o, --output <format>', 'table, wide, json, yaml or name', parseFormat, 'table')
+    .addOption(outputOption('list'))
     .action(async ({ output }: { output: Format }, command: Command) => {
       const { client } = await openSession(cli, command);
       const { items } = await attempting('list projects', () => listAll(client, 'project'));
@@ -62,7 +63,7 @@ function showCommand(cli: Cli): Command {
   return new Command('show')
     .description('Show what one project may have, and what its instances ask for together')
     .argument('<project>')
-    .option('-o, --output <format>', 'table, json or yaml', parseValueFormat, 'table')
+    .addOption(outputOption('value'))
     .action(async (name: string, { output }: { output: Format }, command: Command) => {
       const { client } = await openSession(cli, command);
       const project = await attempting(`show project "${name}"`, () => client.get('project', name), {

@@ -6,7 +6,8 @@ import type { Cli } from './cli.ts';
 import { attempting } from './exit-codes.ts';
 import { listAll } from './follow.ts';
 import { instanceColumns } from './instance-view.ts';
-import { type Format, parseFormat, printList } from './output.ts';
+import { type Format, printList } from './output.ts';
+import { outputOption } from './output-option.ts';
 import { nothingFound } from './nothing-found.ts';
 import { openSession } from './session.ts';
 import { watchList } from './watch-list.ts';
@@ -25,7 +26,7 @@ export function psCommand(cli: Cli): Command {
     .option('-w, --watch', 'go on showing changes until Ctrl-C')
     .option('-l, --selector <selector>', 'only instances with these labels: tier=web,zone!=a,!old')
     .option('-A, --all-projects', 'of every project')
-    .option('-o, --output <format>', 'table, wide, json, yaml or name', parseFormat, 'table')
+    .addOption(outputOption('list'))
     .action(async ({ output, watch, selector, allProjects }: PsOptions, command: Command) => {
       const { client, project } = await openSession(cli, command);
       const query = { ...(allProjects ? {} : { project }), ...(selector === undefined ? {} : { selector }) };

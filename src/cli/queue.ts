@@ -4,15 +4,8 @@ import { Command } from 'commander';
 import type { QueueItem, QueueList } from '../api/queue.ts';
 import type { Cli } from './cli.ts';
 import { attempting } from './exit-codes.ts';
-import {
-  type Column,
-  type Colours,
-  coloursFor,
-  type Format,
-  parseValueFormat,
-  printValue,
-  tableLines,
-} from './output.ts';
+import { type Column, type Colours, coloursFor, type Format, printValue, tableLines } from './output.ts';
+import { outputOption } from './output-option.ts';
 import { openSession } from './session.ts';
 import { visible } from './terminal.ts';
 import { age, parseInteger } from './units.ts';
@@ -21,7 +14,7 @@ export function queueCommand(cli: Cli): Command {
   return new Command('queue')
     .description('Show what waits for a host, first things first, and why; all projects, or those of --project')
     .option('--limit <count>', 'so many at most', '100')
-    .option('-o, --output <format>', 'table, json or yaml', parseValueFormat, 'table')
+    .addOption(outputOption('value'))
     .action(async (options: { readonly limit: string; readonly output: Format }, command: Command) => {
       const limit = parseInteger('--limit', options.limit, { min: 1, max: 10_000 });
       const { client } = await openSession(cli, command);

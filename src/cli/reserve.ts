@@ -6,7 +6,8 @@ import type { Cli } from './cli.ts';
 import { attempting, CommandError, exitCodes, Interrupted, usageError } from './exit-codes.ts';
 import { follow } from './follow.ts';
 import { conditionOf } from './instance-view.ts';
-import { type Format, parseFormat, printNames, printValue } from './output.ts';
+import { type Format, printNames, printValue } from './output.ts';
+import { outputOption } from './output-option.ts';
 import { type PlaceOptions, placeOf, withPlaceOptions, withRoomOptions } from './place-options.ts';
 import { openSession, type Session } from './session.ts';
 import { age, parseDurationMs } from './units.ts';
@@ -29,7 +30,7 @@ export function reserveCommand(cli: Cli): Command {
   return withPlaceOptions(withRoomOptions(command))
     .option('-w, --wait', 'wait until the room is found')
     .option('-t, --timeout <duration>', 'with --wait: give up after 90s, 5m')
-    .option('-o, --output <format>', 'table, wide, json, yaml or name', parseFormat, 'table')
+    .addOption(outputOption('list'))
     .action(async (options: ReserveOptions, called: Command) => {
       const ttlMs = parseDurationMs('--for', options.for);
       if (ttlMs < 1000)

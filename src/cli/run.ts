@@ -7,7 +7,8 @@ import type { Cli } from './cli.ts';
 import { type ContainerOptions, containersOf, fileSpecOf, withContainerOptions } from './container-options.ts';
 import { attempting, usageError } from './exit-codes.ts';
 import { addressOf, portLines, stepsOf } from './instance-view.ts';
-import { type Format, fieldLines, parseFormat, printNames, printValue } from './output.ts';
+import { type Format, fieldLines, printNames, printValue } from './output.ts';
+import { outputOption } from './output-option.ts';
 import { oneOf, type PlaceOptions, placeOf, withPlaceOptions, withRoomOptions } from './place-options.ts';
 import { readTextFile } from './read-file.ts';
 import { openSession } from './session.ts';
@@ -71,7 +72,7 @@ export function runCommand(cli: Cli): Command {
     .option('--idempotency-key <key>', 'the same key again makes no second instance')
     .option('-w, --wait', 'wait until the guest has booted')
     .option('-t, --timeout <duration>', 'with --wait: give up after 90s, 5m')
-    .option('-o, --output <format>', 'table, wide, json, yaml or name', parseFormat, 'table')
+    .addOption(outputOption('list'))
     .action(async (image: string, options: RunOptions, command: Command) => {
       const timeoutMs = options.timeout === undefined ? undefined : parseDurationMs('--timeout', options.timeout);
       if (timeoutMs !== undefined && !options.wait) throw usageError('--timeout needs --wait');

@@ -5,7 +5,8 @@ import type { Instance } from '../api/resources/instance.ts';
 import type { Cli } from './cli.ts';
 import { attempting } from './exit-codes.ts';
 import { addressOf, isReady, portLines, reasonOf } from './instance-view.ts';
-import { type Format, fieldLines, parseFormat, printNames, printValue } from './output.ts';
+import { type Format, fieldLines, printNames, printValue } from './output.ts';
+import { outputOption } from './output-option.ts';
 import { openSession } from './session.ts';
 import { age, memory } from './units.ts';
 
@@ -13,7 +14,7 @@ export function showCommand(cli: Cli): Command {
   return new Command('show')
     .description('Show an instance: how it is, where, and what it was given')
     .argument('<instance>')
-    .option('-o, --output <format>', 'table, json, yaml or name', parseFormat, 'table')
+    .addOption(outputOption('one'))
     .action(async (name: string, { output }: { output: Format }, command: Command) => {
       const { client, project } = await openSession(cli, command);
       const instance = await attempting(`show instance "${name}"`, () => client.get('instance', name, { project }), {

@@ -5,7 +5,8 @@ import type { Cli } from './cli.ts';
 import { attempting } from './exit-codes.ts';
 import { listAll } from './follow.ts';
 import { kindViews } from './kinds.ts';
-import { type Format, parseFormat, printList } from './output.ts';
+import { type Format, printList } from './output.ts';
+import { outputOption } from './output-option.ts';
 import { forEachName, joined } from './rm.ts';
 import { openSession } from './session.ts';
 
@@ -19,7 +20,7 @@ export function taskCommand(cli: Cli): Command {
 function lsCommand(cli: Cli): Command {
   return new Command('ls')
     .description('Show all tasks of the project')
-    .option('-o, --output <format>', 'table, wide, json, yaml or name', parseFormat, 'table')
+    .addOption(outputOption('list'))
     .action(async ({ output }: { output: Format }, command: Command) => {
       const { client, project } = await openSession(cli, command);
       const { items } = await attempting('list tasks', () => listAll(client, 'task', { project }));

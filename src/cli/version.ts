@@ -2,13 +2,14 @@
 
 import { Command } from 'commander';
 import type { Cli } from './cli.ts';
-import { type Format, parseValueFormat, printValue } from './output.ts';
+import { type Format, printValue } from './output.ts';
+import { outputOption } from './output-option.ts';
 import { openSession } from './session.ts';
 
 export function versionCommand(cli: Cli): Command {
   return new Command('version')
     .description('Show the versions of this program and of the server')
-    .option('-o, --output <format>', 'table, json or yaml', parseValueFormat, 'table')
+    .addOption(outputOption('value'))
     .action(async ({ output }: { output: Format }, command: Command) => {
       const server = await serverVersion(cli, command);
       if (output === 'json' || output === 'yaml')

@@ -8,7 +8,8 @@ import { attempting, CommandError, usageError } from './exit-codes.ts';
 import { listAll } from './follow.ts';
 import { conditionOf } from './instance-view.ts';
 import { kindViews } from './kinds.ts';
-import { type Format, fieldLines, parseFormat, printList, printNames, printValue } from './output.ts';
+import { type Format, fieldLines, printList, printNames, printValue } from './output.ts';
+import { outputOption } from './output-option.ts';
 import { replace } from './replace.ts';
 import { forEachName, joined } from './rm.ts';
 import { openSession, type Session } from './session.ts';
@@ -43,7 +44,7 @@ const withWait = (command: Command, until: string): Command =>
 function lsCommand(cli: Cli): Command {
   return new Command('ls')
     .description('Show all volumes of the project')
-    .option('-o, --output <format>', 'table, wide, json, yaml or name', parseFormat, 'table')
+    .addOption(outputOption('list'))
     .action(async ({ output }: { output: Format }, command: Command) => {
       const { client, project } = await openSession(cli, command);
       const { items } = await attempting('list volumes', () => listAll(client, 'volume', { project }));
@@ -60,7 +61,7 @@ function showCommand(cli: Cli): Command {
   return new Command('show')
     .description('Say where a volume is, who has it, and what its snapshots are')
     .argument('<volume>')
-    .option('-o, --output <format>', 'table, wide, json, yaml or name', parseFormat, 'table')
+    .addOption(outputOption('list'))
     .action(async (name: string, { output }: { output: Format }, command: Command) => {
       const { client, project } = await openSession(cli, command);
       const volume = await attempting(`show volume "${name}"`, () => client.get('volume', name, { project }), advice);

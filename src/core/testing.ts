@@ -98,6 +98,9 @@ export interface TestHost {
   readonly capacity?: Amounts;
 }
 
+/** Of whoever registers in tests. */
+export const testAgentId = `agent_${'0'.repeat(26)}`;
+
 /** A host and its provider. */
 export function testHost(name: string, options: TestHost = {}): [Host, Provider] {
   const capacity = options.capacity ?? { VCPU: 8, MEMORY_MB: 16_384, DISK_GB: 100 };

@@ -1,7 +1,9 @@
 // The files of images that users upload, in one directory, each under its SHA-256. Several control planes may share the directory. What
 // has not passed the checksum and the gate never gets its name, and nothing is served that has not got one.
 //
-//   absent -> <hex>.part, piece by piece -> whole: checksum, gate -> <hex>      \-> refused: removed
+//   absent -> <hex>.<control plane>.part, piece by piece -> whole: checksum, gate -> <hex>      \-> refused: removed
+//
+// A part has one writer, so nobody changes what has passed. A control plane that is to go on where another stopped copies what that one has.
 
 import { createHash } from 'node:crypto';
 import { constants } from 'node:fs';
@@ -33,6 +35,8 @@ export interface ImageContentOptions {
   /** Of one file, as it is uploaded. */
   readonly bytesMax: number;
   readonly inspect: InspectImage;
+  /** Which control plane this is, of all that share the directory, now and after a restart. */
+  readonly owner: string;
   readonly clock: Clock;
   readonly log: Logger;
 }
@@ -94,6 +98,8 @@ export function createImageContent(options: ImageContentOptions): ImageContent {
   const { directory, bytesMax, log } = options;
   const busy = new Set<string>();
   const pathOf = (hex: string): string => join(directory, hex);
+  const writer = createHash('sha256').update(options.owner).digest('hex').slice(0, 16);
+  const partOf = (hex: string): string => `${pathOf(hex)}.${writer}.part`;
 
   const complete = async (piece: ImagePiece, path: string): Promise<Extract<Received, { complete: true }>> => {
     const inspected = await options.inspect(path, piece);
@@ -111,19 +117,17 @@ export function createImageContent(options: ImageContentOptions): ImageContent {
       // Uploaded before, perhaps for another image: an old one that nobody named must not be swept away until this one is there.
       const nowSeconds = options.clock.nowMs() / 1000;
       await utimes(pathOf(hex), nowSeconds, nowSeconds);
+      await rm(partOf(hex), { force: true }); // another control plane was faster
       return complete(piece, pathOf(hex));
     }
-    const part = `${pathOf(hex)}.part`;
-    const receivedBytes = (await stat(part).catch(() => undefined))?.size ?? 0;
-    if (offset !== receivedBytes)
-      throw new ApiError(
-        'Conflict',
-        `${receivedBytes} bytes of this file are here: go on from there, not from ${offset}`,
-        {
-          field: 'offset',
-          details: { receivedBytes },
-        },
-      );
+    const part = partOf(hex);
+    const ownBytes = await sizeOf(part);
+    const longest = await longestPart(directory, hex);
+    const receivedBytes = Math.max(ownBytes, longest.sizeBytes);
+    if (offset !== ownBytes && offset !== receivedBytes) throw notThere({ receivedBytes, offset });
+    const filled =
+      offset === ownBytes ? offset : await fill(part, { from: longest.path, ownBytes, untilBytes: offset });
+    if (filled !== offset) throw notThere({ receivedBytes: filled, offset }); // that one is being written anew
     const size = await append(part, piece);
     if (size < totalBytes) return { complete: false, receivedBytes: size };
     try {
@@ -164,7 +168,7 @@ export function createImageContent(options: ImageContentOptions): ImageContent {
     async take({ key, totalBytes, bytes, format, decompress }) {
       if (totalBytes > bytesMax) throw tooLarge(totalBytes, bytesMax);
       const name = createHash('sha256').update(key).digest('hex');
-      const part = `${pathOf(name)}.part`;
+      const part = partOf(name);
       if (busy.has(name)) throw new ApiError('Conflict', 'the same is being done already');
       busy.add(name);
       try {
@@ -196,14 +200,14 @@ export function createImageContent(options: ImageContentOptions): ImageContent {
         );
       const { size } = await file.stat();
       const from = start < size ? start : 0;
-      return { sizeBytes: size, start: from, bytes: readFrom(file, from) };
+      return { sizeBytes: size, start: from, bytes: readFrom(file, { start: from }) };
     },
 
     async sweep(named) {
       try {
         for (const entry of await readdir(directory)) {
-          const hex = /^([0-9a-f]{64})(\.part|\.part\.unpacking|\.unpacking)?$/.exec(entry)?.[1];
-          if (hex === undefined || named.has(hex) || busy.has(hex)) continue;
+          const [, hex, rest] = /^([0-9a-f]{64})((?:\.[0-9a-f]{16})?(?:\.part)?(?:\.unpacking)?)$/.exec(entry) ?? [];
+          if (hex === undefined || busy.has(hex) || (named.has(hex) && rest === '')) continue;
           const { mtimeMs } = await stat(join(directory, entry));
           if (options.clock.nowMs() - mtimeMs < untouchedMsMin) continue;
           log.info('removing an uploaded file that no image names', { file: entry });
@@ -222,8 +226,49 @@ function tooLarge(bytes: number, bytesMax: number): ApiError {
   });
 }
 
+function notThere({ receivedBytes, offset }: { readonly receivedBytes: number; readonly offset: number }): ApiError {
+  return new ApiError(
+    'Conflict',
+    `${receivedBytes} bytes of this file are here: go on from there, not from ${offset}`,
+    { field: 'offset', details: { receivedBytes } },
+  );
+}
+
+async function sizeOf(path: string): Promise<number> {
+  return (await stat(path).catch(() => undefined))?.size ?? 0;
+}
+
+/** Of all control planes that share the directory. */
+async function longestPart(
+  directory: string,
+  hex: string,
+): Promise<{ readonly path: string; readonly sizeBytes: number }> {
+  let longest = { path: '', sizeBytes: 0 };
+  for (const entry of await readdir(directory)) {
+    if (!entry.startsWith(`${hex}.`) || !entry.endsWith('.part')) continue;
+    const path = join(directory, entry);
+    const sizeBytes = await sizeOf(path);
+    if (sizeBytes > longest.sizeBytes) longest = { path, sizeBytes };
+  }
+  return longest;
+}
+
+/** Adds to a part what another has more, and answers how long it is then. What it is made of is seen by its checksum at the end. */
+async function fill(
+  path: string,
+  { from, ownBytes, untilBytes }: { readonly from: string; readonly ownBytes: number; readonly untilBytes: number },
+): Promise<number> {
+  const source = await open(from, constants.O_RDONLY | constants.O_NOFOLLOW).catch(() => undefined); // it is whole by now, or gone
+  if (source === undefined) return ownBytes;
+  const bytes = readFrom(source, { start: ownBytes, end: untilBytes });
+  return append(path, { offset: ownBytes, totalBytes: untilBytes, bytes });
+}
+
 /** The size of the file afterwards. A piece that breaks off leaves what came of it. */
-async function append(path: string, { offset, totalBytes, bytes }: ImagePiece): Promise<number> {
+async function append(
+  path: string,
+  { offset, totalBytes, bytes }: Pick<ImagePiece, 'offset' | 'totalBytes' | 'bytes'>,
+): Promise<number> {
   const file = await open(path, constants.O_WRONLY | constants.O_CREAT | constants.O_NOFOLLOW, 0o600);
   let size = offset;
   try {
@@ -252,15 +297,19 @@ async function append(path: string, { offset, totalBytes, bytes }: ImagePiece): 
 async function sha256Of(path: string): Promise<string> {
   const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW);
   const hash = createHash('sha256');
-  for await (const chunk of readFrom(file, 0)) hash.update(chunk);
+  for await (const chunk of readFrom(file, { start: 0 })) hash.update(chunk);
   return hash.digest('hex');
 }
 
-/** To its end; closes it. */
-async function* readFrom(file: FileHandle, start: number): AsyncGenerator<Uint8Array> {
+/** To its end, or to `end`; closes it. */
+async function* readFrom(
+  file: FileHandle,
+  { start, end = Infinity }: { readonly start: number; readonly end?: number },
+): AsyncGenerator<Uint8Array> {
   try {
-    for (let at = start; ; ) {
-      const { bytesRead, buffer } = await file.read(Buffer.allocUnsafe(chunkBytes), 0, chunkBytes, at);
+    for (let at = start; at < end; ) {
+      const length = Math.min(chunkBytes, end - at);
+      const { bytesRead, buffer } = await file.read(Buffer.allocUnsafe(length), 0, length, at);
       if (bytesRead === 0) return;
       at += bytesRead;
       yield buffer.subarray(0, bytesRead);

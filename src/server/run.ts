@@ -58,6 +58,8 @@ export async function startServer(
   const links = new AgentLinks({ clock, log });
   let plane: Server | undefined;
   try {
+    const serverId = await readOrMake(join(config.dataDirectory, 'server-id'), () => randomSecret(16).toString('hex'));
+    const name = `${serverId}@${config.listen}`;
     plane = await startControlPlane({
       store,
       clock,
@@ -72,12 +74,13 @@ export async function startServer(
               directory: config.imageDirectory ?? join(config.dataDirectory, 'images'),
               bytesMax: config.imageGiBMax * 1024 ** 3,
               inspect: inspectImage,
+              owner: name,
               clock,
               log,
             }),
           }),
       version,
-      name: `${await readOrMake(join(config.dataDirectory, 'server-id'), () => randomSecret(16).toString('hex'))}@${config.listen}`,
+      name,
       leaseMs: config.leaderLeaseMs,
       secrets: await secretsFor(config.dataDirectory),
     });

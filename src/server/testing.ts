@@ -7,6 +7,7 @@ import type { Registration } from '../api/agent-protocol.ts';
 import { createClient, type FetchLike } from '../api/client.ts';
 import { keys } from '../core/state/keys.ts';
 import { defaultPolicy, type Policy } from '../core/state/context.ts';
+import { testAgentId } from '../core/testing.ts';
 import { createMemoryStore } from '../store/memory/memory-store.ts';
 import type { Store } from '../store/store.ts';
 import { AgentLinks } from './http/agent-link.ts';
@@ -77,6 +78,7 @@ export function testRegistration(changes: Partial<Registration> = {}): Registrat
   return {
     session: 'session-1',
     machineId: 'machine-1',
+    agentId: testAgentId,
     bootId: 'boot-1',
     architecture: 'amd64',
     capacity: { VCPU: 4, MEMORY_MB: 8192, DISK_GB: 100 },

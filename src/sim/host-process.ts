@@ -1,19 +1,21 @@
 // A host with its agent: the real agent over the fake driver. The agent dies and comes back, the guests live on in the true world; a
 // reboot takes both.
 
+import { agentIdentity } from '../agent/agent-identity.ts';
 import { createAgent } from '../agent/agent.ts';
 import type { Agent } from '../agent/agent.ts';
 import { createFakeDriver } from '../agent/drivers/fake/driver.ts';
-import { ledgerFileAt } from '../agent/ledger-file.ts';
+import { type DiskCalls, ledgerFileAt } from '../agent/ledger-file.ts';
 import type { FakeWorld } from '../agent/drivers/fake/world.ts';
 import { createMemoryVolumeFiles } from '../agent/volumes/memory-volume-files.ts';
 import type { AssignmentEvent } from '../api/agent-protocol.ts';
 import { type Client, createClient } from '../api/client.ts';
 import type { Amounts } from '../api/resources/metadata.ts';
 import type { Buggify } from '../base/buggify.ts';
-import { sleep } from '../base/clock.ts';
+import { type Clock, sleep } from '../base/clock.ts';
+import { newId } from '../base/ids.ts';
 import type { Logger } from '../base/log.ts';
-import { seededPrng } from '../base/prng.ts';
+import { type Prng, seededPrng } from '../base/prng.ts';
 import type { Network, Peer } from './network.ts';
 import { type ClockFaults, createProcessClock } from './process-clock.ts';
 import type { SimDisk } from './sim-disk.ts';
@@ -53,6 +55,8 @@ export interface HostOptions {
 }
 
 const ledgerPath = '/var/lib/berth/ledger.json';
+const identityPath = '/var/lib/berth/agent-id';
+const supervisorRestartMs = 1000;
 
 export function createHostProcess(options: HostOptions): HostProcess {
   const { name, seed, network, timeline } = options;
@@ -72,6 +76,7 @@ export function createHostProcess(options: HostOptions): HostProcess {
       client: { agent: (host) => watchedAgent(client.agent(host), options.checkAssignments) },
       hostName: name,
       agentVersion: 'sim',
+      identity: () => identityOf(options.disk.calls(clock), { clock, prng }),
       drivers: [createFakeDriver({ world: worldView(options.world, clock), host: name, prng: prng.split() })],
       ledgerFile: ledgerFileAt(ledgerPath, options.disk.calls(clock)),
       volumeFiles: createMemoryVolumeFiles({
@@ -125,6 +130,21 @@ export function createHostProcess(options: HostOptions): HostProcess {
     pause: (durationMs) => life?.peer.clock.pause(durationMs),
     jumpWallTime: (byMs) => life?.peer.clock.jump(byMs),
   };
+}
+
+/** An agent that cannot write its identity ends; whoever supervises it starts it again until it can. */
+async function identityOf(
+  disk: DiskCalls,
+  { clock, prng }: { readonly clock: Clock; readonly prng: Prng },
+): Promise<string> {
+  const file = ledgerFileAt(identityPath, disk);
+  for (;;) {
+    try {
+      return await agentIdentity({ file, place: identityPath, makeId: () => newId('agent', clock.nowMs(), prng) });
+    } catch {
+      await sleep(clock, supervisorRestartMs); // the false disk was told to be full
+    }
+  }
 }
 
 /** The same, with every stream of assignments looked at on its way. */

@@ -12,6 +12,8 @@ export interface RogueAgentOptions extends RogueOptions {
   readonly hosts: readonly string[];
 }
 
+const rogueId = `agent_${'6'.repeat(26)}`;
+
 export function createRogueAgent(options: RogueAgentOptions) {
   const { host, hosts, state, prng } = options;
   let sessions = 0;
@@ -25,9 +27,12 @@ export function createRogueAgent(options: RogueAgentOptions) {
     path: `/v1/hosts/${of}/${route}`,
     body: JSON.stringify(body),
   });
-  const registration = (machineId: string): Registration => ({
+  /** Undefined: the host has not registered yet, and is whose who comes first. */
+  const ownId = (): string | undefined => state.get('host', `hosts/${host}`)?.status.agentId;
+  const registration = (machineId: string, agentId = ownId() ?? rogueId): Registration => ({
     session: `rogue-session-${host}-${++sessions}`,
     machineId,
+    agentId,
     bootId: 'rogue',
     architecture: 'amd64',
     capacity: { VCPU: 4096, MEMORY_MB: 1_000_000_000, DISK_GB: 1_000_000 },
@@ -48,6 +53,11 @@ export function createRogueAgent(options: RogueAgentOptions) {
         reports: [lie(allocationsOn(victim))],
       }),
       post('its own host on another machine', host, 'session', registration('rogue-machine')),
+      ...(ownId() === undefined
+        ? []
+        : [
+            post('its own host from another data directory', host, 'session', registration(`${host}-machine`, rogueId)),
+          ]),
       post('a heartbeat of a session to come, too far', host, 'heartbeat', { epoch: 1e300 }),
       post('a report of nothing', host, 'reports', { epoch: epochOf(host), reports: [] }),
       { what: 'what another host should run', method: 'GET', path: `/v1/hosts/${victim}/assignments?epoch=1` },
@@ -85,6 +95,7 @@ export function createRogueAgent(options: RogueAgentOptions) {
     );
     switch (prng.below(4)) {
       case 0:
+        if (ownId() === undefined) return post('reports', host, 'reports', { epoch, reports });
         return post('a session of its own', host, 'session', registration(`${host}-machine`));
       case 1:
         return post('a heartbeat', host, 'heartbeat', {

@@ -5,6 +5,7 @@ import type { Clock } from '../../base/clock.ts';
 import type { Logger } from '../../base/log.ts';
 import type { Prng } from '../../base/prng.ts';
 import type { ImageCache } from '../images/image-cache.ts';
+import type { HostGuard } from '../network/host-guard.ts';
 import type { HostNetwork } from '../network/host-network.ts';
 import type { VolumeDisk } from '../volumes/memory-volume-files.ts';
 import { createContainerDriver } from './container/driver.ts';
@@ -38,6 +39,8 @@ export interface DriverContext {
   readonly vendorData?: () => Promise<string>;
   /** Each guest is run by one of them, where the driver itself runs guests. Absent: by the agent's own. */
   readonly users?: GuestUsers;
+  /** Keeps them from what listens on this host. */
+  readonly hostGuard?: HostGuard;
   /** Which libvirt, and which of its networks. */
   readonly libvirt?: { readonly uri: string; readonly network: string };
   /** Where all guests of the host are pretended: its volumes, pretended too. */

@@ -115,6 +115,9 @@ export type UnknownGuest = Static<typeof UnknownGuest>;
 export const HostStatus = Type.Object(
   {
     machineId: Type.Optional(Type.String()),
+    agentId: Type.Optional(
+      Type.String({ description: 'of the data directory whose agent this host is; no other may register it' }),
+    ),
     bootId: Type.Optional(Type.String()),
     /** One more for every session of its agent; messages of older sessions are refused. Never falls. */
     epoch: Type.Integer({ minimum: 0 }),

@@ -7,7 +7,16 @@ import { applyReport } from '../operations/report.ts';
 import type { Cache } from '../state/cache.ts';
 import type { Context } from '../state/context.ts';
 import { eventChange } from '../state/events.ts';
-import { commitPlan, testCache, testContext, testGuest, testHost, testImage, testInstance } from '../testing.ts';
+import {
+  commitPlan,
+  testAgentId,
+  testCache,
+  testContext,
+  testGuest,
+  testHost,
+  testImage,
+  testInstance,
+} from '../testing.ts';
 import { garbage } from './garbage.ts';
 import { hostHealth } from './host-health.ts';
 import { lostHost } from './lost-host.ts';
@@ -212,6 +221,7 @@ describe('a removed host', () => {
   const registration = {
     session: 'session-9',
     machineId: 'machine-h1',
+    agentId: testAgentId,
     bootId: 'b',
     architecture: 'amd64' as const,
     capacity: { VCPU: 8 },
@@ -231,6 +241,28 @@ describe('a removed host', () => {
     commitPlan(cache, registerHost(cache, { name: 'h1', registration }, at(4)).plan);
     expect(cache.get('host', 'hosts/h1')?.value).toMatchObject({ spec: { paused: true }, status: { epoch: 2 } });
     expect(() => heartbeat(cache, { name: 'h1', heartbeat: { epoch: 1 } }, at(5))).toThrow(/session 1/);
+  });
+
+  it.each([
+    ['is heard', true, /agent_0{26}, and this is agent_z{26},.* which is heard; stop one of the two/],
+    ['is silent', false, /agent_0{26}, and this is agent_z{26},.* which is silent.*berth host rm --force h1/],
+  ])('is closed to an agent with another data directory while its own %s', (_, ready, said) => {
+    const cache = testCache(testHost('h1', { ready, status: { agentId: testAgentId } }));
+    const other = { ...registration, agentId: `agent_${'z'.repeat(26)}` };
+    expect(() => registerHost(cache, { name: 'h1', registration: other }, at(2))).toThrow(said);
+    commitPlan(cache, registerHost(cache, { name: 'h1', registration }, at(3)).plan);
+    expect(cache.get('host', 'hosts/h1')?.value.status).toMatchObject({ epoch: 2, agentId: testAgentId });
+  });
+
+  it('belongs from then on to the first agent that says who it is, and to the next when it was removed and made again', () => {
+    const cache = testCache(testHost('h1'));
+    const other = { ...registration, session: 'session-10', agentId: `agent_${'z'.repeat(26)}` };
+    commitPlan(cache, registerHost(cache, { name: 'h1', registration }, at(1)).plan);
+    expect(() => registerHost(cache, { name: 'h1', registration: other }, at(2))).toThrow('another data directory');
+    commitPlan(cache, deleteHost(cache, { name: 'h1', force: true }, at(3)).plan);
+    commitPlan(cache, createHost(cache, { project: '', name: 'h1', labels: {}, spec }, at(4)).plan);
+    commitPlan(cache, registerHost(cache, { name: 'h1', registration: other }, at(5)).plan);
+    expect(() => registerHost(cache, { name: 'h1', registration }, at(6))).toThrow('another data directory');
   });
 
   it('takes stopped instances with it: their disks are gone', () => {
@@ -373,6 +405,7 @@ describe('hosts', () => {
     const registration = {
       session: 'session-2',
       machineId: 'machine-h1',
+      agentId: testAgentId,
       bootId: 'b',
       architecture: 'amd64' as const,
       capacity: { VCPU: 8, MEMORY_MB: 16_384, DISK_GB: 100 },

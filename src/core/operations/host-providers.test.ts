@@ -7,13 +7,14 @@ import { overUse, releaseAllButDisk } from '../ledger/ledger.ts';
 import { requestOf } from '../scheduler/request.ts';
 import { schedule } from '../scheduler/schedule.ts';
 import type { Provider } from '../state/records.ts';
-import { addRecord, commitPlan, testCache, testContext, testImage, testInstance } from '../testing.ts';
+import { addRecord, commitPlan, testAgentId, testCache, testContext, testImage, testInstance } from '../testing.ts';
 import { announceControlPlane } from './control-plane.ts';
 import { createHost, deleteHost, registerHost, replaceHost } from './host.ts';
 
 const base: Registration = {
   session: 'session-1',
   machineId: 'machine-1',
+  agentId: testAgentId,
   bootId: 'boot',
   architecture: 'amd64',
   capacity: { VCPU: 8, MEMORY_MB: 8000, DISK_GB: 100 },

@@ -159,7 +159,7 @@ function heldWords(consumers: readonly Allocation['consumer'][]): string {
 
 /**
  * An agent begins a session. The same session again gets the same epoch; a new one ends those before it. Throws `Conflict` when
- * the host belongs to another machine.
+ * the host belongs to another machine, or to an agent of another data directory.
  */
 export function registerHost(
   snapshot: Snapshot,
@@ -183,6 +183,7 @@ export function registerHost(
       { field: 'machineId' },
     );
   }
+  if (entry) assertSameAgent(entry.value, registration.agentId);
   if (entry?.value.status.session === registration.session) return { plan: unchanged(entry), key, changed: false };
   const host = registeredHost(snapshot, entry, { name, registration }, ctx);
   return {
@@ -209,6 +210,23 @@ export function registerHost(
   };
 }
 
+/**
+ * Guests outlive their agent, so silence does not free a host for another data directory: the guests of the first would run on
+ * unseen, and the other would start them a second time. Only a person knows that they are gone.
+ */
+function assertSameAgent({ metadata: { name }, status }: Host, agentId: string): void {
+  const known = status.agentId; // absent: its last session was with a Berth that did not ask
+  if (known === undefined || known === agentId) return;
+  const wayOut = isReady(status)
+    ? `which is heard; stop one of the two: this one needs a name and a token of its own to run beside it`
+    : `which is silent, but its guests may still run; start the agent with the data directory that it had, or, when that and its guests are gone for good, "berth host rm --force ${name}" and "berth host create ${name}" make way for this one`;
+  throw new ApiError(
+    'Conflict',
+    `host "${name}" belongs to ${known}, and this is ${agentId}, an agent with another data directory. It belongs to the one ${wayOut}`,
+    { field: 'agentId' },
+  );
+}
+
 function registeredHost(
   snapshot: Snapshot,
   entry: Entry<Host> | undefined,
@@ -227,6 +245,7 @@ function registeredHost(
     spec: entry?.value.spec ?? { paused: false, allocationRatios: {} },
     status: {
       machineId: registration.machineId,
+      agentId: registration.agentId,
       bootId: registration.bootId,
       epoch: before.epoch + 1,
       session: registration.session,

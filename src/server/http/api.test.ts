@@ -336,11 +336,21 @@ describe('an instance and a host', () => {
     stop.abort();
   });
 
-  it('refuses another machine under a known name, and ends a session with the next one', async () => {
+  it('refuses another machine and another data directory under a known name, and ends a session with the next one', async () => {
     const agent = server.agentClient('h2');
     await agent.register(testRegistration({ machineId: 'm2' }));
     await expect(agent.register(testRegistration({ machineId: 'other', session: 'session-2' }))).rejects.toMatchObject({
       code: 'Conflict',
+    });
+    const elsewhere = { machineId: 'm2', agentId: `agent_${'z'.repeat(26)}`, session: 'session-2' };
+    await expect(agent.register(testRegistration(elsewhere))).rejects.toMatchObject({
+      code: 'Conflict',
+      field: 'agentId',
+      message: expect.stringMatching(/agent_0{26}.*agent_z{26}/),
+    });
+    await expect(agent.register(testRegistration({ machineId: 'm2', agentId: '' }))).rejects.toMatchObject({
+      code: 'InvalidRequest',
+      field: 'agentId',
     });
     const again = await agent.register(testRegistration({ machineId: 'm2', session: 'session-2' }));
     expect(again.epoch).toBe(2);

@@ -22,6 +22,7 @@ const contentIn = (more: Partial<ImageContentOptions> = {}) =>
       refusal === undefined
         ? { ok: true, digest: `sha256:${'d'.repeat(64)}`, virtualSizeBytes: 1024 }
         : { ok: false, reason: refusal },
+    owner: 'this',
     clock: systemClock,
     log: silentLogger,
     ...more,
@@ -236,7 +237,12 @@ describe('an uploaded file', () => {
   it('goes a day after no image names it, at the next upload', async () => {
     const [old, current, partial] = ['a', 'b', 'c'].map((letter) => letter.repeat(64));
     await mkdir(join(directory, 'images'));
-    for (const name of [old, current, `${partial}.part`, 'notes.txt']) {
+    const parts = [
+      `${partial}.part`,
+      `${partial}.${'0'.repeat(16)}.part`,
+      `${current}.${'0'.repeat(16)}.part.unpacking`,
+    ];
+    for (const name of [old, current, ...parts, 'notes.txt']) {
       await writeFile(join(directory, 'images', name ?? ''), 'x');
       await utimes(join(directory, 'images', name ?? ''), 1, 1);
     }
@@ -263,5 +269,65 @@ describe('an uploaded file', () => {
     expect(await content.receive(piece)).toMatchObject({ complete: true });
     await content.sweep(new Set());
     expect(await readdir(join(directory, 'images'))).toEqual([hexOf(file)]);
+  });
+});
+
+describe('control planes that share the folder', () => {
+  const file = randomBytes(300_000);
+  const hex = hexOf(file);
+  const [one, two] = ['one', 'two'].map((owner) => () => contentIn({ owner }));
+  /** Each chunk comes when its promise is there. */
+  const pieceOf = (offset: number, chunks: readonly Uint8Array[], released: Promise<unknown>[] = []) => ({
+    ...({ hex, totalBytes: file.length, offset, format: 'raw', decompress: 'none' } as const),
+    bytes: (async function* () {
+      for (const [i, chunk] of chunks.entries()) {
+        await released[i];
+        yield chunk;
+      }
+    })(),
+  });
+  const here = (): Promise<string[]> => readdir(join(directory, 'images'));
+  const served = async (): Promise<Buffer> => {
+    const chunks: Uint8Array[] = [];
+    for await (const chunk of (await contentIn().read(hex, 0)).bytes) chunks.push(chunk);
+    return Buffer.concat(chunks);
+  };
+
+  it('take an upload over from each other, piece by piece, as a balancer sends them', async () => {
+    const planes = [one?.() ?? expect.unreachable(), two?.() ?? expect.unreachable()];
+    for (let at = 0, turn = 0; at < file.length; at += 50_000, turn++) {
+      const received = await planes[turn % 2]?.receive(pieceOf(at, [file.subarray(at, at + 50_000)]));
+      expect(received).toMatchObject({ receivedBytes: at + 50_000, complete: at + 50_000 === file.length });
+    }
+    expect(await served()).toEqual(file);
+  });
+
+  it('do not change what the other has found to be good', async () => {
+    const first = one?.() ?? expect.unreachable();
+    const second = two?.() ?? expect.unreachable();
+    const go = Promise.withResolvers<void>();
+    const wrong = Buffer.alloc(100_000, 'x');
+    const writing = second.receive(pieceOf(0, [wrong, wrong, wrong], [Promise.resolve(), go.promise]));
+    while ((await here().catch(() => [])).length === 0) await new Promise((resolve) => setImmediate(resolve));
+    expect(await first.receive(pieceOf(0, [file]))).toMatchObject({ complete: true });
+    go.resolve();
+    await expect(writing).rejects.toMatchObject({ code: 'InvalidRequest', field: 'checksum' });
+    expect(await served()).toEqual(file);
+    expect(await here()).toEqual([hex]);
+    // And what is there already is there for both.
+    expect(await second.receive(pieceOf(0, [file]))).toMatchObject({ complete: true });
+  });
+
+  it('do not meet in a whole file either', async () => {
+    const planes = [one?.() ?? expect.unreachable(), two?.() ?? expect.unreachable()];
+    const go = Promise.withResolvers<void>();
+    const halves = [file.subarray(0, 150_000), file.subarray(150_000)];
+    const taken = planes.map((plane) =>
+      plane.take({ ...pieceOf(0, halves, [Promise.resolve(), go.promise]), key: 'same' }),
+    );
+    while ((await here().catch(() => [])).length < 2) await new Promise((resolve) => setImmediate(resolve));
+    go.resolve();
+    for (const { hex: found } of await Promise.all(taken)) expect(found).toBe(hex);
+    expect(await served()).toEqual(file);
   });
 });

@@ -29,6 +29,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'two-predicates',
+    seed: 6,
     reenacts: 'one path asks for room by a rule of its own: Nomad #9506, Nova CVE-2017-17051',
     invariant: 1,
     file: 'core/controllers/power-on.ts',
@@ -46,6 +47,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'release-before-gone',
+    seed: 2,
     reenacts: 'room is free when the end is asked for, not when the guest is gone: Nova 1794996, local delete',
     invariant: 5,
     file: 'core/operations/instance.ts',
@@ -64,7 +66,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'claim-leaked-by-restart',
-    seed: 36,
+    seed: 6,
     reenacts: 'an older life is never reported gone, and its room stays held: Orchard #381, Nova 1679750',
     invariant: 5,
     file: 'agent/reconcile.ts',
@@ -73,7 +75,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'claim-leaked-while-building',
-    seed: 4,
+    seed: 2,
     reenacts: 'an instance that is deleted while it is built is never cleared away: Nova 1679750',
     invariant: 3,
     file: 'agent/plan.ts',
@@ -91,7 +93,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'deleted-with-guest',
-    seed: 44,
+    seed: 1,
     reenacts: 'the record goes while its guest is still there: Nova, servers deleted under a host that was down',
     invariant: 3,
     file: 'core/controllers/garbage.ts',
@@ -121,7 +123,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'bound-to-lost-host',
-    seed: 130,
+    seed: 202,
     reenacts:
       'the host is not looked at again when the binding is written: Nomad plan-rejection, the other way round (#27497)',
     invariant: 0,
@@ -131,7 +133,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'wrong-revision',
-    seed: 72,
+    seed: 20,
     reenacts:
       'a Plan that rests on one just made durable has no condition any more and overwrites another control plane',
     invariant: 7,
@@ -162,7 +164,7 @@ export const plantedBugs: readonly PlantedBug[] = [
 
   {
     name: 'key-not-in-plan',
-    seed: 54,
+    seed: 153,
     reenacts:
       'the idempotency key is not conditional in the Plan that makes the instance: Cirrus-style retries made two',
     invariant: 4,
@@ -173,6 +175,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'key-not-kept',
+    seed: 12,
     reenacts: 'the idempotency key is not remembered with what it made',
     invariant: 4,
     file: 'core/operations/instance.ts',
@@ -189,6 +192,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'prefix-for-key',
+    seed: 2,
     reenacts: 'a key is matched by its beginning: Nomad CVE-2025-4922',
     invariant: 3,
     file: 'core/operations/create.ts',
@@ -198,7 +202,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'limit-without-gate',
-    seed: 65,
+    seed: 67,
     reenacts: 'two control planes each count to the limit: Orchard #138',
     invariant: 0,
     file: 'core/controllers/bind.ts',
@@ -210,7 +214,7 @@ export const plantedBugs: readonly PlantedBug[] = [
 
   {
     name: 'incarnation-not-checked',
-    seed: 51,
+    seed: 6,
     reenacts: 'a report of an earlier life is taken for the present one: Orchard #64',
     invariant: 7,
     with: ['driver-fails', 'network-slow'],
@@ -220,7 +224,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'sequence-not-checked',
-    seed: 5,
+    seed: 23,
     reenacts: 'a report that was overtaken is taken after the newer one: etcd #15271, time travel',
     invariant: 7,
     file: 'core/operations/report.ts',
@@ -229,7 +233,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'back-in-time',
-    seed: 153,
+    seed: 45,
     reenacts: 'an agent follows a control plane that lags behind what it has seen: Sieve, 15 of 21 bugs',
     invariant: 5,
     with: ['store-slow', 'network-streamCut', 'server-pause'],
@@ -239,7 +243,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'act-before-fence',
-    seed: 313,
+    seed: 10,
     reenacts: 'an agent makes guests from an old ledger before it was told what is wanted now: Nova 1713783',
     invariant: 5,
     with: ['agent-crash', 'partition', 'all-hosts-parted', 'host-power-loss'],
@@ -249,6 +253,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'silence-is-death',
+    seed: 12,
     reenacts: 'a restart of the control plane failed healthy hosts by their old heartbeats: Orchard PR #454',
     invariant: 9,
     file: 'core/controllers/host-health.ts',
@@ -258,6 +263,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'heartbeats-not-counted',
+    seed: 8,
     reenacts: 'the first heartbeat is counted, those after it are not: Orchard #118',
     invariant: 2,
     file: 'core/state/cache.ts',
@@ -276,7 +282,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'lost-for-good',
-    seed: 10,
+    seed: 94,
     reenacts: 'an instance stays failed for the loss of a host that is heard again: Orchard PR #454',
     invariant: 3,
     file: 'core/controllers/lost-host.ts',
@@ -285,6 +291,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'seen-too-little',
+    seed: 3,
     reenacts: 'observedGeneration is that of the last report, whatever was seen before',
     invariant: 7,
     with: ['agent-crash', 'disk-failed'],
@@ -295,6 +302,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'generation-reset',
+    seed: 4,
     reenacts: 'the generation begins anew with a change',
     invariant: 7,
     file: 'core/operations/replace.ts',
@@ -316,6 +324,7 @@ export const plantedBugs: readonly PlantedBug[] = [
 
   {
     name: 'slow-watch-loses',
+    seed: 4,
     reenacts: 'what comes while a watcher is busy is lost: etcd #17529',
     invariant: 6,
     file: 'store/watch-tail.ts',
@@ -324,6 +333,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'watch-resumes-late',
+    seed: 4,
     reenacts: 'a watch goes on one revision too late: etcd #20221',
     invariant: 6,
     file: 'server/http/watch-feed.ts',
@@ -332,6 +342,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'watch-resumes-early',
+    seed: 2,
     reenacts: 'a watch tells of a change a second time: etcd #17247',
     invariant: 6,
     file: 'server/http/watch-feed.ts',
@@ -348,6 +359,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'deletion-not-told',
+    seed: 3,
     reenacts: 'a watcher is not told of a deletion: etcd #19179',
     invariant: 6,
     file: 'server/http/watch-lines.ts',
@@ -365,7 +377,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'deleted-key-kept',
-    seed: 54,
+    seed: 65,
     reenacts: 'a cache that lists anew keeps what was deleted meanwhile: Sieve, cassandra-operator #402',
     invariant: 6,
     file: 'core/state/cache.ts',
@@ -375,6 +387,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'deleted-key-revived',
+    seed: 10,
     reenacts: 'the cache revives what was deleted before its own commit was answered',
     invariant: 6,
     file: 'core/state/cache.ts',
@@ -383,6 +396,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'own-commit-hides-others',
+    seed: 3,
     reenacts: 'what another control plane wrote in between is taken for an own commit',
     invariant: 6,
     file: 'server/control-loop.ts',
@@ -391,7 +405,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'wake-up-lost',
-    seed: 20,
+    seed: 33,
     reenacts: 'room came free and nobody who waited was told: Orchard #381',
     invariant: 3,
     file: 'core/controllers/placement.ts',
@@ -400,6 +414,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'no-requeue',
+    seed: 6,
     reenacts: 'a controller that does not ask to be called again: what is due waits for the next full pass',
     invariant: 3,
     with: ['guest-crash'],
@@ -423,7 +438,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'guests-die-with-agent',
-    seed: 4,
+    seed: 2,
     reenacts: 'an agent that stops takes its guests with it: Kubernetes #118559, #133382',
     invariant: 9,
     with: ['agent-stop'],
@@ -443,7 +458,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'stale-not-repeated',
-    seed: 26,
+    seed: 14,
     reenacts: 'what a control plane that lagged called stale is never said again: Orchard #64, stuck in running',
     invariant: 3,
     file: 'agent/agent.ts',
@@ -464,7 +479,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'strangers-overlooked',
-    seed: 18,
+    seed: 313,
     reenacts:
       'after a restore an instance is placed where another life of it is that no backup knows, and takes its place',
     invariant: 8,
@@ -478,7 +493,7 @@ export const plantedBugs: readonly PlantedBug[] = [
 
   {
     name: 'volume-of-two',
-    seed: 30,
+    seed: 13,
     reenacts: 'a disk that an instance has is given to another, too: Cinder, attachments without a reservation',
     invariant: 2,
     file: 'core/operations/attach.ts',
@@ -487,7 +502,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'volume-without-its-room',
-    seed: 4,
+    seed: 22,
     reenacts: 'volumes take room that nobody holds, until the host is full: Cinder, free_capacity_gb',
     invariant: 5,
     file: 'core/ledger/ledger.ts',
@@ -496,7 +511,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'restored-volume-as-it-was',
-    seed: 30,
+    seed: 517,
     reenacts: 'what a host made since the backup is removed, because the backup does not know it',
     invariant: 8,
     file: 'core/operations/restored-record.ts',

@@ -1,7 +1,7 @@
 // The connection to etcd: one channel per member, one of them in use; login; limits of time; another try at another member when
 // one is away. Every request that comes here may be sent twice: callers ask only for what does no harm then.
 
-import { type CallOptions, Client, credentials, type ClientDuplexStream, Metadata } from '@grpc/grpc-js';
+import { type CallOptions, Client, type ClientDuplexStream, Metadata } from '@grpc/grpc-js';
 import { backoffMs } from '../../base/backoff.ts';
 import { type Clock, sleep } from '../../base/clock.ts';
 import type { Prng } from '../../base/prng.ts';
@@ -9,6 +9,7 @@ import { StoreError } from '../store.ts';
 import { type EtcdFault, faultOf, storeErrorOf } from './etcd-errors.ts';
 import { type CallName, type Calls, methods, watchMethod, type WatchResponse } from './etcd-rpc.ts';
 import type { EtcdAddress } from './etcd-url.ts';
+import { memberSecurity } from './member-security.ts';
 
 export interface CallLimits {
   /** How long it is tried anew while etcd is away. */
@@ -80,10 +81,10 @@ export class EtcdClient implements Etcd {
     this.#options = options;
     const { endpoints, tls, name } = options.address;
     this.name = name;
-    const security = tls
-      ? credentials.createSsl(tls.ca ?? null, tls.key ?? null, tls.cert ?? null)
-      : credentials.createInsecure();
-    this.#members = endpoints.map((endpoint) => new Client(endpoint, security, channelOptions));
+    this.#members = endpoints.map((endpoint) => {
+      const security = memberSecurity(endpoint, tls);
+      return new Client(endpoint, security.credentials, { ...channelOptions, ...security.options });
+    });
   }
 
   async call<N extends CallName>(

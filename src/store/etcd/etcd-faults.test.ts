@@ -202,8 +202,13 @@ describe('who may come in', () => {
       });
       const rest = etcd.rest();
       const own = `&cert=${file('peer.pem')}&key=${file('peer.key')}`;
+      const warnings: string[] = [];
+      const warned = ({ message }: Error): void => void warnings.push(message);
+      process.on('warning', warned);
+      undo.push(async () => void process.off('warning', warned));
       const store = await openWhenThere(`${rest}?ca=${file('ca.pem')}${own}`);
       expect(await put(store, 'a', '1')).toBe(1);
+      expect(warnings).toEqual([]); // of an address in the handshake
       await expectDenied(`${rest}?tls=true${own}`, 'certificate');
       await expect(openEtcdStore({ rest: `${rest}?ca=${file('ca.pem')}` })).rejects.toBeInstanceOf(StoreError);
     },

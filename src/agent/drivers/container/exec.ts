@@ -62,8 +62,10 @@ export async function startExecution(
     resize: ({ columns, rows }) =>
       http.done({ method: 'POST', path: `/exec/${id}/resize`, query: { w: String(columns), h: String(rows) } }),
     async exitCode() {
+      // podman answers when the program has ended, however long that takes; Docker at once.
+      const call = { method: 'GET', path: `/exec/${id}/json`, timeoutMs: 0 } as const;
       for (let delayMs = exitPollMs; ; delayMs = Math.min(2 * delayMs, exitPollMsMax)) {
-        const { Running, ExitCode } = await http.json(Inspected, { method: 'GET', path: `/exec/${id}/json` });
+        const { Running, ExitCode } = await http.json(Inspected, call);
         if (!Running && typeof ExitCode === 'number') return ExitCode;
         await sleep(clock, delayMs); // no event says it for sure: podman's comes before the code is there
       }

@@ -4,11 +4,13 @@ import { join } from 'node:path';
 import { Type } from 'typebox';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { AssignedContainer } from '../../../api/agent-protocol.ts';
-import { systemClock } from '../../../base/system.ts';
+import { createManualClock } from '../../../base/manual-clock.ts';
+import { system, systemClock } from '../../../base/system.ts';
 import { followLog } from '../../guest-log.ts';
 import { untilGuest } from '../conformance.ts';
 import type { Driver, GuestSpec } from '../driver.ts';
 import { containerName, labels } from './container-config.ts';
+import { createEngine } from './engine.ts';
 import { createEngineHttp } from './engine-http.ts';
 import type { ContainerDriverOptions } from './driver.ts';
 import { type ContainerTestHost, type ContainerTestHosts, startContainerTestHosts } from './test-host.ts';
@@ -378,6 +380,28 @@ describe.skipIf(why !== undefined)(`containers on podman${why === undefined ? ''
         const [out, errors] = await Promise.all([textOf(execution.stream), textOf(execution.errors)]);
         expect({ out, errors }).toEqual({ out: 'got input in here\n', errors: 'oops\n' });
         expect(await execution.exitCode()).toBe(5);
+      });
+
+      it('tells the code of a program that closed its outputs, however long it lives on', async () => {
+        const spec = host.spec('obedient');
+        await driver.create(spec, never);
+        const clock = createManualClock();
+        const engine = createEngine({ socketPath: () => Promise.resolve(host.podman.socketPath), clock });
+        const call = {
+          command: ['/bin/sh', '-c', 'exec >&- 2>&-; sleep 2; exit 7'],
+          tty: false,
+          stdin: false,
+          env: {},
+        };
+        const execution = await engine.exec(containerName(spec.instanceId, 'main'), call);
+        await Promise.all([textOf(execution.stream), textOf(execution.errors)]);
+        let over = false;
+        const ended = execution.exitCode().finally(() => (over = true));
+        while (!over) {
+          clock.advance(60_000);
+          await system.turn();
+        }
+        expect(await ended).toBe(7);
       });
 
       it('gives a terminal of the asked-for size', async () => {

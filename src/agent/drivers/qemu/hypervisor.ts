@@ -4,7 +4,9 @@ import { join } from 'node:path';
 import type { Clock } from '../../../base/clock.ts';
 import { sleep } from '../../../base/clock.ts';
 import type { Prng } from '../../../base/prng.ts';
+import type { HostGuard } from '../../network/host-guard.ts';
 import type { HostNetwork } from '../../network/host-network.ts';
+import type { Logger } from '../../../base/log.ts';
 import { DriverError } from '../driver.ts';
 import { consoleSize, punchHole } from '../vm/console-log.ts';
 import { diskFull } from '../vm/disk.ts';
@@ -32,6 +34,9 @@ export interface QemuOptions {
   readonly detachPatienceMs?: number;
   /** Each guest's QEMU runs as one of them. Default: as the agent. */
   readonly users?: GuestUsers;
+  /** Of those users. Absent: they reach what listens on their host. */
+  readonly hostGuard?: HostGuard;
+  readonly log: Logger;
   readonly root: HostLookOptions['root'];
 }
 
@@ -56,7 +61,8 @@ export function createQemu(options: QemuOptions): Hypervisor {
     giveVolume: (volume) => ownUsers.giveVolume(directory, volume),
     ...(options.detachPatienceMs === undefined ? {} : { detachPatienceMs: options.detachPatienceMs }),
   });
-  const ownUsers = createOwnUsers({ users: options.users, root });
+  const { users, hostGuard: guard, log } = options;
+  const ownUsers = createOwnUsers({ users, root, guard, networked: network !== undefined, log });
   const hostLook = createHostLook({ clock, qemu: program, qemuImg, root, accelerator: options.accelerator });
   return {
     name: 'qemu',
@@ -66,12 +72,13 @@ export function createQemu(options: QemuOptions): Hypervisor {
       const seen = await hostLook.fingerprint();
       const fault = seen.available ? await network?.fault() : undefined;
       if (fault !== undefined) return { available: false, reason: fault };
-      const asAgent = await ownUsers.fault();
-      if (asAgent === undefined || !seen.available) return seen;
-      const reason = `QEMU runs as the agent's user, for ${asAgent}`;
+      const reason = await ownUsers.fault();
+      if (reason === undefined || !seen.available) return seen;
       return { ...seen, reason: seen.reason === undefined ? reason : `${seen.reason}; ${reason}` };
     },
     ...hostNetworkOf(network),
+    settle: () => ownUsers.settle(),
+    close: () => guard?.stop(),
     async start(machine, { accelerator, bindAddress, onProcess }) {
       const { record } = machine;
       await connectGuest(network, machine);

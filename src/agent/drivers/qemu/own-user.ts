@@ -4,7 +4,8 @@
 import { stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import type { Accelerator } from '../../../api/agent-protocol.ts';
-import { describeError } from '../../../base/log.ts';
+import { describeError, type Logger } from '../../../base/log.ts';
+import type { HostGuard } from '../../network/host-guard.ts';
 import { DriverError, type GuestVolume } from '../driver.ts';
 import type { GuestRecord } from '../vm/guest-record.ts';
 import {
@@ -36,7 +37,9 @@ export interface OwnUsers {
   takeVolume(directory: string, volume: GuestVolume): Promise<void>;
   /** The guest is gone, and its files are to go: its user is free for another. */
   forget(directory: string): Promise<void>;
-  /** Why QEMU runs as the agent does on this host, for people; undefined: it does not, or was told to. */
+  /** Once the guests of earlier runs were found: what they are kept from is as it should be. */
+  settle(): Promise<void>;
+  /** What guests have of this host that they should not, and why, for people; undefined: nothing that the agent was not told to. */
   fault(): Promise<string | undefined>;
 }
 
@@ -50,9 +53,17 @@ export interface OwnUser {
 export function createOwnUsers({
   users,
   root,
+  guard,
+  networked,
+  log,
 }: {
   readonly users: GuestUsers | undefined;
   readonly root: () => Promise<string>;
+  /** Keeps them from what listens on the host, where they connect to anything by themselves. */
+  readonly guard: HostGuard | undefined;
+  /** New guests have a place in a network of the host's, and connect to nothing by themselves. */
+  readonly networked: boolean;
+  readonly log: Logger;
 }): OwnUsers {
   /** By the guest's folder. */
   let known: Promise<Map<string, number>> | undefined;
@@ -72,12 +83,41 @@ export function createOwnUsers({
     await leaveUser(directory);
     (await known?.catch(() => undefined))?.delete(directory); // nothing was loaded: nothing to forget
   };
+  /** A host that cannot be closed to them runs them all the same, as one that cannot give them users. */
+  const closeHost = async (to: Logger): Promise<void> => {
+    try {
+      await guard?.close();
+    } catch (error) {
+      to.warn('the guest reaches what listens on its host, by 10.0.2.2', { reason: describeError(error) });
+    }
+  };
+  const openHost = async (): Promise<void> => {
+    if (guard === undefined) return;
+    try {
+      const all = await load();
+      await guard.open(() => all.size === 0);
+    } catch (error) {
+      log.warn('cannot take away the rules that kept guests from their host', { error: describeError(error) });
+    }
+  };
   return {
-    forget: (directory) => leave(directory, []),
+    async forget(directory) {
+      await leave(directory, []);
+      await openHost();
+    },
+    async settle() {
+      if (guard === undefined) return;
+      const all = await load();
+      if (all.size > 0 && !networked) return closeHost(log);
+      await guard.adopt().catch(() => {}); // without nft there is nothing to take away
+      await openHost();
+    },
     async fault() {
       if (users === undefined) return undefined;
       const closed = await closedFolder(await root()).catch(describeError);
-      return closed === undefined ? undefined : closedText(closed);
+      if (closed !== undefined) return `QEMU runs as the agent's user, for ${closedText(closed)}`;
+      const open = networked ? undefined : await guard?.fault();
+      return open === undefined ? undefined : `guests reach what listens on this host, by 10.0.2.2: ${open}`;
     },
     async giveVolume(directory, volume) {
       const user = await userOfGuest(directory);
@@ -112,6 +152,7 @@ export function createOwnUsers({
       for (const name of [qemuFiles.disk, qemuFiles.console, ...(record.seeded ? [qemuFiles.seed] : [])])
         await giveTo(join(directory, name), id);
       for (const volume of volumes) await give(volume, { user: id, all });
+      if (record.network === undefined) await closeHost(log);
       return { id, groups: accelerator === 'kvm' ? await groupsForKvm() : [] };
     },
   };

@@ -58,6 +58,7 @@ export function createVmDriver(options: VmDriverOptions): Driver {
         slot.run?.detach();
       }
       await slots.quiet();
+      hands.hypervisor.close?.();
       await hands.hypervisor.network?.close();
     },
   };

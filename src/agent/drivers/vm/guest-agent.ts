@@ -70,6 +70,7 @@ export function talkToGuestAgent(
   return {
     ask(command, values) {
       const asked = line.then(async () => {
+        if (lines.drop()) synced = false; // nobody asked for it: it must not be taken for an answer
         if (!synced) await sync();
         socket.write(request(command, values));
         const message = await answer(answerTimeoutMs, () => true);
@@ -99,8 +100,15 @@ function objectOf(text: string): Readonly<Record<string, unknown>> | undefined {
   }
 }
 
-/** Lines as they come. `next` resolves to undefined when there will be none any more. */
-function readLines(socket: Socket): { next(): Promise<string | undefined> } {
+interface Lines {
+  /** Resolves to undefined when there will be none any more. */
+  next(): Promise<string | undefined>;
+  /** Those that have come are forgotten. False: there was nothing, not even the beginning of one. */
+  drop(): boolean;
+}
+
+/** Lines as they come. */
+function readLines(socket: Socket): Lines {
   const ready: string[] = [];
   let readyLength = 0;
   let waiting: ((line: string | undefined) => void) | undefined;
@@ -125,7 +133,7 @@ function readLines(socket: Socket): { next(): Promise<string | undefined> } {
       pieces.push(piece);
       if (cut < 0) return;
       const line = Buffer.concat(pieces);
-      give(line.subarray(line.findIndex((byte) => byte !== 0xff)).toString()); // 0xFF stands before what answers a sync
+      give(line.subarray(line.lastIndexOf(0xff) + 1).toString()); // 0xFF stands before what answers a sync, perhaps in the middle of a line
       pieces.length = 0;
       bytes = 0;
       from = cut + 1;
@@ -136,6 +144,12 @@ function readLines(socket: Socket): { next(): Promise<string | undefined> } {
     waiting?.(undefined);
   });
   return {
+    drop() {
+      const some = ready.length > 0 || bytes > 0;
+      ready.length = 0;
+      readyLength = 0;
+      return some;
+    },
     next: () => {
       const line = ready.shift();
       if (line !== undefined) {

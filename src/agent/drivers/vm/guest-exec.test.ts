@@ -167,15 +167,19 @@ describe('the guest agent', () => {
     });
   });
 
-  it('keeps little of what is said unasked', async () => {
-    const aside = `${JSON.stringify({ return: 'x'.repeat(600_000) })}\n`;
-    const answers = [`{"return": 1}\n${aside.repeat(4)}`, '{"return": 2}\n', '{"return": 3}\n'];
+  it.each([
+    ['whole lines, more than it keeps', `${JSON.stringify({ return: 'x'.repeat(600_000) })}\n`.repeat(4)],
+    ['half a line', '{"return": "x'],
+  ])('takes nothing that is said unasked for an answer: %s', async (_, aside) => {
+    const answers = [`{"return": 1}\n${aside}`, '{"return": 2}\n', '{"return": 3}\n'];
     answer = (request) => (request.execute === 'guest-sync-delimited' ? sync(request) : (answers.shift() ?? ''));
     const talk = talkToGuestAgent(socket, { clock: systemClock, syncId: () => 7 });
     expect(await talk.ask('guest-ping')).toBe(1);
-    while (socket.bytesRead < 4 * aside.length) await new Promise((resolve) => setImmediate(resolve));
-    expect(await talk.ask('guest-ping')).toBe('x'.repeat(600_000)); // the first aside: there are no ids
+    while (socket.bytesRead < aside.length) await new Promise((resolve) => setImmediate(resolve));
     expect(await talk.ask('guest-ping')).toBe(2);
+    expect(await talk.ask('guest-ping')).toBe(3);
+    const [sayHello, ask] = ['guest-sync-delimited', 'guest-ping'];
+    expect(asked.map(({ execute }) => execute)).toEqual([sayHello, ask, sayHello, ask, ask]);
   });
 
   it('gives up on one that talks nonsense without end', async () => {

@@ -153,6 +153,11 @@ export interface Hypervisor {
   /** Keeps what it writes beside the console within bounds. */
   trimLogs(directory: string): Promise<void>;
 
+  /** Once the machines of earlier runs were found: sees to what they need of this host besides a network. A second time is harmless. */
+  settle?(): Promise<void>;
+  /** Lets go; machines run on. */
+  close?(): void;
+
   // What follows is for hypervisors that are not on Linux or bring disks and networks of their own.
 
   /** Throws when it cannot see its machines. Absent: it always can. */

@@ -36,6 +36,7 @@ export async function recoverGuests(hands: Hands): Promise<void> {
     }),
   );
   await hands.hypervisor.network?.settle();
+  await hands.hypervisor.settle?.();
 }
 
 /** Records of a newer Berth are whole, but not for us to read: nothing is touched until that one is back. */

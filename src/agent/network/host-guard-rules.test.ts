@@ -1,0 +1,38 @@
+import { describe, expect, it } from 'vitest';
+import { hostGuardRules, resolversIn } from './host-guard-rules.ts';
+
+const users = { first: 5000, count: 100 };
+const rules = (change: Partial<Parameters<typeof hostGuardRules>[0]> = {}) =>
+  hostGuardRules({ table: 'berth_agent_1', users, resolvers: [], ports: [], ...change });
+
+// What the kernel makes of them is tested in host-guard.test.ts.
+describe('the rules that keep guests from their host', () => {
+  it('speak of the users of guests alone, and only of what goes to the host itself', () => {
+    expect(rules()).toContain('oifname "lo" meta skuid 5000-5099 goto from_guests');
+    expect(rules({ users: { first: 5000, count: 1 } })).toContain('meta skuid 5000 goto');
+  });
+  it('name no table but ours, and empty it before they fill it, in one transaction', () => {
+    const tables = [...rules().matchAll(/^(?:add |flush )?table (.*?)( \{)?$/gm)].map(([, name]) => name);
+    expect(tables).toEqual(['inet berth_agent_1', 'inet berth_agent_1', 'inet berth_agent_1']);
+    expect(rules()).not.toMatch(/flush ruleset|delete/);
+  });
+  it('let names be asked for at the resolvers of the host, each by its family', () => {
+    expect(rules({ resolvers: ['127.0.0.53', '::1', '10.0.0.2'] })).toMatch(
+      /ip daddr \{ 127\.0\.0\.53, 10\.0\.0\.2 \} .*dport 53 accept\n.*ip6 daddr \{ ::1 \} .*dport 53 accept/,
+    );
+    expect(rules()).not.toContain('daddr');
+  });
+  it('open the ports that the operator names', () => {
+    expect(rules({ ports: [5432, 80] })).toContain('tcp dport { 5432, 80 } accept');
+    expect(rules()).not.toContain('tcp dport');
+  });
+});
+
+it('resolvers are those of resolv.conf, once each, where they are addresses without a zone', () => {
+  const text =
+    '# nameserver 1.1.1.1\nnameserver 127.0.0.53\nnameserver\t::1 \nsearch nameserver 9.9.9.9\noptions edns0\n';
+  expect(resolversIn(`${text}nameserver fe80::1%eth0\nnameserver 127.0.0.53\nnameserver x\n`)).toEqual([
+    '127.0.0.53',
+    '::1',
+  ]);
+});

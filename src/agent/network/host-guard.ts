@@ -1,0 +1,134 @@
+// Keeps guests on QEMU's own network from what listens on their host, as long as there are any that run as users of their own: one nftables table
+// of this agent's, put back when somebody took it away. It stays while no agent runs. It touches no other table.
+
+import { readFile, writeFile } from 'node:fs/promises';
+import type { Clock, Timer } from '../../base/clock.ts';
+import { describeError, type Logger } from '../../base/log.ts';
+import type { GuestUsers } from '../drivers/vm/guest-user.ts';
+import { hostGuardRules, resolversIn } from './host-guard-rules.ts';
+import { networkTools } from './network-tools.ts';
+
+export interface HostGuard {
+  /**
+   * The host is closed to guests of these users when this resolves. A second time is harmless. Throws `HypervisorFailed`, and goes on trying.
+   */
+  close(): Promise<void>;
+  /** No guest has such a user any more, if `unused` still says so: takes away what `close` made. Harmless when that is nothing. */
+  open(unused: () => boolean): Promise<void>;
+  /** What an earlier run of the agent made is there for `open` to take away. Changes nothing. Throws `HypervisorFailed`. */
+  adopt(): Promise<void>;
+  /** Why it cannot be closed, for people; undefined: nothing is known to be in the way. Changes nothing. */
+  fault(): Promise<string | undefined>;
+  /** Lets go, and leaves all as it is. */
+  stop(): void;
+}
+
+export interface HostGuardOptions {
+  /** `hostGuardTable` of this agent. */
+  readonly table: string;
+  readonly users: GuestUsers;
+  /** TCP ports of the host that guests reach all the same. */
+  readonly ports: readonly number[];
+  /** Where the rules are written for nft to read; also for people. */
+  readonly rulesFile: string;
+  /** Default: that of the host. */
+  readonly resolvFile?: string;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+/** How long guests may reach the host when somebody took the rules away (a firewall that was loaded anew). */
+const lookAgainMs = 10_000;
+
+export function createHostGuard(options: HostGuardOptions): HostGuard {
+  const { table, users, ports, rulesFile, resolvFile = '/etc/resolv.conf', clock, log } = options;
+  const tools = networkTools(clock);
+  /** What this run of the agent put into the kernel. */
+  let applied: string | undefined;
+  /** An earlier run did. */
+  let adopted = false;
+  /** Somebody has asked for it, whether or not it could be had. */
+  let wanted = false;
+  /** Why it cannot be had, as it was told last: not every ten seconds anew. */
+  let told: string | undefined;
+  let timer: Timer | undefined;
+  let stopped = false;
+  let line: Promise<unknown> = Promise.resolve();
+
+  /** One after the other: a table that is taken away while a guest comes is there again before the guest is. */
+  const inLine = <Result>(act: () => Promise<Result>): Promise<Result> => {
+    const result = line.then(act);
+    line = result.catch(() => {}); // is told to whoever asked
+    return result;
+  };
+  const isThere = async (): Promise<boolean> =>
+    (await tools.run('nft', ['list', 'tables'])).split('\n').includes(`table inet ${table}`);
+  const rulesNow = async (): Promise<string> => {
+    const resolvers = await readFile(resolvFile, 'utf8').catch(() => ''); // none: QEMU asks nobody either
+    return hostGuardRules({ table, users, ports, resolvers: resolversIn(resolvers) });
+  };
+  const apply = async (): Promise<void> => {
+    const rules = await rulesNow();
+    await writeFile(rulesFile, rules, { mode: 0o600 });
+    await tools.run('nft', ['--file', rulesFile]);
+    applied = rules;
+  };
+  const look = async (): Promise<void> => {
+    if (stopped || !wanted || (applied !== undefined && applied === (await rulesNow()) && (await isThere()))) return;
+    const again = applied !== undefined;
+    await apply();
+    told = undefined;
+    const found = again ? 'were gone or are other ones now; they are there again' : 'are there now';
+    log.warn(`the rules that keep guests from what listens on their host ${found}`, { table });
+  };
+  const lookAgain = (): void => {
+    timer?.cancel();
+    if (stopped || !wanted) return;
+    const looked = async (): Promise<void> => {
+      await inLine(look).catch((error: unknown) => {
+        const reason = describeError(error);
+        if (reason !== told)
+          log.error('cannot keep guests from what listens on their host; trying again', { error: reason });
+        told = reason;
+      });
+      lookAgain();
+    };
+    timer = clock.setTimer(lookAgainMs, () => void looked(), { background: true });
+  };
+
+  return {
+    close: () =>
+      inLine(async () => {
+        if (applied !== undefined) return;
+        wanted = true;
+        lookAgain();
+        await apply();
+      }),
+    open: (unused) =>
+      inLine(async () => {
+        if (!unused()) return;
+        wanted = false;
+        timer?.cancel();
+        if (applied === undefined && !adopted) return;
+        await tools.run('nft', [`add table inet ${table}; delete table inet ${table}`]); // also where somebody was faster
+        applied = undefined;
+        adopted = false;
+      }),
+    adopt: () =>
+      inLine(async () => {
+        adopted = await isThere();
+      }),
+    async fault() {
+      try {
+        await tools.run('nft', ['--version']);
+        return undefined;
+      } catch (error) {
+        return describeError(error);
+      }
+    },
+    stop() {
+      stopped = true;
+      timer?.cancel();
+    },
+  };
+}

@@ -1,0 +1,35 @@
+// How one member of etcd is known to be itself: its certificate is checked for the very host that it is called by. That host is named in the
+// handshake only when it is a name, for an address may not stand there (RFC 6066).
+
+import { isIP } from 'node:net';
+import { checkServerIdentity } from 'node:tls';
+import { type ChannelCredentials, type ChannelOptions, credentials, type VerifyOptions } from '@grpc/grpc-js';
+import type { EtcdAddress } from './etcd-url.ts';
+
+/** Stands in the handshake where a name must. What it is makes no difference: it is not what the certificate is checked for. */
+const nameForAddresses = 'etcd';
+
+/** `endpoint`: HOST:PORT. */
+export function memberSecurity(
+  endpoint: string,
+  tls: EtcdAddress['tls'],
+): { readonly credentials: ChannelCredentials; readonly options: ChannelOptions } {
+  if (tls === undefined) return { credentials: credentials.createInsecure(), options: {} };
+  const address = addressIn(endpoint);
+  return {
+    credentials: credentials.createSsl(tls.ca ?? null, tls.key ?? null, tls.cert ?? null, identityOf(address)),
+    options: address === undefined ? {} : { 'grpc.ssl_target_name_override': nameForAddresses },
+  };
+}
+
+/** `address` undefined: the name in the handshake is checked, as always. */
+export function identityOf(address: string | undefined): VerifyOptions {
+  return address === undefined
+    ? {}
+    : { checkServerIdentity: (_name, certificate) => checkServerIdentity(address, certificate) };
+}
+
+export function addressIn(endpoint: string): string | undefined {
+  const host = endpoint.replace(/:\d+$/, '').replace(/^\[|\]$/g, '');
+  return isIP(host) === 0 ? undefined : host;
+}
