@@ -48,6 +48,7 @@ async function listen(hands: Hands, slot: Slot, run: Run): Promise<void> {
       slots.saveLater(slot, { ...change, phases: withBoot(slot.record, clock.nowMs()) });
     else slots.saveLater(slot, change);
   };
+  let flooded = false;
   const known = { ready: record.ready, ...(record.address === undefined ? {} : { address: record.address }) };
   slot.console = followConsole({
     path: join(directory, guestFiles.console),
@@ -55,6 +56,14 @@ async function listen(hands: Hands, slot: Slot, run: Run): Promise<void> {
     fromOffset: record.bootOffset,
     marks: run.onMarks === undefined ? known : { ready: true }, // then it is only measured
     onMarks: take,
+    onPassedOver(bytes) {
+      if (!flooded)
+        hands.log.warn('a guest floods its console; not all of it is read for the end of its boot', {
+          instance: slot.instanceId,
+          bytes,
+        });
+      flooded = true; // once says it
+    },
     onSize: (sizeBytes) => trim(hands, slot, { directory, sizeBytes }),
   });
   run.onMarks?.((marks) => {
