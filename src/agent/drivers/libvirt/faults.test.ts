@@ -73,6 +73,25 @@ describe.skipIf(reason !== undefined)(`the libvirt driver, when things go wrong$
   });
 
   describe('libvirtd that is started anew', () => {
+    it('leaves a suspended guest suspended, and it goes on when it is to', async () => {
+      await driver.create(spec, never);
+      await untilGuest(driver, id, ready);
+      await driver.suspension?.suspend(id);
+      await daemon.restart();
+      await driver.suspension?.suspend(id); // over the new connection
+      expect(guest()).toMatchObject({ state: 'suspended' });
+      expect(await host.outside.standsStill(id)).toBe(true);
+      const before = await host.process(id);
+      await driver.close();
+      await daemon.restart();
+      await open();
+      expect(guest()).toMatchObject({ state: 'suspended' });
+      await driver.suspension?.resume(id);
+      expect(guest()).toMatchObject({ state: 'running' });
+      expect(await host.outside.standsStill(id)).toBe(false);
+      expect(await host.process(id)).toEqual(before);
+    });
+
     /** Over QEMU's own monitor, which nobody holds while libvirtd is away. */
     const pressPowerButton = async (): Promise<void> => {
       const process = (await host.process(id)) ?? expect.unreachable();
@@ -426,12 +445,13 @@ describe.skipIf(reason !== undefined)(`the libvirt driver, when things go wrong$
     expect(await untilGuest(driver, id, failed)).toMatchObject({ reason: { code: 'GuestPanicked' } });
   });
 
-  it('leaves a guest paused that somebody paused, and says that it runs', async () => {
+  it('says that a guest is suspended that somebody suspended, and leaves it so', async () => {
     await driver.create(spec, never);
     await host.ask(async (libvirt) => libvirt.suspend((await domain()) ?? expect.unreachable()));
+    await untilGuest(driver, id, (seen) => seen?.state === 'suspended');
     await driver.close();
     await open();
-    expect(guest()).toMatchObject({ state: 'running' });
+    expect(guest()).toMatchObject({ state: 'suspended' });
     const state = await host.ask(async (libvirt) => libvirt.state((await domain()) ?? expect.unreachable()));
     expect(state).toMatchObject({ state: 'paused' });
   });

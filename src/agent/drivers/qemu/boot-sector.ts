@@ -14,6 +14,8 @@ export type Step =
   | { readonly do: 'power-off' }
   /** Says through the `pvpanic` device that the guest's kernel panicked. */
   | { readonly do: 'panic' }
+  /** Answers each byte that comes at the first serial port with the same, for ever. */
+  | { readonly do: 'echo' }
   /** Sleeps until the power button is pressed, then goes on. */
   | { readonly do: 'await-power-button' }
   /** Does everything again from the first step, for ever. */
@@ -89,6 +91,18 @@ function assemble(step: Step, position: number): number[] {
         ...[0xf6, 0xc4, 0x01], // test ah, 1: pressed?
         ...[0x74, 0xf6], // jz back to hlt
       ];
+    case 'echo': {
+      const wait = [
+        ...[0xba, 0xfd, 0x03], // mov dx, 0x3fd: the line status register
+        0xec, // in al, dx
+        ...[0xa8, 0x01], // test al, 1: has a byte come?
+        ...[0x74, 0xf8], // jz back to mov
+        ...[0xba, 0xf8, 0x03], // mov dx, 0x3f8
+        0xec, // in al, dx
+        ...printAl,
+      ];
+      return [...wait, 0xeb, 0x100 - (wait.length + 2)]; // jmp back to mov
+    }
     case 'halt':
       return sleepForEver;
   }

@@ -20,6 +20,9 @@ export async function followRun(hands: Hands, slot: Slot, run: Run): Promise<voi
   run.onTrouble((trouble) => {
     if (slot.run === run) hands.slots.saveLater(slot, { reason: trouble });
   });
+  run.suspension?.onChange((suspended) => {
+    if (slot.run === run && (slot.record?.suspended ?? false) !== suspended) hands.slots.saveLater(slot, { suspended });
+  });
   // Whoever asked for it in vain asks again.
   run.volumes?.onGone(() => hands.slots.notify(slot.instanceId));
   const found = (address: string | undefined): void => {
@@ -118,7 +121,7 @@ async function settle(hands: Hands, slot: Slot, run: Run, end: RunEnd): Promise<
     reason: verdict.reason?.code,
     detail: end.detail,
   });
-  await hands.slots.save(slot, verdict);
+  await hands.slots.save(slot, { ...verdict, suspended: undefined });
 }
 
 /** What a guest is, now that its run is over. */
