@@ -12,6 +12,7 @@ import type { Hands } from './hands.ts';
 import { hostBootIdOf } from './host-boot.ts';
 import { withBoot } from './records.ts';
 import type { Run, RunEnd } from './hypervisor.ts';
+import { watchForLife } from './sign-of-life.ts';
 import type { Slot } from './slots.ts';
 
 export async function followRun(hands: Hands, slot: Slot, run: Run): Promise<void> {
@@ -32,6 +33,8 @@ export async function followRun(hands: Hands, slot: Slot, run: Run): Promise<voi
   const network = slot.record?.network;
   if (run.onAddress !== undefined) run.onAddress(found);
   else if (network?.kind === 'bridge') void findAddress(hands, slot, { run, card: network.macAddress }).then(found);
+  // Where an engine tells how the boot stands, it tells of its end, too.
+  if (run.onMarks === undefined) void watchForLife(hands, slot, run);
   slot.settled = run.ended.then((end) => settle(hands, slot, run, end));
   slot.settled.catch((error: unknown) =>
     hands.log.error('cannot note the end of a guest', { instance: slot.instanceId, error: describeError(error) }),
