@@ -77,8 +77,8 @@ export const plantedBugs: readonly PlantedBug[] = [
     reenacts: 'an instance that is deleted while it is built is never cleared away: Nova 1679750',
     invariant: 3,
     file: 'agent/plan.ts',
-    find: "absent:  { nothing: 'report-absent',  older: 'remove', preparing: 'remove',",
-    replace: "absent:  { nothing: 'report-absent',  older: 'remove', preparing: 'none',",
+    find: "absent:    { nothing: 'report-absent',  older: 'remove', preparing: 'remove',",
+    replace: "absent:    { nothing: 'report-absent',  older: 'remove', preparing: 'none',",
   },
   {
     name: 'task-room-leaked',
@@ -438,8 +438,8 @@ export const plantedBugs: readonly PlantedBug[] = [
     reenacts: 'the guest of an older life is left where it is, in the way of the new one: Nova evacuation',
     invariant: 3,
     file: 'agent/plan.ts',
-    find: "running: { nothing: 'create',         older: 'remove',",
-    replace: "running: { nothing: 'create',         older: 'none',",
+    find: "running:   { nothing: 'create',         older: 'remove',",
+    replace: "running:   { nothing: 'create',         older: 'none',",
   },
   {
     name: 'stale-not-repeated',
