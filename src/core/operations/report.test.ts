@@ -151,7 +151,9 @@ describe('a report', () => {
     });
     commitPlan(cache, restart.reconcile(cache, key, testContext({ nowMs: ctx.nowMs + 3_600_000 })));
     expect(instanceIn(cache).status).toMatchObject({ phase: 'Pending', restartCount: 1 });
-    expect([...cache.list('event')].map(({ value }) => value.spec.message)).toContain(`restart 1 after: ${why.message}`);
+    expect([...cache.list('event')].map(({ value }) => value.spec.message)).toContain(
+      `restart 1 after: ${why.message}`,
+    );
   });
 
   it('of a guest that shows no sign of life leaves it running, and says why it is not ready', () => {

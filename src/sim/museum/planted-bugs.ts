@@ -19,7 +19,7 @@ export const plantedBugs: readonly PlantedBug[] = [
 
   {
     name: 'drop-ledger-condition',
-    seed: 6,
+    seed: 10,
     reenacts:
       'two claims decided on one view are both committed: Placement without generations; CloudStack CVE-2025-69233',
     invariant: 1,
@@ -29,6 +29,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'two-predicates',
+    seed: 25,
     reenacts: 'one path asks for room by a rule of its own: Nomad #9506, Nova CVE-2017-17051',
     invariant: 1,
     file: 'core/controllers/power-on.ts',
@@ -64,7 +65,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'claim-leaked-by-restart',
-    seed: 36,
+    seed: 21,
     reenacts: 'an older life is never reported gone, and its room stays held: Orchard #381, Nova 1679750',
     invariant: 5,
     file: 'agent/reconcile.ts',
@@ -82,7 +83,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'task-room-leaked',
-    seed: 14,
+    seed: 15,
     reenacts: 'room that is taken over is not given back by who held it: Nova 1896463, the other way round',
     invariant: 5,
     file: 'core/controllers/placement.ts',
@@ -91,7 +92,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'deleted-with-guest',
-    seed: 44,
+    seed: 22,
     reenacts: 'the record goes while its guest is still there: Nova, servers deleted under a host that was down',
     invariant: 3,
     file: 'core/controllers/garbage.ts',
@@ -131,7 +132,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'wrong-revision',
-    seed: 72,
+    seed: 22,
     reenacts:
       'a Plan that rests on one just made durable has no condition any more and overwrites another control plane',
     invariant: 7,
@@ -162,7 +163,7 @@ export const plantedBugs: readonly PlantedBug[] = [
 
   {
     name: 'key-not-in-plan',
-    seed: 54,
+    seed: 6,
     reenacts:
       'the idempotency key is not conditional in the Plan that makes the instance: Cirrus-style retries made two',
     invariant: 4,
@@ -173,6 +174,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'key-not-kept',
+    seed: 20,
     reenacts: 'the idempotency key is not remembered with what it made',
     invariant: 4,
     file: 'core/operations/instance.ts',
@@ -198,7 +200,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'limit-without-gate',
-    seed: 65,
+    seed: 6,
     reenacts: 'two control planes each count to the limit: Orchard #138',
     invariant: 0,
     file: 'core/controllers/bind.ts',
@@ -210,7 +212,7 @@ export const plantedBugs: readonly PlantedBug[] = [
 
   {
     name: 'incarnation-not-checked',
-    seed: 51,
+    seed: 67,
     reenacts: 'a report of an earlier life is taken for the present one: Orchard #64',
     invariant: 7,
     with: ['driver-fails', 'network-slow'],
@@ -220,7 +222,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'sequence-not-checked',
-    seed: 5,
+    seed: 24,
     reenacts: 'a report that was overtaken is taken after the newer one: etcd #15271, time travel',
     invariant: 7,
     file: 'core/operations/report.ts',
@@ -229,7 +231,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'back-in-time',
-    seed: 153,
+    seed: 248,
     reenacts: 'an agent follows a control plane that lags behind what it has seen: Sieve, 15 of 21 bugs',
     invariant: 5,
     with: ['store-slow', 'network-streamCut', 'server-pause'],
@@ -239,7 +241,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'act-before-fence',
-    seed: 313,
+    seed: 44,
     reenacts: 'an agent makes guests from an old ledger before it was told what is wanted now: Nova 1713783',
     invariant: 5,
     with: ['agent-crash', 'partition', 'all-hosts-parted', 'host-power-loss'],
@@ -267,7 +269,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'exclusive-restarted',
-    seed: 45,
+    seed: 25,
     reenacts: 'what may still run on a lost host is started elsewhere: Nomad lost allocations, Kubernetes #59848',
     invariant: 2,
     file: 'core/controllers/restart.ts',
@@ -276,7 +278,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'lost-for-good',
-    seed: 10,
+    seed: 20,
     reenacts: 'an instance stays failed for the loss of a host that is heard again: Orchard PR #454',
     invariant: 3,
     file: 'core/controllers/lost-host.ts',
@@ -356,7 +358,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'compaction-swallowed',
-    seed: 34,
+    seed: 17,
     reenacts: 'a control plane goes on after a compaction as if nothing was missing: etcd #18089',
     invariant: 6,
     file: 'server/control-loop.ts',
@@ -412,7 +414,7 @@ export const plantedBugs: readonly PlantedBug[] = [
 
   {
     name: 'unknown-guest-removed',
-    seed: 29,
+    seed: 7,
     reenacts: 'a host destroys what it does not know: Nova 1713783, cassandra-operator #402',
     invariant: 9,
     with: ['disk-failed', 'agent-crash'],
@@ -434,7 +436,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'second-guest',
-    seed: 22,
+    seed: 21,
     reenacts: 'the guest of an older life is left where it is, in the way of the new one: Nova evacuation',
     invariant: 3,
     file: 'agent/plan.ts',
@@ -443,7 +445,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'stale-not-repeated',
-    seed: 26,
+    seed: 148,
     reenacts: 'what a control plane that lagged called stale is never said again: Orchard #64, stuck in running',
     invariant: 3,
     file: 'agent/agent.ts',
@@ -455,7 +457,7 @@ export const plantedBugs: readonly PlantedBug[] = [
 
   {
     name: 'restored-as-it-was',
-    seed: 45,
+    seed: 25,
     reenacts: 'what a backup says is taken for what is: live guests go, second copies start',
     invariant: 2,
     file: 'core/operations/restored-record.ts',
@@ -464,7 +466,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'strangers-overlooked',
-    seed: 18,
+    seed: 93,
     reenacts:
       'after a restore an instance is placed where another life of it is that no backup knows, and takes its place',
     invariant: 8,
@@ -478,7 +480,7 @@ export const plantedBugs: readonly PlantedBug[] = [
 
   {
     name: 'volume-of-two',
-    seed: 30,
+    seed: 18,
     reenacts: 'a disk that an instance has is given to another, too: Cinder, attachments without a reservation',
     invariant: 2,
     file: 'core/operations/attach.ts',
@@ -496,7 +498,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'restored-volume-as-it-was',
-    seed: 30,
+    seed: 244,
     reenacts: 'what a host made since the backup is removed, because the backup does not know it',
     invariant: 8,
     file: 'core/operations/restored-record.ts',
