@@ -99,6 +99,26 @@ describe('agent and control plane', () => {
     expect(again?.status.incarnation).toBe(1);
   });
 
+  it('suspend an instance, let it go on, and delete a suspended one', async () => {
+    const spec = { image: 'tiny' } as const;
+    await server.client.create('instance', { metadata: { name: 'web-1' }, spec });
+    await expect(
+      server.client.create('instance', { metadata: { name: 'web-2' }, spec: { ...spec, powerState: 'suspended' } }),
+    ).rejects.toMatchObject({ code: 'InvalidRequest', field: 'spec.powerState' });
+    const before = await until('web-1', (instance) => instance?.status.guest?.ready === true);
+    await server.client.replace('instance', 'web-1', { spec: { ...spec, powerState: 'suspended' } });
+    await until('web-1', (instance) => instance?.status.phase === 'Suspended');
+    const { items } = await server.client.list('event');
+    expect(items.map((event) => event.spec.reason)).toContain('Suspended');
+    await server.client.replace('instance', 'web-1', { spec: { ...spec, powerState: 'running' } });
+    const after = await until('web-1', (instance) => instance?.status.phase === 'Running');
+    expect(after?.status).toMatchObject({ incarnation: 1, guest: { startedAtMs: before?.status.guest?.startedAtMs } });
+    await server.client.replace('instance', 'web-1', { spec: { ...spec, powerState: 'suspended' } });
+    await until('web-1', (instance) => instance?.status.phase === 'Suspended');
+    await server.client.delete('instance', 'web-1');
+    await until('web-1', (instance) => instance === undefined);
+  });
+
   it('delete an instance while it is being built', async () => {
     await server.client.create('instance', { metadata: { name: 'web-1' }, spec: { image: 'tiny' } });
     await until('web-1', (instance) => instance?.status.phase === 'Starting');

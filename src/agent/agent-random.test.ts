@@ -87,7 +87,7 @@ function wish(prng: Prng, host: Host, wishes: Map<string, Wish>): void {
     host.plane.put(next);
   };
   if (before === undefined) return change('running', 1);
-  switch (prng.below(4)) {
+  switch (prng.below(5)) {
     case 0:
       return change('absent', before.incarnation);
     case 1:
@@ -95,6 +95,8 @@ function wish(prng: Prng, host: Host, wishes: Map<string, Wish>): void {
       return change('running', before.incarnation + 1);
     case 2:
       return before.want === 'absent' ? undefined : change('stopped', before.incarnation);
+    case 3:
+      return before.want === 'absent' ? undefined : change('suspended', before.incarnation);
     default:
       return before.want === 'absent' ? undefined : change('running', before.incarnation);
   }
@@ -128,8 +130,8 @@ function faultsOf(host: Host, wishes: ReadonlyMap<string, Wish>): string[] {
       continue;
     }
     const state = guest?.state ?? 'stopped';
-    const allowed = want === 'running' ? ['running', 'exited', 'failed'] : ['stopped', 'exited', 'failed'];
-    if (!allowed.includes(state) || (want === 'running' && guest === undefined)) faults.push(`${name}: it is ${state}`);
+    const allowed = [want, 'exited', 'failed'];
+    if (!allowed.includes(state) || (want !== 'stopped' && guest === undefined)) faults.push(`${name}: it is ${state}`);
     if (guest !== undefined && guest.incarnation !== incarnation)
       faults.push(`${name}: incarnation ${guest.incarnation} is here`);
     if (told !== state) faults.push(`${name}: it is ${state} and was reported ${told}`);

@@ -103,6 +103,49 @@ describe('the agent', () => {
       expect(plane.states()).toEqual(['preparing', 'stopped', 'preparing', 'running']);
     });
 
+    it('suspends a guest and lets it go on, and keeps it as asked whatever others do to it', async () => {
+      const { world, plane, startAgent, pass, guest, boots } = begin();
+      await startAgent();
+      plane.put();
+      await pass(5000);
+      plane.put({ want: 'suspended', generation: 2 });
+      await pass(500);
+      expect(plane.last()).toMatchObject({ state: 'suspended', ready: true });
+      world.setSuspended(guest() ?? expect.unreachable(), false); // somebody lets it go on
+      await pass(500);
+      expect(guest()).toMatchObject({ state: 'suspended' });
+      plane.put({ want: 'running', generation: 3 });
+      await pass(500);
+      expect(plane.last()).toMatchObject({ state: 'running', ready: true });
+      world.setSuspended(guest() ?? expect.unreachable(), true); // somebody suspends it
+      await pass(500);
+      expect(plane.last()).toMatchObject({ state: 'running' });
+      expect(boots()).toBe(1);
+    });
+
+    it('finds a suspended guest again, and it is as it was asked for when the next agent hears of it', async () => {
+      const { plane, startAgent, pass, guest, boots } = begin();
+      const first = await startAgent();
+      plane.put();
+      await pass(5000);
+      plane.put({ want: 'suspended', generation: 2 });
+      await pass(500);
+      await first.stop();
+      await startAgent();
+      await pass(500);
+      expect(plane.last()).toMatchObject({ state: 'suspended' });
+      plane.put({ want: 'stopped', generation: 3 });
+      await pass(2000);
+      expect(plane.last()).toMatchObject({ state: 'stopped' });
+      plane.put({ want: 'suspended', generation: 4 });
+      await pass(2000);
+      expect(guest()).toMatchObject({ state: 'suspended' });
+      expect(boots()).toBe(2);
+      plane.put({ want: 'absent' });
+      await pass(1000);
+      expect(guest()).toBeUndefined();
+    });
+
     it('does not let a long stop hold up a removal', async () => {
       const { world, plane, startAgent, pass, guest } = begin();
       world.inject({ do: 'ignore-power-button' });

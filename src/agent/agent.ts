@@ -226,6 +226,7 @@ export function createAgent(options: AgentOptions): Agent {
       return {
         name,
         ...seen,
+        ...(driver.suspension === undefined ? {} : { suspends: true }),
         ...(reason === undefined ? {} : { reason: reason.slice(0, 1024) }),
         ...(version === undefined ? {} : { version: version.slice(0, 128) }),
       };

@@ -33,6 +33,7 @@ describe("the agent's configuration", () => {
       labels: {},
       publishAddress: '127.0.0.1',
       portRange: { first: 20_000, last: 29_999 },
+      silenceMsMax: 300_000,
       devices: [],
       pciGpus: false,
       numaCells: false,

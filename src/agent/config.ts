@@ -87,6 +87,13 @@ export const AgentConfig = Type.Object(
         description: 'where published ports come from that nobody chose',
       },
     ),
+    silenceMsMax: Type.Integer({
+      default: 300_000,
+      minimum: 10_000,
+      maximum: 86_400_000,
+      description:
+        'of a virtual machine that has shown no sign of life for so long after its start (console, address, guest agent) this is said; it runs on',
+    }),
     libvirtUri: Type.String({
       default: 'qemu:///system',
       maxLength: 1024,

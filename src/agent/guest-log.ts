@@ -1,6 +1,7 @@
 // A guest's console as a series of pieces, from an offset on; following goes on until the guest can write no more.
 
 import { type Clock, sleep } from '../base/clock.ts';
+import { createPace } from '../base/pace.ts';
 import { type Driver, DriverError, type LogChunk } from './drivers/driver.ts';
 
 export interface LogRange {
@@ -12,6 +13,13 @@ export interface LogRange {
 }
 
 const pieceBytes = 64 * 1024;
+/**
+ * What one reader is given of one guest in the long run: a guest that writes byte by byte must not keep the agent busy with it, nor one that
+ * writes much its line. Above what anybody types or reads, and the whole of a log comes at once; what is passed over by then is told as a
+ * gap between offsets.
+ */
+const piecesPace = { perSecond: 250, atOnceMax: 2000 };
+const bytesPace = { perSecond: 2 * 1024 * 1024, atOnceMax: 16 * 1024 * 1024 };
 const pollMs = 250; // where growth is not told of, four looks a second are quick enough to read along
 
 /**
@@ -26,6 +34,8 @@ export async function* followLog(
   const guestOf = () => driver.guests().find((guest) => guest.instanceId === instanceId);
   const incarnation = guestOf()?.incarnation;
   let { offset, limit: left = Number.POSITIVE_INFINITY } = range;
+  const pieces = createPace({ clock, ...piecesPace });
+  const bytes = createPace({ clock, ...bytesPace });
   let wake = (): void => {};
   driver.watch((changed) => {
     if (changed === instanceId) wake();
@@ -47,10 +57,16 @@ export async function* followLog(
       throw error;
     }
     if (first || piece.data.length > 0) yield piece;
+    // What there is now: of a guest that writes as fast as is read there would be no end.
+    if (first && !range.follow) left = Math.min(left, Math.max(0, piece.size - piece.offset));
     offset = piece.offset + piece.data.length;
     left -= piece.data.length;
     if (left <= 0) return;
-    if (piece.data.length > 0) continue;
+    if (piece.data.length > 0) {
+      await pieces.take(1, signal);
+      await bytes.take(piece.data.length, signal);
+      continue;
+    }
     if (over || !range.follow) return;
     const end = (): void => changed.abort();
     signal.addEventListener('abort', end, { once: true });

@@ -97,8 +97,12 @@ async function sendLog(routes: LinkRoutes, stream: ServerHttp2Stream, range: Log
   const driver = driverOf(routes, range.instanceId);
   const gone = new AbortController();
   stream.on('close', () => gone.abort());
+  let next: number | undefined;
   for await (const { offset, data } of followLog({ driver, clock, range }, gone.signal)) {
     if (stream.destroyed || stream.closed) return;
+    // The start of the log was dropped while it was read: whoever asks again hears where it goes on.
+    if (range.follow && next !== undefined && offset !== next) return breakOff(stream);
+    next = offset + data.length;
     if (!stream.headersSent) {
       stream.respond({
         [constants.HTTP2_HEADER_STATUS]: 200,
@@ -135,10 +139,16 @@ function integerOf(query: URLSearchParams, field: string): number {
   return value;
 }
 
+/** Not by `close`, which says first that this is the end. */
+function breakOff(stream: ServerHttp2Stream): void {
+  stream.once('error', () => {}); // it is ours
+  stream.destroy(new Error('broken off'));
+}
+
 function refuse(stream: ServerHttp2Stream, error: ApiError): void {
   if (stream.destroyed || stream.closed) return;
   // Too late for a status: the reader must see that this is not the end of the log.
-  if (stream.headersSent) return stream.close(constants.NGHTTP2_INTERNAL_ERROR);
+  if (stream.headersSent) return breakOff(stream);
   stream.respond({
     [constants.HTTP2_HEADER_STATUS]: error.status,
     [constants.HTTP2_HEADER_CONTENT_TYPE]: 'application/json',

@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
-import { type ClientHttp2Session, connect } from 'node:http2';
+import { type ClientHttp2Session, connect, constants } from 'node:http2';
 import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -223,6 +223,19 @@ describe('the line to the control plane', () => {
     guests.write(instanceId, 'three');
     guests.end(instanceId);
     expect(await answer.ended).toBe('one two three');
+  });
+
+  it('breaks off where the start of a console was dropped ahead of its reader, who asks again and hears where it begins', async () => {
+    guests.boot(instanceId, 'one');
+    const answer = ask(session, `/guests/${instanceId}/log?follow=true`);
+    await answer.until('one');
+    guests.boot(instanceId, 'one two three', 8);
+    guests.write(instanceId, '!');
+    expect(await answer.ended).toBe('one');
+    expect(answer.stream.rstCode).toBe(constants.NGHTTP2_INTERNAL_ERROR);
+    const again = ask(session, `/guests/${instanceId}/log?offset=3`);
+    expect(await again.head).toMatchObject({ 'berth-log-offset': '8' });
+    expect(await again.ended).toBe('three!');
   });
 
   it('follows a console until its guest is gone', async () => {

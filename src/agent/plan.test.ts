@@ -2,8 +2,8 @@ import { describe, expect, it } from 'vitest';
 import type { GuestState } from '../api/agent-protocol.ts';
 import { type Action, type Desired, type Observed, planFor } from './plan.ts';
 
-const states: readonly GuestState[] = ['preparing', 'running', 'stopped', 'exited', 'failed'];
-const wants: readonly Desired['want'][] = ['running', 'stopped', 'absent'];
+const states: readonly GuestState[] = ['preparing', 'running', 'suspended', 'stopped', 'exited', 'failed'];
+const wants: readonly Desired['want'][] = ['running', 'suspended', 'stopped', 'absent'];
 const desired = (want: Desired['want']): Desired => ({ want, incarnation: 5 });
 
 describe('the plan', () => {
@@ -12,12 +12,21 @@ describe('the plan', () => {
     ['running', undefined, undefined, 'create'],
     ['running', 5, 'preparing', 'create'],
     ['running', 5, 'running', 'none'],
+    ['running', 5, 'suspended', 'resume'],
     ['running', 5, 'stopped', 'start'],
     ['running', 5, 'exited', 'none'],
     ['running', 5, 'failed', 'none'],
+    ['suspended', undefined, undefined, 'create'],
+    ['suspended', 5, 'preparing', 'create'],
+    ['suspended', 5, 'running', 'suspend'],
+    ['suspended', 5, 'suspended', 'none'],
+    ['suspended', 5, 'stopped', 'start'],
+    ['suspended', 5, 'exited', 'none'],
+    ['suspended', 5, 'failed', 'none'],
     ['stopped', undefined, undefined, 'report-stopped'],
     ['stopped', 5, 'preparing', 'remove'],
     ['stopped', 5, 'running', 'stop'],
+    ['stopped', 5, 'suspended', 'stop'],
     ['stopped', 5, 'stopped', 'none'],
     ['stopped', 5, 'exited', 'none'],
     ['stopped', 5, 'failed', 'none'],
@@ -25,6 +34,7 @@ describe('the plan', () => {
     ['kept', 4, 'running', 'report-absent'],
     ['kept', 5, 'preparing', 'none'],
     ['kept', 5, 'running', 'none'],
+    ['kept', 5, 'suspended', 'none'],
     ['kept', 5, 'stopped', 'none'],
     ['kept', 5, 'exited', 'none'],
     ['kept', 5, 'failed', 'none'],
@@ -32,6 +42,7 @@ describe('the plan', () => {
     ['absent', undefined, undefined, 'report-absent'],
     ['absent', 5, 'preparing', 'remove'],
     ['absent', 5, 'running', 'remove'],
+    ['absent', 5, 'suspended', 'remove'],
     ['absent', 5, 'stopped', 'remove'],
     ['absent', 5, 'exited', 'remove'],
     ['absent', 5, 'failed', 'remove'],
@@ -56,7 +67,7 @@ describe('the plan', () => {
     'removes a damaged guest only when nothing of the instance is wanted: incarnation $incarnation, $state',
     ({ state, incarnation }) => {
       const planned = wants.map((want) => planFor(desired(want), { incarnation, state, damaged: true }));
-      expect(planned).toEqual(['none', 'none', 'remove']);
+      expect(planned).toEqual(['none', 'none', 'none', 'remove']);
     },
   );
 
@@ -69,6 +80,9 @@ describe('the plan', () => {
   it.each<[Desired['want'], GuestState, Action]>([
     ['running', 'preparing', 'create'],
     ['running', 'running', 'set-volumes'],
+    ['running', 'suspended', 'resume'], // it lets go of none before
+    ['suspended', 'running', 'suspend'],
+    ['suspended', 'suspended', 'set-volumes'],
     ['running', 'stopped', 'set-volumes'],
     ['running', 'exited', 'set-volumes'],
     ['running', 'failed', 'set-volumes'],

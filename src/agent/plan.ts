@@ -1,11 +1,12 @@
 // What to do about one instance on this host: desired x observed -> action, one total table. Pure; it never looks anything up.
 //
-//   observed ►   nothing         older   preparing  running  stopped  exited   failed   newer          damaged
+//   observed ►   nothing         older   preparing  running  suspended  stopped  exited   failed   newer          damaged
 //   wanted ▼
-//   running      create          remove  create     none     start    none     none     none           none
-//   stopped      report-stopped  remove  remove     stop     none     none     none     none           none
-//   absent       report-absent   remove  remove     remove   remove   remove   remove   report-absent  remove
-//   kept         report-absent   absent* none       none     none     none     none     report-absent  none
+//   running      create          remove  create     none     resume     start    none     none     none           none
+//   suspended    create          remove  create     suspend  none       start    none     none     none           none
+//   stopped      report-stopped  remove  remove     stop     stop       none     none     none     none           none
+//   absent       report-absent   remove  remove     remove   remove     remove   remove   remove   report-absent  remove
+//   kept         report-absent   absent* none       none     none       none     none     none     report-absent  none
 //   (unassigned) none            report-unknown, whatever it is
 //
 // absent*: report-absent. older, newer: a guest of another incarnation than the wanted one; its state does not matter. The rest is the same incarnation.
@@ -16,6 +17,7 @@
 // - A newer guest means that the assignment is stale. It is not touched; and nothing of a stale `absent` one is left.
 // - Of a damaged guest nobody can tell which incarnation it is, nor whether it runs. It is all that is left of the instance's
 //   disk, so it goes only when nothing of the instance is wanted; until then it is shown as failed.
+// - A guest that somebody else suspended goes on, and one that somebody else let go on is suspended: it is as its owner asks.
 // - Of what is only to be kept nothing is begun or ended; an older guest stays, too, and the wanted one is reported absent.
 // - Where the table says `none` or `start` of the wanted guest, and it has other volumes than it is to have, that comes first:
 //   `set-volumes`. A guest that ended lets go of volumes too; of what is only kept nothing is taken, and of a damaged guest nothing is known.
@@ -27,6 +29,8 @@ export type Action =
   | 'none'
   | 'create'
   | 'start'
+  | 'suspend'
+  | 'resume'
   | 'stop'
   | 'remove'
   /** It is here as wanted, but for its volumes. */
@@ -60,10 +64,11 @@ type Column = 'nothing' | 'older' | GuestState | 'newer' | 'damaged';
 
 // biome-ignore format: a table
 const table: Readonly<Record<Desired['want'], Readonly<Record<Column, Action>>>> = {
-  running: { nothing: 'create',         older: 'remove', preparing: 'create', running: 'none',   stopped: 'start',  exited: 'none',   failed: 'none',   newer: 'none',          damaged: 'none' },
-  stopped: { nothing: 'report-stopped', older: 'remove', preparing: 'remove', running: 'stop',   stopped: 'none',   exited: 'none',   failed: 'none',   newer: 'none',          damaged: 'none' },
-  kept:    { nothing: 'report-absent',  older: 'report-absent', preparing: 'none', running: 'none', stopped: 'none',  exited: 'none',   failed: 'none',   newer: 'report-absent', damaged: 'none' },
-  absent:  { nothing: 'report-absent',  older: 'remove', preparing: 'remove', running: 'remove', stopped: 'remove', exited: 'remove', failed: 'remove', newer: 'report-absent', damaged: 'remove' },
+  running:   { nothing: 'create',         older: 'remove', preparing: 'create', running: 'none',    suspended: 'resume', stopped: 'start',  exited: 'none',   failed: 'none',   newer: 'none',          damaged: 'none' },
+  suspended: { nothing: 'create',         older: 'remove', preparing: 'create', running: 'suspend', suspended: 'none',   stopped: 'start',  exited: 'none',   failed: 'none',   newer: 'none',          damaged: 'none' },
+  stopped:   { nothing: 'report-stopped', older: 'remove', preparing: 'remove', running: 'stop',    suspended: 'stop',   stopped: 'none',   exited: 'none',   failed: 'none',   newer: 'none',          damaged: 'none' },
+  kept:      { nothing: 'report-absent',  older: 'report-absent', preparing: 'none', running: 'none', suspended: 'none', stopped: 'none',   exited: 'none',   failed: 'none',   newer: 'report-absent', damaged: 'none' },
+  absent:    { nothing: 'report-absent',  older: 'remove', preparing: 'remove', running: 'remove',  suspended: 'remove', stopped: 'remove', exited: 'remove', failed: 'remove', newer: 'report-absent', damaged: 'remove' },
 };
 
 function columnOf(desired: Desired, observed: Observed | undefined): Column {

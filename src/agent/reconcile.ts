@@ -149,6 +149,10 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
         return seen === undefined ? 'go-on' : start(entry, seen);
       case 'set-volumes':
         return seen === undefined || !ledger.confirmed ? 'rest' : setVolumes(entry, seen);
+      case 'suspend':
+      case 'resume':
+        // An old ledger may not know what was asked for last.
+        return seen === undefined || !ledger.confirmed ? 'rest' : setSuspended(entry, seen, action);
       case 'stop':
         if (seen !== undefined) await stop(entry, seen);
         return 'go-on';
@@ -264,6 +268,31 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
     } finally {
       operations.delete(guest.instanceId);
       releaseVolumes(entry.assignment);
+    }
+    return 'go-on';
+  };
+
+  /** One that cannot be suspended runs on, and says so: the control plane asks only where it can, but hosts and drivers change. */
+  const setSuspended = async (
+    { assignment }: LedgerEntry,
+    { driver, guest }: Seen,
+    verb: 'suspend' | 'resume',
+  ): Promise<'rest' | 'go-on'> => {
+    const { instanceId } = assignment;
+    if (driver.suspension === undefined) {
+      wait(instanceId, `cannot ${verb} it: guests of driver "${driver.name}" cannot be suspended`);
+      return 'rest';
+    }
+    log.info(verb === 'suspend' ? 'suspending a guest' : 'resuming a guest', {
+      instance: instanceId,
+      incarnation: guest.incarnation,
+    });
+    try {
+      await driver.suspension[verb](instanceId);
+    } catch (error) {
+      if (closed || codeOf(error) === 'NoSuchGuest') return 'go-on'; // the next look sees what there is
+      wait(instanceId, describeError(error));
+      throw error;
     }
     return 'go-on';
   };
@@ -416,7 +445,7 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
       }
       case 'set-volumes': {
         // A guest that is to end need not let go of anything first.
-        const changes = desired?.want === 'running' && textOf(desired.volumes ?? []) === operation.wanted;
+        const changes = isToBeOn(desired) && textOf(desired?.volumes ?? []) === operation.wanted;
         if (!changes) operation.abort.abort();
         return;
       }
@@ -450,7 +479,7 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
       const damaged = guests.find((each) => each.damaged === true);
       if (damaged !== undefined) return statusOfGuest(damaged);
       const guest = guests.find((each) => each.incarnation === incarnation);
-      if (entry.failure !== undefined && guest?.state !== 'running') return failedStatus(guest, entry.failure);
+      if (entry.failure !== undefined && !isUp(guest)) return failedStatus(guest, entry.failure);
       const waits = ledger.newestOf(instanceId)?.assignment.incarnation === incarnation && waiting.get(instanceId);
       if (waits) return waitingStatus(guest, entry.assignment.want, waits);
       // Called stopped, its room would be given away, and it runs the next moment.
@@ -488,6 +517,11 @@ function codeOf(error: unknown): string | undefined {
   return error instanceof DriverError ? error.code : undefined;
 }
 
+/** It has its memory, whether or not its processors run. */
+function isUp(guest: Guest | undefined): boolean {
+  return guest?.state === 'running' || guest?.state === 'suspended';
+}
+
 /** A creation that was given up is not a failure of the guest: it may be finished, or cleared away. */
 function isUnfinished(guest: Guest): boolean {
   return guest.state === 'failed' && guest.reason?.code === 'Aborted';
@@ -498,7 +532,7 @@ function observed(entry: LedgerEntry, seen: Seen | undefined, given: string | un
   const { incarnation } = entry.assignment;
   const ofEntry = seen === undefined || seen.guest.incarnation === incarnation;
   const otherVolumes = seen !== undefined && hasOtherVolumes(seen.guest, entry.assignment.volumes ?? [], given);
-  if (entry.failure !== undefined && ofEntry && seen?.guest.state !== 'running')
+  if (entry.failure !== undefined && ofEntry && !isUp(seen?.guest))
     return { incarnation, state: 'failed', otherVolumes };
   if (seen === undefined) return undefined;
   const state = isUnfinished(seen.guest) ? 'preparing' : seen.guest.state;
@@ -538,6 +572,11 @@ function specOf(assignment: Assignment, image: GuestSpec['image'], volumes: read
   };
 }
 
+/** To have its memory; suspended, its processors only stand still. */
+function isToBeOn(desired: Pick<Assignment, 'want'> | undefined): boolean {
+  return desired?.want === 'running' || desired?.want === 'suspended';
+}
+
 const messageCharactersMax = 4096; // a hypervisor may have said a lot
 
 function statusOfGuest(guest: Guest): GuestStatus {
@@ -567,7 +606,7 @@ function statusOfGuest(guest: Guest): GuestStatus {
 /** Called stopped, its room would be given away, and it runs once it has its volumes. */
 function waitingStatus(guest: Guest | undefined, want: Assignment['want'], progress: string): GuestStatus {
   const seen: GuestStatus = guest ? statusOfGuest(guest) : { state: 'preparing', ready: false, ports: [], phases: [] };
-  const state = seen.state === 'stopped' && want === 'running' ? 'preparing' : seen.state;
+  const state = seen.state === 'stopped' && isToBeOn({ want }) ? 'preparing' : seen.state;
   return { ...seen, state, progress: progress.slice(0, messageCharactersMax) };
 }
 

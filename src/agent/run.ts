@@ -341,6 +341,7 @@ async function openDrivers(
         log: log.with({ driver: name }),
         bindAddress: config.publishAddress,
         portRange: config.portRange,
+        silenceMsMax: config.silenceMsMax,
         ...(config.zones === undefined ? {} : { zones: config.zones }),
         ...(network === undefined ? {} : { network }),
         ...(vendorData === undefined ? {} : { vendorData }),

@@ -123,7 +123,7 @@ export const Assignment = Type.Object(
     incarnation: Type.Integer({ minimum: 1 }),
     /** Grows whenever this assignment changes. */
     revision: Type.Integer({ minimum: 1 }),
-    want: Type.Enum(['running', 'stopped', 'absent', 'kept']),
+    want: Type.Enum(['running', 'suspended', 'stopped', 'absent', 'kept']),
     driver: Type.String(),
     name: Type.String(),
     project: Type.String(),

@@ -8,6 +8,8 @@ export interface DriverFacts {
   readonly proven: string;
   /** Whether its guests can have volumes. */
   readonly volumes: boolean;
+  /** Whether its guests can be suspended. */
+  readonly suspends: boolean;
 }
 
 /** One line for each driver of the agent's registry; a test holds the two together. */
@@ -17,29 +19,34 @@ export const driverFacts: readonly DriverFacts[] = [
     summary: 'virtual machines, each a QEMU process of the agent',
     proven: 'conformance and faults against real QEMU',
     volumes: true,
+    suspends: true,
   },
   {
     name: 'libvirt',
     summary: 'virtual machines, each a domain of libvirt',
     proven: 'conformance and faults against real libvirt',
     volumes: true,
+    suspends: true,
   },
   {
     name: 'container',
     summary: 'groups of containers of a Docker-compatible engine: podman, docker',
     proven: 'conformance and faults against real podman',
     volumes: false,
+    suspends: true,
   },
   {
     name: 'zones',
     summary: 'virtual machines, each a bhyve zone of an illumos host',
     proven: 'recorded dialogues only; not run on illumos',
     volumes: false,
+    suspends: false,
   },
   {
     name: 'fake',
     summary: 'guests that are only pretended, for tests and for trying out',
     proven: 'the same conformance',
     volumes: true,
+    suspends: true,
   },
 ];

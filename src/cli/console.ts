@@ -56,8 +56,12 @@ async function sitAt(cli: Cli, name: string, open: Open): Promise<void> {
       if (message instanceof Uint8Array) {
         await writeOut(cli.stdout, message);
         next = (next ?? 0) + message.length;
-      } else if (message.type === 'offset') next = message.offset;
-      else if (message.type === 'end') return 'ended';
+      } else if (message.type === 'offset') {
+        if (next !== undefined && message.offset > next)
+          cli.stderr.write(`\r\nberth: ${message.offset - next} bytes of the console were dropped\r\n`);
+        next = message.offset;
+      }
+      if (!(message instanceof Uint8Array) && message.type === 'end') return 'ended';
     }
     return 'broke';
   };

@@ -23,13 +23,13 @@ describe('berth driver ls', () => {
   it('shows what the program has, how it was proven, which hosts have it, and where it does not work', async () => {
     const { stdout, stderr, exitCode } = await runBerth(['driver', 'ls'], { handler: hosts });
     expect(stdout.split('\n').map((line) => line.replace(/ {2,}/g, ' | '))).toEqual([
-      'NAME | GUESTS | VOLUMES | PROVEN BY | HOSTS',
-      'qemu | virtual machines, each a QEMU process of the agent | yes | conformance and faults against real QEMU | h1 (kvm)',
-      'libvirt | virtual machines, each a domain of libvirt | yes | conformance and faults against real libvirt | -',
-      'container | groups of containers of a Docker-compatible engine: podman, docker | no | conformance and faults against real podman | -',
-      'zones | virtual machines, each a bhyve zone of an illumos host | no | recorded dialogues only; not run on illumos | h2',
-      'fake | guests that are only pretended, for tests and for trying out | yes | the same conformance | -',
-      'novel | this program has no such driver | - | - | h1',
+      'NAME | GUESTS | VOLUMES | SUSPENDS | PROVEN BY | HOSTS',
+      'qemu | virtual machines, each a QEMU process of the agent | yes | yes | conformance and faults against real QEMU | h1 (kvm)',
+      'libvirt | virtual machines, each a domain of libvirt | yes | yes | conformance and faults against real libvirt | -',
+      'container | groups of containers of a Docker-compatible engine: podman, docker | no | yes | conformance and faults against real podman | -',
+      'zones | virtual machines, each a bhyve zone of an illumos host | no | no | recorded dialogues only; not run on illumos | h2',
+      'fake | guests that are only pretended, for tests and for trying out | yes | yes | the same conformance | -',
+      'novel | this program has no such driver | - | - | - | h1',
       'zones is not available on h1: zoneadm is not installed',
       '',
     ]);
@@ -43,6 +43,7 @@ describe('berth driver ls', () => {
       summary: 'virtual machines, each a bhyve zone of an illumos host',
       proven: 'recorded dialogues only; not run on illumos',
       volumes: false,
+      suspends: false,
       hosts: [
         { host: 'h1', available: false, reason: 'zoneadm is not installed' },
         { host: 'h2', available: true, accelerator: 'none', version: 'r151054' },

@@ -76,6 +76,11 @@ const columns: readonly Column<DriverRow>[] = [
   { header: 'NAME', value: ({ name }) => name },
   { header: 'GUESTS', value: ({ summary }) => summary ?? 'this program has no such driver' },
   { header: 'VOLUMES', value: ({ volumes }) => (volumes === undefined ? '' : volumes ? 'yes' : 'no') },
+  {
+    header: 'SUSPENDS',
+    importance: 'minor',
+    value: ({ suspends }) => (suspends === undefined ? '' : suspends ? 'yes' : 'no'),
+  },
   { header: 'PROVEN BY', value: ({ proven }) => proven ?? '' },
   {
     header: 'HOSTS',

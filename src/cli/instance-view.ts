@@ -61,7 +61,10 @@ export function reasonOf(instance: Instance): string {
       return status.guest?.progress ?? '';
     case 'Running':
       if (status.guest?.reason !== undefined) return told(conditionOf(status.conditions, 'Running'), true);
+      if (instance.spec.powerState === 'suspended') return status.guest?.progress ?? 'to be suspended';
       return status.guest?.ready ? '' : 'booting';
+    case 'Suspended':
+      return instance.spec.powerState === 'suspended' ? '' : 'to go on';
     case 'Stopped':
       // It should run, and waits for room on the host that has its disk.
       return instance.spec.powerState === 'running' ? told(conditionOf(status.conditions, 'Scheduled'), false) : '';

@@ -113,7 +113,9 @@ async function readConsole(
       const query = { project, offset: next, follow };
       const { headers, body } = await client.request(`${pathOf('instance', name)}/log`, { query, signal });
       // The start may have been dropped to keep the console's file bounded.
-      next = Math.max(next, Number(headers.get('berth-log-offset') ?? next) || 0);
+      const begins = Math.max(next, Number(headers.get('berth-log-offset') ?? next) || 0);
+      if (begun && begins > next) cli.stderr.write(`berth: ${begins - next} bytes of the console were dropped\n`);
+      next = begins;
       begun = true;
       for await (const bytes of body ?? []) {
         print(bytes);

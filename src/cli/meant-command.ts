@@ -3,7 +3,7 @@
 import { nearest } from '../api/nearest.ts';
 
 /** They end or overwrite something. */
-const careful: readonly string[] = ['rm', 'stop', 'restart', 'restore'];
+const careful: readonly string[] = ['rm', 'stop', 'restart', 'restore', 'suspend'];
 
 /** What other tools call it. */
 const elsewhere: Readonly<Record<string, string>> = {
@@ -12,10 +12,12 @@ const elsewhere: Readonly<Record<string, string>> = {
   describe: 'show',
   destroy: 'rm',
   inspect: 'show',
+  pause: 'suspend',
   reboot: 'restart',
   remove: 'rm',
   shutdown: 'stop',
   status: 'show',
+  unpause: 'resume',
 };
 
 export function meantCommand(word: string, names: readonly string[]): string | undefined {

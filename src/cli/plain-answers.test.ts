@@ -55,6 +55,8 @@ describe('what is so already', () => {
   it.each([
     ['start', 'running', 'Running', 'web runs already\n'],
     ['stop', 'stopped', 'Stopped', 'web is stopped already\n'],
+    ['suspend', 'suspended', 'Suspended', 'web is suspended already\n'],
+    ['resume', 'running', 'Running', 'web runs already\n'],
   ])('is said by berth %s, and left alone', async (verb, powerState, phase, said) => {
     const web = testInstance('web', { spec: { powerState }, status: { phase } });
     const { stdout, exitCode, requests } = await runBerth([verb, 'web'], { handler: () => ({ json: web }) });

@@ -1,8 +1,8 @@
-// `berth stop`, `start` and `restart`: what the owner wants an instance's power to be. The guest's disk stays.
+// `berth stop`, `start`, `restart`, `suspend` and `resume`: what the owner wants an instance's power to be. The guest's disk stays.
 
 import { Command } from 'commander';
 import { errorCodes } from '../api/errors.ts';
-import type { Instance } from '../api/resources/instance.ts';
+import type { Instance, PowerState } from '../api/resources/instance.ts';
 import type { Cli } from './cli.ts';
 import { attempting, CommandError } from './exit-codes.ts';
 import { conditionOf } from './instance-view.ts';
@@ -10,46 +10,101 @@ import { replace } from './replace.ts';
 import { forEachName, joined } from './rm.ts';
 import { openSession, type Session } from './session.ts';
 import { parseDurationMs } from './units.ts';
-import { untilReady, untilStopped, waitForInstance, waitForResource } from './wait.ts';
+import {
+  type Judge,
+  untilReady,
+  untilRunning,
+  untilStopped,
+  untilSuspended,
+  waitForInstance,
+  waitForResource,
+} from './wait.ts';
 
 interface PowerOptions {
   readonly wait?: true;
   readonly timeout?: string;
 }
 
-export const stopCommand = (cli: Cli): Command =>
-  powerCommand(cli, 'stop', 'stopped', 'Power instances off, keeping their disks');
-export const startCommand = (cli: Cli): Command =>
-  powerCommand(cli, 'start', 'running', 'Power stopped instances on again');
+type Verb = 'stop' | 'start' | 'suspend' | 'resume';
 
-function powerCommand(
-  cli: Cli,
-  verb: 'stop' | 'start',
-  powerState: 'running' | 'stopped',
-  description: string,
-): Command {
+interface Words {
+  readonly powerState: PowerState;
+  readonly description: string;
+  /** What is waited for. */
+  readonly waits: string;
+  readonly judge: (name: string) => Judge<'instance', Instance>;
+  readonly already: string;
+  readonly asked: string;
+  readonly waited: string;
+}
+
+const words: Readonly<Record<Verb, Words>> = {
+  stop: {
+    powerState: 'stopped',
+    description: 'Power instances off, keeping their disks',
+    waits: 'wait until they are off',
+    judge: untilStopped,
+    already: 'is stopped already',
+    asked: 'is being stopped',
+    waited: 'stopped',
+  },
+  start: {
+    powerState: 'running',
+    description: 'Power stopped instances on again',
+    waits: 'wait until they have booted',
+    judge: untilReady,
+    already: 'runs already',
+    asked: 'is being started',
+    waited: 'is ready',
+  },
+  suspend: {
+    powerState: 'suspended',
+    description: 'Hold running instances still, keeping their memory',
+    waits: 'wait until they stand still',
+    judge: untilSuspended,
+    already: 'is suspended already',
+    asked: 'is being suspended',
+    waited: 'is suspended',
+  },
+  resume: {
+    powerState: 'running',
+    description: 'Let suspended instances go on where they were',
+    waits: 'wait until they go on',
+    judge: untilRunning,
+    already: 'runs already',
+    asked: 'is being resumed',
+    waited: 'goes on',
+  },
+};
+
+export const stopCommand = (cli: Cli): Command => powerCommand(cli, 'stop');
+export const startCommand = (cli: Cli): Command => powerCommand(cli, 'start');
+export const suspendCommand = (cli: Cli): Command => powerCommand(cli, 'suspend');
+export const resumeCommand = (cli: Cli): Command => powerCommand(cli, 'resume');
+
+function powerCommand(cli: Cli, verb: Verb): Command {
+  const { powerState, description, waits, judge, already: soAlready, asked, waited } = words[verb];
   return new Command(verb)
     .description(description)
     .argument('<instance...>')
-    .option('-w, --wait', `wait until they ${verb === 'stop' ? 'are off' : 'have booted'}`)
+    .option('-w, --wait', waits)
     .option('-t, --timeout <duration>', 'with --wait: give up after 90s, 5m')
     .action(async (names: readonly string[], { wait, timeout }: PowerOptions, command: Command) => {
       const session = await openSession(cli, command);
       const timeoutMs = timeout === undefined ? undefined : parseDurationMs('--timeout', timeout);
       const failures = await forEachName(cli, names, async (name) => {
         const { metadata, already } = await want(session, { verb, name, powerState });
-        const judge = verb === 'stop' ? untilStopped(name) : untilReady(name);
-        if (wait) await waitForInstance(cli, session, { id: metadata.id, name, judge, timeoutMs });
-        cli.stdout.write(`${metadata.name} ${already ? alreadyWords[verb] : doneWord(verb, wait === true)}\n`);
+        if (wait) await waitForInstance(cli, session, { id: metadata.id, name, judge: judge(name), timeoutMs });
+        cli.stdout.write(`${metadata.name} ${already ? soAlready : wait ? waited : asked}\n`);
       });
       if (failures.length > 0) throw joined(failures, names.length);
     });
 }
 
-/** `already`: it was wanted so, and had become so; nothing was changed. Only to stop one it need not be startable. */
+/** `already`: it was wanted so, and had become so; nothing was changed. */
 async function want(
   { client, project }: Session,
-  { verb, name, powerState }: { verb: 'stop' | 'start' | 'restart'; name: string; powerState: 'running' | 'stopped' },
+  { verb, name, powerState }: { verb: Verb | 'restart'; name: string; powerState: PowerState },
 ): Promise<Pick<Instance, 'metadata'> & { readonly already: boolean }> {
   let already = false;
   const { metadata } = await attempting(
@@ -60,7 +115,8 @@ async function want(
         name,
         project,
         change(current) {
-          if (verb !== 'stop') assertStartable(current);
+          if (verb === 'start' || verb === 'restart') assertStartable(current);
+          if (verb === 'suspend' || verb === 'resume') assertUp(current, verb);
           already = verb !== 'restart' && isSo(current, powerState); // that is two wishes, each said
           return already ? undefined : { ...current.spec, powerState };
         },
@@ -70,11 +126,11 @@ async function want(
   return { metadata, already };
 }
 
-const alreadyWords = { stop: 'is stopped already', start: 'runs already' } as const;
+const phaseWhen = { running: 'Running', suspended: 'Suspended', stopped: 'Stopped' } as const;
 
 /** Wanted so, and become so: nothing is to be done. */
-function isSo({ spec, status }: Instance, powerState: 'running' | 'stopped'): boolean {
-  return spec.powerState === powerState && status.phase === (powerState === 'running' ? 'Running' : 'Stopped');
+function isSo({ spec, status }: Instance, powerState: PowerState): boolean {
+  return spec.powerState === powerState && status.phase === phaseWhen[powerState];
 }
 
 /** Off, then on: two wishes, one after the other. Who ends it between the two has an instance that is off, and is told so. */
@@ -101,15 +157,25 @@ export function restartCommand(cli: Cli): Command {
         });
         await want(session, { verb: 'restart', name, powerState: 'running' });
         if (wait) await waitForInstance(cli, session, { id, name, judge: untilReady(name), timeoutMs });
-        cli.stdout.write(`${name} ${doneWord('start', wait === true)}\n`);
+        cli.stdout.write(`${name} ${wait ? words.start.waited : words.start.asked}\n`);
       });
       if (failures.length > 0) throw joined(failures, names.length);
     });
 }
 
-function doneWord(verb: 'stop' | 'start', waited: boolean): string {
-  if (verb === 'stop') return waited ? 'stopped' : 'is being stopped';
-  return waited ? 'is ready' : 'is being started';
+/** Throws `CommandError` for one that has no memory to keep, or to go on with. */
+function assertUp({ metadata, spec, status }: Instance, verb: 'suspend' | 'resume'): void {
+  const { phase } = status;
+  const { name } = metadata;
+  if (phase === 'Running' || phase === 'Suspended') return;
+  if (verb === 'resume' && spec.powerState === 'suspended') return; // it failed, or is placed anew, meanwhile
+  throw new CommandError(
+    errorCodes.Conflict.exitCode,
+    verb === 'suspend'
+      ? `cannot suspend instance "${name}": it is ${phase}, and only running instances can be suspended`
+      : `cannot resume instance "${name}": it is ${phase}, and not suspended`,
+    { advice: phase === 'Stopped' ? `"berth start ${name}" starts it` : `"berth explain ${name}" says why` },
+  );
 }
 
 /** Throws `CommandError` for a guest that ended by itself: nothing would come of it, ever. */

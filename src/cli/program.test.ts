@@ -415,6 +415,56 @@ describe('berth start', () => {
   });
 });
 
+describe('berth suspend and resume', () => {
+  const web = (powerState: string, phase: string) => testInstance('web', { spec: { powerState }, status: { phase } });
+
+  it.each([
+    ['suspend', 'running', 'Running', 'suspended', 'web is being suspended\n'],
+    ['resume', 'suspended', 'Suspended', 'running', 'web is being resumed\n'],
+  ])('ask for it: %s', async (verb, powerState, phase, wanted, said) => {
+    const handler: Handler = () => ({ json: web(powerState, phase) });
+    const { stdout, exitCode, requests } = await runBerth([verb, 'web'], { handler });
+    expect({ stdout, exitCode }).toEqual({ stdout: said, exitCode: 0 });
+    expect(requests.at(-1)?.body).toMatchObject({ spec: { powerState: wanted } });
+  });
+
+  it('wait until it is so', async () => {
+    const before = web('suspended', 'Running');
+    const after = testInstance('web', {
+      spec: { powerState: 'suspended' },
+      status: { phase: 'Suspended' },
+      metadata: before.metadata,
+    });
+    const handler: Handler = ({ query, path }) =>
+      query['watch']
+        ? { lines: [{ type: 'put', revision: 8, resource: after }] }
+        : path === '/v1/instances'
+          ? page([before])
+          : { json: before };
+    const { stdout, exitCode } = await runBerth(['suspend', 'web', '--wait'], { handler });
+    expect({ stdout, exitCode }).toEqual({ stdout: 'web is suspended\n', exitCode: 0 });
+  });
+
+  it.each([
+    ['suspend', 'stopped', 'Stopped', 'it is Stopped, and only running instances can be suspended', 'berth start web'],
+    [
+      'suspend',
+      'running',
+      'Pending',
+      'it is Pending, and only running instances can be suspended',
+      'berth explain web',
+    ],
+    ['resume', 'stopped', 'Stopped', 'it is Stopped, and not suspended', 'berth start web'],
+  ])('%s refuses one that is to be %s and is %s', async (verb, powerState, phase, why, advice) => {
+    const { stderr, exitCode, requests } = await runBerth([verb, 'web'], {
+      handler: () => ({ json: web(powerState, phase) }),
+    });
+    expect(stderr).toContain(`cannot ${verb} instance "web": ${why}`);
+    expect(stderr).toContain(advice);
+    expect({ exitCode, methods: requests.map(({ method }) => method) }).toEqual({ exitCode: 5, methods: ['GET'] });
+  });
+});
+
 describe('berth restart', () => {
   const stopping = testInstance('web', { spec: { powerState: 'stopped' } });
   const stopped = testInstance('web', {

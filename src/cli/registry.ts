@@ -132,6 +132,18 @@ export const commandEntries: readonly CommandEntry[] = [
     summary: 'Power instances off and on again, keeping their disks',
     load: async () => (await import('./power.ts')).restartCommand,
   },
+  {
+    name: 'suspend',
+    group: daily,
+    summary: 'Hold running instances still, keeping their memory',
+    load: async () => (await import('./power.ts')).suspendCommand,
+  },
+  {
+    name: 'resume',
+    group: daily,
+    summary: 'Let suspended instances go on where they were',
+    load: async () => (await import('./power.ts')).resumeCommand,
+  },
   { name: 'rm', group: daily, summary: 'Remove instances', load: async () => (await import('./rm.ts')).rmCommand },
   {
     name: 'events',

@@ -22,7 +22,7 @@ export function screenshotCommand(cli: Cli): Command {
         throw usageError('a picture is nothing for a terminal', 'write it to a file: --output FILE');
       const session = await openSession(cli, command);
       const attempt = `take a picture of instance "${name}"`;
-      await runningInstance(session, { name, attempt });
+      await runningInstance(session, { name, attempt, standing: true });
       const picture = await attempting(attempt, async () => {
         const line = await openGuestLine(session, { name, way: 'vnc' });
         try {

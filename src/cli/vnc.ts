@@ -22,7 +22,7 @@ export function vncCommand(cli: Cli): Command {
       ) => {
         const session = await openSession(cli, command);
         const attempt = `bring the screen of instance "${name}" here`;
-        await runningInstance(session, { name, attempt });
+        await runningInstance(session, { name, attempt, standing: true });
         // Not every guest has one, and only its host knows.
         (await attempting(attempt, () => openGuestLine(session, { name, way: 'vnc' }))).end();
         await listenFor(cli, session, {

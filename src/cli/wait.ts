@@ -112,5 +112,30 @@ export function untilStopped(name: string): Judge<'instance', Instance> {
   };
 }
 
+export function untilSuspended(name: string): Judge<'instance', Instance> {
+  return untilUp(name, { phase: 'Suspended', word: 'suspended' });
+}
+
+/** Whether or not it has booted. */
+export function untilRunning(name: string): Judge<'instance', Instance> {
+  return untilUp(name, { phase: 'Running', word: 'resumed' });
+}
+
+function untilUp(
+  name: string,
+  { phase: wanted, word }: { readonly phase: 'Running' | 'Suspended'; readonly word: string },
+): Judge<'instance', Instance> {
+  return (instance) => {
+    if (!instance) return { failed: `instance "${name}" was removed before it was ${word}` };
+    const { phase } = instance.status;
+    const why = reasonOf(instance);
+    if (phase === wanted) return { done: instance };
+    if (phase === 'Deleting') return { failed: `instance "${name}" is being removed` };
+    if (phase === 'Exited' || (phase === 'Failed' && instance.spec.restartPolicy !== 'OnFailure'))
+      return { failed: `instance "${name}" ended before it was ${word}: ${why}`, advice: `berth events ${name}` };
+    return { waiting: why === '' ? phase : `${phase}  ${why}` };
+  };
+}
+
 export const untilGone: Judge<'instance', 'gone'> = (instance) =>
   instance ? { waiting: instance.status.phase } : { done: 'gone' };

@@ -191,6 +191,10 @@ export function startFaults(targets: FaultTargets): Faults {
         if (!guest) return;
         hit(`${guest.instanceId} on ${guest.host}`);
         return targets.world.crash(guest.host, guest.instanceId);
+      case 'guest-held': // somebody holds it still, or lets it go on, past its agent
+        if (!guest) return;
+        hit(`${guest.instanceId} on ${guest.host}`);
+        return targets.world.setSuspended(guest, guest.state === 'running');
       case 'guest-power-off':
         if (!guest) return;
         hit(`${guest.instanceId} on ${guest.host}`);

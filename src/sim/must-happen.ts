@@ -38,6 +38,8 @@ export const mustHappen: readonly string[] = [
   'call-repeated',
   'tenant-running',
   'tenant-stopped',
+  'tenant-suspended',
+  'guest-suspended',
   'watched',
   'watch-compacted',
 ];

@@ -142,9 +142,9 @@ export function createEpilogue({
     // One of a higher priority may take its room, as at any time, and in a storm its host may not be heard.
     if (endedSince.has(`${was.instanceId}.${was.incarnation}`)) return undefined;
     if (!same) return is?.incarnation === was.incarnation ? undefined : `${name} is gone, though no backup knows it`;
-    const wanted = instance.metadata.deletionRequestedAtMs === undefined && instance.spec.powerState === 'running';
+    const wanted = instance.metadata.deletionRequestedAtMs === undefined && instance.spec.powerState !== 'stopped';
     // One that was off holds no room to run in, so far as the backup knows.
-    const held = ['Scheduled', 'Starting', 'Running'].includes(instance.status.phase);
+    const held = ['Scheduled', 'Starting', 'Running', 'Suspended'].includes(instance.status.phase);
     if (!wanted || !held || !was.running) return undefined;
     if (!is?.running) return `${name} ran and was wanted, and does not run`;
     return is.startedAtMs === was.startedAtMs ? undefined : `${name} was started again`;

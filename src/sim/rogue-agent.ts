@@ -74,7 +74,7 @@ export function createRogueAgent(options: RogueAgentOptions) {
   /** Of one of these allocations, or of an instance that never was. */
   const lie = (allocations: readonly Allocation[]): Report => {
     const consumer = allocations[prng.below(Math.max(1, allocations.length))]?.consumer;
-    const states = ['preparing', 'running', 'stopped', 'exited', 'failed'] as const;
+    const states = ['preparing', 'running', 'suspended', 'stopped', 'exited', 'failed'] as const;
     const guestState = states[prng.below(states.length)] ?? 'failed';
     return {
       instanceId: consumer?.id ?? `inst_${'6'.repeat(26)}`,

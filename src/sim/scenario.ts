@@ -26,6 +26,7 @@ export const faultKinds = [
   'all-hosts-parted',
   'guest-crash',
   'guest-power-off',
+  'guest-held',
   'driver-fails',
   'driver-slow',
   'guest-dies-early',

@@ -228,6 +228,8 @@ export async function simulate({
       trace(() => `commit ${commit.revision}: ${commit.events.flatMap(summaryOf).join('; ')}`);
       for (const { after } of commit.events)
         if (after?.kind === 'instance' && after.status.phase === 'Running') ran.add(after.metadata.id);
+      for (const { after } of commit.events)
+        if (after?.kind === 'instance' && after.status.phase === 'Suspended') tally.hit('guest-suspended');
       if (history.state.newsRevision() === commit.revision) lastNews = { atMs: timeline.nowMs, commit };
       for (const { before, after } of commit.events)
         if (before?.kind === 'leader' && after?.kind === 'leader' && before.term !== after.term)

@@ -109,6 +109,6 @@ function newGuest(host: string, instanceId: string): FakeGuest {
     ports: [],
     phases: [],
     console: '',
-    timers: new Set(),
+    pending: new Set(),
   };
 }

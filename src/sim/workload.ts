@@ -6,7 +6,7 @@ import type { Prng } from '../base/prng.ts';
 import { type Client, createClient, type NewResource } from '../api/client.ts';
 import { ApiError } from '../api/errors.ts';
 import type { HostSpec } from '../api/resources/host.ts';
-import type { InstanceSpec } from '../api/resources/instance.ts';
+import type { InstanceSpec, PowerState } from '../api/resources/instance.ts';
 import type { Labels } from '../api/resources/metadata.ts';
 import type { VolumeSpec } from '../api/resources/volume.ts';
 import { createWatchCheck, type WatchedKind, watchedKinds } from './checkers/watch.ts';
@@ -193,7 +193,8 @@ export function createWorkload(options: WorkloadOptions): Workload {
       if (!which) return;
       const found = await insist(peer, prng, () => client.get('instance', which.id, { project }));
       if (found instanceof ApiError) return; // a control plane that has not heard of it yet, or it is gone
-      const powerState = found.spec.powerState === 'running' ? 'stopped' : 'running';
+      const others = powerStates.filter((each) => each !== found.spec.powerState);
+      const powerState = others[prng.below(others.length)] ?? 'running';
       const answer = await insist(peer, prng, () =>
         client.replace('instance', found.metadata.name, {
           metadata: { project, labels: found.metadata.labels, revision: found.metadata.revision },
@@ -495,6 +496,8 @@ export function createWorkload(options: WorkloadOptions): Workload {
       ),
   };
 }
+
+const powerStates = ['running', 'suspended', 'stopped'] as const satisfies readonly PowerState[];
 
 export function drawInstance(prng: Prng): Partial<InstanceSpec> {
   return {

@@ -54,7 +54,10 @@ export async function wayInto(parts: AccessParts, url: URL): Promise<Way | undef
   if (driver === undefined || guest === undefined || (incarnation !== undefined && guest.incarnation !== incarnation))
     throw new ApiError('NotFound', `instance ${instanceId} has no guest on this host`);
   const session = url.searchParams.get('session');
-  if (guest.state !== 'running' && kind !== 'console' && session === null)
+  // What is typed, and the screen, wait for it; a command or a connection would hang.
+  if (guest.state === 'suspended' && (kind === 'exec' ? session === null : kind !== 'console' && kind !== 'vnc'))
+    throw new ApiError('Conflict', `the guest of instance ${instanceId} is suspended; resume it first: berth resume`);
+  if (guest.state !== 'running' && guest.state !== 'suspended' && kind !== 'console' && session === null)
     throw new ApiError('Conflict', `the guest of instance ${instanceId} does not run: it is ${guest.state}`);
   const lacks = (what: string): ApiError =>
     new ApiError('Conflict', `the driver ${driver.name} has no ${what} for its guests`);
@@ -107,7 +110,7 @@ export async function wayInto(parts: AccessParts, url: URL): Promise<Way | undef
 
 function runs(driver: Driver, { instanceId, incarnation }: Guest): boolean {
   const now = driver.guests().find((guest) => guest.instanceId === instanceId);
-  return now?.incarnation === incarnation && now.state === 'running';
+  return now?.incarnation === incarnation && (now.state === 'running' || now.state === 'suspended');
 }
 
 /** Lets the client in and serves it. Never rejects: what goes wrong is told to the client, or ends the stream. */

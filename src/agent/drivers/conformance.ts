@@ -14,6 +14,7 @@ import {
   type DriverErrorCode,
   type Guest,
   type GuestSpec,
+  type GuestSuspension,
   type GuestVolume,
   type GuestVolumes,
 } from './driver.ts';
@@ -66,6 +67,8 @@ export interface ConformanceHost {
   runningCopies(instanceId: string): Promise<number>;
   /** What is left of a guest: processes, files, ports. */
   traces(instanceId: string): Promise<readonly string[]>;
+  /** Who else may suspend its guests. Absent: the driver cannot, either. */
+  readonly outside?: ConformanceHolder;
   /** False: the driver refuses them all, and cases that are not about ports do without. */
   readonly publishesPorts?: false;
   /** Volumes of this host. Absent: the driver refuses them all. */
@@ -74,6 +77,14 @@ export interface ConformanceHost {
   /** Another program takes some port of this host, until `release`. */
   occupyPort(): Promise<{ readonly port: number; release(): Promise<void> }>;
   dispose(): Promise<void>;
+}
+
+export interface ConformanceHolder {
+  /** False: the hypervisor listens to one at a time, so only while no driver is open. */
+  readonly beside: boolean;
+  /** Suspends it, or lets it go on. */
+  hold(instanceId: string, still: boolean): Promise<void>;
+  standsStill(instanceId: string): Promise<boolean>;
 }
 
 export interface ConformanceVolumes {
@@ -358,6 +369,118 @@ export function driverConformance(
         expect(await fails(driver.start(nobody))).toBe('NoSuchGuest');
         expect(await fails(driver.readLog(nobody, 0, 1))).toBe('NoSuchGuest');
         await driver.stop(nobody, 0);
+      });
+    });
+
+    describe('suspend and resume', () => {
+      /** Undefined: guests of this driver cannot be. */
+      const offered = (): GuestSuspension | undefined => {
+        expect(driver.suspension === undefined).toBe(host.outside === undefined);
+        return driver.suspension;
+      };
+      const state = (instanceId: string): string | undefined => find(instanceId)?.state;
+
+      it('holds a guest still, through a restart of the driver, and lets it go on where it was', async () => {
+        const hands = offered();
+        if (hands === undefined) return expect(driver.suspension).toBeUndefined();
+        const wanted = spec('obedient');
+        const { instanceId } = wanted;
+        await create(wanted);
+        await until(instanceId, (seen) => seen?.ready === true);
+        await logUpTo(instanceId, 'berth: ready\n');
+        const before = find(instanceId);
+        for (const _ of [1, 2]) await hands.suspend(instanceId);
+        expect(find(instanceId)).toEqual({ ...before, state: 'suspended' });
+        await create(wanted);
+        await driver.start(instanceId);
+        expect(state(instanceId)).toBe('suspended');
+        await driver.close();
+        expect(await host.outside?.standsStill(instanceId)).toBe(true);
+        await open();
+        expect(find(instanceId)).toEqual({ ...before, state: 'suspended' });
+        for (const _ of [1, 2]) await driver.suspension?.resume(instanceId);
+        expect(find(instanceId)).toEqual(before);
+        await driver.close();
+        expect(await host.outside?.standsStill(instanceId)).toBe(false);
+        await open();
+        expect(find(instanceId)).toEqual(before);
+        expect(await host.runningCopies(instanceId)).toBe(1);
+        expect(await log(instanceId)).not.toContain('boot 1');
+        await driver.stop(instanceId, 60_000);
+        expect(state(instanceId)).toBe('stopped');
+      });
+
+      it('tells of a guest that somebody else suspended, and of one that somebody else let go on', async () => {
+        if (offered() === undefined) return expect(driver.suspension).toBeUndefined();
+        const wanted = spec('obedient');
+        const { instanceId } = wanted;
+        await create(wanted);
+        const { outside } = host;
+        if (outside?.beside === true) {
+          await outside.hold(instanceId, true);
+          await until(instanceId, (seen) => seen?.state === 'suspended');
+          await outside.hold(instanceId, false);
+          await until(instanceId, (seen) => seen?.state === 'running');
+        }
+        for (const still of [true, false]) {
+          await driver.close();
+          await outside?.hold(instanceId, still);
+          await open();
+          await until(instanceId, (seen) => seen?.state === (still ? 'suspended' : 'running'));
+        }
+        await driver.suspension?.suspend(instanceId);
+        expect(state(instanceId)).toBe('suspended');
+      });
+
+      it('lets a suspended guest power off by itself when it is stopped, and starts it anew', async () => {
+        const hands = offered();
+        if (hands === undefined) return expect(driver.suspension).toBeUndefined();
+        const wanted = spec('obedient');
+        const { instanceId } = wanted;
+        await create(wanted);
+        await until(instanceId, (seen) => seen?.ready === true);
+        await hands.suspend(instanceId);
+        await driver.stop(instanceId, 60_000);
+        expect(state(instanceId)).toBe('stopped');
+        expect(await host.runningCopies(instanceId)).toBe(0);
+        await driver.start(instanceId);
+        expect(await until(instanceId, (seen) => seen?.ready === true)).toMatchObject({ state: 'running' });
+      });
+
+      it('ends and removes a suspended guest', async () => {
+        const hands = offered();
+        if (hands === undefined) return expect(driver.suspension).toBeUndefined();
+        const [ended, removed, killed] = [
+          spec('stubborn'),
+          spec('obedient', { ports: somePort(22) }),
+          spec('obedient'),
+        ];
+        for (const each of [ended, removed, killed]) {
+          await create(each);
+          await hands.suspend(each.instanceId);
+        }
+        await driver.stop(ended.instanceId, 0);
+        expect(state(ended.instanceId)).toBe('stopped');
+        expect(await host.runningCopies(ended.instanceId)).toBe(0);
+        await driver.remove(removed.instanceId);
+        expect(await host.traces(removed.instanceId)).toEqual([]);
+        await host.kill(killed.instanceId);
+        const dead = await until(killed.instanceId, (seen) => seen?.state === 'failed');
+        expect(dead?.reason).toMatchObject({ code: host.words.killed });
+        await driver.start(killed.instanceId);
+        expect(state(killed.instanceId)).toBe('running');
+      });
+
+      it('is refused for what does not run, or is not there', async () => {
+        const hands = offered();
+        if (hands === undefined) return expect(driver.suspension).toBeUndefined();
+        const wanted = spec('obedient');
+        expect(await fails(hands.suspend(wanted.instanceId))).toBe('NoSuchGuest');
+        await create(wanted);
+        await driver.stop(wanted.instanceId, 0);
+        expect(await fails(hands.suspend(wanted.instanceId))).toBe('NotPossible');
+        expect(await fails(hands.resume(wanted.instanceId))).toBe('NotPossible');
+        expect(state(wanted.instanceId)).toBe('stopped');
       });
     });
 

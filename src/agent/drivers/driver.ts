@@ -86,6 +86,16 @@ export interface LogChunk {
   readonly size: number;
 }
 
+/**
+ * Holds the processors of a guest still and keeps its memory, and lets it go on. Both resolve when it is so, and are harmless when it is so
+ * already. Throw `DriverError` `NoSuchGuest`, `NotPossible` (it does not run, or is held by something else: it is asked again by a repetition),
+ * `HypervisorFailed` (it does not answer, and may have done it).
+ */
+export interface GuestSuspension {
+  suspend(instanceId: string): Promise<void>;
+  resume(instanceId: string): Promise<void>;
+}
+
 export interface GuestVolumes {
   /**
    * Resolves when the guest has these volumes and no others: of one that runs they come and go, a stopped one has them from its next
@@ -125,12 +135,14 @@ export interface Driver {
   create(spec: GuestSpec, signal: AbortSignal): Promise<void>;
   /** Boots a `stopped` guest from its own disk again. */
   start(instanceId: string): Promise<void>;
-  /** Asks the guest to power off; after `graceMs` it is ended. Resolves when it no longer runs. Harmless when it does not. */
+  /** Asks the guest to power off, letting a suspended one go on for it; after `graceMs` it is ended. Resolves when it no longer runs. Harmless when it does not. */
   stop(instanceId: string, graceMs: number): Promise<void>;
   /** Ends the guest and removes every trace: process, files, ports. Harmless when there is none. */
   remove(instanceId: string): Promise<void>;
   /** At most `limit` bytes from `offset` on. Empty `data` at the end. Throws `DriverError` `NoSuchGuest`. */
   readLog(instanceId: string, offset: number, limit: number): Promise<LogChunk>;
+  /** Absent: its guests cannot be suspended. */
+  readonly suspension?: GuestSuspension;
   /** What can be done with the volumes of its guests. Absent: they have none. */
   readonly volumes?: GuestVolumes;
   /** The ways into its guests while they run. */

@@ -28,6 +28,8 @@ export interface DriverContext {
   readonly log: Logger;
   /** Where published ports listen. */
   readonly bindAddress?: string;
+  /** How long a virtual machine may show no sign of life before that is said of it. */
+  readonly silenceMsMax?: number;
   readonly portRange?: { readonly first: number; readonly last: number };
   /** Where there is the driver `zones`. */
   readonly zones?: ZonesSettings;

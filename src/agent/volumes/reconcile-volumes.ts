@@ -267,7 +267,7 @@ export function createVolumeReconciler(options: VolumeReconcilerOptions): Volume
         // Of a damaged guest nobody knows what it has, nor whether it runs: it may have all that its instance ever was given.
         const has = damaged ? assignedTo(instanceId).includes(volumeId) : guest.volumes?.includes(volumeId);
         if (has !== true) continue;
-        const running = state === 'running' || state === 'preparing' || damaged === true;
+        const running = state === 'running' || state === 'suspended' || state === 'preparing' || damaged === true;
         holders.push({ instanceId, volumes: damaged ? undefined : driver.volumes, running });
       }
     }

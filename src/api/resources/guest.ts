@@ -7,8 +7,8 @@ const closed = { additionalProperties: false } as const;
 export const Accelerator = Type.Enum(['kvm', 'tcg', 'none']);
 export type Accelerator = Static<typeof Accelerator>;
 
-/** `preparing` → `running` → `stopped` (asked for), `exited` (by itself, cleanly) or `failed`. */
-export const GuestState = Type.Enum(['preparing', 'running', 'stopped', 'exited', 'failed']);
+/** `preparing` → `running` ⇄ `suspended` (its processors stand still) → `stopped` (asked for), `exited` (by itself, cleanly) or `failed`. */
+export const GuestState = Type.Enum(['preparing', 'running', 'suspended', 'stopped', 'exited', 'failed']);
 export type GuestState = Static<typeof GuestState>;
 
 export const GuestPort = Type.Object(

@@ -79,6 +79,7 @@ export const HostDriver = Type.Object(
     reason: Type.Optional(Type.String({ maxLength: 1024 })),
     accelerator: Type.Optional(Accelerator),
     version: Type.Optional(Type.String({ maxLength: 128 })),
+    suspends: Type.Optional(Type.Boolean({ description: 'its guests can be suspended; default: they cannot' })),
   },
   closed,
 );

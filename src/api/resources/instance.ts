@@ -57,7 +57,10 @@ export const InstanceSpec = Type.Object(
         description: 'CPUs and memory come in equal parts from so many NUMA cells of the host',
       }),
     ),
-    powerState: Type.Enum(['running', 'stopped'], { default: 'running' }),
+    powerState: Type.Enum(['running', 'suspended', 'stopped'], {
+      default: 'running',
+      description: 'suspended: its processors stand still and its memory is kept; of an instance that runs',
+    }),
     restartPolicy: Type.Enum(['Never', 'OnFailure'], { default: 'Never' }),
     priority: Type.Optional(
       Type.Integer({
@@ -137,9 +140,15 @@ export const InstanceSpec = Type.Object(
   closed,
 );
 export type InstanceSpec = Static<typeof InstanceSpec>;
+export type PowerState = InstanceSpec['powerState'];
+
+/** Whether it is to have its room and its memory; suspended, its processors only stand still. */
+export function isToBeOn({ powerState }: Pick<InstanceSpec, 'powerState'>): boolean {
+  return powerState !== 'stopped';
+}
 
 /**
- * Pending → Scheduled → Starting → Running → Stopping → Stopped; Exited: the guest powered itself off; Failed: it could not
+ * Pending → Scheduled → Starting → Running ⇄ Suspended → Stopping → Stopped; Exited: the guest powered itself off; Failed: it could not
  * start, died, or its host is lost; Deleting: asked to go.
  */
 export const InstancePhase = Type.Enum([
@@ -147,6 +156,7 @@ export const InstancePhase = Type.Enum([
   'Scheduled',
   'Starting',
   'Running',
+  'Suspended',
   'Stopping',
   'Stopped',
   'Exited',

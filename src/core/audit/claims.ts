@@ -44,7 +44,14 @@ export const claimsOfInstances: Rule = function* (snapshot) {
 };
 
 /** What is over needs none: its disk may have gone with its host. */
-const needsRoom: ReadonlySet<string> = new Set(['Scheduled', 'Starting', 'Running', 'Stopping', 'Stopped']);
+const needsRoom: ReadonlySet<string> = new Set([
+  'Scheduled',
+  'Starting',
+  'Running',
+  'Suspended',
+  'Stopping',
+  'Stopped',
+]);
 
 function holdsRoom(snapshot: Snapshot, { metadata, status }: Instance): boolean {
   if (status.host === undefined || metadata.deletionRequestedAtMs !== undefined) return true;

@@ -9,7 +9,8 @@ export const unconfirmedGuests: Rule = function* (snapshot) {
     const { metadata, status } = value;
     const host = snapshot.get('host', keys.host(status.host ?? ''))?.value;
     const ready = host && isReady(host.status);
-    if (status.phase !== 'Running' || !ready || status.report?.epoch === host.status.epoch) {
+    const up = status.phase === 'Running' || status.phase === 'Suspended';
+    if (!up || !ready || status.report?.epoch === host.status.epoch) {
       yield undefined;
       continue;
     }

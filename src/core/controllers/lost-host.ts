@@ -116,6 +116,7 @@ function dependsOnHost({ status, metadata }: Instance, loss: Loss): boolean {
     case 'Scheduled':
     case 'Starting':
     case 'Running':
+    case 'Suspended':
     case 'Stopping':
       return true;
     case 'Stopped':

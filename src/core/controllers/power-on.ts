@@ -1,7 +1,7 @@
 // power-on: a stopped instance that should run again gets its room back on the host that has its disk, or waits there with the
 // reason. Its host starts it only then: room that was given back may have been taken by others (S4.7).
 
-import type { Instance } from '../../api/resources/instance.ts';
+import { type Instance, isToBeOn } from '../../api/resources/instance.ts';
 import type { Amounts } from '../../api/resources/metadata.ts';
 import { claimAgain, type Held, holdsOnlyDisk } from '../ledger/ledger.ts';
 import { assign, type Portion } from '../ledger/tree.ts';
@@ -66,7 +66,7 @@ function shouldRunAgain({ metadata, spec, status }: Instance): boolean {
   return (
     status.phase === 'Stopped' &&
     status.host !== undefined &&
-    spec.powerState === 'running' &&
+    isToBeOn(spec) &&
     metadata.deletionRequestedAtMs === undefined
   );
 }

@@ -1,6 +1,6 @@
 // restart: a failed instance with policy OnFailure waits its delay, then is placed anew: fresh disk, any host (S4.6).
 
-import type { Instance } from '../../api/resources/instance.ts';
+import { type Instance, isToBeOn } from '../../api/resources/instance.ts';
 import { conditionOf, withConditions } from '../state/conditions.ts';
 import type { Context } from '../state/context.ts';
 import { eventChange } from '../state/events.ts';
@@ -28,7 +28,7 @@ export const restart: Controller = {
 
 function wantsRestart(instance: Instance): boolean {
   const { spec, status, metadata } = instance;
-  if (status.phase !== 'Failed' || spec.restartPolicy !== 'OnFailure' || spec.powerState !== 'running') return false;
+  if (status.phase !== 'Failed' || spec.restartPolicy !== 'OnFailure' || !isToBeOn(spec)) return false;
   if (metadata.deletionRequestedAtMs !== undefined) return false;
   return !(spec.exclusive && mayRunUnseen(instance)); // it waits until its host is back or removed, or for a person
 }

@@ -6,7 +6,7 @@ import { isContainerImage } from '../../api/container-image.ts';
 import { portsOf } from '../../api/instance-ports.ts';
 import type { Container } from '../../api/resources/container.ts';
 import type { Image } from '../../api/resources/image.ts';
-import type { Instance, InstanceSpec } from '../../api/resources/instance.ts';
+import { type Instance, type InstanceSpec, isToBeOn } from '../../api/resources/instance.ts';
 import { holdsOnlyDisk } from '../ledger/ledger.ts';
 import { conditionOf } from '../state/conditions.ts';
 import { hostLost, restored } from '../state/guest-phase.ts';
@@ -77,7 +77,8 @@ function wanted(instance: Instance | undefined, allocation: Allocation): Assignm
   const seen = conditionOf(status.conditions, 'Running')?.reason;
   if (seen === restored) return 'kept';
   // Without room it may not run: controllers/power-on.ts claims it again.
-  if (spec.powerState === 'stopped' || status.phase === 'Exited' || holdsOnlyDisk(allocation)) return 'stopped';
+  if (!isToBeOn(spec) || status.phase === 'Exited' || holdsOnlyDisk(allocation)) return 'stopped';
   // A guest that failed is over; one that is only out of sight may well be running.
-  return status.phase === 'Failed' && seen !== hostLost ? 'stopped' : 'running';
+  if (status.phase === 'Failed' && seen !== hostLost) return 'stopped';
+  return spec.powerState === 'suspended' ? 'suspended' : 'running';
 }

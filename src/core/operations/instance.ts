@@ -1,7 +1,7 @@
 // What users do with instances: create, replace, delete. Placing and running them is the controllers' and the agent's.
 
 import { ApiError } from '../../api/errors.ts';
-import type { Instance, InstanceSpec } from '../../api/resources/instance.ts';
+import { type Instance, type InstanceSpec, isToBeOn } from '../../api/resources/instance.ts';
 import { assertGang } from '../queue/gangs.ts';
 import { chargeQuota } from '../queue/quotas.ts';
 import { schemaVersion } from '../state/upgrade.ts';
@@ -25,6 +25,10 @@ export function createInstance(snapshot: Snapshot, input: CreateInput<InstanceSp
   const earlier = earlierCreate(snapshot, input, 'instance');
   if (earlier) return earlier;
   assertAskable(snapshot, input);
+  if (input.spec.powerState === 'suspended')
+    throw new ApiError('InvalidRequest', 'a new instance is running or stopped; suspend it when it runs', {
+      field: 'spec.powerState',
+    });
   assertTaskToTake(snapshot, input.project, input.spec.placement.task);
   const name = input.name || freeName(snapshot, input.project, input.spec.image, ctx);
   const key = keys.instance(input.project, name);
@@ -36,7 +40,7 @@ export function createInstance(snapshot: Snapshot, input: CreateInput<InstanceSp
     metadata: newMetadata(id, { ...input, name }, ctx),
     spec: likeTheLast(input.spec),
     status: {
-      phase: input.spec.powerState === 'running' ? 'Pending' : 'Stopped',
+      phase: isToBeOn(input.spec) ? 'Pending' : 'Stopped',
       incarnation: 0,
       restartCount: 0,
       observedGeneration: 0,
@@ -56,7 +60,7 @@ export function createInstance(snapshot: Snapshot, input: CreateInput<InstanceSp
         ...attachToNew(snapshot, instance),
         ...rememberCreate(input, 'instance', { key, id }, ctx),
         // Of one that should run, placement tells at once: a second event would only cost.
-        ...(input.spec.powerState === 'running'
+        ...(isToBeOn(input.spec)
           ? []
           : [eventChange(instance, { reason: 'Accepted', message: 'kept stopped until it is started' }, ctx)]),
       ],
@@ -102,6 +106,8 @@ export function replaceInstance(
       field: `spec.${field}`,
     });
   }
+  if (input.spec.powerState === 'suspended' && value.spec.powerState !== 'suspended')
+    assertSuspendable(snapshot, value);
   const specChanged = !equalJson(value.spec, input.spec);
   const sameLabels = equalJson(value.metadata.labels, input.labels);
   if (!specChanged && sameLabels) return { plan: unchanged(entry), key, changed: false };
@@ -110,7 +116,7 @@ export function replaceInstance(
   const unplaced =
     value.status.host === undefined && (value.status.phase === 'Pending' || value.status.phase === 'Stopped');
   const status = unplaced
-    ? { ...value.status, phase: input.spec.powerState === 'running' ? ('Pending' as const) : ('Stopped' as const) }
+    ? { ...value.status, phase: isToBeOn(input.spec) ? ('Pending' as const) : ('Stopped' as const) }
     : value.status;
   const next: Instance = {
     ...value,
@@ -128,6 +134,20 @@ export function replaceInstance(
     key,
     changed: true,
   };
+}
+
+/** Throws `Conflict`. What is not up has no memory that could be kept; once it is asked for, it holds through failures and restarts. */
+function assertSuspendable(snapshot: Snapshot, { metadata, status }: Instance): void {
+  const what = `instance "${metadata.name}" cannot be suspended`;
+  if (status.phase !== 'Running' && status.phase !== 'Suspended')
+    throw new ApiError('Conflict', `${what}: it is ${status.phase}, and only one that runs can be`);
+  const host = snapshot.get('host', keys.host(status.host ?? ''))?.value;
+  const driver = snapshot.get('allocation', keys.allocation(metadata.id, status.incarnation))?.value.driver;
+  if (host?.status.drivers.find(({ name }) => name === driver)?.suspends === true) return;
+  throw new ApiError(
+    'Conflict',
+    `${what}: the driver ${driver ?? 'of its guest'} on host ${status.host ?? ''} does not suspend guests ("berth driver ls"); stop it instead`,
+  );
 }
 
 function fieldOf(spec: InstanceSpec, field: string): unknown {

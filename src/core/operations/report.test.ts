@@ -1,23 +1,25 @@
 import { describe, expect, it } from 'vitest';
 import type { GuestStatus, Report } from '../../api/agent-protocol.ts';
+import type { Host } from '../../api/resources/host.ts';
 import type { Instance, InstanceSpec } from '../../api/resources/instance.ts';
 import { garbage } from '../controllers/garbage.ts';
 import { placement } from '../controllers/placement.ts';
 import { powerOn } from '../controllers/power-on.ts';
+import { restart } from '../controllers/restart.ts';
 import { release } from '../ledger/ledger.ts';
 import type { Cache } from '../state/cache.ts';
 import { commitPlan, testCache, testContext, testGuest, testHost, testImage, testInstance } from '../testing.ts';
 import { assignmentOf } from './assignment.ts';
-import { deleteInstance, replaceInstance } from './instance.ts';
+import { createInstance, deleteInstance, replaceInstance } from './instance.ts';
 import { applyReport } from './report.ts';
 
 const key = 'instances/default/web';
 const ctx = testContext();
 
-function placed(spec: Partial<InstanceSpec> = {}): Cache {
+function placed(spec: Partial<InstanceSpec> = {}, host: Partial<Host['status']> = {}): Cache {
   const cache = testCache([
     testImage(),
-    ...testHost('h1'),
+    ...testHost('h1', { status: host }),
     ...testHost('h2', { ready: false }),
     testInstance('web', { diskGiB: 5, ...spec }),
   ]);
@@ -51,10 +53,14 @@ function wantOn(cache: Cache): string {
   return allocation ? assignmentOf(allocation, cache.get('instance', key)).want : 'nothing';
 }
 
+const assignments = (cache: Cache): string[] =>
+  [...cache.allocationsOnHost('h1')].map((each) => assignmentOf(each, cache.get('instance', key)).want);
+
 describe('a report', () => {
   const phases: [GuestStatus['state'], string][] = [
     ['preparing', 'Starting'],
     ['running', 'Running'],
+    ['suspended', 'Suspended'],
     ['exited', 'Exited'],
     ['failed', 'Failed'],
     ['stopped', 'Stopped'],
@@ -66,6 +72,100 @@ describe('a report', () => {
       expect(instanceIn(cache).status.phase).toBe(phase);
     });
   }
+
+  describe('of a suspended guest', () => {
+    const suspends = { drivers: [{ name: 'fake', available: true, suspends: true }] };
+    const replace = (cache: Cache, powerState: InstanceSpec['powerState']) =>
+      commitPlan(
+        cache,
+        replaceInstance(
+          cache,
+          { project: 'default', name: 'web', labels: {}, spec: { ...instanceIn(cache).spec, powerState } },
+          ctx,
+        ).plan,
+      );
+
+    it('comes of a wish, keeps the room and what was, and ends with the wish', () => {
+      const cache = placed({}, suspends);
+      report(cache, testGuest({ ready: true }));
+      const { runningAtMs } = instanceIn(cache).status;
+      replace(cache, 'suspended');
+      expect(wantOn(cache)).toBe('suspended');
+      report(cache, testGuest({ state: 'suspended', ready: true }), { sequence: 2, observedGeneration: 2 });
+      expect(instanceIn(cache).status).toMatchObject({
+        phase: 'Suspended',
+        runningAtMs,
+        conditions: expect.arrayContaining([
+          expect.objectContaining({ type: 'Running', status: 'False', reason: 'Suspended' }),
+          expect.objectContaining({ type: 'Ready', status: 'False', reason: 'Suspended' }),
+        ]),
+      });
+      expect([...cache.allocationsOnHost('h1')][0]?.value.amounts).toEqual({
+        [testHost('h1')[0].metadata.id]: expect.objectContaining({ VCPU: 1 }),
+      });
+      replace(cache, 'running');
+      expect(wantOn(cache)).toBe('running');
+      report(cache, testGuest({ ready: true }), { sequence: 3, observedGeneration: 3 });
+      expect(instanceIn(cache).status).toMatchObject({ phase: 'Running', runningAtMs });
+      const told = [...cache.list('event')].map(({ value }) => value.spec.reason);
+      expect(told.filter((reason) => reason === 'Suspended' || reason === 'Resumed')).toEqual(['Suspended', 'Resumed']);
+    });
+
+    it('is refused where its driver cannot, and of what does not run', () => {
+      const cache = placed();
+      expect(() => replace(cache, 'suspended')).toThrow('it is Scheduled, and only one that runs can be');
+      report(cache, testGuest());
+      expect(() => replace(cache, 'suspended')).toThrow('the driver fake on host h1 does not suspend guests');
+    });
+
+    it('holds through a failure: it is placed anew, to be suspended', () => {
+      const cache = placed({ restartPolicy: 'OnFailure' }, suspends);
+      report(cache, testGuest());
+      replace(cache, 'suspended');
+      report(cache, testGuest({ state: 'failed' }), { sequence: 2, observedGeneration: 2 });
+      expect(wantOn(cache)).toBe('stopped');
+      const later = testContext({ nowMs: ctx.nowMs + 3_600_000 });
+      commitPlan(cache, restart.reconcile(cache, key, later));
+      expect(instanceIn(cache)).toMatchObject({ status: { phase: 'Pending', restartCount: 1 } });
+      commitPlan(cache, placement.reconcile(cache, key, later));
+      expect(assignments(cache)).toContain('suspended');
+    });
+
+    it('is not created', () => {
+      const cache = placed();
+      const input = { project: 'default', name: 'new', labels: {}, spec: { ...instanceIn(cache).spec } };
+      expect(() => createInstance(cache, { ...input, spec: { ...input.spec, powerState: 'suspended' } }, ctx)).toThrow(
+        'a new instance is running or stopped',
+      );
+    });
+  });
+
+  it('of a guest that panicked says so, and so does its restart', () => {
+    const cache = placed({ restartPolicy: 'OnFailure' });
+    report(cache, testGuest());
+    const why = { reason: 'GuestPanicked', message: 'the kernel of the guest panicked; its console says why' };
+    report(cache, testGuest({ state: 'failed', ...why }), { sequence: 2 });
+    expect(instanceIn(cache).status).toMatchObject({
+      phase: 'Failed',
+      conditions: expect.arrayContaining([expect.objectContaining({ type: 'Running', status: 'False', ...why })]),
+    });
+    commitPlan(cache, restart.reconcile(cache, key, testContext({ nowMs: ctx.nowMs + 3_600_000 })));
+    expect(instanceIn(cache).status).toMatchObject({ phase: 'Pending', restartCount: 1 });
+    expect([...cache.list('event')].map(({ value }) => value.spec.message)).toContain(
+      `restart 1 after: ${why.message}`,
+    );
+  });
+
+  it('of a guest that shows no sign of life leaves it running, and says why it is not ready', () => {
+    const cache = placed({ restartPolicy: 'OnFailure' });
+    report(cache, testGuest({ reason: 'NoSignOfLife', message: 'no sign of life in 5 min' }));
+    expect(instanceIn(cache).status).toMatchObject({
+      phase: 'Running',
+      conditions: expect.arrayContaining([
+        expect.objectContaining({ type: 'Ready', status: 'False', reason: 'NoSignOfLife' }),
+      ]),
+    });
+  });
 
   it('brings address, ports and readiness', () => {
     const cache = placed();

@@ -2,12 +2,19 @@
 // present incarnation, changes anything; all else is stale and changes nothing (invariant 7).
 
 import type { GuestStatus, Report } from '../../api/agent-protocol.ts';
-import type { Instance, InstanceStatus } from '../../api/resources/instance.ts';
+import { type Instance, type InstanceStatus, isToBeOn } from '../../api/resources/instance.ts';
 import { release, releaseAllButDisk } from '../ledger/ledger.ts';
 import { type NewCondition, withConditions } from '../state/conditions.ts';
 import type { Context } from '../state/context.ts';
 import { eventChange, type NewEvent } from '../state/events.ts';
-import { guestConditions, mayHaveMoved, messageByState, notFoundAfterRestore, phaseOf } from '../state/guest-phase.ts';
+import {
+  guestConditions,
+  isUp,
+  mayHaveMoved,
+  messageByState,
+  notFoundAfterRestore,
+  phaseOf,
+} from '../state/guest-phase.ts';
 import { instanceStatusChange } from '../state/instance-change.ts';
 import { keys } from '../state/keys.ts';
 import { type Plan, unchanged } from '../state/plan.ts';
@@ -124,7 +131,7 @@ function restsNow(instance: Instance, guest: GuestStatus, report: Report): boole
   const { metadata, spec } = instance;
   if (mayHaveMoved(instance, guest)) return true;
   if (guest.state === 'exited' || guest.state === 'failed') return true;
-  return guest.state === 'stopped' && spec.powerState === 'stopped' && report.observedGeneration >= metadata.generation;
+  return guest.state === 'stopped' && !isToBeOn(spec) && report.observedGeneration >= metadata.generation;
 }
 
 const overSinceRestore: NewCondition = {
@@ -158,7 +165,7 @@ function nextStatus(
       [...guestConditions(guest), ...(moved ? [overSinceRestore] : [])],
       ctx.nowMs,
     ),
-    ...(guest.state === 'running' && status.guest?.state !== 'running' ? { runningAtMs: ctx.nowMs } : {}),
+    ...(isUp(guest) && !(status.guest && isUp(status.guest)) ? { runningAtMs: ctx.nowMs } : {}),
     ...(guest.ready && status.guest?.ready !== true ? { readyAtMs: ctx.nowMs } : {}),
     ...(phase === 'Failed' && status.phase !== 'Failed' ? { failedAtMs: ctx.nowMs } : {}),
   };
@@ -171,7 +178,11 @@ function newsOf(before: InstanceStatus, after: InstanceStatus, guest: GuestStatu
   if (before.phase === after.phase) return undefined;
   switch (after.phase) {
     case 'Running':
-      return { reason: 'Started', message: 'the guest runs' };
+      return before.phase === 'Suspended'
+        ? { reason: 'Resumed', message: 'the guest goes on where it was' }
+        : { reason: 'Started', message: messageByState.running };
+    case 'Suspended':
+      return { reason: 'Suspended', message: messageByState.suspended };
     case 'Stopped':
       return { reason: 'Stopped', message: 'stopped as asked' };
     case 'Exited':

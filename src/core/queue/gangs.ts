@@ -1,7 +1,7 @@
 // Gangs: instances of one project that are placed together, all or none. Who belongs to which gang, and whether it can be placed now.
 
 import { ApiError } from '../../api/errors.ts';
-import type { Instance } from '../../api/resources/instance.ts';
+import { type Instance, isToBeOn } from '../../api/resources/instance.ts';
 import { fleetOf } from '../scheduler/fleet.ts';
 import type { Request } from '../scheduler/request.ts';
 import { type Placed, schedule, summarize } from '../scheduler/schedule.ts';
@@ -68,7 +68,7 @@ class Gangs implements View {
 function isLiving({ metadata, spec, status }: Instance): boolean {
   if (metadata.deletionRequestedAtMs !== undefined || status.phase === 'Exited') return false;
   if (status.phase === 'Failed') return spec.restartPolicy === 'OnFailure';
-  return spec.powerState === 'running' || status.host !== undefined;
+  return isToBeOn(spec) || status.host !== undefined;
 }
 
 /** Throws `Conflict` for one too many, and `InvalidRequest` for a size on which the others do not agree. */

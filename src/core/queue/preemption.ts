@@ -80,8 +80,10 @@ function mayBeStopped({ metadata, spec, status }: Instance, priority: number): b
 
 function isActive({ metadata, status }: Pick<Instance, 'metadata' | 'status'>): boolean {
   if (metadata.deletionRequestedAtMs !== undefined || status.host === undefined) return false;
-  return status.phase === 'Scheduled' || status.phase === 'Starting' || status.phase === 'Running';
+  return activePhases.has(status.phase);
 }
+
+const activePhases: ReadonlySet<string> = new Set(['Scheduled', 'Starting', 'Running', 'Suspended']);
 
 function compareVictims(a: Guest, b: Guest): number {
   return (

@@ -9,7 +9,7 @@
 
 import { equalJson } from '../../base/equal-json.ts';
 import { BriefMap } from '../../base/brief-map.ts';
-import type { Instance } from '../../api/resources/instance.ts';
+import { type Instance, isToBeOn } from '../../api/resources/instance.ts';
 import { type Fleet, fleetOf } from '../scheduler/fleet.ts';
 import { hostPlugins, roomPlugins } from '../scheduler/registry.ts';
 import { type Request, requestOf } from '../scheduler/request.ts';
@@ -608,7 +608,7 @@ export function limitReached(
 }
 
 export function isWaiting({ metadata, spec, status }: Instance): boolean {
-  return status.phase === 'Pending' && metadata.deletionRequestedAtMs === undefined && spec.powerState === 'running';
+  return status.phase === 'Pending' && metadata.deletionRequestedAtMs === undefined && isToBeOn(spec);
 }
 
 function shapeKeyOf(

@@ -2,7 +2,7 @@
 // that is not, what would change that. The same rules as scheduling.
 
 import type { Explanation, HostExplanation, NearestChange, PlacedExplanation } from '../../api/explanation.ts';
-import type { Instance } from '../../api/resources/instance.ts';
+import { type Instance, isToBeOn } from '../../api/resources/instance.ts';
 import { type LimitPolicy, limitsOn } from '../queue/limits.ts';
 import { limitReached } from '../queue/queue.ts';
 import { conditionOf } from '../state/conditions.ts';
@@ -89,11 +89,11 @@ export function* explainInSteps(
 
 /** Its disk is on its host, and it waits there for room to run. */
 function waitsAtHome({ status, spec }: Instance): boolean {
-  return status.host !== undefined && status.phase === 'Stopped' && spec.powerState === 'running';
+  return status.host !== undefined && status.phase === 'Stopped' && isToBeOn(spec);
 }
 
 function isWaiting({ status, spec }: Instance): boolean {
-  return status.host === undefined && status.phase === 'Pending' && spec.powerState === 'running';
+  return status.host === undefined && status.phase === 'Pending' && isToBeOn(spec);
 }
 
 function explainHost({ host, refusals, score, scores }: HostVerdict, current: string | undefined): HostExplanation {

@@ -8,8 +8,9 @@ import { equalJson } from '../../base/equal-json.ts';
 import { assert } from '../../base/assert.ts';
 import { BriefMap } from '../../base/brief-map.ts';
 import { Consumers } from './consumers.ts';
+import { volumeDefinition } from '../../api/resources/volume.ts';
 import { KeysByGroup } from './few-keys.ts';
-import { kindOfKey } from './keys.ts';
+import { kindOfKey, prefixOf } from './keys.ts';
 import { type Assumed, type Layers, LayersByKey, layersOf } from './layers.ts';
 import type { Change, Plan } from './plan.ts';
 import type { Allocation, AnyRecord, Provider, RecordByKind, RecordKind } from './records.ts';
@@ -63,6 +64,7 @@ export class Cache implements Snapshot {
   readonly #consumers = new Consumers();
   readonly #providerKeysByHost = new KeysByGroup();
   readonly #allocationKeysByHost = new Map<string, Set<string>>();
+  readonly #volumeAllocationKeysByHost = new Map<string, Set<string>>();
   readonly #pendingInstanceKeys = new BriefMap<string, true>();
   readonly #imageKeyByName = new Map<string, string>();
   readonly #used = new Map<string, Map<string, number>>();
@@ -140,7 +142,8 @@ export class Cache implements Snapshot {
   }
 
   heldOnHost(host: string): number {
-    return this.#allocationKeysByHost.get(host)?.size ?? 0;
+    const all = this.#allocationKeysByHost.get(host)?.size ?? 0;
+    return all - (this.#volumeAllocationKeysByHost.get(host)?.size ?? 0);
   }
 
   allocationsOfConsumer(id: string): readonly Entry<Allocation>[] {
@@ -419,7 +422,9 @@ export class Cache implements Snapshot {
     const hosts = hostsOf(formsBefore, formsAfter);
     for (const host of hosts) {
       const is = anyOn(formsAfter, host);
-      if (anyOn(formsBefore, host) !== is) indexUnder(this.#allocationKeysByHost, host, key, is ? +1 : -1);
+      if (anyOn(formsBefore, host) === is) continue;
+      indexUnder(this.#allocationKeysByHost, host, key, is ? +1 : -1);
+      if (isOfVolume(key)) indexUnder(this.#volumeAllocationKeysByHost, host, key, is ? +1 : -1);
     }
     if (before !== after) this.#changed(key, 'allocation', before, after);
     // A release that became durable: decisions knew of it, but only now is the room free.
@@ -646,6 +651,9 @@ function sameHeld(a: Held, b: Held): boolean {
 }
 
 const nothingUsed: ReadonlyMap<string, number> = new Map();
+
+const volumeAllocations = `${prefixOf('allocation')}${volumeDefinition.idPrefix}_`;
+const isOfVolume = (key: string): boolean => key.startsWith(volumeAllocations);
 
 function indexUnder(index: Map<string, Set<string>>, group: string, key: string, sign: 1 | -1): void {
   const members = index.get(group);

@@ -1,7 +1,7 @@
 // What an instance is, given what its host says of its guest: phase and conditions. One place for the report that brings news and for
 // the controller that takes up the last news again.
 
-import type { GuestStatus, Instance, InstancePhase } from '../../api/resources/instance.ts';
+import { type GuestStatus, type Instance, type InstancePhase, isToBeOn } from '../../api/resources/instance.ts';
 import { conditionOf, type NewCondition } from './conditions.ts';
 
 /** Reason of a failure that is only assumed: the host is silent, and its guest may well run on. */
@@ -23,9 +23,14 @@ export function mayRunUnseen({ status }: Instance): boolean {
  * Only of what must never run twice.
  */
 export function mayHaveMoved({ spec, status }: Instance, guest: GuestStatus): boolean {
-  if (!spec.exclusive || spec.powerState !== 'running' || !isOver(guest)) return false;
+  if (!spec.exclusive || !isToBeOn(spec) || !isOver(guest)) return false;
   const reason = conditionOf(status.conditions, 'Running')?.reason;
   return reason === restored || reason === notFoundAfterRestore;
+}
+
+/** It has its memory, whether or not its processors run. */
+export function isUp({ state }: GuestStatus): boolean {
+  return state === 'running' || state === 'suspended';
 }
 
 function isOver({ state }: GuestStatus): boolean {
@@ -41,7 +46,9 @@ export function phaseOf({ metadata, spec, status }: Instance, guest: GuestStatus
     case 'preparing':
       return 'Starting';
     case 'running':
-      return spec.powerState === 'stopped' ? 'Stopping' : 'Running';
+      return isToBeOn(spec) ? 'Running' : 'Stopping';
+    case 'suspended':
+      return isToBeOn(spec) ? 'Suspended' : 'Stopping';
     case 'stopped':
       return 'Stopped';
     case 'exited':
@@ -58,22 +65,24 @@ export function guestConditions(guest: GuestStatus): NewCondition[] {
     message: guest.message ?? messageByState[guest.state],
   };
   const running: NewCondition = { type: 'Running', status: guest.state === 'running' ? 'True' : 'False', ...why };
-  const ready: NewCondition = guest.ready
-    ? { type: 'Ready', status: 'True', reason: 'Booted', message: 'the guest said that its boot is over' }
-    : {
-        type: 'Ready',
-        status: 'False',
-        // One that runs and has a reason cannot go on booting.
-        ...(guest.state === 'running' && guest.reason === undefined
-          ? { reason: 'Booting', message: 'the guest is booting' }
-          : why),
-      };
+  const ready: NewCondition =
+    guest.ready && guest.state !== 'suspended'
+      ? { type: 'Ready', status: 'True', reason: 'Booted', message: 'the guest said that its boot is over' }
+      : {
+          type: 'Ready',
+          status: 'False',
+          // One that runs and has a reason cannot go on booting.
+          ...(guest.state === 'running' && guest.reason === undefined
+            ? { reason: 'Booting', message: 'the guest is booting' }
+            : why),
+        };
   return [running, ready];
 }
 
 const reasonByState = {
   preparing: 'Preparing',
   running: 'Started',
+  suspended: 'Suspended',
   stopped: 'Stopped',
   exited: 'GuestShutdown',
   failed: 'Failed',
@@ -81,6 +90,7 @@ const reasonByState = {
 export const messageByState = {
   preparing: 'disk and seed are being made',
   running: 'the guest runs',
+  suspended: 'its processors stand still, and its memory is kept',
   stopped: 'stopped as asked',
   exited: 'the guest powered itself off',
   failed: 'the guest failed',

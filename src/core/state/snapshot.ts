@@ -47,7 +47,7 @@ export interface Snapshot {
   allocationsOnHost(host: string): Iterable<Entry<Allocation>>;
   /** As `allocationsOnHost`, and what is released there but not yet durably, or may yet be claimed: every form that may come true. */
   allocationsHeldOnHost(host: string): Iterable<Allocation>;
-  /** How many allocations these are of. */
+  /** How many instances and tasks these are of; disks of volumes are nobody's place. */
   heldOnHost(host: string): number;
   allocationsOfConsumer(id: string): readonly Entry<Allocation>[];
   /** Keys of the instances that wait for a host. */

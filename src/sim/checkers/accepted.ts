@@ -72,7 +72,7 @@ export function acceptedChecker({ state, intents, nowMs, policy, dead }: Facts):
         if (fault !== undefined) yield `instance ${instance.metadata.name} ${fault}`;
         const { phase } = instance.status;
         const canWait = phase === 'Pending' || phase === 'Stopped';
-        if (canWait && instance.spec.powerState === 'running' && saysWhyItWaits(instance)) waiting.push(instance);
+        if (canWait && instance.spec.powerState !== 'stopped' && saysWhyItWaits(instance)) waiting.push(instance);
       }
       const tasksWait = [...state.list('task')].some(({ status }) => status.phase === 'Pending');
       if (waiting.length === 0 && !tasksWait) looked = undefined;
@@ -116,7 +116,9 @@ function unrestOf(instance: Instance): string | undefined {
   if (metadata.deletionRequestedAtMs !== undefined) return 'is being deleted and does not go';
   switch (phase) {
     case 'Running':
-      return spec.powerState === 'running' ? undefined : 'runs though it should be stopped';
+      return spec.powerState === 'running' ? undefined : `runs though it should be ${spec.powerState}`;
+    case 'Suspended':
+      return spec.powerState === 'suspended' ? undefined : 'is suspended though nobody asks for it';
     case 'Stopped':
       // Its room was taken while it was stopped: it waits on its host, and says so.
       return spec.powerState === 'stopped' || saysWhyItWaits(instance) ? undefined : 'is stopped though it should run';
@@ -125,12 +127,12 @@ function unrestOf(instance: Instance): string | undefined {
     case 'Failed':
       if (!running?.reason || !running.message) return 'has failed without a reason';
       if (running.reason === 'HostLost') return 'is failed for the loss of a host that is back';
-      return spec.restartPolicy === 'OnFailure' && spec.powerState === 'running'
+      return spec.restartPolicy === 'OnFailure' && spec.powerState !== 'stopped'
         ? 'has failed and is not restarted'
         : undefined;
     case 'Pending':
       if (!saysWhyItWaits(instance)) return 'waits without saying why';
-      return spec.powerState === 'running' ? undefined : 'waits for a host though it should be stopped';
+      return spec.powerState === 'stopped' ? 'waits for a host though it should be stopped' : undefined;
     default:
       return `stays ${phase} (${running?.reason ?? 'no condition'}: ${running?.message ?? ''})`;
   }

@@ -52,6 +52,7 @@ function crowdOn(host: Host | undefined, state: CommittedState): string | undefi
   const max = host?.spec.instancesMax;
   if (max === undefined) return undefined;
   let count = 0;
-  for (const allocation of state.list('allocation')) if (allocation.host === host?.metadata.name) count += 1;
+  for (const { host: on, consumer } of state.list('allocation'))
+    if (on === host?.metadata.name && consumer.kind !== 'volume') count += 1;
   return count > max ? `has ${count} instances now, and may have ${max}` : undefined;
 }

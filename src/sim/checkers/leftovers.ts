@@ -21,13 +21,15 @@ export function leftoversChecker({ state, world, excused, dead }: Facts): Checke
           yield `a guest of ${name} is left; the instance is incarnation ${status.incarnation} on ${status.host ?? 'no host'}`;
           continue;
         }
-        if (guest.running !== (status.phase === 'Running'))
+        if (guest.running !== (status.phase === 'Running' || status.phase === 'Suspended'))
           yield `a guest of ${name} ${guest.running ? 'runs' : 'does not run'}; its instance is ${status.phase}`;
+        else if ((guest.state === 'suspended') !== (status.phase === 'Suspended'))
+          yield `a guest of ${name} is not as its instance, which is ${status.phase}`;
       }
       for (const { metadata, status } of instances.values()) {
-        if (status.phase !== 'Running') continue;
+        if (status.phase !== 'Running' && status.phase !== 'Suspended') continue;
         if (world.guest(status.host ?? '', metadata.id)?.running !== true)
-          yield `instance ${metadata.name} is Running on ${status.host ?? 'no host'}, and no guest runs there`;
+          yield `instance ${metadata.name} is ${status.phase} on ${status.host ?? 'no host'}, and no guest runs there`;
       }
     },
   };

@@ -44,7 +44,7 @@ export function restartChecker({ state, world, nowMs, excused }: Facts): Checker
     const instance = instanceOf(instanceId);
     if (!holdsCpu || instance === undefined || instance.metadata.deletionRequestedAtMs !== undefined) return false;
     const { status, spec } = instance;
-    if (status.host !== host || status.incarnation !== incarnation || spec.powerState !== 'running') return false;
+    if (status.host !== host || status.incarnation !== incarnation || spec.powerState === 'stopped') return false;
     const reason = status.conditions.find(({ type }) => type === 'Running')?.reason;
     return status.phase !== 'Exited' && (status.phase !== 'Failed' || reason === 'HostLost');
   };

@@ -86,7 +86,7 @@ export function volumesChecker({ state, volumes: world, excused, dead, world: gu
       }
       for (const { metadata, spec, status } of state.list('instance')) {
         const { host, phase } = status;
-        if (phase !== 'Running' || host === undefined || outOfSight(host)) continue;
+        if ((phase !== 'Running' && phase !== 'Suspended') || host === undefined || outOfSight(host)) continue;
         const wanted = (spec.volumes ?? []).map(
           ({ name }) => state.get('volume', `volumes/${metadata.project}/${name}`)?.metadata.id,
         );

@@ -19,7 +19,7 @@ export const plantedBugs: readonly PlantedBug[] = [
 
   {
     name: 'drop-ledger-condition',
-    seed: 6,
+    seed: 10,
     reenacts:
       'two claims decided on one view are both committed: Placement without generations; CloudStack CVE-2025-69233',
     invariant: 1,
@@ -29,7 +29,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'two-predicates',
-    seed: 6,
+    seed: 25,
     reenacts: 'one path asks for room by a rule of its own: Nomad #9506, Nova CVE-2017-17051',
     invariant: 1,
     file: 'core/controllers/power-on.ts',
@@ -47,7 +47,6 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'release-before-gone',
-    seed: 2,
     reenacts: 'room is free when the end is asked for, not when the guest is gone: Nova 1794996, local delete',
     invariant: 5,
     file: 'core/operations/instance.ts',
@@ -66,7 +65,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'claim-leaked-by-restart',
-    seed: 6,
+    seed: 21,
     reenacts: 'an older life is never reported gone, and its room stays held: Orchard #381, Nova 1679750',
     invariant: 5,
     file: 'agent/reconcile.ts',
@@ -75,16 +74,16 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'claim-leaked-while-building',
-    seed: 2,
+    seed: 4,
     reenacts: 'an instance that is deleted while it is built is never cleared away: Nova 1679750',
     invariant: 3,
     file: 'agent/plan.ts',
-    find: "absent:  { nothing: 'report-absent',  older: 'remove', preparing: 'remove',",
-    replace: "absent:  { nothing: 'report-absent',  older: 'remove', preparing: 'none',",
+    find: "absent:    { nothing: 'report-absent',  older: 'remove', preparing: 'remove',",
+    replace: "absent:    { nothing: 'report-absent',  older: 'remove', preparing: 'none',",
   },
   {
     name: 'task-room-leaked',
-    seed: 14,
+    seed: 15,
     reenacts: 'room that is taken over is not given back by who held it: Nova 1896463, the other way round',
     invariant: 5,
     file: 'core/controllers/placement.ts',
@@ -93,7 +92,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'deleted-with-guest',
-    seed: 1,
+    seed: 22,
     reenacts: 'the record goes while its guest is still there: Nova, servers deleted under a host that was down',
     invariant: 3,
     file: 'core/controllers/garbage.ts',
@@ -123,7 +122,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'bound-to-lost-host',
-    seed: 202,
+    seed: 130,
     reenacts:
       'the host is not looked at again when the binding is written: Nomad plan-rejection, the other way round (#27497)',
     invariant: 0,
@@ -133,7 +132,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'wrong-revision',
-    seed: 20,
+    seed: 22,
     reenacts:
       'a Plan that rests on one just made durable has no condition any more and overwrites another control plane',
     invariant: 7,
@@ -164,7 +163,7 @@ export const plantedBugs: readonly PlantedBug[] = [
 
   {
     name: 'key-not-in-plan',
-    seed: 153,
+    seed: 6,
     reenacts:
       'the idempotency key is not conditional in the Plan that makes the instance: Cirrus-style retries made two',
     invariant: 4,
@@ -175,7 +174,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'key-not-kept',
-    seed: 12,
+    seed: 20,
     reenacts: 'the idempotency key is not remembered with what it made',
     invariant: 4,
     file: 'core/operations/instance.ts',
@@ -192,7 +191,6 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'prefix-for-key',
-    seed: 2,
     reenacts: 'a key is matched by its beginning: Nomad CVE-2025-4922',
     invariant: 3,
     file: 'core/operations/create.ts',
@@ -202,7 +200,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'limit-without-gate',
-    seed: 67,
+    seed: 6,
     reenacts: 'two control planes each count to the limit: Orchard #138',
     invariant: 0,
     file: 'core/controllers/bind.ts',
@@ -214,7 +212,7 @@ export const plantedBugs: readonly PlantedBug[] = [
 
   {
     name: 'incarnation-not-checked',
-    seed: 6,
+    seed: 67,
     reenacts: 'a report of an earlier life is taken for the present one: Orchard #64',
     invariant: 7,
     with: ['driver-fails', 'network-slow'],
@@ -224,7 +222,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'sequence-not-checked',
-    seed: 23,
+    seed: 24,
     reenacts: 'a report that was overtaken is taken after the newer one: etcd #15271, time travel',
     invariant: 7,
     file: 'core/operations/report.ts',
@@ -233,7 +231,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'back-in-time',
-    seed: 45,
+    seed: 248,
     reenacts: 'an agent follows a control plane that lags behind what it has seen: Sieve, 15 of 21 bugs',
     invariant: 5,
     with: ['store-slow', 'network-streamCut', 'server-pause'],
@@ -243,7 +241,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'act-before-fence',
-    seed: 10,
+    seed: 44,
     reenacts: 'an agent makes guests from an old ledger before it was told what is wanted now: Nova 1713783',
     invariant: 5,
     with: ['agent-crash', 'partition', 'all-hosts-parted', 'host-power-loss'],
@@ -253,7 +251,6 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'silence-is-death',
-    seed: 12,
     reenacts: 'a restart of the control plane failed healthy hosts by their old heartbeats: Orchard PR #454',
     invariant: 9,
     file: 'core/controllers/host-health.ts',
@@ -263,7 +260,6 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'heartbeats-not-counted',
-    seed: 8,
     reenacts: 'the first heartbeat is counted, those after it are not: Orchard #118',
     invariant: 2,
     file: 'core/state/cache.ts',
@@ -273,7 +269,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'exclusive-restarted',
-    seed: 45,
+    seed: 25,
     reenacts: 'what may still run on a lost host is started elsewhere: Nomad lost allocations, Kubernetes #59848',
     invariant: 2,
     file: 'core/controllers/restart.ts',
@@ -282,7 +278,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'lost-for-good',
-    seed: 94,
+    seed: 20,
     reenacts: 'an instance stays failed for the loss of a host that is heard again: Orchard PR #454',
     invariant: 3,
     file: 'core/controllers/lost-host.ts',
@@ -291,7 +287,6 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'seen-too-little',
-    seed: 3,
     reenacts: 'observedGeneration is that of the last report, whatever was seen before',
     invariant: 7,
     with: ['agent-crash', 'disk-failed'],
@@ -302,7 +297,6 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'generation-reset',
-    seed: 4,
     reenacts: 'the generation begins anew with a change',
     invariant: 7,
     file: 'core/operations/replace.ts',
@@ -324,7 +318,6 @@ export const plantedBugs: readonly PlantedBug[] = [
 
   {
     name: 'slow-watch-loses',
-    seed: 4,
     reenacts: 'what comes while a watcher is busy is lost: etcd #17529',
     invariant: 6,
     file: 'store/watch-tail.ts',
@@ -333,7 +326,6 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'watch-resumes-late',
-    seed: 4,
     reenacts: 'a watch goes on one revision too late: etcd #20221',
     invariant: 6,
     file: 'server/http/watch-feed.ts',
@@ -342,7 +334,6 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'watch-resumes-early',
-    seed: 2,
     reenacts: 'a watch tells of a change a second time: etcd #17247',
     invariant: 6,
     file: 'server/http/watch-feed.ts',
@@ -359,7 +350,6 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'deletion-not-told',
-    seed: 3,
     reenacts: 'a watcher is not told of a deletion: etcd #19179',
     invariant: 6,
     file: 'server/http/watch-lines.ts',
@@ -368,7 +358,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'compaction-swallowed',
-    seed: 34,
+    seed: 17,
     reenacts: 'a control plane goes on after a compaction as if nothing was missing: etcd #18089',
     invariant: 6,
     file: 'server/control-loop.ts',
@@ -377,7 +367,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'deleted-key-kept',
-    seed: 65,
+    seed: 54,
     reenacts: 'a cache that lists anew keeps what was deleted meanwhile: Sieve, cassandra-operator #402',
     invariant: 6,
     file: 'core/state/cache.ts',
@@ -387,7 +377,6 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'deleted-key-revived',
-    seed: 10,
     reenacts: 'the cache revives what was deleted before its own commit was answered',
     invariant: 6,
     file: 'core/state/cache.ts',
@@ -396,7 +385,6 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'own-commit-hides-others',
-    seed: 3,
     reenacts: 'what another control plane wrote in between is taken for an own commit',
     invariant: 6,
     file: 'server/control-loop.ts',
@@ -405,7 +393,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'wake-up-lost',
-    seed: 33,
+    seed: 20,
     reenacts: 'room came free and nobody who waited was told: Orchard #381',
     invariant: 3,
     file: 'core/controllers/placement.ts',
@@ -414,7 +402,6 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'no-requeue',
-    seed: 6,
     reenacts: 'a controller that does not ask to be called again: what is due waits for the next full pass',
     invariant: 3,
     with: ['guest-crash'],
@@ -427,7 +414,7 @@ export const plantedBugs: readonly PlantedBug[] = [
 
   {
     name: 'unknown-guest-removed',
-    seed: 29,
+    seed: 7,
     reenacts: 'a host destroys what it does not know: Nova 1713783, cassandra-operator #402',
     invariant: 9,
     with: ['disk-failed', 'agent-crash'],
@@ -438,7 +425,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'guests-die-with-agent',
-    seed: 2,
+    seed: 4,
     reenacts: 'an agent that stops takes its guests with it: Kubernetes #118559, #133382',
     invariant: 9,
     with: ['agent-stop'],
@@ -449,16 +436,16 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'second-guest',
-    seed: 22,
+    seed: 21,
     reenacts: 'the guest of an older life is left where it is, in the way of the new one: Nova evacuation',
     invariant: 3,
     file: 'agent/plan.ts',
-    find: "running: { nothing: 'create',         older: 'remove',",
-    replace: "running: { nothing: 'create',         older: 'none',",
+    find: "running:   { nothing: 'create',         older: 'remove',",
+    replace: "running:   { nothing: 'create',         older: 'none',",
   },
   {
     name: 'stale-not-repeated',
-    seed: 14,
+    seed: 148,
     reenacts: 'what a control plane that lagged called stale is never said again: Orchard #64, stuck in running',
     invariant: 3,
     file: 'agent/agent.ts',
@@ -470,7 +457,7 @@ export const plantedBugs: readonly PlantedBug[] = [
 
   {
     name: 'restored-as-it-was',
-    seed: 45,
+    seed: 25,
     reenacts: 'what a backup says is taken for what is: live guests go, second copies start',
     invariant: 2,
     file: 'core/operations/restored-record.ts',
@@ -479,7 +466,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'strangers-overlooked',
-    seed: 313,
+    seed: 93,
     reenacts:
       'after a restore an instance is placed where another life of it is that no backup knows, and takes its place',
     invariant: 8,
@@ -493,7 +480,7 @@ export const plantedBugs: readonly PlantedBug[] = [
 
   {
     name: 'volume-of-two',
-    seed: 13,
+    seed: 18,
     reenacts: 'a disk that an instance has is given to another, too: Cinder, attachments without a reservation',
     invariant: 2,
     file: 'core/operations/attach.ts',
@@ -502,7 +489,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'volume-without-its-room',
-    seed: 22,
+    seed: 4,
     reenacts: 'volumes take room that nobody holds, until the host is full: Cinder, free_capacity_gb',
     invariant: 5,
     file: 'core/ledger/ledger.ts',
@@ -511,7 +498,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'restored-volume-as-it-was',
-    seed: 517,
+    seed: 244,
     reenacts: 'what a host made since the backup is removed, because the backup does not know it',
     invariant: 8,
     file: 'core/operations/restored-record.ts',

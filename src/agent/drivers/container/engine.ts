@@ -113,6 +113,9 @@ export interface Engine {
   start(container: string): Promise<void>;
   /** Sends a signal. Harmless when it does not run. */
   kill(container: string, signal: string): Promise<void>;
+  /** Holds all its processes still. Throws where it does not run, or stands still already. */
+  pause(container: string): Promise<void>;
+  unpause(container: string): Promise<void>;
   /** Whatever it does, with its nameless volumes. Harmless when there is none. */
   remove(container: string): Promise<void>;
   inspect(container: string): Promise<EngineContainer | null>;
@@ -204,6 +207,8 @@ export function createEngine({ socketPath, clock }: EngineOptions): Engine {
         if (!/can only kill running containers/i.test(error.message)) throw error; // podman's words, with status 500
       }
     },
+    pause: (container) => done(pathOf(container, 'pause')),
+    unpause: (container) => done(pathOf(container, 'unpause')),
     async remove(container) {
       const query = { force: 'true', v: 'true' };
       await orNull((await http()).done({ method: 'DELETE', path: pathOf(container), query }));

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { Type } from 'typebox';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { AssignedContainer } from '../../../api/agent-protocol.ts';
+import { sleep } from '../../../base/clock.ts';
 import { createManualClock } from '../../../base/manual-clock.ts';
 import { system, systemClock } from '../../../base/system.ts';
 import { followLog } from '../../guest-log.ts';
@@ -223,6 +224,49 @@ describe.skipIf(why !== undefined)(`containers on podman${why === undefined ? ''
       );
       expect(guest).toMatchObject({ state: 'exited', reason: { code: 'ContainersEnded' } });
       expect((await logUpTo(spec, 'late\n')).split('\n').toSorted()).toEqual(['', 'long: late', 'short: early']);
+    });
+  });
+
+  describe('a suspended guest', () => {
+    const isPaused = async (spec: GuestSpec, name: string) => (await inspect(spec, name)).State.Status === 'paused';
+    const until = async (what: () => Promise<boolean>): Promise<void> => {
+      while (!(await what())) await sleep(systemClock, 20);
+    };
+
+    it('stands still as a whole or not at all, whatever is done to one of its containers', async () => {
+      const spec = host.spec('obedient', {
+        containers: [shell('one', 'exec sleep 1000'), shell('two', 'exec sleep 1000')],
+      });
+      const { instanceId } = spec;
+      const [one, two] = ['one', 'two'].map((name) => containerName(instanceId, name));
+      const { engine } = host.podman;
+      await driver.create(spec, never);
+      await untilGuest(driver, instanceId, (seen) => seen?.ready === true);
+      await engine.pause(two ?? '');
+      await until(async () => !(await isPaused(spec, 'two')));
+      expect(guestOf(spec)?.state).toBe('running');
+      await driver.suspension?.suspend(instanceId);
+      expect(await Promise.all([isPaused(spec, 'one'), isPaused(spec, 'two')])).toEqual([true, true]);
+      await engine.unpause(one ?? '');
+      await until(() => isPaused(spec, 'one'));
+      expect(guestOf(spec)?.state).toBe('suspended');
+      await driver.suspension?.resume(instanceId);
+      expect(await Promise.all([isPaused(spec, 'one'), isPaused(spec, 'two')])).toEqual([false, false]);
+    });
+
+    it('is found again when the engine was away', async () => {
+      const spec = host.spec('obedient');
+      const { instanceId } = spec;
+      await driver.create(spec, never);
+      await untilGuest(driver, instanceId, (seen) => seen?.ready === true);
+      await driver.suspension?.suspend(instanceId);
+      await host.podman.kill();
+      await expect(driver.suspension?.resume(instanceId)).rejects.toMatchObject({ code: 'HypervisorFailed' });
+      expect(guestOf(spec)?.state).toBe('suspended');
+      await host.podman.start();
+      await driver.suspension?.resume(instanceId);
+      expect(guestOf(spec)).toMatchObject({ state: 'running', ready: true });
+      expect(await isPaused(spec, 'main')).toBe(false);
     });
   });
 

@@ -72,6 +72,8 @@ export function createGroupHypervisor(options: GroupHypervisorOptions): GroupHyp
       directory,
       names: namesOf(record),
       stopping: record.stopRequested,
+      ready: record.ready,
+      suspended: record.suspended ?? false,
       checkHealth,
       onDetached: (written) => {
         const quiet = written.catch((error: unknown) =>
@@ -94,8 +96,10 @@ export function createGroupHypervisor(options: GroupHypervisorOptions): GroupHyp
       const kept: typeof left = [];
       let why: unknown;
       for (const each of left) {
+        // One that stands still does not end; where it goes on by itself meanwhile, its removal says so.
+        if (each.State === 'paused') await engine.unpause(each.Id);
         // podman would give it ten seconds.
-        if (each.State === 'running') await engine.kill(each.Id, 'SIGKILL');
+        if (each.State === 'running' || each.State === 'paused') await engine.kill(each.Id, 'SIGKILL');
         await engine.remove(each.Id).catch((error: unknown) => {
           kept.push(each);
           why = error;
@@ -190,6 +194,7 @@ export function createGroupHypervisor(options: GroupHypervisorOptions): GroupHyp
 
   return {
     name: 'container',
+    suspends: true,
     access: (inside) => groupAccess(engine, inside),
     make,
     fingerprint,
@@ -268,7 +273,10 @@ export function createGroupHypervisor(options: GroupHypervisorOptions): GroupHyp
           'HypervisorFailed',
           `cannot end the containers of ${instanceId}: ${running.join(', ')} run on`,
         );
-      for (const name of running) await engine.kill(name, 'SIGKILL');
+      for (const name of running) {
+        if ((await engine.inspect(name))?.State.Status === 'paused') await engine.unpause(name);
+        await engine.kill(name, 'SIGKILL');
+      }
       await sleep(clock, killPollMs);
     }
   }

@@ -7,6 +7,7 @@ import { type Static, Type } from 'typebox';
 import { Check } from 'typebox/value';
 import { type Clock, sleep } from '../../../base/clock.ts';
 import { describeError, type Logger } from '../../../base/log.ts';
+import { createPace } from '../../../base/pace.ts';
 import { consoleSize } from '../vm/console-log.ts';
 import { guestFiles } from '../vm/guest-files.ts';
 import type { Engine } from './engine.ts';
@@ -44,7 +45,6 @@ const progressFile = 'console.json';
 const retryMs = 1000;
 /** What one guest may write in the long run. What it writes beyond that the engine keeps, and drops when it has too much of it. */
 const bytesPerSecond = 2 * 1024 * 1024;
-const burstMs = 1000;
 const finishMs = 10_000; // reading 8 MiB takes a tenth of a second
 
 export function followGroup(options: GroupLogOptions): GroupLog {
@@ -57,14 +57,8 @@ export function followGroup(options: GroupLogOptions): GroupLog {
   const mix = createLineMixer(options.containers.length > 1);
   let file: Promise<FileHandle> | undefined;
   let writing: Promise<void> = Promise.resolve();
-  let paidUntilMs = 0;
-
   /** A flood must not keep the agent from everything else. */
-  const pace = async (bytes: number): Promise<void> => {
-    const nowMs = clock.monotonicMs();
-    paidUntilMs = Math.max(paidUntilMs, nowMs) + (1000 * bytes) / bytesPerSecond;
-    if (paidUntilMs - nowMs > burstMs) await sleep(clock, paidUntilMs - nowMs - burstMs, stopping.signal);
-  };
+  const pace = createPace({ clock, perSecond: bytesPerSecond, atOnceMax: bytesPerSecond });
 
   const opened = (): Promise<FileHandle> => {
     file ??= (async () => {
@@ -100,7 +94,7 @@ export function followGroup(options: GroupLogOptions): GroupLog {
     for await (const frames of engine.logs(container, { ...range, sinceSeconds })) {
       const fresh = filter.take(frames);
       if (fresh.length > 0) await append(name, fresh, filter.position());
-      if (range.follow) await pace(fresh.length);
+      if (range.follow) await pace.take(fresh.length, stopping.signal);
       if (range.signal.aborted) return;
     }
   };

@@ -25,6 +25,10 @@ export interface GroupRunOptions {
   readonly names: readonly string[];
   /** They were asked to end before this run looked after them. */
   readonly stopping: boolean;
+  /** They were ready in this run of theirs: of those that stand still it cannot be seen. */
+  readonly ready: boolean;
+  /** They stood still when they were last looked at. */
+  readonly suspended: boolean;
   /** Makes a health check that nobody else makes. */
   readonly checkHealth: (container: string) => Promise<void>;
   /** Let go of: with the end of what it was still writing. */
@@ -45,7 +49,10 @@ export function runGroup(options: GroupRunOptions): Run {
   const markListeners: ((marks: BootMarks) => void)[] = [];
   const troubleListeners: ((trouble: Trouble | undefined) => void)[] = [];
   let stopping = options.stopping;
-  let marks: BootMarks = { ready: false };
+  /** What all of them are to be: somebody may hold or let go one of several past us. */
+  let suspended = options.suspended;
+  const suspensionListeners: ((suspended: boolean) => void)[] = [];
+  let marks: BootMarks = { ready: options.ready };
   let trouble: Trouble | undefined;
   let failing: Promise<void> | undefined;
   /** Of the one that failed first: how the others end that are ended for it says nothing. */
@@ -77,7 +84,8 @@ export function runGroup(options: GroupRunOptions): Run {
     if (over.signal.aborted) return;
     switch (state.is) {
       case 'running':
-        return tell(state);
+        tell(state);
+        return keepTogether(state);
       case 'failing':
         blame ??= state.verdict;
         failing ??= endOthers(state);
@@ -102,6 +110,30 @@ export function runGroup(options: GroupRunOptions): Run {
       for (const listener of troubleListeners) listener(trouble);
     }
     if (state.unchecked.length > 0) checkLater(state.unchecked);
+  };
+
+  /** All stand still or none does: what somebody did to all of them is told, what was done to some of them is undone. */
+  const keepTogether = async ({ paused, going }: GroupState & { is: 'running' }): Promise<void> => {
+    if (paused.length === 0 || going.length === 0) return tellSuspended(paused.length > 0);
+    const [verb, whom] = suspended && !stopping ? (['pause', going] as const) : (['unpause', paused] as const);
+    for (const name of whom) await engine[verb](containerName(instanceId, name)); // the engine tells when it is done
+  };
+
+  const tellSuspended = (seen: boolean): void => {
+    suspended = seen;
+    for (const listener of suspensionListeners) listener(seen);
+  };
+
+  const setSuspended = async (wanted: boolean): Promise<void> => {
+    const before = await lookNow();
+    if (before.is !== 'running')
+      throw new DriverError('NotPossible', `the containers of ${instanceId} do not run any more`);
+    suspended = wanted;
+    const [verb, whom] = wanted ? (['pause', before.going] as const) : (['unpause', before.paused] as const);
+    for (const name of whom) await engine[verb](containerName(instanceId, name));
+    const after = await lookNow();
+    if (after.is === 'running' && (wanted ? after.going : after.paused).length > 0)
+      throw new DriverError('NotPossible', `the containers of ${instanceId} do not do as they were told: to ${verb}`);
   };
 
   const mark = (seen: BootMarks): void => {
@@ -136,6 +168,9 @@ export function runGroup(options: GroupRunOptions): Run {
   /** To all that run: what each of them takes for a wish to end, or the end itself. */
   const signal = async (which: 'stop' | 'kill'): Promise<void> => {
     const seen = await inspect();
+    // One that stands still would neither hear it nor end.
+    for (const { name, container } of seen)
+      if (container?.State.Status === 'paused') await engine.unpause(containerName(instanceId, name));
     await Promise.all(
       seen
         .filter(runs)
@@ -197,6 +232,14 @@ export function runGroup(options: GroupRunOptions): Run {
     onMarks(listener) {
       markListeners.push(listener);
       if (marks.ready || marks.address !== undefined) listener(marks);
+    },
+    suspension: {
+      suspend: () => setSuspended(true),
+      resume: () => setSuspended(false),
+      onChange(listener) {
+        suspensionListeners.push(listener);
+        listener(suspended);
+      },
     },
     dial(port) {
       const { address: host } = marks;

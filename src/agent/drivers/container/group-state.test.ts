@@ -39,8 +39,18 @@ describe('a group of containers', () => {
     ],
     [
       'is not ready while a health check has not passed',
-      [seen('a'), seen('b', { status: 'paused', health: 'starting' })],
+      [seen('a'), seen('b', { health: 'starting' })],
       { is: 'running', ready: false, unchecked: ['b'] },
+    ],
+    [
+      'is not sick, and not checked, while it stands still',
+      [seen('a', { status: 'paused', health: 'unhealthy' }), seen('b', { status: 'paused', health: 'starting' })],
+      { is: 'running', ready: false, unchecked: [], paused: ['a', 'b'], going: [] },
+    ],
+    [
+      'tells who stands still and who does not',
+      [seen('a', { status: 'paused' }), seen('b'), seen('c', ended(0))],
+      { is: 'running', paused: ['a'], going: ['b'] },
     ],
     ['is ready when the health check has passed', [seen('a', { health: 'healthy' })], { is: 'running', ready: true }],
     [

@@ -20,6 +20,9 @@ export type GroupState =
       readonly ready: boolean;
       readonly address?: string;
       readonly trouble?: Trouble;
+      /** Those that stand still, and those that do not. */
+      readonly paused: readonly string[];
+      readonly going: readonly string[];
       /** Waiting for their first good health check. */
       readonly unchecked: readonly string[];
     }
@@ -49,7 +52,9 @@ export function groupState(seen: readonly SeenContainer[], stopping: boolean): G
       : ({ state: 'failed', reason: { code: containerExited, message: fault } } as const);
   if (left.length === 0) return { is: 'ended', verdict };
   if (fault !== undefined && !stopping) return { is: 'failing', verdict, left };
-  const healths = seen.map(({ name, container }) => ({ name, health: healthOf(container) }));
+  const isPaused = ({ container }: SeenContainer): boolean => container?.State.Status === 'paused';
+  // Of one that stands still nothing can be said.
+  const healths = seen.map((each) => ({ name: each.name, health: isPaused(each) ? 'held' : healthOf(each.container) }));
   const sick = healths.find(({ health }) => health === 'unhealthy');
   const address = addressOf(seen[0]?.container ?? null);
   return {
@@ -60,6 +65,8 @@ export function groupState(seen: readonly SeenContainer[], stopping: boolean): G
     ...(sick === undefined
       ? {}
       : { trouble: { code: 'Unhealthy', message: `the health check of container "${sick.name}" fails` } }),
+    paused: seen.filter(isPaused).map(({ name }) => name),
+    going: seen.filter((each) => runs(each) && !isPaused(each)).map(({ name }) => name),
     unchecked: healths.flatMap(({ name, health }) => (health === 'unchecked' ? [name] : [])),
   };
 }

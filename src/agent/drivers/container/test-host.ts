@@ -137,6 +137,15 @@ async function makeHost({
         ...change,
       }),
     imageName: (kind) => kind,
+    outside: {
+      beside: true,
+      async hold(instanceId, still) {
+        for (const container of await containersOf(instanceId))
+          if (container !== null) await engine[still ? 'pause' : 'unpause'](container.Id);
+      },
+      standsStill: async (instanceId) =>
+        (await containersOf(instanceId)).every((container) => container?.State.Status === 'paused'),
+    },
     async kill(instanceId) {
       for (const container of await containersOf(instanceId))
         if (container !== null) await engine.kill(container.Id, 'SIGKILL');

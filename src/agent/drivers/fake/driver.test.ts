@@ -74,6 +74,14 @@ driverConformance('the fake driver', async () => {
       },
       letsGo: true,
     },
+    outside: {
+      beside: true,
+      async hold(id, still) {
+        const guest = world.guest('host-1', id);
+        if (guest !== undefined) world.setSuspended(guest, still);
+      },
+      standsStill: async (id) => world.guest('host-1', id)?.state === 'suspended',
+    },
     kill: async (id) => world.crash('host-1', id),
     damage: async (id) => world.damage('host-1', id),
     runningCopies: async (id) => world.runningCopies(id),

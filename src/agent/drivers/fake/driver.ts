@@ -189,6 +189,7 @@ export function createFakeDriver(options: FakeDriverOptions): Driver {
       const unwatch = world.onChange(host, () => {
         if (!guest.running) ended.abort();
       });
+      world.setSuspended(guest, false); // one that stands still hears no button
       world.pressPowerButton(guest);
       const over = firstOf(ended.signal, impatience, closing.signal);
       await sleep(clock, graceMs, over.signal);
@@ -198,6 +199,16 @@ export function createFakeDriver(options: FakeDriverOptions): Driver {
     }
     world.endGuest(guest, 'killed');
   };
+
+  const setSuspended = (verb: 'suspend' | 'resume', instanceId: string): Promise<void> =>
+    inLine(instanceId, async () => {
+      const guest = here(verb, instanceId);
+      if (guest.damaged) throw inTheWay(verb, instanceId);
+      await sleep(clock, spread(world.latencies.suspendMs), closing.signal);
+      throwIfClosed(instanceId);
+      if (!guest.running) throw new DriverError('NotPossible', `cannot ${verb} ${instanceId}: it does not run`);
+      world.setSuspended(guest, verb === 'suspend');
+    });
 
   const setVolumesNow = async (
     guest: FakeGuest,
@@ -306,6 +317,10 @@ export function createFakeDriver(options: FakeDriverOptions): Driver {
       const bytes = new TextEncoder().encode(here('read the log of', instanceId).console);
       return { offset, data: bytes.subarray(offset, offset + limit), size: bytes.length };
     },
+    suspension: {
+      suspend: (instanceId) => setSuspended('suspend', instanceId),
+      resume: (instanceId) => setSuspended('resume', instanceId),
+    },
     volumes,
     async close() {
       closing.abort();
@@ -315,7 +330,7 @@ export function createFakeDriver(options: FakeDriverOptions): Driver {
   };
 }
 
-function newGuest(host: string, spec: GuestSpec): Omit<FakeGuest, 'faults' | 'timers'> {
+function newGuest(host: string, spec: GuestSpec): Omit<FakeGuest, 'faults' | 'pending'> {
   return {
     host,
     instanceId: spec.instanceId,

@@ -2,7 +2,7 @@
 // agents, and notes when one instance runs twice. No timers and no randomness but the clock it is given.
 
 import type { GuestPort, GuestState, Phase } from '../../../api/agent-protocol.ts';
-import type { Clock, Timer } from '../../../base/clock.ts';
+import type { Clock } from '../../../base/clock.ts';
 import type { DriverErrorCode, GuestVolume } from '../driver.ts';
 import type { VolumeDisk } from '../../volumes/memory-volume-files.ts';
 
@@ -39,6 +39,8 @@ export interface FakeLatencies {
   readonly bootMs: number;
   /** From the power button to the end. */
   readonly shutdownMs: number;
+  /** To suspend it, or to let it go on. */
+  readonly suspendMs: number;
 }
 
 /** A guest as it is, not as some driver believes it to be. */
@@ -65,7 +67,14 @@ export interface FakeGuest {
   startedAtMs?: number;
   console: string;
   /** All that is to happen to it by itself. */
-  readonly timers: Set<Timer>;
+  readonly pending: Set<PendingAct>;
+}
+
+interface PendingAct {
+  /** Of the clock's monotonic time; while the guest is suspended, what was left of it. */
+  dueMs: number;
+  cancel(): void;
+  readonly act: () => void;
 }
 
 export interface DoubleStart {
@@ -116,19 +125,28 @@ export interface FakeWorld {
   readonly pulled: ReadonlyMap<string, ReadonlySet<string>>;
 
   // For the fake driver only.
-  addGuest(guest: Omit<FakeGuest, 'faults' | 'timers'>): FakeGuest;
+  addGuest(guest: Omit<FakeGuest, 'faults' | 'pending'>): FakeGuest;
   deleteGuest(guest: FakeGuest): void;
   startGuest(guest: FakeGuest): void;
   /** It has these and no others from now on. */
   setVolumes(guest: FakeGuest, volumes: readonly GuestVolume[]): void;
   pressPowerButton(guest: FakeGuest): void;
   endGuest(guest: FakeGuest, cause: 'guest-shutdown' | 'killed'): void;
+  /** All that is to happen to it by itself waits meanwhile. Harmless when it is so, or does not run. */
+  setSuspended(guest: FakeGuest, suspended: boolean): void;
   notePulled(host: string, imageName: string): void;
   changed(guest: FakeGuest): void;
   onChange(host: string, listener: (instanceId: string) => void): () => void;
 }
 
-const usualLatencies: FakeLatencies = { pullMs: 2000, cloneMs: 50, startMs: 200, bootMs: 3000, shutdownMs: 500 };
+const usualLatencies: FakeLatencies = {
+  pullMs: 2000,
+  cloneMs: 50,
+  startMs: 200,
+  bootMs: 3000,
+  shutdownMs: 500,
+  suspendMs: 20,
+};
 
 export function createFakeWorld(options: {
   readonly clock: Clock;
@@ -159,11 +177,29 @@ export function createFakeWorld(options: {
   };
 
   const after = (guest: FakeGuest, delayMs: number, act: () => void): void => {
+    const pending: PendingAct = { dueMs: clock.monotonicMs() + delayMs, cancel: () => {}, act };
+    guest.pending.add(pending);
+    arm(guest, pending, delayMs);
+  };
+
+  const arm = (guest: FakeGuest, pending: PendingAct, delayMs: number): void => {
     const timer = clock.setTimer(delayMs, () => {
-      guest.timers.delete(timer);
-      act();
+      guest.pending.delete(pending);
+      pending.act();
     });
-    guest.timers.add(timer);
+    pending.cancel = () => timer.cancel();
+  };
+
+  const setSuspended = (guest: FakeGuest, suspended: boolean): void => {
+    if (guest.state !== (suspended ? 'running' : 'suspended')) return;
+    guest.state = suspended ? 'suspended' : 'running';
+    for (const each of guest.pending) {
+      if (suspended) each.cancel();
+      const nowMs = clock.monotonicMs();
+      each.dueMs += suspended ? -nowMs : nowMs;
+      if (!suspended) arm(guest, each, Math.max(0, each.dueMs - nowMs));
+    }
+    changed(guest);
   };
 
   const takeFaults = (guest: Pick<FakeGuest, 'host' | 'instanceId' | 'imageName'>): FakeFault[] => {
@@ -244,8 +280,8 @@ export function createFakeWorld(options: {
 
   const endGuest = (guest: FakeGuest, cause: 'guest-shutdown' | 'killed'): void => {
     if (!guest.running) return;
-    for (const timer of guest.timers) timer.cancel();
-    guest.timers.clear();
+    for (const each of guest.pending) each.cancel();
+    guest.pending.clear();
     guest.running = false;
     const running = copies.get(guest.instanceId);
     running?.delete(guest);
@@ -273,6 +309,7 @@ export function createFakeWorld(options: {
     guest: guestOf,
     changed,
     startGuest,
+    setSuspended,
     endGuest,
     inject: (fault, onTaken = () => {}) => void pending.push({ fault, left: fault.times ?? 1, onTaken }),
     runningCopies: (instanceId) => copies.get(instanceId)?.size ?? 0,
@@ -301,7 +338,7 @@ export function createFakeWorld(options: {
       occupied.has(`${host}/${port}`) ||
       guests(host).some((guest) => guest.ports.some((each) => each.hostPort === port)),
     addGuest(born) {
-      const guest: FakeGuest = { ...born, faults: takeFaults(born), timers: new Set() };
+      const guest: FakeGuest = { ...born, faults: takeFaults(born), pending: new Set() };
       const onHost = hosts.get(guest.host) ?? new Map<string, FakeGuest>();
       onHost.set(guest.instanceId, guest);
       hosts.set(guest.host, onHost);
@@ -325,7 +362,7 @@ export function createFakeWorld(options: {
       changed(guest);
     },
     pressPowerButton(guest) {
-      if (!guest.running || guest.faults.some((fault) => fault.do === 'ignore-power-button')) return;
+      if (guest.state !== 'running' || guest.faults.some((fault) => fault.do === 'ignore-power-button')) return;
       after(guest, latencies.shutdownMs, () => endGuest(guest, 'guest-shutdown'));
     },
     notePulled(host, imageName) {

@@ -9,6 +9,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { seededPrng } from '../../../base/prng.ts';
 import { silentLogger } from '../../../base/log.ts';
 import { system, systemClock } from '../../../base/system.ts';
+import { followLog } from '../../guest-log.ts';
 import { untilGuest } from '../conformance.ts';
 import type { Driver, Guest } from '../driver.ts';
 import { isAlive } from '../qemu/processes.ts';
@@ -73,6 +74,25 @@ describe.skipIf(reason !== undefined)(`the libvirt driver, when things go wrong$
   });
 
   describe('libvirtd that is started anew', () => {
+    it('leaves a suspended guest suspended, and it goes on when it is to', async () => {
+      await driver.create(spec, never);
+      await untilGuest(driver, id, ready);
+      await driver.suspension?.suspend(id);
+      await daemon.restart();
+      await driver.suspension?.suspend(id); // over the new connection
+      expect(guest()).toMatchObject({ state: 'suspended' });
+      expect(await host.outside.standsStill(id)).toBe(true);
+      const before = await host.process(id);
+      await driver.close();
+      await daemon.restart();
+      await open();
+      expect(guest()).toMatchObject({ state: 'suspended' });
+      await driver.suspension?.resume(id);
+      expect(guest()).toMatchObject({ state: 'running' });
+      expect(await host.outside.standsStill(id)).toBe(false);
+      expect(await host.process(id)).toEqual(before);
+    });
+
     /** Over QEMU's own monitor, which nobody holds while libvirtd is away. */
     const pressPowerButton = async (): Promise<void> => {
       const process = (await host.process(id)) ?? expect.unreachable();
@@ -426,12 +446,64 @@ describe.skipIf(reason !== undefined)(`the libvirt driver, when things go wrong$
     expect(await untilGuest(driver, id, failed)).toMatchObject({ reason: { code: 'GuestPanicked' } });
   });
 
-  it('leaves a guest paused that somebody paused, and says that it runs', async () => {
+  it('says that a guest has shown no sign of life, also to the next agent, and no more once it shows one', async () => {
+    await open({ silenceMsMax: 200 });
+    const dead = { ...spec, instanceId: id.replace(/1$/, '3'), imageName: 'dead' };
+    const isSilent = (seen?: Guest): boolean => seen?.reason?.code === 'NoSignOfLife';
+    await driver.create(dead, never);
+    expect(await untilGuest(driver, dead.instanceId, isSilent)).toMatchObject({ state: 'running', ready: false });
+    await driver.create({ ...spec, imageName: 'mute' }, never);
+    expect(await untilGuest(driver, id, isSilent)).toMatchObject({
+      state: 'running',
+      ready: false,
+      reason: { message: expect.stringContaining('nothing on its console, no address, no guest agent') },
+    });
+    await driver.close();
+    await open({ silenceMsMax: 200 });
+    await untilGuest(driver, id, isSilent);
+    const keyboard = await driver.access?.typeInto?.(id);
+    await keyboard?.type(Buffer.from('hello'));
+    await untilGuest(driver, id, (seen) => seen?.reason === undefined);
+    keyboard?.close();
+    await driver.suspension?.suspend(id);
+    await driver.stop(id, 0);
+    expect(guest()).toMatchObject({ state: 'stopped' });
+  });
+
+  it('answers at the consoles of other guests while one floods its own, and somebody reads along', async () => {
+    const flooding = { ...spec, instanceId: spec.instanceId.replace(/1$/, '2') };
+    await driver.create({ ...flooding, imageName: 'chatterbox' }, never);
+    await driver.create({ ...spec, imageName: 'mute' }, never);
+    const over = new AbortController();
+    const clock = systemClock;
+    let flood = 0;
+    const reading = [1, 2, 3].map(async () => {
+      const range = { instanceId: flooding.instanceId, offset: 0, follow: true };
+      for await (const { data } of followLog({ driver, clock, range }, over.signal)) flood += data.length;
+    });
+    const echo = followLog({ driver, clock, range: { instanceId: id, offset: 0, follow: true } }, over.signal);
+    const keyboard = await driver.access?.typeInto?.(id);
+    let heard = '';
+    for (const word of ['one', 'two', 'three', 'four']) {
+      const before = flood;
+      await keyboard?.type(Buffer.from(word));
+      while (!heard.endsWith(word)) heard += Buffer.from((await echo.next()).value?.data ?? []).toString();
+      while (flood === before) await new Promise((resolve) => setImmediate(resolve)); // it goes on meanwhile
+    }
+    expect(heard).toBe('onetwothreefour');
+    keyboard?.close();
+    over.abort();
+    await Promise.all(reading);
+    await echo.return(undefined);
+  });
+
+  it('says that a guest is suspended that somebody suspended, and leaves it so', async () => {
     await driver.create(spec, never);
     await host.ask(async (libvirt) => libvirt.suspend((await domain()) ?? expect.unreachable()));
+    await untilGuest(driver, id, (seen) => seen?.state === 'suspended');
     await driver.close();
     await open();
-    expect(guest()).toMatchObject({ state: 'running' });
+    expect(guest()).toMatchObject({ state: 'suspended' });
     const state = await host.ask(async (libvirt) => libvirt.state((await domain()) ?? expect.unreachable()));
     expect(state).toMatchObject({ state: 'paused' });
   });

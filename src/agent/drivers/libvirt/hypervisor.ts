@@ -234,6 +234,7 @@ export function createLibvirtHypervisor(options: LibvirtHypervisorOptions): Hype
   return {
     name: 'libvirt',
     volumes: true,
+    suspends: true,
     ...hostNetworkOf(hostNetwork),
     fingerprint,
     chosenAccelerator,

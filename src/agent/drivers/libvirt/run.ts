@@ -3,7 +3,7 @@
 //
 //   running ──► shutoff (shutdown, destroyed, crashed, ...) ──► ended
 //      │ ▲
-//      │ └── paused: no room on the disk (resumed when there is), or somebody's wish (left so)
+//      │ └── paused: no room on the disk (resumed when there is), or somebody's wish (told, and left so until it is resumed)
 //      └──► crashed: the guest panicked; it is kept so by libvirt until it is ended here ──► ended
 
 import { type Clock, sleep } from '../../../base/clock.ts';
@@ -14,6 +14,7 @@ import { connectTcp } from '../vm/connect-tcp.ts';
 import { type DiskSession, watchDisk } from '../vm/disk-trouble.ts';
 import { createForwards } from '../vm/forwards.ts';
 import type { Run, RunEnd } from '../vm/hypervisor.ts';
+import { watchSuspension } from '../vm/watch-suspension.ts';
 import { type Connection, isLost } from './connection.ts';
 import { type ShutoffReason, shutoffReasons } from './domain-log.ts';
 import { userNetwork } from './domain-xml.ts';
@@ -48,10 +49,12 @@ export interface DomainRun extends Run {
 
 /** A domain that runs, or does not. */
 export type DomainSight =
-  | { readonly running: true; readonly pausedByDisk: boolean; readonly panicked: boolean }
+  | { readonly running: true; readonly pausedByDisk: boolean; readonly suspended: boolean; readonly panicked: boolean }
   | { readonly running: false; readonly end: RunEnd };
 
-const pausedByDiskReason = 5; // VIR_DOMAIN_PAUSED_IOERROR
+/** `virDomainPausedReason` of libvirt-domain.h. The others are libvirt's own: it saves, migrates or copies, and lets go on by itself. */
+const pausedByDiskReason = 5;
+const suspendedReasons: readonly number[] = [0, 1]; // unknown, as after an older libvirtd; somebody's wish
 const powerDownTimeoutMs = 5000; // it is one command to QEMU
 const destroyTriesMax = 3;
 const takeOverMsMin = 500;
@@ -80,6 +83,13 @@ export function superviseDomain(options: DomainRunOptions): DomainRun {
     monitor: (line) => connection.apart((libvirt) => libvirt.monitor(domain, line)),
     log,
   });
+  const suspension = watchSuspension({
+    look: async () => isSuspended(await connection.ask((libvirt) => libvirt.state(domain))),
+    suspend: () => connection.apart((libvirt) => libvirt.suspend(domain)),
+    resume: () => connection.apart((libvirt) => libvirt.resume(domain)),
+    what: `domain ${domain.name}`,
+    log,
+  });
   const address = guestAddress({ ...options, signal: over.signal });
 
   const finish = (end: RunEnd): void => {
@@ -95,6 +105,7 @@ export function superviseDomain(options: DomainRunOptions): DomainRun {
     if (over.signal.aborted) return;
     if (!seen.running) return finish(seen.end);
     connected.resolve();
+    suspension.seen(seen.suspended);
     if (seen.pausedByDisk) void whyPaused(connection, domain).then((noRoom) => disk.paused(noRoom));
     if (seen.panicked && !panicked) {
       panicked = true;
@@ -173,6 +184,7 @@ export function superviseDomain(options: DomainRunOptions): DomainRun {
     },
     onAddress: (listener) => address.onFound(listener),
     currentAddress: () => address.current(),
+    suspension,
     volumes: createDomainVolumes({ connection, domain, clock, patienceMs: options.detachPatienceMs ?? 10_000 }),
     async alive() {
       await look();
@@ -223,10 +235,14 @@ export async function lookAtDomain({
   }
   if (seen.state !== 'shutoff') {
     const pausedByDisk = seen.state === 'paused' && seen.reason === pausedByDiskReason;
-    return { running: true, pausedByDisk, panicked: seen.state === 'crashed' };
+    return { running: true, pausedByDisk, suspended: isSuspended(seen), panicked: seen.state === 'crashed' };
   }
   const remembered = shutoffReasons[seen.reason] ?? 'unknown';
   return { running: false, end: endOf(remembered === 'unknown' ? ((await loggedReason()) ?? remembered) : remembered) };
+}
+
+function isSuspended({ state, reason }: { readonly state: DomainState; readonly reason: number }): boolean {
+  return state === 'paused' && suspendedReasons.includes(reason);
 }
 
 function endOf(reason: ShutoffReason): RunEnd {

@@ -9,7 +9,13 @@ import { type Logger, silentLogger } from '../../../base/log.ts';
 import { seededPrng } from '../../../base/prng.ts';
 import { system, systemClock } from '../../../base/system.ts';
 import type { VolumeFiles } from '../../volumes/volume-files.ts';
-import { type ConformanceHost, type ConformanceVolumes, type ImageKind, machineWords } from '../conformance.ts';
+import {
+  type ConformanceHolder,
+  type ConformanceHost,
+  type ConformanceVolumes,
+  type ImageKind,
+  machineWords,
+} from '../conformance.ts';
 import type { Driver } from '../driver.ts';
 import { isAlive, identify, type ProcessIdentity } from '../qemu/processes.ts';
 import { makeTestVolumes, occupyPort, portTaken, testImageCache, testPortRange } from '../qemu/test-host.ts';
@@ -23,6 +29,7 @@ export interface LibvirtTestHost extends ConformanceHost {
   readonly directory: string;
   readonly imageDirectory: string;
   readonly guestVolumes: ConformanceVolumes;
+  readonly outside: ConformanceHolder;
   readonly volumeFiles: VolumeFiles;
   open(change?: Partial<LibvirtDriverOptions>): Driver;
   process(instanceId: string): Promise<ProcessIdentity | null>;
@@ -75,6 +82,19 @@ export async function makeLibvirtTestHost(daemon: TestLibvirt, log: Logger = sil
         ...change,
       }),
     imageName: (kind: ImageKind) => kind,
+    outside: {
+      beside: true,
+      hold: (instanceId, still) =>
+        ask(async (libvirt) => {
+          const domain = await libvirt.byName(domainName(instanceId));
+          if (domain !== undefined) await libvirt[still ? 'suspend' : 'resume'](domain);
+        }),
+      standsStill: (instanceId) =>
+        ask(async (libvirt) => {
+          const domain = await libvirt.byName(domainName(instanceId));
+          return domain !== undefined && (await libvirt.state(domain)).state === 'paused';
+        }),
+    },
     async kill(instanceId) {
       const found = await process(instanceId);
       if (found === null) throw new Error(`no QEMU runs for ${instanceId}`);

@@ -7,7 +7,8 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { system } from '../../../base/system.ts';
+import { system, systemClock } from '../../../base/system.ts';
+import { followLog } from '../../guest-log.ts';
 import { untilGuest } from '../conformance.ts';
 import type { Driver, Guest } from '../driver.ts';
 import { isAlive } from './processes.ts';
@@ -255,6 +256,78 @@ describe('the QEMU driver, when things go wrong', () => {
     await driver.close();
     await open();
     expect((await driver.readLog(id, 0, 10)).offset).toBe(offset);
+  });
+
+  it('says that a guest has shown no sign of life, also to the next agent, and no more once it shows one', async () => {
+    await open({ silenceMsMax: 200 });
+    const dead = { ...spec, instanceId: id.replace(/1$/, '3'), imageName: 'dead' };
+    const isSilent = (seen?: Guest): boolean => seen?.reason?.code === 'NoSignOfLife';
+    await driver.create(dead, never);
+    expect(await untilGuest(driver, dead.instanceId, isSilent)).toMatchObject({ state: 'running', ready: false });
+    await driver.create({ ...spec, imageName: 'mute' }, never);
+    expect(await untilGuest(driver, id, isSilent)).toMatchObject({
+      state: 'running',
+      ready: false,
+      reason: { message: expect.stringContaining('nothing on its console, no address, no guest agent') },
+    });
+    await driver.close();
+    await open({ silenceMsMax: 200 });
+    await untilGuest(driver, id, isSilent);
+    const keyboard = await driver.access?.typeInto?.(id);
+    await keyboard?.type(Buffer.from('hello'));
+    await untilGuest(driver, id, (seen) => seen?.reason === undefined);
+    keyboard?.close();
+    await driver.suspension?.suspend(id);
+    await driver.stop(id, 0);
+    expect(guest()).toMatchObject({ state: 'stopped' });
+  });
+
+  it('answers at the consoles of other guests while one floods its own, and somebody reads along', async () => {
+    const flooding = { ...spec, instanceId: spec.instanceId.replace(/1$/, '2') };
+    await driver.create({ ...flooding, imageName: 'chatterbox' }, never);
+    await driver.create({ ...spec, imageName: 'mute' }, never);
+    const over = new AbortController();
+    const clock = systemClock;
+    let flood = 0;
+    const reading = [1, 2, 3].map(async () => {
+      const range = { instanceId: flooding.instanceId, offset: 0, follow: true };
+      for await (const { data } of followLog({ driver, clock, range }, over.signal)) flood += data.length;
+    });
+    const echo = followLog({ driver, clock, range: { instanceId: id, offset: 0, follow: true } }, over.signal);
+    const keyboard = await driver.access?.typeInto?.(id);
+    let heard = '';
+    for (const word of ['one', 'two', 'three', 'four']) {
+      const before = flood;
+      await keyboard?.type(Buffer.from(word));
+      while (!heard.endsWith(word)) heard += Buffer.from((await echo.next()).value?.data ?? []).toString();
+      while (flood === before) await new Promise((resolve) => setImmediate(resolve)); // it goes on meanwhile
+    }
+    expect(heard).toBe('onetwothreefour');
+    keyboard?.close();
+    over.abort();
+    await Promise.all(reading);
+    await echo.return(undefined);
+  });
+
+  it('tells that a guest panicked, and starts it again', async () => {
+    await driver.create({ ...spec, imageName: 'panicking' }, never);
+    const failed = (seen?: Guest): boolean => seen?.state === 'failed';
+    const panicked = { reason: { code: 'GuestPanicked', message: expect.stringContaining('console') } };
+    expect(await untilGuest(driver, id, failed)).toMatchObject(panicked);
+    expect(await host.runningCopies(id)).toBe(0);
+    await driver.start(id);
+    await untilGuest(driver, id, (seen) => seen?.ready === true);
+    expect(await untilGuest(driver, id, failed)).toMatchObject(panicked);
+  });
+
+  it('tells that a guest panicked while no agent was there', async () => {
+    await driver.create({ ...spec, imageName: 'panicking' }, never);
+    await driver.close();
+    await host.untilStatus(id, 'guest-panicked');
+    await open();
+    expect(await untilGuest(driver, id, (seen) => seen?.state === 'failed')).toMatchObject({
+      reason: { code: 'GuestPanicked' },
+    });
   });
 
   it('gives the guest the disk it asked for, and never less than the image', async () => {

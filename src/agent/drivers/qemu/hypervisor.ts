@@ -67,6 +67,7 @@ export function createQemu(options: QemuOptions): Hypervisor {
   return {
     name: 'qemu',
     volumes: true,
+    suspends: true,
     ...hostLook,
     async fingerprint() {
       const seen = await hostLook.fingerprint();

@@ -19,6 +19,7 @@ import type { Run, RunEnd } from '../vm/hypervisor.ts';
 import { toolEnvironment } from '../vm/run-tool.ts';
 import { type DiskSession, watchDisk } from '../vm/disk-trouble.ts';
 import { createForwards } from '../vm/forwards.ts';
+import { watchSuspension } from '../vm/watch-suspension.ts';
 import { identify, isAlive, killGuestProcess, type ProcessIdentity } from './processes.ts';
 import { connectQmp, type Qmp, type QmpEvent } from './qmp.ts';
 import { createQemuVolumes } from './run-volumes.ts';
@@ -41,7 +42,8 @@ export interface RunOptions {
 const qmpTimeoutMs = 5000;
 const quitGraceMs = 2000;
 export const killGraceMs = 10_000;
-const pausedStatus = 'io-error';
+/** `RunState` of QEMU: it stands still because a write found no room, or because somebody said `stop`. */
+const [pausedStatus, suspendedStatus] = ['io-error', 'paused'] as const;
 
 /** Starts QEMU. `onProcess` runs as soon as there is a process, before anything else is asked of it. */
 export async function launchRun(
@@ -158,11 +160,25 @@ function superviseRun(
       log.error('QEMU does not end', { pid: hypervisor.pid, error: describeError(error) }),
     );
   };
+  const statusOf = async (asked: Qmp): Promise<string | undefined> => {
+    const status = await asked.execute('query-status');
+    return isRecord(status) && typeof status['status'] === 'string' ? status['status'] : undefined;
+  };
+  const suspension = watchSuspension({
+    look: async () => (await statusOf(session())) === suspendedStatus,
+    suspend: async () => void (await session().execute('stop')),
+    // Only what somebody stopped: a guest that waits for room on its disk goes on when there is some.
+    resume: async () => void (await session().execute('cont')),
+    what: `QEMU (pid ${hypervisor.pid})`,
+    log,
+  });
+
   const onEvent = (event: QmpEvent): void => {
     log.debug('QEMU event', { event: event.name, ...event.data });
     volumes.onEvent(event);
     if (event.name === 'SHUTDOWN' && event.data['reason'] === 'guest-shutdown') guestEnded('guest-shutdown');
     else if (event.name === 'GUEST_PANICKED') guestEnded('guest-panic');
+    else if (event.name === 'STOP' || event.name === 'RESUME') suspension.lookSoon();
     else if (event.name === 'BLOCK_IO_ERROR' && event.data['action'] === 'stop')
       disk.paused(event.data['nospace'] === true);
     else if (event.name === 'BLOCK_IO_ERROR' && event.data['action'] === 'report') disk.reported();
@@ -176,11 +192,12 @@ function superviseRun(
   const greet = async (session: Qmp): Promise<void> => {
     const said = await session.execute('query-uuid');
     if (!isRecord(said) || said['UUID'] !== uuid) throw new Error(`QEMU in ${directory} is another guest`);
-    const status = await session.execute('query-status');
-    if (!isRecord(status)) return;
-    if (status['status'] === 'shutdown') guestEnded('guest-shutdown');
-    else if (status['status'] === 'guest-panicked') guestEnded('guest-panic');
-    else if (status['status'] === pausedStatus) disk.paused(await hasNoRoom(session)); // while there was no connection
+    const status = await statusOf(session);
+    if (status === 'shutdown') guestEnded('guest-shutdown');
+    else if (status === 'guest-panicked') guestEnded('guest-panic');
+    else if (status === pausedStatus)
+      disk.paused(await hasNoRoom(session)); // while there was no connection
+    else if (status !== undefined) suspension.seen(status === suspendedStatus);
   };
 
   const supervise = async (): Promise<RunEnd> => {
@@ -243,6 +260,7 @@ function superviseRun(
     alive: () => isAlive(hypervisor),
     end,
     dial: forwards.dial,
+    suspension,
     volumes,
     async powerDown() {
       if (qmp === undefined) throw new Error(`QEMU (pid ${hypervisor.pid}) is not connected`);

@@ -6,6 +6,8 @@ import { chmod, mkdir, mkdtemp, readdir, readlink, realpath, rm, writeFile } fro
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { sleep } from '../../../base/clock.ts';
+import { isRecord } from '../../../base/is-record.ts';
 import { type Logger, silentLogger } from '../../../base/log.ts';
 import { seededPrng } from '../../../base/prng.ts';
 import { system, systemClock } from '../../../base/system.ts';
@@ -14,9 +16,13 @@ import { createHostVolumeFiles } from '../../volumes/host-volume-files.ts';
 import type { VolumeFiles } from '../../volumes/volume-files.ts';
 import { type ConformanceHost, type ConformanceVolumes, type ImageKind, machineWords } from '../conformance.ts';
 import { type Driver, DriverError, type GuestSpec } from '../driver.ts';
+import { bySocket } from '../vm/connect-socket.ts';
+import { socketFolder } from '../vm/guest-user.ts';
 import { bootDisk, type Step } from './boot-sector.ts';
+import { qemuFiles } from './command-line.ts';
 import { createQemuDriver, type QemuDriverOptions } from './driver.ts';
 import { findGuestProcess, isAlive, killGuestProcess, type ProcessIdentity } from './processes.ts';
+import { connectQmp, type Qmp } from './qmp.ts';
 
 export interface QemuTestHost extends ConformanceHost {
   readonly directory: string;
@@ -25,6 +31,8 @@ export interface QemuTestHost extends ConformanceHost {
   readonly volumeFiles: VolumeFiles;
   open(change?: Partial<QemuDriverOptions>): Driver;
   process(instanceId: string): Promise<ProcessIdentity | null>;
+  /** Resolves when QEMU says so (`RunState`); while no driver is open. */
+  untilStatus(instanceId: string, status: string): Promise<void>;
 }
 
 const greeting: readonly Step[] = [
@@ -49,6 +57,10 @@ export const testImages: Readonly<Record<string, readonly Step[]>> = {
   writer: [...greeting, { do: 'write-clusters', count: 256 }, { do: 'print', text: 'all written\n' }, { do: 'halt' }],
   /** Boots, and says nothing of an address. */
   silent: [{ do: 'print', text: 'berth: ready\n' }, { do: 'halt' }],
+  /** Never boots: nothing of it is ever heard. */
+  dead: [{ do: 'halt' }],
+  /** Says nothing until it is spoken to. */
+  mute: [{ do: 'echo' }],
   panicking: [...greeting, { do: 'panic' }, { do: 'halt' }],
   chatterbox: [{ do: 'print', text: `${'chatter '.repeat(15)}\n` }, { do: 'repeat' }],
 };
@@ -65,6 +77,18 @@ export async function makeQemuTestHost(log: Logger = silentLogger): Promise<Qemu
   const process = (instanceId: string): Promise<ProcessIdentity | null> =>
     findGuestProcess(join(directory, instanceId));
   const { files, volumes } = await makeTestVolumes(join(base, 'volumes, too'), process);
+  /** It takes one connection at a time: only while no driver has it. */
+  const askQemu = async <Result>(instanceId: string, act: (qmp: Qmp) => Promise<Result>): Promise<Result> => {
+    const guest = join(directory, instanceId);
+    const path = join(guest, await socketFolder(guest), qemuFiles.qmp);
+    const ears = { clock: systemClock, timeoutMs: 10_000, onEvent: () => {} };
+    const qmp = await bySocket(path, (short) => connectQmp({ path: short, ...ears }));
+    try {
+      return await act(qmp);
+    } finally {
+      qmp.close();
+    }
+  };
   return {
     words: machineWords,
     directory,
@@ -85,6 +109,24 @@ export async function makeQemuTestHost(log: Logger = silentLogger): Promise<Qemu
         ...change,
       }),
     imageName: (kind: ImageKind) => kind,
+    untilStatus: (instanceId, wanted) =>
+      askQemu(instanceId, async (qmp) => {
+        for (;;) {
+          const status = await qmp.execute('query-status');
+          if (isRecord(status) && status['status'] === wanted) return;
+          await sleep(systemClock, 5);
+        }
+      }),
+    outside: {
+      beside: false,
+      hold: (instanceId, still) =>
+        askQemu(instanceId, async (qmp) => void (await qmp.execute(still ? 'stop' : 'cont'))),
+      standsStill: (instanceId) =>
+        askQemu(instanceId, async (qmp) => {
+          const status = await qmp.execute('query-status');
+          return isRecord(status) && status['running'] === false;
+        }),
+    },
     async kill(instanceId) {
       const found = await process(instanceId);
       if (found === null) throw new Error(`no QEMU runs for ${instanceId}`);

@@ -25,7 +25,7 @@ export function accessTo(hands: Hands): GuestAccess {
     watchLog(instanceId, listener, signal) {
       void hands.directoryOf(instanceId).then((directory) => {
         if (signal.aborted) return;
-        const watcher = watchFile(join(directory, guestFiles.console), listener);
+        const watcher = watchFile(join(directory, guestFiles.console), hands.clock, listener);
         signal.addEventListener('abort', () => watcher?.close(), { once: true });
       });
     },

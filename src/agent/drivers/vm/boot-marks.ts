@@ -26,6 +26,12 @@ export function bootMarkScanner(known: BootMarks = { ready: false }): BootMarkSc
     push(bytes) {
       const before = marks;
       let rest = line + decoder.decode(bytes, { stream: true });
+      // Most of what guests say is nothing for us, and some say very much.
+      if (!markWords.test(rest)) {
+        const end = rest.lastIndexOf('\n');
+        line = rest.slice(end + 1, end + 1 + lineLengthMax);
+        return false;
+      }
       for (let end = rest.indexOf('\n'); end >= 0; end = rest.indexOf('\n')) {
         marks = readLine(rest.slice(0, Math.min(end, lineLengthMax)), marks);
         rest = rest.slice(end + 1);
@@ -35,6 +41,9 @@ export function bootMarkScanner(known: BootMarks = { ready: false }): BootMarkSc
     },
   };
 }
+
+/** One of them stands in every mark. */
+const markWords = /berth: |ci-info: |Cloud-init v/;
 
 function readLine(raw: string, marks: BootMarks): BootMarks {
   const text = raw.replace(escapeSequences, '').replace(/\r/g, '').trimEnd();

@@ -3,7 +3,8 @@
 
 import { type FSWatcher, watch } from 'node:fs';
 import { type FileHandle, open, stat } from 'node:fs/promises';
-import type { Clock } from '../../../base/clock.ts';
+import { type Clock, sleep, type Timer } from '../../../base/clock.ts';
+import { createPace } from '../../../base/pace.ts';
 import type { LogChunk } from '../driver.ts';
 import { type BootMarks, bootMarkScanner } from './boot-marks.ts';
 import { runTool } from './run-tool.ts';
@@ -15,6 +16,8 @@ export interface ConsoleFollowerOptions {
   readonly fromOffset: number;
   readonly marks: BootMarks;
   readonly onMarks: (marks: BootMarks) => void;
+  /** It floods, and so much of it was not read for marks of its boot. */
+  readonly onPassedOver: (bytes: number) => void;
   /** After every look at the file. */
   readonly onSize: (sizeBytes: number) => void;
 }
@@ -27,28 +30,46 @@ export interface ConsoleFollower {
 
 const pollMs = 500; // should a change not be announced: some file systems do not tell
 const pieceBytes = 64 * 1024;
+/** A guest that floods its console must not keep the agent busy: so often it is looked at in the long run, and so much is read of its boot. */
+const looksPace = { perSecond: 20, atOnceMax: 200 };
+const readsPace = { perSecond: 512 * 1024, atOnceMax: 8 * 1024 * 1024 };
+/** What is further back is passed over: by then it is not a boot that is told of. */
+const unreadBytesMax = 512 * 1024;
 
 /** Watches the console until `stop`, reading until the guest is ready, and then only measuring. */
 export function followConsole(options: ConsoleFollowerOptions): ConsoleFollower {
   const scanner = bootMarkScanner(options.marks);
+  const looks = createPace({ clock: options.clock, ...looksPace });
+  const reads = createPace({ clock: options.clock, ...readsPace });
+  const over = new AbortController();
   let offset = options.fromOffset;
-  let stopped = false;
-  let watcher: FSWatcher | undefined;
+  let watcher: FileWatch | undefined;
   let looking: Promise<void> | undefined;
   let again = false;
+  let tooMuch = false;
 
   const look = async (): Promise<void> => {
     do {
       again = false;
       const size = await consoleSize(options.path);
-      while (!scanner.marks().ready && offset < size) {
-        const data = await readPiece(options.path, offset, Math.min(pieceBytes, size - offset));
-        if (data.length === 0) break;
-        offset += data.length;
-        if (scanner.push(data)) options.onMarks(scanner.marks());
-      }
+      await readSome(size);
       options.onSize(size);
-    } while (again);
+      await looks.take(1, over.signal);
+    } while (again && !over.signal.aborted);
+  };
+  const readSome = async (size: number): Promise<void> => {
+    if (scanner.marks().ready || offset >= size) return;
+    if (size - offset > unreadBytesMax && tooMuch) {
+      options.onPassedOver(size - pieceBytes - offset);
+      offset = size - pieceBytes;
+    }
+    const data = await readPiece(options.path, offset, Math.min(pieceBytes, size - offset));
+    offset += data.length;
+    if (scanner.push(data)) options.onMarks(scanner.marks());
+    if (data.length > 0 && offset < size) again = true;
+    const waitMs = reads.note(data.length);
+    tooMuch = waitMs > 0;
+    if (tooMuch) await sleep(options.clock, waitMs, over.signal);
   };
   const check = (): Promise<void> => {
     again = true;
@@ -62,8 +83,8 @@ export function followConsole(options: ConsoleFollowerOptions): ConsoleFollower 
   };
 
   const poll = (): void => {
-    if (stopped) return;
-    watcher ??= watchFile(options.path, checkQuietly);
+    if (over.signal.aborted) return;
+    watcher ??= watchFile(options.path, options.clock, checkQuietly);
     checkQuietly();
     timer = options.clock.setTimer(pollMs, poll, { background: true });
   };
@@ -71,22 +92,59 @@ export function followConsole(options: ConsoleFollowerOptions): ConsoleFollower 
   return {
     check,
     stop() {
-      stopped = true;
+      over.abort();
       timer.cancel();
       watcher?.close();
     },
   };
 }
 
-/** Calls `onChange` after each write; undefined: it cannot be told of. */
-export function watchFile(path: string, onChange: () => void): FSWatcher | undefined {
-  try {
-    const watcher = watch(path, { persistent: false }, onChange);
-    watcher.on('error', () => watcher.close()); // the poll goes on
-    return watcher;
-  } catch {
-    return undefined; // not there yet, or no watches left on this host: the poll does it
-  }
+export interface FileWatch {
+  close(): void;
+}
+
+/** Every write is told of by the kernel: of one that goes on and on so many are heard, and then one look stands for many. */
+const eventsPace = { perSecond: 250, atOnceMax: 2000 };
+const deafMs = 10;
+
+/** Calls `onChange` after each write, or after many; undefined: it cannot be told of. */
+export function watchFile(path: string, clock: Clock, onChange: () => void): FileWatch | undefined {
+  const events = createPace({ clock, ...eventsPace });
+  let watcher: FSWatcher | undefined;
+  let rest: Timer | undefined;
+  let closed = false;
+  const heard = (): void => {
+    onChange();
+    if (events.note(1) === 0 || closed) return;
+    watcher?.close();
+    rest ??= clock.setTimer(deafMs, listenAgain, { background: true });
+  };
+  const listenAgain = (): void => {
+    rest = undefined;
+    if (closed) return;
+    listen();
+    onChange(); // what came meanwhile
+  };
+  const listen = (): boolean => {
+    try {
+      const opened = watch(path, { persistent: false }, () => {
+        if (opened === watcher && rest === undefined) heard();
+      });
+      watcher = opened;
+      opened.on('error', () => opened.close()); // the poll goes on
+      return true;
+    } catch {
+      return false; // not there yet, or no watches left on this host: the poll does it
+    }
+  };
+  if (!listen()) return undefined;
+  return {
+    close() {
+      closed = true;
+      rest?.cancel();
+      watcher?.close();
+    },
+  };
 }
 
 /** Bytes written since the first boot; 0 before there is a file. */

@@ -2,6 +2,9 @@
 // before it is taken, so that an agent killed between any two of them finds its guests again; and no guest ever runs twice.
 //
 //   create ─► preparing ─► running ─► stopped (asked for) ─► running (start)
+//                │           │  ▲
+//                │           ▼  │ (suspend, resume; stop lets it go on first)
+//                │         suspended
 //                │            ├─────► exited  (powered itself off)
 //                ▼            └─────► failed  (the hypervisor died, the guest panicked)
 //              failed                                          any ─► remove ─► nothing
@@ -20,6 +23,7 @@ import { asGuest } from './records.ts';
 import { recoverGuests } from './recover.ts';
 import { removeGuest } from './remove.ts';
 import { abortAll, checkId } from './slots.ts';
+import { suspensionOf } from './suspension.ts';
 import { volumesOf } from './volumes.ts';
 
 export function createVmDriver(options: VmDriverOptions): Driver {
@@ -44,6 +48,7 @@ export function createVmDriver(options: VmDriverOptions): Driver {
       return readConsole(path, { start: record.consoleStart, offset, limit });
     },
     access: accessTo(hands),
+    ...(hands.hypervisor.suspends ? { suspension: suspensionOf(hands) } : {}),
     ...(hands.hypervisor.volumes ? { volumes: volumesOf(hands) } : {}),
     // Where a hypervisor makes disks of its own, they are nothing to copy as files.
     ...(hands.hypervisor.make || hands.hypervisor.makeDisk

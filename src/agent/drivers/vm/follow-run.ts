@@ -12,6 +12,7 @@ import type { Hands } from './hands.ts';
 import { hostBootIdOf } from './host-boot.ts';
 import { withBoot } from './records.ts';
 import type { Run, RunEnd } from './hypervisor.ts';
+import { watchForLife } from './sign-of-life.ts';
 import type { Slot } from './slots.ts';
 
 export async function followRun(hands: Hands, slot: Slot, run: Run): Promise<void> {
@@ -19,6 +20,9 @@ export async function followRun(hands: Hands, slot: Slot, run: Run): Promise<voi
   await listen(hands, slot, run);
   run.onTrouble((trouble) => {
     if (slot.run === run) hands.slots.saveLater(slot, { reason: trouble });
+  });
+  run.suspension?.onChange((suspended) => {
+    if (slot.run === run && (slot.record?.suspended ?? false) !== suspended) hands.slots.saveLater(slot, { suspended });
   });
   // Whoever asked for it in vain asks again.
   run.volumes?.onGone(() => hands.slots.notify(slot.instanceId));
@@ -29,6 +33,8 @@ export async function followRun(hands: Hands, slot: Slot, run: Run): Promise<voi
   const network = slot.record?.network;
   if (run.onAddress !== undefined) run.onAddress(found);
   else if (network?.kind === 'bridge') void findAddress(hands, slot, { run, card: network.macAddress }).then(found);
+  // Where an engine tells how the boot stands, it tells of its end, too.
+  if (run.onMarks === undefined) void watchForLife(hands, slot, run);
   slot.settled = run.ended.then((end) => settle(hands, slot, run, end));
   slot.settled.catch((error: unknown) =>
     hands.log.error('cannot note the end of a guest', { instance: slot.instanceId, error: describeError(error) }),
@@ -48,6 +54,7 @@ async function listen(hands: Hands, slot: Slot, run: Run): Promise<void> {
       slots.saveLater(slot, { ...change, phases: withBoot(slot.record, clock.nowMs()) });
     else slots.saveLater(slot, change);
   };
+  let flooded = false;
   const known = { ready: record.ready, ...(record.address === undefined ? {} : { address: record.address }) };
   slot.console = followConsole({
     path: join(directory, guestFiles.console),
@@ -55,6 +62,14 @@ async function listen(hands: Hands, slot: Slot, run: Run): Promise<void> {
     fromOffset: record.bootOffset,
     marks: run.onMarks === undefined ? known : { ready: true }, // then it is only measured
     onMarks: take,
+    onPassedOver(bytes) {
+      if (!flooded)
+        hands.log.warn('a guest floods its console; not all of it is read for the end of its boot', {
+          instance: slot.instanceId,
+          bytes,
+        });
+      flooded = true; // once says it
+    },
     onSize: (sizeBytes) => trim(hands, slot, { directory, sizeBytes }),
   });
   run.onMarks?.((marks) => {
@@ -109,7 +124,7 @@ async function settle(hands: Hands, slot: Slot, run: Run, end: RunEnd): Promise<
     reason: verdict.reason?.code,
     detail: end.detail,
   });
-  await hands.slots.save(slot, verdict);
+  await hands.slots.save(slot, { ...verdict, suspended: undefined });
 }
 
 /** What a guest is, now that its run is over. */

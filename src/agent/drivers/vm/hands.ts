@@ -28,6 +28,8 @@ export interface VmDriverOptions {
   readonly bindAddress?: string;
   /** Where ports come from that nobody chose. Default 20000-29999. */
   readonly portRange?: PortRange;
+  /** Of a guest that has shown no sign of life for so long after its start this is said. Default 5 min. */
+  readonly silenceMsMax?: number;
   readonly consoleBytesMax?: number;
   readonly consoleBytesKept?: number;
   readonly qemuImgProgram?: string;
@@ -46,6 +48,7 @@ export interface Hands {
   readonly hypervisor: Hypervisor;
   readonly qemuImg: string;
   vendorData(): Promise<string>;
+  readonly silenceMsMax: number;
   readonly consoleLimits: { readonly maxBytes: number; readonly keptBytes: number };
   readonly ports: PortBook;
   readonly slots: Slots;
@@ -93,6 +96,7 @@ export function createHands(options: VmDriverOptions): Hands {
     hypervisor: options.createHypervisor({ root, qemuImg }),
     qemuImg,
     vendorData: options.vendorData ?? (() => Promise.resolve('')),
+    silenceMsMax: options.silenceMsMax ?? 5 * 60_000,
     consoleLimits: {
       maxBytes: options.consoleBytesMax ?? 4 * 1024 * 1024,
       keptBytes: options.consoleBytesKept ?? 2 * 1024 * 1024,

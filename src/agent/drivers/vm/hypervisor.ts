@@ -57,6 +57,16 @@ export interface RunVolumes {
   onGone(listener: () => void): void;
 }
 
+/** Holds the processors of a machine still, with all that it has in memory. */
+export interface RunSuspension {
+  /** Resolves when they stand still. Throws `NotPossible` when something else holds them. */
+  suspend(): Promise<void>;
+  /** Resolves when they do not stand still for a wish any more. */
+  resume(): Promise<void>;
+  /** Whether they stand still for a wish, whosever: told as soon as it is known and at each change. */
+  onChange(listener: (suspended: boolean) => void): void;
+}
+
 /** One run of one machine, from its start or its adoption to its end. */
 export interface Run {
   /** What it was found by, kept in the record. */
@@ -77,6 +87,8 @@ export interface Run {
   end(): Promise<void>;
   /** A TCP connection to a port of it, also one that is not published. Absent where there is no such way. */
   dial?(port: number): Promise<Duplex>;
+  /** Present where the hypervisor can. */
+  readonly suspension?: RunSuspension;
   /** Present where the hypervisor has them. */
   readonly volumes?: RunVolumes;
   /** Lets go; it runs on. */
@@ -115,6 +127,8 @@ export interface Hypervisor {
   readonly name: string;
   /** Its machines can have volumes: those of their records when they start, and others while they run. */
   readonly volumes?: true;
+  /** Its machines can be suspended. */
+  readonly suspends?: true;
   /** What guests are connected to, where that is more than a network of the hypervisor's own. */
   readonly network?: HostNetwork;
   fingerprint(): Promise<Fingerprint>;

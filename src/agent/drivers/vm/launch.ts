@@ -97,6 +97,7 @@ async function launchOnce(hands: Hands, slot: Slot, signal: AbortSignal): Promis
       state: 'running',
       reason: undefined,
       stopRequested: false,
+      suspended: undefined,
       phases: [
         ...record.phases.filter(({ name }) => name !== 'start' && name !== 'boot'),
         phase('start', startedAtMs, clock.nowMs()),

@@ -62,6 +62,13 @@ async function stopNow(
   if (run === undefined) return;
   await slots.save(slot, { stopRequested: true });
   if (graceMs > 0 && !impatience.aborted) {
+    // One that stands still hears no button.
+    await run.suspension?.resume().catch((error: unknown) =>
+      log.warn('cannot let a suspended guest go on to power off', {
+        instance: slot.instanceId,
+        error: describeError(error),
+      }),
+    );
     await run.powerDown().catch((error: unknown) =>
       log.warn('cannot press the power button of a guest', {
         instance: slot.instanceId,

@@ -60,7 +60,7 @@ export function asGuest(record: GuestRecord, progress: string | undefined): Gues
   return {
     instanceId: record.instanceId,
     incarnation: record.incarnation,
-    state: record.state,
+    state: record.state === 'running' && record.suspended === true ? 'suspended' : record.state,
     ready: record.ready,
     ports: record.ports,
     phases: record.phases,

@@ -77,7 +77,7 @@ async function recoverGuest(hands: Hands, slot: Slot, known: boolean): Promise<v
       cause: 'other',
       detail: `${hands.hypervisor.name}${record.process === undefined ? '' : ` (pid ${record.process.pid})`} ended while the agent was away`,
     };
-    await slots.save(slot, await judge(hands, record, { end, directory }));
+    await slots.save(slot, { ...(await judge(hands, record, { end, directory })), suspended: undefined });
   }
   slots.notify(slot.instanceId);
 }

@@ -6,6 +6,7 @@ import { createConnection, type Socket } from 'node:net';
 import { backoffMs } from '../../../base/backoff.ts';
 import { type Clock, sleep } from '../../../base/clock.ts';
 import { describeError, type Logger } from '../../../base/log.ts';
+import { createPace } from '../../../base/pace.ts';
 import type { Prng } from '../../../base/prng.ts';
 
 export interface ConsoleRecorder {
@@ -22,6 +23,8 @@ export interface ConsoleRecorder {
 /** What was in the socket when the guest ended is read within this, unless the disk hangs. */
 const lastWordsMs = 1000;
 const pieceBytes = 64 * 1024;
+/** What one guest may write in the long run: a serial line has a hundredth of it. */
+const bytesPerSecond = 2 * 1024 * 1024;
 
 export function recordConsole({
   socketPath,
@@ -37,6 +40,8 @@ export function recordConsole({
   readonly log: Logger;
 }): ConsoleRecorder {
   const over = new AbortController();
+  /** What is not read stays with the hypervisor, which takes no more from the guest than it can hold. */
+  const pace = createPace({ clock, perSecond: bytesPerSecond, atOnceMax: bytesPerSecond });
   let heardBytes = 0;
   let socket: Socket | undefined;
   let writing: Promise<void> = Promise.resolve();
@@ -67,7 +72,10 @@ export function recordConsole({
     });
     connection.on('error', (error) => log.debug('no console of a guest', { error: error.message }));
     try {
-      for await (const piece of readable(connection)) await write(piece);
+      for await (const piece of readable(connection)) {
+        await write(piece);
+        await pace.take(piece.length, over.signal);
+      }
     } catch {
       // The line broke, or there is none yet: the listener above has told.
     } finally {
