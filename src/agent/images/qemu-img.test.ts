@@ -1,10 +1,12 @@
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { readdirSync, readFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { systemClock } from '../../base/system.ts';
+import { system, systemClock } from '../../base/system.ts';
+import { identify, isAlive } from '../drivers/qemu/processes.ts';
 import { checkImage } from './image-gate.ts';
 import { flattenArguments, overlayArguments, runQemuImg } from './qemu-img.ts';
 import { qcow2File } from './test-qcow2.ts';
@@ -74,6 +76,29 @@ describe('the jail of qemu-img', () => {
       await new Promise((resolve) => setTimeout(resolve, 5));
     stop.abort();
     expect(await run).toMatchObject({ reason: 'aborted' });
+  });
+
+  it('ends with an agent that is killed, and with it the locks that it had', async () => {
+    const call = { program: 'sh', arguments: ['-c', 'echo $$ > pid; exec sleep 600'], workingDirectory: directory };
+    const agent = spawn(
+      system.nodePath(),
+      [
+        '--input-type=module',
+        '--eval',
+        `import { runQemuImg } from '${new URL('./qemu-img.ts', import.meta.url).href}';
+         import { systemClock } from '${new URL('../../base/system.ts', import.meta.url).href}';
+         await runQemuImg(systemClock, ${JSON.stringify({ ...call, timeoutMs: 600_000 })});`,
+      ],
+      { stdio: 'inherit' },
+    );
+    const ended = once(agent, 'exit');
+    let pid = '';
+    while (!pid.endsWith('\n')) pid = await readFile(join(directory, 'pid'), 'utf8').catch(() => '');
+    const running = await identify(Number(pid));
+    agent.kill('SIGKILL');
+    await ended;
+    while (running !== null && (await isAlive(running))) await system.turn();
+    expect(running).not.toBeNull();
   });
 
   it('has room enough for the largest disk and for compressing', async () => {
