@@ -2,8 +2,9 @@
 // tests only.
 //
 // Of two moments at which the world is the same, one stands for both: what an agent has learned dies with it, so right after one step the world is
-// as right before the next; and while a file is written that gets its name when it is whole, nobody sees it. So an agent dies before each step and
-// after the last, inside of such a file at the first of its kind, and among rights of files at each that follows another than before. With BERTH_EVERY_STEP=1 it dies before and after each and every one.
+// as right before the next; and while a file is written that gets its name when it is whole, nobody sees it. So an agent dies before each step, and after
+// it where it does not die before the next; inside of such a file at the first of its kind; among rights of files at each that follows another than
+// before. With BERTH_EVERY_STEP=1 it dies before and after each and every one.
 
 import { environment } from '../base/system.ts';
 import { beginLife, type Death, type EngineTalk, type Life } from './test-life.ts';
@@ -55,13 +56,16 @@ const allDeaths = (steps: readonly string[]): Death[] =>
 
 function chosenDeaths(steps: readonly string[], alike: RegExp | undefined): Death[] {
   const tried = new Set<string>();
-  const chosen = steps.flatMap((name, step): Death[] => {
+  const isChosen = steps.map((name, step) => {
     const unseen = /^(open|write|writeFile) .*\.(tmp|new|unpacking)$/.test(name);
     const given = /^(chown|chmod) /.test(name);
     const place = unseen ? name : given ? `${steps[step - 1]} ${name}` : String(step);
-    if (tried.has(place) || alike?.test(name)) return [];
+    if (tried.has(place) || alike?.test(name)) return false;
     tried.add(place);
-    return [{ step, when: 'before' }];
+    return true;
   });
-  return steps.length === 0 ? [] : [...chosen, { step: steps.length - 1, when: 'after' }];
+  return steps.flatMap((_, step): Death[] => [
+    ...(isChosen[step] ? [{ step, when: 'before' } as const] : []),
+    ...(isChosen[step] && !isChosen[step + 1] ? [{ step, when: 'after' } as const] : []),
+  ]);
 }

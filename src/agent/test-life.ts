@@ -246,8 +246,7 @@ function watchFiles(): void {
     const held = async (): Promise<FileHandle> => {
       const handle = await open();
       pathOf.set(handle, nameOf(path));
-      const forget = life.hold(() => void closeQuietly(handle));
-      handle.once('close', forget);
+      life.hold(() => void closeQuietly(handle));
       return handle;
     };
     return isChange ? asStep(life, `open ${nameOf(path)}`, held) : asLook(life, held);

@@ -4,6 +4,7 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { readdirSync, readFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { system, systemClock } from '../../base/system.ts';
 import { identify, isAlive } from '../drivers/qemu/processes.ts';
@@ -79,18 +80,9 @@ describe('the jail of qemu-img', () => {
   });
 
   it('ends with an agent that is killed, and with it the locks that it had', async () => {
-    const call = { program: 'sh', arguments: ['-c', 'echo $$ > pid; exec sleep 600'], workingDirectory: directory };
-    const agent = spawn(
-      system.nodePath(),
-      [
-        '--input-type=module',
-        '--eval',
-        `import { runQemuImg } from '${new URL('./qemu-img.ts', import.meta.url).href}';
-         import { systemClock } from '${new URL('../../base/system.ts', import.meta.url).href}';
-         await runQemuImg(systemClock, ${JSON.stringify({ ...call, timeoutMs: 600_000 })});`,
-      ],
-      { stdio: 'inherit' },
-    );
+    const program = fileURLToPath(new URL('./test-agent.ts', import.meta.url));
+    const words = [program, directory, 'sh', '-c', 'echo $$ > pid; exec sleep 600'];
+    const agent = spawn(system.nodePath(), words, { stdio: 'inherit' });
     const ended = once(agent, 'exit');
     let pid = '';
     while (!pid.endsWith('\n')) pid = await readFile(join(directory, 'pid'), 'utf8').catch(() => '');
