@@ -23,15 +23,15 @@ const packed = zstdCompressSync(content);
 const sha256 = (bytes: Uint8Array): string => `sha256:${createHash('sha256').update(bytes).digest('hex')}`;
 
 /** What is asked for, in this order: packed, the same content from elsewhere, at a place of its own, and that nothing stays that need not. */
-const wishes = ['packed', 'twin', 'placed', 'clean'] as const;
-type Wish = (typeof wishes)[number];
+const all = ['packed', 'twin', 'placed', 'clean'] as const;
+type Wish = (typeof all)[number];
 
-it.each([
-  ['by itself', false],
-  ['by zstd', true],
+it.each<[string, boolean, readonly Wish[]]>([
+  ['by itself', false, all],
+  ['by zstd', true, ['packed', 'clean']],
 ])(
   'an agent that unpacks %s and dies at any step is followed by one that has whole images and nothing else',
-  async (_, zstdProgram) => {
+  async (_, zstdProgram, wishes) => {
     const server = await startImageServer();
     server.files.set('/packed', { bytes: packed, etag: '"1"' });
     server.files.set('/plain', { bytes: content, etag: '"2"' });
@@ -107,7 +107,7 @@ it.each([
     );
     for (const each of [
       /^rename sha256-.*\.img/,
-      /^link /,
+      ...(zstdProgram ? [] : [/^link /]),
       /^rm sha256-.*\.img/,
       ...(zstdProgram ? [/^start .*zstd/] : []),
     ])
