@@ -5,7 +5,7 @@
 
 import { AsyncLocalStorage } from 'node:async_hooks';
 import childProcess, { ChildProcess } from 'node:child_process';
-import { EventEmitter } from 'node:events';
+import type { EventEmitter } from 'node:events';
 import fs, { constants } from 'node:fs';
 import files, { type FileHandle } from 'node:fs/promises';
 import { syncBuiltinESMExports } from 'node:module';
@@ -177,7 +177,9 @@ async function asLook<Result>(life: Living, act: () => Promise<Result>): Promise
   }
 }
 
-const creating = constants.O_CREAT | constants.O_TRUNC;
+/** Of `w`, `a` and `r` those that make or cut a file. */
+const flagsOf = (word: string): number =>
+  word.startsWith('w') ? constants.O_CREAT | constants.O_TRUNC : word.startsWith('a') ? constants.O_CREAT : 0;
 const nameOf = (path: unknown): string => basename(String(path));
 
 function watchFiles(): void {
@@ -239,9 +241,10 @@ function watchFiles(): void {
     };
     if (life === undefined) return open();
     if (life.dead) return never();
-    const [path, flags] = given;
-    const makes = typeof flags === 'number' ? (flags & creating) !== 0 : /[wa]/.test(String(flags ?? 'r'));
-    const cuts = typeof flags === 'number' ? (flags & constants.O_TRUNC) !== 0 : /w/.test(String(flags ?? 'r'));
+    const [path, asked = 'r'] = given;
+    const flags = typeof asked === 'number' ? asked : flagsOf(asked as string); // it takes nothing else
+    const makes = (flags & (constants.O_CREAT | constants.O_TRUNC)) !== 0;
+    const cuts = (flags & constants.O_TRUNC) !== 0;
     const isChange = makes && (cuts || !(await isThere(path)));
     const held = async (): Promise<FileHandle> => {
       const handle = await open();
