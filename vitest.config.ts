@@ -5,10 +5,13 @@ import type { TestSequencer, TestSpecification } from 'vitest/node';
 /** Those that take longest, half a minute and more, where nothing is known of an earlier run: when they begin last, all others wait for them. */
 const longest = [
   'src/sim/sim.test.ts',
+  'src/agent/drivers/vm/every-step.test.ts',
   'src/agent/drivers/libvirt/faults.test.ts',
+  'src/agent/network/every-step.test.ts',
   'src/store/etcd/etcd-faults.test.ts',
   'src/agent/drivers/container/faults.test.ts',
   'test/instance.test.ts',
+  'test/volume-every-step.test.ts',
   'src/agent/network/nat-network.test.ts',
   'src/store/sqlite/sqlite-faults.test.ts',
   'test/shared-stores.test.ts',

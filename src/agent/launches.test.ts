@@ -1,7 +1,8 @@
 // Many launches on one host at the same time, with the real parts: reconciler, QEMU driver, image cache, an image server.
 
+import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, open, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -13,7 +14,7 @@ import { seededPrng } from '../base/prng.ts';
 import { systemClock } from '../base/system.ts';
 import { bootDisk } from './drivers/qemu/boot-sector.ts';
 import { makeQemuTestHost, type QemuTestHost, testImages } from './drivers/qemu/test-host.ts';
-import type { Driver } from './drivers/driver.ts';
+import type { Driver, Guest } from './drivers/driver.ts';
 import { createImageCache } from './images/create-image-cache.ts';
 import { createHttpGet } from './images/http-get.ts';
 import { type ImageServer, startImageServer } from './images/test-image-server.ts';
@@ -73,7 +74,8 @@ it('makes no launch wait for the download of another image, however many launche
     const instanceId = `inst_${String(index).padStart(26, '0')}`;
     return assignment({ ...image, instanceId, driver: 'qemu', memoryMiB: 16 });
   });
-  const running = everyRunning(wanted.slice(held).map(({ instanceId }) => instanceId));
+  const ids = wanted.slice(held).map(({ instanceId }) => instanceId);
+  const running = every(ids, ({ state }) => state === 'running');
   await reconcile(wanted);
   await running;
   expect(server.requests.toSorted()).toEqual(['GET /held whole', 'GET /other whole']); // each once, side by side
@@ -81,6 +83,42 @@ it('makes no launch wait for the download of another image, however many launche
   expect(waiting.map(({ instanceId }) => instanceId)).toEqual(wanted.slice(0, held).map((each) => each.instanceId));
   expect(new Set(waiting.map(({ progress }) => progress?.split(':')[0]))).toEqual(new Set(['pulling held']));
 });
+
+it('makes no launch wait for the disk of another guest, when nineteen are being made', async () => {
+  await writeFile(join(directory, 'here.raw'), Buffer.from(bootDisk(testImages['obedient'] ?? [])));
+  const images = createImageCache({
+    directory: join(directory, 'cache'),
+    fileRoots: [directory],
+    get: createHttpGet({ privateAddresses: 'named' }),
+    clock: systemClock,
+    prng: seededPrng(1),
+    log: silentLogger,
+  });
+  const ids = Array.from({ length: 20 }, (_, index) => `inst_${String(index).padStart(26, '0')}`);
+  const [free = '', ...held] = ids;
+  // Whoever opens it to read waits for someone who opens it to write.
+  const gate = join(directory, 'gate');
+  execFileSync('mkfifo', [gate]);
+  const program = join(directory, 'qemu-img');
+  const script = `#!/bin/sh\ncase "$PWD" in */${free}) ;; *) read -r _ <'${gate}' ;; esac\nexec qemu-img "$@"\n`;
+  await writeFile(program, script, { mode: 0o755 });
+  driver = host.open({ images, qemuImgProgram: program, accelerator: 'tcg' });
+  await driver.recover();
+  const image = imageOf(pathToFileURL(join(directory, 'here.raw')).href);
+  const wanted = ids.map((instanceId) =>
+    assignment({ imageName: 'here', image, instanceId, driver: 'qemu', memoryMiB: 16 }),
+  );
+  const making = every(held, ({ progress }) => progress === 'making the disk');
+  const running = every([free], ({ state }) => state === 'running');
+  await reconcile(wanted);
+  await making;
+  await running;
+  const guests = new Map(driver.guests().map((guest) => [guest.instanceId, guest]));
+  expect(held.map((id) => guests.get(id)?.state)).toEqual(held.map(() => 'preparing'));
+  const all = every(ids, ({ state }) => state === 'running');
+  await (await open(gate, 'w')).close();
+  await all;
+}, 300_000);
 
 const imageOf = (source: string): ImageSpec => ({
   source,
@@ -93,13 +131,13 @@ const imageOf = (source: string): ImageSpec => ({
   defaults: {},
 });
 
-/** Resolves when all of these run, whatever becomes of others. */
-async function everyRunning(ids: readonly string[]): Promise<void> {
+/** Resolves when each of these has been so, whatever becomes of others. */
+async function every(ids: readonly string[], isSo: (guest: Guest) => boolean): Promise<void> {
   const left = new Set(ids);
   const done = new AbortController();
   driver.watch((instanceId) => {
     const guest = driver.guests().find((each) => each.instanceId === instanceId);
-    if (guest?.state === 'running') left.delete(instanceId);
+    if (guest !== undefined && isSo(guest)) left.delete(instanceId);
     if (left.size === 0) done.abort();
   }, done.signal);
   await once(done.signal, 'abort');

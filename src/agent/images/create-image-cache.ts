@@ -340,6 +340,7 @@ async function linked(from: string, to: string): Promise<boolean> {
     await rm(temporary, { force: true });
     await link(from, temporary);
     await rename(temporary, to);
+    await rm(temporary, { force: true }); // two names of one file, as an agent that died here leaves, are not renamed (rename(2))
     return true;
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? error.code : undefined;
@@ -403,7 +404,7 @@ function keyOf(image: ImageSpec): string {
   const parts = [image.source, image.checksum ?? '', image.decompress, image.format, image.localPath ?? ''];
   if (image.sizeBytes !== undefined) parts.push(String(image.sizeBytes));
   if (image.source.startsWith('oci:')) parts.push(image.architecture); // one name, a content for each
-  return createHash('sha256').update(JSON.stringify(parts)).digest('hex').slice(0, 32);
+  return createHash('sha256').update(JSON.stringify(parts)).digest('hex').slice(0, keyLength);
 }
 
 /** For an image with a `localPath`: hidden beside that, on the disk its owner chose. */
@@ -502,7 +503,8 @@ async function load(options: ImageCacheOptions, records: Map<string, ImageRecord
     const path = join(directory, entry);
     const kind = leftover.exec(entry)?.[1];
     if (kind === undefined || whole.has(path)) continue;
-    const resumable = kind === 'partial' || kind === 'source.json';
+    // Nobody goes on with the download of an image that is here.
+    const resumable = (kind === 'partial' || kind === 'source.json') && !records.has(entry.slice(0, keyLength));
     if (resumable && clock.nowMs() - ((await stat(path).catch(() => undefined))?.mtimeMs ?? 0) < partialAgeMsMax)
       continue;
     if (kind === 'img') {
@@ -517,6 +519,8 @@ async function load(options: ImageCacheOptions, records: Map<string, ImageRecord
     await rm(path, { force: true });
   }
 }
+
+const keyLength = 32;
 
 /** Files of the cache's own making, by what they end in. Earlier versions named images by their key. */
 const leftover =

@@ -1,10 +1,13 @@
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { readdirSync, readFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { systemClock } from '../../base/system.ts';
+import { system, systemClock } from '../../base/system.ts';
+import { identify, isAlive } from '../drivers/qemu/processes.ts';
 import { checkImage } from './image-gate.ts';
 import { flattenArguments, overlayArguments, runQemuImg } from './qemu-img.ts';
 import { qcow2File } from './test-qcow2.ts';
@@ -74,6 +77,20 @@ describe('the jail of qemu-img', () => {
       await new Promise((resolve) => setTimeout(resolve, 5));
     stop.abort();
     expect(await run).toMatchObject({ reason: 'aborted' });
+  });
+
+  it('ends with an agent that is killed, and with it the locks that it had', async () => {
+    const program = fileURLToPath(new URL('./test-agent.ts', import.meta.url));
+    const words = [program, directory, 'sh', '-c', 'echo $$ > pid; exec sleep 600'];
+    const agent = spawn(system.nodePath(), words, { stdio: 'inherit' });
+    const ended = once(agent, 'exit');
+    let pid = '';
+    while (!pid.endsWith('\n')) pid = await readFile(join(directory, 'pid'), 'utf8').catch(() => '');
+    const running = await identify(Number(pid));
+    agent.kill('SIGKILL');
+    await ended;
+    while (running !== null && (await isAlive(running))) await system.turn();
+    expect(running).not.toBeNull();
   });
 
   it('has room enough for the largest disk and for compressing', async () => {

@@ -1,7 +1,10 @@
 // qemu-img, which reads files that strangers made: always with the formats told, never on the network, with bounded processor time and
 // memory, and with nothing of the agent's environment. The only file that writes a command line for it.
 //
-//   prlimit --cpu --as --core ─► unshare --net ─► qemu-img       (one process: each becomes the next)
+//   prlimit --cpu --as --core ─► unshare --net ─► setpriv --pdeathsig ─► qemu-img       (one process: each becomes the next)
+//
+// It ends with the agent: one that went on would hold the locks of a disk that the next agent is to start a guest with. That is asked for
+// last, because the kernel forgets it when unshare takes new rights.
 
 import type { Clock } from '../../base/clock.ts';
 import { runTool, type ToolResult } from '../drivers/vm/run-tool.ts';
@@ -44,12 +47,12 @@ async function runLimited(clock: Clock, call: QemuImgCall, jail: readonly string
     arguments: [
       ...[`--cpu=${limits.cpuSeconds}`, `--as=${limits.memoryBytes}`, '--core=0', '--'],
       ...jail,
-      ...[program, ...words],
+      ...['setpriv', '--pdeathsig', 'KILL', '--', program, ...words],
     ],
   });
   if (result.ok || result.reason !== 'failed') return result;
   if (result.exitCode === 127 && result.output.includes('No such file or directory'))
-    return { ...result, reason: 'missing' }; // as prlimit and unshare say it of the program they were to become
+    return { ...result, reason: 'missing' }; // as setpriv says it of the program that it was to become
   const over = overLimit(result, limits);
   return over === undefined ? result : { ...result, output: `${over}: the image may be made to do harm` };
 }

@@ -5,9 +5,10 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { system } from '../../base/system.ts';
+import { atEveryStep } from '../test-every-step.ts';
 import { volumeFilesConformance } from './conformance.ts';
 import { makeRealVolumeHost, type RealVolumeHost } from './test-volume-host.ts';
-import { VolumeError } from './volume-files.ts';
+import { VolumeError, type VolumeFiles, type VolumeLook } from './volume-files.ts';
 
 volumeFilesConformance('volumes that are files', makeRealVolumeHost);
 
@@ -15,6 +16,8 @@ const id = `vol_${'0'.repeat(25)}1`;
 const other = `vol_${'0'.repeat(25)}2`;
 const never = new AbortController().signal;
 const mebibyte = 1024 * 1024;
+/** Not when they were made. */
+const namesIn = (look: VolumeLook): string[] => (look.found === 'volume' ? look.snapshots.map(({ name }) => name) : []);
 
 describe('volumes that are files', () => {
   let host: RealVolumeHost;
@@ -170,6 +173,46 @@ describe('volumes that are files', () => {
       expect(JSON.parse(qemuImg('snapshot', '-l', host.pathOf(id)).includes('berth-a') ? '1' : '0')).toBe(1);
       expect(await host.open().look(id)).toMatchObject({ snapshots: [{ name: 'a' }] });
     });
+  });
+
+  it('whose agent dies at any step of what it does to them are as the next one was asked for, and nothing else is left', async () => {
+    const source = { volumeId: id, snapshot: 'a' };
+    const wishes: readonly ((files: VolumeFiles) => Promise<void>)[] = [
+      (files) => files.make({ volumeId: id, sizeBytes: mebibyte }, never),
+      (files) => files.snapshot(id, 'make', 'a'),
+      (files) => files.make({ volumeId: other, sizeBytes: 2 * mebibyte, source }, never),
+      (files) => files.grow(id, 3 * mebibyte),
+      (files) => files.snapshot(id, 'remove', 'a'),
+      (files) => files.remove(id),
+    ];
+    const seen = async (own: RealVolumeHost): Promise<unknown> => {
+      const looks = await Promise.all([id, other].map((each) => own.open().look(each)));
+      const names = await readdir(own.directory, { recursive: true });
+      return { names: names.sort(), looks: looks.map((each) => ({ ...each, usedBytes: 0, snapshots: namesIn(each) })) };
+    };
+    /** After each wish, where nobody died. */
+    const whole: unknown[] = [];
+    for (const wish of wishes) {
+      await wish(host.open());
+      whole.push(await seen(host));
+    }
+    const steps = await atEveryStep(
+      async (life) => {
+        const own = await makeRealVolumeHost();
+        let at = 0;
+        await life.live(async () => {
+          const files = own.open({ clock: life.clock });
+          for (; at < wishes.length; at++) await wishes[at]?.(files);
+        });
+        await life.kill();
+        const wish = Math.min(at, wishes.length - 1);
+        await wishes[wish]?.(own.open());
+        expect(await seen(own)).toEqual(whole[wish]);
+        await own.dispose();
+      },
+      { atOnce: 4 },
+    );
+    expect(steps.filter((name) => name.startsWith('run '))).toHaveLength(6); // create, snapshot, convert, resize, resize, snapshot
   });
 
   it('say what to install when there is no qemu-img', async () => {

@@ -68,6 +68,11 @@ export async function exportDisk(hands: Hands, instanceId: string, signal: Abort
   }
 }
 
+/** What an agent that was killed left of a copy: nobody knows of it any more, and it may be as large as the disk. */
+export async function dropExport(directory: string): Promise<void> {
+  await rm(join(directory, fileName), { force: true });
+}
+
 /** What a guest made of QEMU can write to the disk's header, and its copy is made by root: it must not lead to a file of this host's. */
 async function hasOtherData(path: string): Promise<boolean> {
   const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW);

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { sleep } from '../../../base/clock.ts';
 import { describeError } from '../../../base/log.ts';
 import { DriverError } from '../driver.ts';
+import { dropExport } from './export-disk.ts';
 import { followRun, judge } from './follow-run.ts';
 import { type GuestRecord, readGuestRecord } from './guest-record.ts';
 import type { Hands } from './hands.ts';
@@ -66,10 +67,12 @@ async function recoverGuest(hands: Hands, slot: Slot, known: boolean): Promise<v
   }
   const { record } = read;
   slot.record = record;
+  await dropExport(directory);
   if (record.created) hands.ports.adopt(slot.instanceId, record.ports);
   const { network } = record;
   const run = await hands.hypervisor.find(await hands.machineOf(record), record.launching);
-  if (network !== undefined && (record.created || run !== null))
+  // Also of one that was being made: what was done for it is not undone, if nobody wants it any more, where nobody knows of it. One that failed has none.
+  if (network !== undefined && (record.created || run !== null || record.state === 'preparing'))
     hands.hypervisor.network?.adopt({ instanceId: slot.instanceId, directory, network });
   if (run !== null) await adopt(hands, slot, { record, run });
   else if (record.created && record.state === 'running') {
