@@ -56,6 +56,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'release-twice',
+    seed: 2,
     reenacts:
       'a release at the end of a run gives back the disk too, and the removal gives it back again: Nova 1848343',
     invariant: 5,
@@ -92,7 +93,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'deleted-with-guest',
-    seed: 22,
+    seed: 13,
     reenacts: 'the record goes while its guest is still there: Nova, servers deleted under a host that was down',
     invariant: 3,
     file: 'core/controllers/garbage.ts',
@@ -113,7 +114,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'placed-twice',
-    seed: 6,
+    seed: 1,
     reenacts: 'no condition on the instance when it is bound: Kubernetes #59848, Nova 1713783',
     invariant: 7,
     file: 'server/commit.ts',
@@ -122,7 +123,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'bound-to-lost-host',
-    seed: 130,
+    seed: 76,
     reenacts:
       'the host is not looked at again when the binding is written: Nomad plan-rejection, the other way round (#27497)',
     invariant: 0,
@@ -132,7 +133,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'wrong-revision',
-    seed: 22,
+    seed: 54,
     reenacts:
       'a Plan that rests on one just made durable has no condition any more and overwrites another control plane',
     invariant: 7,
@@ -163,7 +164,7 @@ export const plantedBugs: readonly PlantedBug[] = [
 
   {
     name: 'key-not-in-plan',
-    seed: 6,
+    seed: 66,
     reenacts:
       'the idempotency key is not conditional in the Plan that makes the instance: Cirrus-style retries made two',
     invariant: 4,
@@ -174,7 +175,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'key-not-kept',
-    seed: 20,
+    seed: 1,
     reenacts: 'the idempotency key is not remembered with what it made',
     invariant: 4,
     file: 'core/operations/instance.ts',
@@ -231,7 +232,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'back-in-time',
-    seed: 248,
+    seed: 208,
     reenacts: 'an agent follows a control plane that lags behind what it has seen: Sieve, 15 of 21 bugs',
     invariant: 5,
     with: ['store-slow', 'network-streamCut', 'server-pause'],
@@ -241,7 +242,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'act-before-fence',
-    seed: 44,
+    seed: 48,
     reenacts: 'an agent makes guests from an old ledger before it was told what is wanted now: Nova 1713783',
     invariant: 5,
     with: ['agent-crash', 'partition', 'all-hosts-parted', 'host-power-loss'],
@@ -251,6 +252,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'silence-is-death',
+    seed: 2,
     reenacts: 'a restart of the control plane failed healthy hosts by their old heartbeats: Orchard PR #454',
     invariant: 9,
     file: 'core/controllers/host-health.ts',
@@ -269,7 +271,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'exclusive-restarted',
-    seed: 25,
+    seed: 4,
     reenacts: 'what may still run on a lost host is started elsewhere: Nomad lost allocations, Kubernetes #59848',
     invariant: 2,
     file: 'core/controllers/restart.ts',
@@ -278,7 +280,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'lost-for-good',
-    seed: 20,
+    seed: 3,
     reenacts: 'an instance stays failed for the loss of a host that is heard again: Orchard PR #454',
     invariant: 3,
     file: 'core/controllers/lost-host.ts',
@@ -287,6 +289,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'seen-too-little',
+    seed: 3,
     reenacts: 'observedGeneration is that of the last report, whatever was seen before',
     invariant: 7,
     with: ['agent-crash', 'disk-failed'],
@@ -297,6 +300,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'generation-reset',
+    seed: 3,
     reenacts: 'the generation begins anew with a change',
     invariant: 7,
     file: 'core/operations/replace.ts',
@@ -350,6 +354,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'deletion-not-told',
+    seed: 3,
     reenacts: 'a watcher is not told of a deletion: etcd #19179',
     invariant: 6,
     file: 'server/http/watch-lines.ts',
@@ -358,7 +363,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'compaction-swallowed',
-    seed: 17,
+    seed: 6,
     reenacts: 'a control plane goes on after a compaction as if nothing was missing: etcd #18089',
     invariant: 6,
     file: 'server/control-loop.ts',
@@ -367,7 +372,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'deleted-key-kept',
-    seed: 54,
+    seed: 6,
     reenacts: 'a cache that lists anew keeps what was deleted meanwhile: Sieve, cassandra-operator #402',
     invariant: 6,
     file: 'core/state/cache.ts',
@@ -377,6 +382,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'deleted-key-revived',
+    seed: 7,
     reenacts: 'the cache revives what was deleted before its own commit was answered',
     invariant: 6,
     file: 'core/state/cache.ts',
@@ -393,7 +399,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'wake-up-lost',
-    seed: 20,
+    seed: 3,
     reenacts: 'room came free and nobody who waited was told: Orchard #381',
     invariant: 3,
     file: 'core/controllers/placement.ts',
@@ -445,7 +451,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'stale-not-repeated',
-    seed: 148,
+    seed: 14,
     reenacts: 'what a control plane that lagged called stale is never said again: Orchard #64, stuck in running',
     invariant: 3,
     file: 'agent/agent.ts',
@@ -457,7 +463,7 @@ export const plantedBugs: readonly PlantedBug[] = [
 
   {
     name: 'restored-as-it-was',
-    seed: 25,
+    seed: 93,
     reenacts: 'what a backup says is taken for what is: live guests go, second copies start',
     invariant: 2,
     file: 'core/operations/restored-record.ts',
@@ -466,7 +472,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'strangers-overlooked',
-    seed: 93,
+    seed: 175,
     reenacts:
       'after a restore an instance is placed where another life of it is that no backup knows, and takes its place',
     invariant: 8,
@@ -480,7 +486,7 @@ export const plantedBugs: readonly PlantedBug[] = [
 
   {
     name: 'volume-of-two',
-    seed: 18,
+    seed: 4,
     reenacts: 'a disk that an instance has is given to another, too: Cinder, attachments without a reservation',
     invariant: 2,
     file: 'core/operations/attach.ts',
