@@ -288,7 +288,7 @@ const handleChanges = new Set(['appendFile', 'chmod', 'chown', 'truncate', 'utim
 const handleFunctions = [...handleChanges, 'sync', 'datasync', 'read', 'readFile', 'readv', 'stat'];
 
 /** Programs that change nothing when they are called so. */
-const onlyLooks = /^(ip -json|bridge -json|nft (--json )?list|\S+ --version|qemu-img --version)|-- qemu-img info /;
+const onlyLooks = /^(ip -json|bridge -json|nft (--json )?list|\S+ --version|qemu-img --version)|-- qemu-img\sinfo\s/;
 
 function watchPrograms(): void {
   const { spawn, execFile } = childProcess;
