@@ -1,4 +1,4 @@
-// What dnsmasq is told of the NAT network: pure. It serves leases that are decided here and keeps none of its own; it never answers anyone
+// What dnsmasq is told of the NAT network: pure. It serves leases that are decided here, and writes none down; it never answers anyone
 // but guests.
 
 import type { NatPlace } from './address-book.ts';
@@ -47,7 +47,22 @@ bogus-priv
 `;
 }
 
-/** Read again when it is told to. */
-export function dhcpHosts(guests: readonly Pick<NatPlace, 'macAddress' | 'address'>[]): string {
-  return guests.map(({ macAddress, address }) => `${macAddress},${address}\n`).join('');
+export type Lease = Pick<NatPlace, 'macAddress' | 'address'>;
+
+/**
+ * Read again when it is told to. `remembered`: what it has given out since its start, which it gives to nobody else for as long as the
+ * lease is; they stand there as comments, for the next agent to know.
+ */
+export function dhcpHosts(guests: readonly Lease[], remembered: readonly Lease[] = []): string {
+  const line = ({ macAddress, address }: Lease): string => `${macAddress},${address}\n`;
+  const lines = new Set(guests.map(line));
+  const gone = remembered.map(line).filter((each) => !lines.has(each));
+  return [...lines, ...gone.map((each) => `#${each}`)].join('');
+}
+
+/** What `dhcpHosts` wrote: those it lists and those it remembers. */
+export function leasesIn(hosts: string): Lease[] {
+  return [...hosts.matchAll(/^#?([0-9a-f:]{17}),([0-9.]+)$/gm)].flatMap(([, macAddress, address]) =>
+    macAddress !== undefined && address !== undefined ? { macAddress, address } : [],
+  );
 }

@@ -5,9 +5,8 @@ import { chmod, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type Clock, sleep } from '../../base/clock.ts';
 import { system } from '../../base/system.ts';
-import { dhcpHosts, dnsmasqConfig, dnsmasqFiles } from './dnsmasq-config.ts';
+import { dhcpHosts, dnsmasqConfig, dnsmasqFiles, type Lease, leasesIn } from './dnsmasq-config.ts';
 import type { NetworkTools } from './network-tools.ts';
-import type { NatPlace } from './address-book.ts';
 import type { Subnet } from './subnet.ts';
 
 /** Brings it to what `guests` need. `directory`: where its files are; dnsmasq reads them as a user of its own, and they hold no secrets. */
@@ -25,22 +24,30 @@ export async function serveLeases(
     readonly subnet: Subnet;
     /** Of the bridge. */
     readonly linkIndex: number;
-    readonly guests: readonly Pick<NatPlace, 'macAddress' | 'address'>[];
+    readonly guests: readonly Lease[];
   },
 ): Promise<void> {
   await mkdir(directory, { recursive: true });
   await chmod(directory, 0o755); // whatever the umask is: it reads leases as a user of its own
   const config = dnsmasqConfig({ subnet, directory, linkIndex });
-  const hosts = dhcpHosts(guests);
+  const hostsFile = join(directory, dnsmasqFiles.hosts);
+  const remembered = leasesIn(await readFile(hostsFile, 'utf8').catch(() => ''));
   const configChanged = await put(join(directory, dnsmasqFiles.config), config);
-  const hostsChanged = await put(join(directory, dnsmasqFiles.hosts), hosts);
+  const hostsChanged = await put(hostsFile, dhcpHosts(guests, remembered));
   const pid = await runningPid(directory);
-  if (pid !== undefined && !configChanged) {
+  if (pid !== undefined && !configChanged && !areTakenOver(guests, remembered)) {
     if (hostsChanged) system.signal(pid, 'SIGHUP');
     return;
   }
   if (pid !== undefined) await end(clock, { pid, directory });
   await tools.run('dnsmasq', [`--conf-file=${join(directory, dnsmasqFiles.config)}`]);
+  await put(hostsFile, dhcpHosts(guests)); // a new one remembers nobody
+}
+
+/** One of the addresses was another card's before: until it begins anew dnsmasq keeps it for that one. Guests notice nothing of it. */
+function areTakenOver(guests: readonly Lease[], remembered: readonly Lease[]): boolean {
+  const now = new Map(guests.map(({ address, macAddress }) => [address, macAddress]));
+  return remembered.some(({ address, macAddress }) => (now.get(address) ?? macAddress) !== macAddress);
 }
 
 /** Of the dnsmasq that was started with the configuration in this folder; also when somebody took its pid file away. */

@@ -235,6 +235,26 @@ describe.skipIf(reason !== undefined)(`the NAT network${reason ? ` (${reason})` 
     expect(await networks.mustHost('nft', 'list', 'ruleset')).toBe('');
   });
 
+  it('refuses the guest for whom no address is left, until another has gone', async () => {
+    const small = await networks.agent({ subnet: '10.77.0.0/29' });
+    const names = ['ann', 'ben', 'cat', 'dan', 'eve'];
+    const guests = [];
+    for (const name of names) guests.push(await networks.guest(small, name));
+    for (const guest of guests)
+      expect((await guest.lease()).text).toContain(`leased ${guest.address} 10.77.0.1 10.77.0.1`);
+    expect(new Set(guests.map(({ address }) => address)).size).toBe(5);
+    const before = await networks.mustHost('nft', 'list', 'ruleset');
+    await expect(networks.guest(small, 'fay')).rejects.toThrow('all 5 of 10.77.0.0/29 are taken');
+    expect(await networks.mustHost('nft', 'list', 'ruleset')).toBe(before);
+    const [ann, ben] = guests;
+    await small.release(ann?.instanceId ?? '');
+    const gil = await networks.guest(small, 'gil');
+    expect(gil.address).toBe(ann?.address);
+    expect((await gil.lease()).text).toContain(`leased ${gil.address}`);
+    expect(await ben?.get('http://169.254.169.254/latest/user-data')).toEqual({ ok: true, text: 'secret of ben' });
+    expect(await gil.get('http://169.254.169.254/latest/user-data')).toEqual({ ok: true, text: 'secret of gil' });
+  });
+
   it('connects guests that come at once', async () => {
     const places = await Promise.all(
       Array.from({ length: 8 }, async (_, i) => {

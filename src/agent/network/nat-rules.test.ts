@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { dhcpHosts, dnsmasqConfig } from './dnsmasq-config.ts';
+import { dhcpHosts, dnsmasqConfig, leasesIn } from './dnsmasq-config.ts';
 import { natRules } from './nat-rules.ts';
 import { parseSubnet, type Subnet } from './subnet.ts';
 
@@ -34,7 +34,17 @@ describe('the rules of the NAT network', () => {
 
 describe('what dnsmasq is told', () => {
   it('is one address for each card, and none for others', () => {
-    expect(dhcpHosts(guests)).toBe('02:00:00:00:00:01,10.77.0.5\n02:00:00:00:00:02,10.77.0.6\n');
+    const listed = '02:00:00:00:00:01,10.77.0.5\n02:00:00:00:00:02,10.77.0.6\n';
+    expect(dhcpHosts(guests)).toBe(listed);
+    // Who has gone is remembered, and who had another's address: as often as it is written, once.
+    const gone = [
+      { macAddress: '02:00:00:00:00:09', address: '10.77.0.5' },
+      { macAddress: '02:00:00:00:00:0a', address: '10.77.0.9' },
+    ];
+    const before = dhcpHosts(gone);
+    const text = `${listed}#02:00:00:00:00:09,10.77.0.5\n#02:00:00:00:00:0a,10.77.0.9\n`;
+    expect(dhcpHosts(guests, leasesIn(before))).toBe(text);
+    expect(dhcpHosts(guests, leasesIn(text))).toBe(text);
     expect(dnsmasqConfig({ subnet, directory: '/run/x', linkIndex: 7 })).toContain(
       'dhcp-range=10.77.0.0,static,255.255.255.0,12h\n',
     );

@@ -17,14 +17,14 @@ import { createBridgeNetwork } from './bridge-network.ts';
 import type { PlacedGuest } from './host-network.ts';
 import { createNatNetwork } from './nat-network.ts';
 
-const [directory = '', bridge = '', imageRoot = '/', libvirtSocket = ''] = system.arguments();
+const [directory = '', bridge = '', imageRoot = '/', libvirtSocket = '', subnet = ''] = system.arguments();
 await makeFolder(join(directory, 'images'), { passable: true });
 const clock = systemClock;
 const log = systemLogger('warn');
 const network =
   bridge === ''
     ? createNatNetwork({
-        subnet: '10.77.0.0/24',
+        subnet,
         denied: ['192.0.2.3'],
         metadataTokens: 'optional',
         owner: directory,

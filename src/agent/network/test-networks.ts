@@ -140,9 +140,9 @@ export async function makeNetworks() {
     },
 
     /** `libvirt`: the socket of one that is in the host's namespace; without it the driver is that of QEMU. */
-    async agent({ bridge = '', imageRoot = '/', libvirt = '' } = {}): Promise<TestAgent> {
+    async agent({ bridge = '', imageRoot = '/', libvirt = '', subnet = '10.77.0.0/24' } = {}): Promise<TestAgent> {
       const program = fileURLToPath(new URL('./test-agent.ts', import.meta.url));
-      const child = start('host', system.nodePath(), program, directory, bridge, imageRoot, libvirt);
+      const child = start('host', system.nodePath(), program, directory, bridge, imageRoot, libvirt, subnet);
       const ended = once(child, 'exit');
       if (child.stdin === null || child.stdout === null) throw new Error('no pipes');
       const { stdin } = child;
