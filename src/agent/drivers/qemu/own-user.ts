@@ -86,7 +86,9 @@ export function createOwnUsers({
   /** A host that cannot be closed to them runs them all the same, as one that cannot give them users. */
   const closeHost = async (to: Logger): Promise<void> => {
     try {
-      await guard?.close();
+      const isOther = (user: number): boolean =>
+        users === undefined || user < users.first || user >= users.first + users.count;
+      await guard?.close([...(await load()).values()].filter(isOther));
     } catch (error) {
       to.warn('the guest reaches what listens on its host, by 10.0.2.2', { reason: describeError(error) });
     }
