@@ -4,6 +4,7 @@ import { chmod, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { system } from '../../../base/system.ts';
+import type { HostGuard } from '../../network/host-guard.ts';
 import { driverConformance, untilGuest } from '../conformance.ts';
 import type { Driver, GuestVolume } from '../driver.ts';
 import type { GuestUsers } from '../vm/guest-user.ts';
@@ -263,6 +264,25 @@ describe.skipIf(reason !== undefined)(`QEMU as a user of its own${reason ? ` (${
     await driver.volumes?.set(ann.instanceId, [volume], never);
     expect(await host.guestVolumes.openBy(ann.instanceId)).toEqual([volume.volumeId]);
     expect(await stat(volume.path)).toMatchObject({ uid: 0 });
+  });
+
+  it('a guest that runs is kept from its host also when the agent comes back with other users', async () => {
+    const user = idOf(await start(ann));
+    await driver.close();
+    const closedTo: (readonly number[])[] = [];
+    const hostGuard: HostGuard = {
+      close: async (besides = []) => void closedTo.push(besides),
+      open: async () => {},
+      adopt: async () => {},
+      fault: async () => undefined,
+      stop() {},
+    };
+    driver = host.open({ users: { first: users.first + 5000, count: 10 }, hostGuard });
+    await driver.recover();
+    expect(closedTo).toEqual([[user]]);
+    await driver.stop(ann.instanceId, 0);
+    await driver.start(ann.instanceId);
+    expect(closedTo).toEqual([[user], []]);
   });
 
   it('where a folder is closed to others QEMU runs as the agent does, and it is said', async () => {
