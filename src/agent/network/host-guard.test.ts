@@ -189,9 +189,10 @@ describe.skipIf(reason !== undefined)(`a host that is closed to users of guests$
     const third = make();
     await third.open(() => true); // it does not know of it
     expect(tableThere()).toBe(true);
-    await third.adopt();
+    expect(await third.adopt()).toBe(true);
     await third.open(() => true);
     expect(tableThere()).toBe(false);
+    expect(await third.adopt()).toBe(false);
   });
 
   it('is closed as soon as it can be, where it could not be at first', async () => {

@@ -16,8 +16,8 @@ export interface HostGuard {
   close(besides?: readonly number[]): Promise<void>;
   /** No guest has such a user any more, if `unused` still says so: takes away what `close` made. Harmless when that is nothing. */
   open(unused: () => boolean): Promise<void>;
-  /** What an earlier run of the agent made is there for `open` to take away. Changes nothing. Throws `HypervisorFailed`. */
-  adopt(): Promise<void>;
+  /** Whether an earlier run of the agent closed it, for `open` to take that away. Changes nothing. Throws `HypervisorFailed`. */
+  adopt(): Promise<boolean>;
   /** Why it cannot be closed, for people; undefined: nothing is known to be in the way. Changes nothing. */
   fault(): Promise<string | undefined>;
   /** Lets go, and leaves all as it is. */
@@ -124,7 +124,8 @@ export function createHostGuard(options: HostGuardOptions): HostGuard {
       }),
     adopt: () =>
       inLine(async () => {
-        mayBeThere = await isThere();
+        mayBeThere = (await isThere()) || mayBeThere;
+        return mayBeThere;
       }),
     async fault() {
       try {

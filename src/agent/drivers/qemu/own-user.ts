@@ -110,8 +110,9 @@ export function createOwnUsers({
     async settle() {
       if (guard === undefined) return;
       const all = await load();
-      if (all.size > 0 && !networked) return closeHost(log);
-      await guard.adopt().catch(() => {}); // without nft there is nothing to take away
+      const wasClosed = await guard.adopt().catch(() => false); // without nft there is nothing to take away
+      // Where new guests have a place in a network, those of before may not.
+      if (all.size > 0 && (wasClosed || !networked)) return closeHost(log);
       await openHost();
     },
     async fault() {
