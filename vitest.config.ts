@@ -39,6 +39,7 @@ export default defineConfig({
     // Tests that boot real guests take seconds; the limit only stops a hang.
     testTimeout: 120_000,
     hookTimeout: 300_000,
+    expect: { poll: { timeout: 100_000 } },
     // Half of the time tests wait for guests, servers and disks: two at once, on the smallest machine too.
     maxWorkers: Math.max(2, availableParallelism()),
     sequence: { sequencer: LongestFirst },

@@ -9,6 +9,9 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Fleet, startFleet } from './processes.ts';
 import { tinyImage } from './tiny-image.ts';
 
+/** No other agent of this machine has them: what one of them refuses to its guests would be refused to these. */
+const guestUsers = { first: 1_800_000_000 + (process.pid % 1_000_000) * 10, count: 10 };
+
 const reason =
   process.getuid?.() !== 0
     ? 'only root may run guests as somebody else'
@@ -40,7 +43,7 @@ describe.skipIf(reason !== undefined)(`a guest on its own network${reason ? ` ($
     directory = await mkdtemp(join(tmpdir(), 'berth-e2e-'));
     await chmod(directory, 0o711); // guests run as users of their own
     open = await serve('127.0.0.1');
-    fleet = await startFleet(directory, { agent: { hostPortsReached: [open] } });
+    fleet = await startFleet(directory, { agent: { hostPortsReached: [open], guestUsers } });
     await fleet.client.create('image', { metadata: { name: 'tiny' }, spec: tiny.spec });
   });
   afterAll(async () => {

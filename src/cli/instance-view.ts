@@ -1,6 +1,6 @@
 // How an instance is shown: its row in `berth ps`, what it waits for, and what its boot was made of.
 
-import type { Instance } from '../api/resources/instance.ts';
+import { type Instance, isToBeOn } from '../api/resources/instance.ts';
 import type { Condition } from '../api/resources/metadata.ts';
 import type { Colours, Column } from './output.ts';
 import { age, port } from './units.ts';
@@ -67,7 +67,7 @@ export function reasonOf(instance: Instance): string {
       return instance.spec.powerState === 'suspended' ? '' : 'to go on';
     case 'Stopped':
       // It should run, and waits for room on the host that has its disk.
-      return instance.spec.powerState === 'running' ? told(conditionOf(status.conditions, 'Scheduled'), false) : '';
+      return isToBeOn(instance.spec) ? told(conditionOf(status.conditions, 'Scheduled'), false) : '';
     case 'Exited':
     case 'Failed':
       return told(conditionOf(status.conditions, 'Running'), true);

@@ -3,13 +3,14 @@ import { hostGuardRules, resolversIn } from './host-guard-rules.ts';
 
 const users = { first: 5000, count: 100 };
 const rules = (change: Partial<Parameters<typeof hostGuardRules>[0]> = {}) =>
-  hostGuardRules({ table: 'berth_agent_1', users, resolvers: [], ports: [], ...change });
+  hostGuardRules({ table: 'berth_agent_1', users, besides: [], resolvers: [], ports: [], ...change });
 
 // What the kernel makes of them is tested in host-guard.test.ts.
 describe('the rules that keep guests from their host', () => {
   it('speak of the users of guests alone, and only of what goes to the host itself', () => {
     expect(rules()).toContain('oifname "lo" meta skuid 5000-5099 goto from_guests');
     expect(rules({ users: { first: 5000, count: 1 } })).toContain('meta skuid 5000 goto');
+    expect(rules({ besides: [70, 7000] })).toContain('meta skuid { 5000-5099, 70, 7000 } goto');
   });
   it('name no table but ours, and empty it before they fill it, in one transaction', () => {
     const tables = [...rules().matchAll(/^(?:add |flush )?table (.*?)( \{)?$/gm)].map(([, name]) => name);

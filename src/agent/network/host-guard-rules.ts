@@ -12,6 +12,8 @@ import type { GuestUsers } from '../drivers/vm/guest-user.ts';
 export interface HostGuardState {
   readonly table: string;
   readonly users: GuestUsers;
+  /** More of them, one by one. */
+  readonly besides: readonly number[];
   /** Addresses of the host's resolvers; whether they are on the host itself makes no difference here. */
   readonly resolvers: readonly string[];
   /** Of TCP, at all addresses of the host. */
@@ -23,8 +25,9 @@ export function hostGuardTable(agentId: string): string {
   return `berth_${agentId}`;
 }
 
-export function hostGuardRules({ table, users, resolvers, ports }: HostGuardState): string {
-  const range = users.count === 1 ? users.first : `${users.first}-${users.first + users.count - 1}`;
+export function hostGuardRules({ table, users, besides, resolvers, ports }: HostGuardState): string {
+  const range = users.count === 1 ? String(users.first) : `${users.first}-${users.first + users.count - 1}`;
+  const all = besides.length === 0 ? range : `{ ${[range, ...besides].join(', ')} }`;
   const dns = (family: 'ip' | 'ip6', addresses: readonly string[]): string =>
     addresses.length === 0
       ? ''
@@ -35,7 +38,7 @@ table inet ${table} {
   counter to_host { }
   chain output {
     type filter hook output priority 0; policy accept;
-    oifname "lo" meta skuid ${range} goto from_guests
+    oifname "lo" meta skuid ${all} goto from_guests
   }
   chain from_guests {
     tcp flags & (syn | ack) != syn accept

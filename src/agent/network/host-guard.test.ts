@@ -104,6 +104,15 @@ describe.skipIf(reason !== undefined)(`a host that is closed to users of guests$
     }
   });
 
+  it('answers none of those either whom earlier settings gave to guests', async () => {
+    const port = await serve('127.0.0.1');
+    await guard.close();
+    expect(await ask({ user: first + 10, host: '127.0.0.1', port })).toBe('hello');
+    await guard.close([first + 10]);
+    for (const user of [first, first + 10]) expect(await ask({ user, host: '127.0.0.1', port })).toBe('ECONNREFUSED');
+    expect(await ask({ user: first + 11, host: '127.0.0.1', port })).toBe('hello');
+  });
+
   it('answers them where its operator says so', async () => {
     const [open, closed] = [await serve('127.0.0.1'), await serve('127.0.0.1')];
     await make({ ports: [open] }).close();
@@ -180,9 +189,10 @@ describe.skipIf(reason !== undefined)(`a host that is closed to users of guests$
     const third = make();
     await third.open(() => true); // it does not know of it
     expect(tableThere()).toBe(true);
-    await third.adopt();
+    expect(await third.adopt()).toBe(true);
     await third.open(() => true);
     expect(tableThere()).toBe(false);
+    expect(await third.adopt()).toBe(false);
   });
 
   it('is closed as soon as it can be, where it could not be at first', async () => {
@@ -197,6 +207,23 @@ describe.skipIf(reason !== undefined)(`a host that is closed to users of guests$
     clock.advance(10_000);
     await expect.poll(tableThere).toBe(true);
     await late.open(() => true);
+    expect(tableThere()).toBe(false);
+  });
+
+  it('is not called closed where the rules could not be put back', async () => {
+    const clock = createManualClock();
+    const folder = join(directory, 'folder');
+    await mkdir(folder);
+    const tried = make({ clock, rulesFile: join(folder, 'host-guard.nft') });
+    await tried.close();
+    spawnSync('nft', ['delete', 'table', 'inet', table]);
+    await rm(folder, { recursive: true });
+    clock.advance(10_000); // in vain
+    await expect(tried.close()).rejects.toThrow('ENOENT');
+    await mkdir(folder);
+    await tried.close();
+    expect(tableThere()).toBe(true);
+    await tried.open(() => true);
     expect(tableThere()).toBe(false);
   });
 

@@ -10,13 +10,14 @@ import { networkTools } from './network-tools.ts';
 
 export interface HostGuard {
   /**
-   * The host is closed to guests of these users when this resolves. A second time is harmless. Throws `HypervisorFailed`, and goes on trying.
+   * The host is closed to guests of its users, and of those `besides`, whom other settings gave to guests that still run, when this
+   * resolves. A second time is harmless. Throws `HypervisorFailed`, and goes on trying.
    */
-  close(): Promise<void>;
+  close(besides?: readonly number[]): Promise<void>;
   /** No guest has such a user any more, if `unused` still says so: takes away what `close` made. Harmless when that is nothing. */
   open(unused: () => boolean): Promise<void>;
-  /** What an earlier run of the agent made is there for `open` to take away. Changes nothing. Throws `HypervisorFailed`. */
-  adopt(): Promise<void>;
+  /** Whether an earlier run of the agent closed it, for `open` to take that away. Changes nothing. Throws `HypervisorFailed`. */
+  adopt(): Promise<boolean>;
   /** Why it cannot be closed, for people; undefined: nothing is known to be in the way. Changes nothing. */
   fault(): Promise<string | undefined>;
   /** Lets go, and leaves all as it is. */
@@ -43,10 +44,11 @@ const lookAgainMs = 10_000;
 export function createHostGuard(options: HostGuardOptions): HostGuard {
   const { table, users, ports, rulesFile, resolvFile = '/etc/resolv.conf', clock, log } = options;
   const tools = networkTools(clock);
-  /** What this run of the agent put into the kernel. */
+  /** What this run of the agent put into the kernel; undefined: nothing, or nobody knows. */
   let applied: string | undefined;
-  /** An earlier run did. */
-  let adopted = false;
+  /** There may be a table of ours. */
+  let mayBeThere = false;
+  let others: readonly number[] = [];
   /** Somebody has asked for it, whether or not it could be had. */
   let wanted = false;
   /** Why it cannot be had, as it was told last: not every ten seconds anew. */
@@ -65,21 +67,26 @@ export function createHostGuard(options: HostGuardOptions): HostGuard {
     (await tools.run('nft', ['list', 'tables'])).split('\n').includes(`table inet ${table}`);
   const rulesNow = async (): Promise<string> => {
     const resolvers = await readFile(resolvFile, 'utf8').catch(() => ''); // none: QEMU asks nobody either
-    return hostGuardRules({ table, users, ports, resolvers: resolversIn(resolvers) });
+    return hostGuardRules({ table, users, besides: others, ports, resolvers: resolversIn(resolvers) });
   };
   const apply = async (): Promise<void> => {
     const rules = await rulesNow();
+    applied = undefined; // until it is known to be so: whoever asks meanwhile tries anew
     await writeFile(rulesFile, rules, { mode: 0o600 });
+    mayBeThere = true;
     await tools.run('nft', ['--file', rulesFile]);
     applied = rules;
   };
   const look = async (): Promise<void> => {
     if (stopped || !wanted || (applied !== undefined && applied === (await rulesNow()) && (await isThere()))) return;
-    const again = applied !== undefined;
     await apply();
     told = undefined;
-    const found = again ? 'were gone or are other ones now; they are there again' : 'are there now';
-    log.warn(`the rules that keep guests from what listens on their host ${found}`, { table });
+    log.warn(
+      'put in place the rules that keep guests from what listens on their host: they were not there, or others',
+      {
+        table,
+      },
+    );
   };
   const lookAgain = (): void => {
     timer?.cancel();
@@ -97,9 +104,10 @@ export function createHostGuard(options: HostGuardOptions): HostGuard {
   };
 
   return {
-    close: () =>
+    close: (besides = []) =>
       inLine(async () => {
-        if (applied !== undefined) return;
+        others = besides;
+        if (wanted && applied !== undefined && applied === (await rulesNow())) return;
         wanted = true;
         lookAgain();
         await apply();
@@ -109,14 +117,15 @@ export function createHostGuard(options: HostGuardOptions): HostGuard {
         if (!unused()) return;
         wanted = false;
         timer?.cancel();
-        if (applied === undefined && !adopted) return;
-        await tools.run('nft', [`add table inet ${table}; delete table inet ${table}`]); // also where somebody was faster
+        if (!mayBeThere) return;
         applied = undefined;
-        adopted = false;
+        await tools.run('nft', [`add table inet ${table}; delete table inet ${table}`]); // also where somebody was faster
+        mayBeThere = false;
       }),
     adopt: () =>
       inLine(async () => {
-        adopted = await isThere();
+        mayBeThere = (await isThere()) || mayBeThere;
+        return mayBeThere;
       }),
     async fault() {
       try {

@@ -51,6 +51,8 @@ export function runGroup(options: GroupRunOptions): Run {
   let stopping = options.stopping;
   /** What all of them are to be: somebody may hold or let go one of several past us. */
   let suspended = options.suspended;
+  /** They are being held or let go, one after the other: what is seen of some of them meanwhile is nobody else's doing. */
+  let changing = false;
   const suspensionListeners: ((suspended: boolean) => void)[] = [];
   let marks: BootMarks = { ready: options.ready };
   let trouble: Trouble | undefined;
@@ -115,6 +117,7 @@ export function runGroup(options: GroupRunOptions): Run {
   /** All stand still or none does: what somebody did to all of them is told, what was done to some of them is undone. */
   const keepTogether = async ({ paused, going }: GroupState & { is: 'running' }): Promise<void> => {
     if (paused.length === 0 || going.length === 0) return tellSuspended(paused.length > 0);
+    if (changing) return;
     const [verb, whom] = suspended && !stopping ? (['pause', going] as const) : (['unpause', paused] as const);
     for (const name of whom) await engine[verb](containerName(instanceId, name)); // the engine tells when it is done
   };
@@ -130,10 +133,18 @@ export function runGroup(options: GroupRunOptions): Run {
       throw new DriverError('NotPossible', `the containers of ${instanceId} do not run any more`);
     suspended = wanted;
     const [verb, whom] = wanted ? (['pause', before.going] as const) : (['unpause', before.paused] as const);
-    for (const name of whom) await engine[verb](containerName(instanceId, name));
-    const after = await lookNow();
-    if (after.is === 'running' && (wanted ? after.going : after.paused).length > 0)
-      throw new DriverError('NotPossible', `the containers of ${instanceId} do not do as they were told: to ${verb}`);
+    changing = true;
+    try {
+      for (const name of whom) await engine[verb](containerName(instanceId, name));
+      const after = await lookNow();
+      if (after.is === 'running' && (wanted ? after.going : after.paused).length > 0)
+        throw new DriverError('NotPossible', `the containers of ${instanceId} do not do as they were told: to ${verb}`);
+    } catch (error) {
+      lookSoon(); // some of them may do as they were told, and others not
+      throw error;
+    } finally {
+      changing = false;
+    }
   };
 
   const mark = (seen: BootMarks): void => {

@@ -144,6 +144,7 @@ export async function startPodman({
       'cgroupfs',
     ];
     const started = spawn('setpriv', [...words, 'system', 'service', '--time', '0', `unix://${socketPath}`], {
+      cwd: folder, // a container that had not enough memory leaves a file "oom" there
       stdio: ['ignore', 'ignore', 'pipe'],
       env: {
         PATH: '/usr/sbin:/usr/bin:/sbin:/bin',

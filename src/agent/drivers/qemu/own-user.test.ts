@@ -3,11 +3,13 @@ import { once } from 'node:events';
 import { chmod, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { silentLogger } from '../../../base/log.ts';
 import { system } from '../../../base/system.ts';
+import type { HostGuard } from '../../network/host-guard.ts';
 import { driverConformance, untilGuest } from '../conformance.ts';
 import type { Driver, GuestVolume } from '../driver.ts';
 import type { GuestUsers } from '../vm/guest-user.ts';
-import { asOwnUser } from './own-user.ts';
+import { asOwnUser, createOwnUsers } from './own-user.ts';
 import { makeQemuTestHost, type QemuTestHost, testSpec } from './test-host.ts';
 
 const never = new AbortController().signal;
@@ -40,6 +42,19 @@ describe('the call of QEMU as a user of its own', () => {
     expect(words({ tap: 'bt1' })).toMatch(/^perl -e .* bt1 setpriv --reuid 5001 /);
   });
 });
+
+/** Whom the host is closed to besides, each time. */
+function notingGuard({ wasClosed }: { readonly wasClosed: boolean }) {
+  const closedTo: (readonly number[])[] = [];
+  const guard: HostGuard = {
+    close: async (besides = []) => void closedTo.push(besides),
+    open: async () => {},
+    adopt: async () => wasClosed,
+    fault: async () => undefined,
+    stop() {},
+  };
+  return { closedTo, guard };
+}
 
 describe.skipIf(reason !== undefined)(`QEMU as a user of its own${reason ? ` (${reason})` : ''}`, () => {
   let host: QemuTestHost;
@@ -263,6 +278,30 @@ describe.skipIf(reason !== undefined)(`QEMU as a user of its own${reason ? ` (${
     await driver.volumes?.set(ann.instanceId, [volume], never);
     expect(await host.guestVolumes.openBy(ann.instanceId)).toEqual([volume.volumeId]);
     expect(await stat(volume.path)).toMatchObject({ uid: 0 });
+  });
+
+  it('a guest that runs is kept from its host also when the agent comes back with other users', async () => {
+    const user = idOf(await start(ann));
+    await driver.close();
+    const { closedTo, guard } = notingGuard({ wasClosed: true });
+    driver = host.open({ users: { first: users.first + 5000, count: 10 }, hostGuard: guard });
+    await driver.recover();
+    expect(closedTo).toEqual([[user]]);
+    await driver.stop(ann.instanceId, 0);
+    await driver.start(ann.instanceId);
+    expect(closedTo).toEqual([[user], []]);
+  });
+
+  it.each([
+    ['and stays closed to guests of before, where new ones have a network', { wasClosed: true, networked: true }, [[]]],
+    ['and is not, where all have had a network', { wasClosed: false, networked: true }, []],
+    ['and is at once, where it never was', { wasClosed: false, networked: false }, [[]]],
+  ])('the host is closed when the agent comes back, %s', async (_, { wasClosed, networked }, expected) => {
+    await start(ann);
+    const { closedTo, guard } = notingGuard({ wasClosed });
+    const root = async () => host.directory;
+    await createOwnUsers({ users, root, guard, networked, log: silentLogger }).settle();
+    expect(closedTo).toEqual(expected);
   });
 
   it('where a folder is closed to others QEMU runs as the agent does, and it is said', async () => {

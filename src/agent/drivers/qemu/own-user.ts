@@ -86,7 +86,9 @@ export function createOwnUsers({
   /** A host that cannot be closed to them runs them all the same, as one that cannot give them users. */
   const closeHost = async (to: Logger): Promise<void> => {
     try {
-      await guard?.close();
+      const isOther = (user: number): boolean =>
+        users === undefined || user < users.first || user >= users.first + users.count;
+      await guard?.close([...(await load()).values()].filter(isOther));
     } catch (error) {
       to.warn('the guest reaches what listens on its host, by 10.0.2.2', { reason: describeError(error) });
     }
@@ -108,8 +110,9 @@ export function createOwnUsers({
     async settle() {
       if (guard === undefined) return;
       const all = await load();
-      if (all.size > 0 && !networked) return closeHost(log);
-      await guard.adopt().catch(() => {}); // without nft there is nothing to take away
+      const wasClosed = await guard.adopt().catch(() => false); // without nft there is nothing to take away
+      // Where new guests have a place in a network, those of before may not.
+      if (all.size > 0 && (wasClosed || !networked)) return closeHost(log);
       await openHost();
     },
     async fault() {

@@ -195,9 +195,8 @@ function superviseRun(
     const status = await statusOf(session);
     if (status === 'shutdown') guestEnded('guest-shutdown');
     else if (status === 'guest-panicked') guestEnded('guest-panic');
-    else if (status === pausedStatus)
-      disk.paused(await hasNoRoom(session)); // while there was no connection
     else if (status !== undefined) suspension.seen(status === suspendedStatus);
+    if (status === pausedStatus) disk.paused(await hasNoRoom(session)); // while there was no connection
   };
 
   const supervise = async (): Promise<RunEnd> => {

@@ -206,6 +206,42 @@ function everyStepOf(kind: 'QEMU' | 'libvirt'): void {
       ...(kind === 'libvirt' ? { alike } : {}),
     });
   }, 600_000);
+  it('of a suspension is followed by one that finds the guest as it is, in its one life, and makes it as it was to be', async () => {
+    const attempt = async (host: Host, life: Life): Promise<void> => {
+      const spec = await specOn(host);
+      const { instanceId } = spec;
+      await next(host, (driver) => carryOut(driver, 'create', spec));
+      const ran = await host.process(instanceId);
+      const asked = ['suspend', 'resume', 'suspend', 'stop'] as const;
+      let wish: (typeof asked)[number] = 'suspend';
+      const carryOutThis = async (driver: Driver): Promise<void> => {
+        if (wish === 'stop') await driver.stop(instanceId, 60_000);
+        else await driver.suspension?.[wish](instanceId);
+      };
+      await life.live(async () => {
+        const driver = host.open({ clock: life.clock });
+        await driver.recover();
+        for (wish of asked) await carryOutThis(driver);
+      });
+      await life.kill();
+      await next(host, async (driver) => {
+        await carryOutThis(driver);
+        const state = { suspend: 'suspended', resume: 'running', stop: 'stopped' }[wish];
+        expect(driver.guests()).toMatchObject([{ instanceId, state }]);
+        expect(await host.process(instanceId)).toEqual(wish === 'stop' ? null : ran);
+        expect(await boots(driver, instanceId)).toBe(1);
+      });
+      const still = (): boolean | undefined => (wish === 'stop' ? undefined : wish === 'suspend');
+      if (still() !== undefined) expect(await host.outside?.standsStill(instanceId)).toBe(still());
+    };
+    const steps = await atEveryStep((life) => onHost((host) => attempt(host, life)), {
+      talks,
+      atOnce: 3,
+      ...(kind === 'libvirt' ? { alike } : {}),
+    });
+    const asked = kind === 'QEMU' ? [/ask for stop/, /ask for cont/] : [/domainSuspend/, /domainResume/];
+    for (const each of asked) expect(steps).toContainEqual(expect.stringMatching(each));
+  }, 600_000);
 }
 
 async function makeHostOfUsers(): Promise<Host> {

@@ -36,6 +36,7 @@ export function watchSuspension(machine: {
       again = false;
       const suspended = await machine.look();
       if (again) continue;
+      looking = undefined; // before anyone is told: whoever asks from now on is to have another look
       seen(suspended);
       return suspended;
     }
@@ -43,8 +44,9 @@ export function watchSuspension(machine: {
   /** Resolves with what was seen after the call. */
   const look = (): Promise<boolean> => {
     again = true;
-    looking ??= lookUntilStill().finally(() => {
+    looking ??= lookUntilStill().catch((error: unknown) => {
       looking = undefined;
+      throw error;
     });
     return looking;
   };
