@@ -51,7 +51,10 @@ describe.runIf(inside)('an agent that dies at any step of what it does to the NA
     runDirectory = await mkdtemp(join(tmpdir(), 'berth-nat-'));
     await chmod(runDirectory, 0o755); // as /run is: dnsmasq is another user
   });
-  afterAll(() => rm(runDirectory, { recursive: true }));
+  afterAll(async () => {
+    for (const pid of await servers()) system.signal(pid, 'SIGKILL');
+    await rm(runDirectory, { recursive: true });
+  });
 
   const tool = (program: string, ...words: string[]): string => {
     const { status, stdout, stderr } = spawnSync(program, words, { encoding: 'utf8' });
@@ -66,6 +69,11 @@ describe.runIf(inside)('an agent that dies at any step of what it does to the NA
       if (commandLine.startsWith(`dnsmasq\0--conf-file=${runDirectory}/`)) found.push(Number(entry));
     }
     return found;
+  };
+  /** Those that are given out: it remembers others. */
+  const leases = async (): Promise<string[]> => {
+    const lines = await readFile(join(runDirectory, dnsmasqFiles.hosts), 'utf8').catch(() => '');
+    return lines.split('\n').filter((line) => line !== '' && !line.startsWith('#'));
   };
   const taps = (): string[] =>
     tool('ip', '-json', 'link', 'show', 'type', 'tun')
@@ -100,8 +108,7 @@ describe.runIf(inside)('an agent that dies at any step of what it does to the NA
     expect(links.split('\n').filter((line) => line !== '')).toHaveLength(guests);
     expect(tool('ip', '-json', 'link', 'show', 'type', 'bridge').match(/"ifname"/g)).toHaveLength(1);
     expect(tool('nft', 'list', 'set', 'bridge', 'berth', 'places').match(/10\.77\.0\.\d+/g) ?? []).toHaveLength(guests);
-    const leases = await readFile(join(runDirectory, dnsmasqFiles.hosts), 'utf8');
-    expect(leases.split('\n').filter((line) => line !== '')).toHaveLength(guests);
+    expect(await leases()).toHaveLength(guests);
     expect(await servers()).toHaveLength(1);
     expect((await readFile('/proc/sys/net/ipv4/ip_forward', 'utf8')).trim()).toBe('1');
   };
@@ -143,7 +150,7 @@ describe.runIf(inside)('an agent that dies at any step of what it does to the NA
       if (ran !== null || wanted) await expectNetwork(0);
       // Where there was nothing yet there is nothing to clear.
       expect(tool('nft', 'list', 'ruleset')).not.toContain(tapName('nat', instanceId));
-      expect(await readFile(join(runDirectory, dnsmasqFiles.hosts), 'utf8').catch(() => '')).toBe('');
+      expect(await leases()).toEqual([]);
     } finally {
       await next.remove(instanceId);
       await next.close();
