@@ -145,6 +145,7 @@ export async function startPodman({
     ];
     const started = spawn('setpriv', [...words, 'system', 'service', '--time', '0', `unix://${socketPath}`], {
       stdio: ['ignore', 'ignore', 'pipe'],
+      cwd: folder, // conmon leaves a file `oom` in it
       env: {
         PATH: '/usr/sbin:/usr/bin:/sbin:/bin',
         HOME: folder,
