@@ -66,10 +66,9 @@ async function sendDisk(routes: LinkRoutes, stream: ServerHttp2Stream, instanceI
   if (driver.exportDisk === undefined)
     throw new ApiError('Conflict', `guests of the driver "${driver.name}" have no disk that could be copied`);
   if (state !== 'stopped' && state !== 'exited')
-    throw new ApiError(
-      'Conflict',
-      `the guest is ${state ?? 'gone'}; only a stopped one's disk can be copied: berth stop`,
-    );
+    throw new ApiError('Conflict', `its guest is ${state ?? 'gone'}, and only a stopped one's disk can be copied`, {
+      details: { reason: 'NotStopped' },
+    });
   const gone = new AbortController();
   stream.on('close', () => gone.abort());
   const { file, sizeBytes } = await driver.exportDisk(instanceId, gone.signal);

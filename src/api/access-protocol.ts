@@ -94,7 +94,7 @@ export const HostControl = Type.Union([
       type: Type.Literal('error'),
       code: Type.String(),
       message: Type.String(),
-      /** `NeedsSsh`: the host cannot do it, and ssh can. `NoConsole` (in `details.reason` of the refusal): there is a log only. */
+      /** `NeedsSsh`: the host cannot do it, and ssh can. `NoConsole` (in `details.reason` of the refusal): there is a log only. `Suspended` (likewise): it must go on first. */
       reason: Type.Optional(Type.String()),
     },
     closed,

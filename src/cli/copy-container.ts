@@ -6,6 +6,7 @@ import { once } from 'node:events';
 import { cp, mkdtemp, readdir, realpath, rm, stat } from 'node:fs/promises';
 import { basename, dirname, join, posix, resolve } from 'node:path';
 import type { CopyLook, CopyRequest } from '../api/access-protocol.ts';
+import { errorCodes } from '../api/errors.ts';
 import { drained } from '../base/drained.ts';
 import { isRecord } from '../base/is-record.ts';
 import type { Cli } from './cli.ts';
@@ -38,7 +39,10 @@ export async function copyToContainer(cli: Cli, session: Session, copy: Containe
   // Some engines would make it.
   const holds = path === into ? there : await lookAt(cli, session, { copy, path });
   if (holds !== 'directory')
-    throw new CommandError(exitCodes.badOutcome, `there is no directory ${path} in instance "${copy.instance}"`);
+    throw new CommandError(
+      errorCodes.NotFound.exitCode,
+      `there is no directory ${path} in instance "${copy.instance}"`,
+    );
   const name = asDirectory ? basename(source) : posix.basename(into);
   const input = tarArchive(await realpath(source), name); // a link that is named stands for what it leads to
   await run(cli, session, { copy, request: { copy: 'to', path }, input, take: () => {} });
@@ -48,7 +52,7 @@ export async function copyFromContainer(cli: Cli, session: Session, copy: Contai
   const source = insideOf(copy);
   const there = await lookAt(cli, session, { copy, path: source });
   if (there === 'nothing')
-    throw new CommandError(exitCodes.badOutcome, `there is no ${source} in instance "${copy.instance}"`);
+    throw new CommandError(errorCodes.NotFound.exitCode, `there is no ${source} in instance "${copy.instance}"`);
   if (there === 'directory') needRecursive(copy, source);
   const wanted = resolve(copy.here);
   const isDirectory = await stat(wanted).then(

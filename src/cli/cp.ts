@@ -5,7 +5,7 @@ import { Command } from 'commander';
 import type { Cli } from './cli.ts';
 import { copyFromContainer, copyToContainer } from './copy-container.ts';
 import { attempting, CommandError, CommandExit, usageError } from './exit-codes.ts';
-import { needsSsh } from './guest-line.ts';
+import { adviceWhenSuspended, needsSsh } from './guest-line.ts';
 import { openSession } from './session.ts';
 import { runSsh, sshOptions } from './ssh-options.ts';
 
@@ -71,7 +71,7 @@ async function byEngine(
     await attempting(
       `copy files of instance "${instance}"`,
       () => (from ? copyFromContainer(cli, session, copy) : copyToContainer(cli, session, copy)),
-      { NotFound: '"berth ps" shows the instances' },
+      { NotFound: '"berth ps" shows the instances', Conflict: adviceWhenSuspended(instance) },
     );
     return true;
   } catch (error) {

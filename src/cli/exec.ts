@@ -5,7 +5,7 @@ import type { ExecRequest } from '../api/access-protocol.ts';
 import type { Cli } from './cli.ts';
 import { attempting, CommandError, CommandExit, usageError } from './exit-codes.ts';
 import { runInGuest } from './guest-command.ts';
-import { needsSsh } from './guest-line.ts';
+import { adviceWhenSuspended, needsSsh } from './guest-line.ts';
 import { rawTerminal } from './raw-terminal.ts';
 import { openSession } from './session.ts';
 import { runSsh, shellWord, sshOptions } from './ssh-options.ts';
@@ -95,7 +95,7 @@ async function runByHost(cli: Cli, command: Command, { name, words, env, options
         take: (stream, bytes) => writeOut(stream === 'stderr' ? cli.stderr : cli.stdout, bytes),
         onResize: (listener) => terminal.onResize(listener),
       }),
-    { NotFound: '"berth ps" shows the instances' },
+    { NotFound: '"berth ps" shows the instances', Conflict: adviceWhenSuspended(name) },
   ).finally(() => terminal.restore());
 }
 

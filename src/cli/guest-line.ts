@@ -86,6 +86,11 @@ export function hasNoConsole(error: unknown): boolean {
   return reasonOf(error) === 'NoConsole';
 }
 
+/** What to do about a refusal, where the guest stands still; nothing for another. */
+export function adviceWhenSuspended(name: string): (error: unknown) => string {
+  return (error) => (reasonOf(error) === 'Suspended' ? `let it go on first: berth resume ${name}` : '');
+}
+
 function reasonOf(error: unknown): unknown {
   return error instanceof ApiError && isRecord(error.details) ? error.details['reason'] : undefined;
 }

@@ -10,11 +10,6 @@ import { startProgress } from './progress.ts';
 import { openSession } from './session.ts';
 import { bytes } from './units.ts';
 
-const advice = {
-  Conflict: 'stop the instance first, from inside where you can: berth stop INSTANCE',
-  NotFound: '"berth ps" shows the instances',
-} as const;
-
 export function createCommand(cli: Cli): Command {
   return new Command('create')
     .description('Make an image of the disk of an instance that is stopped')
@@ -43,7 +38,13 @@ export function createCommand(cli: Cli): Command {
             const { spec } = isRecord(done['image']) ? done['image'] : {};
             return isRecord(spec) ? Number(spec['sizeBytes']) : 0;
           },
-          advice,
+          {
+            Conflict: ({ details }) =>
+              isRecord(details) && details['reason'] === 'NotStopped'
+                ? `stop it first, from inside where you can: berth stop ${from} --wait`
+                : '',
+            NotFound: '"berth ps" shows the instances',
+          },
         );
         progress.end();
         cli.stdout.write(`image ${name} made of ${from} (${bytes(sizeBytes)})\n`);

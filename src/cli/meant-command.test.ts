@@ -1,7 +1,21 @@
 import { expect, it } from 'vitest';
 import { meantCommand } from './meant-command.ts';
 
-const names = ['run', 'ps', 'show', 'logs', 'stop', 'start', 'restart', 'restore', 'rm', 'events', 'image'];
+const names = [
+  'run',
+  'ps',
+  'show',
+  'logs',
+  'stop',
+  'start',
+  'restart',
+  'restore',
+  'rm',
+  'events',
+  'image',
+  'suspend',
+  'resume',
+];
 
 it.each([
   ['pss', 'ps'],
@@ -15,6 +29,9 @@ it.each([
   ['stopp', 'stop'],
   ['restrat', 'restart'],
   ['shop', 'show'], // and not stop, which is as near
+  ['susped', 'suspend'],
+  ['restat', 'restart'],
+  ['resum', 'resume'],
   ['step', undefined],
   ['rum', 'run'], // and not rm
   ['constructor', undefined],

@@ -30,10 +30,14 @@ export function meantCommand(word: string, names: readonly string[]): string | u
   return careful.find((name) => names.includes(name) && sameLetters(lower, name)) ?? harmless;
 }
 
-/** The same letters in another order, or one of them twice: `stpo`, `restrat`, `rmm`. */
+/** The same letters in another order, one of them twice, or, of a long name, one of them not at all: `stpo`, `restrat`, `rmm`, `susped`. */
 function sameLetters(word: string, name: string): boolean {
   const sorted = (text: string): string => Array.from(text).sort().join('');
   const doubled =
     word.length === name.length + 1 && Array.from(name).some((letter) => sorted(name + letter) === sorted(word));
-  return word[0] === name[0] && (doubled || sorted(word) === sorted(name));
+  const missing =
+    name.length > 6 &&
+    word.length === name.length - 1 &&
+    Array.from(name).some((_, i) => name.slice(0, i) + name.slice(i + 1) === word);
+  return word[0] === name[0] && (doubled || missing || sorted(word) === sorted(name));
 }

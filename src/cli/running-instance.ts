@@ -1,7 +1,8 @@
 // The instance that somebody wants to get into, asked for before anything is promised of it. It opens nothing.
 
+import { errorCodes } from '../api/errors.ts';
 import type { Instance } from '../api/resources/instance.ts';
-import { attempting, CommandError, exitCodes } from './exit-codes.ts';
+import { attempting, CommandError } from './exit-codes.ts';
 import type { Session } from './session.ts';
 
 /** Throws what the API says when there is no such instance, or that it has no guest that runs; `attempt` is what it was wanted for; `standing`: that can be had of one that is suspended, too. */
@@ -16,10 +17,14 @@ export async function runningInstance(
   if (status.phase === 'Running') return instance;
   if (status.phase === 'Suspended' && standing) return instance;
   if (status.phase === 'Suspended')
-    throw new CommandError(exitCodes.badOutcome, `instance "${metadata.name}" is suspended`, {
+    throw new CommandError(errorCodes.Conflict.exitCode, `instance "${metadata.name}" is suspended`, {
       advice: `let it go on first: berth resume ${metadata.name}`,
     });
-  throw new CommandError(exitCodes.badOutcome, `instance "${metadata.name}" does not run: it is ${status.phase}`, {
-    advice: `"berth explain ${metadata.name}" says why`,
-  });
+  throw new CommandError(
+    errorCodes.Conflict.exitCode,
+    `instance "${metadata.name}" does not run: it is ${status.phase}`,
+    {
+      advice: `"berth explain ${metadata.name}" says why`,
+    },
+  );
 }

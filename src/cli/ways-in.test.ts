@@ -32,7 +32,7 @@ describe.each([
   it('promises nothing of an instance that does not run', async () => {
     const { stdout, stderr, exitCode } = await runBerth(words, { handler: stopped, interruption });
     expect(stderr).toBe('berth: instance "web" does not run: it is Stopped\n  "berth explain web" says why\n');
-    expect({ stdout, exitCode }).toEqual({ stdout: '', exitCode: 7 });
+    expect({ stdout, exitCode }).toEqual({ stdout: '', exitCode: 5 });
   });
 });
 
@@ -86,6 +86,15 @@ describe('where the host refuses the way', () => {
     const { stderr, exitCode } = await runBerth(['console', 'web'], { environment });
     expect(stderr).toBe(
       `berth: cannot sit at the console of instance "web": ${message}\n  "berth logs -f web" goes on showing what it says; "berth exec -it web -- sh" is a shell in a container\n`,
+    );
+    expect(exitCode).toBe(5);
+  });
+
+  it('berth exec says how a suspended instance goes on', async () => {
+    answer = { code: 'Conflict', message: 'it is suspended', details: { reason: 'Suspended' } };
+    const { stderr, exitCode } = await runBerth(['exec', 'web', '--', 'ls'], { environment });
+    expect(stderr).toBe(
+      'berth: cannot run a command in instance "web": it is suspended\n  let it go on first: berth resume web\n',
     );
     expect(exitCode).toBe(5);
   });

@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest';
 import { AgentConfig } from '../agent/config.ts';
-import { libvirtVariables } from './agent.ts';
+import { ApiError } from '../api/errors.ts';
+import { libvirtVariables, told } from './agent.ts';
 import { processConfig } from './process-config.ts';
 
 const configOf = (environment: Readonly<Record<string, string>>) =>
@@ -32,4 +33,11 @@ it.each([
 
 it('refuses a name that no network of libvirt has, and says where it came from', async () => {
   await expect(configOf({ LIBVIRT_NETWORK: 'a network' })).rejects.toThrow(/libvirtNetwork.*LIBVIRT_NETWORK/);
+});
+
+it('ends with the code of what refused it, and as a fault of its own otherwise', () => {
+  const refused = new Error('host "h" belongs to another', { cause: new ApiError('Conflict', 'belongs to another') });
+  expect(told(refused)).toMatchObject({ exitCode: 5, message: 'host "h" belongs to another' });
+  const fault = new Error('a fault');
+  expect(told(fault)).toBe(fault);
 });

@@ -3,7 +3,8 @@
 import { hostname } from 'node:os';
 import { Command } from 'commander';
 import type { Cli } from '../cli/cli.ts';
-import { attempting } from '../cli/exit-codes.ts';
+import { ApiError, errorCodes } from '../api/errors.ts';
+import { attempting, CommandError } from '../cli/exit-codes.ts';
 import { collect, parseLabels } from '../cli/units.ts';
 import { processConfig } from './process-config.ts';
 import { untilAborted } from './until-aborted.ts';
@@ -61,7 +62,7 @@ export function agentCommand(cli: Cli): Command {
       );
       const failure = await Promise.race([agent.failed, untilAborted(stopped)]);
       await agent.close();
-      if (failure) throw failure;
+      if (failure) throw told(failure);
     });
 }
 
@@ -70,6 +71,12 @@ export const libvirtVariables = {
   LIBVIRT_URI: 'BERTH_AGENT_LIBVIRT_URI',
   LIBVIRT_NETWORK: 'BERTH_AGENT_LIBVIRT_NETWORK',
 };
+
+/** What the control plane refused for good is no fault of Berth's, and its exit code says so: whoever starts agents again need not start this one. */
+export function told(failure: Error): Error {
+  const { cause, message } = failure;
+  return cause instanceof ApiError ? new CommandError(errorCodes[cause.code].exitCode, message, { cause }) : failure;
+}
 
 /** A machine's own name as a host's: `Build-1.example.org` → `build-1`. */
 export function hostNameOf(machine: string): string {

@@ -56,7 +56,9 @@ export async function wayInto(parts: AccessParts, url: URL): Promise<Way | undef
   const session = url.searchParams.get('session');
   // What is typed, and the screen, wait for it; a command or a connection would hang.
   if (guest.state === 'suspended' && (kind === 'exec' ? session === null : kind !== 'console' && kind !== 'vnc'))
-    throw new ApiError('Conflict', `the guest of instance ${instanceId} is suspended; resume it first: berth resume`);
+    throw new ApiError('Conflict', 'it is suspended, and answers nothing until it goes on', {
+      details: { reason: 'Suspended' },
+    });
   if (guest.state !== 'running' && guest.state !== 'suspended' && kind !== 'console' && session === null)
     throw new ApiError('Conflict', `the guest of instance ${instanceId} does not run: it is ${guest.state}`);
   const lacks = (what: string): ApiError =>

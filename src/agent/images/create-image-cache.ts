@@ -430,7 +430,7 @@ async function refuseOutsideRoots(
   }
   throw new DriverError(
     'ImageUnavailable',
-    `${what} ${path}, which this host does not open to images; put it under ${[directory, ...fileRoots].join(' or ')}, or allow its folder in the agent's configuration`,
+    `${what} ${path}, which this host does not open to images; put it under ${[directory, ...fileRoots].join(' or ')}, or name its folder in imageRoots of the agent's configuration`,
   );
 }
 

@@ -17,7 +17,7 @@ export function groupAccess(engine: Engine, { running }: GuestsInside): GuestAcc
     const names = running(instanceId).record.containers ?? [];
     const name = asked ?? names[0] ?? '';
     if (names.includes(name)) return containerName(instanceId, name);
-    throw new DriverError('NotPossible', `${instanceId} has no container "${name}"; it has: ${names.join(', ')}`);
+    throw new DriverError('NotPossible', `it has no container "${name}"; it has: ${names.join(', ')}`);
   };
   return {
     copy: (instanceId, { container, ...asked }) =>

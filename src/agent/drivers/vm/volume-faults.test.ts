@@ -106,6 +106,24 @@ function faultsOf(kind: 'QEMU' | 'libvirt'): void {
     await host.dispose();
   });
 
+  it('stay with a guest that is suspended, which is not asked before it goes on', async () => {
+    const volume = await host.guestVolumes.make(one);
+    await driver.create({ ...spec, volumes: [volume] }, never);
+    await untilGuest(driver, id, (seen) => seen?.ready === true);
+    await driver.suspension?.suspend(id);
+    await expect(driver.volumes?.set(id, [], never)).rejects.toMatchObject({
+      code: 'NotPossible',
+      message: expect.stringContaining('the guest is suspended'),
+    });
+    expect(driver.guests().find(({ instanceId }) => instanceId === id)?.volumes).toEqual([one]);
+    await driver.suspension?.resume(id);
+    // This guest knows no hotplug.
+    await expect(driver.volumes?.set(id, [], never)).rejects.toThrow('did not let go');
+    await driver.stop(id, 60_000);
+    await driver.volumes?.set(id, [], never);
+    expect(driver.guests().find(({ instanceId }) => instanceId === id)?.volumes ?? []).toEqual([]);
+  });
+
   describe('an agent that is killed while it changes them', () => {
     /** The agent dies as soon as the record of its guest has been written so often since it began. */
     const killAfterWrites = async (writes: number, wanted: readonly GuestVolume[]): Promise<void> => {

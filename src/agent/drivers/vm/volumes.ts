@@ -72,7 +72,14 @@ async function setVolumes(
   );
   for (const volumeId of leaving) {
     await attempt(async () => {
-      if (open.some((each) => each.volumeId === volumeId)) await volumes.detach(volumeId, signal);
+      const held = open.find((each) => each.volumeId === volumeId);
+      // It could not answer, and whoever lets it go on would wait for that.
+      if (held?.attached === true && slot.record?.suspended === true)
+        throw new DriverError(
+          'NotPossible',
+          `the guest is suspended, and lets go of volume ${volumeId} when it goes on, or is stopped: berth resume, berth stop`,
+        );
+      if (held !== undefined) await volumes.detach(volumeId, signal);
       await note(
         hands,
         slot,
