@@ -146,7 +146,6 @@ export async function startPodman({
     const started = spawn('setpriv', [...words, 'system', 'service', '--time', '0', `unix://${socketPath}`], {
       cwd: folder, // a container that had not enough memory leaves a file "oom" there
       stdio: ['ignore', 'ignore', 'pipe'],
-      cwd: folder, // conmon leaves a file `oom` in it
       env: {
         PATH: '/usr/sbin:/usr/bin:/sbin:/bin',
         HOME: folder,
