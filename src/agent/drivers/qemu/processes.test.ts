@@ -50,6 +50,25 @@ describe('processes', () => {
     await end();
   });
 
+  it('are known while they become another program', async () => {
+    const becomes = '[ "$1" -gt 400 ] && echo over && read forever; n=$1; shift; exec sh -c "$0" "$0" $((n + 1)) "$@"';
+    const words = ['-c', becomes, becomes, '0', '-uuid', uuid];
+    const child = spawn('sh', words, { cwd: directory, stdio: ['pipe', 'pipe', 'ignore'] });
+    let over = false;
+    child.stdout.once('data', () => {
+      over = true;
+    });
+    await once(child, 'spawn');
+    const process = await identify(child.pid ?? 0);
+    if (process === null) throw new Error('the process has gone');
+    let unknown = 0;
+    while (!over) if (!(await isGuestProcess(process, { directory, uuid }))) unknown += 1;
+    expect(unknown).toBe(0);
+    child.kill('SIGKILL');
+    await once(child, 'exit');
+    expect(await isGuestProcess(process, { directory, uuid })).toBe(false);
+  });
+
   it('that only happen to work in the directory are strangers', async () => {
     const { process, end } = await startLookalike(directory, ['--help']);
     expect(await killGuestProcess(process, { directory })).toBe(false);

@@ -52,11 +52,21 @@ export async function isGuestProcess(
   guest: { readonly directory: string; readonly uuid?: string },
 ): Promise<boolean> {
   if (!(await worksIn(candidate.pid, guest.directory))) return false;
-  const commandLine = await readFile(`/proc/${candidate.pid}/cmdline`, 'utf8').catch(() => '');
-  const words = commandLine.split('\0');
+  const words = (await commandLineOf(candidate)).split('\0');
   const at = words.indexOf('-uuid');
   if (at < 0 || (guest.uuid !== undefined && words[at + 1] !== guest.uuid)) return false;
   return isAlive(candidate);
+}
+
+const looksMax = 20;
+
+/** Empty: it has gone. One that is becoming another program has no words for a moment, between the tool that starts QEMU and QEMU. */
+async function commandLineOf(candidate: ProcessIdentity): Promise<string> {
+  for (let looks = 0; looks < looksMax; looks++) {
+    const commandLine = await readFile(`/proc/${candidate.pid}/cmdline`, 'utf8').catch(() => ''); // gone
+    if (commandLine !== '' || !(await isAlive(candidate))) return commandLine;
+  }
+  return '';
 }
 
 /** SIGKILL to exactly this guest's process. False when it is not there any more. */
