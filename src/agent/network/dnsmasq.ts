@@ -5,6 +5,7 @@ import { chmod, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type Clock, sleep } from '../../base/clock.ts';
 import { system } from '../../base/system.ts';
+import { identify, isAlive } from '../drivers/qemu/processes.ts';
 import { dhcpHosts, dnsmasqConfig, dnsmasqFiles, type Lease, leasesIn } from './dnsmasq-config.ts';
 import type { NetworkTools } from './network-tools.ts';
 import type { Subnet } from './subnet.ts';
@@ -39,7 +40,7 @@ export async function serveLeases(
     if (hostsChanged) system.signal(pid, 'SIGHUP');
     return;
   }
-  if (pid !== undefined) await end(clock, { pid, directory });
+  if (pid !== undefined) await end(clock, pid);
   await tools.run('dnsmasq', [`--conf-file=${join(directory, dnsmasqFiles.config)}`]);
   await put(hostsFile, dhcpHosts(guests)); // a new one remembers nobody
 }
@@ -75,14 +76,12 @@ async function put(path: string, text: string): Promise<boolean> {
 /** For dnsmasq to end by itself: it only closes its sockets. */
 const graceMs = 2_000;
 
-/** The next one can have its sockets only when it is gone. */
-async function end(
-  clock: Clock,
-  { pid, directory }: { readonly pid: number; readonly directory: string },
-): Promise<void> {
+/** The next one can have its sockets only when it is gone: one that is ending has no words any more, and its sockets still. */
+async function end(clock: Clock, pid: number): Promise<void> {
+  const ending = await identify(pid);
   system.signal(pid, 'SIGTERM');
   const untilMs = clock.monotonicMs() + graceMs;
-  while ((await runningPid(directory)) === pid) {
+  while (ending !== null && (await isAlive(ending))) {
     if (clock.monotonicMs() > untilMs) system.signal(pid, 'SIGKILL'); // one that was stopped does not hear the other
     await sleep(clock, 20);
   }
