@@ -123,6 +123,21 @@ describe('the agent', () => {
       expect(boots()).toBe(1);
     });
 
+    it('says that all is as before when the answer to what was between was lost', async () => {
+      const { world, plane, startAgent, pass, guest } = begin();
+      await startAgent();
+      plane.put();
+      await pass(5000);
+      plane.answersLost = true;
+      world.setSuspended(guest() ?? expect.unreachable(), true); // it is resumed before the report is repeated
+      await pass(100);
+      expect(guest()).toMatchObject({ state: 'running' });
+      expect(plane.last()).toMatchObject({ state: 'suspended' });
+      plane.answersLost = false;
+      await pass(5000);
+      expect(plane.last()).toMatchObject({ state: 'running' });
+    });
+
     it('finds a suspended guest again, and it is as it was asked for when the next agent hears of it', async () => {
       const { plane, startAgent, pass, guest, boots } = begin();
       const first = await startAgent();

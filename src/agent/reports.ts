@@ -165,6 +165,8 @@ export function createReporter(options: ReporterOptions): Reporter {
           max = 1; // find out which
           continue;
         }
+        // It may have been taken in: should all be again as it was said before, that is news there.
+        for (const content of contents) said.get(idOf(content))?.delete(incarnationOf(content));
         log.warn('cannot report guests; trying again', {
           guests: guests.length,
           ...(volumes.length === 0 ? {} : { volumes: volumes.length }),

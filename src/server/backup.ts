@@ -8,6 +8,7 @@
 
 import { createHash } from 'node:crypto';
 import { keys } from '../core/state/keys.ts';
+import { changesBetween } from '../store/changes-between.ts';
 import { pagesOf } from '../store/pages.ts';
 import { type Key, type Revision, type Store, StoreError } from '../store/store.ts';
 import { clusterIn } from './cluster-record.ts';
@@ -70,21 +71,6 @@ export async function* writeBackup(
   if ((await store.get(keys.cluster))?.revision !== found?.revision)
     throw new StoreError('Unavailable', 'the store was closed or restored while it was read; back up again');
   yield Buffer.from(`${JSON.stringify({ end: true, revision: last, lines, sha256: hash.digest('hex') })}\n`);
-}
-
-/** Events above `after` up to `through`. */
-export async function* changesBetween(store: Store, after: Revision, through: Revision) {
-  if (through <= after) return;
-  const over = new AbortController();
-  try {
-    for await (const batch of store.watch('', after, over.signal)) {
-      const events = batch.filter(({ revision }) => revision <= through);
-      if (events.length > 0) yield events;
-      if ((batch.at(-1)?.revision ?? 0) >= through) return;
-    }
-  } finally {
-    over.abort();
-  }
 }
 
 /** Values are JSON on one line, and stand in the file byte for byte as in the store. */

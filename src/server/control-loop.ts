@@ -9,12 +9,12 @@ import { describeError, type Logger } from '../base/log.ts';
 import type { Controller } from '../core/controllers/controller.ts';
 import type { DueLine } from '../core/queue/queue.ts';
 import type { Cache, StoredEvent } from '../core/state/cache.ts';
-import { decodeRecord, decodeRecords } from '../core/state/codec.ts';
+import { decodeRecord } from '../core/state/codec.ts';
 import type { RecordKind } from '../core/state/records.ts';
-import { pagesOf } from '../store/pages.ts';
 import { Compacted, type Store, type WatchEvent } from '../store/store.ts';
 import { contextOf, type Decider } from './decide.ts';
 import type { Fence } from './leadership.ts';
+import { readState } from './read-state.ts';
 
 /** A controller at work. */
 interface Station {
@@ -135,25 +135,22 @@ export class ControlLoop {
     await this.#watching;
   }
 
-  /**
-   * Pages may be of different revisions: the watch starts at the first one's, so that nothing in between is missed, and what was read is
-   * one state only when it has come to the last one's.
-   */
+  /** What is compacted while it is read is read anew. */
   async #load(): Promise<void> {
-    const entries: StoredEvent[] = [];
-    let revision: number | undefined;
-    let target = 0;
-    for await (const page of pagesOf(this.#store, this.#buggify('load-small-page') ? smallPage : undefined)) {
-      decodeRecords(page.entries, ({ key, revision: written }, value) =>
-        entries.push({ key, value, revision: written }),
-      );
-      revision ??= page.revision;
-      target = page.revision;
+    const { signal } = this.#stopped;
+    const options = { signal, ...(this.#buggify('load-small-page') ? { limit: smallPage } : {}) };
+    for (;;) {
+      try {
+        const state = await readState(this.#store, options);
+        if (signal.aborted) return;
+        this.#decider.cache.reset(state.entries, state.revision);
+        this.#target = state.revision;
+        this.#lookIfCaughtUp();
+        return;
+      } catch (error) {
+        if (!(error instanceof Compacted)) throw error;
+      }
     }
-    // As they would have come as events: what was made first is listed first.
-    this.#decider.cache.reset(inOrder(entries), revision ?? 0);
-    this.#target = target;
-    this.#lookIfCaughtUp();
   }
 
   async #follow(): Promise<void> {
@@ -340,19 +337,6 @@ export class ControlLoop {
       ),
     );
   }
-}
-
-/** By revision. Each place is one number, of the revision and of where it stood: numbers are sorted in a tenth of the time. */
-function inOrder(entries: readonly StoredEvent[]): readonly StoredEvent[] {
-  const count = entries.length;
-  const places = new Float64Array(count);
-  let at = 0;
-  for (const { revision } of entries) {
-    if (revision >= Number.MAX_SAFE_INTEGER / count - 1) return entries.toSorted((a, b) => a.revision - b.revision);
-    places[at] = revision * count + at;
-    at += 1;
-  }
-  return Array.from(places.sort(), (place) => entries[place % count]).filter((entry) => entry !== undefined);
 }
 
 /** What this process has written itself comes round again, and is not read again. */

@@ -17,6 +17,8 @@ export interface Narrowing {
   readonly stormMs?: number;
 }
 
+/** A backup is restored in the end. */
+const restored = 'restored';
 const oftenMs = 4000;
 /** In thousandths. */
 const oftenRate = 100;
@@ -37,19 +39,24 @@ export function narrowed(scenario: Scenario, narrowing: Narrowing = {}): Scenari
     tenants: Math.min(scenario.tenants, tenants ?? scenario.tenants),
     stormMs: Math.min(scenario.stormMs, stormMs ?? scenario.stormMs),
     faults: [...faults, ...more.map((kind) => ({ kind, everyMsMean: oftenMs }))],
+    restored: !without.has(restored) && (often.has(restored) || scenario.restored),
     weather: { ...scenario.weather, stormy: changed(scenario.weather.stormy, { without, often }) },
   };
 }
 
 /** The kinds of misfortune that a scenario has. */
-export function misfortunesOf({ faults, weather }: Scenario): string[] {
+export function misfortunesOf({ faults, weather, ...scenario }: Scenario): string[] {
   const kinds = faults.flatMap(({ kind, everyMsMean }) => (everyMsMean === neverMs ? [] : [kind as string])); // a kind is a word
-  return [...kinds, ...ratesOf(weather.stormy).flatMap(({ word, rate }) => (rate > 0 ? [word] : []))];
+  return [
+    ...kinds,
+    ...(scenario.restored ? [restored] : []),
+    ...ratesOf(weather.stormy).flatMap(({ word, rate }) => (rate > 0 ? [word] : [])),
+  ];
 }
 
 /** All that `--with` and `--without` may name. */
 export function knownMisfortunes(): string[] {
-  return [...faultKinds, ...ratesOf(drawWeather(seededPrng(0)).stormy).map(({ word }) => word)];
+  return [...faultKinds, restored, ...ratesOf(drawWeather(seededPrng(0)).stormy).map(({ word }) => word)];
 }
 
 /** As flags of the command that runs it. */

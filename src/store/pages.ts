@@ -1,4 +1,4 @@
-// All that is in a store, a page at a time.
+// All that is in a store, or under some prefixes, a page at a time.
 
 import type { Store } from './store.ts';
 
@@ -6,18 +6,39 @@ export type Page = Awaited<ReturnType<Store['list']>>;
 
 /** Some 3 MB: twice that is held while a store is read. */
 const pageEntries = 2_000;
+/** More would only hold more: one is used while the store makes the others. */
+const readAtOnce = 2;
+
+export interface PagesOptions {
+  /** Read two at a time, begun in this order; default: all that is there, as one. */
+  readonly prefixes?: readonly string[];
+  readonly limit?: number;
+}
 
 /**
- * In the order of keys, each page at its own revision; the last may be empty. The store reads the next page while one is used.
- * Throws `StoreError`.
+ * In the order of keys within a prefix, each page at its own revision; the last may be empty. The store reads the next pages while one is
+ * used: of two prefixes, so that what is slow to make and what is slow to use are waited for at once. Throws `StoreError`.
  */
-export async function* pagesOf(store: Store, limit = store.pageEntries ?? pageEntries): AsyncGenerator<Page, void> {
-  let next: Promise<Page> | undefined = store.list('', { limit });
-  while (next) {
-    const page: Page = await next;
+export async function* pagesOf(
+  store: Store,
+  { prefixes = [''], limit = store.pageEntries ?? pageEntries }: PagesOptions = {},
+): AsyncGenerator<Page, void> {
+  const waiting = [...prefixes];
+  const underWay = new Map<string, Promise<{ readonly prefix: string; readonly page: Page }>>();
+  const read = (prefix: string, after?: string): void => {
+    const reading = store
+      .list(prefix, { limit, ...(after === undefined ? {} : { after }) })
+      .then((page) => ({ prefix, page }));
+    reading.catch(() => {}); // told when it is awaited
+    underWay.set(prefix, reading);
+  };
+  for (const prefix of waiting.splice(0, readAtOnce)) read(prefix);
+  while (underWay.size > 0) {
+    const { prefix, page } = await Promise.race(underWay.values());
+    underWay.delete(prefix);
     const last = page.entries.length === limit ? page.entries.at(-1)?.key : undefined;
-    next = last === undefined ? undefined : store.list('', { limit, after: last });
-    next?.catch(() => {}); // told when it is awaited
+    const next = last === undefined ? waiting.shift() : prefix;
+    if (next !== undefined) read(next, last);
     yield page;
   }
 }

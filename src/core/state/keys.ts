@@ -40,6 +40,9 @@ export function prefixOf(kind: RecordKind): string {
   return `${folders[kind]}/`;
 }
 
+/** Those of all kinds, with what a fleet has most of first. */
+export const allPrefixes: readonly string[] = Object.values(folders).map((folder) => `${folder}/`);
+
 /** The kind that a key holds, or undefined for a key of a newer version. */
 export function kindOfKey(key: string): RecordKind | undefined {
   for (const { prefix, kind } of prefixesByLetter[key.charCodeAt(0)] ?? none) if (key.startsWith(prefix)) return kind;

@@ -19,7 +19,7 @@ export const plantedBugs: readonly PlantedBug[] = [
 
   {
     name: 'drop-ledger-condition',
-    seed: 10,
+    seed: 17,
     reenacts:
       'two claims decided on one view are both committed: Placement without generations; CloudStack CVE-2025-69233',
     invariant: 1,
@@ -29,7 +29,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'two-predicates',
-    seed: 25,
+    seed: 141,
     reenacts: 'one path asks for room by a rule of its own: Nomad #9506, Nova CVE-2017-17051',
     invariant: 1,
     file: 'core/controllers/power-on.ts',
@@ -66,7 +66,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'claim-leaked-by-restart',
-    seed: 21,
+    seed: 49,
     reenacts: 'an older life is never reported gone, and its room stays held: Orchard #381, Nova 1679750',
     invariant: 5,
     file: 'agent/reconcile.ts',
@@ -84,7 +84,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'task-room-leaked',
-    seed: 15,
+    seed: 23,
     reenacts: 'room that is taken over is not given back by who held it: Nova 1896463, the other way round',
     invariant: 5,
     file: 'core/controllers/placement.ts',
@@ -93,7 +93,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'deleted-with-guest',
-    seed: 13,
+    seed: 45,
     reenacts: 'the record goes while its guest is still there: Nova, servers deleted under a host that was down',
     invariant: 3,
     file: 'core/controllers/garbage.ts',
@@ -114,7 +114,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'placed-twice',
-    seed: 1,
+    seed: 21,
     reenacts: 'no condition on the instance when it is bound: Kubernetes #59848, Nova 1713783',
     invariant: 7,
     file: 'server/commit.ts',
@@ -123,7 +123,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'bound-to-lost-host',
-    seed: 76,
+    seed: 46,
     reenacts:
       'the host is not looked at again when the binding is written: Nomad plan-rejection, the other way round (#27497)',
     invariant: 0,
@@ -133,7 +133,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'wrong-revision',
-    seed: 54,
+    seed: 6,
     reenacts:
       'a Plan that rests on one just made durable has no condition any more and overwrites another control plane',
     invariant: 7,
@@ -164,7 +164,7 @@ export const plantedBugs: readonly PlantedBug[] = [
 
   {
     name: 'key-not-in-plan',
-    seed: 66,
+    seed: 6,
     reenacts:
       'the idempotency key is not conditional in the Plan that makes the instance: Cirrus-style retries made two',
     invariant: 4,
@@ -175,7 +175,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'key-not-kept',
-    seed: 1,
+    seed: 6,
     reenacts: 'the idempotency key is not remembered with what it made',
     invariant: 4,
     file: 'core/operations/instance.ts',
@@ -201,7 +201,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'limit-without-gate',
-    seed: 6,
+    seed: 111,
     reenacts: 'two control planes each count to the limit: Orchard #138',
     invariant: 0,
     file: 'core/controllers/bind.ts',
@@ -232,7 +232,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'back-in-time',
-    seed: 208,
+    seed: 29,
     reenacts: 'an agent follows a control plane that lags behind what it has seen: Sieve, 15 of 21 bugs',
     invariant: 5,
     with: ['store-slow', 'network-streamCut', 'server-pause'],
@@ -242,7 +242,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'act-before-fence',
-    seed: 48,
+    seed: 76,
     reenacts: 'an agent makes guests from an old ledger before it was told what is wanted now: Nova 1713783',
     invariant: 5,
     with: ['agent-crash', 'partition', 'all-hosts-parted', 'host-power-loss'],
@@ -271,7 +271,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'exclusive-restarted',
-    seed: 4,
+    seed: 50,
     reenacts: 'what may still run on a lost host is started elsewhere: Nomad lost allocations, Kubernetes #59848',
     invariant: 2,
     file: 'core/controllers/restart.ts',
@@ -280,7 +280,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'lost-for-good',
-    seed: 3,
+    seed: 34,
     reenacts: 'an instance stays failed for the loss of a host that is heard again: Orchard PR #454',
     invariant: 3,
     file: 'core/controllers/lost-host.ts',
@@ -363,7 +363,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'compaction-swallowed',
-    seed: 6,
+    seed: 14,
     reenacts: 'a control plane goes on after a compaction as if nothing was missing: etcd #18089',
     invariant: 6,
     file: 'server/control-loop.ts',
@@ -382,7 +382,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'deleted-key-revived',
-    seed: 7,
+    seed: 24,
     reenacts: 'the cache revives what was deleted before its own commit was answered',
     invariant: 6,
     file: 'core/state/cache.ts',
@@ -399,7 +399,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'wake-up-lost',
-    seed: 3,
+    seed: 33,
     reenacts: 'room came free and nobody who waited was told: Orchard #381',
     invariant: 3,
     file: 'core/controllers/placement.ts',
@@ -420,7 +420,7 @@ export const plantedBugs: readonly PlantedBug[] = [
 
   {
     name: 'unknown-guest-removed',
-    seed: 7,
+    seed: 16,
     reenacts: 'a host destroys what it does not know: Nova 1713783, cassandra-operator #402',
     invariant: 9,
     with: ['disk-failed', 'agent-crash'],
@@ -442,7 +442,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'second-guest',
-    seed: 21,
+    seed: 49,
     reenacts: 'the guest of an older life is left where it is, in the way of the new one: Nova evacuation',
     invariant: 3,
     file: 'agent/plan.ts',
@@ -472,7 +472,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'strangers-overlooked',
-    seed: 175,
+    seed: 197,
     reenacts:
       'after a restore an instance is placed where another life of it is that no backup knows, and takes its place',
     invariant: 8,
@@ -486,7 +486,7 @@ export const plantedBugs: readonly PlantedBug[] = [
 
   {
     name: 'volume-of-two',
-    seed: 4,
+    seed: 87,
     reenacts: 'a disk that an instance has is given to another, too: Cinder, attachments without a reservation',
     invariant: 2,
     file: 'core/operations/attach.ts',
@@ -504,9 +504,10 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'restored-volume-as-it-was',
-    seed: 244,
+    seed: 84,
     reenacts: 'what a host made since the backup is removed, because the backup does not know it',
     invariant: 8,
+    with: ['restored'],
     file: 'core/operations/restored-record.ts',
     find: 'return restoredVolume(record, nowMs);',
     replace: 'return record;',

@@ -1,6 +1,6 @@
 import { fromJSON } from '@grpc/proto-loader';
 import { expect, it } from 'vitest';
-import { decodeRange, decodeTxn } from './answers.ts';
+import { decodeRange, decodeTxn, type RangeResponse } from './answers.ts';
 
 /** The messages as rpc.proto and kv.proto have them, whole: what nobody reads must be passed over. */
 const definitions = fromJSON({
@@ -77,8 +77,13 @@ const wholeKvs = [
   { key: Buffer.alloc(0), modRevision: '0', value: Buffer.alloc(0) },
 ];
 
+/** With its pieces made. */
+function wholeOf<R extends RangeResponse | null | undefined>(range: R) {
+  return range && { ...range, kvs: range.kvs.map(({ key, modRevision, value }) => ({ key, modRevision, value })) };
+}
+
 it('reads what a range holds, and passes over the rest', () => {
-  expect(decodeRange(bytesOf('Range', { header, kvs, more: true, count: '123456' }))).toEqual({
+  expect(wholeOf(decodeRange(bytesOf('Range', { header, kvs, more: true, count: '123456' })))).toEqual({
     header: { revision: '7' },
     kvs: wholeKvs,
     more: true,
@@ -88,15 +93,13 @@ it('reads what a range holds, and passes over the rest', () => {
 
 it('reads what each operation of a transaction answers', () => {
   const responses = [{ range: { header, kvs } }, { put: { header, later: '1', last: 2 } }, { range: { more: true } }];
-  expect(decodeTxn(bytesOf('Txn', { header, succeeded: true, responses }))).toEqual({
-    header: { revision: '7' },
-    succeeded: true,
-    responses: [
-      { responseRange: { header: { revision: '7' }, kvs: wholeKvs, more: false } },
-      {},
-      { responseRange: { header: null, kvs: [], more: true } },
-    ],
-  });
+  const { responses: answered, ...rest } = decodeTxn(bytesOf('Txn', { header, succeeded: true, responses }));
+  expect(rest).toEqual({ header: { revision: '7' }, succeeded: true });
+  expect(answered.map(({ responseRange }) => wholeOf(responseRange))).toEqual([
+    { header: { revision: '7' }, kvs: wholeKvs, more: false },
+    undefined,
+    { header: null, kvs: [], more: true },
+  ]);
   expect(decodeTxn(Buffer.alloc(0))).toEqual({ header: null, succeeded: false, responses: [] });
 });
 

@@ -1,5 +1,6 @@
 // What etcd answers to reads, taken from its bytes by hand: a start reads hundreds of thousands of keys and values, and the loader makes
-// three objects of each, and one more of each number. Fields that nobody reads are skipped. From rpc.proto and kv.proto of etcd 3.4.
+// three objects of each, and one more of each number; here it is one. Fields that nobody reads are skipped. From rpc.proto and kv.proto of
+// etcd 3.4.
 
 /** A decimal number of 64 bits. */
 export type Int64 = string;
@@ -11,6 +12,39 @@ export interface KeyValue {
   readonly value: Buffer;
 }
 
+/** One where an answer holds it. */
+export class AnsweredKeyValue implements KeyValue {
+  /** The whole answer. */
+  readonly bytes: Buffer;
+  readonly keyAt: number;
+  readonly keyEnd: number;
+  readonly valueAt: number;
+  readonly valueEnd: number;
+  readonly #modRevisionAt: number;
+
+  constructor(bytes: Buffer, at: Pieces) {
+    this.bytes = bytes;
+    this.keyAt = at.keyAt;
+    this.keyEnd = at.keyEnd;
+    this.valueAt = at.valueAt;
+    this.valueEnd = at.valueEnd;
+    this.#modRevisionAt = at.modRevisionAt;
+  }
+
+  get key(): Buffer {
+    return this.bytes.subarray(this.keyAt, this.keyEnd);
+  }
+
+  get modRevision(): Int64 {
+    if (this.#modRevisionAt < 0) return '0';
+    return new Message(this.bytes, this.#modRevisionAt).int64();
+  }
+
+  get value(): Buffer {
+    return this.bytes.subarray(this.valueAt, this.valueEnd);
+  }
+}
+
 export interface Header {
   /** etcd's own revision, at which the answer was made. */
   readonly revision: Int64;
@@ -18,7 +52,7 @@ export interface Header {
 
 export interface RangeResponse {
   readonly header: Header | null;
-  readonly kvs: readonly KeyValue[];
+  readonly kvs: readonly AnsweredKeyValue[];
   /** The limit left some out. */
   readonly more: boolean;
 }
@@ -62,7 +96,7 @@ function operationIn(message: Message, end: number): { readonly responseRange?: 
 }
 
 function rangeIn(message: Message, end: number): RangeResponse {
-  const kvs: KeyValue[] = [];
+  const kvs: AnsweredKeyValue[] = [];
   let header: Header | null = null;
   let more = false;
   while (message.at < end) {
@@ -85,21 +119,35 @@ function headerIn(message: Message, end: number): Header {
   return { revision };
 }
 
-function keyValueIn(message: Message, end: number): KeyValue {
-  let key: Buffer = nothing;
-  let modRevision = '0';
-  let value: Buffer = nothing;
-  while (message.at < end) {
-    const tag = message.number();
-    if (tag === embedded(1)) key = message.bytes();
-    else if (tag === plain(3)) modRevision = message.int64();
-    else if (tag === embedded(5)) value = message.bytes();
-    else message.skip(tag);
-  }
-  return { key, modRevision, value };
+/** Where the fields of a key and its value are; one that is not there is empty. */
+interface Pieces {
+  keyAt: number;
+  keyEnd: number;
+  /** Below 0: not there. */
+  modRevisionAt: number;
+  valueAt: number;
+  valueEnd: number;
 }
 
-const nothing = Buffer.alloc(0);
+function keyValueIn(message: Message, end: number): AnsweredKeyValue {
+  const pieces: Pieces = { keyAt: end, keyEnd: end, modRevisionAt: -1, valueAt: end, valueEnd: end };
+  while (message.at < end) {
+    const tag = message.number();
+    if (tag === embedded(1)) {
+      pieces.keyEnd = message.end();
+      pieces.keyAt = message.at;
+      message.at = pieces.keyEnd;
+    } else if (tag === embedded(5)) {
+      pieces.valueEnd = message.end();
+      pieces.valueAt = message.at;
+      message.at = pieces.valueEnd;
+    } else {
+      if (tag === plain(3)) pieces.modRevisionAt = message.at;
+      message.skip(tag);
+    }
+  }
+  return new AnsweredKeyValue(message.bytes, pieces);
+}
 
 /** How a field is written: as a number of variable length; in eight bytes; as its length and so many bytes; in four bytes. */
 const wire = { number: 0, eight: 1, bytes: 2, four: 5 } as const;
@@ -116,11 +164,12 @@ function embedded(id: number): number {
 
 /** Bytes being read. Numbers beyond what a double holds are read as `int64` only. */
 class Message {
-  readonly #bytes: Buffer;
-  at = 0;
+  readonly bytes: Buffer;
+  at: number;
 
-  constructor(bytes: Buffer) {
-    this.#bytes = bytes;
+  constructor(bytes: Buffer, at = 0) {
+    this.bytes = bytes;
+    this.at = at;
   }
 
   /** Seven bits in each byte, the lowest first; the last one is below 128. */
@@ -142,7 +191,7 @@ class Message {
       return String(this.number());
     }
     let value = 0n;
-    for (let i = this.at - 1; i >= at; i--) value = value * 128n + BigInt((this.#bytes[i] ?? 0) & 127);
+    for (let i = this.at - 1; i >= at; i--) value = value * 128n + BigInt((this.bytes[i] ?? 0) & 127);
     return String(BigInt.asIntN(64, value));
   }
 
@@ -150,13 +199,6 @@ class Message {
   end(): number {
     const length = this.number();
     return this.#checked(this.at + length);
-  }
-
-  bytes(): Buffer {
-    const end = this.end();
-    const bytes = this.#bytes.subarray(this.at, end);
-    this.at = end;
-    return bytes;
   }
 
   skip(tag: number): void {
@@ -173,13 +215,13 @@ class Message {
   }
 
   #byte(): number {
-    const byte = this.#bytes[this.at++];
+    const byte = this.bytes[this.at++];
     if (byte === undefined) throw new Error('an answer of etcd is cut off');
     return byte;
   }
 
   #checked(end: number): number {
-    if (end > this.#bytes.byteLength) throw new Error('an answer of etcd is cut off');
+    if (end > this.bytes.byteLength) throw new Error('an answer of etcd is cut off');
     return end;
   }
 }

@@ -89,7 +89,7 @@ async function inUse({ etcd, layout, reader }: Omit<Parts, 'follower'>, { id, ke
     );
     for (const kv of ranges.flatMap((range) => range.kvs)) {
       const { value } = decodeEntry(kv, layout, etcd.name);
-      if (!Buffer.isBuffer(value) && value.id === id) return true;
+      if (!(value instanceof Uint8Array) && value.id === id) return true;
     }
   }
   return false;

@@ -14,7 +14,7 @@ import { isRecord } from '../../base/is-record.ts';
 import { type Key, type Revision, StoreError } from '../store.ts';
 import { endOfPrefix } from '../check-request.ts';
 import { corrupt } from './etcd-errors.ts';
-import type { KeyValue } from './answers.ts';
+import type { AnsweredKeyValue, KeyValue } from './answers.ts';
 import type { Compare, RangeRequest } from './etcd-rpc.ts';
 
 const format = 1;
@@ -37,7 +37,7 @@ export interface Place {
 export interface StoredEntry {
   readonly key: Key;
   readonly revision: Revision;
-  readonly value: Buffer | Place;
+  readonly value: Uint8Array | Place;
   readonly checksum: number;
 }
 
@@ -75,7 +75,7 @@ export function layoutOf(prefix: string) {
     entry: (key: Key): Buffer => at(`entry/${key}`),
     entries: (start: string, end: string) => span(`entry/${start}`, `entry/${end}`),
     entriesEnd: endOfPrefix,
-    keyOf: (entry: Buffer): Key => entry.toString('latin1', entryAt),
+    keyOf: ({ bytes, keyAt, keyEnd }: AnsweredKeyValue): Key => bytes.toString('latin1', keyAt + entryAt, keyEnd),
   };
 }
 
@@ -203,19 +203,21 @@ export function encodeEntry(key: Key, revision: Revision, value: Uint8Array, pla
 }
 
 /** Throws `Corrupt` when the value here is not what was written; a value in parts is checked by whoever reads those. */
-export function decodeEntry(kv: KeyValue, layout: Layout, name: string): StoredEntry {
-  const key = layout.keyOf(kv.key);
-  const bytes = kv.value;
-  if (bytes.byteLength < entryHeader) throw corrupt(name, `entry "${key}" is cut off`);
-  const revision = bytes.readUIntBE(1, 6);
-  const checksum = bytes.readUInt32BE(7);
-  if (bytes.readUInt8(0) === kindPlace && bytes.byteLength === entryHeader + 24) {
-    const id = bytes.toString('hex', entryHeader, entryHeader + 16);
-    const offset = bytes.readUInt32BE(entryHeader + 16);
-    return { key, revision, checksum, value: { id, offset, length: bytes.readUInt32BE(entryHeader + 20) } };
+export function decodeEntry(kv: AnsweredKeyValue, layout: Layout, name: string): StoredEntry {
+  const key = layout.keyOf(kv);
+  const { bytes, valueAt, valueEnd } = kv;
+  const at = valueAt + entryHeader;
+  if (at > valueEnd) throw corrupt(name, `entry "${key}" is cut off`);
+  const kind = bytes[valueAt];
+  const revision = bytes.readUIntBE(valueAt + 1, 6);
+  const checksum = bytes.readUInt32BE(valueAt + 7);
+  if (kind === kindPlace && valueEnd === at + 24) {
+    const id = bytes.toString('hex', at, at + 16);
+    const offset = bytes.readUInt32BE(at + 16);
+    return { key, revision, checksum, value: { id, offset, length: bytes.readUInt32BE(at + 20) } };
   }
-  const value = bytes.subarray(entryHeader);
-  checkEntry({ key, revision, checksum }, bytes.readUInt8(0) === kindValue ? value : undefined, name);
+  const value = new Uint8Array(bytes.buffer, bytes.byteOffset + at, valueEnd - at);
+  checkEntry({ key, revision, checksum }, kind === kindValue ? value : undefined, name);
   return { key, revision, checksum, value };
 }
 

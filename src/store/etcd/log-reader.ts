@@ -7,7 +7,7 @@ import type { LoggedCommit, LogPage } from '../shared-log.ts';
 import type { Entry, Key, Revision } from '../store.ts';
 import { type Etcd, Forgotten } from './etcd-client.ts';
 import { corrupt, storeErrorOf } from './etcd-errors.ts';
-import type { KeyValue, RangeResponse, TxnResponse } from './answers.ts';
+import type { AnsweredKeyValue, KeyValue, RangeResponse, TxnResponse } from './answers.ts';
 import type { RangeRequest, RequestOp } from './etcd-rpc.ts';
 import type { Batch, KnownState } from './known-state.ts';
 import {
@@ -55,6 +55,7 @@ const recordsPerPageMin = 32;
 const entryPageBytes = 16 * 1024 * 1024;
 /** From pages of so many keys on it is worth a guess how far the next should reach. */
 const reachKeysMin = 500;
+const reachesMax = 16;
 export const entriesPerPageMax = 20_000;
 /** etcd takes 128 operations in a transaction; four of them look at the log. */
 const lookedUpAtOnce = 120;
@@ -70,8 +71,8 @@ export class LogReader {
   #recordsPerPage = recordsPerPageMin;
   /** What an entry took lately. */
   #entryBytes = 16 * 1024;
-  /** Where the last page of a list ended, and how far the next one should ask. */
-  #reach: { readonly from: Key; readonly to: Key } | undefined;
+  /** From where pages of lists ended, how far the next one should ask. */
+  readonly #reach = new Map<Key, Key>();
 
   constructor(options: LogReaderOptions) {
     this.#options = options;
@@ -172,7 +173,8 @@ export class LogReader {
         return Math.min(limit - entries.length + 16, fitting, entriesPerPageMax);
       };
       const rangeFrom = (from: Key): { readonly to: Key; readonly request: RangeRequest } => {
-        const reach = this.#reach?.from === from ? this.#reach.to : end;
+        const reach = this.#reach.get(from) ?? end;
+        this.#reach.delete(from);
         const to = reach > from && reach < end ? reach : end;
         return { to, request: { ...this.#layout.entries(from, to), limit: pageLimit() } };
       };
@@ -201,7 +203,7 @@ export class LogReader {
           if (changes[next]?.key === stored.key) takeChange();
           else {
             entries.push(
-              Buffer.isBuffer(stored.value)
+              stored.value instanceof Uint8Array
                 ? entryWith(stored, stored.value)
                 : await this.#entryOf(stored, etcdRevision),
             );
@@ -211,7 +213,10 @@ export class LogReader {
         const full = entries.length >= limit;
         const last = full ? entries.at(-1)?.key : keys.at(-1);
         const from = (page.more || full) && last !== undefined ? startOfList('', { after: last }) : range.to;
-        this.#reach = keys.length < reachKeysMin ? undefined : { from, to: reachOf(keys) };
+        if (keys.length >= reachKeysMin) {
+          if (this.#reach.size >= reachesMax) this.#reach.clear(); // of lists that nobody went on with
+          this.#reach.set(from, reachOf(keys));
+        }
         if (full || from === end) break;
         range = rangeFrom(from);
         page = await this.#etcd.call('range', { ...range.request, revision: etcdRevision }, attempted);
@@ -328,10 +333,10 @@ export class LogReader {
   }
 
   async #entryOf(stored: StoredEntry, etcdRevision: string): Promise<Entry> {
-    if (Buffer.isBuffer(stored.value)) return entryWith(stored, stored.value);
+    if (stored.value instanceof Uint8Array) return entryWith(stored, stored.value);
     const value = await this.#valueAt(stored.value, etcdRevision);
     checkEntry(stored, value, this.#etcd.name);
-    return entryWith(stored, value);
+    return entryWith(stored, new Uint8Array(value.buffer, value.byteOffset, value.byteLength));
   }
 
   async #valueAt({ id, offset, length }: Place, etcdRevision: string): Promise<Buffer> {
@@ -373,7 +378,7 @@ export class LogReader {
   }
 
   /** Grows while there is more to read, and begins small again: how large the next records are is not known. */
-  #adaptPage(records: readonly KeyValue[], more: boolean): void {
+  #adaptPage(records: readonly AnsweredKeyValue[], more: boolean): void {
     const fitting = Math.floor((records.length * recordPageBytes) / Math.max(bytesOf(records), 1));
     const wanted = more ? Math.min(fitting, 4 * this.#recordsPerPage) : 0;
     this.#recordsPerPage = Math.max(wanted, recordsPerPageMin);
@@ -396,12 +401,12 @@ export function revisionOf(response: { readonly header: { readonly revision: str
   return response.header.revision;
 }
 
-function entryWith({ key, revision }: StoredEntry, value: Buffer): Entry {
-  return { key, value: new Uint8Array(value.buffer, value.byteOffset, value.byteLength), revision };
+function entryWith({ key, revision }: StoredEntry, value: Uint8Array): Entry {
+  return { key, value, revision };
 }
 
-function bytesOf(kvs: readonly KeyValue[]): number {
+function bytesOf(kvs: readonly AnsweredKeyValue[]): number {
   let bytes = 0;
-  for (const { value } of kvs) bytes += value.byteLength + 64;
+  for (const { valueAt, valueEnd } of kvs) bytes += valueEnd - valueAt + 64;
   return bytes;
 }

@@ -1,0 +1,107 @@
+import * as fc from 'fast-check';
+import { expect, it } from 'vitest';
+import { encodeRecord } from '../core/state/codec.ts';
+import { keys } from '../core/state/keys.ts';
+import type { AnyRecord } from '../core/state/records.ts';
+import { createMemoryStore } from '../store/memory/memory-store.ts';
+import { Compacted, type Store, type Write } from '../store/store.ts';
+import { readState } from './read-state.ts';
+
+const { signal } = new AbortController();
+
+/** The least that is stored: by its key alone, and one that is listed as it was made. */
+const lease = (host: string, renewedAtMs: number): AnyRecord => ({ kind: 'lease', host, epoch: 1, renewedAtMs });
+const request = (createdAtMs: number): AnyRecord => ({
+  kind: 'idempotency',
+  resourceKey: 'instances/default/a',
+  resourceId: 'inst_a',
+  fingerprint: '',
+  createdAtMs,
+});
+const put = (key: string, record: AnyRecord): Write => ({ key, value: encodeRecord(record) });
+const gone = (key: string): Write => ({ key, value: null });
+const text = (record: AnyRecord | null): string => JSON.stringify(record);
+
+/** Commits the next of `changes` after each page. */
+function changedMeanwhile(store: Store, changes: readonly (readonly Write[])[]): Store {
+  const left = [...changes];
+  return Object.assign(Object.create(store) as Store, {
+    list: async (...of: Parameters<Store['list']>) => {
+      const page = await store.list(...of);
+      const next = left.shift();
+      if (next) await store.commit([], next);
+      return page;
+    },
+    watch: (...of: Parameters<Store['watch']>) => store.watch(...of),
+  });
+}
+
+it('is what the store held at one revision, whatever was written while it was read', async () => {
+  const names = ['a', 'b', 'c', 'd'].flatMap((name) => [keys.lease(name), keys.idempotency('p', name)]);
+  const change = fc.record({ key: fc.constantFrom(...names), at: fc.integer({ min: 0, max: 9 }), there: fc.boolean() });
+  const writeOf = ({ key, at, there }: { key: string; at: number; there: boolean }): Write =>
+    there ? put(key, key.startsWith('leases/') ? lease(key, at) : request(at)) : gone(key);
+  const commits = fc.array(fc.uniqueArray(change, { minLength: 1, maxLength: 3, selector: ({ key }) => key }));
+  await fc.assert(
+    fc.asyncProperty(commits, commits, fc.integer({ min: 1, max: 3 }), async (before, meanwhile, limit) => {
+      const store = createMemoryStore();
+      for (const writes of before) await store.commit([], writes.map(writeOf));
+      const states = new Map<number, Map<string, string>>();
+      const note = async (): Promise<void> => {
+        const { entries, revision } = await store.list('');
+        states.set(revision, new Map(entries.map(({ key, value }) => [key, Buffer.from(value).toString()])));
+      };
+      await note();
+      const noted: Store = Object.assign(Object.create(store) as Store, {
+        list: (...of: Parameters<Store['list']>) => store.list(...of),
+        watch: (...of: Parameters<Store['watch']>) => store.watch(...of),
+        commit: async (...of: Parameters<Store['commit']>) => {
+          const result = await store.commit(...of);
+          await note();
+          return result;
+        },
+      });
+      const read = await readState(
+        changedMeanwhile(
+          noted,
+          meanwhile.map((writes) => writes.map(writeOf)),
+        ),
+        {
+          signal,
+          limit,
+        },
+      );
+      const found = new Map(read.entries.map(({ key, value }) => [key, text(value)]));
+      expect(found.size).toBe(read.entries.length);
+      expect(Object.fromEntries(found)).toEqual(Object.fromEntries(states.get(read.revision) ?? []));
+    }),
+    { numRuns: 300 },
+  );
+});
+
+it('lists what is written once in the order in which it was made', async () => {
+  const store = createMemoryStore();
+  const made = ['m', 'z', 'a', 'q', 'b'].map((name) => keys.idempotency('p', name));
+  for (const [at, key] of made.entries()) await store.commit([], [put(key, request(at))]);
+  const later = put(keys.idempotency('p', 'k'), request(9));
+  const { entries } = await readState(changedMeanwhile(store, [[later]]), { signal, limit: 2 });
+  expect(entries.map(({ key }) => key)).toEqual([...made, later.key]);
+});
+
+it('does not take for one state what was compacted in between', async () => {
+  const store = createMemoryStore();
+  await store.commit([], [put(keys.lease('a'), lease('a', 0))]);
+  const compacting: Store = Object.assign(Object.create(changedMeanwhile(store, [[gone(keys.lease('a'))]])) as Store, {
+    watch: () => {
+      throw new Compacted(9);
+    },
+  });
+  await expect(readState(compacting, { signal })).rejects.toThrow(Compacted);
+});
+
+it('passes over what a newer version made under a key of its own', async () => {
+  const store = createMemoryStore();
+  await store.commit([], [put(keys.lease('a'), lease('a', 0)), { key: 'newer/x', value: Buffer.from('?') }]);
+  const changed = changedMeanwhile(store, [[{ key: 'newer/y', value: Buffer.from('?') }]]);
+  expect((await readState(changed, { signal })).entries.map(({ key }) => key)).toEqual([keys.lease('a')]);
+});
