@@ -288,6 +288,16 @@ export const plantedBugs: readonly PlantedBug[] = [
     replace: 'if (!host || host.value.status.epoch >= 0) return emptyPlan;',
   },
   {
+    name: 'unanswered-for-unheard',
+    seed: 58,
+    reenacts: 'a report without an answer is taken for one that nobody heard: what came before it is never said again',
+    invariant: 3,
+    with: ['guest-held', 'network-answerLost', 'store-unknown'],
+    file: 'agent/reports.ts',
+    find: 'for (const content of contents) said.get(idOf(content))?.delete(incarnationOf(content));',
+    replace: '',
+  },
+  {
     name: 'seen-too-little',
     seed: 3,
     reenacts: 'observedGeneration is that of the last report, whatever was seen before',
@@ -369,6 +379,17 @@ export const plantedBugs: readonly PlantedBug[] = [
     file: 'server/control-loop.ts',
     find: 'if (compacted) await this.#load();',
     replace: "if (compacted) cache.revision = (await this.#store.list('', { limit: 1 })).revision;",
+  },
+  {
+    name: 'two-moments-for-one',
+    seed: 14,
+    reenacts:
+      'what was read of a store at different moments is taken for its state: a create told of what is not there',
+    invariant: 6,
+    with: ['store-compacted', 'server-crash'],
+    file: 'server/read-state.ts',
+    find: 'asListed(changes.size > 0 ? withChanges(entries, changes) : entries)',
+    replace: 'asListed(entries)',
   },
   {
     name: 'deleted-key-kept',

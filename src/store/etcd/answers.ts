@@ -12,23 +12,19 @@ export interface KeyValue {
   readonly value: Buffer;
 }
 
-/** One where an answer holds it. */
+/** One where an answer holds it; a field that is not there is empty. */
 export class AnsweredKeyValue implements KeyValue {
   /** The whole answer. */
   readonly bytes: Buffer;
-  readonly keyAt: number;
-  readonly keyEnd: number;
-  readonly valueAt: number;
-  readonly valueEnd: number;
-  readonly #modRevisionAt: number;
+  keyAt = 0;
+  keyEnd = 0;
+  /** Below 0: not there. */
+  modRevisionAt = -1;
+  valueAt = 0;
+  valueEnd = 0;
 
-  constructor(bytes: Buffer, at: Pieces) {
+  constructor(bytes: Buffer) {
     this.bytes = bytes;
-    this.keyAt = at.keyAt;
-    this.keyEnd = at.keyEnd;
-    this.valueAt = at.valueAt;
-    this.valueEnd = at.valueEnd;
-    this.#modRevisionAt = at.modRevisionAt;
   }
 
   get key(): Buffer {
@@ -36,8 +32,7 @@ export class AnsweredKeyValue implements KeyValue {
   }
 
   get modRevision(): Int64 {
-    if (this.#modRevisionAt < 0) return '0';
-    return new Message(this.bytes, this.#modRevisionAt).int64();
+    return this.modRevisionAt < 0 ? '0' : new Message(this.bytes, this.modRevisionAt).int64();
   }
 
   get value(): Buffer {
@@ -119,34 +114,24 @@ function headerIn(message: Message, end: number): Header {
   return { revision };
 }
 
-/** Where the fields of a key and its value are; one that is not there is empty. */
-interface Pieces {
-  keyAt: number;
-  keyEnd: number;
-  /** Below 0: not there. */
-  modRevisionAt: number;
-  valueAt: number;
-  valueEnd: number;
-}
-
 function keyValueIn(message: Message, end: number): AnsweredKeyValue {
-  const pieces: Pieces = { keyAt: end, keyEnd: end, modRevisionAt: -1, valueAt: end, valueEnd: end };
+  const kv = new AnsweredKeyValue(message.bytes);
   while (message.at < end) {
     const tag = message.number();
     if (tag === embedded(1)) {
-      pieces.keyEnd = message.end();
-      pieces.keyAt = message.at;
-      message.at = pieces.keyEnd;
+      kv.keyEnd = message.end();
+      kv.keyAt = message.at;
+      message.at = kv.keyEnd;
     } else if (tag === embedded(5)) {
-      pieces.valueEnd = message.end();
-      pieces.valueAt = message.at;
-      message.at = pieces.valueEnd;
+      kv.valueEnd = message.end();
+      kv.valueAt = message.at;
+      message.at = kv.valueEnd;
     } else {
-      if (tag === plain(3)) pieces.modRevisionAt = message.at;
+      if (tag === plain(3)) kv.modRevisionAt = message.at;
       message.skip(tag);
     }
   }
-  return new AnsweredKeyValue(message.bytes, pieces);
+  return kv;
 }
 
 /** How a field is written: as a number of variable length; in eight bytes; as its length and so many bytes; in four bytes. */
