@@ -17,6 +17,9 @@ export interface EveryStep {
   readonly alike?: RegExp;
 }
 
+/** What depends on how fast an engine is may be fewer steps another time; an agent then lives on, and nothing is seen of that moment. */
+const missedShareMax = 0.05;
+
 /**
  * Calls `attempt` with a life that nothing ends, and then with one for each moment. It is to begin in a world of its own, or in the one that it left
  * the time before; to have an agent `live`; and, whether that died of it or not, to have another one finish. Answers with the names of the steps.
@@ -31,11 +34,13 @@ export async function atEveryStep(
   await whole.kill();
   const deaths = environment()['BERTH_EVERY_STEP'] === undefined ? chosenDeaths(steps, alike) : allDeaths(steps);
   const left = deaths.values();
+  const missed: string[] = [];
   const one = async (): Promise<void> => {
     for (const death of left) {
       const life = beginLife({ death, talks });
       try {
         await attempt(life);
+        if (life.steps.length <= death.step) missed.push(`${death.when} step ${death.step}, ${steps[death.step]}`);
       } catch (error) {
         const done = life.steps.map((name, step) => (step === death.step ? `>> ${name}` : name)).join('\n');
         throw new Error(`an agent that died ${death.when} step ${death.step} of\n${done}`, { cause: error });
@@ -45,6 +50,10 @@ export async function atEveryStep(
     }
   };
   await Promise.all(Array.from({ length: atOnce }, one));
+  if (missed.length > missedShareMax * deaths.length)
+    throw new Error(
+      `of ${deaths.length} agents, ${missed.length} did not come to where they were to die:\n${missed.join('\n')}`,
+    );
   return steps;
 }
 
