@@ -55,6 +55,25 @@ describe('the committer', () => {
     expect(gate.commits).toEqual([1, 3]);
   });
 
+  it('does not take for so what another control plane has changed, when nothing is to be changed', async () => {
+    const store = createMemoryStore();
+    const [here, there] = [parts(store), parts(store)];
+    await here.committer.submit(create('a'));
+    const read = await store.list('');
+    there.cache.reset(
+      read.entries.map(({ key, value, revision }) => ({ key, value: decodeRecord(key, value), revision })),
+      read.revision,
+    );
+    const entry = here.cache.get('instance', keyOf('a')) ?? expect.unreachable();
+    const changed = { ...entry.value, spec: { ...entry.value.spec, powerState: 'stopped' as const } };
+    await here.committer.submit({ changes: [{ key: entry.key, ifRevision: entry.revision, value: changed }] });
+    const asBefore = () =>
+      there.committer.submit(unchanged(there.cache.get('instance', keyOf('a')) ?? expect.unreachable()));
+    expect(await asBefore()).toEqual({ ok: false, key: keyOf('a') });
+    there.cache.apply([{ key: entry.key, value: changed, revision: 2 }], 2);
+    expect(await asBefore()).toEqual({ ok: true, revision: 2 });
+  });
+
   it('asks who comes with more than the disk takes at once to wait, in the order of coming', async () => {
     const gate = gated(createMemoryStore());
     const { committer } = parts(gate.store);

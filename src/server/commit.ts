@@ -70,7 +70,8 @@ export class Committer {
   enqueue(plan: Plan, told: Told): void {
     const why = plan.changes.length > 0 ? whyClosed(this.#cache) : undefined;
     if (why !== undefined) return told(new ApiError('Unavailable', `nothing can be written: ${why}`));
-    if (plan.changes.length === 0 && (plan.conditions ?? none).every(({ key }) => !this.#cache.isAssumed(key)))
+    // One that changes nothing but rests on something is asked of the store: another control plane may have written what is not heard here yet.
+    if (plan.changes.length === 0 && (plan.conditions ?? none).length === 0)
       return told({ ok: true, revision: this.#cache.revision });
     const first = plan.changes[0] ?? plan.conditions?.[0];
     if (first && this.#buggify('commit-refused')) return told({ ok: false, key: first.key });

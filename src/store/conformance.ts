@@ -622,6 +622,9 @@ function sharedCases(open: () => Promise<StoreUnderTest>): void {
     expect(await one.commit([{ key: 'a', ifRevision: 1 }], writes)).toEqual({ ok: false, key: 'a' });
     expect(await one.commit([{ key: 'b', ifRevision: 1 }], writes)).toEqual({ ok: false, key: 'b' });
     expect(await other.commit([{ key: 'c', ifRevision: 0 }], writes)).toEqual({ ok: false, key: 'c' });
+    // Also where nothing is to be written.
+    expect(await one.commit([{ key: 'a', ifRevision: 1 }], [])).toEqual({ ok: false, key: 'a' });
+    expect(await one.commit([{ key: 'a', ifRevision: 2 }], [])).toEqual({ ok: true, revision: 3 });
     const held = [
       { key: 'a', ifRevision: 2 },
       { key: 'b', ifRevision: 0 },

@@ -87,9 +87,11 @@ export function volumesChecker({ state, volumes: world, excused, dead, world: gu
       for (const { metadata, spec, status } of state.list('instance')) {
         const { host, phase } = status;
         if ((phase !== 'Running' && phase !== 'Suspended') || host === undefined || outOfSight(host)) continue;
-        const wanted = (spec.volumes ?? []).map(
-          ({ name }) => state.get('volume', `volumes/${metadata.project}/${name}`)?.metadata.id,
-        );
+        // One that is lost, as when it was deleted after the backup that speaks of it, is waited for, and said to be.
+        const wanted = (spec.volumes ?? []).flatMap(({ name }) => {
+          const volume = state.get('volume', `volumes/${metadata.project}/${name}`);
+          return volume?.status.phase === 'Failed' ? [] : [volume?.metadata.id];
+        });
         const had = (guests.guest(host, metadata.id)?.volumes ?? []).map(({ volumeId }) => volumeId);
         if (had.join() !== wanted.join())
           yield `the guest of ${metadata.name} on ${host} has the volumes ${had.join() || 'none'} instead of ${wanted.join() || 'none'}`;
