@@ -23,6 +23,7 @@ const missedShareMax = 0.05;
 /**
  * Calls `attempt` with a life that nothing ends, and then with one for each moment. It is to begin in a world of its own, or in the one that it left
  * the time before; to have an agent `live`; and, whether that died of it or not, to have another one finish. Answers with the names of the steps.
+ * Throws what `attempt` throws, with the step at which the agent died, and when more than a few agents lived on.
  */
 export async function atEveryStep(
   attempt: (life: Life) => Promise<void>,

@@ -47,7 +47,10 @@ export function simCommand(cli: Cli): Command {
     .option('--keep', 'write seeds that fail into src/sim/seeds.txt: the default in a checkout, not under CI')
     .option('--no-keep', 'do not')
     .option('--no-shrink', 'do not look for smaller runs that fail')
-    .option('--without <kinds>', 'faults and bad weather that do not happen: driver-slow,store-unknown')
+    .option(
+      '--without <kinds>',
+      'faults and bad weather that do not happen: driver-slow,store-unknown; restored: no restore in the end',
+    )
     .option('--with <kinds>', 'what happens often in every run')
     .option('--hosts <count>', 'at most so many hosts')
     .option('--servers <count>', 'at most so many control planes')

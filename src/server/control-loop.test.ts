@@ -1,6 +1,16 @@
 import { expect, it } from 'vitest';
+import { silentLogger } from '../base/log.ts';
+import { seededPrng } from '../base/prng.ts';
+import { systemClock } from '../base/system.ts';
+import { Cache } from '../core/state/cache.ts';
+import { encodeRecord } from '../core/state/codec.ts';
+import { defaultPolicy } from '../core/state/context.ts';
+import { keys, prefixOf } from '../core/state/keys.ts';
+import { testImage } from '../core/testing.ts';
 import { createMemoryStore } from '../store/memory/memory-store.ts';
-import { type Store, StoreError } from '../store/store.ts';
+import { Compacted, type Store, StoreError } from '../store/store.ts';
+import { Committer } from './commit.ts';
+import { ControlLoop } from './control-loop.ts';
 import { startTestServer, testRegistration } from './testing.ts';
 
 it('binds what fits in the commit that makes it, so the answer shows its host', async () => {
@@ -66,4 +76,56 @@ it('lets controllers rest while it does not follow the store, and has them catch
     if (batch.some(({ value }) => value === null)) left.abort();
   expect(await memory.get('instances/default/a')).toBeNull();
   await server.close();
+});
+
+/** A loop without controllers, on a store of one image to which another comes while it is read. */
+async function loopOn(watching: (store: Store) => Store['watch']) {
+  const memory = createMemoryStore();
+  await memory.commit([], [{ key: keys.image('tiny'), value: encodeRecord(testImage()) }]);
+  const store: Store = Object.assign(Object.create(memory) as Store, {
+    list: async (...of: Parameters<Store['list']>) => {
+      const page = await memory.list(...of);
+      if (of[0] === prefixOf('image'))
+        await memory.commit([], [{ key: keys.image('other'), value: encodeRecord(testImage('other')) }]);
+      return page;
+    },
+    watch: watching(memory),
+  });
+  const cache = new Cache(() => 0);
+  const warned: string[] = [];
+  const log = { ...silentLogger, warn: (message: string) => void warned.push(message) };
+  const committer = new Committer({ store, cache, log });
+  const decider = { cache, committer, clock: systemClock, prng: seededPrng(1), policy: defaultPolicy };
+  return { loop: new ControlLoop({ decider, store, controllers: [], log }), cache, warned };
+}
+
+it('reads the store anew when it was compacted while it was read, and says so', async () => {
+  let compacted = 2;
+  const { loop, cache, warned } = await loopOn((memory) => (prefix, after, signal) => {
+    if (compacted-- > 0) throw new Compacted(2);
+    return memory.watch(prefix, after, signal);
+  });
+  await loop.start();
+  expect(loop.ready).toBe(true);
+  expect([...cache.list('image')].map(({ key }) => key)).toEqual(['tiny', 'other'].map(keys.image));
+  expect(warned).toEqual(Array.from({ length: 2 }, () => 'reading the store anew: it was compacted meanwhile'));
+  await loop.stop();
+});
+
+it('ends its start when it is stopped meanwhile', async () => {
+  const asked = Promise.withResolvers<void>();
+  const { loop, cache } = await loopOn(
+    () =>
+      async function* (_prefix, _after, signal) {
+        asked.resolve();
+        await new Promise((resolve) => signal.addEventListener('abort', resolve));
+        yield* [];
+      },
+  );
+  const starting = loop.start();
+  await asked.promise;
+  await loop.stop();
+  await starting;
+  expect(loop.ready).toBe(false);
+  expect(cache.count('image')).toBe(0);
 });

@@ -86,7 +86,7 @@ export class ControlLoop {
   /** Resolves when the cache holds the store's state, as it was at one revision. Throws when the store cannot be read or holds what is not understood. */
   async start(): Promise<void> {
     const { cache } = this.#decider;
-    await this.#load();
+    await this.#loadFirst();
     const watchers = new Map<RecordKind, Station[]>();
     for (const station of this.#stations) {
       const { controller } = station;
@@ -135,22 +135,28 @@ export class ControlLoop {
     await this.#watching;
   }
 
-  /** What is compacted while it is read is read anew. */
+  /** What is compacted while it is read is read anew; what fails otherwise is for who starts this to see. */
+  async #loadFirst(): Promise<void> {
+    const { signal } = this.#stopped;
+    for (let attempt = 0; !signal.aborted; attempt++) {
+      try {
+        return await this.#load();
+      } catch (error) {
+        if (signal.aborted) return;
+        if (!(error instanceof Compacted)) throw error;
+        this.#log.warn('reading the store anew: it was compacted meanwhile', { error: describeError(error) });
+        await sleep(this.#clock, backoffMs(attempt, storeRetryDelay, this.#decider.prng), signal);
+      }
+    }
+  }
+
   async #load(): Promise<void> {
     const { signal } = this.#stopped;
     const options = { signal, ...(this.#buggify('load-small-page') ? { limit: smallPage } : {}) };
-    for (;;) {
-      try {
-        const state = await readState(this.#store, options);
-        if (signal.aborted) return;
-        this.#decider.cache.reset(state.entries, state.revision);
-        this.#target = state.revision;
-        this.#lookIfCaughtUp();
-        return;
-      } catch (error) {
-        if (!(error instanceof Compacted)) throw error;
-      }
-    }
+    const state = await readState(this.#store, options);
+    this.#decider.cache.reset(state.entries, state.revision);
+    this.#target = state.revision;
+    this.#lookIfCaughtUp();
   }
 
   async #follow(): Promise<void> {

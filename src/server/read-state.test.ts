@@ -3,6 +3,7 @@ import { expect, it } from 'vitest';
 import { encodeRecord } from '../core/state/codec.ts';
 import { keys } from '../core/state/keys.ts';
 import type { AnyRecord } from '../core/state/records.ts';
+import { testImage } from '../core/testing.ts';
 import { createMemoryStore } from '../store/memory/memory-store.ts';
 import { Compacted, type Store, type Write } from '../store/store.ts';
 import { readState } from './read-state.ts';
@@ -97,6 +98,38 @@ it('does not take for one state what was compacted in between', async () => {
     },
   });
   await expect(readState(compacting, { signal })).rejects.toThrow(Compacted);
+});
+
+it('lists images as they were written, for the last one has an alias that others have, too', async () => {
+  const store = createMemoryStore();
+  const image = (name: string): Write => put(keys.image(name), testImage(name, { aliases: ['shared'] }));
+  for (const name of ['b', 'c', 'a', 'b']) await store.commit([], [image(name)]);
+  const { entries } = await readState(store, { signal });
+  expect(entries.map(({ key }) => key)).toEqual(['c', 'a', 'b'].map(keys.image));
+});
+
+it.each(['list', 'watch'] as const)('ends with the reason of its signal, also in a %s', async (stopped) => {
+  const store = createMemoryStore();
+  for (const host of ['a', 'b', 'c']) await store.commit([], [put(keys.lease(host), lease(host, 0))]);
+  const stop = new AbortController();
+  const asked: string[] = [];
+  const note = (what: typeof stopped): void => {
+    asked.push(what);
+    if (what === stopped) stop.abort(new Error('enough'));
+  };
+  const changed = changedMeanwhile(store, [[gone(keys.lease('a'))]]);
+  const stopping: Store = Object.assign(Object.create(changed) as Store, {
+    list: (...of: Parameters<Store['list']>) => {
+      note('list');
+      return changed.list(...of);
+    },
+    watch: (...of: Parameters<Store['watch']>) => {
+      note('watch');
+      return changed.watch(...of);
+    },
+  });
+  await expect(readState(stopping, { signal: stop.signal })).rejects.toThrow('enough');
+  expect(asked.includes('watch')).toBe(stopped === 'watch');
 });
 
 it('passes over what a newer version made under a key of its own', async () => {

@@ -4,7 +4,7 @@
 import type { StoredEvent } from '../core/state/cache.ts';
 import { decodeRecord, decodeRecords } from '../core/state/codec.ts';
 import { allPrefixes, kindOfKey } from '../core/state/keys.ts';
-import type { RecordKind } from '../core/state/records.ts';
+import { type RecordKind, writtenOnce } from '../core/state/records.ts';
 import { changesBetween } from '../store/changes-between.ts';
 import { pagesOf } from '../store/pages.ts';
 import type { Key, Revision, Store } from '../store/store.ts';
@@ -17,29 +17,31 @@ export interface StoreState {
 export interface ReadOptions {
   /** Entries per page. */
   readonly limit?: number;
-  /** What is read is not one state when it aborts. */
+  /** Reading ends when it aborts. */
   readonly signal: AbortSignal;
 }
 
-/** Throws `Compacted` when what was changed meanwhile is gone, `StoreError`, and `UnreadableRecord`. */
+/** Throws `Compacted` when what was changed meanwhile is gone, `StoreError`, `UnreadableRecord`, and the reason of `signal`. */
 export async function readState(store: Store, { limit, signal }: ReadOptions): Promise<StoreState> {
   const entries: StoredEvent[] = [];
   let oldest = Number.POSITIVE_INFINITY;
   let newest = 0;
   const options = { prefixes: allPrefixes, ...(limit === undefined ? {} : { limit }) };
   for await (const page of pagesOf(store, options)) {
+    signal.throwIfAborted();
     decodeRecords(page.entries, ({ key, revision }, value) => entries.push({ key, value, revision }));
     oldest = Math.min(oldest, page.revision);
     newest = Math.max(newest, page.revision);
   }
+  /** The last of each key: no page is newer than all of them. */
   const changes = new Map<Key, StoredEvent>();
   for await (const events of changesBetween(store, oldest, newest, signal))
     for (const { key, value, revision } of events)
       if (kindOfKey(key) !== undefined) changes.set(key, { key, value: value && decodeRecord(key, value), revision });
+  signal.throwIfAborted();
   return { entries: asListed(changes.size > 0 ? withChanges(entries, changes) : entries), revision: newest };
 }
 
-/** Each is the last of its key: no page is newer than all of them. */
 function withChanges(entries: readonly StoredEvent[], changes: Map<Key, StoredEvent>): readonly StoredEvent[] {
   const now: StoredEvent[] = [];
   for (const entry of entries) {
@@ -51,17 +53,17 @@ function withChanges(entries: readonly StoredEvent[], changes: Map<Key, StoredEv
   return now;
 }
 
-/** Listed in the order in which they were made; of what is written again and again nobody asks for that. */
-const writtenOnce: ReadonlySet<RecordKind> = new Set(['event', 'idempotency']);
+/** Kinds of which the first written comes first: of images that share an alias the last one has it. Nobody asks for that of the others. */
+const inOrderOfRevision: ReadonlySet<RecordKind> = new Set([...writtenOnce, 'image']);
 
 function asListed(entries: readonly StoredEvent[]): readonly StoredEvent[] {
-  const [listed, ordered]: [StoredEvent[], StoredEvent[]] = [[], []];
-  for (const entry of entries) (entry.value && writtenOnce.has(entry.value.kind) ? ordered : listed).push(entry);
-  return listed.concat(inOrder(ordered));
+  const [others, ordered]: [StoredEvent[], StoredEvent[]] = [[], []];
+  for (const entry of entries) (entry.value && inOrderOfRevision.has(entry.value.kind) ? ordered : others).push(entry);
+  return others.concat(byRevision(ordered));
 }
 
-/** By revision. Each place is one number, of the revision and of where it stood: numbers are sorted in a tenth of the time. */
-function inOrder(entries: readonly StoredEvent[]): readonly StoredEvent[] {
+/** Each place is one number, of the revision and of where it stood: numbers are sorted in a tenth of the time. */
+function byRevision(entries: readonly StoredEvent[]): readonly StoredEvent[] {
   const count = entries.length;
   const places = new Float64Array(count);
   let at = 0;

@@ -7,7 +7,7 @@ import { drawWeather, type Weather } from './weather.ts';
 import { seededPrng } from '../base/prng.ts';
 
 export interface Narrowing {
-  /** Kinds of faults, and of bad weather as `store-unknown`, that do not happen. */
+  /** Kinds of faults, of bad weather as `store-unknown`, and `restored`, that do not happen. */
   readonly without?: readonly string[];
   /** Kinds that happen, and often, whatever the seed drew. */
   readonly with?: readonly string[];

@@ -6,7 +6,7 @@ import { keptSeedsFile } from './kept-seeds.ts';
 import { misplacedOf, runMuseum } from './museum/museum.ts';
 import { forgetfulTables } from './museum/forgetful-tables.ts';
 import { type PlantedBug, plantedBugs } from './museum/planted-bugs.ts';
-import { flagsOf, misfortunesOf, narrowed } from './narrowing.ts';
+import { flagsOf, knownMisfortunes, misfortunesOf, narrowed } from './narrowing.ts';
 import { type RunSimOptions, runSim } from './run.ts';
 import { createSeedPool, type SeedPool } from './seed-pool.ts';
 import { shrink } from './shrink.ts';
@@ -235,6 +235,14 @@ describe('narrowing', () => {
       'host-paused',
       'store-slow',
     ]);
+  });
+
+  it('has a restore in the end, or none', () => {
+    const restoring = narrowed(scenario, { with: ['restored'] });
+    expect(restoring).toEqual({ ...scenario, restored: true });
+    expect(misfortunesOf(restoring)).toContain('restored');
+    expect(narrowed(restoring, { without: ['restored'] })).toEqual({ ...scenario, restored: false });
+    expect(knownMisfortunes()).toContain('restored');
   });
 
   it('is told as the flags that say it', () => {

@@ -86,7 +86,7 @@ const soonFull: Partial<Policy> = {
   starvationMs: 25_000,
   nominationMs: 15_000, // each longer than what counts as rest
 };
-/** Everything that retries does so at least once a minute; five of them are enough for what waits on one another. */
+/** Everything that retries does so at least once a minute; five of them are enough for what waits on one another, counted anew while tasks in line get their turn. */
 const calmMsMax = 5 * 60_000;
 const restedMs = 10_000;
 const taskIds = `${taskDefinition.idPrefix}_`;
@@ -502,6 +502,7 @@ export async function simulate({
     if (stormy) tally.hit('restored-in-storm');
     const kinds = scenario.faults.filter(({ kind }) => stormy && whileRestoring.has(kind));
     const more = beginFaults({ faults: kinds, stormMs: restoredStormMs }, partOf(tally, 'restored'));
+    served.clear(); // in the restored store they may be in line again
     await runUntil(epilogue.restore(), calmMsMax, 'restoring');
     await runFor(restoredStormMs);
     weather = scenario.weather.calm;

@@ -4,9 +4,9 @@ import type { Store } from './store.ts';
 
 export type Page = Awaited<ReturnType<Store['list']>>;
 
-/** Some 3 MB: twice that is held while a store is read. */
+/** Some 3 MB; while a store is read three times that is held: one page is used while two are made. */
 const pageEntries = 2_000;
-/** More would only hold more: one is used while the store makes the others. */
+/** More would only hold more. */
 const readAtOnce = 2;
 
 export interface PagesOptions {

@@ -8,6 +8,7 @@ import type { Context } from '../state/context.ts';
 import { eventChange } from '../state/events.ts';
 import { keys, kindOfKey, prefixOf } from '../state/keys.ts';
 import { type Change, emptyPlan, type Plan } from '../state/plan.ts';
+import type { writtenOnce } from '../state/records.ts';
 import type { Snapshot } from '../state/snapshot.ts';
 import { type Controller, keysOfKind } from './controller.ts';
 
@@ -59,14 +60,14 @@ export const garbage: Controller = {
 // Old events and records wait for the periodic full pass: a timer for each would cost more than it frees. That they are too many is
 // looked at once a pass, under a key of its own that holds no record.
 
-type Counted = 'event' | 'idempotency';
+type Counted = (typeof writtenOnce)[number];
 const surplusOf: Readonly<Record<Counted, string>> = { event: prefixOf('event'), idempotency: prefixOf('idempotency') };
 const surplusKeys = Object.values(surplusOf);
 
 /** As many as the committer joins in one durable write; the rest follows at once. */
 const removedAtOnceMax = 512;
 
-/** The oldest of a kind, as far as there are more than `max`: they are written once, and listed in the order of that. */
+/** The oldest of a kind, as far as there are more than `max`. */
 function removeSurplus(snapshot: Snapshot, kind: Counted, max: number): Plan {
   const surplus = snapshot.count(kind) - max;
   if (surplus <= 0) return emptyPlan;

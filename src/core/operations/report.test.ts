@@ -8,6 +8,7 @@ import { powerOn } from '../controllers/power-on.ts';
 import { restart } from '../controllers/restart.ts';
 import { release } from '../ledger/ledger.ts';
 import type { Cache } from '../state/cache.ts';
+import { keys } from '../state/keys.ts';
 import { commitPlan, testCache, testContext, testGuest, testHost, testImage, testInstance } from '../testing.ts';
 import { assignmentOf } from './assignment.ts';
 import { createInstance, deleteInstance, replaceInstance } from './instance.ts';
@@ -202,6 +203,16 @@ describe('a report', () => {
     expect(instanceIn(cache).status.phase).toBe('Running');
   });
 
+  it('that says the same again makes what was said before it stale', () => {
+    const cache = placed();
+    expect(report(cache, testGuest(), { sequence: 4 })).toBe('accepted');
+    const events = cache.count('event');
+    expect(report(cache, testGuest(), { sequence: 6 })).toBe('accepted');
+    expect(cache.count('event')).toBe(events);
+    expect(report(cache, testGuest({ state: 'failed' }), { sequence: 5 })).toBe('stale');
+    expect(instanceIn(cache).status.phase).toBe('Running');
+  });
+
   it('of a session that is over is refused', () => {
     expect(() => report(placed(), testGuest(), { epoch: 7 })).toThrow(/session 7/);
   });
@@ -231,6 +242,10 @@ describe('a report', () => {
     expect(report(cache, { state: 'absent' })).toBe('stale');
     commitPlan(cache, deleteInstance(cache, { project: 'default', name: 'web' }, ctx).plan);
     expect(wantOn(cache)).toBe('absent');
+    const { metadata } = instanceIn(cache);
+    const sent = { instanceId: metadata.id, incarnation: 1, sequence: 9, observedGeneration: 1 };
+    const { plan } = applyReport(cache, { host: 'h1', epoch: 1, report: { ...sent, guest: { state: 'absent' } } }, ctx);
+    expect(plan.conditions?.map((condition) => condition.key)).toEqual([key, keys.host('h1')]);
     expect(report(cache, { state: 'absent' })).toBe('accepted');
     expect([...cache.allocationsOnHost('h1')]).toEqual([]);
     commitPlan(cache, garbage.reconcile(cache, key, ctx));

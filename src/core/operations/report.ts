@@ -17,12 +17,11 @@ import {
 } from '../state/guest-phase.ts';
 import { instanceStatusChange } from '../state/instance-change.ts';
 import { keys } from '../state/keys.ts';
-import { type Plan, unchanged } from '../state/plan.ts';
+import type { Plan } from '../state/plan.ts';
 import type { Allocation } from '../state/records.ts';
 import type { Entry, Snapshot } from '../state/snapshot.ts';
 import { assignmentOf } from './assignment.ts';
 import { hostInSession } from './host.ts';
-import { equalJson } from '../../base/equal-json.ts';
 
 export interface ReportDecision {
   readonly plan: Plan;
@@ -41,15 +40,14 @@ export function applyReport(
   const { report } = input;
   const allocation = snapshot.get('allocation', keys.allocation(report.instanceId, report.incarnation));
   if (!allocation || allocation.value.host !== input.host || allocation.value.consumer.kind !== undefined) return stale;
-  const sessionHolds = [{ key: host.key, ifRevision: host.revision }];
   const instance = snapshot.instanceById(report.instanceId);
   const decided =
     report.guest.state === 'absent'
       ? applyAbsence(allocation, instance, ctx)
       : applyGuest(allocation, instance, { ...input, guest: report.guest }, ctx);
-  return decided.plan.changes.length === 0
-    ? decided
-    : { ...decided, plan: { ...decided.plan, conditions: sessionHolds } };
+  if (decided.plan.changes.length === 0) return decided;
+  const conditions = [...(decided.plan.conditions ?? []), { key: host.key, ifRevision: host.revision }];
+  return { ...decided, plan: { ...decided.plan, conditions } };
 }
 
 /** Nothing is left on the host: its room is free, once it was no longer wanted there. */
@@ -105,12 +103,9 @@ function applyGuest(
 
   const next = nextStatus(instance.value, guest, input, ctx);
   const released = restsNow(instance.value, guest, report) ? releaseAllButDisk(allocation) : [];
-  const { report: _, ...after } = next;
-  const { report: heard, ...before } = status;
   const news = newsOf(status, next, guest);
-  // That a new session says the same is news too: controllers/lost-host.ts asks which session spoke last.
-  if (heard?.epoch === epoch && equalJson(before, after) && released.length === 0)
-    return { plan: unchanged(instance), result: 'accepted' };
+  // One that says the same again is written too: what was said before it may come yet, and must be known to be older; and
+  // controllers/lost-host.ts asks which session spoke last.
   return {
     plan: {
       changes: [

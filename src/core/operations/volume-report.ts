@@ -16,7 +16,7 @@ import type { Context } from '../state/context.ts';
 import { eventChange, type NewEvent } from '../state/events.ts';
 import { notFoundAfterRestore } from '../state/guest-phase.ts';
 import { keys } from '../state/keys.ts';
-import { type Change, type Plan, unchanged } from '../state/plan.ts';
+import type { Change, Plan } from '../state/plan.ts';
 import type { Allocation } from '../state/records.ts';
 import type { Entry, Snapshot } from '../state/snapshot.ts';
 import { volumeStatusChange } from '../state/volume-change.ts';
@@ -105,9 +105,6 @@ function applySeen(
   };
   const done = seen.state === 'ready' && seen.reason === undefined && report.observedGeneration >= metadata.generation;
   const smaller = done && grown.length === 0 ? givenBack(allocation, heldGiB(spec)) : [];
-  const { report: _heard, ...before } = status;
-  const { report: _hears, ...after } = next;
-  if (equalJson(before, after) && smaller.length === 0) return { plan: unchanged(volume), result: 'accepted' };
   const news = newsOf(status, next, seen);
   return {
     plan: {

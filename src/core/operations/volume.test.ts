@@ -81,13 +81,14 @@ function fleet(hosts: Record<string, TestHost> = smallest, records: Parameters<t
       seen: Partial<VolumeSeen> | 'absent',
       name = 'data',
       generation = all.volume(name)?.metadata.generation ?? 0,
+      at = ++sequence,
     ) => {
       const { metadata, status } = all.volume(name) ?? expect.unreachable();
       const volume =
         seen === 'absent'
           ? ({ state: 'absent' } as const)
           : { state: 'ready' as const, sizeGiB: 10, snapshots: [], ...seen };
-      const report = { volumeId: metadata.id, sequence: ++sequence, observedGeneration: generation, volume };
+      const report = { volumeId: metadata.id, sequence: at, observedGeneration: generation, volume };
       const decided = applyVolumeReport(cache, { host: status.host ?? '', epoch: 1, report }, ctx);
       commitPlan(cache, decided.plan);
       return decided.result;
@@ -131,6 +132,15 @@ describe('a volume', () => {
     expect(all.assigned()?.volumes).toEqual([{ volumeId: all.volume()?.metadata.id, name: 'data', readOnly: false }]);
     expect(all.tell({})).toBe('accepted');
     expect(all.volume()?.status).toMatchObject({ phase: 'Ready', made: true });
+  });
+
+  it('is as its host said last, also when that was said before', () => {
+    const all = fleet();
+    all.make({ host: 'h1' });
+    expect(all.tell({}, 'data', 1, 4)).toBe('accepted');
+    expect(all.tell({}, 'data', 1, 6)).toBe('accepted');
+    expect(all.tell({ sizeGiB: 5 }, 'data', 1, 5)).toBe('stale');
+    expect(all.volume()?.status).toMatchObject({ phase: 'Ready', volume: { sizeGiB: 10 }, report: { sequence: 6 } });
   });
 
   it('outlives its instance, and draws the next one to its host', () => {

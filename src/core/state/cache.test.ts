@@ -4,7 +4,7 @@ import { testCache, testContext, testImage, testInstance } from '../testing.ts';
 import { Cache } from './cache.ts';
 import { eventChange } from './events.ts';
 import { keyOf } from './keys.ts';
-import type { Plan } from './plan.ts';
+import { type Plan, unchanged } from './plan.ts';
 import type { Allocation } from './records.ts';
 
 const key = keyOf(testInstance('web'));
@@ -47,6 +47,17 @@ describe('the cache', () => {
     const assumed = cache.assume({ changes: [event] });
     if (assumed.ok) cache.forget(assumed);
     expect(shown(cache)).toEqual([]);
+  });
+
+  it('is as new as what it has written, and no newer for what it has only asked', () => {
+    const cache = testCache([]);
+    cache.apply([], 3);
+    const made = cache.assume(write(0));
+    if (made.ok) cache.confirm(made, 7);
+    expect(cache).toMatchObject({ revision: 3, newestRevision: 7 });
+    const asked = cache.assume(unchanged({ key, revision: 7 }));
+    if (asked.ok) cache.confirm(asked, 12);
+    expect(cache).toMatchObject({ revision: 3, newestRevision: 7 });
   });
 
   it('remembers a revision of its own until the events have passed it', () => {

@@ -274,8 +274,9 @@ export class Cache implements Snapshot {
    * them is in no event and never seen.
    */
   confirm(assumption: Assumption, revision: number, last?: ReadonlyMap<string, AnyRecord | null>): void {
-    this.newestRevision = Math.max(this.newestRevision, revision);
     const { plan, layers, token } = assumption;
+    // One that changes nothing is told how far the store is; nobody is waited for because of that.
+    if (plan.changes.length > 0) this.newestRevision = Math.max(this.newestRevision, revision);
     let at = 0;
     for (const { key, value } of plan.changes) {
       const under = layers[at++];

@@ -21,8 +21,8 @@ export interface Plan {
 export const emptyPlan: Plan = { changes: [] };
 
 /**
- * Nothing to write, because what was asked for is so already. It is so only once `entries` are durable: until then the Plan waits for
- * their fate, and shares it.
+ * Nothing to write, because what was asked for is so already: as long as `entries` are so in the store, which is asked. Until they are
+ * durable the Plan waits for their fate, and shares it.
  */
 export function unchanged(...entries: readonly { readonly key: string; readonly revision: number }[]): Plan {
   return { changes: [], conditions: entries.map(({ key, revision }) => ({ key, ifRevision: revision })) };

@@ -146,3 +146,6 @@ interface InternalByKind {
 export interface RecordByKind extends ResourceByKind, InternalByKind {}
 export type RecordKind = keyof RecordByKind;
 export type AnyRecord = RecordByKind[RecordKind];
+
+/** Kinds of which no record is ever written again: by revision they stand in the order in which they were made. */
+export const writtenOnce = ['event', 'idempotency'] as const satisfies readonly RecordKind[];

@@ -39,7 +39,7 @@ export function defineView<V extends View>(create: (snapshot: Snapshot) => V): (
 
 export interface Snapshot {
   get<K extends RecordKind>(kind: K, key: string): Entry<RecordByKind[K]> | undefined;
-  /** The first made first, where entries are never rewritten. */
+  /** The first made first, of kinds that are `writtenOnce`; of others nothing is said. */
   list<K extends RecordKind>(kind: K): Iterable<Entry<RecordByKind[K]>>;
   count(kind: RecordKind): number;
   instanceById(id: string): Entry<RecordByKind['instance']> | undefined;

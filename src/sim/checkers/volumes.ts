@@ -2,6 +2,7 @@
 // those volumes that are wanted there, as they are wanted, and no others.
 
 import type { Volume } from '../../api/resources/volume.ts';
+import { notFoundAfterRestore } from '../../core/state/guest-phase.ts';
 import type { Checker, Facts } from './checker.ts';
 
 const gib = 2 ** 30;
@@ -36,6 +37,10 @@ export function volumesChecker({ state, volumes: world, excused, dead, world: gu
       return `is ${status.phase} at generation ${status.observedGeneration} of ${metadata.generation}`;
     return undefined;
   };
+
+  /** It was deleted after the backup that speaks of it: its instance waits for it, and says so. */
+  const isLost = ({ status }: Volume): boolean =>
+    restored && status.conditions.some(({ type, reason }) => type === 'Ready' && reason === notFoundAfterRestore);
 
   const outOfSight = (host: string): boolean =>
     dead.has(host) || excused.host(host) || !state.get('host', `hosts/${host}`);
@@ -87,10 +92,9 @@ export function volumesChecker({ state, volumes: world, excused, dead, world: gu
       for (const { metadata, spec, status } of state.list('instance')) {
         const { host, phase } = status;
         if ((phase !== 'Running' && phase !== 'Suspended') || host === undefined || outOfSight(host)) continue;
-        // One that is lost, as when it was deleted after the backup that speaks of it, is waited for, and said to be.
         const wanted = (spec.volumes ?? []).flatMap(({ name }) => {
           const volume = state.get('volume', `volumes/${metadata.project}/${name}`);
-          return volume?.status.phase === 'Failed' ? [] : [volume?.metadata.id];
+          return volume && isLost(volume) ? [] : [volume?.metadata.id];
         });
         const had = (guests.guest(host, metadata.id)?.volumes ?? []).map(({ volumeId }) => volumeId);
         if (had.join() !== wanted.join())

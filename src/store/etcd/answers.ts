@@ -70,7 +70,7 @@ export function decodeTxn(bytes: Buffer): TxnResponse {
   const responses: { readonly responseRange?: RangeResponse }[] = [];
   let header: Header | null = null;
   let succeeded = false;
-  while (message.at < bytes.byteLength) {
+  while (message.isBefore(bytes.byteLength)) {
     const tag = message.number();
     if (tag === embedded(1)) header = headerIn(message, message.end());
     else if (tag === plain(2)) succeeded = message.number() !== 0;
@@ -82,7 +82,7 @@ export function decodeTxn(bytes: Buffer): TxnResponse {
 
 function operationIn(message: Message, end: number): { readonly responseRange?: RangeResponse } {
   let responseRange: RangeResponse | undefined;
-  while (message.at < end) {
+  while (message.isBefore(end)) {
     const tag = message.number();
     if (tag === embedded(1)) responseRange = rangeIn(message, message.end());
     else message.skip(tag);
@@ -94,7 +94,7 @@ function rangeIn(message: Message, end: number): RangeResponse {
   const kvs: AnsweredKeyValue[] = [];
   let header: Header | null = null;
   let more = false;
-  while (message.at < end) {
+  while (message.isBefore(end)) {
     const tag = message.number();
     if (tag === embedded(2)) kvs.push(keyValueIn(message, message.end()));
     else if (tag === embedded(1)) header = headerIn(message, message.end());
@@ -106,7 +106,7 @@ function rangeIn(message: Message, end: number): RangeResponse {
 
 function headerIn(message: Message, end: number): Header {
   let revision = '0';
-  while (message.at < end) {
+  while (message.isBefore(end)) {
     const tag = message.number();
     if (tag === plain(3)) revision = message.int64();
     else message.skip(tag);
@@ -116,7 +116,7 @@ function headerIn(message: Message, end: number): Header {
 
 function keyValueIn(message: Message, end: number): AnsweredKeyValue {
   const kv = new AnsweredKeyValue(message.bytes);
-  while (message.at < end) {
+  while (message.isBefore(end)) {
     const tag = message.number();
     if (tag === embedded(1)) {
       kv.keyEnd = message.end();
@@ -180,6 +180,12 @@ class Message {
     return String(BigInt.asIntN(64, value));
   }
 
+  /** Whether a message that ends there goes on. */
+  isBefore(end: number): boolean {
+    if (this.at > end) throw cutOff();
+    return this.at < end;
+  }
+
   /** Of the message or the bytes that come. */
   end(): number {
     const length = this.number();
@@ -201,12 +207,16 @@ class Message {
 
   #byte(): number {
     const byte = this.bytes[this.at++];
-    if (byte === undefined) throw new Error('an answer of etcd is cut off');
+    if (byte === undefined) throw cutOff();
     return byte;
   }
 
   #checked(end: number): number {
-    if (end > this.bytes.byteLength) throw new Error('an answer of etcd is cut off');
+    if (end > this.bytes.byteLength) throw cutOff();
     return end;
   }
+}
+
+function cutOff(): Error {
+  return new Error('an answer of etcd is cut off');
 }

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { storeConformance } from '../conformance.ts';
+import { pagesOf } from '../pages.ts';
 import type { Store } from '../store.ts';
 import { modelConformance } from '../test-model.ts';
 import { openEtcdStore } from './etcd-store.ts';
@@ -51,6 +52,27 @@ it('refuses a prefix under which there is no store, when one must be there', asy
   await expect(openEtcdStore({ rest, mustExist: true })).rejects.toThrow('there is no store under prefix');
   await (await openEtcdStore({ rest })).close();
   await (await openEtcdStore({ rest, mustExist: true })).close();
+});
+
+it('tells all of two long lists that are read in turns, page by page', async () => {
+  const store = await openEtcdStore({ rest: etcd.rest() });
+  const value = Buffer.alloc(8);
+  const keysOf = (folder: string) =>
+    Array.from({ length: 3_000 }, (_, i) => `${folder}/${String(i * 7).padStart(6, '0')}`);
+  const [a, b] = [keysOf('a'), keysOf('b')];
+  for (const keys of [a, b])
+    await store.commit(
+      [],
+      keys.map((key) => ({ key, value })),
+    ); // one commit each
+  await store.compact(3);
+  const told: string[] = [];
+  for await (const { entries } of pagesOf(store, { prefixes: ['b/', 'a/'], limit: 600 })) // enough for a guess how far the next should reach
+    told.push(...entries.map(({ key }) => key));
+  expect(told.filter((key) => key.startsWith('a'))).toEqual(a);
+  expect(told.filter((key) => key.startsWith('b'))).toEqual(b);
+  expect(told).toHaveLength(a.length + b.length);
+  await store.close();
 });
 
 function inTurn(stores: readonly Store[]): Store {

@@ -124,7 +124,7 @@ interface Request extends CommitRequest {
 }
 
 class EtcdStore implements Store {
-  readonly pageEntries = entriesPerPageMax / 2; // two of them are held at a time
+  readonly pageEntries = entriesPerPageMax / 2; // three of them are held at a time: see `pagesOf`
   readonly #ground: Ground;
   readonly #etcd: Etcd;
   readonly #layout;

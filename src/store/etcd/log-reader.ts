@@ -213,10 +213,7 @@ export class LogReader {
         const full = entries.length >= limit;
         const last = full ? entries.at(-1)?.key : keys.at(-1);
         const from = (page.more || full) && last !== undefined ? startOfList('', { after: last }) : range.to;
-        if (keys.length >= reachKeysMin) {
-          if (this.#reach.size >= reachesMax) this.#reach.clear(); // of lists that nobody went on with
-          this.#reach.set(from, reachOf(keys));
-        }
+        if (keys.length >= reachKeysMin && from !== end) this.#remember(from, reachOf(keys));
         if (full || from === end) break;
         range = rangeFrom(from);
         page = await this.#etcd.call('range', { ...range.request, revision: etcdRevision }, attempted);
@@ -224,6 +221,12 @@ export class LogReader {
       while (next < changes.length && entries.length < limit) takeChange();
       return { entries, revision };
     });
+  }
+
+  #remember(from: Key, reach: Key): void {
+    const [oldest] = this.#reach.keys();
+    if (this.#reach.size >= reachesMax && oldest !== undefined) this.#reach.delete(oldest); // of a list that nobody went on with
+    this.#reach.set(from, reach);
   }
 
   /** Afterwards the known state knows when each of the keys was last written, unless it has begun anew meanwhile. */
