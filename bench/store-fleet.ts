@@ -41,6 +41,7 @@ export async function fillStore(url: string, size: FleetSize): Promise<void> {
   const store = await openStore(url);
   try {
     await fill(store, size);
+    await store.compact((await store.list('', { limit: 1 })).revision); // as every control plane does now and then
   } finally {
     await store.close();
   }

@@ -15,7 +15,7 @@ import { startServerProcess } from './server-process.ts';
 
 const suite = 'store';
 const size: FleetSize = { hosts: 2_000, instances: 100_000, projects: 100, events: 10_000 };
-/** The first after such a filling finds etcd at work still, for its entries follow the log; a median of five leaves that one out. */
+/** The first after such a filling is the slowest; a median of five leaves that one out. */
 const starts = 5;
 const dayMs = 86_400_000;
 const fetchLike: FetchLike = (url, init) => fetch(url, init);

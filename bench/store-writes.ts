@@ -8,7 +8,7 @@ import type { Backend } from './store-backends.ts';
 import type { RawStore, Row } from './store-raw.ts';
 
 const suite = 'store';
-const turns = 7;
+const turns = 13;
 const turnMs = 350;
 /** What a store leaves for a quiet moment must not fall into the other's turn: SQLite's begins after 200 ms. */
 const restMs = 350;

@@ -4,20 +4,20 @@ import type { Store } from './store.ts';
 
 export type Page = Awaited<ReturnType<Store['list']>>;
 
-/** Some 3 MB; while a store is read three times that is held: one page is used while two are made. */
+/** Some 3 MB; while a store is read four times that is held: one page is used while three are made. */
 const pageEntries = 2_000;
 /** More would only hold more. */
-const readAtOnce = 2;
+const readAtOnce = 3;
 
 export interface PagesOptions {
-  /** Read two at a time, begun in this order; default: all that is there, as one. */
+  /** Read three at a time, begun in this order; default: all that is there, as one. */
   readonly prefixes?: readonly string[];
   readonly limit?: number;
 }
 
 /**
  * In the order of keys within a prefix, each page at its own revision; the last may be empty. The store reads the next pages while one is
- * used: of two prefixes, so that what is slow to make and what is slow to use are waited for at once. Throws `StoreError`.
+ * used: of three prefixes, so that what is slow to make and what is slow to use are waited for at once. Throws `StoreError`.
  */
 export async function* pagesOf(
   store: Store,

@@ -136,8 +136,12 @@ export class Cache implements Snapshot {
   }
 
   *allocationsHeldOnHost(host: string): Iterable<Allocation> {
+    const committed = this.#committed.get('allocation');
     for (const key of this.#allocationKeysByHost.get(host) ?? []) {
-      for (const form of formsOf(this.#find(key))) if (form.host === host) yield form;
+      const layers = this.#layers.get(key);
+      // Nearly always none: a start asks for all there are.
+      const forms = layers ? formsOf(layers) : [committed?.get(key)?.value];
+      for (const form of forms) if (form?.kind === 'allocation' && form.host === host) yield form;
     }
   }
 

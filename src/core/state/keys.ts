@@ -40,7 +40,7 @@ export function prefixOf(kind: RecordKind): string {
   return `${folders[kind]}/`;
 }
 
-/** Those of all kinds. Instances, of which a fleet has most bytes, come first: whoever reads two at once reads all others beside them. */
+/** Those of all kinds. Instances, of which a fleet has most bytes, come first: whoever reads several kinds at once reads the others beside them. */
 export const allPrefixes: readonly string[] = Object.values(folders).map((folder) => `${folder}/`);
 
 /** The kind that a key holds, or undefined for a key of a newer version. */

@@ -27,6 +27,8 @@ function shareTexts(place: Record<string, unknown>): void {
     if (typeof value === 'string') {
       if (value.length > internalizedMax && value.length <= textLengthMax && !unlike.has(name))
         place[name] = sharedText(value);
+    } else if (typeof value !== 'object' || value === null || ownParts.has(name)) {
+      continue;
     } else if (Array.isArray(value)) {
       if (value.length === 0) place[name] = none;
       else if (sharedNames.has(name)) place[name] = sharedPart(value, name);
@@ -41,6 +43,8 @@ function shareTexts(place: Record<string, unknown>): void {
 
 /** Texts of which each is one instance's own. */
 const unlike: ReadonlySet<string> = new Set(['id', 'address']);
+/** Parts that have nothing in common with others but numbers and short words. */
+const ownParts: ReadonlySet<string> = new Set(['phases', 'report']);
 /** Parts that many records have alike. */
 const sharedNames: ReadonlySet<string> = new Set([
   'spec',
@@ -99,7 +103,11 @@ function sameText(a: unknown, b: unknown): boolean {
   if (a === b) return true;
   if (Array.isArray(a)) return Array.isArray(b) && a.length === b.length && a.every((each, i) => sameText(each, b[i]));
   if (!isRecord(a) || !isRecord(b)) return false;
-  const keys = Object.keys(a);
   const others = Object.keys(b);
-  return keys.length === others.length && keys.every((key, i) => key === others[i] && sameText(a[key], b[key]));
+  let at = 0;
+  for (const key in a) {
+    if (key !== others[at] || !sameText(a[key], b[key])) return false;
+    at += 1;
+  }
+  return at === others.length;
 }

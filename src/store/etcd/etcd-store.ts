@@ -9,7 +9,7 @@
 //                     └─── etcd ◀── EntryFollower                    HeadWatch ────┘ "there is more"
 
 import { describeError, type Logger, silentLogger } from '../../base/log.ts';
-import type { Clock } from '../../base/clock.ts';
+import type { Clock, Timer } from '../../base/clock.ts';
 import type { Prng } from '../../base/prng.ts';
 import { randomSecret, systemClock, systemPrng } from '../../base/system.ts';
 import { checkCommit, checkCompact, checkKey, checkList, endOfPrefix, startOfList } from '../check-request.ts';
@@ -35,7 +35,7 @@ import { parseEtcdUrl } from './etcd-url.ts';
 import { HeadWatch } from './head-watch.ts';
 import { KnownState } from './known-state.ts';
 import { decodeHead, encodeHead, layoutOf, unchanged } from './layout.ts';
-import { entriesPerPageMax, LogReader } from './log-reader.ts';
+import { LogReader } from './log-reader.ts';
 import { type CommitRequest, LogWriter } from './log-writer.ts';
 
 export interface EtcdStoreOptions {
@@ -51,6 +51,8 @@ export interface EtcdStoreOptions {
 const patienceMsDefault = 12_000;
 /** Whoever starts Berth wants to know soon that a host name is wrong. */
 const openPatienceMs = 3_000;
+/** Who opens a store reads it first, and what is written meanwhile makes that slower; commits let the entries follow before. */
+const readFirstMs = 10_000;
 
 /** What one record takes at most without parts. */
 const batchCommitsMax = 1024;
@@ -124,7 +126,7 @@ interface Request extends CommitRequest {
 }
 
 class EtcdStore implements Store {
-  readonly pageEntries = entriesPerPageMax / 2; // three of them are held at a time: see `pagesOf`
+  readonly pageEntries = 8_000; // four of them are held at a time: see `pagesOf`
   readonly #ground: Ground;
   readonly #etcd: Etcd;
   readonly #layout;
@@ -134,6 +136,7 @@ class EtcdStore implements Store {
   readonly #follower: EntryFollower;
   #shared: SharedLog | undefined;
   #watch: HeadWatch | undefined;
+  #restTimer: Timer | undefined;
   #closing: Promise<void> | undefined;
   /** A batch is on its way: what the watch says is most likely of that. */
   #writing = false;
@@ -174,7 +177,7 @@ class EtcdStore implements Store {
       onLost: (error) => this.#ground.log.warn('the log cannot be read', { cause: describeError(error) }),
     });
     this.#watch = new HeadWatch({ ...this.#ground, key: this.#layout.head, onAnswer: (answer) => this.#hear(answer) });
-    this.#follower.start();
+    this.#restTimer = this.#ground.clock.setTimer(readFirstMs, () => this.#follower.start(), { background: true });
   }
 
   async get(key: Key): Promise<Entry | null> {
@@ -222,6 +225,7 @@ class EtcdStore implements Store {
   async #close(): Promise<void> {
     await this.#commits.settled();
     await this.#follower.close();
+    this.#restTimer?.cancel();
     this.#watch?.close();
     const sharedClosed = this.#shared?.close();
     this.#etcd.close();

@@ -56,7 +56,7 @@ const entryPageBytes = 16 * 1024 * 1024;
 /** From pages of so many keys on it is worth a guess how far the next should reach. */
 const reachKeysMin = 500;
 const reachesMax = 16;
-export const entriesPerPageMax = 20_000;
+const entriesPerPageMax = 20_000;
 /** etcd takes 128 operations in a transaction; four of them look at the log. */
 const lookedUpAtOnce = 120;
 /** Only a compaction of etcd's at every step makes a read begin so often. */
