@@ -76,12 +76,18 @@ export class SharedLog {
     return this.#tail.watch(prefix, after, signal);
   }
 
-  /** What this process has just committed: handed on at once when nothing lies before it that is not known yet. */
+  /**
+   * What this process has just committed: handed on when nothing lies before it that is not known yet, and after who committed it has been
+   * told; it need not be looked at then.
+   */
   committed(commits: readonly LoggedCommit[]): void {
-    for (const commit of commits) {
-      if (commit.revision === this.revision + 1) this.#take(commit);
-      else this.heard(commit.revision);
-    }
+    system.afterTurn(() => {
+      if (this.#closed) return;
+      for (const commit of commits) {
+        if (commit.revision === this.revision + 1) this.#take(commit);
+        else if (commit.revision > this.revision) this.heard(commit.revision);
+      }
+    });
   }
 
   /** Another process says that the store has come to `revision`. */

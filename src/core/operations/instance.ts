@@ -100,15 +100,10 @@ export function replaceInstance(
   if (value.metadata.deletionRequestedAtMs !== undefined) {
     throw new ApiError('Conflict', `instance "${input.name}" is being deleted and cannot be changed`);
   }
-  for (const field of new Set([...Object.keys(value.spec), ...Object.keys(input.spec)])) {
-    if (changeable.has(field) || equalJson(fieldOf(value.spec, field), fieldOf(input.spec, field))) continue;
-    throw new ApiError('InvalidRequest', `spec.${field} of an instance cannot be changed; make a new instance`, {
-      field: `spec.${field}`,
-    });
-  }
+  const specChanged = !equalJson(value.spec, input.spec);
+  if (specChanged) assertChangeable(value.spec, input.spec);
   if (input.spec.powerState === 'suspended' && value.spec.powerState !== 'suspended')
     assertSuspendable(snapshot, value);
-  const specChanged = !equalJson(value.spec, input.spec);
   const sameLabels = equalJson(value.metadata.labels, input.labels);
   if (!specChanged && sameLabels) return { plan: unchanged(entry), key, changed: false };
   if (!sameLabels) assertPlacementRules(snapshot, { ...input, placement: value.spec.placement });
@@ -121,7 +116,7 @@ export function replaceInstance(
   const next: Instance = {
     ...value,
     metadata: replacedMetadata(value.metadata, { labels: input.labels, specChanged }),
-    spec: input.spec,
+    spec: specChanged ? input.spec : value.spec,
     status,
   };
   return {
@@ -150,8 +145,16 @@ function assertSuspendable(snapshot: Snapshot, { metadata, status }: Instance): 
   );
 }
 
-function fieldOf(spec: InstanceSpec, field: string): unknown {
-  return new Map<string, unknown>(Object.entries(spec)).get(field);
+/** Throws `InvalidRequest` with the field that may not be another. */
+function assertChangeable(before: InstanceSpec, after: InstanceSpec): void {
+  const was = new Map<string, unknown>(Object.entries(before));
+  const is = new Map<string, unknown>(Object.entries(after));
+  for (const field of new Set([...was.keys(), ...is.keys()])) {
+    if (changeable.has(field) || equalJson(was.get(field), is.get(field))) continue;
+    throw new ApiError('InvalidRequest', `spec.${field} of an instance cannot be changed; make a new instance`, {
+      field: `spec.${field}`,
+    });
+  }
 }
 
 /** Asks for the end. The record goes when no host holds anything of it (controllers/garbage.ts). Asking twice is harmless. */

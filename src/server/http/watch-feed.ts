@@ -37,6 +37,8 @@ export interface News {
 
 /** How many changes may wait for one watcher; they are shared with others who want them. */
 const waitingEventsMax = 1_000;
+/** Never added to. */
+const nothingWaits: WatchEvent[] = [];
 const idleMs = 10_000;
 
 export class WatchFeed {
@@ -183,7 +185,7 @@ class Subscriber {
   readonly #feed: { readonly revision: Revision };
   readonly #over = Promise.withResolvers<Revision>();
   #seen: Revision;
-  #waiting: WatchEvent[] = [];
+  #waiting = nothingWaits;
   #overflowed = false;
   /** The sink has enough for now. */
   #busy = false;
@@ -211,6 +213,10 @@ class Subscriber {
 
   put(event: WatchEvent): void {
     if (event.revision <= this.from || this.#overflowed) return;
+    if (this.#waiting.length === 0) {
+      this.#waiting = [event]; // a list that is grown has room for seventeen, and nearly always one comes
+      return;
+    }
     if (this.#waiting.length < waitingEventsMax) return void this.#waiting.push(event);
     this.#overflowed = true;
     // What waits of this revision is not whole; the history has it.
@@ -222,7 +228,7 @@ class Subscriber {
     if (this.#busy || this.#done) return;
     if (this.#waiting.length > 0) {
       const events = this.#waiting;
-      this.#waiting = [];
+      this.#waiting = nothingWaits;
       const level = this.#ended?.at ?? this.#feed.revision;
       this.#seen = this.#overflowed ? (events.at(-1)?.revision ?? this.#seen) : Math.max(level, this.#seen);
       this.#take(events);
@@ -251,7 +257,7 @@ class Subscriber {
       if (this.#sink.take({ events, revision: this.#seen })) return;
     } catch (error) {
       this.#ended ??= { at: this.#feed.revision, error }; // one that cannot be told harms no other
-      this.#waiting = [];
+      this.#waiting = nothingWaits;
       return;
     }
     this.#busy = true;
