@@ -2,7 +2,6 @@
 // those volumes that are wanted there, as they are wanted, and no others.
 
 import type { Volume } from '../../api/resources/volume.ts';
-import { notFoundAfterRestore } from '../../core/state/guest-phase.ts';
 import type { Checker, Facts } from './checker.ts';
 
 const gib = 2 ** 30;
@@ -39,8 +38,8 @@ export function volumesChecker({ state, volumes: world, excused, dead, world: gu
   };
 
   /** It was deleted after the backup that speaks of it: its instance waits for it, and says so. */
-  const isLost = ({ status }: Volume): boolean =>
-    restored && status.conditions.some(({ type, reason }) => type === 'Ready' && reason === notFoundAfterRestore);
+  const isLost = ({ metadata, status }: Volume): boolean =>
+    restored && status.phase === 'Failed' && !world.volumeDisk(status.host ?? '').has(metadata.id);
 
   const outOfSight = (host: string): boolean =>
     dead.has(host) || excused.host(host) || !state.get('host', `hosts/${host}`);
