@@ -7,7 +7,6 @@ import { type Prng, seededPrng } from '../base/prng.ts';
 import { system } from '../base/system.ts';
 import { Reports } from '../api/agent-protocol.ts';
 import { matches } from '../api/parse.ts';
-import { taskDefinition } from '../api/resources/task.ts';
 import { describeError } from '../base/log.ts';
 import { createFakeWorld } from '../agent/drivers/fake/world.ts';
 import type { Policy } from '../core/state/context.ts';
@@ -89,7 +88,6 @@ const soonFull: Partial<Policy> = {
 /** Everything that retries does so at least once a minute; five of them are enough for what waits on one another, counted anew while tasks in line get their turn. */
 const calmMsMax = 5 * 60_000;
 const restedMs = 10_000;
-const taskIds = `${taskDefinition.idPrefix}_`;
 const lookEveryMs = 2_500;
 /** Commits; a count of thousands of hosts takes its time. */
 const recountEvery = { small: 200, fleet: 1000 };
@@ -236,7 +234,7 @@ export async function simulate({
       for (const { after } of commit.events)
         if (after?.kind === 'instance' && after.status.phase === 'Suspended') tally.hit('guest-suspended');
       for (const { key, after } of commit.events) {
-        if (after?.kind !== 'allocation' || !after.consumer.id.startsWith(taskIds) || served.has(key)) continue;
+        if (after?.kind !== 'allocation' || after.consumer.kind !== 'task' || served.has(key)) continue;
         served.add(key);
         lastServedMs = timeline.nowMs;
       }
