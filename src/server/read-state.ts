@@ -2,7 +2,7 @@
 // was changed meanwhile is laid over them, or else a record would be seen beside one that is from before it.
 
 import type { StoredEvent } from '../core/state/cache.ts';
-import { decodeRecord, decodeRecords } from '../core/state/codec.ts';
+import { decodeRecord, RecordsDecoder } from '../core/state/codec.ts';
 import { allPrefixes, kindOfKey } from '../core/state/keys.ts';
 import { type RecordKind, writtenOnce } from '../core/state/records.ts';
 import { changesBetween } from '../store/changes-between.ts';
@@ -24,12 +24,13 @@ export interface ReadOptions {
 /** Throws `Compacted` when what was changed meanwhile is gone, `StoreError`, `UnreadableRecord`, and the reason of `signal`. */
 export async function readState(store: Store, { limit, signal }: ReadOptions): Promise<StoreState> {
   const entries: StoredEvent[] = [];
+  const decoder = new RecordsDecoder();
   let oldest = Number.POSITIVE_INFINITY;
   let newest = 0;
   const options = { prefixes: allPrefixes, ...(limit === undefined ? {} : { limit }) };
   for await (const page of pagesOf(store, options)) {
     signal.throwIfAborted();
-    decodeRecords(page.entries, ({ key, revision }, value) => entries.push({ key, value, revision }));
+    decoder.decode(page.entries, ({ key, revision }, value) => entries.push({ key, value, revision }));
     oldest = Math.min(oldest, page.revision);
     newest = Math.max(newest, page.revision);
   }

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { decodeRecord, decodeRecords, encodeRecord } from './codec.ts';
+import { decodeRecord, encodeRecord, RecordsDecoder } from './codec.ts';
 import type { AnyRecord, RecordByKind } from './records.ts';
 
 const bytes = (text: string): Uint8Array => new TextEncoder().encode(text);
@@ -7,7 +7,7 @@ const lease = (host: string): RecordByKind['lease'] => ({ kind: 'lease', host, e
 
 function decodedTogether(entries: readonly { readonly key: string; readonly value: Uint8Array }[]) {
   const found: [string, AnyRecord][] = [];
-  decodeRecords(entries, ({ key }, record) => found.push([key, record]));
+  new RecordsDecoder().decode(entries, ({ key }, record) => found.push([key, record]));
   return found;
 }
 

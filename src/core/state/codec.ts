@@ -1,8 +1,10 @@
 // Records as bytes and back. Old forms are upgraded here, newer ones refused: a server must not half-understand its store.
 
+import { AlikeJson } from '../../base/alike-json/alike-json.ts';
 import { isRecord } from '../../base/is-record.ts';
 import type { AnyRecord } from './records.ts';
-import { shareParts } from './share-parts.ts';
+
+import { shareParts, sharingOf } from './share-parts.ts';
 import { schemaVersion, upgraded } from './upgrade.ts';
 
 /** Thrown for a record that a newer Berth wrote, or that is not one. */
@@ -41,7 +43,22 @@ export function decodeRecord(key: string, bytes: Uint8Array): AnyRecord {
       cause,
     });
   }
-  return recordOf(key, parsed);
+  const record = present(key, parsed);
+  shareParts(record);
+  return record;
+}
+
+/** Reads many as `decodeRecord` reads each, several times as fast; for as long as they are read at once. */
+export class RecordsDecoder {
+  readonly #alike = new AlikeJson(sharingOf);
+
+  /** Calls `take` for each, in their order. Throws `UnreadableRecord`. */
+  decode<E extends Encoded>(entries: readonly E[], take: (entry: E, record: AnyRecord) => void): void {
+    this.#alike.read(entries, {
+      made: (entry, parsed) => take(entry, present(entry.key, parsed)),
+      alone: (entry) => take(entry, decodeRecord(entry.key, entry.value)),
+    });
+  }
 }
 
 /** What is stored under a key. */
@@ -50,64 +67,17 @@ interface Encoded {
   readonly value: Uint8Array;
 }
 
-/** As `decodeRecord` does it, but dozens at a time: V8 reads an object faster that follows others of its kind in an array. */
-export function decodeRecords<E extends Encoded>(
-  entries: readonly E[],
-  take: (entry: E, record: AnyRecord) => void,
-): void {
-  for (let from = 0, to = 0; from < entries.length; from = to) {
-    to = fittingFrom(entries, from);
-    const some = entries.slice(from, to);
-    const parsed = parsedTogether(some);
-    let at = 0;
-    for (const entry of some) {
-      take(entry, parsed ? recordOf(entry.key, parsed[at]) : decodeRecord(entry.key, entry.value));
-      at += 1;
-    }
-  }
-}
-
-/** What lies in the processor's cache is not fetched twice. */
-const joined = new Uint8Array(128 * 1024);
-const [opening, comma, closing] = [0x5b, 0x2c, 0x5d];
-
-/** Where those from `from` on end that go together: one at least. */
-function fittingFrom(entries: readonly Encoded[], from: number): number {
-  let bytes = 1;
-  for (let to = from; ; to++) {
-    bytes += 1 + (entries[to]?.value.byteLength ?? Number.POSITIVE_INFINITY);
-    if (bytes > joined.byteLength) return Math.max(to, from + 1);
-  }
-}
-
-/** Undefined: it is one alone, or one of them is not JSON, and whoever reads them one by one finds out which. */
-function parsedTogether(some: readonly Encoded[]): readonly unknown[] | undefined {
-  if (some.length < 2) return undefined;
-  let at = 0;
-  for (const { value } of some) {
-    joined[at] = at === 0 ? opening : comma;
-    joined.set(value, at + 1);
-    at += 1 + value.byteLength;
-  }
-  joined[at] = closing;
-  try {
-    const parsed: unknown = JSON.parse(decoder.decode(joined.subarray(0, at + 1)));
-    return Array.isArray(parsed) && parsed.length === some.length ? parsed : undefined;
-  } catch {
-    return undefined;
-  }
-}
-
-function recordOf(key: string, record: unknown): AnyRecord {
-  if (typeof record !== 'object' || record === null || !('kind' in record)) {
+/** What was read, in its newest form. */
+function present(key: string, record: unknown): AnyRecord {
+  if (!isRecord(record) || !('kind' in record)) {
     throw new UnreadableRecord(`the record at ${key} has no kind; the store has been changed by something else`);
   }
-  if ('schemaVersion' in record && typeof record.schemaVersion === 'number' && record.schemaVersion > schemaVersion) {
+  const version = record['schemaVersion'];
+  if (typeof version === 'number' && version > schemaVersion) {
     throw new UnreadableRecord(
-      `the record at ${key} has schema version ${record.schemaVersion}, this Berth knows ${schemaVersion}: start the newer version`,
+      `the record at ${key} has schema version ${version}, this Berth knows ${schemaVersion}: start the newer version`,
     );
   }
-  const present: unknown = isRecord(record) ? upgraded(record) : record;
-  if (isRecord(present)) shareParts(present);
-  return present as AnyRecord; // the codec: only core/state writes records
+  const newest: object = upgraded(record);
+  return newest as AnyRecord; // the codec: only core/state writes records
 }

@@ -1,7 +1,7 @@
-import { expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { testHost } from '../testing.ts';
-import { decodeRecord, encodeRecord } from './codec.ts';
-import type { Allocation } from './records.ts';
+import { decodeRecord, encodeRecord, RecordsDecoder } from './codec.ts';
+import type { Allocation, AnyRecord } from './records.ts';
 
 const allocation = (id: string): Allocation => ({
   kind: 'allocation',
@@ -11,19 +11,35 @@ const allocation = (id: string): Allocation => ({
   driver: 'qemu',
 });
 
-it('keeps traits that many providers have alike once', () => {
-  const [, provider] = testHost('h1');
-  const traits = ['CUSTOM_GPU_A10'];
-  const [first, second] = ['a', 'b'].map((id) => decodeRecord(id, encodeRecord({ ...provider, id, traits })));
-  if (first?.kind !== 'provider' || second?.kind !== 'provider') throw new Error('a provider is one when read');
-  expect(second.traits).toEqual(traits);
-  expect(second.traits).toBe(first.traits);
-});
+const ways: readonly (readonly [string, (values: readonly Uint8Array[]) => readonly AnyRecord[]])[] = [
+  ['one by one', (values) => values.map((value, i) => decodeRecord(`${i}`, value))],
+  [
+    'many at once',
+    (values) => {
+      const read: AnyRecord[] = [];
+      const entries = values.map((value, i) => ({ key: `${i}`, value }));
+      new RecordsDecoder().decode(entries, (_, record) => read.push(record));
+      return read;
+    },
+  ],
+];
 
-it('gives back what was written, with equal parts kept once', () => {
-  const [first, second] = ['a', 'b'].map((id) => decodeRecord(id, encodeRecord(allocation(id))));
-  expect(first).toEqual(allocation('a'));
-  expect(second).toEqual(allocation('b'));
-  if (first?.kind !== 'allocation' || second?.kind !== 'allocation') throw new Error('an allocation is one when read');
-  expect(second.amounts['rp_1']).toBe(first.amounts['rp_1']);
+describe.each(ways)('read %s', (_, decoded) => {
+  it('keeps traits that many providers have alike once', () => {
+    const [, provider] = testHost('h1');
+    const traits = ['CUSTOM_GPU_A10'];
+    const [first, second] = decoded(['a', 'b'].map((id) => encodeRecord({ ...provider, id, traits })));
+    if (first?.kind !== 'provider' || second?.kind !== 'provider') throw new Error('a provider is one when read');
+    expect(second.traits).toEqual(traits);
+    expect(second.traits).toBe(first.traits);
+  });
+
+  it('gives back what was written, with equal parts kept once', () => {
+    const [first, second] = decoded(['a', 'b'].map((id) => encodeRecord(allocation(id))));
+    expect(first).toEqual(allocation('a'));
+    expect(second).toEqual(allocation('b'));
+    if (first?.kind !== 'allocation' || second?.kind !== 'allocation')
+      throw new Error('an allocation is one when read');
+    expect(second.amounts['rp_1']).toBe(first.amounts['rp_1']);
+  });
 });

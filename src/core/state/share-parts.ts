@@ -4,6 +4,8 @@
 import type { Amounts } from '../../api/resources/metadata.ts';
 import { isRecord } from '../../base/is-record.ts';
 import { heldOfOne } from './held-of-one.ts';
+import type { Sharing } from '../../base/alike-json/json-form.ts';
+import type { AnyRecord } from './records.ts';
 
 /** As many different ones are remembered; then it begins anew. Records written together are read together, so few suffice. */
 const rememberedMax = 20_000;
@@ -16,17 +18,49 @@ const texts = new Map<string, string>();
 const parts = new Map<string, unknown>();
 
 /** Replaces the texts and parts of a record, new from its bytes, with equal ones seen before. */
-export function shareParts(record: Record<string, unknown>): void {
-  if (record['kind'] === 'event' || record['kind'] === 'idempotency') return; // seldom looked at, and soon gone
-  shareTexts(record);
+export function shareParts(record: AnyRecord): void {
+  if (!isOwn(record)) shareTexts(record as unknown as Record<string, unknown>); // the codec
+}
+
+/** How texts and parts are kept of records like this one that many are read of at once: the same. */
+export function sharingOf(record: unknown): Sharing {
+  return isRecord(record) && isOwn(record) ? asTheyAre : asElsewhere;
+}
+
+/** Seldom looked at, and soon gone. */
+function isOwn({ kind }: { readonly kind?: unknown }): boolean {
+  return kind === 'event' || kind === 'idempotency';
+}
+
+const asTheyAre: Sharing = {
+  isPart: () => false,
+  isMap: () => false,
+  map: (entries) => Object.fromEntries(entries),
+  kept: (_, value) => value,
+};
+
+const asElsewhere: Sharing = {
+  isPart: (name) => sharedNames.has(name),
+  isMap: (name) => name === 'amounts',
+  map(entries) {
+    const [[provider, amounts] = []] = entries;
+    return entries.length === 1 && provider !== undefined && isAmounts(amounts)
+      ? heldOfOne(provider, amounts)
+      : Object.fromEntries(entries);
+  },
+  kept: (name, value) => (typeof value === 'string' ? keptText(name, value) : sharedPart(value, name)),
+};
+
+function keptText(name: string, text: string): string {
+  const isShared = text.length > internalizedMax && text.length <= textLengthMax && !unlike.has(name);
+  return isShared ? sharedText(text) : text;
 }
 
 function shareTexts(place: Record<string, unknown>): void {
   for (const name in place) {
     const value = place[name];
     if (typeof value === 'string') {
-      if (value.length > internalizedMax && value.length <= textLengthMax && !unlike.has(name))
-        place[name] = sharedText(value);
+      place[name] = keptText(name, value);
     } else if (typeof value !== 'object' || value === null || ownParts.has(name)) {
       continue;
     } else if (Array.isArray(value)) {
@@ -42,7 +76,7 @@ function shareTexts(place: Record<string, unknown>): void {
 }
 
 /** Texts of which each is one instance's own. */
-const unlike: ReadonlySet<string> = new Set(['id', 'address']);
+const unlike: ReadonlySet<string> = new Set(['id', 'name', 'address']);
 /** Parts that have nothing in common with others but numbers and short words. */
 const ownParts: ReadonlySet<string> = new Set(['phases', 'report']);
 /** Parts that many records have alike. */
