@@ -3,6 +3,7 @@
 
 import { parentPort, workerData } from 'node:worker_threads';
 import { assert } from '../../base/assert.ts';
+import { createCarried } from '../../base/carried.ts';
 import { describeError } from '../../base/log.ts';
 import type { Timer } from '../../base/clock.ts';
 import { system, systemClock } from '../../base/system.ts';
@@ -15,6 +16,9 @@ import { SqliteWriter } from './sqlite-writer.ts';
 
 /** What a watcher gets at once, unless a single revision is larger. */
 const watchLimits = { revisions: 256, bytes: 1024 * 1024 };
+
+/** Of what is read each value has a buffer of its own. */
+const carried = createCarried(system.collectYoung);
 
 const input: ThreadInput = workerData;
 const port = parentPort;
@@ -80,8 +84,11 @@ function answerOf(call: Call): Answers[keyof Answers] {
       return writer.commit(call.requests.map(decodeRequest));
     case 'get':
       return writer.get(call.key);
-    case 'list':
-      return encodeEntries(writer.list(call.prefix, call));
+    case 'list': {
+      const answer = encodeEntries(writer.list(call.prefix, call));
+      carried(answer.byteLength);
+      return answer;
+    }
     case 'history':
       return writer.read(`watch of "${call.prefix}"`, (connection) =>
         connection.history(call.prefix, call.after, watchLimits),
