@@ -16,7 +16,7 @@ import { JsonWriter } from './json-writer.ts';
 import { present } from './present.ts';
 import { resourceOperations } from './resource-operations.ts';
 import { createBody, idempotencyKeyOf, inputOf, placing, shown } from './resource-routes.ts';
-import type { Route } from './route.ts';
+import { type Route, Written } from './route.ts';
 
 const definition = resourceDefinitions.instance;
 const itemBody = createBody(definition);
@@ -50,13 +50,7 @@ export function instanceBatchRoute(decider: Decider): Route {
         return atOnce ? placing(create) : create;
       });
       const results = (await decideAllAndCommit(decider, creates)).map((done, i) => resultOf(done, i, decider));
-      return {
-        status: 200,
-        get json() {
-          return { items: results.map(jsonOf) };
-        },
-        text: textOf(results),
-      };
+      return new Written(200, textOf(results), () => ({ items: results.map(jsonOf) }));
     },
   };
 }

@@ -22,7 +22,7 @@ import { dryRun } from './dry-run.ts';
 import { JsonWriter } from './json-writer.ts';
 import { newestRevision } from './newest-revision.ts';
 import { type ResourceInput, resourceOperations } from './resource-operations.ts';
-import type { Answer, Query, Route, RouteRequest } from './route.ts';
+import { type Answer, type Query, type Route, type RouteRequest, Written } from './route.ts';
 import type { Topic, WatchFeed } from './watch-feed.ts';
 import { watchLines, watchTexts } from './watch-lines.ts';
 
@@ -289,13 +289,7 @@ function answer(
   const stored = committer.writtenNow(entry.value);
   if (!stored) return { status, json: present(entry) };
   const text = new JsonWriter(stored.byteLength + revisionDigitsMax);
-  return {
-    status,
-    get json() {
-      return present(entry);
-    },
-    text: text.resource(stored, entry.revision) ? text.take() : undefined,
-  };
+  return new Written(status, text.resource(stored, entry.revision) ? text.take() : undefined, () => present(entry));
 }
 
 const revisionDigitsMax = 16;

@@ -116,7 +116,7 @@ function addRoute(app: FastifyInstance, route: Route, parts: HttpParts): void {
     async handler(request, reply) {
       const params = hasParams ? paramsOf(request) : noParams;
       const identity = allow(route, parts.identify(request.headers.authorization), params['host']);
-      const answer = await route.handle(toRouteRequest(request, reply, { params, identity }));
+      const answer = await route.handle(new ServedRequest(request, reply, { params, identity }));
       if ('json' in answer) sendJson(answer, reply);
       else if ('lines' in answer && answer.texts) await sendTold(answer.status, answer.texts, reply, parts.log);
       else await sendStream(answer, request, reply, parts.log);
@@ -127,33 +127,42 @@ function addRoute(app: FastifyInstance, route: Route, parts: HttpParts): void {
 
 const noParams: Readonly<Record<string, string>> = {};
 
-/** What few routes ask for is made when it is asked for. */
-function toRouteRequest(
-  request: FastifyRequest,
-  reply: FastifyReply,
-  { params, identity }: { params: Readonly<Record<string, string>>; identity: Identity },
-): RouteRequest {
-  const { url } = request;
-  const question = url.indexOf('?');
-  return {
-    params,
-    query: question < 0 ? noQuery : new Query(new URLSearchParams(url.slice(question + 1))),
-    body: request.body ?? {},
-    identity,
-    get headers() {
-      return headersOf(request);
-    },
-    get signal() {
-      return signalOf(reply);
-    },
-  };
+/** What few routes ask for is made when it is asked for. A class, as `Written` is one. */
+class ServedRequest implements RouteRequest {
+  readonly params: Readonly<Record<string, string>>;
+  readonly query: Query;
+  readonly body: unknown;
+  readonly identity: Identity;
+  readonly #request: FastifyRequest;
+  readonly #reply: FastifyReply;
+  #headers: Readonly<Record<string, string | undefined>> | undefined;
+
+  constructor(
+    request: FastifyRequest,
+    reply: FastifyReply,
+    { params, identity }: { params: Readonly<Record<string, string>>; identity: Identity },
+  ) {
+    const { url, body } = request;
+    const question = url.indexOf('?');
+    this.params = params;
+    this.query = question < 0 ? noQuery : new Query(new URLSearchParams(url.slice(question + 1)));
+    this.body = body ?? {};
+    this.identity = identity;
+    this.#request = request;
+    this.#reply = reply;
+  }
+
+  get headers(): Readonly<Record<string, string | undefined>> {
+    this.#headers ??= singleHeaders(this.#request.raw);
+    return this.#headers;
+  }
+
+  get signal(): AbortSignal {
+    return signalOf(this.#reply);
+  }
 }
 
 const noQuery = new Query([]);
-
-function headersOf(request: FastifyRequest): Readonly<Record<string, string | undefined>> {
-  return singleHeaders(request.raw);
-}
 
 function singleHeaders(request: IncomingMessage): Readonly<Record<string, string | undefined>> {
   const headers: Record<string, string | undefined> = {};
