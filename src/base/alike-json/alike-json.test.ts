@@ -1,6 +1,7 @@
 import { deepStrictEqual } from 'node:assert/strict';
 import * as fc from 'fast-check';
 import { expect, it } from 'vitest';
+import { seededPrng } from '../prng.ts';
 import { AlikeJson } from './alike-json.ts';
 import type { Sharing } from './json-form.ts';
 
@@ -151,6 +152,8 @@ it.each([
   ['a list', '{"a":1}', '[1]'],
   ['a number', '{"a":1}', '1'],
   ['nothing', '{"a":1}', ''],
+  ['lists as deep as no stack', '{"a":1}', `{"a":${'['.repeat(5_000)}${']'.repeat(5_000)}}`],
+  ['objects as deep as no stack', '{"a":1}', `${'{"a":'.repeat(5_000)}1${'}'.repeat(5_000)}`],
   ['a byte order mark', '{"a":1}', '\ufeff{"a":1}'],
 ])('leaves to its user: %s', (_, usual, unusual) => {
   const texts = [usual, usual, unusual, usual].map(bytesOf);
@@ -194,6 +197,36 @@ it('soon lets texts be that have nothing in common, and tries again later', () =
   const read = readAll(alike, asTheyAre, reader);
   expectTrue(alike, read);
   expect(read.at(-1)).toEqual({ a: 2_999 });
+});
+
+it('reads texts of many forms in any order', () => {
+  const forms = Array.from({ length: 9 }, (_, k) => (i: number) => ({
+    a: `text-${i}`,
+    more: Array(k).fill(i),
+    b: 'same',
+  }));
+  const order = seededPrng(1);
+  const texts = Array.from({ length: 5_000 }, (_, i) => bytesOf(JSON.stringify(forms[order.below(9)]?.(i))));
+  const read = readAll(texts);
+  expectTrue(texts, read);
+  expect(new Set(read.map((each) => each === alone)).size).toBe(2);
+});
+
+it('goes on rightly when it cannot be told how values are kept', () => {
+  let told = 0;
+  const reader = new AlikeJson(() => {
+    told += 1;
+    if (told === 2) throw new Error('no more');
+    return asTheyAre;
+  });
+  const [first, second, other]: readonly Uint8Array[] = ['{"a":"first"}', '{"a":"second"}', '{"b":1}'].map(bytesOf);
+  if (!first || !second || !other) throw new Error('there are three');
+  expect(() => readAll([first, other], asTheyAre, reader)).toThrow('no more');
+  expect(readAll([first, second, second], asTheyAre, reader)).toEqual([
+    { a: 'first' },
+    { a: 'second' },
+    { a: 'second' },
+  ]);
 });
 
 it('goes on rightly after its user has thrown', () => {

@@ -1,19 +1,22 @@
-// Reads JSON texts of which many have one form, as the records of one kind do, in less than half the time of JSON.parse; others as that
-// does. It remembers the last few forms: whoever has many to read at once makes one, and lets it go afterwards.
+// Reads JSON texts of which many have one form, as the records of one kind do, in half the time of JSON.parse; those that have none are left
+// to its user. It remembers the last few forms: whoever has many to read at once makes one, and lets it go afterwards.
 
+import { assert } from '../assert.ts';
 import { Differences } from './differences.ts';
 import { formOf } from './form-of.ts';
 import type { JsonForm, Sharing } from './json-form.ts';
 
 /** What lies in the processor's cache is not fetched twice. A text that is larger is read alone. */
 const foundBytesMax = 64 * 1024;
-const formsMax = 24;
+/** Four for each of the three kinds that a start reads at a time: to compare with more costs as much as it spares. */
+const formsMax = 12;
 /** When there are as many, of so many texts that fit none one makes a new one. */
 const unfitPerForm = 8;
-/** A text that fits none costs so much, one that fits gives one back; when all is spent they have nothing in common, and none is tried for a while. */
-const unfitCost = 8;
-const creditMax = 64;
-const restTexts = 10_000;
+/** A text that fits spares what two in vain cost; a form is made in the time of eight. When all is spent none is tried for a while. */
+const fitGain = 2;
+const formCost = 8;
+const creditMax = 128;
+const restTexts = 2_000;
 const decoder = new TextDecoder();
 
 export interface Text {
@@ -49,8 +52,17 @@ export class AlikeJson {
     this.#sharingOf = sharingOf;
   }
 
-  /** Calls one of `readers` for each text, in their order. */
+  /** Calls one of `readers` for each text, in their order. Throws what they throw; the texts behind are not read then. */
   read<T extends Text>(texts: readonly T[], readers: Readers<T>): void {
+    try {
+      this.#read(texts, readers);
+    } catch (error) {
+      this.#begin(false);
+      throw error;
+    }
+  }
+
+  #read<T extends Text>(texts: readonly T[], readers: Readers<T>): void {
     const found = this.#found;
     let scanned: Scanned<T>[] = [];
     for (const text of texts) {
@@ -69,17 +81,18 @@ export class AlikeJson {
   #make<T>(scanned: readonly Scanned<T>[], { made, alone }: Readers<T>): void {
     const found = this.#found;
     const parsed = found.parse();
-    let allMade = false;
-    try {
-      for (const { text, form, differences } of scanned) {
-        if (parsed && form) made(text, form.make(found, differences));
-        else alone(text);
-      }
-      allMade = parsed;
-    } finally {
-      found.clear();
-      if (!allMade) this.#forms.length = 0; // they would compare with what was not made
+    for (const { text, form, differences } of scanned) {
+      if (parsed && form) made(text, form.make(found, differences));
+      else alone(text);
     }
+    if (parsed) assert(found.allTaken, 'what was found of texts is what they are made of');
+    this.#begin(parsed);
+  }
+
+  /** `allMade`: or else the forms would compare with texts that were not. */
+  #begin(allMade: boolean): void {
+    this.#found.clear();
+    if (!allMade) this.#forms.length = 0;
   }
 
   /** The form of `bytes`; their differences are found then. */
@@ -90,20 +103,25 @@ export class AlikeJson {
     }
     const [likely] = this.#forms;
     if (likely?.scan(bytes, this.#found)) {
-      if (this.#credit < creditMax) this.#credit += 1;
+      this.#spend(-fitGain);
       return likely;
     }
     const at = this.#forms.findIndex((form) => form !== likely && form.scan(bytes, this.#found));
-    const form = this.#forms[at] ?? this.#newForm(bytes);
-    if (at >= 0) this.#forms.splice(at, 1);
+    const known = this.#forms[at];
+    this.#spend(known ? at - fitGain : this.#forms.length + formCost);
+    const form = known ?? this.#newForm(bytes);
+    if (known) this.#forms.splice(at, 1);
     if (form) this.#forms.unshift(form);
     return form;
   }
 
+  #spend(cost: number): void {
+    this.#credit = Math.min(this.#credit - cost, creditMax);
+    if (this.#credit < 0) [this.#credit, this.#resting] = [creditMax, restTexts];
+  }
+
   #newForm(bytes: Uint8Array): JsonForm | undefined {
     this.#unfit += 1;
-    this.#credit -= unfitCost;
-    if (this.#credit < 0) [this.#credit, this.#resting] = [creditMax, restTexts];
     if (this.#forms.length === formsMax && this.#unfit % unfitPerForm > 0) return undefined;
     const sample = parsed(bytes);
     const form = sample === undefined ? undefined : formOf(bytes, this.#sharingOf(sample));

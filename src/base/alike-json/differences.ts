@@ -1,6 +1,7 @@
 // What texts that were scanned one after another have of their own: values, and of which step each is, in the order in which they were found
 // and are taken. Texts and parts are read all at once, by JSON.parse.
 
+import { assert } from '../assert.ts';
 import { closeBracket, comma, openBracket } from './json-ends.ts';
 
 /** Of all texts that are scanned together. */
@@ -74,17 +75,25 @@ export class Differences {
     }
   }
 
-  /** Answers the step, whose value is to be taken next. */
+  /** Answers the step whose value is to be taken next. */
   takeStep(): number {
-    return this.steps[this.#stepsTaken++] ?? 0;
+    const step = this.steps[this.#stepsTaken++];
+    assert(step !== undefined && this.#stepsTaken <= this.stepsEnd, 'as many steps are taken as were found');
+    return step;
   }
 
   takeNumber(): number {
-    return this.numbers[this.#numbersTaken++] ?? 0;
+    const number = this.numbers[this.#numbersTaken++];
+    assert(number !== undefined, 'as many numbers are taken as were found');
+    return number;
   }
 
   takeValue(): unknown {
     return this.#values[this.#valuesTaken++];
+  }
+
+  get allTaken(): boolean {
+    return this.#stepsTaken === this.stepsEnd && this.#valuesTaken === this.#values.length;
   }
 
   clear(): void {

@@ -6,12 +6,16 @@ import { endOfNumber, endOfPart, endOfText, openBrace, openBracket, quote } from
 import { type FormParts, JsonForm, numberStep, partStep, type Sharing, type Step, textStep } from './json-form.ts';
 
 const fixedBytesMax = 32 * 1024;
+/** Deeper than any record; what is deeper would end the stack some day. */
+const depthMax = 32;
 const decoder = new TextDecoder();
 
-/** The form of `bytes`, which are JSON. Undefined: they are no object, too large, or not as JSON.stringify writes it. */
+/** The form of `bytes`, which are JSON. Undefined: they are no object, too large, too deep, or not as JSON.stringify writes it. */
 export function formOf(bytes: Uint8Array, sharing: Sharing): JsonForm | undefined {
   return new Taken(bytes, sharing).form();
 }
+
+type Entries = Parameters<Sharing['map']>[0];
 
 class Taken {
   readonly #bytes: Uint8Array;
@@ -19,6 +23,7 @@ class Taken {
   readonly #steps: Step[] = [];
   readonly #fixed: number[] = [];
   #at = 0;
+  #depth = 0;
 
   constructor(bytes: Uint8Array, sharing: Sharing) {
     this.#bytes = bytes;
@@ -30,7 +35,7 @@ class Taken {
     if (source === undefined || this.#at !== this.#bytes.length || this.#fixed.length > fixedBytesMax) return undefined;
     const sharing = this.#sharing;
     const makerOf = new Function('none', 'map', `return (steps) => (${source});`);
-    const make = makerOf(none, sharing.map) as FormParts['make']; // the source is that of such a function
+    const make = makerOf(none, (entries: Entries) => sharing.map(entries)) as FormParts['make']; // the source is that of such a function
     return new JsonForm({ fixed: this.#fixed, steps: this.#steps, make, sharing });
   }
 
@@ -76,12 +81,14 @@ class Taken {
 
   #members(open: string, close: string, member: () => string | undefined): readonly string[] | undefined {
     const sources: string[] = [];
-    if (!this.#pass(open)) return undefined;
+    this.#depth += 1;
+    if (this.#depth > depthMax || !this.#pass(open)) return undefined;
     while (!this.#pass(close)) {
       const source = sources.length === 0 || this.#pass(',') ? member() : undefined;
       if (source === undefined) return undefined;
       sources.push(source);
     }
+    this.#depth -= 1;
     return sources;
   }
 

@@ -2,6 +2,7 @@
 // each value with the one before; what is the same is not read again. After Bonetta and Brantner, "FAD.js: Fast JSON Data Access Using
 // JIT-based Speculative Optimizations" (VLDB 2017). It never guesses: a text of another form is not read.
 
+import { assert } from '../assert.ts';
 import type { Differences } from './differences.ts';
 import { endOfNumber, endOfPart, endOfText, isInNumber, nine, zero } from './json-ends.ts';
 
@@ -72,7 +73,7 @@ export class JsonForm {
     this.#lastNumbers = new Float64Array(steps.length).fill(Number.NaN);
   }
 
-  /** Whether `bytes`, for which `found` has room, are JSON of this form: they are if what was found is JSON. */
+  /** True: `bytes`, for which `found` has room, are JSON of this form, provided that what was added to `found` is JSON. */
   scan(bytes: Uint8Array, found: Differences): boolean {
     const mark = found.mark();
     if (this.#scan(bytes, found)) return true;
@@ -90,7 +91,7 @@ export class JsonForm {
     const { steps, sharing, make } = this.#parts;
     for (let i = 0; i < differences; i++) {
       const step = steps[found.takeStep()];
-      if (!step) continue;
+      assert(step, 'a form has the steps that it has found');
       step.value = step.kind === numberStep ? found.takeNumber() : sharing.kept(step.name, found.takeValue());
     }
     return make(steps);

@@ -3,7 +3,6 @@
 import { AlikeJson } from '../../base/alike-json/alike-json.ts';
 import { isRecord } from '../../base/is-record.ts';
 import type { AnyRecord } from './records.ts';
-
 import { shareParts, sharingOf } from './share-parts.ts';
 import { schemaVersion, upgraded } from './upgrade.ts';
 
@@ -48,14 +47,18 @@ export function decodeRecord(key: string, bytes: Uint8Array): AnyRecord {
   return record;
 }
 
-/** Reads many as `decodeRecord` reads each, several times as fast; for as long as they are read at once. */
+/** Reads many as `decodeRecord` reads each, and in half the time when they look alike; for as long as they are read at once. */
 export class RecordsDecoder {
   readonly #alike = new AlikeJson(sharingOf);
 
   /** Calls `take` for each, in their order. Throws `UnreadableRecord`. */
   decode<E extends Encoded>(entries: readonly E[], take: (entry: E, record: AnyRecord) => void): void {
     this.#alike.read(entries, {
-      made: (entry, parsed) => take(entry, present(entry.key, parsed)),
+      made(entry, parsed) {
+        const record = present(entry.key, parsed);
+        if (record !== parsed) shareParts(record); // an upgrade has made parts of its own
+        take(entry, record);
+      },
       alone: (entry) => take(entry, decodeRecord(entry.key, entry.value)),
     });
   }

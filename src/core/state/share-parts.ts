@@ -2,9 +2,9 @@
 // times. It changes nothing that anyone can see, for nobody changes a record in place.
 
 import type { Amounts } from '../../api/resources/metadata.ts';
+import type { Sharing } from '../../base/alike-json/json-form.ts';
 import { isRecord } from '../../base/is-record.ts';
 import { heldOfOne } from './held-of-one.ts';
-import type { Sharing } from '../../base/alike-json/json-form.ts';
 import type { AnyRecord } from './records.ts';
 
 /** As many different ones are remembered; then it begins anew. Records written together are read together, so few suffice. */
@@ -22,7 +22,7 @@ export function shareParts(record: AnyRecord): void {
   if (!isOwn(record)) shareTexts(record as unknown as Record<string, unknown>); // the codec
 }
 
-/** How texts and parts are kept of records like this one that many are read of at once: the same. */
+/** How texts and parts are kept of records like this one when many are read at once. */
 export function sharingOf(record: unknown): Sharing {
   return isRecord(record) && isOwn(record) ? asTheyAre : asElsewhere;
 }
@@ -52,7 +52,7 @@ const asElsewhere: Sharing = {
 };
 
 function keptText(name: string, text: string): string {
-  const isShared = text.length > internalizedMax && text.length <= textLengthMax && !unlike.has(name);
+  const isShared = text.length > internalizedMax && text.length <= textLengthMax && name !== '' && !unlike.has(name);
   return isShared ? sharedText(text) : text;
 }
 
@@ -75,7 +75,7 @@ function shareTexts(place: Record<string, unknown>): void {
   }
 }
 
-/** Texts of which each is one instance's own. */
+/** Texts of which each is one instance's own: to look them up, and to forget others for them, costs more than it spares. */
 const unlike: ReadonlySet<string> = new Set(['id', 'name', 'address']);
 /** Parts that have nothing in common with others but numbers and short words. */
 const ownParts: ReadonlySet<string> = new Set(['phases', 'report']);

@@ -4,7 +4,7 @@
 /** A record of any version, as it was parsed. */
 export type OldRecord = Readonly<Record<string, unknown>>;
 
-/** From version `n` to `n + 1`, for every kind that has a version. */
+/** From version `n` to `n + 1`, for every kind that has a version. What it is given is changed nowhere: others share its parts. */
 export type UpgradeStep = (record: OldRecord) => OldRecord;
 
 /** The first is from version 1. */

@@ -17,7 +17,7 @@ import { SqliteWriter } from './sqlite-writer.ts';
 /** What a watcher gets at once, unless a single revision is larger. */
 const watchLimits = { revisions: 256, bytes: 1024 * 1024 };
 
-/** Of what is read each value has a buffer of its own. */
+/** In a list each value has a buffer of its own, and a start reads all there are; histories are bounded. */
 const carried = createCarried(system.collectYoung);
 
 const input: ThreadInput = workerData;
