@@ -80,6 +80,11 @@ export class Daemon {
     for (const pid of this.#family()) signalIfThere(pid, 'SIGSTOP'); // those born while the first were stopped
   }
 
+  /** While it is paused: resolves when none of its threads runs, not even in the kernel. What was under way there is over then. */
+  async still(): Promise<void> {
+    while (!this.#family().every(isStill)) await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+
   resume(): void {
     if (!this.paused) return;
     this.paused = false;
@@ -109,6 +114,21 @@ function signalIfThere(pid: number, signal: NodeJS.Signals): void {
   } catch (error) {
     if (!(error instanceof Error && 'code' in error && error.code === 'ESRCH')) throw error;
   }
+}
+
+/** Whether all its threads are stopped, or it has ended. */
+function isStill(pid: number): boolean {
+  try {
+    return readdirSync(`/proc/${pid}/task`).every((thread) => /[TtZX]/.test(stateOf(`/proc/${pid}/task/${thread}`)));
+  } catch {
+    return true;
+  }
+}
+
+/** "pid (name) state parent ..."; the name may hold anything. */
+function stateOf(directory: string): string {
+  const stat = readFileSync(`${directory}/stat`, 'utf8');
+  return stat.charAt(stat.lastIndexOf(')') + 2);
 }
 
 /** Parents before their children. */
