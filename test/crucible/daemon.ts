@@ -116,34 +116,34 @@ function signalIfThere(pid: number, signal: NodeJS.Signals): void {
   }
 }
 
-/** Whether all its threads are stopped, or it has ended. */
+/** Whether all its threads are stopped, or have ended. */
 function isStill(pid: number): boolean {
   try {
-    return readdirSync(`/proc/${pid}/task`).every((thread) => /[TtZX]/.test(stateOf(`/proc/${pid}/task/${thread}`)));
+    const threads = readdirSync(`/proc/${pid}/task`);
+    return threads.every((thread) => /^[TtZX]?$/.test(statOf(`${pid}/task/${thread}`)?.state ?? ''));
   } catch {
     return true;
   }
 }
 
-/** "pid (name) state parent ..."; the name may hold anything. */
-function stateOf(directory: string): string {
-  const stat = readFileSync(`${directory}/stat`, 'utf8');
-  return stat.charAt(stat.lastIndexOf(')') + 2);
+/** Of a process or a thread under /proc; undefined: it has ended. */
+function statOf(path: string): { readonly state: string; readonly parent: number } | undefined {
+  try {
+    // "pid (name) state parent ..."; the name may hold anything.
+    const stat = readFileSync(`/proc/${path}/stat`, 'utf8');
+    const [state = '', parent] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+    return { state, parent: Number(parent) };
+  } catch {
+    return undefined;
+  }
 }
 
 /** Parents before their children. */
 function descendantsOf(pid: number): number[] {
   const children = new Map<number, number[]>();
   for (const name of readdirSync('/proc')) {
-    if (!/^\d+$/.test(name)) continue;
-    try {
-      // "pid (name) state parent ..."; the name may hold anything.
-      const stat = readFileSync(`/proc/${name}/stat`, 'utf8');
-      const parent = Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1]);
-      children.set(parent, [...(children.get(parent) ?? []), Number(name)]);
-    } catch {
-      continue; // it ended while we looked
-    }
+    const parent = /^\d+$/.test(name) ? statOf(name)?.parent : undefined;
+    if (parent !== undefined) children.set(parent, [...(children.get(parent) ?? []), Number(name)]);
   }
   const found: number[] = [];
   for (let next = children.get(pid) ?? []; next.length > 0; next = next.flatMap((each) => children.get(each) ?? []))

@@ -101,14 +101,10 @@ export class AlikeJson {
       this.#resting -= 1;
       return undefined;
     }
-    const [likely] = this.#forms;
-    if (likely?.scan(bytes, this.#found)) {
-      this.#spend(-fitGain);
-      return likely;
-    }
-    const at = this.#forms.findIndex((form) => form !== likely && form.scan(bytes, this.#found));
+    const at = this.#forms.findIndex((form) => form.scan(bytes, this.#found));
     const known = this.#forms[at];
     this.#spend(known ? at - fitGain : this.#forms.length + formCost);
+    if (at === 0) return known;
     const form = known ?? this.#newForm(bytes);
     if (known) this.#forms.splice(at, 1);
     if (form) this.#forms.unshift(form);

@@ -42,12 +42,7 @@ const asTheyAre: Sharing = {
 const asElsewhere: Sharing = {
   isPart: (name) => sharedNames.has(name),
   isMap: (name) => name === 'amounts',
-  map(entries) {
-    const [[provider, amounts] = []] = entries;
-    return entries.length === 1 && provider !== undefined && isAmounts(amounts)
-      ? heldOfOne(provider, amounts)
-      : Object.fromEntries(entries);
-  },
+  map: heldOf,
   kept: (name, value) => (typeof value === 'string' ? keptText(name, value) : sharedPart(value, name)),
 };
 
@@ -92,11 +87,14 @@ const sharedNames: ReadonlySet<string> = new Set([
 ]);
 /** By provider id, then resource class. */
 function sharedHeld(held: Record<string, unknown>): unknown {
-  const providers = Object.keys(held);
-  for (const provider of providers) held[provider] = sharedPart(held[provider], 'amounts');
-  const [one] = providers;
-  const amounts = one === undefined || providers.length > 1 ? undefined : held[one];
-  return one !== undefined && isAmounts(amounts) ? heldOfOne(one, amounts) : held;
+  return heldOf(Object.entries(held).map(([provider, amounts]) => [provider, sharedPart(amounts, 'amounts')]));
+}
+
+function heldOf(entries: Parameters<Sharing['map']>[0]): unknown {
+  const [[provider, amounts] = []] = entries;
+  return entries.length === 1 && provider !== undefined && isAmounts(amounts)
+    ? heldOfOne(provider, amounts)
+    : Object.fromEntries(entries);
 }
 
 /** The codec: it stands where allocations have them. */

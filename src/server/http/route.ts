@@ -28,8 +28,8 @@ export type Answer =
     };
 
 /**
- * A JSON answer whose value is made only when it is asked for; most often its text is there. A class, for V8 keeps the functions of a getter in an object literal, and all that they see, until the
- * next full collection.
+ * A JSON answer whose value is made only when it is asked for; most often its text is there. A class, for V8 keeps the functions of a
+ * getter in an object literal, and all that they see, until the next full collection.
  */
 export class Written {
   readonly status: number;
