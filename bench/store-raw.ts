@@ -96,11 +96,10 @@ export function rawEtcd(endpoint: string): RawStore {
         error ? reject(error) : resolve(),
       );
     });
-  const putOf = ({ key, value }: Row) => ({ key: Buffer.from(key), value });
+  const operationOf = ({ key, value }: Row) => ({ requestPut: { key: Buffer.from(key), value: [value] } });
   return {
-    putOne: (row) => call('put', putOf(row)),
-    putAll: (rows) =>
-      call('txn', { compare: [], success: rows.map((row) => ({ requestPut: putOf(row) })), failure: [] }),
+    putOne: ({ key, value }) => call('put', { key: Buffer.from(key), value }),
+    putAll: (rows) => call('txn', { compare: [], success: rows.map(operationOf), failure: [] }),
     close: async () => client.close(),
   };
 }

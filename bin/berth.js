@@ -18,13 +18,16 @@ const program = existsSync(bundle) ? bundle : join(root, 'src', 'main.ts');
 const [major = 0, minor = 0] = process.versions.node.split('.').map(Number);
 
 /** MiB. Half of V8's own: pauses are shorter, and a burst is worked off as quickly; with 16 they were shorter still, and bursts slower. */
-const young = '--max-semi-space-size=32';
-const command = process.argv.slice(2).find((word) => !word.startsWith('-'));
-const chosen = `${process.env.NODE_OPTIONS} ${process.execArgv.join(' ')}`.includes('semi-space-size');
-const flags = (command === 'server' || command === 'dev') && !chosen ? [young] : [];
+const young = ['--max-semi-space-size=32'];
+/**
+ * When V8 collects in full: when what is held has doubled, the bytes of buffers counted with the rest. By itself it does so for every
+ * 64 MiB of buffers, however much is held: every three seconds with 10,000 watchers, who wait a quarter of a second each time. Node 24
+ * (V8 13.6) knows both of them; another may not, and ends at once when it is given what it does not know.
+ */
+const full = ['--external-memory-accounted-in-global-limit', '--heap-growing-percent=100'];
 
 if (major > 22 || (major === 22 && minor >= 19)) {
-  if (flags.length > 0) startAgain();
+  startAgain(flagsFor(major));
   // Halves the start: what was compiled is kept, not made anew. In the user's own directory, for others could write to one in /tmp.
   module.enableCompileCache(join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'berth', 'compiled'));
   await import(program);
@@ -39,8 +42,18 @@ if (major > 22 || (major === 22 && minor >= 19)) {
   }
 }
 
+/** For Node of that version. Not what whoever started it has chosen, in this way or another; or we ourselves, the second time. */
+function flagsFor(version) {
+  const command = process.argv.slice(2).find((word) => !word.startsWith('-'));
+  if (command !== 'server' && command !== 'dev') return [];
+  const chosen = `${process.env.NODE_OPTIONS} ${process.execArgv.join(' ')}`;
+  const wanted = version === 24 ? [...young, ...full] : young;
+  return wanted.filter((flag) => !chosen.includes(flag.replace(/^--/, '').replace(/=.*/, '')));
+}
+
+/** With the Node that npm brought. */
 function runWith(node) {
-  const child = spawn(node, [...flags, '--', program, ...process.argv.slice(2)], { stdio: 'inherit' });
+  const child = spawn(node, [...flagsFor(24), '--', program, ...process.argv.slice(2)], { stdio: 'inherit' });
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill(signal));
   child.on('error', (error) => {
     process.stderr.write(`berth cannot run ${node}: ${error.message}\n`);
@@ -50,7 +63,8 @@ function runWith(node) {
 }
 
 /** With the flags, in the place of this process, where the system can do that (Node's process.execve: not on Windows); else it goes on as it is. */
-function startAgain() {
+function startAgain(flags) {
+  if (flags.length === 0) return;
   try {
     const own = [...flags, ...process.execArgv, '--'];
     process.execve?.(process.execPath, [process.execPath, ...own, ...process.argv.slice(1)]);

@@ -48,7 +48,9 @@ it('serves from a YAML file and answers its own command line in YAML', async () 
       server.once('exit', () => reject(new Error(said)));
     });
     // In the same process, with the memory that suits a server.
-    expect(await readFile(`/proc/${server.pid}/cmdline`, 'utf8')).toContain('--max-semi-space-size=32');
+    const commandLine = await readFile(`/proc/${server.pid}/cmdline`, 'utf8');
+    expect(commandLine).toContain('--max-semi-space-size=32');
+    expect(commandLine).toContain('--heap-growing-percent=100');
     const token = (await readFile(join(directory, 'data/operator.token'), 'utf8')).trim();
     const run = (...words: string[]): string =>
       execFileSync(process.execPath, [berth, ...words], {

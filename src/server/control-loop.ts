@@ -153,9 +153,10 @@ export class ControlLoop {
   async #load(): Promise<void> {
     const { signal } = this.#stopped;
     const options = { signal, ...(this.#buggify('load-small-page') ? { limit: smallPage } : {}) };
-    const state = await readState(this.#store, options);
-    this.#decider.cache.reset(state.entries, state.revision);
-    this.#target = state.revision;
+    const listing = this.#decider.cache.beginReset();
+    const { changes, revision } = await readState(this.#store, listing.take, options);
+    listing.end(changes, revision);
+    this.#target = revision;
     this.#lookIfCaughtUp();
   }
 

@@ -1,12 +1,13 @@
 import * as fc from 'fast-check';
 import { expect, it } from 'vitest';
+import { Cache, type StoredEvent } from '../core/state/cache.ts';
 import { encodeRecord } from '../core/state/codec.ts';
 import { keys } from '../core/state/keys.ts';
 import type { AnyRecord } from '../core/state/records.ts';
 import { testImage } from '../core/testing.ts';
 import { createMemoryStore } from '../store/memory/memory-store.ts';
 import { Compacted, type Store, type Write } from '../store/store.ts';
-import { readState } from './read-state.ts';
+import { type ReadOptions, readState } from './read-state.ts';
 
 const { signal } = new AbortController();
 
@@ -22,6 +23,24 @@ const request = (createdAtMs: number): AnyRecord => ({
 const put = (key: string, record: AnyRecord): Write => ({ key, value: encodeRecord(record) });
 const gone = (key: string): Write => ({ key, value: null });
 const text = (record: AnyRecord | null): string => JSON.stringify(record);
+
+/** What was listed, with the changes laid over it. */
+async function read(store: Store, options: Omit<ReadOptions, 'signal'> = {}) {
+  const entries = new Map<string, StoredEvent>();
+  const lay = (some: readonly StoredEvent[]): void => {
+    for (const entry of some) {
+      if (entry.value === null) entries.delete(entry.key);
+      else entries.set(entry.key, entry);
+    }
+  };
+  const take = (some: readonly StoredEvent[]): void => {
+    expect(some.filter(({ key }) => entries.has(key))).toEqual([]);
+    lay(some);
+  };
+  const { changes, revision } = await readState(store, take, { signal, ...options });
+  lay(changes);
+  return { entries, revision };
+}
 
 /** Commits the next of `changes` after each page. */
 function changedMeanwhile(store: Store, changes: readonly (readonly Write[])[]): Store {
@@ -62,19 +81,13 @@ it('is what the store held at one revision, whatever was written while it was re
           return result;
         },
       });
-      const read = await readState(
-        changedMeanwhile(
-          noted,
-          meanwhile.map((writes) => writes.map(writeOf)),
-        ),
-        {
-          signal,
-          limit,
-        },
+      const changing = changedMeanwhile(
+        noted,
+        meanwhile.map((writes) => writes.map(writeOf)),
       );
-      const found = new Map(read.entries.map(({ key, value }) => [key, text(value)]));
-      expect(found.size).toBe(read.entries.length);
-      expect(Object.fromEntries(found)).toEqual(Object.fromEntries(states.get(read.revision) ?? []));
+      const { entries, revision } = await read(changing, { limit });
+      const found = [...entries.values()].map(({ key, value }) => [key, text(value)]);
+      expect(Object.fromEntries(found)).toEqual(Object.fromEntries(states.get(revision) ?? []));
     }),
     { numRuns: 300 },
   );
@@ -85,8 +98,8 @@ it('lists what is written once in the order in which it was made', async () => {
   const made = ['m', 'z', 'a', 'q', 'b'].map((name) => keys.idempotency('p', name));
   for (const [at, key] of made.entries()) await store.commit([], [put(key, request(at))]);
   const later = put(keys.idempotency('p', 'k'), request(9));
-  const { entries } = await readState(changedMeanwhile(store, [[later]]), { signal, limit: 2 });
-  expect(entries.map(({ key }) => key)).toEqual([...made, later.key]);
+  const { entries } = await read(changedMeanwhile(store, [[later]]), { limit: 2 });
+  expect([...entries.keys()]).toEqual([...made, later.key]);
 });
 
 it('does not take for one state what was compacted in between', async () => {
@@ -97,15 +110,15 @@ it('does not take for one state what was compacted in between', async () => {
       throw new Compacted(9);
     },
   });
-  await expect(readState(compacting, { signal })).rejects.toThrow(Compacted);
+  await expect(read(compacting)).rejects.toThrow(Compacted);
 });
 
 it('lists images as they were written, for the last one has an alias that others have, too', async () => {
   const store = createMemoryStore();
   const image = (name: string): Write => put(keys.image(name), testImage(name, { aliases: ['shared'] }));
   for (const name of ['b', 'c', 'a', 'b']) await store.commit([], [image(name)]);
-  const { entries } = await readState(store, { signal });
-  expect(entries.map(({ key }) => key)).toEqual(['c', 'a', 'b'].map(keys.image));
+  const { entries } = await read(store);
+  expect([...entries.keys()]).toEqual(['c', 'a', 'b'].map(keys.image));
 });
 
 it.each(['list', 'watch'] as const)('ends with the reason of its signal, also in a %s', async (stopped) => {
@@ -128,7 +141,7 @@ it.each(['list', 'watch'] as const)('ends with the reason of its signal, also in
       return changed.watch(...of);
     },
   });
-  await expect(readState(stopping, { signal: stop.signal })).rejects.toThrow('enough');
+  await expect(readState(stopping, () => {}, { signal: stop.signal })).rejects.toThrow('enough');
   expect(asked.includes('watch')).toBe(stopped === 'watch');
 });
 
@@ -136,5 +149,28 @@ it('passes over what a newer version made under a key of its own', async () => {
   const store = createMemoryStore();
   await store.commit([], [put(keys.lease('a'), lease('a', 0)), { key: 'newer/x', value: Buffer.from('?') }]);
   const changed = changedMeanwhile(store, [[{ key: 'newer/y', value: Buffer.from('?') }]]);
-  expect((await readState(changed, { signal })).entries.map(({ key }) => key)).toEqual([keys.lease('a')]);
+  expect([...(await read(changed)).entries.keys()]).toEqual([keys.lease('a')]);
+});
+
+it('begins anew, after it failed in the middle, as if nothing had been listed', async () => {
+  const store = createMemoryStore();
+  for (const host of ['a', 'b', 'c']) await store.commit([], [put(keys.lease(host), lease(host, 0))]);
+  const cache = new Cache(() => 0);
+  const told: string[] = [];
+  cache.onCommitted((key) => told.push(key));
+  const failing: Store = Object.assign(Object.create(store) as Store, {
+    list: (...of: Parameters<Store['list']>) => {
+      if (of[1]?.after === keys.lease('b')) throw new Compacted(9);
+      return store.list(...of);
+    },
+  });
+  await expect(readState(failing, cache.beginReset().take, { signal, limit: 1 })).rejects.toThrow(Compacted);
+  expect([...cache.list('lease')].length).toBeGreaterThan(0);
+  expect(told).toEqual([]);
+  await store.commit([], [gone(keys.lease('a')), put(keys.lease('d'), lease('d', 0))]);
+  const listing = cache.beginReset();
+  const { changes, revision } = await readState(store, listing.take, { signal });
+  listing.end(changes, revision);
+  expect([...cache.list('lease')].map(({ value }) => value.host)).toEqual(['b', 'c', 'd']);
+  expect(told.toSorted()).toEqual(['a', 'a', 'b', 'c', 'd'].map(keys.lease));
 });

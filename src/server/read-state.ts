@@ -9,8 +9,10 @@ import { changesBetween } from '../store/changes-between.ts';
 import { pagesOf } from '../store/pages.ts';
 import type { Key, Revision, Store } from '../store/store.ts';
 
-export interface StoreState {
-  readonly entries: readonly StoredEvent[];
+/** What a list did not tell. */
+export interface Meanwhile {
+  /** The last change of each key that was changed while the store was read: laid over what was listed, that is the store at `revision`. */
+  readonly changes: readonly StoredEvent[];
   readonly revision: Revision;
 }
 
@@ -21,16 +23,28 @@ export interface ReadOptions {
   readonly signal: AbortSignal;
 }
 
-/** Throws `Compacted` when what was changed meanwhile is gone, `StoreError`, `UnreadableRecord`, and the reason of `signal`. */
-export async function readState(store: Store, { limit, signal }: ReadOptions): Promise<StoreState> {
-  const entries: StoredEvent[] = [];
+/**
+ * `take` gets what is listed as it comes, each key once. Throws `Compacted` when what was changed meanwhile is gone, `StoreError`,
+ * `UnreadableRecord`, and the reason of `signal`.
+ */
+export async function readState(
+  store: Store,
+  take: (entries: readonly StoredEvent[]) => void,
+  { limit, signal }: ReadOptions,
+): Promise<Meanwhile> {
   const decoder = new RecordsDecoder();
+  const ordered: StoredEvent[] = [];
   let oldest = Number.POSITIVE_INFINITY;
   let newest = 0;
   const options = { prefixes: allPrefixes, ...(limit === undefined ? {} : { limit }) };
   for await (const page of pagesOf(store, options)) {
     signal.throwIfAborted();
-    decoder.decode(page.entries, ({ key, revision }, value) => entries.push({ key, value, revision }));
+    const entries: StoredEvent[] = [];
+    decoder.decode(page.entries, ({ key, revision }, value) =>
+      (inOrderOfRevision.has(value.kind) ? ordered : entries).push({ key, value, revision }),
+    );
+    page.release?.();
+    take(entries);
     oldest = Math.min(oldest, page.revision);
     newest = Math.max(newest, page.revision);
   }
@@ -40,27 +54,28 @@ export async function readState(store: Store, { limit, signal }: ReadOptions): P
     for (const { key, value, revision } of events)
       if (kindOfKey(key) !== undefined) changes.set(key, { key, value: value && decodeRecord(key, value), revision });
   signal.throwIfAborted();
-  return { entries: asListed(changes.size > 0 ? withChanges(entries, changes) : entries), revision: newest };
+  take(byRevision(withChanges(ordered, changes)));
+  return { changes: [...changes.values()], revision: newest };
 }
 
+/** Kinds of which the first written comes first: of images that share an alias the last one has it. Nobody asks for that of the others. */
+const inOrderOfRevision: ReadonlySet<RecordKind> = new Set([...writtenOnce, 'image']);
+
+/** Takes those changes out that it has laid over the entries. */
 function withChanges(entries: readonly StoredEvent[], changes: Map<Key, StoredEvent>): readonly StoredEvent[] {
+  if (changes.size === 0) return entries;
   const now: StoredEvent[] = [];
   for (const entry of entries) {
     const change = changes.get(entry.key) ?? entry;
     changes.delete(entry.key);
     if (change.value !== null) now.push(change);
   }
-  for (const change of changes.values()) if (change.value !== null) now.push(change);
+  for (const [key, change] of changes) {
+    if (change.value === null || !inOrderOfRevision.has(change.value.kind)) continue;
+    changes.delete(key);
+    now.push(change);
+  }
   return now;
-}
-
-/** Kinds of which the first written comes first: of images that share an alias the last one has it. Nobody asks for that of the others. */
-const inOrderOfRevision: ReadonlySet<RecordKind> = new Set([...writtenOnce, 'image']);
-
-function asListed(entries: readonly StoredEvent[]): readonly StoredEvent[] {
-  const [others, ordered]: [StoredEvent[], StoredEvent[]] = [[], []];
-  for (const entry of entries) (entry.value && inOrderOfRevision.has(entry.value.kind) ? ordered : others).push(entry);
-  return others.concat(byRevision(ordered));
 }
 
 /** Each place is one number, of the revision and of where it stood: numbers are sorted in a tenth of the time. */

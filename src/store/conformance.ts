@@ -290,6 +290,23 @@ function listCases(open: () => Promise<Store>): void {
     expect(found).toEqual(inOrder.filter((key) => key.startsWith(prefix)));
   });
 
+  it('keeps everything when the values of a list are released', async () => {
+    const store = await open();
+    const value = (key: string): string => key.repeat(20_000);
+    const all = { a: value('a'), b: value('b'), c: value('c') };
+    const texts = (found: readonly { readonly value: Uint8Array | null }[]): string[] =>
+      found.map(({ value }) => Buffer.from(value ?? []).toString());
+    await put(store, all);
+    const [first, second] = [await store.list(''), await store.list('')];
+    first.release?.();
+    expect(texts(second.entries)).toEqual(Object.values(all));
+    const events = await collect(store, { prefix: '', after: 0, through: 1 });
+    second.release?.();
+    second.release?.();
+    expect(texts(events)).toEqual(Object.values(all));
+    expect(texts((await store.list('')).entries)).toEqual(Object.values(all));
+  });
+
   it('starts after a key that does not exist, lies before the prefix, or lies behind it', async () => {
     const store = await filled();
     const keysAfter = async (prefix: string, after: string): Promise<string[]> =>

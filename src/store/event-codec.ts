@@ -12,10 +12,21 @@ export interface Change {
 }
 
 export function encodeEvents(events: readonly Change[]): Buffer {
+  const bytes = Buffer.allocUnsafe(eventsBytes(events));
+  writeEvents(events, bytes, 0);
+  return bytes;
+}
+
+/** How many these are as bytes. */
+export function eventsBytes(events: readonly Change[]): number {
   let size = 0;
   for (const { key, value } of events) size += 6 + key.length + (value?.byteLength ?? 0);
-  const bytes = Buffer.allocUnsafe(size);
-  let at = 0;
+  return size;
+}
+
+/** Answers where they end. */
+export function writeEvents(events: readonly Change[], bytes: Buffer, start: number): number {
+  let at = start;
   for (const { key, value } of events) {
     at = bytes.writeUInt16BE(key.length, at);
     at += bytes.write(key, at, 'latin1');
@@ -24,7 +35,7 @@ export function encodeEvents(events: readonly Change[]): Buffer {
     bytes.set(value, at);
     at += value.byteLength;
   }
-  return bytes;
+  return at;
 }
 
 /** The events whose key starts with `prefix`; values are copies, so that none keeps its whole commit in memory. */

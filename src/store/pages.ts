@@ -1,8 +1,6 @@
 // All that is in a store, or under some prefixes, a page at a time.
 
-import type { Store } from './store.ts';
-
-export type Page = Awaited<ReturnType<Store['list']>>;
+import type { Listed, Store } from './store.ts';
 
 /** Some 3 MB; while a store is read four times that is held: one page is used while three are made. */
 const pageEntries = 2_000;
@@ -22,9 +20,9 @@ export interface PagesOptions {
 export async function* pagesOf(
   store: Store,
   { prefixes = [''], limit = store.pageEntries ?? pageEntries }: PagesOptions = {},
-): AsyncGenerator<Page, void> {
+): AsyncGenerator<Listed, void> {
   const waiting = [...prefixes];
-  const underWay = new Map<string, Promise<{ readonly prefix: string; readonly page: Page }>>();
+  const underWay = new Map<string, Promise<{ readonly prefix: string; readonly page: Listed }>>();
   const read = (prefix: string, after?: string): void => {
     const reading = store
       .list(prefix, { limit, ...(after === undefined ? {} : { after }) })

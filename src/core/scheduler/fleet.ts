@@ -414,9 +414,7 @@ export class Fleet implements View {
 
   #measurePorts(slot: Slot): void {
     let ports: Set<string> | undefined;
-    for (const allocation of this.#snapshot.allocationsHeldOnHost(this.names[slot] ?? '')) {
-      for (const port of allocation.ports ?? []) (ports ??= new Set()).add(port);
-    }
+    for (const port of this.#snapshot.portsHeldOnHost(this.names[slot] ?? '')) (ports ??= new Set()).add(port);
     this.ports[slot] = ports;
   }
 

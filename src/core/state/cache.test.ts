@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { testCache, testContext, testImage, testInstance } from '../testing.ts';
-import { Cache } from './cache.ts';
+import { Cache, type StoredEvent } from './cache.ts';
 import { eventChange } from './events.ts';
 import { keyOf } from './keys.ts';
 import { type Plan, unchanged } from './plan.ts';
@@ -224,6 +224,91 @@ describe('the cache', () => {
     const cache = testCache([testInstance('web'), testInstance('db')]);
     cache.reset([{ key, value: testInstance('web'), revision: 1 }], 40);
     expect([...cache.list('instance')].map((entry) => entry.key)).toEqual([key]);
+  });
+
+  it('is the same after a list in portions, with changes made meanwhile by others and by itself, as after one list', () => {
+    const names = ['a', 'b', 'c', 'd', 'e'];
+    const pendingOrNot = (pending: boolean) => ({ phase: pending ? ('Pending' as const) : ('Running' as const) });
+    const event = (name: string, revision: number, pending: boolean, there = true): StoredEvent => {
+      const value = testInstance(name, {}, pendingOrNot(pending));
+      return { key: keyOf(value), value: there ? value : null, revision };
+    };
+    const listed = fc.uniqueArray(fc.tuple(fc.constantFrom(...names), fc.boolean()), { selector: ([name]) => name });
+    const changed = fc.uniqueArray(fc.tuple(fc.constantFrom(...names), fc.boolean(), fc.boolean()), {
+      selector: ([name]) => name,
+    });
+    const own = fc.option(fc.tuple(fc.constantFrom(...names), fc.nat(2)));
+    fc.assert(
+      fc.property(listed, fc.nat(5), changed, own, fc.boolean(), (entries, at, changes, own, knowing) => {
+        const cache = knowing ? testCache([testInstance('gone')]) : new Cache(() => 0);
+        const told: string[] = [];
+        cache.onCommitted((key) => told.push(key));
+        const all = entries.map(([name, pending]) => event(name, 5, pending));
+        const listing = cache.beginReset();
+        const portions = [all.slice(0, at), all.slice(at)];
+        const expected = new Map(all.map((entry) => [entry.key, entry]));
+        for (const change of changes.map(([name, pending, there]) => event(name, 7, pending, there)))
+          expected.set(change.key, change);
+        for (const [i, portion] of portions.entries()) {
+          // Committed before it is listed, between two portions, after both; nobody changes the key later.
+          const write = (): void => {
+            if (own?.[1] !== i) return;
+            const value = testInstance(own[0], {}, pendingOrNot(true));
+            const ifRevision = cache.get('instance', keyOf(value))?.revision ?? 0;
+            const assumed = cache.assume({ changes: [{ key: keyOf(value), ifRevision, value }] });
+            if (!assumed.ok) throw new Error('own view must hold');
+            cache.confirm(assumed, 9);
+            expected.set(keyOf(value), { key: keyOf(value), value, revision: 9 });
+          };
+          write();
+          listing.take(portion);
+        }
+        listing.end(
+          [...expected.values()].filter(({ revision }) => revision !== 5),
+          9,
+        );
+        const there = [...expected.values()].filter(({ value }) => value !== null);
+        const found = [...cache.listCommitted('instance')];
+        expect(new Map(found.map((entry) => [entry.key, entry]))).toEqual(
+          new Map(there.map((entry) => [entry.key, entry])),
+        );
+        for (const { key, value } of found) expect(cache.instanceById(value.metadata.id)?.key).toBe(key);
+        expect(new Set(cache.pendingInstanceKeys())).toEqual(
+          new Set(found.filter(({ value }) => value.status.phase === 'Pending').map(({ key }) => key)),
+        );
+        expect(cache.revision).toBe(9);
+        for (const { key } of there) expect(told).toContain(key);
+      }),
+    );
+  });
+
+  it('knows who holds ports of a host, of every form that may come true', () => {
+    const hosts = ['h1', 'h2'];
+    const step = fc.record({
+      at: fc.constantFrom('x', 'y'),
+      host: fc.constantFrom(...hosts, null),
+      ports: fc.constantFrom(undefined, [], ['tcp/80'], ['tcp/81', 'udp/81']),
+      fate: fc.constantFrom('confirm', 'forget', 'wait', 'by another'),
+    });
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 30 }), (steps) => {
+        const cache = new Cache(() => 0);
+        for (const { at, host, ports, fate } of steps) {
+          const value = host === null ? null : { ...allocationOn(host, 1), ...(ports && { ports }) };
+          const where = `allocations/${at}`;
+          const revision = cache.revision + 1;
+          const change = { key: where, ifRevision: cache.get('allocation', where)?.revision ?? 0, value };
+          const assumed = fate === 'by another' ? undefined : cache.assume({ changes: [change] });
+          if (assumed?.ok && fate === 'confirm') cache.confirm(assumed, revision);
+          if (assumed?.ok && fate === 'forget') cache.forget(assumed);
+          cache.apply(fate === 'by another' ? [{ key: where, value, revision }] : [], revision);
+          for (const on of hosts) {
+            const held = [...cache.allocationsHeldOnHost(on)].flatMap(({ ports }) => ports ?? []);
+            expect(new Set(cache.portsHeldOnHost(on))).toEqual(new Set(held));
+          }
+        }
+      }),
+    );
   });
 
   it('keeps its indexes equal to ones made anew, for any history', () => {

@@ -39,6 +39,14 @@ export interface StoredEvent {
   readonly revision: number;
 }
 
+/** Entries of a list that are about to be the committed ones. */
+export interface Listing {
+  /** Each key once. */
+  take(entries: readonly StoredEvent[]): void;
+  /** With what was changed while it was listed, in any order of keys, the last change of each; `revision`: of the whole. */
+  end(changes: readonly StoredEvent[], revision: number): void;
+}
+
 /** Called for every change of what decisions see, after all views have taken it in. */
 export type ChangeListener = (change: RecordChange) => void;
 
@@ -65,9 +73,14 @@ export class Cache implements Snapshot {
   readonly #providerKeysByHost = new KeysByGroup();
   readonly #allocationKeysByHost = new Map<string, Set<string>>();
   readonly #volumeAllocationKeysByHost = new Map<string, Set<string>>();
+  readonly #portAllocationKeysByHost = new Map<string, Set<string>>();
   readonly #pendingInstanceKeys = new BriefMap<string, true>();
   readonly #imageKeyByName = new Map<string, string>();
   readonly #used = new Map<string, Map<string, number>>();
+  /** Nothing is in but entries of one list. */
+  #onlyListed = true;
+  /** Keys that have come, of which nobody has been told. */
+  readonly #untold: string[] = [];
   /** Revisions that hold nothing but what this process wrote and has confirmed, until their events have come. */
   readonly #own = new Set<number>();
   readonly #leaseSeenAtMs = new Map<string, number>();
@@ -135,9 +148,17 @@ export class Cache implements Snapshot {
     }
   }
 
-  *allocationsHeldOnHost(host: string): Iterable<Allocation> {
+  allocationsHeldOnHost(host: string): Iterable<Allocation> {
+    return this.#heldUnder(this.#allocationKeysByHost, host);
+  }
+
+  *portsHeldOnHost(host: string): Iterable<string> {
+    for (const { ports } of this.#heldUnder(this.#portAllocationKeysByHost, host)) yield* ports ?? [];
+  }
+
+  *#heldUnder(keysByHost: ReadonlyMap<string, ReadonlySet<string>>, host: string): Iterable<Allocation> {
     const committed = this.#committed.get('allocation');
-    for (const key of this.#allocationKeysByHost.get(host) ?? []) {
+    for (const key of keysByHost.get(host) ?? []) {
       const layers = this.#layers.get(key);
       // Nearly always none: a start asks for all there are.
       const forms = layers ? formsOf(layers) : [committed?.get(key)?.value];
@@ -303,33 +324,52 @@ export class Cache implements Snapshot {
   /** Takes in events of the store, in revision order. Own commits come again and change nothing. */
   apply(events: readonly StoredEvent[], upTo: number): void {
     this.noteHeard();
-    const changed: string[] = [];
     for (const event of events) {
-      if (this.#applyEvent(event)) changed.push(event.key);
+      if (this.#applyEvent(event)) this.#untold.push(event.key);
     }
-    this.#cameTo(upTo, changed);
-  }
-
-  #cameTo(upTo: number, changed: readonly string[]): void {
     this.revision = Math.max(this.revision, upTo);
     this.newestRevision = Math.max(this.newestRevision, upTo);
     if (this.#deletedAt.size > 0)
       for (const [key, revision] of this.#deletedAt) if (revision <= this.revision) this.#deletedAt.delete(key);
     if (this.#own.size > 0) for (const revision of this.#own) if (revision <= this.revision) this.#own.delete(revision);
-    for (const key of changed) this.#tellCommitted(key);
+    for (const key of this.#untold.splice(0)) this.#tellCommitted(key);
     for (const listener of this.#revisionListeners) listener();
   }
 
   /** Makes the committed entries exactly `entries`, after a list. */
   reset(entries: readonly StoredEvent[], revision: number): void {
+    const listing = this.beginReset();
+    listing.take(entries);
+    listing.end([], revision);
+  }
+
+  /**
+   * Makes the committed entries those of a list that comes in portions. A cache that knows nothing takes them in as they come, so that a
+   * start need not wait with that for the last; any other keeps what it has until the end. Who follows is told at the end.
+   */
+  beginReset(): Listing {
     const nothingKnown = this.#committed.size === 0 && this.#layers.size === 0 && this.#deletedAt.size === 0;
-    if (nothingKnown) return this.#fill(entries, revision);
-    const kept = new Set(entries.map((entry) => entry.key));
-    const gone: StoredEvent[] = [];
-    for (const kind of this.#committed.values()) {
-      for (const key of kind.keys()) if (!kept.has(key)) gone.push({ key, value: null, revision });
-    }
-    this.apply([...gone, ...entries], revision);
+    if (!nothingKnown) return this.#replacing();
+    return {
+      take: (entries) => this.#fill(entries),
+      end: (changes, revision) => this.apply(changes, revision),
+    };
+  }
+
+  #replacing(): Listing {
+    const listed = new Map<string, StoredEvent>();
+    const lay = (entries: readonly StoredEvent[]): void => {
+      for (const entry of entries) listed.set(entry.key, entry);
+    };
+    return {
+      take: lay,
+      end: (changes, revision) => {
+        lay(changes);
+        for (const kind of this.#committed.values())
+          for (const key of kind.keys()) if (!listed.has(key)) listed.set(key, { key, value: null, revision });
+        this.apply([...listed.values()], revision);
+      },
+    };
   }
 
   follow(view: View): void {
@@ -362,28 +402,30 @@ export class Cache implements Snapshot {
     return layersOf(key, kind && this.#committed.get(kind)?.get(key));
   }
 
-  /** As `apply`, where nothing that is known can be newer or lie over it: a start has hundreds of thousands of these. */
-  #fill(entries: readonly StoredEvent[], upTo: number): void {
-    this.noteHeard();
-    const came: string[] = [];
+  /** Takes in entries of a list. As long as there is nothing else, each is new: a start has hundreds of thousands of these. */
+  #fill(entries: readonly StoredEvent[]): void {
     for (const entry of entries) {
       const { key } = entry;
       const kind = kindOfKey(key);
       if (kind === undefined || !isPut(entry)) continue;
+      if (!this.#onlyListed) {
+        if (this.#applyEvent(entry)) this.#untold.push(key);
+        continue;
+      }
       let known = this.#committed.get(kind);
       if (!known) this.#committed.set(kind, (known = new Map()));
       known.set(key, entry);
       if (kind === 'allocation') this.#alterAllocation(key, nothingWas, wasOf(layersOf(key, entry)));
       else this.#changed(key, kind, null, entry.value);
-      came.push(key);
+      this.#untold.push(key);
     }
-    this.#cameTo(upTo, came);
   }
 
   /** One change on top of those of its key. */
   #lay(layers: Layers | undefined, assumed: Assumed): void {
     if (!layers?.kind) return; // written by a newer version: not ours to read
     const was = wasOf(layers);
+    this.#onlyListed = false;
     this.#layers.push(layers, assumed);
     this.#altered(layers, layers.kind, was);
   }
@@ -426,6 +468,9 @@ export class Cache implements Snapshot {
     const [formBefore] = formsBefore;
     const hosts = hostsOf(formsBefore, formsAfter);
     for (const host of hosts) {
+      const ports = holdsPorts(formsAfter, host);
+      if (holdsPorts(formsBefore, host) !== ports)
+        indexUnder(this.#portAllocationKeysByHost, host, key, ports ? +1 : -1);
       const is = anyOn(formsAfter, host);
       if (anyOn(formsBefore, host) === is) continue;
       indexUnder(this.#allocationKeysByHost, host, key, is ? +1 : -1);
@@ -464,6 +509,7 @@ export class Cache implements Snapshot {
   /** Several own Plans may share one revision, the later one wins; an event that echoes one of them is no news. */
   #setCommitted(layers: Layers, kind: RecordKind, event: StoredEvent, source: 'own' | 'event'): boolean {
     const { key, revision } = event;
+    this.#onlyListed = false;
     let entries = this.#committed.get(kind);
     if (!entries) this.#committed.set(kind, (entries = new Map()));
     const known = this.#revisionOf(layers.committed, key);
@@ -613,6 +659,11 @@ function hostOf(record: AnyRecord | null): string | undefined {
 
 function anyOn(forms: readonly Allocation[], on: string): boolean {
   for (const { host } of forms) if (host === on) return true;
+  return false;
+}
+
+function holdsPorts(forms: readonly Allocation[], on: string): boolean {
+  for (const { host, ports } of forms) if (host === on && ports !== undefined && ports.length > 0) return true;
   return false;
 }
 

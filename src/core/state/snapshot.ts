@@ -47,6 +47,8 @@ export interface Snapshot {
   allocationsOnHost(host: string): Iterable<Entry<Allocation>>;
   /** As `allocationsOnHost`, and what is released there but not yet durably, or may yet be claimed: every form that may come true. */
   allocationsHeldOnHost(host: string): Iterable<Allocation>;
+  /** The ports of the host that these hold, as `tcp/8080`; one may come twice. */
+  portsHeldOnHost(host: string): Iterable<string>;
   /** How many instances and tasks these are of; disks of volumes are nobody's place. */
   heldOnHost(host: string): number;
   allocationsOfConsumer(id: string): readonly Entry<Allocation>[];

@@ -100,6 +100,7 @@ export class ReplayCluster implements Snapshot {
   /** Claims are sums only: no rule of a replay looks at one. */
   readonly allocationsOnHost = (): readonly never[] => [];
   readonly allocationsHeldOnHost = (): readonly never[] => [];
+  readonly portsHeldOnHost = (): readonly never[] => [];
   readonly allocationsOfConsumer = (): readonly never[] => [];
   readonly pendingInstanceKeys = (): readonly never[] => [];
   readonly leaseSeenAtMs = (): undefined => undefined;

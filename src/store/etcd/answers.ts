@@ -2,6 +2,8 @@
 // three objects of each, and one more of each number; here it is one. Fields that nobody reads are skipped. From rpc.proto and kv.proto of
 // etcd 3.4.
 
+import { embedded, plain, wire } from './wire.ts';
+
 /** A decimal number of 64 bits. */
 export type Int64 = string;
 
@@ -132,19 +134,6 @@ function keyValueIn(message: Message, end: number): AnsweredKeyValue {
     }
   }
   return kv;
-}
-
-/** How a field is written: as a number of variable length; in eight bytes; as its length and so many bytes; in four bytes. */
-const wire = { number: 0, eight: 1, bytes: 2, four: 5 } as const;
-
-/** What stands before field `id`, a number. */
-function plain(id: number): number {
-  return 8 * id + wire.number;
-}
-
-/** What stands before field `id`, bytes or a message. */
-function embedded(id: number): number {
-  return 8 * id + wire.bytes;
 }
 
 /** Bytes being read. Numbers beyond what a double holds are read as `int64` only. */

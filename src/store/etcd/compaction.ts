@@ -6,7 +6,7 @@ import type { Key, Revision } from '../store.ts';
 import { type Etcd, Forgotten } from './etcd-client.ts';
 import type { EntryFollower } from './entry-follower.ts';
 import type { RangeResponse } from './answers.ts';
-import type { RequestOp } from './etcd-rpc.ts';
+import type { RequestOp } from './requests.ts';
 import {
   type CompactedMark,
   decodeEntry,
@@ -51,7 +51,7 @@ async function markCompacted({ etcd, layout, reader }: Parts, before: Revision):
     }));
     if (previous.before >= before) return undefined;
     const value = encodeCompacted({ before, etcdRevision: Number(etcdRevision) });
-    const success: RequestOp[] = [{ requestPut: { key: layout.compacted, value } }];
+    const success: RequestOp[] = [{ requestPut: { key: layout.compacted, value: [value] } }];
     const compare = [unchanged(layout.compacted, previous.modRevision)];
     if ((await etcd.call('txn', { compare, success, failure: [] }, attempted)).succeeded) return previous;
   }

@@ -11,7 +11,7 @@ import { describeError, type Logger } from '../../base/log.ts';
 import type { Prng } from '../../base/prng.ts';
 import { type Revision, StoreError } from '../store.ts';
 import type { Etcd } from './etcd-client.ts';
-import type { RequestOp } from './etcd-rpc.ts';
+import type { RequestOp } from './requests.ts';
 import type { KnownState, Unapplied } from './known-state.ts';
 import { encodeApplied, encodeEntry, type Layout, requestBytesMax, unchanged } from './layout.ts';
 import { type LogReader, revisionOf } from './log-reader.ts';
@@ -125,7 +125,7 @@ export class EntryFollower {
       if (this.#closed) return false;
       const revision = i === rounds.length - 1 ? through : applied.revision;
       const ops = portion.map((change) => operationOf(change, layout));
-      const success = [...ops, { requestPut: { key: layout.applied, value: encodeApplied(revision) } }];
+      const success = [...ops, { requestPut: { key: layout.applied, value: [encodeApplied(revision)] } }];
       const compare = [unchanged(layout.applied, modRevision)];
       const response = await etcd.call('txn', { compare, success, failure: [] }, attempted);
       if (!response.succeeded) return false;

@@ -3,6 +3,7 @@
 
 import { type CallOptions, Client, type ClientDuplexStream, Metadata } from '@grpc/grpc-js';
 import { backoffMs } from '../../base/backoff.ts';
+import { giveBack } from '../../base/give-back.ts';
 import { type Clock, sleep } from '../../base/clock.ts';
 import type { Prng } from '../../base/prng.ts';
 import { StoreError } from '../store.ts';
@@ -168,15 +169,18 @@ export class EtcdClient implements Etcd {
     const { path, requestSerialize, responseDeserialize } = methods[name];
     const { clock, patienceMs } = this.#options;
     const options: CallOptions = { deadline: clock.nowMs() + Math.min(answerMsMax, patienceMs) };
+    let sent: Buffer | undefined;
+    const serialize = (message: object): Buffer => (sent = requestSerialize(message));
     return new Promise((resolve, reject) => {
       this.#member(index).makeUnaryRequest(
         path,
-        requestSerialize,
+        serialize,
         responseDeserialize,
         request,
         this.#metadata(name),
         options,
         (error, response) => {
+          if (sent) giveBack(sent); // gRPC has sent a copy, or never will
           if (error) reject(error);
           else resolve(response as Calls[N]['response']); // the codec: etcd-rpc.ts describes it so
         },

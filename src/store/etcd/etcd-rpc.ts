@@ -11,45 +11,7 @@ import {
   type RangeResponse,
   type TxnResponse,
 } from './answers.ts';
-
-export interface RangeRequest {
-  readonly key: Buffer;
-  /** Exclusive; without it the one key. */
-  readonly rangeEnd?: Buffer;
-  readonly limit?: number;
-  /** 0 or absent: the newest. */
-  readonly revision?: Int64;
-  readonly keysOnly?: boolean;
-}
-
-export interface PutRequest {
-  readonly key: Buffer;
-  readonly value: Uint8Array;
-}
-
-export interface DeleteRangeRequest {
-  readonly key: Buffer;
-  readonly rangeEnd?: Buffer;
-}
-
-export interface Compare {
-  readonly target: 'MOD';
-  readonly result: 'EQUAL' | 'GREATER';
-  readonly key: Buffer;
-  /** 0: the key is absent. */
-  readonly modRevision: Int64;
-}
-
-export type RequestOp =
-  | { readonly requestRange: RangeRequest }
-  | { readonly requestPut: PutRequest }
-  | { readonly requestDeleteRange: DeleteRangeRequest };
-
-export interface TxnRequest {
-  readonly compare: readonly Compare[];
-  readonly success: readonly RequestOp[];
-  readonly failure: readonly RequestOp[];
-}
+import { type DeleteRangeRequest, encodeTxn, type PutRequest, type RangeRequest, type TxnRequest } from './requests.ts';
 
 export interface WatchResponse {
   readonly created: boolean;
@@ -114,32 +76,7 @@ const descriptor: Parameters<typeof fromJSON>[0] = {
         PutRequest: message({ key: [1, 'bytes'], value: [2, 'bytes'] }),
         DeleteRangeRequest: message({ key: [1, 'bytes'], rangeEnd: [2, 'bytes'] }),
         HeaderOnly: message({ header: [1, 'ResponseHeader'] }),
-        Compare: {
-          ...message({
-            result: [1, 'CompareResult'],
-            target: [2, 'CompareTarget'],
-            key: [3, 'bytes'],
-            modRevision: [6, 'int64'],
-          }),
-          nested: {
-            CompareResult: { values: { EQUAL: 0, GREATER: 1 } },
-            CompareTarget: { values: { VERSION: 0, CREATE: 1, MOD: 2 } },
-          },
-          oneofs: { union: { oneof: ['modRevision'] } },
-        },
-        RequestOp: message(
-          {
-            requestRange: [1, 'RangeRequest'],
-            requestPut: [2, 'PutRequest'],
-            requestDeleteRange: [3, 'DeleteRangeRequest'],
-          },
-          ['requestRange', 'requestPut', 'requestDeleteRange'],
-        ),
-        TxnRequest: message({
-          compare: [1, 'Compare', 'repeated'],
-          success: [2, 'RequestOp', 'repeated'],
-          failure: [3, 'RequestOp', 'repeated'],
-        }),
+        TxnRequest: message({}), // written by requests.ts
         TxnResponse: message({}), // read by answers.ts
         CompactionRequest: message({ revision: [1, 'int64'] }),
         WatchCreateRequest: message({ key: [1, 'bytes'] }),
@@ -185,7 +122,11 @@ function methodOf(service: string, name: string): MethodDefinition<object, objec
 }
 
 const range = { ...methodOf('KV', 'Range'), responseDeserialize: decodeRange };
-const txn = { ...methodOf('KV', 'Txn'), responseDeserialize: decodeTxn };
+const txn = {
+  ...methodOf('KV', 'Txn'),
+  requestSerialize: (request: object) => encodeTxn(request as TxnRequest), // `Calls`: it is one
+  responseDeserialize: decodeTxn,
+};
 
 export const methods: Readonly<Record<CallName, MethodDefinition<object, object>>> = {
   range,

@@ -19,6 +19,7 @@ import {
   type CommitResult,
   type Condition,
   type Entry,
+  type Listed,
   type Key,
   type ListOptions,
   type Revision,
@@ -99,7 +100,7 @@ export async function openOn(ground: Ground): Promise<Store> {
         'Invalid',
         `there is no store under prefix "${prefix}" on ${etcd.name}; the URL ends with it`,
       );
-    const success = [{ requestPut: { key: layout.head, value: encodeHead(0) } }];
+    const success = [{ requestPut: { key: layout.head, value: [encodeHead(0)] } }];
     await etcd.call('txn', { compare: [unchanged(layout.head, '0')], success, failure: [] }, 'making a new store');
   }
   const store = new EtcdStore(ground);
@@ -186,7 +187,7 @@ class EtcdStore implements Store {
     return this.#reader.get(key);
   }
 
-  async list(prefix: string, options: ListOptions = {}): Promise<{ entries: Entry[]; revision: Revision }> {
+  async list(prefix: string, options: ListOptions = {}): Promise<Listed> {
     checkList(prefix, options);
     this.#assertOpen(`list of "${prefix}"`);
     const start = startOfList(prefix, options);

@@ -1,10 +1,11 @@
 import { expect, it } from 'vitest';
 import { AnsweredKeyValue } from './answers.ts';
-import { decodeEntry, encodeEntry, layoutOf } from './layout.ts';
+import { decodeEntry, encodeEntry as encodeInPieces, layoutOf } from './layout.ts';
 
 const layout = layoutOf('/berth/');
 const key = 'hosts/a';
 const value = Buffer.from('{"kind":"host"}');
+const encodeEntry = (...of: Parameters<typeof encodeInPieces>): Buffer => Buffer.concat(encodeInPieces(...of));
 const place = { id: '00112233445566778899aabbccddeeff', offset: 5, length: 70_000 };
 
 /** As an answer holds it: in the midst of much else, of which nothing may be taken for its own. */

@@ -15,7 +15,7 @@ import { type Key, type Revision, StoreError } from '../store.ts';
 import { endOfPrefix } from '../check-request.ts';
 import { corrupt } from './etcd-errors.ts';
 import type { AnsweredKeyValue, KeyValue } from './answers.ts';
-import type { Compare, RangeRequest } from './etcd-rpc.ts';
+import type { Compare, RangeRequest } from './requests.ts';
 
 const format = 1;
 
@@ -189,17 +189,17 @@ const kindValue = 1;
 const kindPlace = 2;
 const entryHeader = 11;
 
-export function encodeEntry(key: Key, revision: Revision, value: Uint8Array, place?: Place): Buffer {
-  const bytes = Buffer.allocUnsafe(entryHeader + (place ? 24 : value.byteLength));
+/** In pieces: a value is not copied. */
+export function encodeEntry(key: Key, revision: Revision, value: Uint8Array, place?: Place): readonly Uint8Array[] {
+  const bytes = Buffer.allocUnsafe(entryHeader + (place ? 24 : 0));
   bytes.writeUInt8(place ? kindPlace : kindValue, 0);
   bytes.writeUIntBE(revision, 1, 6);
   bytes.writeUInt32BE(checksumOf(key, revision, value), 7);
-  if (place) {
-    bytes.write(place.id, entryHeader, 'hex');
-    bytes.writeUInt32BE(place.offset, entryHeader + 16);
-    bytes.writeUInt32BE(place.length, entryHeader + 20);
-  } else bytes.set(value, entryHeader);
-  return bytes;
+  if (!place) return [bytes, value];
+  bytes.write(place.id, entryHeader, 'hex');
+  bytes.writeUInt32BE(place.offset, entryHeader + 16);
+  bytes.writeUInt32BE(place.length, entryHeader + 20);
+  return [bytes];
 }
 
 /** Throws `Corrupt` when the value here is not what was written; a value in parts is checked by whoever reads those. */

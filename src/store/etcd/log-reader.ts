@@ -3,12 +3,13 @@
 
 import { assert } from '../../base/assert.ts';
 import { startOfList } from '../check-request.ts';
+import { ListInBuffers } from '../list-in-buffers.ts';
 import type { LoggedCommit, LogPage } from '../shared-log.ts';
-import type { Entry, Key, Revision } from '../store.ts';
+import type { Entry, Key, Listed, Revision } from '../store.ts';
 import { type Etcd, Forgotten } from './etcd-client.ts';
 import { corrupt, storeErrorOf } from './etcd-errors.ts';
 import type { AnsweredKeyValue, KeyValue, RangeResponse, TxnResponse } from './answers.ts';
-import type { RangeRequest, RequestOp } from './etcd-rpc.ts';
+import type { RangeRequest, RequestOp } from './requests.ts';
 import type { Batch, KnownState } from './known-state.ts';
 import {
   type Applied,
@@ -159,15 +160,14 @@ export class LogReader {
     });
   }
 
-  async list(
-    prefix: string,
-    { start, end, limit }: { start: string; end: string; limit: number },
-  ): Promise<{ entries: Entry[]; revision: Revision }> {
+  async list(prefix: string, { start, end, limit }: { start: string; end: string; limit: number }): Promise<Listed> {
     const attempted = `list of "${prefix}"`;
     if (start >= end) return { entries: [], revision: await this.revision(attempted) };
     const { name } = this.#etcd;
     return this.#beginAgain(attempted, async () => {
       const entries: Entry[] = [];
+      /** The values lie in them; gRPC copies each answer into memory of its own. */
+      const answers: Buffer[] = [];
       const pageLimit = (): number => {
         const fitting = Math.max(16, Math.floor(entryPageBytes / this.#entryBytes));
         return Math.min(limit - entries.length + 16, fitting, entriesPerPageMax);
@@ -194,6 +194,7 @@ export class LogReader {
       let { page } = begun;
       while (page) {
         const keys: Key[] = [];
+        if (page.kvs[0]) answers.push(page.kvs[0].bytes);
         for (const kv of page.kvs) {
           const stored = decodeEntry(kv, this.#layout, name);
           for (let at = changes[next]; at && at.key < stored.key && entries.length < limit; at = changes[next])
@@ -219,7 +220,7 @@ export class LogReader {
         page = await this.#etcd.call('range', { ...range.request, revision: etcdRevision }, attempted);
       }
       while (next < changes.length && entries.length < limit) takeChange();
-      return { entries, revision };
+      return new ListInBuffers(entries, revision, answers);
     });
   }
 

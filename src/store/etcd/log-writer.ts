@@ -20,7 +20,7 @@ import { type CommitResult, type Condition, type Key, type Revision, StoreError,
 import type { Etcd } from './etcd-client.ts';
 import { storeErrorOf } from './etcd-errors.ts';
 import type { KeyValue } from './answers.ts';
-import type { RequestOp } from './etcd-rpc.ts';
+import type { RequestOp, TxnPut } from './requests.ts';
 import type { KnownState } from './known-state.ts';
 import { encodeHead, encodeParted, type Layout, leftInParts, partBytes, present, unchanged } from './layout.ts';
 import { type LogReader, revisionOf } from './log-reader.ts';
@@ -219,12 +219,12 @@ export class LogWriter {
     { first, last }: { first: Revision; last: Revision },
   ): readonly RequestOp[] {
     const { layout } = this.#options;
-    const puts = [
-      { key: layout.head, value: encodeHead(last) },
+    const puts: TxnPut[] = [
+      { key: layout.head, value: [encodeHead(last)] },
       { key: layout.record(last), value: encodeRecord(id, first, payload) },
     ];
     if (payload.parts > 0)
-      puts.push({ key: layout.parted(last), value: encodeParted(id, [...offsetsIn(commits, leftInParts).keys()]) });
+      puts.push({ key: layout.parted(last), value: [encodeParted(id, [...offsetsIn(commits, leftInParts).keys()])] });
     const operations: RequestOp[] = puts.map((requestPut) => ({ requestPut }));
     if (this.#waits) operations.push({ requestDeleteRange: { key: this.#waitingKey } });
     operations.push({ requestRange: layout.allWaiting });

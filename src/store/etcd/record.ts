@@ -5,7 +5,7 @@
 //   bytes of each commit's events (4 each), checksum of all this (4), then the events when there are no parts
 
 import { crc32 } from 'node:zlib';
-import { decodeEvents, encodeEvents } from '../event-codec.ts';
+import { decodeEvents, eventsBytes, writeEvents } from '../event-codec.ts';
 import type { LoggedCommit } from '../shared-log.ts';
 import type { Key, Revision } from '../store.ts';
 import { partBytes, requestBytesMax } from './layout.ts';
@@ -33,20 +33,18 @@ export interface RecordHeader {
 }
 
 export function encodePayload(commits: readonly LoggedCommit[]): Payload {
-  const each = commits.map(({ events }) => encodeEvents(events));
-  const bytes = each.length === 1 && each[0] ? each[0] : Buffer.concat(each);
-  const fits = fixedBytes + 4 * each.length + bytes.byteLength + 2 * 1024 <= requestBytesMax;
-  return {
-    lengths: each.map(({ byteLength }) => byteLength),
-    bytes,
-    parts: fits ? 0 : Math.ceil(bytes.byteLength / partBytes),
-  };
+  const lengths = commits.map(({ events }) => eventsBytes(events));
+  const bytes = Buffer.allocUnsafe(lengths.reduce((sum, each) => sum + each, 0));
+  let at = 0;
+  for (const { events } of commits) at = writeEvents(events, bytes, at);
+  const fits = fixedBytes + 4 * lengths.length + bytes.byteLength + 2 * 1024 <= requestBytesMax;
+  return { lengths, bytes, parts: fits ? 0 : Math.ceil(bytes.byteLength / partBytes) };
 }
 
-export function encodeRecord(id: string, first: Revision, payload: Payload): Buffer {
+/** In pieces: the events are not copied. */
+export function encodeRecord(id: string, first: Revision, payload: Payload): readonly Uint8Array[] {
   const { lengths, bytes, parts } = payload;
-  const headBytes = fixedBytes + 4 * lengths.length + 4;
-  const record = Buffer.allocUnsafe(headBytes + (parts === 0 ? bytes.byteLength : 0));
+  const record = Buffer.allocUnsafe(fixedBytes + 4 * lengths.length + 4);
   record.writeUInt8(version, 0);
   record.write(id, 1, 'hex');
   record.writeUIntBE(first, 17, 6);
@@ -55,9 +53,8 @@ export function encodeRecord(id: string, first: Revision, payload: Payload): Buf
   record.writeUInt32BE(crc32(bytes), 31);
   let at = fixedBytes;
   for (const length of lengths) at = record.writeUInt32BE(length, at);
-  at = record.writeUInt32BE(crc32(record.subarray(0, at)), at);
-  if (parts === 0) record.set(bytes, at);
-  return record;
+  record.writeUInt32BE(crc32(record.subarray(0, at)), at);
+  return parts === 0 ? [record, bytes] : [record];
 }
 
 /** undefined: it is damaged. */

@@ -10,12 +10,14 @@ import { describeError, type Logger, silentLogger } from '../../base/log.ts';
 import { system } from '../../base/system.ts';
 import { checkCommit, checkCompact, checkKey, checkList, endOfPrefix, startOfList } from '../check-request.ts';
 import { GroupCommit } from '../group-commit.ts';
+import { ListInBuffers } from '../list-in-buffers.ts';
 import { RecentHistory } from '../recent-history.ts';
 import {
   type CommitResult,
   Compacted,
   type Condition,
   type Entry,
+  type Listed,
   type Key,
   type ListOptions,
   type Revision,
@@ -110,7 +112,7 @@ class SqliteStore implements Store {
     return this.#call(attempted, { call: 'get', key });
   }
 
-  async list(prefix: string, options: ListOptions = {}): Promise<{ entries: Entry[]; revision: Revision }> {
+  async list(prefix: string, options: ListOptions = {}): Promise<Listed> {
     checkList(prefix, options);
     const attempted = `list of "${prefix}"`;
     const start = startOfList(prefix, options);
@@ -118,7 +120,7 @@ class SqliteStore implements Store {
     const { answer, after: state } = await this.#told(
       this.#thread.call({ call: 'list', prefix, start, end: endOfPrefix(prefix), limit: options.limit ?? -1 }),
     );
-    return { entries: decodeEntries(answer), revision: state.revision };
+    return new ListInBuffers(decodeEntries(answer), state.revision, [answer]);
   }
 
   async commit(conditions: readonly Condition[], writes: readonly Write[]): Promise<CommitResult> {

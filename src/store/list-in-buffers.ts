@@ -1,0 +1,20 @@
+// What a list found where its values are views of few large buffers, which hold nothing else that is still used.
+
+import { giveBack } from '../base/give-back.ts';
+import type { Entry, Listed, Revision } from './store.ts';
+
+export class ListInBuffers implements Listed {
+  readonly entries: Entry[];
+  readonly revision: Revision;
+  readonly #buffers: readonly Uint8Array[];
+
+  constructor(entries: Entry[], revision: Revision, buffers: readonly Uint8Array[]) {
+    this.entries = entries;
+    this.revision = revision;
+    this.#buffers = buffers;
+  }
+
+  release(): void {
+    for (const buffer of this.#buffers) giveBack(buffer);
+  }
+}
