@@ -29,7 +29,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'two-predicates',
-    seed: 125,
+    seed: 141,
     reenacts: 'one path asks for room by a rule of its own: Nomad #9506, Nova CVE-2017-17051',
     invariant: 1,
     file: 'core/controllers/power-on.ts',
@@ -39,6 +39,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'reserve-forgotten',
+    seed: 6,
     reenacts: 'what an operator keeps back is given away: the class of Nova CVE-2026-46448, a path without the claim',
     invariant: 1,
     file: 'core/ledger/ledger.ts',
@@ -93,7 +94,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'deleted-with-guest',
-    seed: 45,
+    seed: 18,
     reenacts: 'the record goes while its guest is still there: Nova, servers deleted under a host that was down',
     invariant: 3,
     file: 'core/controllers/garbage.ts',
@@ -123,7 +124,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'bound-to-lost-host',
-    seed: 174,
+    seed: 13,
     reenacts:
       'the host is not looked at again when the binding is written: Nomad plan-rejection, the other way round (#27497)',
     invariant: 0,
@@ -133,7 +134,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'wrong-revision',
-    seed: 82,
+    seed: 139,
     reenacts:
       'a Plan that rests on one just made durable has no condition any more and overwrites another control plane',
     invariant: 7,
@@ -175,7 +176,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'key-not-kept',
-    seed: 11,
+    seed: 12,
     reenacts: 'the idempotency key is not remembered with what it made',
     invariant: 4,
     file: 'core/operations/instance.ts',
@@ -213,7 +214,7 @@ export const plantedBugs: readonly PlantedBug[] = [
 
   {
     name: 'incarnation-not-checked',
-    seed: 5,
+    seed: 6,
     reenacts: 'a report of an earlier life is taken for the present one: Orchard #64',
     invariant: 7,
     with: ['driver-fails', 'network-slow'],
@@ -232,7 +233,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'back-in-time',
-    seed: 29,
+    seed: 42,
     reenacts: 'an agent follows a control plane that lags behind what it has seen: Sieve, 15 of 21 bugs',
     invariant: 5,
     with: ['store-slow', 'network-streamCut', 'server-pause'],
@@ -280,7 +281,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'lost-for-good',
-    seed: 34,
+    seed: 29,
     reenacts: 'an instance stays failed for the loss of a host that is heard again: Orchard PR #454',
     invariant: 3,
     file: 'core/controllers/lost-host.ts',
@@ -289,7 +290,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'unanswered-for-unheard',
-    seed: 14,
+    seed: 20,
     reenacts: 'a report without an answer is taken for one that nobody heard: what came before it is never said again',
     invariant: 3,
     with: ['guest-held', 'network-answerLost', 'store-unknown'],
@@ -388,18 +389,17 @@ export const plantedBugs: readonly PlantedBug[] = [
     invariant: 6,
     with: ['store-compacted', 'server-crash'],
     file: 'server/read-state.ts',
-    find: 'asListed(changes.size > 0 ? withChanges(entries, changes) : entries)',
-    replace: 'asListed(entries)',
+    find: 'if (kindOfKey(key) !== undefined) changes.set(',
+    replace: 'if (kindOfKey(key) !== undefined && revision < 0) changes.set(',
   },
   {
     name: 'deleted-key-kept',
-    seed: 65,
+    seed: 10,
     reenacts: 'a cache that lists anew keeps what was deleted meanwhile: Sieve, cassandra-operator #402',
     invariant: 6,
     file: 'core/state/cache.ts',
-    find: 'for (const key of kind.keys()) if (!kept.has(key)) gone.push({ key, value: null, revision });',
-    replace:
-      'for (const key of kind.keys()) if (!kept.has(key) && revision < 0) gone.push({ key, value: null, revision });',
+    find: 'if (!listed.has(key)) listed.set(key, { key, value: null, revision });',
+    replace: 'if (!listed.has(key) && revision < 0) listed.set(key, { key, value: null, revision });',
   },
   {
     name: 'deleted-key-revived',
@@ -472,7 +472,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'stale-not-repeated',
-    seed: 29,
+    seed: 14,
     reenacts: 'what a control plane that lagged called stale is never said again: Orchard #64, stuck in running',
     invariant: 3,
     file: 'agent/agent.ts',
@@ -484,7 +484,7 @@ export const plantedBugs: readonly PlantedBug[] = [
 
   {
     name: 'restored-as-it-was',
-    seed: 110,
+    seed: 93,
     reenacts: 'what a backup says is taken for what is: live guests go, second copies start',
     invariant: 2,
     file: 'core/operations/restored-record.ts',
@@ -493,7 +493,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'strangers-overlooked',
-    seed: 26,
+    seed: 101,
     reenacts:
       'after a restore an instance is placed where another life of it is that no backup knows, and takes its place',
     invariant: 8,
@@ -507,7 +507,7 @@ export const plantedBugs: readonly PlantedBug[] = [
 
   {
     name: 'volume-of-two',
-    seed: 30,
+    seed: 18,
     reenacts: 'a disk that an instance has is given to another, too: Cinder, attachments without a reservation',
     invariant: 2,
     file: 'core/operations/attach.ts',
