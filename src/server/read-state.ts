@@ -11,7 +11,10 @@ import type { Key, Revision, Store } from '../store/store.ts';
 
 /** What a list did not tell. */
 export interface Meanwhile {
-  /** The last change of each key that was changed while the store was read: laid over what was listed, that is the store at `revision`. */
+  /**
+   * The last change of each key that was changed while the store was read, but for those that were taken with it: laid over what was
+   * listed, that is the store at `revision`.
+   */
   readonly changes: readonly StoredEvent[];
   readonly revision: Revision;
 }
@@ -61,14 +64,15 @@ export async function readState(
 /** Kinds of which the first written comes first: of images that share an alias the last one has it. Nobody asks for that of the others. */
 const inOrderOfRevision: ReadonlySet<RecordKind> = new Set([...writtenOnce, 'image']);
 
-/** Takes those changes out that it has laid over the entries. */
+/** Takes those changes out that the entries hold then. */
 function withChanges(entries: readonly StoredEvent[], changes: Map<Key, StoredEvent>): readonly StoredEvent[] {
   if (changes.size === 0) return entries;
   const now: StoredEvent[] = [];
   for (const entry of entries) {
     const change = changes.get(entry.key) ?? entry;
+    if (change.value === null) continue;
     changes.delete(entry.key);
-    if (change.value !== null) now.push(change);
+    now.push(change);
   }
   for (const [key, change] of changes) {
     if (change.value === null || !inOrderOfRevision.has(change.value.kind)) continue;

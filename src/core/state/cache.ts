@@ -77,8 +77,8 @@ export class Cache implements Snapshot {
   readonly #pendingInstanceKeys = new BriefMap<string, true>();
   readonly #imageKeyByName = new Map<string, string>();
   readonly #used = new Map<string, Map<string, number>>();
-  /** Nothing is in but entries of one list. */
-  #onlyListed = true;
+  /** A list is being taken in, and its end has not come. */
+  #filling = false;
   /** Keys that have come, of which nobody has been told. */
   readonly #untold: string[] = [];
   /** Revisions that hold nothing but what this process wrote and has confirmed, until their events have come. */
@@ -278,6 +278,7 @@ export class Cache implements Snapshot {
   /** Lays a Plan over the entries, or answers the key of the first condition that no longer holds. */
   assume(plan: Plan): Assumption | { readonly ok: false; readonly key: string } {
     const { changes, conditions = noConditions } = plan;
+    assert(!this.#filling, 'nothing is decided on a state of which only a part is there');
     assertApart(changes);
     const layers = changes.map((change) => (isNewEvent(change) ? undefined : this.#find(change.key)));
     let at = 0;
@@ -344,15 +345,20 @@ export class Cache implements Snapshot {
   }
 
   /**
-   * Makes the committed entries those of a list that comes in portions. A cache that knows nothing takes them in as they come, so that a
-   * start need not wait with that for the last; any other keeps what it has until the end. Who follows is told at the end.
+   * Makes the committed entries those of a list that comes in portions. A cache that never held a state takes them in as they come, so that a
+   * start need not wait with that for the last: until the end it is the state at no revision, nothing may be assumed over it, and only
+   * views and `onChange` hear of it. Any other keeps what it has until the end.
    */
   beginReset(): Listing {
-    const nothingKnown = this.#committed.size === 0 && this.#layers.size === 0 && this.#deletedAt.size === 0;
-    if (!nothingKnown) return this.#replacing();
+    const hasBegun = this.newestRevision > 0 || this.#committed.size > 0 || this.#layers.size > 0;
+    if (hasBegun) return this.#replacing();
+    this.#filling = true;
     return {
       take: (entries) => this.#fill(entries),
-      end: (changes, revision) => this.apply(changes, revision),
+      end: (changes, revision) => {
+        this.#filling = false;
+        this.apply(changes, revision);
+      },
     };
   }
 
@@ -364,6 +370,7 @@ export class Cache implements Snapshot {
     return {
       take: lay,
       end: (changes, revision) => {
+        this.#filling = false; // by a list that failed
         lay(changes);
         for (const kind of this.#committed.values())
           for (const key of kind.keys()) if (!listed.has(key)) listed.set(key, { key, value: null, revision });
@@ -402,16 +409,12 @@ export class Cache implements Snapshot {
     return layersOf(key, kind && this.#committed.get(kind)?.get(key));
   }
 
-  /** Takes in entries of a list. As long as there is nothing else, each is new: a start has hundreds of thousands of these. */
+  /** Takes in entries of a list where there is nothing else, so each is new: a start has hundreds of thousands of these. */
   #fill(entries: readonly StoredEvent[]): void {
     for (const entry of entries) {
       const { key } = entry;
       const kind = kindOfKey(key);
       if (kind === undefined || !isPut(entry)) continue;
-      if (!this.#onlyListed) {
-        if (this.#applyEvent(entry)) this.#untold.push(key);
-        continue;
-      }
       let known = this.#committed.get(kind);
       if (!known) this.#committed.set(kind, (known = new Map()));
       known.set(key, entry);
@@ -425,7 +428,6 @@ export class Cache implements Snapshot {
   #lay(layers: Layers | undefined, assumed: Assumed): void {
     if (!layers?.kind) return; // written by a newer version: not ours to read
     const was = wasOf(layers);
-    this.#onlyListed = false;
     this.#layers.push(layers, assumed);
     this.#altered(layers, layers.kind, was);
   }
@@ -509,7 +511,6 @@ export class Cache implements Snapshot {
   /** Several own Plans may share one revision, the later one wins; an event that echoes one of them is no news. */
   #setCommitted(layers: Layers, kind: RecordKind, event: StoredEvent, source: 'own' | 'event'): boolean {
     const { key, revision } = event;
-    this.#onlyListed = false;
     let entries = this.#committed.get(kind);
     if (!entries) this.#committed.set(kind, (entries = new Map()));
     const known = this.#revisionOf(layers.committed, key);

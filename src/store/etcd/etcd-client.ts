@@ -180,7 +180,7 @@ export class EtcdClient implements Etcd {
         this.#metadata(name),
         options,
         (error, response) => {
-          if (sent) giveBack(sent); // gRPC has sent a copy, or never will
+          if (sent) giveBack(sent); // gRPC has sent a copy; or, after the deadline, it sends nothing, or an empty one that changes nothing
           if (error) reject(error);
           else resolve(response as Calls[N]['response']); // the codec: etcd-rpc.ts describes it so
         },

@@ -150,6 +150,7 @@ class Backwards {
     });
   }
 
+  /** Not below 0. */
   number(field: number, value: number): void {
     this.#varint(value);
     this.#varint(plain(field));
