@@ -3,8 +3,8 @@
 
 import { type CallOptions, Client, type ClientDuplexStream, Metadata } from '@grpc/grpc-js';
 import { backoffMs } from '../../base/backoff.ts';
-import { giveBack } from '../../base/give-back.ts';
 import { type Clock, sleep } from '../../base/clock.ts';
+import { giveBack } from '../../base/give-back.ts';
 import type { Prng } from '../../base/prng.ts';
 import { StoreError } from '../store.ts';
 import { type EtcdFault, faultOf, storeErrorOf } from './etcd-errors.ts';

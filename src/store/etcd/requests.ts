@@ -138,15 +138,13 @@ class Backwards {
   }
 
   bytes(field: number, bytes: Uint8Array): void {
-    this.#put(bytes);
-    this.#varint(bytes.byteLength);
-    this.#varint(embedded(field));
+    this.pieces(field, [bytes]);
   }
 
   /** One field of all pieces in a row. */
   pieces(field: number, pieces: readonly Uint8Array[]): void {
     this.nested(field, () => {
-      for (let i = pieces.length - 1; i >= 0; i--) this.#put(pieces[i] ?? nothing);
+      for (const piece of pieces.toReversed()) this.#put(piece);
     });
   }
 
@@ -187,5 +185,3 @@ class Backwards {
     this.#put(Uint8Array.from(bytes));
   }
 }
-
-const nothing = new Uint8Array();

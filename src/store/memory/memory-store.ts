@@ -8,6 +8,7 @@ import {
   type Condition,
   type Entry,
   type Key,
+  type Listed,
   type ListOptions,
   type Revision,
   type Store,
@@ -45,7 +46,7 @@ class MemoryStore implements Store {
     return this.#entries.get(key) ?? null;
   }
 
-  async list(prefix: string, options: ListOptions = {}): Promise<{ entries: Entry[]; revision: Revision }> {
+  async list(prefix: string, options: ListOptions = {}): Promise<Listed> {
     checkList(prefix, options);
     this.#assertOpen(`list of "${prefix}"`);
     const start = startOfList(prefix, options);

@@ -6,7 +6,7 @@ import { escapeLiteral } from 'pg';
 import { endOfPrefix, startOfList } from '../check-request.ts';
 import { decodeEvents } from '../event-codec.ts';
 import type { LoggedCommit, LogPage } from '../shared-log.ts';
-import { type Entry, type Key, type ListOptions, type Revision, StoreError } from '../store.ts';
+import { type Entry, type Key, type Listed, type ListOptions, type Revision, StoreError } from '../store.ts';
 import { CopiedRows } from './copy-out.ts';
 import { Patience, type PatienceOptions } from './patience.ts';
 import { toStoreError } from './postgres-errors.ts';
@@ -48,7 +48,7 @@ export class PostgresReader {
   }
 
   /** One statement sees one moment: the first row says which. */
-  async list(prefix: string, options: ListOptions): Promise<{ entries: Entry[]; revision: Revision }> {
+  async list(prefix: string, options: ListOptions): Promise<Listed> {
     const [start, end] = [startOfList(prefix, options), endOfPrefix(prefix)].map(escapeLiteral);
     const limit = options.limit === undefined ? '' : `LIMIT ${options.limit}`;
     const statement = `SELECT NULL::text AS key, NULL::bytea AS value, ${revisionOf(this.#schema)} AS revision UNION ALL

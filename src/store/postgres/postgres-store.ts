@@ -16,6 +16,7 @@ import {
   type Condition,
   type Entry,
   type Key,
+  type Listed,
   type ListOptions,
   type Revision,
   type Store,
@@ -114,7 +115,7 @@ class PostgresStore implements Store {
     return this.#reader.get(key);
   }
 
-  async list(prefix: string, options: ListOptions = {}): Promise<{ entries: Entry[]; revision: Revision }> {
+  async list(prefix: string, options: ListOptions = {}): Promise<Listed> {
     checkList(prefix, options);
     this.#assertOpen(`list of "${prefix}"`);
     return this.#reader.list(prefix, options);
