@@ -12,7 +12,7 @@ import type { HostProcess } from './host-process.ts';
 import type { Network, Partition } from './network.ts';
 import type { ProcessClock } from './process-clock.ts';
 import { type FaultKind, neverMs, type Scenario } from './scenario.ts';
-import type { Tally } from './tally.ts';
+import { nothingToHit, type Tally } from './tally.ts';
 
 export interface FaultTargets {
   readonly scenario: Scenario;
@@ -57,9 +57,6 @@ export interface Faults {
 const retryMs = 250;
 /** A minute: what found nothing to hit in the whole storm may hit something when it is over. */
 const triesInCalm = 240;
-
-/** How a kind is told that never found anything to hit, though it looked for it all the time. */
-export const nothingToHit = 'nothing-to-hit';
 
 export function startFaults(targets: FaultTargets): Faults {
   const { scenario, clock, prng, tally, controlPlanes, hosts, network } = targets;

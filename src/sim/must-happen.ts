@@ -3,10 +3,11 @@
 
 import { buggifyPlaces } from '../base/buggify.ts';
 import { faultKinds } from './scenario.ts';
+import { kindOf } from './unusual.ts';
 
 export const mustHappen: readonly string[] = [
   ...faultKinds,
-  ...buggifyPlaces.map((place) => `unusual-${place}`),
+  ...buggifyPlaces.map(kindOf),
   'partition-both',
   'partition-to-server',
   'partition-from-server',

@@ -47,11 +47,12 @@ export function narrowed(scenario: Scenario, narrowing: Narrowing = {}): Scenari
 /** The kinds of misfortune that a scenario has. */
 export function misfortunesOf({ faults, weather, ...scenario }: Scenario): string[] {
   const kinds = faults.flatMap(({ kind, everyMsMean }) => (everyMsMean === neverMs ? [] : [kind as string])); // a kind is a word
-  return [
-    ...kinds,
-    ...(scenario.restored ? [restored] : []),
-    ...ratesOf(weather.stormy).flatMap(({ word, rate }) => (rate > 0 ? [word] : [])),
-  ];
+  return [...kinds, ...(scenario.restored ? [restored] : []), ...badWeatherOf(weather.stormy)];
+}
+
+/** The kinds that may befall calls. */
+export function badWeatherOf(weather: Weather): string[] {
+  return ratesOf(weather).flatMap(({ word, rate }) => (rate > 0 ? [word] : []));
 }
 
 /** All that `--with` and `--without` may name. */

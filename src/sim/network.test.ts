@@ -4,6 +4,7 @@ import { system } from '../base/system.ts';
 import { createClient } from '../api/client.ts';
 import type { FetchLike } from '../api/client.ts';
 import type { Route } from '../server/http/route.ts';
+import { createChances } from './chances.ts';
 import { createNetwork, type Peer } from './network.ts';
 import { createProcessClock } from './process-clock.ts';
 import { createTally } from './tally.ts';
@@ -20,6 +21,7 @@ function begin(weather: Partial<Weather['network']> = {}) {
   const network = createNetwork({
     timeline,
     tally,
+    chances: createChances({ tally, isDue: () => false }),
     prng: seededPrng(2),
     weather: () => ({ ...calm.network, delayMsMin: 1, delayMsMean: 3, ...weather }),
     sticky: true,

@@ -7,6 +7,7 @@
 import type { Prng } from '../base/prng.ts';
 import type { FetchLike, FetchResponse } from '../api/client.ts';
 import type { Identity } from '../core/access/access.ts';
+import type { Chances } from './chances.ts';
 import { allow, toApiError } from '../server/http/exchange.ts';
 import { parseJsonBody } from '../server/http/json-body.ts';
 import { type Answer, findRoute, Query, type Route } from '../server/http/route.ts';
@@ -39,6 +40,7 @@ export interface NetworkOptions {
   readonly prng: Prng;
   readonly weather: () => Weather['network'];
   readonly tally: Tally;
+  readonly chances: Chances;
   /** Whether each client stays with one control plane while that answers, or every request may go to another. */
   readonly sticky: boolean;
   /** A request that a control plane is about to handle. */
@@ -100,11 +102,8 @@ export function createNetwork(options: NetworkOptions): Network {
   const chosen = new Map<string, Endpoint>();
   const exchangesOf = new Map<Peer, Set<Exchange>>();
 
-  const hit = (kind: 'requestLost' | 'answerLost' | 'duplicate' | 'slow' | 'streamCut' | 'streamStalled'): boolean => {
-    if (!prng.chance(weather()[kind], 1000)) return false;
-    tally.hit(`network-${kind}`);
-    return true;
-  };
+  const hit = (kind: 'requestLost' | 'answerLost' | 'duplicate' | 'slow' | 'streamCut' | 'streamStalled'): boolean =>
+    options.chances.befalls(`network-${kind}`, weather()[kind], prng);
   const delayMs = (): number => {
     const { delayMsMin, delayMsMean } = weather();
     const usualMs = drawDelayMs(prng, { minMs: delayMsMin, meanMs: delayMsMean });

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { seededPrng } from '../base/prng.ts';
 import { system } from '../base/system.ts';
 import { type DiskCalls, ledgerFileAt } from '../agent/ledger-file.ts';
+import { createChances } from './chances.ts';
 import { createProcessClock } from './process-clock.ts';
 import { createSimDisk } from './sim-disk.ts';
 import { createTally } from './tally.ts';
@@ -9,11 +10,13 @@ import { createTimeline } from './timeline.ts';
 
 function begin(seed: number) {
   const timeline = createTimeline(seededPrng(seed));
+  const tally = createTally();
   const disk = createSimDisk({
     timeline,
     prng: seededPrng(seed),
     weather: () => ({ latencyMsMean: 5, failed: 0 }),
-    tally: createTally(),
+    tally,
+    chances: createChances({ tally, isDue: () => false }),
   });
   const finish = async <Result>(work: Promise<Result>): Promise<Result> => {
     await system.turn();

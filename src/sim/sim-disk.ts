@@ -4,6 +4,7 @@
 import { sleep } from '../base/clock.ts';
 import type { Prng } from '../base/prng.ts';
 import type { DiskCalls } from '../agent/ledger-file.ts';
+import type { Chances } from './chances.ts';
 import type { ProcessClock } from './process-clock.ts';
 import type { Tally } from './tally.ts';
 import type { Timeline } from './timeline.ts';
@@ -20,6 +21,7 @@ export interface SimDiskOptions {
   readonly prng: Prng;
   readonly weather: () => Weather['disk'];
   readonly tally: Tally;
+  readonly chances: Chances;
 }
 
 interface FileData {
@@ -28,7 +30,7 @@ interface FileData {
   synced: string | undefined;
 }
 
-export function createSimDisk({ timeline, prng, weather, tally }: SimDiskOptions): SimDisk {
+export function createSimDisk({ timeline, prng, weather, tally, chances }: SimDiskOptions): SimDisk {
   let names = new Map<string, FileData>();
   let syncedNames = new Map<string, FileData>();
   let powerLosses = 0;
@@ -53,9 +55,9 @@ export function createSimDisk({ timeline, prng, weather, tally }: SimDiskOptions
     await sleep(clock, 0);
   };
 
+  const fails = (): boolean => chances.befalls('disk-failed', weather().failed, prng);
   const failSometimes = (attempted: string): void => {
-    if (!prng.chance(weather().failed, 1000)) return;
-    tally.hit('disk-failed');
+    if (!fails()) return;
     throw new Error(`${attempted}: the false disk was told to be full`);
   };
 
@@ -76,12 +78,10 @@ export function createSimDisk({ timeline, prng, weather, tally }: SimDiskOptions
         await inKernel(clock, () => {
           const file = names.get(path) ?? { text: '', synced: undefined };
           names.set(path, file);
-          full = prng.chance(weather().failed, 1000);
+          full = fails();
           file.text = full ? text.slice(0, prng.below(text.length)) : text;
         });
-        if (!full) return;
-        tally.hit('disk-failed');
-        throw new Error(`write ${path}: the false disk was told to be full`);
+        if (full) throw new Error(`write ${path}: the false disk was told to be full`);
       },
       async sync(path) {
         await inKernel(clock, () => {

@@ -3,6 +3,7 @@ import { seededPrng } from '../base/prng.ts';
 import { system } from '../base/system.ts';
 import { createMemoryStore } from '../store/memory/memory-store.ts';
 import { StoreError } from '../store/store.ts';
+import { createChances } from './chances.ts';
 import { createProcessClock } from './process-clock.ts';
 import { createSimStore } from './sim-store.ts';
 import { createTally } from './tally.ts';
@@ -13,12 +14,14 @@ function begin(weather: Partial<Weather['store']> = {}, seed = 1) {
   const timeline = createTimeline(seededPrng(1));
   const clock = createProcessClock(timeline);
   const base = createMemoryStore();
+  const tally = createTally();
   const store = createSimStore({
     base,
     clock,
     timeline,
     prng: seededPrng(seed),
-    tally: createTally(),
+    tally,
+    chances: createChances({ tally, isDue: () => false }),
     weather: () => ({
       latencyMsMean: 5,
       watchLagMsMean: 5,

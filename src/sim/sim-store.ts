@@ -4,6 +4,7 @@
 import { sleep } from '../base/clock.ts';
 import type { Prng } from '../base/prng.ts';
 import { type CommitResult, type Condition, type Store, StoreError, type Write } from '../store/store.ts';
+import type { Chances } from './chances.ts';
 import type { ProcessClock } from './process-clock.ts';
 import type { Tally } from './tally.ts';
 import type { Timeline } from './timeline.ts';
@@ -17,6 +18,7 @@ export interface SimStoreOptions {
   readonly prng: Prng;
   readonly weather: () => Weather['store'];
   readonly tally: Tally;
+  readonly chances: Chances;
   /** Whether the way between this process and the store is cut. */
   readonly parted?: () => boolean;
 }
@@ -25,13 +27,9 @@ export interface SimStoreOptions {
 const silenceMs = 5000;
 
 export function createSimStore(options: SimStoreOptions): Store {
-  const { base, clock, timeline, prng, weather, tally } = options;
+  const { base, clock, timeline, prng, weather, tally, chances } = options;
   const latencyMs = (): number => drawDelayMs(prng, { minMs: 0, meanMs: weather().latencyMsMean });
-  const hit = (kind: keyof Weather['store']): boolean => {
-    if (!prng.chance(weather()[kind], 1000)) return false;
-    tally.hit(`store-${kind}`);
-    return true;
-  };
+  const hit = (kind: keyof Weather['store']): boolean => chances.befalls(`store-${kind}`, weather()[kind], prng);
   const unavailable = (attempted: string): StoreError =>
     new StoreError('Unavailable', `${attempted}: the false store was told to be away`);
 

@@ -14,6 +14,7 @@ import { defaultPolicy } from '../core/state/context.ts';
 import { keys } from '../core/state/keys.ts';
 import { createMemoryStore } from '../store/memory/memory-store.ts';
 import type { Store } from '../store/store.ts';
+import { createChances } from './chances.ts';
 import { createAssignmentCheck } from './checkers/assignment-watch.ts';
 import type { Checker, Facts, ServerLife } from './checkers/checker.ts';
 import { checkers as checkerFactories } from './checkers/registry.ts';
@@ -26,7 +27,7 @@ import { type Commit, createHistory, type RecordEvent } from './history.ts';
 import { createHostProcess } from './host-process.ts';
 import { createIntents } from './intents.ts';
 import { createNetwork, type Peer, type SeenRequest } from './network.ts';
-import { narrowed, type Narrowing } from './narrowing.ts';
+import { badWeatherOf, misfortunesOf, narrowed, type Narrowing } from './narrowing.ts';
 import { createProcessClock } from './process-clock.ts';
 import { drawScenario, type FaultKind, type Scenario } from './scenario.ts';
 import { createEpilogue } from './restore-epilogue.ts';
@@ -39,7 +40,7 @@ import { createSimLog } from './sim-log.ts';
 import { createTally, partOf, type Tally } from './tally.ts';
 import { createTimeline } from './timeline.ts';
 import { createTraceHash } from './trace-hash.ts';
-import { createUnusual } from './unusual.ts';
+import { createUnusual, kindOf } from './unusual.ts';
 import { createWorkload } from './workload.ts';
 
 export interface SimOptions {
@@ -70,7 +71,7 @@ export interface SimResult {
   /** Instances that ran at some time. */
   readonly instancesRun: number;
   readonly faults: Readonly<Record<string, number>>;
-  /** Fault kinds that the seed drew. */
+  /** Misfortunes that the seed drew. */
   readonly drawn: readonly string[];
   readonly violation?: Violation;
   readonly trace: readonly string[];
@@ -101,6 +102,8 @@ const whileRestoring: ReadonlySet<FaultKind> = new Set([
   'store-compacted',
   'store-crash',
 ]);
+/** Of the storm: so long chance alone says whom bad weather befalls. */
+const luckShare = 0.25;
 /** Two or three heartbeats of every host. */
 const restoredStormMs = 10_000;
 
@@ -126,6 +129,7 @@ export async function simulate({
   const served = new Set<string>();
   let lastServedMs = 0;
   let weather = scenario.weather.calm;
+  let stormBeganMs = Number.POSITIVE_INFINITY;
   if (scenario.clocks.some(({ rate }) => rate !== 1)) tally.hit('clock-rate');
   if (scenario.staysDead.controlPlane) tally.hit('stays-dead-server');
   if (scenario.staysDead.host) tally.hit('stays-dead-host');
@@ -257,12 +261,12 @@ export async function simulate({
     tally,
     syncMsMax: scenario.faults.some(({ kind }) => kind === 'store-crash') ? 20 : 0,
   });
-  const buggify = createUnusual({
-    rates: scenario.unusual,
-    prng: prng.split(),
+  const isStormy = (): boolean => weather === scenario.weather.stormy;
+  const chances = createChances({
     tally,
-    stormy: () => weather === scenario.weather.stormy,
+    isDue: () => isStormy() && timeline.nowMs >= stormBeganMs + scenario.stormMs * luckShare,
   });
+  const buggify = createUnusual({ rates: scenario.unusual, prng: prng.split(), chances, stormy: isStormy });
   const log = createSimLog({ trace, onFault: (message) => violate(0, message) });
   const noteReports = ({ peer, path, bodyText }: SeenRequest): void => {
     whole.addText(peer);
@@ -279,6 +283,7 @@ export async function simulate({
     prng: prng.split(),
     weather: () => weather.network,
     tally,
+    chances,
     sticky: scenario.stickyClients,
     onRequest: noteReports,
     onInternal: (error, { method, path }) =>
@@ -298,6 +303,7 @@ export async function simulate({
       log,
       lives: serverLives,
       tally,
+      chances,
       buggify,
       clockFaults: scenario.clocks[index] ?? {},
       weather: () =>
@@ -335,7 +341,7 @@ export async function simulate({
       log,
       buggify,
       clockFaults: scenario.clocks[scenario.controlPlanes + index] ?? {},
-      disk: createSimDisk({ timeline, prng: diskPrngs[index] ?? prng, weather: () => weather.disk, tally }),
+      disk: createSimDisk({ timeline, prng: diskPrngs[index] ?? prng, weather: () => weather.disk, tally, chances }),
       checkAssignments: () => {
         const check = createAssignmentCheck({ state: history.state, host: name });
         return (event) => {
@@ -368,6 +374,7 @@ export async function simulate({
       prng: prng.split(),
       weather: () => weather.store,
       tally,
+      chances,
     }),
     state: history.state,
     world,
@@ -473,6 +480,7 @@ export async function simulate({
     await runFor(3000 + prng.below(5000)); // until every control plane has heard of the images
 
     weather = scenario.weather.stormy;
+    stormBeganMs = timeline.nowMs;
     workload.start();
     const faults = beginFaults(scenario, tally);
     let backedUp: Promise<void> | undefined;
@@ -536,6 +544,8 @@ export async function simulate({
     await system.turn();
     stopListening();
   }
+  const unusual = [...scenario.unusual.keys()].map(kindOf);
+  chances.end([...badWeatherOf(scenario.weather.stormy), ...unusual]);
   return {
     seed,
     commitHash: history.hash(),
@@ -545,7 +555,7 @@ export async function simulate({
     virtualMs: Math.round(timeline.nowMs),
     instancesRun: ran.size,
     faults: Object.fromEntries([...tally.counts].sort(([a], [b]) => (a < b ? -1 : 1))),
-    drawn: [...scenario.faults.map(({ kind }) => kind), ...(scenario.restored ? ['restored'] : [])],
+    drawn: [...misfortunesOf(scenario), ...unusual],
     ...(violation === undefined ? {} : { violation }),
     trace: lines,
   };

@@ -1,5 +1,8 @@
 // Tally: how often each fault really happened. A batch whose drawn faults never happened has tested nothing.
 
+/** Before a kind that was drawn, and found nothing to hit. */
+export const nothingToHit = 'nothing-to-hit';
+
 export interface Tally {
   hit(kind: string): void;
   readonly counts: ReadonlyMap<string, number>;

@@ -6,6 +6,7 @@ import { keyOf } from '../core/state/keys.ts';
 import { encodeRecord } from '../core/state/codec.ts';
 import type { AnyRecord } from '../core/state/records.ts';
 import type { FakeGuest } from '../agent/drivers/fake/world.ts';
+import type { VolumeDisk } from '../agent/volumes/memory-volume-files.ts';
 import type { Checker, Facts, SentReport } from './checkers/checker.ts';
 import { createHistory } from './history.ts';
 import { createIntents } from './intents.ts';
@@ -15,6 +16,7 @@ export function testHistory(create: (facts: Facts) => Checker, policy: Partial<P
   const guests: FakeGuest[] = [];
   const doubleStarts: Facts['world']['doubleStarts'][number][] = [];
   const intents = createIntents();
+  const volumes = new Map<string, VolumeDisk>();
   const find = (host: string, instanceId: string): FakeGuest | undefined =>
     guests.find((guest) => guest.host === host && guest.instanceId === instanceId);
   const world: Facts['world'] = {
@@ -30,6 +32,7 @@ export function testHistory(create: (facts: Facts) => Checker, policy: Partial<P
   const checker = create({
     state: history.state,
     world,
+    volumes: { volumeDisk: (host) => volumes.get(host) ?? new Map(), volumeFaults: [] },
     intents,
     nowMs: () => nowMs,
     policy: { ...defaultPolicy, ...policy },
@@ -74,6 +77,8 @@ export function testHistory(create: (facts: Facts) => Checker, policy: Partial<P
     },
     /** What the checker says of a guest as it is, or is no more. */
     look: (host: string, instanceId: string): string | undefined => checker.onGuest?.(host, instanceId),
+    volumes,
+    restored: (): void => checker.onRestored?.(),
     removeGuest(host: string, instanceId: string): void {
       const before = find(host, instanceId);
       if (before) guests.splice(guests.indexOf(before), 1);

@@ -3,7 +3,7 @@
 
 import { type Buggify, type BuggifyPlace, buggifyPlaces } from '../base/buggify.ts';
 import type { Prng } from '../base/prng.ts';
-import type { Tally } from './tally.ts';
+import type { Chances } from './chances.ts';
 
 /** Passed a few times in a run only: at thousandths they would hardly ever happen. */
 const seldomPassed: ReadonlySet<BuggifyPlace> = new Set([
@@ -29,15 +29,24 @@ export function drawUnusual(prng: Prng): ReadonlyMap<BuggifyPlace, number> {
 export interface UnusualOptions {
   readonly rates: ReadonlyMap<BuggifyPlace, number>;
   readonly prng: Prng;
-  readonly tally: Tally;
+  readonly chances: Chances;
   readonly stormy: () => boolean;
 }
 
-export function createUnusual({ rates, prng, tally, stormy }: UnusualOptions): Buggify {
+export function createUnusual({ rates, prng, chances, stormy }: UnusualOptions): Buggify {
   return (place) => {
     const rate = rates.get(place);
-    if (rate === undefined || !stormy() || !prng.chance(rate, 1000)) return false;
-    tally.hit(`unusual-${place}`);
-    return true;
+    return rate !== undefined && stormy() && chances.befalls(kindOf(place), rate, prng);
   };
+}
+
+const prefix = 'unusual-';
+
+/** As a kind of misfortune. */
+export function kindOf(place: BuggifyPlace): string {
+  return `${prefix}${place}`;
+}
+
+export function isUnusual(kind: string): boolean {
+  return kind.startsWith(prefix);
 }

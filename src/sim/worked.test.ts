@@ -64,6 +64,27 @@ describe('a batch', () => {
     ]);
   });
 
+  it.each([
+    [
+      'a fault mostly finds nothing to hit',
+      'guest-crash',
+      15,
+      ['"guest-crash" found nothing to hit in 15 of the 40 runs that drew it'],
+    ],
+    ['a place is seldom passed', 'unusual-retry-longest', 15, []],
+    [
+      'a place is hardly ever passed',
+      'unusual-retry-longest',
+      30,
+      ['"unusual-retry-longest" found nothing to hit in 30 of the 40 runs that drew it'],
+    ],
+  ])('in which %s', (_, kind, inVain, told) => {
+    const runs = Array.from({ length: 40 }, (_each, i) =>
+      run({ drawn: [kind], faults: { [i < inVain ? `nothing-to-hit-${kind}` : kind]: 1 } }),
+    );
+    expect(idleIn(sumOf(...runs), 40)).toEqual(told);
+  });
+
   it('in which a fault was drawn again and again and never happened proves nothing of it', () => {
     const runs = Array.from({ length: 20 }, () =>
       run({ drawn: ['server-crash', 'host-paused'], faults: { 'host-paused': 2 } }),

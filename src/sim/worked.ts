@@ -1,9 +1,10 @@
 // Worked: whether runs did what they are for. One that hardly wrote anything, or a batch in which a fault never happened, proves nothing.
 
-import { nothingToHit } from './faults.ts';
 import { mustHappen, mustHappenInMany } from './must-happen.ts';
 import { faultKinds } from './scenario.ts';
 import type { SimResult } from './simulate.ts';
+import { nothingToHit } from './tally.ts';
+import { isUnusual } from './unusual.ts';
 
 /** The least of any run of which anything can be said: it prepares, its hosts join, it comes to rest, and what it drew has happened. */
 const commitsPerRunMin = 12;
@@ -11,8 +12,10 @@ const eventsPerRunMin = 300;
 const virtualMsPerRunMin = 25_000;
 const commitsPerSeedMin = 60;
 const instancesRunPerSeedMin = 3;
-/** Runs on hosts that are too small for most guests are worth something, too, but must not be most. */
-const nothingToHitShareMax = 0.3;
+/** Runs on hosts that are too small for most guests are worth something, too, but must not be most; some places are seldom passed. */
+const nothingToHitShareMax = { fault: 0.3, unusual: 0.6 };
+/** A share of fewer runs says nothing. */
+const shareRunsMin = 30;
 /** A kind that so many runs drew must have happened in one of them. */
 const drawnRunsMin = 10;
 /** What is rarer than a fault may miss a smaller batch. */
@@ -81,7 +84,8 @@ export function idleIn(sum: Sum, seeds: number): string[] {
   for (const [kind, runs] of sum.drawn) {
     if (runs < drawnRunsMin) continue;
     const inVain = byKind[`${nothingToHit}-${kind}`] ?? 0;
-    if (inVain > runs * nothingToHitShareMax)
+    const shareMax = nothingToHitShareMax[isUnusual(kind) ? 'unusual' : 'fault'];
+    if (runs >= shareRunsMin && inVain > runs * shareMax)
       found.push(`"${kind}" found nothing to hit in ${inVain} of the ${runs} runs that drew it`);
     if (byKind[kind] === undefined) found.push(`"${kind}" was drawn by ${runs} runs and never happened`);
   }

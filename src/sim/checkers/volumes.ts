@@ -41,6 +41,15 @@ export function volumesChecker({ state, volumes: world, excused, dead, world: gu
   const isLost = ({ metadata, status }: Volume): boolean =>
     restored && status.phase === 'Failed' && !world.volumeDisk(status.host ?? '').has(metadata.id);
 
+  /** A guest that was made after the backup is not touched: whoever had its volumes before waits for them, and says so. */
+  const isHeldByUnknown = ({ metadata, status }: Volume): boolean => {
+    if (!restored) return false;
+    const holder = guests
+      .guests(status.host)
+      .find(({ volumes = [] }) => volumes.some(({ volumeId }) => volumeId === metadata.id));
+    return holder !== undefined && [...state.list('instance')].every((each) => each.metadata.id !== holder.instanceId);
+  };
+
   const outOfSight = (host: string): boolean =>
     dead.has(host) || excused.host(host) || !state.get('host', `hosts/${host}`);
 
@@ -93,7 +102,7 @@ export function volumesChecker({ state, volumes: world, excused, dead, world: gu
         if ((phase !== 'Running' && phase !== 'Suspended') || host === undefined || outOfSight(host)) continue;
         const wanted = (spec.volumes ?? []).flatMap(({ name }) => {
           const volume = state.get('volume', `volumes/${metadata.project}/${name}`);
-          return volume && isLost(volume) ? [] : [volume?.metadata.id];
+          return volume && (isLost(volume) || isHeldByUnknown(volume)) ? [] : [volume?.metadata.id];
         });
         const had = (guests.guest(host, metadata.id)?.volumes ?? []).map(({ volumeId }) => volumeId);
         if (had.join() !== wanted.join())
