@@ -48,6 +48,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'release-before-gone',
+    seed: 3,
     reenacts: 'room is free when the end is asked for, not when the guest is gone: Nova 1794996, local delete',
     invariant: 5,
     file: 'core/operations/instance.ts',
@@ -85,7 +86,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'task-room-leaked',
-    seed: 23,
+    seed: 25,
     reenacts: 'room that is taken over is not given back by who held it: Nova 1896463, the other way round',
     invariant: 5,
     file: 'core/controllers/placement.ts',
@@ -115,7 +116,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'placed-twice',
-    seed: 24,
+    seed: 7,
     reenacts: 'no condition on the instance when it is bound: Kubernetes #59848, Nova 1713783',
     invariant: 7,
     file: 'server/commit.ts',
@@ -124,7 +125,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'bound-to-lost-host',
-    seed: 13,
+    seed: 210,
     reenacts:
       'the host is not looked at again when the binding is written: Nomad plan-rejection, the other way round (#27497)',
     invariant: 0,
@@ -233,7 +234,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'back-in-time',
-    seed: 42,
+    seed: 171,
     reenacts: 'an agent follows a control plane that lags behind what it has seen: Sieve, 15 of 21 bugs',
     invariant: 5,
     with: ['store-slow', 'network-streamCut', 'server-pause'],
@@ -281,7 +282,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'lost-for-good',
-    seed: 29,
+    seed: 50,
     reenacts: 'an instance stays failed for the loss of a host that is heard again: Orchard PR #454',
     invariant: 3,
     file: 'core/controllers/lost-host.ts',
@@ -290,7 +291,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'unanswered-for-unheard',
-    seed: 20,
+    seed: 189,
     reenacts: 'a report without an answer is taken for one that nobody heard: what came before it is never said again',
     invariant: 3,
     with: ['guest-held', 'network-answerLost', 'store-unknown'],
@@ -394,7 +395,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'deleted-key-kept',
-    seed: 10,
+    seed: 137,
     reenacts: 'a cache that lists anew keeps what was deleted meanwhile: Sieve, cassandra-operator #402',
     invariant: 6,
     file: 'core/state/cache.ts',
@@ -403,7 +404,6 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'deleted-key-revived',
-    seed: 22,
     reenacts: 'the cache revives what was deleted before its own commit was answered',
     invariant: 6,
     file: 'core/state/cache.ts',
@@ -412,6 +412,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'own-commit-hides-others',
+    seed: 3,
     reenacts: 'what another control plane wrote in between is taken for an own commit',
     invariant: 6,
     file: 'server/control-loop.ts',
@@ -429,6 +430,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'no-requeue',
+    seed: 2,
     reenacts: 'a controller that does not ask to be called again: what is due waits for the next full pass',
     invariant: 3,
     with: ['guest-crash'],
@@ -493,7 +495,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'strangers-overlooked',
-    seed: 101,
+    seed: 10,
     reenacts:
       'after a restore an instance is placed where another life of it is that no backup knows, and takes its place',
     invariant: 8,
