@@ -34,7 +34,7 @@ export interface RecordHeader {
 
 export function encodePayload(commits: readonly LoggedCommit[]): Payload {
   const lengths = commits.map(({ events }) => eventsBytes(events));
-  const bytes = Buffer.allocUnsafe(lengths.reduce((sum, each) => sum + each, 0));
+  const bytes = Buffer.allocUnsafe(sumOf(lengths));
   let at = 0;
   for (const { events } of commits) at = writeEvents(events, bytes, at);
   const fits = fixedBytes + 4 * lengths.length + bytes.byteLength + 2 * 1024 <= requestBytesMax;
@@ -44,17 +44,17 @@ export function encodePayload(commits: readonly LoggedCommit[]): Payload {
 /** In pieces: the events are not copied. */
 export function encodeRecord(id: string, first: Revision, payload: Payload): readonly Uint8Array[] {
   const { lengths, bytes, parts } = payload;
-  const record = Buffer.allocUnsafe(fixedBytes + 4 * lengths.length + 4);
-  record.writeUInt8(version, 0);
-  record.write(id, 1, 'hex');
-  record.writeUIntBE(first, 17, 6);
-  record.writeUInt32BE(lengths.length, 23);
-  record.writeUInt32BE(parts, 27);
-  record.writeUInt32BE(crc32(bytes), 31);
+  const head = Buffer.allocUnsafe(fixedBytes + 4 * lengths.length + 4);
+  head.writeUInt8(version, 0);
+  head.write(id, 1, 'hex');
+  head.writeUIntBE(first, 17, 6);
+  head.writeUInt32BE(lengths.length, 23);
+  head.writeUInt32BE(parts, 27);
+  head.writeUInt32BE(crc32(bytes), 31);
   let at = fixedBytes;
-  for (const length of lengths) at = record.writeUInt32BE(length, at);
-  record.writeUInt32BE(crc32(record.subarray(0, at)), at);
-  return parts === 0 ? [record, bytes] : [record];
+  for (const length of lengths) at = head.writeUInt32BE(length, at);
+  head.writeUInt32BE(crc32(head.subarray(0, at)), at);
+  return parts === 0 ? [head, bytes] : [head];
 }
 
 /** undefined: it is damaged. */
@@ -78,8 +78,7 @@ export function decodeHeader(record: Buffer): RecordHeader | undefined {
 
 /** The commits of a record whose events are `bytes`; undefined: they are damaged. */
 export function decodeCommits(header: RecordHeader, bytes: Buffer): LoggedCommit[] | undefined {
-  if (crc32(bytes) !== header.checksum || bytes.byteLength !== header.lengths.reduce((sum, each) => sum + each, 0))
-    return undefined;
+  if (crc32(bytes) !== header.checksum || bytes.byteLength !== sumOf(header.lengths)) return undefined;
   let at = 0;
   return header.lengths.map((length, i) => {
     const revision = header.first + i;
@@ -105,4 +104,8 @@ export function offsetsIn(
       at += value.byteLength;
     }
   return found;
+}
+
+function sumOf(lengths: readonly number[]): number {
+  return lengths.reduce((sum, each) => sum + each, 0);
 }
