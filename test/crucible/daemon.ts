@@ -25,6 +25,8 @@ export interface ProcessSpec {
   readonly cwd: string;
   /** Appended to: what it says over all its lives. */
   readonly logFile: string;
+  /** Called as each life of it begins; what it returns, at the end of that life. */
+  readonly onStart?: () => () => void;
 }
 
 /** One program that is started, killed, stopped and started again. Signals reach its children, too. */
@@ -52,13 +54,17 @@ export class Daemon {
   start(): void {
     if (this.running) return;
     this.paused = false;
-    const { machine, argv, cwd, logFile } = this.#spec;
+    const { machine, argv, cwd, logFile, onStart } = this.#spec;
     const words = machine === undefined ? argv : ['nsenter', `--net=/run/netns/${machine}`, ...argv];
     const [program = '', ...args] = words;
     const log = openSync(logFile, 'a');
+    const onEnd = onStart?.();
     const child = spawn(program, args, { cwd, stdio: ['ignore', log, log] });
     closeSync(log);
-    child.on('exit', (code, signal) => appendFileSync(logFile, `-- ended: ${signal ?? code}\n`));
+    child.on('exit', (code, signal) => {
+      onEnd?.();
+      appendFileSync(logFile, `-- ended: ${signal ?? code}\n`);
+    });
     child.on('error', (error) => appendFileSync(logFile, `-- cannot start: ${error.message}\n`));
     this.#child = child;
   }

@@ -62,6 +62,8 @@ export interface FleetParts {
   readonly planes: readonly string[];
   readonly hosts: readonly string[];
   readonly worldSocket: string;
+  /** Called as each life of a control plane begins; what it returns, at the end of that life. */
+  readonly onServerStart: () => () => void;
 }
 
 const answerTimeoutMs = 4_000;
@@ -86,7 +88,8 @@ export async function startFleet(parts: FleetParts): Promise<Fleet> {
     const file = join(folder, `${machine}.json`);
     await writeFile(file, JSON.stringify(config));
     const argv = [process.execPath, main, 'server', '--config', file];
-    const daemon = new Daemon({ name: machine, machine, argv, cwd: folder, logFile: join(logs, `${machine}.log`) });
+    const logFile = join(logs, `${machine}.log`);
+    const daemon = new Daemon({ name: machine, machine, argv, cwd: folder, logFile, onStart: parts.onServerStart });
     controlPlanes.push({ machine, url: `http://${listen}`, daemon, dataDirectory });
   }
   const [first, ...others] = controlPlanes;

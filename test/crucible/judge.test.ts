@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { createFakeWorld } from '../../src/agent/drivers/fake/world.ts';
 import { systemClock } from '../../src/base/system.ts';
 import type { Instance } from '../../src/api/resources/instance.ts';
-import { testInstance } from '../../src/core/testing.ts';
+import { testGuest, testHost, testInstance } from '../../src/core/testing.ts';
 import { encodeRecord } from '../../src/core/state/codec.ts';
 import { defaultPolicy } from '../../src/core/state/context.ts';
 import { keyOf } from '../../src/core/state/keys.ts';
@@ -197,6 +197,96 @@ describe('the record', () => {
     addGuest('i-1');
     expect([...record.unrest()]).toContainEqual(expect.objectContaining({ invariant: 8 }));
     world.crashHost('h1');
+  });
+});
+
+describe('the record of a guest that its owner wanted to run', () => {
+  const instance = testInstance('a', {}, { phase: 'Running', host: 'h1', incarnation: 1 });
+  const { id } = instance.metadata;
+  const room: Allocation = { ...allocation, consumer: { ...allocation.consumer, id } };
+  const stopped: Instance = { ...instance, spec: { ...instance.spec, powerState: 'stopped' } };
+  const running = () => {
+    const told = recording();
+    told.take(1, instance, room);
+    told.addGuest(id);
+    const [guest] = told.world.guests();
+    if (guest === undefined) throw new Error('the guest was added just now');
+    const stop = (): void => {
+      guest.stopRequested = true;
+      told.world.endGuest(guest, 'killed');
+    };
+    return { ...told, guest, stop, found: () => told.record.violations.filter(({ invariant }) => invariant === 9) };
+  };
+
+  it('says nothing before the log has been read past its change', () => {
+    const { record, take, stop, found } = running();
+    record.sight(systemClock.monotonicMs(), 1);
+    stop();
+    take(2, stopped);
+    record.end();
+    expect(found()).toEqual([]);
+  });
+
+  it('sees it stopped', () => {
+    const { record, stop, found, take } = running();
+    stop();
+    record.sight(systemClock.monotonicMs() + 1, 2);
+    expect(found()).toEqual([]);
+    take(2, testInstance('b'));
+    const messages = found().map(({ message }) => message);
+    expect(messages).toContainEqual(expect.stringContaining('was stopped while it was wanted to run')); // restart
+    expect(messages).toContainEqual(expect.stringContaining('was stopped, and nobody wanted that')); // undisturbed
+  });
+
+  it('sees it stopped before that was permitted, also when all of the log is read later', () => {
+    const { stop, found, take } = running();
+    stop();
+    const lease = { kind: 'lease', host: 'h1', epoch: 1, renewedAtMs: systemClock.nowMs() + 1 } as const;
+    take(2, lease);
+    take(3, stopped);
+    expect(found()).toHaveLength(2);
+  });
+
+  it('sees it removed, at the end of a log that could not be followed', () => {
+    const { record, world, guest, found } = running();
+    world.deleteGuest(guest);
+    record.end();
+    const messages = found().map(({ message }) => message);
+    expect(messages).toContainEqual(expect.stringContaining('was removed while it was wanted to run'));
+    expect(messages).toContainEqual(expect.stringContaining('was taken away, and it was always wanted'));
+  });
+
+  it('sees a start that is told and never was, and knows those that were as soon as they are', () => {
+    const { world, take, guest, found } = running();
+    const started = (startedAtMs: number): Instance => ({
+      ...instance,
+      status: { ...instance.status, guest: testGuest({ startedAtMs }) },
+    });
+    take(2, started(guest.startedAtMs ?? 0));
+    expect(found()).toEqual([]);
+    take(3, started(7));
+    expect(found()).toContainEqual(
+      expect.objectContaining({ message: expect.stringContaining('told to have started at 7') }),
+    );
+    world.crashHost('h1');
+  });
+});
+
+describe('the record of a silent host', () => {
+  it.each([
+    ['that nobody had been there to hear', 0, 1],
+    ['that a control plane had not heard for long', 60_000, 0],
+  ])('%s', (_, livedMs, faults) => {
+    const { record, take } = recording();
+    const end = record.onServerStart();
+    const nowMs = systemClock.nowMs() + livedMs;
+    const [host] = testHost('h1');
+    const condition = { type: 'Ready', status: 'False', reason: 'AgentSilent', message: 'so', sinceMs: nowMs } as const;
+    take(1, host);
+    take(2, { ...host, status: { ...host.status, conditions: [condition] } });
+    const found = record.violations.filter(({ message }) => message.includes('no control plane had been there'));
+    expect(found).toHaveLength(faults);
+    end();
   });
 });
 

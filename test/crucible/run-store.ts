@@ -109,7 +109,10 @@ export async function runStore(options: StoreRunOptions): Promise<StoreRunResult
   });
 
   say(`starting ${planes.length} control planes and ${hostNames.length} agents over ${kind}`);
-  const fleet = await startFleet({ folder, logs, network, storeUrl, planes, hosts: hostNames, worldSocket });
+  const fleet = await startFleet({
+    ...{ folder, logs, network, storeUrl, planes, hosts: hostNames, worldSocket },
+    onServerStart: () => record.onServerStart(),
+  });
   const rigStore = shared ?? sqliteMember(fleet, sqlite);
 
   // ── following ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -213,6 +216,7 @@ export async function runStore(options: StoreRunOptions): Promise<StoreRunResult
   say('stopping the control planes; reading the whole log');
   await Promise.all(fleet.controlPlanes.map(({ daemon }) => daemon.stop()));
   await judgeStore(storeUrl, record, fleet);
+  record.end();
   if (sqlite) for (const violation of record.unrest()) record.violate(violation.invariant, violation.message);
   const epoch = record.history.state.get('cluster', keys.cluster)?.epoch;
   for (const violation of [
@@ -383,7 +387,7 @@ async function judgeAudits(fleet: Fleet, record: RunRecord): Promise<void> {
   }
 }
 
-/** The whole log as it stands at the end: without gaps, the same as was followed, and what "berth store check" says of it. */
+/** The whole log as it stands at the end: without gaps, the same as was followed, and what "berth store check" says of it. Read to its end. */
 async function judgeStore(url: string, record: RunRecord, fleet: Fleet): Promise<void> {
   const { exitCode, stdout, stderr } = await fleet.berth(undefined, 'store', 'check', url);
   if (exitCode !== 0) record.violate(6, `berth store check: ${stdout.trim()} ${stderr.trim()}`);
@@ -397,10 +401,10 @@ async function judgeStore(url: string, record: RunRecord, fleet: Fleet): Promise
   }
   over.abort();
   await store.close();
-  if (record.revision === 0) return record.take(log); // it could not be followed
   const through = record.revision;
   const fault = differenceOf(record.history.commits, commitsOf(log.filter(({ revision }) => revision <= through)));
   if (fault !== undefined) record.violate(6, fault);
+  record.take(log.filter(({ revision }) => revision > through)); // all of it where it could not be followed
 }
 
 async function within(work: Promise<void>, limitMs: number, onLate: () => void): Promise<void> {

@@ -133,6 +133,10 @@ describe('the silence of a host', () => {
     expect(judged([{ startedMs: 0, endedMs: 19_000 }, { startedMs: 19_500 }], 20_000)).toBeUndefined();
   });
 
+  it('is told by what was, where lives go on after it', () => {
+    expect(judged([{ startedMs: 19_000, endedMs: 90_000 }], 20_000)).toMatch(/the longest: 1 s/);
+  });
+
   it('is not told by one that has just begun, after an outage of all', () => {
     expect(judged([{ startedMs: 0, endedMs: 5000 }, { startedMs: 19_000 }], 20_000)).toMatch(
       /host h1 was called silent when no control plane had been there for 9 s/,

@@ -14,7 +14,7 @@ export function outageChecker({ serverLives = [], nowMs, policy }: Facts): Check
   const longestMs = (): number =>
     serverLives.reduce((longest, { startedMs, endedMs = nowMs() }) => {
       if (nowMs() - endedMs > onTheWayMsMax) return longest;
-      return Math.max(longest, endedMs - startedMs);
+      return Math.max(longest, Math.min(endedMs, nowMs()) - startedMs); // a log that is read late has later lives beside it
     }, 0);
   return {
     invariant: 9,

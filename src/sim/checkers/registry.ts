@@ -20,6 +20,7 @@ import { refusedChecker } from './refused.ts';
 import { restartChecker } from './restart.ts';
 import { revisionsChecker } from './revisions.ts';
 import { silenceChecker } from './silence.ts';
+import { toldStartChecker } from './told-start.ts';
 import { undisturbedChecker } from './undisturbed.ts';
 import { volumesChecker } from './volumes.ts';
 
@@ -33,6 +34,7 @@ export const checkers: readonly ((facts: Facts) => Checker)[] = [
   monotonicChecker,
   leftoversChecker,
   restartChecker,
+  toldStartChecker,
   eligibleChecker,
   churnChecker,
   limitsChecker,

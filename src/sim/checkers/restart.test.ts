@@ -9,6 +9,7 @@ import { testHistory } from '../test-history.ts';
 import { refusedChecker } from './refused.ts';
 import { restartChecker } from './restart.ts';
 import { silenceChecker } from './silence.ts';
+import { toldStartChecker } from './told-start.ts';
 
 const [host, provider] = testHost('h1');
 const { id } = testInstance('a').metadata;
@@ -73,16 +74,73 @@ describe('invariant 9', () => {
     expect(guest('h1', id, { state: 'running', running: true })).toMatch(/started again, and nobody wanted that/);
   });
 
-  it('sees a start told that never was', () => {
-    const { commit } = running();
-    expect(commit(bound({ guest: testGuest({ startedAtMs: 7 }) }))).toBeUndefined();
-    expect(commit(bound({ guest: testGuest({ startedAtMs: 8 }) }))).toMatch(/told to have started at 8/);
+  it.each([
+    ['was in order when it was stopped', 1_500, undefined],
+    ['was not in order any more when it was made', 3_000, /stopped while it was wanted to run/],
+  ])('judges a guest of which it hears late by its own time: its end %s', (_, bornMs, fault) => {
+    const { commit, pass, guest } = testHistory(restartChecker);
+    commit(host, provider, bound(), held);
+    pass(1_000);
+    commit(bound({}, { powerState: 'stopped' }));
+    pass(1_000);
+    commit(bound());
+    pass(bornMs - 2_000);
+    expect(guest('h1', id, { running: true })).toBeUndefined();
+    pass(100);
+    expect(guest('h1', id, { ...ended, stopRequested: true })).toEqual(
+      fault === undefined ? undefined : expect.stringMatching(fault),
+    );
+  });
+
+  it('keeps apart the lives of an instance of which it hears late', () => {
+    const { commit, pass, guest } = testHistory(restartChecker);
+    commit(host, provider, bound(), held);
+    pass(1_000);
+    commit(bound({ host: 'h2', incarnation: 2 }), {
+      ...held,
+      consumer: { ...held.consumer, incarnation: 2 },
+      host: 'h2',
+    });
+    pass(-500);
+    for (const name of ['h1', 'h2']) guest(name, id, { incarnation: name === 'h1' ? 1 : 2, running: true });
+    expect(guest('h1', id, { ...ended, stopRequested: true })).toBeUndefined();
+    expect(guest('h2', id, { ...ended, stopRequested: true })).toMatch(/incarnation 2 on h2 was stopped while/);
   });
 
   it('promises nothing of a host whose agent lies', () => {
     const { guest, excused } = running();
     excused.hosts.add('h1');
     expect(guest('h1', id, { ...ended, stopRequested: true })).toBeUndefined();
+  });
+});
+
+describe('a start that is told', () => {
+  const started = () => {
+    const history = testHistory(toldStartChecker);
+    history.commit(host, provider, bound(), held);
+    history.guest('h1', id, { startedAtMs: 7 });
+    return history;
+  };
+
+  it('was', () => {
+    const { commit } = started();
+    expect(commit(bound({ guest: testGuest({ startedAtMs: 7 }) }))).toBeUndefined();
+    expect(commit(bound({ guest: testGuest({ startedAtMs: 8 }) }))).toMatch(/told to have started at 8/);
+  });
+
+  it('was its own, and may have been long ago', () => {
+    const { commit, guest } = started();
+    guest('h1', id, { incarnation: 2, startedAtMs: 9 });
+    expect(commit(bound({ guest: testGuest({ startedAtMs: 7 }) }))).toBeUndefined();
+    expect(commit(bound({ guest: testGuest({ startedAtMs: 7 }), incarnation: 2 }))).toMatch(
+      /started at 7, when it did not/,
+    );
+  });
+
+  it('is not held against a host whose agent lies', () => {
+    const { commit, excused } = started();
+    excused.hosts.add('h1');
+    expect(commit(bound({ guest: testGuest({ startedAtMs: 8 }) }))).toBeUndefined();
   });
 });
 

@@ -1,7 +1,9 @@
 // Invariant 9: a restart of an agent or a server changes nothing but time. A guest is stopped or removed while it runs only when it was
-// not wanted to run a while before; one incarnation is started again only after that; and what is told of its start is true.
+// not wanted to run a while before; one incarnation is started again only after that. It must know of commits before what they let happen
+// to a guest; of the guest it may hear later.
 
 import type { Instance } from '../../api/resources/instance.ts';
+import type { AnyRecord } from '../../core/state/records.ts';
 import type { Checker, Facts } from './checker.ts';
 
 /** The longest way of an order to a guest: pauses, partitions and slow starts lie between. */
@@ -12,11 +14,15 @@ interface Life {
   running: boolean;
   /** Each time it was started. */
   readonly startedAtMs: number[];
-  /** The same as guests tell it, on the clock of their host. */
-  readonly told: Set<number>;
   endedMs: number | undefined;
+}
+
+/** What commits say of one incarnation on one host, whether its guest is known or not. */
+interface Wish {
   /** When its end was last in order. */
-  unwantedMs: number | undefined;
+  unwantedMs: number;
+  /** When that was over; undefined: it is in order. */
+  wantedSinceMs?: number;
 }
 
 export function restartChecker({ state, world, nowMs, excused }: Facts): Checker {
@@ -24,11 +30,32 @@ export function restartChecker({ state, world, nowMs, excused }: Facts): Checker
   const lives = new Map<string, Life>();
   const hostsOf = new Map<string, Set<string>>();
   const instanceKeys = new Map<string, string>();
+  /** By host, instance and incarnation; of those whose end was never in order nothing. */
+  const wishes = new Map<string, Wish>();
 
-  const noteWish = (instanceId: string): void => {
-    for (const host of hostsOf.get(instanceId) ?? []) {
-      const life = lives.get(`${host} ${instanceId}`);
-      if (life && !isWanted(host, instanceId, life.incarnation)) life.unwantedMs = nowMs();
+  const noteWish = (host: string, instanceId: string, incarnation: number): void => {
+    const name = `${host} ${instanceId} ${incarnation}`;
+    const wish = wishes.get(name);
+    if (!isWanted(host, instanceId, incarnation)) wishes.set(name, { unwantedMs: nowMs() });
+    else if (wish) wish.wantedSinceMs ??= nowMs();
+  };
+
+  /** What was in order before a guest was there is not for it. */
+  const noteBirth = (host: string, instanceId: string, incarnation: number): void => {
+    const name = `${host} ${instanceId} ${incarnation}`;
+    const wish = wishes.get(name);
+    if (wish === undefined) noteWish(host, instanceId, incarnation);
+    else if (wish.wantedSinceMs !== undefined && wish.wantedSinceMs <= nowMs()) wishes.delete(name);
+    else wish.unwantedMs = Math.max(wish.unwantedMs, nowMs());
+  };
+
+  const noteRecord = (record: AnyRecord | null): void => {
+    const life = lifeOf(record);
+    if (life === undefined) return;
+    noteWish(life.host, life.instanceId, life.incarnation);
+    for (const host of hostsOf.get(life.instanceId) ?? []) {
+      const known = lives.get(`${host} ${life.instanceId}`);
+      if (known) noteWish(host, life.instanceId, known.incarnation);
     }
   };
 
@@ -52,22 +79,17 @@ export function restartChecker({ state, world, nowMs, excused }: Facts): Checker
   /** Since its last start, or on the way to it. */
   const wasUnwanted = (host: string, instanceId: string, life: Life): boolean => {
     const startedMs = life.startedAtMs.at(-1) ?? 0;
-    const lately = life.unwantedMs !== undefined && life.unwantedMs >= startedMs - orderMsMax;
-    return lately || !isWanted(host, instanceId, life.incarnation);
+    const wish = wishes.get(`${host} ${instanceId} ${life.incarnation}`);
+    const lately = wish !== undefined && wish.unwantedMs >= startedMs - orderMsMax;
+    const then = wish?.wantedSinceMs !== undefined && wish.wantedSinceMs > nowMs();
+    return lately || then || !isWanted(host, instanceId, life.incarnation);
   };
 
   return {
     invariant: 9,
     onCommit({ events }) {
-      for (const { key, before, after } of events) {
-        const record = after ?? before;
-        if (after?.kind === 'instance') instanceKeys.set(after.metadata.id, key);
-        if (record?.kind === 'instance') noteWish(record.metadata.id);
-        if (record?.kind === 'allocation') noteWish(record.consumer.id);
-        if (after?.kind !== 'instance') continue;
-        const fault = startFault(after);
-        if (fault !== undefined) return `${fault} (${key})`;
-      }
+      for (const { key, after } of events) if (after?.kind === 'instance') instanceKeys.set(after.metadata.id, key);
+      for (const { before, after } of events) for (const record of [before, after]) noteRecord(record);
       return undefined;
     },
     onGuest(host, instanceId) {
@@ -85,14 +107,13 @@ export function restartChecker({ state, world, nowMs, excused }: Facts): Checker
       if (life === undefined || life.incarnation !== guest.incarnation) {
         lives.set(name, newLife(guest.incarnation));
         hostsOf.set(instanceId, (hostsOf.get(instanceId) ?? new Set()).add(host));
-        noteWish(instanceId);
+        noteBirth(host, instanceId, guest.incarnation);
       }
       const present = lives.get(name) ?? newLife(guest.incarnation);
       if (guest.running && !present.running) {
         if (present.startedAtMs.length > 0 && !wasUnwanted(host, instanceId, present))
           return `${told} was started again, and nobody wanted that`;
         present.startedAtMs.push(nowMs());
-        if (guest.startedAtMs !== undefined) present.told.add(guest.startedAtMs);
       }
       if (!guest.running && present.running) {
         present.endedMs = nowMs();
@@ -103,17 +124,20 @@ export function restartChecker({ state, world, nowMs, excused }: Facts): Checker
       return undefined;
     },
   };
-
-  /** A start that is told of an incarnation must have been. */
-  function startFault({ metadata, status }: Instance): string | undefined {
-    const { guest, host = '', incarnation } = status;
-    if (guest?.startedAtMs === undefined || excused.host(host)) return undefined;
-    const life = lives.get(`${host} ${metadata.id}`);
-    if (life?.incarnation !== incarnation || life.told.has(guest.startedAtMs)) return undefined;
-    return `instance ${metadata.name} is told to have started at ${guest.startedAtMs}, when it did not`;
-  }
 }
 
 function newLife(incarnation: number): Life {
-  return { incarnation, running: false, startedAtMs: [], told: new Set(), endedMs: undefined, unwantedMs: undefined };
+  return { incarnation, running: false, startedAtMs: [], endedMs: undefined };
+}
+
+/** Of which life a record tells; undefined: of none. An instance that is on no host may still have guests. */
+function lifeOf(
+  record: AnyRecord | null,
+): { readonly host: string; readonly instanceId: string; readonly incarnation: number } | undefined {
+  if (record?.kind === 'instance') {
+    const { host = '', incarnation } = record.status;
+    return { host, instanceId: record.metadata.id, incarnation };
+  }
+  if (record?.kind !== 'allocation' || record.consumer.kind !== undefined) return undefined;
+  return { host: record.host, instanceId: record.consumer.id, incarnation: record.consumer.incarnation };
 }
