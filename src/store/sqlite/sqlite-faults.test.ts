@@ -8,6 +8,7 @@ import {
   mkdtempSync,
   readdirSync,
   readFileSync,
+  renameSync,
   rmSync,
   truncateSync,
   writeFileSync,
@@ -32,6 +33,33 @@ beforeEach(() => {
 });
 afterEach(() => {
   for (const step of undo.reverse()) step();
+});
+
+describe('a file that is taken from under an open store', () => {
+  const write = (key: string) => [{ key, value: Buffer.from(key) }];
+  const begun = async (): Promise<Store> => {
+    const store = await openSqliteStore({ path });
+    undo.push(() => void store.close());
+    await store.commit([], write('before'));
+    return store;
+  };
+
+  it.each(['', '-wal', '.lock'])('lets nothing be written from then on: store.db%s', async (end) => {
+    const store = await begun();
+    const aside = join(folder, 'aside');
+    renameSync(`${path}${end}`, aside);
+    const refused = {
+      code: 'Unavailable',
+      outcome: 'none',
+      message: expect.stringContaining(`${path}${end} was removed or replaced`),
+    };
+    await expect(store.commit([], write('lost'))).rejects.toMatchObject(refused);
+    writeFileSync(`${path}${end}`, '');
+    await expect(store.commit([], write('lost'))).rejects.toMatchObject(refused);
+    expect((await store.list('')).entries.map(({ key }) => key)).toEqual(['before']);
+    renameSync(aside, `${path}${end}`);
+    expect(await store.commit([], write('after'))).toMatchObject({ ok: true });
+  });
 });
 
 describe('a process killed while it commits', () => {

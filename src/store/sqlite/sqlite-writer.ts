@@ -12,6 +12,7 @@ import {
   type StoreError,
   type Write,
 } from '../store.ts';
+import { FilesInPlace } from './files-in-place.ts';
 import { type Connection, connect } from './sqlite-connection.ts';
 import { breaksConnection, corrupt, sqliteCode, toStoreError } from './sqlite-errors.ts';
 import { openFile, openSound } from './sqlite-file.ts';
@@ -55,6 +56,7 @@ const changesPerQuietCheckpoint = 2_000;
 export class SqliteWriter {
   readonly #path: string;
   readonly #tell: Tell;
+  readonly #files: FilesInPlace;
   /** null after a failure that left the connection in doubt, until the file can be opened again. */
   #connection: Connection | null;
   readonly #unapplied = new UnappliedEntries();
@@ -68,6 +70,7 @@ export class SqliteWriter {
     this.#path = options.path;
     this.#tell = options.tell;
     this.#connection = connect(options.path, openFile(options));
+    this.#files = new FilesInPlace(options.path);
     this.state = this.#load(this.#connection);
   }
 
@@ -227,6 +230,7 @@ export class SqliteWriter {
 
   /** Durable when it returns, if asked to be; throws a `StoreError` that says what is known of the outcome. */
   #transact<T>(attempted: string, { durable }: { durable: boolean }, work: (connection: Connection) => T): T {
+    if (durable) this.#files.check();
     let committing = false;
     try {
       const connection = this.#connected();
@@ -270,6 +274,7 @@ export class SqliteWriter {
   #reopen(): void {
     const broken = this.#connection;
     this.#connection = null;
+    this.#files.noteClosed();
     try {
       broken?.close();
     } catch (error) {
@@ -286,7 +291,9 @@ export class SqliteWriter {
 
   #connected(): Connection {
     if (this.#connection) return this.#connection;
+    this.#files.check(); // else another store would be made, or taken for this one
     const connection = connect(this.#path, openSound(this.#path));
+    this.#files.noteConnected();
     this.state = this.#load(connection);
     this.#connection = connection;
     this.#tell('info', 'store opened again', { revision: this.state.revision });
