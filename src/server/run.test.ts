@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -25,9 +25,14 @@ function recordingLogger(lines: string[]): Logger {
 
 describe('a server that cannot start', () => {
   it.each([
-    ['because its port is taken', {}, /something listens there already/],
-    ['because its image map is none', { imageMap: '/nonexistent/map.yaml' }, /image map \/nonexistent\/map\.yaml/],
-  ])('%s leaves nothing that runs', async (_, more, message) => {
+    ['because its port is taken', true, {}, /something listens there already/],
+    [
+      'because its image map is none',
+      false,
+      { imageMap: '/nonexistent/map.yaml' },
+      /image map \/nonexistent\/map\.yaml/,
+    ],
+  ])('%s leaves nothing that runs', async (_, isTaken, more, message) => {
     const taken = createServer().listen(0, '127.0.0.1');
     await once(taken, 'listening');
     const address = taken.address();
@@ -36,7 +41,7 @@ describe('a server that cannot start', () => {
     const config = (listen: string) => parse(ServerConfig, { listen, dataDirectory: directory });
     const { clock, timers } = countingClock();
     await expect(
-      startServer({ ...config(`127.0.0.1:${port}`), ...more }, { log: recordingLogger(lines), clock }),
+      startServer({ ...config(`127.0.0.1:${isTaken ? port : 0}`), ...more }, { log: recordingLogger(lines), clock }),
     ).rejects.toThrow(message);
     const said = lines.length;
     await expect.poll(timers).toBe(0);
@@ -44,6 +49,7 @@ describe('a server that cannot start', () => {
     expect(timers()).toBe(0);
     expect(lines).toHaveLength(said);
     taken.close();
+    if (isTaken) expect(await readdir(directory)).toEqual([]);
     // The store is free again, too.
     await (await startServer(config('127.0.0.1:0'), { log: recordingLogger([]) })).close();
   });

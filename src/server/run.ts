@@ -21,7 +21,7 @@ import type { ServerConfig } from './config.ts';
 import { type Decider, decideAndCommit } from './decide.ts';
 import { AgentLinks } from './http/agent-link.ts';
 import { guestAccess } from './http/guest-access.ts';
-import { serveHttp, type TlsIdentity } from './http/serve.ts';
+import { checkListen, serveHttp, type TlsIdentity } from './http/serve.ts';
 import { hostTokenOf, identityOf, type TokenSecrets } from './http/tokens.ts';
 import { createImageContent, type InspectImage } from './image-content.ts';
 import { loadImageMap } from './image-map-load.ts';
@@ -51,6 +51,7 @@ export async function startServer(
   const listen = listenAddress(config);
   const tls = await readTls(config);
   const policy = policyOf(config);
+  await checkListen(listen); // before anything is written to a store that may be others', too
   await mkdir(config.dataDirectory, { recursive: true, mode: 0o700 });
   const storeUrl = config.store ?? `sqlite:${join(config.dataDirectory, 'berth.db')}`;
   const place = await placeOf(storeUrl);

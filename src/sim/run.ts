@@ -94,7 +94,7 @@ async function runBatch(options: RunSimOptions, pool: SeedPool, out: Out): Promi
     done += 1;
     if (json) out.write(`${JSON.stringify({ ...result, trace: undefined, ...(fault ? { fault } : {}) })}\n`);
     else if (options.verbose) out.write(`${lineOf(result)}\n`);
-    else if (done % 50 === 0) out.write(`${done} of ${seeds.length} seeds\n`);
+    else if (done % toldEvery(seeds.length) === 0) out.write(`${done} of ${seeds.length} seeds\n`);
     if (fault === undefined) continue;
     failed.push(seed);
     if (options.keep && options.seedsFile !== undefined && whole)
@@ -119,6 +119,11 @@ async function runBatch(options: RunSimOptions, pool: SeedPool, out: Out): Promi
     );
   }
   return interrupted ? interruptedExitCode : failed.length > 0 || idle.length > 0 ? 1 : 0;
+}
+
+/** Ten times in a small batch, and often enough in a large one. */
+function toldEvery(seeds: number): number {
+  return Math.min(50, Math.max(1, Math.round(seeds / 10)));
 }
 
 /** What `start` gives for each item, in the order of the items, with at most `ahead` of them under way. */

@@ -30,6 +30,20 @@ const defaultSeconds: Readonly<Record<StoreKind, number>> = { postgres: 90, etcd
 
 const usageText = `usage: npm run crucible -- [--store ${kinds.join('|')}] [--minutes N] [--seed N] [--faults a,b] [--json] [--keep]\n`;
 
+const helpText = `${usageText}
+Real control planes, agents and stores in network namespaces under real faults, judged by the simulator's checkers. It needs Linux and
+root, touches nothing of the machine's own network, and leaves nothing behind but the folder of a run that failed.
+
+  --store KINDS   which stores, in turn (default: all)
+  --minutes N     of faults on each (default: ${kinds.map((kind) => `${kind} ${defaultSeconds[kind]} s`).join(', ')}; rest and judgement come after it)
+  --seed N        the same work and the same faults again
+  --faults a,b    only these: ${[...new Set(kinds.flatMap(kindsFor))].join(', ')}
+  --json          a line for each store
+  --keep          keeps the record and all logs of a good run, too
+
+Exit codes: 0 all invariants held, 1 one did not, or too little happened, 2 the command is not right. More: docs/crucible.md
+`;
+
 function usage(fault: string): never {
   process.stderr.write(`${fault}\n${usageText}`);
   process.exit(2);
@@ -57,7 +71,7 @@ function parseFlags() {
 
 const flags = parseFlags();
 if (flags.help) {
-  process.stdout.write(usageText);
+  process.stdout.write(helpText);
   process.exit(0);
 }
 

@@ -1,6 +1,8 @@
 // HTTP: Fastify in front of the routes. Checks who asks, turns bodies into values and answers into bytes; decides nothing.
 
+import { once } from 'node:events';
 import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http';
+import { createServer } from 'node:net';
 import type { Duplex } from 'node:stream';
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import type { Carried } from '../../base/carried.ts';
@@ -88,6 +90,18 @@ export async function serveHttp(
   } catch (error) {
     await app.close();
     throw describeListening(error, listen);
+  }
+}
+
+/** Throws `InvalidRequest` when nobody could listen there just now. For whoever does much before it listens. */
+export async function checkListen(listen: { readonly host: string; readonly port: number }): Promise<void> {
+  const probe = createServer().listen(listen);
+  try {
+    await once(probe, 'listening');
+  } catch (error) {
+    throw describeListening(error, listen);
+  } finally {
+    probe.close();
   }
 }
 
