@@ -5,46 +5,61 @@ import { createTally } from './tally.ts';
 
 const kind = 'network-duplicate';
 const always = 1000;
-/** In thousandths, and luck spares all that is tried here. */
-const hardlyEver = 0.001;
+const hardlyEver = 1;
 
-function begin({ isDue = true } = {}) {
-  const tally = createTally();
-  const chances = createChances({ tally, isDue: () => isDue });
-  return { befalls: (rate: number) => chances.befalls(kind, rate, seededPrng(1)), chances, tally };
+/** Luck spares every call that it may. */
+function begin(seed = 1, tally = createTally()) {
+  const chances = createChances({ tally, prng: seededPrng(seed) });
+  const own = { ...seededPrng(seed), chance: (rate: number) => rate === always };
+  return { befalls: (rate: number) => chances.befalls(kind, rate, own), chances, tally };
 }
 
 describe('what was drawn', () => {
   it('befalls by its rate, and is counted', () => {
-    const { befalls, tally } = begin({ isDue: false });
+    const { befalls, tally } = begin();
     expect([befalls(always), befalls(always), befalls(0)]).toEqual([true, true, false]);
     expect(tally.counts.get(kind)).toBe(2);
   });
 
-  it('befalls once when it is due and luck has spared everyone', () => {
-    const { befalls, tally } = begin();
-    expect([befalls(hardlyEver), befalls(hardlyEver), befalls(hardlyEver)]).toEqual([true, false, false]);
-    expect(tally.counts.get(kind)).toBe(1);
+  it('befalls one call, after as many as the seed lets luck spare', () => {
+    const firsts = Array.from({ length: 60 }, (_, seed) => {
+      const { befalls } = begin(seed);
+      const befallen = Array.from({ length: 50 }, () => befalls(hardlyEver));
+      expect(befallen.filter((each) => each)).toHaveLength(1);
+      return befallen.indexOf(true);
+    });
+    expect([...new Set(firsts)].sort()).toEqual([0, 1, 2]);
   });
 
-  it.each([
-    ['before it is due', hardlyEver, { isDue: false }],
-    ['in calm', 0, { isDue: true }],
-  ])('is left to luck %s', (_, rate, begun) => expect(begin(begun).befalls(rate)).toBe(false));
+  it('waits for the storm', () => {
+    const { befalls } = begin();
+    expect(Array.from({ length: 50 }, () => befalls(0))).not.toContain(true);
+    expect(Array.from({ length: 50 }, () => befalls(hardlyEver))).toContain(true);
+  });
 });
 
 describe('at the end', () => {
-  it('what found no call to befall is told as such', () => {
-    const { befalls, chances, tally } = begin({ isDue: false });
-    befalls(hardlyEver);
+  const seed = 1;
+  /** By this seed. */
+  const spared = 2;
+  const told = (calls: number) => {
+    const { befalls, chances, tally } = begin(seed);
+    for (let i = 0; i < calls; i++) befalls(hardlyEver);
     chances.end([kind]);
-    expect([...tally.counts.keys()]).toEqual([`nothing-to-hit-${kind}`]);
-  });
+    return [...tally.counts.keys()];
+  };
 
-  it('what has happened is not', () => {
-    const { befalls, chances, tally } = begin();
-    befalls(hardlyEver);
+  it.each([
+    ['what had no call', 0, [`nothing-to-hit-${kind}`]],
+    ['what had too few calls', spared, [`nothing-to-hit-${kind}`]],
+    ['what had one more', spared + 1, [kind]],
+  ])('%s is told as such', (_, calls, kinds) => expect(told(calls)).toEqual(kinds));
+
+  it('what had calls enough is not excused', () => {
+    const told: string[] = [];
+    const { befalls, chances } = begin(seed, { counts: new Map(), hit: (each) => told.push(each) });
+    for (let i = 0; i < 50; i++) befalls(hardlyEver);
     chances.end([kind]);
-    expect([...tally.counts.keys()]).toEqual([kind]);
+    expect(told).not.toContain(`nothing-to-hit-${kind}`);
   });
 });

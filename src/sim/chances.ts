@@ -1,35 +1,44 @@
-// Chances: what may befall a call, by the rate that the seed drew for its kind. What was drawn is to happen in every run: what luck has
-// spared befalls the next call that it can, once a quarter of the storm is over.
+// Chances: what may befall a call, by the rate that the seed drew for its kind. What was drawn is to happen in every run: luck may spare
+// the first few calls of a kind, and if it does, the next is not.
 
+import type { BuggifyPlace } from '../base/buggify.ts';
 import type { Prng } from '../base/prng.ts';
 import { nothingToHit, type Tally } from './tally.ts';
+import type { Weather } from './weather.ts';
+
+/** What has a rate, and befalls calls. */
+export type Chance =
+  | `network-${keyof Weather['network']}`
+  | `store-${keyof Weather['store']}`
+  | `disk-${keyof Weather['disk']}`
+  | `unusual-${BuggifyPlace}`;
 
 export interface Chances {
   /** Whether `kind` befalls this call; `rate` in thousandths, as it is just now. */
-  befalls(kind: string, rate: number, prng: Prng): boolean;
-  /** Notes which of the kinds that were `drawn` found nothing to befall when they had to. */
+  befalls(kind: Chance, rate: number, prng: Prng): boolean;
+  /** Notes which of the kinds that were `drawn` did not happen, as there were too few calls. */
   end(drawn: readonly string[]): void;
 }
 
-export interface ChancesOptions {
-  readonly tally: Tally;
-  /** Whether luck has had its time. */
-  readonly isDue: () => boolean;
-}
+/** Of each kind. In some runs there are only a few calls that a stream breaks on, or that a server begins with. */
+const sparedMax = 2;
 
-export function createChances({ tally, isDue }: ChancesOptions): Chances {
-  const tried = new Set<string>();
+export function createChances({ tally, prng }: { readonly tally: Tally; readonly prng: Prng }): Chances {
+  /** How many more calls luck may spare, by the kinds that have had one. */
+  const left = new Map<string, number>();
   return {
-    befalls(kind, rate, prng) {
-      const isDrawn = prng.chance(rate, 1000);
-      const isSpared = rate > 0 && isDue() && !tally.counts.has(kind);
-      if (isSpared) tried.add(kind);
-      if (!isDrawn && !isSpared) return false;
+    befalls(kind, rate, own) {
+      const isDrawn = own.chance(rate, 1000);
+      if (rate === 0) return false;
+      const may = left.get(kind) ?? prng.below(sparedMax + 1);
+      left.set(kind, may - 1);
+      if (!isDrawn && (may > 0 || tally.counts.has(kind))) return false;
       tally.hit(kind);
       return true;
     },
     end(drawn) {
-      for (const kind of drawn) if (!tally.counts.has(kind) && !tried.has(kind)) tally.hit(`${nothingToHit}-${kind}`);
+      for (const kind of drawn)
+        if (!tally.counts.has(kind) && (left.get(kind) ?? 0) >= 0) tally.hit(`${nothingToHit}-${kind}`);
     },
   };
 }

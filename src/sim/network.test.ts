@@ -21,7 +21,7 @@ function begin(weather: Partial<Weather['network']> = {}) {
   const network = createNetwork({
     timeline,
     tally,
-    chances: createChances({ tally, isDue: () => false }),
+    chances: createChances({ tally, prng: seededPrng(3) }),
     prng: seededPrng(2),
     weather: () => ({ ...calm.network, delayMsMin: 1, delayMsMean: 3, ...weather }),
     sticky: true,

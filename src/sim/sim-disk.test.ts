@@ -16,7 +16,7 @@ function begin(seed: number) {
     prng: seededPrng(seed),
     weather: () => ({ latencyMsMean: 5, failed: 0 }),
     tally,
-    chances: createChances({ tally, isDue: () => false }),
+    chances: createChances({ tally, prng: seededPrng(3) }),
   });
   const finish = async <Result>(work: Promise<Result>): Promise<Result> => {
     await system.turn();

@@ -21,7 +21,7 @@ function begin(weather: Partial<Weather['store']> = {}, seed = 1) {
     timeline,
     prng: seededPrng(seed),
     tally,
-    chances: createChances({ tally, isDue: () => false }),
+    chances: createChances({ tally, prng: seededPrng(3) }),
     weather: () => ({
       latencyMsMean: 5,
       watchLagMsMean: 5,

@@ -71,7 +71,7 @@ export interface SimResult {
   /** Instances that ran at some time. */
   readonly instancesRun: number;
   readonly faults: Readonly<Record<string, number>>;
-  /** Misfortunes that the seed drew. */
+  /** The misfortunes of its scenario. */
   readonly drawn: readonly string[];
   readonly violation?: Violation;
   readonly trace: readonly string[];
@@ -102,8 +102,6 @@ const whileRestoring: ReadonlySet<FaultKind> = new Set([
   'store-compacted',
   'store-crash',
 ]);
-/** Of the storm: so long chance alone says whom bad weather befalls. */
-const luckShare = 0.25;
 /** Two or three heartbeats of every host. */
 const restoredStormMs = 10_000;
 
@@ -129,7 +127,6 @@ export async function simulate({
   const served = new Set<string>();
   let lastServedMs = 0;
   let weather = scenario.weather.calm;
-  let stormBeganMs = Number.POSITIVE_INFINITY;
   if (scenario.clocks.some(({ rate }) => rate !== 1)) tally.hit('clock-rate');
   if (scenario.staysDead.controlPlane) tally.hit('stays-dead-server');
   if (scenario.staysDead.host) tally.hit('stays-dead-host');
@@ -261,12 +258,13 @@ export async function simulate({
     tally,
     syncMsMax: scenario.faults.some(({ kind }) => kind === 'store-crash') ? 20 : 0,
   });
-  const isStormy = (): boolean => weather === scenario.weather.stormy;
-  const chances = createChances({
-    tally,
-    isDue: () => isStormy() && timeline.nowMs >= stormBeganMs + scenario.stormMs * luckShare,
+  const chances = createChances({ tally, prng: seededPrng(seed, 'chances') });
+  const buggify = createUnusual({
+    rates: scenario.unusual,
+    prng: prng.split(),
+    chances,
+    stormy: () => weather === scenario.weather.stormy,
   });
-  const buggify = createUnusual({ rates: scenario.unusual, prng: prng.split(), chances, stormy: isStormy });
   const log = createSimLog({ trace, onFault: (message) => violate(0, message) });
   const noteReports = ({ peer, path, bodyText }: SeenRequest): void => {
     whole.addText(peer);
@@ -480,7 +478,6 @@ export async function simulate({
     await runFor(3000 + prng.below(5000)); // until every control plane has heard of the images
 
     weather = scenario.weather.stormy;
-    stormBeganMs = timeline.nowMs;
     workload.start();
     const faults = beginFaults(scenario, tally);
     let backedUp: Promise<void> | undefined;

@@ -43,7 +43,7 @@ export function createUnusual({ rates, prng, chances, stormy }: UnusualOptions):
 const prefix = 'unusual-';
 
 /** As a kind of misfortune. */
-export function kindOf(place: BuggifyPlace): string {
+export function kindOf(place: BuggifyPlace): `unusual-${BuggifyPlace}` {
   return `${prefix}${place}`;
 }
 

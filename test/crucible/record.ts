@@ -59,7 +59,7 @@ export class RunRecord {
   #certainSinceMs = Number.POSITIVE_INFINITY;
   /** By the wall clock: the last commit was made then or later. Leases tell it, so it is about a second behind. */
   #committedFromMs = 0;
-  /** The same, or when all was at rest. */
+  /** The same; while all rests, the time of the last look. */
   #committedAtMs = 0;
 
   constructor(options: {

@@ -43,10 +43,9 @@ export function restartChecker({ state, world, nowMs, excused }: Facts): Checker
   /** What was in order before a guest was there is not for it. */
   const noteBirth = (host: string, instanceId: string, incarnation: number): void => {
     const name = `${host} ${instanceId} ${incarnation}`;
-    const wish = wishes.get(name);
-    if (wish === undefined) noteWish(host, instanceId, incarnation);
-    else if (wish.wantedSinceMs !== undefined && wish.wantedSinceMs <= nowMs()) wishes.delete(name);
-    else wish.unwantedMs = Math.max(wish.unwantedMs, nowMs());
+    const wantedSinceMs = wishes.get(name)?.wantedSinceMs;
+    if (wantedSinceMs !== undefined && wantedSinceMs <= nowMs()) wishes.delete(name);
+    else noteWish(host, instanceId, incarnation);
   };
 
   const noteRecord = (record: AnyRecord | null): void => {
@@ -81,8 +80,7 @@ export function restartChecker({ state, world, nowMs, excused }: Facts): Checker
     const startedMs = life.startedAtMs.at(-1) ?? 0;
     const wish = wishes.get(`${host} ${instanceId} ${life.incarnation}`);
     const lately = wish !== undefined && wish.unwantedMs >= startedMs - orderMsMax;
-    const then = wish?.wantedSinceMs !== undefined && wish.wantedSinceMs > nowMs();
-    return lately || then || !isWanted(host, instanceId, life.incarnation);
+    return lately || !isWanted(host, instanceId, life.incarnation);
   };
 
   return {
