@@ -48,6 +48,15 @@ describe('contexts', () => {
     expect((await berth('context ls -o json')).stdout).not.toContain('token"');
   });
 
+  it('that are set beside a current one say that it stays so, and how to switch', async () => {
+    const set = async (line: string) => (await berth(`context set ${line}`)).stdout;
+    expect(await set('lab --url http://lab.test')).toBe('context lab made; it is current\n');
+    const stays = '"lab" stays current: "berth context use prod" switches\n';
+    expect(await set('prod --url http://prod.test')).toBe(`context prod made; ${stays}`);
+    expect(await set('prod --project ci')).toBe(`context prod changed; ${stays}`);
+    expect(await set('prod --use')).toBe('context prod changed; it is current\n');
+  });
+
   it('say which server, token and project a command uses', async () => {
     await setUp();
     await berth('context use prod');
