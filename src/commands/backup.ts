@@ -80,7 +80,10 @@ async function fromServer(cli: Cli, command: Command, save: Save): Promise<Backu
 
 async function fromStore(cli: Cli, url: string, save: Save): Promise<Backup> {
   const { writeBackup } = await import('../server/backup.ts');
-  const store = await openStoreOf(url, { mustExist: true });
+  const store = await openStoreOf(url, {
+    mustExist: true,
+    advice: { Locked: 'or leave out --store: its server can be asked' },
+  });
   try {
     return await tellFailure('back up', () =>
       save(writeBackup(store, { version: cli.version, nowMs: cli.clock.nowMs() })),

@@ -9,6 +9,7 @@ import { systemClock, systemFetch } from '../base/system.ts';
 import type { Cli } from '../cli/cli.ts';
 import { readContexts } from '../cli/context-file.ts';
 import { runProgram } from '../cli/program.ts';
+import { openStore } from '../store/open.ts';
 import { hostNameOf } from './agent.ts';
 import { defaultImageMap, imageMapIn } from './default-image-map.ts';
 import { type LocalFleet, startLocalFleet } from './local-fleet.ts';
@@ -198,6 +199,33 @@ describe('berth backup', () => {
     const running = berth(`backup ${join(directory, file)}`, { BERTH_URL: 'http://127.0.0.1:1' });
     expect(await running.exitCode).toBe(2);
     expect(running.stderr()).toContain(message);
+  });
+});
+
+describe('a store that another process has', () => {
+  const urlOf = (name: string) => `sqlite:${join(directory, name)}`;
+  it.each([
+    ['store check', () => `store check ${urlOf('used.db')}`, ''],
+    ['store migrate', () => `store migrate ${urlOf('used.db')} ${urlOf('other.db')}`, ''],
+    [
+      'backup',
+      () => `backup ${join(directory, 'used.jsonl')} --store ${urlOf('used.db')}`,
+      '  or leave out --store: its server can be asked\n',
+    ],
+    [
+      'server',
+      () => `server --data-dir ${join(directory, 'second')} --listen 127.0.0.1:0 --store ${urlOf('used.db')}`,
+      '  or give this one another file: --store sqlite:PATH\n',
+    ],
+  ])('is refused to berth %s with what can be done there', async (_, line, advice) => {
+    const store = await openStore(urlOf('used.db'));
+    try {
+      const running = berth(line());
+      expect(await running.exitCode).toBe(6);
+      expect(running.stderr().endsWith(`(pid ${process.pid}); stop that one first\n${advice}`)).toBe(true);
+    } finally {
+      await store.close();
+    }
   });
 });
 

@@ -62,8 +62,10 @@ export function serverCommand(cli: Cli): Command {
       const log = systemLogger(config.logLevel);
       if (imageMap !== undefined && config.imageMap === imageMap)
         log.info('no image map was named; the one of the working directory is taken', { path: imageMap });
-      const server = await tellFailure('start the server', () =>
-        attempting('start the server', () => startServer(config, { log, inspectImage }), storeAdvice),
+      const server = await tellFailure(
+        'start the server',
+        () => attempting('start the server', () => startServer(config, { log, inspectImage }), storeAdvice),
+        { Locked: 'or give this one another file: --store sqlite:PATH' },
       );
       cli.stderr.write(
         `berth server listens on ${server.url}\n` +

@@ -4,12 +4,20 @@ import { CommandError, exitCodes } from '../cli/exit-codes.ts';
 import { errorCodes } from '../api/errors.ts';
 import { BadBackup } from '../server/backup.ts';
 import { openStore } from '../store/open.ts';
-import { type Store, StoreError } from '../store/store.ts';
+import { type Store, StoreError, type StoreErrorCode } from '../store/store.ts';
 
-export async function openStoreOf(url: string, options: { readonly mustExist?: boolean } = {}): Promise<Store> {
+interface OpenOptions {
+  readonly mustExist?: boolean;
+  readonly advice?: Advice;
+}
+
+/** What else can be done about a failure, where the command knows more than the store. */
+type Advice = Partial<Record<StoreErrorCode, string>>;
+
+export async function openStoreOf(url: string, { advice, ...options }: OpenOptions = {}): Promise<Store> {
   if (url.startsWith('memory:'))
     throw new CommandError(exitCodes.usage, 'a store in memory is gone when this command ends; name another');
-  return tellFailure('open the store', () => openStore(url, options));
+  return tellFailure('open the store', () => openStore(url, options), advice);
 }
 
 /** What to do about a server that does not start because of its store. */
@@ -18,7 +26,7 @@ export const storeAdvice = {
 } as const;
 
 /** Runs `work`; what the store refuses, or what is wrong with a backup, is told as `cannot <attempt>: <why>`. */
-export async function tellFailure<T>(attempt: string, work: () => Promise<T>): Promise<T> {
+export async function tellFailure<T>(attempt: string, work: () => Promise<T>, advice: Advice = {}): Promise<T> {
   try {
     return await work();
   } catch (error) {
@@ -27,7 +35,10 @@ export async function tellFailure<T>(attempt: string, work: () => Promise<T>): P
         cause: error,
       });
     if (!(error instanceof StoreError)) throw error;
-    throw new CommandError(exitCodeOf(error), `cannot ${attempt}: ${error.message}`, { cause: error });
+    throw new CommandError(exitCodeOf(error), `cannot ${attempt}: ${error.message}`, {
+      advice: advice[error.code],
+      cause: error,
+    });
   }
 }
 

@@ -35,7 +35,7 @@ export function toStoreError(
   if (isBusy(error))
     return new StoreError(
       'Locked',
-      `${what}; another program has the file open: stop it, or use another file`,
+      `${what}; another program has the file open: stop that one first`,
       options,
     );
   const unsure = outcome === 'unknown' ? '; the commit may or may not have happened: read before trying again' : '';

@@ -26,7 +26,7 @@ export function lockFile(path: string): FileLock {
     if (isBusy(error))
       throw new StoreError(
         'Locked',
-        `store ${path} is in use by ${holder ?? 'another process'}; stop that one first, or give this one another file`,
+        `store ${path} is in use by ${holder ?? 'another process'}; stop that one first`,
         { cause: error },
       );
     if (/^SQLITE_(CORRUPT|NOTADB)/.test(sqliteCode(error)))
