@@ -95,7 +95,8 @@ function setCommand(cli: Cli): Command {
       };
       const current = options.use || file.current === undefined ? name : file.current;
       await writeContexts(path, { current, contexts: { ...file.contexts, [name]: context } });
-      const which = current === name ? 'it is current' : `"${current}" stays current: "berth context use ${name}" switches`;
+      const which =
+        current === name ? 'it is current' : `"${current}" stays current: "berth context use ${name}" switches`;
       cli.stdout.write(`context ${name} ${before ? 'changed' : 'made'}; ${which}\n`);
     });
 }

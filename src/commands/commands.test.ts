@@ -229,6 +229,21 @@ describe('a store that another process has', () => {
   });
 });
 
+describe('berth store check', () => {
+  it.each([
+    ['is empty', '', 5, 'is empty (0 bytes)'],
+    ['is cut off', 'SQLite format 3\0', 5, 'is damaged: it is cut off inside its header, at byte 16'],
+    ['is no SQLite file', 'hello\n', 2, 'is not a SQLite file'],
+  ])('says of a file that %s what it is, and whose fault', async (_, text, exitCode, message) => {
+    const path = join(directory, 'damaged.db');
+    await writeFile(path, text);
+    const running = berth(`store check sqlite:${path}`);
+    expect(await running.exitCode).toBe(exitCode);
+    expect(running.stderr()).toContain(message);
+    expect(await readFile(path, 'utf8')).toBe(text);
+  });
+});
+
 describe('berth quickstart', () => {
   it('goes from nothing to a guest and back, with --once, and leaves no context', async () => {
     const environment = { BERTH_CONFIG: join(directory, 'untouched.yaml') };

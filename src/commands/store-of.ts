@@ -55,6 +55,6 @@ function exitCodeOf({ code }: StoreError): number {
     case 'Denied':
       return errorCodes.Forbidden.exitCode;
     case 'Corrupt':
-      return exitCodes.internal;
+      return errorCodes.Conflict.exitCode;
   }
 }

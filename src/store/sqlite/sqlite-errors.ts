@@ -1,5 +1,6 @@
 // SQLite's result codes as store errors: what failed, on which file, what the reader can do.
 
+import { statSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import { describeError } from '../../base/log.ts';
 import { StoreError } from '../store.ts';
@@ -33,11 +34,7 @@ export function toStoreError(
     return new StoreError('Full', `${what}; make room on its file system, the store then goes on by itself`, options);
   if (/^SQLITE_(CORRUPT|NOTADB)/.test(code)) return corrupt(path, what, options);
   if (isBusy(error))
-    return new StoreError(
-      'Locked',
-      `${what}; another program has the file open: stop that one first`,
-      options,
-    );
+    return new StoreError('Locked', `${what}; another program has the file open: stop that one first`, options);
   const unsure = outcome === 'unknown' ? '; the commit may or may not have happened: read before trying again' : '';
   return new StoreError(
     'Unavailable',
@@ -51,6 +48,27 @@ export function corrupt(
   found: string,
   options: { cause?: unknown; outcome?: 'none' | 'unknown' } = {},
 ): StoreError {
-  const wayBack = `Nothing was changed. Stop the server, keep a copy of ${path} and ${path}-wal, move both away, and put a backup in their place with: berth restore FILE --store sqlite:${path}; without one, a sqlite3 that has .recover may salvage what is readable`;
+  const files = [path, `${path}-wal`].filter((file) => bytesOf(file) > 0);
+  const keep =
+    files.length > 1
+      ? `keep a copy of ${files.join(' and ')}, move both away, and put a backup in their place`
+      : `keep a copy of ${files[0] ?? path}, move it away, and put a backup in its place`;
+  const wayBack = `Nothing was changed. Stop the server, ${keep} with: ${restoreTo(path)}; without one, a sqlite3 that has .recover may salvage what is readable`;
   return new StoreError('Corrupt', `${path} is damaged: ${found}. ${wayBack}`, options);
+}
+
+/** To SQLite an empty file is a new database; a store is made aside and renamed, so an empty one has lost its content, or never was one. */
+export function empty(path: string): StoreError {
+  return new StoreError(
+    'Corrupt',
+    `${path} is empty (0 bytes), as Berth never leaves it. Nothing was changed. If there was a store in it, remove it, and put a backup in its place with: ${restoreTo(path)}; if there was none, remove it, and a new store can be made there`,
+  );
+}
+
+function restoreTo(path: string): string {
+  return `berth restore FILE --store sqlite:${path}`;
+}
+
+function bytesOf(path: string): number {
+  return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
 }

@@ -122,7 +122,7 @@ describe('a file that is refused stays as it was:', () => {
     readonly message: string;
   }
   const rows: readonly Damage[] = [
-    { name: 'empty', damage: (file) => truncateSync(file, 0), code: 'Corrupt', message: 'it is empty' },
+    { name: 'empty', damage: (file) => truncateSync(file, 0), code: 'Corrupt', message: 'is empty (0 bytes)' },
     { name: 'cut in its header', damage: (file) => truncateSync(file, 50), code: 'Corrupt', message: 'at byte 50' },
     {
       name: 'cut in the middle',
@@ -133,8 +133,14 @@ describe('a file that is refused stays as it was:', () => {
     {
       name: 'not a database',
       damage: (file) => writeFileSync(file, 'hello world\n'.repeat(100)),
-      code: 'Corrupt',
-      message: 'not a SQLite database',
+      code: 'Invalid',
+      message: 'is not a SQLite file',
+    },
+    {
+      name: 'a few words',
+      damage: (file) => writeFileSync(file, 'hello'),
+      code: 'Invalid',
+      message: 'is not a SQLite file',
     },
     {
       name: "another program's database",
@@ -194,7 +200,8 @@ describe('a file that is refused stays as it was:', () => {
     const before = readFileSync(path);
     await expectRefused(path, code, message);
     expect(readFileSync(path).equals(before)).toBe(true);
-    if (code === 'Corrupt') await expectRefused(path, code, 'put a backup in their place');
+    if (code === 'Corrupt') await expectRefused(path, code, 'put a backup in its place');
+    await expect(openSqliteStore({ path })).rejects.not.toThrow(/-wal|\n|in database main/);
   });
 
   it('damaged, with a log beside it: neither is touched', async () => {
@@ -207,6 +214,7 @@ describe('a file that is refused stays as it was:', () => {
     writeFileSync(path, bytes.fill(0, 8192 + 100)); // all but the first page and a little
     const before = [path, `${path}-wal`].map((file) => readFileSync(file));
     await expectRefused(path, 'Corrupt', 'is damaged');
+    await expectRefused(path, 'Corrupt', `${path} and ${path}-wal, move both away, and put a backup in their place`);
     expect([path, `${path}-wal`].map((file) => readFileSync(file))).toEqual(before);
   });
 

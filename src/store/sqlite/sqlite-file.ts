@@ -17,7 +17,7 @@ import { dirname } from 'node:path';
 import Database from 'better-sqlite3';
 import { StoreError } from '../store.ts';
 import { checksumOf } from './checksum.ts';
-import { corrupt, toStoreError } from './sqlite-errors.ts';
+import { corrupt, empty, toStoreError } from './sqlite-errors.ts';
 
 /** "Brth": tells our files from those of other programs. */
 const applicationId = 0x42727468;
@@ -159,11 +159,12 @@ function checkSqliteVersion(): void {
 /** Looks at the first page as bytes: SQLite itself would touch the file. Field offsets: sqlite.org/fileformat2.html, 1.3. */
 function checkHeader(path: string, walBytes: number): void {
   const header = readHeader(path);
-  if (header.byteLength === 0) throw corrupt(path, 'it is empty (0 bytes)');
-  if (header.toString('latin1', 0, 16) !== 'SQLite format 3\0') {
-    if (header.byteLength < 100) throw corrupt(path, `it is cut off inside its header, at byte ${header.byteLength}`);
-    throw corrupt(path, 'it is not a SQLite database (wrong first 16 bytes)');
-  }
+  if (header.byteLength === 0) throw walBytes === 0 ? empty(path) : corrupt(path, 'it is empty (0 bytes)');
+  if (!'SQLite format 3\0'.startsWith(header.toString('latin1', 0, 16)))
+    throw new StoreError(
+      'Invalid',
+      `${path} is not a SQLite file (its first bytes are others); give Berth another file. Nothing was changed. If it was a store of Berth's, move it away, and put a backup in its place with: berth restore FILE --store sqlite:${path}`,
+    );
   if (header.byteLength < 100) throw corrupt(path, `it is cut off inside its header, at byte ${header.byteLength}`);
   const application = header.readUInt32BE(68);
   if (application !== applicationId)
@@ -219,7 +220,15 @@ function setPragmas(db: Database.Database, path: string): void {
 /** Names tree, page and cell of the first thing broken; past that, SQLite's own walk may stumble over it. */
 function checkStructure(db: Database.Database, path: string): void {
   const fault = db.prepare<[], { quick_check: string }>('PRAGMA quick_check(1)').get()?.quick_check;
-  if (fault !== 'ok') throw corrupt(path, fault?.trim() ?? 'quick_check has no answer');
+  if (fault !== 'ok') throw corrupt(path, fault === undefined ? 'quick_check has no answer' : onOneLine(fault));
+}
+
+/** SQLite begins with a line that names the database of the connection; ours has but one. */
+function onOneLine(fault: string): string {
+  return fault
+    .replace(/^\*\*\* in database main \*\*\*/, '')
+    .trim()
+    .replaceAll(/\s*\n\s*/g, '; ');
 }
 
 function checkSchemaVersion(db: Database.Database, path: string): void {

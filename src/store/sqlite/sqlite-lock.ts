@@ -24,11 +24,9 @@ export function lockFile(path: string): FileLock {
     const holder = isBusy(error) ? holderOf(db) : undefined;
     db.close();
     if (isBusy(error))
-      throw new StoreError(
-        'Locked',
-        `store ${path} is in use by ${holder ?? 'another process'}; stop that one first`,
-        { cause: error },
-      );
+      throw new StoreError('Locked', `store ${path} is in use by ${holder ?? 'another process'}; stop that one first`, {
+        cause: error,
+      });
     if (/^SQLITE_(CORRUPT|NOTADB)/.test(sqliteCode(error)))
       throw new StoreError(
         'Unavailable',
