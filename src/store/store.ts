@@ -89,8 +89,8 @@ export class Compacted extends Error {
 
 /**
  * `Unavailable`: it may help to try again. `Denied`: the store is there and lets us not in (password, certificate, rights). `Full`: no room
- * left. `Corrupt`: what is stored is damaged. `Locked`: another process has it. `Invalid`: the request or the URL is wrong, or a newer
- * Berth has made the store.
+ * left. `Corrupt`: what is stored is damaged. `Locked`: another process has it. `Invalid`: the request or the URL is wrong (it may name what
+ * is not there, or is no store), or a newer Berth has made the store.
  */
 export type StoreErrorCode = 'Unavailable' | 'Denied' | 'Full' | 'Corrupt' | 'Locked' | 'Invalid' | 'Closed';
 

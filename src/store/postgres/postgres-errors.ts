@@ -38,8 +38,8 @@ interface Failed {
 export function toStoreError(error: unknown, { attempted, where }: Failed): StoreError {
   if (error instanceof StoreError) return error;
   const state = sqlState(error);
-  const { code, remedy } = kindOf(error, state);
-  const what = `${attempted} failed on ${where}: ${describeError(error)}${state ? ` (${state})` : ''}`;
+  const { code, remedy, found = describeError(error) } = kindOf(error, state);
+  const what = `${attempted} failed on ${where}: ${found}${state ? ` (${state})` : ''}`;
   return new StoreError(code, `${what}; ${remedy}`, { cause: error });
 }
 
@@ -52,11 +52,13 @@ export function withUnknownOutcome(failure: StoreError): StoreError {
 interface Kind {
   readonly code: StoreErrorCode;
   readonly remedy: string;
+  /** What was found, where the words of the client say it to nobody. */
+  readonly found?: string;
 }
 
 function kindOf(error: unknown, state: string): Kind {
   if (/^28/.test(state)) return { code: 'Denied', remedy: 'look at user and password in the URL, and at pg_hba.conf' };
-  if (state === '3D000') return { code: 'Denied', remedy: 'create the database, or name another in the URL' };
+  if (state === '3D000') return { code: 'Invalid', remedy: 'create the database, or name another in the URL' };
   if (state === '42501')
     return { code: 'Denied', remedy: 'let the role create schemas in the database, or own the schema it is to use' };
   if (state === '53100')
@@ -68,21 +70,27 @@ function kindOf(error: unknown, state: string): Kind {
     return { code: 'Unavailable', remedy: 'raise max_connections of the server, or end some of its clients' };
   if (state === '57014') return { code: 'Unavailable', remedy: 'it took too long: see what keeps the server busy' };
   if (state !== '') return { code: 'Unavailable', remedy: 'see the log of the server' };
-  // pg 8.23, when SCRAM asks and the URL has none.
-  if (/password must be a string/.test(describeError(error)))
-    return {
-      code: 'Denied',
-      remedy: 'the server asks for a password: write it into the URL, postgres://USER:PASSWORD@..., or into PGPASSWORD',
-    };
-  if (keepsOut(error)) return { code: 'Denied', remedy: 'look at password, sslmode and certificates in the URL' };
-  return { code: 'Unavailable', remedy: 'see whether the server runs and can be reached' };
+  return kindOfClient(error) ?? { code: 'Unavailable', remedy: 'see whether the server runs and can be reached' };
 }
 
 /** What the client itself refuses, for want of a password or of trust in the server; it gives these no class of their own. */
-function keepsOut(error: unknown): boolean {
-  if (!(error instanceof Error)) return false;
+function kindOfClient(error: unknown): Kind | undefined {
+  if (!(error instanceof Error)) return undefined;
+  // pg 8.23, when SCRAM asks and the URL has none, or an empty one.
+  if (/password must be a/.test(error.message))
+    return {
+      code: 'Denied',
+      found: 'the server asks for a password, and the URL has none',
+      remedy: 'write it into the URL, postgres://USER:PASSWORD@..., or into PGPASSWORD',
+    };
+  if (/does not support SSL/.test(error.message))
+    return {
+      code: 'Invalid',
+      remedy: 'sslmode asks for TLS: switch it on in the server (ssl = on), or write sslmode=disable into the URL',
+    };
+  if (/SASL|password/.test(error.message)) return { code: 'Denied', remedy: 'look at user and password in the URL' };
   const code = 'code' in error ? String(error.code) : '';
-  return (
-    /^(ERR_TLS|ERR_SSL|CERT_|UNABLE_TO_|DEPTH_ZERO|SELF_SIGNED)/.test(code) || /SASL|SSL|password/.test(error.message)
-  );
+  if (/^(ERR_TLS|ERR_SSL|CERT_|UNABLE_TO_|DEPTH_ZERO|SELF_SIGNED)/.test(code) || error.message.includes('SSL'))
+    return { code: 'Denied', remedy: 'look at sslmode, sslrootcert, sslcert and sslkey in the URL' };
+  return undefined;
 }

@@ -179,13 +179,21 @@ describe.skipIf(postgresPrograms === null)('the PostgreSQL store (package postgr
       expect(failed.message).not.toContain('secretive');
       const without = await failureOf(open({ rest: server.rest(schema, { user: 'locked' }) }));
       expect(without).toMatchObject({ code: 'Denied' });
-      expect(without.message).toContain('the server asks for a password');
+      expect(without.message).toContain('the server asks for a password, and the URL has none; write it into the URL');
+      expect(without.message).not.toContain('SASL');
     });
 
     it('with a database that is not there', async () => {
       const failed = await failureOf(open({ rest: server.rest(schema, { database: 'nowhere' }) }));
-      expect(failed).toMatchObject({ code: 'Denied' });
+      expect(failed).toMatchObject({ code: 'Invalid' });
       expect(failed.message).toContain('create the database');
+    });
+
+    it('with an sslmode that wants TLS of a server that has none', async () => {
+      const failed = await failureOf(open({ rest: `${server.rest(schema)}&sslmode=verify-full` }));
+      expect(failed).toMatchObject({ code: 'Invalid' });
+      expect(failed.message).toMatch(/does not support SSL connections; sslmode asks for TLS/);
+      expect(failed.message).not.toContain('password');
     });
 
     it('with a role that may not make the schema, until it may', async () => {
