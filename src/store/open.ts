@@ -63,6 +63,8 @@ function backendOf(url: string): { readonly backend: Backend; readonly rest: str
   const scheme = url.slice(0, Math.max(colon, 0));
   const backend = Object.hasOwn(backends, scheme) ? backends[scheme] : undefined;
   const forms = new Set(Object.values(backends).map(({ form }) => form));
+  if (!backend && isPath(url))
+    throw new StoreError('Invalid', `a store URL begins with a scheme; did you mean sqlite:${url}?`);
   // Of a URL only the scheme is repeated: the rest may hold a password.
   if (!backend)
     throw new StoreError('Invalid', `no store has the scheme "${scheme}"; write one of: ${[...forms].join(', ')}`);
@@ -70,4 +72,9 @@ function backendOf(url: string): { readonly backend: Backend; readonly rest: str
   if (backend.form.endsWith(':') !== (rest === ''))
     throw new StoreError('Invalid', `a store URL with scheme "${scheme}" is written ${backend.form}`);
   return { backend, rest };
+}
+
+/** Whether it may be repeated, too: nothing that might be a host with a password, or parameters. */
+function isPath(url: string): boolean {
+  return /^\.{0,2}\/(?!\/)[^@?]*$|^[^:@?/]+\.(db|sqlite3?)$/.test(url);
 }
