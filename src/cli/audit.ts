@@ -28,6 +28,10 @@ export function auditCommand(cli: Cli): Command {
       '60s',
     )
     .addOption(outputOption('value'))
+    .addHelpText(
+      'after',
+      '\n--apply mends RoomLeaked (where no host has a say any more), RoomMissing and OrphanRecord; with --remove-unknown also\nUnknownGuest, UnknownVolume and SecondGuest. The others are told only.\nThe exit code is 0 when all fits, 7 when something does not.',
+    )
     .action(async ({ apply, removeUnknown, olderThan, output }: AuditFlags, command: Command) => {
       if (removeUnknown && !apply)
         throw new CommandError(exitCodes.usage, '--remove-unknown does nothing without --apply');
@@ -55,7 +59,10 @@ function adviceFor(
 ): string {
   if (!removeUnknown && findings.some(({ destroys }) => destroys))
     return 'guests that nothing stands for go, with their disks, only by --apply --remove-unknown';
-  return apply ? 'what is left needs a person: the lines above say why' : 'mend what can be mended with --apply';
+  if (apply) return 'what is left needs a person: the lines above say why';
+  return findings.some(({ repair }) => repair !== undefined)
+    ? 'mend what can be mended with --apply'
+    : 'none of it can be mended by --apply: the lines above say why it is so';
 }
 
 function reportLines(

@@ -575,6 +575,26 @@ it.each([
 });
 
 it.each([
+  ['that --apply mends it', { code: 'OrphanRecord', repair: 'removes the record' }, '', 'mended with --apply'],
+  [
+    'which flags remove it',
+    { code: 'UnknownGuest', repair: 'orders its removal', destroys: true },
+    '',
+    'only by --apply --remove-unknown',
+  ],
+  ['that --apply has no way to mend it', { code: 'Stuck' }, '', 'none of it can be mended by --apply'],
+  ['that a person is needed for what is left', { code: 'Stuck' }, '--apply', 'needs a person'],
+])('berth audit says of what it found %s', async (_, finding, flag, advice) => {
+  const checked = { instances: 1, allocations: 1, providers: 1, hosts: 1, hostsHeard: 1 };
+  const findings = [{ subject: 'host h1', message: 'it does not fit', cause: 'a fault', ageMs: 90_000, ...finding }];
+  const report = { findings, young: 0, checked, repaired: [], watchedMs: 3_600_000 };
+  const words = ['audit', ...(flag === '' ? [] : [flag])];
+  const { stderr, exitCode } = await runBerth(words, { handler: () => ({ json: report }) });
+  expect(stderr).toContain(advice);
+  expect(exitCode).toBe(7);
+});
+
+it.each([
   ['list', '/v1/instances'],
   ['host list', '/v1/hosts'],
   ['volume list', '/v1/volumes'],

@@ -26,7 +26,7 @@ export function restoreCommand(cli: Cli): Command {
     .description('Make a store what a backup says')
     .argument('<file>', 'made by "berth backup"')
     .requiredOption('--store <url>', 'sqlite:PATH, postgres://... or etcd://...; what it holds now is replaced')
-    .option('--yes', 'replace what is in the store')
+    .option('--yes', 'replace what is in the store; an empty one needs no --yes')
     .option('--json', 'say what was done as JSON')
     .action(async (file: string, { store: url, yes, json }: RestoreFlags) => {
       const backup = await wholeBackup(file);
