@@ -64,24 +64,27 @@ function losable(store: Store) {
   return { store: wrapped, lose: (now: boolean) => void (lost = now) };
 }
 
-/** A store behind a cable that is pulled out: nothing is refused, and nothing comes. */
+/** A store behind a cable that is pulled out: nothing is refused, and nothing comes, until it is put in again. */
 function cuttable(store: Store) {
-  let cut = false;
-  const never = new Promise<never>(() => {});
+  let joined = Promise.withResolvers<void>();
+  joined.resolve();
   const wrapped: Store = {
-    get: (key) => (cut ? never : store.get(key)),
-    list: (prefix, options) => (cut ? never : store.list(prefix, options)),
-    commit: (conditions, writes) => (cut ? never : store.commit(conditions, writes)),
+    get: (key) => joined.promise.then(() => store.get(key)),
+    list: (prefix, options) => joined.promise.then(() => store.list(prefix, options)),
+    commit: (conditions, writes) => joined.promise.then(() => store.commit(conditions, writes)),
     async *watch(prefix, after, signal) {
       for await (const batch of store.watch(prefix, after, signal)) {
-        if (cut) await never;
+        await joined.promise;
         yield batch;
       }
     },
     compact: (before) => store.compact(before),
     close: () => Promise.resolve(),
   };
-  return { store: wrapped, cut: () => void (cut = true) };
+  const cut = (): void => {
+    joined = Promise.withResolvers();
+  };
+  return { store: wrapped, cut, mend: () => joined.resolve() };
 }
 
 it('is ready no longer when its store has been silent for longer than nobody ever leads', async () => {
@@ -96,6 +99,21 @@ it('is ready no longer when its store has been silent for longer than nobody eve
   await pass(2 * leaseMs);
   expect([first.ready(), second.ready()]).toEqual([true, false]);
   await first.stop(); // the second waits for ever: so it is with a cable
+});
+
+it('is ready no longer when it leads and its lease could not be renewed', async () => {
+  const { start, pass, memory } = rig();
+  const { store, cut, mend } = cuttable(memory);
+  const only = await start('one', store);
+  await pass(leaseMs);
+  expect([only.leads(), only.ready()]).toEqual([true, true]);
+  cut();
+  await pass(leaseMs);
+  expect([only.leads(), only.ready()]).toEqual([false, false]);
+  mend();
+  await pass(leaseMs);
+  expect([only.leads(), only.ready()]).toEqual([true, true]);
+  await only.stop();
 });
 
 it('lets the first lead at once, and nobody else while it renews its lease', async () => {

@@ -43,6 +43,8 @@ export class Leadership {
   /** When this process last heard that someone leads, or could not have heard it. */
   #heardAtMs: number;
   #heardRevision = 0;
+  /** Its lease could not be renewed, and nothing has been heard since. */
+  #unheard = false;
   #timer: Timer | undefined;
   #working: Promise<void> | undefined;
   #stopped = false;
@@ -70,6 +72,7 @@ export class Leadership {
     if (revision === this.#heardRevision) return;
     this.#heardRevision = revision;
     this.#heardAtMs = this.#clock.monotonicMs();
+    this.#unheard = false;
   }
 
   get leads(): boolean {
@@ -78,7 +81,7 @@ export class Leadership {
 
   /** Whether news of the store come here: whoever leads renews its lease, and all see it. A silent store says nothing, not even no. */
   get hears(): boolean {
-    return this.#parts.alone || this.#sinceMs(this.#heardAtMs) <= this.#parts.leaseMs * deafShare;
+    return this.#parts.alone || (!this.#unheard && this.#sinceMs(this.#heardAtMs) <= this.#parts.leaseMs * deafShare);
   }
 
   start(): void {
@@ -127,8 +130,10 @@ export class Leadership {
     const leader = cache.committed('leader', keys.leader);
     if (leader?.revision !== reign.fence.ifRevision) this.#stepDown(`${leader?.value.holder || 'nobody'} leads now`);
     else if (whyClosed(cache) !== undefined) this.#stepDown('the store is closed');
-    else if (!this.#parts.alone && this.#sinceMs(reign.renewedAtMs) > this.#parts.leaseMs * ownShare)
+    else if (!this.#parts.alone && this.#sinceMs(reign.renewedAtMs) > this.#parts.leaseMs * ownShare) {
+      this.#unheard = true;
       this.#stepDown('its lease could not be renewed');
+    }
   }
 
   #renewalIsDue(): boolean {

@@ -43,6 +43,11 @@ export interface SharedLogOptions {
 const recentBytesMax = 16 * 1024 * 1024;
 /** For what a lost notice would have told, and to see that the store is still there. */
 const lookEveryMs = 1_000;
+/**
+ * How long reading the log may be tried anew at most: an election, or a restart. Requests are tried for longer; whoever follows is told by
+ * then that the store is away, and is not ready.
+ */
+export const logPatienceMsMax = 3_000;
 
 export class SharedLog {
   readonly #options: SharedLogOptions;

@@ -13,7 +13,7 @@ import type { EtcdAddress } from './etcd-url.ts';
 import { memberSecurity } from './member-security.ts';
 
 export interface CallLimits {
-  /** How long it is tried anew while etcd is away. */
+  /** How long it is tried anew while etcd is away, when that is shorter than for others. */
   readonly patienceMs?: number;
   /** For commits: called when it was sent and no answer came, before it is sent again. Only then may the outcome be `unknown`. */
   readonly onDoubt?: () => void;
@@ -95,7 +95,7 @@ export class EtcdClient implements Etcd {
     { patienceMs = this.#options.patienceMs, onDoubt }: CallLimits = {},
   ): Promise<Calls[N]['response']> {
     const { clock, prng } = this.#options;
-    const until = clock.monotonicMs() + patienceMs;
+    const until = clock.monotonicMs() + Math.min(patienceMs, this.#options.patienceMs);
     let maybeDone = false;
     let renewed = false;
     for (let attempt = 0; ; attempt++) {
@@ -116,13 +116,13 @@ export class EtcdClient implements Etcd {
           continue;
         }
         if (found.fault === 'forgotten') throw new Forgotten(found.text, { cause: error });
+        if (found.fault === 'away') this.#leave(member); // also when this one is given up: the next begins elsewhere
         if (found.fault !== 'away' || this.#closed || clock.monotonicMs() >= until)
           throw storeErrorOf(
             this.#closed ? { ...found, text: 'the store was closed meanwhile' } : found,
             { attempted, name: this.name },
             { cause: error, outcome: maybeDone ? 'unknown' : 'none' },
           );
-        this.#leave(member);
         // The other members are asked at once, then all of them after a while.
         const round = Math.floor(attempt / this.#members.length);
         if ((attempt + 1) % this.#members.length === 0) await sleep(clock, backoffMs(round, retryDelay, prng));

@@ -93,6 +93,19 @@ describe('the only member', () => {
     expect(await eventsThrough(store, 1, 2)).toMatchObject([{ key: 'a', revision: 2 }]);
   });
 
+  it('stays away: watchers are told within seconds, however long requests are tried', async () => {
+    const etcd = await start();
+    const store = await open(etcd.rest(), 600_000);
+    await put(store, 'a', '1');
+    const watcher = store.watch('', 1, new AbortController().signal)[Symbol.asyncIterator]();
+    const lost = watcher.next();
+    await member(etcd).kill();
+    const reading = store.get('a');
+    await expect(lost).rejects.toMatchObject({ code: 'Unavailable' });
+    member(etcd).start();
+    expect(await reading).toMatchObject({ revision: 1 });
+  });
+
   it('is full: commits are told what to do, reads go on, and after that so do commits', async () => {
     const etcd = await start({ words: ['--quota-backend-bytes', String(16 * 1024 * 1024)] });
     const store = await open(etcd.rest());

@@ -4,9 +4,9 @@
 import { assert } from '../../base/assert.ts';
 import { startOfList } from '../check-request.ts';
 import { ListInBuffers } from '../list-in-buffers.ts';
-import type { LoggedCommit, LogPage } from '../shared-log.ts';
+import { type LoggedCommit, logPatienceMsMax, type LogPage } from '../shared-log.ts';
 import type { Entry, Key, Listed, Revision } from '../store.ts';
-import { type Etcd, Forgotten } from './etcd-client.ts';
+import { type CallLimits, type Etcd, Forgotten } from './etcd-client.ts';
 import { corrupt, storeErrorOf } from './etcd-errors.ts';
 import type { AnsweredKeyValue, KeyValue, RangeResponse, TxnResponse } from './answers.ts';
 import type { RangeRequest, RequestOp } from './requests.ts';
@@ -252,7 +252,7 @@ export class LogReader {
   async page(after: Revision): Promise<LogPage> {
     const attempted = 'reading the log';
     return this.#beginAgain(attempted, async () => {
-      const look = await this.#look(attempted, after, []);
+      const look = await this.#look(attempted, after, [], { patienceMs: logPatienceMsMax });
       const { revision } = look.head;
       const compacted = look.compacted.before;
       if (after + 1 < compacted) return { commits: [], revision, compacted };
@@ -300,9 +300,9 @@ export class LogReader {
     for (const batch of batches) if (this.#known.take(batch)) this.#options.onTaken(batch.commits);
   }
 
-  async #look(attempted: string, after: Revision, ranges: readonly RangeRequest[]): Promise<Look> {
+  async #look(attempted: string, after: Revision, ranges: readonly RangeRequest[], limits?: CallLimits): Promise<Look> {
     const success = [...this.lookOps(after), ...ranges.map((requestRange): RequestOp => ({ requestRange }))];
-    return this.lookOf(await this.#etcd.call('read', { compare: [], success, failure: [] }, attempted), after);
+    return this.lookOf(await this.#etcd.call('read', { compare: [], success, failure: [] }, attempted, limits), after);
   }
 
   /** The events of the records after `after`, up to some MiB of them. */

@@ -72,6 +72,18 @@ describe.skipIf(postgresPrograms === null)('the PostgreSQL store (package postgr
       expect(await failureOf(store.get('a'))).toMatchObject({ code: 'Unavailable' });
       expect(await failureOf(watch.ended)).toMatchObject({ code: 'Unavailable' });
     });
+
+    it('tells watchers within seconds, however long requests are tried', async () => {
+      const store = await open({ patienceMs: 600_000 });
+      await put(store, 'a');
+      const watch = followed(store);
+      await watch.through(1);
+      await server.stop('fast');
+      const reading = store.get('a');
+      expect(await failureOf(watch.ended)).toMatchObject({ code: 'Unavailable' });
+      await server.start();
+      expect(await reading).toMatchObject({ revision: 1 });
+    });
   });
 
   it('can be closed while it waits for its server, and leaves no connection behind', async () => {

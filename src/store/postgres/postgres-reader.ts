@@ -5,7 +5,7 @@ import { crc32 } from 'node:zlib';
 import { escapeLiteral } from 'pg';
 import { endOfPrefix, startOfList } from '../check-request.ts';
 import { decodeEvents } from '../event-codec.ts';
-import type { LoggedCommit, LogPage } from '../shared-log.ts';
+import { type LoggedCommit, logPatienceMsMax, type LogPage } from '../shared-log.ts';
 import { type Entry, type Key, type Listed, type ListOptions, type Revision, StoreError } from '../store.ts';
 import { CopiedRows } from './copy-out.ts';
 import { Patience, type PatienceOptions } from './patience.ts';
@@ -77,7 +77,8 @@ export class PostgresReader {
 
   /** The log after `after`, with what the store says of itself at that moment in the first row. */
   async history(after: Revision): Promise<LogPage> {
-    const [[, , , , at, from] = [], ...rows] = await this.#ask(this.#follower, 'reading the log', {
+    const patienceMs = Math.min(this.#options.patienceMs, logPatienceMsMax);
+    const query = {
       name: 'history',
       text: `SELECT NULL AS revision, NULL AS events, NULL AS checksum, NULL AS absent, ${revisionOf(this.#schema)} AS at, compacted
         FROM ${this.#schema}.state
@@ -87,7 +88,8 @@ export class PostgresReader {
           FROM (SELECT * FROM ${this.#schema}.log WHERE revision > $1 ORDER BY revision LIMIT ${pageCommitsMax}) AS next
         ) AS page WHERE bytes_before < ${pageBytesMax} ORDER BY revision)`,
       values: [after],
-    });
+    };
+    const [[, , , , at, from] = [], ...rows] = await this.#ask(this.#follower, 'reading the log', query, patienceMs);
     const [revision, compacted] = [Number(at), Number(from)];
     if (revision < after)
       throw this.#corrupt(
@@ -144,8 +146,8 @@ export class PostgresReader {
     return this.#sessions.reduce((a, b) => (b.pending < a.pending ? b : a));
   }
 
-  #ask(session: PostgresSession, attempted: string, query: Asked): Promise<readonly unknown[][]> {
-    return this.#patiently(session, attempted, () => session.query({ ...query, rowMode: 'array' }));
+  #ask(session: PostgresSession, attempted: string, query: Asked, patienceMs?: number): Promise<readonly unknown[][]> {
+    return this.#patiently(session, attempted, () => session.query({ ...query, rowMode: 'array' }), patienceMs);
   }
 
   /** All that is asked here may be asked twice. */
@@ -153,8 +155,9 @@ export class PostgresReader {
     session: PostgresSession,
     attempted: string,
     ask: (session: PostgresSession) => Promise<T>,
+    patienceMs = this.#options.patienceMs,
   ): Promise<T> {
-    const patience = new Patience(this.#options);
+    const patience = new Patience({ ...this.#options, patienceMs });
     for (;;) {
       try {
         return await ask(session);
