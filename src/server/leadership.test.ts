@@ -7,6 +7,7 @@ import { defaultPolicy } from '../core/state/context.ts';
 import { keys } from '../core/state/keys.ts';
 import { createMemoryStore } from '../store/memory/memory-store.ts';
 import { type Store, StoreError } from '../store/store.ts';
+import { closeForMove } from './refill.ts';
 import { startControlPlane } from './server.ts';
 
 const leaseMs = 6_000;
@@ -113,6 +114,20 @@ it('is ready no longer when it leads and its lease could not be renewed', async 
   mend();
   await pass(leaseMs);
   expect([only.leads(), only.ready()]).toEqual([true, true]);
+  await only.stop();
+});
+
+it('says why the store is closed for as long as it is', async () => {
+  const { start, pass, memory } = rig();
+  const only = await start('one');
+  await pass(leaseMs);
+  const closed = await closeForMove(memory, 0);
+  await pass(3 * leaseMs);
+  const readyz = only.routes.find(({ path }) => path === '/readyz') ?? expect.unreachable();
+  expect(() => readyz.handle({ headers: {} } as never)).toThrow('a move to another store is under way');
+  await closed.reopen();
+  await pass(leaseMs);
+  expect(only.ready()).toBe(true);
   await only.stop();
 });
 

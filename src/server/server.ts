@@ -96,7 +96,8 @@ export async function startControlPlane(parts: ServerParts): Promise<Server> {
   leadership.start();
   const leads = (): boolean => leadership.leads;
   const whyNotReady = (): string | undefined =>
-    loop.ready && leadership.hears ? whyClosed(cache) : 'the store is not followed now';
+    // Closed first: nobody renews a lease then, so that nothing is heard.
+    whyClosed(cache) ?? (loop.ready && leadership.hears ? undefined : 'the store is not followed now');
   const ready = (): boolean => whyNotReady() === undefined;
   tellOfClosing(cache, log);
   const compaction = new Compaction({ store, clock, log, policy, leads, revision: () => cache.revision, ...unusual });
