@@ -5,8 +5,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Clock } from '../base/clock.ts';
-import type { Logger } from '../base/log.ts';
+import { type Logger, silentLogger } from '../base/log.ts';
 import { system, systemClock } from '../base/system.ts';
+import { freePort } from '../base/test-ports.ts';
 import { parse } from '../api/parse.ts';
 import { ServerConfig } from './config.ts';
 import { startServer } from './run.ts';
@@ -53,6 +54,16 @@ describe('a server that cannot start', () => {
     // The store is free again, too.
     await (await startServer(config('127.0.0.1:0'), { log: recordingLogger([]) })).close();
   });
+});
+
+it('says for how long it goes on waiting for its store', async () => {
+  const waits: unknown[] = [];
+  const warn: Logger['warn'] = (_, fields) => void waits.push(fields?.['givesUpIn']);
+  const log: Logger = { ...silentLogger, warn, with: () => log };
+  const store = `postgres://berth@127.0.0.1:${await freePort()}/berth`;
+  const config = parse(ServerConfig, { listen: '127.0.0.1:0', dataDirectory: directory, store, storeWaitMs: 2_000 });
+  await expect(startServer(config, { log })).rejects.toMatchObject({ code: 'Unavailable' });
+  expect(waits.join(', ')).toMatch(/^2 s(, [12] s)*$/);
 });
 
 /** The machine's clock, and how many of its timers are still set. */

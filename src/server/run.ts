@@ -219,8 +219,10 @@ async function openWithPatience(
     } catch (error) {
       const mayHelp = error instanceof StoreError && error.code === 'Unavailable';
       const delayMs = backoffMs(attempt, storeRetryDelay, prng);
-      if (!mayHelp || clock.monotonicMs() + delayMs > untilMs) throw error;
-      log.warn('the store cannot be opened; it is tried again', { error: error.message });
+      const leftMs = untilMs - clock.monotonicMs();
+      if (!mayHelp || delayMs > leftMs) throw error;
+      const givesUpIn = `${Math.ceil(leftMs / 1_000)} s`;
+      log.warn('the store cannot be opened; it is tried again', { givesUpIn, error: error.message });
       await sleep(clock, delayMs);
     }
   }

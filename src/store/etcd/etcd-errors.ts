@@ -18,7 +18,7 @@ export interface EtcdFault {
 }
 
 export function faultOf(error: unknown): EtcdFault {
-  const text = isServiceError(error) ? error.details : describeError(error);
+  const text = isServiceError(error) ? withoutEmptyNote(error.details) : describeError(error);
   const refused = (fault: Fault): EtcdFault => ({ fault, maybeDone: false, text });
   if (!isServiceError(error)) return { fault: 'away', maybeDone: true, text };
   switch (error.code) {
@@ -67,9 +67,19 @@ export function storeErrorOf(
     options.outcome === 'unknown' ? '; the commit may or may not have happened: read before trying again' : '';
   return new StoreError(
     codeOf(found.fault),
-    `${where.attempted} failed on ${where.name}: ${found.text}${unsure}; ${remedies[found.fault]}`,
+    `${where.attempted} failed on ${where.name}: ${found.text}${unsure}; ${remedyOf(found)}`,
     options,
   );
+}
+
+function remedyOf({ fault, text }: EtcdFault): string {
+  const plain = /disconnected before secure TLS connection/.test(text);
+  return plain ? `${remedies[fault]}; if it speaks no TLS, leave ?tls= out of the store URL` : remedies[fault];
+}
+
+/** gRPC 1.14 tells what it noted of the name's addresses, and most often that is nothing. */
+function withoutEmptyNote(details: string): string {
+  return details.replace(/\.? Resolution note: *$/, '');
 }
 
 export function corrupt(name: string, found: string): StoreError {

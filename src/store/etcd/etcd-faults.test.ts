@@ -235,6 +235,14 @@ describe('who may come in', () => {
     await expect(opening).rejects.not.toThrow('secret');
   });
 
+  it('finds an etcd without TLS where the URL wants it, and says so', async () => {
+    const etcd = await start();
+    const opening = openEtcdStore({ rest: `${etcd.rest()}?tls=true` });
+    await expect(opening).rejects.toMatchObject({ code: 'Unavailable', outcome: 'none' });
+    await expect(opening).rejects.toThrow('if it speaks no TLS, leave ?tls= out of the store URL');
+    await expect(opening).rejects.not.toThrow('Resolution note');
+  });
+
   it('is refused a store that a newer version has written, also when it is open already', async () => {
     const etcd = await start();
     const rest = etcd.rest('newer');
