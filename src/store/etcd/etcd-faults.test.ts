@@ -7,7 +7,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
-import { silentLogger } from '../../base/log.ts';
+import { type Logger, silentLogger } from '../../base/log.ts';
 import { seededPrng } from '../../base/prng.ts';
 import { systemClock, systemPrng } from '../../base/system.ts';
 import {
@@ -241,6 +241,17 @@ describe('who may come in', () => {
     await expect(opening).rejects.toMatchObject({ code: 'Unavailable', outcome: 'none' });
     await expect(opening).rejects.toThrow('if it speaks no TLS, leave ?tls= out of the store URL');
     await expect(opening).rejects.not.toThrow('Resolution note');
+  });
+
+  it('is warned when it has a password and everybody is let in', async () => {
+    const etcd = await start();
+    const warned: string[] = [];
+    const log: Logger = { ...silentLogger, warn: (message) => void warned.push(message), with: () => log };
+    const store = await openEtcdStore({ rest: `${etcd.rest()}?user=root&password=secret`, log });
+    undo.push(() => store.close());
+    await put(store, 'a', '1');
+    await (await openEtcdStore({ rest: etcd.rest(), log })).close();
+    expect(warned).toEqual([expect.stringContaining('authentication is off')]);
   });
 
   it('is refused a store that a newer version has written, also when it is open already', async () => {

@@ -62,16 +62,21 @@ const batchBytesMax = 900 * 1024;
 export async function openEtcdStore(options: EtcdStoreOptions): Promise<Store> {
   const address = parseEtcdUrl(options.rest);
   const prng = systemPrng();
-  const { patienceMs = patienceMsDefault, log = silentLogger } = options;
+  const { patienceMs = patienceMsDefault } = options;
+  const log = (options.log ?? silentLogger).with({ store: address.name });
   const etcd = new EtcdClient({ address, clock: systemClock, prng, patienceMs });
   try {
     await requireVersion(etcd);
+    if (etcd.loginIsVain)
+      log.warn(
+        'authentication is off in etcd: user and password of the URL protect nothing; "etcdctl auth enable" turns it on',
+      );
     return await openOn({
       etcd,
       prefix: address.prefix,
       clock: systemClock,
       prng,
-      log: log.with({ store: address.name }),
+      log,
       mustExist: options.mustExist ?? false,
     });
   } catch (error) {
