@@ -9,12 +9,11 @@ export class FilesInPlace {
   readonly #log: string;
   readonly #known = new Map<string, string>();
 
-  /** A connection to the store at `path` is open, and its lock is held. */
+  /** The store at `path` is open, and its lock is held. */
   constructor(path: string) {
     this.#path = path;
     this.#log = `${path}-wal`;
     for (const file of [path, `${path}.lock`]) this.#known.set(file, identityOf(file));
-    this.noteConnected();
   }
 
   /** Each connection has a write-ahead log of its own. */

@@ -43,6 +43,9 @@ describe('a file that is taken from under an open store', () => {
     await store.commit([], write('before'));
     return store;
   };
+  const watched = async (store: Store): Promise<void> => {
+    for await (const _ of store.watch('', 0, new AbortController().signal));
+  };
 
   it.each(['', '-wal', '.lock'])('lets nothing be written from then on: store.db%s', async (end) => {
     const store = await begun();
@@ -59,6 +62,20 @@ describe('a file that is taken from under an open store', () => {
     expect((await store.list('')).entries.map(({ key }) => key)).toEqual(['before']);
     renameSync(aside, `${path}${end}`);
     expect(await store.commit([], write('after'))).toMatchObject({ ok: true });
+  });
+
+  it('ends watches, and lets none begin until it is back', async () => {
+    const store = await begun();
+    const watch = watched(store);
+    const aside = join(folder, 'aside');
+    renameSync(path, aside);
+    await expect(store.commit([], write('lost'))).rejects.toMatchObject({ code: 'Unavailable' });
+    await expect(watch).rejects.toMatchObject({ code: 'Unavailable' });
+    await expect(watched(store)).rejects.toMatchObject({ code: 'Unavailable' });
+    renameSync(aside, path);
+    const again = watched(store);
+    await store.close();
+    await expect(again).rejects.toMatchObject({ code: 'Closed' });
   });
 });
 

@@ -28,6 +28,7 @@ import {
 } from '../store.ts';
 import { WatchTail } from '../watch-tail.ts';
 import { decodeEntries } from './entries-codec.ts';
+import { FilesInPlace } from './files-in-place.ts';
 import { encodeRequest, type RequestBytes } from './request-codec.ts';
 import { makeFolderOf } from './sqlite-file.ts';
 import { type FileLock, lockFile } from './sqlite-lock.ts';
@@ -64,7 +65,7 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Stor
   const thread = new Thread({ path, fullCheckBytesMax: options.fullCheckBytesMax ?? 256 * 1024 * 1024 }, log);
   try {
     const { after } = await thread.call({ call: 'open' });
-    return new SqliteStore({ thread, lock, state: after });
+    return new SqliteStore({ thread, lock, files: new FilesInPlace(path), state: after });
   } catch (error) {
     await thread.end();
     lock.release();
@@ -83,6 +84,7 @@ class SqliteStore implements Store {
   readonly exclusive = true;
   readonly #thread: Thread;
   readonly #lock: FileLock;
+  readonly #files: FilesInPlace;
   #state: FileState;
   #closed = false;
   readonly #commits = new GroupCommit<Request>({
@@ -93,14 +95,16 @@ class SqliteStore implements Store {
   });
   readonly #recent = new RecentHistory(recentBytesMax);
   readonly #tail = new WatchTail({
+    refresh: async () => this.#files.check(),
     revision: () => this.#state.revision,
     read: (prefix, after) => this.#read(prefix, after),
     pause: () => new Promise((resolve) => system.afterTurn(resolve)),
   });
 
-  constructor(opened: { thread: Thread; lock: FileLock; state: FileState }) {
+  constructor(opened: { thread: Thread; lock: FileLock; files: FilesInPlace; state: FileState }) {
     this.#thread = opened.thread;
     this.#lock = opened.lock;
+    this.#files = opened.files;
     this.#state = opened.state;
     this.#recent.reset(opened.state.revision);
   }
@@ -173,6 +177,7 @@ class SqliteStore implements Store {
     } catch (error) {
       if (error instanceof FailedCall) this.#tellState(error.after);
       for (const request of batch) request.reject(reasonOf(error));
+      this.#tellMoved();
     }
   }
 
@@ -201,6 +206,15 @@ class SqliteStore implements Store {
       if (result) request.resolve(result);
     }
     if (changed.length > 0) this.#tail.committed(after.revision, changed);
+  }
+
+  /** Whoever follows is told: a server is not ready then. */
+  #tellMoved(): void {
+    try {
+      this.#files.check();
+    } catch (error) {
+      if (error instanceof StoreError) this.#tail.lose(error);
+    }
   }
 
   /** The file may know more than we: a commit whose outcome was unknown. */

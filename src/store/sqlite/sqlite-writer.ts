@@ -71,6 +71,7 @@ export class SqliteWriter {
     this.#tell = options.tell;
     this.#connection = connect(options.path, openFile(options));
     this.#files = new FilesInPlace(options.path);
+    this.#files.noteConnected();
     this.state = this.#load(this.#connection);
   }
 
