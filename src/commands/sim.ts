@@ -49,7 +49,7 @@ export function simCommand(cli: Cli): Command {
     .option('--no-shrink', 'do not look for smaller runs that fail')
     .option(
       '--without <kinds>',
-      'faults and bad weather that do not happen: driver-slow,store-unknown; restored: no restore in the end',
+      'faults, bad weather and unusual places that do not happen: driver-slow,store-unknown,unusual-look-late; restored: no restore in the end',
     )
     .option('--with <kinds>', 'what happens often in every run')
     .option('--hosts <count>', 'at most so many hosts')

@@ -3,11 +3,13 @@
 
 import type { Scenario } from './scenario.ts';
 import { faultKinds, neverMs } from './scenario.ts';
+import { kindOf } from './unusual.ts';
 import { drawWeather, type Weather } from './weather.ts';
+import { buggifyPlaces } from '../base/buggify.ts';
 import { seededPrng } from '../base/prng.ts';
 
 export interface Narrowing {
-  /** Kinds of faults, of bad weather as `store-unknown`, and `restored`, that do not happen. */
+  /** Kinds of faults, of bad weather as `store-unknown`, unusual places as `unusual-look-late`, and `restored`, that do not happen. */
   readonly without?: readonly string[];
   /** Kinds that happen, and often, whatever the seed drew. */
   readonly with?: readonly string[];
@@ -41,23 +43,26 @@ export function narrowed(scenario: Scenario, narrowing: Narrowing = {}): Scenari
     faults: [...faults, ...more.map((kind) => ({ kind, everyMsMean: oftenMs }))],
     restored: !without.has(restored) && (often.has(restored) || scenario.restored),
     weather: { ...scenario.weather, stormy: changed(scenario.weather.stormy, { without, often }) },
+    unusual: changedPlaces(scenario.unusual, { without, often }),
   };
 }
 
 /** The kinds of misfortune that a scenario has. */
-export function misfortunesOf({ faults, weather, ...scenario }: Scenario): string[] {
+export function misfortunesOf({ faults, ...scenario }: Scenario): string[] {
   const kinds = faults.flatMap(({ kind, everyMsMean }) => (everyMsMean === neverMs ? [] : [kind as string])); // a kind is a word
-  return [...kinds, ...(scenario.restored ? [restored] : []), ...badWeatherOf(weather.stormy)];
+  return [...kinds, ...(scenario.restored ? [restored] : []), ...chancesOf(scenario)];
 }
 
-/** The kinds that may befall calls. */
-export function badWeatherOf(weather: Weather): string[] {
-  return ratesOf(weather).flatMap(({ word, rate }) => (rate > 0 ? [word] : []));
+/** Those of them that befall calls. */
+export function chancesOf({ weather, unusual }: Pick<Scenario, 'weather' | 'unusual'>): string[] {
+  const badWeather = ratesOf(weather.stormy).flatMap(({ word, rate }) => (rate > 0 ? [word] : []));
+  return [...badWeather, ...[...unusual.keys()].map(kindOf)];
 }
 
 /** All that `--with` and `--without` may name. */
 export function knownMisfortunes(): string[] {
-  return [...faultKinds, restored, ...ratesOf(drawWeather(seededPrng(0)).stormy).map(({ word }) => word)];
+  const weather = ratesOf(drawWeather(seededPrng(0)).stormy).map(({ word }) => word);
+  return [...faultKinds, restored, ...weather, ...buggifyPlaces.map(kindOf)];
 }
 
 /** As flags of the command that runs it. */
@@ -72,10 +77,19 @@ export function flagsOf({ with: often = [], without = [], hosts, servers, tenant
   ].join('');
 }
 
-function changed(
-  weather: Weather,
-  { without, often }: { readonly without: ReadonlySet<string>; readonly often: ReadonlySet<string> },
-): Weather {
+interface Change {
+  readonly without: ReadonlySet<string>;
+  readonly often: ReadonlySet<string>;
+}
+
+function changedPlaces(rates: Scenario['unusual'], { without, often }: Change): Scenario['unusual'] {
+  const changed = new Map([...rates].filter(([place]) => !without.has(kindOf(place))));
+  for (const place of buggifyPlaces)
+    if (often.has(kindOf(place))) changed.set(place, Math.max(rates.get(place) ?? 0, oftenRate));
+  return changed;
+}
+
+function changed(weather: Weather, { without, often }: Change): Weather {
   const parts = Object.entries(weather).map(([part, values]) => [
     part,
     Object.fromEntries(

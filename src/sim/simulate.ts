@@ -27,7 +27,7 @@ import { type Commit, createHistory, type RecordEvent } from './history.ts';
 import { createHostProcess } from './host-process.ts';
 import { createIntents } from './intents.ts';
 import { createNetwork, type Peer, type SeenRequest } from './network.ts';
-import { badWeatherOf, misfortunesOf, narrowed, type Narrowing } from './narrowing.ts';
+import { chancesOf, misfortunesOf, narrowed, type Narrowing } from './narrowing.ts';
 import { createProcessClock } from './process-clock.ts';
 import { drawScenario, type FaultKind, type Scenario } from './scenario.ts';
 import { createEpilogue } from './restore-epilogue.ts';
@@ -40,7 +40,7 @@ import { createSimLog } from './sim-log.ts';
 import { createTally, partOf, type Tally } from './tally.ts';
 import { createTimeline } from './timeline.ts';
 import { createTraceHash } from './trace-hash.ts';
-import { createUnusual, kindOf } from './unusual.ts';
+import { createUnusual } from './unusual.ts';
 import { createWorkload } from './workload.ts';
 
 export interface SimOptions {
@@ -541,8 +541,7 @@ export async function simulate({
     await system.turn();
     stopListening();
   }
-  const unusual = [...scenario.unusual.keys()].map(kindOf);
-  chances.end([...badWeatherOf(scenario.weather.stormy), ...unusual]);
+  chances.end(chancesOf(scenario));
   return {
     seed,
     commitHash: history.hash(),
@@ -552,7 +551,7 @@ export async function simulate({
     virtualMs: Math.round(timeline.nowMs),
     instancesRun: ran.size,
     faults: Object.fromEntries([...tally.counts].sort(([a], [b]) => (a < b ? -1 : 1))),
-    drawn: [...misfortunesOf(scenario), ...unusual],
+    drawn: misfortunesOf(scenario),
     ...(violation === undefined ? {} : { violation }),
     trace: lines,
   };

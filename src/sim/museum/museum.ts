@@ -94,8 +94,10 @@ export async function misplacedOf(bugs: readonly Planted[]): Promise<string[]> {
 /** Seed after seed until one catches it. A seed that fails for another reason, dies or hangs is no catch. */
 async function hunt(bug: PlantedBug, options: MuseumOptions, out: Out): Promise<Verdict> {
   const { firstSeed, seedsMax, signal } = options;
-  const inTurn = Array.from({ length: seedsMax }, (_, i) => firstSeed + i);
-  if (options.quick && bug.seed !== undefined) inTurn.unshift(bug.seed);
+  const fresh = Array.from({ length: seedsMax }, (_, i) => firstSeed + i);
+  const known = bug.seed === undefined ? [] : [bug.seed];
+  // Some show in one run of many hundreds only.
+  const inTurn = options.quick ? [...known, ...fresh] : [...fresh, ...known];
   const pool = createSeedPool({ jobs: 1, preload: preloadOf(bug), patienceMs });
   const end = (): void => pool.close();
   signal?.addEventListener('abort', end, { once: true });
