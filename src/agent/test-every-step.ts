@@ -51,7 +51,7 @@ export async function atEveryStep(
     }
   };
   await Promise.all(Array.from({ length: atOnce }, one));
-  if (missed.length > missedShareMax * deaths.length)
+  if (missed.length > Math.max(1, missedShareMax * deaths.length))
     throw new Error(
       `of ${deaths.length} agents, ${missed.length} did not come to where they were to die:\n${missed.join('\n')}`,
     );
