@@ -17,7 +17,10 @@ export interface EveryStep {
   readonly alike?: RegExp;
 }
 
-/** What depends on how fast an engine is may be fewer steps another time; an agent then lives on, and nothing is seen of that moment. */
+/**
+ * What depends on how fast an engine is may be fewer steps another time; an agent then lives on, and nothing is seen of that moment. It is tried once
+ * more, as many steps before the end as it was the first time.
+ */
 const missedShareMax = 0.05;
 
 /**
@@ -36,18 +39,26 @@ export async function atEveryStep(
   const deaths = environment()['BERTH_EVERY_STEP'] === undefined ? chosenDeaths(steps, alike) : allDeaths(steps);
   const left = deaths.values();
   const missed: string[] = [];
+  /** How many steps the agent did; it died at the last of them, or lived on when there was none more. */
+  const dieAt = async (death: Death): Promise<number> => {
+    const life = beginLife({ death, talks });
+    try {
+      await attempt(life);
+      return life.steps.length;
+    } catch (error) {
+      const done = life.steps.map((name, step) => (step === death.step ? `>> ${name}` : name)).join('\n');
+      throw new Error(`an agent that died ${death.when} step ${death.step} of\n${done}`, { cause: error });
+    } finally {
+      await life.kill();
+    }
+  };
   const one = async (): Promise<void> => {
     for (const death of left) {
-      const life = beginLife({ death, talks });
-      try {
-        await attempt(life);
-        if (life.steps.length <= death.step) missed.push(`${death.when} step ${death.step}, ${steps[death.step]}`);
-      } catch (error) {
-        const done = life.steps.map((name, step) => (step === death.step ? `>> ${name}` : name)).join('\n');
-        throw new Error(`an agent that died ${death.when} step ${death.step} of\n${done}`, { cause: error });
-      } finally {
-        await life.kill();
-      }
+      const done = await dieAt(death);
+      if (done > death.step) continue;
+      const fromTheEnd = steps.length - death.step;
+      const again = { ...death, step: Math.max(0, done - fromTheEnd) };
+      if ((await dieAt(again)) <= again.step) missed.push(`${death.when} step ${death.step}, ${steps[death.step]}`);
     }
   };
   await Promise.all(Array.from({ length: atOnce }, one));

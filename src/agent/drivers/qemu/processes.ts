@@ -2,7 +2,8 @@
 // after all of that was looked up again: a pid may have been given to somebody else since.
 
 import { readdir, readFile, readlink } from 'node:fs/promises';
-import { system } from '../../../base/system.ts';
+import { sleep } from '../../../base/clock.ts';
+import { system, systemClock } from '../../../base/system.ts';
 
 export interface ProcessIdentity {
   readonly pid: number;
@@ -58,15 +59,19 @@ export async function isGuestProcess(
   return isAlive(candidate);
 }
 
-const looksMax = 20;
+/** What becomes another program does so in microseconds of its own, which on a busy machine are milliseconds apart. */
+const becomingMsMax = 1000;
+const lookEveryMs = 2;
 
 /** Empty: it has gone. One that is becoming another program has no words for a moment, between the tool that starts QEMU and QEMU. */
 async function commandLineOf(candidate: ProcessIdentity): Promise<string> {
-  for (let looks = 0; looks < looksMax; looks++) {
+  const untilMs = systemClock.monotonicMs() + becomingMsMax;
+  for (;;) {
     const commandLine = await readFile(`/proc/${candidate.pid}/cmdline`, 'utf8').catch(() => ''); // gone
     if (commandLine !== '' || !(await isAlive(candidate))) return commandLine;
+    if (systemClock.monotonicMs() > untilMs) return '';
+    await sleep(systemClock, lookEveryMs);
   }
-  return '';
 }
 
 /** SIGKILL to exactly this guest's process. False when it is not there any more. */
