@@ -45,6 +45,25 @@ export const system = {
   },
   /** Resolves once every promise callback that is ready now, and all that those make ready, has run. */
   turn: (): Promise<void> => new Promise((resolve) => setImmediate(resolve)),
+  /**
+   * As `turn`, for one who does little else than wait for the next and takes nothing from the system meanwhile: the system is asked once for many of
+   * them. One call at a time.
+   */
+  turns(): () => Promise<void> {
+    let next: (() => void) | undefined;
+    let underWay = 0;
+    const come = (): void => {
+      underWay -= 1;
+      const resume = next;
+      next = undefined;
+      resume?.();
+    };
+    return () =>
+      new Promise((resolve) => {
+        next = resolve;
+        if (underWay === 0) for (; underWay < turnsAtOnce; underWay++) setImmediate(come);
+      });
+  },
   /** Calls `listener` with errors that nobody caught, instead of ending the process; the function it returns ends that. */
   onUncaught(listener: (error: unknown) => void): () => void {
     process.on('uncaughtException', listener);
@@ -112,6 +131,9 @@ export const system = {
     return controller.signal;
   },
 };
+
+/** Node lets all promises have their say between two of them, as between two turns (`processImmediate` in its lib/internal/timers.js). */
+const turnsAtOnce = 64;
 
 let youngCollector: (() => void) | undefined;
 

@@ -429,13 +429,14 @@ export async function simulate({
 
   // ── running it ──────────────────────────────────────────────────────────────────────────────────────────────────
 
+  const turn = system.turns();
   /** Event by event, each until no promise has anything left to do, to the given time or the first violation. */
   const runFor = async (durationMs: number, done: () => boolean = () => false): Promise<void> => {
     const untilMs = timeline.nowMs + durationMs;
-    await system.turn();
+    await turn();
     while (violation === undefined && !done() && timeline.step(untilMs)) {
       whole.add(Math.round(timeline.nowMs * 1000)); // to the microsecond: what is sent in order lies so close
-      await system.turn();
+      await turn();
     }
   };
   /** Until `work` is done; it may not take longer than `limitMs`. */
