@@ -1,9 +1,10 @@
-import { expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { InstanceSpec } from '../../api/resources/instance.ts';
 import { placement } from '../controllers/placement.ts';
 import { release } from '../ledger/ledger.ts';
 import type { Cache } from '../state/cache.ts';
 import type { Policy } from '../state/context.ts';
+import { keys } from '../state/keys.ts';
 import { addRecord, commitPlan, testCache, testContext, testHost, testImage, testInstance } from '../testing.ts';
 import { passGates } from './limits.ts';
 import { queueOf } from './queue.ts';
@@ -61,6 +62,42 @@ it('places so many at once, and the next when one has ended', () => {
   end(cache, 'a');
   work();
   expect(phases(cache)).toEqual({ a: 'placed', b: 'placed', c: 'placed', d: waits });
+});
+
+describe('a gang that a limit holds back', () => {
+  const gang = { name: 'g', size: 2 };
+
+  /** So that room that comes back there helps nobody. */
+  function pauseAndAdd(cache: Cache, paused: string, added: string): void {
+    const host = cache.get('host', keys.host(paused))?.value ?? expect.unreachable();
+    addRecord(cache, { ...host, spec: { ...host.spec, paused: true } });
+    for (const record of testHost(added, { capacity: { VCPU: 100, MEMORY_MB: 102_400 } })) addRecord(cache, record);
+  }
+
+  it('is placed when the limit eases, though the queue was there before the limits were known', () => {
+    const { cache, work } = fleet({ maxConcurrency: 2 }, ['first'], ['a', { gang }], ['b', { gang }]);
+    work();
+    pauseAndAdd(cache, 'h1', 'h2');
+    work();
+    const waits = 'ConcurrencyLimit: 1 of 2 instances are there, and 2 more would come at once';
+    expect(phases(cache)).toEqual({ first: 'placed', a: waits, b: waits });
+    end(cache, 'first');
+    work();
+    expect(phases(cache)).toEqual({ first: 'placed', a: 'placed', b: 'placed' });
+  });
+
+  it('is placed when a limit eases that only its second counts towards', () => {
+    const { cache, work } = fleet({ capacityMap: { illumos: 1 } }, ['first', { image: 'illumos' }], ['a', { gang }]);
+    work();
+    addRecord(cache, testInstance('b', { image: 'illumos', cpus: 1, memoryMiB: 16, gang }));
+    pauseAndAdd(cache, 'h1', 'h2');
+    work();
+    const waits = 'CapacityMap: 1 of 1 illumos';
+    expect(phases(cache)).toEqual({ first: 'placed', a: waits, b: waits });
+    end(cache, 'first');
+    work();
+    expect(phases(cache)).toEqual({ first: 'placed', a: 'placed', b: 'placed' });
+  });
 });
 
 it('counts only those with the label, where one is named', () => {

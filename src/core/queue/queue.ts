@@ -56,7 +56,7 @@ export interface Line {
 export interface Shape {
   readonly key: string;
   readonly request: Request;
-  /** What all of them count towards. */
+  /** What all of them count towards; of a gang, whose members may count towards different ones, nothing. */
   readonly limits: readonly Limit[];
   /** The task whose room they are to take over. */
   readonly task: string | undefined;
@@ -358,8 +358,8 @@ export class Queue implements View, DueLine {
     const { metadata, spec, status } = instance;
     const request = requestOf(this.#snapshot, instance);
     const task = taskOf(instance);
-    const limits = limitsOn(this.#snapshot, this.#policy, instance);
     const gang = gangKeyOf(instance);
+    const limits = gang === undefined ? limitsOn(this.#snapshot, this.#policy, instance) : [];
     const shapeKey = shapeKeyOf(request, { task, limits, gang });
     let shape = this.#shapes.get(shapeKey);
     if (!shape) {
@@ -448,14 +448,30 @@ export class Queue implements View, DueLine {
   /** Of each shape that counts towards it, the first: who is first of all of them passes. */
   #limitEased(word: string): void {
     for (const shape of this.#shapes.values()) {
-      if (!shape.limits.some((limit) => limit.word === word) || !this.#isOpen(shape)) continue;
       if (shape.gang !== undefined) {
-        this.#wakeGang(shape.gang);
+        if (this.#anyCountsTowards(shape, word)) this.#wakeGang(shape.gang);
         continue;
       }
+      if (!shape.limits.some((limit) => limit.word === word) || !this.#isOpen(shape)) continue;
       shape.triesLeft = triesMax;
       const first = this.#firstOf(shape);
       if (first) this.#woken.push(first.key);
+    }
+  }
+
+  /** Whether one of a gang does. */
+  #anyCountsTowards(shape: Shape, word: string): boolean {
+    for (const instance of this.#instancesOf(shape))
+      if (limitsOn(this.#snapshot, this.#policy, instance).some((limit) => limit.word === word)) return true;
+    return false;
+  }
+
+  *#instancesOf(shape: Shape): Iterable<Instance> {
+    for (const line of shape.lines.values()) {
+      for (const { key } of line.all) {
+        const instance = this.#snapshot.get('instance', key)?.value;
+        if (instance) yield instance;
+      }
     }
   }
 
@@ -484,13 +500,9 @@ export class Queue implements View, DueLine {
 
   /** Whether one of a gang does. */
   #anyFitsAt(shape: Shape, slot: number): boolean {
-    for (const line of shape.lines.values()) {
-      for (const { key } of line.all) {
-        const instance = this.#snapshot.get('instance', key)?.value;
-        if (!instance) continue;
-        const rules = prepareRules([...roomPlugins, ...hostPlugins], requestOf(this.#snapshot, instance), this.#fleet);
-        if (rules.filters.every(({ filter }) => !filter(slot))) return true;
-      }
+    for (const instance of this.#instancesOf(shape)) {
+      const rules = prepareRules([...roomPlugins, ...hostPlugins], requestOf(this.#snapshot, instance), this.#fleet);
+      if (rules.filters.every(({ filter }) => !filter(slot))) return true;
     }
     return false;
   }
