@@ -21,6 +21,8 @@ const suite = 'store';
 const hosts = 5_000;
 const herds = 2;
 const offlineAfterMs = 15_000;
+/** While they join, one after the other, nobody is judged. */
+const dayMs = 86_400_000;
 const heartbeatMs = 5_000;
 const awayMs = 18_000;
 const fetchLike: FetchLike = (url, init) => fetch(url, init);
@@ -30,17 +32,17 @@ export async function measureHerd(backend: Backend, directory: string, emit: Emi
   // Two instances a host: their streams have something to say.
   await fillStore(url, { hosts, instances: 2 * hosts, projects: 10, events: 0 });
   const listen = `127.0.0.1:${await freePort()}`;
-  const start = (): Promise<ServerProcess> =>
+  const start = (silenceMsMax: number): Promise<ServerProcess> =>
     startServerProcess(join(directory, `herd${backend.suffix}`), {
       listen,
       env: {
         BERTH_SERVER_STORE: url,
-        BERTH_SERVER_OFFLINE_AFTER_MS: String(offlineAfterMs),
+        BERTH_SERVER_OFFLINE_AFTER_MS: String(silenceMsMax),
         BERTH_SERVER_HEARTBEAT_MS: String(heartbeatMs),
       },
     });
   const children: Herd[] = [];
-  let server = await start();
+  let server = await start(dayMs);
   try {
     const all = Array.from({ length: hosts }, (_, i) => hostNameOf(i));
     const { url: serverUrl, hostToken } = server;
@@ -55,7 +57,7 @@ export async function measureHerd(backend: Backend, directory: string, emit: Emi
     const waiting = children.map((child) => child.next('complete'));
     await new Promise((resolve) => setTimeout(resolve, awayMs));
     const startedAt = performance.now();
-    server = await start();
+    server = await start(offlineAfterMs);
     const listensAt = performance.now();
     await Promise.all(waiting);
     const seconds = (performance.now() - startedAt) / 1000;

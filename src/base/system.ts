@@ -83,6 +83,8 @@ export const system = {
     youngCollector ??= findYoungCollector();
     youngCollector();
   },
+  /** How long, since its start, this process has had nothing to do but wait for what comes, in milliseconds. Never falls. */
+  idleMs: (): number => performance.nodeTiming.idleTime,
   residentBytes: (): number => process.memoryUsage.rss(),
   stdin: process.stdin,
   stdout: process.stdout,

@@ -54,7 +54,6 @@ export class ControlLoop {
   /** Of those that take their keys as they come. */
   readonly #due = new Map<string, Task>();
   #passTimer: Timer | undefined;
-  #awakeTimer: Timer | undefined;
   #turnPlanned = false;
   #watching: Promise<void> = Promise.resolve();
   /** While this control plane leads. */
@@ -97,7 +96,6 @@ export class ControlLoop {
       for (const station of watchers.get(change.kind) ?? [])
         for (const key of station.controller.wakes(change, cache)) this.#enqueue(station, key);
     });
-    this.#stayAwake();
     this.#watching = this.#follow();
     await this.#caughtUp.promise;
   }
@@ -130,7 +128,6 @@ export class ControlLoop {
     this.#stopped.abort();
     this.ready = false;
     this.stepDown();
-    this.#awakeTimer?.cancel();
     this.#caughtUp.resolve();
     await this.#watching;
   }
@@ -189,13 +186,6 @@ export class ControlLoop {
         await sleep(this.#clock, backoffMs(attempt++, storeRetryDelay, prng), signal);
       }
     }
-  }
-
-  /** Often enough that a process that stood still is told from hosts that were silent. */
-  #stayAwake(): void {
-    const everyMs = this.#decider.policy.offlineAfterMs / 3;
-    this.#decider.cache.noteAwake(1.5 * everyMs);
-    this.#awakeTimer = this.#clock.setTimer(everyMs, () => this.#stayAwake(), { background: true });
   }
 
   /** The cache has all that was in the store when it was found again. */

@@ -22,6 +22,7 @@ function rig() {
     return startControlPlane({
       store,
       clock,
+      idleMs: () => clock.monotonicMs(),
       prng: seededPrng(started, name),
       log: silentLogger,
       policy: defaultPolicy,

@@ -10,6 +10,7 @@ export interface MetricsParts {
   readonly auditor: Auditor;
   readonly ready: () => boolean;
   readonly leads: () => boolean;
+  readonly overloaded: () => boolean;
 }
 
 export interface Metrics {
@@ -17,7 +18,7 @@ export interface Metrics {
   text(): Promise<string>;
 }
 
-export function createMetrics({ cache, auditor, ready, leads }: MetricsParts): Metrics {
+export function createMetrics({ cache, auditor, ready, leads, overloaded }: MetricsParts): Metrics {
   const registry = new Registry();
   const gauge = (name: string, help: string, read: () => number): void => {
     registry.registerMetric(
@@ -33,6 +34,7 @@ export function createMetrics({ cache, auditor, ready, leads }: MetricsParts): M
   };
   gauge('berth_ready', '1 while the store is followed and may be written', () => Number(ready()));
   gauge('berth_leader', '1 while this control plane runs the controllers', () => Number(leads()));
+  gauge('berth_overloaded', '1 while so much comes that this control plane never rests', () => Number(overloaded()));
   gauge('berth_store_revision', 'The newest revision that this control plane has taken in', () => cache.revision);
   gauge('berth_hosts', 'Hosts that are known', () => cache.count('host'));
   gauge('berth_instances', 'Instances that are known', () => cache.count('instance'));

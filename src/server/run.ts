@@ -64,6 +64,7 @@ export async function startServer(
     plane = await startControlPlane({
       store,
       clock,
+      idleMs: system.idleMs,
       prng: systemPrng(),
       log,
       policy,

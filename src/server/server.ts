@@ -37,12 +37,15 @@ import { usageRoutes } from './http/usage-routes.ts';
 import { WatchFeed } from './http/watch-feed.ts';
 import type { Route } from './http/route.ts';
 import type { ImageContent } from './image-content.ts';
+import { Hearing } from './hearing.ts';
 import { Leadership } from './leadership.ts';
 import { createMetrics } from './metrics.ts';
 
 export interface ServerParts {
   readonly store: Store;
   readonly clock: Clock;
+  /** How long this process has only waited since its start, in milliseconds. */
+  readonly idleMs: () => number;
   readonly prng: Prng;
   readonly log: Logger;
   readonly policy: Policy;
@@ -70,7 +73,7 @@ export interface Server {
 
 /** Reads the store, then answers and reconciles. Throws when the store cannot be read. */
 export async function startControlPlane(parts: ServerParts): Promise<Server> {
-  const { store, clock, prng, log, policy, links, version, name, leaseMs, secrets } = parts;
+  const { store, clock, idleMs, prng, log, policy, links, version, name, leaseMs, secrets } = parts;
   const unusual = parts.buggify ? { buggify: parts.buggify } : {};
   const cache = new Cache(() => clock.monotonicMs());
   const committer = new Committer({ store, cache, log, ...unusual });
@@ -83,6 +86,8 @@ export async function startControlPlane(parts: ServerParts): Promise<Server> {
       throw error;
     },
   );
+  const hearing = new Hearing({ cache, clock, idleMs, offlineAfterMs: policy.offlineAfterMs, log });
+  hearing.start();
   const leadership = new Leadership({
     decider,
     log,
@@ -111,7 +116,7 @@ export async function startControlPlane(parts: ServerParts): Promise<Server> {
   });
   const auditor = new Auditor({ decider, log });
   auditor.start();
-  const metrics = createMetrics({ cache, auditor, ready, leads });
+  const metrics = createMetrics({ cache, auditor, ready, leads, overloaded: () => hearing.overloaded });
   const assignments = new Assignments({ cache, clock, ...unusual });
   const routes = asFreshAsAsked(
     [
@@ -138,6 +143,7 @@ export async function startControlPlane(parts: ServerParts): Promise<Server> {
     leads,
     async stop() {
       auditor.stop();
+      hearing.stop();
       await leadership.stop();
       await Promise.all([loop.stop(), compaction.stop()]);
       await committer.settled();

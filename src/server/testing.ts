@@ -26,6 +26,7 @@ export async function startTestServer(
   const plane = await startControlPlane({
     store,
     clock,
+    idleMs: () => clock.monotonicMs(),
     prng: systemPrng(),
     log: silentLogger,
     policy: { ...defaultPolicy, ...options.policy },

@@ -26,6 +26,8 @@ export interface ControlPlaneProcess {
   /** As asked to, letting go of everything first. */
   stop(): Promise<void>;
   pause(durationMs: number): void;
+  /** Begins or ends a time in which more comes than it keeps up with. */
+  flood(flooded: boolean): void;
   jumpWallTime(byMs: number): void;
   /** Cuts the way to the store, or opens it again. */
   partFromStore(parted: boolean): void;
@@ -45,6 +47,7 @@ export interface ControlPlaneOptions extends Omit<SimStoreOptions, 'clock' | 'pr
   /** Holds whatever its store's watches deliver to the history. */
   readonly checkWatches: (store: Store) => Store;
   readonly onPause: (durationMs: number) => void;
+  readonly onFlood: (flooded: boolean) => void;
   /** It has just heard of a key. */
   readonly onCached: (cached: Cached) => void;
 }
@@ -80,6 +83,7 @@ export function createControlPlaneProcess(options: ControlPlaneOptions): Control
         mine.server = await startControlPlane({
           store: options.checkWatches(createSimStore({ ...options, clock, prng: prng.split(), parted: () => parted })),
           clock,
+          idleMs: () => clock.idleMs(),
           prng,
           log: options.log.with({ process: `${name}#${starts}` }),
           policy: options.policy,
@@ -133,6 +137,10 @@ export function createControlPlaneProcess(options: ControlPlaneOptions): Control
     pause(durationMs) {
       life?.clock.pause(durationMs);
       options.onPause(durationMs);
+    },
+    flood(flooded) {
+      life?.clock.flood(flooded);
+      options.onFlood(flooded);
     },
     jumpWallTime: (byMs) => life?.clock.jump(byMs),
     partFromStore(cut) {

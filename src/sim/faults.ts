@@ -53,6 +53,8 @@ export interface Faults {
   end(): Promise<void>;
 }
 
+/** In times that a host may be silent, of the two for which a flood excuses it. */
+const floodedSilencesMax = 1.5;
 /** When there was nothing to hit yet: no guest ran, say. */
 const retryMs = 250;
 /** A minute: what found nothing to hit in the whole storm may hit something when it is over. */
@@ -128,6 +130,14 @@ export function startFaults(targets: FaultTargets): Faults {
         if (!plane) return;
         hit(plane.name);
         return plane.pause(own.below(8000));
+      case 'server-flooded':
+        if (!plane) return;
+        hit(plane.name);
+        plane.flood(true);
+        await sleep(clock, 500 + own.below(Math.ceil(floodedSilencesMax * scenario.offlineAfterMs)), over.signal);
+        plane.flood(false);
+        // Then it rests for a while: what is flooded without end judges all the same.
+        return sleep(clock, scenario.offlineAfterMs, over.signal);
       case 'server-clock-jump':
         if (!plane) return;
         hit(plane.name);

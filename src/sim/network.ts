@@ -193,7 +193,7 @@ export function createNetwork(options: NetworkOptions): Network {
           resolve(response);
         });
       };
-      if (!parted(peer, 'to-server') && !hit('requestLost')) listener.clock.deliver(delayMs(), () => void receive());
+      if (!parted(peer, 'to-server') && !hit('requestLost')) listener.clock.ask(delayMs(), () => void receive());
       if (init.method !== 'GET' && hit('duplicate')) repeatLater(peer, arrive);
       return promise;
     };
@@ -213,7 +213,7 @@ export function createNetwork(options: NetworkOptions): Network {
         inbox: undefined,
         lastArrivalMs: 0,
       };
-      at.clock.deliver(0, () => void arrive(at, nobody));
+      at.clock.ask(0, () => void arrive(at, nobody));
     });
   };
 

@@ -11,6 +11,12 @@ export interface ProcessClock extends Clock {
   kill(): void;
   /** Nothing of this process happens for so long. */
   pause(durationMs: number): void;
+  /** Begins or ends a time in which so much else comes that it never rests, and what is asked of it waits. Its own timers are in time. */
+  flood(flooded: boolean): void;
+  /** Something that it is asked reaches it. */
+  ask(delayMs: number, fire: () => void): void;
+  /** As `monotonicMs`, without the time in which it never rested. */
+  idleMs(): number;
   /** Wall time jumps; monotonic time does not. */
   jump(byMs: number): void;
 }
@@ -33,6 +39,9 @@ export function createProcessClock(timeline: Timeline, { wallOffsetMs = 0, rate 
   let pausedUntilMs = 0;
   let offsetMs = wallOffsetMs;
   let held = 0;
+  /** Since when it is flooded, and what was asked since. */
+  let flood: { readonly sinceMs: number; readonly waiting: (() => void)[] } | undefined;
+  let floodedMs = 0;
 
   const deliver = (delayMs: number, fire: () => void): Timer => {
     let place: number | undefined;
@@ -64,6 +73,17 @@ export function createProcessClock(timeline: Timeline, { wallOffsetMs = 0, rate 
     pause(durationMs) {
       pausedUntilMs = Math.max(pausedUntilMs, timeline.nowMs + durationMs);
     },
+    flood(flooded) {
+      if (flooded === (flood !== undefined)) return;
+      const over = flood;
+      flood = flooded ? { sinceMs: timeline.nowMs, waiting: [] } : undefined;
+      floodedMs += over ? timeline.nowMs - over.sinceMs : 0;
+      for (const fire of over?.waiting ?? []) deliver(0, fire);
+    },
+    ask(delayMs, fire) {
+      deliver(delayMs, () => (flood ? void flood.waiting.push(fire) : fire()));
+    },
+    idleMs: () => (timeline.nowMs - bornMs - floodedMs - (flood ? timeline.nowMs - flood.sinceMs : 0)) * rate,
     jump(byMs) {
       offsetMs += byMs;
     },

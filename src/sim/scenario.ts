@@ -41,8 +41,12 @@ export const faultKinds = [
   'create-burst',
   'rogue-client',
   'rogue-agent',
+  'server-flooded',
 ] as const;
 export type FaultKind = (typeof faultKinds)[number];
+
+/** After all else, so that a seed that was known for something before it came still is. */
+const drawnLast: FaultKind = 'server-flooded';
 
 /** Instead of a mean time: the kind is left out. */
 export const neverMs = Number.POSITIVE_INFINITY;
@@ -100,7 +104,9 @@ export function drawScenario(prng: Prng): Scenario {
   const controlPlanes = prng.chance(1, 4) ? 1 : prng.chance(1, 4) ? 3 : 2;
   // From a single kind or two, which show what it alone does, to nearly all at once.
   const kindsInTen = [1, 3, 4, 6][prng.below(4)] ?? 4;
-  return {
+  const drawFault = (kind: FaultKind): Scenario['faults'] =>
+    prng.chance(kindsInTen, 10) ? [{ kind, everyMsMean: between(4, 40) * 1000 }] : [];
+  const scenario: Scenario = {
     controlPlanes,
     stickyClients: prng.chance(2, 3),
     hosts: Array.from({ length: hosts }, () => ({
@@ -115,7 +121,8 @@ export function drawScenario(prng: Prng): Scenario {
     weather: drawWeather(prng),
     // Of a fleet of one host that lies, nothing would be left that anything is promised of.
     faults: faultKinds
-      .flatMap((kind) => (prng.chance(kindsInTen, 10) ? [{ kind, everyMsMean: between(4, 40) * 1000 }] : []))
+      .filter((kind) => kind !== drawnLast)
+      .flatMap(drawFault)
       .filter(({ kind }) => kind !== 'rogue-agent' || hosts > 1),
     heartbeatMs,
     offlineAfterMs: heartbeatMs * between(3, 6),
@@ -139,6 +146,7 @@ export function drawScenario(prng: Prng): Scenario {
     restored: prng.chance(1, 5),
     restoredInStorm: prng.chance(1, 2),
   };
+  return { ...scenario, faults: [...scenario.faults, ...drawFault(drawnLast)] };
 }
 
 /** Clocks of two machines never agree; in some fleets they are most of an hour apart, in some they do not run equally fast. */

@@ -158,8 +158,8 @@ export async function simulate({
   const excused = createExcused(history.state);
   const dead = new Set<string>();
   /** Of a server that is alone. */
-  const pauses: { readonly fromMs: number; readonly toMs: number; readonly life: ServerLife | undefined }[] = [];
-  /** A pause ends with the process that was paused. */
+  const pauses: { readonly fromMs: number; toMs: number; readonly life: ServerLife | undefined }[] = [];
+  /** A pause ends with the process that was paused, or that was flooded. */
   const pausedOf = ({ fromMs, toMs, life }: (typeof pauses)[number]) => ({
     fromMs,
     toMs: Math.min(toMs, life?.endedMs ?? toMs),
@@ -309,6 +309,12 @@ export async function simulate({
       onPause(durationMs) {
         if (scenario.controlPlanes === 1)
           pauses.push({ fromMs: timeline.nowMs, toMs: timeline.nowMs + durationMs, life: serverLives.at(-1) });
+      },
+      onFlood(flooded) {
+        if (scenario.controlPlanes > 1) return;
+        const last = pauses.findLast(({ toMs }) => toMs === Number.POSITIVE_INFINITY);
+        if (last) last.toMs = timeline.nowMs;
+        if (flooded) pauses.push({ fromMs: timeline.nowMs, toMs: Number.POSITIVE_INFINITY, life: serverLives.at(-1) });
       },
       onCached(cached) {
         for (const checker of judges()) {

@@ -38,6 +38,12 @@ export interface TlsIdentity {
   readonly key: string;
 }
 
+/**
+ * Connections that may wait to be taken: as many as the kernel lets (listen(2); 4096 on Linux). A fleet whose server comes back dials all at once, and whom
+ * the kernel turns away tries again after 1, 2, 4 s (RFC 6298).
+ */
+const backlog = 65_535;
+
 const linkPath = /^\/v1\/hosts\/([a-z0-9-]{1,63})\/link\?epoch=(\d{1,15})$/;
 
 /** Listens and answers; `url` is where. */
@@ -85,7 +91,7 @@ export async function serveHttp(
   for (const route of parts.routes) addRoute(app, route, parts);
   app.server.on('upgrade', (request, socket, head) => upgrade(request, socket, head, parts));
   try {
-    const url = await app.listen(listen);
+    const url = await app.listen({ ...listen, backlog });
     return { url, close: () => app.close() };
   } catch (error) {
     await app.close();

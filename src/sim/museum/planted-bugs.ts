@@ -252,6 +252,17 @@ export const plantedBugs: readonly PlantedBug[] = [
     replace: '',
   },
   {
+    name: 'busy-is-deaf',
+    seed: 109,
+    reenacts:
+      'a control plane that does not get round to reading heartbeats calls their hosts dead: SWIM before Lifeguard (arXiv:1707.00788)',
+    invariant: 0,
+    with: ['server-flooded'],
+    file: 'server/hearing.ts',
+    find: 'const rested = idleMs - this.#idleMs >= idleShareMin * (nowMs - this.#lookedAtMs);',
+    replace: 'const rested = true;',
+  },
+  {
     name: 'silence-is-death',
     seed: 2,
     reenacts: 'a restart of the control plane failed healthy hosts by their old heartbeats: Orchard PR #454',
