@@ -5,7 +5,7 @@ import type { Instance } from '../../api/resources/instance.ts';
 import type { Task } from '../../api/resources/task.ts';
 import { releaseAllOf } from '../ledger/ledger.ts';
 import { gangKeyOf, gangMissing, gangsOf, placeGang } from '../queue/gangs.ts';
-import { gateOf, type Limit, limitsOn } from '../queue/limits.ts';
+import { countAsked, gateOf, limitsOn } from '../queue/limits.ts';
 import { isWaiting, limitReached, queueOf } from '../queue/queue.ts';
 import { type Request, requestOf } from '../scheduler/request.ts';
 import { schedule, summarize } from '../scheduler/schedule.ts';
@@ -64,14 +64,7 @@ function placeTogether(
   const waiting = living.filter(({ value }) => isWaiting(value));
   if (waiting[0]?.key !== instance.key) return emptyPlan;
   const all = (why: WaitReason): Plan => ({ changes: waiting.flatMap((each) => wait(each, why, ctx).changes) });
-  const asked = new Map<string, { readonly limit: Limit; count: number }>();
-  for (const { value } of waiting) {
-    for (const limit of limitsOn(snapshot, ctx.policy, value)) {
-      const known = asked.get(gateOf(limit));
-      if (known) known.count += 1;
-      else asked.set(gateOf(limit), { limit, count: 1 });
-    }
-  }
+  const asked = countAsked(waiting.map(({ value }) => limitsOn(snapshot, ctx.policy, value)));
   for (const { limit, count } of asked.values()) {
     const reached = limitReached(snapshot, [limit], count);
     if (reached) return all(reached);

@@ -58,6 +58,29 @@ describe('a gang', () => {
     expect(statusOf(cache, 'c').phase).toBe('Scheduled');
   });
 
+  it('is looked at when an image comes that one of it names', () => {
+    const { cache, work } = worked([testImage(), ...host('h1', 4), member('a', 2), member('b', 2, { image: 'late' })]);
+    work();
+    expect(whyOf(cache, 'a')).toContain('ImageMissing');
+    addRecord(cache, testImage('late'));
+    work();
+    expect(['a', 'b'].map((name) => statusOf(cache, name).phase)).toEqual(['Scheduled', 'Scheduled']);
+  });
+
+  it('is looked at when a neighbour comes that the younger asks for, whatever its priority', () => {
+    const near = { placement: { affinity: [{ to: { app: 'db' }, by: 'host', required: true }] }, priority: 5 };
+    const { cache, work } = worked([testImage(), ...host('h1', 6), member('a', 2), member('b', 2, near)]);
+    work();
+    expect(statusOf(cache, 'a').phase).toBe('Pending');
+    addRecord(cache, testInstance('db', { cpus: 1, memoryMiB: 16 }, {}, { labels: { app: 'db' } }));
+    work();
+    expect(['db', 'a', 'b'].map((name) => statusOf(cache, name).phase)).toEqual([
+      'Scheduled',
+      'Scheduled',
+      'Scheduled',
+    ]);
+  });
+
   it('is incomplete again when one is deleted', () => {
     const { cache, work } = worked([testImage(), ...host('h1', 1), member('a', 2), member('b', 2)]);
     work();

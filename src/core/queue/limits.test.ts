@@ -98,6 +98,22 @@ describe('a gang that a limit holds back', () => {
     work();
     expect(phases(cache)).toEqual({ first: 'placed', a: 'placed', b: 'placed' });
   });
+
+  it('is left alone until the limit leaves room for all of it', () => {
+    const { cache, work } = fleet({ maxConcurrency: 3 }, ['x'], ['y'], ['z']);
+    work();
+    for (const name of ['a', 'b'])
+      addRecord(cache, testInstance(name, { image: 'debian-12', cpus: 1, memoryMiB: 16, gang }));
+    work();
+    const woken: string[] = [];
+    cache.onChange((change) => woken.push(...placement.wakes(change, cache)));
+    end(cache, 'x');
+    expect(woken).toEqual([]);
+    end(cache, 'y');
+    expect(new Set(woken)).toEqual(new Set(['a', 'b'].map(keyOf)));
+    work();
+    expect(phases(cache)).toMatchObject({ a: 'placed', b: 'placed' });
+  });
 });
 
 it('counts only those with the label, where one is named', () => {

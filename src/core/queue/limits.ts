@@ -50,6 +50,21 @@ export function gateOf({ word }: Limit): string {
   return `limit/${word}`;
 }
 
+/** How many of them count towards each limit, by its gate. */
+export function countAsked(
+  all: Iterable<readonly Limit[]>,
+): ReadonlyMap<string, { readonly limit: Limit; readonly count: number }> {
+  const asked = new Map<string, { readonly limit: Limit; count: number }>();
+  for (const limits of all) {
+    for (const limit of limits) {
+      const known = asked.get(gateOf(limit));
+      if (known) known.count += 1;
+      else asked.set(gateOf(limit), { limit, count: 1 });
+    }
+  }
+  return asked;
+}
+
 /** Rewritten by every Plan that counts towards a limit, so that of two that were decided on the same count only one is committed. */
 export function passGate(snapshot: Snapshot, name: string): Change {
   const key = keys.gate(name);

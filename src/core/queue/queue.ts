@@ -23,7 +23,7 @@ import type { AnyRecord } from '../state/records.ts';
 import { defineView, type RecordChange, type Snapshot, type View } from '../state/snapshot.ts';
 import { ByGroup } from './by-group.ts';
 import { gangKeyOf } from './gangs.ts';
-import { describeLimit, type Limit, LimitCounts, type LimitPolicy, limitsOn } from './limits.ts';
+import { countAsked, describeLimit, type Limit, LimitCounts, type LimitPolicy, limitsOn } from './limits.ts';
 import { compareAcross, compareAges, compareRanks, levelOf, type Rank } from './order.ts';
 import { type Shares, sharesOf } from './shares.ts';
 import { SortedList } from './sorted-list.ts';
@@ -36,6 +36,8 @@ export interface Waiting {
   readonly sinceMs: number;
   readonly generation: number;
   readonly labels: Instance['metadata']['labels'];
+  /** What it counts towards. */
+  readonly limits: readonly Limit[];
   readonly line: Line;
 }
 
@@ -52,11 +54,12 @@ export interface Line {
   rank: Rank | null;
 }
 
-/** Those of which no rule, groups aside, can tell one from another. */
+/** Those of which no rule, groups aside, can tell one from another; or a gang, of which each is as it is. */
 export interface Shape {
   readonly key: string;
-  readonly request: Request;
-  /** What all of them count towards; of a gang, whose members may count towards different ones, nothing. */
+  /** Of a gang that of the first that came, with what all of them ask of groups. */
+  request: Request;
+  /** What all of them count towards; of a gang, each counts for itself. */
   readonly limits: readonly Limit[];
   /** The task whose room they are to take over. */
   readonly task: string | undefined;
@@ -205,8 +208,12 @@ export class Queue implements View, DueLine {
     return this.#limitCounts.taken(word);
   }
 
-  #isOpen({ limits }: Shape): boolean {
-    return limits.every((limit) => this.taken(limit) < limit.max);
+  /** Whether no limit holds back the next; of a gang, all that wait of it. */
+  #isOpen(shape: Shape): boolean {
+    if (shape.gang === undefined) return shape.limits.every((limit) => this.taken(limit) < limit.max);
+    for (const { limit, count } of countAsked(limitsOfEach(shape)).values())
+      if (this.taken(limit) + count > limit.max) return false;
+    return true;
   }
 
   // What is due.
@@ -357,16 +364,16 @@ export class Queue implements View, DueLine {
   #enter(key: string, instance: Instance): void {
     const { metadata, spec, status } = instance;
     const request = requestOf(this.#snapshot, instance);
-    const task = taskOf(instance);
     const gang = gangKeyOf(instance);
-    const limits = gang === undefined ? limitsOn(this.#snapshot, this.#policy, instance) : [];
+    const task = gang === undefined ? taskOf(instance) : undefined;
+    const limits = limitsOn(this.#snapshot, this.#policy, instance);
     const shapeKey = shapeKeyOf(request, { task, limits, gang });
     let shape = this.#shapes.get(shapeKey);
     if (!shape) {
       shape = {
         key: shapeKey,
         request,
-        limits,
+        limits: gang === undefined ? limits : noLimits,
         task,
         gang,
         lines: new Map(),
@@ -377,7 +384,7 @@ export class Queue implements View, DueLine {
       };
       this.#shapes.set(shapeKey, shape);
       this.#shapesByGroup.add(shape);
-    }
+    } else if (gang !== undefined) this.#askToo(shape, request);
     const priority = spec.priority ?? 0;
     const lineKey = `${priority} ${metadata.project}`;
     let line = shape.lines.get(lineKey);
@@ -390,11 +397,20 @@ export class Queue implements View, DueLine {
     }
     const { id, createdAtMs, generation, labels } = metadata;
     const sinceMs = status.failedAtMs ?? createdAtMs;
-    const waiting: Waiting = { key, id, createdAtMs, sinceMs, generation, labels, line };
+    const waiting: Waiting = { key, id, createdAtMs, sinceMs, generation, labels, limits, line };
     this.#waiting.set(key, waiting);
     line.all.add(waiting);
     if (shape.gang === undefined) this.#woken.push(key);
     else this.#wakeGang(shape.gang); // it may be complete now
+  }
+
+  /** What one more of a gang asks of groups is asked by all of it. */
+  #askToo(gang: Shape, { groups }: Request): void {
+    const more = groups.filter((term) => !gang.request.groups.some((known) => equalJson(known, term)));
+    if (more.length === 0) return;
+    this.#shapesByGroup.delete(gang);
+    gang.request = { ...gang.request, groups: [...gang.request.groups, ...more] };
+    this.#shapesByGroup.add(gang);
   }
 
   #leave(waiting: Waiting, atMs: number): void {
@@ -419,6 +435,10 @@ export class Queue implements View, DueLine {
   /** Of each shape that waits for such a neighbour to come or to go, the first. */
   #neighbourMoved(before: Instance | null, after: Instance | null): void {
     for (const shape of this.#shapesByGroup.helpedBy(before, after)) {
+      if (shape.gang !== undefined) {
+        this.#wakeGang(shape.gang);
+        continue;
+      }
       shape.triesLeft = triesMax;
       const first = this.#firstOf(shape);
       if (first) this.#woken.push(first.key);
@@ -432,8 +452,8 @@ export class Queue implements View, DueLine {
       const known = this.#waiting.get(key);
       if (!instance || !known) continue;
       const limits = limitsOn(this.#snapshot, this.#policy, instance);
-      const more = { task: taskOf(instance), limits, gang: gangKeyOf(instance) };
-      if (shapeKeyOf(requestOf(this.#snapshot, instance), more) === known.line.shape.key) continue;
+      const more = { task: taskOf(instance), limits, gang: undefined };
+      if (shapeKeyOf(requestOf(this.#snapshot, instance), more) === known.line.shape.key) continue; // of a gang nobody can say
       this.#leave(known, known.sinceMs);
       this.#enter(key, instance);
     }
@@ -448,30 +468,14 @@ export class Queue implements View, DueLine {
   /** Of each shape that counts towards it, the first: who is first of all of them passes. */
   #limitEased(word: string): void {
     for (const shape of this.#shapes.values()) {
+      if (!countsTowards(shape, word) || !this.#isOpen(shape)) continue;
       if (shape.gang !== undefined) {
-        if (this.#anyCountsTowards(shape, word)) this.#wakeGang(shape.gang);
+        this.#wakeGang(shape.gang);
         continue;
       }
-      if (!shape.limits.some((limit) => limit.word === word) || !this.#isOpen(shape)) continue;
       shape.triesLeft = triesMax;
       const first = this.#firstOf(shape);
       if (first) this.#woken.push(first.key);
-    }
-  }
-
-  /** Whether one of a gang does. */
-  #anyCountsTowards(shape: Shape, word: string): boolean {
-    for (const instance of this.#instancesOf(shape))
-      if (limitsOn(this.#snapshot, this.#policy, instance).some((limit) => limit.word === word)) return true;
-    return false;
-  }
-
-  *#instancesOf(shape: Shape): Iterable<Instance> {
-    for (const line of shape.lines.values()) {
-      for (const { key } of line.all) {
-        const instance = this.#snapshot.get('instance', key)?.value;
-        if (instance) yield instance;
-      }
     }
   }
 
@@ -481,12 +485,11 @@ export class Queue implements View, DueLine {
     if (slot === undefined) return;
     for (const { key } of this.#fleet.nominations.on(host)) if (this.#waiting.has(key)) this.#woken.push(key);
     for (const shape of this.#shapes.values()) {
-      if (!this.#mayHelp(shape, host, slot)) continue;
+      if (!this.#mayHelp(shape, host, slot) || !this.#isOpen(shape)) continue; // it is woken when the limit eases
       if (shape.gang !== undefined) {
         this.#wakeGang(shape.gang);
         continue;
       }
-      if (!this.#isOpen(shape)) continue; // it is woken when the limit eases
       shape.triesLeft = triesMax;
       const first = this.#firstOf(shape);
       if (first) this.#woken.push(first.key);
@@ -500,7 +503,9 @@ export class Queue implements View, DueLine {
 
   /** Whether one of a gang does. */
   #anyFitsAt(shape: Shape, slot: number): boolean {
-    for (const instance of this.#instancesOf(shape)) {
+    for (const { key } of allIn(shape)) {
+      const instance = this.#snapshot.get('instance', key)?.value;
+      if (!instance) continue;
       const rules = prepareRules([...roomPlugins, ...hostPlugins], requestOf(this.#snapshot, instance), this.#fleet);
       if (rules.filters.every(({ filter }) => !filter(slot))) return true;
     }
@@ -603,6 +608,7 @@ function merged(
 }
 
 const nobody: readonly string[] = [];
+const noLimits: readonly Limit[] = [];
 
 function ownerOf(record: AnyRecord | null): string | undefined {
   return record?.kind === 'host' ? record.spec.dedicatedTo : undefined;
@@ -630,6 +636,21 @@ function shapeKeyOf(
   if (gang !== undefined) return `gang ${gang}`;
   const more = groups.length + limits.length === 0 ? '' : JSON.stringify([groups, limits]);
   return task === undefined ? `${shapeKey}${more}` : `${belonging.project}/${task} ${shapeKey}${more}`;
+}
+
+function* allIn({ lines }: Shape): Iterable<Waiting> {
+  for (const line of lines.values()) yield* line.all;
+}
+
+function* limitsOfEach(gang: Shape): Iterable<readonly Limit[]> {
+  for (const { limits } of allIn(gang)) yield limits;
+}
+
+function countsTowards(shape: Shape, word: string): boolean {
+  const has = (limits: readonly Limit[]): boolean => limits.some((limit) => limit.word === word);
+  if (shape.gang === undefined) return has(shape.limits);
+  for (const limits of limitsOfEach(shape)) if (has(limits)) return true;
+  return false;
 }
 
 /** Whether nothing has changed that the queue, or a rule, reads of it. */
