@@ -11,7 +11,8 @@ import { testInstance } from '../core/testing.ts';
 import { createMemoryStore } from '../store/memory/memory-store.ts';
 import { type Store, StoreError } from '../store/store.ts';
 import { Committer } from './commit.ts';
-import { decideAllAndCommit, type Decider } from './decide.ts';
+import { ApiError } from '../api/errors.ts';
+import { decideAllAndCommit, decideAndCommit, type Decider } from './decide.ts';
 
 const keyOf = (name: string) => `instances/default/${name}`;
 
@@ -28,6 +29,43 @@ const write = (name: string, seen?: (attempt: number) => void) => (snapshot: Sna
   const plan: Plan = { changes: [{ key: keyOf(name), ifRevision, value: testInstance(name) }] };
   return { name, plan };
 };
+
+describe('a refusal', () => {
+  /** Makes an instance, unless there is one of its name. */
+  const create = (name: string) => (snapshot: Snapshot) => {
+    if (snapshot.get('instance', keyOf(name))) throw new ApiError('Conflict', `${name} is there`);
+    return { plan: { changes: [{ key: keyOf(name), ifRevision: 0, value: testInstance(name) }] } };
+  };
+
+  it('for what another is about to write is told when that is durable, and not when it came to nothing', async () => {
+    const memory = createMemoryStore();
+    let fails = false;
+    const store: Store = Object.assign(Object.create(memory) as Store, {
+      commit: (...of: Parameters<Store['commit']>) =>
+        fails ? Promise.reject(new StoreError('Unavailable', 'away')) : memory.commit(...of),
+    });
+    const decider = deciderOf(store);
+    const [first, second] = await Promise.allSettled([
+      decideAndCommit(decider, create('a')),
+      decideAndCommit(decider, create('a')),
+    ]);
+    expect([first.status, second.status]).toEqual(['fulfilled', 'rejected']);
+    fails = true;
+    const third = decideAndCommit(decider, create('b')).catch((error: unknown) => {
+      fails = false;
+      throw error;
+    });
+    const fourth = decideAndCommit(decider, create('b'));
+    await expect(third).rejects.toMatchObject({ code: 'Unavailable' });
+    await expect(fourth).resolves.toMatchObject({ revision: 2 });
+  });
+
+  it('is told at once when nothing is under way', async () => {
+    const decider = deciderOf(createMemoryStore());
+    await decideAndCommit(decider, create('a'));
+    await expect(decideAndCommit(decider, create('a'))).rejects.toThrow('a is there');
+  });
+});
 
 describe('many decisions at once', () => {
   it('are one durable write, each seeing those before it, and what one throws is its own', async () => {

@@ -26,6 +26,9 @@ export function contextOf({ clock, prng, policy }: Pick<Decider, 'clock' | 'prng
   return { nowMs, monotonicMs: clock.monotonicMs(), prng, policy, newId: (prefix) => newId(prefix, nowMs, prng) };
 }
 
+/** A refusal may be for what is not durable yet, and never will be: the fate of that is waited for so many times, while more and more comes. */
+const fatesMax = 3;
+
 /** Ten tries spread over about a second; a conflict means that another control plane wrote in between, and its event is near. */
 const triesMax = 10;
 const retryDelay = { delayMsMin: 4, delayMsMax: 200 };
@@ -38,21 +41,29 @@ export interface Decided<D> {
   readonly revision: number;
 }
 
-/** The decision whose Plan is now durable, and at which revision. Throws what `decide` throws, and `Unavailable` after too many conflicts. */
+/** The decision whose Plan is now durable, and at which revision. Throws what `decide` throws, once nothing is under way that it may be for, and `Unavailable` after too many conflicts. */
 export async function decideAndCommit<D extends { readonly plan: Plan }>(
   decider: Decider,
   decide: Decide<D>,
   firstAttempt = 0,
 ): Promise<Decided<D>> {
-  for (let attempt = firstAttempt; attempt < triesMax; attempt++) {
+  let waits = 0;
+  for (let attempt = firstAttempt; attempt < triesMax; ) {
     if (attempt > 0) {
       const tried = decider.buggify?.('retry-longest') ? triesMax : attempt - 1;
       await sleep(decider.clock, backoffMs(tried, retryDelay, decider.prng));
     }
     await decider.committer.room();
-    const decision = decide(decider.cache, contextOf(decider), attempt);
-    const outcome = await decider.committer.submit(decision.plan);
+    let decision: D;
+    try {
+      decision = decide(decider.cache, contextOf(decider), attempt);
+    } catch (error) {
+      if (waits++ === fatesMax || !(await decider.committer.fates())) throw error;
+      continue;
+    }
+    const outcome = await decider.committer.submit(decision.plan); // at once: what it was decided on is still so
     if (outcome.ok) return { decision, revision: outcome.revision };
+    attempt += 1;
   }
   throw new ApiError('Unavailable', 'others kept changing the same resources; try again');
 }
@@ -81,14 +92,13 @@ export async function decideAllAndCommit<D extends { readonly plan: Plan }>(
           else if (fate.ok) results[i] = { decision, revision: fate.revision };
           close();
         });
-      } catch (error) {
-        results[i] = { error };
+      } catch {
         close();
       }
     }
     close();
   });
-  // Others were in the way of the rest.
+  // Others were in the way of the rest, or may have been.
   const again = (decide: Decide<D>) => decideAndCommit(decider, decide, 1).catch((error: unknown) => ({ error }));
   return Promise.all(all.map(async (decide, i) => results[i] ?? again(decide)));
 }

@@ -1,12 +1,12 @@
-// Hearing: whether this process can have heard everybody who spoke. One that stood still has not, nor has one that never comes to rest: who never
-// waits for what comes has not read all that came. The cache is told of the other times, and counts silence in those alone.
+// Hearing: whether this process can have heard everybody who spoke. One that stood still has not, and one that never comes to rest has not read all that
+// came: who never waits for input has some before it. The cache is told, and counts silence in the first case not at all, in the other in part.
 
 import type { Clock, Timer } from '../base/clock.ts';
 import type { Logger } from '../base/log.ts';
 import type { Cache } from '../core/state/cache.ts';
 
 export interface HearingParts {
-  readonly cache: Pick<Cache, 'noteAwake'>;
+  readonly cache: Pick<Cache, 'noteAwake' | 'excuse'>;
   readonly clock: Clock;
   /** How long this process has only waited since its start, in milliseconds. */
   readonly idleMs: () => number;
@@ -14,33 +14,35 @@ export interface HearingParts {
   readonly log: Logger;
 }
 
-/** While a host may be silent. What begins and ends between two looks counts as heard. */
+/** In the time that a host may be silent. What begins and ends between two looks is not seen. */
 const looksPerSilence = 6;
 /** Of the time between two looks. Who has more to do than it can has none. */
 const idleShareMin = 0.01;
-/** Whoever keeps it busy must not keep the dead among the living: it counts as hearing again after twice the time that a host may be silent. */
-const busyLooksMax = 2 * looksPerSilence;
+/** Of silence while there was no rest. A third counts, or whoever keeps this process busy would keep the dead among the living. */
+const excusedShare = 2 / 3;
+/** From then on it is more than a moment's work, and worth a word. */
+const overloadedLooks = 2;
 
 export class Hearing {
   readonly #parts: HearingParts;
+  readonly #everyMs: number;
   #timer: Timer | undefined;
   #lookedAtMs = 0;
-  #idleMs = 0;
+  #idleMsThen = 0;
   #busyLooks = 0;
 
   constructor(parts: HearingParts) {
     this.#parts = parts;
+    this.#everyMs = parts.offlineAfterMs / looksPerSilence;
   }
 
   /** So much comes that it has had no rest for a while. */
   get overloaded(): boolean {
-    return this.#busyLooks > 1;
+    return this.#busyLooks >= overloadedLooks;
   }
 
   start(): void {
-    this.#lookedAtMs = this.#parts.clock.monotonicMs();
-    this.#idleMs = this.#parts.idleMs();
-    this.#noteAwake();
+    this.#noteLook();
   }
 
   stop(): void {
@@ -48,29 +50,28 @@ export class Hearing {
   }
 
   #look(): void {
-    const { clock, log } = this.#parts;
-    const [nowMs, idleMs] = [clock.monotonicMs(), this.#parts.idleMs()];
-    const rested = idleMs - this.#idleMs >= idleShareMin * (nowMs - this.#lookedAtMs);
-    this.#lookedAtMs = nowMs;
-    this.#idleMs = idleMs;
-    if (rested && this.overloaded) log.info('at rest again: the silence of hosts counts');
-    this.#busyLooks = rested ? 0 : this.#busyLooks + 1;
-    if (this.#busyLooks === 2)
-      log.warn('more comes than is kept up with: for a while the silence of hosts counts for nothing');
-    if (rested || this.#busyLooks > busyLooksMax) this.#noteAwake();
-    else this.#lookLater();
+    const { cache, clock, idleMs, log } = this.#parts;
+    const sinceMs = this.#lookedAtMs;
+    const passedMs = clock.monotonicMs() - sinceMs;
+    const stoodStill = passedMs > this.#stallMsMin;
+    const busy = !stoodStill && idleMs() - this.#idleMsThen < idleShareMin * passedMs;
+    this.#noteLook();
+    if (busy) cache.excuse(sinceMs, excusedShare);
+    else if (this.overloaded) log.info('at rest now and then again');
+    this.#busyLooks = busy ? this.#busyLooks + 1 : 0;
+    if (this.#busyLooks === overloadedLooks)
+      log.warn('more comes than is kept up with; a host may be silent three times as long now');
   }
 
-  #noteAwake(): void {
-    this.#parts.cache.noteAwake(1.5 * this.#everyMs);
-    this.#lookLater();
+  #noteLook(): void {
+    const { cache, clock, idleMs } = this.#parts;
+    this.#lookedAtMs = clock.monotonicMs();
+    this.#idleMsThen = idleMs();
+    cache.noteAwake(this.#stallMsMin);
+    this.#timer = clock.setTimer(this.#everyMs, () => this.#look(), { background: true });
   }
 
-  #lookLater(): void {
-    this.#timer = this.#parts.clock.setTimer(this.#everyMs, () => this.#look(), { background: true });
-  }
-
-  get #everyMs(): number {
-    return this.#parts.offlineAfterMs / looksPerSilence;
+  get #stallMsMin(): number {
+    return 1.5 * this.#everyMs;
   }
 }

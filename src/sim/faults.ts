@@ -53,8 +53,8 @@ export interface Faults {
   end(): Promise<void>;
 }
 
-/** In times that a host may be silent, of the two for which a flood excuses it. */
-const floodedSilencesMax = 1.5;
+/** In times that a host may be silent. */
+const floodedSilencesMax = 2;
 /** When there was nothing to hit yet: no guest ran, say. */
 const retryMs = 250;
 /** A minute: what found nothing to hit in the whole storm may hit something when it is over. */
@@ -135,9 +135,7 @@ export function startFaults(targets: FaultTargets): Faults {
         hit(plane.name);
         plane.flood(true);
         await sleep(clock, 500 + own.below(Math.ceil(floodedSilencesMax * scenario.offlineAfterMs)), over.signal);
-        plane.flood(false);
-        // Then it rests for a while: what is flooded without end judges all the same.
-        return sleep(clock, scenario.offlineAfterMs, over.signal);
+        return plane.flood(false);
       case 'server-clock-jump':
         if (!plane) return;
         hit(plane.name);

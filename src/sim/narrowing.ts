@@ -34,10 +34,15 @@ export function narrowed(scenario: Scenario, narrowing: Narrowing = {}): Scenari
     everyMsMean: without.has(fault.kind) ? neverMs : often.has(fault.kind) ? oftenMs : fault.everyMsMean,
   }));
   const more = faultKinds.filter((kind) => often.has(kind) && !faults.some((fault) => fault.kind === kind));
+  const { staysDead } = scenario;
+  const left = scenario.hosts.slice(0, hosts);
+  const controlPlanes = Math.min(scenario.controlPlanes, servers ?? scenario.controlPlanes);
   return {
     ...scenario,
-    hosts: scenario.hosts.slice(0, hosts),
-    controlPlanes: Math.min(scenario.controlPlanes, servers ?? scenario.controlPlanes),
+    hosts: left,
+    controlPlanes,
+    // The last one is mended, or nothing could come to rest.
+    staysDead: { controlPlane: staysDead.controlPlane && controlPlanes > 1, host: staysDead.host && left.length > 1 },
     tenants: Math.min(scenario.tenants, tenants ?? scenario.tenants),
     stormMs: Math.min(scenario.stormMs, stormMs ?? scenario.stormMs),
     faults: [...faults, ...more.map((kind) => ({ kind, everyMsMean: oftenMs }))],

@@ -93,6 +93,8 @@ const lookEveryMs = 2_500;
 /** Commits; a count of thousands of hosts takes its time. */
 const recountEvery = { small: 200, fleet: 1000 };
 const prepareMs = 20_000;
+/** The share of a flood that is not held against those who were silent in it. */
+const floodExcuses = 2 / 3;
 /** What a restore must bear while it goes on and when it is done: all that takes no guest by itself. */
 const whileRestoring: ReadonlySet<FaultKind> = new Set([
   'server-crash',
@@ -157,13 +159,21 @@ export async function simulate({
   const serverLives: ServerLife[] = [];
   const excused = createExcused(history.state);
   const dead = new Set<string>();
-  /** Of a server that is alone. */
-  const pauses: { readonly fromMs: number; toMs: number; readonly life: ServerLife | undefined }[] = [];
-  /** A pause ends with the process that was paused, or that was flooded. */
-  const pausedOf = ({ fromMs, toMs, life }: (typeof pauses)[number]) => ({
+  /** Of a server that is alone: when it was paused, or flooded. */
+  const deafTimes: {
+    readonly fromMs: number;
+    toMs: number;
+    readonly share: number;
+    readonly life: ServerLife | undefined;
+  }[] = [];
+  /** Each ends with the process that it befell. Of a flood a part counts, as though the rest were a pause. */
+  const excusedOf = ({ fromMs, toMs, share, life }: (typeof deafTimes)[number]) => ({
     fromMs,
-    toMs: Math.min(toMs, life?.endedMs ?? toMs),
+    toMs: fromMs + share * (Math.min(toMs, life?.endedMs ?? toMs, timeline.nowMs) - fromMs),
   });
+  const deafFor = (durationMs: number, share: number): void => {
+    deafTimes.push({ fromMs: timeline.nowMs, toMs: timeline.nowMs + durationMs, share, life: serverLives.at(-1) });
+  };
   const facts: Facts = {
     state: history.state,
     world,
@@ -178,7 +188,7 @@ export async function simulate({
     deaf: () =>
       timeline.nowMs - crawledMs < 2 * scenario.offlineAfterMs
         ? []
-        : [...database.away, ...pauses.map(pausedOf), ...closures],
+        : [...database.away, ...deafTimes.map(excusedOf), ...closures],
     servers: () => controlPlanes.flatMap(({ name, cache }) => (cache ? [{ name, cache }] : [])),
   };
   const checkers = checkerFactories.map((create) => create(facts));
@@ -307,14 +317,13 @@ export async function simulate({
       weather: () =>
         storeLatencyMsMean === undefined ? weather.store : { ...weather.store, latencyMsMean: storeLatencyMsMean },
       onPause(durationMs) {
-        if (scenario.controlPlanes === 1)
-          pauses.push({ fromMs: timeline.nowMs, toMs: timeline.nowMs + durationMs, life: serverLives.at(-1) });
+        if (scenario.controlPlanes === 1) deafFor(durationMs, 1);
       },
       onFlood(flooded) {
         if (scenario.controlPlanes > 1) return;
-        const last = pauses.findLast(({ toMs }) => toMs === Number.POSITIVE_INFINITY);
+        const last = deafTimes.findLast(({ toMs }) => toMs === Number.POSITIVE_INFINITY);
         if (last) last.toMs = timeline.nowMs;
-        if (flooded) pauses.push({ fromMs: timeline.nowMs, toMs: Number.POSITIVE_INFINITY, life: serverLives.at(-1) });
+        if (flooded) deafFor(Number.POSITIVE_INFINITY, floodExcuses);
       },
       onCached(cached) {
         for (const checker of judges()) {

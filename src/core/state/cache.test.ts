@@ -220,6 +220,39 @@ describe('the cache', () => {
     expect(silentMs()).toBe(2000);
   });
 
+  it('takes off a standstill once, also when the store comes back in its midst', () => {
+    let nowMs = 0;
+    const silentMs = (): number => nowMs - (cache.leaseSeenAtMs('h1') ?? 0);
+    const lease = { kind: 'lease', host: 'h1', epoch: 1, renewedAtMs: 0 } as const;
+    const cache = testCache([lease], () => nowMs);
+    nowMs = 40_000;
+    cache.noteHeard();
+    cache.noteAwake(1500);
+    nowMs = 60_000;
+    cache.noteDeaf();
+    cache.noteHeard();
+    nowMs = 61_000;
+    expect(silentMs()).toBe(40_000);
+    cache.noteAwake(1500);
+    expect(silentMs()).toBe(40_000);
+  });
+
+  it('counts a share of the silence of a time that is excused in part', () => {
+    let nowMs = 0;
+    const silentMs = (): number => nowMs - (cache.leaseSeenAtMs('h1') ?? 0);
+    const lease = { kind: 'lease', host: 'h1', epoch: 1, renewedAtMs: 0 } as const;
+    const cache = testCache([lease], () => nowMs);
+    nowMs = 8000;
+    cache.excuse(5000, 2 / 3);
+    expect(silentMs()).toBe(6000);
+    cache.noteHeard();
+    cache.noteDeaf();
+    nowMs = 11_000;
+    cache.excuse(8000, 2 / 3);
+    cache.noteHeard();
+    expect(silentMs()).toBe(6000);
+  });
+
   it('drops what a fresh list no longer holds', () => {
     const cache = testCache([testInstance('web'), testInstance('db')]);
     cache.reset([{ key, value: testInstance('web'), revision: 1 }], 40);

@@ -89,6 +89,8 @@ export class Cache implements Snapshot {
   #deafSinceMs: number | undefined;
   #awakeAtMs = 0;
   #stallMsMin = Number.POSITIVE_INFINITY;
+  /** What counted for nothing until then has been taken off. */
+  #forgivenToMs = Number.NEGATIVE_INFINITY;
   readonly #nowMs: () => number;
 
   /** `monotonicNowMs` dates the leases as they are seen. */
@@ -229,7 +231,8 @@ export class Cache implements Snapshot {
     for (const entry of this.#committed.get(kind)?.values() ?? []) yield entry as Entry<RecordByKind[K]>; // as above
   }
 
-  // Hearing: while the store does not answer, or this process stands still, nobody can be heard, and silence is no sign.
+  // Hearing: while the store does not answer, or this process stands still, nobody can be heard, and silence is no sign. While it has more to do
+  // than it can, it is a weak one.
 
   /** The store has answered. */
   noteHeard(): void {
@@ -256,6 +259,17 @@ export class Cache implements Snapshot {
     for (const host of this.#leaseSeenAtMs.keys()) this.#leaseSeenAtMs.set(host, nowMs);
   }
 
+  /**
+   * Of the silence since then, a time in which this process ran, `share` counts for nothing. While the store is away nothing of it does in any
+   * case.
+   */
+  excuse(sinceMs: number, share: number): void {
+    if (this.#deafSinceMs !== undefined) return;
+    const nowMs = this.#nowMs();
+    for (const [host, seenAtMs] of this.#leaseSeenAtMs)
+      this.#leaseSeenAtMs.set(host, seenAtMs + share * Math.max(0, nowMs - Math.max(seenAtMs, sinceMs)));
+  }
+
   #stalledSinceMs(): number | undefined {
     return this.#nowMs() - this.#awakeAtMs > this.#stallMsMin ? this.#awakeAtMs : undefined;
   }
@@ -264,13 +278,14 @@ export class Cache implements Snapshot {
   #forgive(): void {
     for (const [host, seenAtMs] of this.#leaseSeenAtMs)
       this.#leaseSeenAtMs.set(host, seenAtMs + this.#deafMsSince(seenAtMs));
+    this.#forgivenToMs = this.#nowMs();
   }
 
   /** How much of the time since then counts for nothing. */
   #deafMsSince(sinceMs: number): number {
     const nowMs = this.#nowMs();
     const deafSinceMs = Math.min(this.#deafSinceMs ?? nowMs, this.#stalledSinceMs() ?? nowMs);
-    return Math.max(0, nowMs - Math.max(sinceMs, deafSinceMs));
+    return Math.max(0, nowMs - Math.max(sinceMs, deafSinceMs, this.#forgivenToMs));
   }
 
   // Changing.

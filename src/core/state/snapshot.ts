@@ -58,7 +58,7 @@ export interface Snapshot {
   usedBy(providerId: string): ReadonlyMap<string, number>;
   /** The image with this name or alias. */
   imageByName(name: string): Entry<RecordByKind['image']> | undefined;
-  /** When this process first heard of the host's present lease, on its own clock (never the writer's); the time in which the store did not answer does not count. */
+  /** When this process first heard of the host's present lease, on its own clock (never the writer's); what counts for nothing, as nobody could be heard then, is taken off. */
   leaseSeenAtMs(host: string): number | undefined;
   /** Tells `view` of every change from now on. */
   follow(view: View): void;

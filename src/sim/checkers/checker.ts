@@ -22,7 +22,7 @@ export interface Facts {
   readonly excused: Excused;
   /** Hosts that lost their power for good. */
   readonly dead: ReadonlySet<string>;
-  /** When nobody could be heard, for the store was down or the only server stood still; the last may last on. */
+  /** When nobody could be heard, for the store was down or the only server stood still, or was flooded; the last may last on. */
   readonly deaf: () => readonly { readonly fromMs: number; readonly toMs: number }[];
   /** Those that are up, with what they believe. */
   readonly servers: () => readonly { readonly name: string; readonly cache: Cache }[];

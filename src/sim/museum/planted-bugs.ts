@@ -259,8 +259,8 @@ export const plantedBugs: readonly PlantedBug[] = [
     invariant: 0,
     with: ['server-flooded'],
     file: 'server/hearing.ts',
-    find: 'const rested = idleMs - this.#idleMs >= idleShareMin * (nowMs - this.#lookedAtMs);',
-    replace: 'const rested = true;',
+    find: 'if (busy) cache.excuse(sinceMs, excusedShare);\n    else if',
+    replace: 'if',
   },
   {
     name: 'silence-is-death',
