@@ -46,10 +46,9 @@ export class Committer {
   readonly #queue: Pending[] = [];
   readonly #wantRoom: (() => void)[] = [];
   #busy: Promise<void> | null = null;
-  /** How many Plans were queued, and of how many the fate is known; who waits for the fate of so many. */
-  #queued = 0;
-  #fated = 0;
-  readonly #wantFates: { readonly count: number; readonly resolve: () => void }[] = [];
+  /** Of the last that was queued; and who waits for the fate of all up to one. */
+  #lastToken = 0;
+  readonly #wantFates: { readonly upToToken: number; readonly resolve: () => void }[] = [];
   /** The records of the newest commit as they were written. */
   #newest: ReadonlyMap<AnyRecord, Uint8Array> = new Map();
 
@@ -81,7 +80,7 @@ export class Committer {
     if (first && this.#buggify('commit-refused')) return told({ ok: false, key: first.key });
     const assumed = this.#cache.assume(plan);
     if (!assumed.ok) return told(assumed);
-    this.#queued += 1;
+    this.#lastToken = assumed.token;
     this.#queue.push({
       assumption: assumed,
       restsOn: assumed.restsOn,
@@ -108,8 +107,8 @@ export class Committer {
 
   /** Resolves when the fate of every Plan that is under way now is known; answers whether any was. */
   async fates(): Promise<boolean> {
-    if (this.#fated === this.#queued) return false;
-    await new Promise<void>((resolve) => this.#wantFates.push({ count: this.#queued, resolve }));
+    if (this.#busy === null) return false;
+    await new Promise<void>((resolve) => this.#wantFates.push({ upToToken: this.#lastToken, resolve }));
     return true;
   }
 
@@ -123,8 +122,8 @@ export class Committer {
       const group = this.#takeGroup();
       for (const resolve of this.#wantRoom.splice(0, plansAheadMax)) resolve();
       await this.#commitGroup(group);
-      this.#fated += group.length;
-      while (this.#wantFates[0] && this.#wantFates[0].count <= this.#fated) this.#wantFates.shift()?.resolve();
+      const nextToken = this.#queue[0]?.assumption.token ?? Number.POSITIVE_INFINITY;
+      while ((this.#wantFates[0]?.upToToken ?? nextToken) < nextToken) this.#wantFates.shift()?.resolve();
     }
     this.#busy = null;
     for (const resolve of this.#wantRoom.splice(0)) resolve();

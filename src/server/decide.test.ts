@@ -58,6 +58,8 @@ describe('a refusal', () => {
     const fourth = decideAndCommit(decider, create('b'));
     await expect(third).rejects.toMatchObject({ code: 'Unavailable' });
     await expect(fourth).resolves.toMatchObject({ revision: 2 });
+    // Nor does anybody wait for what has gone with it.
+    await expect(decideAndCommit(decider, create('b'))).rejects.toThrow('b is there');
   });
 
   it('is told at once when nothing is under way', async () => {
