@@ -29,7 +29,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'two-predicates',
-    seed: 201,
+    seed: 200,
     reenacts: 'one path asks for room by a rule of its own: Nomad #9506, Nova CVE-2017-17051',
     invariant: 1,
     file: 'core/controllers/power-on.ts',
@@ -135,7 +135,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'wrong-revision',
-    seed: 4,
+    seed: 20,
     reenacts:
       'a Plan that rests on one just made durable has no condition any more and overwrites another control plane',
     invariant: 7,
@@ -166,7 +166,7 @@ export const plantedBugs: readonly PlantedBug[] = [
 
   {
     name: 'key-not-in-plan',
-    seed: 162,
+    seed: 104,
     reenacts:
       'the idempotency key is not conditional in the Plan that makes the instance: Cirrus-style retries made two',
     invariant: 4,
@@ -193,6 +193,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'prefix-for-key',
+    seed: 2,
     reenacts: 'a key is matched by its beginning: Nomad CVE-2025-4922',
     invariant: 3,
     file: 'core/operations/create.ts',
@@ -202,7 +203,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'limit-without-gate',
-    seed: 30,
+    seed: 34,
     reenacts: 'two control planes each count to the limit: Orchard #138',
     invariant: 0,
     file: 'core/controllers/bind.ts',
@@ -253,7 +254,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'busy-is-deaf',
-    seed: 109,
+    seed: 122,
     reenacts:
       'a control plane that does not get round to reading heartbeats calls their hosts dead: SWIM before Lifeguard (arXiv:1707.00788)',
     invariant: 0,
@@ -283,7 +284,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'exclusive-restarted',
-    seed: 66,
+    seed: 4,
     reenacts: 'what may still run on a lost host is started elsewhere: Nomad lost allocations, Kubernetes #59848',
     invariant: 2,
     file: 'core/controllers/restart.ts',
@@ -301,7 +302,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'unanswered-for-unheard',
-    seed: 189,
+    seed: 29,
     reenacts: 'a report without an answer is taken for one that nobody heard: what came before it is never said again',
     invariant: 3,
     with: ['guest-held', 'network-answerLost', 'store-unknown'],
@@ -385,7 +386,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'compaction-swallowed',
-    seed: 6,
+    seed: 14,
     reenacts: 'a control plane goes on after a compaction as if nothing was missing: etcd #18089',
     invariant: 6,
     file: 'server/control-loop.ts',
@@ -405,7 +406,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'deleted-key-kept',
-    seed: 6,
+    seed: 22,
     reenacts: 'a cache that lists anew keeps what was deleted meanwhile: Sieve, cassandra-operator #402',
     invariant: 6,
     file: 'core/state/cache.ts',
@@ -414,6 +415,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'deleted-key-revived',
+    seed: 6,
     reenacts: 'the cache revives what was deleted before its own commit was answered',
     invariant: 6,
     file: 'core/state/cache.ts',
@@ -475,7 +477,6 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'second-guest',
-    seed: 104,
     reenacts: 'the guest of an older life is left where it is, in the way of the new one: Nova evacuation',
     invariant: 3,
     file: 'agent/plan.ts',
