@@ -55,6 +55,34 @@ describe('the committer', () => {
     expect(gate.commits).toEqual([1, 3]);
   });
 
+  it('tells the fates of what is under way, and waits for nothing that comes later', async () => {
+    const memory = createMemoryStore();
+    const under: (() => void)[] = [];
+    const asked = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const store: Store = {
+      ...memory,
+      async commit(...of): Promise<CommitResult> {
+        await new Promise<void>((resolve) => {
+          asked[under.push(resolve) - 1]?.resolve();
+        });
+        return memory.commit(...of);
+      },
+    };
+    const { committer, cache } = parts(store);
+    expect(await committer.fates()).toBe(false);
+    const first = committer.submit(create('a'));
+    await asked[0]?.promise;
+    const fates = committer.fates();
+    const second = committer.submit(create('b'));
+    under[0]?.();
+    expect(await fates).toBe(true);
+    expect(cache.committed('instance', keyOf('a'))).toBeDefined();
+    expect(cache.committed('instance', keyOf('b'))).toBeUndefined();
+    await asked[1]?.promise;
+    under[1]?.();
+    expect([await first, await second]).toMatchObject([{ revision: 1 }, { revision: 2 }]);
+  });
+
   it('does not take for so what another control plane has changed, when nothing is to be changed', async () => {
     const store = createMemoryStore();
     const [here, there] = [parts(store), parts(store)];

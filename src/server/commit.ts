@@ -105,9 +105,14 @@ export class Committer {
     return this.#newest.get(record);
   }
 
+  /** Whether anything is under way. */
+  get isBusy(): boolean {
+    return this.#busy !== null;
+  }
+
   /** Resolves when the fate of every Plan that is under way now is known; answers whether any was. */
   async fates(): Promise<boolean> {
-    if (this.#busy === null) return false;
+    if (!this.isBusy) return false;
     await new Promise<void>((resolve) => this.#wantFates.push({ upToToken: this.#lastToken, resolve }));
     return true;
   }

@@ -62,6 +62,36 @@ describe('a refusal', () => {
     await expect(decideAndCommit(decider, create('b'))).rejects.toThrow('b is there');
   });
 
+  it('of one of many, for another of them that came to nothing, is thought over; the order stays', async () => {
+    const memory = createMemoryStore();
+    let fails = 1;
+    const store: Store = Object.assign(Object.create(memory) as Store, {
+      commit: (...of: Parameters<Store['commit']>) =>
+        fails-- > 0 ? Promise.reject(new StoreError('Unavailable', 'away')) : memory.commit(...of),
+    });
+    const order: string[] = [];
+    const named = (who: string) => (snapshot: Snapshot) => {
+      order.push(who);
+      return create('a')(snapshot);
+    };
+    const done = await decideAllAndCommit(deciderOf(store), ['x', 'y', 'z'].map(named));
+    expect(done).toMatchObject([{ error: { code: 'Unavailable' } }, { revision: 1 }, { error: { code: 'Conflict' } }]);
+    expect(order.slice(0, 5)).toEqual(['x', 'y', 'z', 'y', 'z']);
+  });
+
+  it('is told though more and more is written', async () => {
+    const decider = deciderOf(createMemoryStore());
+    await decideAndCommit(decider, create('a'));
+    let over = false;
+    const endless = async (): Promise<void> => {
+      for (let i = 0; !over; i++) await decideAndCommit(decider, write(`w${i % 3}`));
+    };
+    const writing = [endless(), endless()];
+    await expect(decideAndCommit(decider, create('a'))).rejects.toThrow('a is there');
+    over = true;
+    await Promise.all(writing);
+  });
+
   it('is told at once when nothing is under way', async () => {
     const decider = deciderOf(createMemoryStore());
     await decideAndCommit(decider, create('a'));

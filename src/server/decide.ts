@@ -26,8 +26,8 @@ export function contextOf({ clock, prng, policy }: Pick<Decider, 'clock' | 'prng
   return { nowMs, monotonicMs: clock.monotonicMs(), prng, policy, newId: (prefix) => newId(prefix, nowMs, prng) };
 }
 
-/** A refusal may be for what is not durable yet, and never will be: the fate of that is waited for so many times, while more and more comes. */
-const fatesMax = 3;
+/** A refusal may be for what is not durable yet, and never will be: the fate of all that is under way is waited for once. */
+const fatesMax = 1;
 
 /** Ten tries spread over about a second; a conflict means that another control plane wrote in between, and its event is near. */
 const triesMax = 10;
@@ -41,7 +41,7 @@ export interface Decided<D> {
   readonly revision: number;
 }
 
-/** The decision whose Plan is now durable, and at which revision. Throws what `decide` throws, once nothing is under way that it may be for, and `Unavailable` after too many conflicts. */
+/** The decision whose Plan is now durable, and at which revision. Throws what `decide` throws, once what was under way is durable or gone, and `Unavailable` after too many conflicts. */
 export async function decideAndCommit<D extends { readonly plan: Plan }>(
   decider: Decider,
   decide: Decide<D>,
@@ -58,7 +58,7 @@ export async function decideAndCommit<D extends { readonly plan: Plan }>(
     try {
       decision = decide(decider.cache, contextOf(decider), attempt);
     } catch (error) {
-      if (waits++ === fatesMax || !(await decider.committer.fates())) throw error;
+      if (!(error instanceof ApiError) || waits++ === fatesMax || !(await decider.committer.fates())) throw error;
       continue;
     }
     const outcome = await decider.committer.submit(decision.plan); // at once: what it was decided on is still so
@@ -77,6 +77,7 @@ export async function decideAllAndCommit<D extends { readonly plan: Plan }>(
   await committer.room();
   const ctx = contextOf(decider);
   const results: (Decided<D> | { error: unknown } | undefined)[] = all.map(() => undefined);
+  const refused = new Set<Decide<D>>();
   await new Promise<void>((resolve) => {
     let open = 1;
     const close = (): void => {
@@ -92,13 +93,17 @@ export async function decideAllAndCommit<D extends { readonly plan: Plan }>(
           else if (fate.ok) results[i] = { decision, revision: fate.revision };
           close();
         });
-      } catch {
+      } catch (error) {
+        // For what is not durable yet: it is decided anew when that is.
+        if (error instanceof ApiError && committer.isBusy) refused.add(decide);
+        else results[i] = { error };
         close();
       }
     }
     close();
   });
   // Others were in the way of the rest, or may have been.
-  const again = (decide: Decide<D>) => decideAndCommit(decider, decide, 1).catch((error: unknown) => ({ error }));
+  const again = (decide: Decide<D>) =>
+    decideAndCommit(decider, decide, refused.has(decide) ? 0 : 1).catch((error: unknown) => ({ error }));
   return Promise.all(all.map(async (decide, i) => results[i] ?? again(decide)));
 }

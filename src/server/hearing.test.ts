@@ -48,7 +48,7 @@ it('counts a third of it while this process never rests, and says so once', () =
   expect(silentMs()).toBeCloseTo(75_000);
   expect(said).toEqual([
     'more comes than is kept up with; a host may be silent three times as long now',
-    'at rest now and then again',
+    'keeps up with what comes again',
   ]);
 });
 

@@ -54,10 +54,11 @@ export class Hearing {
     const sinceMs = this.#lookedAtMs;
     const passedMs = clock.monotonicMs() - sinceMs;
     const stoodStill = passedMs > this.#stallMsMin;
-    const busy = !stoodStill && idleMs() - this.#idleMsThen < idleShareMin * passedMs;
+    const busy = idleMs() - this.#idleMsThen < idleShareMin * passedMs;
     this.#noteLook();
+    if (stoodStill) return; // that is taken off whole, and says nothing of how much comes
     if (busy) cache.excuse(sinceMs, excusedShare);
-    else if (this.overloaded) log.info('at rest now and then again');
+    else if (this.overloaded) log.info('keeps up with what comes again');
     this.#busyLooks = busy ? this.#busyLooks + 1 : 0;
     if (this.#busyLooks === overloadedLooks)
       log.warn('more comes than is kept up with; a host may be silent three times as long now');

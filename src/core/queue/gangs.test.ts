@@ -67,6 +67,14 @@ describe('a gang', () => {
     expect(['a', 'b'].map((name) => statusOf(cache, name).phase)).toEqual(['Scheduled', 'Scheduled']);
   });
 
+  it('is left alone when an image comes that nobody of it names', () => {
+    const { cache } = worked([testImage(), ...host('h1', 4), member('a', 3), member('b', 3)]);
+    const woken: string[] = [];
+    cache.onChange((change) => woken.push(...placement.wakes(change, cache)));
+    addRecord(cache, testImage('other'));
+    expect(woken).toEqual([]);
+  });
+
   it('is looked at when a neighbour comes that the younger asks for, whatever its priority', () => {
     const near = { placement: { affinity: [{ to: { app: 'db' }, by: 'host', required: true }] }, priority: 5 };
     const { cache, work } = worked([testImage(), ...host('h1', 6), member('a', 2), member('b', 2, near)]);

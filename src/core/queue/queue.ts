@@ -38,6 +38,8 @@ export interface Waiting {
   readonly labels: Instance['metadata']['labels'];
   /** What it counts towards. */
   readonly limits: readonly Limit[];
+  /** Of one of a gang: the shape that it would have by itself. */
+  readonly ownShape: string;
   readonly line: Line;
 }
 
@@ -397,14 +399,15 @@ export class Queue implements View, DueLine {
     }
     const { id, createdAtMs, generation, labels } = metadata;
     const sinceMs = status.failedAtMs ?? createdAtMs;
-    const waiting: Waiting = { key, id, createdAtMs, sinceMs, generation, labels, limits, line };
+    const ownShape = gang === undefined ? shape.key : shapeKeyOf(request, { task, limits, gang: undefined });
+    const waiting: Waiting = { key, id, createdAtMs, sinceMs, generation, labels, limits, ownShape, line };
     this.#waiting.set(key, waiting);
     line.all.add(waiting);
     if (shape.gang === undefined) this.#woken.push(key);
     else this.#wakeGang(shape.gang); // it may be complete now
   }
 
-  /** What one more of a gang asks of groups is asked by all of it. */
+  /** What one more of a gang asks of groups is asked by all of it, also when that one has left: to look in vain costs little. */
   #askToo(gang: Shape, { groups }: Request): void {
     const more = groups.filter((term) => !gang.request.groups.some((known) => equalJson(known, term)));
     if (more.length === 0) return;
@@ -452,8 +455,9 @@ export class Queue implements View, DueLine {
       const known = this.#waiting.get(key);
       if (!instance || !known) continue;
       const limits = limitsOn(this.#snapshot, this.#policy, instance);
-      const more = { task: taskOf(instance), limits, gang: undefined };
-      if (shapeKeyOf(requestOf(this.#snapshot, instance), more) === known.line.shape.key) continue; // of a gang nobody can say
+      const task = gangKeyOf(instance) === undefined ? taskOf(instance) : undefined;
+      if (shapeKeyOf(requestOf(this.#snapshot, instance), { task, limits, gang: undefined }) === known.ownShape)
+        continue;
       this.#leave(known, known.sinceMs);
       this.#enter(key, instance);
     }

@@ -253,6 +253,26 @@ describe('the cache', () => {
     expect(silentMs()).toBe(6000);
   });
 
+  it('excuses nothing twice: what the store was away for counts for nothing, and of the rest a share does', () => {
+    let nowMs = 0;
+    const silentMs = (): number => nowMs - (cache.leaseSeenAtMs('h1') ?? 0);
+    const lease = { kind: 'lease', host: 'h1', epoch: 1, renewedAtMs: 0 } as const;
+    const cache = testCache([lease], () => nowMs);
+    nowMs = 4000;
+    cache.noteHeard();
+    cache.noteDeaf();
+    nowMs = 7000;
+    cache.noteHeard();
+    expect(silentMs()).toBe(4000);
+    nowMs = 10_000;
+    cache.excuse(1000, 2 / 3);
+    expect(silentMs()).toBe(5000);
+    cache.noteDeaf(); // since 7000, of which a share is taken off already
+    nowMs = 12_000;
+    cache.noteHeard();
+    expect(silentMs()).toBe(5000);
+  });
+
   it('drops what a fresh list no longer holds', () => {
     const cache = testCache([testInstance('web'), testInstance('db')]);
     cache.reset([{ key, value: testInstance('web'), revision: 1 }], 40);

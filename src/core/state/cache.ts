@@ -89,7 +89,7 @@ export class Cache implements Snapshot {
   #deafSinceMs: number | undefined;
   #awakeAtMs = 0;
   #stallMsMin = Number.POSITIVE_INFINITY;
-  /** What counted for nothing until then has been taken off. */
+  /** What counted for nothing, or in part, until then has been taken off. */
   #forgivenToMs = Number.NEGATIVE_INFINITY;
   readonly #nowMs: () => number;
 
@@ -267,7 +267,11 @@ export class Cache implements Snapshot {
     if (this.#deafSinceMs !== undefined) return;
     const nowMs = this.#nowMs();
     for (const [host, seenAtMs] of this.#leaseSeenAtMs)
-      this.#leaseSeenAtMs.set(host, seenAtMs + share * Math.max(0, nowMs - Math.max(seenAtMs, sinceMs)));
+      this.#leaseSeenAtMs.set(
+        host,
+        seenAtMs + share * Math.max(0, nowMs - Math.max(seenAtMs, sinceMs, this.#forgivenToMs)),
+      );
+    this.#forgivenToMs = nowMs;
   }
 
   #stalledSinceMs(): number | undefined {
