@@ -26,9 +26,6 @@ export function contextOf({ clock, prng, policy }: Pick<Decider, 'clock' | 'prng
   return { nowMs, monotonicMs: clock.monotonicMs(), prng, policy, newId: (prefix) => newId(prefix, nowMs, prng) };
 }
 
-/** A refusal may be for what is not durable yet, and never will be: the fate of all that is under way is waited for once. */
-const fatesMax = 1;
-
 /** Ten tries spread over about a second; a conflict means that another control plane wrote in between, and its event is near. */
 const triesMax = 10;
 const retryDelay = { delayMsMin: 4, delayMsMax: 200 };
@@ -47,7 +44,7 @@ export async function decideAndCommit<D extends { readonly plan: Plan }>(
   decide: Decide<D>,
   firstAttempt = 0,
 ): Promise<Decided<D>> {
-  let waits = 0;
+  let waited = false;
   for (let attempt = firstAttempt; attempt < triesMax; ) {
     if (attempt > 0) {
       const tried = decider.buggify?.('retry-longest') ? triesMax : attempt - 1;
@@ -58,7 +55,9 @@ export async function decideAndCommit<D extends { readonly plan: Plan }>(
     try {
       decision = decide(decider.cache, contextOf(decider), attempt);
     } catch (error) {
-      if (!(error instanceof ApiError) || waits++ === fatesMax || !(await decider.committer.fates())) throw error;
+      // It may be for what is not durable yet, and never will be. Once: what comes later is none of it.
+      if (!(error instanceof ApiError) || waited || !(await decider.committer.fates())) throw error;
+      waited = true;
       continue;
     }
     const outcome = await decider.committer.submit(decision.plan); // at once: what it was decided on is still so
@@ -77,7 +76,7 @@ export async function decideAllAndCommit<D extends { readonly plan: Plan }>(
   await committer.room();
   const ctx = contextOf(decider);
   const results: (Decided<D> | { error: unknown } | undefined)[] = all.map(() => undefined);
-  const refused = new Set<Decide<D>>();
+  const refused = new Set<number>();
   await new Promise<void>((resolve) => {
     let open = 1;
     const close = (): void => {
@@ -95,7 +94,7 @@ export async function decideAllAndCommit<D extends { readonly plan: Plan }>(
         });
       } catch (error) {
         // For what is not durable yet: it is decided anew when that is.
-        if (error instanceof ApiError && committer.isBusy) refused.add(decide);
+        if (error instanceof ApiError && committer.isBusy) refused.add(i);
         else results[i] = { error };
         close();
       }
@@ -103,7 +102,7 @@ export async function decideAllAndCommit<D extends { readonly plan: Plan }>(
     close();
   });
   // Others were in the way of the rest, or may have been.
-  const again = (decide: Decide<D>) =>
-    decideAndCommit(decider, decide, refused.has(decide) ? 0 : 1).catch((error: unknown) => ({ error }));
-  return Promise.all(all.map(async (decide, i) => results[i] ?? again(decide)));
+  const again = (decide: Decide<D>, i: number) =>
+    decideAndCommit(decider, decide, refused.has(i) ? 0 : 1).catch((error: unknown) => ({ error }));
+  return Promise.all(all.map(async (decide, i) => results[i] ?? again(decide, i)));
 }

@@ -38,7 +38,7 @@ export interface Waiting {
   readonly labels: Instance['metadata']['labels'];
   /** What it counts towards. */
   readonly limits: readonly Limit[];
-  /** Of one of a gang: the shape that it would have by itself. */
+  /** The shape that it has, or of one of a gang that it would have by itself. */
   readonly ownShape: string;
   readonly line: Line;
 }
@@ -365,11 +365,8 @@ export class Queue implements View, DueLine {
 
   #enter(key: string, instance: Instance): void {
     const { metadata, spec, status } = instance;
-    const request = requestOf(this.#snapshot, instance);
-    const gang = gangKeyOf(instance);
-    const task = gang === undefined ? taskOf(instance) : undefined;
-    const limits = limitsOn(this.#snapshot, this.#policy, instance);
-    const shapeKey = shapeKeyOf(request, { task, limits, gang });
+    const { request, limits, gang, task, ownShape } = this.#aloneOf(instance);
+    const shapeKey = gang === undefined ? ownShape : `gang ${gang}`;
     let shape = this.#shapes.get(shapeKey);
     if (!shape) {
       shape = {
@@ -399,12 +396,21 @@ export class Queue implements View, DueLine {
     }
     const { id, createdAtMs, generation, labels } = metadata;
     const sinceMs = status.failedAtMs ?? createdAtMs;
-    const ownShape = gang === undefined ? shape.key : shapeKeyOf(request, { task, limits, gang: undefined });
-    const waiting: Waiting = { key, id, createdAtMs, sinceMs, generation, labels, limits, ownShape, line };
+    const kept = gang === undefined ? shape.key : ownShape; // one text for all of the shape
+    const waiting: Waiting = { key, id, createdAtMs, sinceMs, generation, labels, limits, ownShape: kept, line };
     this.#waiting.set(key, waiting);
     line.all.add(waiting);
     if (shape.gang === undefined) this.#woken.push(key);
     else this.#wakeGang(shape.gang); // it may be complete now
+  }
+
+  /** What it is, whoever it is with. */
+  #aloneOf(instance: Instance) {
+    const request = requestOf(this.#snapshot, instance);
+    const gang = gangKeyOf(instance);
+    const task = gang === undefined ? taskOf(instance) : undefined;
+    const limits = limitsOn(this.#snapshot, this.#policy, instance);
+    return { request, limits, gang, task, ownShape: shapeKeyOf(request, { task, limits }) };
   }
 
   /** What one more of a gang asks of groups is asked by all of it, also when that one has left: to look in vain costs little. */
@@ -454,10 +460,7 @@ export class Queue implements View, DueLine {
       const instance = this.#snapshot.get('instance', key)?.value;
       const known = this.#waiting.get(key);
       if (!instance || !known) continue;
-      const limits = limitsOn(this.#snapshot, this.#policy, instance);
-      const task = gangKeyOf(instance) === undefined ? taskOf(instance) : undefined;
-      if (shapeKeyOf(requestOf(this.#snapshot, instance), { task, limits, gang: undefined }) === known.ownShape)
-        continue;
+      if (this.#aloneOf(instance).ownShape === known.ownShape) continue;
       this.#leave(known, known.sinceMs);
       this.#enter(key, instance);
     }
@@ -635,9 +638,8 @@ export function isWaiting({ metadata, spec, status }: Instance): boolean {
 
 function shapeKeyOf(
   { shapeKey, groups, belonging }: Request,
-  { task, limits, gang }: Pick<Shape, 'task' | 'limits' | 'gang'>,
+  { task, limits }: Pick<Shape, 'task' | 'limits'>,
 ): string {
-  if (gang !== undefined) return `gang ${gang}`;
   const more = groups.length + limits.length === 0 ? '' : JSON.stringify([groups, limits]);
   return task === undefined ? `${shapeKey}${more}` : `${belonging.project}/${task} ${shapeKey}${more}`;
 }

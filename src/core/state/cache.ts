@@ -266,12 +266,7 @@ export class Cache implements Snapshot {
   excuse(sinceMs: number, share: number): void {
     if (this.#deafSinceMs !== undefined) return;
     const nowMs = this.#nowMs();
-    for (const [host, seenAtMs] of this.#leaseSeenAtMs)
-      this.#leaseSeenAtMs.set(
-        host,
-        seenAtMs + share * Math.max(0, nowMs - Math.max(seenAtMs, sinceMs, this.#forgivenToMs)),
-      );
-    this.#forgivenToMs = nowMs;
+    this.#takeOff((seenAtMs) => share * Math.max(0, nowMs - Math.max(seenAtMs, sinceMs, this.#forgivenToMs)));
   }
 
   #stalledSinceMs(): number | undefined {
@@ -280,8 +275,11 @@ export class Cache implements Snapshot {
 
   /** What counted for nothing until now will do so for ever. */
   #forgive(): void {
-    for (const [host, seenAtMs] of this.#leaseSeenAtMs)
-      this.#leaseSeenAtMs.set(host, seenAtMs + this.#deafMsSince(seenAtMs));
+    this.#takeOff((seenAtMs) => this.#deafMsSince(seenAtMs));
+  }
+
+  #takeOff(msOf: (seenAtMs: number) => number): void {
+    for (const [host, seenAtMs] of this.#leaseSeenAtMs) this.#leaseSeenAtMs.set(host, seenAtMs + msOf(seenAtMs));
     this.#forgivenToMs = this.#nowMs();
   }
 
