@@ -4,7 +4,7 @@
 //   running ──► shutoff (shutdown, destroyed, crashed, ...) ──► ended
 //      │ ▲
 //      │ └── paused: no room on the disk (resumed when there is), or somebody's wish (told, and left so until it is resumed)
-//      └──► crashed: the guest panicked; it is kept so by libvirt until it is ended here ──► ended
+//      └──► crashed: the guest panicked; it is kept so by libvirt until whoever was told ends it ──► ended
 
 import { type Clock, sleep } from '../../../base/clock.ts';
 import { describeError, type Logger } from '../../../base/log.ts';
@@ -13,7 +13,7 @@ import { DriverError } from '../driver.ts';
 import { connectTcp } from '../vm/connect-tcp.ts';
 import { type DiskSession, watchDisk } from '../vm/disk-trouble.ts';
 import { createForwards } from '../vm/forwards.ts';
-import type { Run, RunEnd } from '../vm/hypervisor.ts';
+import type { GuestEnd, Run, RunEnd } from '../vm/hypervisor.ts';
 import { watchSuspension } from '../vm/watch-suspension.ts';
 import { type Connection, isLost } from './connection.ts';
 import { type ShutoffReason, shutoffReasons } from './domain-log.ts';
@@ -66,7 +66,7 @@ export function superviseDomain(options: DomainRunOptions): DomainRun {
   const over = new AbortController();
   const connected = Promise.withResolvers<void>();
   const ended = Promise.withResolvers<RunEnd>();
-  let panicked = false;
+  const guestEnded = Promise.withResolvers<GuestEnd>();
   let looking: Promise<void> | undefined;
   let again = false;
 
@@ -97,7 +97,7 @@ export function superviseDomain(options: DomainRunOptions): DomainRun {
     over.abort();
     unwatch();
     connected.resolve();
-    ended.resolve(panicked && end.cause === 'other' ? { ...end, cause: 'guest-panic' } : end);
+    ended.resolve(end);
   };
 
   const lookOnce = async (): Promise<void> => {
@@ -107,10 +107,7 @@ export function superviseDomain(options: DomainRunOptions): DomainRun {
     connected.resolve();
     suspension.seen(seen.suspended);
     if (seen.pausedByDisk) void whyPaused(connection, domain).then((noRoom) => disk.paused(noRoom));
-    if (seen.panicked && !panicked) {
-      panicked = true;
-      end().catch((error: unknown) => log.error('a panicked guest does not end', { error: describeError(error) }));
-    }
+    if (seen.panicked) guestEnded.resolve('guest-panic');
   };
   /** Resolves when it was looked at after the call. Throws when libvirt is away. */
   const look = (): Promise<void> => {
@@ -174,6 +171,7 @@ export function superviseDomain(options: DomainRunOptions): DomainRun {
     process: undefined, // libvirt knows it by its uuid
     connected: connected.promise,
     ended: ended.promise,
+    guestEnded: guestEnded.promise,
     onTrouble: (listener) => disk.listen(listener),
     async dial(port) {
       if (options.network === userNetwork) return forwards.dial(port);

@@ -15,7 +15,7 @@ import { qemuFiles } from './command-line.ts';
 import { bySocket } from '../vm/connect-socket.ts';
 import { tailText } from '../vm/console-log.ts';
 import { socketFolder } from '../vm/guest-user.ts';
-import type { Run, RunEnd } from '../vm/hypervisor.ts';
+import type { GuestEnd, Run, RunEnd } from '../vm/hypervisor.ts';
 import { toolEnvironment } from '../vm/run-tool.ts';
 import { type DiskSession, watchDisk } from '../vm/disk-trouble.ts';
 import { createForwards } from '../vm/forwards.ts';
@@ -125,7 +125,7 @@ function superviseRun(
   const detached = new AbortController();
   const connected = Promise.withResolvers<void>();
   let qmp: Qmp | undefined;
-  let cause: RunEnd['cause'] = 'other';
+  const guestEnded = Promise.withResolvers<GuestEnd>();
 
   const session = (): Qmp => {
     if (qmp === undefined) throw new DriverError('NotPossible', `QEMU (pid ${hypervisor.pid}) is not connected now`);
@@ -153,13 +153,6 @@ function superviseRun(
     signal: AbortSignal.any([detached.signal, over.signal]),
   });
 
-  /** A guest that has ended by itself left QEMU paused: note why, and let QEMU go. */
-  const guestEnded = (why: 'guest-shutdown' | 'guest-panic'): void => {
-    cause = why;
-    end().catch((error: unknown) =>
-      log.error('QEMU does not end', { pid: hypervisor.pid, error: describeError(error) }),
-    );
-  };
   const statusOf = async (asked: Qmp): Promise<string | undefined> => {
     const status = await asked.execute('query-status');
     return isRecord(status) && typeof status['status'] === 'string' ? status['status'] : undefined;
@@ -176,8 +169,8 @@ function superviseRun(
   const onEvent = (event: QmpEvent): void => {
     log.debug('QEMU event', { event: event.name, ...event.data });
     volumes.onEvent(event);
-    if (event.name === 'SHUTDOWN' && event.data['reason'] === 'guest-shutdown') guestEnded('guest-shutdown');
-    else if (event.name === 'GUEST_PANICKED') guestEnded('guest-panic');
+    if (event.name === 'SHUTDOWN' && event.data['reason'] === 'guest-shutdown') guestEnded.resolve('guest-shutdown');
+    else if (event.name === 'GUEST_PANICKED') guestEnded.resolve('guest-panic');
     else if (event.name === 'STOP' || event.name === 'RESUME') suspension.lookSoon();
     else if (event.name === 'BLOCK_IO_ERROR' && event.data['action'] === 'stop')
       disk.paused(event.data['nospace'] === true);
@@ -193,8 +186,8 @@ function superviseRun(
     const said = await session.execute('query-uuid');
     if (!isRecord(said) || said['UUID'] !== uuid) throw new Error(`QEMU in ${directory} is another guest`);
     const status = await statusOf(session);
-    if (status === 'shutdown') guestEnded('guest-shutdown');
-    else if (status === 'guest-panicked') guestEnded('guest-panic');
+    if (status === 'shutdown') guestEnded.resolve('guest-shutdown');
+    else if (status === 'guest-panicked') guestEnded.resolve('guest-panic');
     else if (status !== undefined) suspension.seen(status === suspendedStatus);
     if (status === pausedStatus) disk.paused(await hasNoRoom(session)); // while there was no connection
   };
@@ -202,7 +195,7 @@ function superviseRun(
   const supervise = async (): Promise<RunEnd> => {
     for (let attempt = 0; !detached.signal.aborted; attempt++) {
       if (!(await isAlive(hypervisor))) {
-        return { cause, detail: `QEMU (pid ${hypervisor.pid}) ${exit() ?? 'has gone'}` };
+        return { cause: 'other', detail: `QEMU (pid ${hypervisor.pid}) ${exit() ?? 'has gone'}` };
       }
       try {
         const session = await connect();
@@ -255,6 +248,7 @@ function superviseRun(
     process: hypervisor,
     connected: connected.promise,
     ended,
+    guestEnded: guestEnded.promise,
     onTrouble: (listener) => disk.listen(listener),
     alive: () => isAlive(hypervisor),
     end,

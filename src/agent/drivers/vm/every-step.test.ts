@@ -206,6 +206,41 @@ function everyStepOf(kind: 'QEMU' | 'libvirt'): void {
       ...(kind === 'libvirt' ? { alike } : {}),
     });
   }, 600_000);
+  it.each([
+    ['panicking', { state: 'failed', reason: { code: 'GuestPanicked' } }] as const,
+    // libvirt itself remembers who powered off.
+    ...(kind === 'QEMU' ? [['short-lived', { state: 'exited', reason: { code: 'GuestShutdown' } }] as const] : []),
+  ])(
+    'of the end of a guest that is %s is followed by one that knows how it ended',
+    async (imageName, told) => {
+      const attempt = async (host: Host, life: Life): Promise<void> => {
+        const spec = { ...(await specOn(host)), imageName };
+        const { instanceId } = spec;
+        const untilOver = async (driver: Driver): Promise<Guest | undefined> => {
+          await driver.create(spec, never);
+          return untilGuest(driver, instanceId, (seen) => seen?.state === 'failed' || seen?.state === 'exited');
+        };
+        await life.live(async () => {
+          const driver = host.open({ clock: life.clock });
+          await driver.recover();
+          await untilOver(driver);
+        });
+        await life.kill();
+        await next(host, async (driver) => {
+          expect(await untilOver(driver)).toMatchObject(told);
+          expect(await host.runningCopies(instanceId)).toBe(0);
+          expect(await boots(driver, instanceId)).toBe(1);
+        });
+      };
+      await atEveryStep((life) => onHost((host) => attempt(host, life)), {
+        talks,
+        atOnce: 3,
+        alike: /^(?!rename guest.json$|ask for (quit|domainDestroy)$)/,
+      });
+    },
+    600_000,
+  );
+
   it('of a suspension is followed by one that finds the guest as it is, in its one life, and makes it as it was to be', async () => {
     const attempt = async (host: Host, life: Life): Promise<void> => {
       const spec = await specOn(host);

@@ -1,5 +1,5 @@
 // Looks after a guest that runs: takes in what its console and its disk say, keeps its log bounded, and writes down how its run ended.
-// Never starts or ends anything.
+// Never starts anything, and ends only what a guest left behind that has ended by itself.
 
 import { join } from 'node:path';
 import { describeError } from '../../../base/log.ts';
@@ -11,7 +11,7 @@ import type { GuestRecord } from './guest-record.ts';
 import type { Hands } from './hands.ts';
 import { hostBootIdOf } from './host-boot.ts';
 import { withBoot } from './records.ts';
-import type { Run, RunEnd } from './hypervisor.ts';
+import type { GuestEnd, Run, RunEnd } from './hypervisor.ts';
 import { watchForLife } from './sign-of-life.ts';
 import type { Slot } from './slots.ts';
 
@@ -24,6 +24,7 @@ export async function followRun(hands: Hands, slot: Slot, run: Run): Promise<voi
   run.suspension?.onChange((suspended) => {
     if (slot.run === run && (slot.record?.suspended ?? false) !== suspended) hands.slots.saveLater(slot, { suspended });
   });
+  void run.guestEnded?.then((how) => letGo(hands, slot, { run, how }));
   // Whoever asked for it in vain asks again.
   run.volumes?.onGone(() => hands.slots.notify(slot.instanceId));
   const found = (address: string | undefined): void => {
@@ -108,6 +109,26 @@ function trim(
     );
 }
 
+/** Ends what a guest left behind. Why that ended is noted first: afterwards nobody could tell but this agent, which may die. */
+async function letGo(
+  { slots, log }: Hands,
+  slot: Slot,
+  { run, how }: { readonly run: Run; readonly how: GuestEnd },
+): Promise<void> {
+  if (slot.run !== run || slots.closed) return; // the next agent is told, too
+  const about = { instance: slot.instanceId, how };
+  try {
+    await slots.save(slot, { guestEnd: how });
+  } catch (error) {
+    log.warn('cannot note how a guest ended', { ...about, error: describeError(error) });
+  }
+  try {
+    if (!slots.closed) await run.end();
+  } catch (error) {
+    log.error('what a guest left behind does not end', { ...about, error: describeError(error) });
+  }
+}
+
 /** Writes down how a run ended. */
 async function settle(hands: Hands, slot: Slot, run: Run, end: RunEnd): Promise<void> {
   if (slot.run !== run || end.cause === 'detached') return;
@@ -134,10 +155,11 @@ export async function judge(
   { end, directory }: { readonly end: RunEnd; readonly directory: string },
 ): Promise<Pick<GuestRecord, 'state' | 'reason'>> {
   if (record.stopRequested) return { state: 'stopped', reason: undefined };
-  if (end.cause === 'guest-shutdown') {
+  const cause = end.cause === 'other' ? (record.guestEnd ?? end.cause) : end.cause;
+  if (cause === 'guest-shutdown') {
     return { state: 'exited', reason: { code: 'GuestShutdown', message: 'the guest powered itself off' } };
   }
-  if (end.cause === 'guest-panic') {
+  if (cause === 'guest-panic') {
     return {
       state: 'failed',
       reason: { code: 'GuestPanicked', message: 'the kernel of the guest panicked; its console says why' },

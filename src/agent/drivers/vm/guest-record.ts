@@ -31,6 +31,8 @@ export const GuestRecord = Type.Object({
   /** True from before QEMU is started until its pid is here: then a process may run that we do not know. */
   launching: Type.Boolean(),
   stopRequested: Type.Boolean(),
+  /** How the guest of the last run ended by itself, where what ran it stayed to tell: noted before that is ended. */
+  guestEnd: Type.Optional(Type.Union([Type.Literal('guest-shutdown'), Type.Literal('guest-panic')])),
   /** Of one that runs: its processors stood still when it was last looked at. Absent: they did not. */
   suspended: Type.Optional(Type.Boolean()),
   cpus: Type.Integer({ minimum: 1 }),

@@ -12,6 +12,9 @@ import type { BootMarks } from './boot-marks.ts';
 import type { GuestAgentUse } from './guest-agent.ts';
 import type { GuestRecord } from './guest-record.ts';
 
+/** How a guest ended by itself. */
+export type GuestEnd = NonNullable<GuestRecord['guestEnd']>;
+
 /** A machine that may run. */
 export interface Machine {
   readonly record: GuestRecord;
@@ -22,7 +25,7 @@ export interface Machine {
 
 export interface RunEnd {
   /** `detached`: nobody looks any more; the machine may run on. */
-  readonly cause: 'guest-shutdown' | 'guest-panic' | 'other' | 'detached';
+  readonly cause: GuestEnd | 'other' | 'detached';
   /** How it ended, for people. */
   readonly detail: string;
   /** What that makes of the guest, where whoever runs it knows; absent: `cause` tells. */
@@ -74,6 +77,11 @@ export interface Run {
   /** Resolves once the hypervisor has said that it is the right machine, or the run has ended. */
   readonly connected: Promise<void>;
   readonly ended: Promise<RunEnd>;
+  /**
+   * Resolves when its guest has ended by itself and what ran it stays, so that nobody misses why: to be ended once that is written down. Absent:
+   * nothing stays.
+   */
+  readonly guestEnded?: Promise<GuestEnd>;
   /** Whether it can use its disk: told at once and at each change; undefined when all is well. */
   onTrouble(listener: (trouble: Trouble | undefined) => void): void;
   /** Where its boot stands, told at once and at each change; absent: its console tells. */

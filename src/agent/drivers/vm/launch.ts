@@ -57,6 +57,7 @@ async function launchOnce(hands: Hands, slot: Slot, signal: AbortSignal): Promis
       ready: false,
       address: slot.record.network?.kind === 'nat' ? slot.record.network.address : undefined,
       stopRequested: false,
+      guestEnd: undefined,
       ports: slot.record.ports.map((port) => ({ ...port, hostAddress: hands.bindAddress })),
     });
   }
