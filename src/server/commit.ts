@@ -51,6 +51,7 @@ export class Committer {
   readonly #wantFates: { readonly upToToken: number; readonly resolve: () => void }[] = [];
   /** The records of the newest commit as they were written. */
   #newest: ReadonlyMap<AnyRecord, Uint8Array> = new Map();
+  #trouble: ApiError | undefined;
 
   constructor(parts: { store: Store; cache: Cache; log: Logger; buggify?: Buggify }) {
     this.#store = parts.store;
@@ -103,6 +104,11 @@ export class Committer {
   /** A record as it was written by the newest commit: for who has just been told of that, and would write the record out again. */
   writtenNow(record: AnyRecord): Uint8Array | undefined {
     return this.#newest.get(record);
+  }
+
+  /** How the store failed at the last commit; undefined: it did not. */
+  get trouble(): ApiError | undefined {
+    return this.#trouble;
   }
 
   /** Whether anything is under way. */
@@ -179,6 +185,7 @@ export class Committer {
     try {
       const result = await this.#store.commit(conditions, writes);
       this.#cache.noteHeard();
+      this.#trouble = undefined;
       return result;
     } catch (error) {
       this.#fail(group, error);
@@ -234,6 +241,7 @@ export class Committer {
     for (const { assumption } of doomed.toReversed()) this.#cache.forget(assumption);
     this.#cache.noteDeaf();
     const answer = storeFailure(error);
+    this.#trouble = answer;
     this.#log.error('commit failed', { plans: doomed.length, error: answer.message, cause: error });
     for (const { told } of doomed) told(answer);
   }

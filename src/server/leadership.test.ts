@@ -1,9 +1,11 @@
 import { expect, it } from 'vitest';
+import { ApiError } from '../api/errors.ts';
 import { silentLogger } from '../base/log.ts';
 import { createManualClock } from '../base/manual-clock.ts';
 import { seededPrng } from '../base/prng.ts';
 import { system } from '../base/system.ts';
 import { defaultPolicy } from '../core/state/context.ts';
+import { endLeadership } from '../core/operations/leadership.ts';
 import { keys } from '../core/state/keys.ts';
 import { createMemoryStore } from '../store/memory/memory-store.ts';
 import { type Store, StoreError } from '../store/store.ts';
@@ -117,6 +119,41 @@ it('is ready no longer when it leads and its lease could not be renewed', async 
   expect([only.leads(), only.ready()]).toEqual([true, true]);
   await only.stop();
 });
+
+it.each([
+  ['Full', 'the store has no room left'],
+  ['Unavailable', 'the store cannot be written now'],
+] as const)(
+  'is ready no longer when it is alone and its store answers %s, until that takes writes again',
+  async (code, why) => {
+    const { start, pass, memory } = rig();
+    let fails = false;
+    const { store } = cuttable(memory);
+    const only = await start('one', {
+      ...store,
+      exclusive: true,
+      commit: (...of) => (fails ? Promise.reject(new StoreError(code, 'no')) : store.commit(...of)),
+    });
+    await pass(leaseMs);
+    const readyz = only.routes.find(({ path }) => path === '/readyz') ?? expect.unreachable();
+    const ask = () => readyz.handle({ headers: {} } as never);
+    expect(ask()).toMatchObject({ status: 200 });
+    fails = true;
+    await pass(leaseMs);
+    expect(ask()).toMatchObject({ status: 200 }); // nobody has written anything
+    const { cache, committer } = only.decider;
+    const written = committer.submit(endLeadership(cache, { term: 1 }).plan);
+    await expect(written).rejects.toThrow(ApiError);
+    expect(ask).toThrow(why);
+    await pass(2 * leaseMs);
+    expect(ask).toThrow(why);
+    expect(only.leads()).toBe(true);
+    fails = false;
+    await pass(leaseMs);
+    expect(ask()).toMatchObject({ status: 200 });
+    await only.stop();
+  },
+);
 
 it('says why the store is closed for as long as it is', async () => {
   const { start, pass, memory } = rig();

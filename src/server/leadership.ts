@@ -35,6 +35,9 @@ interface Reign {
   renewedAtMs: number;
 }
 
+/** What whoever asks a control plane that is not ready is told. */
+export const notFollowed = 'the store is not followed now';
+
 export class Leadership {
   readonly #parts: LeadershipParts;
   readonly #clock: Clock;
@@ -79,9 +82,15 @@ export class Leadership {
     return this.#reign !== undefined;
   }
 
-  /** Whether news of the store come here: whoever leads renews its lease, and all see it. A silent store says nothing, not even no. */
-  get hears(): boolean {
-    return this.#parts.alone || (!this.#unheard && this.#sinceMs(this.#heardAtMs) <= this.#parts.leaseMs * deafShare);
+  /**
+   * Why nothing can be written to the store, or no news of it come here; undefined: neither is so. Whoever leads renews its lease, and all see it,
+   * for a silent store says nothing, not even no. Who is alone has no lease to renew, and does so only to see whether the store is itself again.
+   */
+  get trouble(): string | undefined {
+    const { alone, leaseMs, decider } = this.#parts;
+    if (!alone) return this.#unheard || this.#sinceMs(this.#heardAtMs) > leaseMs * deafShare ? notFollowed : undefined;
+    const { trouble } = decider.committer;
+    return trouble && (trouble.code === 'StoreFull' ? 'the store has no room left' : 'the store cannot be written now');
   }
 
   start(): void {
@@ -118,8 +127,8 @@ export class Leadership {
           this.#working = undefined;
         });
     }
-    if (alone && this.#reign) return; // nobody can take it
-    this.#timer = this.#clock.setTimer(leaseMs / looksPerLease, () => this.#look(), { background: true });
+    const looks = alone && this.#reign ? 1 : looksPerLease;
+    this.#timer = this.#clock.setTimer(leaseMs / looks, () => this.#look(), { background: true });
   }
 
   /** Another leads, or may lead by now. */
@@ -137,8 +146,10 @@ export class Leadership {
   }
 
   #renewalIsDue(): boolean {
-    const { alone, leaseMs } = this.#parts;
-    return !alone && this.#reign !== undefined && this.#sinceMs(this.#reign.renewedAtMs) >= leaseMs * renewalShare;
+    const { alone, leaseMs, decider } = this.#parts;
+    if (!this.#reign) return false;
+    if (alone) return decider.committer.trouble !== undefined;
+    return this.#sinceMs(this.#reign.renewedAtMs) >= leaseMs * renewalShare;
   }
 
   #mayTakeOver(): boolean {

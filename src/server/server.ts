@@ -38,7 +38,7 @@ import { WatchFeed } from './http/watch-feed.ts';
 import type { Route } from './http/route.ts';
 import type { ImageContent } from './image-content.ts';
 import { Hearing } from './hearing.ts';
-import { Leadership } from './leadership.ts';
+import { Leadership, notFollowed } from './leadership.ts';
 import { createMetrics } from './metrics.ts';
 
 export interface ServerParts {
@@ -102,7 +102,7 @@ export async function startControlPlane(parts: ServerParts): Promise<Server> {
   const leads = (): boolean => leadership.leads;
   const whyNotReady = (): string | undefined =>
     // Closed first: nobody renews a lease then, so that nothing is heard.
-    whyClosed(cache) ?? (loop.ready && leadership.hears ? undefined : 'the store is not followed now');
+    whyClosed(cache) ?? (loop.ready ? leadership.trouble : notFollowed);
   const ready = (): boolean => whyNotReady() === undefined;
   tellOfClosing(cache, log);
   const compaction = new Compaction({ store, clock, log, policy, leads, revision: () => cache.revision, ...unusual });
