@@ -95,7 +95,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'deleted-with-guest',
-    seed: 44,
+    seed: 66,
     reenacts: 'the record goes while its guest is still there: Nova, servers deleted under a host that was down',
     invariant: 3,
     file: 'core/controllers/garbage.ts',
@@ -125,7 +125,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'bound-to-lost-host',
-    seed: 263,
+    seed: 285,
     reenacts:
       'the host is not looked at again when the binding is written: Nomad plan-rejection, the other way round (#27497)',
     invariant: 0,
@@ -284,7 +284,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'exclusive-restarted',
-    seed: 4,
+    seed: 49,
     reenacts: 'what may still run on a lost host is started elsewhere: Nomad lost allocations, Kubernetes #59848',
     invariant: 2,
     file: 'core/controllers/restart.ts',
@@ -302,7 +302,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'unanswered-for-unheard',
-    seed: 29,
+    seed: 165,
     reenacts: 'a report without an answer is taken for one that nobody heard: what came before it is never said again',
     invariant: 3,
     with: ['guest-held', 'network-answerLost', 'store-unknown'],
@@ -433,7 +433,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'wake-up-lost',
-    seed: 6,
+    seed: 20,
     reenacts: 'room came free and nobody who waited was told: Orchard #381',
     invariant: 3,
     file: 'core/controllers/placement.ts',
