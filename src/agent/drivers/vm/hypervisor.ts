@@ -25,7 +25,7 @@ export interface Machine {
 
 export interface RunEnd {
   /** `detached`: nobody looks any more; the machine may run on. */
-  readonly cause: GuestEnd | 'other' | 'detached';
+  readonly cause: 'guest-shutdown' | 'other' | 'detached';
   /** How it ended, for people. */
   readonly detail: string;
   /** What that makes of the guest, where whoever runs it knows; absent: `cause` tells. */

@@ -87,8 +87,7 @@ async function launchOnce(hands: Hands, slot: Slot, signal: AbortSignal): Promis
     if (!(await run.alive())) {
       const end = await run.ended;
       // A guest that has ended by itself did run: that is told as any other end.
-      if (end.cause !== 'guest-shutdown' && end.cause !== 'guest-panic')
-        throw await hands.hypervisor.startError(machine, end, hands.bindAddress);
+      if (end.cause !== 'guest-shutdown') throw await hands.hypervisor.startError(machine, end, hands.bindAddress);
     }
     slot.run = run; // whoever hears that it runs may want to get in at once
     await slots.save(slot, {
