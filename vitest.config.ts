@@ -17,6 +17,9 @@ const longest = [
   'test/shared-stores.test.ts',
   'src/agent/images/build.test.ts',
   'test/debian-image.test.ts',
+  'test/nat-guests.test.ts',
+  'src/agent/network/nat-conformance.test.ts',
+  'src/agent/drivers/container/driver.test.ts',
 ];
 
 class LongestFirst implements TestSequencer {
