@@ -73,8 +73,9 @@ export function storeErrorOf(
 }
 
 function remedyOf({ fault, text }: EtcdFault): string {
-  const plain = /disconnected before secure TLS connection/.test(text);
-  return plain ? `${remedies[fault]}; if it speaks no TLS, leave ?tls= out of the store URL` : remedies[fault];
+  // One that takes a handshake for nonsense hangs up; what was not read by then turns that into a reset.
+  const hungUp = /disconnected before secure TLS connection|No connection established.*ECONNRESET/.test(text);
+  return hungUp ? `${remedies[fault]}; if it speaks no TLS, the store URL must be without ?tls=` : remedies[fault];
 }
 
 /** gRPC 1.14 tells what it noted of the name's addresses, and most often that is nothing. */

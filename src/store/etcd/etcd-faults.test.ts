@@ -239,7 +239,7 @@ describe('who may come in', () => {
     const etcd = await start();
     const opening = openEtcdStore({ rest: `${etcd.rest()}?tls=true` });
     await expect(opening).rejects.toMatchObject({ code: 'Unavailable', outcome: 'none' });
-    await expect(opening).rejects.toThrow('if it speaks no TLS, leave ?tls= out of the store URL');
+    await expect(opening).rejects.toThrow('if it speaks no TLS, the store URL must be without ?tls=');
     await expect(opening).rejects.not.toThrow('Resolution note');
   });
 
