@@ -11,6 +11,7 @@ import { createMemoryStore } from '../store/memory/memory-store.ts';
 import { type Store, StoreError } from '../store/store.ts';
 import { closeForMove } from './refill.ts';
 import { startControlPlane } from './server.ts';
+import { readyz } from './testing.ts';
 
 const leaseMs = 6_000;
 
@@ -135,22 +136,20 @@ it.each([
       commit: (...of) => (fails ? Promise.reject(new StoreError(code, 'no')) : store.commit(...of)),
     });
     await pass(leaseMs);
-    const readyz = only.routes.find(({ path }) => path === '/readyz') ?? expect.unreachable();
-    const ask = () => readyz.handle({ headers: {} } as never);
-    expect(ask()).toMatchObject({ status: 200 });
+    expect(await readyz(only)).toMatchObject({ status: 200 });
     fails = true;
     await pass(leaseMs);
-    expect(ask()).toMatchObject({ status: 200 }); // nobody has written anything
+    expect(await readyz(only)).toMatchObject({ status: 200 }); // nobody has written anything
     const { cache, committer } = only.decider;
     const written = committer.submit(endLeadership(cache, { term: 1 }).plan);
     await expect(written).rejects.toThrow(ApiError);
-    expect(ask).toThrow(why);
+    await expect(readyz(only)).rejects.toThrow(why);
     await pass(2 * leaseMs);
-    expect(ask).toThrow(why);
+    await expect(readyz(only)).rejects.toThrow(why);
     expect(only.leads()).toBe(true);
     fails = false;
     await pass(leaseMs);
-    expect(ask()).toMatchObject({ status: 200 });
+    expect(await readyz(only)).toMatchObject({ status: 200 });
     await only.stop();
   },
 );
@@ -161,8 +160,7 @@ it('says why the store is closed for as long as it is', async () => {
   await pass(leaseMs);
   const closed = await closeForMove(memory, 0);
   await pass(3 * leaseMs);
-  const readyz = only.routes.find(({ path }) => path === '/readyz') ?? expect.unreachable();
-  expect(() => readyz.handle({ headers: {} } as never)).toThrow('a move to another store is under way');
+  await expect(readyz(only)).rejects.toThrow('a move to another store is under way');
   await closed.reopen();
   await pass(leaseMs);
   expect(only.ready()).toBe(true);

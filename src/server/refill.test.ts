@@ -9,8 +9,7 @@ import { type Store, StoreError } from '../store/store.ts';
 import { type Backup, readBackup, writeBackup } from './backup.ts';
 import { checkStore } from './check-store.ts';
 import { closeForMove, refill, type Refill } from './refill.ts';
-import type { Server } from './server.ts';
-import { startTestServer, testRegistration } from './testing.ts';
+import { readyz, startTestServer, testRegistration } from './testing.ts';
 
 const backupOf = (store: Store): Promise<Backup> => readBackup(writeBackup(store, { version: 'test', nowMs: 1 }));
 const restoring = ({ entries, revision }: Backup, changes: Partial<Refill> = {}): Refill => ({
@@ -209,7 +208,3 @@ it('finds nothing wrong with a store that is used while it is checked', async ()
   };
   expect(await checkStore(used)).toMatchObject({ faults: [], entries: 5_999 });
 });
-
-async function readyz({ routes }: Pick<Server, 'routes'>): Promise<unknown> {
-  return routes.find(({ path }) => path === '/readyz')?.handle({ headers: {} } as never);
-}

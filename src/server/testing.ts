@@ -14,7 +14,7 @@ import { AgentLinks } from './http/agent-link.ts';
 import { guestAccess } from './http/guest-access.ts';
 import { serveHttp } from './http/serve.ts';
 import type { ImageContent } from './image-content.ts';
-import { startControlPlane } from './server.ts';
+import { type Server, startControlPlane } from './server.ts';
 
 /** Bears `operator` as the operator's token and `host:<name>` as a host's. */
 export async function startTestServer(
@@ -90,4 +90,11 @@ export function testRegistration(changes: Partial<Registration> = {}): Registrat
     agentVersion: 'test',
     ...changes,
   };
+}
+
+/** What a control plane answers who asks whether it is ready, without HTTP between. Rejects with what it refuses. */
+export async function readyz({ routes }: Pick<Server, 'routes'>): Promise<unknown> {
+  const route = routes.find(({ path }) => path === '/readyz');
+  if (route === undefined) throw new Error('there is no /readyz');
+  return route.handle({ headers: {} } as never);
 }
