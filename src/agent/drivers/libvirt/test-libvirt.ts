@@ -11,6 +11,15 @@ import { sleep } from '../../../base/clock.ts';
 import { systemClock } from '../../../base/system.ts';
 import { openLibvirt } from './libvirt.ts';
 
+/** A network for the guests of a test, as `virsh net-define` takes it. */
+export const testNetwork = {
+  name: 'guests',
+  bridge: 'berth-guests',
+  xml: `<network><name>guests</name><bridge name='berth-guests'/><forward mode='nat'/>
+<ip address='192.168.200.1' netmask='255.255.255.0'><dhcp><range start='192.168.200.2' end='192.168.200.254'/></dhcp></ip>
+</network>`,
+};
+
 export interface TestLibvirt {
   /** Of its socket. */
   readonly path: string;

@@ -2,13 +2,11 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { keptSeedsFile } from './kept-seeds.ts';
 import { misplacedOf, runMuseum } from './museum/museum.ts';
-import { forgetfulTables } from './museum/forgetful-tables.ts';
 import { type PlantedBug, plantedBugs } from './museum/planted-bugs.ts';
-import { flagsOf, knownMisfortunes, misfortunesOf, narrowed } from './narrowing.ts';
+import { misfortunesOf, narrowed } from './narrowing.ts';
 import { type RunSimOptions, runSim } from './run.ts';
-import { createSeedPool, type SeedPool } from './seed-pool.ts';
+import { createSeedPool } from './seed-pool.ts';
 import { shrink } from './shrink.ts';
 import { drawnBy, simulate } from './simulate.ts';
 import { systemClock } from '../base/system.ts';
@@ -39,9 +37,9 @@ const withBug = async <Result>(name: string, use: (pool: ReturnType<typeof creat
 };
 
 describe('the simulator', { timeout: 300_000 }, () => {
-  it('finds every invariant held, twice the same, over the seeds that once failed and a hundred more', async () => {
+  it('finds every invariant held, twice the same, over a few seeds', async () => {
     const { out, text } = said();
-    const options = { seeds: 100, firstSeed: 1, jobs, twice: true, shrink: true, seedsFile: keptSeedsFile };
+    const options = { seeds: 12, firstSeed: 1, jobs, twice: true, shrink: true };
     const exitCode = await runSim(options, out);
     expect({ exitCode, text: exitCode === 0 ? '' : text() }).toEqual({ exitCode: 0, text: '' });
     expect(text()).toContain(' 0 failed');
@@ -118,23 +116,6 @@ describe('the simulator', { timeout: 300_000 }, () => {
     pool.close();
     expect(lost).toBe(true);
     expect(violation?.message).toContain('did not come to an end within 0.05 s');
-  });
-});
-
-describe('tables that forget all the time', { timeout: 300_000 }, () => {
-  it('have their places', async () => expect(await misplacedOf(forgetfulTables)).toEqual([]));
-
-  const seeds = [3, 29, 211, 1782]; // which such a table has once changed
-  const hashesIn = (pool: SeedPool) => Promise.all(seeds.map(async (seed) => (await pool.run({ seed })).traceHash));
-  let plain: readonly string[] = [];
-  beforeAll(async () => {
-    const pool = createSeedPool({ jobs });
-    plain = await hashesIn(pool).finally(() => pool.close());
-  });
-
-  it.each(forgetfulTables.map(({ name }) => name))('change nothing: %s', async (name) => {
-    expect(plain).not.toContain('');
-    expect(await withBug(name, hashesIn)).toEqual(plain);
   });
 });
 
@@ -222,48 +203,11 @@ describe('a failing seed', { timeout: 300_000 }, () => {
   });
 });
 
-describe('narrowing', () => {
-  const scenario = drawnBy(3, 'small');
-
-  it('leaves what is not named as it was drawn', () => expect(narrowed(scenario)).toEqual(scenario));
-
-  it('leaves out what is named, and makes happen what is asked for', () => {
-    const less = narrowed(scenario, { without: misfortunesOf(scenario) });
-    expect(misfortunesOf(less)).toEqual([]);
-    expect(less.faults.map(({ kind }) => kind)).toEqual(scenario.faults.map(({ kind }) => kind));
-    expect(misfortunesOf(narrowed(less, { with: ['store-slow', 'host-paused'] })).sort()).toEqual([
-      'host-paused',
-      'store-slow',
-    ]);
-  });
-
-  it('has a restore in the end, or none', () => {
-    const restoring = narrowed(scenario, { with: ['restored'] });
-    expect(restoring).toEqual({ ...scenario, restored: true });
-    expect(misfortunesOf(restoring)).toContain('restored');
-    expect(narrowed(restoring, { without: ['restored'] })).toEqual({ ...scenario, restored: false });
-    expect(knownMisfortunes()).toContain('restored');
-  });
-
-  it('is told as the flags that say it', () => {
-    expect(
-      flagsOf({ with: ['partition'], without: ['a', 'b'], hosts: 2, servers: 1, tenants: 3, stormMs: 12_000 }),
-    ).toBe(' --with partition --without a,b --hosts 2 --servers 1 --tenants 3 --storm 12');
-  });
-});
-
 describe('the museum', { timeout: 1_200_000 }, () => {
   it('has every piece in its place, and each name once', async () => {
     expect(await misplacedOf(plantedBugs)).toEqual([]);
     expect(new Set(plantedBugs.map(({ name }) => name)).size).toBe(plantedBugs.length);
     expect(plantedBugs.length).toBeGreaterThanOrEqual(24);
-  });
-
-  it('catches each as what it is', async () => {
-    const { out, text } = said();
-    const exitCode = await runMuseum({ quick: true, jobs, firstSeed: 1, seedsMax: 400 }, out);
-    expect({ exitCode, text: text() }).toMatchObject({ exitCode: 0 });
-    expect(text()).toContain(`${plantedBugs.length} of ${plantedBugs.length} planted bugs caught`);
   });
 
   it('says of a catch what led to it and how to see it again', async () => {

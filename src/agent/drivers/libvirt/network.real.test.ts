@@ -4,19 +4,15 @@ import { createConnection, createServer } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { driverConformance, untilGuest } from '../conformance.ts';
+import { untilGuest } from '../conformance.ts';
 import type { Driver } from '../driver.ts';
 import { testSpec } from '../qemu/test-host.ts';
 import { guestUuid, macAddress } from '../vm/guest-files.ts';
 import { type LibvirtTestHost, makeLibvirtTestHost } from './test-host.ts';
-import { startLibvirt, type TestLibvirt, whyNoLibvirt, whyNoNetwork } from './test-libvirt.ts';
+import { startLibvirt, type TestLibvirt, testNetwork, whyNoLibvirt, whyNoNetwork } from './test-libvirt.ts';
 
 const never = new AbortController().signal;
-const network = 'guests';
-const bridge = 'berth-guests';
-const networkXml = `<network><name>${network}</name><bridge name='${bridge}'/><forward mode='nat'/>
-<ip address='192.168.200.1' netmask='255.255.255.0'><dhcp><range start='192.168.200.2' end='192.168.200.254'/></dhcp></ip>
-</network>`;
+const { name: network, bridge } = testNetwork;
 /** Stands for the guest's: an address of this machine, because the network's own namespace cannot be reached. */
 const own = Object.values(networkInterfaces())
   .flatMap((each) => each ?? [])
@@ -26,7 +22,7 @@ const reason = whyNoLibvirt() ?? whyNoNetwork();
 describe.skipIf(reason !== undefined)(`a network of libvirt’s${reason ? ` (${reason})` : ''}`, () => {
   let daemon: TestLibvirt;
   beforeAll(async () => {
-    daemon = await startLibvirt({ network: { name: network, xml: networkXml } });
+    daemon = await startLibvirt({ network: testNetwork });
   });
   afterAll(() => daemon.stop());
 
@@ -87,11 +83,5 @@ describe.skipIf(reason !== undefined)(`a network of libvirt’s${reason ? ` (${r
         guest.close();
       },
     );
-  });
-
-  // The agent publishes the ports here, so all that has to do with them is another thing than on the network "user".
-  driverConformance('the libvirt driver on a network', async () => {
-    const host = await makeLibvirtTestHost(daemon);
-    return { ...host, open: () => host.open({ network }) };
   });
 });

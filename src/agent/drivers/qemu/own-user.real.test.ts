@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { silentLogger } from '../../../base/log.ts';
 import { system } from '../../../base/system.ts';
 import type { HostGuard } from '../../network/host-guard.ts';
-import { driverConformance, untilGuest } from '../conformance.ts';
+import { untilGuest } from '../conformance.ts';
 import type { Driver, GuestVolume } from '../driver.ts';
 import type { GuestUsers } from '../vm/guest-user.ts';
 import { asOwnUser, createOwnUsers } from './own-user.ts';
@@ -310,10 +310,5 @@ describe.skipIf(reason !== undefined)(`QEMU as a user of its own${reason ? ` (${
     const { reason: told } = await driver.fingerprint();
     expect(told).toContain(`QEMU runs as the agent's user, for ${join(host.directory, '..')} is closed to others`);
     expect((await stat(join(host.directory, '..'))).mode & 0o777).toBe(0o700); // that is not ours to change
-  });
-
-  driverConformance('the QEMU driver with a user for each guest', async () => {
-    const tested = await makeQemuTestHost();
-    return { ...tested, open: () => tested.open({ users }) };
   });
 });

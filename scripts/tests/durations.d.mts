@@ -1,0 +1,1 @@
+export function readDurations(root: string): Record<string, number>;

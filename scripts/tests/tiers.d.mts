@@ -1,0 +1,1 @@
+export function filesOf(tier: string): { include: string[]; exclude: string[] };
