@@ -62,6 +62,47 @@ describe('the agent', () => {
       expect(boots()).toBe(2);
     });
 
+    it('starts a guest that ended again when that is ordered, once, and keeps the disk', async () => {
+      const { world, plane, startAgent, pass, guest, boots } = begin();
+      await startAgent();
+      plane.put();
+      await pass(5000);
+      world.powerOff(hostName, instanceId);
+      await pass(5000);
+      expect(plane.last()).toMatchObject({ state: 'exited' });
+      const startAgain = { order: 1, endedRunAtMs: guest()?.startedAtMs ?? 0 };
+      plane.put({ want: 'stopped', generation: 2, startAgain });
+      await pass(2000);
+      expect(boots()).toBe(1);
+      plane.put({ generation: 2, startAgain });
+      await pass(5000);
+      expect(plane.last()).toMatchObject({ state: 'running', ready: true });
+      expect(boots()).toBe(2);
+      world.powerOff(hostName, instanceId);
+      await pass(60_000);
+      expect(plane.last()).toMatchObject({ state: 'exited' });
+      expect(boots()).toBe(2);
+    });
+
+    it('says once that a guest could not be started again, and tries at the next order', async () => {
+      const { world, plane, startAgent, pass, guest, boots } = begin();
+      await startAgent();
+      plane.put();
+      await pass(5000);
+      world.powerOff(hostName, instanceId);
+      await pass(5000);
+      const endedRunAtMs = guest()?.startedAtMs ?? 0;
+      host.startTrouble = 'no hypervisor here';
+      plane.put({ generation: 2, startAgain: { order: 1, endedRunAtMs } });
+      await pass(60_000);
+      expect(plane.last()).toMatchObject({ state: 'failed', message: 'no hypervisor here' });
+      expect(plane.last()).not.toHaveProperty('startedAtMs');
+      plane.put({ generation: 3, startAgain: { order: 2, endedRunAtMs } });
+      await pass(5000);
+      expect(plane.last()).toMatchObject({ state: 'running' });
+      expect(boots()).toBe(2);
+    });
+
     it('removes what is to be absent, reports that once, and forgets it when it is dropped', async () => {
       const { plane, startAgent, pass, guest, file } = begin();
       await startAgent();

@@ -126,7 +126,7 @@ export async function openLedger(options: LedgerOptions): Promise<Ledger> {
     const known = find(assignment.instanceId, assignment.incarnation);
     if (known !== undefined && known.assignment.revision >= assignment.revision) return false; // late, or twice
     if (dropped.has(nameOf(assignment))) return false;
-    keep({ ...known, assignment });
+    keep(withAssignment(known, assignment));
     return true;
   };
 
@@ -163,7 +163,7 @@ export async function openLedger(options: LedgerOptions): Promise<Ledger> {
     dropped = new Set();
     for (const assignment of assignments) {
       const known = before.get(assignment.instanceId)?.get(assignment.incarnation);
-      keep({ ...known, assignment });
+      keep(withAssignment(known, assignment));
     }
     return [...new Set([...before.keys(), ...entries.keys()])];
   };
@@ -279,6 +279,12 @@ export async function openLedger(options: LedgerOptions): Promise<Ledger> {
       await writing;
     },
   };
+}
+
+/** A failure is of the run that was ordered when it came. */
+function withAssignment(known: LedgerEntry | undefined, assignment: Assignment): LedgerEntry {
+  const sameOrder = known?.assignment.startAgain?.order === assignment.startAgain?.order;
+  return known?.failure !== undefined && sameOrder ? { assignment, failure: known.failure } : { assignment };
 }
 
 function nameOf({ instanceId, incarnation }: { readonly instanceId: string; readonly incarnation: number }): string {

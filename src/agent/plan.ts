@@ -11,7 +11,8 @@
 //
 // absent*: report-absent. older, newer: a guest of another incarnation than the wanted one; its state does not matter. The rest is the same incarnation.
 //
-// - A guest that exited or failed is over: only the control plane decides on a restart, and then sends a new incarnation.
+// - A guest that exited or failed is over: only the control plane decides on a restart, and then sends a new incarnation; or it
+//   orders this one to start again from its own disk, and until then its guest counts as stopped.
 // - A `preparing` guest is one whose creation was interrupted, since nobody works on it now: it is finished, or cleared away.
 // - An older guest goes before anything else: two incarnations of one instance never run side by side.
 // - A newer guest means that the assignment is stale. It is not touched; and nothing of a stale `absent` one is left.

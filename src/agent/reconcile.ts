@@ -2,6 +2,7 @@
 // to do. Level-triggered: it only ever compares what is wanted now with what is here now. It never talks to the control plane.
 
 import type { AssignedVolume, Assignment, GuestStatus } from '../api/agent-protocol.ts';
+import { isToStartAgain } from '../api/resources/instance.ts';
 import type { UnknownGuest } from '../api/resources/host.ts';
 import { backoffMs } from '../base/backoff.ts';
 import { type Buggify, neverBuggify } from '../base/buggify.ts';
@@ -264,7 +265,10 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
     } catch (error) {
       if (closed || codeOf(error) === 'NoSuchGuest') return 'go-on'; // the next look sees what there is
       if (codeOf(error) === 'Aborted') throw error;
-      failUnlessRecorded(entry, driver, error);
+      const now = look(guest.instanceId, driver.name)?.guest;
+      // Recorded or not: without a run of its own it would count as to be started again, for ever.
+      if (now && isToStartAgain(now, entry.assignment.startAgain)) fail(entry, failureOf(error));
+      else failUnlessRecorded(entry, driver, error);
     } finally {
       operations.delete(guest.instanceId);
       releaseVolumes(entry.assignment);
@@ -422,7 +426,7 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
     const { instanceId, incarnation } = entry.assignment;
     const guest = driver.guests().find((each) => each.instanceId === instanceId && each.incarnation === incarnation);
     if (guest?.state === 'failed' && !isUnfinished(guest)) return;
-    fail(entry, { code: codeOf(error) ?? 'Internal', message: describeError(error) });
+    fail(entry, failureOf(error));
   };
 
   const fail = (entry: LedgerEntry, failure: GuestFailure): void => {
@@ -479,7 +483,7 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
       const damaged = guests.find((each) => each.damaged === true);
       if (damaged !== undefined) return statusOfGuest(damaged);
       const guest = guests.find((each) => each.incarnation === incarnation);
-      if (entry.failure !== undefined && !isUp(guest)) return failedStatus(guest, entry.failure);
+      if (entry.failure !== undefined && !isUp(guest)) return failedStatus(guest, entry.failure, entry.assignment);
       const waits = ledger.newestOf(instanceId)?.assignment.incarnation === incarnation && waiting.get(instanceId);
       if (waits) return waitingStatus(guest, entry.assignment.want, waits);
       // Called stopped, its room would be given away, and it runs the next moment.
@@ -513,6 +517,10 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
 /** Not a driver's code: said when there is no such driver. */
 const driverMissing = 'DriverMissing';
 
+function failureOf(error: unknown): GuestFailure {
+  return { code: codeOf(error) ?? 'Internal', message: describeError(error) };
+}
+
 function codeOf(error: unknown): string | undefined {
   return error instanceof DriverError ? error.code : undefined;
 }
@@ -535,7 +543,8 @@ function observed(entry: LedgerEntry, seen: Seen | undefined, given: string | un
   if (entry.failure !== undefined && ofEntry && !isUp(seen?.guest))
     return { incarnation, state: 'failed', otherVolumes };
   if (seen === undefined) return undefined;
-  const state = isUnfinished(seen.guest) ? 'preparing' : seen.guest.state;
+  const again = ofEntry && isToStartAgain(seen.guest, entry.assignment.startAgain);
+  const state = again ? 'stopped' : isUnfinished(seen.guest) ? 'preparing' : seen.guest.state;
   return { incarnation: seen.guest.incarnation, state, otherVolumes };
 }
 
@@ -610,9 +619,18 @@ function waitingStatus(guest: Guest | undefined, want: Assignment['want'], progr
   return { ...seen, state, progress: progress.slice(0, messageCharactersMax) };
 }
 
-function failedStatus(guest: Guest | undefined, { code, message }: GuestFailure): GuestStatus {
+function failedStatus(
+  guest: Guest | undefined,
+  { code, message }: GuestFailure,
+  { startAgain }: Assignment,
+): GuestStatus {
+  const { startedAtMs, ...seen }: Partial<GuestStatus> = guest ? statusOfGuest(guest) : {};
   return {
-    ...(guest ? statusOfGuest(guest) : { ports: [], phases: [] }),
+    ports: [],
+    phases: [],
+    ...seen,
+    // A start that failed before anything ran is no end of the run before it.
+    ...(startedAtMs === undefined || startedAtMs === startAgain?.endedRunAtMs ? {} : { startedAtMs }),
     state: 'failed',
     ready: false,
     reason: code,

@@ -17,6 +17,7 @@ import { createManualClock } from '../base/manual-clock.ts';
 import { seededPrng } from '../base/prng.ts';
 import { system } from '../base/system.ts';
 import { type Agent, createAgent } from './agent.ts';
+import type { Driver } from './drivers/driver.ts';
 import { createFakeDriver } from './drivers/fake/driver.ts';
 import { createFakeWorld } from './drivers/fake/world.ts';
 import type { LedgerFile } from './ledger.ts';
@@ -272,6 +273,14 @@ export function makeHost() {
   const file = memoryFile();
   const agents: Agent[] = [];
   let starts = 0;
+  const withStartTrouble = (driver: Driver): Driver => ({
+    ...driver,
+    start: (id) => {
+      const { startTrouble } = host;
+      host.startTrouble = undefined;
+      return startTrouble === undefined ? driver.start(id) : Promise.reject(new Error(startTrouble));
+    },
+  });
   const host = {
     clock,
     world,
@@ -289,6 +298,8 @@ export function makeHost() {
     errors: [] as Record<string, unknown>[],
     /** Why drivers cannot find their guests again, if they cannot. */
     blindness: undefined as string | undefined,
+    /** Why the next start of a guest fails, if it does. */
+    startTrouble: undefined as string | undefined,
     async startAgent(): Promise<Agent> {
       starts += 1;
       const prng = seededPrng(starts, 'agent');
@@ -298,7 +309,7 @@ export function makeHost() {
         agentVersion: '0',
         identity: async () => host.agentId,
         drivers: host.drivers.map(() => ({
-          ...createFakeDriver({ world, host: hostName, prng: seededPrng(starts, 'driver') }),
+          ...withStartTrouble(createFakeDriver({ world, host: hostName, prng: seededPrng(starts, 'driver') })),
           recover: async () => {
             if (host.blindness !== undefined) throw new Error(host.blindness);
           },

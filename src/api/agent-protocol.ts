@@ -11,7 +11,7 @@ import { HostDriver, HostImage, UnknownGuest } from './resources/host.ts';
 import { ChildProviders, Trait } from './resources/host-rules.ts';
 import { Container, containersMax } from './resources/container.ts';
 import { ImageSpec } from './resources/image.ts';
-import { GuestStatus } from './resources/instance.ts';
+import { GuestStatus, StartAgain } from './resources/instance.ts';
 import { Amounts, Labels } from './resources/metadata.ts';
 import { VolumeSeen, VolumeSpec } from './resources/volume.ts';
 
@@ -143,6 +143,7 @@ export const Assignment = Type.Object(
     /** What it has besides its own disk. They come and go while it runs. */
     volumes: Type.Optional(Type.Array(AssignedVolume, { minItems: 1 })),
     stopGraceMs: Type.Integer(),
+    startAgain: Type.Optional(StartAgain),
   },
   closed,
 );

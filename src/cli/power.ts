@@ -5,7 +5,6 @@ import { errorCodes } from '../api/errors.ts';
 import type { Instance, PowerState } from '../api/resources/instance.ts';
 import type { Cli } from './cli.ts';
 import { attempting, CommandError } from './exit-codes.ts';
-import { conditionOf } from './instance-view.ts';
 import { replace } from './replace.ts';
 import { forEachName, joined } from './rm.ts';
 import { openSession, type Session } from './session.ts';
@@ -50,7 +49,7 @@ const words: Readonly<Record<Verb, Words>> = {
   },
   start: {
     powerState: 'running',
-    description: 'Power stopped instances on again',
+    description: 'Start instances that are stopped or ended, on their own disks',
     waits: 'wait until they have booted',
     judge: untilReady,
     already: 'runs already',
@@ -115,10 +114,11 @@ async function want(
         name,
         project,
         change(current) {
-          if (verb === 'start' || verb === 'restart') assertStartable(current);
           if (verb === 'suspend' || verb === 'resume') assertUp(current, verb);
           already = verb !== 'restart' && isSo(current, powerState); // that is two wishes, each said
-          return already ? undefined : { ...current.spec, powerState };
+          if (already) return undefined;
+          const startsAgain = verb !== 'resume' && powerState === 'running' && hasEnded(current);
+          return { ...current.spec, powerState, ...(startsAgain ? { starts: (current.spec.starts ?? 0) + 1 } : {}) };
         },
       }),
     { NotFound: '"berth ps" shows the instances' },
@@ -131,6 +131,11 @@ const phaseWhen = { running: 'Running', suspended: 'Suspended', stopped: 'Stoppe
 /** Wanted so, and become so: nothing is to be done. */
 function isSo({ spec, status }: Instance, powerState: PowerState): boolean {
   return spec.powerState === powerState && status.phase === phaseWhen[powerState];
+}
+
+/** Its guest is over, stopped by no one: only an order of its own starts it. */
+function hasEnded({ status }: Instance): boolean {
+  return status.phase === 'Exited' || status.phase === 'Failed';
 }
 
 /** Off, then on: two wishes, one after the other. Who ends it between the two has an instance that is off, and is told so. */
@@ -175,19 +180,5 @@ function assertUp({ metadata, spec, status }: Instance, verb: 'suspend' | 'resum
       ? `cannot suspend instance "${name}": it is ${phase}, and only running instances can be suspended`
       : `cannot resume instance "${name}": it is ${phase}, and not suspended`,
     { advice: phase === 'Stopped' ? `"berth start ${name}" starts it` : `"berth explain ${name}" says why` },
-  );
-}
-
-/** Throws `CommandError` for a guest that ended by itself: nothing would come of it, ever. */
-function assertStartable({ metadata, spec, status }: Instance): void {
-  const { phase } = status;
-  if (phase !== 'Exited' && !(phase === 'Failed' && spec.restartPolicy === 'Never')) return;
-  const ended = phase === 'Exited' ? 'its guest has powered itself off' : 'it has failed';
-  const why = conditionOf(status.conditions, 'Running')?.message;
-  const { name } = metadata;
-  throw new CommandError(
-    errorCodes.Conflict.exitCode,
-    `cannot start instance "${name}": ${ended}${why === undefined || why === '' ? '' : ` (${why})`}, and only stopped instances start again`,
-    { advice: `run a new one; or "berth rm ${name} --wait", then "berth run ${spec.image} --name ${name}"` },
   );
 }

@@ -393,25 +393,16 @@ describe('berth start', () => {
   };
 
   it.each([
-    ['that powered itself off', 'Exited', 'OnFailure', 'its guest has powered itself off (as it wished)'],
-    ['that failed for good', 'Failed', 'Never', 'it has failed (as it wished)'],
-  ])('refuses an instance %s, and says what can be done', async (_, phase, restartPolicy, message) => {
-    const { exitCode, stderr, requests } = await runBerth(['start', 'web'], { handler: ended(phase, restartPolicy) });
-    expect(exitCode).toBe(5);
-    expect(stderr).toBe(
-      `berth: cannot start instance "web": ${message}, and only stopped instances start again\n` +
-        '  run a new one; or "berth rm web --wait", then "berth run tiny --name web"\n',
-    );
-    expect(requests.map(({ method }) => method)).toEqual(['GET']);
-  });
-
-  it.each([
-    ['is stopped', 'Stopped', 'Never'],
-    ['failed and will be restarted', 'Failed', 'OnFailure'],
-  ])('starts one that %s', async (_, phase, restartPolicy) => {
+    ['is stopped', 'Stopped', 'Never', undefined],
+    ['powered itself off', 'Exited', 'OnFailure', 1],
+    ['failed for good', 'Failed', 'Never', 1],
+    ['failed and will be restarted', 'Failed', 'OnFailure', 1],
+  ])('starts one that %s', async (_, phase, restartPolicy, starts) => {
     const result = await runBerth(['start', 'web'], { handler: ended(phase, restartPolicy) });
     expect(result).toMatchObject({ exitCode: 0, stdout: 'web is being started\n' });
-    expect(result.requests.at(-1)?.body).toMatchObject({ spec: { powerState: 'running' } });
+    const body: unknown = result.requests.at(-1)?.body;
+    expect(body).toMatchObject({ spec: { powerState: 'running', ...(starts === undefined ? {} : { starts }) } });
+    expect(JSON.stringify(body).includes('starts')).toBe(starts !== undefined);
   });
 });
 
@@ -507,10 +498,12 @@ describe('berth restart', () => {
     expect(requests.filter(({ method }) => method === 'PUT')).toHaveLength(1);
   });
 
-  it('refuses one that has ended, before it stops anything', async () => {
+  it('starts one that has ended again', async () => {
     const exited = testInstance('web', { status: { phase: 'Exited' } });
-    const { exitCode, requests } = await runBerth(['restart', 'web'], { handler: () => ({ json: exited }) });
-    expect({ exitCode, methods: requests.map(({ method }) => method) }).toEqual({ exitCode: 5, methods: ['GET'] });
+    const handler: Handler = ({ path }) => (path === '/v1/instances' ? page([exited]) : { json: exited });
+    const { stdout, exitCode, requests } = await runBerth(['restart', 'web'], { handler });
+    expect({ stdout, exitCode }).toEqual({ stdout: 'web is being started\n', exitCode: 0 });
+    expect(requests.at(-1)?.body).toMatchObject({ spec: { powerState: 'running', starts: 1 } });
   });
 });
 

@@ -123,7 +123,7 @@ export const commandEntries: readonly CommandEntry[] = [
   {
     name: 'start',
     group: daily,
-    summary: 'Power stopped instances on again',
+    summary: 'Start instances that are stopped or ended, on their own disks',
     load: async () => (await import('./power.ts')).startCommand,
   },
   {

@@ -209,13 +209,17 @@ export function driverConformance(
         expect((await logUpTo(wanted.instanceId, 'berth: ready\n')).match(/boot 0/g)).toHaveLength(1);
       });
 
-      it('does not run a guest again that has run and ended', async () => {
+      it('does not run a guest again that has run and ended, unless told to start it', async () => {
         const wanted = spec('short-lived');
         await create(wanted);
-        await until(wanted.instanceId, (seen) => seen?.state === 'exited');
+        const ended = await until(wanted.instanceId, (seen) => seen?.state === 'exited');
         await create(wanted);
         expect(find(wanted.instanceId)?.state).toBe('exited');
         expect(await host.runningCopies(wanted.instanceId)).toBe(0);
+        await driver.start(wanted.instanceId);
+        const again = await until(wanted.instanceId, (seen) => seen?.state === 'exited');
+        expect(again).toMatchObject({ incarnation: wanted.incarnation });
+        expect(again?.startedAtMs).toBeGreaterThan(ended?.startedAtMs ?? 0); // so that its two ends are told apart
       });
 
       it('fails with a code, leaves a failed guest that does not run, and nothing after its removal', async () => {

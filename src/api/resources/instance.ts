@@ -62,6 +62,13 @@ export const InstanceSpec = Type.Object(
       description: 'suspended: its processors stand still and its memory is kept; of an instance that runs',
     }),
     restartPolicy: Type.Enum(['Never', 'OnFailure'], { default: 'Never' }),
+    starts: Type.Optional(
+      Type.Integer({
+        minimum: 0,
+        maximum: 2 ** 31 - 1,
+        description: 'raise it by one to start an instance that is Exited or Failed again, on its own disk; default 0',
+      }),
+    ),
     priority: Type.Optional(
       Type.Integer({
         minimum: -1000,
@@ -190,6 +197,24 @@ export const GuestStatus = Type.Object(
 );
 export type GuestStatus = Static<typeof GuestStatus>;
 
+/** An order to start a guest that ended again. It holds for that run alone: the next end is an end again. */
+export const StartAgain = Type.Object(
+  {
+    order: Type.Integer({ minimum: 1, description: '`spec.starts` when it was given' }),
+    endedRunAtMs: Type.Number({ description: "the guest's `startedAtMs` in the run that is over" }),
+  },
+  closed,
+);
+export type StartAgain = Static<typeof StartAgain>;
+
+/** Whether a guest ended in the run that its owner has put behind: it counts as stopped, and may start. */
+export function isToStartAgain(
+  { state, startedAtMs }: Pick<GuestStatus, 'state' | 'startedAtMs'>,
+  order: StartAgain | undefined,
+): boolean {
+  return (state === 'exited' || state === 'failed') && order !== undefined && startedAtMs === order.endedRunAtMs;
+}
+
 export const InstanceStatus = Type.Object(
   {
     phase: InstancePhase,
@@ -203,6 +228,7 @@ export const InstanceStatus = Type.Object(
     /** While it waits: the host whose room is kept for it, and until when. */
     nomination: Type.Optional(Type.Object({ host: Type.String(), untilMs: Type.Integer() }, closed)),
     guest: Type.Optional(GuestStatus),
+    startAgain: Type.Optional(StartAgain),
     /** Of the newest report that was accepted: older ones change nothing. */
     report: Type.Optional(Type.Object({ epoch: Type.Integer(), sequence: Type.Integer() }, closed)),
     scheduledAtMs: Type.Optional(Type.Integer()),

@@ -101,11 +101,13 @@ const noVolumes: NonNullable<Request['unplacedVolumes']> = [];
 
 /** What a guest that was before has left; of a new instance, nothing. */
 function withoutFormerLife(status: InstanceStatus): InstanceStatus {
-  const { guest, report, readyAtMs, runningAtMs, failedAtMs, nomination } = status;
-  if ((guest ?? report ?? readyAtMs ?? runningAtMs ?? failedAtMs ?? nomination) === undefined) return status;
+  const { guest, report, startAgain, readyAtMs, runningAtMs, failedAtMs, nomination } = status;
+  if ((guest ?? report ?? startAgain ?? readyAtMs ?? runningAtMs ?? failedAtMs ?? nomination) === undefined)
+    return status;
   const {
     guest: _guest,
     report: _report,
+    startAgain: _startAgain,
     readyAtMs: _ready,
     runningAtMs: _running,
     failedAtMs: _failed,

@@ -27,6 +27,7 @@ export function assignmentOf(
   const image = spec && imageByName(spec.image);
   const volumes = current && spec?.volumes ? volumesAssigned(current.value, allocation.value.host, volumeByName) : [];
   const assigned = current?.value.status.assigned ?? held;
+  const startAgain = current?.value.status.startAgain;
   return {
     instanceId: consumer.id,
     incarnation: consumer.incarnation,
@@ -48,6 +49,7 @@ export function assignmentOf(
     ...(spec && image && isContainerImage(image.spec) ? { containers: containersOf(spec, image, imageByName) } : {}),
     ...(volumes.length > 0 ? { volumes } : {}),
     stopGraceMs: spec?.stopGraceMs ?? 0,
+    ...(startAgain === undefined ? {} : { startAgain }),
   };
 }
 

@@ -18,6 +18,7 @@ import type { Decision } from './decision.ts';
 import { assertPlacementRules } from './placement-rules.ts';
 import { equalJson } from '../../base/equal-json.ts';
 import { existing, replacedMetadata } from './replace.ts';
+import { startAgain } from './start-again.ts';
 import { assertTaskToTake } from './task-to-take.ts';
 
 /** `input.name` may be empty: then a free one is made from the image's name. */
@@ -87,16 +88,24 @@ function freeName(snapshot: Snapshot, project: string, image: string, ctx: Conte
 }
 
 /** What may be changed of an instance that exists; all else is for a new one. */
-const changeable: ReadonlySet<string> = new Set(['powerState', 'restartPolicy', 'priority', 'stopGraceMs', 'volumes']);
+const changeable: ReadonlySet<string> = new Set([
+  'powerState',
+  'restartPolicy',
+  'starts',
+  'priority',
+  'stopGraceMs',
+  'volumes',
+]);
 
 export function replaceInstance(
   snapshot: Snapshot,
-  input: CreateInput<InstanceSpec> & { readonly ifRevision?: number },
+  given: CreateInput<InstanceSpec> & { readonly ifRevision?: number },
   ctx: Context,
 ): Decision {
-  const key = keys.instance(input.project, input.name);
-  const entry = existing(snapshot, 'instance', key, input.ifRevision);
+  const key = keys.instance(given.project, given.name);
+  const entry = existing(snapshot, 'instance', key, given.ifRevision);
   const { value } = entry;
+  const input = { ...given, spec: withoutFewerStarts(value.spec, given.spec) };
   if (value.metadata.deletionRequestedAtMs !== undefined) {
     throw new ApiError('Conflict', `instance "${input.name}" is being deleted and cannot be changed`);
   }
@@ -110,9 +119,11 @@ export function replaceInstance(
   // Never placed: nothing runs that a host could stop or start.
   const unplaced =
     value.status.host === undefined && (value.status.phase === 'Pending' || value.status.phase === 'Stopped');
+  const again =
+    (input.spec.starts ?? 0) > (value.spec.starts ?? 0) ? startAgain(snapshot, value, input.spec, ctx) : undefined;
   const status = unplaced
     ? { ...value.status, phase: isToBeOn(input.spec) ? ('Pending' as const) : ('Stopped' as const) }
-    : value.status;
+    : (again?.status ?? value.status);
   const next: Instance = {
     ...value,
     metadata: replacedMetadata(value.metadata, { labels: input.labels, specChanged }),
@@ -123,12 +134,20 @@ export function replaceInstance(
     plan: {
       changes: [
         { key, ifRevision: entry.revision, value: next },
+        ...(again ? [eventChange(next, again.event, ctx)] : []),
         ...(equalJson(value.spec.volumes, input.spec.volumes) ? [] : attachToExisting(snapshot, value, next, ctx)),
       ],
     },
     key,
     changed: true,
   };
+}
+
+/** A spec of someone who does not know the field, or knew it earlier, starts nothing. */
+function withoutFewerStarts(before: InstanceSpec, after: InstanceSpec): InstanceSpec {
+  return before.starts !== undefined && (after.starts ?? 0) < before.starts
+    ? { ...after, starts: before.starts }
+    : after;
 }
 
 /** Throws `Conflict`. What is not up has no memory that could be kept; once it is asked for, it holds through failures and restarts. */

@@ -2,7 +2,7 @@
 // present incarnation, changes anything; all else is stale and changes nothing (invariant 7).
 
 import type { GuestStatus, Report } from '../../api/agent-protocol.ts';
-import { type Instance, type InstanceStatus, isToBeOn } from '../../api/resources/instance.ts';
+import { type Instance, type InstanceStatus, isToBeOn, isToStartAgain } from '../../api/resources/instance.ts';
 import { release, releaseAllButDisk } from '../ledger/ledger.ts';
 import { type NewCondition, withConditions } from '../state/conditions.ts';
 import type { Context } from '../state/context.ts';
@@ -14,6 +14,7 @@ import {
   messageByState,
   notFoundAfterRestore,
   phaseOf,
+  putBehind,
 } from '../state/guest-phase.ts';
 import { instanceStatusChange } from '../state/instance-change.ts';
 import { keys } from '../state/keys.ts';
@@ -44,10 +45,15 @@ export function applyReport(
   const decided =
     report.guest.state === 'absent'
       ? applyAbsence(allocation, instance, ctx)
-      : applyGuest(allocation, instance, { ...input, guest: report.guest }, ctx);
+      : applyGuest(allocation, instance, { ...input, guest: asAsked(instance?.value, report.guest) }, ctx);
   if (decided.plan.changes.length === 0) return decided;
   const conditions = [...(decided.plan.conditions ?? []), { key: host.key, ifRevision: host.revision }];
   return { ...decided, plan: { ...decided.plan, conditions } };
+}
+
+/** One whose end its owner has put behind is as a stopped one. */
+function asAsked(instance: Instance | undefined, guest: GuestStatus): GuestStatus {
+  return isToStartAgain(guest, instance?.status.startAgain) ? putBehind(guest) : guest;
 }
 
 /** Nothing is left on the host: its room is free, once it was no longer wanted there. */

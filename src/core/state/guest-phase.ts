@@ -58,6 +58,19 @@ export function phaseOf({ metadata, spec, status }: Instance, guest: GuestStatus
   }
 }
 
+/** A guest that ended, when it is to start again. */
+export function putBehind({ reason: _reason, message, ...guest }: GuestStatus): GuestStatus {
+  const why = message ?? messageByState[guest.state];
+  return {
+    ...guest,
+    state: 'stopped',
+    ready: false,
+    message: `to start again after: ${why}`.slice(0, messageLengthMax),
+  };
+}
+
+const messageLengthMax = 512;
+
 /** What people are told of it. */
 export function guestConditions(guest: GuestStatus): NewCondition[] {
   const why = {

@@ -1,0 +1,85 @@
+// An instance that ended and should start again: on its own disk when its guest ever ran, else as a new one. Its room is claimed
+// by controllers/power-on.ts or by placement, as for any other. It never starts what may still run somewhere.
+
+import { ApiError } from '../../api/errors.ts';
+import { type Instance, type InstanceSpec, type InstanceStatus, isToBeOn } from '../../api/resources/instance.ts';
+import { conditionOf, withConditions } from '../state/conditions.ts';
+import type { Context } from '../state/context.ts';
+import type { NewEvent } from '../state/events.ts';
+import { mayRunUnseen, putBehind } from '../state/guest-phase.ts';
+import { keys } from '../state/keys.ts';
+import type { Snapshot } from '../state/snapshot.ts';
+
+interface StartAgain {
+  readonly status: InstanceStatus;
+  readonly event: NewEvent;
+}
+
+/** Undefined: it has not ended. Throws `Conflict` when it cannot start again. */
+export function startAgain(
+  snapshot: Snapshot,
+  instance: Instance,
+  wanted: InstanceSpec,
+  ctx: Context,
+): StartAgain | undefined {
+  const { metadata, status } = instance;
+  if (status.phase !== 'Exited' && status.phase !== 'Failed') return undefined;
+  const ended = conditionOf(status.conditions, 'Running')?.message ?? 'it ended';
+  const refuse = (why: string): never => {
+    throw new ApiError('Conflict', `instance "${metadata.name}" cannot start again: ${why}`);
+  };
+  if (mayRunUnseen(instance)) return refuse(`${ended}; its guest may still run`);
+  const { guest } = status;
+  if (guest?.reason === recordDamaged) return refuse(ended);
+  const ran = status.runningAtMs !== undefined || guest?.phases.some(({ name }) => name === 'start') === true;
+  if (!ran) return { status: placedAgain(status, wanted, ended, ctx), event: news(ended) };
+  const endedRunAtMs = guest?.startedAtMs ?? status.startAgain?.endedRunAtMs;
+  const here = snapshot.get('allocation', keys.allocation(metadata.id, status.incarnation))?.value.host === status.host;
+  if (!guest || !here || endedRunAtMs === undefined)
+    return refuse(`${ended}; nothing is left of its disk, so remove it and run a new one`);
+  return {
+    status: {
+      ...status,
+      phase: 'Stopped',
+      guest: putBehind(guest),
+      startAgain: { order: wanted.starts ?? 0, endedRunAtMs },
+      conditions: conditionsAfter(status, { scheduled: false, ended }, ctx),
+    },
+    event: { ...news(ended), ...(status.host === undefined ? {} : { host: status.host }) },
+  };
+}
+
+/** What a driver says of a guest whose record it cannot read: nobody knows whether it runs. */
+const recordDamaged = 'RecordDamaged';
+
+/** Nothing ran, so there is no disk to keep to a host for. */
+function placedAgain(status: InstanceStatus, wanted: InstanceSpec, ended: string, ctx: Context): InstanceStatus {
+  const { host: _host, guest: _guest, report: _report, assigned: _assigned, ...kept } = status;
+  return {
+    ...kept,
+    phase: isToBeOn(wanted) ? 'Pending' : 'Stopped',
+    conditions: conditionsAfter(status, { scheduled: true, ended }, ctx),
+  };
+}
+
+function conditionsAfter(
+  { conditions }: InstanceStatus,
+  { scheduled, ended }: { readonly scheduled: boolean; readonly ended: string },
+  ctx: Context,
+): InstanceStatus['conditions'] {
+  const why = { status: 'False', reason: 'StartingAgain', message: `to start again after: ${ended}` } as const;
+  return withConditions(
+    conditions,
+    [
+      ...(scheduled ? [{ type: 'Scheduled', ...why } as const] : []),
+      { type: 'Running', ...why },
+      { type: 'Ready', ...why },
+    ],
+    ctx.nowMs,
+  );
+}
+
+const news = (ended: string): NewEvent => ({
+  reason: 'StartingAgain',
+  message: `asked to start again after: ${ended}`,
+});
