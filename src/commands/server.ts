@@ -40,12 +40,14 @@ export function serverCommand(cli: Cli): Command {
     .option('--insecure', 'listen for other machines without TLS')
     .option('--log-level <level>', 'debug, info, warn, error or silent; default: info')
     .action(async ({ config: file, dataDir, ...flags }: ServerFlags) => {
-      const [{ ServerConfig }, { startServer }, { inspectImage }, { system, systemLogger }] = await Promise.all([
-        import('../server/config.ts'),
-        import('../server/run.ts'),
-        import('../agent/images/inspect-image.ts'),
-        import('../base/system.ts'),
-      ]);
+      const [{ ServerConfig }, { startServer }, { StartStopped }, { inspectImage }, { system, systemLogger }] =
+        await Promise.all([
+          import('../server/config.ts'),
+          import('../server/run.ts'),
+          import('../server/stoppable-start.ts'),
+          import('../agent/images/inspect-image.ts'),
+          import('../base/system.ts'),
+        ]);
       const imageMap = await imageMapIn(system.workingDirectory());
       const config = await processConfig(cli, ServerConfig, {
         file,
@@ -64,9 +66,21 @@ export function serverCommand(cli: Cli): Command {
         log.info('no image map was named; the one of the working directory is taken', { path: imageMap });
       const server = await tellFailure(
         'start the server',
-        () => attempting('start the server', () => startServer(config, { log, inspectImage }), storeAdvice),
+        () =>
+          attempting(
+            'start the server',
+            () => startServer(config, { log, inspectImage, signal: stopped }),
+            storeAdvice,
+          ),
         { Locked: 'or give this one another file: --store sqlite:PATH' },
-      );
+      ).catch((error: unknown) => {
+        if (error instanceof StartStopped) return undefined; // as asked
+        throw error;
+      });
+      if (server === undefined) {
+        cli.stderr.write('berth server was stopped before it had started\n');
+        return;
+      }
       cli.stderr.write(
         `berth server listens on ${server.url}\n` +
           `operator token: ${config.dataDirectory}/operator.token; use it with: berth context set NAME --url ${server.url} --token-file FILE\n`,

@@ -11,6 +11,7 @@ import { freePort } from '../base/test-ports.ts';
 import { parse } from '../api/parse.ts';
 import { ServerConfig } from './config.ts';
 import { startServer } from './run.ts';
+import { StartStopped } from './stoppable-start.ts';
 
 let directory: string;
 beforeEach(async () => {
@@ -64,6 +65,34 @@ it('says for how long it goes on waiting for its store', async () => {
   const config = parse(ServerConfig, { listen: '127.0.0.1:0', dataDirectory: directory, store, storeWaitMs: 2_000 });
   await expect(startServer(config, { log })).rejects.toMatchObject({ code: 'Unavailable' });
   expect(waits.join(', ')).toMatch(/^2 s(, [12] s)*$/);
+});
+
+describe('a server that is stopped while it waits for its store', () => {
+  it.each([
+    ['and nothing listens there', async () => ({ port: await freePort(), close: () => undefined })],
+    [
+      'and the store does not answer',
+      async () => {
+        const silent = createServer().listen(0, '127.0.0.1');
+        await once(silent, 'listening');
+        const address = silent.address();
+        return { port: typeof address === 'object' ? address?.port : 0, close: () => void silent.close() };
+      },
+    ],
+  ])('ends at once, with nothing left in its directory, %s', async (_, place) => {
+    const { port, close } = await place();
+    const store = `postgres://berth@127.0.0.1:${port}/berth`;
+    const config = parse(ServerConfig, { listen: '127.0.0.1:0', dataDirectory: directory, store });
+    const stop = new AbortController();
+    const lines: string[] = [];
+    const starting = startServer(config, { log: recordingLogger(lines), signal: stop.signal });
+    const stopped = expect(starting).rejects.toBeInstanceOf(StartStopped);
+    stop.abort();
+    await stopped;
+    expect(lines).not.toContain('server listens');
+    expect(await readdir(directory)).toEqual([]);
+    close();
+  });
 });
 
 /** The machine's clock, and how many of its timers are still set. */

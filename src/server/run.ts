@@ -5,8 +5,7 @@ import { join } from 'node:path';
 import { createSecureContext } from 'node:tls';
 import { createCarried } from '../base/carried.ts';
 import { randomSecret, system, systemClock, systemMachineId, systemPrng } from '../base/system.ts';
-import { backoffMs } from '../base/backoff.ts';
-import { type Clock, sleep } from '../base/clock.ts';
+import type { Clock } from '../base/clock.ts';
 import { describeError, type Logger } from '../base/log.ts';
 import { version } from '../base/version.ts';
 import { ApiError } from '../api/errors.ts';
@@ -15,8 +14,7 @@ import { keys } from '../core/state/keys.ts';
 import type { Policy } from '../core/state/context.ts';
 import type { ClusterSecrets } from '../core/operations/cluster.ts';
 import type { Cluster } from '../core/state/records.ts';
-import { openStore, placeOf } from '../store/open.ts';
-import { type Store, StoreError } from '../store/store.ts';
+import { placeOf } from '../store/open.ts';
 import type { ServerConfig } from './config.ts';
 import { type Decider, decideAndCommit } from './decide.ts';
 import { AgentLinks } from './http/agent-link.ts';
@@ -26,6 +24,8 @@ import { hostTokenOf, identityOf, type TokenSecrets } from './http/tokens.ts';
 import { createImageContent, type InspectImage } from './image-content.ts';
 import { loadImageMap } from './image-map-load.ts';
 import { type Server, startControlPlane } from './server.ts';
+import { closeWithStore, openWithPatience } from './patience-with-store.ts';
+import { stoppableStart, throwIfStopped } from './stoppable-start.ts';
 
 export interface RunningServer {
   readonly url: string;
@@ -34,19 +34,26 @@ export interface RunningServer {
   close(): Promise<void>;
 }
 
+interface StartOptions {
+  readonly log: Logger;
+  readonly clock?: Clock;
+  /** The gate that uploaded images pass; absent: none can be uploaded. */
+  readonly inspectImage?: InspectImage;
+  /** Stops the start: it throws `StartStopped` within about a second, whatever the store does. */
+  readonly signal?: AbortSignal;
+}
+
 /** Resolves when it listens. Throws, with nothing left open, when configuration or store do not allow it. */
 export async function startServer(
   config: ServerConfig,
-  {
-    log,
-    clock = systemClock,
-    inspectImage,
-  }: {
-    log: Logger;
-    clock?: Clock;
-    /** The gate that uploaded images pass; absent: none can be uploaded. */
-    inspectImage?: InspectImage;
-  },
+  { clock = systemClock, signal = new AbortController().signal, ...options }: StartOptions,
+): Promise<RunningServer> {
+  return stoppableStart(() => start(config, { ...options, clock, signal }), { signal, clock });
+}
+
+async function start(
+  config: ServerConfig,
+  { log, clock, inspectImage, signal }: StartOptions & { readonly clock: Clock; readonly signal: AbortSignal },
 ): Promise<RunningServer> {
   const listen = listenAddress(config);
   const tls = await readTls(config);
@@ -55,10 +62,11 @@ export async function startServer(
   await mkdir(config.dataDirectory, { recursive: true, mode: 0o700 });
   const storeUrl = config.store ?? `sqlite:${join(config.dataDirectory, 'berth.db')}`;
   const place = await placeOf(storeUrl);
-  const store = await openWithPatience(storeUrl, { waitMs: config.storeWaitMs, log, clock });
+  const store = await openWithPatience(storeUrl, { waitMs: config.storeWaitMs, log, clock, signal });
   const links = new AgentLinks({ clock, log });
   let plane: Server | undefined;
   try {
+    throwIfStopped(signal);
     const serverId = await readOrMake(join(config.dataDirectory, 'server-id'), () => randomSecret(16).toString('hex'));
     const name = `${serverId}@${config.listen}`;
     plane = await startControlPlane({
@@ -86,6 +94,7 @@ export async function startServer(
       leaseMs: config.leaderLeaseMs,
       secrets: await secretsFor(config.dataDirectory),
     });
+    throwIfStopped(signal);
     const secrets = await takeSecrets(config.dataDirectory, plane.cluster);
     if (config.imageMap !== undefined) await loadImageMap(config.imageMap, plane.decider, log);
     await announce(config, plane.decider);
@@ -109,12 +118,13 @@ export async function startServer(
       url: http.url,
       operatorToken: secrets.operatorToken,
       hostToken: (name) => hostTokenOf(secrets.secret, name),
-      async close() {
-        links.close();
-        await http.close();
-        await stopPlane();
-        await store.close();
-      },
+      close: () =>
+        closeWithStore({ store, clock }, async () => {
+          links.close();
+          await http.close();
+          await stopPlane();
+          await store.close();
+        }),
     };
   } catch (error) {
     links.close();
@@ -206,30 +216,6 @@ function policyOf(config: ServerConfig): Policy {
     ...(config.capacityMap === undefined ? {} : { capacityMap: config.capacityMap }),
   };
 }
-
-/** A store that is not there yet is waited for: on a machine that starts, databases may come up later than we do. */
-async function openWithPatience(
-  url: string,
-  { waitMs, log, clock }: { readonly waitMs: number; readonly log: Logger; readonly clock: Clock },
-): Promise<Store> {
-  const prng = systemPrng();
-  const untilMs = clock.monotonicMs() + waitMs;
-  for (let attempt = 0; ; attempt++) {
-    try {
-      return await openStore(url, { log });
-    } catch (error) {
-      const mayHelp = error instanceof StoreError && error.code === 'Unavailable';
-      const delayMs = backoffMs(attempt, storeRetryDelay, prng);
-      const leftMs = untilMs - clock.monotonicMs();
-      if (!mayHelp || delayMs > leftMs) throw error;
-      const givesUpIn = `${Math.ceil(leftMs / 1_000)} s`;
-      log.warn('the store cannot be opened; it is tried again', { givesUpIn, error: error.message });
-      await sleep(clock, delayMs);
-    }
-  }
-}
-
-const storeRetryDelay = { delayMsMin: 200, delayMsMax: 5_000 };
 
 /** For a store that has none: those that this server had when its store did not keep them, else new ones. */
 async function secretsFor(directory: string): Promise<ClusterSecrets> {
