@@ -24,6 +24,7 @@ describe("the agent's configuration", () => {
       metadataTokens: 'optional',
       guestUsers: { first: 1_900_000_000, count: 65_536 },
       hostPortsReached: [],
+      userPrivateAddresses: 'allow',
       serverUrl: 'http://127.0.0.1:7070',
       dataDirectory: '/var/lib/berth/agent',
       drivers: ['qemu'],

@@ -143,6 +143,11 @@ export const AgentConfig = Type.Object(
       description:
         'TCP ports of this host that guests of the driver qemu on the network user reach, at 10.0.2.2 and all its addresses; others are closed to those that run as users of their own',
     }),
+    userPrivateAddresses: Type.Enum(['allow', 'deny'], {
+      default: 'allow',
+      description:
+        'deny: guests on the network user do not reach private addresses (10/8, 172.16/12, 192.168/16, fc00::/7) either, where link-local ones are closed to them',
+    }),
     capacity: Type.Optional(
       Type.Unsafe<Amounts>({
         ...Amounts,

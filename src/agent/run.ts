@@ -216,13 +216,14 @@ function hostNetwork(config: AgentConfig, log: Logger): HostNetwork | undefined 
 
 /** Of guests of QEMU that connect to anything by themselves. */
 function hostGuardOf(
-  { dataDirectory, hostPortsReached }: AgentConfig,
+  { dataDirectory, hostPortsReached, userPrivateAddresses }: AgentConfig,
   { agentId, users, log }: { readonly agentId: string; readonly users: GuestUsers; readonly log: Logger },
 ): HostGuard {
   return createHostGuard({
     table: hostGuardTable(agentId),
     users,
     ports: hostPortsReached,
+    privateAddresses: userPrivateAddresses,
     rulesFile: join(dataDirectory, 'host-guard.nft'),
     clock: systemClock,
     log,

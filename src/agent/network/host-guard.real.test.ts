@@ -33,6 +33,7 @@ describe.skipIf(reason !== undefined)(`a host that is closed to users of guests$
       table,
       users,
       ports: [],
+      privateAddresses: 'allow',
       rulesFile: join(directory, 'host-guard.nft'),
       resolvFile: join(directory, 'resolv.conf'),
       clock: systemClock,
@@ -137,6 +138,11 @@ describe.skipIf(reason !== undefined)(`a host that is closed to users of guests$
     );
     expect(await saidBy(asked)).toBe('name');
     names.close();
+  });
+
+  it('says whether nftables work at all', async () => {
+    expect(await guard.fault()).toBeUndefined();
+    expect(tableThere()).toBe(false);
   });
 
   it('is answered by them where they listen: published ports, of TCP and UDP, also by connections that were there before', async () => {

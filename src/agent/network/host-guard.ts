@@ -1,4 +1,4 @@
-// Keeps guests on QEMU's own network from what listens on their host, as long as there are any that run as users of their own: one nftables table
+// Keeps guests on QEMU's own network from what listens on their host and from link-local addresses, as long as there are any that run as users of their own: one nftables table
 // of this agent's, put back when somebody took it away. It stays while no agent runs. It touches no other table.
 
 import { readFile, writeFile } from 'node:fs/promises';
@@ -18,7 +18,7 @@ export interface HostGuard {
   open(unused: () => boolean): Promise<void>;
   /** Whether an earlier run of the agent closed it, for `open` to take that away. Changes nothing. Throws `HypervisorFailed`. */
   adopt(): Promise<boolean>;
-  /** Why it cannot be closed, for people; undefined: nothing is known to be in the way. Changes nothing. */
+  /** Why nftables cannot be used here, for people; undefined: they can, and `close` is to succeed. Changes nothing. */
   fault(): Promise<string | undefined>;
   /** Lets go, and leaves all as it is. */
   stop(): void;
@@ -30,6 +30,8 @@ export interface HostGuardOptions {
   readonly users: GuestUsers;
   /** TCP ports of the host that guests reach all the same. */
   readonly ports: readonly number[];
+  /** Whether guests reach private addresses of the host's network. */
+  readonly privateAddresses: 'allow' | 'deny';
   /** Where the rules are written for nft to read; also for people. */
   readonly rulesFile: string;
   /** Default: that of the host. */
@@ -42,7 +44,7 @@ export interface HostGuardOptions {
 const lookAgainMs = 10_000;
 
 export function createHostGuard(options: HostGuardOptions): HostGuard {
-  const { table, users, ports, rulesFile, resolvFile = '/etc/resolv.conf', clock, log } = options;
+  const { table, users, ports, privateAddresses, rulesFile, resolvFile = '/etc/resolv.conf', clock, log } = options;
   const tools = networkTools(clock);
   /** What this run of the agent put into the kernel; undefined: nothing, or nobody knows. */
   let applied: string | undefined;
@@ -67,7 +69,14 @@ export function createHostGuard(options: HostGuardOptions): HostGuard {
     (await tools.run('nft', ['list', 'tables'])).split('\n').includes(`table inet ${table}`);
   const rulesNow = async (): Promise<string> => {
     const resolvers = await readFile(resolvFile, 'utf8').catch(() => ''); // none: QEMU asks nobody either
-    return hostGuardRules({ table, users, besides: others, ports, resolvers: resolversIn(resolvers) });
+    return hostGuardRules({
+      table,
+      users,
+      besides: others,
+      ports,
+      privateAddresses,
+      resolvers: resolversIn(resolvers),
+    });
   };
   const apply = async (): Promise<void> => {
     const rules = await rulesNow();
@@ -129,7 +138,7 @@ export function createHostGuard(options: HostGuardOptions): HostGuard {
       }),
     async fault() {
       try {
-        await tools.run('nft', ['--version']);
+        await tools.run('nft', ['list', 'tables']);
         return undefined;
       } catch (error) {
         return describeError(error);

@@ -292,6 +292,28 @@ describe.skipIf(reason !== undefined)(`QEMU as a user of its own${reason ? ` (${
     expect(closedTo).toEqual([[user], []]);
   });
 
+  it('a guest does not start without its rules where nftables work, and does where they do not', async () => {
+    await start(ann);
+    await driver.stop(ann.instanceId, 0);
+    const rerun = async (fault: string | undefined): Promise<void> => {
+      await driver.close();
+      const { guard } = notingGuard({ wasClosed: false });
+      const refusing: HostGuard = {
+        ...guard,
+        close: () => Promise.reject(new Error('no such rule')),
+        fault: async () => fault,
+      };
+      driver = host.open({ users, hostGuard: refusing });
+      await driver.recover();
+      await driver.start(ann.instanceId);
+    };
+    await expect(rerun(undefined)).rejects.toThrow(/do not load: no such rule/);
+    expect(await host.runningCopies(ann.instanceId)).toBe(0);
+    await rerun('nft is not installed');
+    expect(await host.runningCopies(ann.instanceId)).toBe(1);
+    expect((await driver.fingerprint()).reason).toContain('link-local addresses: nft is not installed');
+  });
+
   it.each([
     ['and stays closed to guests of before, where new ones have a network', { wasClosed: true, networked: true }, [[]]],
     ['and is not, where all have had a network', { wasClosed: false, networked: true }, []],

@@ -83,14 +83,19 @@ export function createOwnUsers({
     await leaveUser(directory);
     (await known?.catch(() => undefined))?.delete(directory); // nothing was loaded: nothing to forget
   };
-  /** A host that cannot be closed to them runs them all the same, as one that cannot give them users. */
-  const closeHost = async (to: Logger): Promise<void> => {
+  const closeHost = async (): Promise<void> => {
+    const isOther = (user: number): boolean =>
+      users === undefined || user < users.first || user >= users.first + users.count;
+    await guard?.close([...(await load()).values()].filter(isOther));
+  };
+  /** Where nftables do not work at all, guests run all the same, as on a host that cannot give them users. Where they do, no guest runs without its rules. */
+  const closeHostTo = async ({ record, log: guestLog }: Pick<Machine, 'record' | 'log'>): Promise<void> => {
     try {
-      const isOther = (user: number): boolean =>
-        users === undefined || user < users.first || user >= users.first + users.count;
-      await guard?.close([...(await load()).values()].filter(isOther));
+      await closeHost();
     } catch (error) {
-      to.warn('the guest reaches what listens on its host, by 10.0.2.2', { reason: describeError(error) });
+      const open = await guard?.fault();
+      if (open === undefined) throw rulesDoNotLoad(record.instanceId, error);
+      guestLog.warn(openText('the guest reaches', open));
     }
   };
   const openHost = async (): Promise<void> => {
@@ -112,7 +117,9 @@ export function createOwnUsers({
       const all = await load();
       const wasClosed = await guard.adopt().catch(() => false); // without nft there is nothing to take away
       // Where new guests have a place in a network, those of before may not.
-      if (all.size > 0 && (wasClosed || !networked)) return closeHost(log);
+      if (all.size > 0 && (wasClosed || !networked)) {
+        return closeHost().catch((error: unknown) => log.warn(openText('guests reach', describeError(error))));
+      }
       await openHost();
     },
     async fault() {
@@ -120,7 +127,7 @@ export function createOwnUsers({
       const closed = await closedFolder(await root()).catch(describeError);
       if (closed !== undefined) return `QEMU runs as the agent's user, for ${closedText(closed)}`;
       const open = networked ? undefined : await guard?.fault();
-      return open === undefined ? undefined : `guests reach what listens on this host, by 10.0.2.2: ${open}`;
+      return open === undefined ? undefined : openText('guests reach', open);
     },
     async giveVolume(directory, volume) {
       const user = await userOfGuest(directory);
@@ -155,10 +162,20 @@ export function createOwnUsers({
       for (const name of [qemuFiles.disk, qemuFiles.console, ...(record.seeded ? [qemuFiles.seed] : [])])
         await giveTo(join(directory, name), id);
       for (const volume of volumes) await give(volume, { user: id, all });
-      if (record.network === undefined) await closeHost(log);
+      if (record.network === undefined) await closeHostTo({ record, log });
       return { id, groups: accelerator === 'kvm' ? await groupsForKvm() : [] };
     },
   };
+}
+
+const openText = (who: string, reason: string): string =>
+  `${who} what listens on this host, by 10.0.2.2, and its link-local addresses: ${reason}`;
+
+function rulesDoNotLoad(instanceId: string, error: unknown): DriverError {
+  return new DriverError(
+    'HypervisorFailed',
+    `cannot start ${instanceId}: the rules that keep it from this host and from link-local addresses do not load: ${describeError(error)}; nftables of this host must take them, or set guestUsers: {count: 0} to run guests without`,
+  );
 }
 
 /** One that another guest was given, and has not been taken from it, stays where it is. */
