@@ -21,8 +21,7 @@ import { createHttpGet } from './images/http-get.ts';
 import type { ImageCache } from './images/image-cache.ts';
 import type { RemoteFile } from './images/image-source.ts';
 import { createBridgeNetwork } from './network/bridge-network.ts';
-import { createHostGuard, type HostGuard } from './network/host-guard.ts';
-import { hostGuardTable } from './network/host-guard-rules.ts';
+import { type GuestGuards, guestGuards } from './network/guest-guards.ts';
 import type { HostNetwork } from './network/host-network.ts';
 import { createNatNetwork } from './network/nat-network.ts';
 import { placedGuests } from './network/placed-guests.ts';
@@ -91,7 +90,7 @@ export async function startAgent(
       pretended,
       vendorData,
       users,
-      hostGuard: users === undefined ? undefined : hostGuardOf(config, { agentId: claimed.agentId, users, log }),
+      guards: guestGuards(config, { agentId: claimed.agentId, userId: system.userId(), users, clock, log }),
       passable,
     });
     const volumeFiles =
@@ -214,22 +213,6 @@ function hostNetwork(config: AgentConfig, log: Logger): HostNetwork | undefined 
   });
 }
 
-/** Of guests of QEMU that connect to anything by themselves. */
-function hostGuardOf(
-  { dataDirectory, hostPortsReached, userPrivateAddresses }: AgentConfig,
-  { agentId, users, log }: { readonly agentId: string; readonly users: GuestUsers; readonly log: Logger },
-): HostGuard {
-  return createHostGuard({
-    table: hostGuardTable(agentId),
-    users,
-    ports: hostPortsReached,
-    privateAddresses: userPrivateAddresses,
-    rulesFile: join(dataDirectory, 'host-guard.nft'),
-    clock: systemClock,
-    log,
-  });
-}
-
 function checkNetwork({ network, natSubnet, natDenied }: AgentConfig): void {
   if (network === 'nat' && parseNatSubnet(natSubnet) === undefined) {
     const wanted = 'an IPv4 subnet from /16 to /29, such as 10.77.0.0/16';
@@ -313,7 +296,7 @@ async function openDrivers(
     pretended,
     vendorData,
     users,
-    hostGuard,
+    guards: { hostGuard, networkGuard },
     passable,
   }: {
     readonly registry: typeof driverRegistry;
@@ -323,7 +306,7 @@ async function openDrivers(
     readonly pretended: VolumeDisk | undefined;
     readonly vendorData: (() => Promise<string>) | undefined;
     readonly users: GuestUsers | undefined;
-    readonly hostGuard: HostGuard | undefined;
+    readonly guards: GuestGuards;
     readonly passable: boolean;
   },
 ): Promise<Driver[]> {
@@ -349,7 +332,11 @@ async function openDrivers(
         ...(users === undefined ? {} : { users }),
         ...(hostGuard === undefined ? {} : { hostGuard }),
         engineSocket: { configured: config.containerEngine, dockerHost: environment()['DOCKER_HOST'] },
-        libvirt: { uri: config.libvirtUri, network: config.libvirtNetwork },
+        libvirt: {
+          uri: config.libvirtUri,
+          network: config.libvirtNetwork,
+          ...(networkGuard === undefined ? {} : { networkGuard }),
+        },
         ...(pretended === undefined ? {} : { pretendedVolumes: pretended }),
       }),
     );

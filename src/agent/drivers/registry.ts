@@ -44,7 +44,7 @@ export interface DriverContext {
   /** Keeps them from what listens on this host. */
   readonly hostGuard?: HostGuard;
   /** Which libvirt, and which of its networks. */
-  readonly libvirt?: { readonly uri: string; readonly network: string };
+  readonly libvirt?: { readonly uri: string; readonly network: string; readonly networkGuard?: HostGuard };
   /** Where all guests of the host are pretended: its volumes, pretended too. */
   readonly pretendedVolumes?: VolumeDisk;
 }

@@ -30,6 +30,12 @@ describe('the rules that keep guests from their host', () => {
     expect(rules({ ports: [5432, 80] })).toContain('tcp dport { 5432, 80 } accept');
     expect(rules()).not.toContain('tcp dport');
   });
+  it('leave the host open where they are to, also for users that stand alone', () => {
+    const { users: _none, ...state } = { table: 't', users, besides: [7], resolvers: [], ports: [] };
+    const text = hostGuardRules({ ...state, privateAddresses: 'allow', hostOpen: true });
+    expect(text).toContain('meta skuid { 7 } goto');
+    expect(text).toContain('oifname "lo" accept');
+  });
   it('close link-local addresses always, and private ones where the operator says so', () => {
     const closed = (text: string, to: string) =>
       [...text.matchAll(/daddr \{ (.*) \} goto (\w+)$/gm)].flatMap((found) =>

@@ -14,9 +14,12 @@ import type { GuestUsers } from '../drivers/vm/guest-user.ts';
 
 export interface HostGuardState {
   readonly table: string;
-  readonly users: GuestUsers;
+  /** Absent: only those `besides`. */
+  readonly users?: GuestUsers;
   /** More of them, one by one. */
   readonly besides: readonly number[];
+  /** Whether they reach what listens on the host. Default: they do not. */
+  readonly hostOpen?: boolean;
   /** Addresses of the host's resolvers; whether they are on the host itself makes no difference here. */
   readonly resolvers: readonly string[];
   /** Of TCP, at all addresses of the host. */
@@ -42,7 +45,7 @@ export function hostGuardTable(agentId: string): string {
 }
 
 export function hostGuardRules(state: HostGuardState): string {
-  const { table, resolvers, ports, privateAddresses } = state;
+  const { table, resolvers, ports, privateAddresses, hostOpen = false } = state;
   return `add table inet ${table}
 flush table inet ${table}
 table inet ${table} {
@@ -56,7 +59,7 @@ table inet ${table} {
   chain from_guests {
     tcp flags & (syn | ack) != syn accept
     ct state established,related accept
-${resolverRules({ ip: resolvers.filter(isIPv4), ip6: resolvers.filter(isIPv6) })}    oifname "lo" goto to_host
+${resolverRules({ ip: resolvers.filter(isIPv4), ip6: resolvers.filter(isIPv6) })}    oifname "lo" ${hostOpen ? 'accept' : 'goto to_host'}
 ${jumpRules(linkLocal, 'to_link_local')}${privateAddresses === 'deny' ? jumpRules(privateRanges, 'to_private') : ''}  }
   chain to_host {
 ${ports.length === 0 ? '' : `    tcp dport { ${ports.join(', ')} } accept\n`}${refuseRules('to_host')}  }
@@ -69,8 +72,11 @@ ${refuseRules('to_private')}  }
 }
 
 function usersText({ users, besides }: HostGuardState): string {
-  const range = users.count === 1 ? String(users.first) : `${users.first}-${users.first + users.count - 1}`;
-  return besides.length === 0 ? range : `{ ${[range, ...besides].join(', ')} }`;
+  const range =
+    users === undefined
+      ? []
+      : [users.count === 1 ? String(users.first) : `${users.first}-${users.first + users.count - 1}`];
+  return besides.length === 0 ? range.join('') : `{ ${[...range, ...besides].join(', ')} }`;
 }
 
 const resolverRules = (resolvers: Ranges): string =>

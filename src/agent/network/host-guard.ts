@@ -27,7 +27,10 @@ export interface HostGuard {
 export interface HostGuardOptions {
   /** `hostGuardTable` of this agent. */
   readonly table: string;
-  readonly users: GuestUsers;
+  /** Absent: those alone that `close` names. */
+  readonly users?: GuestUsers;
+  /** Whether guests reach what listens on the host. Default: they do not. */
+  readonly hostOpen?: boolean;
   /** TCP ports of the host that guests reach all the same. */
   readonly ports: readonly number[];
   /** Whether guests reach private addresses of the host's network. */
@@ -44,7 +47,17 @@ export interface HostGuardOptions {
 const lookAgainMs = 10_000;
 
 export function createHostGuard(options: HostGuardOptions): HostGuard {
-  const { table, users, ports, privateAddresses, rulesFile, resolvFile = '/etc/resolv.conf', clock, log } = options;
+  const {
+    table,
+    users,
+    hostOpen,
+    ports,
+    privateAddresses,
+    rulesFile,
+    resolvFile = '/etc/resolv.conf',
+    clock,
+    log,
+  } = options;
   const tools = networkTools(clock);
   /** What this run of the agent put into the kernel; undefined: nothing, or nobody knows. */
   let applied: string | undefined;
@@ -71,7 +84,8 @@ export function createHostGuard(options: HostGuardOptions): HostGuard {
     const resolvers = await readFile(resolvFile, 'utf8').catch(() => ''); // none: QEMU asks nobody either
     return hostGuardRules({
       table,
-      users,
+      ...(users === undefined ? {} : { users }),
+      ...(hostOpen === undefined ? {} : { hostOpen }),
       besides: others,
       ports,
       privateAddresses,

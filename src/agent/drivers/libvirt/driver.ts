@@ -10,7 +10,13 @@ import { libvirtAddress } from './libvirt-uri.ts';
 export type LibvirtDriverOptions = Omit<VmDriverOptions, 'createHypervisor' | 'directoryMode'> &
   Pick<
     LibvirtHypervisorOptions,
-    'prng' | 'accelerator' | 'hostNetwork' | 'logDirectory' | 'configurationDirectory' | 'detachPatienceMs'
+    | 'prng'
+    | 'accelerator'
+    | 'hostNetwork'
+    | 'networkGuard'
+    | 'logDirectory'
+    | 'configurationDirectory'
+    | 'detachPatienceMs'
   > & {
     /** Default qemu:///system. */
     readonly uri?: string;

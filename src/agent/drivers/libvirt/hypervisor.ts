@@ -6,6 +6,7 @@ import type { Accelerator } from '../../../api/agent-protocol.ts';
 import type { Clock } from '../../../base/clock.ts';
 import { describeError, type Logger } from '../../../base/log.ts';
 import type { Prng } from '../../../base/prng.ts';
+import type { HostGuard } from '../../network/host-guard.ts';
 import type { HostNetwork } from '../../network/host-network.ts';
 import { DriverError, type Fingerprint } from '../driver.ts';
 import { createHostLook, type HostLookOptions } from '../qemu/host-look.ts';
@@ -32,6 +33,7 @@ import type { Domain, Libvirt } from './libvirt.ts';
 import type { PortForwarder } from '../../network/port-forwarder.ts';
 import { publishAgain, publishByAgent } from '../../network/publish-ports.ts';
 import { publishByQemu } from './published-ports.ts';
+import { NetworkGuard } from './network-guard.ts';
 import { LibvirtError } from './rpc.ts';
 import { type DomainRun, type DomainRunOptions, endedRun, lookAtDomain, superviseDomain } from './run.ts';
 import { XmlError } from './xml.ts';
@@ -45,6 +47,8 @@ export interface LibvirtHypervisorOptions {
   readonly network: string;
   /** Where guests are connected instead. */
   readonly hostNetwork?: HostNetwork;
+  /** Of the user that libvirt runs QEMU as. Absent: guests on the network `user` reach all that their host does. */
+  readonly networkGuard?: HostGuard;
   /** Where published ports listen. */
   readonly bindAddress: string;
   /** Default: KVM where a probe guest ran under it, else TCG. */
@@ -72,6 +76,13 @@ export function createLibvirtHypervisor(options: LibvirtHypervisorOptions): Hype
     qemuImg: options.qemuImg,
     root,
     accelerator: options.accelerator,
+  });
+  const networkGuard = new NetworkGuard({
+    guard: options.networkGuard,
+    capabilities: () => connection.ask((libvirt) => libvirt.capabilities()),
+    root,
+    inUse: hostNetwork === undefined && network === userNetwork,
+    log,
   });
   let accelerating: Promise<Accelerator> | undefined;
 
@@ -154,7 +165,9 @@ export function createLibvirtHypervisor(options: LibvirtHypervisorOptions): Hype
       await connectGuest(hostNetwork, machine);
       return startPublished(machine, { clock, bindAddress }, () => startDefined(machine, xml));
     }
-    if (network !== userNetwork) await ensureNetwork(connection, network, what);
+    if (network === userNetwork)
+      await networkGuard.close({ instanceId: record.instanceId, directory, log: machine.log });
+    else await ensureNetwork(connection, network, what);
     await makeRoom(connection, { record, directory });
     // The agent's own ports first: a guest whose ports are taken must not boot.
     let run: DomainRun | undefined;
@@ -219,7 +232,8 @@ export function createLibvirtHypervisor(options: LibvirtHypervisorOptions): Hype
         configuration: options.configurationDirectory ?? '/etc/libvirt',
         root: await root(),
       });
-      const reason = [...(slower === undefined ? [] : [slower]), ...advice].join('; ');
+      const open = await networkGuard.fault();
+      const reason = [slower, ...advice, open].filter((each) => each !== undefined).join('; ');
       return {
         available: true,
         version: seen.version,
@@ -250,7 +264,10 @@ export function createLibvirtHypervisor(options: LibvirtHypervisorOptions): Hype
         await connection.apart((libvirt) => libvirt.destroy(domain));
         await connection.ask((libvirt) => libvirt.undefine(domain));
       }
+      await networkGuard.forget(directory);
     },
+    settle: () => networkGuard.settle(),
+    close: () => networkGuard.stop(),
     async startError({ record, directory }, end) {
       const { words } = await readDomainLog(logDirectory, domainName(record.instanceId));
       if (/No space left/i.test(words)) return diskFull(`cannot start ${record.instanceId}`, directory);

@@ -2,6 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { appendFile, readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import type { HostGuard } from '../../network/host-guard.ts';
 import { untilGuest } from '../conformance.ts';
 import type { Driver } from '../driver.ts';
 import { testSpec } from '../qemu/test-host.ts';
@@ -79,6 +80,25 @@ describe.skipIf(reason !== undefined)(`libvirt as it is installed${reason ? ` ($
     expect(await owners()).toEqual([cold, hot].map(() => ({ uid: 0, others: 0 })));
     await driver.start(id);
     expect(await host.guestVolumes.openBy(id)).toEqual([one, two]);
+  });
+
+  it('keeps its user from link-local addresses before a guest on the network "user" starts', async () => {
+    await driver.close();
+    const closedTo: (readonly number[])[] = [];
+    const networkGuard: HostGuard = {
+      async close(users = []) {
+        closedTo.push(users);
+        expect(await host.runningCopies(id)).toBe(0);
+      },
+      open: async () => {},
+      adopt: async () => false,
+      fault: async () => undefined,
+      stop() {},
+    };
+    driver = host.open({ networkGuard });
+    await driver.recover();
+    await driver.create(spec, never);
+    expect(closedTo).toEqual([[user]]);
   });
 
   it('keeps a console’s offsets true beyond what its log daemon would cut by itself', async () => {
