@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import { createServer, type Server } from 'node:http';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import type { AddressInfo } from 'node:net';
@@ -5,7 +6,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { parse } from '../api/parse.ts';
+import { newId } from '../base/ids.ts';
 import { silentLogger } from '../base/log.ts';
+import { seededPrng } from '../base/prng.ts';
+import { system } from '../base/system.ts';
 import { AgentConfig } from './config.ts';
 import { startAgent } from './run.ts';
 
@@ -113,6 +117,25 @@ describe('the agent as a process', () => {
     expect((await agent.failed).message).toBe('cannot register host "host-1": registered by another machine');
     await agent.close();
   });
+
+  it.skipIf(system.userId() !== 0 || spawnSync('nft', ['list', 'tables']).status !== 0)(
+    'takes its rules away when it was refused for good (as root, with nftables)',
+    async () => {
+      const agentId = newId('agent', 0, seededPrng(system.pid()));
+      await writeFile(join(directory, 'agent-id'), `${agentId}\n`);
+      const table = `berth_${agentId}`;
+      spawnSync('nft', ['add', 'table', 'inet', table]); // of a run with guests
+      const isThere = (): boolean => spawnSync('nft', ['list', 'table', 'inet', table]).status === 0;
+      const users = { guestUsers: { first: 1_850_000_000 + system.pid(), count: 1 } };
+      await (await startAgent(config(users), { log: silentLogger })).close();
+      expect(isThere()).toBe(true);
+      status = 409;
+      const agent = await startAgent(config(users), { log: silentLogger });
+      await agent.failed;
+      await agent.close();
+      expect(isThere()).toBe(false);
+    },
+  );
 
   it.each([
     ['an unknown driver', { drivers: ['qmeu'] }, 'did you mean "qemu"?'],

@@ -82,6 +82,7 @@ export async function startAgent(
     // Of all drivers before any is at work: what one guest has must not be given to the guest of another driver.
     for (const guest of await placedGuests(await guestRootsIn(dataDirectory))) network?.adopt(guest);
     const pretended: VolumeDisk | undefined = config.drivers.every((name) => name === 'fake') ? new Map() : undefined;
+    const guards = guestGuards(config, { agentId: claimed.agentId, userId: system.userId(), users, clock, log });
     const drivers = await openDrivers(config, {
       registry,
       images,
@@ -90,7 +91,7 @@ export async function startAgent(
       pretended,
       vendorData,
       users,
-      guards: guestGuards(config, { agentId: claimed.agentId, userId: system.userId(), users, clock, log }),
+      guards,
       passable,
     });
     const volumeFiles =
@@ -149,6 +150,8 @@ export async function startAgent(
       },
     });
     const { failed, stop } = agent;
+    let refused = false;
+    void failed.then(({ cause }) => (refused = cause instanceof ApiError));
     await agent.start();
     background.push(preloader.run(stopping.signal));
     return {
@@ -158,6 +161,7 @@ export async function startAgent(
         stopping.abort();
         await stop();
         await Promise.all(background);
+        if (refused) await leaveHost([guards.hostGuard, guards.networkGuard, network], log);
         await claimed.release();
       },
     };
@@ -166,6 +170,17 @@ export async function startAgent(
     await agent?.stop();
     await claimed.release();
     throw error;
+  }
+}
+
+/** Of an agent that was refused for good: nobody may come back to take it away. */
+async function leaveHost(parts: readonly (Pick<HostNetwork, 'leave'> | undefined)[], log: Logger): Promise<void> {
+  for (const part of parts) {
+    await part
+      ?.leave?.()
+      .catch((error: unknown) =>
+        log.warn('cannot remove what the agent made for guests on this host', { error: describeError(error) }),
+      );
   }
 }
 

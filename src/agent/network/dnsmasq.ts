@@ -45,6 +45,12 @@ export async function serveLeases(
   await put(hostsFile, dhcpHosts(guests)); // a new one remembers nobody
 }
 
+/** Harmless when it does not run. */
+export async function endLeases(clock: Clock, directory: string): Promise<void> {
+  const pid = await runningPid(directory);
+  if (pid !== undefined) await end(clock, pid);
+}
+
 /** One of the addresses was another card's before: until it begins anew dnsmasq keeps it for that one. Guests notice nothing of it. */
 function areTakenOver(guests: readonly Lease[], remembered: readonly Lease[]): boolean {
   const now = new Map(guests.map(({ address, macAddress }) => [address, macAddress]));

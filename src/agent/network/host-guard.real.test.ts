@@ -201,6 +201,23 @@ describe.skipIf(reason !== undefined)(`a host that is closed to users of guests$
     expect(await third.adopt()).toBe(false);
   });
 
+  it('is open again when its agent was refused for good, unless a guest runs', async () => {
+    await guard.close();
+    guard.stop();
+    const guest = as(first, "console.log('up'); setInterval(() => {}, 1000);");
+    await once(guest.stdout ?? expect.unreachable(), 'data');
+    const refused = make();
+    await refused.leave();
+    expect(tableThere()).toBe(true);
+    const ended = once(guest, 'close');
+    guest.kill('SIGKILL');
+    await ended;
+    children.splice(children.indexOf(guest), 1);
+    await refused.leave();
+    await refused.leave();
+    expect(tableThere()).toBe(false);
+  });
+
   it('is closed as soon as it can be, where it could not be at first', async () => {
     const clock = createManualClock();
     const rulesFile = join(directory, 'later', 'host-guard.nft');

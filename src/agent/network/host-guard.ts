@@ -4,7 +4,7 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import type { Clock, Timer } from '../../base/clock.ts';
 import { describeError, type Logger } from '../../base/log.ts';
-import type { GuestUsers } from '../drivers/vm/guest-user.ts';
+import { type GuestUsers, usersAtWork } from '../drivers/vm/guest-user.ts';
 import { hostGuardRules, resolversIn } from './host-guard-rules.ts';
 import { networkTools } from './network-tools.ts';
 
@@ -20,6 +20,8 @@ export interface HostGuard {
   adopt(): Promise<boolean>;
   /** Why nftables cannot be used here, for people; undefined: they can, and `close` is to succeed. Changes nothing. */
   fault(): Promise<string | undefined>;
+  /** The control plane has refused this agent for good: takes the rules away, unless anything runs as one of their users. Harmless when there are none. */
+  leave(): Promise<void>;
   /** Lets go, and leaves all as it is. */
   stop(): void;
 }
@@ -126,6 +128,19 @@ export function createHostGuard(options: HostGuardOptions): HostGuard {
     timer = clock.setTimer(lookAgainMs, () => void looked(), { background: true });
   };
 
+  const takeAway = async (): Promise<void> => {
+    applied = undefined;
+    await tools.run('nft', [`add table inet ${table}; delete table inet ${table}`]); // also where somebody was faster
+    mayBeThere = false;
+  };
+  /** Where no run of this agent has said whose rules they are, they may be those of a guest that runs. */
+  const anyAtWork = async (): Promise<boolean> => {
+    if (users === undefined && others.length === 0) return true;
+    const concerned = (user: number): boolean =>
+      others.includes(user) || (users !== undefined && user >= users.first && user < users.first + users.count);
+    return [...(await usersAtWork())].some(concerned);
+  };
+
   return {
     close: (besides = []) =>
       inLine(async () => {
@@ -140,15 +155,23 @@ export function createHostGuard(options: HostGuardOptions): HostGuard {
         if (!unused()) return;
         wanted = false;
         timer?.cancel();
-        if (!mayBeThere) return;
-        applied = undefined;
-        await tools.run('nft', [`add table inet ${table}; delete table inet ${table}`]); // also where somebody was faster
-        mayBeThere = false;
+        if (mayBeThere) await takeAway();
       }),
     adopt: () =>
       inLine(async () => {
         mayBeThere = (await isThere()) || mayBeThere;
         return mayBeThere;
+      }),
+    leave: () =>
+      inLine(async () => {
+        wanted = false;
+        timer?.cancel();
+        if (!mayBeThere && !(await isThere())) return;
+        if (await anyAtWork()) {
+          log.warn('left the rules that keep guests from their host in place: guests run on', { table });
+          return;
+        }
+        await takeAway();
       }),
     async fault() {
       try {

@@ -26,6 +26,11 @@ export interface HostNetwork {
   heardOf?(macAddress: string): Promise<string | undefined>;
   /** Takes the guest's interface away and gives its place back. Harmless when there is none. */
   release(instanceId: string): Promise<void>;
+  /**
+   * The control plane has refused this agent for good: takes away what it made of the host, unless a guest that runs needs it. Harmless
+   * when there is nothing. Absent: nothing is made.
+   */
+  leave?(): Promise<void>;
   /** Lets go; guests stay connected. A second time is harmless. */
   close(): Promise<void>;
 }

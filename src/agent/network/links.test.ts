@@ -18,6 +18,7 @@ const link = (change: Partial<Link>): Link => ({
   bridge: false,
   master: undefined,
   alias: undefined,
+  carrier: false,
   addresses: [],
   ...change,
 });
@@ -32,13 +33,13 @@ const words = (commands: readonly Command[]) => commands.map((each) => [each.pro
 describe('the host’s links', () => {
   it('are read from what ip says', () => {
     const said = `[{"ifindex":7,"ifname":"berth0","ifalias":"berth x","linkinfo":{"info_kind":"bridge"},"addr_info":[{"family":"inet","local":"10.77.0.1","prefixlen":24},{"family":"inet6","local":"fe80::1","prefixlen":64}]},
-      {"ifindex":7,"ifname":"bt1","master":"berth0","linkinfo":{"info_kind":"tun"},"addr_info":[{}]}]`;
+      {"ifindex":7,"ifname":"bt1","flags":["BROADCAST","UP","LOWER_UP"],"master":"berth0","linkinfo":{"info_kind":"tun"},"addr_info":[{}]}]`;
     expect(readLinks(said)).toEqual([
       {
         ...link({ name: 'berth0', bridge: true, alias: 'berth x' }),
         addresses: [{ address: '10.77.0.1', prefix: 24 }],
       },
-      link({ name: 'bt1', master: 'berth0' }),
+      link({ name: 'bt1', master: 'berth0', carrier: true }),
     ]);
     expect(() => readLinks('{}')).toThrow('something else than links');
   });

@@ -11,6 +11,7 @@ const Links = Type.Array(
   Type.Object({
     ifindex: Type.Integer(),
     ifname: Type.String(),
+    flags: Type.Optional(Type.Array(Type.String())),
     master: Type.Optional(Type.String()),
     ifalias: Type.Optional(Type.String()),
     linkinfo: Type.Optional(Type.Object({ info_kind: Type.Optional(Type.String()) })),
@@ -32,6 +33,8 @@ export interface Link {
   /** The bridge that it is a port of. */
   readonly master: string | undefined;
   readonly alias: string | undefined;
+  /** Somebody is at its other end: of a tap, a guest that runs. */
+  readonly carrier: boolean;
   /** IPv4. */
   readonly addresses: readonly { readonly address: string; readonly prefix: number }[];
 }
@@ -45,12 +48,13 @@ export interface Command {
 export function readLinks(said: string): Link[] {
   const value: unknown = JSON.parse(said);
   if (!Check(Links, value)) throw new Error('"ip -json -details address show" says something else than links');
-  return value.map(({ ifindex, ifname, master, ifalias, linkinfo, addr_info }) => ({
+  return value.map(({ ifindex, ifname, flags = [], master, ifalias, linkinfo, addr_info }) => ({
     index: ifindex,
     name: ifname,
     bridge: linkinfo?.info_kind === 'bridge',
     master,
     alias: ifalias,
+    carrier: flags.includes('LOWER_UP'),
     addresses: addr_info.flatMap(({ family, local, prefixlen }) =>
       family === 'inet' && local !== undefined && prefixlen !== undefined
         ? [{ address: local, prefix: prefixlen }]

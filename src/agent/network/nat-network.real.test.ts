@@ -257,6 +257,19 @@ describe.skipIf(reason !== undefined)(`the NAT network${reason ? ` (${reason})` 
     expect(await gil.get('http://169.254.169.254/latest/user-data')).toEqual({ ok: true, text: 'secret of gil' });
   });
 
+  it('is taken away when its agent was refused for good, unless a guest runs', async () => {
+    const ann = await networks.guest(agent, 'ann');
+    await agent.leave();
+    expect(await networks.mustHost('nft', 'list', 'tables')).toContain('table bridge berth');
+    expect((await ann.lease()).ok).toBe(true);
+    await ann.must('ip', 'link', 'set', 'eth0', 'down'); // it has ended; its tap is there until it is removed
+    await agent.leave();
+    await agent.leave();
+    expect(await networks.mustHost('nft', 'list', 'ruleset')).toBe('');
+    expect((await networks.host('ip', 'link', 'show', 'berth0')).ok).toBe(false);
+    expect(await runningPid(join(networks.directory, 'run'))).toBeUndefined();
+  });
+
   it('connects guests that come at once', async () => {
     const places = await Promise.all(
       Array.from({ length: 8 }, async (_, i) => {

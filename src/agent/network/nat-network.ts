@@ -11,8 +11,8 @@ import { DriverError } from '../drivers/driver.ts';
 import { readMetadata } from '../metadata/metadata-file.ts';
 import { type MetadataServer, type MetadataTokenPolicy, serveMetadata } from '../metadata/metadata-server.ts';
 import { checkPlace, createAddressBook, type NatGuest } from './address-book.ts';
-import { runningPid, serveLeases } from './dnsmasq.ts';
-import { tapName } from './guest-network.ts';
+import { endLeases, runningPid, serveLeases } from './dnsmasq.ts';
+import { natTapPrefix, tapName } from './guest-network.ts';
 import type { HostNetwork, PlacedGuest } from './host-network.ts';
 import { bridgeCommands, bridgeFault, guardCommands, type Link, removeCommands, tapCommands } from './links.ts';
 import { natBridge, natRules, natTable } from './nat-rules.ts';
@@ -79,10 +79,29 @@ export function createNatNetwork(options: NatNetworkOptions): HostNetwork {
     whole = true;
   };
 
+  const takeAway = async (): Promise<void> => {
+    const links = await tools.links();
+    if (links.find(({ name }) => name === natBridge)?.alias !== mark) return; // none, or somebody else's
+    if (links.some(({ name, carrier }) => name.startsWith(natTapPrefix) && carrier)) {
+      log.warn("left the guests' network in place: guests run on it");
+      return;
+    }
+    await tools.run('ip', ['link', 'delete', natBridge]);
+    await endLeases(clock, runDirectory);
+    for (const family of ['bridge', 'inet'])
+      await tools.run('nft', [`add table ${family} ${natTable}; delete table ${family} ${natTable}`]); // also where somebody was faster
+  };
+
   const connect = (links: readonly Link[], guest: NatGuest): Promise<void> =>
     tools.runAll([...tapCommands(links, { tap: guest.tap, bridge: natBridge }), ...guardCommands(guest)]);
 
-  const all = oneAtATime(seeToAll);
+  const inTurn = oneAtATime(seeToAll);
+  let atWork: Promise<unknown> = Promise.resolve();
+  const all = (): Promise<void> => {
+    const run = inTurn();
+    atWork = run.catch(() => {}); // is told to whoever asked
+    return run;
+  };
   const lookAgain = (): void => {
     timer?.cancel();
     if (!closed) timer = clock.setTimer(lookAgainMs, () => void look().then(lookAgain), { background: true });
@@ -103,6 +122,12 @@ export function createNatNetwork(options: NatNetworkOptions): HostNetwork {
     if ((await runningPid(runDirectory)) === undefined) return false;
     const tables = await tools.run('nft', ['list', 'tables']);
     return ['bridge', 'inet'].every((family) => tables.split('\n').includes(`table ${family} ${natTable}`));
+  };
+
+  const close = async (): Promise<void> => {
+    closed = true;
+    timer?.cancel();
+    await metadata?.close();
   };
 
   return {
@@ -144,11 +169,12 @@ export function createNatNetwork(options: NatNetworkOptions): HostNetwork {
         log.warn("cannot see to the guests' network; trying again", { error: describeError(error) });
       });
     },
-    async close() {
-      closed = true;
-      timer?.cancel();
-      await metadata?.close();
+    async leave() {
+      await close();
+      await atWork;
+      await takeAway();
     },
+    close,
   };
 }
 

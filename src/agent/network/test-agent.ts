@@ -68,6 +68,7 @@ const calls: Readonly<Record<string, (argument: never) => unknown>> = {
   settle: () => network.settle(),
   attach: (guest: PlacedGuest) => network.attach(guest),
   release: (instanceId: string) => network.release(instanceId),
+  leave: () => network.leave?.(),
   recover: () => driver.recover(),
   create: (spec: GuestSpec) => driver.create(spec, never),
   remove: (instanceId: string) => driver.remove(instanceId),

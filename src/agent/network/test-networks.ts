@@ -45,6 +45,7 @@ interface AgentCalls {
   settle(): Promise<void>;
   attach(guest: PlacedGuest): Promise<void>;
   release(instanceId: string): Promise<void>;
+  leave(): Promise<void>;
   recover(): Promise<void>;
   create(spec: GuestSpec): Promise<void>;
   remove(instanceId: string): Promise<void>;

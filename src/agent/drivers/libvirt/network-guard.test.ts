@@ -38,6 +38,7 @@ describe("libvirt's user", () => {
       open: async (unused) => void (unused() && acts.push('open')),
       adopt: async () => wasClosed,
       fault: async () => refusal?.fault,
+      leave: async () => {},
       stop() {},
     };
     const root = async () => directory;

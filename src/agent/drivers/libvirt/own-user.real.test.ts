@@ -93,6 +93,7 @@ describe.skipIf(reason !== undefined)(`libvirt as it is installed${reason ? ` ($
       open: async () => {},
       adopt: async () => false,
       fault: async () => undefined,
+      leave: async () => {},
       stop() {},
     };
     driver = host.open({ networkGuard });

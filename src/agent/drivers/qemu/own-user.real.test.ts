@@ -51,6 +51,7 @@ function notingGuard({ wasClosed }: { readonly wasClosed: boolean }) {
     open: async () => {},
     adopt: async () => wasClosed,
     fault: async () => undefined,
+    leave: async () => {},
     stop() {},
   };
   return { closedTo, guard };
