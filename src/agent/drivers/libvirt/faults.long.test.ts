@@ -8,6 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { seededPrng } from '../../../base/prng.ts';
 import { silentLogger } from '../../../base/log.ts';
+import { sleep } from '../../../base/clock.ts';
 import { system, systemClock } from '../../../base/system.ts';
 import { followLog } from '../../guest-log.ts';
 import { untilGuest } from '../conformance.ts';
@@ -15,6 +16,7 @@ import type { Driver, Guest } from '../driver.ts';
 import { isAlive } from '../qemu/processes.ts';
 import { connectQmp } from '../qemu/qmp.ts';
 import { testSpec } from '../qemu/test-host.ts';
+import { keptFrom } from '../vm/console-keeper.ts';
 import { guestUuid } from '../vm/guest-files.ts';
 import { readGuestRecord } from '../vm/guest-record.ts';
 import type { Machine } from '../vm/hypervisor.ts';
@@ -595,6 +597,25 @@ describe.skipIf(reason !== undefined)(`the libvirt driver, when things go wrong$
     await expect(driver.create(spec, never)).rejects.toThrow(words);
     await driver.remove(id);
     expect(await domain()).toBeUndefined();
+  });
+
+  it('keeps the console of a talkative guest bounded while no agent runs', async () => {
+    await driver.close();
+    await open({ consoleBytesMax: 64 * 1024, consoleBytesKept: 32 * 1024 });
+    await driver.create({ ...spec, imageName: 'chatterbox' }, never);
+    await driver.close();
+    const path = join(host.directory, id, 'console.log');
+    const { size: sizeBefore } = await stat(path);
+    while ((await keptFrom(path)) < sizeBefore + 64 * 1024) await sleep(systemClock, 5);
+    await open();
+    await driver.stop(id, 0);
+    const { offset, size } = await driver.readLog(id, 0, 100);
+    expect(offset).toBe(await keptFrom(path));
+    expect((await stat(path)).blocks * 512).toBeLessThan(size);
+    const lineBytes = 'chatter '.length * 15 + 1;
+    const line = Math.ceil(offset / lineBytes) * lineBytes;
+    const chunk = await driver.readLog(id, line, lineBytes);
+    expect(new TextDecoder().decode(chunk.data)).toBe(`${'chatter '.repeat(15)}\n`);
   });
 
   it('keeps the console of a talkative guest bounded, and its offsets true', async () => {

@@ -10,6 +10,7 @@ import type { HostGuard } from '../../network/host-guard.ts';
 import type { HostNetwork } from '../../network/host-network.ts';
 import { DriverError, type Fingerprint } from '../driver.ts';
 import { createHostLook, type HostLookOptions } from '../qemu/host-look.ts';
+import { findProcessOf } from '../qemu/processes.ts';
 import { diskFull } from '../vm/disk.ts';
 import { noGuestAgent } from '../vm/guest-agent.ts';
 import { adoptPublished, connectGuest, hostNetworkOf, startPublished } from '../vm/guest-link.ts';
@@ -291,6 +292,7 @@ export function createLibvirtHypervisor(options: LibvirtHypervisorOptions): Hype
       if (!found.live.guestAgentConnected) throw noGuestAgent();
       return talkByLibvirt(connection, found.domain);
     },
+    consoleWriter: async ({ record }) => (await findProcessOf(record.uuid)) ?? undefined,
     trimLogs: async () => {}, // libvirt's log daemon keeps its own logs within bounds
     async socketOf({ record, directory }, socket) {
       if (socket === 'console') return join(directory, consoleSocket);

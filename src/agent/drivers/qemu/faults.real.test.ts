@@ -7,10 +7,12 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { sleep } from '../../../base/clock.ts';
 import { system, systemClock } from '../../../base/system.ts';
 import { followLog } from '../../guest-log.ts';
 import { untilGuest } from '../conformance.ts';
 import type { Driver, Guest } from '../driver.ts';
+import { keptFrom } from '../vm/console-keeper.ts';
 import { isAlive } from './processes.ts';
 import { makeQemuTestHost, type QemuTestHost, testSpec, testUsers } from './test-host.ts';
 
@@ -233,6 +235,25 @@ describe('the QEMU driver, when things go wrong', () => {
       await expect(driver.remove(instanceId)).rejects.toMatchObject({ code: 'NoSuchGuest' });
       expect(() => driver.create({ ...spec, instanceId }, never)).toThrow(/not an instance id/);
     }
+  });
+
+  it('keeps the console of a talkative guest bounded while no agent runs', async () => {
+    await driver.close();
+    await open({ consoleBytesMax: 64 * 1024, consoleBytesKept: 32 * 1024 });
+    await driver.create({ ...spec, imageName: 'chatterbox' }, never);
+    await driver.close();
+    const path = join(host.directory, id, 'console.log');
+    const { size: sizeBefore } = await stat(path);
+    while ((await keptFrom(path)) < sizeBefore + 64 * 1024) await sleep(systemClock, 5);
+    await open();
+    await driver.stop(id, 0);
+    const { offset, size } = await driver.readLog(id, 0, 100);
+    expect(offset).toBe(await keptFrom(path));
+    expect((await stat(path)).blocks * 512).toBeLessThan(size);
+    const lineBytes = 'chatter '.length * 15 + 1;
+    const line = Math.ceil(offset / lineBytes) * lineBytes;
+    const chunk = await driver.readLog(id, line, lineBytes);
+    expect(new TextDecoder().decode(chunk.data)).toBe(`${'chatter '.repeat(15)}\n`);
   });
 
   it('keeps the console of a talkative guest bounded, and its offsets true', async () => {

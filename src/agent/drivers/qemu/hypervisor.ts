@@ -127,6 +127,7 @@ export function createQemu(options: QemuOptions): Hypervisor {
       return new DriverError('HypervisorFailed', `cannot start ${instanceId}: ${end.detail}: ${words}`);
     },
     lastWords,
+    consoleWriter: async (_machine, run) => run.process,
     socketOf: async ({ directory }, socket) => join(directory, await socketFolder(directory), sockets[socket]),
     async trimLogs(directory) {
       const path = join(directory, qemuFiles.stderr);

@@ -43,6 +43,16 @@ export async function findGuestProcess(directory: string, uuid?: string): Promis
   return null;
 }
 
+/** Looks through all processes for a QEMU that has this uuid, wherever it works: whoever started it. */
+export async function findProcessOf(uuid: string): Promise<ProcessIdentity | null> {
+  for (const entry of await readdir('/proc')) {
+    if (!/^[0-9]+$/.test(entry)) continue;
+    const words = (await readFile(`/proc/${entry}/cmdline`, 'utf8').catch(() => '')).split('\0'); // gone
+    if (words[words.indexOf('-uuid') + 1] === uuid) return identify(Number(entry));
+  }
+  return null;
+}
+
 async function worksIn(pid: number, directory: string): Promise<boolean> {
   return (await readlink(`/proc/${pid}/cwd`).catch(() => null)) === directory; // gone, or not ours to look at
 }

@@ -7,6 +7,7 @@ import { type Clock, sleep, type Timer } from '../../../base/clock.ts';
 import { createPace } from '../../../base/pace.ts';
 import type { LogChunk } from '../driver.ts';
 import { type BootMarks, bootMarkScanner } from './boot-marks.ts';
+import { keptFrom } from './console-keeper.ts';
 import { runTool } from './run-tool.ts';
 
 export interface ConsoleFollowerOptions {
@@ -172,6 +173,9 @@ export async function readConsole(
     const from = Math.max(range.offset, range.start);
     const limit = Math.min(range.limit, pieceBytes);
     const data = await pieceOf(file, from, limit);
+    // Looks like the hole that its keeper left while no agent ran: then it says where that ends.
+    const kept = data[0] === 0 ? await keptFrom(path) : 0;
+    if (kept > from) return await readConsole(path, { ...range, start: kept });
     if (data.length > 0 && data.length < limit) return { offset: from, data, size: from + data.length };
     const { size } = await file.stat();
     return { offset: data.length > 0 ? from : Math.max(range.offset, Math.min(range.start, size)), data, size };

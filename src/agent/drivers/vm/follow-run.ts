@@ -6,6 +6,7 @@ import { describeError } from '../../../base/log.ts';
 import type { BootMarks } from './boot-marks.ts';
 import { guestFiles } from './guest-files.ts';
 import { findAddress } from './find-address.ts';
+import { startConsoleKeeper } from './console-keeper.ts';
 import { followConsole, punchHole, trimmedStart } from './console-log.ts';
 import type { GuestRecord } from './guest-record.ts';
 import type { Hands } from './hands.ts';
@@ -18,6 +19,7 @@ import type { Slot } from './slots.ts';
 export async function followRun(hands: Hands, slot: Slot, run: Run): Promise<void> {
   slot.run = run;
   await listen(hands, slot, run);
+  await keepConsole(hands, slot, run);
   run.onTrouble((trouble) => {
     if (slot.run === run) hands.slots.saveLater(slot, { reason: trouble });
   });
@@ -40,6 +42,26 @@ export async function followRun(hands: Hands, slot: Slot, run: Run): Promise<voi
   slot.settled.catch((error: unknown) =>
     hands.log.error('cannot note the end of a guest', { instance: slot.instanceId, error: describeError(error) }),
   );
+}
+
+/** A keeper lets the agent go first: it drops nothing before the log is half as long again as the agent lets it become. */
+const keeperFactor = 1.5;
+
+/** From here on the console log stays bounded also while no agent runs. */
+async function keepConsole({ hypervisor, ...hands }: Hands, slot: Slot, run: Run): Promise<void> {
+  if (slot.record === undefined || hands.slots.closed || hypervisor.consoleWriter === undefined) return;
+  const { maxBytes, keptBytes } = hands.consoleLimits;
+  try {
+    const writer = await hypervisor.consoleWriter(await hands.machineOf(slot.record), run);
+    if (writer === undefined) return; // it has ended
+    const path = join(await hands.directoryOf(slot.instanceId), guestFiles.console);
+    await startConsoleKeeper({ path, writer, maxBytes: maxBytes * keeperFactor, keptBytes });
+  } catch (error) {
+    hands.log.warn('a console log is bounded only while the agent runs; its keeper needs perl', {
+      instance: slot.instanceId,
+      error: describeError(error),
+    });
+  }
 }
 
 async function listen(hands: Hands, slot: Slot, run: Run): Promise<void> {

@@ -172,6 +172,8 @@ export interface Hypervisor {
   guestAgent?(machine: Machine): Promise<GuestAgentUse>;
   /** The ways into its guests, where they are not by a machine's sockets. */
   access?: (into: GuestsInside) => GuestAccess;
+  /** The process that runs the guest, so that somebody keeps its console log bounded as long as it lives. Absent: the log is written by the agent. */
+  consoleWriter?(machine: Machine, run: Run): Promise<GuestRecord['process']>;
   /** Keeps what it writes beside the console within bounds. */
   trimLogs(directory: string): Promise<void>;
 
