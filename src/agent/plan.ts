@@ -17,7 +17,7 @@
 // - An older guest goes before anything else: two incarnations of one instance never run side by side.
 // - A newer guest means that the assignment is stale. It is not touched; and nothing of a stale `absent` one is left.
 // - Of a damaged guest nobody can tell which incarnation it is, nor whether it runs. It is all that is left of the instance's
-//   disk, so it goes only when nothing of the instance is wanted; until then it is shown as failed.
+//   disk, so it goes only when nothing of the instance is wanted; until then it is shown as running while it may run, and else as failed.
 // - A guest that somebody else suspended goes on, and one that somebody else let go on is suspended: it is as its owner asks.
 // - Of what is only to be kept nothing is begun or ended; an older guest stays, too, and the wanted one is reported absent.
 // - Where the table says `none` or `start` of the wanted guest, and it has other volumes than it is to have, that comes first:

@@ -32,6 +32,13 @@ it('finds the guests of all drivers that may run, or are to have their place aga
   ]);
 });
 
+it('finds a guest by the record before the last change where the current one is damaged', async () => {
+  const instanceId = await write('qemu', 1, { created: true, state: 'preparing' });
+  await write('qemu', 1, { created: true, state: 'running' });
+  await writeFile(join(base, 'qemu', instanceId, 'guest.json'), '{');
+  expect(await placedGuests([join(base, 'qemu')])).toMatchObject([{ instanceId, network }]);
+});
+
 it('finds none that gave its place back, has none, or cannot be read', async () => {
   await write('qemu', 1, { state: 'failed', launching: true });
   await write('qemu', 2, { state: 'preparing' });

@@ -3,7 +3,7 @@
 
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { readGuestRecord } from '../drivers/vm/guest-record.ts';
+import { readGuestRecord, readPreviousRecord } from '../drivers/vm/guest-record.ts';
 import { idPattern } from '../drivers/vm/slots.ts';
 import type { PlacedGuest } from './host-network.ts';
 
@@ -13,7 +13,9 @@ export async function placedGuests(roots: readonly string[]): Promise<readonly P
   for (const root of roots) {
     for (const instanceId of (await readdir(root).catch(() => [])).filter((name) => idPattern.test(name))) {
       const directory = join(root, instanceId);
-      const read = await readGuestRecord(directory).catch(() => undefined);
+      const current = await readGuestRecord(directory).catch(() => undefined);
+      // A guest that runs is adopted by it.
+      const read = current?.found === 'damage' ? await readPreviousRecord(directory).catch(() => undefined) : current;
       if (read?.found !== 'record') continue;
       const { network, created, launching, state } = read.record;
       // One that was never made whole has given its place back, and another may have it since.

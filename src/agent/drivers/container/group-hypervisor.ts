@@ -237,6 +237,12 @@ export function createGroupHypervisor(options: GroupHypervisorOptions): GroupHyp
       }
       return run(machine);
     },
+    async running({ instanceId, directory }) {
+      const listed = await told(`cannot look for the containers of ${instanceId}`, () =>
+        engine.list(`${labels.directory}=${directory}`),
+      );
+      return listed.some(({ State }) => State === 'running' || State === 'paused') ? 'its containers run' : undefined;
+    },
     purge({ directory }) {
       creations.delete(basename(directory));
       return told(`cannot remove the containers of ${directory}`, () => removeAll(directory));

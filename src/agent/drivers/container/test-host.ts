@@ -151,7 +151,10 @@ async function makeHost({
         if (container !== null) await engine.kill(container.Id, 'SIGKILL');
       while ((await running(instanceId)) > 0) await sleep(systemClock, 5);
     },
-    damage: (instanceId) => writeFile(join(directory, instanceId, 'guest.json'), '{"version": 1, "instan'),
+    async damage(instanceId) {
+      for (const name of ['guest.json', 'guest.json.old'])
+        await writeFile(join(directory, instanceId, name), '{"version": 1, "instan');
+    },
     runningCopies: running,
     async traces(instanceId) {
       const containers = await engine.list(`${labels.instance}=${instanceId}`);

@@ -357,7 +357,7 @@ function asGuest(guest: FakeGuest, progress: string | undefined): Guest {
     return {
       instanceId: guest.instanceId,
       incarnation: 0,
-      state: 'failed',
+      state: guest.running ? 'running' : 'failed',
       damaged: true,
       reason: { code: 'RecordDamaged', message: 'what the host knew of this guest cannot be read' },
       ready: false,

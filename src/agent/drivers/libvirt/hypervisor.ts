@@ -258,6 +258,14 @@ export function createLibvirtHypervisor(options: LibvirtHypervisorOptions): Hype
         throw startFailure(machine, error);
       }),
     find: (machine) => find(machine),
+    async running({ instanceId, directory }) {
+      for (const { domain, mark } of await domainsOf(connection, { instanceId, uuid: undefined })) {
+        if (!isOurs(mark, { instanceId, directory })) continue;
+        const { running } = await lookAtDomain({ connection, domain, loggedReason: async () => undefined });
+        if (running) return `domain ${domain.name} runs`;
+      }
+      return undefined;
+    },
     async purge({ directory, uuid }) {
       const instanceId = basename(directory);
       for (const { domain, mark } of await domainsOf(connection, { instanceId, uuid })) {

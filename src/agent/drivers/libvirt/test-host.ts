@@ -101,7 +101,10 @@ export async function makeLibvirtTestHost(daemon: TestLibvirt, log: Logger = sil
       system.signal(found.pid, 'SIGKILL');
       while (await isAlive(found)) await sleep(systemClock, 5);
     },
-    damage: (instanceId) => writeFile(join(directory, instanceId, 'guest.json'), '{"version": 1, "instan'),
+    async damage(instanceId) {
+      for (const name of ['guest.json', 'guest.json.old'])
+        await writeFile(join(directory, instanceId, name), '{"version": 1, "instan');
+    },
     runningCopies: async (instanceId) => (await processesOf(join(directory, instanceId))).length,
     async traces(instanceId) {
       const processes = await processesOf(join(directory, instanceId));

@@ -145,16 +145,60 @@ describe('the QEMU driver, when things go wrong', () => {
     expect(guest()).toMatchObject({ state: 'failed', reason: { code: 'HostRestarted' } });
   });
 
-  it('shows a guest whose record is damaged as failed, and removes it with its process', async () => {
+  it('shows a guest whose record is damaged as running while it runs, and removes it with its process', async () => {
     await driver.create(spec, never);
+    const process = await host.process(id);
+    await driver.close();
+    await host.damage(id);
+    await open();
+    expect(guest()).toMatchObject({
+      state: 'running',
+      reason: { code: 'RecordDamaged', message: expect.stringContaining(`QEMU (pid ${process?.pid}) runs it`) },
+    });
+    await driver.remove(id);
+    expect(process !== null && (await isAlive(process))).toBe(false);
+    expect(await host.traces(id)).toEqual([]);
+  });
+
+  it('shows a guest whose record is damaged as failed once it has ended', async () => {
+    await driver.create(spec, never);
+    await driver.close();
+    await host.damage(id);
+    await open();
+    await host.kill(id);
+    expect(await untilGuest(driver, id, (seen) => seen?.state === 'failed')).toMatchObject({
+      damaged: true,
+      reason: { code: 'RecordDamaged' },
+    });
+  });
+
+  it('adopts a guest by the record before the last change where the current one is damaged', async () => {
+    await driver.create(spec, never);
+    await untilGuest(driver, id, (seen) => seen?.ready === true);
     const process = await host.process(id);
     await driver.close();
     await writeFile(recordPath(), '{"version": 1, "instan');
     await open();
-    expect(guest()).toMatchObject({ state: 'failed', reason: { code: 'RecordDamaged' } });
-    await driver.remove(id);
-    expect(process !== null && (await isAlive(process))).toBe(false);
-    expect(await host.traces(id)).toEqual([]);
+    expect(await untilGuest(driver, id, (seen) => seen?.ready === true)).toMatchObject({
+      state: 'running',
+      incarnation: spec.incarnation,
+    });
+    expect(guest()).not.toHaveProperty('damaged');
+    expect(await host.process(id)).toEqual(process);
+    await driver.stop(id, 60_000);
+    await driver.start(id);
+    await driver.close();
+    await open();
+    expect(guest()?.state).toBe('running');
+  });
+
+  it('keeps the disk of a guest that runs when its record is gone', async () => {
+    await driver.create(spec, never);
+    await driver.close();
+    for (const name of ['guest.json', 'guest.json.old']) await rm(join(host.directory, id, name));
+    await open();
+    expect(guest()).toMatchObject({ state: 'running', damaged: true });
+    expect(await readdir(join(host.directory, id))).toContain('disk.qcow2');
   });
 
   it.each([
@@ -164,7 +208,7 @@ describe('the QEMU driver, when things go wrong', () => {
   ])('leaves the disk of a guest alone whose record holds %s', async (_what, text) => {
     await driver.create(spec, never);
     await driver.close();
-    await writeFile(recordPath(), text);
+    for (const path of [recordPath(), `${recordPath()}.old`]) await writeFile(path, text);
     await open();
     await expect(driver.create({ ...spec, incarnation: 2 }, never)).rejects.toMatchObject({ code: 'Internal' });
     expect(await readFile(recordPath(), 'utf8')).toBe(text);

@@ -103,6 +103,10 @@ export function createQemu(options: QemuOptions): Hypervisor {
       if (found === null) return null;
       return adoptPublished(machine, { clock, bindAddress }, adoptRun(runOptions(machine), found));
     },
+    async running({ directory }) {
+      const found = await findGuestProcess(directory);
+      return found === null ? undefined : `QEMU (pid ${found.pid}) runs it`;
+    },
     async purge({ directory, uuid }) {
       const left = await findGuestProcess(directory, uuid);
       trimmedAtBytes.delete(directory);

@@ -133,7 +133,10 @@ export async function makeQemuTestHost(log: Logger = silentLogger): Promise<Qemu
       await killGuestProcess(found, { directory: join(directory, instanceId) });
       while (await isAlive(found)) await new Promise((resolve) => systemClock.setTimer(5, () => resolve(undefined)));
     },
-    damage: (instanceId) => writeFile(join(directory, instanceId, 'guest.json'), '{"version": 1, "instan'),
+    async damage(instanceId) {
+      for (const name of ['guest.json', 'guest.json.old'])
+        await writeFile(join(directory, instanceId, name), '{"version": 1, "instan');
+    },
     runningCopies: async (instanceId) => ((await process(instanceId)) === null ? 0 : 1),
     async traces(instanceId) {
       const found = await process(instanceId);

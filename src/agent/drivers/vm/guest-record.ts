@@ -1,7 +1,7 @@
 // What the driver remembers of one guest on disk, so that the next agent finds it again. Written before acting, and always
 // whole: a reader sees the old record or the new one. No user-data and no keys: those are in the seed only.
 
-import { open, readFile, rename, rm } from 'node:fs/promises';
+import { link, open, readFile, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { type Static, Type } from 'typebox';
 import { Check } from 'typebox/value';
@@ -74,12 +74,28 @@ export type ReadRecord =
   | { readonly found: 'newer'; readonly version: number };
 
 const fileName = 'guest.json';
+/** The record before the last change: for the case that the current one is damaged while its guest runs. */
+const previousName = 'guest.json.old';
 const Versioned = Type.Object({ version: Type.Integer() });
 
-export async function readGuestRecord(directory: string): Promise<ReadRecord> {
+export function readGuestRecord(directory: string): Promise<ReadRecord> {
+  return readRecord(join(directory, fileName));
+}
+
+export function readPreviousRecord(directory: string): Promise<ReadRecord> {
+  return readRecord(join(directory, previousName));
+}
+
+/** Puts the previous record in the place of a damaged one. */
+export async function restorePreviousRecord(directory: string): Promise<void> {
+  await rename(join(directory, previousName), join(directory, fileName));
+  await syncDirectory(directory);
+}
+
+async function readRecord(path: string): Promise<ReadRecord> {
   let text: string;
   try {
-    text = await readFile(join(directory, fileName), 'utf8');
+    text = await readFile(path, 'utf8');
   } catch (error) {
     if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return { found: 'nothing' };
     throw error;
@@ -94,7 +110,16 @@ export async function readGuestRecord(directory: string): Promise<ReadRecord> {
 }
 
 export async function writeGuestRecord(directory: string, record: GuestRecord): Promise<void> {
+  // A help for later: no reason not to write the record, where the disk is full or has no hard links.
+  await keepPrevious(directory).catch(() => {});
   await writeWhole(join(directory, fileName), `${JSON.stringify(record, null, 1)}\n`);
+}
+
+async function keepPrevious(directory: string): Promise<void> {
+  const kept = join(directory, `${previousName}.tmp`);
+  await rm(kept, { force: true });
+  await link(join(directory, fileName), kept);
+  await rename(kept, join(directory, previousName));
 }
 
 /** Writes a file that is there whole and durable, or not at all. One writer at a time. */

@@ -158,6 +158,8 @@ export interface Hypervisor {
   ): Promise<Run>;
   /** The machine of an agent that died; null: it does not run. One whose end is known may be found as a run that has ended. `thorough`: also when the record does not say where it is. */
   find(machine: Machine, thorough: boolean): Promise<Run | null>;
+  /** What runs of a guest whose record cannot be read, for people; undefined: nothing. Throws when it cannot see. */
+  running(guest: { readonly instanceId: string; readonly directory: string }): Promise<string | undefined>;
   /** Ends what no run looks after, and makes the hypervisor forget the machine. `uuid` missing: whatever is there. */
   purge(machine: { readonly directory: string; readonly uuid?: string }): Promise<void>;
   /** What a machine was given of the file of a volume is taken from it: it has it not open, and is not to have it any more. Absent: it is given nothing. */

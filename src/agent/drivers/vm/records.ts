@@ -19,17 +19,20 @@ export function newRecord(spec: GuestSpec, uuid: string): GuestRecord {
   };
 }
 
-/** Stands in memory for a record that cannot be read. Never written: what is on disk may yet be mended by hand. */
-export function damagedRecord(instanceId: string, directory: string): GuestRecord {
+/**
+ * Stands in memory for a record that cannot be read. Never written: what is on disk may yet be mended by hand. `life`: what runs of it, or why that
+ * is not known. Then it is not called failed, so that its restart policy starts no second one beside it.
+ */
+export function damagedRecord(instanceId: string, directory: string, life: string | undefined): GuestRecord {
   return {
     ...blank,
     instanceId,
     incarnation: 0,
     uuid: damagedUuid,
-    state: 'failed',
+    state: life === undefined ? 'failed' : 'running',
     reason: {
       code: 'RecordDamaged',
-      message: `what the host knew of this guest cannot be read, so nothing is done to it, nor to its disk; put guest.json in ${directory} right and restart the agent, or delete the instance`,
+      message: `the record of this guest cannot be read${life === undefined ? '' : `, and ${life}`}; nothing is done to it, nor to its disk: put guest.json in ${directory} right and restart the agent, or delete the instance`,
     },
     created: true,
     cpus: 1,

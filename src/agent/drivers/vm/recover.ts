@@ -2,16 +2,15 @@
 // disturbing them.
 
 import { readdir, rm } from 'node:fs/promises';
-import { join } from 'node:path';
 import { sleep } from '../../../base/clock.ts';
 import { describeError } from '../../../base/log.ts';
 import { DriverError } from '../driver.ts';
+import { seeDamaged } from './damaged.ts';
 import { dropExport } from './export-disk.ts';
 import { followRun, judge } from './follow-run.ts';
-import { type GuestRecord, readGuestRecord } from './guest-record.ts';
+import { type GuestRecord, readGuestRecord, readPreviousRecord, restorePreviousRecord } from './guest-record.ts';
 import type { Hands } from './hands.ts';
 import type { Run, RunEnd } from './hypervisor.ts';
-import { damagedRecord } from './records.ts';
 import { idPattern, type Slot } from './slots.ts';
 import { noteOpenVolumes } from './volumes.ts';
 
@@ -29,10 +28,10 @@ export async function recoverGuests(hands: Hands): Promise<void> {
       const slot = slots.of(instanceId);
       return slots
         .inLine(slot, () => recoverGuest(hands, slot, known.has(instanceId)))
-        .catch((error: unknown) => {
+        .catch(async (error: unknown) => {
           // One guest's trouble must not hide the others.
           hands.log.error('cannot recover a guest', { instance: instanceId, error: describeError(error) });
-          slot.record ??= damagedRecord(instanceId, join(hands.directory, instanceId));
+          if (slot.record === undefined) await seeDamaged(hands, slot);
         });
     }),
   );
@@ -53,24 +52,58 @@ async function refuseNewer(hands: Hands, names: readonly string[]): Promise<void
 }
 
 async function recoverGuest(hands: Hands, slot: Slot, known: boolean): Promise<void> {
-  const { slots } = hands;
   const directory = await hands.directoryOf(slot.instanceId);
   const read = await readGuestRecord(directory);
-  if (read.found === 'nothing' && !known) return void (await rm(directory, { recursive: true, force: true })); // nothing ran before there was a record
-  if (read.found !== 'record') {
-    slot.record = damagedRecord(slot.instanceId, directory);
-    hands.log.error('the record of a guest is damaged; the guest is left alone', {
-      instance: slot.instanceId,
-      directory,
-    });
-    return slots.notify(slot.instanceId);
+  if (read.found === 'record') return takeUp(hands, slot, read.record);
+  const previous = await readPreviousRecord(directory);
+  if (previous.found === 'record' && (await adoptByPrevious(hands, slot, previous.record))) return;
+  const seen = await seeDamaged(hands, slot);
+  const neverWas = read.found === 'nothing' && previous.found === 'nothing' && !known;
+  if (neverWas && !seen.mayRun) {
+    slot.record = undefined;
+    return void (await rm(directory, { recursive: true, force: true })); // nothing ran before there was a record
   }
-  const { record } = read;
-  slot.record = record;
+  hands.log.error('the record of a guest is damaged; the guest is left alone', {
+    instance: slot.instanceId,
+    directory,
+    mayRun: seen.mayRun,
+  });
+  hands.slots.notify(slot.instanceId);
+}
+
+/** With the record before the last change, where its machine runs: what has changed since is found out again. False: it does not. */
+async function adoptByPrevious(hands: Hands, slot: Slot, record: GuestRecord): Promise<boolean> {
+  const { instanceId } = slot;
+  const directory = await hands.directoryOf(instanceId);
+  if ((await hands.hypervisor.running({ instanceId, directory })) === undefined) return false;
+  const run = await hands.hypervisor.find(await hands.machineOf(record), true);
+  if (run === null) return false;
+  hands.log.warn('the record of a guest is damaged; the one before its last change takes its place', {
+    instance: instanceId,
+    directory,
+  });
+  await restorePreviousRecord(directory);
   await dropExport(directory);
+  slot.record = record;
+  await takeUpFound(hands, slot, { record, run });
+  return true;
+}
+
+async function takeUp(hands: Hands, slot: Slot, record: GuestRecord): Promise<void> {
+  slot.record = record;
+  await dropExport(await hands.directoryOf(slot.instanceId));
   if (record.created) hands.ports.adopt(slot.instanceId, record.ports);
-  const { network } = record;
   const run = await hands.hypervisor.find(await hands.machineOf(record), record.launching);
+  await takeUpFound(hands, slot, { record, run });
+}
+
+async function takeUpFound(
+  hands: Hands,
+  slot: Slot,
+  { record, run }: { readonly record: GuestRecord; readonly run: Run | null },
+): Promise<void> {
+  const directory = await hands.directoryOf(slot.instanceId);
+  const { network } = record;
   // Also of one that was being made: what was done for it is not undone, if nobody wants it any more, where nobody knows of it. One that failed has none.
   if (network !== undefined && (record.created || run !== null || record.state === 'preparing'))
     hands.hypervisor.network?.adopt({ instanceId: slot.instanceId, directory, network });
@@ -80,9 +113,9 @@ async function recoverGuest(hands: Hands, slot: Slot, known: boolean): Promise<v
       cause: 'other',
       detail: `${hands.hypervisor.name}${record.process === undefined ? '' : ` (pid ${record.process.pid})`} ended while the agent was away`,
     };
-    await slots.save(slot, { ...(await judge(hands, record, { end, directory })), suspended: undefined });
+    await hands.slots.save(slot, { ...(await judge(hands, record, { end, directory })), suspended: undefined });
   }
-  slots.notify(slot.instanceId);
+  hands.slots.notify(slot.instanceId);
 }
 
 async function adopt(

@@ -222,6 +222,10 @@ export function createZones(options: ZonesOptions): Hypervisor {
       const detail = `zone ${zone} was ${found.zone?.state ?? 'gone'} when the agent came back`;
       return endedRun({ cause: spoke ? 'guest-shutdown' : 'other', detail });
     },
+    async running({ instanceId }) {
+      const zone = zoneName(instanceId);
+      return mayRun((await watch.look()).get(zone)) ? `zone ${zone} runs` : undefined;
+    },
     async purge({ directory, uuid }) {
       const instanceId = basename(directory);
       const what = `cannot remove ${instanceId}`;

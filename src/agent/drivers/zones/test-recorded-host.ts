@@ -387,7 +387,10 @@ export async function makeRecordedHost(): Promise<RecordedHost> {
       if (zone?.guest === undefined) throw new Error(`no guest runs for ${instanceId}`);
       end(zone);
     },
-    damage: (instanceId) => writeFile(join(directory, instanceId, 'guest.json'), '{"version": 1, "instan'),
+    async damage(instanceId) {
+      for (const name of ['guest.json', 'guest.json.old'])
+        await writeFile(join(directory, instanceId, name), '{"version": 1, "instan');
+    },
     runningCopies: async (instanceId) => (zoneOf(instanceId)?.guest === undefined ? 0 : 1),
     async traces(instanceId) {
       const found = [...zones.keys()].filter((name) => name.endsWith(instanceId)).map((name) => `zone ${name}`);
