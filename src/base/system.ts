@@ -2,6 +2,7 @@
 
 import { spawn } from 'node:child_process';
 import { createHmac, randomBytes, randomInt } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
@@ -86,6 +87,8 @@ export const system = {
   /** How long, since its start, this process has had nothing to do but wait for what comes, in milliseconds. Never falls. */
   idleMs: (): number => performance.nodeTiming.idleTime,
   residentBytes: (): number => process.memoryUsage.rss(),
+  /** How many files and connections this process may have open (RLIMIT_NOFILE); undefined where the system does not say. */
+  openFilesMax: (): number | undefined => softLimitOf('Max open files', '/proc/self/limits'),
   stdin: process.stdin,
   stdout: process.stdout,
   stderr: process.stderr,
@@ -136,6 +139,19 @@ export const system = {
 
 /** Node lets all promises have their say between two of them, as between two turns (`processImmediate` in its lib/internal/timers.js). */
 const turnsAtOnce = 64;
+
+/** A number of proc_pid_limits(5); `unlimited` is Infinity. */
+function softLimitOf(name: string, path: string): number | undefined {
+  let text: string;
+  try {
+    text = readFileSync(path, 'utf8');
+  } catch {
+    return undefined; // no Linux
+  }
+  const line = text.split('\n').find((line) => line.startsWith(name));
+  const [soft] = line?.slice(name.length).trim().split(/\s+/) ?? [];
+  return soft === undefined ? undefined : soft === 'unlimited' ? Number.POSITIVE_INFINITY : Number(soft);
+}
 
 let youngCollector: (() => void) | undefined;
 

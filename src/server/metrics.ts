@@ -1,9 +1,10 @@
 // What this control plane measures, in the form that Prometheus reads. Read when it is asked for, so that nothing is counted for nobody.
 
-import { Gauge, Registry } from 'prom-client';
+import { Counter, Gauge, Registry } from 'prom-client';
 import { FindingCode } from '../api/audit.ts';
 import type { Cache } from '../core/state/cache.ts';
 import type { Auditor } from './auditor.ts';
+import { type ConnectionCounts, dropReasons } from './http/connections.ts';
 
 export interface MetricsParts {
   readonly cache: Cache;
@@ -11,6 +12,8 @@ export interface MetricsParts {
   readonly ready: () => boolean;
   readonly leads: () => boolean;
   readonly overloaded: () => boolean;
+  /** Absent where there are no sockets. */
+  readonly connections?: ConnectionCounts | undefined;
 }
 
 export interface Metrics {
@@ -18,7 +21,7 @@ export interface Metrics {
   text(): Promise<string>;
 }
 
-export function createMetrics({ cache, auditor, ready, leads, overloaded }: MetricsParts): Metrics {
+export function createMetrics({ cache, auditor, ready, leads, overloaded, connections }: MetricsParts): Metrics {
   const registry = new Registry();
   const gauge = (name: string, help: string, read: () => number): void => {
     registry.registerMetric(
@@ -60,5 +63,45 @@ export function createMetrics({ cache, auditor, ready, leads, overloaded }: Metr
       },
     }),
   );
+  if (connections) measureConnections(registry, connections);
   return { contentType: registry.contentType, text: () => registry.metrics() };
+}
+
+function measureConnections(registry: Registry, connections: ConnectionCounts): void {
+  registry.registerMetric(
+    new Gauge({
+      name: 'berth_connections',
+      help: 'Connections that are open, by whether they have shown a valid token',
+      labelNames: ['authenticated'],
+      registers: [],
+      collect() {
+        this.set({ authenticated: 'true' }, connections.authenticated);
+        this.set({ authenticated: 'false' }, connections.unauthenticated);
+      },
+    }),
+  );
+  registry.registerMetric(
+    new Gauge({
+      name: 'berth_connections_max',
+      help: 'How many of them may be open; "any" counts those with a token too',
+      labelNames: ['authenticated'],
+      registers: [],
+      collect() {
+        this.set({ authenticated: 'any' }, connections.limits.openMax);
+        this.set({ authenticated: 'false' }, connections.limits.unauthenticatedMax);
+      },
+    }),
+  );
+  registry.registerMetric(
+    new Counter({
+      name: 'berth_connections_dropped_total',
+      help: 'Connections that were closed because of a limit, by reason',
+      labelNames: ['reason'],
+      registers: [],
+      collect() {
+        this.reset();
+        for (const reason of dropReasons) this.inc({ reason }, connections.dropped(reason));
+      },
+    }),
+  );
 }

@@ -18,6 +18,7 @@ import { placeOf } from '../store/open.ts';
 import type { ServerConfig } from './config.ts';
 import { type Decider, decideAndCommit } from './decide.ts';
 import { AgentLinks } from './http/agent-link.ts';
+import { connectionLimits, Connections } from './http/connections.ts';
 import { guestAccess } from './http/guest-access.ts';
 import { checkListen, serveHttp, type TlsIdentity } from './http/serve.ts';
 import { hostTokenOf, identityOf, type TokenSecrets } from './http/tokens.ts';
@@ -64,6 +65,7 @@ async function start(
   const place = await placeOf(storeUrl);
   const store = await openWithPatience(storeUrl, { waitMs: config.storeWaitMs, log, clock, signal });
   const links = new AgentLinks({ clock, log });
+  const connections = new Connections({ limits: connectionLimits(system.openFilesMax()), clock, log });
   let plane: Server | undefined;
   try {
     throwIfStopped(signal);
@@ -77,6 +79,7 @@ async function start(
       log,
       policy,
       links,
+      connections,
       ...(inspectImage === undefined
         ? {}
         : {
@@ -108,6 +111,7 @@ async function start(
         epochOf: (host) => decider.cache.committed('host', keys.host(host))?.value.status.epoch,
         acceptLink: (host, socket) => links.accept(host, socket),
         carried: createCarried(system.collectYoung),
+        connections,
         log,
         ...(tls === undefined ? {} : { tls }),
       },

@@ -25,6 +25,7 @@ import { auditRoutes } from './http/audit-routes.ts';
 import { backupRoute } from './http/backup-route.ts';
 import { capacityRoutes } from './http/capacity-routes.ts';
 import { candidateRoutes } from './http/candidate-routes.ts';
+import type { ConnectionCounts } from './http/connections.ts';
 import type { HostLinks } from './http/host-links.ts';
 import { imageContentRoutes } from './http/image-content-routes.ts';
 import { imageFromInstanceRoute } from './http/image-from-instance.ts';
@@ -50,6 +51,8 @@ export interface ServerParts {
   readonly log: Logger;
   readonly policy: Policy;
   readonly links: HostLinks;
+  /** Those over HTTP, for the metrics. */
+  readonly connections?: ConnectionCounts;
   /** Where the files of uploaded images are; absent: nothing can be uploaded. */
   readonly imageContent?: ImageContent;
   readonly version: string;
@@ -116,7 +119,14 @@ export async function startControlPlane(parts: ServerParts): Promise<Server> {
   });
   const auditor = new Auditor({ decider, log });
   auditor.start();
-  const metrics = createMetrics({ cache, auditor, ready, leads, overloaded: () => hearing.overloaded });
+  const metrics = createMetrics({
+    cache,
+    auditor,
+    ready,
+    leads,
+    overloaded: () => hearing.overloaded,
+    connections: parts.connections,
+  });
   const assignments = new Assignments({ cache, clock, ...unusual });
   const routes = asFreshAsAsked(
     [

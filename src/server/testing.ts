@@ -12,17 +12,26 @@ import { createMemoryStore } from '../store/memory/memory-store.ts';
 import type { Store } from '../store/store.ts';
 import { AgentLinks } from './http/agent-link.ts';
 import { guestAccess } from './http/guest-access.ts';
+import { connectionLimits, type ConnectionLimits, Connections } from './http/connections.ts';
 import { serveHttp } from './http/serve.ts';
 import type { ImageContent } from './image-content.ts';
 import { type Server, startControlPlane } from './server.ts';
 
 /** Bears `operator` as the operator's token and `host:<name>` as a host's. */
 export async function startTestServer(
-  options: { store?: Store; policy?: Partial<Policy>; clock?: Clock; imageContent?: ImageContent } = {},
+  options: {
+    store?: Store;
+    policy?: Partial<Policy>;
+    clock?: Clock;
+    imageContent?: ImageContent;
+    limits?: ConnectionLimits;
+  } = {},
 ) {
   const store = options.store ?? createMemoryStore();
   const clock = options.clock ?? systemClock;
   const links = new AgentLinks({ clock, log: silentLogger });
+  const limits = options.limits ?? connectionLimits(undefined);
+  const connections = new Connections({ limits, clock, log: silentLogger });
   const plane = await startControlPlane({
     store,
     clock,
@@ -31,6 +40,7 @@ export async function startTestServer(
     log: silentLogger,
     policy: { ...defaultPolicy, ...options.policy },
     links,
+    connections,
     ...(options.imageContent === undefined ? {} : { imageContent: options.imageContent }),
     version: 'test',
     name: 'server', // one that is started while another runs takes over at once
@@ -49,6 +59,7 @@ export async function startTestServer(
       },
       epochOf: (host) => plane.decider.cache.committed('host', keys.host(host))?.value.status.epoch,
       acceptLink: (host, socket) => links.accept(host, socket),
+      connections,
       log: silentLogger,
     },
     { host: '127.0.0.1', port: 0 },

@@ -2,7 +2,7 @@
 
 import { once } from 'node:events';
 import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http';
-import { createServer } from 'node:net';
+import { createServer, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import type { Carried } from '../../base/carried.ts';
@@ -12,10 +12,18 @@ import { ApiError } from '../../api/errors.ts';
 import { type Identity, may } from '../../core/access/access.ts';
 import { allow, bodyBytesMax, toApiError } from './exchange.ts';
 import { parseJsonBody } from './json-body.ts';
+import type { Connections } from './connections.ts';
 import type { GuestAccess } from './guest-access.ts';
 import { type Answer, Query, type Route, type RouteRequest } from './route.ts';
 import { sinkOf } from './response-sink.ts';
 import type { Source } from './sink.ts';
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Whose token it bears, if any that is valid. */
+    identity: Identity | undefined;
+  }
+}
 
 export interface HttpParts {
   readonly routes: readonly Route[];
@@ -25,6 +33,7 @@ export interface HttpParts {
   /** Takes over a connection that the agent of `host` has dialled. */
   acceptLink(host: string, socket: Duplex): void;
   readonly access: GuestAccess;
+  readonly connections: Connections;
   /** Told of the bytes that pass through, to and from guests. */
   readonly carried?: Carried;
   readonly log: Logger;
@@ -88,7 +97,17 @@ export async function serveHttp(
       parts.log,
     ),
   );
+  app.decorateRequest('identity');
+  app.addHook('onRequest', (request, reply, done) => {
+    const { connections, identify } = parts;
+    const { socket } = request.raw;
+    request.identity = identify(request.headers.authorization);
+    if (request.identity) connections.authenticate(socket);
+    else connections.busy(socket, (ended) => reply.raw.once('close', ended));
+    done();
+  });
   for (const route of parts.routes) addRoute(app, route, parts);
+  app.server.on('connection', (socket: Socket) => parts.connections.opened(socket));
   app.server.on('upgrade', (request, socket, head) => upgrade(request, socket, head, parts));
   try {
     const url = await app.listen({ ...listen, backlog });
@@ -133,10 +152,20 @@ function addRoute(app: FastifyInstance, route: Route, parts: HttpParts): void {
     method: route.method,
     url: route.path,
     ...(route.bodyBytesMax === undefined ? {} : { bodyLimit: route.bodyBytesMax }),
+    // Before the body is read: nothing is taken in for those who may not ask.
+    onRequest(request, _reply, done) {
+      try {
+        allow(route, request.identity, hasParams ? paramsOf(request)['host'] : undefined);
+        done();
+      } catch (error) {
+        done(toApiError(error));
+      }
+    },
     async handler(request, reply) {
       const params = hasParams ? paramsOf(request) : noParams;
-      const identity = allow(route, parts.identify(request.headers.authorization), params['host']);
-      const answer = await route.handle(new ServedRequest(request, reply, { params, identity }));
+      const answer = await route.handle(
+        new ServedRequest(request, reply, { params, identity: allow(route, request.identity, params['host']) }),
+      );
       if ('json' in answer) sendJson(answer, reply);
       else if ('lines' in answer && answer.texts) await sendTold(answer.status, answer.texts, reply, parts.log);
       else await sendStream(answer, request, reply, parts.log);
@@ -303,16 +332,18 @@ function pathOf(url: string): string {
 
 /** Other ways to speak than requests: an agent's line, and a client's way into a guest. */
 function upgrade(request: IncomingMessage, socket: Duplex, head: Buffer, parts: HttpParts): void {
-  const { identify, access, log, carried = () => {} } = parts;
+  const { identify, access, connections, log, carried = () => {} } = parts;
   socket.on('error', (error) => log.debug('an upgraded connection broke', { error: describeError(error) }));
   const { url = '', headers } = request;
   if (!access.knows(url) || headers.upgrade?.toLowerCase() !== 'websocket') return upgradeLink(request, socket, parts);
   const gone = new AbortController();
   socket.once('close', () => gone.abort());
   const identity = identify(headers.authorization);
+  if (identity) connections.authenticate(request.socket);
   access
     .open({ path: url, headers: singleHeaders(request), identity, signal: gone.signal })
     .then((guest) => {
+      connections.authenticate(request.socket); // by a ticket, if not by a token
       guest.on('error', () => socket.destroy());
       guest.on('close', () => socket.end());
       socket.on('close', () => guest.destroy());
@@ -328,12 +359,14 @@ function upgrade(request: IncomingMessage, socket: Duplex, head: Buffer, parts: 
     });
 }
 
-function upgradeLink(request: IncomingMessage, socket: Duplex, { identify, epochOf, acceptLink }: HttpParts): void {
+function upgradeLink(request: IncomingMessage, socket: Duplex, parts: HttpParts): void {
+  const { identify, connections, epochOf, acceptLink } = parts;
   const [, host, epoch] = linkPath.exec(request.url ?? '') ?? [];
   const identity = identify(request.headers.authorization);
   if (host === undefined || request.headers.upgrade !== 'berth-agent/1')
     return refuseUpgrade(socket, new ApiError('NotFound', `there is nothing at ${pathOf(request.url ?? '')}`));
   if (!identity) return refuseUpgrade(socket, new ApiError('Unauthenticated', 'a valid token is needed'));
+  connections.authenticate(request.socket);
   if (!may(identity, 'agent', host))
     return refuseUpgrade(socket, new ApiError('Forbidden', 'this token may not do that'));
   // An agent whose session is over must not take the line of the one after it.
