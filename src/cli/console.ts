@@ -6,6 +6,7 @@ import { sleep } from '../base/clock.ts';
 import { describeError } from '../base/log.ts';
 import type { Cli } from './cli.ts';
 import { attempting, usageError } from './exit-codes.ts';
+import { orItsEnd, tellEnd } from './guest-end.ts';
 import { type GuestLine, type GuestWay, hasNoConsole, mayComeBack, openGuestLine } from './guest-line.ts';
 import { escapeKeyName, type RawTerminal, rawTerminal } from './raw-terminal.ts';
 import { openSession } from './session.ts';
@@ -29,9 +30,12 @@ export function consoleCommand(cli: Cli): Command {
       const begin: GuestWay['query'] =
         offset === undefined ? { history: bytesOf('--history', history) } : { offset: bytesOf('--offset', offset) };
       const session = await openSession(cli, command);
-      await attempting(
+      const outcome = await attempting(
         `sit at the console of instance "${name}"`,
-        () => sitAt(cli, name, (query = begin) => openGuestLine(session, { name, way: 'console', query })),
+        () =>
+          orItsEnd(session, name, () =>
+            sitAt(cli, name, (query = begin) => openGuestLine(session, { name, way: 'console', query })),
+          ),
         {
           NotFound: '"berth ps" shows the instances',
           Conflict: (error) =>
@@ -40,12 +44,13 @@ export function consoleCommand(cli: Cli): Command {
               : `"berth explain ${name}" says why`,
         },
       );
+      if (outcome === 'ended') await tellEnd(cli, session, { name, ended: true });
     });
 }
 
 type Open = (query?: GuestWay['query']) => Promise<GuestLine>;
 
-async function sitAt(cli: Cli, name: string, open: Open): Promise<void> {
+async function sitAt(cli: Cli, name: string, open: Open): Promise<'left' | 'ended'> {
   let line = await open();
   let next: number | undefined;
   const terminal = rawTerminal(cli, { escapable: true });
@@ -73,7 +78,7 @@ async function sitAt(cli: Cli, name: string, open: Open): Promise<void> {
       });
       line.end();
       if (outcome === 'ended' && terminal.interactive) cli.stderr.write('\r\nberth: the guest has ended\r\n');
-      if (outcome !== 'broke') return;
+      if (outcome !== 'broke') return outcome;
       line = await openAgain(cli, () => open(next === undefined ? undefined : { offset: next }));
     }
   } finally {

@@ -4,6 +4,7 @@ import { Command, Option } from 'commander';
 import type { ExecRequest } from '../api/access-protocol.ts';
 import type { Cli } from './cli.ts';
 import { attempting, CommandError, CommandExit, usageError } from './exit-codes.ts';
+import { orItsEnd } from './guest-end.ts';
 import { runInGuest } from './guest-command.ts';
 import { adviceWhenSuspended, needsSsh } from './guest-line.ts';
 import { rawTerminal } from './raw-terminal.ts';
@@ -88,13 +89,15 @@ async function runByHost(cli: Cli, command: Command, { name, words, env, options
   return attempting(
     `run a command in instance "${name}"`,
     () =>
-      runInGuest(cli, session, {
-        name,
-        request,
-        ...(options.stdin ? { input: terminal.keys() } : {}),
-        take: (stream, bytes) => writeOut(stream === 'stderr' ? cli.stderr : cli.stdout, bytes),
-        onResize: (listener) => terminal.onResize(listener),
-      }),
+      orItsEnd(session, name, () =>
+        runInGuest(cli, session, {
+          name,
+          request,
+          ...(options.stdin ? { input: terminal.keys() } : {}),
+          take: (stream, bytes) => writeOut(stream === 'stderr' ? cli.stderr : cli.stdout, bytes),
+          onResize: (listener) => terminal.onResize(listener),
+        }),
+      ),
     { NotFound: '"berth ps" shows the instances', Conflict: adviceWhenSuspended(name) },
   ).finally(() => terminal.restore());
 }

@@ -3,6 +3,7 @@
 import { Command } from 'commander';
 import type { Cli } from './cli.ts';
 import { attempting, CommandError, exitCodes } from './exit-codes.ts';
+import { assertNotEnded } from './guest-end.ts';
 import { userNetworkAddress } from './instance-view.ts';
 import { openSession } from './session.ts';
 
@@ -13,11 +14,13 @@ export function ipCommand(cli: Cli): Command {
     .option('--ports', 'its published ports instead: HOST:PORT and the port of the guest, one a line')
     .action(async (name: string, { ports }: { readonly ports?: true }, command: Command) => {
       const session = await openSession(cli, command);
-      const { metadata, status } = await attempting(
+      const instance = await attempting(
         `tell the address of instance "${name}"`,
         () => session.client.get('instance', name, { project: session.project }),
         { NotFound: '"berth ps" shows the instances' },
       );
+      assertNotEnded(instance, exitCodes.badOutcome); // what it had is not its own any more
+      const { metadata, status } = instance;
       const { guest } = status;
       if (ports) {
         for (const port of guest?.ports ?? [])

@@ -7,6 +7,7 @@ import { sleep } from '../base/clock.ts';
 import { describeError } from '../base/log.ts';
 import type { Cli } from './cli.ts';
 import { attempting, CommandError, exitCodes, Interrupted, usageError } from './exit-codes.ts';
+import { orItsEnd, tellEnd } from './guest-end.ts';
 import { openSession, type Session } from './session.ts';
 import { consoleFilter } from './terminal.ts';
 import { parseInteger } from './units.ts';
@@ -33,14 +34,15 @@ export function logsCommand(cli: Cli): Command {
       try {
         await attempting(
           `read the console of instance "${name}"`,
-          async () => {
-            const end =
-              lines === undefined
-                ? Number(offset)
-                : await readTail(cli, session, { name, offset: Number(offset), lines, print });
-            if (lines !== undefined && !follow) return;
-            await readConsole(cli, session, { name, offset: end, follow: follow === true, print });
-          },
+          () =>
+            orItsEnd(session, name, async () => {
+              const end =
+                lines === undefined
+                  ? Number(offset)
+                  : await readTail(cli, session, { name, offset: Number(offset), lines, print });
+              if (lines !== undefined && !follow) return;
+              await readConsole(cli, session, { name, offset: end, follow: follow === true, print });
+            }),
           {
             NotFound: '"berth ps" shows the instances',
             HostUnreachable: 'its host is not connected to this control plane now: ask another, or see berth host ls',
@@ -50,6 +52,7 @@ export function logsCommand(cli: Cli): Command {
       } finally {
         if (filter) cli.stdout.write(filter.end());
       }
+      await tellEnd(cli, session, { name, ended: follow === true });
     });
 }
 

@@ -3,6 +3,7 @@
 import { errorCodes } from '../api/errors.ts';
 import type { Instance } from '../api/resources/instance.ts';
 import { attempting, CommandError } from './exit-codes.ts';
+import { assertNotEnded } from './guest-end.ts';
 import type { Session } from './session.ts';
 
 /** Throws what the API says when there is no such instance, or that it has no guest that runs; `attempt` is what it was wanted for; `standing`: that can be had of one that is suspended, too. */
@@ -20,6 +21,7 @@ export async function runningInstance(
     throw new CommandError(errorCodes.Conflict.exitCode, `instance "${metadata.name}" is suspended`, {
       advice: `let it go on first: berth resume ${metadata.name}`,
     });
+  assertNotEnded(instance);
   throw new CommandError(
     errorCodes.Conflict.exitCode,
     `instance "${metadata.name}" does not run: it is ${status.phase}`,

@@ -10,7 +10,9 @@ import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type Handler, refusal, runBerth, testInstance } from './testing.ts';
 
 const nobody: Handler = () => refusal(404, 'NotFound', 'there is no instance "nope"');
-const stopped: Handler = () => ({ json: testInstance('web', { status: { phase: 'Stopped' } }) });
+const stopped: Handler = () => ({
+  json: testInstance('web', { status: { phase: 'Stopped' }, spec: { powerState: 'stopped' } }),
+});
 const runs: Handler = ({ path }) =>
   path === '/v1/instances/web' ? { json: testInstance('web', { metadata: { id: 'inst_web' } }) } : undefined;
 const homeDirectory = await mkdtemp(join(tmpdir(), 'berth-ways-in-'));
@@ -31,7 +33,7 @@ describe.each([
 
   it('promises nothing of an instance that does not run', async () => {
     const { stdout, stderr, exitCode } = await runBerth(words, { handler: stopped, interruption });
-    expect(stderr).toBe('berth: instance "web" does not run: it is Stopped\n  "berth explain web" says why\n');
+    expect(stderr).toBe('berth: instance "web" is stopped\n  start it: berth start web\n');
     expect({ stdout, exitCode }).toEqual({ stdout: '', exitCode: 5 });
   });
 });
