@@ -2,7 +2,7 @@
 
 import { type Instance, isToBeOn } from '../api/resources/instance.ts';
 import type { Condition } from '../api/resources/metadata.ts';
-import type { Colours, Column } from './output.ts';
+import { type Colours, type Column, longestReason } from './output.ts';
 import { age, port } from './units.ts';
 
 export function conditionOf(conditions: readonly Condition[], type: string): Condition | undefined {
@@ -27,7 +27,7 @@ export function instanceColumns(nowMs: number, options: { project?: boolean } = 
       right: true,
     },
     { header: 'AGE', value: ({ metadata }) => age(nowMs - metadata.createdAtMs), right: true },
-    { header: 'REASON', importance: 'major', value: reasonOf },
+    { header: 'REASON', importance: 'major', longest: longestReason, value: reasonOf },
   ];
 }
 

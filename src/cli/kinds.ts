@@ -14,7 +14,7 @@ import type { Volume } from '../api/resources/volume.ts';
 import type { HostUsage, ProjectUsage } from '../api/usage.ts';
 import { rulesOfGroup } from './group-rules.ts';
 import { conditionOf, instanceColumns } from './instance-view.ts';
-import type { Column } from './output.ts';
+import { type Column, longestReason } from './output.ts';
 import { age, memory } from './units.ts';
 
 /** What a table may need to know beside its rows. */
@@ -185,6 +185,7 @@ function taskColumns({ nowMs }: ViewFacts): Column<Task>[] {
     {
       header: 'REASON',
       importance: 'major',
+      longest: longestReason,
       value: ({ status }) =>
         status.phase === 'Placed' ? '' : (conditionOf(status.conditions, 'Scheduled')?.message ?? ''),
     },

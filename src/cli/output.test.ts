@@ -53,6 +53,44 @@ describe('a table on a terminal', () => {
     ).toContain('192.168.122.17');
   });
 
+  describe('and a reason that is very long', () => {
+    const long = `the emulator said: ${'0123456789'.repeat(50)} the end`;
+    const failed = testInstance('web', {
+      status: {
+        phase: 'Failed',
+        conditions: [{ type: 'Running', status: 'False', reason: 'GuestFailed', message: long, sinceMs: 0 }],
+      },
+    });
+    const full = `GuestFailed: ${long}`;
+    const ps = (words: string, settings = {}) =>
+      runBerth(['ps', ...words.split(' ').filter(Boolean)], { handler: () => page([failed]), ...settings });
+
+    it.each([80, 132])('is cut to the width of a terminal of %i columns', async (columns) => {
+      const [head, row] = lines((await ps('', { terminal: { columns, rows: 24 } })).stdout);
+      expect(row).toMatch(/ GuestFailed: .*…$/);
+      expect(row).toHaveLength(columns);
+      expect(head).toMatch(/REASON$/);
+    });
+
+    it.each([
+      ['in a pipe', {}],
+      ['on a terminal of unknown width', { terminal: { columns: 0, rows: 0 } }],
+    ])('is cut to 120 characters %s', async (_, settings) => {
+      const { stdout } = await ps('', settings);
+      expect(lines(stdout)[1]).toMatch(new RegExp(`${full.slice(0, 119)}…$`));
+    });
+
+    it.each(['--wide', '-o wide', '-o json', '-o yaml'])('is whole with %s', async (words) => {
+      expect((await ps(words)).stdout).toContain(long);
+      expect((await ps(words, { terminal })).stdout).toContain(long);
+    });
+
+    it('is whole in `berth show`', async () => {
+      const { stdout } = await runBerth(['show', 'web'], { handler: () => ({ json: failed }), terminal });
+      expect(stdout).toContain(full);
+    });
+  });
+
   it('shows how much hosts hold, and since when they are there', async () => {
     const handler: Handler = ({ path }) =>
       path === '/v1/usage'

@@ -6,7 +6,7 @@ import { usageError } from './exit-codes.ts';
 import { fitColumns, type TableColumn } from './fit-columns.ts';
 import { visible, visibleInJson } from './terminal.ts';
 
-/** `wide`: the table with all its columns, whatever has room. */
+/** `wide`: the table with all its columns and whole cells, whatever has room. */
 export const formats = ['table', 'wide', 'json', 'yaml', 'name'] as const;
 export type Format = (typeof formats)[number];
 
@@ -32,6 +32,8 @@ export interface Column<T> {
   readonly importance?: 'minor' | 'major';
   /** What stands there when there is nothing to tell: a column of nothing else goes before all others. Default: nothing. */
   readonly usual?: string;
+  /** Where there is no terminal whose width decides, longer cells are cut to this many characters; `wide` has them whole. */
+  readonly longest?: number;
   readonly paint?: (cell: string, row: T, colours: Colours) => string;
 }
 
@@ -45,6 +47,8 @@ export interface TableOptions {
   readonly colours?: Colours;
   /** Lines are cut here; absent: never. */
   readonly columns?: number | undefined;
+  /** No cell is cut, not even to its column's `longest`. */
+  readonly whole?: boolean;
   /** At least so wide, so that rows printed later stand under the same headers. */
   readonly widths?: readonly number[];
   readonly header?: boolean;
@@ -54,6 +58,8 @@ const gap = '  ';
 /** Characters: a cell that is cut shorter says too little of a reason or a name, and of anything else. */
 const leastMajor = 30;
 const leastPlain = 10;
+/** Characters, of a column's `longest`: a sentence fits, and what a hypervisor said does not fill a page. */
+export const longestReason = 120;
 
 /** Lines without their ends. */
 export function tableLines<T>(columns: readonly Column<T>[], rows: readonly T[], options: TableOptions = {}): string[] {
@@ -66,8 +72,8 @@ function table<T>(
   rows: readonly T[],
   options: TableOptions,
 ): { readonly lines: string[]; readonly leftOut: string[] } {
-  const cells = rows.map((row) => columns.map((column) => visible(column.value(row)) || '-'));
-  const widths = tableWidths(columns, rows, options.widths);
+  const cells = rows.map((row) => columns.map((column) => cellOf(column, row, options)));
+  const widths = tableWidths(columns, rows, options);
   const measured = columns.map(({ header, right, importance, usual = '-' }, i): TableColumn => {
     const width = widths[i] ?? 0;
     const kept = i === 0 || importance === 'major';
@@ -110,11 +116,16 @@ function table<T>(
 export function tableWidths<T>(
   columns: readonly Column<T>[],
   rows: readonly T[],
-  atLeast: readonly number[] = [],
+  options: Pick<TableOptions, 'columns' | 'whole' | 'widths'> = {},
 ): number[] {
   return columns.map((column, i) =>
-    Math.max(atLeast[i] ?? 0, column.header.length, ...rows.map((row) => (visible(column.value(row)) || '-').length)),
+    Math.max(options.widths?.[i] ?? 0, column.header.length, ...rows.map((row) => cellOf(column, row, options).length)),
   );
+}
+
+function cellOf<T>(column: Column<T>, row: T, { columns, whole }: Pick<TableOptions, 'columns' | 'whole'>): string {
+  const text = visible(column.value(row)) || '-';
+  return whole || columns !== undefined || column.longest === undefined ? text : cut(text, column.longest);
 }
 
 function cut(text: string, room: number): string {
@@ -137,6 +148,7 @@ export function printTable<T>(
   const { lines, leftOut } = table(columns, rows, {
     colours: coloursFor(cli.stdout, cli.environment),
     columns: format === 'wide' ? undefined : terminalColumns(cli.stdout),
+    whole: format === 'wide',
   });
   cli.stdout.write(`${lines.join('\n')}\n`);
   if (format !== undefined && leftOut.length > 0)

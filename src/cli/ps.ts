@@ -1,6 +1,6 @@
 // `berth ps`: the instances, once or as they change.
 
-import { Command } from 'commander';
+import { Command, Option } from 'commander';
 import type { Instance } from '../api/resources/instance.ts';
 import type { Cli } from './cli.ts';
 import { attempting } from './exit-codes.ts';
@@ -27,6 +27,7 @@ export function psCommand(cli: Cli): Command {
     .option('-l, --selector <selector>', 'only instances with these labels: tier=web,zone!=a,!old')
     .option('-A, --all-projects', 'of every project')
     .addOption(outputOption('list'))
+    .addOption(new Option('--wide', 'every column, and reasons in full: -o wide').implies({ output: 'wide' }))
     .action(async ({ output, watch, selector, allProjects }: PsOptions, command: Command) => {
       const { client, project } = await openSession(cli, command);
       const query = { ...(allProjects ? {} : { project }), ...(selector === undefined ? {} : { selector }) };

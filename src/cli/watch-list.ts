@@ -112,8 +112,9 @@ function lines<K extends Kind, T extends ResourceByKind[K] & Named>(cli: Cli, li
       const columns = list.columns(cli.clock.nowMs());
       const header = widths === undefined;
       if (header && fresh.length === 0) return;
-      widths = tableWidths(columns, fresh, widths);
-      cli.stdout.write(`${tableLines(columns, fresh, { widths, header }).join('\n')}\n`);
+      const whole = list.format === 'wide';
+      widths = tableWidths(columns, fresh, { whole, ...(widths === undefined ? {} : { widths }) });
+      cli.stdout.write(`${tableLines(columns, fresh, { widths, header, whole }).join('\n')}\n`);
     }
   };
   return {
