@@ -23,7 +23,9 @@ beforeAll(async () => {
     request.on('data', (part: Buffer) => parts.push(part));
     request.on('end', () => {
       if (parts.length > 0) bodies.push(JSON.parse(Buffer.concat(parts).toString()));
-      response.writeHead(201, { 'content-type': 'application/json' }).end(JSON.stringify(testInstance('web')));
+      const images = request.url?.startsWith('/v1/images') === true;
+      const answer = images ? { error: { code: 'NotFound', message: 'no such image' } } : testInstance('web');
+      response.writeHead(images ? 404 : 201, { 'content-type': 'application/json' }).end(JSON.stringify(answer));
     });
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));

@@ -45,7 +45,7 @@ export async function runDebianUnderBerth({ image, directory, driver, agent = {}
     for await (const piece of fleet.client.log('deb')) pieces.push(piece);
     expect(Buffer.concat(pieces).toString()).toContain('runcmd on deb');
     expect(Buffer.concat(pieces).toString()).not.toMatch(/^vendor/m); // of both, what the user wants counts
-    const said = await berth('ssh', '-i', key, 'debian@deb', '--', 'echo "as $(id -un) on $(hostname)"; exit 3');
+    const said = await berth('ssh', '-i', key, 'deb', '--', 'echo "as $(id -un) on $(hostname)"; exit 3');
     expect(said).toMatchObject({ stdout: 'as debian on deb\n', code: 3 });
     await writeFile(join(directory, 'letter'), 'a letter\n');
     expect(await berth('cp', '-i', key, join(directory, 'letter'), 'debian@deb:/tmp/')).toMatchObject({ code: 0 });
@@ -77,7 +77,7 @@ export async function runDebianUnderBerth({ image, directory, driver, agent = {}
       ),
     ).toMatchObject({ stdout: "it's in /tmp\n", code: 5 });
     // Where the host cannot, ssh does it: the guest agent has no terminals, and then there is no guest agent.
-    expect(await berth('exec', '-t', '--identity', key, 'debian@deb', '--', 'tty')).toMatchObject({
+    expect(await berth('exec', '-t', '--identity', key, 'deb', '--', 'tty')).toMatchObject({
       stdout: expect.stringContaining('/dev/pts/'),
       stderr: expect.stringContaining('has no terminals'),
       code: 0,

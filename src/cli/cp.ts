@@ -12,6 +12,7 @@ import { runSsh, sshOptions } from './ssh-options.ts';
 interface CpOptions {
   readonly recursive?: true;
   readonly container?: string;
+  readonly login?: string;
   readonly identity?: string;
   readonly port: string;
 }
@@ -23,7 +24,8 @@ export function cpCommand(cli: Cli): Command {
     .argument('<to>', 'the same; one of both is in the instance')
     .option('-r, --recursive', 'whole directories')
     .option('-c, --container <name>', 'of an instance of several containers; default: the first')
-    .option('-i, --identity <file>', 'your private key')
+    .option('-l, --login <user>', "for ssh: who you are there; default: the image's default user")
+    .option('-i, --identity <file>', 'your private key; default: the one in ~/.ssh that the instance was given')
     .option('-p, --port <port>', 'where its ssh server listens', '22')
     .addHelpText(
       'after',
@@ -36,11 +38,16 @@ export function cpCommand(cli: Cli): Command {
         throw usageError('one of both must be in an instance: NAME:PATH', 'for a file here with a colon write ./a:b');
       const { name } = remote;
       // Who names a user means ssh.
-      if (remote.user || !(await byEngine(cli, command, { from: places[0] === remote, remote, places, options }))) {
+      if (
+        remote.user !== undefined ||
+        options.login !== undefined ||
+        !(await byEngine(cli, command, { from: places[0] === remote, remote, places, options }))
+      ) {
         if (options.container !== undefined) throw usageError(`instance "${name}" has no containers`);
-        const settings = await sshOptions(cli, command, { ...options, name });
+        const target = remote.user === undefined ? name : `${remote.user}@${name}`;
+        const { words } = await sshOptions(cli, command, { ...options, target });
         const flags = options.recursive ? ['-r'] : [];
-        const code = await runSsh(cli, 'scp', [...flags, ...settings, '--', ...places.map(({ word }) => word)]);
+        const code = await runSsh(cli, 'scp', [...flags, ...words, '--', ...places.map(({ word }) => word)]);
         if (code !== 0) throw new CommandExit(code);
       }
     });
@@ -85,13 +92,12 @@ interface Place {
   readonly word: string;
   readonly path: string;
   readonly name?: string;
-  /** Whether a user was named. */
-  readonly user?: boolean;
+  readonly user?: string;
 }
 
 /** As scp reads it: a colon before any slash makes it remote. */
 function placeOf(word: string): Place {
   const [whole = '', user, name] = /^([^/:@]+@)?([^/:@]+):/.exec(word) ?? [];
   if (name === undefined) return { word: word.startsWith('-') ? `./${word}` : word, path: word };
-  return { word, path: word.slice(whole.length), name, user: user !== undefined };
+  return { word, path: word.slice(whole.length), name, ...(user === undefined ? {} : { user: user.slice(0, -1) }) };
 }

@@ -9,7 +9,7 @@ import { runInGuest } from './guest-command.ts';
 import { adviceWhenSuspended, needsSsh } from './guest-line.ts';
 import { rawTerminal } from './raw-terminal.ts';
 import { openSession } from './session.ts';
-import { runSsh, shellWord, sshOptions } from './ssh-options.ts';
+import { partsOf, runSsh, shellWord, sshOptions } from './ssh-options.ts';
 import { writeOut } from './write-out.ts';
 
 interface ExecOptions {
@@ -19,6 +19,7 @@ interface ExecOptions {
   readonly env: readonly string[];
   readonly workdir?: string;
   readonly by?: 'host' | 'ssh';
+  readonly login?: string;
   readonly identity?: string;
   readonly port: string;
 }
@@ -44,14 +45,15 @@ export function execCommand(cli: Cli): Command {
         'host: guest agent or container engine; ssh: your own; default: ssh where the host cannot',
       ).choices(['host', 'ssh']),
     )
-    .option('--identity <file>', 'your private key, for ssh')
+    .option('-l, --login <user>', "for ssh: who you are there; default: the image's default user")
+    .option('--identity <file>', 'for ssh: your private key; default: the one in ~/.ssh that the instance was given')
     .option('--port <port>', "where the guest's ssh server listens", '22')
     .addHelpText(
       'after',
       '\nIn a virtual machine the QEMU guest agent runs it: it takes input and gives output in one piece. Where there is none that answers, and\nfor a terminal, your own ssh does.\nThe exit code is that of the command.',
     )
     .action(async (target: string, words: readonly string[], options: ExecOptions, command: Command) => {
-      const name = target.slice(target.lastIndexOf('@') + 1);
+      const { name } = partsOf(target);
       const env = envOf(options.env);
       const bySsh = (): Promise<number> => runBySsh(cli, command, { target, name, words, env, options });
       if (options.by === 'ssh') return finish(await bySsh());
@@ -106,16 +108,21 @@ async function runByHost(cli: Cli, command: Command, { name, words, env, options
 async function runBySsh(
   cli: Cli,
   command: Command,
-  { target, name, words, env, options }: Wanted & { readonly target: string },
+  { target, words, env, options }: Wanted & { readonly target: string },
 ): Promise<number> {
-  const { container, tty, stdin, workdir, identity, port } = options;
+  const { container, tty, stdin, workdir, login, identity, port } = options;
   if (container !== undefined) throw usageError('--container and ssh do not go together: ssh knows no containers');
-  const settings = await sshOptions(cli, command, { name, port, ...(identity === undefined ? {} : { identity }) });
+  const way = await sshOptions(cli, command, {
+    target,
+    port,
+    ...(login === undefined ? {} : { login }),
+    ...(identity === undefined ? {} : { identity }),
+  });
   const variables = Object.entries(env).map(([variable, value]) => `${variable}=${value}`);
   const line = [...(variables.length === 0 ? [] : ['env', ...variables]), ...words].map(shellWord).join(' ');
   const there = workdir === undefined ? line : `cd -- ${shellWord(workdir)} && ${line}`;
   const flags = [tty ? '-tt' : '-T', ...(stdin ? [] : ['-n'])];
-  return runSsh(cli, 'ssh', [...flags, ...settings, target, '--', there]);
+  return runSsh(cli, 'ssh', [...flags, ...way.words, target, '--', there]);
 }
 
 function finish(code: number): void {

@@ -94,6 +94,7 @@ interface AddOptions extends AmountOptions {
   readonly driver?: string;
   readonly alias: readonly string[];
   readonly cloudInit: boolean;
+  readonly defaultUser?: string;
   readonly preload?: true;
   readonly label: readonly string[];
   readonly output: Format;
@@ -119,6 +120,7 @@ function addCommand(cli: Cli): Command {
     .option('--driver <driver>', 'the only driver that can run it')
     .option('--alias <name>', 'another name for it; many times', collect, [])
     .option('--no-cloud-init', 'attach no NoCloud seed')
+    .option('--default-user <user>', 'who logs in by ssh, with the keys of an instance')
     .option('--preload', 'hosts fetch it at once')
     .option('--pin', 'hosts that have it keep it, whatever the budget of their caches')
     .option('--cpus <count>', "for instances that ask for nothing; default: their pool's, else 4")
@@ -168,6 +170,7 @@ function specOf(options: AddOptions): Partial<ImageSpec> {
     ...(driver === undefined ? {} : { backend: driver }),
     aliases: [...options.alias],
     nocloud: options.cloudInit,
+    ...(options.defaultUser === undefined ? {} : { defaultUser: options.defaultUser }),
     preload: options.preload === true,
     defaults: amountsOf(options),
   };

@@ -3,27 +3,50 @@
 import { mkdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { Command } from 'commander';
+import type { Instance } from '../api/resources/instance.ts';
 import type { Cli } from './cli.ts';
 import { contextFilePath } from './context-file.ts';
-import { CommandError, exitCodes } from './exit-codes.ts';
+import { defaultUserOf } from './default-user.ts';
+import { CommandError, exitCodes, usageError } from './exit-codes.ts';
+import { privateKeysFor } from './own-keys.ts';
 import { runningInstance } from './running-instance.ts';
 import { openSession } from './session.ts';
 
 export interface SshTarget {
-  readonly name: string;
+  /** NAME or USER@NAME. */
+  readonly target: string;
+  /** Instead of the image's default user. */
+  readonly login?: string;
+  /** Instead of those keys in ~/.ssh that the instance was given. */
   readonly identity?: string;
   /** Of the guest's ssh server. */
   readonly port: string;
+}
+
+export interface SshWay {
+  /** Options of ssh and scp. */
+  readonly words: readonly string[];
+  /** Undefined: ssh decides. */
+  readonly user: string | undefined;
+  readonly keys: readonly string[];
+  readonly instance: Instance;
 }
 
 /** Throws what the API says when there is no such instance, or it has no guest that runs. */
 export async function sshOptions(
   cli: Cli,
   command: Command,
-  { name, identity, port }: SshTarget,
-): Promise<readonly string[]> {
+  { target, login, identity, port }: SshTarget,
+): Promise<SshWay> {
+  const { user: named, name } = partsOf(target);
+  if (named !== undefined && login !== undefined)
+    throw usageError(`the user is named twice: "${named}" and "${login}"`, 'leave out USER@, or --login');
   const session = await openSession(cli, command);
-  const { metadata, status } = await runningInstance(session, { name, attempt: `reach instance "${name}"` });
+  const instance = await runningInstance(session, { name, attempt: `reach instance "${name}"` });
+  const { metadata, status } = instance;
+  const user = named ?? login ?? (await defaultUserOf(session, instance));
+  const keys =
+    identity === undefined ? await privateKeysFor(join(cli.homeDirectory, '.ssh'), instance.spec.sshKeys) : [identity];
   const knownHosts = join(dirname(contextFilePath(cli)), 'known_hosts');
   await mkdir(dirname(knownHosts), { recursive: true, mode: 0o700 });
   const proxy = [...cli.self, ...globalWords(command), 'port-forward', '--stdio', metadata.id, port];
@@ -34,11 +57,16 @@ export async function sshOptions(
     UserKnownHostsFile: `"${knownHosts}"`,
     StrictHostKeyChecking: 'accept-new',
     CheckHostIP: 'no',
+    ...(named !== undefined || user === undefined ? {} : { User: user }),
   };
-  return [
-    ...Object.entries(settings).flatMap(([setting, value]) => ['-o', `${setting}=${value}`]),
-    ...(identity === undefined ? [] : ['-i', identity]),
-  ];
+  const words = Object.entries(settings).flatMap(([setting, value]) => ['-o', `${setting}=${value}`]);
+  return { words: [...words, ...keys.flatMap((key) => ['-i', key])], user, keys, instance };
+}
+
+/** Of NAME or USER@NAME; a user may have a @ in it. */
+export function partsOf(target: string): { readonly name: string; readonly user: string | undefined } {
+  const cut = target.lastIndexOf('@');
+  return { name: target.slice(cut + 1), user: cut < 0 ? undefined : target.slice(0, cut) };
 }
 
 /** Runs one of OpenSSH's programs on the user's terminal; its exit code. */

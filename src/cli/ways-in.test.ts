@@ -44,8 +44,8 @@ describe('berth ssh', () => {
 
   it('says how to name the user and the key when ssh has failed', async () => {
     const { stderr, exitCode } = await words(() => 255, 'web');
-    expect(stderr).toContain(
-      'say who you are there: berth ssh USER@web (debian, in images of Debian), and which key: -i',
+    expect(stderr).toBe(
+      '  it was given no SSH key: berth run IMAGE --ssh-key FILE\n  if it refused you, say who you are there: berth ssh -l USER web, and which key: -i FILE\n',
     );
     expect(exitCode).toBe(255);
   });

@@ -61,10 +61,12 @@ describe('the image map', () => {
   });
 
   it('takes mirrors, sizes and pins', () => {
-    const fields = '    mirrors: [https://example.net/debian.qcow2]\n    size_bytes: 123\n    pinned: true\n';
+    const fields =
+      '    mirrors: [https://example.net/debian.qcow2]\n    size_bytes: 123\n    pinned: true\n    default_user: debian\n';
     expect(parseImageMap(one(fields)).images[0]?.spec).toMatchObject({
       mirrors: ['https://example.net/debian.qcow2'],
       sizeBytes: 123,
+      defaultUser: 'debian',
       pinned: true,
     });
   });

@@ -114,6 +114,7 @@ const imageKeys = [
   'local_path',
   'decompress',
   'nocloud',
+  'default_user',
   'backend',
   'checksum',
   'format',
@@ -123,7 +124,11 @@ const imageKeys = [
 ];
 
 /** Of the spec, for keys that are written otherwise in a map. */
-const fieldOf: Readonly<Record<string, string>> = { local_path: 'localPath', size_bytes: 'sizeBytes' };
+const fieldOf: Readonly<Record<string, string>> = {
+  default_user: 'defaultUser',
+  local_path: 'localPath',
+  size_bytes: 'sizeBytes',
+};
 
 function imageSpec(file: YamlFile, path: Path, value: YamlValue, aliases: readonly string[]): ImageSpec {
   const fields = fieldsAt(file, value, path);

@@ -49,6 +49,8 @@ interface Recipe {
   readonly build: (context: BuildContext) => Promise<string>;
   /** With a disk: one that grows to the image's size without being asked for would count against no host. */
   readonly defaults: Required<ImageSpec['defaults']>;
+  /** Absent: nobody logs in to it by ssh. */
+  readonly defaultUser?: string;
 }
 
 const recipes: Readonly<Record<BuildableImage, Recipe>> = {
@@ -63,6 +65,7 @@ const recipes: Readonly<Record<BuildableImage, Recipe>> = {
     packages: debianBuildPackages,
     build: buildDebian,
     defaults: { cpus: 1, memoryMiB: 512, diskGiB: 4 },
+    defaultUser: 'debian',
   },
 };
 
@@ -154,6 +157,7 @@ function describe(directory: string, record: BuildRecord, recipe: Recipe, built:
       aliases: [],
       preload: false,
       defaults: recipe.defaults,
+      ...(recipe.defaultUser === undefined ? {} : { defaultUser: recipe.defaultUser }),
     },
   };
 }

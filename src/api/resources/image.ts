@@ -48,6 +48,12 @@ export const ImageSpec = Type.Object(
       description: 'disk format after unpacking, never guessed; container: of programs, not of a machine',
     }),
     nocloud: Type.Boolean({ default: true, description: 'attach a cloud-init NoCloud seed' }),
+    defaultUser: Type.Optional(
+      Type.String({
+        description: 'who gets the SSH keys of an instance, and logs in by ssh, unless another is named',
+        pattern: '^[a-z_][a-z0-9_-]{0,31}$',
+      }),
+    ),
     backend: Type.Optional(
       Type.String({ description: 'driver this image needs; default: any', pattern: '^[a-z][a-z0-9-]{0,31}$' }),
     ),

@@ -3,6 +3,7 @@
 
 import { ApiError } from '../../api/errors.ts';
 import { parse } from '../../api/parse.ts';
+import type { ImageSpec } from '../../api/resources/image.ts';
 import { DottedName } from '../../api/resources/metadata.ts';
 import { sleep } from '../../base/clock.ts';
 import { keys } from '../../core/state/keys.ts';
@@ -50,13 +51,18 @@ export function imageFromInstanceRoute(parts: {
         const image = await putImage(decider, {
           ...{ name, hex, sizeBytes: totalBytes },
           changes: { ...how, ...(architecture === undefined ? {} : { architecture }) },
-          ...(source === undefined ? {} : { initial: { nocloud: source.nocloud, defaults: source.defaults } }),
+          ...(source === undefined ? {} : { initial: whatItStays(source) }),
         });
         return { type: 'done', image, digest };
       };
       return { status: 200, lines: linesUntil(made(), () => sleep(clock, signOfLifeMs, signal)) };
     },
   };
+}
+
+/** What a copy has of the image that the instance was made from. */
+function whatItStays({ nocloud, defaults, defaultUser }: ImageSpec): Partial<ImageSpec> {
+  return { nocloud, defaults, ...(defaultUser === undefined ? {} : { defaultUser }) };
 }
 
 /** What `result` becomes, as the last line; before it one for each wait. */
