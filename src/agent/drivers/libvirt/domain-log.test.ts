@@ -16,6 +16,14 @@ it.each([
   ['a guest that powered itself off', [start, end('shutdown')].join('\n'), 'shutdown', ''],
   ['a machine that was ended', [start, term, end('destroyed')].join('\n'), 'destroyed', ''],
   ['what QEMU complained of', [start, complaint, end('failed')].join('\n'), 'failed', complaint],
+  [
+    'what KVM complained of, without its registers',
+    [start, 'KVM internal error. Suberror: 1', 'emulation failure', 'EAX=00000088 EBX=00000000', end('destroyed')].join(
+      '\n',
+    ),
+    'destroyed',
+    'KVM internal error. Suberror: 1; emulation failure',
+  ],
   ['the last of two runs', [start, complaint, end('crashed'), start, end('shutdown')].join('\n'), 'shutdown', ''],
   ['a run that goes on after one that ended', [start, end('crashed'), start].join('\n'), undefined, ''],
   ['a reason that is not known', [start, end('bored')].join('\n'), undefined, ''],

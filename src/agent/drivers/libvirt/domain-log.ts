@@ -54,5 +54,6 @@ export function parseDomainLog(text: string): DomainLog {
 const stamp = String.raw`^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+\+0000: `;
 const startingUp = new RegExp(`${stamp}starting up`);
 const shuttingDown = new RegExp(`${stamp}shutting down, reason=([a-z ]+)$`);
-const said = /^\d{4}-\d\d-\d\dT\S+Z qemu-\S+: /;
+/** KVM's own words have no time before them. */
+const said = /^(?:\d{4}-\d\d-\d\dT\S+Z qemu-\S+: |KVM internal error\b|emulation failure$)/;
 const expected = / terminating on signal 15 from pid /;

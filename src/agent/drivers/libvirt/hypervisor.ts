@@ -112,6 +112,7 @@ export function createLibvirtHypervisor(options: LibvirtHypervisorOptions): Hype
       if (record.hostBootId !== (await hostBootId())) return undefined;
       return (await readDomainLog(logDirectory, domain.name)).reason;
     },
+    loggedWords: async () => (await readDomainLog(logDirectory, domain.name)).words,
   });
 
   /** Follows a domain that runs; its ports are given back with its end. */

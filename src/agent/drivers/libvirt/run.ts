@@ -4,6 +4,7 @@
 //   running ──► shutoff (shutdown, destroyed, crashed, ...) ──► ended
 //      │ ▲
 //      │ └── paused: no room on the disk (resumed when there is), or somebody's wish (told, and left so until it is resumed)
+//      ├──► paused by an internal error of QEMU, or a watchdog: it is kept until whoever was told ends it ──► ended
 //      └──► crashed: the guest panicked; it is kept so by libvirt until whoever was told ends it ──► ended
 
 import { type Clock, sleep } from '../../../base/clock.ts';
@@ -13,16 +14,18 @@ import { DriverError } from '../driver.ts';
 import { connectTcp } from '../vm/connect-tcp.ts';
 import { type DiskSession, watchDisk } from '../vm/disk-trouble.ts';
 import { createForwards } from '../vm/forwards.ts';
-import type { GuestEnd, Run, RunEnd } from '../vm/hypervisor.ts';
+import type { GuestEnd, Run, RunEnd, Trouble } from '../vm/hypervisor.ts';
+import { type Standing, withWords } from '../vm/standing.ts';
+import { Troubles } from '../vm/troubles.ts';
 import { watchSuspension } from '../vm/watch-suspension.ts';
 import { type Connection, isLost } from './connection.ts';
-import { type ShutoffReason, shutoffReasons } from './domain-log.ts';
+import type { ShutoffReason } from './domain-log.ts';
+import { standingNow } from './domain-standing.ts';
 import { userNetwork } from './domain-xml.ts';
 import { guestAddress } from './guest-address.ts';
-import type { Domain, DomainState, Libvirt } from './libvirt.ts';
+import type { Domain } from './libvirt.ts';
 import { netdev } from './published-ports.ts';
 import { createDomainVolumes } from './run-volumes.ts';
-import { LibvirtError, libvirtErrors } from './rpc.ts';
 
 export interface DomainRunOptions {
   readonly connection: Connection;
@@ -39,6 +42,8 @@ export interface DomainRunOptions {
   readonly detachPatienceMs?: number;
   /** How the last run ended, where libvirt has forgotten it. */
   readonly loggedReason: () => Promise<ShutoffReason | undefined>;
+  /** What QEMU last said. */
+  readonly loggedWords: () => Promise<string>;
 }
 
 /** What a run of libvirt's has beside what every run has. */
@@ -49,12 +54,9 @@ export interface DomainRun extends Run {
 
 /** A domain that runs, or does not. */
 export type DomainSight =
-  | { readonly running: true; readonly pausedByDisk: boolean; readonly suspended: boolean; readonly panicked: boolean }
+  | { readonly running: true; readonly standing: Standing }
   | { readonly running: false; readonly end: RunEnd };
 
-/** `virDomainPausedReason` of libvirt-domain.h. The others are libvirt's own: it saves, migrates or copies, and lets go on by itself. */
-const pausedByDiskReason = 5;
-const suspendedReasons: readonly number[] = [0, 1]; // unknown, as after an older libvirtd; somebody's wish
 const powerDownTimeoutMs = 5000; // it is one command to QEMU
 const destroyTriesMax = 3;
 const takeOverMsMin = 500;
@@ -66,7 +68,8 @@ export function superviseDomain(options: DomainRunOptions): DomainRun {
   const over = new AbortController();
   const connected = Promise.withResolvers<void>();
   const ended = Promise.withResolvers<RunEnd>();
-  const guestEnded = Promise.withResolvers<GuestEnd>();
+  const guestEnded = Promise.withResolvers<GuestEnd | Trouble>();
+  const troubles = new Troubles();
   let looking: Promise<void> | undefined;
   let again = false;
 
@@ -78,13 +81,14 @@ export function superviseDomain(options: DomainRunOptions): DomainRun {
     log,
     signal: over.signal,
   });
+  disk.listen((trouble) => troubles.disk(trouble));
   const forwards = createForwards({
     netdev,
     monitor: (line) => connection.apart((libvirt) => libvirt.monitor(domain, line)),
     log,
   });
   const suspension = watchSuspension({
-    look: async () => isSuspended(await connection.ask((libvirt) => libvirt.state(domain))),
+    look: async () => (await standingNow(connection, domain))?.guest === 'suspended',
     suspend: () => connection.apart((libvirt) => libvirt.suspend(domain)),
     resume: () => connection.apart((libvirt) => libvirt.resume(domain)),
     what: `domain ${domain.name}`,
@@ -105,9 +109,12 @@ export function superviseDomain(options: DomainRunOptions): DomainRun {
     if (over.signal.aborted) return;
     if (!seen.running) return finish(seen.end);
     connected.resolve();
-    suspension.seen(seen.suspended);
-    if (seen.pausedByDisk) void whyPaused(connection, domain).then((noRoom) => disk.paused(noRoom));
-    if (seen.panicked) guestEnded.resolve('guest-panic');
+    const { standing } = seen;
+    suspension.seen(standing.guest === 'suspended');
+    troubles.standing(standing.guest === 'running' ? standing.trouble : undefined);
+    if (standing.guest === 'waiting-for-disk') void whyPaused(connection, domain).then((noRoom) => disk.paused(noRoom));
+    if (standing.guest === 'ended') guestEnded.resolve(standing.how);
+    if (standing.guest === 'halted') guestEnded.resolve(withWords(standing.reason, await options.loggedWords()));
   };
   /** Resolves when it was looked at after the call. Throws when libvirt is away. */
   const look = (): Promise<void> => {
@@ -172,7 +179,7 @@ export function superviseDomain(options: DomainRunOptions): DomainRun {
     connected: connected.promise,
     ended: ended.promise,
     guestEnded: guestEnded.promise,
-    onTrouble: (listener) => disk.listen(listener),
+    onTrouble: (listener) => troubles.listen(listener),
     async dial(port) {
       if (options.network === userNetwork) return forwards.dial(port);
       const host = await address.current();
@@ -227,20 +234,13 @@ export async function lookAtDomain({
   domain,
   loggedReason,
 }: Pick<DomainRunOptions, 'connection' | 'domain' | 'loggedReason'>): Promise<DomainSight> {
-  const seen = await connection.ask((libvirt) => stateOf(libvirt, domain));
-  if (seen === undefined) {
+  const standing = await standingNow(connection, domain);
+  if (standing === undefined) {
     return { running: false, end: { cause: 'other', detail: `somebody made libvirt forget domain ${domain.name}` } };
   }
-  if (seen.state !== 'shutoff') {
-    const pausedByDisk = seen.state === 'paused' && seen.reason === pausedByDiskReason;
-    return { running: true, pausedByDisk, suspended: isSuspended(seen), panicked: seen.state === 'crashed' };
-  }
-  const remembered = shutoffReasons[seen.reason] ?? 'unknown';
-  return { running: false, end: endOf(remembered === 'unknown' ? ((await loggedReason()) ?? remembered) : remembered) };
-}
-
-function isSuspended({ state, reason }: { readonly state: DomainState; readonly reason: number }): boolean {
-  return state === 'paused' && suspendedReasons.includes(reason);
+  if (standing.guest !== 'shutoff') return { running: true, standing };
+  const { why } = standing;
+  return { running: false, end: endOf(why === 'unknown' ? ((await loggedReason()) ?? why) : why) };
 }
 
 function endOf(reason: ShutoffReason): RunEnd {
@@ -259,25 +259,9 @@ const details: Readonly<Record<Exclude<ShutoffReason, 'shutdown'>, string>> = {
   daemon: 'libvirt could not go on with QEMU, and ended it',
 };
 
-/** Undefined: there is no such domain. */
-async function stateOf(
-  libvirt: Libvirt,
-  domain: Domain,
-): Promise<{ readonly state: DomainState; readonly reason: number } | undefined> {
-  try {
-    return await libvirt.state(domain);
-  } catch (error) {
-    if (error instanceof LibvirtError && error.code === libvirtErrors.noDomain) return undefined;
-    throw error;
-  }
-}
-
 function diskSession(connection: Connection, domain: Domain): DiskSession {
   return {
-    async paused() {
-      const { state, reason } = await connection.ask((libvirt) => libvirt.state(domain));
-      return state === 'paused' && reason === pausedByDiskReason;
-    },
+    paused: async () => (await standingNow(connection, domain))?.guest === 'waiting-for-disk',
     resume: () => connection.apart((libvirt) => libvirt.resume(domain)),
   };
 }

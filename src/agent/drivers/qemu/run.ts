@@ -12,16 +12,20 @@ import { describeError, type Logger } from '../../../base/log.ts';
 import type { Prng } from '../../../base/prng.ts';
 import { DriverError, type GuestVolume } from '../driver.ts';
 import { qemuFiles } from './command-line.ts';
+import { complaints } from './complaints.ts';
 import { bySocket } from '../vm/connect-socket.ts';
 import { tailText } from '../vm/console-log.ts';
 import { socketFolder } from '../vm/guest-user.ts';
-import type { GuestEnd, Run, RunEnd } from '../vm/hypervisor.ts';
+import type { GuestEnd, Run, RunEnd, Trouble } from '../vm/hypervisor.ts';
 import { toolEnvironment } from '../vm/run-tool.ts';
+import { type Standing, withWords } from '../vm/standing.ts';
+import { Troubles } from '../vm/troubles.ts';
 import { type DiskSession, watchDisk } from '../vm/disk-trouble.ts';
 import { createForwards } from '../vm/forwards.ts';
 import { watchSuspension } from '../vm/watch-suspension.ts';
 import { identify, isAlive, killGuestProcess, type ProcessIdentity } from './processes.ts';
 import { connectQmp, type Qmp, type QmpEvent } from './qmp.ts';
+import { standingOf } from './run-states.ts';
 import { createQemuVolumes } from './run-volumes.ts';
 
 export interface RunOptions {
@@ -42,8 +46,6 @@ export interface RunOptions {
 const qmpTimeoutMs = 5000;
 const quitGraceMs = 2000;
 export const killGraceMs = 10_000;
-/** `RunState` of QEMU: it stands still because a write found no room, or because somebody said `stop`. */
-const [pausedStatus, suspendedStatus] = ['io-error', 'paused'] as const;
 
 /** Starts QEMU. `onProcess` runs as soon as there is a process, before anything else is asked of it. */
 export async function launchRun(
@@ -110,8 +112,7 @@ export function doesNotEnd({ pid }: ProcessIdentity, directory: string): DriverE
 
 /** What QEMU last wrote to its standard error, as one line. */
 export async function lastWords(directory: string): Promise<string> {
-  const text = await tailText(join(directory, qemuFiles.stderr), 2000).catch(() => '');
-  return text.split('\n').slice(-5).join('; ');
+  return complaints(await tailText(join(directory, qemuFiles.stderr), 4000).catch(() => ''));
 }
 
 /** `left`: there was an agent before, and of its ways in these may stay. */
@@ -125,7 +126,8 @@ function superviseRun(
   const detached = new AbortController();
   const connected = Promise.withResolvers<void>();
   let qmp: Qmp | undefined;
-  const guestEnded = Promise.withResolvers<GuestEnd>();
+  const guestEnded = Promise.withResolvers<GuestEnd | Trouble>();
+  const troubles = new Troubles();
 
   const session = (): Qmp => {
     if (qmp === undefined) throw new DriverError('NotPossible', `QEMU (pid ${hypervisor.pid}) is not connected now`);
@@ -153,12 +155,17 @@ function superviseRun(
     signal: AbortSignal.any([detached.signal, over.signal]),
   });
 
-  const statusOf = async (asked: Qmp): Promise<string | undefined> => {
-    const status = await asked.execute('query-status');
-    return isRecord(status) && typeof status['status'] === 'string' ? status['status'] : undefined;
+  disk.listen((trouble) => troubles.disk(trouble));
+  /** Looks how it stands, and passes on what that means. */
+  const see = async (asked: Qmp): Promise<Standing> => {
+    const standing = await askStanding(asked);
+    troubles.standing(standing.guest === 'running' ? standing.trouble : undefined);
+    if (standing.guest === 'ended') guestEnded.resolve(standing.how);
+    if (standing.guest === 'halted') guestEnded.resolve(withWords(standing.reason, await lastWords(directory)));
+    return standing;
   };
   const suspension = watchSuspension({
-    look: async () => (await statusOf(session())) === suspendedStatus,
+    look: async () => (await see(session())).guest === 'suspended',
     suspend: async () => void (await session().execute('stop')),
     // Only what somebody stopped: a guest that waits for room on its disk goes on when there is some.
     resume: async () => void (await session().execute('cont')),
@@ -171,7 +178,7 @@ function superviseRun(
     volumes.onEvent(event);
     if (event.name === 'SHUTDOWN' && event.data['reason'] === 'guest-shutdown') guestEnded.resolve('guest-shutdown');
     else if (event.name === 'GUEST_PANICKED') guestEnded.resolve('guest-panic');
-    else if (event.name === 'STOP' || event.name === 'RESUME') suspension.lookSoon();
+    else if (['STOP', 'RESUME', 'SUSPEND', 'WAKEUP'].includes(event.name)) suspension.lookSoon();
     else if (event.name === 'BLOCK_IO_ERROR' && event.data['action'] === 'stop')
       disk.paused(event.data['nospace'] === true);
     else if (event.name === 'BLOCK_IO_ERROR' && event.data['action'] === 'report') disk.reported();
@@ -185,11 +192,9 @@ function superviseRun(
   const greet = async (session: Qmp): Promise<void> => {
     const said = await session.execute('query-uuid');
     if (!isRecord(said) || said['UUID'] !== uuid) throw new Error(`QEMU in ${directory} is another guest`);
-    const status = await statusOf(session);
-    if (status === 'shutdown') guestEnded.resolve('guest-shutdown');
-    else if (status === 'guest-panicked') guestEnded.resolve('guest-panic');
-    else if (status !== undefined) suspension.seen(status === suspendedStatus);
-    if (status === pausedStatus) disk.paused(await hasNoRoom(session)); // while there was no connection
+    const { guest } = await see(session);
+    if (guest !== 'ended' && guest !== 'halted') suspension.seen(guest === 'suspended');
+    if (guest === 'waiting-for-disk') disk.paused(await hasNoRoom(session)); // while there was no connection
   };
 
   const supervise = async (): Promise<RunEnd> => {
@@ -249,7 +254,7 @@ function superviseRun(
     connected: connected.promise,
     ended,
     guestEnded: guestEnded.promise,
-    onTrouble: (listener) => disk.listen(listener),
+    onTrouble: (listener) => troubles.listen(listener),
     alive: () => isAlive(hypervisor),
     end,
     dial: forwards.dial,
@@ -268,12 +273,14 @@ function superviseRun(
 
 function diskSession(session: Qmp): DiskSession {
   return {
-    async paused() {
-      const status = await session.execute('query-status');
-      return isRecord(status) && status['status'] === pausedStatus;
-    },
+    paused: async () => (await askStanding(session)).guest === 'waiting-for-disk',
     resume: async () => void (await session.execute('cont')),
   };
+}
+
+async function askStanding(session: Qmp): Promise<Standing> {
+  const said = await session.execute('query-status');
+  return standingOf(isRecord(said) && typeof said['status'] === 'string' ? said['status'] : 'none');
 }
 
 async function hasNoRoom(session: Qmp): Promise<boolean> {

@@ -12,7 +12,7 @@ import type { GuestRecord } from './guest-record.ts';
 import type { Hands } from './hands.ts';
 import { hostBootIdOf } from './host-boot.ts';
 import { withBoot } from './records.ts';
-import type { GuestEnd, Run, RunEnd } from './hypervisor.ts';
+import type { GuestEnd, Run, RunEnd, Trouble } from './hypervisor.ts';
 import { watchForLife } from './sign-of-life.ts';
 import type { Slot } from './slots.ts';
 
@@ -135,12 +135,12 @@ function trim(
 async function letGo(
   { slots, log }: Hands,
   slot: Slot,
-  { run, how }: { readonly run: Run; readonly how: GuestEnd },
+  { run, how }: { readonly run: Run; readonly how: GuestEnd | Trouble },
 ): Promise<void> {
   if (slot.run !== run || slots.closed) return; // the next agent is told, too
-  const about = { instance: slot.instanceId, how };
+  const about = { instance: slot.instanceId, how: typeof how === 'string' ? how : how.code };
   try {
-    await slots.save(slot, { guestEnd: how });
+    await slots.save(slot, typeof how === 'string' ? { guestEnd: how } : { halt: how });
   } catch (error) {
     log.warn('cannot note how a guest ended', { ...about, error: describeError(error) });
   }
@@ -177,6 +177,7 @@ export async function judge(
   { end, directory }: { readonly end: RunEnd; readonly directory: string },
 ): Promise<Pick<GuestRecord, 'state' | 'reason'>> {
   if (record.stopRequested) return { state: 'stopped', reason: undefined };
+  if (record.halt !== undefined && end.cause === 'other') return { state: 'failed', reason: record.halt };
   const cause = end.cause === 'other' ? (record.guestEnd ?? end.cause) : end.cause;
   if (cause === 'guest-shutdown') {
     return { state: 'exited', reason: { code: 'GuestShutdown', message: 'the guest powered itself off' } };

@@ -33,6 +33,8 @@ export const GuestRecord = Type.Object({
   stopRequested: Type.Boolean(),
   /** How the guest of the last run ended by itself, where what ran it stayed to tell: noted before that is ended. */
   guestEnd: Type.Optional(Type.Union([Type.Literal('guest-shutdown'), Type.Literal('guest-panic')])),
+  /** Why the hypervisor of the last run stopped the guest for good: noted before that is ended. */
+  halt: Type.Optional(Type.Object({ code: Type.String(), message: Type.String() })),
   /** Of one that runs: its processors stood still when it was last looked at. Absent: they did not. */
   suspended: Type.Optional(Type.Boolean()),
   cpus: Type.Integer({ minimum: 1 }),

@@ -79,10 +79,10 @@ export interface Run {
   readonly ended: Promise<RunEnd>;
   /**
    * Resolves when its guest has ended by itself and what ran it stays, so that nobody misses why: to be ended once that is written down. Absent:
-   * nothing stays.
+   * nothing stays. A `Trouble`: its hypervisor stopped it for good, and why.
    */
-  readonly guestEnded?: Promise<GuestEnd>;
-  /** Whether it can use its disk: told at once and at each change; undefined when all is well. */
+  readonly guestEnded?: Promise<GuestEnd | Trouble>;
+  /** What keeps it from running, as its disk: told at once and at each change; undefined when all is well. */
   onTrouble(listener: (trouble: Trouble | undefined) => void): void;
   /** Where its boot stands, told at once and at each change; absent: its console tells. */
   onMarks?(listener: (marks: BootMarks) => void): void;

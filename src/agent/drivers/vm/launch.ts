@@ -58,6 +58,7 @@ async function launchOnce(hands: Hands, slot: Slot, signal: AbortSignal): Promis
       address: slot.record.network?.kind === 'nat' ? slot.record.network.address : undefined,
       stopRequested: false,
       guestEnd: undefined,
+      halt: undefined,
       ports: slot.record.ports.map((port) => ({ ...port, hostAddress: hands.bindAddress })),
     });
   }
