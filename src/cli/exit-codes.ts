@@ -89,15 +89,20 @@ export function isUnanswered(error: unknown): boolean {
   return refusal instanceof ApiError && refusal.code === 'Unavailable' && refusal.cause !== undefined;
 }
 
-/** What a failed command prints on standard error, and its exit code. */
-export function failureOf(error: unknown): { readonly text: string; readonly exitCode: number } {
+/** What a failed command prints on standard error, and its exit code. `inWords` puts what the API said into the command's own words. */
+export function failureOf(
+  error: unknown,
+  inWords: (said: string) => string = (said) => said,
+): { readonly text: string; readonly exitCode: number } {
   if (error instanceof CommandExit) return { text: '', exitCode: error.exitCode };
   if (error instanceof Interrupted) return { text: '', exitCode: exitCodes.interrupted };
+  const told = error instanceof ApiError || (error instanceof CommandError && error.cause instanceof ApiError);
   const { message, advice, exitCode } =
     error instanceof CommandError
       ? error
       : error instanceof ApiError
         ? { message: error.message, advice: adviceOf(error), exitCode: errorCodes[error.code].exitCode }
         : { message: describeError(error), advice: undefined, exitCode: exitCodes.internal };
-  return { text: `berth: ${visible(message, '\n')}\n${advice ? `  ${visible(advice, '\n')}\n` : ''}`, exitCode };
+  const text = told ? inWords(message) : message;
+  return { text: `berth: ${visible(text, '\n')}\n${advice ? `  ${visible(advice, '\n')}\n` : ''}`, exitCode };
 }

@@ -2,6 +2,7 @@
 
 import { Command, CommanderError, Help, type Option } from 'commander';
 import type { Cli } from './cli.ts';
+import { inOptions } from './field-options.ts';
 import { type CommandError, exitCodes, failureOf, isUnanswered, usageError } from './exit-codes.ts';
 import { meantCommand } from './meant-command.ts';
 import { type CommandEntry, commandEntries } from './registry.ts';
@@ -14,6 +15,7 @@ export async function runProgram(
   more: readonly CommandEntry[] = [],
 ): Promise<number> {
   const entries = [...commandEntries, ...more];
+  let running: Command | undefined;
   try {
     if (words[0] === 'complete') {
       const { complete } = await import('./completion.ts');
@@ -22,11 +24,13 @@ export async function runProgram(
     }
     const called = calledEntry(entries, words);
     const program = await buildProgram(cli, entries, (entry) => called.includes(entry.name));
+    program.hook('preAction', (_program, command) => void (running = command));
     await program.parseAsync([...words], { from: 'user' });
     return exitCodes.ok;
   } catch (error) {
     if (error instanceof CommanderError) return usageExitCode(error); // it has said all
-    const { text, exitCode } = failureOf(error);
+    const command = running;
+    const { text, exitCode } = failureOf(error, command && ((said) => inOptions(said, command)));
     cli.stderr.write(text);
     if (isUnanswered(error)) cli.stderr.write(await otherContexts(cli));
     return exitCode;

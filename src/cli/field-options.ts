@@ -1,0 +1,168 @@
+// Errors of the API name fields of a spec; who typed a command knows its options. One table says which option sets which field. Only texts
+// for people are changed: with `-o json` or `yaml` the API's paths stay.
+
+import type { Command } from 'commander';
+
+interface Row {
+  /** `[]` for any index. */
+  readonly field: string;
+  /** The first that the command has, `<name>` for an argument. */
+  readonly names: readonly string[];
+  /** Of the field's number; the option's own value has a unit of its choice. */
+  readonly unit?: string;
+  /** `keys`: what follows is a key that the option names too (`--resource CUSTOM_X`); `values`: an index is that of the option's values. */
+  readonly below?: 'keys' | 'values';
+}
+
+const keys = { below: 'keys' } as const;
+const values = { below: 'values' } as const;
+
+function row(field: string, names: string | readonly string[], more: Pick<Row, 'unit' | 'below'> = {}): Row {
+  return { field, names: typeof names === 'string' ? [names] : names, ...more };
+}
+
+export const fieldRows: readonly Row[] = [
+  row('metadata.name', ['--name', '<name>']),
+  row('metadata.labels', '--label', keys),
+  // Room, and where: instances, tasks, sizes, candidates.
+  row('spec.image', ['--image', '<image>']),
+  row('spec.size', '--size'),
+  row('spec.cpus', '--cpus'),
+  row('spec.memoryMiB', '--memory', { unit: 'MiB' }),
+  row('spec.diskGiB', '--disk', { unit: 'GiB' }),
+  row('spec.resources', '--resource', keys),
+  row('spec.gpus', '--gpus'),
+  row('spec.gpus.share', '--gpu-share'),
+  row('spec.gpus.models', '--gpu-model'),
+  row('spec.numaCells', '--numa-cells'),
+  row('spec.placement.profile', '--profile'),
+  row('spec.placement.pool', '--pool'),
+  row('spec.placement.task', '--task'),
+  row('spec.placement.group', '--group'),
+  row('spec.placement.affinity', '--affinity', values),
+  row('spec.placement.antiAffinity', '--anti-affinity', values),
+  row('spec.placement.spread', '--spread', values),
+  row('spec.placement.maxPerHost', '--max-per-host'),
+  row('spec.placement.hostLabels', '--host-label', keys),
+  row('spec.placement.driver', '--driver'),
+  row('spec.placement.hostRules', '--host-rule', values),
+  row('spec.placement.traits', '--trait'),
+  row('spec.placement.preferences', '--prefer', values),
+  row('spec.placement.tolerations', '--tolerate', values),
+  row('spec.placement.dedicated', '--dedicated'),
+  row('spec.placement.weights', '--weight', keys),
+  row('spec.placement.query', '--query'),
+  row('spec.ttlMs', '--for'),
+  // Instances.
+  row('spec.ports', '--publish', values),
+  row('spec.containers[].command', '--command'),
+  row('spec.containers[].args', '--arg'),
+  row('spec.containers[].env', '--env', keys),
+  row('spec.volumes', '--volume', values),
+  row('spec.hostname', '--hostname'),
+  row('spec.sshKeys', '--ssh-key'),
+  row('spec.userData', '--user-data'),
+  row('spec.restartPolicy', '--restart-policy'),
+  row('spec.priority', '--priority'),
+  row('spec.preemption', '--preempt'),
+  row('spec.gang', '--gang'),
+  row('spec.exclusive', '--exclusive'),
+  // Volumes and images.
+  row('spec.sizeGiB', ['--size', '<size>'], { unit: 'GiB' }),
+  row('spec.host', '--host'),
+  row('spec.source', ['--source', '--from']),
+  row('spec.mirrors', '--mirror', values),
+  row('spec.checksum', '--checksum'),
+  row('spec.sizeBytes', '--size-bytes'),
+  row('spec.format', '--format'),
+  row('spec.decompress', '--decompress'),
+  row('spec.architecture', '--architecture'),
+  row('spec.backend', '--driver'),
+  row('spec.aliases', '--alias', values),
+  row('spec.defaultUser', '--default-user'),
+  row('spec.preload', '--preload'),
+  row('spec.pinned', '--pin'),
+  row('spec.defaults.cpus', ['--default-cpus', '--cpus']),
+  row('spec.defaults.memoryMiB', ['--default-memory', '--memory'], { unit: 'MiB' }),
+  row('spec.defaults.diskGiB', '--disk', { unit: 'GiB' }),
+  // Hosts.
+  row('spec.dedicated', '--dedicated'),
+  row('spec.dedicatedTo', '--dedicated-to'),
+  row('spec.instancesMax', '--instances-max'),
+  row('spec.traits', '--trait'),
+  row('spec.reserved', '--reserve', keys),
+  row('spec.inventory', '--reserve', keys),
+  row('spec.allocationRatios', '--overcommit', keys),
+  row('spec.controlPlane', '--control-plane'),
+  // Pools, projects and placement groups.
+  row('spec.profile', '--profile'),
+  row('spec.weights', '--weight', keys),
+  row('spec.weight', '--weight'),
+  row('spec.quota', '--quota', keys),
+  row('spec.guarantee', '--guarantee', keys),
+  row('spec.priorityMax', '--priority-max'),
+  row('spec.description', '--description'),
+  row('spec.affinity', '--affinity'),
+  row('spec.antiAffinity', '--anti-affinity'),
+  row('spec.spread', '--spread'),
+  row('spec.maxPerHost', '--max-per-host'),
+];
+
+const rowByField = new Map(fieldRows.map((each) => [each.field, each]));
+const path = /\b(?:spec|metadata)(?:\.\w+|\[\d+\])+/g;
+const bound = /^ must be [<>]=? [\d.]+/;
+
+/** `text` with each field that an option of `command` sets named by that option; other fields stay. */
+export function inOptions(text: string, command: Command): string {
+  const { output } = command.opts<{ readonly output?: unknown }>();
+  if (output === 'json' || output === 'yaml') return text;
+  let named = '';
+  let from = 0;
+  for (const match of text.matchAll(path)) {
+    const option = optionOf(match[0], command);
+    if (option === undefined) continue;
+    const end = match.index + match[0].length;
+    const [limit = ''] = option.unit === undefined ? [] : (bound.exec(text.slice(end)) ?? []);
+    named += `${text.slice(from, match.index)}${option.text}${limit}${limit === '' ? '' : ` ${option.unit}`}`;
+    from = end + limit.length;
+  }
+  return named + text.slice(from);
+}
+
+/** By the longest part of the path that the table has. */
+function optionOf(field: string, command: Command): { readonly text: string; readonly unit?: string } | undefined {
+  const parts = field.match(/\w+|\[\d+\]/g) ?? [];
+  for (let length = parts.length; length > 1; length--) {
+    const found = rowByField.get(joined(parts.slice(0, length)));
+    const name = found?.names.find((each) => has(command, each));
+    if (found === undefined || name === undefined) continue;
+    const exact = length === parts.length;
+    return {
+      text: `${name}${exact ? '' : below(found, { name, next: parts[length] ?? '', command })}`,
+      ...(exact && found.unit !== undefined ? { unit: found.unit } : {}),
+    };
+  }
+  return undefined;
+}
+
+function joined(parts: readonly string[]): string {
+  return parts.map((part, i) => (part.startsWith('[') ? '[]' : i === 0 ? part : `.${part}`)).join('');
+}
+
+function has(command: Command, name: string): boolean {
+  return name.startsWith('<')
+    ? command.registeredArguments.some((argument) => `<${argument.name()}>` === name)
+    : command.options.some(({ long }) => long === name);
+}
+
+function below(
+  { below: kind }: Row,
+  { name, next, command }: { readonly name: string; readonly next: string; readonly command: Command },
+): string {
+  if (kind === 'keys') return ` ${next}`;
+  if (kind !== 'values') return '';
+  const option = command.options.find(({ long }) => long === name);
+  const given: unknown = option && command.opts<Readonly<Record<string, unknown>>>()[option.attributeName()];
+  const value: unknown = Array.isArray(given) ? given[Number(next.slice(1, -1))] : undefined;
+  return typeof value === 'string' ? ` ${value}` : '';
+}
