@@ -93,6 +93,16 @@ function measureConnections(registry: Registry, connections: ConnectionCounts): 
     }),
   );
   registry.registerMetric(
+    new Gauge({
+      name: 'berth_unread_answers_bytes',
+      help: 'Memory that answers hold which their clients have not read yet',
+      registers: [],
+      collect() {
+        this.set(connections.unreadBytes);
+      },
+    }),
+  );
+  registry.registerMetric(
     new Counter({
       name: 'berth_connections_dropped_total',
       help: 'Connections that were closed because of a limit, by reason',

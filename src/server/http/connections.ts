@@ -1,13 +1,22 @@
 // The connections that are open, and how many may be. Those without a valid token get at most half of what the process may open, so that they
-// can never take the files that agents, operators and the store need. It reads no request.
+// can never take the files that agents, operators and the store need. Connections whose answers are not read are closed. It reads no request.
 
 import type { Socket } from 'node:net';
 import type { Clock } from '../../base/clock.ts';
 import type { Logger } from '../../base/log.ts';
+import { Pipelines } from './pipelines.ts';
+import { UnreadAnswers } from './unread-answers.ts';
 
-/** Why a connection was closed: too many without a token, or as many as the process may open. */
-export const dropReasons = ['unauthenticated', 'full'] as const;
+export const dropReasons = ['unauthenticated', 'full', 'unread', 'pipelined'] as const;
+/** Why a connection was closed. */
 export type DropReason = (typeof dropReasons)[number];
+
+const dropMessages: Readonly<Record<DropReason, string>> = {
+  unauthenticated: 'too many connections without a token are open; the oldest idle ones are closed',
+  full: 'as many connections are open as the process may open files; raise its limit (ulimit -n)',
+  unread: 'connections are closed because their clients do not read the answers',
+  pipelined: 'connections are closed because too many pipelined requests wait on them',
+};
 
 export interface ConnectionLimits {
   /** With and without a token. */
@@ -20,6 +29,8 @@ export interface ConnectionCounts {
   readonly limits: ConnectionLimits;
   readonly authenticated: number;
   readonly unauthenticated: number;
+  /** Of answers that are made and wait for their clients. */
+  readonly unreadBytes: number;
   dropped(reason: DropReason): number;
 }
 
@@ -44,6 +55,8 @@ interface Connection {
 
 export class Connections implements ConnectionCounts {
   readonly limits: ConnectionLimits;
+  readonly pipelines: Pipelines;
+  readonly unread: UnreadAnswers;
   readonly #clock: Clock;
   readonly #log: Logger;
   /** By the two ends: with TLS, requests come on another socket object than the connection. */
@@ -54,16 +67,19 @@ export class Connections implements ConnectionCounts {
   readonly #busy = new Set<Connection>();
   /** What requests of those with a token come on: asked for each request. */
   readonly #trusted = new WeakSet<Socket>();
-  readonly #dropped: Record<DropReason, number> = { unauthenticated: 0, full: 0 };
-  readonly #logged: Record<DropReason, { atMs: number; count: number }> = {
-    unauthenticated: { atMs: Number.NEGATIVE_INFINITY, count: 0 },
-    full: { atMs: Number.NEGATIVE_INFINITY, count: 0 },
-  };
+  readonly #dropped = new Map<DropReason, number>();
+  readonly #logged = new Map<DropReason, { readonly atMs: number; readonly count: number }>();
 
   constructor({ limits, clock, log }: { limits: ConnectionLimits; clock: Clock; log: Logger }) {
     this.limits = limits;
     this.#clock = clock;
     this.#log = log;
+    this.pipelines = new Pipelines({ overflow: (socket) => this.#close(socket, 'pipelined') });
+    this.unread = new UnreadAnswers({ clock, close: (socket) => this.#close(socket, 'unread') });
+  }
+
+  get unreadBytes(): number {
+    return this.unread.bytes;
   }
 
   get unauthenticated(): number {
@@ -75,7 +91,7 @@ export class Connections implements ConnectionCounts {
   }
 
   dropped(reason: DropReason): number {
-    return this.#dropped[reason];
+    return this.#dropped.get(reason) ?? 0;
   }
 
   /** A new connection; one without a token goes for it when there is no room. */
@@ -118,31 +134,29 @@ export class Connections implements ConnectionCounts {
   #drop(reason: DropReason): void {
     const [oldest] = this.#idle.size > 0 ? this.#idle : this.#busy;
     if (!oldest) return;
-    this.#dropped[reason] += 1;
-    this.#tell(reason, oldest);
+    this.#close(oldest.socket, reason);
     this.#forget(oldest);
-    oldest.socket.destroy();
   }
 
-  /** At most a line every ten seconds, with how many there were since the last. */
-  #tell(reason: DropReason, { socket }: Connection): void {
-    const logged = this.#logged[reason];
-    const nowMs = this.#clock.monotonicMs();
-    if (nowMs - logged.atMs < logEveryMs) return;
-    const count = this.#dropped[reason] - logged.count;
-    this.#logged[reason] = { atMs: nowMs, count: this.#dropped[reason] };
-    const { openMax, unauthenticatedMax } = this.limits;
-    const fields = { count, open: this.#byPeer.size, remoteAddress: socket.remoteAddress };
-    if (reason === 'full')
-      this.#log.warn('as many connections are open as the process may open files; raise its limit (ulimit -n)', {
-        ...fields,
-        openMax,
-      });
-    else
-      this.#log.warn('too many connections without a token are open; the oldest idle ones are closed', {
-        ...fields,
-        unauthenticatedMax,
-      });
+  #close(socket: Socket, reason: DropReason): void {
+    this.#dropped.set(reason, this.dropped(reason) + 1);
+    this.#tell(reason, socket);
+    socket.destroy();
+  }
+
+  /** At most a line every ten seconds for each reason, with how many there were since the last. */
+  #tell(reason: DropReason, { remoteAddress }: Socket): void {
+    const logged = this.#logged.get(reason);
+    const atMs = this.#clock.monotonicMs();
+    if (logged && atMs - logged.atMs < logEveryMs) return;
+    const count = this.dropped(reason);
+    this.#logged.set(reason, { atMs, count });
+    this.#log.warn(dropMessages[reason], {
+      count: count - (logged?.count ?? 0),
+      open: this.#byPeer.size,
+      ...this.limits,
+      remoteAddress,
+    });
   }
 }
 

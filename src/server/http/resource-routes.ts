@@ -72,6 +72,7 @@ function routesOf<K extends Kind>(kind: K, definition: ResourceDefinition, parts
     routes.push({
       method: 'POST',
       path: collection,
+      answersBriefly: true,
       verb: 'write',
       async handle(request) {
         request.query.only('dryRun', 'limit', 'continue');
@@ -91,6 +92,7 @@ function routesOf<K extends Kind>(kind: K, definition: ResourceDefinition, parts
     routes.push({
       method: 'PUT',
       path: single,
+      answersBriefly: true,
       verb: 'write',
       async handle({ params, query, body: sent }) {
         query.only('project');
@@ -118,6 +120,7 @@ function routesOf<K extends Kind>(kind: K, definition: ResourceDefinition, parts
     routes.push({
       method: 'DELETE',
       path: single,
+      answersBriefly: true,
       verb: 'write',
       async handle({ params, query }) {
         query.only('project', 'ifRevision', 'force');

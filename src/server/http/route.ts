@@ -56,6 +56,8 @@ export interface Route {
   readonly bodyBytesMax?: number;
   /** It takes application/octet-stream: `body` is then an async iterable of what comes, of any length. */
   readonly takesBytes?: true;
+  /** It answers with one resource, or less. Of several requests that a client pipelines it may begin before its turn. */
+  readonly answersBriefly?: true;
   handle(request: RouteRequest): Promise<Answer> | Answer;
 }
 

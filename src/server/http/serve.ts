@@ -104,14 +104,23 @@ export async function serveHttp(
     request.identity = identify(request.headers.authorization);
     if (request.identity) connections.authenticate(socket);
     else connections.busy(socket, (ended) => reply.raw.once('close', ended));
-    done();
+    connections.pipelines.enter(socket, reply.raw, () => answersBriefly(request), done);
   });
+  const brief = new Set(parts.routes.filter((route) => route.answersBriefly).map(({ method, path }) => method + path));
+  const answersBriefly = ({ url, method, routeOptions }: FastifyRequest): boolean =>
+    brief.has(method + routeOptions.url) && !url.includes('dryRun');
   for (const route of parts.routes) addRoute(app, route, parts);
   app.server.on('connection', (socket: Socket) => parts.connections.opened(socket));
   app.server.on('upgrade', (request, socket, head) => upgrade(request, socket, head, parts));
   try {
     const url = await app.listen({ ...listen, backlog });
-    return { url, close: () => app.close() };
+    return {
+      url,
+      async close() {
+        await app.close();
+        parts.connections.unread.stop();
+      },
+    };
   } catch (error) {
     await app.close();
     throw describeListening(error, listen);
@@ -166,7 +175,7 @@ function addRoute(app: FastifyInstance, route: Route, parts: HttpParts): void {
       const answer = await route.handle(
         new ServedRequest(request, reply, { params, identity: allow(route, request.identity, params['host']) }),
       );
-      if ('json' in answer) sendJson(answer, reply);
+      if ('json' in answer) sendJson(answer, request, reply, parts.connections);
       else if ('lines' in answer && answer.texts) await sendTold(answer.status, answer.texts, reply, parts.log);
       else await sendStream(answer, request, reply, parts.log);
       return reply;
@@ -236,7 +245,12 @@ function paramsOf(request: FastifyRequest): Record<string, string> {
 }
 
 /** Past the library, whose way out costs as much as all else that it does for a request. */
-function sendJson(answer: Extract<Answer, { json: unknown }>, reply: FastifyReply): void {
+function sendJson(
+  answer: Extract<Answer, { json: unknown }>,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  { unread }: Connections,
+): void {
   const text = answer.text ?? Buffer.from(JSON.stringify(answer.json));
   const { status } = answer;
   reply.hijack();
@@ -245,6 +259,7 @@ function sendJson(answer: Extract<Answer, { json: unknown }>, reply: FastifyRepl
     'content-length': text.byteLength,
   });
   reply.raw.end(text);
+  unread.sent(request.raw.socket, reply.raw, text.byteLength);
 }
 
 /** What is told as it comes. */
