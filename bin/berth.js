@@ -1,7 +1,7 @@
 #!/bin/sh
 ':' /* A shell reads this as a command, and Node as a comment; exec node -- "$0" "$@" # */;
-// The `berth` command. Plain JavaScript that any Node can start: it finds a Node new enough for Berth, the running one or the one
-// npm brought, and runs the program. It must not import anything of Berth before that: the native parts crash an old Node. And it must
+// The `berth` command. Plain JavaScript that any Node from 18 on can start: it finds a Node new enough for Berth, the running one or the
+// one npm brought, and runs the program. It must not import anything of Berth before that: the native parts crash an old Node. And it must
 // never start Node without `--`: up to there Node takes `--env-file` for its own, also among the words after the program's name.
 // No formatter may touch the second line: two commands for a shell where a semicolon comes before the comment.
 
@@ -11,11 +11,14 @@ import * as module from 'node:module';
 import { homedir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { broughtPackage, nodeFor } from './node-needed.js';
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const bundle = join(root, 'main.js'); // in the published package
 const program = existsSync(bundle) ? bundle : join(root, 'src', 'main.ts');
-const [major = 0, minor = 0] = process.versions.node.split('.').map(Number);
+const { node: version } = process.versions;
+const platform = `${process.platform}-${process.arch}`;
+const found = nodeFor({ version, platform, brought: broughtNode(), published: program === bundle });
 
 /** MiB. Half of V8's own: pauses are shorter, and a burst is worked off as quickly; with 16 they were shorter still, and bursts slower. */
 const young = ['--max-semi-space-size=32'];
@@ -26,19 +29,23 @@ const young = ['--max-semi-space-size=32'];
  */
 const full = ['--external-memory-accounted-in-global-limit', '--heap-growing-percent=100'];
 
-if (major > 22 || (major === 22 && minor >= 19)) {
-  startAgain(flagsFor(major));
+if (found.running) {
+  startAgain(flagsFor(Number(version.split('.')[0])));
   // Halves the start: what was compiled is kept, not made anew. In the user's own directory, for others could write to one in /tmp.
   module.enableCompileCache(join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'berth', 'compiled'));
   await import(program);
-} else {
-  const brought = join(root, 'node_modules', '.bin', 'node');
-  if (existsSync(brought)) runWith(brought);
-  else {
-    const advice =
-      program === bundle ? 'install Node 24 from nodejs.org' : 'run `npm ci` in the checkout, which brings Node 24';
-    process.stderr.write(`berth needs Node 22.19 or newer, and this is ${process.versions.node}: ${advice}\n`);
-    process.exitCode = 1;
+} else if (found.node !== undefined) runWith(found.node);
+else {
+  process.stderr.write(`${found.refusal}\n`);
+  process.exitCode = 1;
+}
+
+/** Of the package beside this one, or below it; undefined where npm brought none. */
+function broughtNode() {
+  try {
+    return module.createRequire(import.meta.url).resolve(`${broughtPackage(platform)}/bin/node`);
+  } catch {
+    return undefined;
   }
 }
 

