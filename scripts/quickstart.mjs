@@ -1,4 +1,4 @@
-// `npm run quickstart [-- --yes --once --driver qemu|libvirt|fake --image tiny|debian-12]`: from a fresh clone to a running VM. Installs what is missing, then hands
+// `npm run quickstart [-- --yes --once --driver qemu|libvirt|fake --image tiny|debian-12 --accelerator auto|kvm|tcg]`: from a fresh clone to a running VM. Installs what is missing, then hands
 // over to `berth quickstart`; where QEMU cannot be had it says so and the same runs on the fake driver.
 
 import { debianPackages } from './debian-packages.mjs';

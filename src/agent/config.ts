@@ -1,6 +1,7 @@
 // The configuration of `berth agent`: one schema; defaults stand only here. File < environment (BERTH_AGENT_*) < flag.
 
 import { type Static, Type } from 'typebox';
+import { acceleratorSettings } from './drivers/accelerator-setting.ts';
 import { type ChildProvider, ChildProviders, Trait } from '../api/resources/host-rules.ts';
 import { Amounts, Labels, Name } from '../api/resources/metadata.ts';
 
@@ -27,6 +28,11 @@ export const AgentConfig = Type.Object(
       description: 'absolute path; guests, images and what the agent remembers are kept in it',
     }),
     drivers: Type.Array(Name, { default: ['qemu'], minItems: 1, maxItems: 16, uniqueItems: true }),
+    accelerator: Type.Enum([...acceleratorSettings], {
+      default: 'auto',
+      description:
+        'what guests of the drivers qemu and libvirt run under. auto: KVM where it works, else TCG; kvm: only KVM, and none where it does not work; tcg: emulation, ten times slower',
+    }),
     zones: Type.Optional(
       Type.Object(
         {

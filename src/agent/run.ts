@@ -339,6 +339,7 @@ async function openDrivers(
         prng: systemPrng(),
         log: log.with({ driver: name }),
         bindAddress: config.publishAddress,
+        accelerator: config.accelerator,
         portRange: config.portRange,
         silenceMsMax: config.silenceMsMax,
         ...(config.zones === undefined ? {} : { zones: config.zones }),

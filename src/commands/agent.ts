@@ -16,6 +16,7 @@ interface AgentFlags {
   readonly tokenFile?: string;
   readonly dataDir?: string;
   readonly driver: readonly string[];
+  readonly accelerator?: string;
   readonly label: readonly string[];
   readonly publishAddress?: string;
   readonly logLevel?: string;
@@ -30,6 +31,7 @@ export function agentCommand(cli: Cli): Command {
     .option('--token-file <file>', "holds this host's token: berth host token NAME, on the server")
     .option('--data-dir <directory>', 'absolute; default: /var/lib/berth/agent')
     .option('--driver <driver>', 'berth driver ls shows them; many times; default: qemu', collect, [])
+    .option('--accelerator <accelerator>', 'of virtual machines: auto, kvm or tcg; default: auto')
     .option('-l, --label <key=value>', 'taken when the host first registers; many times', collect, [])
     .option('--publish-address <address>', "where guests' ports listen; default: 127.0.0.1")
     .option('--log-level <level>', 'debug, info, warn, error or silent; default: info')
@@ -39,7 +41,18 @@ export function agentCommand(cli: Cli): Command {
         import('../agent/run.ts'),
         import('../base/system.ts'),
       ]);
-      const { config: file, server, name, tokenFile, dataDir, driver, label, publishAddress, logLevel } = flags;
+      const {
+        config: file,
+        server,
+        name,
+        tokenFile,
+        dataDir,
+        driver,
+        accelerator,
+        label,
+        publishAddress,
+        logLevel,
+      } = flags;
       const config = await processConfig(cli, AgentConfig, {
         file,
         flags: {
@@ -48,6 +61,7 @@ export function agentCommand(cli: Cli): Command {
           tokenFile,
           dataDirectory: dataDir,
           drivers: driver.length === 0 ? undefined : [...driver],
+          accelerator,
           labels: label.length === 0 ? undefined : parseLabels('--label', label),
           publishAddress,
           logLevel,

@@ -5,6 +5,7 @@ import { Command } from 'commander';
 import type { Cli } from '../cli/cli.ts';
 import { contextFilePath, type LocalContext, useLocalContext } from '../cli/context-file.ts';
 import { attempting, usageError } from '../cli/exit-codes.ts';
+import { acceleratorFrom, acceleratorHelp } from './accelerator-option.ts';
 import { storeAdvice } from './store-of.ts';
 import { collect } from '../cli/units.ts';
 import { untilAborted } from './until-aborted.ts';
@@ -14,6 +15,7 @@ interface DevFlags {
   readonly imageDir: string;
   readonly listen?: string;
   readonly driver: readonly string[];
+  readonly accelerator?: string;
   readonly name?: string;
   readonly imageMap?: string;
   readonly logLevel: string;
@@ -28,6 +30,7 @@ export function devCommand(cli: Cli): Command {
     .option('--image-dir <directory>', 'images may be built into it: berth image build', '.berth/images')
     .option('--listen <address:port>', 'default: 127.0.0.1:7070, or any free port when that is taken')
     .option('--driver <driver>', 'qemu, libvirt, container or fake; many times; default: qemu', collect, [])
+    .option('--accelerator <accelerator>', acceleratorHelp)
     .option('--name <name>', "of the host; default: the machine's own")
     .option('--image-map <file>', 'YAML of images and sizes, read at start (ORCH_CONFIG)')
     .option('--log-level <level>', logLevels.join(', '), 'warn')
@@ -35,6 +38,7 @@ export function devCommand(cli: Cli): Command {
       const logLevel = logLevels.find((level) => level === flags.logLevel);
       if (!logLevel)
         throw usageError(`--log-level cannot be "${flags.logLevel}"`, `choose one of: ${logLevels.join(', ')}`);
+      const accelerator = acceleratorFrom(cli, flags.accelerator);
       const [{ startLocalFleet }, { systemLogger }] = await Promise.all([
         import('./local-fleet.ts'),
         import('../base/system.ts'),
@@ -49,6 +53,7 @@ export function devCommand(cli: Cli): Command {
               imageDirectory: resolve(flags.imageDir),
               listen: flags.listen,
               drivers: flags.driver.length === 0 ? ['qemu'] : flags.driver,
+              accelerator,
               hostName: flags.name,
               libvirtUri: cli.environment['LIBVIRT_URI'] || undefined,
               libvirtNetwork: cli.environment['LIBVIRT_NETWORK'] || undefined,

@@ -5,6 +5,7 @@ import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { makeFolder, needsPassage } from '../agent/agent-folders.ts';
 import { AgentConfig } from '../agent/config.ts';
+import type { AcceleratorSetting } from '../agent/drivers/accelerator-setting.ts';
 import { inspectImage } from '../agent/images/inspect-image.ts';
 import { startAgent } from '../agent/run.ts';
 import { parse } from '../api/parse.ts';
@@ -22,6 +23,8 @@ export interface LocalFleetOptions {
   /** Absent: 127.0.0.1:7070, or any free port when that is taken. */
   readonly listen?: string | undefined;
   readonly drivers: readonly string[];
+  /** Absent: `auto`. */
+  readonly accelerator?: AcceleratorSetting | undefined;
   readonly hostName?: string | undefined;
   readonly libvirtUri?: string | undefined;
   readonly libvirtNetwork?: string | undefined;
@@ -58,6 +61,7 @@ export async function startLocalFleet(options: LocalFleetOptions, { log }: { log
       drivers: [...options.drivers],
       ...(options.libvirtUri === undefined ? {} : { libvirtUri: options.libvirtUri }),
       ...(options.libvirtNetwork === undefined ? {} : { libvirtNetwork: options.libvirtNetwork }),
+      ...(options.accelerator === undefined ? {} : { accelerator: options.accelerator }),
       imageRoots: [options.imageDirectory, imageRootDefault],
     });
     const agent = await startAgent(config, { log: log.with({ part: 'agent' }) });

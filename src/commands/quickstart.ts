@@ -12,6 +12,8 @@ import { createUserClient } from '../api/user-client.ts';
 import type { Cli } from '../cli/cli.ts';
 import { contextFilePath, type LocalContext, useLocalContext } from '../cli/context-file.ts';
 import { attempting, CommandError, exitCodes, Interrupted, usageError } from '../cli/exit-codes.ts';
+import type { AcceleratorSetting } from '../agent/drivers/accelerator-setting.ts';
+import { acceleratorFrom, acceleratorHelp } from './accelerator-option.ts';
 import { storeAdvice } from './store-of.ts';
 import { follow, listAll } from '../cli/follow.ts';
 import { addressOf, stepsOf } from '../cli/instance-view.ts';
@@ -33,6 +35,7 @@ interface QuickstartFlags {
   readonly once?: true;
   readonly driver: string;
   readonly image: string;
+  readonly accelerator?: string;
   readonly reason?: string;
   readonly dataDir?: string;
   readonly imageDir?: string;
@@ -51,6 +54,7 @@ export function quickstartCommand(cli: Cli): Command {
     .option('--once', 'remove the guest again and end')
     .option('--driver <driver>', drivers.join(', '), 'qemu')
     .option('--image <image>', images.join(' or '), 'tiny')
+    .option('--accelerator <accelerator>', acceleratorHelp)
     .option('--reason <text>', 'why the driver is not the usual one, for the person who reads')
     .option(
       '--data-dir <directory>',
@@ -71,6 +75,7 @@ export function quickstartCommand(cli: Cli): Command {
         ...flags,
         driver,
         image,
+        accelerator: acceleratorFrom(cli, flags.accelerator),
         dataDirectory: resolve(flags.dataDir ?? usual.data),
         imageDirectory: resolve(flags.imageDir ?? usual.images),
       });
@@ -86,6 +91,7 @@ const folders = {
 interface Plan {
   readonly driver: (typeof drivers)[number];
   readonly image: BuildableImage;
+  readonly accelerator: AcceleratorSetting;
   readonly dataDirectory: string;
   readonly imageDirectory: string;
   readonly listen?: string | undefined;
@@ -128,7 +134,7 @@ async function quickstart(cli: Cli, plan: Plan): Promise<void> {
 
 async function startFleet(
   { environment }: Cli,
-  { dataDirectory, imageDirectory, listen, driver }: Plan,
+  { dataDirectory, imageDirectory, listen, driver, accelerator }: Plan,
 ): Promise<LocalFleet> {
   const [{ startLocalFleet }, { systemLogger }] = await Promise.all([
     import('./local-fleet.ts'),
@@ -143,6 +149,7 @@ async function startFleet(
           imageDirectory,
           listen,
           drivers: [driver],
+          accelerator,
           libvirtUri: environment['LIBVIRT_URI'] || undefined,
           libvirtNetwork: environment['LIBVIRT_NETWORK'] || undefined,
         },
@@ -218,7 +225,7 @@ async function untilHostReady(cli: Cli, { client }: Session, { plan, fleet, stop
         `the driver "${plan.driver}" does not work here: ${found.reason ?? 'it does not say why'}`,
         {
           advice:
-            plan.driver === 'qemu'
+            plan.driver === 'qemu' && plan.accelerator !== 'kvm'
               ? 'apt-get install qemu-system-x86 qemu-utils; or try it without guests: --driver fake'
               : undefined,
         },

@@ -10,6 +10,7 @@ import type { HostNetwork } from '../network/host-network.ts';
 import type { VolumeDisk } from '../volumes/memory-volume-files.ts';
 import { createContainerDriver } from './container/driver.ts';
 import type { EngineSocketOptions } from './container/engine-socket.ts';
+import type { AcceleratorSetting } from './accelerator-setting.ts';
 import type { Driver } from './driver.ts';
 import { createFakeDriver } from './fake/driver.ts';
 import { createFakeWorld } from './fake/world.ts';
@@ -28,6 +29,8 @@ export interface DriverContext {
   readonly log: Logger;
   /** Where published ports listen. */
   readonly bindAddress?: string;
+  /** Of virtual machines, where the driver can choose. Absent: `auto`. */
+  readonly accelerator?: AcceleratorSetting;
   /** How long a virtual machine may show no sign of life before that is said of it. */
   readonly silenceMsMax?: number;
   readonly portRange?: { readonly first: number; readonly last: number };

@@ -8,8 +8,9 @@ import { describeError, type Logger } from '../../../base/log.ts';
 import type { Prng } from '../../../base/prng.ts';
 import type { HostGuard } from '../../network/host-guard.ts';
 import type { HostNetwork } from '../../network/host-network.ts';
+import type { AcceleratorSetting } from '../accelerator-setting.ts';
 import { DriverError, type Fingerprint } from '../driver.ts';
-import { createHostLook, type HostLookOptions } from '../qemu/host-look.ts';
+import { createHostLook, type HostLookOptions, onlyKvm } from '../qemu/host-look.ts';
 import { findProcessOf } from '../qemu/processes.ts';
 import { diskFull } from '../vm/disk.ts';
 import { noGuestAgent } from '../vm/guest-agent.ts';
@@ -52,8 +53,8 @@ export interface LibvirtHypervisorOptions {
   readonly networkGuard?: HostGuard;
   /** Where published ports listen. */
   readonly bindAddress: string;
-  /** Default: KVM where a probe guest ran under it, else TCG. */
-  readonly accelerator?: 'kvm' | 'tcg';
+  /** Default `auto`: KVM where a probe guest ran under it, else TCG. */
+  readonly accelerator?: AcceleratorSetting;
   readonly qemuImg: string;
   /** How long a guest is given to let go of a volume. */
   readonly detachPatienceMs?: number;
@@ -70,13 +71,14 @@ const sampleId = `inst_${'0'.repeat(26)}`;
 
 export function createLibvirtHypervisor(options: LibvirtHypervisorOptions): Hypervisor {
   const { connection, clock, log, network, hostNetwork, bindAddress, root } = options;
+  const setting = options.accelerator ?? 'auto';
   const logDirectory = options.logDirectory ?? '/var/log/libvirt/qemu';
   const hostLook = createHostLook({
     clock,
     qemu: 'qemu-system-x86_64',
     qemuImg: options.qemuImg,
     root,
-    accelerator: options.accelerator,
+    accelerator: setting,
   });
   const networkGuard = new NetworkGuard({
     guard: options.networkGuard,
@@ -90,8 +92,10 @@ export function createLibvirtHypervisor(options: LibvirtHypervisorOptions): Hype
   /** KVM where the probe guest ran under it, and libvirt sees it too. */
   const accelerator = async (): Promise<Accelerator> => {
     const chosen = await hostLook.chosenAccelerator();
-    if (chosen === 'tcg' || options.accelerator !== undefined) return chosen;
-    return /<domain type=['"]kvm['"]/.test(await connection.ask((libvirt) => libvirt.capabilities())) ? 'kvm' : 'tcg';
+    if (chosen === 'tcg') return chosen;
+    if (/<domain type=['"]kvm['"]/.test(await connection.ask((libvirt) => libvirt.capabilities()))) return 'kvm';
+    if (setting === 'kvm') throw new DriverError('HypervisorFailed', onlyKvm('libvirt does not offer it'));
+    return 'tcg';
   };
   const chosenAccelerator = (): Promise<Accelerator> => {
     accelerating ??= accelerator().catch((error: unknown) => {

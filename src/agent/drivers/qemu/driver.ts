@@ -6,7 +6,10 @@ import type { VmDriverOptions } from '../vm/hands.ts';
 import { createQemu, type QemuOptions } from './hypervisor.ts';
 
 export type QemuDriverOptions = Omit<VmDriverOptions, 'createHypervisor'> &
-  Pick<QemuOptions, 'accelerator' | 'qemuProgram' | 'network' | 'detachPatienceMs' | 'users' | 'hostGuard'>;
+  Pick<
+    QemuOptions,
+    'accelerator' | 'qemuProgram' | 'kvmDevice' | 'network' | 'detachPatienceMs' | 'users' | 'hostGuard'
+  >;
 
 export function createQemuDriver(options: QemuDriverOptions): Driver {
   // A user of the guest's own must get to the files that were given to it.

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import type { Accelerator } from '../../../api/agent-protocol.ts';
 import type { Clock } from '../../../base/clock.ts';
 import { describeError } from '../../../base/log.ts';
+import type { AcceleratorSetting } from '../accelerator-setting.ts';
 import { DriverError, type Fingerprint } from '../driver.ts';
 import { kvmWorks } from './kvm-probe.ts';
 import { runTool } from '../vm/run-tool.ts';
@@ -16,7 +17,9 @@ export interface HostLookOptions {
   readonly qemu: string;
   readonly qemuImg: string;
   readonly root: () => Promise<string>;
-  readonly accelerator: 'kvm' | 'tcg' | undefined;
+  readonly accelerator: AcceleratorSetting;
+  /** Default /dev/kvm. */
+  readonly kvmDevice?: string | undefined;
 }
 
 export interface HostLook {
@@ -38,7 +41,6 @@ export function createHostLook(options: HostLookOptions): HostLook {
   };
 
   const chosenAccelerator = async (): Promise<Accelerator> => {
-    if (options.accelerator !== undefined) return options.accelerator;
     accelerating ??= fingerprint();
     const seen = await accelerating;
     if (seen.accelerator !== undefined) return seen.accelerator;
@@ -49,7 +51,8 @@ export function createHostLook(options: HostLookOptions): HostLook {
   return { fingerprint, chosenAccelerator };
 }
 
-async function lookAtHost({ clock, qemu, qemuImg, root, accelerator }: HostLookOptions): Promise<Fingerprint> {
+async function lookAtHost(options: HostLookOptions): Promise<Fingerprint> {
+  const { clock, qemu, qemuImg, root, accelerator } = options;
   try {
     const version = await runTool(clock, { program: qemu, arguments: ['--version'], timeoutMs: 10_000 });
     if (!version.ok) return unavailable(qemu, 'qemu-system-x86', version);
@@ -57,20 +60,26 @@ async function lookAtHost({ clock, qemu, qemuImg, root, accelerator }: HostLookO
     if (!image.ok) return unavailable(qemuImg, 'qemu-utils', image);
     const number = /version (\S+)/.exec(version.output)?.[1] ?? 'unknown';
     const seen = { available: true, version: number } as const;
-    if (accelerator !== undefined) return { ...seen, accelerator };
+    if (accelerator === 'tcg') return { ...seen, accelerator };
     const kvm = await kvmWorks({
       program: qemu,
       clock,
       timeoutMs: kvmProbeTimeoutMs,
+      kvmDevice: options.kvmDevice ?? '/dev/kvm',
       memoryPath: join(await root(), 'kvm-probe.json'),
       qemuVersion: version.output,
     });
     if (kvm.works) return { ...seen, accelerator: 'kvm' };
+    if (accelerator === 'kvm') return { ...seen, available: false, reason: onlyKvm(kvm.reason) };
     return { ...seen, accelerator: 'tcg', reason: `${kvm.reason}; guests run under TCG, ten times slower` };
   } catch (error) {
     return { available: false, reason: `cannot look at QEMU on this host: ${describeError(error)}` };
   }
 }
+
+/** Where the setting rules out TCG. */
+export const onlyKvm = (reason: string): string =>
+  `KVM is not usable: ${reason}; with the setting "accelerator: kvm" no guest runs here: mend KVM, or set it to auto or tcg`;
 
 function unavailable(
   program: string,

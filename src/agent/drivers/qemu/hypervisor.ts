@@ -7,6 +7,7 @@ import type { Prng } from '../../../base/prng.ts';
 import type { HostGuard } from '../../network/host-guard.ts';
 import type { HostNetwork } from '../../network/host-network.ts';
 import type { Logger } from '../../../base/log.ts';
+import type { AcceleratorSetting } from '../accelerator-setting.ts';
 import { DriverError } from '../driver.ts';
 import { consoleSize, punchHole } from '../vm/console-log.ts';
 import { diskFull } from '../vm/disk.ts';
@@ -24,9 +25,11 @@ import { adoptRun, doesNotEnd, killGraceMs, lastWords, launchRun, type RunOption
 export interface QemuOptions {
   readonly clock: Clock;
   readonly prng: Prng;
-  /** Default: KVM where a probe guest ran under it, else TCG. */
-  readonly accelerator?: 'kvm' | 'tcg';
+  /** Default `auto`: KVM where a probe guest ran under it, else TCG. */
+  readonly accelerator?: AcceleratorSetting;
   readonly qemuProgram?: string;
+  /** Default /dev/kvm. */
+  readonly kvmDevice?: string;
   readonly qemuImg: string;
   /** Where guests are connected. Default: each is alone behind QEMU's own user network. */
   readonly network?: HostNetwork;
@@ -63,7 +66,14 @@ export function createQemu(options: QemuOptions): Hypervisor {
   });
   const { users, hostGuard: guard, log } = options;
   const ownUsers = createOwnUsers({ users, root, guard, networked: network !== undefined, log });
-  const hostLook = createHostLook({ clock, qemu: program, qemuImg, root, accelerator: options.accelerator });
+  const hostLook = createHostLook({
+    clock,
+    qemu: program,
+    qemuImg,
+    root,
+    accelerator: options.accelerator ?? 'auto',
+    kvmDevice: options.kvmDevice,
+  });
   return {
     name: 'qemu',
     volumes: true,

@@ -36,7 +36,7 @@ describe('the probe of an accelerator', () => {
     const directory = await mkdtemp(join(tmpdir(), 'berth-probe-test-'));
     const memoryPath = join(directory, 'kvm.json');
     const ask = (program: string, qemuVersion: string) =>
-      kvmWorks({ ...options, program, timeoutMs: 5000, memoryPath, qemuVersion });
+      kvmWorks({ ...options, program, kvmDevice: '/dev/kvm', timeoutMs: 5000, memoryPath, qemuVersion });
     const first = await ask('qemu-system-x86_64', '1');
     const remembers = await readFile(memoryPath).then(
       () => true,

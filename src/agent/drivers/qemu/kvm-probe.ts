@@ -34,19 +34,19 @@ const Remembered = Type.Object({
 
 /** As `probeAccelerator` for KVM, but once per boot of the host and version of QEMU. */
 export async function kvmWorks(
-  options: ProbeOptions & { readonly memoryPath: string; readonly qemuVersion: string },
+  options: ProbeOptions & { readonly kvmDevice: string; readonly memoryPath: string; readonly qemuVersion: string },
 ): Promise<ProbeResult> {
   const now = { hostBootId: await hostBootId(), qemuVersion: options.qemuVersion };
   const before = await readRemembered(options.memoryPath);
   if (before !== null && before.hostBootId === now.hostBootId && before.qemuVersion === now.qemuVersion) {
     return before.works ? { works: true } : { works: false, reason: before.reason };
   }
-  const canOpen = await access('/dev/kvm', constants.R_OK | constants.W_OK).then(
+  const canOpen = await access(options.kvmDevice, constants.R_OK | constants.W_OK).then(
     () => true,
     () => false,
   );
   // Not remembered: loading a module or a change of rights mends it without a reboot, and asking costs nothing.
-  if (!canOpen) return { works: false, reason: 'there is no usable /dev/kvm' };
+  if (!canOpen) return { works: false, reason: `there is no usable ${options.kvmDevice}` };
   const result = await probeAccelerator('kvm', options);
   await writeWhole(
     options.memoryPath,
