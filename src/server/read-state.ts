@@ -2,7 +2,7 @@
 // was changed meanwhile is laid over them, or else a record would be seen beside one that is from before it.
 
 import type { StoredEvent } from '../core/state/cache.ts';
-import { decodeRecord, RecordsDecoder } from '../core/state/codec.ts';
+import { decodeRecord } from '../core/state/codec.ts';
 import { allPrefixes, kindOfKey } from '../core/state/keys.ts';
 import { type RecordKind, writtenOnce } from '../core/state/records.ts';
 import { changesBetween } from '../store/changes-between.ts';
@@ -35,7 +35,6 @@ export async function readState(
   take: (entries: readonly StoredEvent[]) => void,
   { limit, signal }: ReadOptions,
 ): Promise<Meanwhile> {
-  const decoder = new RecordsDecoder();
   const ordered: StoredEvent[] = [];
   let oldest = Number.POSITIVE_INFINITY;
   let newest = 0;
@@ -43,9 +42,10 @@ export async function readState(
   for await (const page of pagesOf(store, options)) {
     signal.throwIfAborted();
     const entries: StoredEvent[] = [];
-    decoder.decode(page.entries, ({ key, revision }, value) =>
-      (inOrderOfRevision.has(value.kind) ? ordered : entries).push({ key, value, revision }),
-    );
+    for (const { key, value: bytes, revision } of page.entries) {
+      const value = decodeRecord(key, bytes);
+      (inOrderOfRevision.has(value.kind) ? ordered : entries).push({ key, value, revision });
+    }
     page.release?.();
     take(entries);
     oldest = Math.min(oldest, page.revision);

@@ -54,7 +54,7 @@ export interface SimOptions {
 }
 
 export interface Violation {
-  /** Number in DESIGN §5; 0: what has none there, or the program itself failed. */
+  /** Number of the invariant in docs/ARCHITECTURE.md; 0: one without a number, or the program itself failed. */
   readonly invariant: number;
   readonly message: string;
   readonly atMs: number;

@@ -47,7 +47,7 @@ export function differenceOf(followed: readonly Commit[], found: readonly Commit
   return undefined;
 }
 
-/** With the default lease; `takesMsMax` is what DESIGN promises. */
+/** With the default lease; `takesMsMax` is what the product promises. */
 const takesMsMax = 10_000;
 
 /** So long before, a fault of a control plane may still be felt: it starts, or opens its connections anew. */

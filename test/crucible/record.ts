@@ -21,7 +21,7 @@ import { type Revision, type Store, StoreError, type WatchEvent } from '../../sr
 import { LateGuests, type Moment } from './late-guests.ts';
 
 export interface Violation {
-  /** Number in DESIGN §5; 0: what has none there. */
+  /** Number of the invariant in docs/ARCHITECTURE.md; 0: one without a number. */
   readonly invariant: number;
   readonly message: string;
 }

@@ -1,4 +1,4 @@
-// Limits: how many instances may be placed and not ended at once, in all or of one image (SYSTEMS S1.1, S1.2). Counted by what is
+// Limits: how many instances may be placed and not ended at once, in all or of one image. Counted by what is
 // allocated, in all its forms: what is released but not yet durably still counts, so no limit is passed under any interleaving.
 
 import type { Instance } from '../../api/resources/instance.ts';

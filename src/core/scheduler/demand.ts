@@ -24,7 +24,7 @@ export interface Room {
   readonly diskGiB: number;
 }
 
-/** SYSTEMS S4.4, as in Orchard: what an instance gets when nobody says anything. */
+/** As in Orchard: what an instance gets when nobody says anything. */
 export const roomDefault = { cpus: 4, memoryMiB: 8192 } as const;
 
 /**

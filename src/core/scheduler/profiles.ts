@@ -11,7 +11,7 @@ export type Weights = Readonly<Record<string, number>>;
 const weightsByProfile: Readonly<Record<ProfileName, Weights>> = {
   'optimize-utilization': { utilization: 1 },
   'distribute-load': { idleness: 1 },
-  // SYSTEMS S5.2: CPU, memory and VM-count utilisation, CPU and memory alike, the count half as much.
+  // CPU, memory and VM-count utilisation, CPU and memory alike, the count half as much.
   'best-fit': { 'cpu-utilization': 2, 'memory-utilization': 2, 'guest-count': 1 },
   // Where GPUs are, their fragments decide; tight-fit, everywhere else.
   'avoid-fragmentation': { 'gpu-fragmentation': 1, 'tight-fit': 1 },

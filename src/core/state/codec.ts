@@ -1,9 +1,8 @@
 // Records as bytes and back. Old forms are upgraded here, newer ones refused: a server must not half-understand its store.
 
-import { AlikeJson } from '../../base/alike-json/alike-json.ts';
 import { isRecord } from '../../base/is-record.ts';
 import type { AnyRecord } from './records.ts';
-import { shareParts, sharingOf } from './share-parts.ts';
+import { shareParts } from './share-parts.ts';
 import { schemaVersion, upgraded } from './upgrade.ts';
 
 /** Thrown for a record that a newer Berth wrote, or that is not one. */
@@ -45,29 +44,6 @@ export function decodeRecord(key: string, bytes: Uint8Array): AnyRecord {
   const record = present(key, parsed);
   shareParts(record);
   return record;
-}
-
-/** Reads many as `decodeRecord` reads each, and in half the time when they look alike; for as long as they are read at once. */
-export class RecordsDecoder {
-  readonly #alike = new AlikeJson(sharingOf);
-
-  /** Calls `take` for each, in their order. Throws `UnreadableRecord`. */
-  decode<E extends Encoded>(entries: readonly E[], take: (entry: E, record: AnyRecord) => void): void {
-    this.#alike.read(entries, {
-      made(entry, parsed) {
-        const record = present(entry.key, parsed);
-        if (record !== parsed) shareParts(record); // an upgrade has made parts of its own
-        take(entry, record);
-      },
-      alone: (entry) => take(entry, decodeRecord(entry.key, entry.value)),
-    });
-  }
-}
-
-/** What is stored under a key. */
-interface Encoded {
-  readonly key: string;
-  readonly value: Uint8Array;
 }
 
 /** What was read, in its newest form. */

@@ -35,7 +35,7 @@ export interface Policy {
 export const defaultPolicy: Policy = {
   offlineAfterMs: 60_000, // three minutes in Orchard, 60 s in Nova; six missed heartbeats here
   heartbeatMs: 10_000,
-  restartDelayMs: 15_000, // SYSTEMS S4.6
+  restartDelayMs: 15_000,
   eventsKeptMs: 24 * 3_600_000,
   idempotencyKeptMs: 24 * 3_600_000, // longer than any queue redelivers
   eventsMax: 100_000, // some 60 MB of memory

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { testHost } from '../testing.ts';
-import { decodeRecord, encodeRecord, RecordsDecoder } from './codec.ts';
+import { decodeRecord, encodeRecord } from './codec.ts';
 import type { Allocation, AnyRecord } from './records.ts';
 
 const allocation = (id: string): Allocation => ({
@@ -11,20 +11,10 @@ const allocation = (id: string): Allocation => ({
   driver: 'qemu',
 });
 
-const ways: readonly (readonly [string, (values: readonly Uint8Array[]) => readonly AnyRecord[]])[] = [
-  ['one by one', (values) => values.map((value, i) => decodeRecord(`${i}`, value))],
-  [
-    'many at once',
-    (values) => {
-      const read: AnyRecord[] = [];
-      const entries = values.map((value, i) => ({ key: `${i}`, value }));
-      new RecordsDecoder().decode(entries, (_, record) => read.push(record));
-      return read;
-    },
-  ],
-];
+const decoded = (values: readonly Uint8Array[]): readonly AnyRecord[] =>
+  values.map((value, i) => decodeRecord(`${i}`, value));
 
-describe.each(ways)('read %s', (_, decoded) => {
+describe('records that are read', () => {
   it('keeps traits that many providers have alike once', () => {
     const [, provider] = testHost('h1');
     const traits = ['CUSTOM_GPU_A10'];

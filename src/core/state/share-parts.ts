@@ -2,7 +2,6 @@
 // times. It changes nothing that anyone can see, for nobody changes a record in place.
 
 import type { Amounts } from '../../api/resources/metadata.ts';
-import type { Sharing } from '../../base/alike-json/json-form.ts';
 import { isRecord } from '../../base/is-record.ts';
 import { heldOfOne } from './held-of-one.ts';
 import type { AnyRecord } from './records.ts';
@@ -22,29 +21,10 @@ export function shareParts(record: AnyRecord): void {
   if (!isOwn(record)) shareTexts(record as unknown as Record<string, unknown>); // the codec
 }
 
-/** How texts and parts are kept of records like this one when many are read at once. */
-export function sharingOf(record: unknown): Sharing {
-  return isRecord(record) && isOwn(record) ? asTheyAre : asElsewhere;
-}
-
 /** Seldom looked at, and soon gone. */
 function isOwn({ kind }: { readonly kind?: unknown }): boolean {
   return kind === 'event' || kind === 'idempotency';
 }
-
-const asTheyAre: Sharing = {
-  isPart: () => false,
-  isMap: () => false,
-  map: (entries) => Object.fromEntries(entries),
-  kept: (_, value) => value,
-};
-
-const asElsewhere: Sharing = {
-  isPart: (name) => sharedNames.has(name),
-  isMap: (name) => name === 'amounts',
-  map: heldOf,
-  kept: (name, value) => (typeof value === 'string' ? keptText(name, value) : sharedPart(value, name)),
-};
 
 function keptText(name: string, text: string): string {
   const isShared = text.length > internalizedMax && text.length <= textLengthMax && name !== '' && !unlike.has(name);
@@ -87,14 +67,11 @@ const sharedNames: ReadonlySet<string> = new Set([
 ]);
 /** By provider id, then resource class. */
 function sharedHeld(held: Record<string, unknown>): unknown {
-  return heldOf(Object.entries(held).map(([provider, amounts]) => [provider, sharedPart(amounts, 'amounts')]));
-}
-
-function heldOf(entries: Parameters<Sharing['map']>[0]): unknown {
-  const [[provider, amounts] = []] = entries;
-  return entries.length === 1 && provider !== undefined && isAmounts(amounts)
+  const shared = Object.entries(held).map(([provider, amounts]) => [provider, sharedPart(amounts, 'amounts')] as const);
+  const [[provider, amounts] = []] = shared;
+  return shared.length === 1 && provider !== undefined && isAmounts(amounts)
     ? heldOfOne(provider, amounts)
-    : Object.fromEntries(entries);
+    : Object.fromEntries(shared);
 }
 
 /** The codec: it stands where allocations have them. */

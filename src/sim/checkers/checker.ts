@@ -1,4 +1,4 @@
-// What a checker is: one invariant of DESIGN §5, held against the committed state, the true world of guests and what tenants were told.
+// What a checker is: one invariant (docs/ARCHITECTURE.md), held against the committed state, the true world of guests and what tenants were told.
 // It never touches what is under test.
 
 import type { FakeWorld } from '../../agent/drivers/fake/world.ts';
@@ -52,7 +52,7 @@ export interface SentReport {
 }
 
 export interface Checker {
-  /** Number in DESIGN §5; 0: what has none there. */
+  /** Number of the invariant in docs/ARCHITECTURE.md; 0: one without a number. */
   readonly invariant: number;
   /**
    * What it still judges when a backup is restored, for then the past is another: `throughout`, or `after` the last commit of the restore.

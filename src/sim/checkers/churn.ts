@@ -1,4 +1,4 @@
-// Not numbered in DESIGN §5: nothing writes one host or one instance again and again, as two control planes do that cannot agree.
+// Not one of the numbered invariants: nothing writes one host or one instance again and again, as two control planes do that cannot agree.
 
 import type { Checker, Facts } from './checker.ts';
 

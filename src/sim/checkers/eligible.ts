@@ -1,5 +1,5 @@
-// Not numbered in DESIGN §5: an instance is bound only to a host that is there, ready and not paused when that is committed, and that
-// takes such instances and has not more than it may, whatever the control plane that decided it believed (SYSTEMS S4.3).
+// Not one of the numbered invariants: an instance is bound only to a host that is there, ready and not paused when that is committed, and that
+// takes such instances and has not more than it may, whatever the control plane that decided it believed.
 
 import type { Host } from '../../api/resources/host.ts';
 import type { Instance } from '../../api/resources/instance.ts';

@@ -1,5 +1,5 @@
-// Not numbered in DESIGN §5: at no commit more instances hold room than MAX_CONCURRENCY and CAPACITY_MAP allow, whoever placed them
-// (SYSTEMS S1.1, S1.2). Counted anew from allocations.
+// Not one of the numbered invariants: at no commit more instances hold room than MAX_CONCURRENCY and CAPACITY_MAP allow, whoever placed them
+//. Counted anew from allocations.
 
 import type { Checker, Facts } from './checker.ts';
 

@@ -1,4 +1,4 @@
-// Not numbered in DESIGN §5: no commit that makes an instance leaves its project with more than its quota, for any number of creates at
+// Not one of the numbered invariants: no commit that makes an instance leaves its project with more than its quota, for any number of creates at
 // once on any number of control planes. A quota that is lowered below the use only refuses what comes.
 
 import type { Checker, Facts } from './checker.ts';

@@ -1,4 +1,4 @@
-// Not numbered in DESIGN §5: what was refused has changed nothing. Whatever rogues send to be refused bears a label of theirs.
+// Not one of the numbered invariants: what was refused has changed nothing. Whatever rogues send to be refused bears a label of theirs.
 
 import { rogueLabel } from '../rogue-client.ts';
 import type { Checker } from './checker.ts';

@@ -8,7 +8,7 @@ export interface PlantedBug extends Planted {
   readonly seed?: number;
   /** What happened, and to whom. */
   readonly reenacts: string;
-  /** Number in DESIGN §5; 0: what has none there. */
+  /** Number of the invariant in docs/ARCHITECTURE.md; 0: one without a number. */
   readonly invariant: number;
   /** Of a bug that shows only in rare company: the misfortunes that are to happen often in every run. */
   readonly with?: readonly string[];
