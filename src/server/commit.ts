@@ -184,7 +184,7 @@ export class Committer {
     });
     try {
       const result = await this.#store.commit(conditions, writes);
-      this.#cache.noteHeard();
+      this.#cache.silence.noteHeard();
       this.#trouble = undefined;
       return result;
     } catch (error) {
@@ -239,7 +239,7 @@ export class Committer {
   #fail(group: readonly Pending[], error: unknown): void {
     const doomed = [...group, ...this.#queue.splice(0)];
     for (const { assumption } of doomed.toReversed()) this.#cache.forget(assumption);
-    this.#cache.noteDeaf();
+    this.#cache.silence.noteDeaf();
     const answer = storeFailure(error);
     this.#trouble = answer;
     this.#log.error('commit failed', { plans: doomed.length, error: answer.message, cause: error });

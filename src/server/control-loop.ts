@@ -106,7 +106,7 @@ export class ControlLoop {
     const { cache, policy } = this.#decider;
     this.#fence = fence;
     // While nobody led nobody may have been heard: hosts are given their full time again.
-    cache.forgiveSilence();
+    cache.silence.forgiveAll();
     for (const station of this.#stations) station.line = station.controller.dueLine?.(cache, policy);
     this.#fullPass();
   }
@@ -180,7 +180,7 @@ export class ControlLoop {
         this.#log.warn('lost the store', { error: describeError(error) });
         this.ready = false;
         if (error instanceof Compacted) compacted = true;
-        else cache.noteDeaf();
+        else cache.silence.noteDeaf();
         lost = true;
         this.#target = Number.POSITIVE_INFINITY;
         await sleep(this.#clock, backoffMs(attempt++, storeRetryDelay, prng), signal);
@@ -192,7 +192,7 @@ export class ControlLoop {
   #lookIfCaughtUp(): void {
     const { cache } = this.#decider;
     if (cache.revision < this.#target || this.#stopped.signal.aborted) return;
-    if (this.#target > 0) cache.noteHeard();
+    if (this.#target > 0) cache.silence.noteHeard();
     this.#target = 0;
     this.ready = true;
     this.#caughtUp.resolve();

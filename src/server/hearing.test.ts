@@ -15,7 +15,7 @@ function rig() {
   const said: string[] = [];
   const say = (message: string) => said.push(message);
   const log = { ...silentLogger, warn: say, info: say };
-  const hearing = new Hearing({ cache, clock, idleMs: () => idleMs, offlineAfterMs, log });
+  const hearing = new Hearing({ silence: cache.silence, clock, idleMs: () => idleMs, offlineAfterMs, log });
   hearing.start();
   const pass = (ms: number, share = busyShare): void => {
     busyShare = share;
@@ -79,7 +79,13 @@ it('takes a standstill for one, however little it has rested', () => {
   const lease = { kind: 'lease', host: 'h1', epoch: 1, renewedAtMs: 0 } as const;
   const cache = testCache([lease], () => nowMs);
   const clock = { nowMs: () => nowMs, monotonicMs: () => nowMs, setTimer };
-  new Hearing({ cache, clock, idleMs: () => Math.min(nowMs, 10_000), offlineAfterMs, log: silentLogger }).start();
+  new Hearing({
+    silence: cache.silence,
+    clock,
+    idleMs: () => Math.min(nowMs, 10_000),
+    offlineAfterMs,
+    log: silentLogger,
+  }).start();
   nowMs = 10_000;
   look();
   nowMs = 100_000;

@@ -3,10 +3,10 @@
 
 import type { Clock, Timer } from '../base/clock.ts';
 import type { Logger } from '../base/log.ts';
-import type { Cache } from '../core/state/cache.ts';
+import type { Silence } from '../core/state/silence.ts';
 
 export interface HearingParts {
-  readonly cache: Pick<Cache, 'noteAwake' | 'excuse'>;
+  readonly silence: Pick<Silence, 'noteAwake' | 'excuse'>;
   readonly clock: Clock;
   /** How long this process has only waited since its start, in milliseconds. */
   readonly idleMs: () => number;
@@ -50,14 +50,14 @@ export class Hearing {
   }
 
   #look(): void {
-    const { cache, clock, idleMs, log } = this.#parts;
+    const { silence, clock, idleMs, log } = this.#parts;
     const sinceMs = this.#lookedAtMs;
     const passedMs = clock.monotonicMs() - sinceMs;
     const stoodStill = passedMs > this.#stallMsMin;
     const busy = idleMs() - this.#idleMsThen < idleShareMin * passedMs;
     this.#noteLook();
     if (stoodStill) return; // that is taken off whole, and says nothing of how much comes
-    if (busy) cache.excuse(sinceMs, excusedShare);
+    if (busy) silence.excuse(sinceMs, excusedShare);
     else if (this.overloaded) log.info('keeps up with what comes again');
     this.#busyLooks = busy ? this.#busyLooks + 1 : 0;
     if (this.#busyLooks === overloadedLooks)
@@ -65,10 +65,10 @@ export class Hearing {
   }
 
   #noteLook(): void {
-    const { cache, clock, idleMs } = this.#parts;
+    const { silence, clock, idleMs } = this.#parts;
     this.#lookedAtMs = clock.monotonicMs();
     this.#idleMsThen = idleMs();
-    cache.noteAwake(this.#stallMsMin);
+    silence.noteAwake(this.#stallMsMin);
     this.#timer = clock.setTimer(this.#everyMs, () => this.#look(), { background: true });
   }
 

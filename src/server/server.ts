@@ -89,7 +89,7 @@ export async function startControlPlane(parts: ServerParts): Promise<Server> {
       throw error;
     },
   );
-  const hearing = new Hearing({ cache, clock, idleMs, offlineAfterMs: policy.offlineAfterMs, log });
+  const hearing = new Hearing({ silence: cache.silence, clock, idleMs, offlineAfterMs: policy.offlineAfterMs, log });
   hearing.start();
   const leadership = new Leadership({
     decider,

@@ -1,5 +1,5 @@
 import * as fc from 'fast-check';
-import { beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { testCache, testContext, testImage, testInstance } from '../testing.ts';
 import { Cache, type StoredEvent } from './cache.ts';
 import { eventChange } from './events.ts';
@@ -183,85 +183,6 @@ describe('the cache', () => {
     cache.apply([{ key: 'images/debian-12', value: testImage('debian-12'), revision: 9 }], 9);
     expect(cache.imageByName('debian')).toBeUndefined();
     expect(cache.imageByName('debian-12')).toBeDefined();
-  });
-
-  describe('silence', () => {
-    const lease = { kind: 'lease', host: 'h1', epoch: 1, renewedAtMs: 0 } as const;
-    let nowMs: number;
-    let cache: Cache;
-    beforeEach(() => {
-      nowMs = 0;
-      cache = testCache([lease], () => nowMs);
-    });
-    const silentMs = (): number => nowMs - (cache.leaseSeenAtMs('h1') ?? 0);
-
-    it('does not count as silence the time in which the store did not answer', () => {
-      nowMs = 1000;
-      cache.noteHeard();
-      nowMs = 6000;
-      cache.noteDeaf(); // it has not answered since 1000
-      expect(silentMs()).toBe(1000);
-      nowMs = 60_000;
-      expect(silentMs()).toBe(1000);
-      cache.noteHeard();
-      nowMs = 63_000;
-      expect(silentMs()).toBe(4000);
-      cache.apply([{ key: keyOf(lease), value: { ...lease, renewedAtMs: 5 }, revision: 9 }], 9);
-      expect(silentMs()).toBe(0);
-    });
-
-    it('does not count as silence the time in which the process stood still', () => {
-      cache.noteAwake(1500);
-      nowMs = 1000;
-      cache.noteAwake(1500);
-      expect(silentMs()).toBe(1000);
-      nowMs = 90_000;
-      expect(silentMs()).toBe(1000);
-      cache.noteAwake(1500);
-      nowMs = 91_000;
-      expect(silentMs()).toBe(2000);
-    });
-
-    it('takes off a standstill once, also when the store comes back in its midst', () => {
-      nowMs = 40_000;
-      cache.noteHeard();
-      cache.noteAwake(1500);
-      nowMs = 60_000;
-      cache.noteDeaf();
-      cache.noteHeard();
-      nowMs = 61_000;
-      expect(silentMs()).toBe(40_000);
-      cache.noteAwake(1500);
-      expect(silentMs()).toBe(40_000);
-    });
-
-    it('counts a share of the silence of a time that is excused in part', () => {
-      nowMs = 8000;
-      cache.excuse(5000, 2 / 3);
-      expect(silentMs()).toBe(6000);
-      cache.noteHeard();
-      cache.noteDeaf();
-      nowMs = 11_000;
-      cache.excuse(8000, 2 / 3);
-      cache.noteHeard();
-      expect(silentMs()).toBe(6000);
-    });
-
-    it('excuses nothing twice: what the store was away for counts for nothing, and of the rest a share does', () => {
-      nowMs = 4000;
-      cache.noteHeard();
-      cache.noteDeaf();
-      nowMs = 7000;
-      cache.noteHeard();
-      expect(silentMs()).toBe(4000);
-      nowMs = 10_000;
-      cache.excuse(1000, 2 / 3);
-      expect(silentMs()).toBe(5000);
-      cache.noteDeaf(); // since 7000, of which a share is taken off already
-      nowMs = 12_000;
-      cache.noteHeard();
-      expect(silentMs()).toBe(5000);
-    });
   });
 
   it('drops what a fresh list no longer holds', () => {

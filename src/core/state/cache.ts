@@ -14,6 +14,7 @@ import { kindOfKey, prefixOf } from './keys.ts';
 import { type Assumed, type Layers, LayersByKey, layersOf } from './layers.ts';
 import type { Change, Plan } from './plan.ts';
 import type { Allocation, AnyRecord, Provider, RecordByKind, RecordKind } from './records.ts';
+import { Silence } from './silence.ts';
 import type { Entry, RecordChange, Snapshot, View } from './snapshot.ts';
 
 /** A Plan was laid over the entries: to be confirmed or forgotten. */
@@ -83,20 +84,12 @@ export class Cache implements Snapshot {
   readonly #untold: string[] = [];
   /** Revisions that hold nothing but what this process wrote and has confirmed, until their events have come. */
   readonly #own = new Set<number>();
-  readonly #leaseSeenAtMs = new Map<string, number>();
-  /** When the store last answered, and since when it has not. */
-  #heardAtMs: number;
-  #deafSinceMs: number | undefined;
-  #awakeAtMs = 0;
-  #stallMsMin = Number.POSITIVE_INFINITY;
-  /** What counted for nothing, or in part, until then has been taken off. */
-  #forgivenToMs = Number.NEGATIVE_INFINITY;
-  readonly #nowMs: () => number;
+  /** Failure detection, fed with the leases as they are seen. */
+  readonly silence: Silence;
 
   /** `monotonicNowMs` dates the leases as they are seen. */
   constructor(monotonicNowMs: () => number) {
-    this.#nowMs = monotonicNowMs;
-    this.#heardAtMs = monotonicNowMs();
+    this.silence = new Silence(monotonicNowMs);
   }
 
   // Reading, as decisions do: assumed over committed.
@@ -191,8 +184,7 @@ export class Cache implements Snapshot {
   }
 
   leaseSeenAtMs(host: string): number | undefined {
-    const seenAtMs = this.#leaseSeenAtMs.get(host);
-    return seenAtMs === undefined ? undefined : seenAtMs + this.#deafMsSince(seenAtMs);
+    return this.silence.seenAtMs(host);
   }
 
   // Reading, as users do: only what is durable.
@@ -229,65 +221,6 @@ export class Cache implements Snapshot {
 
   *listCommitted<K extends RecordKind>(kind: K): Iterable<Entry<RecordByKind[K]>> {
     for (const entry of this.#committed.get(kind)?.values() ?? []) yield entry as Entry<RecordByKind[K]>; // as above
-  }
-
-  // Hearing: while the store does not answer, or this process stands still, nobody can be heard, and silence is no sign. While it has more to do
-  // than it can, it is a weak one.
-
-  /** The store has answered. */
-  noteHeard(): void {
-    if (this.#deafSinceMs !== undefined) this.#forgive();
-    this.#deafSinceMs = undefined;
-    this.#heardAtMs = this.#nowMs();
-  }
-
-  /** The store has failed. Since when, nobody knows: since it last answered. */
-  noteDeaf(): void {
-    this.#deafSinceMs ??= this.#heardAtMs;
-  }
-
-  /** This process runs, and says so again before `stallMsMin` are over: else it stood still, whoever's fault that was. */
-  noteAwake(stallMsMin: number): void {
-    if (this.#stalledSinceMs() !== undefined) this.#forgive();
-    this.#awakeAtMs = this.#nowMs();
-    this.#stallMsMin = stallMsMin;
-  }
-
-  /** Nobody judged for a while, so all are given their full time again. */
-  forgiveSilence(): void {
-    const nowMs = this.#nowMs();
-    for (const host of this.#leaseSeenAtMs.keys()) this.#leaseSeenAtMs.set(host, nowMs);
-  }
-
-  /**
-   * Of the silence since then, a time in which this process ran, `share` counts for nothing. While the store is away nothing of it does in any
-   * case.
-   */
-  excuse(sinceMs: number, share: number): void {
-    if (this.#deafSinceMs !== undefined) return;
-    const nowMs = this.#nowMs();
-    this.#takeOff((seenAtMs) => share * Math.max(0, nowMs - Math.max(seenAtMs, sinceMs, this.#forgivenToMs)));
-  }
-
-  #stalledSinceMs(): number | undefined {
-    return this.#nowMs() - this.#awakeAtMs > this.#stallMsMin ? this.#awakeAtMs : undefined;
-  }
-
-  /** What counted for nothing until now will do so for ever. */
-  #forgive(): void {
-    this.#takeOff((seenAtMs) => this.#deafMsSince(seenAtMs));
-  }
-
-  #takeOff(msOf: (seenAtMs: number) => number): void {
-    for (const [host, seenAtMs] of this.#leaseSeenAtMs) this.#leaseSeenAtMs.set(host, seenAtMs + msOf(seenAtMs));
-    this.#forgivenToMs = this.#nowMs();
-  }
-
-  /** How much of the time since then counts for nothing. */
-  #deafMsSince(sinceMs: number): number {
-    const nowMs = this.#nowMs();
-    const deafSinceMs = Math.min(this.#deafSinceMs ?? nowMs, this.#stalledSinceMs() ?? nowMs);
-    return Math.max(0, nowMs - Math.max(sinceMs, deafSinceMs, this.#forgivenToMs));
   }
 
   // Changing.
@@ -341,7 +274,7 @@ export class Cache implements Snapshot {
 
   /** Takes in events of the store, in revision order. Own commits come again and change nothing. */
   apply(events: readonly StoredEvent[], upTo: number): void {
-    this.noteHeard();
+    this.silence.noteHeard();
     for (const event of events) {
       if (this.#applyEvent(event)) this.#untold.push(event.key);
     }
@@ -569,8 +502,8 @@ export class Cache implements Snapshot {
       case 'allocation':
         return this.#consumers[sign > 0 ? 'addAllocation' : 'deleteAllocation'](value.consumer.id, key);
       case 'lease':
-        if (sign > 0) this.#leaseSeenAtMs.set(value.host, this.#nowMs());
-        else this.#leaseSeenAtMs.delete(value.host);
+        if (sign > 0) this.silence.noteHeartbeat(value.host);
+        else this.silence.forget(value.host);
         return;
       case 'image':
         for (const alias of value.spec.aliases) {

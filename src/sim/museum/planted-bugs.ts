@@ -260,7 +260,7 @@ export const plantedBugs: readonly PlantedBug[] = [
     invariant: 0,
     with: ['server-flooded'],
     file: 'server/hearing.ts',
-    find: 'if (busy) cache.excuse(sinceMs, excusedShare);\n    else if',
+    find: 'if (busy) silence.excuse(sinceMs, excusedShare);\n    else if',
     replace: 'if',
   },
   {
@@ -278,9 +278,8 @@ export const plantedBugs: readonly PlantedBug[] = [
     reenacts: 'the first heartbeat is counted, those after it are not: Orchard #118',
     invariant: 2,
     file: 'core/state/cache.ts',
-    find: 'if (sign > 0) this.#leaseSeenAtMs.set(value.host, this.#nowMs());\n        else this.#leaseSeenAtMs.delete(value.host);',
-    replace:
-      'if (sign > 0 && !this.#leaseSeenAtMs.has(value.host)) this.#leaseSeenAtMs.set(value.host, this.#nowMs());',
+    find: 'if (sign > 0) this.silence.noteHeartbeat(value.host);\n        else this.silence.forget(value.host);',
+    replace: 'if (sign > 0 && this.silence.seenAtMs(value.host) === undefined) this.silence.noteHeartbeat(value.host);',
   },
   {
     name: 'exclusive-restarted',
