@@ -375,13 +375,14 @@ export function createAgent(options: AgentOptions): Agent {
       guestsTold: false,
     };
     let now = told;
-    let readyCount = ready.size;
+    const changes = (): number => drivers.reduce((sum, driver) => sum + (driver.changes?.() ?? 0), ready.size);
+    let changesSeen = changes();
     let lookedMs = clock.monotonicMs();
     let looking: Promise<void> | undefined;
     const lookAround = async (): Promise<void> => {
-      const due = clock.monotonicMs() - lookedMs >= fingerprintMs || ready.size !== readyCount;
+      const due = clock.monotonicMs() - lookedMs >= fingerprintMs || changes() !== changesSeen;
       if (due) {
-        readyCount = ready.size;
+        changesSeen = changes();
         lookedMs = clock.monotonicMs();
       }
       const found = {

@@ -71,7 +71,7 @@ export interface Guest {
 
 export interface Fingerprint {
   readonly available: boolean;
-  /** Why not, or what limits it: "KVM opens but a probe guest hung under it; guests run under TCG". */
+  /** Why not, or what limits it: "KVM is not usable: KVM opens, but a probe guest hung under it; guests run under TCG". */
   readonly reason?: string;
   readonly accelerator?: Accelerator;
   readonly version?: string;
@@ -118,6 +118,8 @@ export interface Driver {
   readonly name: string;
   /** Looks at the host; takes seconds at most. Never throws: what does not work is `available: false` with its reason. */
   fingerprint(): Promise<Fingerprint>;
+  /** Grows when that may have changed, and should be looked at before its time. Absent: it never does. */
+  changes?(): number;
   /**
    * Finds the guests of an earlier run of the agent, without disturbing them. Before anything else, again while it throws: it
    * does when it cannot see, and then has touched nothing. A guest of which it cannot tell what it was is shown `damaged`.

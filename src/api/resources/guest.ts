@@ -7,6 +7,9 @@ const closed = { additionalProperties: false } as const;
 export const Accelerator = Type.Enum(['kvm', 'tcg', 'none']);
 export type Accelerator = Static<typeof Accelerator>;
 
+/** Reason of a guest that runs, and the event that tells of it: KVM could not run it, and it was started again under TCG. */
+export const acceleratorFallback = 'AcceleratorFallback';
+
 /** `preparing` → `running` ⇄ `suspended` (its processors stand still) → `stopped` (asked for), `exited` (by itself, cleanly) or `failed`. */
 export const GuestState = Type.Enum(['preparing', 'running', 'suspended', 'stopped', 'exited', 'failed']);
 export type GuestState = Static<typeof GuestState>;

@@ -253,6 +253,20 @@ describe('a report', () => {
   });
 });
 
+describe('a guest that KVM could not run', () => {
+  it('is told of in an event, once, beside what else is new', () => {
+    const cache = placed();
+    const why = { reason: 'AcceleratorFallback', message: 'KVM could not run this guest' };
+    report(cache, testGuest({ state: 'running', ...why }), { sequence: 1 });
+    report(cache, testGuest({ state: 'running', ready: true, ...why }), { sequence: 2 });
+    const told = [...cache.list('event')].map(({ value }) => value.spec).filter(({ reason }) => reason === why.reason);
+    expect(told).toMatchObject([{ type: 'Warning', message: why.message }]);
+    expect([...cache.list('event')].map(({ value }) => value.spec.reason)).toEqual(
+      expect.arrayContaining(['Started', 'Ready']),
+    );
+  });
+});
+
 describe('readiness', () => {
   it('is told anew each time the guest has booted, and once for each', () => {
     const cache = placed();

@@ -2,6 +2,7 @@
 // present incarnation, changes anything; all else is stale and changes nothing (invariant 7).
 
 import type { GuestStatus, Report } from '../../api/agent-protocol.ts';
+import { acceleratorFallback } from '../../api/resources/guest.ts';
 import { type Instance, type InstanceStatus, isToBeOn, isToStartAgain } from '../../api/resources/instance.ts';
 import { release, releaseAllButDisk } from '../ledger/ledger.ts';
 import { type NewCondition, withConditions } from '../state/conditions.ts';
@@ -109,7 +110,6 @@ function applyGuest(
 
   const next = nextStatus(instance.value, guest, input, ctx);
   const released = restsNow(instance.value, guest, report) ? releaseAllButDisk(allocation) : [];
-  const news = newsOf(status, next, guest);
   // One that says the same again is written too: what was said before it may come yet, and must be known to be older; and
   // controllers/lost-host.ts asks which session spoke last.
   return {
@@ -117,7 +117,9 @@ function applyGuest(
       changes: [
         instanceStatusChange(instance, next),
         ...released,
-        ...(news ? [eventChange(instance.value, { ...news, host }, ctx)] : []),
+        ...[fallbackOf(status, guest), newsOf(status, next, guest)].flatMap((news) =>
+          news === undefined ? [] : [eventChange(instance.value, { ...news, host }, ctx)],
+        ),
       ],
     },
     result: 'accepted',
@@ -170,6 +172,12 @@ function nextStatus(
     ...(guest.ready && status.guest?.ready !== true ? { readyAtMs: ctx.nowMs } : {}),
     ...(phase === 'Failed' && status.phase !== 'Failed' ? { failedAtMs: ctx.nowMs } : {}),
   };
+}
+
+/** The guest runs, but not under what its host was to run it under. */
+function fallbackOf(before: InstanceStatus, { reason, message }: GuestStatus): NewEvent | undefined {
+  if (reason !== acceleratorFallback || before.guest?.reason === reason) return undefined;
+  return { type: 'Warning', reason, message: message ?? 'the guest runs under TCG' };
 }
 
 /** An event for each step that people wait for; progress is not one. */

@@ -97,6 +97,7 @@ export function createLibvirtHypervisor(options: LibvirtHypervisorOptions): Hype
     if (setting === 'kvm') throw new DriverError('HypervisorFailed', onlyKvm('libvirt does not offer it'));
     return 'tcg';
   };
+  const { fallBack } = hostLook;
   const chosenAccelerator = (): Promise<Accelerator> => {
     accelerating ??= accelerator().catch((error: unknown) => {
       accelerating = undefined; // what is missing may be installed later
@@ -258,6 +259,15 @@ export function createLibvirtHypervisor(options: LibvirtHypervisorOptions): Hype
     ...hostNetworkOf(hostNetwork),
     fingerprint,
     chosenAccelerator,
+    changes: hostLook.changes,
+    ...(fallBack === undefined
+      ? {}
+      : {
+          async fallBack(from) {
+            await fallBack(from);
+            accelerating = undefined;
+          },
+        }),
     start: (machine, call) =>
       start(machine, call.accelerator).catch((error: unknown) => {
         throw startFailure(machine, error);

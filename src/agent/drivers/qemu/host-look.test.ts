@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../base/system.ts';
 import type { AcceleratorSetting } from '../accelerator-setting.ts';
-import { createHostLook } from './host-look.ts';
+import { createHostLook, type HostLook } from './host-look.ts';
 import { boots, makeStandIn, type StandIn, type StandInPlan } from './test-stand-in.ts';
 
 describe('what guests of a host run under', () => {
@@ -41,6 +41,39 @@ describe('what guests of a host run under', () => {
     const host = look(setting);
     expect(await host.fingerprint()).toMatchObject({ available: true, accelerator });
     expect(await host.chosenAccelerator()).toBe(accelerator);
+  });
+
+  const fail = async (host: HostLook, image: string): Promise<void> =>
+    host.fallBack?.({ image, reason: 'KVM internal error' });
+
+  it('is looked at again after KVM failed a guest: the probe decides, until a second image fails', async () => {
+    const host = look('auto');
+    expect(await host.chosenAccelerator()).toBe('kvm');
+    await fail(host, 'sha256:a');
+    await fail(host, 'sha256:a');
+    expect(host.changes()).toBe(2);
+    expect(await host.chosenAccelerator()).toBe('kvm');
+    await fail(host, 'sha256:b');
+    expect(await host.chosenAccelerator()).toBe('tcg');
+    const reason = expect.stringMatching(
+      /^KVM is not usable: guests of 2 images stopped under it: KVM internal error; /,
+    );
+    expect(await host.fingerprint()).toMatchObject({ available: true, accelerator: 'tcg', reason });
+    expect(await look('auto').fingerprint()).toMatchObject({ accelerator: 'tcg', reason });
+  });
+
+  it('is TCG once the probe fails that passed before', async () => {
+    const host = look('auto');
+    expect(await host.chosenAccelerator()).toBe('kvm');
+    await probe('fails');
+    expect(await host.chosenAccelerator()).toBe('kvm');
+    await fail(host, 'sha256:a');
+    expect(await host.chosenAccelerator()).toBe('tcg');
+  });
+
+  it('is left as it is where the setting allows nothing else', () => {
+    expect(look('kvm').fallBack).toBeUndefined();
+    expect(look('tcg').fallBack).toBeUndefined();
   });
 
   it.each([

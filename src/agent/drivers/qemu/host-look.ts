@@ -7,8 +7,8 @@ import type { Clock } from '../../../base/clock.ts';
 import { describeError } from '../../../base/log.ts';
 import type { AcceleratorSetting } from '../accelerator-setting.ts';
 import { DriverError, type Fingerprint } from '../driver.ts';
-import { kvmWorks } from './kvm-probe.ts';
-import { runTool } from '../vm/run-tool.ts';
+import { kvmFailed, kvmWorks } from './kvm-probe.ts';
+import { runTool, type ToolResult } from '../vm/run-tool.ts';
 
 const kvmProbeTimeoutMs = 5000;
 
@@ -25,8 +25,11 @@ export interface HostLookOptions {
 export interface HostLook {
   /** Looks again each time; calls at the same time share one look. */
   fingerprint(): Promise<Fingerprint>;
-  /** The same until the agent restarts. Throws `HypervisorFailed`. */
+  /** The same until KVM fails, or the agent restarts. Throws `HypervisorFailed`. */
   chosenAccelerator(): Promise<Accelerator>;
+  /** KVM could not run a guest: from now on it is looked at again. Absent: the setting allows nothing else. */
+  readonly fallBack?: (from: { readonly image: string; readonly reason: string }) => Promise<void>;
+  changes(): number;
 }
 
 export function createHostLook(options: HostLookOptions): HostLook {
@@ -41,20 +44,38 @@ export function createHostLook(options: HostLookOptions): HostLook {
   };
 
   const chosenAccelerator = async (): Promise<Accelerator> => {
-    accelerating ??= fingerprint();
+    accelerating ??= noting.then(fingerprint);
     const seen = await accelerating;
     if (seen.accelerator !== undefined) return seen.accelerator;
     accelerating = undefined; // QEMU may be installed later
     throw new DriverError('HypervisorFailed', seen.reason ?? 'QEMU is not usable on this host');
   };
 
-  return { fingerprint, chosenAccelerator };
+  let changes = 0;
+  let noting: Promise<void> = Promise.resolve();
+  const fallBack = (from: { readonly image: string; readonly reason: string }): Promise<void> => {
+    const noted = noting.then(async () => {
+      await fingerprinting; // which writes what it found to the same file
+      const version = await versionOf(options);
+      if (version.ok) await kvmFailed(await memoryOf(options, version.output), from);
+      accelerating = undefined;
+      changes += 1;
+    });
+    noting = noted.catch(() => {}); // whoever asked is told
+    return noted;
+  };
+  return {
+    fingerprint: () => noting.then(fingerprint),
+    chosenAccelerator,
+    changes: () => changes,
+    ...(options.accelerator === 'auto' ? { fallBack } : {}),
+  };
 }
 
 async function lookAtHost(options: HostLookOptions): Promise<Fingerprint> {
-  const { clock, qemu, qemuImg, root, accelerator } = options;
+  const { clock, qemu, qemuImg, accelerator } = options;
   try {
-    const version = await runTool(clock, { program: qemu, arguments: ['--version'], timeoutMs: 10_000 });
+    const version = await versionOf(options);
     if (!version.ok) return unavailable(qemu, 'qemu-system-x86', version);
     const image = await runTool(clock, { program: qemuImg, arguments: ['--version'], timeoutMs: 10_000 });
     if (!image.ok) return unavailable(qemuImg, 'qemu-utils', image);
@@ -66,15 +87,23 @@ async function lookAtHost(options: HostLookOptions): Promise<Fingerprint> {
       clock,
       timeoutMs: kvmProbeTimeoutMs,
       kvmDevice: options.kvmDevice ?? '/dev/kvm',
-      memoryPath: join(await root(), 'kvm-probe.json'),
-      qemuVersion: version.output,
+      ...(await memoryOf(options, version.output)),
     });
     if (kvm.works) return { ...seen, accelerator: 'kvm' };
     if (accelerator === 'kvm') return { ...seen, available: false, reason: onlyKvm(kvm.reason) };
-    return { ...seen, accelerator: 'tcg', reason: `${kvm.reason}; guests run under TCG, ten times slower` };
+    const reason = `KVM is not usable: ${kvm.reason}; guests run under TCG, ten times slower`;
+    return { ...seen, accelerator: 'tcg', reason };
   } catch (error) {
     return { available: false, reason: `cannot look at QEMU on this host: ${describeError(error)}` };
   }
+}
+
+function versionOf({ clock, qemu }: HostLookOptions): Promise<ToolResult> {
+  return runTool(clock, { program: qemu, arguments: ['--version'], timeoutMs: 10_000 });
+}
+
+async function memoryOf({ root }: HostLookOptions, qemuVersion: string): Promise<Parameters<typeof kvmFailed>[0]> {
+  return { memoryPath: join(await root(), 'kvm-probe.json'), qemuVersion };
 }
 
 /** Where the setting rules out TCG. */

@@ -6,7 +6,7 @@ import { constants } from 'node:fs';
 import { access, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { Type } from 'typebox';
+import { type Static, Type } from 'typebox';
 import { Check } from 'typebox/value';
 import type { Clock } from '../../../base/clock.ts';
 import { bootDisk } from './boot-sector.ts';
@@ -30,17 +30,23 @@ const Remembered = Type.Object({
   qemuVersion: Type.String(),
   works: Type.Boolean(),
   reason: Type.String(),
+  /** Images whose guests KVM could not run. */
+  failed: Type.Optional(Type.Array(Type.String())),
+  /** One more has failed since: the answer is not to be trusted, and found out again. */
+  stale: Type.Optional(Type.Boolean()),
 });
+type Remembered = Static<typeof Remembered>;
 
-/** As `probeAccelerator` for KVM, but once per boot of the host and version of QEMU. */
-export async function kvmWorks(
-  options: ProbeOptions & { readonly kvmDevice: string; readonly memoryPath: string; readonly qemuVersion: string },
-): Promise<ProbeResult> {
-  const now = { hostBootId: await hostBootId(), qemuVersion: options.qemuVersion };
-  const before = await readRemembered(options.memoryPath);
-  if (before !== null && before.hostBootId === now.hostBootId && before.qemuVersion === now.qemuVersion) {
-    return before.works ? { works: true } : { works: false, reason: before.reason };
-  }
+/** Where an answer is kept, and what it holds for besides this boot of the host. */
+interface Memory {
+  readonly memoryPath: string;
+  readonly qemuVersion: string;
+}
+
+/** As `probeAccelerator` for KVM, but once per boot of the host and version of QEMU, and again after a guest failed under it. */
+export async function kvmWorks(options: ProbeOptions & Memory & { readonly kvmDevice: string }): Promise<ProbeResult> {
+  const before = await readRemembered(options);
+  if (before !== undefined && before.stale !== true) return asResult(before);
   const canOpen = await access(options.kvmDevice, constants.R_OK | constants.W_OK).then(
     () => true,
     () => false,
@@ -48,11 +54,39 @@ export async function kvmWorks(
   // Not remembered: loading a module or a change of rights mends it without a reboot, and asking costs nothing.
   if (!canOpen) return { works: false, reason: `there is no usable ${options.kvmDevice}` };
   const result = await probeAccelerator('kvm', options);
-  await writeWhole(
-    options.memoryPath,
-    JSON.stringify({ ...now, works: result.works, reason: result.works ? '' : `KVM opens, but ${result.reason}` }),
+  const failed = before?.failed === undefined ? {} : { failed: before.failed };
+  const reason = result.works ? '' : `KVM opens, but ${result.reason}`;
+  await remember(options, { works: result.works, reason, ...failed });
+  return asResult({ works: result.works, reason });
+}
+
+/** KVM is given up with the second image whose guests it cannot run: one alone may be at fault itself. */
+const failedImagesMax = 2;
+
+/** Notes that KVM could not run a guest of `image`, though the probe ran. */
+export async function kvmFailed(
+  memory: Memory,
+  guest: { readonly image: string; readonly reason: string },
+): Promise<void> {
+  const before = await readRemembered(memory);
+  if (before !== undefined && !before.works) return;
+  const failed = [...new Set([...(before?.failed ?? []), guest.image])];
+  await remember(
+    memory,
+    failed.length < failedImagesMax
+      ? { works: true, reason: '', failed, stale: true }
+      : { works: false, reason: `guests of ${failed.length} images stopped under it: ${guest.reason}`, failed },
   );
-  return result.works ? result : { works: false, reason: `KVM opens, but ${result.reason}` };
+}
+
+const asResult = ({ works, reason }: Pick<Remembered, 'works' | 'reason'>): ProbeResult =>
+  works ? { works } : { works, reason };
+
+async function remember(
+  { memoryPath, qemuVersion }: Memory,
+  answer: Omit<Remembered, 'hostBootId' | 'qemuVersion'>,
+): Promise<void> {
+  await writeWhole(memoryPath, JSON.stringify({ hostBootId: await hostBootId(), qemuVersion, ...answer }));
 }
 
 const mark = 'berth: probe';
@@ -125,13 +159,13 @@ function probeArguments(accelerator: 'kvm' | 'tcg'): string[] {
   ];
 }
 
-async function readRemembered(
-  path: string,
-): Promise<{ hostBootId: string; qemuVersion: string; works: boolean; reason: string } | null> {
+/** Undefined: nothing is known of this boot and this QEMU. */
+async function readRemembered({ memoryPath, qemuVersion }: Memory): Promise<Remembered | undefined> {
   try {
-    const value: unknown = JSON.parse(await readFile(path, 'utf8'));
-    return Check(Remembered, value) ? value : null;
+    const value: unknown = JSON.parse(await readFile(memoryPath, 'utf8'));
+    if (!Check(Remembered, value) || value.qemuVersion !== qemuVersion) return undefined;
+    return value.hostBootId === (await hostBootId()) ? value : undefined;
   } catch {
-    return null; // not there, or not readable: probe again
+    return undefined; // not there, or not readable: probe again
   }
 }

@@ -32,6 +32,7 @@ export function createVmDriver(options: VmDriverOptions): Driver {
   return {
     name: hands.hypervisor.name,
     fingerprint: () => hands.hypervisor.fingerprint(),
+    changes: () => hands.hypervisor.changes?.() ?? 0,
     recover: () => recoverGuests(hands),
     guests: () =>
       slots.all().flatMap(({ record, progress }) => (record === undefined ? [] : [asGuest(record, progress)])),

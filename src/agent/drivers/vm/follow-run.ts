@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { describeError } from '../../../base/log.ts';
 import type { BootMarks } from './boot-marks.ts';
 import { guestFiles } from './guest-files.ts';
+import { fallbackFrom } from './fall-back.ts';
 import { findAddress } from './find-address.ts';
 import { startConsoleKeeper } from './console-keeper.ts';
 import { followConsole, punchHole, trimmedStart } from './console-log.ts';
@@ -16,7 +17,14 @@ import type { GuestEnd, Run, RunEnd, Trouble } from './hypervisor.ts';
 import { watchForLife } from './sign-of-life.ts';
 import type { Slot } from './slots.ts';
 
-export async function followRun(hands: Hands, slot: Slot, run: Run): Promise<void> {
+/** `onFallback`: the run is over, and the guest is to be started again under another accelerator. */
+export interface Following {
+  readonly run: Run;
+  readonly onFallback: () => void;
+}
+
+export async function followRun(hands: Hands, slot: Slot, following: Following): Promise<void> {
+  const { run } = following;
   slot.run = run;
   await listen(hands, slot, run);
   await keepConsole(hands, slot, run);
@@ -38,7 +46,7 @@ export async function followRun(hands: Hands, slot: Slot, run: Run): Promise<voi
   else if (network?.kind === 'bridge') void findAddress(hands, slot, { run, card: network.macAddress }).then(found);
   // Where an engine tells how the boot stands, it tells of its end, too.
   if (run.onMarks === undefined) void watchForLife(hands, slot, run);
-  slot.settled = run.ended.then((end) => settle(hands, slot, run, end));
+  slot.settled = run.ended.then((end) => settle(hands, slot, following, end));
   slot.settled.catch((error: unknown) =>
     hands.log.error('cannot note the end of a guest', { instance: slot.instanceId, error: describeError(error) }),
   );
@@ -133,14 +141,15 @@ function trim(
 
 /** Ends what a guest left behind. Why that ended is noted first: afterwards nobody could tell but this agent, which may die. */
 async function letGo(
-  { slots, log }: Hands,
+  hands: Hands,
   slot: Slot,
   { run, how }: { readonly run: Run; readonly how: GuestEnd | Trouble },
 ): Promise<void> {
+  const { slots, log } = hands;
   if (slot.run !== run || slots.closed) return; // the next agent is told, too
   const about = { instance: slot.instanceId, how: typeof how === 'string' ? how : how.code };
   try {
-    await slots.save(slot, typeof how === 'string' ? { guestEnd: how } : { halt: how });
+    await slots.save(slot, typeof how === 'string' ? { guestEnd: how } : await afterHalt(hands, slot, how));
   } catch (error) {
     log.warn('cannot note how a guest ended', { ...about, error: describeError(error) });
   }
@@ -151,8 +160,13 @@ async function letGo(
   }
 }
 
+async function afterHalt(hands: Hands, { record }: Slot, trouble: Trouble): Promise<Partial<GuestRecord>> {
+  const fallback = record === undefined ? undefined : await fallbackFrom(hands, record, trouble);
+  return fallback === undefined ? { halt: trouble } : { fallback };
+}
+
 /** Writes down how a run ended. */
-async function settle(hands: Hands, slot: Slot, run: Run, end: RunEnd): Promise<void> {
+async function settle(hands: Hands, slot: Slot, { run, onFallback }: Following, end: RunEnd): Promise<void> {
   if (slot.run !== run || end.cause === 'detached') return;
   const directory = await hands.directoryOf(slot.instanceId);
   await slot.console?.check().catch(() => {}); // the last lines may say that the boot was over
@@ -160,6 +174,11 @@ async function settle(hands: Hands, slot: Slot, run: Run, end: RunEnd): Promise<
   slot.console = undefined;
   slot.run = undefined;
   if (slot.record === undefined || !slot.record.created) return; // create and remove say themselves what became of it
+  const { fallback, stopRequested } = slot.record;
+  if (fallback?.pending === true && !stopRequested) {
+    hands.log.warn('KVM cannot run a guest; it is started again under TCG', { instance: slot.instanceId });
+    return onFallback();
+  }
   const verdict = await judge(hands, slot.record, { end, directory });
   hands.log.info('a guest ended', {
     instance: slot.instanceId,

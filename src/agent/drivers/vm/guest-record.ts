@@ -35,6 +35,14 @@ export const GuestRecord = Type.Object({
   guestEnd: Type.Optional(Type.Union([Type.Literal('guest-shutdown'), Type.Literal('guest-panic')])),
   /** Why the hypervisor of the last run stopped the guest for good: noted before that is ended. */
   halt: Type.Optional(Type.Object({ code: Type.String(), message: Type.String() })),
+  /** KVM could not run it, so it runs under TCG. Pending: the machine that KVM could not run is to be ended, and the next one to be started. */
+  fallback: Type.Optional(
+    Type.Object({
+      hostBootId: Type.String(),
+      pending: Type.Boolean(),
+      reason: Type.Object({ code: Type.String(), message: Type.String() }),
+    }),
+  ),
   /** Of one that runs: its processors stood still when it was last looked at. Absent: they did not. */
   suspended: Type.Optional(Type.Boolean()),
   cpus: Type.Integer({ minimum: 1 }),

@@ -142,8 +142,12 @@ export interface Hypervisor {
   fingerprint(): Promise<Fingerprint>;
   /** Instances that it has something of, also when there is no record of them. Throws when it cannot see; absent: records are all there is. */
   known?(): Promise<readonly string[]>;
-  /** The same until the agent restarts. Throws `HypervisorFailed`. */
+  /** The same until one of its machines falls back, or the agent restarts. Throws `HypervisorFailed`. */
   chosenAccelerator(): Promise<Accelerator>;
+  /** KVM could not run a machine, of which nothing was ever heard: it is started again under TCG, and KVM is looked at again. Absent: that is not to be. */
+  fallBack?(from: { readonly image: string; readonly reason: string }): Promise<void>;
+  /** Grows when what `fingerprint` says may have changed. */
+  changes?(): number;
   /** Makes what a guest consists of; absent: the disk and the seed of a virtual machine. What an interrupted one left is used, or made anew. */
   make?(call: MakeCall): Promise<void>;
   /** `onProcess` runs as soon as there is anything, before it is asked for more. */

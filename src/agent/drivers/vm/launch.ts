@@ -7,7 +7,8 @@ import { sleep } from '../../../base/clock.ts';
 import { describeError } from '../../../base/log.ts';
 import { DriverError } from '../driver.ts';
 import { consoleSize } from './console-log.ts';
-import { noSuchGuest, throwIfAborted } from './errors.ts';
+import { asDriverError, noSuchGuest, throwIfAborted } from './errors.ts';
+import { hasFallenBack } from './fall-back.ts';
 import { followRun } from './follow-run.ts';
 import { guestFiles } from './guest-files.ts';
 import type { Hands } from './hands.ts';
@@ -39,11 +40,38 @@ export async function launch(
   }
 }
 
+/** Completes a fallback: when it is this guest's turn, and unless something else was wished of it meanwhile. */
+export function launchLater(hands: Hands, slot: Slot): void {
+  const { slots, log } = hands;
+  const { instanceId } = slot;
+  const launchNow = async (): Promise<void> => {
+    const { record } = slot;
+    if (record?.fallback?.pending !== true || slot.run !== undefined || record.removing || record.state !== 'running')
+      return;
+    const { signal } = new AbortController();
+    const leave = await hands.launching.enter(signal);
+    try {
+      await launch(hands, slot, { wanted: record.ports, signal });
+    } catch (error) {
+      if (slots.closed) throw error; // the next agent starts it, or finds it
+      const { code, message } = asDriverError(error, `cannot start ${instanceId} under TCG`, hands.directory);
+      await slots.save(slot, { state: 'failed', reason: { code, message } });
+    } finally {
+      leave();
+    }
+  };
+  slots.inLine(slot, launchNow).catch((error: unknown) => {
+    if (!slots.closed) log.error('cannot complete a fallback', { instance: instanceId, error: describeError(error) });
+  });
+}
+
 async function launchOnce(hands: Hands, slot: Slot, signal: AbortSignal): Promise<void> {
   const { clock, slots } = hands;
   if (slot.record === undefined) throw noSuchGuest('start', slot.instanceId);
   const directory = await hands.directoryOf(slot.instanceId);
-  const accelerator = await hands.hypervisor.chosenAccelerator();
+  const hostBootId = await hostBootIdOf(hands.hypervisor);
+  const fallenBack = hasFallenBack(hands, slot.record, hostBootId);
+  const accelerator = fallenBack ? 'tcg' : await hands.hypervisor.chosenAccelerator();
   const startedAtMs = clock.nowMs();
   const orphan = await hands.hypervisor.find(await hands.machineOf(slot.record), true); // of an agent that died before it wrote down where it is
   if (orphan === null) {
@@ -52,7 +80,8 @@ async function launchOnce(hands: Hands, slot: Slot, signal: AbortSignal): Promis
       startedAtMs,
       launching: true,
       process: undefined,
-      hostBootId: await hostBootIdOf(hands.hypervisor),
+      hostBootId,
+      ...(fallenBack ? {} : { fallback: undefined }),
       bootOffset: await consoleSize(join(directory, guestFiles.console)),
       ready: false,
       address: slot.record.network?.kind === 'nat' ? slot.record.network.address : undefined,
@@ -99,12 +128,15 @@ async function launchOnce(hands: Hands, slot: Slot, signal: AbortSignal): Promis
       reason: undefined,
       stopRequested: false,
       suspended: undefined,
+      ...(slot.record?.fallback === undefined || orphan !== null
+        ? {}
+        : { fallback: { ...slot.record.fallback, pending: false } }),
       phases: [
         ...record.phases.filter(({ name }) => name !== 'start' && name !== 'boot'),
         phase('start', startedAtMs, clock.nowMs()),
       ],
     });
-    await followRun(hands, slot, run);
+    await followRun(hands, slot, { run, onFallback: () => launchLater(hands, slot) });
   } catch (error) {
     if (slot.run === run) slot.run = undefined;
     if (!slots.closed) await run.end();

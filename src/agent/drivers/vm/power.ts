@@ -59,7 +59,12 @@ async function stopNow(
   { graceMs, impatience }: { readonly graceMs: number; readonly impatience: AbortSignal },
 ): Promise<void> {
   const { run } = slot;
-  if (run === undefined) return;
+  if (run === undefined) {
+    // It was between two accelerators: the second start does not come any more.
+    if (slot.record?.state === 'running' && slot.record.fallback?.pending === true)
+      await slots.save(slot, { state: 'stopped', reason: undefined });
+    return;
+  }
   await slots.save(slot, { stopRequested: true });
   if (graceMs > 0 && !impatience.aborted) {
     // One that stands still hears no button.

@@ -60,6 +60,7 @@ const blank = {
 } satisfies Partial<GuestRecord>;
 
 export function asGuest(record: GuestRecord, progress: string | undefined): Guest {
+  const reason = record.reason ?? fallbackReason(record);
   return {
     instanceId: record.instanceId,
     incarnation: record.incarnation,
@@ -69,13 +70,19 @@ export function asGuest(record: GuestRecord, progress: string | undefined): Gues
     phases: record.phases,
     ...(isDamaged(record) ? { damaged: true } : {}),
     ...(record.volumes === undefined ? {} : { volumes: record.volumes.map(({ volumeId }) => volumeId) }),
-    ...(record.reason === undefined ? {} : { reason: record.reason }),
+    ...(reason === undefined ? {} : { reason }),
     ...(record.address === undefined ? {} : { address: record.address }),
     ...(record.accelerator === undefined ? {} : { accelerator: record.accelerator }),
     ...(record.imageDigest === undefined ? {} : { imageDigest: record.imageDigest }),
     ...(record.startedAtMs === undefined ? {} : { startedAtMs: record.startedAtMs }),
     ...(progress === undefined || record.state !== 'preparing' ? {} : { progress }),
   };
+}
+
+/** While it runs, as long as nothing else is to be said of it. */
+function fallbackReason({ state, accelerator, fallback }: GuestRecord): GuestRecord['reason'] {
+  const fallen = fallback !== undefined && (fallback.pending || accelerator === 'tcg');
+  return state === 'running' && fallen ? fallback.reason : undefined;
 }
 
 export const phase = (name: string, startedAtMs: number, endedAtMs: number): Phase => ({

@@ -7,10 +7,13 @@ import { describeError } from '../../../base/log.ts';
 import { DriverError } from '../driver.ts';
 import { seeDamaged } from './damaged.ts';
 import { dropExport } from './export-disk.ts';
+import { hasFallenBack } from './fall-back.ts';
 import { followRun, judge } from './follow-run.ts';
 import { type GuestRecord, readGuestRecord, readPreviousRecord, restorePreviousRecord } from './guest-record.ts';
 import type { Hands } from './hands.ts';
+import { hostBootIdOf } from './host-boot.ts';
 import type { Run, RunEnd } from './hypervisor.ts';
+import { launchLater } from './launch.ts';
 import { idPattern, type Slot } from './slots.ts';
 import { noteOpenVolumes } from './volumes.ts';
 
@@ -37,6 +40,8 @@ export async function recoverGuests(hands: Hands): Promise<void> {
   );
   await hands.hypervisor.network?.settle();
   await hands.hypervisor.settle?.();
+  for (const slot of slots.all())
+    if (slot.run === undefined && slot.record?.fallback?.pending) launchLater(hands, slot);
 }
 
 /** Records of a newer Berth are whole, but not for us to read: nothing is touched until that one is back. */
@@ -108,7 +113,7 @@ async function takeUpFound(
   if (network !== undefined && (record.created || run !== null || record.state === 'preparing'))
     hands.hypervisor.network?.adopt({ instanceId: slot.instanceId, directory, network });
   if (run !== null) await adopt(hands, slot, { record, run });
-  else if (record.created && record.state === 'running') {
+  else if (record.created && record.state === 'running' && !(await isBetweenTwo(hands, record))) {
     const end: RunEnd = {
       cause: 'other',
       detail: `${hands.hypervisor.name}${record.process === undefined ? '' : ` (pid ${record.process.pid})`} ended while the agent was away`,
@@ -116,6 +121,11 @@ async function takeUpFound(
     await hands.slots.save(slot, { ...(await judge(hands, record, { end, directory })), suspended: undefined });
   }
   hands.slots.notify(slot.instanceId);
+}
+
+/** The agent before ended what KVM could not run, and died before it started it again. */
+async function isBetweenTwo(hands: Hands, record: GuestRecord): Promise<boolean> {
+  return record.fallback?.pending === true && hasFallenBack(hands, record, await hostBootIdOf(hands.hypervisor));
 }
 
 async function adopt(
@@ -132,8 +142,11 @@ async function adopt(
     state: 'running',
     // A pause shows itself again; that the guest was told of an error does not.
     reason: record.state === 'running' && record.reason?.code === 'DiskError' ? record.reason : undefined,
+    ...(record.fallback === undefined || record.accelerator !== 'tcg'
+      ? {}
+      : { fallback: { ...record.fallback, pending: false } }),
   });
-  await followRun(hands, slot, run);
+  await followRun(hands, slot, { run, onFallback: () => launchLater(hands, slot) });
   const limit = new AbortController();
   await Promise.race([run.connected, sleep(hands.clock, adoptPatienceMs, limit.signal)]); // one that hangs is watched all the same
   limit.abort();
