@@ -222,6 +222,35 @@ describe('berth host', () => {
   });
 });
 
+it('berth pool set changes what is named, and takes away what is to be none', async () => {
+  const before = {
+    description: 'for CI',
+    profile: 'best-fit',
+    weights: { 'guest-count': 3, 'best-fit': 1 },
+    allocationRatios: { MEMORY_MB: 1.5 },
+    defaults: { cpus: 2, memoryMiB: 1024 },
+  };
+  const set = async (...flags: string[]) => {
+    const pool = { ...testHost('ci'), kind: 'pool', spec: before, status: {} };
+    const { requests, stdout } = await runBerth(['pool', 'set', 'ci', ...flags], { handler: () => ({ json: pool }) });
+    expect(stdout).toBe('pool ci changed\n');
+    const body = requests.at(-1)?.body as { spec: unknown } | undefined;
+    return body?.spec;
+  };
+  expect(await set('--cpu-ratio', '8', '--default-cpus', 'none', '--weight', 'best-fit=')).toEqual({
+    ...before,
+    weights: { 'guest-count': 3 },
+    allocationRatios: { MEMORY_MB: 1.5, VCPU: 8 },
+    defaults: { memoryMiB: 1024 },
+  });
+  expect(await set('--cpu-ratio', 'none', '--profile', 'none')).toEqual({ ...before, profile: undefined });
+  const { stderr, exitCode } = await runBerth(['pool', 'set', 'ci', '--cpu-ratio', 'many'], {
+    handler: () => ({ json: { ...testHost('ci'), kind: 'pool', spec: before, status: {} } }),
+  });
+  expect(exitCode).toBe(2);
+  expect(stderr).toContain('--cpu-ratio cannot be "many"');
+});
+
 it('berth pool create says how its hosts are preferred, and what instances get there', async () => {
   const flags = [
     '--profile',

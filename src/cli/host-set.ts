@@ -93,7 +93,7 @@ export function setCommand(cli: Cli): Command {
     )
     .option(
       '--overcommit <class=ratio>',
-      'given out so many times over: VCPU=4; VCPU= for once; many times',
+      "given out so many times over: VCPU=8; VCPU= for its pool's ratio, else 4; many times",
       collect,
       [],
     )
@@ -203,15 +203,17 @@ function changedRatios(before: Spec['allocationRatios'], pairs: readonly string[
       delete ratios[resourceClass];
       continue;
     }
-    const ratio = /^\d{1,4}(\.\d{1,3})?$/.test(text) ? Number(text) : 0;
-    if (ratio < 0.01 || ratio > 1000)
-      throw usageError(
-        `--overcommit ${resourceClass} cannot be "${text}"`,
-        'write a number from 0.01 to 1000, or nothing to take it away',
-      );
-    ratios[resourceClass] = ratio;
+    ratios[resourceClass] = parseRatio(`--overcommit ${resourceClass}`, text, 'nothing to take it away');
   }
   return ratios;
+}
+
+/** `otherwise`: what else can be written. */
+export function parseRatio(flag: string, text: string, otherwise: string): number {
+  const ratio = /^\d{1,4}(\.\d{1,3})?$/.test(text) ? Number(text) : 0;
+  if (ratio < 0.01 || ratio > 1000)
+    throw usageError(`${flag} cannot be "${text}"`, `write a number from 0.01 to 1000, or ${otherwise}`);
+  return ratio;
 }
 
 async function change(

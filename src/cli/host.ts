@@ -130,10 +130,7 @@ export function hostLines({ metadata, spec, status }: Host, held: HostProviders,
     ],
     ['architecture', status.architecture],
     ...capacity.map((line, index): [string, string] => [index === 0 ? 'capacity' : '', line]),
-    ...Object.entries(spec.allocationRatios).map(([key, ratio]): [string, string] => [
-      'overcommit',
-      `${key} × ${ratio}`,
-    ]),
+    ...overcommitLines(spec, held),
     ...status.drivers.map(({ name, available, reason, accelerator, version }): [string, string] => [
       'driver',
       [name, available ? (accelerator ?? '') : 'not available', version ?? '', reason ?? '']
@@ -156,6 +153,15 @@ export function hostLines({ metadata, spec, status }: Host, held: HostProviders,
     ['agent', status.agentVersion === undefined ? undefined : `${status.agentVersion}, session ${status.epoch}`],
     ['age', age(nowMs - metadata.createdAtMs)],
   ]);
+}
+
+/** As the ledger has it, so also what its pool or the fleet says. */
+function overcommitLines(spec: Host['spec'], { providers }: HostProviders): [string, string][] {
+  const [root] = providers;
+  const ratios = root
+    ? Object.entries(root.inventories).map(([key, { allocationRatio }]): [string, number] => [key, allocationRatio])
+    : Object.entries(spec.allocationRatios);
+  return ratios.filter(([, ratio]) => ratio !== 1).map(([key, ratio]) => ['overcommit', `${key} × ${ratio}`]);
 }
 
 /** Who may be here. */

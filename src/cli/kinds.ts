@@ -159,6 +159,7 @@ function poolColumns({ nowMs }: ViewFacts): Column<Pool>[] {
   return [
     { header: 'NAME', value: ({ metadata }) => metadata.name },
     { header: 'PROFILE', value: ({ spec }) => spec.profile ?? '' },
+    { header: 'CPU RATIO', value: ({ spec }) => String(spec.allocationRatios?.['VCPU'] ?? ''), right: true },
     { header: 'AGE', value: ({ metadata }) => age(nowMs - metadata.createdAtMs), right: true },
     { header: 'DESCRIPTION', importance: 'minor', value: ({ spec }) => spec.description },
   ];

@@ -26,7 +26,7 @@ export function testContext(changes: Partial<Omit<Context, 'policy'>> & { policy
     prng,
     newId: (prefix) => `${prefix}_${String(++count).padStart(26, '0')}`,
     ...changes,
-    policy: { ...defaultPolicy, ...changes.policy },
+    policy: { ...defaultPolicy, cpuAllocationRatio: 1, ...changes.policy }, // as `testHost` is made
   };
 }
 

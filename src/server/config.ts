@@ -82,6 +82,12 @@ export const ServerConfig = Type.Object(
       minimum: 1_000,
       description: 'at most so many changes back',
     }),
+    cpuAllocationRatio: Type.Number({
+      default: 4,
+      minimum: 0.01,
+      maximum: 1000,
+      description: 'how often each CPU is given out where neither host nor pool says so',
+    }),
     agingMs: Type.Integer({
       default: 600_000,
       minimum: 1_000,

@@ -212,6 +212,7 @@ function policyOf(config: ServerConfig): Policy {
     idempotencyMax: config.idempotencyMax,
     historyKeptMs: config.historyKeptMs,
     historyRevisionsMax: config.historyRevisionsMax,
+    cpuAllocationRatio: config.cpuAllocationRatio,
     agingMs: config.agingMs,
     starvationMs: config.starvationMs,
     nominationMs: config.nominationMs,

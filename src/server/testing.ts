@@ -38,7 +38,7 @@ export async function startTestServer(
     idleMs: () => clock.monotonicMs(),
     prng: systemPrng(),
     log: silentLogger,
-    policy: { ...defaultPolicy, ...options.policy },
+    policy: { ...defaultPolicy, cpuAllocationRatio: 1, ...options.policy },
     links,
     connections,
     ...(options.imageContent === undefined ? {} : { imageContent: options.imageContent }),

@@ -150,6 +150,7 @@ export async function simulate({
   const world = createFakeWorld({ clock: createProcessClock(timeline), latencies: scenario.guest });
   const policy: Policy = {
     ...defaultPolicy,
+    cpuAllocationRatio: 1, // so that its small hosts fill up
     heartbeatMs: scenario.heartbeatMs,
     offlineAfterMs: scenario.offlineAfterMs,
     restartDelayMs: scenario.restartDelayMs,

@@ -19,6 +19,7 @@ const agentProgram = fileURLToPath(new URL('./agent.ts', import.meta.url));
 /** As all control planes have it. */
 export const policy: Policy = {
   ...defaultPolicy,
+  cpuAllocationRatio: 1, // so that hosts fill up
   heartbeatMs: 1_000,
   offlineAfterMs: 12_000, // shorter than the longest stop, longer than any restart
   restartDelayMs: 500,

@@ -87,6 +87,14 @@ export const Toleration = Type.Object(
 );
 export type Toleration = Static<typeof Toleration>;
 
+/** By resource class: how many times over it is given out. */
+export const AllocationRatios = Type.Record(
+  Type.String({ pattern: '^[A-Z][A-Z0-9_]{0,63}$' }),
+  Type.Number({ minimum: 0.01, maximum: 1000 }),
+  { maxProperties: 64, additionalProperties: false },
+);
+export type AllocationRatios = Static<typeof AllocationRatios>;
+
 /** How much each score counts, by the name of its rule. */
 export const ScoreWeights = Type.Record(
   Type.String({ pattern: '^[a-z][a-z0-9-]{0,63}$' }),

@@ -2,7 +2,7 @@
 
 import { type Static, Type } from 'typebox';
 import { Accelerator } from './guest.ts';
-import { ChildProviders, Taint, Trait } from './host-rules.ts';
+import { AllocationRatios, ChildProviders, Taint, Trait } from './host-rules.ts';
 import { Amounts, Condition, Name, ResourceClass, type Resource, type ResourceDefinition } from './metadata.ts';
 
 const closed = { additionalProperties: false } as const;
@@ -31,16 +31,12 @@ export const HostSpec = Type.Object(
     paused: Type.Boolean({ default: false, description: 'nothing new is placed here; what runs, runs on' }),
     pool: Type.Optional(Name),
     reserved: Type.Optional(Amounts),
-    allocationRatios: Type.Record(
-      Type.String({ pattern: '^[A-Z][A-Z0-9_]{0,63}$' }),
-      Type.Number({ minimum: 0.01, maximum: 1000 }),
-      {
-        default: {},
-        maxProperties: 64,
-        additionalProperties: false,
-        description: 'how far each resource class may be overcommitted; default 1',
-      },
-    ),
+    allocationRatios: Type.Unsafe<AllocationRatios>({
+      ...AllocationRatios,
+      default: {},
+      description:
+        "how far each resource class may be overcommitted; default: its pool's, then 4 for VCPU and 1 for others",
+    }),
     inventory: Type.Optional(
       Type.Record(ResourceClass, InventoryOverride, {
         maxProperties: 64,

@@ -1,7 +1,7 @@
 // Pool: a named part of the fleet. A host is in the pool that its spec names.
 
 import { type Static, Type } from 'typebox';
-import { ScoreWeights } from './host-rules.ts';
+import { AllocationRatios, ScoreWeights } from './host-rules.ts';
 import { Name, type Resource, type ResourceDefinition } from './metadata.ts';
 import { profileNames } from './profile.ts';
 
@@ -16,6 +16,12 @@ export const PoolSpec = Type.Object(
     ),
     weights: Type.Optional(
       Type.Unsafe<ScoreWeights>({ ...ScoreWeights, description: 'instead of those of the profile, one by one' }),
+    ),
+    allocationRatios: Type.Optional(
+      Type.Unsafe<AllocationRatios>({
+        ...AllocationRatios,
+        description: 'of its hosts, where they have none of their own; default 4 for VCPU, 1 for others',
+      }),
     ),
     defaults: Type.Optional(
       Type.Object(

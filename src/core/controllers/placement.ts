@@ -8,7 +8,8 @@ import { gangKeyOf, gangMissing, gangsOf, placeGang } from '../queue/gangs.ts';
 import { countAsked, gateOf, limitsOn } from '../queue/limits.ts';
 import { isWaiting, limitReached, queueOf } from '../queue/queue.ts';
 import { type Request, requestOf } from '../scheduler/request.ts';
-import { schedule, summarize } from '../scheduler/schedule.ts';
+import { whyItWaits } from '../scheduler/cpu-advice.ts';
+import { schedule } from '../scheduler/schedule.ts';
 import { takeOver, taskOf } from '../scheduler/take-over.ts';
 import { conditionOf } from '../state/conditions.ts';
 import type { Context } from '../state/context.ts';
@@ -45,7 +46,7 @@ export const placement: Controller = {
     if (unfit !== undefined) return waitForRoom(snapshot, instance, { request, message: unfit }, ctx);
     const answer = schedule(snapshot, request);
     if (answer.placed) return bind(snapshot, [{ instance, request, placed: answer }], { gates }, ctx);
-    const message = summarize(answer);
+    const message = whyItWaits(snapshot, request, answer);
     queue.noteUnfit(key, request, message);
     return waitForRoom(snapshot, instance, { request, message }, ctx);
   },

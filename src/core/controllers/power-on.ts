@@ -3,10 +3,11 @@
 
 import { type Instance, isToBeOn } from '../../api/resources/instance.ts';
 import type { Amounts } from '../../api/resources/metadata.ts';
-import { claimAgain, type Held, holdsOnlyDisk } from '../ledger/ledger.ts';
+import { claimAgain, type Held, holdsOnlyDisk, type Shortfall } from '../ledger/ledger.ts';
 import { assign, type Portion } from '../ledger/tree.ts';
 import { gateOf, limitsOn, passGates } from '../queue/limits.ts';
 import { limitReached } from '../queue/queue.ts';
+import { cpuAdvice } from '../scheduler/cpu-advice.ts';
 import { fleetOf } from '../scheduler/fleet.ts';
 import { describeFits } from '../scheduler/plugins/fit.ts';
 import { requestOf } from '../scheduler/request.ts';
@@ -85,7 +86,7 @@ function takeRoom(snapshot: Snapshot, instance: Entry<Instance>, allocation: Ent
     : ({
         status: 'False',
         reason: 'Unschedulable',
-        message: `its disk is on ${host}, where there is no room for it to run: ${describeFits(verdict.shortfalls)}`,
+        message: `its disk is on ${host}, where there is no room for it to run: ${describeFits(verdict.shortfalls)}${adviceFor(verdict.shortfalls, host)}`,
       } as const);
   const known = conditionOf(status.conditions, 'Scheduled');
   const told = known?.status === condition.status && (verdict.fits || known.message === condition.message);
@@ -108,6 +109,11 @@ function takeRoom(snapshot: Snapshot, instance: Entry<Instance>, allocation: Ent
           ]),
     ],
   };
+}
+
+function adviceFor(shortfalls: readonly Shortfall[], host: string): string {
+  const short = shortfalls.some(({ resourceClass, refusal }) => resourceClass === 'VCPU' && refusal === 'Insufficient');
+  return short ? `; ${cpuAdvice(host)}` : '';
 }
 
 /** What was assigned as plain amounts, without the disk, which is held all the time. */

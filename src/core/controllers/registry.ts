@@ -3,6 +3,7 @@
 import type { Controller } from './controller.ts';
 import { garbage } from './garbage.ts';
 import { hostHealth } from './host-health.ts';
+import { inventory } from './inventory.ts';
 import { lostHost } from './lost-host.ts';
 import { placement } from './placement.ts';
 import { powerOn } from './power-on.ts';
@@ -19,4 +20,5 @@ export const controllers: readonly Controller[] = [
   task,
   volume,
   garbage,
+  inventory,
 ];

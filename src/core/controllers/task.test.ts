@@ -56,7 +56,7 @@ describe('a task', () => {
     const fleet = fleetWith(testTask('hold', { cpus: 3 }), testInstance('web', { cpus: 2 }));
     fleet.run(task, key);
     fleet.run(placement, web);
-    expect(fleet.instance()?.status.conditions[0]?.message).toBe('0 of 1 host: 1 InsufficientCpu');
+    expect(fleet.instance()?.status.conditions[0]?.message).toMatch(/^0 of 1 host: 1 InsufficientCpu; /);
   });
 
   it('waits with the reason, and is woken by room', () => {

@@ -6,7 +6,8 @@
 import type { Task, TaskStatus } from '../../api/resources/task.ts';
 import { claim, releaseAllOf } from '../ledger/ledger.ts';
 import { requestOf } from '../scheduler/request.ts';
-import { placedMessage, schedule, summarize } from '../scheduler/schedule.ts';
+import { whyItWaits } from '../scheduler/cpu-advice.ts';
+import { placedMessage, schedule } from '../scheduler/schedule.ts';
 import { conditionOf, type NewCondition, withConditions } from '../state/conditions.ts';
 import type { Context } from '../state/context.ts';
 import { eventChange } from '../state/events.ts';
@@ -67,7 +68,7 @@ function place(snapshot: Snapshot, entry: Entry<Task>, ctx: Context): Plan {
   const request = requestOf(snapshot, entry.value);
   const answer = schedule(snapshot, request);
   if (!answer.placed) {
-    const message = summarize(answer);
+    const message = whyItWaits(snapshot, request, answer);
     const known = conditionOf(status.conditions, 'Scheduled');
     if (known?.status === 'False' && known.message === message) return emptyPlan;
     const told = { status: 'False', reason: 'Unschedulable', message } as const;

@@ -26,7 +26,7 @@ export function announceControlPlane(
     const marked: Host = { ...value, status: { ...value.status, controlPlane } };
     changes.push(
       { key: hostKey, ifRevision: revision, value: marked },
-      ...providerChanges(snapshot, value, marked),
+      ...providerChanges(snapshot, { before: value, host: marked }, ctx.policy),
       eventChange(
         marked,
         {

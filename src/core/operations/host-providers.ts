@@ -1,8 +1,9 @@
 // The providers of a host in the ledger, brought in line with what its agent told and its operator states. What is in use is never taken
 // out of the ledger: a device that is gone stays, with nothing to give, until nobody holds it.
 
-import type { Host } from '../../api/resources/host.ts';
+import type { Host, HostSpec } from '../../api/resources/host.ts';
 import { type ProviderInventories, providersOf } from '../ledger/inventory.ts';
+import type { Policy } from '../state/context.ts';
 import { keys } from '../state/keys.ts';
 import type { Change } from '../state/plan.ts';
 import type { Inventory, Provider } from '../state/records.ts';
@@ -13,9 +14,16 @@ import { equalJson } from '../../base/equal-json.ts';
 const controlPlaneTrait = 'CUSTOM_CONTROL_PLANE';
 
 /** `before`: the host as it was, undefined when it is new: traits that came from elsewhere are kept. */
-export function providerChanges(snapshot: Snapshot, before: Host | undefined, host: Host): Change[] {
+export function providerChanges(
+  snapshot: Snapshot,
+  { before, host }: { readonly before: Host | undefined; readonly host: Host },
+  policy: Pick<Policy, 'cpuAllocationRatio'>,
+): Change[] {
   if (!host.status.capacity) return [];
-  const wanted = providersOf(host.spec, host.status);
+  const wanted = providersOf(
+    { ...host.spec, allocationRatios: allocationRatiosOf(snapshot, host.spec, policy) },
+    host.status,
+  );
   const wantedIds = new Set(wanted.map(({ name }) => idOf(host, name)));
   const gone = snapshot.providersOfHost(host.metadata.name).filter(({ value }) => {
     return !wantedIds.has(value.id) && value.parent === host.metadata.id;
@@ -24,6 +32,16 @@ export function providerChanges(snapshot: Snapshot, before: Host | undefined, ho
     ...wanted.flatMap((provider) => putChange(snapshot, { before, host, provider })),
     ...gone.flatMap((entry) => removeChange(snapshot, entry)),
   ];
+}
+
+/** The host's own, else its pool's, else the fleet's. */
+function allocationRatiosOf(
+  snapshot: Snapshot,
+  { pool, allocationRatios }: HostSpec,
+  { cpuAllocationRatio }: Pick<Policy, 'cpuAllocationRatio'>,
+): HostSpec['allocationRatios'] {
+  const ofPool = pool === undefined ? undefined : snapshot.get('pool', keys.pool(pool))?.value.spec.allocationRatios;
+  return { VCPU: cpuAllocationRatio, ...ofPool, ...allocationRatios };
 }
 
 function idOf(host: Host, child: string): string {

@@ -78,7 +78,7 @@ export function replaceHost(
     plan: {
       changes: [
         { key, ifRevision: entry.revision, value: host },
-        ...providerChanges(snapshot, value, host),
+        ...providerChanges(snapshot, { before: value, host }, ctx.policy),
         ...(pausedChanged
           ? [
               eventChange(
@@ -190,7 +190,7 @@ export function registerHost(
     plan: {
       changes: [
         { key, ifRevision: entry?.revision ?? 0, value: host },
-        ...providerChanges(snapshot, entry?.value, host),
+        ...providerChanges(snapshot, { before: entry?.value, host }, ctx.policy),
         leaseChange(snapshot, name, host.status.epoch, ctx),
         eventChange(
           host,

@@ -152,6 +152,7 @@ function assertMeant(snapshot: Snapshot, resource: PlainResource): void {
       assertContainerImage(resource.spec);
       return assertNamesFree(snapshot, resource);
     case 'pool':
+      assertKnownClasses(resource.spec.allocationRatios ?? {}, 'spec.allocationRatios');
       return assertWeightNames(resource.spec.weights, 'spec.weights');
     case 'project':
       assertKnownClasses(resource.spec.quota ?? {}, 'spec.quota', [instancesClass]);

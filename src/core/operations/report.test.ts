@@ -336,7 +336,8 @@ describe('a stopped instance', () => {
     expect(wantOn(cache)).toBe('stopped');
     expect(instanceIn(cache).status.conditions.find((c) => c.type === 'Scheduled')).toMatchObject({
       status: 'False',
-      message: 'its disk is on h1, where there is no room for it to run: 6 CPUs asked, 4 free: 2 too little',
+      message:
+        'its disk is on h1, where there is no room for it to run: 6 CPUs asked, 4 free: 2 too little; "berth host set h1 --overcommit VCPU=N" or "berth pool set POOL --cpu-ratio N" gives out more CPUs',
     });
     expect(powerOn.reconcile(cache, key, ctx).changes).toEqual([]);
     const other = cache.get('instance', 'instances/default/other')?.value.metadata.id ?? '';

@@ -15,6 +15,7 @@ import { type HostVerdict, verdictsOf } from './full-scan.ts';
 import { nearestAtHome, nearestChanges } from './nearest-change.ts';
 import { nearestForGang } from './nearest-for-gang.ts';
 import { type Request, requestOf } from './request.ts';
+import { whyItWaits } from './cpu-advice.ts';
 import { readPlacedMessage, schedule, summarize } from './schedule.ts';
 import { bestFirst, type Brief, scan } from './scan.ts';
 import { finish, type Steps } from './steps.ts';
@@ -136,7 +137,7 @@ function summaryOf(
     return taken.placed ? `fits on ${taken.placement.host}, in the room of task "${task}"` : taken.message;
   }
   const placement = schedule(snapshot, request);
-  if (!placement.placed) return summarize(placement);
+  if (!placement.placed) return whyItWaits(snapshot, request, placement);
   if (!snapshot.instanceById(instance.metadata.id)) {
     const reached = policy && limitReached(snapshot, limitsOn(snapshot, policy, instance));
     return reached ? `${reached.message}; there is room on ${placement.host}` : `fits on ${placement.host}`;

@@ -19,6 +19,8 @@ export interface Policy {
   /** How far back the store's changes can be watched: so long, and at most so many revisions. */
   readonly historyKeptMs: number;
   readonly historyRevisionsMax: number;
+  /** How often each CPU is given out where neither host nor pool says so. */
+  readonly cpuAllocationRatio: number;
   /** A waiting instance gains a point of priority for each of these that it is the head of its line (queue/order.ts). */
   readonly agingMs: number;
   /** So long the first of its line, an instance that fits nowhere gets room kept for it, for `nominationMs`. */
@@ -42,6 +44,7 @@ export const defaultPolicy: Policy = {
   idempotencyMax: 1_000_000, // a day at twelve creates a second
   historyKeptMs: 3_600_000,
   historyRevisionsMax: 100_000,
+  cpuAllocationRatio: 4, // as Nova's since 2023; most CPUs of most guests are idle
   starvationMs: 600_000,
   nominationMs: 600_000, // as long as it has waited: half of the time others get what comes free
   agingMs: 600_000, // low priority moves once in ten minutes for each point, however much comes above it
