@@ -561,12 +561,13 @@ const textOf = (volumes: readonly AssignedVolume[]): string =>
   JSON.stringify(volumes.map(({ volumeId, readOnly }) => [volumeId, readOnly]));
 
 function specOf(assignment: Assignment, image: GuestSpec['image'], volumes: readonly GuestVolume[]): GuestSpec {
-  const { instanceId, incarnation, name, hostname, cpus, memoryMiB, diskGiB, imageName } = assignment;
+  const { instanceId, incarnation, name, project, hostname, cpus, memoryMiB, diskGiB, imageName } = assignment;
   const { ports, sshKeys, userData, containers } = assignment;
   return {
     instanceId,
     incarnation,
     name,
+    project,
     hostname,
     cpus,
     memoryMiB,

@@ -4,6 +4,7 @@
 import { createHash } from 'node:crypto';
 import { DriverError } from '../drivers/driver.ts';
 import { type GuestNetwork, networkMacAddress, tapName } from './guest-network.ts';
+import type { NewGuest } from './host-network.ts';
 import { contains, subnetText, type Subnet, toAddress } from './subnet.ts';
 
 export type NatPlace = Extract<GuestNetwork, { kind: 'nat' }>;
@@ -14,7 +15,7 @@ export interface NatGuest extends NatPlace {
 
 export interface AddressBook {
   /** Throws `NotPossible` when all places are taken. */
-  reserve(guest: { readonly instanceId: string; readonly uuid: string; readonly directory: string }): NatPlace;
+  reserve(guest: NewGuest): NatPlace;
   adopt(guest: NatGuest): void;
   release(instanceId: string): void;
   guestAt(address: string): NatGuest | undefined;
@@ -39,7 +40,7 @@ export function createAddressBook(subnet: Subnet): AddressBook {
       release(guest.instanceId);
       byAddress.set(guest.address, guest);
     },
-    reserve({ instanceId, uuid, directory }) {
+    reserve({ instanceId, uuid, directory, project, name }) {
       release(instanceId);
       // Where it begins to look depends on the guest alone, so that it tends to get the same address again.
       const start = createHash('sha256').update(instanceId).digest().readUInt32BE() % places;
@@ -51,6 +52,8 @@ export function createAddressBook(subnet: Subnet): AddressBook {
           tap: tapName('nat', instanceId),
           macAddress: networkMacAddress(uuid),
           address,
+          ...(project === undefined ? {} : { project }),
+          ...(name === undefined ? {} : { name }),
         };
         byAddress.set(address, { ...place, instanceId, directory });
         return place;

@@ -12,6 +12,10 @@ export const GuestNetwork = Type.Union([
     macAddress: Type.String(),
     /** IPv4; the guest can have no other. */
     address: Type.String(),
+    /** Guests of one project reach each other. Absent: it reaches none, as those of older agents. */
+    project: Type.Optional(Type.String()),
+    /** Of the instance, by which the others of its project find it. */
+    name: Type.Optional(Type.String()),
   }),
   Type.Object({
     kind: Type.Literal('bridge'),

@@ -10,12 +10,22 @@ export interface PlacedGuest {
   readonly network: GuestNetwork;
 }
 
+/** One that is to have a place. */
+export interface NewGuest {
+  readonly instanceId: string;
+  readonly uuid: string;
+  readonly directory: string;
+  /** Absent: no other guest is to reach it. */
+  readonly project?: string;
+  readonly name?: string;
+}
+
 export interface HostNetwork {
   readonly kind: GuestNetwork['kind'];
   /** Why no guest can be connected, for people; undefined: nothing is known to be in the way. Changes nothing. */
   fault(): Promise<string | undefined>;
   /** A place for a guest that is being made. Throws `NotPossible` when there is none. */
-  reserve(guest: { readonly instanceId: string; readonly uuid: string; readonly directory: string }): GuestNetwork;
+  reserve(guest: NewGuest): GuestNetwork;
   /** Takes over the place of a guest of an earlier run of the agent; changes nothing yet. */
   adopt(guest: PlacedGuest): void;
   /** Once all guests of earlier runs have been adopted: sees to what they need, now and from now on. A second time is harmless. */

@@ -124,10 +124,18 @@ export function tapCommands(
   ];
 }
 
-/** Guests of one host see nothing of one another's: what is for one goes to its port alone, and no port leads to another. */
-export function guardCommands({ tap, macAddress }: Pick<NatPlace, 'tap' | 'macAddress'>): Command[] {
+/**
+ * Guests of one host see nothing of one another's: what is for one goes to its port alone. No port leads to another, but to those of the same
+ * project, which nat-rules.ts tells apart.
+ */
+export function guardCommands({
+  tap,
+  macAddress,
+  project,
+}: Pick<NatPlace, 'tap' | 'macAddress' | 'project'>): Command[] {
+  const isolated = project === undefined ? 'on' : 'off';
   return [
-    ip(`link set dev ${tap} type bridge_slave isolated on learning off flood off mcast_flood off`),
+    ip(`link set dev ${tap} type bridge_slave isolated ${isolated} learning off flood off mcast_flood off`),
     { program: 'bridge', arguments: ['fdb', 'replace', macAddress, 'dev', tap, 'master', 'static'] },
   ];
 }

@@ -27,6 +27,19 @@ describe('the rules of the NAT network', () => {
     expect(rules()).toContain('add element inet berth denied { 10.0.0.0/8 }');
     expect(rules({ denied: [] })).toContain('add element inet berth denied { 169.254.0.0/16 }');
   });
+  it('number the projects of guests for the length of one chain, and leave out who has none', () => {
+    const guest = (number: number, project?: string) => ({
+      ...{ tap: `bt${number}`, macAddress: `02:00:00:00:00:0${number}`, address: `10.77.0.${number}` },
+      ...(project === undefined ? {} : { project }),
+    });
+    const text = rules({ guests: [guest(5, 'b'), guest(6, 'a'), guest(7, 'b'), guest(8)] });
+    const elements = (of: string) =>
+      [...text.matchAll(new RegExp(`add element ${of} \\{ (.*) \\}`, 'g'))].map(([, each]) => each);
+    expect(elements('bridge berth projects')).toEqual(['"bt5" : 2', '"bt6" : 1', '"bt7" : 2']);
+    expect(elements('bridge berth members')).toEqual(['2 . "bt5"', '1 . "bt6"', '2 . "bt7"']);
+    expect(elements('inet berth members')).toEqual(['2 . 10.77.0.5', '1 . 10.77.0.6', '2 . 10.77.0.7']);
+    expect(text.match(/meta mark set 0/g)).toHaveLength(2);
+  });
   it('stand without guests too', () => {
     expect(rules({ guests: [] })).not.toContain('add element bridge');
   });

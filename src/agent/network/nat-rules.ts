@@ -2,7 +2,8 @@
 // in one step; it names no table but ours, and keeps the counters.
 //
 //   guest ─► its tap ─► bridge berth0 ─┬─► this host: DHCP, DNS and the metadata service, nothing else
-//            (own MAC and address only) └─► out, by the host's address; not to what is denied, not to link-local addresses
+//            (own MAC and address only) ├─► guests of the same project: ARP and IPv4 without DHCP
+//                                       └─► out, by the host's address; not to what is denied, not to link-local addresses
 
 import { metadataAddress } from '../metadata/metadata-server.ts';
 import type { NatPlace } from './address-book.ts';
@@ -18,7 +19,7 @@ export interface NatState {
   readonly metadataPort: number;
   /** Subnets and addresses that guests do not reach. */
   readonly denied: readonly string[];
-  readonly guests: readonly Pick<NatPlace, 'tap' | 'macAddress' | 'address'>[];
+  readonly guests: readonly Pick<NatPlace, 'tap' | 'macAddress' | 'address' | 'project'>[];
 }
 
 export function natRules(state: NatState): string {
@@ -28,16 +29,22 @@ export function natRules(state: NatState): string {
 /** What may come in from a guest's interface at all. Each of the host's ends is one guest's, so who sends is known before a byte is read. */
 function guardRules({ guests }: NatState): string {
   const cards = guests.map(({ tap, macAddress }) => `"${tap}" . ${macAddress}`);
+  const numbered = numberedByProject(guests);
+  const projects = numbered.map(({ guest, number }) => `"${guest.tap}" : ${number}`);
+  const members = numbered.map(({ guest, number }) => `${number} . "${guest.tap}"`);
   const places = guests.map(({ tap, macAddress, address }) => `"${tap}" . ${macAddress} . ${address}`);
   return `add table bridge ${natTable}
 flush table bridge ${natTable}
 table bridge ${natTable} {
   set cards { type ifname . ether_addr; }
   set places { type ifname . ether_addr . ipv4_addr; }
+  map projects { type ifname : mark; }
+  set members { type mark . ifname; }
   counter spoofed_mac { }
   counter spoofed_address { }
   counter spoofed_arp { }
   counter not_ipv4 { }
+  counter to_other_guest { }
   chain from_guests {
     type filter hook prerouting priority -300; policy accept;
     iifname != "${natTapPrefix}*" accept
@@ -56,16 +63,35 @@ table bridge ${natTable} {
     iifname . arp saddr ether @cards arp saddr ip 0.0.0.0 accept
     counter name spoofed_arp drop
   }
+  chain between_guests {
+    type filter hook forward priority 0; policy accept;
+    iifname != "${natTapPrefix}*" accept
+    meta mark set iifname map @projects
+    meta mark . oifname @members goto of_project
+    counter name to_other_guest drop
+  }
+  chain of_project {
+    meta mark set 0
+    ether type arp accept
+    ether type != ip drop
+    udp dport { 67, 68 } counter name to_other_guest drop
+    accept
+  }
 }
-${replaceSet('bridge', 'cards', cards)}${replaceSet('bridge', 'places', places)}`;
+${replaceSet('bridge', 'cards', cards)}${replaceSet('bridge', 'places', places)}${replaceSet('bridge', 'projects', projects, 'map')}${replaceSet('bridge', 'members', members)}`;
 }
 
-function routeRules({ subnet, metadataPort, denied }: NatState): string {
+function routeRules({ subnet, metadataPort, denied, guests }: NatState): string {
+  const numbered = numberedByProject(guests);
+  const projects = numbered.map(({ guest, number }) => `${guest.address} : ${number}`);
+  const members = numbered.map(({ guest, number }) => `${number} . ${guest.address}`);
   const gateway = gatewayOf(subnet);
   return `add table inet ${natTable}
 flush table inet ${natTable}
 table inet ${natTable} {
   set denied { type ipv4_addr; flags interval; auto-merge; }
+  map projects { type ipv4_addr : mark; }
+  set members { type mark . ipv4_addr; }
   counter to_host { }
   counter to_denied { }
   counter from_outside { }
@@ -88,9 +114,19 @@ table inet ${natTable} {
     oifname "${natBridge}" counter name from_outside drop
   }
   chain to_outside {
+    oifname "${natBridge}" goto between_guests
     ip daddr @denied counter name to_denied drop
     ip saddr ${subnetText(subnet)} oifname != "${natBridge}" accept
     counter name to_denied drop
+  }
+  chain between_guests {
+    meta mark set ip saddr map @projects
+    meta mark . ip daddr @members goto of_project
+    counter name to_denied drop
+  }
+  chain of_project {
+    meta mark set 0
+    accept
   }
   chain to_metadata {
     type nat hook prerouting priority -100; policy accept;
@@ -105,10 +141,25 @@ table inet ${natTable} {
     oifname "${natBridge}" ip saddr ${gateway} tcp sport ${metadataPort} ip ttl set 1
   }
 }
-${replaceSet('inet', 'denied', ['169.254.0.0/16', ...denied])}`;
+${replaceSet('inet', 'denied', ['169.254.0.0/16', ...denied])}${replaceSet('inet', 'projects', projects, 'map')}${replaceSet('inet', 'members', members)}`;
 }
 
-const replaceSet = (family: 'bridge' | 'inet', name: string, elements: readonly string[]): string =>
-  `flush set ${family} ${natTable} ${name}\n${elements
+/** The mark is a packet's for the length of one chain, to find out whether both ends have the same. */
+function numberedByProject<Guest extends { readonly project?: string }>(
+  guests: readonly Guest[],
+): { readonly guest: Guest; readonly number: number }[] {
+  const projects = [...new Set(guests.flatMap(({ project }) => project ?? []))].sort();
+  return guests.flatMap((guest) =>
+    guest.project === undefined ? [] : [{ guest, number: projects.indexOf(guest.project) + 1 }],
+  );
+}
+
+const replaceSet = (
+  family: 'bridge' | 'inet',
+  name: string,
+  elements: readonly string[],
+  kind: 'set' | 'map' = 'set',
+): string =>
+  `flush ${kind} ${family} ${natTable} ${name}\n${elements
     .map((element) => `add element ${family} ${natTable} ${name} { ${element} }\n`)
     .join('')}`;

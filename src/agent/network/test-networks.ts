@@ -10,7 +10,7 @@ import { fileURLToPath } from 'node:url';
 import { system } from '../../base/system.ts';
 import type { Guest, GuestSpec } from '../drivers/driver.ts';
 import type { GuestNetwork } from './guest-network.ts';
-import type { PlacedGuest } from './host-network.ts';
+import type { NewGuest, PlacedGuest } from './host-network.ts';
 
 /** Why there can be none here; undefined: there can. */
 export function whyNoNetworks(): string | undefined {
@@ -40,7 +40,7 @@ export interface Said {
 
 interface AgentCalls {
   fault(): Promise<string | null>;
-  reserve(guest: { instanceId: string; uuid: string; directory: string }): Promise<GuestNetwork>;
+  reserve(guest: NewGuest): Promise<GuestNetwork>;
   adopt(guest: PlacedGuest): Promise<void>;
   settle(): Promise<void>;
   attach(guest: PlacedGuest): Promise<void>;
@@ -176,7 +176,7 @@ export async function makeNetworks() {
     },
 
     /** A guest without a machine: a namespace, with the cable that would lead to its tap. It has a place, and is connected. */
-    async guest(agent: TestAgent, name: string) {
+    async guest(agent: TestAgent, name: string, project?: string) {
       const instanceId = `inst_${name}`;
       const folder = join(directory, 'guests', instanceId);
       await mkdir(folder, { recursive: true });
@@ -190,7 +190,10 @@ export async function makeNetworks() {
           userData: `secret of ${name}`,
         }),
       );
-      const network = await agent.reserve({ instanceId, uuid: `uuid of ${name}`, directory: folder });
+      const network = await agent.reserve({
+        ...{ instanceId, uuid: `uuid of ${name}`, directory: folder, name },
+        ...(project === undefined ? {} : { project }),
+      });
       if (network.kind !== 'nat') throw new Error('not on the NAT network');
       const space = prefix + name;
       spaces.push(space);

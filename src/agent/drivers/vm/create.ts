@@ -62,7 +62,8 @@ async function build(
   const refusal = spec.volumes && !hypervisor.volumes ? noVolumes(hypervisor.name, spec) : hypervisor.refuse?.(spec);
   if (refusal !== undefined) throw refusal;
   await slots.save(slot, { ports: await hands.ports.reserve(spec.instanceId, spec.ports) });
-  const place = { instanceId: spec.instanceId, uuid: slot.record.uuid, directory };
+  const { instanceId, name, project } = spec;
+  const place = { instanceId, uuid: slot.record.uuid, directory, name, ...(project === undefined ? {} : { project }) };
   const network = hypervisor.network?.reserve(place);
   if (network !== undefined) await slots.save(slot, { network });
 
