@@ -11,8 +11,10 @@ export const AgentConfig = Type.Object(
   {
     serverUrl: Type.String({
       default: 'http://127.0.0.1:7070',
-      pattern: '^https?://[^\\s/?#]+$',
-      description: 'http:// or https:// address of the control plane, without a path',
+      pattern: '^https?://[^\\s/?#,]+(,\\s*https?://[^\\s/?#,]+)*$',
+      maxLength: 4096,
+      description:
+        'http:// or https:// address of the control plane, without a path; of several servers one or more, with commas between: the agent learns the others',
     }),
     token: Type.Optional(
       Type.String({ minLength: 1, maxLength: 512, description: 'the token of this host; better: tokenFile' }),

@@ -22,6 +22,8 @@ export interface LinkOptions {
   readonly clock: Clock;
   readonly prng: Prng;
   readonly log: Logger;
+  /** Whether it matters now that there is no line to this server; default: always. */
+  readonly matters?: () => boolean;
 }
 
 const dialTimeoutMs = 10_000;
@@ -43,7 +45,8 @@ export async function holdLink(options: LinkOptions, signal: AbortSignal): Promi
       if (!signal.aborted) log.debug('the line to the control plane was closed');
     } catch (error) {
       if (!signal.aborted) {
-        log.warn('no line to the control plane; logs of guests cannot be read until there is one', {
+        const level = (options.matters?.() ?? true) ? 'warn' : 'debug';
+        log[level]('no line to the control plane; logs of guests cannot be read until there is one', {
           error: describeError(error),
         });
       }

@@ -4,6 +4,9 @@ import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createClient } from '../api/client.ts';
 import { ApiError } from '../api/errors.ts';
+import { Servers, serverUrls } from '../api/servers.ts';
+import type { Clock } from '../base/clock.ts';
+import type { Prng } from '../base/prng.ts';
 import { nearest } from '../api/nearest.ts';
 import { describeError, type Logger } from '../base/log.ts';
 import { createCarried } from '../base/carried.ts';
@@ -27,7 +30,8 @@ import { createNatNetwork } from './network/nat-network.ts';
 import { placedGuests } from './network/placed-guests.ts';
 import { parseNatSubnet, parseSubnet } from './network/subnet.ts';
 import { ledgerFileAt } from './ledger-file.ts';
-import { holdLink } from './link.ts';
+import { knownServersAt } from './known-servers.ts';
+import { holdLinks } from './links.ts';
 import { measure } from './measure.ts';
 import { pretendedImages } from './images/pretended-images.ts';
 import { createPreloader } from './preload.ts';
@@ -52,7 +56,7 @@ export async function startAgent(
   checkConfig(config, registry);
   checkNetwork(config);
   const vendorData = await vendorDataOf(config);
-  const { hostName, dataDirectory, serverUrl } = config;
+  const { hostName, dataDirectory } = config;
   const token = await tokenOf(config);
   const users = guestUsersOf(config.guestUsers, system.userId());
   const passable = needsPassage(config.drivers, { ownUsers: users !== undefined });
@@ -66,13 +70,14 @@ export async function startAgent(
   const background: Promise<void>[] = [];
   let agent: Agent | undefined;
   try {
+    const servers = serversOf(config, { clock, prng, log });
     const images = createImageCache({
       directory: join(dataDirectory, 'images'),
       fileRoots: config.imageRoots,
       guestRoots: () => guestRootsIn(dataDirectory),
       ...(config.imageCacheGiBMax === undefined ? {} : { bytesMax: config.imageCacheGiBMax * 1024 ** 3 }),
       get: createHttpGet({ privateAddresses: config.imagePrivateAddresses }),
-      uploaded: (source) => uploadedFile(source, { serverUrl, hostName, token }),
+      uploaded: (source) => uploadedFile(source, { serverUrl: servers.current, hostName, token }),
       checksumsRequired: config.imageChecksums === 'required',
       clock,
       prng,
@@ -100,7 +105,7 @@ export async function startAgent(
         : createMemoryVolumeFiles({ disk: pretended, clock });
     const client = createClient({
       fetch: (url, init) => systemFetch(url, init),
-      url: serverUrl,
+      url: servers,
       userAgent: `berth-agent/${version}`,
       ...(token === undefined ? {} : { token }),
     });
@@ -145,7 +150,7 @@ export async function startAgent(
       onSession(session, signal) {
         const routes = { drivers, sessions, clock, log, carried };
         background.push(
-          holdLink({ serverUrl, token, hostName, epoch: session.epoch, routes, clock, prng, log }, signal),
+          holdLinks({ servers, token, hostName, epoch: session.epoch, routes, clock, prng, log }, signal),
         );
       },
     });
@@ -182,6 +187,26 @@ async function leaveHost(parts: readonly (Pick<HostNetwork, 'leave'> | undefined
         log.warn('cannot remove what the agent made for guests on this host', { error: describeError(error) }),
       );
   }
+}
+
+/** An answer that takes longer is not worth waiting for where another server may have one; far above what a busy server takes. */
+const answerMsMax = 8_000;
+
+/** Those of the configuration, and those that were learned before the last restart: the first may be away now. */
+function serversOf(
+  { serverUrl, dataDirectory }: AgentConfig,
+  { clock, prng, log }: { readonly clock: Clock; readonly prng: Prng; readonly log: Logger },
+): Servers {
+  const urls = serverUrls(serverUrl);
+  const file = knownServersAt(join(dataDirectory, 'servers.json'), { urls, log });
+  const servers = new Servers({ urls, known: file.read(), spread: { clock, prng }, answerMsMax });
+  let { current } = servers;
+  servers.onChange(() => {
+    file.write(servers.known);
+    if (servers.current !== current) log.info('another server is used', { before: current, now: servers.current });
+    ({ current } = servers);
+  });
+  return servers;
 }
 
 /** What was uploaded is asked for where this agent's own server is, whatever addresses images may come from. */

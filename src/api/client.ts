@@ -26,13 +26,17 @@ export function createClient(options: ClientOptions) {
             await client.json(`${base}/session`, { method: 'PUT', body: registration, ...(signal ? { signal } : {}) }),
           ),
         heartbeat: async (heartbeat: Heartbeat, signal?: AbortSignal): Promise<void> => {
-          await client.json(`${base}/heartbeat`, { method: 'POST', body: heartbeat, ...(signal ? { signal } : {}) });
+          const extra = { repeatable: true, ...(signal ? { signal } : {}) };
+          await client.json(`${base}/heartbeat`, { method: 'POST', body: heartbeat, ...extra });
         },
-        report: async (reports: Reports, signal?: AbortSignal): Promise<ReportResults> =>
-          checked(
+        /** Its sequence numbers make a report that is sent twice a stale one. */
+        report: async (reports: Reports, signal?: AbortSignal): Promise<ReportResults> => {
+          const extra = { repeatable: true, ...(signal ? { signal } : {}) };
+          return checked(
             ReportResultsSchema,
-            await client.json(`${base}/reports`, { method: 'POST', body: reports, ...(signal ? { signal } : {}) }),
-          ),
+            await client.json(`${base}/reports`, { method: 'POST', body: reports, ...extra }),
+          );
+        },
         async *assignments(epoch: number, signal: AbortSignal): AsyncIterable<AssignmentEvent> {
           const response = await client.request(`${base}/assignments`, { query: { epoch }, signal });
           for await (const line of linesOf(response)) yield checked(AssignmentEvent, parseLine(line));

@@ -13,6 +13,8 @@ import type { InstanceBatchAnswer } from './instance-batch.ts';
 import type { Kind, ResourceByKind } from './resources/index.ts';
 import type { Labels } from './resources/metadata.ts';
 import type { AskSpec } from './resources/task.ts';
+import { Servers } from './servers.ts';
+import { throughServers } from './through-servers.ts';
 import type { HostProviders, ProjectUsage, UsagePage } from './usage.ts';
 
 /** The part of `fetch` that is used, so that a false network can stand in for it. */
@@ -34,8 +36,8 @@ export interface FetchResponse {
 
 export interface ClientOptions {
   readonly fetch: FetchLike;
-  /** `http://127.0.0.1:7070`, without a trailing slash. */
-  readonly url: string;
+  /** `http://127.0.0.1:7070`, without a trailing slash; or several servers of one fleet. */
+  readonly url: string | Servers;
   readonly token?: string;
   readonly userAgent?: string;
 }
@@ -97,11 +99,14 @@ interface Call {
   readonly bytes?: Uint8Array<ArrayBuffer>;
   readonly headers?: Readonly<Record<string, string>>;
   readonly signal?: AbortSignal;
+  /** Whether it may be sent to another server when nobody knows whether the first took it; default: by its method. */
+  readonly repeatable?: boolean;
 }
 
 export type UserClient = ReturnType<typeof createUserClient>;
 
 export function createUserClient(options: ClientOptions) {
+  const servers = typeof options.url === 'string' ? new Servers({ urls: [options.url] }) : options.url;
   /** The newest that any control plane has told: the next to be asked must not know less. */
   let seen = 0;
   const see = (value: unknown): void => {
@@ -119,23 +124,20 @@ export function createUserClient(options: ClientOptions) {
     if (seen > 0) headers[atLeastHeader] = String(seen);
     if (call.body !== undefined) headers['content-type'] = 'application/json';
     if (call.bytes !== undefined) headers['content-type'] = 'application/octet-stream';
-    let response: FetchResponse;
+    const init: FetchInit = {
+      method: call.method ?? 'GET',
+      headers,
+      ...(call.body === undefined ? {} : { body: JSON.stringify(call.body) }),
+      ...(call.bytes === undefined ? {} : { body: call.bytes }),
+      ...(call.signal === undefined ? {} : { signal: call.signal }),
+    };
+    const sent = { target: path + queryString(call.query), init, repeatable: call.repeatable ?? mayRepeat(call) };
     try {
-      response = await options.fetch(options.url + path + queryString(call.query), {
-        method: call.method ?? 'GET',
-        headers,
-        ...(call.body === undefined ? {} : { body: JSON.stringify(call.body) }),
-        ...(call.bytes === undefined ? {} : { body: call.bytes }),
-        ...(call.signal === undefined ? {} : { signal: call.signal }),
-      });
-    } catch (cause) {
-      if (call.signal?.aborted) throw cause;
-      throw new ApiError('Unavailable', `no answer from ${options.url}: ${reasonOf(cause)}`, { cause });
+      return await throughServers({ servers, send: options.fetch, errorOf }, sent);
+    } catch (error) {
+      if (error instanceof ApiError && error.code === 'Compacted') seen = 0; // a restore may have begun anew
+      throw error;
     }
-    if (response.status >= 200 && response.status < 300) return response;
-    const error = errorOf(response.status, await response.text());
-    if (error.code === 'Compacted') seen = 0; // a restore may have begun anew
-    throw error;
   }
 
   /** The answer is trusted to be what the server's schema says: both come from one registry. */
@@ -219,17 +221,17 @@ export function createUserClient(options: ClientOptions) {
       body: NewResource<Partial<ResourceByKind['instance']['spec']>>,
       query: { limit?: number; continue?: string } = {},
     ): Promise<PlannedInstance> =>
-      json(pathOf('instance'), { method: 'POST', body, query: { ...query, dryRun: true } }),
+      json(pathOf('instance'), { method: 'POST', body, query: { ...query, dryRun: true }, repeatable: true }),
 
     /** Hosts that would take it, the best first; `limit` at most. */
     candidates: (asking: Asking & { readonly limit?: number }): Promise<Candidates> =>
-      json('/v1/candidates', { method: 'POST', body: asking }),
+      json('/v1/candidates', { method: 'POST', body: asking, repeatable: true }),
 
     /** How many more fit of what is asked for, or of every size; `losses`: whether the fleet survives losing so many hosts. */
     queue: (query: { project?: string; limit?: number } = {}): Promise<QueueList> => json('/v1/queue', { query }),
 
     capacity: (question: Partial<Asking> & { readonly losses?: number } = {}): Promise<Capacity> =>
-      json('/v1/capacity', { method: 'POST', body: question }),
+      json('/v1/capacity', { method: 'POST', body: question, repeatable: true }),
 
     /** What does not fit together, and with `apply` its repair. */
     audit: (body: Partial<AuditRequest> = {}): Promise<AuditReport> => json('/v1/audit', { method: 'POST', body }),
@@ -316,10 +318,12 @@ export function errorOf(status: number, text: string): ApiError {
   });
 }
 
-/** fetch hides the reason in `cause`. */
-function reasonOf(error: unknown): string {
-  if (!(error instanceof Error)) return String(error);
-  return error.cause instanceof Error ? error.cause.message || error.cause.name : error.message;
+/** What is sent twice does the same as once; not so what must find a revision: it would refuse what it has done itself. */
+function mayRepeat({ method = 'GET', headers, query, body, bytes }: Call): boolean {
+  if (method === 'GET' || headers?.['idempotency-key'] !== undefined) return true;
+  const metadata = isRecord(body) && isRecord(body['metadata']) ? body['metadata'] : {};
+  const conditional = query?.['ifRevision'] !== undefined || metadata['revision'] !== undefined;
+  return (method === 'PUT' || method === 'DELETE') && bytes === undefined && !conditional;
 }
 
 /** Newline-separated text, piece by piece. */

@@ -8,7 +8,7 @@ import { type CommandError, usageError } from './exit-codes.ts';
 import { type Format, printList } from './output.ts';
 import { outputOption } from './output-option.ts';
 import { readTextFile } from './read-file.ts';
-import { checkedUrl } from './session.ts';
+import { checkedUrls } from './session.ts';
 
 export function contextCommand(cli: Cli): Command {
   return new Command('context')
@@ -70,7 +70,7 @@ function setCommand(cli: Cli): Command {
   return new Command('set')
     .description('Make or change a context')
     .argument('<name>')
-    .option('--url <url>', 'http://HOST:PORT or https://HOST')
+    .option('--url <url>', 'http://HOST:PORT or https://HOST; several servers with commas between')
     .option('--token-file <file>', 'holds the token; - reads standard input')
     .option('--project <project>', 'used when a command names none')
     .option('--use', 'make it current')
@@ -82,7 +82,7 @@ function setCommand(cli: Cli): Command {
       const path = contextFilePath(cli);
       const file = await readContexts(path);
       const before = Object.hasOwn(file.contexts, name) ? file.contexts[name] : undefined;
-      const url = options.url === undefined ? before?.url : checkedUrl(options.url);
+      const url = options.url === undefined ? before?.url : checkedUrls(options.url).join();
       if (url === undefined) throw usageError(`context "${name}" is new and needs a --url`);
       // A token is for one server: it does not follow the context to another.
       const kept = before?.url === url ? before?.token : undefined;

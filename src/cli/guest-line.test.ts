@@ -4,6 +4,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, expect, it } from 'vitest';
 import { createClient } from '../api/client.ts';
+import { Servers } from '../api/servers.ts';
 import { systemFetch } from '../base/system.ts';
 import { openGuestLine } from './guest-line.ts';
 
@@ -25,7 +26,10 @@ it('misses nothing of what comes in one piece with the answer', async () => {
   const address: AddressInfo = server.address() as AddressInfo; // it listens on a port
   const url = `http://127.0.0.1:${address.port}`;
   const client = createClient({ fetch: (at, init) => systemFetch(at, init), url });
-  const line = await openGuestLine({ client, url, project: 'default', token: undefined }, { name: 'web', way: 'vnc' });
+  const line = await openGuestLine(
+    { client, servers: new Servers({ urls: [url] }), project: 'default' },
+    { name: 'web', way: 'vnc' },
+  );
   for await (const message of line.messages()) {
     expect(Buffer.from(message instanceof Uint8Array ? message : []).toString()).toBe('RFB 003.008\n');
     break;

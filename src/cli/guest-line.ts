@@ -29,8 +29,33 @@ export interface GuestWay {
 }
 
 /** Connected to the guest. Throws what the server refused with, as `ApiError`; `Unavailable` when there is no answer. */
-export async function openGuestLine(session: Session, { name, way, query = {} }: GuestWay): Promise<GuestLine> {
-  const url = new URL(`${session.url}${pathOf('instance', name)}/${way}`);
+export async function openGuestLine(session: Session, way: GuestWay): Promise<GuestLine> {
+  const { servers } = session;
+  const tried = new Set<string>();
+  let failure: unknown;
+  // Nothing has been said to the guest yet: each of them may be tried, the one that works or has a line to the host is stayed with.
+  for (let url: string | undefined = servers.current; url !== undefined; url = servers.untried(tried)) {
+    if (tried.size > 0) await servers.pause(tried.size - 1);
+    tried.add(url);
+    try {
+      const line = await openLineBy(url, session, way);
+      servers.worked(url);
+      return line;
+    } catch (error) {
+      failure ??= error;
+      if (!(error instanceof ApiError) || !mayComeBack(error)) throw error;
+      if (error.code === 'Unavailable') servers.failed(url);
+    }
+  }
+  throw failure;
+}
+
+async function openLineBy(
+  serverUrl: string,
+  session: Session,
+  { name, way, query = {} }: GuestWay,
+): Promise<GuestLine> {
+  const url = new URL(`${serverUrl}${pathOf('instance', name)}/${way}`);
   url.protocol = url.protocol === 'https:' ? 'wss:' : 'ws:';
   url.searchParams.set('project', session.project);
   for (const [field, value] of Object.entries(query)) url.searchParams.set(field, String(value));
@@ -49,7 +74,7 @@ export async function openGuestLine(session: Session, { name, way, query = {} }:
       response.once('close', () => reject(errorOf(response.statusCode ?? 0, Buffer.concat(pieces).toString())));
     });
     socket.on('error', (cause) =>
-      reject(new ApiError('Unavailable', `no answer from ${session.url}: ${describeError(cause)}`, { cause })),
+      reject(new ApiError('Unavailable', `no answer from ${serverUrl}: ${describeError(cause)}`, { cause })),
     );
   });
   return {

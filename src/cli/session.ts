@@ -2,14 +2,18 @@
 
 import type { Command } from 'commander';
 import { nearest } from '../api/nearest.ts';
+import { Servers, serverUrls } from '../api/servers.ts';
 import { createUserClient, type UserClient } from '../api/user-client.ts';
+import { systemPrng } from '../base/system.ts';
 import type { Cli } from './cli.ts';
 import { type Context, contextFilePath, readContexts } from './context-file.ts';
 import { usageError } from './exit-codes.ts';
+import { knownServersFile, readKnownServers, writeKnownServers } from './known-servers.ts';
 
 export interface Session {
   readonly client: UserClient;
-  readonly url: string;
+  /** Of one fleet; most often there is one. */
+  readonly servers: Servers;
   /** Goes to that server and nowhere else. */
   readonly token?: string;
   /** `default` when nobody chose one, as the server does. */
@@ -22,17 +26,26 @@ export async function openSession(cli: Cli, command: Command): Promise<Session> 
   const project = asked ?? context.project ?? 'default';
   if (!projectName.test(project))
     throw usageError(`a project cannot be called "${project}"`, 'use lower-case letters, digits and "-"');
+  const servers = serversOf(cli, checkedUrls(context.url));
   return {
     client: createUserClient({
       fetch: cli.fetch,
-      url: checkedUrl(context.url),
+      url: servers,
       userAgent: `berth/${cli.version}`,
       ...(context.token === undefined ? {} : { token: context.token }),
     }),
-    url: checkedUrl(context.url),
+    servers,
     ...(context.token === undefined ? {} : { token: context.token }),
     project,
   };
+}
+
+function serversOf(cli: Cli, urls: readonly string[]): Servers {
+  const path = knownServersFile(contextFilePath(cli));
+  const known = readKnownServers(path, urls);
+  const servers = new Servers({ urls, known, spread: { clock: cli.clock, prng: systemPrng() } });
+  servers.onChange(() => writeKnownServers(path, urls, servers.known));
+  return servers;
 }
 
 /** `Name` of api/resources/metadata.ts, which brings schemas along. */
@@ -76,7 +89,13 @@ async function chosenContext(cli: Cli, flags: GlobalFlags): Promise<{ context: C
   return { context: flags.context === undefined && token !== undefined ? { ...context, token } : context, project };
 }
 
-export function checkedUrl(text: string): string {
+/** `http://cp1:7070,http://cp2:7070`: several servers of one fleet. */
+export function checkedUrls(text: string): string[] {
+  const urls = serverUrls(text).map(checkedUrl);
+  return urls.length === 0 ? [checkedUrl(text)] : urls;
+}
+
+function checkedUrl(text: string): string {
   const url = URL.parse(text);
   if (!url || (url.protocol !== 'http:' && url.protocol !== 'https:')) {
     throw usageError(`"${text}" is not the URL of a server`, 'write it as http://HOST:PORT or https://HOST');

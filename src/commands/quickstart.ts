@@ -8,6 +8,7 @@ import { sleep } from '../base/clock.ts';
 import { describeError } from '../base/log.ts';
 import type { Host } from '../api/resources/host.ts';
 import type { Instance } from '../api/resources/instance.ts';
+import { Servers } from '../api/servers.ts';
 import { createUserClient } from '../api/user-client.ts';
 import type { Cli } from '../cli/cli.ts';
 import { contextFilePath, type LocalContext, useLocalContext } from '../cli/context-file.ts';
@@ -162,7 +163,7 @@ async function startFleet(
 function sessionOf(cli: Cli, { url, operatorToken: token }: LocalFleet): Session {
   return {
     client: createUserClient({ fetch: cli.fetch, url, token, userAgent: `berth/${cli.version}` }),
-    url,
+    servers: new Servers({ urls: [url] }),
     project: 'default',
   };
 }
@@ -402,14 +403,14 @@ async function showLogin(
   stage: Stage & { readonly key: LoginKey },
   instance: Instance,
 ): Promise<void> {
-  const { plan, fleet, session, key } = stage;
+  const { plan, fleet, key } = stage;
   const target = `${quickstartImages[plan.image].user ?? ''}@${instance.metadata.name}`;
   tell.line('');
   tell.line(`berth ssh ${target} -- uname -a`);
   try {
     await logIn(cli, {
       dataDirectory: plan.dataDirectory,
-      context: { url: session.url, token: fleet.operatorToken },
+      context: { url: fleet.url, token: fleet.operatorToken },
       words: ['-i', key.path, target, '--', 'uname', '-a'],
     });
   } catch (error) {

@@ -11,6 +11,7 @@ import { untilAborted } from './until-aborted.ts';
 interface ServerFlags {
   readonly config?: string;
   readonly listen?: string;
+  readonly advertiseUrl?: string;
   readonly store?: string;
   readonly dataDir?: string;
   readonly imageMap?: string;
@@ -27,6 +28,7 @@ export function serverCommand(cli: Cli): Command {
     .description('Run the control plane')
     .option('--config <file>', 'YAML; every key is also a variable BERTH_SERVER_* (BERTH_SERVER_CONFIG)')
     .option('--listen <address:port>', 'default: 127.0.0.1:7070')
+    .option('--advertise-url <url>', 'where agents and clients reach this server, one of several')
     .option('--store <url>', 'sqlite:PATH, postgres://... or etcd://...; default: sqlite:<data-dir>/berth.db')
     .option('--data-dir <directory>', 'absolute; default: /var/lib/berth/server')
     .option(

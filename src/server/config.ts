@@ -9,6 +9,14 @@ export const ServerConfig = Type.Object(
       pattern: '^(\\[[0-9a-fA-F:.]+\\]|[A-Za-z0-9.-]+):\\d{1,5}$',
       description: 'address:port',
     }),
+    advertiseUrl: Type.Optional(
+      Type.String({
+        pattern: '^https?://[^\\s/?#,@]+$',
+        maxLength: 512,
+        description:
+          'where agents and clients reach this server; of several servers each announces its own, and clients turn to another when one is away; default: where it listens, unless that is this machine only',
+      }),
+    ),
     store: Type.Optional(
       Type.String({
         minLength: 1,

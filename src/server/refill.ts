@@ -31,6 +31,11 @@ const bytesMax = 4 * 1024 * 1024;
 /** Of the store itself, whatever is put into it. */
 const ofTheStore: ReadonlySet<Key> = new Set([keys.cluster, keys.leader, keys.leaderLease]);
 
+/** The addresses of another fleet's servers must not come along: clients would follow them there. */
+function isOfTheStore(key: Key): boolean {
+  return ofTheStore.has(key) || key.startsWith(prefixOf('member'));
+}
+
 /** Answers how many entries were deleted and written. Throws `StoreError`. */
 export async function refill(
   store: Store,
@@ -80,7 +85,7 @@ export async function refill(
   let deleted = 0;
   for await (const page of pagesOf(store)) {
     for (const { key, value } of page.entries) {
-      if (ofTheStore.has(key)) continue;
+      if (isOfTheStore(key)) continue;
       const is = wanted.get(key);
       if (is && Buffer.compare(is, value) === 0) same.add(key);
       if (is) continue;
@@ -172,7 +177,7 @@ function convertedOf(
   const wanted = new Map<Key, Uint8Array>();
   let newestInstanceMs = 0;
   for (const [key, value] of entries) {
-    if (ofTheStore.has(key)) continue;
+    if (isOfTheStore(key)) continue;
     try {
       const record = decodeRecord(key, value);
       const is = convert(record);

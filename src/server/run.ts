@@ -15,6 +15,8 @@ import type { Policy } from '../core/state/context.ts';
 import type { ClusterSecrets } from '../core/operations/cluster.ts';
 import type { Cluster } from '../core/state/records.ts';
 import { placeOf } from '../store/open.ts';
+import type { Store } from '../store/store.ts';
+import { Announcement } from './announcement.ts';
 import type { ServerConfig } from './config.ts';
 import { type Decider, decideAndCommit } from './decide.ts';
 import { AgentLinks } from './http/agent-link.ts';
@@ -67,6 +69,7 @@ async function start(
   const links = new AgentLinks({ clock, log });
   const connections = new Connections({ limits: connectionLimits(system.openFilesMax()), clock, log });
   let plane: Server | undefined;
+  let announcement: Announcement | undefined;
   try {
     throwIfStopped(signal);
     const serverId = await readOrMake(join(config.dataDirectory, 'server-id'), () => randomSecret(16).toString('hex'));
@@ -102,6 +105,8 @@ async function start(
     if (config.imageMap !== undefined) await loadImageMap(config.imageMap, plane.decider, log);
     await announce(config, plane.decider);
     const { routes, decider, stop: stopPlane } = plane;
+    const announced = new Announcement({ decider, log, name, url: advertisedUrl(config, store) });
+    announcement = announced;
     const access = guestAccess({ decider, links, secret: secrets.secret });
     const http = await serveHttp(
       {
@@ -110,6 +115,7 @@ async function start(
         identify: (authorization) => identityOf(secrets, authorization),
         epochOf: (host) => decider.cache.committed('host', keys.host(host))?.value.status.epoch,
         acceptLink: (host, socket) => links.accept(host, socket),
+        servers: () => announced.announced,
         carried: createCarried(system.collectYoung),
         connections,
         log,
@@ -117,6 +123,7 @@ async function start(
       },
       listen,
     );
+    announced.start();
     log.info('server listens', { url: http.url, store: place });
     return {
       url: http.url,
@@ -126,12 +133,14 @@ async function start(
         closeWithStore({ store, clock }, async () => {
           links.close();
           await http.close();
+          await announced.stop();
           await stopPlane();
           await store.close();
         }),
     };
   } catch (error) {
     links.close();
+    await announcement?.stop();
     await plane?.stop();
     await store.close();
     throw error;
@@ -166,6 +175,17 @@ function listenAddress({ listen, insecure, tlsCertificate }: ServerConfig): { ho
     );
   }
   return { host, port };
+}
+
+/**
+ * Where agents and clients find this server; undefined: it is not announced. An address of this machine alone means another server
+ * elsewhere, and of a store that only one server can open there are no others.
+ */
+function advertisedUrl({ advertiseUrl, listen, tlsCertificate }: ServerConfig, store: Store): string | undefined {
+  if (advertiseUrl !== undefined) return advertiseUrl;
+  const here = /^(localhost|127\.|\[::1\]|0\.0\.0\.0|\[::\])/;
+  if (store.exclusive || here.test(listen)) return undefined;
+  return `${tlsCertificate === undefined ? 'http' : 'https'}://${listen}`;
 }
 
 /** Throws `InvalidRequest` when only one of the two is named, a file cannot be read, or they do not belong together. */

@@ -26,6 +26,7 @@ export function restoredRecord(record: AnyRecord, { nowMs, newestSession }: Rest
     case 'lease':
     case 'leader':
     case 'leaderLease':
+    case 'member':
     case 'cluster':
       return null; // of the store that was
     case 'removedHost':

@@ -19,6 +19,7 @@ const folders = {
   idempotency: 'idempotency',
   removedHost: 'removed-hosts',
   controlPlane: 'control-planes',
+  member: 'members',
   gate: 'gates',
   cluster: 'cluster',
   leader: 'leader',
@@ -68,6 +69,7 @@ export const keys = {
   gate: (name: string): string => `gates/${name}`,
   removedHost: (name: string): string => `removed-hosts/${name}`,
   controlPlane: (machineId: string): string => `control-planes/${machineId}`,
+  member: (name: string): string => `members/${name}`,
   cluster: 'cluster/this',
   leader: 'leader/current',
   leaderLease: 'leader-lease/current',
@@ -103,6 +105,8 @@ export function keyOf(record: AnyRecord): string {
       return keys.removedHost(record.host);
     case 'controlPlane':
       return keys.controlPlane(record.machineId);
+    case 'member':
+      return keys.member(record.name);
     case 'gate':
       return keys.gate(record.name);
     case 'cluster':

@@ -78,6 +78,15 @@ export interface ControlPlane {
   readonly excludeHosts: boolean;
 }
 
+/** Where a control plane can be reached, as its operator advertises it. It may be gone. */
+export interface Member {
+  readonly kind: 'member';
+  /** The same after a restart. */
+  readonly name: string;
+  readonly url: string;
+  readonly announcedAtMs: number;
+}
+
 /** What Plans rewrite that count towards one limit: two that were decided on the same count collide here. */
 export interface Gate {
   readonly kind: 'gate';
@@ -140,6 +149,7 @@ interface InternalByKind {
   idempotency: IdempotencyRecord;
   removedHost: RemovedHost;
   controlPlane: ControlPlane;
+  member: Member;
   gate: Gate;
 }
 

@@ -9,6 +9,7 @@ import type { Carried } from '../../base/carried.ts';
 import { drained } from '../../base/drained.ts';
 import { describeError, type Logger } from '../../base/log.ts';
 import { ApiError } from '../../api/errors.ts';
+import { serversHeader } from '../../api/servers.ts';
 import { type Identity, may } from '../../core/access/access.ts';
 import { allow, bodyBytesMax, toApiError } from './exchange.ts';
 import { parseJsonBody } from './json-body.ts';
@@ -34,6 +35,8 @@ export interface HttpParts {
   acceptLink(host: string, socket: Duplex): void;
   readonly access: GuestAccess;
   readonly connections: Connections;
+  /** Every server of the fleet, for clients that know this one: the value of `berth-servers`. */
+  readonly servers?: () => string | undefined;
   /** Told of the bytes that pass through, to and from guests. */
   readonly carried?: Carried;
   readonly log: Logger;
@@ -172,9 +175,10 @@ function addRoute(app: FastifyInstance, route: Route, parts: HttpParts): void {
     },
     async handler(request, reply) {
       const params = hasParams ? paramsOf(request) : noParams;
-      const answer = await route.handle(
-        new ServedRequest(request, reply, { params, identity: allow(route, request.identity, params['host']) }),
-      );
+      const identity = allow(route, request.identity, params['host']);
+      const servers = route.verb === 'open' ? undefined : parts.servers?.();
+      if (servers !== undefined) reply.raw.setHeader(serversHeader, servers);
+      const answer = await route.handle(new ServedRequest(request, reply, { params, identity }));
       if ('json' in answer) sendJson(answer, request, reply, parts.connections);
       else if ('lines' in answer && answer.texts) await sendTold(answer.status, answer.texts, reply, parts.log);
       else await sendStream(answer, request, reply, parts.log);

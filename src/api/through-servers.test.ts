@@ -1,0 +1,123 @@
+import { describe, expect, it } from 'vitest';
+import { createManualClock } from '../base/manual-clock.ts';
+import { seededPrng } from '../base/prng.ts';
+import { Servers } from './servers.ts';
+import { createUserClient, type FetchInit, type FetchResponse } from './user-client.ts';
+
+const urls = ['http://a', 'http://b', 'http://c'];
+
+/** What each server does; `hangs` until it is given up. */
+type Deed = 'answers' | 'refuses' | 'resets' | 'cannot now' | 'not found' | 'hangs';
+
+function fleet(deeds: Readonly<Record<string, Deed>>, options: { readonly answerMsMax?: number } = {}) {
+  const asked: string[] = [];
+  const clock = createManualClock();
+  // Pauses are over at once; the limit of an answer is the test's to let pass.
+  const pausing = {
+    ...clock,
+    setTimer: (delayMs: number, fire: () => void) => clock.setTimer(delayMs <= 1_000 ? 0 : delayMs, fire),
+  };
+  const servers = new Servers({ urls, spread: { clock: pausing, prng: seededPrng(1) }, ...options });
+  const fetch = async (url: string, init: FetchInit): Promise<FetchResponse> => {
+    const server = new URL(url).origin;
+    asked.push(server.slice(-1));
+    switch (deeds[server.slice(-1)]) {
+      case 'refuses':
+        throw new TypeError('fetch failed', { cause: Object.assign(new Error('refused'), { code: 'ECONNREFUSED' }) });
+      case 'resets':
+        throw new TypeError('fetch failed', { cause: Object.assign(new Error('reset'), { code: 'ECONNRESET' }) });
+      case 'cannot now':
+        return answer(503, { error: { code: 'Unavailable', message: `${server} cannot write now` } });
+      case 'not found':
+        return answer(404, { error: { code: 'NotFound', message: 'no such thing' } });
+      case 'hangs':
+        return new Promise((_, reject) => init.signal?.addEventListener('abort', () => reject(new Error('given up'))));
+      default:
+        return answer(200, { metadata: { revision: 1 } });
+    }
+  };
+  const client = createUserClient({ fetch, url: servers });
+  /** Lets pauses and limits pass while the request is under way. */
+  const passing = async <T>(request: Promise<T>): Promise<T> => {
+    let over = false;
+    const end = (): void => void (over = true);
+    request.then(end, end);
+    while (!over) await clock.advanceSettled(2_000, () => new Promise((resolve) => setImmediate(resolve)));
+    return request;
+  };
+  return { client, servers, asked, passing };
+}
+
+function answer(status: number, body: unknown): FetchResponse {
+  return {
+    status,
+    headers: new Headers(),
+    body: (async function* () {})(),
+    text: async () => JSON.stringify(body),
+  };
+}
+
+describe('a request to one of several servers', () => {
+  it.each<[string, Record<string, Deed>, string, string]>([
+    ['a dead one is passed over', { a: 'refuses', b: 'answers', c: 'answers' }, 'get', 'answered'],
+    ['two dead ones are passed over', { a: 'refuses', b: 'refuses', c: 'answers' }, 'get', 'answered'],
+    ['a read is repeated', { a: 'resets', b: 'answers', c: 'answers' }, 'get', 'answered'],
+    ['one whose store is away is passed over', { a: 'cannot now', b: 'answers', c: 'answers' }, 'get', 'answered'],
+    ['a create that was never sent goes elsewhere', { a: 'refuses', b: 'answers', c: 'answers' }, 'create', 'answered'],
+    ['a create with a key is repeated', { a: 'resets', b: 'answers', c: 'answers' }, 'create with key', 'answered'],
+    ['a create without a key is not repeated', { a: 'resets', b: 'answers', c: 'answers' }, 'create', 'Unavailable'],
+    [
+      'what finds a revision is not repeated',
+      { a: 'resets', b: 'answers', c: 'answers' },
+      'replace at 7',
+      'Unavailable',
+    ],
+    ['an answer is an answer', { a: 'not found', b: 'answers', c: 'answers' }, 'get', 'NotFound'],
+    ['where no server answers, it says so', { a: 'refuses', b: 'refuses', c: 'refuses' }, 'get', 'Unavailable'],
+  ])('%s', async (_, deeds, what, outcome) => {
+    const { client, passing, servers, asked } = fleet(deeds);
+    const body = { metadata: { name: 'web' }, spec: {} };
+    const requests: Record<string, () => Promise<unknown>> = {
+      get: () => client.get('instance', 'web'),
+      create: () => client.create('instance', body),
+      'create with key': () => client.create('instance', body, { idempotencyKey: 'k' }),
+      'replace at 7': () => client.replace('instance', 'web', { metadata: { revision: 7 }, spec: {} }),
+    };
+    const request = requests[what] ?? expect.unreachable();
+    const told = await passing(request()).then(
+      () => 'answered',
+      (error) => error.code,
+    );
+    expect(told).toBe(outcome);
+    expect(new Set(asked).size).toBe(asked.length); // each at most once
+    if (outcome === 'answered') expect(servers.current.slice(-1)).toBe(asked.at(-1));
+  });
+
+  it('stays with the one that works', async () => {
+    const { client, passing, asked } = fleet({ a: 'refuses', b: 'answers', c: 'answers' });
+    await passing(client.get('instance', 'web'));
+    const [, second] = asked;
+    await passing(client.get('instance', 'web'));
+    expect(asked).toEqual(['a', second, second]);
+  });
+
+  it('prefers what a server has said to the silence of others', async () => {
+    const { client, passing } = fleet({ a: 'refuses', b: 'cannot now', c: 'refuses' });
+    await expect(passing(client.get('instance', 'web'))).rejects.toThrow('http://b cannot write now');
+  });
+
+  it('gives one up that does not begin to answer', async () => {
+    const { client, passing, servers } = fleet({ a: 'hangs', b: 'answers', c: 'answers' }, { answerMsMax: 8_000 });
+    await passing(client.get('instance', 'web'));
+    expect(servers.current).not.toBe('http://a');
+  });
+
+  it('is given up by its caller at any of them', async () => {
+    const { client, servers, asked } = fleet({ a: 'hangs', b: 'answers', c: 'answers' });
+    const over = new AbortController();
+    const request = client.request('/v1/instances', { signal: over.signal });
+    over.abort();
+    await expect(request).rejects.toThrow('given up');
+    expect([servers.current, asked]).toEqual(['http://a', ['a']]);
+  });
+});

@@ -1,0 +1,105 @@
+// Sends a request to the server in use, and to the others in turn where that is safe: when it did not reach the first, or when it may be
+// repeated.
+
+import { firstOf } from '../base/first-of.ts';
+import { ApiError } from './errors.ts';
+import { type Servers, serversHeader } from './servers.ts';
+
+/** What is needed of a request and its answer. */
+interface Init {
+  readonly signal?: AbortSignal;
+}
+interface Answer {
+  readonly status: number;
+  readonly headers: { get(name: string): string | null };
+  text(): Promise<string>;
+}
+
+interface Sent<I extends Init> {
+  /** Path and query. */
+  readonly target: string;
+  readonly init: I;
+  /** Whether it may reach the fleet twice. */
+  readonly repeatable: boolean;
+}
+
+type Outcome<A> =
+  | { readonly response: A }
+  /** `unsent`: the server cannot have begun to act upon it. */
+  | { readonly error: ApiError; readonly unsent: boolean };
+
+interface Through<I, A> {
+  readonly servers: Servers;
+  readonly send: (url: string, init: I) => Promise<A>;
+  readonly errorOf: (status: number, text: string) => ApiError;
+}
+
+/** An answer that is 2xx. Throws `ApiError` for any other, and `Unavailable` when no server answers. */
+export async function throughServers<I extends Init, A extends Answer>(
+  { servers, send, errorOf }: Through<I, A>,
+  sent: Sent<I>,
+): Promise<A> {
+  const tried = new Set<string>();
+  let failure: ApiError | undefined;
+  for (let url = servers.current; ; ) {
+    tried.add(url);
+    const outcome = await sendTo(url, { servers, send }, sent);
+    if ('response' in outcome) {
+      const { response } = outcome;
+      servers.learn(response.headers.get(serversHeader), url);
+      if (response.status >= 200 && response.status < 300) {
+        servers.worked(url);
+        return response;
+      }
+    }
+    const error = 'error' in outcome ? outcome.error : errorOf(outcome.response.status, await outcome.response.text());
+    const isAway = error.code === 'Unavailable';
+    if (isAway) servers.failed(url);
+    else if (error.code !== 'HostUnreachable') throw error; // a host may have a line to another server still
+    failure = failure === undefined || 'response' in outcome ? error : failure;
+    const next = servers.untried(tried);
+    const safe = sent.repeatable || ('error' in outcome && outcome.unsent);
+    if (next === undefined || !safe || sent.init.signal?.aborted) throw failure;
+    await servers.pause(tried.size - 1, sent.init.signal);
+    url = next;
+  }
+}
+
+async function sendTo<I extends Init, A extends Answer>(
+  url: string,
+  { servers, send }: Pick<Through<I, A>, 'servers' | 'send'>,
+  { target, init }: Sent<I>,
+): Promise<Outcome<A>> {
+  const { limit } = servers;
+  const overdue = new AbortController();
+  const timer = limit?.clock.setTimer(limit.answerMsMax, () => overdue.abort());
+  const signal =
+    limit === undefined ? init.signal : firstOf(overdue.signal, ...(init.signal ? [init.signal] : [])).signal;
+  try {
+    return { response: await send(url + target, { ...init, ...(signal === undefined ? {} : { signal }) }) };
+  } catch (cause) {
+    if (init.signal?.aborted) throw cause;
+    const why = overdue.signal.aborted ? `none within ${limit?.answerMsMax} ms` : reasonOf(cause);
+    const error = new ApiError('Unavailable', `no answer from ${url}: ${why}`, { cause });
+    return { error, unsent: neverSent(cause) };
+  } finally {
+    timer?.cancel();
+  }
+}
+
+/** fetch hides the reason in `cause`. */
+function reasonOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  return error.cause instanceof Error ? error.cause.message || error.cause.name : error.message;
+}
+
+const unsentCode =
+  /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|EHOSTDOWN|ENETUNREACH|EADDRNOTAVAIL|UND_ERR_CONNECT_TIMEOUT|.*CERT.*|UNABLE_TO_.*)$/;
+
+/** Whether there was never a connection to send it on. */
+function neverSent(error: unknown): boolean {
+  for (let each: unknown = error; each instanceof Error; each = each.cause) {
+    if ('code' in each && typeof each.code === 'string' && unsentCode.test(each.code)) return true;
+  }
+  return false;
+}

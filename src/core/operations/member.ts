@@ -1,0 +1,40 @@
+// Where each control plane of a store can be reached, as it says itself: clients learn of the others from the one they know. It must never
+// say who leads, or who lives.
+
+import type { Context } from '../state/context.ts';
+import { keys } from '../state/keys.ts';
+import { type Change, emptyPlan, type Plan } from '../state/plan.ts';
+import type { Snapshot } from '../state/snapshot.ts';
+
+/** A member announces itself once a day: one that has not for a week is gone for good. */
+export const announceEveryMs = 86_400_000;
+const forgottenAfterMs = 7 * announceEveryMs;
+
+/** Announces a member, and forgets those that are gone for good. Changes nothing when it was announced lately. */
+export function announceMember(
+  snapshot: Snapshot,
+  { name, url }: { readonly name: string; readonly url: string },
+  ctx: Context,
+): { readonly plan: Plan } {
+  const key = keys.member(name);
+  const entry = snapshot.get('member', key);
+  const changes: Change[] = [];
+  if (entry?.value.url !== url || ctx.nowMs - entry.value.announcedAtMs >= announceEveryMs / 2)
+    changes.push({
+      key,
+      ifRevision: entry?.revision ?? 0,
+      value: { kind: 'member', name, url, announcedAtMs: ctx.nowMs },
+    });
+  for (const other of snapshot.list('member')) {
+    const isGone = ctx.nowMs - other.value.announcedAtMs >= forgottenAfterMs;
+    if (other.key !== key && isGone) changes.push({ key: other.key, ifRevision: other.revision, value: null });
+  }
+  return { plan: changes.length === 0 ? emptyPlan : { changes } };
+}
+
+/** Of a control plane that stops in good order. */
+export function withdrawMember(snapshot: Snapshot, name: string): { readonly plan: Plan } {
+  const key = keys.member(name);
+  const entry = snapshot.get('member', key);
+  return { plan: entry ? { changes: [{ key, ifRevision: entry.revision, value: null }] } : emptyPlan };
+}

@@ -1,0 +1,84 @@
+// Announces where this control plane can be reached, for as long as it runs, and knows what the others have announced. Nothing rests on
+// it: who believes an old announcement finds nobody there, and tries another.
+
+import type { Timer } from '../base/clock.ts';
+import { describeError, type Logger } from '../base/log.ts';
+import { announceEveryMs, announceMember, withdrawMember } from '../core/operations/member.ts';
+import { keys, prefixOf } from '../core/state/keys.ts';
+import { type Decider, decideAndCommit } from './decide.ts';
+
+interface AnnouncementParts {
+  readonly decider: Decider;
+  readonly log: Logger;
+  readonly name: string;
+  /** Absent: this one is not announced. */
+  readonly url: string | undefined;
+}
+
+const retryMs = 10_000;
+
+export class Announcement {
+  readonly #parts: AnnouncementParts;
+  #announced: string | undefined;
+  #timer: Timer | undefined;
+  #working: Promise<void> | undefined;
+  #stopped = false;
+  readonly #forget: () => void;
+
+  constructor(parts: AnnouncementParts) {
+    this.#parts = parts;
+    const prefix = prefixOf('member');
+    this.#forget = parts.decider.cache.onCommitted((key) => {
+      if (!key.startsWith(prefix)) return;
+      this.#read();
+      if (key === keys.member(parts.name)) this.#again(0); // a restore may have taken it away
+    });
+    this.#read();
+  }
+
+  /** Every server that was announced, as `berth-servers` has them; undefined: none was. */
+  get announced(): string | undefined {
+    return this.#announced;
+  }
+
+  start(): void {
+    this.#again(0);
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    this.#timer?.cancel();
+    this.#forget();
+    await this.#working;
+    const { decider, name, url } = this.#parts;
+    if (url === undefined) return;
+    // Without it the address stays known for a week, which costs those a try who follow it.
+    await decideAndCommit(decider, (snapshot) => withdrawMember(snapshot, name)).catch(() => undefined);
+  }
+
+  #read(): void {
+    const urls = [...this.#parts.decider.cache.listCommitted('member')].map(({ value }) => value.url);
+    this.#announced = urls.length === 0 ? undefined : [...new Set(urls)].sort().join(', ');
+  }
+
+  #again(delayMs: number): void {
+    if (this.#stopped || this.#parts.url === undefined) return;
+    this.#timer?.cancel();
+    const run = (): void => {
+      this.#working ??= this.#announce().finally(() => (this.#working = undefined));
+    };
+    this.#timer = this.#parts.decider.clock.setTimer(delayMs, run, { background: true });
+  }
+
+  async #announce(): Promise<void> {
+    const { decider, log, name, url } = this.#parts;
+    if (url === undefined) return;
+    try {
+      await decideAndCommit(decider, (snapshot, ctx) => announceMember(snapshot, { name, url }, ctx));
+      this.#again(announceEveryMs);
+    } catch (error) {
+      log.warn('cannot announce this server; it is tried again', { url, error: describeError(error) });
+      this.#again(retryMs);
+    }
+  }
+}
