@@ -9,6 +9,8 @@ export const dnsmasqFiles = {
   config: 'dnsmasq.conf',
   hosts: 'dhcp-hosts',
   pid: 'dnsmasq.pid',
+  /** Of a project's guests. */
+  names: 'hosts',
 } as const;
 
 /** Guests ask again after half of it. */
@@ -42,6 +44,30 @@ no-ping
 quiet-dhcp
 # Names are asked for where this host asks; what it knows by itself is not told to guests.
 no-hosts
+domain-needed
+bogus-priv
+`;
+}
+
+/** Of the name server of one project. `directory` is where its files are; it gives no leases. */
+export function nameServerConfig({
+  directory,
+  port,
+  linkIndex,
+}: {
+  readonly directory: string;
+  readonly port: number;
+  /** Of the bridge. */
+  readonly linkIndex: number;
+}): string {
+  return `# Written by Berth, for link ${linkIndex}; it is written anew when the agent starts.
+interface=${natBridge}
+except-interface=lo
+bind-interfaces
+port=${port}
+pid-file=${directory}/${dnsmasqFiles.pid}
+no-hosts
+addn-hosts=${directory}/${dnsmasqFiles.names}
 domain-needed
 bogus-priv
 `;

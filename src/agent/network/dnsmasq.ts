@@ -33,8 +33,8 @@ export async function serveLeases(
   const config = dnsmasqConfig({ subnet, directory, linkIndex });
   const hostsFile = join(directory, dnsmasqFiles.hosts);
   const remembered = leasesIn(await readFile(hostsFile, 'utf8').catch(() => ''));
-  const configChanged = await put(join(directory, dnsmasqFiles.config), config);
-  const hostsChanged = await put(hostsFile, dhcpHosts(guests, remembered));
+  const configChanged = await putFile(join(directory, dnsmasqFiles.config), config);
+  const hostsChanged = await putFile(hostsFile, dhcpHosts(guests, remembered));
   const pid = await runningPid(directory);
   if (pid !== undefined && !configChanged && !areTakenOver(guests, remembered)) {
     if (hostsChanged) system.signal(pid, 'SIGHUP');
@@ -42,11 +42,11 @@ export async function serveLeases(
   }
   if (pid !== undefined) await end(clock, pid);
   await tools.run('dnsmasq', [`--conf-file=${join(directory, dnsmasqFiles.config)}`]);
-  await put(hostsFile, dhcpHosts(guests)); // a new one remembers nobody
+  await putFile(hostsFile, dhcpHosts(guests)); // a new one remembers nobody
 }
 
 /** Harmless when it does not run. */
-export async function endLeases(clock: Clock, directory: string): Promise<void> {
+export async function endDnsmasq(clock: Clock, directory: string): Promise<void> {
   const pid = await runningPid(directory);
   if (pid !== undefined) await end(clock, pid);
 }
@@ -72,7 +72,7 @@ async function isOurs(pid: string, directory: string): Promise<boolean> {
 }
 
 /** True when the file was another. */
-async function put(path: string, text: string): Promise<boolean> {
+export async function putFile(path: string, text: string): Promise<boolean> {
   if ((await readFile(path, 'utf8').catch(() => undefined)) === text) return false;
   await writeFile(path, text);
   await chmod(path, 0o644);

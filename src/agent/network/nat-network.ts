@@ -11,12 +11,13 @@ import { DriverError } from '../drivers/driver.ts';
 import { readMetadata } from '../metadata/metadata-file.ts';
 import { type MetadataServer, type MetadataTokenPolicy, serveMetadata } from '../metadata/metadata-server.ts';
 import { checkPlace, createAddressBook, type NatGuest } from './address-book.ts';
-import { endLeases, runningPid, serveLeases } from './dnsmasq.ts';
+import { endDnsmasq, runningPid, serveLeases } from './dnsmasq.ts';
 import { natTapPrefix, tapName } from './guest-network.ts';
 import type { HostNetwork, PlacedGuest } from './host-network.ts';
 import { bridgeCommands, bridgeFault, guardCommands, type Link, removeCommands, tapCommands } from './links.ts';
 import { natBridge, natRules, natTable } from './nat-rules.ts';
 import { networkTools } from './network-tools.ts';
+import { allServed, endNames, type NameServer, planNameServers, serveNames } from './name-servers.ts';
 import { gatewayOf, parseNatSubnet } from './subnet.ts';
 
 export interface NatNetworkOptions {
@@ -50,6 +51,7 @@ export function createNatNetwork(options: NatNetworkOptions): HostNetwork {
   let closed = false;
   /** False: something is not as it should be, or nobody has looked yet. */
   let whole = false;
+  let nameServers: readonly NameServer[] = [];
 
   /** Everything but the taps, for all guests in the book. */
   const seeToAll = async (): Promise<void> => {
@@ -69,12 +71,15 @@ export function createNatNetwork(options: NatNetworkOptions): HostNetwork {
     const guests = book.guests();
     await mkdir(runDirectory, { recursive: true });
     const rules = join(runDirectory, 'rules.nft');
-    await writeFile(rules, natRules({ subnet, metadataPort: metadata.port, denied: options.denied, guests }));
+    nameServers = await planNameServers(guests, { directory: runDirectory, gateway: gatewayOf(subnet) });
+    const { denied } = options;
+    await writeFile(rules, natRules({ subnet, metadataPort: metadata.port, denied, nameServers, guests }));
     await tools.run('nft', ['--file', rules]);
     // Only now: no guest's packet is let out before the rules are there.
     if ((await readFile(forwardingFile, 'utf8')).trim() !== '1') await writeFile(forwardingFile, '1');
     const linkIndex = (await tools.links()).find(({ name }) => name === natBridge)?.index ?? 0;
     await serveLeases(tools, { clock, directory: runDirectory, subnet, linkIndex, guests });
+    await serveNames(tools, { clock, directory: runDirectory, linkIndex, servers: nameServers });
     for (const guest of guests) if (isAdrift(links, guest)) await connect(links, guest);
     whole = true;
   };
@@ -87,7 +92,8 @@ export function createNatNetwork(options: NatNetworkOptions): HostNetwork {
       return;
     }
     await tools.run('ip', ['link', 'delete', natBridge]);
-    await endLeases(clock, runDirectory);
+    await endDnsmasq(clock, runDirectory);
+    await endNames(clock, { directory: runDirectory });
     for (const family of ['bridge', 'inet'])
       await tools.run('nft', [`add table ${family} ${natTable}; delete table ${family} ${natTable}`]); // also where somebody was faster
   };
@@ -119,7 +125,7 @@ export function createNatNetwork(options: NatNetworkOptions): HostNetwork {
     const links = await tools.links();
     if (!links.some(({ name }) => name === natBridge) || book.guests().some((guest) => isAdrift(links, guest)))
       return false;
-    if ((await runningPid(runDirectory)) === undefined) return false;
+    if ((await runningPid(runDirectory)) === undefined || !(await allServed(runDirectory, nameServers))) return false;
     const tables = await tools.run('nft', ['list', 'tables']);
     return ['bridge', 'inet'].every((family) => tables.split('\n').includes(`table ${family} ${natTable}`));
   };

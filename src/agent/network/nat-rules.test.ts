@@ -9,7 +9,7 @@ const guests = [
   { tap: 'bt2', macAddress: '02:00:00:00:00:02', address: '10.77.0.6' },
 ];
 const rules = (change: Partial<Parameters<typeof natRules>[0]> = {}) =>
-  natRules({ subnet, metadataPort: 4444, denied: ['10.0.0.0/8'], guests, ...change });
+  natRules({ subnet, metadataPort: 4444, denied: ['10.0.0.0/8'], nameServers: [], guests, ...change });
 
 // What the kernel makes of them is tested in nat-network.test.ts.
 describe('the rules of the NAT network', () => {

@@ -19,6 +19,8 @@ export interface NatState {
   readonly metadataPort: number;
   /** Subnets and addresses that guests do not reach. */
   readonly denied: readonly string[];
+  /** Who asks which name server on the gateway's address. Others ask the one that gives leases. */
+  readonly nameServers: readonly { readonly port: number; readonly addresses: readonly string[] }[];
   readonly guests: readonly Pick<NatPlace, 'tap' | 'macAddress' | 'address' | 'project'>[];
 }
 
@@ -81,17 +83,21 @@ table bridge ${natTable} {
 ${replaceSet('bridge', 'cards', cards)}${replaceSet('bridge', 'places', places)}${replaceSet('bridge', 'projects', projects, 'map')}${replaceSet('bridge', 'members', members)}`;
 }
 
-function routeRules({ subnet, metadataPort, denied, guests }: NatState): string {
+function routeRules({ subnet, metadataPort, denied, nameServers, guests }: NatState): string {
   const numbered = numberedByProject(guests);
   const projects = numbered.map(({ guest, number }) => `${guest.address} : ${number}`);
   const members = numbered.map(({ guest, number }) => `${number} . ${guest.address}`);
   const gateway = gatewayOf(subnet);
+  const asking = nameServers.flatMap(({ port, addresses }) => addresses.map((address) => `${address} : ${port}`));
+  const ports = nameServers.map(({ port }) => String(port));
   return `add table inet ${natTable}
 flush table inet ${natTable}
 table inet ${natTable} {
   set denied { type ipv4_addr; flags interval; auto-merge; }
   map projects { type ipv4_addr : mark; }
   set members { type mark . ipv4_addr; }
+  map name_servers { type ipv4_addr : inet_service; }
+  set name_ports { type inet_service; }
   counter to_host { }
   counter to_denied { }
   counter from_outside { }
@@ -103,6 +109,7 @@ table inet ${natTable} {
     ct state established,related accept
     udp sport 68 udp dport 67 accept
     ip daddr ${gateway} meta l4proto { tcp, udp } th dport 53 accept
+    ip daddr ${gateway} meta l4proto { tcp, udp } th dport @name_ports ct original proto-dst 53 accept
     ip daddr ${gateway} tcp dport ${metadataPort} ct original ip daddr ${metadataAddress} accept
     ip daddr ${gateway} icmp type echo-request accept
     counter name to_host drop
@@ -131,6 +138,7 @@ table inet ${natTable} {
   chain to_metadata {
     type nat hook prerouting priority -100; policy accept;
     iifname "${natBridge}" ip daddr ${metadataAddress} tcp dport 80 redirect to :${metadataPort}
+    iifname "${natBridge}" ip daddr ${gateway} meta l4proto { tcp, udp } th dport 53 redirect to :ip saddr map @name_servers
   }
   chain as_host {
     type nat hook postrouting priority 100; policy accept;
@@ -141,7 +149,7 @@ table inet ${natTable} {
     oifname "${natBridge}" ip saddr ${gateway} tcp sport ${metadataPort} ip ttl set 1
   }
 }
-${replaceSet('inet', 'denied', ['169.254.0.0/16', ...denied])}${replaceSet('inet', 'projects', projects, 'map')}${replaceSet('inet', 'members', members)}`;
+${replaceSet('inet', 'denied', ['169.254.0.0/16', ...denied])}${replaceSet('inet', 'projects', projects, 'map')}${replaceSet('inet', 'members', members)}${replaceSet('inet', 'name_servers', asking, 'map')}${replaceSet('inet', 'name_ports', ports)}`;
 }
 
 /** The mark is a packet's for the length of one chain, to find out whether both ends have the same. */

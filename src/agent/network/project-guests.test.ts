@@ -1,7 +1,10 @@
 // Guests of one project on one NAT network reach each other, and those of other projects do not: real bridge and rules, namespaces for guests.
 
+import { readdir } from 'node:fs/promises';
+import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { system } from '../../base/system.ts';
+import { runningPid } from './dnsmasq.ts';
 import { makeNetworks, type TestAgent, type TestNetworks, whyNoNetworks } from './test-networks.ts';
 
 const reason = whyNoNetworks();
@@ -68,6 +71,55 @@ describe.skipIf(reason !== undefined)(`guests of projects${reason ? ` (${reason}
     await networks.mustHost('nft', 'flush', 'ruleset');
     await agent.settle();
     await expectApart();
+  });
+
+  it('find those of their own project by name, those of others not, and go on when the agent comes back', async () => {
+    const [ann, ben] = [await leased('ann', 'red'), await leased('ben', 'red')];
+    const [cat, dan] = [await leased('cat', 'blue'), await leased('dan')];
+    const found = async (from: TestGuest, name: string): Promise<string | undefined> => {
+      const { text } = await from.run('busybox', 'nslookup', '-type=a', name, '10.77.0.1');
+      return /Name:\s+\S+\s+Address(?: 1)?: (\S+)/.exec(text)?.[1];
+    };
+    const names = ['ann', 'ben', 'ben.red', 'cat', 'cat.blue', 'dan'];
+    const expectNames = async (): Promise<void> => {
+      const { address } = ben;
+      expect(await Promise.all(names.map((name) => found(ann, name)))).toEqual([
+        ...[ann.address, address, address],
+        ...[undefined, undefined, undefined],
+      ]);
+      expect(await Promise.all(['ann', 'cat', 'cat.blue'].map((name) => found(cat, name)))).toEqual([
+        undefined,
+        cat.address,
+        cat.address,
+      ]);
+      expect(await found(dan, 'ben')).toBeUndefined();
+    };
+    await expect.poll(() => found(ann, 'ben')).toBe(ben.address); // a server reads its names again in its own time
+    await expectNames();
+    // The server of another project is not asked past the rules.
+    for (const port of ['10053', '10054']) {
+      const { to_host: before = 0 } = await networks.counters();
+      await cat.run('busybox', 'nc', '-w', '1', '10.77.0.1', port);
+      expect((await networks.counters())['to_host']).toBeGreaterThan(before);
+    }
+
+    await agent.kill();
+    await expectNames(); // without any agent
+    agent = await networks.agent();
+    for (const each of [ann, ben, cat, dan]) await agent.adopt(each.placed);
+    await agent.settle();
+    await expectNames();
+    const [folder = ''] = (await readdir(join(networks.directory, 'run'))).filter((name) => name.startsWith('names-'));
+    const server = (await runningPid(join(networks.directory, 'run', folder))) ?? 0;
+    system.signal(server, 'SIGKILL');
+    while ((await runningPid(join(networks.directory, 'run', folder))) !== undefined) await system.turn();
+    await agent.settle();
+    await expectNames();
+
+    await agent.release(ben.instanceId);
+    await expect.poll(() => found(ann, 'ben')).toBeUndefined();
+    for (const each of [ann, cat]) await agent.release(each.instanceId);
+    expect((await readdir(join(networks.directory, 'run'))).filter((name) => name.startsWith('names-'))).toEqual([]);
   });
 
   it('are given no address by one another', async () => {
