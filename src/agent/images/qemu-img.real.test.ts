@@ -55,6 +55,18 @@ describe('the jail of qemu-img', () => {
     ).toEqual(['lo']);
   });
 
+  it('gives many threads room: small stacks, and one arena of malloc for all', async () => {
+    const { output } = await jailed('sh', ['-c', 'echo "$(ulimit -s) $MALLOC_ARENA_MAX"']);
+    expect(output).toBe('2048 1');
+    execFileSync('qemu-img', ['create', '-q', '-f', 'qcow2', 'disk', '64M'], { cwd: directory });
+    execFileSync('qemu-io', ['-f', 'qcow2', '-c', 'write -P 7 0 64M', 'disk'], { cwd: directory });
+    // A quarter of what it has: more than all of its threads' stacks.
+    const limits = { cpuSeconds: 60, memoryBytes: 256 * 1024 ** 2 };
+    expect(await jailed('qemu-img', flattenArguments({ from: 'disk', to: 'flat' }), { limits })).toMatchObject({
+      ok: true,
+    });
+  });
+
   it('has nothing of the environment but a path', async () => {
     const { output } = await jailed('env', []);
     expect(
@@ -62,7 +74,7 @@ describe('the jail of qemu-img', () => {
         .split('\n')
         .map((line) => line.split('=')[0])
         .sort(),
-    ).toEqual(['LC_ALL', 'PATH']);
+    ).toEqual(['LC_ALL', 'MALLOC_ARENA_MAX', 'PATH']);
   });
 
   it('tells a program that is not there from one that fails', async () => {

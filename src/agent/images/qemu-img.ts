@@ -1,7 +1,7 @@
 // qemu-img, which reads files that strangers made: always with the formats told, never on the network, with bounded processor time and
 // memory, and with nothing of the agent's environment. The only file that writes a command line for it.
 //
-//   prlimit --cpu --as --core ─► unshare --net ─► setpriv --pdeathsig ─► qemu-img       (one process: each becomes the next)
+//   prlimit --cpu --as --stack --core ─► unshare --net ─► setpriv --pdeathsig ─► qemu-img       (one process: each becomes the next)
 //
 // It ends with the agent: one that went on would hold the locks of a disk that the next agent is to start a guest with. That is asked for
 // last, because the kernel forgets it when unshare takes new rights.
@@ -27,6 +27,13 @@ export interface JailLimits {
 /** Overlays take milliseconds and 100 MiB of addresses; what needs more than this was made to (CVE-2015-5162). */
 const defaultLimits: JailLimits = { cpuSeconds: 30, memoryBytes: 1024 ** 3 };
 
+/**
+ * qemu-img has up to 64 threads, and each would take addresses for its stack (8 MiB, or whatever the agent's own limit is) and for an arena of
+ * malloc's (128 MiB): with a few at work at the same moment the limit was reached, and "qemu_thread_create: Resource temporarily unavailable" said.
+ */
+const threadStackBytes = 2 * 1024 ** 2;
+const oneArena = { MALLOC_ARENA_MAX: '1' };
+
 /** Root may leave the network as it is; others need a user namespace for it, and where those are forbidden there is none to be had. */
 const networkJails = [['--net'], ['--map-root-user', '--net']] as const;
 
@@ -43,9 +50,10 @@ async function runLimited(clock: Clock, call: QemuImgCall, jail: readonly string
   const { program = 'qemu-img', limits = defaultLimits, arguments: words, ...rest } = call;
   const result = await runTool(clock, {
     ...rest,
+    environment: oneArena,
     program: 'prlimit',
     arguments: [
-      ...[`--cpu=${limits.cpuSeconds}`, `--as=${limits.memoryBytes}`, '--core=0', '--'],
+      ...[`--cpu=${limits.cpuSeconds}`, `--as=${limits.memoryBytes}`, `--stack=${threadStackBytes}:`, '--core=0', '--'],
       ...jail,
       ...['setpriv', '--pdeathsig', 'KILL', '--', program, ...words],
     ],

@@ -7,6 +7,8 @@ export interface ToolCall {
   readonly program: string;
   readonly arguments: readonly string[];
   readonly workingDirectory?: string;
+  /** Besides what every tool has. */
+  readonly environment?: Readonly<Record<string, string>>;
   readonly timeoutMs: number;
   readonly signal?: AbortSignal;
 }
@@ -37,7 +39,7 @@ export function runTool(clock: Clock, call: ToolCall): Promise<ToolResult> {
       [...call.arguments],
       {
         ...(call.workingDirectory === undefined ? {} : { cwd: call.workingDirectory }),
-        env: { ...toolEnvironment },
+        env: { ...toolEnvironment, ...call.environment },
         maxBuffer: 1024 * 1024,
       },
       (error, stdout, stderr) => {
