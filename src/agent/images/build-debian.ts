@@ -1,5 +1,5 @@
-// The Debian 12 image with the real cloud-init, from Debian's packages, in about a minute. Nothing is mounted by us and no loop
-// device is used, so it can be built inside a container or chroot.
+// The Debian 12 image with the real cloud-init, from Debian's packages, in about a minute. No loop device is used, and
+// what is mounted is so in a namespace of the build's own where there can be one, so it can be built inside a container or chroot.
 
 import { chmod, glob, mkdir, open, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';

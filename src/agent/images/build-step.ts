@@ -9,6 +9,8 @@ import { system } from '../../base/system.ts';
 export interface BuildContext {
   /** Private to this build and removed after it. */
   readonly workDirectory: string;
+  /** Comes before each program and its arguments: what it mounts or starts ends with it. */
+  readonly jail: readonly string[];
   readonly signal: AbortSignal;
   readonly tell: (step: string) => void;
 }
@@ -38,7 +40,8 @@ const buildEnvironment = {
 /** Runs to the end; returns what was written to standard output. Throws `ImageBuildError` with the last lines otherwise. */
 export function runStep(context: BuildContext, program: string, parameters: readonly string[]): Promise<string> {
   return new Promise((resolve, reject) => {
-    const child = spawn(program, [...parameters], {
+    const [first = program, ...words] = [...context.jail, program, ...parameters];
+    const child = spawn(first, words, {
       cwd: context.workDirectory,
       env: buildEnvironment,
       stdio: ['ignore', 'pipe', 'pipe'],
@@ -61,10 +64,15 @@ export function runStep(context: BuildContext, program: string, parameters: read
     child.once('error', (error) =>
       reject(new ImageBuildError(`cannot run ${program}: ${error.message}`, { cause: error })),
     );
+    const givenUp = (): void => {
+      if (context.signal.aborted) reject(new ImageBuildError('the build was given up'));
+    };
+    // What left the group, where there is no jail, holds our ends of its output, and is not waited for.
+    child.once('exit', givenUp);
     child.once('close', (code, killed) => {
       context.signal.removeEventListener('abort', endGroup);
       if (code === 0) return resolve(output);
-      if (context.signal.aborted) return reject(new ImageBuildError('the build was given up'));
+      if (context.signal.aborted) return givenUp();
       const lines = said.trim().split('\n').slice(-8).join('\n  ');
       reject(new ImageBuildError(`${program} ended with ${code ?? killed}:\n  ${lines}`));
     });

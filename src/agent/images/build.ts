@@ -12,6 +12,7 @@ import { matches } from '../../api/parse.ts';
 import type { ImageSpec } from '../../api/resources/image.ts';
 import { system } from '../../base/system.ts';
 import { buildDebian, debianBuildPackages, debianRecipe } from './build-debian.ts';
+import { chooseBuildJail, unmountBelow } from './build-jail.ts';
 import { type BuildContext, type BuildPackage, ImageBuildError, requirePackages } from './build-step.ts';
 import { buildTiny, tinyBuildPackages, tinyRecipe } from './build-tiny.ts';
 import { publish, writeSmallFile } from './image-file.ts';
@@ -96,7 +97,8 @@ export async function buildImage(name: BuildableImage, options: BuildOptions): P
   await removeOldWork(directory, name);
   const workDirectory = await mkdtemp(join(directory, `.build-${name}-${system.pid()}-`));
   try {
-    const made = await recipe.build({ workDirectory, signal: options.signal ?? new AbortController().signal, tell });
+    const signal = options.signal ?? new AbortController().signal;
+    const made = await recipe.build({ workDirectory, jail: await chooseBuildJail(), signal, tell });
     tell('checking the image');
     const record = await publishBuild(made, { directory, name, recipeDigest });
     return describe(directory, record, recipe, true);
@@ -105,7 +107,7 @@ export async function buildImage(name: BuildableImage, options: BuildOptions): P
       throw new ImageBuildError(`cannot build image "${name}": ${error.message}`, { cause: error });
     throw error;
   } finally {
-    await rm(workDirectory, { recursive: true, force: true, maxRetries: 3 });
+    await removeWork(workDirectory);
   }
 }
 
@@ -183,6 +185,12 @@ async function removeOldWork(directory: string, name: BuildableImage): Promise<v
   for (const entry of await readdir(directory)) {
     const pid = new RegExp(`^\\.build-${name}-(\\d+)-`).exec(entry)?.[1];
     if (pid === undefined || system.signal(Number(pid), 0)) continue;
-    await rm(join(directory, entry), { recursive: true, force: true });
+    await removeWork(join(directory, entry));
   }
+}
+
+/** What is still mounted in it is not the build's: /dev of this host, for one. */
+async function removeWork(workDirectory: string): Promise<void> {
+  await unmountBelow(workDirectory);
+  await rm(workDirectory, { recursive: true, force: true, maxRetries: 3 });
 }
