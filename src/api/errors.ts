@@ -13,6 +13,7 @@ export const errorCodes = {
   QuotaExceeded: { status: 403, exitCode: 5, meaning: 'The project would have more than its quota.' },
   NotFound: { status: 404, exitCode: 3, meaning: 'There is no such resource or route.' },
   MethodNotAllowed: { status: 405, exitCode: 2, meaning: 'The route exists but not with this method.' },
+  RequestTimeout: { status: 408, exitCode: 6, meaning: 'The request did not come whole in time; send it again.' },
   AlreadyExists: { status: 409, exitCode: 5, meaning: 'The name is taken.' },
   Conflict: { status: 409, exitCode: 5, meaning: 'The state of the resource does not allow this.' },
   IdempotencyMismatch: {
@@ -25,6 +26,7 @@ export const errorCodes = {
   RevisionMismatch: { status: 412, exitCode: 5, meaning: 'The resource has changed since the revision given.' },
   PayloadTooLarge: { status: 413, exitCode: 2, meaning: 'The body is over the limit.' },
   UnsupportedMediaType: { status: 415, exitCode: 2, meaning: 'The body must be plain, uncompressed application/json.' },
+  HeadersTooLarge: { status: 431, exitCode: 2, meaning: 'The URL and the headers are over the limit.' },
   TooManyRequests: { status: 429, exitCode: 6, meaning: 'Slow down; Retry-After says for how long.' },
   Internal: { status: 500, exitCode: 1, meaning: 'A fault of Berth; the log has the details.' },
   HostUnreachable: {

@@ -15,6 +15,7 @@ export interface YamlFile {
 
 const bytesMax = 1024 * 1024;
 const depthMax = 32;
+const tooDeep = `nested deeper than ${depthMax} levels`;
 
 /** `what` names the file in messages: "the image map". Throws `ApiError` `InvalidRequest` with line and column. */
 export function parseStrictYaml(text: string, what: string): YamlFile {
@@ -34,13 +35,15 @@ export function parseStrictYaml(text: string, what: string): YamlFile {
   };
   const document = parse(text, lines, what);
   const broken = document.errors[0] ?? document.warnings[0];
+  // The library's call stack ended, far below what is taken.
+  if (broken?.code === 'RESOURCE_EXHAUSTION') throw refuse(broken.pos[0], tooDeep);
   if (broken) throw refuse(broken.pos[0], broken.message.split('\n')[0]?.replace(/ at line \d+.*$/, '') ?? 'not YAML');
 
   const offsets = new Map<string, number>();
   const read = (node: unknown, path: readonly string[], offset: number): YamlValue => {
     offsets.set(path.join('\n'), offset);
     if (node === null || node === undefined) return null;
-    if (path.length > depthMax) throw refuse(offset, `nested deeper than ${depthMax} levels`);
+    if (path.length > depthMax) throw refuse(offset, tooDeep);
     if (isAlias(node)) throw refuse(startOf(node, offset), 'aliases (*name) are not allowed; write the value out');
     if (isScalar(node) || isMap(node) || isSeq(node)) {
       const start = startOf(node, offset);

@@ -4,7 +4,7 @@
 import { describeError } from '../../base/log.ts';
 import { ApiError } from '../../api/errors.ts';
 import { type Identity, may } from '../../core/access/access.ts';
-import type { Route } from './route.ts';
+import { badPath, type Route } from './route.ts';
 
 /** 1 MiB: the largest spec is 64 KiB of user-data and some. */
 export const bodyBytesMax = 1 << 20;
@@ -26,9 +26,11 @@ export function allow(route: Route, identity: Identity | undefined, host: string
 export function toApiError(error: unknown, bytesMax = bodyBytesMax): ApiError {
   if (error instanceof ApiError) return error;
   const status = typeof error === 'object' && error !== null && 'statusCode' in error ? error.statusCode : undefined;
+  const code = typeof error === 'object' && error !== null && 'code' in error ? error.code : undefined;
   if (status === 413) return new ApiError('PayloadTooLarge', `the body is over ${bytesMax} bytes`, { cause: error });
   if (status === 415)
     return new ApiError('UnsupportedMediaType', 'the body must be application/json', { cause: error });
+  if (code === 'FST_ERR_BAD_URL') return badPath(error);
   if (status === 400 || status === 404 || status === 414)
     return new ApiError('InvalidRequest', describeError(error), { cause: error });
   return new ApiError('Internal', 'Berth failed on this request; its log has the details', { cause: error });

@@ -130,15 +130,20 @@ export function findRoute(
   path: string,
 ): { route: Route; params: Record<string, string> } {
   const given = path.split('/');
-  let pathKnown = false;
   for (const route of routes) {
     const params = matchPath(partsOf(route), given);
     if (!params) continue;
     if (route.method === method) return { route, params };
-    pathKnown = true;
   }
-  if (pathKnown) throw new ApiError('MethodNotAllowed', `${method} is not possible on ${path}`);
+  if (methodsAt(routes, path).length > 0)
+    throw new ApiError('MethodNotAllowed', `${method} is not possible on ${path}`);
   throw new ApiError('NotFound', `there is nothing at ${path}`);
+}
+
+/** With which methods something is at the path. */
+export function methodsAt(routes: readonly Route[], path: string): Route['method'][] {
+  const given = path.split('/');
+  return [...new Set(routes.filter((route) => matchPath(partsOf(route), given)).map(({ method }) => method))];
 }
 
 /** One piece of a route's path: what must stand there, or the name of the parameter that does. */
@@ -178,6 +183,11 @@ function decoded(part: string): string {
   try {
     return decodeURIComponent(part);
   } catch (cause) {
-    throw new ApiError('InvalidRequest', 'the path holds a "%" that begins no character; write it as %25', { cause });
+    throw badPath(cause);
   }
+}
+
+/** Of a path with an escape that stands for no character. */
+export function badPath(cause: unknown): ApiError {
+  return new ApiError('InvalidRequest', 'the path holds a "%" that begins no character; write it as %25', { cause });
 }

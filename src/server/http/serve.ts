@@ -1,7 +1,7 @@
 // HTTP: Fastify in front of the routes. Checks who asks, turns bodies into values and answers into bytes; decides nothing.
 
 import { once } from 'node:events';
-import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
@@ -15,6 +15,7 @@ import { allow, bodyBytesMax, toApiError } from './exchange.ts';
 import { parseJsonBody } from './json-body.ts';
 import type { Connections } from './connections.ts';
 import type { GuestAccess } from './guest-access.ts';
+import { hasBodyLeft, nothingAt, refuseBody, refuseConnection, refuseUnreadable, refuseUnusual } from './refusals.ts';
 import { type Answer, Query, type Route, type RouteRequest } from './route.ts';
 import { sinkOf } from './response-sink.ts';
 import type { Source } from './sink.ts';
@@ -68,7 +69,12 @@ export async function serveHttp(
     forceCloseConnections: true,
     requestTimeout: 60_000,
     return503OnClosing: false,
-    ...(parts.tls === undefined ? {} : { https: { ...parts.tls, minVersion: 'TLSv1.2' } }),
+    clientErrorHandler: refuseUnreadable,
+    frameworkErrors: (error, request, reply) => sendError(toApiError(error), request, reply, parts.log),
+    // A request without a host is refused below, in our form.
+    ...(parts.tls === undefined
+      ? { http: { requireHostHeader: false } }
+      : { https: { ...parts.tls, minVersion: 'TLSv1.2', requireHostHeader: false } }),
   });
   app.removeAllContentTypeParsers();
   app.addContentTypeParser(
@@ -92,14 +98,12 @@ export async function serveHttp(
   app.setErrorHandler((error, request, reply) =>
     sendError(toApiError(error, request.routeOptions.bodyLimit), request, reply, parts.log),
   );
-  app.setNotFoundHandler((request, reply) =>
-    sendError(
-      new ApiError('NotFound', `there is nothing at ${request.method} ${pathOf(request.url)}`),
-      request,
-      reply,
-      parts.log,
-    ),
-  );
+  app.setNotFoundHandler((request, reply) => {
+    const { error, allow: methods } = nothingAt(parts.routes, request.method, pathOf(request.url));
+    if (methods !== undefined) reply.header('allow', methods);
+    sendError(error, request, reply, parts.log);
+  });
+  refuseUnusual(app.server);
   app.decorateRequest('identity');
   app.addHook('onRequest', (request, reply, done) => {
     const { connections, identify } = parts;
@@ -107,7 +111,14 @@ export async function serveHttp(
     request.identity = identify(request.headers.authorization);
     if (request.identity) connections.authenticate(socket);
     else connections.busy(socket, (ended) => reply.raw.once('close', ended));
-    connections.pipelines.enter(socket, reply.raw, () => answersBriefly(request), done);
+    const { host } = request.headers;
+    const fault = host === undefined && request.raw.httpVersion === '1.1' ? noHost : undefined;
+    connections.pipelines.enter(
+      socket,
+      reply.raw,
+      () => answersBriefly(request),
+      () => done(fault),
+    );
   });
   const brief = new Set(parts.routes.filter((route) => route.answersBriefly).map(({ method, path }) => method + path));
   const answersBriefly = ({ url, method, routeOptions }: FastifyRequest): boolean =>
@@ -186,6 +197,8 @@ function addRoute(app: FastifyInstance, route: Route, parts: HttpParts): void {
     },
   });
 }
+
+const noHost = new ApiError('InvalidRequest', 'the header Host is missing; HTTP/1.1 needs one');
 
 const noParams: Readonly<Record<string, string>> = {};
 
@@ -338,7 +351,13 @@ function sendError(error: ApiError, request: FastifyRequest, reply: FastifyReply
       stack: error.cause instanceof Error ? error.cause.stack : undefined,
     });
   if (error.status === 503 || error.status === 429) reply.header('retry-after', '1');
-  if (error.status === 413 || error.status === 415) reply.header('connection', 'close');
+  if (error.status === 415) reply.header('connection', 'close');
+  if (hasBodyLeft(request.raw)) {
+    reply.hijack();
+    for (const [name, value] of Object.entries(reply.getHeaders()))
+      if (value !== undefined) reply.raw.setHeader(name, value);
+    return refuseBody(request.raw, reply.raw, error);
+  }
   reply
     .code(error.status)
     .header('content-type', 'application/json; charset=utf-8')
@@ -374,7 +393,7 @@ function upgrade(request: IncomingMessage, socket: Duplex, head: Buffer, parts: 
     .catch((error: unknown) => {
       const refusal = toApiError(error);
       if (refusal.code === 'Internal') log.error('no way into a guest', { error: describeError(refusal.cause) });
-      refuseUpgrade(socket, refusal);
+      refuseConnection(socket, refusal);
     });
 }
 
@@ -383,23 +402,15 @@ function upgradeLink(request: IncomingMessage, socket: Duplex, parts: HttpParts)
   const [, host, epoch] = linkPath.exec(request.url ?? '') ?? [];
   const identity = identify(request.headers.authorization);
   if (host === undefined || request.headers.upgrade !== 'berth-agent/1')
-    return refuseUpgrade(socket, new ApiError('NotFound', `there is nothing at ${pathOf(request.url ?? '')}`));
-  if (!identity) return refuseUpgrade(socket, new ApiError('Unauthenticated', 'a valid token is needed'));
+    return refuseConnection(socket, new ApiError('NotFound', `there is nothing at ${pathOf(request.url ?? '')}`));
+  if (!identity) return refuseConnection(socket, new ApiError('Unauthenticated', 'a valid token is needed'));
   connections.authenticate(request.socket);
   if (!may(identity, 'agent', host))
-    return refuseUpgrade(socket, new ApiError('Forbidden', 'this token may not do that'));
+    return refuseConnection(socket, new ApiError('Forbidden', 'this token may not do that'));
   // An agent whose session is over must not take the line of the one after it.
   if (epochOf(host) !== Number(epoch))
-    return refuseUpgrade(socket, new ApiError('StaleEpoch', 'the host has registered again since'));
+    return refuseConnection(socket, new ApiError('StaleEpoch', 'the host has registered again since'));
   // Handed on only when it is written: HTTP/2 takes the socket's handle, and Node aborts when a write to a TLS socket ends under its hands.
   const agreed = 'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: berth-agent/1\r\n\r\n';
   socket.write(agreed, () => acceptLink(host, socket));
-}
-
-function refuseUpgrade(socket: Duplex, error: ApiError): void {
-  const body = JSON.stringify(error.toBody());
-  const status = `${error.status} ${STATUS_CODES[error.status] ?? 'Error'}`;
-  socket.end(
-    `HTTP/1.1 ${status}\r\nConnection: close\r\nContent-Type: application/json; charset=utf-8\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
-  );
 }
