@@ -3,6 +3,14 @@ import { systemFetch } from '../../base/system.ts';
 import { startTestServer } from '../testing.ts';
 import { hiddenValue } from './without-secrets.ts';
 
+const main = {
+  name: 'main',
+  command: ['/bin/shop', '--password=very secret'],
+  args: ['very secret'],
+  env: { TOKEN: 'very secret' },
+  ports: [],
+};
+
 let server: Awaited<ReturnType<typeof startTestServer>>;
 beforeAll(async () => {
   server = await startTestServer();
@@ -12,7 +20,7 @@ beforeAll(async () => {
   });
   await server.client.create('instance', {
     metadata: { name: 'web' },
-    spec: { image: 'shop', containers: [{ name: 'main', env: { TOKEN: 'very secret' }, ports: [] }] },
+    spec: { image: 'shop', containers: [main] },
   });
   await server.client.create('image', { metadata: { name: 'tiny' }, spec: { source: 'file:///tiny.qcow2' } });
   await server.client.create('instance', {
@@ -26,9 +34,9 @@ afterAll(() => server.close());
 const get = (path: string, signal?: AbortSignal) =>
   systemFetch(`${server.url}${path}`, { headers: { authorization: 'Bearer operator' }, ...(signal ? { signal } : {}) });
 
-it('shows the values of an environment to who asks for the one instance', async () => {
+it('shows the environment and the command of a container to who asks for the one instance', async () => {
   const { spec } = await server.client.get('instance', 'web');
-  expect(spec.containers?.[0]?.env).toEqual({ TOKEN: 'very secret' });
+  expect(spec.containers).toEqual([main]);
 });
 
 it('shows user-data to who asks for the one instance, and in lists that there is some', async () => {
@@ -42,9 +50,10 @@ it('shows user-data to who asks for the one instance, and in lists that there is
   ]);
 });
 
-it('shows in a list only that there are such variables', async () => {
+it('shows in a list only that there are such variables and words', async () => {
   const text = await (await get('/v1/instances')).text();
   expect(text).toContain(`"env":{"TOKEN":"${hiddenValue}"}`);
+  expect(text).toContain(`"command":["${hiddenValue}","${hiddenValue}"],"args":["${hiddenValue}"]`);
   expect(text).not.toContain('very secret');
 });
 
@@ -60,7 +69,7 @@ it('shows no more in a watch, of what was and of what changes', async () => {
   })();
   await server.client.create('instance', {
     metadata: { name: 'other' },
-    spec: { image: 'shop', containers: [{ name: 'main', env: { TOKEN: 'very secret' }, ports: [] }] },
+    spec: { image: 'shop', containers: [main] },
   });
   await server.client.create('instance', {
     metadata: { name: 'password-holder' },

@@ -1,4 +1,5 @@
-// Instances as lists and watches show them: without their user-data and the values of their containers' environments, which may be secrets.
+// Instances as lists and watches show them: without their user-data, and without the environments and the words of the commands of their
+// containers, which may be secrets.
 // Whoever wants those asks for the one instance.
 
 import type { AnyResource } from '../../api/resources/index.ts';
@@ -15,6 +16,8 @@ export function withoutSecrets(resource: AnyResource): AnyResource {
 function hidden(instance: Instance): Instance {
   const containers = instance.spec.containers?.map((container) => ({
     ...container,
+    ...(container.command === undefined ? {} : { command: container.command.map(() => hiddenValue) }),
+    ...(container.args === undefined ? {} : { args: container.args.map(() => hiddenValue) }),
     env: Object.fromEntries(Object.keys(container.env).map((name) => [name, hiddenValue])),
   }));
   const userData = instance.spec.userData === '' ? '' : hiddenValue;
