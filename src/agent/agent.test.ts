@@ -216,6 +216,24 @@ describe('the agent', () => {
       expect(plane.last()).toMatchObject({ state: 'absent' });
     });
 
+    it('hurries a stop under way when less time is given, and says that force was needed', async () => {
+      const { world, plane, startAgent, pass } = begin();
+      world.inject({ do: 'ignore-power-button' });
+      await startAgent();
+      plane.put();
+      await pass(5000);
+      plane.put({ want: 'stopped', stopGraceMs: 600_000, generation: 2 });
+      await pass(1000);
+      expect(plane.last()).toMatchObject({ state: 'running' });
+      plane.put({ want: 'stopped', stopGraceMs: 1000, generation: 3 });
+      await pass(3000);
+      expect(plane.last()).toMatchObject({
+        state: 'stopped',
+        reason: 'StopForced',
+        message: expect.stringMatching(/^the guest did not power off within 2(\.\d)? s and was ended by force$/),
+      });
+    });
+
     it('reports why a guest could not be made, and leaves what to do to the control plane', async () => {
       const { world, plane, startAgent, pass } = begin();
       world.inject({ do: 'fail', step: 'clone', code: 'DiskFull' });

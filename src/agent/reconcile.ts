@@ -66,7 +66,7 @@ type Operation =
   | { readonly kind: 'create'; readonly incarnation: number; readonly abort: AbortController }
   | { readonly kind: 'start' }
   | { readonly kind: 'set-volumes'; readonly wanted: string; readonly abort: AbortController }
-  | { readonly kind: 'stop'; readonly driver: Driver; readonly hurried: boolean };
+  | { readonly kind: 'stop'; readonly driver: Driver; readonly graceMs: number };
 
 interface Seen {
   readonly driver: Driver;
@@ -396,7 +396,7 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
 
   const stop = async ({ assignment }: LedgerEntry, { driver, guest }: Seen): Promise<void> => {
     log.info('stopping a guest', { instance: guest.instanceId, incarnation: guest.incarnation });
-    operations.set(guest.instanceId, { kind: 'stop', driver, hurried: false });
+    operations.set(guest.instanceId, { kind: 'stop', driver, graceMs: assignment.stopGraceMs });
     try {
       await driver.stop(guest.instanceId, assignment.stopGraceMs);
     } finally {
@@ -454,12 +454,17 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
         return;
       }
       case 'stop':
-        if (desired?.want !== 'absent' || operation.hurried) return;
-        operations.set(instanceId, { ...operation, hurried: true });
-        operation.driver.stop(instanceId, 0).catch((error: unknown) => {
-          log.warn('cannot hurry the stop of a guest', { instance: instanceId, error: describeError(error) });
-        });
+        if (desired?.want === 'absent') hurry(instanceId, operation, 0);
+        else if (desired?.want === 'stopped') hurry(instanceId, operation, desired.stopGraceMs);
     }
+  };
+
+  const hurry = (instanceId: string, stop: Extract<Operation, { kind: 'stop' }>, graceMs: number): void => {
+    if (graceMs >= stop.graceMs) return;
+    operations.set(instanceId, { ...stop, graceMs });
+    stop.driver.stop(instanceId, graceMs).catch((error: unknown) => {
+      log.warn('cannot hurry the stop of a guest', { instance: instanceId, error: describeError(error) });
+    });
   };
 
   const lookAt = (instanceId: string): void => {

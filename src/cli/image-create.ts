@@ -41,7 +41,7 @@ export function createCommand(cli: Cli): Command {
           {
             Conflict: ({ details }) =>
               isRecord(details) && details['reason'] === 'NotStopped'
-                ? `stop it first, from inside where you can: berth stop ${from} --wait`
+                ? `stop it first, from inside where you can: berth stop ${from}`
                 : '',
             NotFound: '"berth ps" shows the instances',
           },

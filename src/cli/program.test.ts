@@ -374,12 +374,51 @@ describe('berth stop', () => {
       puts++;
       return puts === 1 ? refusal(412, 'RevisionMismatch', 'changed') : { json: instance };
     };
-    const { stdout, requests } = await runBerth(['stop', 'web'], { handler });
+    const { stdout, requests } = await runBerth(['stop', 'web', '--no-wait'], { handler });
     expect(stdout).toBe('web is being stopped\n');
     expect(requests.at(-1)?.body).toMatchObject({
       metadata: { labels: { tier: 'web' }, revision: instance.metadata.revision },
       spec: { image: 'tiny', powerState: 'stopped' },
     });
+  });
+});
+
+describe('berth stop, by default,', () => {
+  const running = testInstance('web');
+  const stopped = (guest: Record<string, unknown> = {}) =>
+    testInstance('web', {
+      spec: { powerState: 'stopped' },
+      status: { phase: 'Stopped', guest: { state: 'stopped', ready: false, ports: [], phases: [], ...guest } },
+      metadata: running.metadata,
+    });
+  const ends =
+    (after: unknown): Handler =>
+    ({ query, path }) =>
+      query['watch']
+        ? { lines: [{ type: 'put', revision: 8, resource: after }] }
+        : path === '/v1/instances'
+          ? page([running])
+          : { json: running };
+
+  it('waits until the guest is off, for as long as it may take', async () => {
+    const result = await runBerth(['stop', 'web', '--grace', '90s'], { handler: ends(stopped()) });
+    expect(result).toMatchObject({ stdout: 'web stopped\n', exitCode: 0 });
+    expect(result.stderr).not.toContain('warning');
+    const put = result.requests.find(({ method }) => method === 'PUT');
+    expect(put?.body).toMatchObject({ spec: { powerState: 'stopped', stopGraceMs: 90_000 } });
+  });
+
+  it('says when it was ended by force', async () => {
+    const forced = stopped({ reason: 'StopForced', message: 'the guest did not power off within 30 s' });
+    const result = await runBerth(['stop', 'web', '--wait'], { handler: ends(forced) });
+    expect(result).toMatchObject({ stdout: 'web stopped\n', exitCode: 0 });
+    expect(result.stderr).toContain('warning: web: the guest did not power off within 30 s\n');
+  });
+
+  it('refuses a grace that is too long', async () => {
+    const { exitCode, stderr } = await runBerth(['stop', 'web', '--grace', '1h'], { handler: ends(stopped()) });
+    expect(exitCode).toBe(2);
+    expect(stderr).toContain('--grace cannot be "1h"');
   });
 });
 

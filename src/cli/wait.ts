@@ -26,7 +26,11 @@ interface WaitOptions<K extends Kind, T> {
   readonly interruptedAdvice?: string;
 }
 
-export function waitForInstance<T>(cli: Cli, session: Session, options: WaitOptions<'instance', T>): Promise<T> {
+export function waitForInstance<T>(
+  cli: Cli,
+  session: Session,
+  options: WaitOptions<'instance', T> & { readonly adviceAfter?: () => string },
+): Promise<T> {
   const { name } = options;
   const adviceAfter = (): string => `it goes on; see: berth ps --watch, berth explain ${name}, berth logs ${name}`;
   return waitForResource(cli, session, { kind: 'instance', adviceAfter, ...options });

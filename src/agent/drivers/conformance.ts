@@ -334,6 +334,7 @@ export function driverConformance(
         await logUpTo(wanted.instanceId, 'berth: ready\n');
         await driver.stop(wanted.instanceId, 60_000);
         expect(find(wanted.instanceId)?.state).toBe('stopped');
+        expect(find(wanted.instanceId)?.reason).toBeUndefined();
         expect(await host.runningCopies(wanted.instanceId)).toBe(0);
         await driver.stop(wanted.instanceId, 60_000);
         await driver.start(wanted.instanceId);
@@ -351,7 +352,7 @@ export function driverConformance(
         await until(wanted.instanceId, (seen) => seen?.ready === true);
         await logUpTo(wanted.instanceId, 'berth: ready\n');
         await driver.stop(wanted.instanceId, 50);
-        expect(find(wanted.instanceId)?.state).toBe('stopped');
+        expect(find(wanted.instanceId)).toMatchObject({ state: 'stopped', reason: { code: 'StopForced' } });
         expect(await host.runningCopies(wanted.instanceId)).toBe(0);
       });
 

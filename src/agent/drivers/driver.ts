@@ -54,7 +54,7 @@ export interface Guest {
   readonly state: GuestState;
   /** True when something is left of this guest, and the driver cannot tell what: then `state` is `failed`, and `incarnation` is 0. */
   readonly damaged?: true;
-  /** Why it is `exited` or `failed`, or what is wrong with it while it is `running`: a CamelCase code and a sentence. */
+  /** Why it is `exited` or `failed`, that it was `stopped` by force, or what is wrong with it while it is `running`: a CamelCase code and a sentence. */
   readonly reason?: { readonly code: string; readonly message: string };
   /** True once the guest itself said that its boot is over (cloud-init's end, the tiny image's greeting). */
   readonly ready: boolean;
@@ -139,7 +139,10 @@ export interface Driver {
   create(spec: GuestSpec, signal: AbortSignal): Promise<void>;
   /** Boots a `stopped` guest from its own disk again. */
   start(instanceId: string): Promise<void>;
-  /** Asks the guest to power off, letting a suspended one go on for it; after `graceMs` it is ended. Resolves when it no longer runs. Harmless when it does not. */
+  /**
+   * Asks the guest to power off, letting a suspended one go on for it; after `graceMs` it is ended, and then has the reason `stopForced`.
+   * With 0 it is ended at once, as asked. Resolves when it no longer runs. Harmless when it does not.
+   */
   stop(instanceId: string, graceMs: number): Promise<void>;
   /** Ends the guest and removes every trace: process, files, ports. Harmless when there is none. */
   remove(instanceId: string): Promise<void>;
@@ -175,6 +178,12 @@ export const driverErrorCodes = [
   'Internal',
 ] as const;
 export type DriverErrorCode = (typeof driverErrorCodes)[number];
+
+/** Of a guest that was asked to power off and did not in this time. */
+export const stopForced = (waitedMs: number): NonNullable<Guest['reason']> => ({
+  code: 'StopForced',
+  message: `the guest did not power off within ${Math.round(waitedMs / 100) / 10} s and was ended by force`,
+});
 
 export class DriverError extends Error {
   override name = 'DriverError';

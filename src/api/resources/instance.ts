@@ -138,7 +138,7 @@ export const InstanceSpec = Type.Object(
     ),
     userData: Type.String({ default: '', maxLength: 65_536, description: 'cloud-init user-data' }),
     stopGraceMs: Type.Integer({
-      default: 10_000,
+      default: 30_000,
       minimum: 0,
       maximum: 600_000,
       description: 'how long a guest may take to power off',

@@ -309,6 +309,17 @@ describe('a stopped instance', () => {
     );
   const used = (cache: Cache) => Object.fromEntries(cache.usedBy(cache.providersOfHost('h1')[0]?.value.id ?? ''));
 
+  it('that had to be ended by force is told of by a warning', () => {
+    const cache = placed();
+    report(cache, testGuest());
+    power(cache, instanceIn(cache).spec, 'stopped');
+    const why = { reason: 'StopForced', message: 'the guest did not power off within 30 s' };
+    report(cache, testGuest({ state: 'stopped', ...why }), { sequence: 2, observedGeneration: 2 });
+    const events = [...cache.list('event')].map(({ value }) => value.spec);
+    expect(events).toContainEqual(expect.objectContaining({ type: 'Warning', ...why }));
+    expect(instanceIn(cache).status.phase).toBe('Stopped');
+  });
+
   it('holds only its disk', () => {
     expect(used(stopped())).toEqual({ VCPU: 0, MEMORY_MB: 0, DISK_GB: 5 });
   });

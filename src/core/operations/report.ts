@@ -193,7 +193,9 @@ function newsOf(before: InstanceStatus, after: InstanceStatus, guest: GuestStatu
     case 'Suspended':
       return { reason: 'Suspended', message: messageByState.suspended };
     case 'Stopped':
-      return { reason: 'Stopped', message: 'stopped as asked' };
+      return guest.reason === undefined
+        ? { reason: 'Stopped', message: 'stopped as asked' }
+        : { type: 'Warning', reason: guest.reason, message: guest.message ?? messageByState.stopped };
     case 'Exited':
       return { reason: 'Exited', message: guest.message ?? messageByState.exited };
     case 'Failed':

@@ -14,6 +14,7 @@ import {
   type GuestSpec,
   type GuestVolume,
   type GuestVolumes,
+  stopForced,
 } from '../driver.ts';
 import { type FakeGuest, type FakeStep, type FakeWorld, fakeAddress, slowness } from './world.ts';
 
@@ -184,6 +185,7 @@ export function createFakeDriver(options: FakeDriverOptions): Driver {
     if (!guest.running || guest.damaged) return;
     guest.stopRequested = true;
     world.changed(guest);
+    const askedAtMs = clock.monotonicMs();
     if (graceMs > 0 && !impatience.aborted) {
       const ended = new AbortController();
       const unwatch = world.onChange(host, () => {
@@ -197,6 +199,7 @@ export function createFakeDriver(options: FakeDriverOptions): Driver {
       unwatch();
       throwIfClosed(guest.instanceId);
     }
+    if (guest.running && graceMs > 0) guest.reason = stopForced(clock.monotonicMs() - askedAtMs);
     world.endGuest(guest, 'killed');
   };
 

@@ -3,6 +3,7 @@
 
 import { join } from 'node:path';
 import { describeError } from '../../../base/log.ts';
+import { stopForced } from '../driver.ts';
 import type { BootMarks } from './boot-marks.ts';
 import { guestFiles } from './guest-files.ts';
 import { fallbackFrom } from './fall-back.ts';
@@ -195,7 +196,9 @@ export async function judge(
   record: GuestRecord,
   { end, directory }: { readonly end: RunEnd; readonly directory: string },
 ): Promise<Pick<GuestRecord, 'state' | 'reason'>> {
-  if (record.stopRequested) return { state: 'stopped', reason: undefined };
+  const { stopRequested, stopForcedAfterMs } = record;
+  if (stopRequested)
+    return { state: 'stopped', reason: stopForcedAfterMs === undefined ? undefined : stopForced(stopForcedAfterMs) };
   if (record.halt !== undefined && end.cause === 'other') return { state: 'failed', reason: record.halt };
   const cause = end.cause === 'other' ? (record.guestEnd ?? end.cause) : end.cause;
   if (cause === 'guest-shutdown') {

@@ -31,6 +31,8 @@ export const GuestRecord = Type.Object({
   /** True from before QEMU is started until its pid is here: then a process may run that we do not know. */
   launching: Type.Boolean(),
   stopRequested: Type.Boolean(),
+  /** It did not power off in this time, and is ended by force. Absent: that was not needed. */
+  stopForcedAfterMs: Type.Optional(Type.Number()),
   /** How the guest of the last run ended by itself, where what ran it stayed to tell: noted before that is ended. */
   guestEnd: Type.Optional(Type.Union([Type.Literal('guest-shutdown'), Type.Literal('guest-panic')])),
   /** Why the hypervisor of the last run stopped the guest for good: noted before that is ended. */

@@ -86,6 +86,7 @@ async function launchOnce(hands: Hands, slot: Slot, signal: AbortSignal): Promis
       ready: false,
       address: slot.record.network?.kind === 'nat' ? slot.record.network.address : undefined,
       stopRequested: false,
+      stopForcedAfterMs: undefined,
       guestEnd: undefined,
       halt: undefined,
       ports: slot.record.ports.map((port) => ({ ...port, hostAddress: hands.bindAddress })),
@@ -127,6 +128,7 @@ async function launchOnce(hands: Hands, slot: Slot, signal: AbortSignal): Promis
       state: 'running',
       reason: undefined,
       stopRequested: false,
+      stopForcedAfterMs: undefined,
       suspended: undefined,
       ...(slot.record?.fallback === undefined || orphan !== null
         ? {}

@@ -66,6 +66,7 @@ async function stopNow(
     return;
   }
   await slots.save(slot, { stopRequested: true });
+  const askedAtMs = clock.monotonicMs();
   if (graceMs > 0 && !impatience.aborted) {
     // One that stands still hears no button.
     await run.suspension?.resume().catch((error: unknown) =>
@@ -86,6 +87,9 @@ async function stopNow(
   }
   if (slots.closed)
     throw new DriverError('Aborted', `the stop of ${slot.instanceId} was given up: the driver is closed`);
-  if (slot.run === run) await run.end();
+  if (slot.run === run) {
+    if (graceMs > 0) await slots.save(slot, { stopForcedAfterMs: clock.monotonicMs() - askedAtMs });
+    await run.end();
+  }
   await slot.settled;
 }
