@@ -1,0 +1,20 @@
+// The schema of what every refusal answers. Apart from errors.ts, which must not load a schema library: the command line imports it.
+
+import { Type } from 'typebox';
+import { type ErrorCode, errorCodes, isErrorCode } from './errors.ts';
+
+const codes: readonly ErrorCode[] = Object.keys(errorCodes).filter(isErrorCode);
+
+export const errorSchema = Type.Object({
+  error: Type.Object({
+    code: Type.Enum([...codes], { description: codes.map(describe).join('\n') }),
+    message: Type.String({ description: 'for people' }),
+    field: Type.Optional(Type.String({ description: 'the place in the request, as `spec.ports[0].hostPort`' })),
+    details: Type.Optional(Type.Unknown()),
+  }),
+});
+
+function describe(code: ErrorCode): string {
+  const { status, meaning } = errorCodes[code];
+  return `${code} (${status}): ${meaning}`;
+}

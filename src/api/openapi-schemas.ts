@@ -1,0 +1,159 @@
+// Schemas as OpenAPI has them: plain JSON, in which every schema that has a name here is a reference to its component. The name is
+// found by what a schema says, for the schema library copies a schema that it makes optional.
+
+import type { TSchema } from 'typebox';
+import { isRecord } from '../base/is-record.ts';
+import { Ticket, TicketRequest } from './access-protocol.ts';
+import * as agent from './agent-protocol.ts';
+import { AuditReport, AuditRequest, Finding } from './audit.ts';
+import { CandidateQuestion, Candidates } from './candidates.ts';
+import { Capacity, CapacityQuestion } from './capacity.ts';
+import { errorSchema } from './error-schema.ts';
+import { Explanation, ReasonExplanation } from './explanation.ts';
+import { QueueList } from './queue.ts';
+import { Container } from './resources/container.ts';
+import { HostDriver, HostImage, UnknownGuest } from './resources/host.ts';
+import { ChildProviders, HostRule, Preference, Trait, TraitRules } from './resources/host-rules.ts';
+import { resourceDefinitions } from './resources/index.ts';
+import { InstanceSpec, StartAgain } from './resources/instance.ts';
+import { Amounts, Condition, DottedName, LabelKey, Labels, LabelValue, Metadata, Name } from './resources/metadata.ts';
+import { AffinityRule, SpreadRule } from './resources/placement-rules.ts';
+import { AskSpec } from './resources/task.ts';
+import { ReceivedImage } from './routes/images.ts';
+import { InstanceBatch, NewInstanceBatch } from './routes/instances.ts';
+import { Deleted, ReplaceMetadata, resourceSchemas } from './routes/resource-schemas.ts';
+import { HostProviders, ProjectUsage, UsagePage } from './usage.ts';
+
+export type Json = Record<string, unknown>;
+
+/** What the parts of a document are called. Of two that say the same the first one's name is taken. */
+const named: Readonly<Record<string, TSchema>> = {
+  Error: errorSchema,
+  ...{ Metadata, ReplaceMetadata, Deleted, Condition, Name, DottedName, Labels, LabelKey, LabelValue, Amounts },
+  ...{ Trait, TraitRules, HostRule, Preference, AffinityRule, SpreadRule, ChildProviders },
+  ...{ HostDriver, HostImage, UnknownGuest, Container },
+  ...ofKinds(),
+  Placement: InstanceSpec.properties.placement,
+  Gpus: InstanceSpec.properties.gpus,
+  ...{ Explanation, ReasonExplanation, Ticket, TicketRequest, AuditRequest, AuditReport, Finding, QueueList },
+  ...{ AskSpec, Candidates, CandidateQuestion, Capacity, CapacityQuestion, UsagePage, HostProviders, ProjectUsage },
+  ...{ NewInstanceBatch, InstanceBatch, ReceivedImage, StartAgain },
+  ...Object.fromEntries(
+    Object.entries(agent).flatMap(([name, value]) => (isSchema(value) ? [[name, value] as const] : [])),
+  ),
+};
+
+function ofKinds(): Record<string, TSchema> {
+  const all: Record<string, TSchema> = {};
+  for (const { kind, spec, status } of Object.values(resourceDefinitions)) {
+    const name = titleOf(kind);
+    const { resource, planned, list, change, created, replaced } = resourceSchemas[kind];
+    all[name] = resource;
+    all[`${name}Spec`] = spec;
+    all[`${name}List`] = list;
+    all[`${name}Change`] = change;
+    all[`New${name}`] = created;
+    all[`Changed${name}`] = replaced;
+    if (planned !== resource) all[`Planned${name}`] = planned;
+    if (Object.keys(status['properties']).length > 0) all[`${name}Status`] = status;
+  }
+  return all;
+}
+
+/** `instance` → `Instance`. */
+export function titleOf(kind: string): string {
+  return kind.charAt(0).toUpperCase() + kind.slice(1);
+}
+
+interface Component {
+  readonly name: string;
+  readonly schema: Json;
+}
+
+/** Those that one document uses. */
+export class Components {
+  readonly #byCore = new Map<string, Component>();
+  readonly #used = new Map<string, Json>();
+
+  constructor() {
+    for (const [name, schema] of Object.entries(named)) {
+      const plain = plainOf(schema);
+      const core = coreOf(plain);
+      if (!this.#byCore.has(core)) this.#byCore.set(core, { name, schema: plain });
+    }
+  }
+
+  /** A schema where it is used: a reference, if it has a name. */
+  use(schema: TSchema): Json {
+    return this.#written(plainOf(schema));
+  }
+
+  /** All that were used, by name. */
+  take(): Json {
+    return Object.fromEntries([...this.#used].sort(([a], [b]) => (a < b ? -1 : 1)));
+  }
+
+  #written(schema: Json): Json {
+    const component = this.#byCore.get(coreOf(schema));
+    if (!component || ('default' in component.schema && !('default' in schema))) return this.#inner(schema);
+    if (!this.#used.has(component.name)) {
+      const json: Json = {};
+      this.#used.set(component.name, json); // first, for a schema may hold itself
+      Object.assign(json, this.#inner(component.schema));
+    }
+    const reference: Json = { $ref: `#/components/schemas/${component.name}` };
+    for (const word of annotations) {
+      const here = schema[word];
+      if (here !== undefined && JSON.stringify(here) !== JSON.stringify(component.schema[word])) reference[word] = here;
+    }
+    return reference;
+  }
+
+  #inner(schema: Json): Json {
+    return eachSchemaIn(withoutDefaultsRequired(schema), (inner) => (isRecord(inner) ? this.#written(inner) : inner));
+  }
+}
+
+/** What may stand beside a reference. */
+const annotations = ['description', 'default'] as const;
+
+function coreOf(schema: Json): string {
+  const { description: _description, default: _default, ...core } = schema;
+  return JSON.stringify(core, (_key, value: unknown) =>
+    isRecord(value) ? Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1))) : value,
+  );
+}
+
+/** The schema, with `change` made to the schemas right in it. */
+function eachSchemaIn(schema: Json, change: (inner: unknown) => unknown): Json {
+  return Object.fromEntries(
+    Object.entries(schema).map(([keyword, value]) => {
+      if ((keyword === 'properties' || keyword === 'patternProperties') && isRecord(value))
+        return [keyword, Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, change(inner)]))];
+      if (Array.isArray(value) && (keyword === 'anyOf' || keyword === 'allOf')) return [keyword, value.map(change)];
+      return [keyword, keyword === 'items' || keyword === 'additionalProperties' ? change(value) : value];
+    }),
+  );
+}
+
+/** What has a default may be left out of what is sent; one schema serves both ways. */
+function withoutDefaultsRequired(schema: Json): Json {
+  const { required, ...rest } = schema;
+  const { properties } = schema;
+  if (!isRecord(properties) || !Array.isArray(required)) return schema;
+  const still = required.filter((name) => {
+    const property = properties[String(name)];
+    return !(isRecord(property) && 'default' in property);
+  });
+  return still.length === required.length ? schema : { ...rest, ...(still.length > 0 ? { required: still } : {}) };
+}
+
+/** Without what the library keeps beside it. */
+function plainOf(schema: TSchema): Json {
+  const copy: unknown = JSON.parse(JSON.stringify(schema));
+  return isRecord(copy) ? copy : {};
+}
+
+function isSchema(value: unknown): value is TSchema {
+  return isRecord(value);
+}

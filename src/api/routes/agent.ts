@@ -1,0 +1,101 @@
+// Routes that only hosts' agents call. A token of one host opens only the routes of that host.
+
+import { Type } from 'typebox';
+import { AssignmentEvent, Heartbeat, Registration, ReportResults, Reports, Session } from '../agent-protocol.ts';
+import { resourceSchemas } from './resource-schemas.ts';
+import { anyObject, json, route } from './route.ts';
+
+const tag = 'agent';
+const errors = ['StaleEpoch', 'Conflict'] as const;
+const epoch = Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER, description: 'of the session' });
+
+export const agentRoutes = {
+  register: route({
+    id: 'registerHost',
+    tag,
+    method: 'PUT',
+    path: '/v1/hosts/:host/session',
+    verb: 'agent',
+    summary: 'Begin a session',
+    query: {},
+    body: Registration,
+    answers: { 200: json(Session) },
+    errors,
+  }),
+  heartbeat: route({
+    id: 'heartbeat',
+    tag,
+    method: 'POST',
+    path: '/v1/hosts/:host/heartbeat',
+    verb: 'agent',
+    summary: 'Show that the agent is alive',
+    query: {},
+    body: Heartbeat,
+    answers: { 200: json(anyObject) },
+    errors,
+  }),
+  report: route({
+    id: 'reportGuests',
+    tag,
+    method: 'POST',
+    path: '/v1/hosts/:host/reports',
+    verb: 'agent',
+    summary: 'Report what became of guests',
+    query: {},
+    body: Reports,
+    answers: { 200: json(ReportResults) },
+    errors,
+  }),
+  assignments: route({
+    id: 'watchAssignments',
+    tag,
+    method: 'GET',
+    path: '/v1/hosts/:host/assignments',
+    verb: 'agent',
+    summary: 'What the host should run, endlessly',
+    query: { epoch },
+    answers: { 200: { description: 'done', lines: AssignmentEvent } },
+    errors,
+  }),
+  images: route({
+    id: 'listHostImages',
+    tag,
+    method: 'GET',
+    path: '/v1/hosts/:host/images',
+    verb: 'agent',
+    summary: 'Images that hosts may need',
+    query: {},
+    answers: {
+      200: json(
+        Type.Object({
+          items: Type.Array(resourceSchemas.image.resource),
+          revision: Type.Integer(),
+          pool: Type.Optional(Type.String({ description: 'that the host is in' })),
+        }),
+      ),
+    },
+  }),
+  imageContent: route({
+    id: 'readImageContent',
+    tag,
+    method: 'GET',
+    path: '/v1/hosts/:host/image-content/:hex',
+    verb: 'agent',
+    summary: 'A file that was uploaded; ranges are possible',
+    query: {},
+    answers: { 200: { description: 'raw bytes', bytes: true }, 206: { description: 'the rest of them', bytes: true } },
+    errors: ['NotFound'],
+  }),
+  link: route({
+    id: 'openLink',
+    tag,
+    method: 'GET',
+    path: '/v1/hosts/:host/link',
+    verb: 'agent',
+    summary: 'The connection on which the agent answers the control plane, by HTTP/2',
+    query: { epoch },
+    answers: { 101: { description: 'the protocol berth-agent/1' } },
+    errors: ['NotFound', 'StaleEpoch'],
+    upgrade: true,
+  }),
+} as const;

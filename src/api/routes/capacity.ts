@@ -1,0 +1,130 @@
+// Routes about room: what hosts have and hold, what waits for it, and what more would fit.
+
+import { Type } from 'typebox';
+import { CandidateQuestion, Candidates } from '../candidates.ts';
+import { Capacity, CapacityQuestion } from '../capacity.ts';
+import { QueueList } from '../queue.ts';
+import { HostProviders, ProjectUsage, UsagePage } from '../usage.ts';
+import { queryParameters } from './parameters.ts';
+import { json, route } from './route.ts';
+
+const tag = 'capacity';
+
+/** What needs room, in a query string. */
+const { size, cpus, memoryMiB, diskGiB, gpus, image, pool, driver, profile, hostLabels } = queryParameters;
+const asked = {
+  ...{ project: queryParameters.project, image, size, cpus, memoryMiB, diskGiB, gpus },
+  ...{ pool, driver, profile, hostLabels },
+} as const;
+
+/** Parameters of OpenStack Placement, handed on as they are. */
+const placementQuery = {
+  names: /^(resources|required|root_required|group_policy)/,
+  documented: { resources: queryParameters.resources },
+} as const;
+
+export const capacityRoutes = {
+  usage: route({
+    id: 'listUsage',
+    tag,
+    method: 'GET',
+    path: '/v1/usage',
+    verb: 'read',
+    summary: 'What hosts have, and how much of it is held',
+    query: {
+      host: Type.Optional(Type.String({ description: 'only this one' })),
+      limit: queryParameters.pageLimit,
+      continue: queryParameters.continue,
+    },
+    answers: { 200: json(UsagePage) },
+  }),
+  providers: route({
+    id: 'listHostProviders',
+    tag,
+    method: 'GET',
+    path: '/v1/hosts/:host/providers',
+    verb: 'read',
+    summary: 'The providers of a host, and who holds what of them',
+    query: {},
+    answers: { 200: json(HostProviders) },
+    errors: ['NotFound'],
+  }),
+  projectUsage: route({
+    id: 'getProjectUsage',
+    tag,
+    method: 'GET',
+    path: '/v1/projects/:project/usage',
+    verb: 'read',
+    summary: 'What the quota of a project counts now, whether it has one or not',
+    query: {},
+    answers: { 200: json(ProjectUsage) },
+  }),
+  queue: route({
+    id: 'getQueue',
+    tag,
+    method: 'GET',
+    path: '/v1/queue',
+    verb: 'read',
+    summary: 'What waits for a host, first things first, and why each waits',
+    query: {
+      project: queryParameters.ofProject,
+      limit: Type.Integer({ minimum: 1, maximum: 10_000, default: 100, description: 'so many at most' }),
+    },
+    answers: { 200: json(QueueList) },
+  }),
+  capacity: route({
+    id: 'getCapacity',
+    tag,
+    method: 'GET',
+    path: '/v1/capacity',
+    verb: 'read',
+    summary: 'How many more fit: of what is asked for, or of every size; what strands the rest; what a loss would do',
+    query: {
+      ...asked,
+      losses: Type.Integer({
+        minimum: 0,
+        maximum: 2,
+        default: 0,
+        description: 'whether the fleet survives losing so many hosts',
+      }),
+    },
+    moreQuery: placementQuery,
+    answers: { 200: json(Capacity) },
+  }),
+  findCapacity: route({
+    id: 'findCapacity',
+    tag,
+    method: 'POST',
+    path: '/v1/capacity',
+    verb: 'read',
+    summary: 'The same, for what a query string has no words for',
+    query: {},
+    body: CapacityQuestion,
+    answers: { 200: json(Capacity) },
+  }),
+  candidates: route({
+    id: 'listCandidates',
+    tag,
+    method: 'GET',
+    path: '/v1/candidates',
+    verb: 'read',
+    summary: 'Hosts that would take what is asked for, the best first; nothing is held',
+    query: {
+      ...asked,
+      limit: Type.Integer({ minimum: 1, maximum: 1000, default: 20, description: 'hosts at most' }),
+    },
+    moreQuery: placementQuery,
+    answers: { 200: json(Candidates) },
+  }),
+  findCandidates: route({
+    id: 'findCandidates',
+    tag,
+    method: 'POST',
+    path: '/v1/candidates',
+    verb: 'read',
+    summary: 'The same, for what a query string has no words for',
+    query: {},
+    body: CandidateQuestion,
+    answers: { 200: json(Candidates) },
+  }),
+} as const;

@@ -1,0 +1,71 @@
+// Routes for the files of images, beside the routes that every resource has.
+
+import { Type } from 'typebox';
+import { ImageSpec } from '../resources/image.ts';
+import { queryParameters } from './parameters.ts';
+import { resourceSchemas } from './resource-schemas.ts';
+import { json, route } from './route.ts';
+
+const tag = 'images';
+const Image = resourceSchemas.image.resource;
+const { decompress, format, architecture } = ImageSpec.properties;
+
+/** How much of an upload has arrived. */
+export const ReceivedImage = Type.Object({
+  complete: Type.Boolean(),
+  receivedBytes: Type.Integer({ description: 'where the next piece begins' }),
+  digest: Type.Optional(Type.String({ description: 'of the unpacked file' })),
+  virtualSizeBytes: Type.Optional(Type.Integer({ description: 'the size a guest sees' })),
+  image: Type.Optional(Image),
+});
+
+export const imageRoutes = {
+  fromInstance: route({
+    id: 'imageFromInstance',
+    tag,
+    method: 'POST',
+    path: '/v1/images/:name/from-instance',
+    verb: 'write',
+    summary: 'Make an image of the disk of an instance that does not run; the last line has it, or says why not',
+    query: { instance: Type.String({ description: 'its name or id' }), project: queryParameters.project },
+    answers: {
+      200: {
+        description: 'some lines meanwhile, and one at the end',
+        lines: Type.Object({
+          type: Type.Enum(['working', 'done']),
+          image: Type.Optional(Image),
+          digest: Type.Optional(Type.String()),
+        }),
+      },
+    },
+    errors: ['NotFound', 'Conflict', 'HostUnreachable', 'PayloadTooLarge', 'StoreFull'],
+  }),
+  upload: route({
+    id: 'uploadImage',
+    tag,
+    method: 'PUT',
+    path: '/v1/images/:name/content',
+    verb: 'write',
+    summary: 'Upload the file of an image, in pieces; the last one makes the image or changes it',
+    query: {
+      checksum: Type.String({ description: '`sha256:<64 hex>` of the whole file' }),
+      totalBytes: Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER, description: 'of the whole file' }),
+      offset: Type.Integer({
+        minimum: 0,
+        maximum: Number.MAX_SAFE_INTEGER,
+        default: 0,
+        description: 'where in the file the body begins',
+      }),
+      format,
+      decompress,
+      architecture: Type.Optional(Type.Enum(architecture.enum, { description: 'of the guests' })),
+    },
+    body: 'bytes',
+    bodyDescription: 'each request may take a minute; `Conflict` tells in `details.receivedBytes` where to go on',
+    answers: {
+      200: json(ReceivedImage, 'the file is whole and the image is there'),
+      202: json(ReceivedImage, 'more is to come'),
+    },
+    errors: ['Conflict', 'PayloadTooLarge', 'UnsupportedMediaType', 'StoreFull'],
+  }),
+} as const;

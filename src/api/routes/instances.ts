@@ -1,0 +1,140 @@
+// Routes below instances, beside those that every resource has: many at once, why one is where it is, its log, and the ways into its guest.
+
+import { Type } from 'typebox';
+import { Ticket, TicketRequest } from '../access-protocol.ts';
+import { errorSchema } from '../error-schema.ts';
+import { Explanation } from '../explanation.ts';
+import { instanceBatchMax } from '../instance-batch.ts';
+import { queryParameters } from './parameters.ts';
+import { resourceSchemas } from './resource-schemas.ts';
+import { json, type QuerySchemas, route } from './route.ts';
+
+const tag = 'instances';
+const { project, hostLimit, hostOffset } = queryParameters;
+const { resource: Instance, created: NewInstance } = resourceSchemas.instance;
+
+/** 8 MiB: a thousand instances with 8 KiB each, or a hundred with the longest user-data. Read in some 100 ms. */
+const batchBytesMax = 8 << 20;
+
+export const InstanceBatch = Type.Object({
+  items: Type.Array(Type.Union([Type.Object({ instance: Instance }), errorSchema]), {
+    description: 'in the order asked for; the field of an error begins with `items[i]`',
+  }),
+});
+
+export const NewInstanceBatch = Type.Object(
+  { items: Type.Array(NewInstance, { minItems: 1, maxItems: instanceBatchMax }) },
+  { additionalProperties: false },
+);
+
+const wholeNumber = (description: string) =>
+  Type.Optional(Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER, description }));
+
+/** A way into a guest: the host answers the handshake, and the server passes the query on. */
+function wayIn<const P extends string, Q extends QuerySchemas>(way: {
+  readonly id: string;
+  readonly path: P;
+  readonly summary: string;
+  readonly query: Q;
+}) {
+  return route({
+    ...way,
+    tag,
+    method: 'GET',
+    verb: 'write',
+    query: { project, ...way.query },
+    answers: { 101: { description: 'a WebSocket with the subprotocol berth.v1: docs/access.md' } },
+    errors: ['NotFound', 'Conflict', 'HostUnreachable', 'TooManyRequests'],
+    upgrade: true,
+  });
+}
+
+export const waysIn = {
+  console: wayIn({
+    id: 'openConsole',
+    path: '/v1/instances/:name/console',
+    summary: 'Its serial console',
+    query: {
+      offset: wholeNumber('begin at this byte of its log'),
+      history: wholeNumber('or so many bytes before its end'),
+    },
+  }),
+  exec: wayIn({
+    id: 'openExec',
+    path: '/v1/instances/:name/exec',
+    summary: 'A command in it',
+    query: {
+      session: Type.Optional(Type.String({ description: 'one that was begun before' })),
+      received: wholeNumber('and how much of its output is known'),
+    },
+  }),
+  ports: wayIn({
+    id: 'openPorts',
+    path: '/v1/instances/:name/ports/:port',
+    summary: 'A TCP connection to one of its ports',
+    query: {},
+  }),
+  vnc: wayIn({ id: 'openVnc', path: '/v1/instances/:name/vnc', summary: 'Its screen, as RFB', query: {} }),
+} as const;
+
+export const instanceRoutes = {
+  batch: route({
+    id: 'createInstances',
+    tag,
+    method: 'POST',
+    path: '/v1/instances/batch',
+    verb: 'write',
+    summary: 'Create many, each made or refused on its own; all durable when it answers',
+    query: {},
+    body: NewInstanceBatch,
+    bodyCheckedByHandler: true, // item by item, so that a wrong one does not refuse the others
+    bodyBytesMax: batchBytesMax,
+    idempotencyKey: 'item i counts as a create with the key `<key>/<i>`',
+    answers: { 200: json(InstanceBatch) },
+    errors: ['PayloadTooLarge'],
+  }),
+  explain: route({
+    id: 'explainInstance',
+    tag,
+    method: 'GET',
+    path: '/v1/instances/:name/explain',
+    verb: 'read',
+    summary: 'Why it is where it is, or nowhere, and what would change that',
+    query: { project, limit: hostLimit, continue: hostOffset },
+    answers: { 200: json(Explanation) },
+    errors: ['NotFound'],
+  }),
+  ticket: route({
+    id: 'makeTicket',
+    tag,
+    method: 'POST',
+    path: '/v1/instances/:name/tickets',
+    verb: 'write',
+    summary: 'Let a browser into its guest once, within a minute',
+    query: { project },
+    body: TicketRequest,
+    answers: { 201: json(Ticket, 'made') },
+    errors: ['NotFound'],
+  }),
+  log: route({
+    id: 'readLog',
+    tag,
+    method: 'GET',
+    path: '/v1/instances/:name/log',
+    verb: 'read',
+    summary: 'What its console said',
+    query: {
+      project,
+      offset: Type.Integer({
+        minimum: 0,
+        maximum: Number.MAX_SAFE_INTEGER,
+        default: 0,
+        description: 'bytes since the first boot; the header berth-log-offset tells where the answer begins',
+      }),
+      follow: Type.Boolean({ default: false, description: 'go on with what comes' }),
+    },
+    answers: { 200: { description: 'raw bytes', bytes: true } },
+    errors: ['NotFound', 'Conflict', 'HostUnreachable'],
+  }),
+  ...waysIn,
+} as const;

@@ -1,0 +1,73 @@
+// Parameters that several routes have. Each is documented once, under its name here.
+
+import { Type } from 'typebox';
+
+const optionalText = (description: string) => Type.Optional(Type.String({ description }));
+
+/** Parameters of the path, by name. */
+export const pathParameters = {
+  name: Type.String({ description: 'name or id' }),
+  host: Type.String({ description: 'name of the host' }),
+  project: Type.String({ description: 'name of the project' }),
+  hex: Type.String({ description: 'SHA-256 of the file' }),
+  port: Type.Integer({ minimum: 1, maximum: 65_535, description: 'of the guest' }),
+} as const;
+
+/** Parameters of the query. A route uses the value itself, not a copy. */
+export const queryParameters = {
+  project: Type.String({ default: 'default', description: 'whose it is' }),
+  ofProject: optionalText('only of this project'),
+  continue: optionalText('what the page before gave'),
+  pageLimit: Type.Integer({ minimum: 1, maximum: 5000, default: 500, description: 'items a page' }),
+  hostLimit: Type.Integer({
+    minimum: 0,
+    maximum: 5000,
+    default: 20,
+    description: 'hosts that are told of one by one',
+  }),
+  hostOffset: Type.Integer({
+    minimum: 0,
+    maximum: 2 ** 31,
+    default: 0,
+    description: 'the `continue` of the page before',
+  }),
+  selector: optionalText('`tier=web,zone!=a,gpu,!old`'),
+  watch: Type.Boolean({ default: false, description: 'answer with every change after `revision`, endlessly' }),
+  revision: Type.Optional(
+    Type.Integer({
+      minimum: 0,
+      maximum: Number.MAX_SAFE_INTEGER,
+      description: 'for a watch: where to begin; default: now',
+    }),
+  ),
+  epoch: optionalText(
+    'for a watch: that of the list that `revision` is of; refused with `Compacted` when the store was restored since',
+  ),
+  ifRevision: Type.Optional(
+    Type.Integer({
+      minimum: 1,
+      maximum: Number.MAX_SAFE_INTEGER,
+      description: 'only if it is still at this revision',
+    }),
+  ),
+  force: Type.Boolean({ default: false, description: 'although it holds room for instances' }),
+  dryRun: Type.Boolean({ default: false, description: 'make nothing: answer what it would be' }),
+  // What needs room, in a query string.
+  size: optionalText('a named amount of room'),
+  cpus: Type.Optional(amount('virtual CPUs')),
+  memoryMiB: Type.Optional(amount('memory')),
+  diskGiB: Type.Optional(amount('disk')),
+  gpus: Type.Optional(Type.Integer({ minimum: 1, maximum: 64, description: 'whole GPUs' })),
+  image: optionalText('only where this image can run; its defaults count'),
+  pool: optionalText('only hosts of this pool'),
+  driver: optionalText('only by this driver'),
+  profile: optionalText('how hosts are preferred'),
+  hostLabels: optionalText('only hosts with these labels: `rack=r1,disk=ssd`'),
+  resources: optionalText(
+    'as OpenStack Placement is asked: `VCPU:1,MEMORY_MB:256`; also resources1, required, group_policy',
+  ),
+} as const;
+
+function amount(description: string) {
+  return Type.Integer({ minimum: 0, maximum: 2 ** 31, description });
+}

@@ -1,0 +1,56 @@
+// Routes about the process itself: alive, ready, version, metrics, and the API's own description. They need no token.
+
+import { Type } from 'typebox';
+import { anyObject, json, route } from './route.ts';
+
+const tag = 'process';
+const ok = Type.Object({ ok: Type.Boolean() });
+
+export const processRoutes = {
+  healthz: route({
+    id: 'isAlive',
+    tag,
+    method: 'GET',
+    path: '/healthz',
+    verb: 'open',
+    summary: 'The process answers',
+    answers: { 200: json(ok) },
+  }),
+  readyz: route({
+    id: 'isReady',
+    tag,
+    method: 'GET',
+    path: '/readyz',
+    verb: 'open',
+    summary: 'It follows the store',
+    answers: { 200: json(ok) },
+    errors: ['Unavailable'],
+  }),
+  metrics: route({
+    id: 'metrics',
+    tag,
+    method: 'GET',
+    path: '/metrics',
+    verb: 'open',
+    summary: 'What it measures, as Prometheus reads it',
+    answers: { 200: { description: 'done', text: true } },
+  }),
+  version: route({
+    id: 'version',
+    tag,
+    method: 'GET',
+    path: '/v1/version',
+    verb: 'open',
+    summary: 'Its version',
+    answers: { 200: json(Type.Object({ version: Type.String() })) },
+  }),
+  openApi: route({
+    id: 'openApi',
+    tag,
+    method: 'GET',
+    path: '/openapi.json',
+    verb: 'open',
+    summary: 'This document',
+    answers: { 200: json(anyObject) },
+  }),
+} as const;

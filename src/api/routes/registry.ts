@@ -1,0 +1,21 @@
+// The registry of routes: every one that the server answers. Server, client and documentation follow from it.
+
+import { resourceDefinitions } from '../resources/index.ts';
+import { agentRoutes } from './agent.ts';
+import { capacityRoutes } from './capacity.ts';
+import { imageRoutes } from './images.ts';
+import { instanceRoutes } from './instances.ts';
+import { processRoutes } from './process.ts';
+import { routesOfKind } from './resources.ts';
+import type { RouteDefinition } from './route.ts';
+import { storeRoutes } from './store.ts';
+
+export const routes: readonly RouteDefinition[] = [
+  ...Object.values(resourceDefinitions).flatMap(({ kind }) => routesOfKind(kind)),
+  ...Object.values(instanceRoutes),
+  ...Object.values(imageRoutes),
+  ...Object.values(capacityRoutes),
+  ...Object.values(storeRoutes),
+  ...Object.values(agentRoutes),
+  ...Object.values(processRoutes),
+];

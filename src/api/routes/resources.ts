@@ -1,0 +1,120 @@
+// Routes of every kind of resource, made from the registry of resources: list and watch, get, create, replace, delete.
+
+import { Type } from 'typebox';
+import { type Kind, resourceDefinitions } from '../resources/index.ts';
+import type { ResourceDefinition } from '../resources/metadata.ts';
+import { queryParameters } from './parameters.ts';
+import { resourceSchemas } from './resource-schemas.ts';
+import { json, route, type RouteDefinition } from './route.ts';
+
+const { project, hostLimit, hostOffset } = queryParameters;
+
+const planned = Type.Boolean({
+  default: false,
+  description: 'make nothing: answer what it would be, with an explanation of where it would go, or why nowhere',
+});
+
+/** The routes of one kind. All kinds have the same types; which of the routes a kind has, its `verbs` say. */
+export function resourceRoutes(kind: Kind) {
+  const definition: ResourceDefinition = resourceDefinitions[kind];
+  const schemas = resourceSchemas[kind];
+  const name = kind.charAt(0).toUpperCase() + kind.slice(1);
+  const tag = definition.plural;
+  const collection = `/v1/${definition.plural}` as const;
+  const single = `${collection}/:name` as const;
+  /** Known everywhere, documented where it counts. */
+  const undocumented = (...names: readonly (string | false)[]): readonly string[] =>
+    [definition.scope === 'fleet' && 'project', ...names].filter((each) => each !== false);
+  return {
+    list: route({
+      id: `list${name}s`,
+      tag,
+      method: 'GET',
+      path: collection,
+      verb: 'read',
+      summary: `List or watch ${definition.plural}`,
+      query: {
+        project: queryParameters.ofProject,
+        selector: queryParameters.selector,
+        subject: Type.Optional(Type.String({ description: 'name or id of what the events are about' })),
+        limit: queryParameters.pageLimit,
+        continue: queryParameters.continue,
+        watch: queryParameters.watch,
+        revision: queryParameters.revision,
+        epoch: queryParameters.epoch,
+      },
+      undocumented: undocumented(kind !== 'event' && 'subject'),
+      answers: {
+        200: {
+          description: 'a page, or with `watch` one change a line',
+          json: schemas.list,
+          lines: schemas.change,
+        },
+      },
+      errors: ['Compacted'],
+    }),
+    get: route({
+      id: `get${name}`,
+      tag,
+      method: 'GET',
+      path: single,
+      verb: 'read',
+      summary: 'Get one',
+      query: { project },
+      undocumented: undocumented(),
+      answers: { 200: json(schemas.resource) },
+      errors: ['NotFound'],
+    }),
+    create: route({
+      id: `create${name}`,
+      tag,
+      method: 'POST',
+      path: collection,
+      verb: 'write',
+      summary: 'Create one; durable when it answers',
+      query: {
+        dryRun: kind === 'instance' ? planned : queryParameters.dryRun,
+        limit: hostLimit,
+        continue: hostOffset,
+      },
+      undocumented: kind === 'instance' ? [] : ['limit', 'continue'],
+      body: schemas.created,
+      bodyCheckedByHandler: true, // the operation knows the type of the spec
+      idempotencyKey: 'a repeated create with the same key answers what the first one made',
+      answers: { 201: json(schemas.resource), 200: json(schemas.planned) },
+      errors: ['AlreadyExists', 'IdempotencyMismatch', 'StoreFull'],
+    }),
+    replace: route({
+      id: `replace${name}`,
+      tag,
+      method: 'PUT',
+      path: single,
+      verb: 'write',
+      summary: 'Replace labels and spec',
+      query: { project },
+      undocumented: undocumented(),
+      body: schemas.replaced,
+      bodyCheckedByHandler: true, // a resource may be sent back as it was read
+      answers: { 200: json(schemas.resource) },
+      errors: ['NotFound', 'RevisionMismatch', 'Conflict', 'StoreFull'],
+    }),
+    delete: route({
+      id: `delete${name}`,
+      tag,
+      method: 'DELETE',
+      path: single,
+      verb: 'write',
+      summary: 'Delete one',
+      query: { project, ifRevision: queryParameters.ifRevision, force: queryParameters.force },
+      undocumented: undocumented(kind !== 'host' && 'force'),
+      answers: { 200: json(schemas.resource) },
+      errors: ['NotFound', 'RevisionMismatch', 'Conflict'],
+    }),
+  } as const;
+}
+
+/** Those that a kind has. */
+export function routesOfKind(kind: Kind): RouteDefinition[] {
+  const { list, get, ...writes } = resourceRoutes(kind);
+  return [list, get, ...resourceDefinitions[kind].verbs.map((verb) => writes[verb])];
+}
