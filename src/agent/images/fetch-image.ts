@@ -17,7 +17,7 @@ import { bombBytes } from './bomb.ts';
 import { diskInTar } from './disk-in-tar.ts';
 import { type HttpGet, printableUrl } from './http-get.ts';
 import type { ImageProgress } from './image-cache.ts';
-import { writeImage, writeSmallFile } from './image-file.ts';
+import { type ImageFileLimits, refuseTooMuch, writeImage, writeSmallFile } from './image-file.ts';
 import { checkImage } from './image-gate.ts';
 import { readPartialRecord } from './image-record.ts';
 import {
@@ -178,12 +178,16 @@ async function fetchOnce(job: SourceJob, temporary: string, options: FetchOption
       yield chunk;
     }
   }
-  const packed = layer?.archive === undefined ? counted() : diskInTar(unpack(counted(), layer.archive.packing, signal));
-  const limits = {
+  const limits: ImageFileLimits = {
     bytesMax: options.maxBytes,
     // Measured against the whole source where its size is known: zeros at a disk's beginning are no bomb.
     allowedBytes: () => bombBytes(sourceTotal ?? sourceBytes),
+    allowedInAll: () => (sourceTotal === undefined ? Number.POSITIVE_INFINITY : bombBytes(sourceTotal)),
   };
+  const packed =
+    layer?.archive === undefined
+      ? counted()
+      : diskInTar(bounded(unpack(counted(), layer.archive.packing, signal), limits));
   const onWritten = (bytes: number): void => {
     if (stage === 'unpacking' && sourceBytes === sourceTotal) tell({ stage, doneBytes: bytes });
   };
@@ -211,6 +215,16 @@ async function fetchOnce(job: SourceJob, temporary: string, options: FetchOption
   if (image.sizeBytes !== undefined && sourceBytes !== image.sizeBytes)
     throw wrongSize(job, sourceBytes, image.sizeBytes);
   return { ...written, sourceChecksum, sourceBytes };
+}
+
+/** Also what is passed over in an archive has come out of it. */
+async function* bounded(chunks: AsyncIterable<Uint8Array>, limits: ImageFileLimits): AsyncGenerator<Uint8Array> {
+  let bytes = 0;
+  for await (const chunk of chunks) {
+    bytes += chunk.length;
+    refuseTooMuch(bytes, limits);
+    yield chunk;
+  }
 }
 
 function wrongSize({ name, source }: SourceJob, bytes: number, wanted: number): DriverError {

@@ -11,6 +11,18 @@ export interface ImageFileLimits {
   readonly bytesMax: number;
   /** Asked before every write: how many bytes may have come out by now. Stops what unpacks to far more than it was. */
   readonly allowedBytes: () => number;
+  /** How many may come out in the end; infinite while the size of the source is not known. */
+  readonly allowedInAll: () => number;
+}
+
+/** More than this is refused, whatever comes. */
+export function lastAllowedByte({ bytesMax, allowedInAll }: ImageFileLimits): number {
+  return Math.min(bytesMax, allowedInAll());
+}
+
+/** Refuses what will have unpacked to more than it may, as soon as that is certain. */
+export function refuseWhatWillBeTooMuch(bytes: number, limits: ImageFileLimits): void {
+  refuseTooMuch(bytes, { ...limits, allowedBytes: limits.allowedInAll });
 }
 
 export interface WrittenImage {

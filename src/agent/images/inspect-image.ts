@@ -41,7 +41,11 @@ export async function inspectImage(path: string, { format, decompress, bytesMax 
     const { digest } = await writeImage(
       unpacked,
       unpack(source, decompress, signal),
-      { bytesMax: bytesMax ?? 64 * 1024 ** 3, allowedBytes: () => bombBytes(packedBytes) },
+      {
+        bytesMax: bytesMax ?? 64 * 1024 ** 3,
+        allowedBytes: () => bombBytes(packedBytes),
+        allowedInAll: () => bombBytes(packedBytes),
+      },
       () => {},
     );
     const file = await open(unpacked, constants.O_RDONLY | constants.O_NOFOLLOW);

@@ -111,6 +111,19 @@ describe.skipIf(none !== undefined)(`a real registry${none === undefined ? '' : 
     }
   });
 
+  it('is stopped where its archive unpacks to more than may, also by what is no disk', async () => {
+    const root = join(trial.directory, 'root');
+    mkdirSync(join(root, 'a'), { recursive: true });
+    mkdirSync(join(root, 'disk'));
+    writeFileSync(join(root, 'a', 'zeros'), Buffer.alloc(64 * 1024 * 1024));
+    writeFileSync(join(root, 'disk', 'debian.qcow2'), testImage());
+    const tar = join(trial.directory, 'layer.tar');
+    execFileSync('tar', ['-C', root, '-cf', tar, 'a', 'disk']);
+    await pushDisk('bomb', [gzipSync(readFileSync(tar))], 'application/vnd.oci.image.layer.v1.tar+gzip');
+    const cache = trial.cache({ maxBytes: 8 * 1024 * 1024 });
+    await expect(ensure(cache, trial.spec(oci('bomb:1')))).rejects.toMatchObject({ code: 'ImageTooLarge' });
+  });
+
   it('gives what its index has for the architecture of the image', async () => {
     const [amd, arm] = [testImage(), testImage()];
     const manifests = [];

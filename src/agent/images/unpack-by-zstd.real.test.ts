@@ -4,8 +4,10 @@ import { randomBytes } from 'node:crypto';
 import { readFile, stat } from 'node:fs/promises';
 import { constants, zstdCompressSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { systemClock } from '../../base/system.ts';
 import { type ImageTrial, ensure, sha256, startImageTrial, testImage } from './test-images.ts';
-import { hasZstd } from './unpack-by-zstd.ts';
+import { hasZstd, writeByZstd } from './unpack-by-zstd.ts';
+import { cutAtFrames } from './zstd-frames.ts';
 
 const program = await hasZstd();
 const mebibyte = 1024 * 1024;
@@ -99,7 +101,7 @@ describe.each([
     const disk = randomBytes(8 * mebibyte);
     const packed = zstdCompressSync(disk);
     trial.server.files.set('/a', { bytes: packed, etag: '"1"', stallAfter: 4_000_000, faults: 1 });
-    const seen = await ensure(cache({ stallTimeoutMs: 100 }), trial.spec('/a', zstd));
+    const seen = await ensure(cache({ stallTimeoutMs: 1000 }), trial.spec('/a', zstd));
     expect(seen.digest).toBe(sha256(disk));
     expect(trial.server.requests).toEqual(['GET /a whole', 'GET /a bytes=4000000-']);
 
@@ -113,6 +115,65 @@ describe.each([
     // What came is kept for the next try; nothing unpacked is.
     expect((await trial.left()).filter((name) => name.endsWith('.unpacking'))).toEqual([]);
     expect(await trial.left()).toContain('KEY.partial');
+  });
+});
+
+describe('a zstd stream that would unpack to far more than it may', () => {
+  const gibibyte = 1024 * mebibyte;
+  /** Of 64 GiB of zeros, in 512 pieces: blocks of 128 KiB, each told by one byte. */
+  const bomb = () => {
+    const block = Buffer.from('02001000', 'hex');
+    const piece = Buffer.concat(Array.from({ length: 1024 }, () => block));
+    const seen = { pieces: 0 };
+    async function* packed(): AsyncGenerator<Uint8Array> {
+      yield Buffer.from('28b52ffd0058', 'hex');
+      for (; seen.pieces < 512; seen.pieces++) yield piece;
+    }
+    return { seen, packed: packed() };
+  };
+  let trial: ImageTrial;
+  beforeEach(async () => {
+    trial = await startImageTrial();
+  });
+  afterEach(() => trial.end());
+  const write = (packed: AsyncIterable<Uint8Array>, allowedInAll: number) =>
+    writeByZstd({
+      path: `${trial.directory}/out`,
+      packed,
+      limits: { bytesMax: 1024 * gibibyte, allowedBytes: () => gibibyte, allowedInAll: () => allowedInAll },
+      onWritten: () => {},
+      clock: systemClock,
+      signal: new AbortController().signal,
+    });
+
+  it.skipIf(!program)('is not given to the program any more once that is certain', async () => {
+    const { seen, packed } = bomb();
+    await expect(write(packed, gibibyte)).rejects.toMatchObject({ code: 'ImageTooLarge' });
+    expect(seen.pieces).toBeLessThanOrEqual(gibibyte / (128 * mebibyte) + 1);
+    expect((await stat(`${trial.directory}/out`)).size).toBeLessThanOrEqual(gibibyte + 1);
+  });
+
+  it.skipIf(!program)('is stopped where the program stands, when nobody knows how long the source is', async () => {
+    const { seen, packed } = bomb();
+    await expect(write(packed, Number.POSITIVE_INFINITY)).rejects.toMatchObject({ code: 'ImageTooLarge' });
+    expect(seen.pieces).toBeLessThan(512);
+  });
+
+  it('is known by what its frames say: their length, or that of each block', async () => {
+    const told: number[] = [];
+    const drain = async (packed: Iterable<Uint8Array>): Promise<number> => {
+      async function* source(): AsyncGenerator<Uint8Array> {
+        yield* packed;
+      }
+      for await (const _ of cutAtFrames(source(), (bytes) => told.push(bytes)));
+      return told.at(-1) ?? 0;
+    };
+    for (const length of [0, 100, 300, 70_000, 5 * mebibyte])
+      expect(await drain([zstdCompressSync(Buffer.alloc(length))]), String(length)).toBe(length);
+    const [one, two] = [zstdCompressSync(Buffer.alloc(1000)), zstdCompressSync(randomBytes(2000))];
+    expect(await drain([one, two])).toBe(3000);
+    // A frame that does not say: a raw block of 3 bytes, one of 5 times the same.
+    expect(await drain([Buffer.from('28b52ffd00581800006162632b000061', 'hex')])).toBe(8);
   });
 });
 

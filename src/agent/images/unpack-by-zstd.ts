@@ -5,7 +5,7 @@
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { access, constants, type FileHandle } from 'node:fs/promises';
+import { access, constants, type FileHandle, readFile } from 'node:fs/promises';
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import { assert } from '../../base/assert.ts';
@@ -13,7 +13,14 @@ import { type Clock, sleep } from '../../base/clock.ts';
 import { describeError } from '../../base/log.ts';
 import { DriverError } from '../drivers/driver.ts';
 import { toolEnvironment } from '../drivers/vm/run-tool.ts';
-import { beginImage, type ImageFileLimits, refuseTooMuch, type WrittenImage } from './image-file.ts';
+import {
+  beginImage,
+  type ImageFileLimits,
+  lastAllowedByte,
+  refuseTooMuch,
+  refuseWhatWillBeTooMuch,
+  type WrittenImage,
+} from './image-file.ts';
 import { damagedArchive, feed, zstdWindowLogMax } from './unpack.ts';
 import { cutAtFrames } from './zstd-frames.ts';
 
@@ -40,8 +47,9 @@ const mebibyte = 1024 ** 2;
 const memoryBytesMax = 1024 * mebibyte;
 /** Hashed at once: meanwhile the program gets nothing, and what it has been given lasts for some 0.3 ms. */
 const pieceBytes = mebibyte / 4;
-/** Before the end of the file is looked at again. */
+/** Before the end of the file is looked at again; and while much of it is there to be read. */
 const lookMs = 4;
+const lookEveryBytes = 16 * pieceBytes;
 /** The disk begins with what is written while more comes, so that the end of it has not all to wait for. */
 const flushEveryBytes = 64 * mebibyte;
 
@@ -58,9 +66,23 @@ interface ZstdCall {
 export async function writeByZstd(call: ZstdCall): Promise<WrittenImage> {
   const file = await beginImage(call.path);
   try {
-    return await unpackInto(file, call);
+    // The size of the source is known with its first bytes, and then what the program may write.
+    const source = call.packed[Symbol.asyncIterator]();
+    const first = await source.next();
+    return await unpackInto(file, { ...call, packed: startingWith(first, source) });
   } finally {
     await file.close();
+  }
+}
+
+async function* startingWith(
+  first: IteratorResult<Uint8Array>,
+  rest: AsyncIterator<Uint8Array>,
+): AsyncGenerator<Uint8Array> {
+  try {
+    for (let next = first; next.done !== true; next = await rest.next()) yield next.value;
+  } finally {
+    await rest.return?.();
   }
 }
 
@@ -68,7 +90,8 @@ async function unpackInto(file: FileHandle, call: ZstdCall): Promise<WrittenImag
   const { limits, signal } = call;
   const words = ['--decompress', '--stdout', '--sparse', '--quiet', `--memory=${2 ** (zstdWindowLogMax - 20)}MiB`];
   // One byte more than may be: then it is told from a file that is just as long.
-  const jail = [`--fsize=${limits.bytesMax + 1}`, `--as=${memoryBytesMax}`, '--core=0', '--', 'zstd'];
+  const bytesMax = lastAllowedByte(limits);
+  const jail = [`--fsize=${bytesMax + 1}`, `--as=${memoryBytesMax}`, '--core=0', '--', 'zstd'];
   const child = spawn('prlimit', [...jail, ...words], {
     stdio: ['pipe', file.fd, 'pipe'],
     env: { ...toolEnvironment },
@@ -91,7 +114,10 @@ async function unpackInto(file: FileHandle, call: ZstdCall): Promise<WrittenImag
   void ended.then(() => over.abort());
   // Errors of the source must stay what they are.
   let sourceError: Error | undefined;
-  const feeding = feed(cutAtFrames(call.packed), stdin).catch((error: unknown) => {
+  const feeding = feed(
+    cutAtFrames(call.packed, (bytes) => refuseWhatWillBeTooMuch(bytes, limits)),
+    stdin,
+  ).catch((error: unknown) => {
     sourceError = error instanceof Error ? error : new Error(describeError(error));
     kill();
   });
@@ -104,7 +130,7 @@ async function unpackInto(file: FileHandle, call: ZstdCall): Promise<WrittenImag
     await feeding;
     if (sourceError !== undefined) throw sourceError;
     if (signal.aborted) throw new DriverError('Aborted', 'unpacking the image was given up');
-    if (end.code !== 0) throw await hashed.then(() => failure(end, complaint, limits));
+    if (end.code !== 0) throw await hashed.then(() => failure(end, complaint, { ...limits, bytesMax }));
     const [written] = await Promise.all([hashed, file.sync()]);
     return written;
   } catch (error) {
@@ -122,6 +148,7 @@ interface Ended {
   readonly killed: unknown;
 }
 
+/** `limits`: those that the program had. */
 function failure({ code, killed }: Ended, complaint: string, limits: ImageFileLimits): Error {
   const said = complaint.trim();
   if (/No space left|Disk quota exceeded/i.test(said)) return Object.assign(new Error(said), { code: 'ENOSPC' });
@@ -129,6 +156,12 @@ function failure({ code, killed }: Ended, complaint: string, limits: ImageFileLi
     refuseTooMuch(limits.bytesMax + 1, limits);
   }
   return damagedArchive('zstd', new Error(said || `zstd ended with ${String(code ?? killed)}`));
+}
+
+/** Where the program is in the file, which is ahead of its end in a hole: it makes a hole of a gibibyte before it says so. */
+async function positionOf({ fd }: FileHandle): Promise<number> {
+  const text = await readFile(`/proc/self/fdinfo/${fd}`, 'latin1').catch(() => ''); // not on Linux: the end of the file is all there is
+  return Number(/^pos:\s*(\d+)/.exec(text)?.[1] ?? 0);
 }
 
 /** Reads what another writes, from its beginning to where it ends when `over` aborts. */
@@ -142,9 +175,12 @@ function follow(file: FileHandle, { limits, onWritten, clock }: ZstdCall, over: 
     try {
       for (;;) {
         const last = over.aborted; // before the look: nothing is written after it
+        const position = await positionOf(file); // before the end: then what is beyond that is a hole
         const { size: there } = await file.stat();
-        refuseTooMuch(there, limits);
+        refuseTooMuch(position > there ? position + 1 : there, limits);
         while (size < there) {
+          // While this reads, the program may write far more.
+          if (size % lookEveryBytes === 0) refuseTooMuch((await file.stat()).size, limits);
           const { bytesRead } = await file.read(piece, 0, Math.min(pieceBytes, there - size), size);
           if (bytesRead === 0) break;
           hash.update(piece.subarray(0, bytesRead));

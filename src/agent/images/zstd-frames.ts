@@ -3,12 +3,18 @@
 
 import { DriverError } from '../drivers/driver.ts';
 
-/** The same bytes; no chunk spans two frames. Throws `DriverError` `ImageInvalid` when the stream is cut off or something else follows a frame. */
-export async function* cutAtFrames(packed: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+/**
+ * The same bytes; no chunk spans two frames. `onOutput`: told how many bytes will come out of them at least, by what their frames say of themselves,
+ * before they are passed on. Throws `DriverError` `ImageInvalid` when the stream is cut off or something else follows a frame. */
+export async function* cutAtFrames(
+  packed: AsyncIterable<Uint8Array>,
+  onOutput: (bytes: number) => void = () => {},
+): AsyncGenerator<Uint8Array> {
   const state = newState();
   for await (const chunk of packed) {
     for (let at = 0; at < chunk.length; ) {
       const { used, frameEnds } = take(state, chunk.subarray(at));
+      onOutput(state.outputBytes);
       yield chunk.subarray(at, at + used);
       at += used;
       if (frameEnds) state.frames++;
@@ -25,11 +31,19 @@ interface State {
   contentLeft: number;
   afterContent: 'magic' | 'blockHeader' | 'lastBlock';
   checksum: boolean;
+  /** Bytes of the header that say how long the content of the frame is. */
+  contentSizeBytes: number;
+  /** The frame has said so: its blocks are not counted again. */
+  told: boolean;
+  outputBytes: number;
   frames: number;
 }
 
 function newState(): State {
-  return { part: 'magic', gathered: [], needed: 4, contentLeft: 0, afterContent: 'magic', checksum: false, frames: 0 };
+  return {
+    ...{ part: 'magic', gathered: [], needed: 4, contentLeft: 0, afterContent: 'magic' },
+    ...{ checksum: false, contentSizeBytes: 0, told: false, outputBytes: 0, frames: 0 },
+  };
 }
 
 function take(state: State, bytes: Uint8Array): { used: number; frameEnds: boolean } {
@@ -89,22 +103,32 @@ function endField(state: State): boolean {
       const contentSizeBytes = [singleSegment, 2, 4, 8][value >> 6] ?? 0;
       const dictionaryBytes = [0, 1, 2, 4][value & 3] ?? 0;
       state.checksum = (value & 4) !== 0;
+      state.contentSizeBytes = contentSizeBytes;
+      state.told = contentSizeBytes > 0;
       const needed = 1 - singleSegment + dictionaryBytes + contentSizeBytes;
       expect(state, 'header', needed);
       if (needed === 0) expect(state, 'blockHeader', 3);
       return false;
     }
     case 'header':
+      if (state.told) state.outputBytes += contentSizeIn(state);
       expect(state, 'blockHeader', 3);
       return false;
     case 'blockHeader': {
       const type = (value >> 1) & 3;
       if (type === 3) throw damaged('it has a block of an unknown kind');
+      // A raw block, or one byte over and over. What comes out of a compressed one is not said.
+      if (!state.told && type !== 2) state.outputBytes += value >> 3;
       return passContent(state, type === 1 ? 1 : value >> 3, (value & 1) === 1 ? 'lastBlock' : 'blockHeader');
     }
     case 'content':
       return false;
   }
+}
+
+function contentSizeIn({ gathered, contentSizeBytes }: State): number {
+  const size = gathered.slice(-contentSizeBytes).reduceRight((sum, byte) => sum * 256 + byte, 0);
+  return contentSizeBytes === 2 ? size + 256 : size;
 }
 
 function damaged(reason: string): DriverError {
