@@ -138,6 +138,24 @@ describe('preloading', () => {
     await end();
   });
 
+  it('does not wait for a slow server before it fetches from others, in this round and later ones', async () => {
+    const slow = Promise.withResolvers<void>();
+    const at = (name: string, host: string) => image(name, { source: `https://${host}/${name}` });
+    const items = [at('slow', 'slow.example'), at('behind', 'slow.example'), at('quick', 'quick.example')];
+    const trial = preloading({
+      rounds: [() => ({ items }), () => ({ items: [...items, at('new', 'new.example')] })],
+      fetch: (name) => (name === 'slow' ? slow.promise : undefined),
+    });
+    await trial.pass(1000);
+    expect(trial.asked).toEqual(['slow', 'quick']);
+    await trial.pass(60_000);
+    expect(trial.asked).toEqual(['slow', 'quick', 'quick', 'new']);
+    slow.resolve();
+    await trial.pass(1);
+    expect(trial.asked).toContain('behind');
+    await trial.end();
+  });
+
   it('tells what a host has, of which source it is, and what could not be had', async () => {
     const [a, b] = [image('a'), image('b', { source: 'https://example.org/b' })];
     const old = { name: 'b', digest: 'sha256:of an earlier source', sizeBytes: 2 };

@@ -11,6 +11,7 @@ import { DottedName } from '../api/resources/metadata.ts';
 import { type Clock, sleep } from '../base/clock.ts';
 import { isRecord } from '../base/is-record.ts';
 import { describeError, type Logger } from '../base/log.ts';
+import { createPlaces } from '../base/places.ts';
 import type { HostImageCache } from './images/create-image-cache.ts';
 import type { ImageCache, ImageProgress } from './images/image-cache.ts';
 
@@ -35,6 +36,8 @@ export interface Preloader {
 const roundMs = 60_000;
 const retryMsMax = 60 * 60_000; // a server that serves a bad image is not asked for gigabytes of it every minute
 const progressEveryMs = 5000;
+/** Fetched from at the same time: more than images come from, so that some slow ones leave room for others. */
+const serversMax = 8;
 const problemLengthMax = 512;
 
 interface Wanted {
@@ -58,6 +61,11 @@ interface Outcome {
 export function createPreloader(options: PreloadOptions): Preloader {
   const { cache, clock, log } = options;
   const outcomes = new Map<string, Outcome>();
+  const places = createPlaces(serversMax);
+  /** By server: what is still to be fetched from it, as the last round found it. */
+  const due = new Map<string, Wanted[]>();
+  /** Servers that something is being fetched from. */
+  const working = new Map<string, Promise<void>>();
 
   const round = async (signal: AbortSignal): Promise<void> => {
     let listed: unknown;
@@ -74,13 +82,27 @@ export function createPreloader(options: PreloadOptions): Preloader {
       kept: [...images, ...known.filter(({ spec }) => spec.pinned === true)].map(({ spec }) => spec),
     });
     for (const name of outcomes.keys()) if (!images.some((image) => image.name === name)) outcomes.delete(name);
-    // One after the other: a guest's own pull shall not compete with more than one of these.
-    for (const image of images) {
-      if (signal.aborted) return;
-      const before = outcomes.get(image.name);
-      const same = before?.version === image.version ? before : undefined;
-      if (same !== undefined && clock.monotonicMs() < same.retryAtMs) continue;
-      await fetchOne(image, same?.failures ?? 0, signal);
+    for (const [server, ofServer] of byServer(images)) {
+      due.set(server, [...ofServer]);
+      if (!working.has(server)) working.set(server, fetchFrom(server, signal));
+    }
+  };
+
+  /** One after the other from one server: a guest's own pull from it shall not compete with more. A slow server keeps no other waiting. */
+  const fetchFrom = async (server: string, signal: AbortSignal): Promise<void> => {
+    const leave = await places.enter(signal);
+    try {
+      for (;;) {
+        const image = due.get(server)?.shift();
+        if (image === undefined || signal.aborted) return;
+        const before = outcomes.get(image.name);
+        const same = before?.version === image.version ? before : undefined;
+        if (same !== undefined && clock.monotonicMs() < same.retryAtMs) continue;
+        await fetchOne(image, same?.failures ?? 0, signal);
+      }
+    } finally {
+      working.delete(server);
+      leave();
     }
   };
 
@@ -111,6 +133,7 @@ export function createPreloader(options: PreloadOptions): Preloader {
         await round(signal);
         await sleep(clock, roundMs, signal);
       }
+      await Promise.all(working.values());
     },
     async images() {
       const here = await cache.list();
@@ -124,6 +147,11 @@ export function createPreloader(options: PreloadOptions): Preloader {
       return [...fetched, ...missing];
     },
   };
+}
+
+/** In the order of their first image. */
+function byServer(images: readonly Wanted[]): ReadonlyMap<string, readonly Wanted[]> {
+  return Map.groupBy(images, ({ spec: { source } }) => (URL.canParse(source) ? new URL(source).host : source));
 }
 
 /** Says how far a download is, now and then. */
