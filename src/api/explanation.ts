@@ -96,6 +96,17 @@ export const Explanation = Type.Object(
     reasons: Type.Array(ReasonExplanation, { description: 'the most frequent first' }),
     queue: Type.Optional(QueueExplanation),
     placed: Type.Optional(PlacedExplanation),
+    preemption: Type.Optional(
+      Type.Object(
+        {
+          host: Type.String(),
+          instances: Type.Array(Type.String(), {
+            description: 'that would be stopped for it, as project/name; none: room comes free there anyway',
+          }),
+        },
+        { ...closed, description: 'it fits nowhere now, and would have room made for it' },
+      ),
+    ),
     nearest: Type.Optional(
       Type.Array(NearestChange, { description: 'what would make it fit, the nearest first; tried out, not guessed' }),
     ),

@@ -39,7 +39,7 @@ function runCommand(cli: Cli): Command {
         return { ...first, explanation };
       });
       const { explanation } = planned;
-      const placed = explanation.summary.startsWith('fits on ');
+      const placed = explanation.summary.startsWith('fits on '); // perhaps once others made room for it
       if (options.output === 'json' || options.output === 'yaml') await printValue(cli, options.output, planned);
       else {
         const colours = coloursFor(cli.stdout, cli.environment);
@@ -47,7 +47,7 @@ function runCommand(cli: Cli): Command {
         const lines = [
           `${colours.bold(visible(explanation.instance))} ${visible(summary)}`,
           ...factLines(explanation),
-          ...nearestLines(explanation),
+          ...(explanation.preemption ? [] : nearestLines(explanation)),
           ...hostsLines(explanation, colours),
         ];
         cli.stdout.write(`${lines.join('\n')}\n`);

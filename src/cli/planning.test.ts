@@ -31,6 +31,19 @@ describe('berth plan run', () => {
     expect(exitCode).toBe(0);
   });
 
+  it('says who would be stopped for it, which is no wait', async () => {
+    const handler = planning({
+      summary:
+        'fits on h1 once default/ci-7 (of lower priority) is stopped for it; now: 0 of 1 host: 1 InsufficientCpu',
+      preemption: { host: 'h1', instances: ['default/ci-7'] },
+      nearest: [{ change: 'AskLess', message: 'ask 1 CPU less: 1 CPU fit', hosts: ['h1'], hostCount: 1, cost: 6 }],
+    });
+    const { stdout, exitCode } = await runBerth(['plan', 'run', 'tiny', '--preempt'], { handler });
+    expect(stdout).toContain('web would be placed: it fits on h1 once default/ci-7 (of lower priority) is stopped');
+    expect(stdout).not.toContain('nearest');
+    expect(exitCode).toBe(0);
+  });
+
   it('says why it would wait, with an exit code of its own', async () => {
     const handler = planning({
       summary: '0 of 1 host: 1 InsufficientCpu',

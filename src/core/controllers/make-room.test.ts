@@ -7,6 +7,7 @@ import type { InstanceSpec } from '../../api/resources/instance.ts';
 import { release } from '../ledger/ledger.ts';
 import { choosePreemption } from '../queue/preemption.ts';
 import { queueOf } from '../queue/queue.ts';
+import { explain } from '../scheduler/explain.ts';
 import { requestOf } from '../scheduler/request.ts';
 import type { Cache } from '../state/cache.ts';
 import {
@@ -49,6 +50,34 @@ function look(cache: Cache, name: string, atMs: number, project?: string) {
 
 describe('preemption', () => {
   const urgent = { priority: 10, preemption: 'LowerPriority' } as const;
+
+  it.each([
+    ['it asks for that', urgent, ['default/b']],
+    ['it does not', { priority: 10 }, undefined],
+    ['none is of lower priority', { ...urgent, priority: 0 }, undefined],
+    ['no one helps', { ...urgent, cpus: 5 }, undefined],
+  ])('is foretold as it then happens, when %s', (_, wish, instances) => {
+    const cache = testCache([testImage(), ...host('h1', 4)]);
+    for (const [name, cpus] of [
+      ['a', 1],
+      ['b', 3],
+    ] as const) {
+      add(cache, name, { cpus });
+      look(cache, name, 0);
+    }
+    const spec = { cpus: 2, memoryMiB: 16, ...wish };
+    const foretold = explain(cache, testInstance('big', spec));
+    expect(foretold.preemption).toEqual(instances && { host: 'h1', instances });
+    if (instances)
+      expect(foretold.summary).toMatch(
+        /^fits on h1 once default\/b \(of lower priority\) is stopped for it; now: 0 of 1/,
+      );
+    add(cache, 'big', spec);
+    look(cache, 'big', 0);
+    const stopped = ['a', 'b'].filter((name) => statusOf(cache, name).phase === 'Failed');
+    expect(stopped.map((name) => `default/${name}`)).toEqual(instances ?? []);
+    expect(statusOf(cache, 'big').nomination?.host).toBe(instances && 'h1');
+  });
 
   it('stops the fewest, holds their room until they are gone, and is placed then', () => {
     const cache = testCache([testImage(), ...host('h1', 4)]);

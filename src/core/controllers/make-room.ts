@@ -6,7 +6,7 @@
 
 import type { Instance } from '../../api/resources/instance.ts';
 import { passGate } from '../queue/limits.ts';
-import { choosePreemption } from '../queue/preemption.ts';
+import { preemptionFor } from '../queue/preemption.ts';
 import { queueOf } from '../queue/queue.ts';
 import { hostToKeep } from '../queue/starvation.ts';
 import type { Request } from '../scheduler/request.ts';
@@ -36,10 +36,8 @@ export function waitForRoom(
     if (leftMs > 0 && snapshot.get('host', keys.host(nomination.host))) return { changes: [], requeueAfterMs: leftMs }; // it has been told
     return { ...wait(instance, unfit, ctx, null), requeueAfterMs: 0 };
   }
-  if (instance.value.spec.preemption === 'LowerPriority' && queueOf(snapshot).placedBelow(request.priority ?? 0)) {
-    const preemption = choosePreemption(snapshot, request);
-    if (preemption) return preempt(snapshot, instance, preemption, ctx);
-  }
+  const preemption = preemptionFor(snapshot, instance.value, request);
+  if (preemption) return preempt(snapshot, instance, preemption, ctx);
   const headSinceMs = queueOf(snapshot).headSinceMs(instance.key);
   if (headSinceMs === undefined) return wait(instance, unfit, ctx);
   const { starvationMs, nominationMs } = ctx.policy;

@@ -11,6 +11,7 @@ import type { Slot } from '../scheduler/slot.ts';
 import { keys } from '../state/keys.ts';
 import type { Allocation } from '../state/records.ts';
 import type { Entry, Snapshot } from '../state/snapshot.ts';
+import { queueOf } from './queue.ts';
 
 export interface Preemption {
   readonly host: string;
@@ -26,7 +27,13 @@ interface Guest {
 /** What may be tried for one decision; beyond it the answer is good, but perhaps not the best. Some 50 ms. */
 const trialsMax = 4_000;
 
-/** For a request that fits nowhere as things are: `waitForRoom` asks for no other. */
+/** Who makes room for an instance that fits nowhere as things are, if it asks for that: of its placement, and of what is foretold of it. */
+export function preemptionFor(snapshot: Snapshot, { spec }: Instance, request: Request): Preemption | null {
+  if (spec.preemption !== 'LowerPriority' || !queueOf(snapshot).placedBelow(request.priority ?? 0)) return null;
+  return choosePreemption(snapshot, request);
+}
+
+/** For a request that fits nowhere as things are: `preemptionFor` asks for no other. */
 export function choosePreemption(snapshot: Snapshot, request: Request): Preemption | null {
   const fleet = fleetOf(snapshot);
   const slack = slackOf(snapshot);

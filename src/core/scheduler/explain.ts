@@ -4,6 +4,7 @@
 import type { Explanation, HostExplanation, NearestChange, PlacedExplanation } from '../../api/explanation.ts';
 import { type Instance, isToBeOn } from '../../api/resources/instance.ts';
 import { type LimitPolicy, limitsOn } from '../queue/limits.ts';
+import { preemptionFor } from '../queue/preemption.ts';
 import { limitReached } from '../queue/queue.ts';
 import { conditionOf } from '../state/conditions.ts';
 import type { Snapshot } from '../state/snapshot.ts';
@@ -70,18 +71,20 @@ export function* explainInSteps(
   const own = waitsAtHome(instance) ? fleet.slotOf(host ?? '') : undefined;
   const atHome =
     own !== undefined && found.refused.has(own) ? yield* nearestAtHome(snapshot, instance, request, own) : undefined;
+  const made = waits && fit === 0 && !gang ? roomMadeFor(snapshot, instance, request, policy) : undefined;
   return {
     instance: instance.metadata.name,
     project: instance.metadata.project,
     phase: instance.status.phase,
     ...(host === undefined ? {} : { host }),
-    summary: summaryOf(snapshot, instance, { request, gang, policy }),
+    summary: summaryOf(snapshot, instance, { request, gang, policy, made }),
     profile: request.profile,
     amounts: { ...request.assigned },
     counts: { hosts: verdicts.length, fit, refused: verdicts.length - fit },
     reasons: [...found.reasons],
     ...(waits && known ? { queue: explainQueue(snapshot, instance, nowMs) } : {}),
     ...(host === undefined ? {} : { placed: explainPlaced(snapshot, instance, verdicts) }),
+    ...(made ? { preemption: made } : {}),
     ...(nearest || atHome ? { nearest: nearest ?? atHome ?? [] } : {}),
     hosts,
     ...(offset + limit < verdicts.length ? { continue: String(offset + limit) } : {}),
@@ -120,7 +123,13 @@ function summaryOf(
     request,
     gang,
     policy,
-  }: { readonly request: Request; readonly gang: GangOutlook | undefined; readonly policy: LimitPolicy | undefined },
+    made,
+  }: {
+    readonly request: Request;
+    readonly gang: GangOutlook | undefined;
+    readonly policy: LimitPolicy | undefined;
+    readonly made: Explanation['preemption'];
+  },
 ): string {
   const scheduled = conditionOf(instance.status.conditions, 'Scheduled');
   const running = conditionOf(instance.status.conditions, 'Running');
@@ -137,12 +146,39 @@ function summaryOf(
     return taken.placed ? `fits on ${taken.placement.host}, in the room of task "${task}"` : taken.message;
   }
   const placement = schedule(snapshot, request);
-  if (!placement.placed) return whyItWaits(snapshot, request, placement);
+  if (!placement.placed) {
+    const why = whyItWaits(snapshot, request, placement);
+    return made ? `fits on ${made.host} ${onceMade(made)}; now: ${why}` : why;
+  }
   if (!snapshot.instanceById(instance.metadata.id)) {
     const reached = policy && limitReached(snapshot, limitsOn(snapshot, policy, instance));
     return reached ? `${reached.message}; there is room on ${placement.host}` : `fits on ${placement.host}`;
   }
   return `fits on ${placement.host}${whatHolds(instance)}`;
+}
+
+/** As controllers/placement.ts goes about it: limits first, and one for which room is kept already is waited for. */
+function roomMadeFor(
+  snapshot: Snapshot,
+  instance: Instance,
+  request: Request,
+  policy: LimitPolicy | undefined,
+): Explanation['preemption'] {
+  const { status } = instance;
+  const held = heldBack.has(conditionOf(status.conditions, 'Scheduled')?.reason ?? '');
+  if (held || status.nomination || taskOf(instance) !== undefined) return undefined;
+  if (policy && limitReached(snapshot, limitsOn(snapshot, policy, instance))) return undefined;
+  const found = preemptionFor(snapshot, instance, request);
+  if (!found) return undefined;
+  return {
+    host: found.host,
+    instances: found.victims.map(({ value: { metadata } }) => `${metadata.project}/${metadata.name}`),
+  };
+}
+
+function onceMade({ instances }: NonNullable<Explanation['preemption']>): string {
+  if (instances.length === 0) return 'once the room is free that is given back there';
+  return `once ${listed(instances)} (of lower priority) ${instances.length === 1 ? 'is' : 'are'} stopped for it`;
 }
 
 function whatHolds({ status }: Instance): string {
