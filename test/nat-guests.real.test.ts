@@ -11,15 +11,14 @@ import { makeNetworks, type TestAgent, type TestNetworks, whyNoNetworks } from '
 import { imageDirectory, tinyImage } from './tiny-image.ts';
 
 const noNetworks = whyNoNetworks();
-/** The tiny image's own `wget -T` crashes. */
 const script = `#!/bin/sh
 echo "asked: $(wget -qO- http://169.254.169.254/latest/meta-data/instance-id) $(wget -qO- http://169.254.169.254/2009-04-04/meta-data/local-ipv4)"
 echo "outside: $(wget -qO- http://192.0.2.2/)"
-echo "host: $(timeout 2 wget -qO- http://192.0.2.1:7070/ || echo none)"
+echo "host: $(wget -T 2 -qO- http://192.0.2.1:7070/ || echo none)"
 `;
 /** Speaks with another's address: first as it would have to be asked for, then with the gateway's card known already. */
 const spoofScript = (other: string): string => `#!/bin/sh
-ask() { timeout 3 wget -qO- http://169.254.169.254/latest/meta-data/instance-id || echo nothing; }
+ask() { wget -T 3 -qO- http://169.254.169.254/latest/meta-data/instance-id || echo nothing; }
 echo "as itself: $(ask)"
 card=$(ip neigh show 10.77.0.1 | sed -n 's/.*lladdr \\([0-9a-f:]*\\).*/\\1/p')
 killall udhcpc
@@ -83,8 +82,17 @@ describe.each(['qemu', 'libvirt'])('%s', (driver) => {
         await agent.recover();
         expect(await agent.fingerprint()).toMatchObject({ available: true });
         const ports = [{ guestPort: 80, hostPort: 0, protocol: 'tcp' }] as const;
-        const specs = [await guestSpec(1, 'ann', { ports }), await guestSpec(2, 'ben', { ports })];
-        for (const each of specs) await agent.create(each);
+        const project = 'shop';
+        const askAnn = `${script}echo "by name: $(wget -T 20 -qO- http://ann/) $(wget -T 20 -qO- http://ann.shop/)"\n`;
+        const specs = [
+          await guestSpec(1, 'ann', { ports, project }),
+          await guestSpec(2, 'ben', { ports, project, userData: askAnn }),
+        ];
+        for (const each of specs) {
+          await agent.create(each);
+          await agent.untilReady(each.instanceId);
+        }
+        expect(await agent.log(specs[1]?.instanceId ?? '')).toContain('by name: Hello from ann. Hello from ann.');
         const addresses: (string | undefined)[] = [];
         for (const { instanceId, hostname } of specs) {
           const guest = await agent.untilReady(instanceId);

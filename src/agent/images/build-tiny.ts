@@ -5,7 +5,7 @@ import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type BuildContext, type BuildPackage, ImageBuildError, runStep } from './build-step.ts';
 import { type CpioEntry, cpioArchive } from './cpio.ts';
-import { tinyInit, tinyNetworkScript } from './tiny-guest.ts';
+import { busyboxForWget, tinyInit, tinyNetworkScript, tinyWget } from './tiny-guest.ts';
 
 export const tinyBuildPackages: readonly BuildPackage[] = [
   { name: 'mtools', program: 'mcopy', reason: "fills the tiny image's disk without mounting it" },
@@ -17,7 +17,7 @@ export const tinyBuildPackages: readonly BuildPackage[] = [
 
 /** Part of what tells an old build from a new one: any change here builds anew. */
 export function tinyRecipe(): string {
-  return JSON.stringify([bootMenu, modules, diskMiB, tinyInit, tinyNetworkScript]);
+  return JSON.stringify([bootMenu, modules, diskMiB, tinyInit, tinyNetworkScript, tinyWget, 'busybox without wget']);
 }
 
 const diskMiB = 32;
@@ -93,13 +93,18 @@ async function firstFileSystem(root: string, kernelRelease: string): Promise<Cpi
     if (path !== undefined) moduleFiles.push(await file(`modules/${module}.ko`, 0o644, join(folder, path)));
     else if (module !== 'virtio-rng') throw new ImageBuildError(`the kernel ${kernelRelease} has no module ${module}`);
   }
+  const busybox = await readFile(join(root, 'bin', 'busybox'));
+  const ownWget = busyboxForWget(busybox);
   return [
     ...['bin', 'dev', 'modules'].map((path): CpioEntry => ({ kind: 'directory', path })),
     { kind: 'character-device', path: 'dev/console', major: 5, minor: 1 },
-    await file('bin/busybox', 0o755, join(root, 'bin', 'busybox')),
+    { kind: 'file', path: 'bin/busybox', mode: 0o755, data: ownWget ?? busybox },
     { kind: 'link', path: 'bin/sh', target: 'busybox' },
     { kind: 'file', path: 'init', mode: 0o755, data: Buffer.from(tinyInit) },
     { kind: 'file', path: 'bin/network-script', mode: 0o755, data: Buffer.from(tinyNetworkScript) },
+    ...(ownWget === undefined
+      ? []
+      : [{ kind: 'file', path: 'bin/wget', mode: 0o755, data: Buffer.from(tinyWget) } as const]),
     ...moduleFiles,
   ];
 }

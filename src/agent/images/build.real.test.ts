@@ -44,13 +44,15 @@ describe('the tiny image', () => {
   });
 
   it('boots, greets, tells its address, runs its script, serves its page, and obeys the power button', async () => {
-    const userData = '#!/bin/sh\necho "the script runs on $(hostname)"\nexit 3\n';
+    const userData =
+      '#!/bin/sh\necho "the script runs on $(hostname)"\necho "got $(wget -T 20 -qO- http://localhost/)"\nexit 3\n';
     const guest = await bootImage(image.path, { memoryMiB: 128, seed: { hostname: 'tiny-one', userData } });
     try {
       await guest.line(/^berth: ready/);
       expect(guest.console()).toContain('Welcome to tiny-one.');
       expect(guest.console()).toMatch(/^berth: address eth0 10\.0\.2\.15\r?$/m);
       expect(guest.console()).toContain('the script runs on tiny-one');
+      expect(guest.console()).toContain('got Hello from tiny-one.');
       expect(guest.console()).toContain('berth: user-data exited 3');
       expect(await (await fetch(`http://127.0.0.1:${guest.httpPort}/`)).text()).toBe('Hello from tiny-one.\n');
       guest.pressPowerButton();

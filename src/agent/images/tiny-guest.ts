@@ -96,3 +96,50 @@ case "$1" in
     ;;
 esac
 `;
+
+/**
+ * busybox with its wget under the name wgeT: its shell runs what it has itself before it looks into PATH, where `tinyWget` is. The names are sorted, and
+ * this one has the same place. Undefined: it is not the busybox that we know.
+ */
+export function busyboxForWget(busybox: Buffer): Buffer | undefined {
+  const [own, other] = ['\0wget\0', '\0wgeT\0'].map((name) => Buffer.from(name, 'latin1'));
+  const at = own === undefined ? -1 : busybox.indexOf(own);
+  if (own === undefined || other === undefined || at < 0 || busybox.indexOf(own, at + 1) >= 0) return undefined;
+  return Buffer.concat([busybox.subarray(0, at), other, busybox.subarray(at + other.length)]);
+}
+
+/** Debian builds busybox without a time limit for wget, takes -T all the same, and writes its number to address 0: a segmentation fault each time. */
+export const tinyWget = String.raw`#!/bin/sh
+# wget with -T SECONDS, which Debian's busybox does not have: here it is for the whole of the request.
+limit=0
+left=$#
+while [ $left -gt 0 ]; do
+  word=$1
+  shift
+  left=$((left - 1))
+  case "$word" in
+    --timeout=*) limit=$(echo "$word" | cut -d = -f 2) && continue ;;
+    -T | -[cqS]*T | --timeout)
+      limit=$1
+      shift
+      left=$((left - 1))
+      word=$(echo "$word" | sed 's/T$//; s/^--timeout$//; s/^-$//')
+      [ -n "$word" ] || continue
+      ;;
+    -T[0-9]* | -[cqS]*T[0-9]*)
+      limit=$(echo "$word" | sed 's/.*T//')
+      word=$(echo "$word" | sed 's/T[0-9]*$//; s/^-$//')
+      [ -n "$word" ] || continue
+      ;;
+    -[OoPYUt] | -[cqS]*[OoPYUt] | --header | --post-data | --post-file)
+      set -- "$@" "$word"
+      word=$1
+      shift
+      left=$((left - 1))
+      ;;
+  esac
+  set -- "$@" "$word"
+done
+[ "$limit" = 0 ] && exec busybox wgeT "$@"
+exec timeout "$limit" busybox wgeT "$@"
+`;
