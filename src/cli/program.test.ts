@@ -249,6 +249,25 @@ describe('berth run', () => {
     expect(exitCode).toBe(0);
   });
 
+  it('tells the port that the host chose: --wait when it is ready, else where to look', async () => {
+    const spec = { ports: [{ hostPort: 0, guestPort: 80, protocol: 'tcp' }] };
+    const asked = { ...accepted, spec: { ...accepted.spec, ...spec } };
+    const guest = { ...ready.guest, ports: [{ ...spec.ports[0], hostAddress: '127.0.0.1', hostPort: 20_017 }] };
+    const status = { restartCount: 0, conditions: [], host: 'h1', phase: 'Running', ...ready, guest };
+    const waited = await runBerth(['run', 'tiny', '-p', '80', '--wait'], { handler: watched(status) });
+    expect(waited.stdout).toContain('  port     127.0.0.1:20017 on h1 -> 80/tcp\n');
+    const { stdout, stderr } = await runBerth(['run', 'tiny', '-p', '80'], {
+      handler: () => ({ status: 201, json: asked }),
+      errorsOnTerminal: true,
+    });
+    expect(stdout).toBe('web\n');
+    expect(stderr).toContain('its ports, once it runs: berth ip --ports web\n');
+    const listed = await runBerth(['ps'], { handler: () => page([{ ...asked, status }]) });
+    expect(listed.stdout).toContain('127.0.0.1:20017->80');
+    const shown = await runBerth(['show', 'web'], { handler: () => ({ json: { ...asked, status } }) });
+    expect(shown.stdout).toMatch(/port +127\.0\.0\.1:20017 on h1 -> 80\/tcp/);
+  });
+
   it.each([
     ['Failed', 'berth: instance "web" failed: HypervisorFailed: no such machine\n  berth logs web, berth events web\n'],
     [

@@ -99,7 +99,7 @@ export function runCommand(cli: Cli): Command {
       if (!options.wait) {
         if (options.output === 'json' || options.output === 'yaml') return printValue(cli, options.output, made);
         printNames(cli, [made]);
-        if (cli.stderr.isTTY) cli.stderr.write(`accepted; follow it with: berth logs -f ${name}, berth ps --watch\n`);
+        if (cli.stderr.isTTY) cli.stderr.write(`${acceptedLine(name, made.spec.ports)}\n`);
         return;
       }
       const ready = await waitForInstance(cli, session, {
@@ -172,6 +172,14 @@ async function publicKeys(cli: Cli, path: string): Promise<string[]> {
     .split('\n')
     .map((line) => line.trim())
     .filter((line) => line !== '' && !line.startsWith('#'));
+}
+
+/** A port that the host chooses is chosen once the guest is made there. */
+function acceptedLine(name: string, ports: InstanceSpec['ports']): string {
+  const chosen = ports.some(({ hostPort }) => hostPort === 0)
+    ? `; its ports, once it runs: berth ip --ports ${name}`
+    : '';
+  return `accepted; follow it with: berth logs -f ${name}, berth ps --watch${chosen}`;
 }
 
 /** What someone wants to know of a guest that has just booted. */

@@ -37,6 +37,8 @@ export interface RunSettings {
   readonly more?: readonly CommandEntry[];
   /** Stands for programs that a command runs: answers their exit code. */
   readonly onProgram?: (program: string, words: readonly string[]) => number;
+  /** Standard error is a terminal. */
+  readonly errorsOnTerminal?: true;
   /** Called with all of standard output after each write. */
   readonly onOutput?: (stdout: string) => void;
 }
@@ -60,7 +62,7 @@ export async function runBerth(words: readonly string[], settings: RunSettings =
           settings.onOutput?.(stdout);
         },
       },
-      stderr: { write: (data) => (stderr += text(data)) },
+      stderr: { ...(settings.errorsOnTerminal ? { isTTY: true } : {}), write: (data) => (stderr += text(data)) },
       stdin: (async function* () {
         yield settings.stdin ?? '';
       })(),
