@@ -251,7 +251,7 @@ describe('berth run', () => {
 
   it('tells the port that the host chose: --wait when it is ready, else where to look', async () => {
     const spec = { ports: [{ hostPort: 0, guestPort: 80, protocol: 'tcp' }] };
-    const asked = { ...accepted, spec: { ...accepted.spec, ...spec } };
+    const asked = { ...accepted, spec: { image: 'tiny', ...spec } };
     const guest = { ...ready.guest, ports: [{ ...spec.ports[0], hostAddress: '127.0.0.1', hostPort: 20_017 }] };
     const status = { restartCount: 0, conditions: [], host: 'h1', phase: 'Running', ...ready, guest };
     const waited = await runBerth(['run', 'tiny', '-p', '80', '--wait'], { handler: watched(status) });

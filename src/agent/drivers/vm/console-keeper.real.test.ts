@@ -50,12 +50,12 @@ describe.skipIf(missing !== undefined)(
     });
 
     it('ends with its guest, and there is one for each', async () => {
-      const first = await keep();
-      const second = await keep();
-      await second.ended;
-      expect(await identify(first.pid ?? 0)).not.toBeNull();
+      const both = [await keep(), await keep()];
+      const superfluous = await Promise.race(both.map(async (keeper) => keeper.ended.then(() => keeper)));
+      const other = both.find((keeper) => keeper !== superfluous) ?? expect.unreachable();
+      expect(await identify(other.pid ?? 0)).not.toBeNull();
       guest.kill('SIGKILL');
-      await first.ended;
+      await other.ended;
     });
 
     it('goes on after one that was killed where that one had come to', async () => {
@@ -68,9 +68,11 @@ describe.skipIf(missing !== undefined)(
       await keep();
       await appendFile(path, 'y'.repeat(100_000));
       while ((await keptFrom(path)) === start) await sleep(systemClock, 5);
-      const tail = await readConsole(path, { start: 0, offset: 0, limit: 100_000 });
-      expect(Buffer.from(tail.data).toString()).toMatch(/^y+$/);
-      expect(tail.offset + tail.data.length).toBe(200_000);
+      // The hole itself comes a moment later.
+      const tail = await readConsole(path, { start: await keptFrom(path), offset: 0, limit: 100_000 });
+      const written = 'x'.repeat(100_000) + 'y'.repeat(100_000);
+      expect(tail.offset).toBeGreaterThan(start);
+      expect(Buffer.from(tail.data).toString()).toBe(written.slice(tail.offset));
     });
   },
 );
