@@ -19,6 +19,7 @@ import type { AgentConfig } from './config.ts';
 import type { Driver } from './drivers/driver.ts';
 import type { GuestUsers } from './drivers/vm/guest-user.ts';
 import { drivers as driverRegistry } from './drivers/registry.ts';
+import { earlierBuild } from './images/build.ts';
 import { createImageCache } from './images/create-image-cache.ts';
 import { createHttpGet } from './images/http-get.ts';
 import type { ImageCache } from './images/image-cache.ts';
@@ -365,6 +366,7 @@ async function openDrivers(
         log: log.with({ driver: name }),
         bindAddress: config.publishAddress,
         accelerator: config.accelerator,
+        probeImage: () => earlierBuild('tiny', config.imageRoots),
         portRange: config.portRange,
         silenceMsMax: config.silenceMsMax,
         ...(config.zones === undefined ? {} : { zones: config.zones }),

@@ -26,7 +26,7 @@ import { visible } from '../cli/terminal.ts';
 import { bytes, memory, seconds } from '../cli/units.ts';
 import { untilGone, untilReady, waitForInstance } from '../cli/wait.ts';
 import type { LocalFleet } from './local-fleet.ts';
-import type { BuildableImage } from './image-build.ts';
+import type { BuildableImage, BuiltFile } from './image-build.ts';
 import { quickstartImages } from './quickstart-images.ts';
 import { type LoginKey, logIn, loginKey } from './quickstart-login.ts';
 import { untilAborted } from './until-aborted.ts';
@@ -109,6 +109,8 @@ async function quickstart(cli: Cli, plan: Plan): Promise<void> {
       `Guests are only pretended (driver "fake")${plan.reason === undefined ? '' : `: ${visible(plan.reason)}`}. All else is real.`,
     );
   }
+  // Before the agent: it tries KVM with the kernel of this image.
+  const built = plan.driver === 'fake' ? undefined : await buildGuestImage(tell, plan, stopped);
   const fleet = await tell.step(
     'starting control plane and agent',
     () => startFleet(cli, plan),
@@ -122,7 +124,10 @@ async function quickstart(cli: Cli, plan: Plan): Promise<void> {
   };
   try {
     const session = sessionOf(cli, fleet);
-    await Promise.race([steps(cli, tell, { plan, fleet, session, startedMs, stopped, makeCurrent }), failure(fleet)]);
+    await Promise.race([
+      steps(cli, tell, { plan, built, fleet, session, startedMs, stopped, makeCurrent }),
+      failure(fleet),
+    ]);
   } finally {
     try {
       const again = await context?.leave();
@@ -175,6 +180,8 @@ async function failure(fleet: LocalFleet): Promise<never> {
 
 interface Stage {
   readonly plan: Plan;
+  /** Absent: guests are only pretended. */
+  readonly built: BuiltFile | undefined;
   readonly fleet: LocalFleet;
   readonly session: Session;
   readonly startedMs: number;
@@ -190,7 +197,7 @@ async function steps(cli: Cli, tell: Teller, stage: Stage): Promise<void> {
     () => untilHostReady(cli, session, stage),
     (host) => `host ${host.metadata.name}: ${hostText(host)}`,
   );
-  await ensureImage(tell, stage);
+  await addImage(stage);
   const key = await keyFor(cli, plan);
   const instance = await bootGuest(cli, tell, { ...stage, key });
   await showGuest(cli, tell, session, instance);
@@ -262,31 +269,25 @@ async function keyFor(cli: Cli, { image, driver, dataDirectory }: Plan): Promise
   return loginKey(cli, dataDirectory);
 }
 
-async function ensureImage(tell: Teller, { plan, session, stopped }: Stage): Promise<void> {
-  const { registerImage, imageFile } = await import('./image-build.ts');
-  if (plan.driver === 'fake') {
-    await registerImage(session.client, plan.image, {
-      source: 'file:///dev/null',
-      format: 'raw',
-      decompress: 'none',
-      aliases: [],
-      defaults: { cpus: 1, memoryMiB: 128 },
-    });
-    return;
-  }
-  await tell.step(
-    `building the image ${plan.image}`,
-    async (progress) => {
-      const built = await imageFile(plan.image, {
-        directory: plan.imageDirectory,
-        signal: stopped,
-        onProgress: progress,
-      });
-      await registerImage(session.client, plan.image, built.spec);
-      return built;
-    },
-    ({ fresh, sizeBytes }) => `image ${plan.image}: ${fresh ? 'built' : 'found'}, ${bytes(sizeBytes)}`,
+async function buildGuestImage(tell: Teller, { image, imageDirectory }: Plan, signal: AbortSignal): Promise<BuiltFile> {
+  const { imageFile } = await import('./image-build.ts');
+  return tell.step(
+    `building the image ${image}`,
+    (progress) => imageFile(image, { directory: imageDirectory, signal, onProgress: progress }),
+    ({ fresh, sizeBytes }) => `image ${image}: ${fresh ? 'built' : 'found'}, ${bytes(sizeBytes)}`,
   );
+}
+
+async function addImage({ plan, built, session }: Stage): Promise<void> {
+  const { registerImage } = await import('./image-build.ts');
+  const pretended: BuiltFile['spec'] = {
+    source: 'file:///dev/null',
+    format: 'raw',
+    decompress: 'none',
+    aliases: [],
+    defaults: { cpus: 1, memoryMiB: 128 },
+  };
+  await registerImage(session.client, plan.image, built?.spec ?? pretended);
 }
 
 async function bootGuest(

@@ -16,6 +16,7 @@ import { createFakeDriver } from './fake/driver.ts';
 import { createFakeWorld } from './fake/world.ts';
 import { createLibvirtDriver } from './libvirt/driver.ts';
 import { createQemuDriver } from './qemu/driver.ts';
+import type { ProbeImage } from './qemu/kvm-probe.ts';
 import type { GuestUsers } from './vm/guest-user.ts';
 import { createZonesDriver } from './zones/driver.ts';
 import type { ZonesSettings } from './zones/host-look.ts';
@@ -31,6 +32,8 @@ export interface DriverContext {
   readonly bindAddress?: string;
   /** Of virtual machines, where the driver can choose. Absent: `auto`. */
   readonly accelerator?: AcceleratorSetting;
+  /** An image with a kernel, where one is at hand: KVM is tried with it. */
+  readonly probeImage?: () => Promise<ProbeImage | undefined>;
   /** How long a virtual machine may show no sign of life before that is said of it. */
   readonly silenceMsMax?: number;
   readonly portRange?: { readonly first: number; readonly last: number };

@@ -111,6 +111,20 @@ export async function buildImage(name: BuildableImage, options: BuildOptions): P
   }
 }
 
+/** A build that is in one of these directories, of this recipe or an older one. It boots: that is all it is good for. */
+export async function earlierBuild(
+  name: BuildableImage,
+  directories: readonly string[],
+): Promise<{ readonly path: string; readonly digest: string } | undefined> {
+  for (const directory of directories) {
+    const record = await readBuildRecord(directory, name);
+    if (record === undefined) continue;
+    const path = join(directory, record.file);
+    if ((await sizeOf(path)) === record.sizeBytes) return { path, digest: record.digest };
+  }
+  return undefined;
+}
+
 /** Named by its content: a build beside this one can neither break it nor be broken. */
 async function publishBuild(
   made: string,

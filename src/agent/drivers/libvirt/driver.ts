@@ -12,6 +12,7 @@ export type LibvirtDriverOptions = Omit<VmDriverOptions, 'createHypervisor' | 'd
     LibvirtHypervisorOptions,
     | 'prng'
     | 'accelerator'
+    | 'probeImage'
     | 'hostNetwork'
     | 'networkGuard'
     | 'logDirectory'

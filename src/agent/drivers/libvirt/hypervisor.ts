@@ -55,6 +55,7 @@ export interface LibvirtHypervisorOptions {
   readonly bindAddress: string;
   /** Default `auto`: KVM where a probe guest ran under it, else TCG. */
   readonly accelerator?: AcceleratorSetting;
+  readonly probeImage?: HostLookOptions['probeImage'];
   readonly qemuImg: string;
   /** How long a guest is given to let go of a volume. */
   readonly detachPatienceMs?: number;
@@ -79,6 +80,7 @@ export function createLibvirtHypervisor(options: LibvirtHypervisorOptions): Hype
     qemuImg: options.qemuImg,
     root,
     accelerator: setting,
+    probeImage: options.probeImage,
   });
   const networkGuard = new NetworkGuard({
     guard: options.networkGuard,
@@ -87,23 +89,33 @@ export function createLibvirtHypervisor(options: LibvirtHypervisorOptions): Hype
     inUse: hostNetwork === undefined && network === userNetwork,
     log,
   });
-  let accelerating: Promise<Accelerator> | undefined;
+  let offering: Promise<boolean> | undefined;
 
+  /** The same until the agent restarts. */
+  const offersKvm = (): Promise<boolean> => {
+    offering ??= connection
+      .ask((libvirt) => libvirt.capabilities())
+      .then(
+        (capabilities) => /<domain type=['"]kvm['"]/.test(capabilities),
+        (error: unknown) => {
+          offering = undefined; // what is missing may be installed later
+          throw error;
+        },
+      );
+    return offering;
+  };
   /** KVM where the probe guest ran under it, and libvirt sees it too. */
   const accelerator = async (): Promise<Accelerator> => {
     const chosen = await hostLook.chosenAccelerator();
     if (chosen === 'tcg') return chosen;
-    if (/<domain type=['"]kvm['"]/.test(await connection.ask((libvirt) => libvirt.capabilities()))) return 'kvm';
+    if (await offersKvm()) return 'kvm';
     if (setting === 'kvm') throw new DriverError('HypervisorFailed', onlyKvm('libvirt does not offer it'));
     return 'tcg';
   };
-  const { fallBack } = hostLook;
   const chosenAccelerator = (): Promise<Accelerator> => {
-    accelerating ??= accelerator().catch((error: unknown) => {
-      accelerating = undefined; // what is missing may be installed later
+    return accelerator().catch((error: unknown) => {
       throw error instanceof DriverError ? error : failed('choose how guests run', error);
     });
-    return accelerating;
   };
 
   const runOptions = ({ record, directory, log: machineLog }: Machine, domain: Domain): DomainRunOptions => ({
@@ -260,14 +272,7 @@ export function createLibvirtHypervisor(options: LibvirtHypervisorOptions): Hype
     fingerprint,
     chosenAccelerator,
     changes: hostLook.changes,
-    ...(fallBack === undefined
-      ? {}
-      : {
-          async fallBack(from) {
-            await fallBack(from);
-            accelerating = undefined;
-          },
-        }),
+    ...(hostLook.fallBack === undefined ? {} : { fallBack: hostLook.fallBack }),
     start: (machine, call) =>
       start(machine, call.accelerator).catch((error: unknown) => {
         throw startFailure(machine, error);

@@ -8,7 +8,7 @@ import { createQemu, type QemuOptions } from './hypervisor.ts';
 export type QemuDriverOptions = Omit<VmDriverOptions, 'createHypervisor'> &
   Pick<
     QemuOptions,
-    'accelerator' | 'qemuProgram' | 'kvmDevice' | 'network' | 'detachPatienceMs' | 'users' | 'hostGuard'
+    'accelerator' | 'qemuProgram' | 'kvmDevice' | 'probeImage' | 'network' | 'detachPatienceMs' | 'users' | 'hostGuard'
   >;
 
 export function createQemuDriver(options: QemuDriverOptions): Driver {

@@ -5,6 +5,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../base/system.ts';
 import type { AcceleratorSetting } from '../accelerator-setting.ts';
 import { createHostLook, type HostLook } from './host-look.ts';
+import type { ProbeImage } from './kvm-probe.ts';
 import { boots, makeStandIn, type StandIn, type StandInPlan } from './test-stand-in.ts';
 
 describe('what guests of a host run under', () => {
@@ -19,7 +20,11 @@ describe('what guests of a host run under', () => {
   });
   afterEach(() => rm(directory, { recursive: true }));
 
-  const look = (accelerator: AcceleratorSetting, kvmDevice = kvm()) =>
+  const look = (
+    accelerator: AcceleratorSetting,
+    kvmDevice = kvm(),
+    image?: ProbeImage | (() => ProbeImage | undefined),
+  ) =>
     createHostLook({
       clock: systemClock,
       qemu: qemu.program,
@@ -27,6 +32,7 @@ describe('what guests of a host run under', () => {
       root: async () => directory,
       accelerator,
       kvmDevice,
+      probeImage: async () => (typeof image === 'function' ? image() : image),
     });
   const probe = (outcome: StandInPlan['probe']) => qemu.plan({ probe: outcome, kvm: boots, tcg: boots });
 
@@ -69,6 +75,41 @@ describe('what guests of a host run under', () => {
     expect(await host.chosenAccelerator()).toBe('kvm');
     await fail(host, 'sha256:a');
     expect(await host.chosenAccelerator()).toBe('tcg');
+  });
+
+  describe('with a kernel at hand', () => {
+    const image = { path: '/images/tiny.qcow2', digest: 'sha256:tiny' };
+    const both = (sector: StandInPlan['probe'], kernel: NonNullable<StandInPlan['kernelProbe']>) =>
+      qemu.plan({ probe: sector, kernelProbe: kernel, kvm: boots, tcg: boots });
+
+    it('is KVM once the kernel has written a line', async () => {
+      await both('fails', 'passes');
+      expect(await look('auto', kvm(), image).fingerprint()).toMatchObject({ accelerator: 'kvm' });
+    });
+
+    it('is TCG where a boot sector runs and the kernel does not, and that is remembered', async () => {
+      await both('passes', 'internal-error');
+      const verdict = {
+        accelerator: 'tcg',
+        reason:
+          'KVM is not usable: KVM opens, but a probe guest failed under it (internal error): KVM internal error. Suberror: 1; emulation failure; guests run under TCG, ten times slower',
+      };
+      expect(await look('auto', kvm(), image).fingerprint()).toMatchObject(verdict);
+      await both('passes', 'passes');
+      expect(await look('auto', kvm(), image).fingerprint()).toMatchObject(verdict);
+      expect(await look('auto').fingerprint()).toMatchObject(verdict);
+    });
+
+    it('is found out again where only a boot sector was tried before', async () => {
+      await both('passes', 'fails');
+      const atHand: ProbeImage[] = [];
+      const host = look('auto', kvm(), () => atHand[0]);
+      expect(await host.fingerprint()).toMatchObject({ accelerator: 'kvm' });
+      expect(await host.chosenAccelerator()).toBe('kvm');
+      atHand.push(image);
+      expect(await host.fingerprint()).toMatchObject({ accelerator: 'tcg' });
+      expect(await host.chosenAccelerator()).toBe('tcg');
+    });
   });
 
   it('is left as it is where the setting allows nothing else', () => {

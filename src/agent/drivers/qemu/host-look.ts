@@ -7,10 +7,11 @@ import type { Clock } from '../../../base/clock.ts';
 import { describeError } from '../../../base/log.ts';
 import type { AcceleratorSetting } from '../accelerator-setting.ts';
 import { DriverError, type Fingerprint } from '../driver.ts';
-import { kvmFailed, kvmWorks } from './kvm-probe.ts';
+import { kvmFailed, kvmWorks, type ProbeImage } from './kvm-probe.ts';
 import { runTool, type ToolResult } from '../vm/run-tool.ts';
 
-const kvmProbeTimeoutMs = 5000;
+const bootSectorTimeoutMs = 5000;
+const kernelTimeoutMs = 15_000; // a sound KVM needs one second; the agent waits 30 s for all of this
 
 export interface HostLookOptions {
   readonly clock: Clock;
@@ -20,12 +21,14 @@ export interface HostLookOptions {
   readonly accelerator: AcceleratorSetting;
   /** Default /dev/kvm. */
   readonly kvmDevice?: string | undefined;
+  /** KVM is tried with it, where there is one. */
+  readonly probeImage?: (() => Promise<ProbeImage | undefined>) | undefined;
 }
 
 export interface HostLook {
   /** Looks again each time; calls at the same time share one look. */
   fingerprint(): Promise<Fingerprint>;
-  /** The same until KVM fails, or the agent restarts. Throws `HypervisorFailed`. */
+  /** As the last look found it. Throws `HypervisorFailed`. */
   chosenAccelerator(): Promise<Accelerator>;
   /** KVM could not run a guest: from now on it is looked at again. Absent: the setting allows nothing else. */
   readonly fallBack?: (from: { readonly image: string; readonly reason: string }) => Promise<void>;
@@ -34,38 +37,46 @@ export interface HostLook {
 
 export function createHostLook(options: HostLookOptions): HostLook {
   let fingerprinting: Promise<Fingerprint> | undefined;
-  let accelerating: Promise<Fingerprint> | undefined;
+  let chosen: Accelerator | undefined;
+  let changes = 0;
+  /** Guests that failed are noted one after another, and before anything is looked at. */
+  let noting: Promise<void> = Promise.resolve();
 
-  const fingerprint = (): Promise<Fingerprint> => {
-    fingerprinting ??= lookAtHost(options).finally(() => {
+  const look = async (): Promise<Fingerprint> => {
+    const seen = await lookAtHost(options);
+    if (seen.available) chosen = seen.accelerator; // a look that failed changes nothing
+    return seen;
+  };
+  const fingerprint = async (): Promise<Fingerprint> => {
+    await noting;
+    fingerprinting ??= look().finally(() => {
       fingerprinting = undefined;
     });
     return fingerprinting;
   };
 
   const chosenAccelerator = async (): Promise<Accelerator> => {
-    accelerating ??= noting.then(fingerprint);
-    const seen = await accelerating;
-    if (seen.accelerator !== undefined) return seen.accelerator;
-    accelerating = undefined; // QEMU may be installed later
+    if (options.accelerator === 'tcg') return 'tcg'; // nothing has to be looked at
+    await noting;
+    if (chosen !== undefined) return chosen;
+    const seen = await fingerprint();
+    if (seen.available && seen.accelerator !== undefined) return seen.accelerator;
     throw new DriverError('HypervisorFailed', seen.reason ?? 'QEMU is not usable on this host');
   };
 
-  let changes = 0;
-  let noting: Promise<void> = Promise.resolve();
   const fallBack = (from: { readonly image: string; readonly reason: string }): Promise<void> => {
     const noted = noting.then(async () => {
       await fingerprinting; // which writes what it found to the same file
       const version = await versionOf(options);
       if (version.ok) await kvmFailed(await memoryOf(options, version.output), from);
-      accelerating = undefined;
+      chosen = undefined;
       changes += 1;
     });
     noting = noted.catch(() => {}); // whoever asked is told
     return noted;
   };
   return {
-    fingerprint: () => noting.then(fingerprint),
+    fingerprint,
     chosenAccelerator,
     changes: () => changes,
     ...(options.accelerator === 'auto' ? { fallBack } : {}),
@@ -77,15 +88,17 @@ async function lookAtHost(options: HostLookOptions): Promise<Fingerprint> {
   try {
     const version = await versionOf(options);
     if (!version.ok) return unavailable(qemu, 'qemu-system-x86', version);
-    const image = await runTool(clock, { program: qemuImg, arguments: ['--version'], timeoutMs: 10_000 });
-    if (!image.ok) return unavailable(qemuImg, 'qemu-utils', image);
+    const tool = await runTool(clock, { program: qemuImg, arguments: ['--version'], timeoutMs: 10_000 });
+    if (!tool.ok) return unavailable(qemuImg, 'qemu-utils', tool);
     const number = /version (\S+)/.exec(version.output)?.[1] ?? 'unknown';
     const seen = { available: true, version: number } as const;
     if (accelerator === 'tcg') return { ...seen, accelerator };
+    const image = await options.probeImage?.();
     const kvm = await kvmWorks({
       program: qemu,
       clock,
-      timeoutMs: kvmProbeTimeoutMs,
+      timeoutMs: image === undefined ? bootSectorTimeoutMs : kernelTimeoutMs,
+      image,
       kvmDevice: options.kvmDevice ?? '/dev/kvm',
       ...(await memoryOf(options, version.output)),
     });

@@ -30,6 +30,8 @@ export interface QemuOptions {
   readonly qemuProgram?: string;
   /** Default /dev/kvm. */
   readonly kvmDevice?: string;
+  /** KVM is tried with it. Default: with a boot sector. */
+  readonly probeImage?: HostLookOptions['probeImage'];
   readonly qemuImg: string;
   /** Where guests are connected. Default: each is alone behind QEMU's own user network. */
   readonly network?: HostNetwork;
@@ -73,6 +75,7 @@ export function createQemu(options: QemuOptions): Hypervisor {
     root,
     accelerator: options.accelerator ?? 'auto',
     kvmDevice: options.kvmDevice,
+    probeImage: options.probeImage,
   });
   return {
     name: 'qemu',

@@ -26,6 +26,8 @@ export interface StandInGuest {
 export interface StandInPlan {
   /** Of a guest of the probe, under KVM. */
   readonly probe: 'passes' | 'fails' | 'hangs';
+  /** Of one that is an image with a kernel. Default: as `probe`. */
+  readonly kernelProbe?: 'passes' | 'fails' | 'hangs' | 'internal-error';
   readonly kvm: StandInGuest;
   readonly tcg: StandInGuest;
 }
@@ -66,10 +68,8 @@ function run(words: readonly string[], plan: StandInPlan): void {
   if (words.includes('--version')) return void system.stdout.write('QEMU emulator version 7.2.22 (stand-in)\n');
   const kvm = after('-accel')?.startsWith('kvm') === true;
   if (after('-name') === 'guest=berth-probe') {
-    const end = kvm ? plan.probe : 'passes';
-    if (end === 'hangs') return stay();
-    if (end === 'passes') system.stdout.write(probed.mark);
-    return system.exit(end === 'passes' ? probed.exitCode : 134);
+    const kernel = words.some((word) => word.includes('"driver":"qcow2"'));
+    return probe(kvm ? (kernel && plan.kernelProbe) || plan.probe : 'passes', kernel);
   }
   const guest = kvm ? plan.kvm : plan.tcg;
   const consoleLog = words.map((word) => /^socket,id=console,.*logfile=([^,]+)/.exec(word)?.[1]).find(Boolean);
@@ -79,6 +79,15 @@ function run(words: readonly string[], plan: StandInPlan): void {
   if (guest.hang) return stay();
   const path = words.map((word) => /^socket,id=qmp,path=([^,]+)/.exec(word)?.[1]).find(Boolean);
   if (path !== undefined) listen(path, after('-uuid') ?? '', guest);
+}
+
+function probe(end: NonNullable<StandInPlan['kernelProbe']>, kernel: boolean): void {
+  if (end === 'internal-error') system.stderr.write(internalError.complain ?? '');
+  if (end === 'hangs' || end === 'internal-error') return stay();
+  if (end === 'fails') return system.exit(134);
+  system.stdout.write(kernel ? '\nWelcome to tiny.\n' : probed.mark);
+  if (kernel) return stay();
+  return system.exit(probed.exitCode);
 }
 
 function listen(path: string, uuid: string, { enter = 'running', afterConnections = 0 }: StandInGuest): void {

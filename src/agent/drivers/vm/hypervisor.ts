@@ -142,7 +142,7 @@ export interface Hypervisor {
   fingerprint(): Promise<Fingerprint>;
   /** Instances that it has something of, also when there is no record of them. Throws when it cannot see; absent: records are all there is. */
   known?(): Promise<readonly string[]>;
-  /** The same until one of its machines falls back, or the agent restarts. Throws `HypervisorFailed`. */
+  /** As the last fingerprint found it. Throws `HypervisorFailed`. */
   chosenAccelerator(): Promise<Accelerator>;
   /** KVM could not run a machine, of which nothing was ever heard: it is started again under TCG, and KVM is looked at again. Absent: that is not to be. */
   fallBack?(from: { readonly image: string; readonly reason: string }): Promise<void>;
