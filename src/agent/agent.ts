@@ -26,6 +26,7 @@ import type { Prng } from '../base/prng.ts';
 import { awaitWithin, settleWithin } from './await-within.ts';
 import type { Driver } from './drivers/driver.ts';
 import { type LedgerFile, openLedger } from './ledger.ts';
+import { type NameOf, withNames } from './named.ts';
 import { createReconciler } from './reconcile.ts';
 import { createReporter } from './reports.ts';
 import { createVolumeReconciler } from './volumes/reconcile-volumes.ts';
@@ -68,6 +69,8 @@ export interface Agent {
   stop(): Promise<void>;
   /** Resolves when the agent cannot go on: its host's name belongs to another machine, or to another data directory. Its guests run on; it is to be stopped. */
   readonly failed: Promise<Error>;
+  /** Of an instance or a volume that is assigned to this host. */
+  readonly nameOf: NameOf;
 }
 
 /** The ledger may be old; the control plane is given this long to say what is wanted now before the ledger is acted upon. */
@@ -105,6 +108,8 @@ export function createAgent(options: AgentOptions): Agent {
     readonly reporter: ReturnType<typeof createReporter>;
   }
 
+  const nameOf: NameOf = (id) => running?.ledger.newestOf(id)?.assignment.name ?? running?.ledger.volumeOf(id)?.name;
+
   const start = async (): Promise<void> => {
     const agentId = await options.identity();
     const measurement = await options.measure();
@@ -141,8 +146,15 @@ export function createAgent(options: AgentOptions): Agent {
       guestTrouble: reconciler.volumeTroubleOf,
       onChange: volumeChanged,
     });
-    const { statusOf } = reconciler;
-    const reporter = createReporter({ ledger, statusOf, volumeSeenOf: volumes.seenOf, clock, prng, log, buggify });
+    const statusOf: typeof reconciler.statusOf = (entry) => {
+      const status = reconciler.statusOf(entry);
+      return status && withNames(status, nameOf);
+    };
+    const volumeSeenOf: typeof volumes.seenOf = (volumeId) => {
+      const seen = volumes.seenOf(volumeId);
+      return seen && withNames(seen, nameOf);
+    };
+    const reporter = createReporter({ ledger, statusOf, volumeSeenOf, clock, prng, log, buggify });
     const parts: Running = { agentId, measurement, ledger, reconciler, volumes, reporter };
     running = parts;
     await Promise.all(drivers.map((driver) => recover(driver, parts)));
@@ -499,6 +511,7 @@ export function createAgent(options: AgentOptions): Agent {
 
   return {
     failed: failure.promise,
+    nameOf,
     start,
     stop() {
       stopped ??= (async () => {

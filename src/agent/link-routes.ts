@@ -14,6 +14,7 @@ import { serveWay, wayInto } from './access/access-routes.ts';
 import type { ExecSessions } from './access/exec-sessions.ts';
 import type { Driver } from './drivers/driver.ts';
 import { followLog, type LogRange } from './guest-log.ts';
+import type { NameOf } from './named.ts';
 import { refusalOf } from './refusal.ts';
 
 export interface LinkRoutes {
@@ -21,6 +22,8 @@ export interface LinkRoutes {
   readonly sessions: ExecSessions;
   readonly clock: Clock;
   readonly log: Logger;
+  /** What those who ask call an instance or a volume. */
+  readonly nameOf?: NameOf;
   /** Told of the bytes that pass through, to and from guests. */
   readonly carried?: Carried;
 }
@@ -42,7 +45,7 @@ export async function answerRequest(routes: LinkRoutes, { stream, method, path, 
       if (way === undefined) throw new ApiError('NotFound', 'there is no such route on a host');
       if (stream.destroyed || stream.closed) return way.abandon?.(); // the client left meanwhile
       stream.respond({ [constants.HTTP2_HEADER_STATUS]: 200 });
-      return await serveWay(way, { stream, headers, log: routes.log });
+      return await serveWay(way, { stream, headers, log: routes.log, nameOf: routes.nameOf });
     }
     if (method !== 'GET') throw new ApiError('MethodNotAllowed', `${method} is not possible here`);
     const [, instanceId, what] = /^\/guests\/(inst_[0-9a-z]{26})\/(log|disk)$/.exec(url.pathname) ?? [];
@@ -50,7 +53,7 @@ export async function answerRequest(routes: LinkRoutes, { stream, method, path, 
     if (what === 'disk') await sendDisk(routes, stream, instanceId);
     else await sendLog(routes, stream, rangeOf(instanceId, url.searchParams));
   } catch (error) {
-    refuse(stream, refusalOf(error, routes.log));
+    refuse(stream, refusalOf(error, routes.log, routes.nameOf));
   }
 }
 

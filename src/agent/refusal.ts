@@ -4,8 +4,21 @@ import { ApiError } from '../api/errors.ts';
 import { describeError, type Logger } from '../base/log.ts';
 import { DriverError } from './drivers/driver.ts';
 import { NeedsSsh } from './drivers/needs-ssh.ts';
+import { type NameOf, named } from './named.ts';
 
-export function refusalOf(error: unknown, log: Logger): ApiError {
+/** `nameOf`: whose id is in a message is called by its name. */
+export function refusalOf(error: unknown, log: Logger, nameOf: NameOf = () => undefined): ApiError {
+  const refusal = asApiError(error, log);
+  const message = named(refusal.message, nameOf);
+  if (message === refusal.message) return refusal;
+  return new ApiError(refusal.code, message, {
+    cause: error,
+    ...(refusal.field === undefined ? {} : { field: refusal.field }),
+    ...(refusal.details === undefined ? {} : { details: refusal.details }),
+  });
+}
+
+function asApiError(error: unknown, log: Logger): ApiError {
   if (error instanceof ApiError) return error;
   if (error instanceof DriverError && error.code === 'NoSuchGuest') return new ApiError('NotFound', error.message);
   if (error instanceof NeedsSsh) return new ApiError('Conflict', error.message, { details: { reason: 'NeedsSsh' } });

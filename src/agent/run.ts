@@ -13,6 +13,7 @@ import { createCarried } from '../base/carried.ts';
 import { environment, randomSecret, system, systemClock, systemFetch, systemPrng } from '../base/system.ts';
 import { version } from '../base/version.ts';
 import { type Agent, createAgent } from './agent.ts';
+import type { NameOf } from './named.ts';
 import { guestUsersOf, makeFolder, needsPassage } from './agent-folders.ts';
 import { claimDataDirectory } from './claim-data-directory.ts';
 import type { AgentConfig } from './config.ts';
@@ -149,7 +150,8 @@ export async function startAgent(
       prng,
       log,
       onSession(session, signal) {
-        const routes = { drivers, sessions, clock, log, carried };
+        const nameOf: NameOf = (id) => agent?.nameOf(id);
+        const routes = { drivers, sessions, clock, log, carried, nameOf };
         background.push(
           holdLinks({ servers, token, hostName, epoch: session.epoch, routes, clock, prng, log }, signal),
         );

@@ -19,6 +19,7 @@ import { isRecord } from '../../base/is-record.ts';
 import type { Logger } from '../../base/log.ts';
 import { NeedsSsh } from '../drivers/needs-ssh.ts';
 import type { Driver, Guest } from '../drivers/driver.ts';
+import type { NameOf } from '../named.ts';
 import { refusalOf } from '../refusal.ts';
 import { acceptWebSocket } from './accept-web-socket.ts';
 import { carry } from './carry.ts';
@@ -118,7 +119,17 @@ function runs(driver: Driver, { instanceId, incarnation }: Guest): boolean {
 /** Lets the client in and serves it. Never rejects: what goes wrong is told to the client, or ends the stream. */
 export async function serveWay(
   way: Way,
-  { stream, headers, log }: { readonly stream: Duplex; readonly headers: IncomingHttpHeaders; readonly log: Logger },
+  {
+    stream,
+    headers,
+    log,
+    nameOf,
+  }: {
+    readonly stream: Duplex;
+    readonly headers: IncomingHttpHeaders;
+    readonly log: Logger;
+    readonly nameOf?: NameOf | undefined;
+  },
 ): Promise<void> {
   const socket = acceptWebSocket(stream, headers);
   if (socket === undefined) return way.abandon?.();
@@ -126,7 +137,7 @@ export async function serveWay(
   try {
     await way.serve(conversation);
   } catch (error) {
-    const { code, message, details } = refusalOf(error, log);
+    const { code, message, details } = refusalOf(error, log, nameOf);
     const reason = isRecord(details) && typeof details['reason'] === 'string' ? { reason: details['reason'] } : {};
     await conversation.tell({ type: 'error', code, message, ...reason }).catch(() => {}); // it is gone
   } finally {

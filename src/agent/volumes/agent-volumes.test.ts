@@ -271,7 +271,7 @@ describe('the agent and its volumes', () => {
     expect(guest(otherId)).toBeUndefined();
     expect(plane.last(otherId)).toMatchObject({
       state: 'preparing',
-      progress: `waiting for volume data: guest ${instanceId} has it`,
+      progress: 'waiting for volume data: guest "web-1" has it',
     });
     plane.put({});
     await pass(5000);

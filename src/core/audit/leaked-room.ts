@@ -17,19 +17,20 @@ function faultOf(snapshot: Snapshot, { key, value }: Entry<Allocation>): Fault |
   const { consumer, host } = value;
   const there = snapshot.get('host', keys.host(host)) !== undefined;
   const mayGo = consumer.kind === 'task' || !there;
+  const subject = `${consumer.kind ?? 'instance'} ${consumer.project}/${consumer.name}`;
   return {
     key: `leak ${key}`,
     code: 'RoomLeaked',
-    subject: `${consumer.kind ?? 'instance'} ${consumer.project}/${consumer.name}`,
+    subject,
     host,
-    message: `room on host ${host} is held for ${consumer.id}, incarnation ${consumer.incarnation}, but ${why}`,
+    message: `room on host ${host} is held for ${subject}, incarnation ${consumer.incarnation}, but ${why}`,
     cause: mayGo
       ? 'what should have given it back was broken off'
       : 'its host has not yet said that nothing is left of it: is its agent connected?',
     ...(mayGo
       ? {
           repair: {
-            what: `gives back the room of ${consumer.id} on host ${host}`,
+            what: `gives back the room of ${subject} on host ${host}`,
             plan: (now) => {
               const entry = now.get('allocation', key);
               if (!entry || whyNobody(now, entry.value) === undefined) return null;

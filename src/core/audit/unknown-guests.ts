@@ -22,14 +22,16 @@ function faultOf(snapshot: Snapshot, host: string, guest: UnknownGuest): Fault |
   const instance = snapshot.instanceById(instanceId)?.value;
   const elsewhere = instance?.status.host;
   const known = instance && elsewhere !== undefined;
+  // An id is all that is left of an instance without a record.
+  const whose = instance ? `instance ${instance.metadata.project}/${instance.metadata.name}` : instanceId;
   // After a restore the newer life may be the only one: no order may take it.
   const mayBeTheLast = instance !== undefined && mayRunUnseen(instance) && incarnation > instance.status.incarnation;
   return {
     key: `guest ${host} ${instanceId}.${incarnation}`,
     code: known ? 'SecondGuest' : 'UnknownGuest',
-    subject: instance ? `instance ${instance.metadata.project}/${instance.metadata.name}` : `guest ${instanceId}`,
+    subject: instance ? whose : `guest ${instanceId}`,
     host,
-    message: `host ${host} has a ${state} guest of ${instanceId}, incarnation ${incarnation} (${driver})${known ? `, which is incarnation ${instance.status.incarnation} on host ${elsewhere}` : ''}`,
+    message: `host ${host} has a ${state} guest of ${whose}, incarnation ${incarnation} (${driver})${known ? `, which is incarnation ${instance.status.incarnation} on host ${elsewhere}` : ''}`,
     cause: instance
       ? 'the instance was placed elsewhere since, or the store was restored from a backup'
       : 'its instance was removed while the host was away, or the store was restored from an older backup, or the disk comes from another fleet',
@@ -37,7 +39,7 @@ function faultOf(snapshot: Snapshot, host: string, guest: UnknownGuest): Fault |
       ? {}
       : {
           repair: {
-            what: `orders host ${host} to remove the guest of ${instanceId}, incarnation ${incarnation}, with its disk`,
+            what: `orders host ${host} to remove the guest of ${whose}, incarnation ${incarnation}, with its disk`,
             destroys: true,
             plan(now) {
               const entry = now.get('host', keys.host(host));
