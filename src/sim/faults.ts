@@ -208,7 +208,8 @@ export function startFaults(targets: FaultTargets): Faults {
         return targets.world.powerOff(guest.host, guest.instanceId);
       case 'driver-fails': {
         const codes = driverErrorCodes.filter(
-          (code) => code !== 'NoSuchGuest' && code !== 'NotPossible' && code !== 'Aborted',
+          (code) =>
+            code !== 'NoSuchGuest' && code !== 'NotPossible' && code !== 'Aborted' && code !== 'ContainerEngineFailed', // as HypervisorFailed
         );
         const code = pick(codes, own) ?? 'Internal';
         const step = pick(['pull', 'clone', 'start'] as const, own) ?? 'start';

@@ -172,6 +172,7 @@ export const driverErrorCodes = [
   'DiskFull',
   'PortInUse',
   'HypervisorFailed', // could not be started, or refused
+  'ContainerEngineFailed', // the same of containers; records of earlier versions have HypervisorFailed
   'NoSuchGuest',
   'NotPossible', // not with this guest, or not now
   'Aborted',

@@ -94,7 +94,7 @@ describe.skipIf(why !== undefined)(`containers on podman${why === undefined ? ''
         available: false,
         reason: expect.stringContaining('cannot reach the container engine'),
       });
-      await expect(late.recover()).rejects.toMatchObject({ code: 'HypervisorFailed' });
+      await expect(late.recover()).rejects.toMatchObject({ code: 'ContainerEngineFailed' });
       await host.podman.start();
       await late.recover();
       expect(await late.fingerprint()).toMatchObject({
@@ -268,7 +268,7 @@ describe.skipIf(why !== undefined)(`containers on podman${why === undefined ? ''
       await untilGuest(driver, instanceId, (seen) => seen?.ready === true);
       await driver.suspension?.suspend(instanceId);
       await host.podman.kill();
-      await expect(driver.suspension?.resume(instanceId)).rejects.toMatchObject({ code: 'HypervisorFailed' });
+      await expect(driver.suspension?.resume(instanceId)).rejects.toMatchObject({ code: 'ContainerEngineFailed' });
       expect(guestOf(spec)?.state).toBe('suspended');
       await host.podman.start();
       await driver.suspension?.resume(instanceId);
@@ -322,7 +322,7 @@ describe.skipIf(why !== undefined)(`containers on podman${why === undefined ? ''
       const name = containerName(spec.instanceId, 'main');
       const id = await engine.create(name, { Image: 'localhost/obedient:1' });
       await expect(driver.create(spec, never)).rejects.toMatchObject({
-        code: 'HypervisorFailed',
+        code: 'ContainerEngineFailed',
         message: expect.stringContaining(`there is a container "${name}" that is not this agent's`),
       });
       await driver.remove(spec.instanceId);

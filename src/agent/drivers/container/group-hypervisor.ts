@@ -147,13 +147,17 @@ export function createGroupHypervisor(options: GroupHypervisorOptions): GroupHyp
       const there = await engine.inspect(name).catch(() => null);
       if (there?.Config.Labels?.[labels.directory] !== directory)
         return new DriverError(
-          'HypervisorFailed',
+          'ContainerEngineFailed',
           `cannot create ${instanceId}: there is a container "${name}" that is not this agent's, and it is left alone; remove or rename it`,
           refused,
         );
     }
     const full = /no space left on device|disk quota exceeded/i.test(said);
-    return new DriverError(full ? 'DiskFull' : 'HypervisorFailed', `cannot create ${instanceId}: ${said}`, refused);
+    return new DriverError(
+      full ? 'DiskFull' : 'ContainerEngineFailed',
+      `cannot create ${instanceId}: ${said}`,
+      refused,
+    );
   };
 
   const startError = (
@@ -166,7 +170,7 @@ export function createGroupHypervisor(options: GroupHypervisorOptions): GroupHyp
       if (port !== undefined) return portInUse(instanceId, port, bindAddress);
     }
     const full = /no space left on device|disk quota exceeded/i.test(said);
-    return new DriverError(full ? 'DiskFull' : 'HypervisorFailed', `cannot start ${instanceId}: ${said}`, error);
+    return new DriverError(full ? 'DiskFull' : 'ContainerEngineFailed', `cannot start ${instanceId}: ${said}`, error);
   };
 
   const make = async (call: MakeCall): Promise<void> => {
@@ -194,6 +198,7 @@ export function createGroupHypervisor(options: GroupHypervisorOptions): GroupHyp
 
   return {
     name: 'container',
+    failureCode: 'ContainerEngineFailed',
     suspends: true,
     access: (inside) => groupAccess(engine, inside),
     make,
@@ -276,7 +281,7 @@ export function createGroupHypervisor(options: GroupHypervisorOptions): GroupHyp
       if (running.length === 0) return;
       if (clock.monotonicMs() >= deadlineMs)
         throw new DriverError(
-          'HypervisorFailed',
+          'ContainerEngineFailed',
           `cannot end the containers of ${instanceId}: ${running.join(', ')} run on`,
         );
       for (const name of running) {
@@ -308,7 +313,8 @@ async function told<Result>(what: string, act: () => Promise<Result>): Promise<R
     return await act();
   } catch (error) {
     if (error instanceof DriverError) throw error;
-    if (error instanceof EngineError) throw new DriverError('HypervisorFailed', `${what}: ${error.message}`, error);
+    if (error instanceof EngineError)
+      throw new DriverError('ContainerEngineFailed', `${what}: ${error.message}`, error);
     throw error;
   }
 }

@@ -200,13 +200,13 @@ export function runGroup(options: GroupRunOptions): Run {
       } catch (error) {
         if (clock.monotonicMs() >= deadlineMs)
           throw new DriverError(
-            'HypervisorFailed',
+            'ContainerEngineFailed',
             `cannot end the containers of ${instanceId}: ${describeError(error)}`,
           );
       }
       if (over.signal.aborted) return void (await ended.promise);
       if (clock.monotonicMs() >= deadlineMs)
-        throw new DriverError('HypervisorFailed', `the containers of ${instanceId} do not end`);
+        throw new DriverError('ContainerEngineFailed', `the containers of ${instanceId} do not end`);
       await sleep(clock, endPollMs, over.signal);
     }
   };

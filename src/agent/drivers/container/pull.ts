@@ -55,7 +55,7 @@ export async function pullImage(
 function pullError(error: unknown, what: string): DriverError {
   const said = describeError(error);
   if (error instanceof EngineError && error.status === undefined)
-    return new DriverError('HypervisorFailed', `${what}: ${said}`, error);
+    return new DriverError('ContainerEngineFailed', `${what}: ${said}`, error);
   const full = /no space left on device|disk quota exceeded/i.test(said);
   return new DriverError(full ? 'DiskFull' : 'ImageUnavailable', `${what}: ${said}`, error);
 }

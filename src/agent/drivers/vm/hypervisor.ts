@@ -7,7 +7,7 @@ import type { Logger } from '../../../base/log.ts';
 import type { HostNetwork } from '../../network/host-network.ts';
 import type { CachedImage } from '../../images/image-cache.ts';
 import type { GuestAccess } from '../access.ts';
-import type { DriverError, Fingerprint, GuestSpec, GuestVolume } from '../driver.ts';
+import type { DriverError, DriverErrorCode, Fingerprint, GuestSpec, GuestVolume } from '../driver.ts';
 import type { BootMarks } from './boot-marks.ts';
 import type { GuestAgentUse } from './guest-agent.ts';
 import type { GuestRecord } from './guest-record.ts';
@@ -133,6 +133,8 @@ export interface MakeCall {
 
 export interface Hypervisor {
   readonly name: string;
+  /** What its own failures are called. Default: HypervisorFailed. */
+  readonly failureCode?: DriverErrorCode;
   /** Its machines can have volumes: those of their records when they start, and others while they run. */
   readonly volumes?: true;
   /** Its machines can be suspended. */

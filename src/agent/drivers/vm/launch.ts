@@ -157,7 +157,7 @@ async function untilConnected({ clock, hypervisor }: Hands, slot: Slot, run: Run
   limit.abort();
   if (end === 'timeout') {
     throw new DriverError(
-      'HypervisorFailed',
+      hypervisor.failureCode ?? 'HypervisorFailed',
       `${hypervisor.name} did not answer for ${slot.instanceId} within ${launchTimeoutMs} ms`,
     );
   }

@@ -10,6 +10,7 @@ import { isDamaged } from './records.ts';
 import { checkId, type Slot } from './slots.ts';
 
 export function suspensionOf(hands: Hands): GuestSuspension {
+  const { failureCode = 'HypervisorFailed' } = hands.hypervisor;
   const set = async (instanceId: string, verb: 'suspend' | 'resume'): Promise<void> => {
     checkId(instanceId);
     const slot = hands.slots.get(instanceId);
@@ -22,7 +23,7 @@ export function suspensionOf(hands: Hands): GuestSuspension {
         await suspension[verb]();
       } catch (error) {
         if (error instanceof DriverError) throw error;
-        throw new DriverError('HypervisorFailed', `cannot ${verb} ${instanceId}: ${describeError(error)}`, error);
+        throw new DriverError(failureCode, `cannot ${verb} ${instanceId}: ${describeError(error)}`, error);
       }
       await hands.slots.save(slot, { suspended: verb === 'suspend' });
     });
