@@ -6,6 +6,7 @@ import { containerTransport } from '../api/container-reference.ts';
 import type { Host, HostImage } from '../api/resources/host.ts';
 import { type Image, imageKey, type ImageSpec } from '../api/resources/image.ts';
 import type { Cli } from './cli.ts';
+import { meantContainer } from './container-source.ts';
 import { attempting, CommandError, exitCodes, Interrupted, usageError } from './exit-codes.ts';
 import { follow, listAll } from './follow.ts';
 import { show } from './get.ts';
@@ -54,7 +55,12 @@ function lsCommand(cli: Cli): Command {
       items.sort((a, b) => a.metadata.name.localeCompare(b.metadata.name));
       if (hosts === true)
         return printCached(cli, output, items, (await attempting('list hosts', () => listAll(client, 'host'))).items);
-      const columns = kindViews.image({ nowMs: cli.clock.nowMs() });
+      const sizes =
+        items.length > 0 && (output === 'table' || output === 'wide') ? await sizesOnHosts(client, items) : undefined;
+      const columns = kindViews.image({
+        nowMs: cli.clock.nowMs(),
+        ...(sizes === undefined ? {} : { sizeByImage: sizes }),
+      });
       await printList(cli, output, {
         items,
         columns,
@@ -149,6 +155,12 @@ const defaultsHint =
 
 function specOf(options: AddOptions): Partial<ImageSpec> {
   const { format, architecture, driver, checksum } = options;
+  const meant = meantContainer(options.source);
+  if (meant !== undefined)
+    throw usageError(
+      `--source cannot be "${options.source}": it is no URL, and a container image is named with its registry and its tag`,
+      `write --source ${meant}`,
+    );
   return {
     source: options.source,
     ...(checksum === undefined ? {} : { checksum: checksum.includes(':') ? checksum : `sha256:${checksum}` }),
@@ -400,6 +412,18 @@ function printHosts(cli: Cli, wanted: Image, hosts: readonly Host[]): void {
     ],
     rows,
   );
+}
+
+/** By the name of the image: what it takes on hosts that have it as it is wanted now. */
+async function sizesOnHosts(client: Session['client'], images: readonly Image[]): Promise<Map<string, number>> {
+  // Who may see images need not see hosts.
+  const { items: hosts } = await listAll(client, 'host').catch(() => ({ items: [] }));
+  const sizes = new Map<string, number>();
+  for (const image of images)
+    for (const { sizeBytes, problem } of hosts.flatMap((host) => reportsOf(image, host)))
+      if (problem === undefined)
+        sizes.set(image.metadata.name, Math.max(sizeBytes, sizes.get(image.metadata.name) ?? 0));
+  return sizes;
 }
 
 /** Which host has which image, one row each. */

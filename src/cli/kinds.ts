@@ -15,13 +15,15 @@ import type { HostUsage, ProjectUsage } from '../api/usage.ts';
 import { rulesOfGroup } from './group-rules.ts';
 import { conditionOf, instanceColumns } from './instance-view.ts';
 import { type Column, longestReason } from './output.ts';
-import { age, memory } from './units.ts';
+import { age, bytes, memory } from './units.ts';
 
 /** What a table may need to know beside its rows. */
 export interface ViewFacts {
   readonly nowMs: number;
   /** What each host has and holds; absent where it was not asked for. */
   readonly usageByHost?: ReadonlyMap<string, HostUsage>;
+  /** What each image takes on the hosts that have it; absent where it was not asked for. */
+  readonly sizeByImage?: ReadonlyMap<string, number>;
   /** What the quota of each project counts; absent where it was not asked for. */
   readonly chargedByProject?: ReadonlyMap<string, ProjectUsage['charged']>;
 }
@@ -128,7 +130,7 @@ function amount(value: number | undefined, show: (value: number) => string): str
   return value === undefined ? '' : show(value);
 }
 
-function imageColumns({ nowMs }: ViewFacts): Column<Image>[] {
+function imageColumns({ nowMs, sizeByImage }: ViewFacts): Column<Image>[] {
   return [
     { header: 'NAME', value: ({ metadata }) => metadata.name },
     { header: 'ALIASES', value: ({ spec }) => spec.aliases.join(',') },
@@ -136,6 +138,11 @@ function imageColumns({ nowMs }: ViewFacts): Column<Image>[] {
     {
       header: 'FORMAT',
       value: ({ spec }) => (spec.decompress === 'none' ? spec.format : `${spec.format}.${spec.decompress}`),
+    },
+    {
+      header: 'SIZE', // on hosts, and before any has it, at its source
+      value: ({ metadata, spec }) => amount(sizeByImage?.get(metadata.name) ?? spec.sizeBytes, bytes),
+      right: true,
     },
     { header: 'DRIVER', importance: 'minor', usual: 'any', value: ({ spec }) => spec.backend ?? 'any' },
     { header: 'CHECKED', importance: 'minor', value: ({ spec }) => (spec.checksum === undefined ? 'no' : 'yes') },

@@ -251,7 +251,7 @@ describe('berth run', () => {
 
   it('tells the port that the host chose: --wait when it is ready, else where to look', async () => {
     const spec = { ports: [{ hostPort: 0, guestPort: 80, protocol: 'tcp' }] };
-    const asked = { ...accepted, spec: { image: 'tiny', ...spec } };
+    const asked = testInstance('web', { spec, status: { phase: 'Pending', conditions: [] } });
     const guest = { ...ready.guest, ports: [{ ...spec.ports[0], hostAddress: '127.0.0.1', hostPort: 20_017 }] };
     const status = { restartCount: 0, conditions: [], host: 'h1', phase: 'Running', ...ready, guest };
     const waited = await runBerth(['run', 'tiny', '-p', '80', '--wait'], { handler: watched(status) });
@@ -783,6 +783,13 @@ describe('berth image', () => {
     });
   });
 
+  it('add says what to write for a container image that is named as engines take it', async () => {
+    const { stderr, exitCode, requests } = await runBerth(['image', 'add', 'web', '--source', 'nginx:1.27']);
+    expect(stderr).toContain('--source cannot be "nginx:1.27"');
+    expect(stderr).toContain('write --source docker://docker.io/library/nginx:1.27\n');
+    expect({ exitCode, requests }).toEqual({ exitCode: 2, requests: [] });
+  });
+
   const spec: ImageSpec = {
     source: 'file:///x',
     decompress: 'none',
@@ -805,6 +812,24 @@ describe('berth image', () => {
       return page([host(before), testHost('arm', { status: { architecture: 'arm64' } })]);
     };
   };
+
+  it('ls shows what images take on hosts, or else at their source, and nothing when hosts may not be seen', async () => {
+    const metadata = { ...image.metadata, createdAtMs: 0 };
+    const images = [
+      { ...image, metadata },
+      { ...image, metadata: { ...metadata, name: 'far' }, spec: { ...spec, sizeBytes: 3 * 1024 * 1024 } },
+    ];
+    const list = (hosts: Handler): Promise<{ stdout: string }> =>
+      runBerth(['image', 'ls'], {
+        handler: (request) => (request.path === '/v1/images' ? page(images) : hosts(request)),
+      });
+    const shown = async (hosts: Handler): Promise<string> =>
+      (await list(hosts)).stdout.replaceAll(/ +/g, ' ').replaceAll(/\n(\w+) .*? qcow2 /g, '\n$1 ');
+    expect(await shown(() => page([testHost('h1', { status: { images: [fetched] } })]))).toMatch(
+      /SIZE[^]*\nfar 3.0 MiB [^]*\ntiny 5.0 MiB /,
+    );
+    expect(await shown(() => refusal(403, 'Forbidden', 'hosts are not yours to see'))).toMatch(/\nfar 3.0 MiB /);
+  });
 
   it('pull says why an image cannot be fetched, and does not wait for it', async () => {
     const missing = { name: 'tiny', digest: '', sizeBytes: 0, key: imageKey(spec), problem: 'HTTP 404 from x' };

@@ -166,6 +166,7 @@ function describe(directory: string, record: BuildRecord, recipe: Recipe, built:
     spec: {
       source: pathToFileURL(path).href,
       checksum: record.digest,
+      sizeBytes: record.sizeBytes,
       decompress: 'none',
       format: 'qcow2',
       nocloud: true,
