@@ -1,6 +1,6 @@
 // The control plane as a process: real clock, real store, real sockets.
 
-import { chmod, mkdir, readFile, rename, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, readFile, rename, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createSecureContext } from 'node:tls';
 import { createCarried } from '../base/carried.ts';
@@ -102,9 +102,11 @@ async function start(
     });
     throwIfStopped(signal);
     const secrets = await takeSecrets(config.dataDirectory, plane.cluster);
-    if (config.imageMap !== undefined) await loadImageMap(config.imageMap, plane.decider, log);
-    await announce(config, plane.decider);
-    const { routes, decider, stop: stopPlane } = plane;
+    const { decider } = plane;
+    const { imageMap } = config;
+    if (imageMap !== undefined) await whereThereIsRoom(() => loadImageMap(imageMap, decider, log), log);
+    await whereThereIsRoom(() => announce(config, decider), log);
+    const { routes, stop: stopPlane } = plane;
     const announced = new Announcement({ decider, log, name, url: advertisedUrl(config, store) });
     announcement = announced;
     const access = guestAccess({ decider, links, secret: secrets.secret });
@@ -144,6 +146,16 @@ async function start(
     await plane?.stop();
     await store.close();
     throw error;
+  }
+}
+
+/** A full store is served all the same: it can be read, and room is often made by deleting. */
+async function whereThereIsRoom(write: () => Promise<unknown>, log: Logger): Promise<void> {
+  try {
+    await write();
+  } catch (error) {
+    if (!(error instanceof ApiError) || error.code !== 'StoreFull') throw error;
+    log.error('the store has no room; make some, and start the server again to have its configuration taken in');
   }
 }
 
@@ -261,10 +273,16 @@ async function takeSecrets(directory: string, { tokenSecret, operatorToken }: Cl
     ['operator.token', operatorToken],
   ] as const) {
     const path = join(directory, name);
+    if (await isAsWritten(path, text)) continue; // also on a full disk
     await writeFile(`${path}.new`, `${text}\n`, { mode: 0o600 });
     await rename(`${path}.new`, path);
   }
   return { operatorToken, secret: Buffer.from(tokenSecret, 'base64url') };
+}
+
+async function isAsWritten(path: string, text: string): Promise<boolean> {
+  const [found, status] = await Promise.all([readFile(path, 'utf8'), stat(path)]).catch(() => []);
+  return found === `${text}\n` && status !== undefined && (status.mode & 0o777) === 0o600;
 }
 
 async function readOrMake(path: string, make: () => string): Promise<string> {

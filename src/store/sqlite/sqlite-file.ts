@@ -17,7 +17,7 @@ import { dirname } from 'node:path';
 import Database from 'better-sqlite3';
 import { StoreError } from '../store.ts';
 import { checksumOf } from './checksum.ts';
-import { corrupt, empty, toStoreError } from './sqlite-errors.ts';
+import { corrupt, empty, sqliteCode, toStoreError } from './sqlite-errors.ts';
 
 /** "Brth": tells our files from those of other programs. */
 const applicationId = 0x42727468;
@@ -54,28 +54,58 @@ export interface FileOptions {
   readonly fullCheckBytesMax: number;
 }
 
+export interface OpenedFile {
+  readonly db: Database.Database;
+  /** On a full disk: moves the write-ahead log into the file, which must succeed before anything is written. Throws what SQLite throws. */
+  readonly owed?: () => void;
+}
+
 /** The caller holds the file's lock. */
-export function openFile({ path, fullCheckBytesMax }: FileOptions): Database.Database {
+export function openFile({ path, fullCheckBytesMax }: FileOptions): OpenedFile {
   checkSqliteVersion();
   if (!existsSync(path)) createFile(path);
-  inspect(path, fullCheckBytesMax);
+  try {
+    inspect(path, fullCheckBytesMax);
+  } catch (error) {
+    if (!(error instanceof StoreError) || error.code !== 'Full') throw error;
+    // A read-only connection needs 32 KiB beside the file for its index; the store's own has that in memory. What is damaged may be moved
+    // from the log into the file then, which is better than a fleet that cannot be read.
+    return openSound(path, (db) => check(db, path, fullCheckBytesMax));
+  }
   return openSound(path);
 }
 
 /** Opens a file that this process had open before, or has just inspected. */
-export function openSound(path: string): Database.Database {
+export function openSound(path: string, checkFirst: (db: Database.Database) => void = () => {}): OpenedFile {
   let db: Database.Database | undefined;
   try {
     db = new Database(path, { fileMustExist: true, timeout: waitMsMax });
     setPragmas(db, path);
-    // What recovery read may be in the page cache only, if an earlier fsync failed: this writes and syncs it anew.
-    const busy = db.prepare<[], { busy: number }>('PRAGMA wal_checkpoint(TRUNCATE)').get()?.busy;
-    if (busy !== 0) throw new StoreError('Locked', `another program reads ${path}; stop it first`);
+    checkFirst(db);
+    const owed = moveLog.bind(undefined, db, path);
+    const moved = movesLog(owed);
     upgrade(db);
-    return db;
+    return moved ? { db } : { db, owed };
   } catch (error) {
     db?.close();
     throw toStoreError(error, 'opening the store', path);
+  }
+}
+
+/** What recovery read may be in the page cache only, if an earlier fsync failed: this writes and syncs it anew. */
+function moveLog(db: Database.Database, path: string): void {
+  const busy = db.prepare<[], { busy: number }>('PRAGMA wal_checkpoint(TRUNCATE)').get()?.busy;
+  if (busy !== 0) throw new StoreError('Locked', `another program reads ${path}; stop it first`);
+}
+
+/** False on a full disk: what is there can be read all the same. */
+function movesLog(move: () => void): boolean {
+  try {
+    move();
+    return true;
+  } catch (error) {
+    if (sqliteCode(error) !== 'SQLITE_FULL') throw error;
+    return false;
   }
 }
 
@@ -89,21 +119,24 @@ function upgrade(db: Database.Database): void {
 
 /** Through a read-only connection, as closing a writable one would move the write-ahead log into a damaged file. */
 function inspect(path: string, fullCheckBytesMax: number): void {
-  const walBytes = bytesOf(`${path}-wal`);
-  checkHeader(path, walBytes);
+  checkHeader(path, bytesOf(`${path}-wal`));
   let db: Database.Database | undefined;
   try {
     db = new Database(path, { fileMustExist: true, readonly: true, timeout: waitMsMax });
-    const full = bytesOf(path) + walBytes <= fullCheckBytesMax;
-    if (full) checkStructure(db, path);
-    checkSchemaVersion(db, path);
-    checkContent(db, path, full);
+    check(db, path, fullCheckBytesMax);
   } catch (error) {
     throw toStoreError(error, 'checking the store', path);
   } finally {
     db?.close();
     rmSync(`${path}-shm`, { force: true }); // a read-only connection leaves its index of the log behind
   }
+}
+
+function check(db: Database.Database, path: string, fullCheckBytesMax: number): void {
+  const full = bytesOf(path) + bytesOf(`${path}-wal`) <= fullCheckBytesMax;
+  if (full) checkStructure(db, path);
+  checkSchemaVersion(db, path);
+  checkContent(db, path, full);
 }
 
 export function makeFolderOf(path: string): void {

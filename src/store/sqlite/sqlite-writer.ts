@@ -15,7 +15,7 @@ import {
 import { FilesInPlace } from './files-in-place.ts';
 import { type Connection, connect } from './sqlite-connection.ts';
 import { breaksConnection, corrupt, sqliteCode, toStoreError } from './sqlite-errors.ts';
-import { openFile, openSound } from './sqlite-file.ts';
+import { type OpenedFile, openFile, openSound } from './sqlite-file.ts';
 import { UnappliedEntries } from './unapplied.ts';
 
 export interface CommitRequest {
@@ -59,6 +59,8 @@ export class SqliteWriter {
   readonly #files: FilesInPlace;
   /** null after a failure that left the connection in doubt, until the file can be opened again. */
   #connection: Connection | null;
+  /** See `OpenedFile`. */
+  #owed: (() => void) | undefined;
   readonly #unapplied = new UnappliedEntries();
   #changesSinceCheckpoint = 0;
   /** Up to here the file says that the entries have followed the log. */
@@ -69,7 +71,7 @@ export class SqliteWriter {
   constructor(options: { path: string; fullCheckBytesMax: number; tell: Tell }) {
     this.#path = options.path;
     this.#tell = options.tell;
-    this.#connection = connect(options.path, openFile(options));
+    this.#connection = this.#connect(openFile(options));
     this.#files = new FilesInPlace(options.path);
     this.#files.noteConnected();
     this.state = this.#load(this.#connection);
@@ -83,7 +85,8 @@ export class SqliteWriter {
     const written: { revision: Revision; changes: readonly Write[] }[] = [];
     /** Of the requests before the one at work. */
     const pending = new Map<Key, Revision>();
-    const results = this.#transact('commit', { durable: true }, (connection) => {
+    const reads = requests.every(({ writes }) => writes.length === 0);
+    const results = this.#transact('commit', { durable: true, reads }, (connection) => {
       ({ revision } = this.state); // now: a connection that was broken may just have been opened again
       const revisionOf = (key: Key): Revision => pending.get(key) ?? this.#revisionOf(connection, key);
       const answers = requests.map(({ conditions, writes }, request): CommitResult => {
@@ -230,11 +233,16 @@ export class SqliteWriter {
   }
 
   /** Durable when it returns, if asked to be; throws a `StoreError` that says what is known of the outcome. */
-  #transact<T>(attempted: string, { durable }: { durable: boolean }, work: (connection: Connection) => T): T {
+  #transact<T>(
+    attempted: string,
+    { durable, reads = false }: { durable: boolean; reads?: boolean },
+    work: (connection: Connection) => T,
+  ): T {
     if (durable) this.#files.check();
     let committing = false;
     try {
       const connection = this.#connected();
+      if (!reads) this.#payOwed();
       connection.begin(durable);
       const result = work(connection);
       committing = true;
@@ -290,10 +298,28 @@ export class SqliteWriter {
     }
   }
 
+  #connect({ db, owed }: OpenedFile): Connection {
+    this.#owed = owed;
+    if (owed)
+      this.#tell(
+        'error',
+        'the file system of the store is full: it can be read, and is written again when there is room',
+        {
+          path: this.#path,
+        },
+      );
+    return connect(this.#path, db);
+  }
+
+  #payOwed(): void {
+    this.#owed?.();
+    this.#owed = undefined;
+  }
+
   #connected(): Connection {
     if (this.#connection) return this.#connection;
     this.#files.check(); // else another store would be made, or taken for this one
-    const connection = connect(this.#path, openSound(this.#path));
+    const connection = this.#connect(openSound(this.#path));
     this.#files.noteConnected();
     this.state = this.#load(connection);
     this.#connection = connection;
