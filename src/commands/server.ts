@@ -14,6 +14,7 @@ interface ServerFlags {
   readonly advertiseUrl?: string;
   readonly store?: string;
   readonly dataDir?: string;
+  readonly newFleet?: true;
   readonly imageMap?: string;
   readonly maxConcurrency?: string;
   readonly capacityMap?: string;
@@ -31,6 +32,7 @@ export function serverCommand(cli: Cli): Command {
     .option('--advertise-url <url>', 'where agents and clients reach this server, one of several')
     .option('--store <url>', 'sqlite:PATH, postgres://... or etcd://...; default: sqlite:<data-dir>/berth.db')
     .option('--data-dir <directory>', 'absolute; default: /var/lib/berth/server')
+    .option('--new-fleet', 'begin an empty fleet although the SQLite file of the one before is gone')
     .option(
       '--image-map <file>',
       `YAML of images and sizes, read at start (ORCH_CONFIG); default: ${defaultImageMap}, if it is there`,

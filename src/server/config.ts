@@ -24,6 +24,10 @@ export const ServerConfig = Type.Object(
         description: 'sqlite:PATH, postgres://..., etcd://... or memory:; default: sqlite:<dataDirectory>/berth.db',
       }),
     ),
+    newFleet: Type.Boolean({
+      default: false,
+      description: 'begin an empty fleet although the SQLite file of the one before is gone',
+    }),
     storeWaitMs: Type.Integer({
       default: 60_000,
       minimum: 0,

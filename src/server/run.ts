@@ -27,6 +27,7 @@ import { hostTokenOf, identityOf, type TokenSecrets } from './http/tokens.ts';
 import { createImageContent, type InspectImage } from './image-content.ts';
 import { loadImageMap } from './image-map-load.ts';
 import { type Server, startControlPlane } from './server.ts';
+import { refuseMissingStore } from './missing-store.ts';
 import { closeWithStore, openWithPatience } from './patience-with-store.ts';
 import { stoppableStart, throwIfStopped } from './stoppable-start.ts';
 
@@ -65,6 +66,7 @@ async function start(
   await mkdir(config.dataDirectory, { recursive: true, mode: 0o700 });
   const storeUrl = config.store ?? `sqlite:${join(config.dataDirectory, 'berth.db')}`;
   const place = await placeOf(storeUrl);
+  refuseMissingStore(storeUrl, config);
   const store = await openWithPatience(storeUrl, { waitMs: config.storeWaitMs, log, clock, signal });
   const links = new AgentLinks({ clock, log });
   const connections = new Connections({ limits: connectionLimits(system.openFilesMax()), clock, log });
