@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process';
 import { createServer, type Server } from 'node:http';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -63,6 +63,18 @@ describe('the agent as a process', () => {
   const until = async (what: () => boolean): Promise<void> => {
     while (!what()) await new Promise<void>((resolve) => (heard = resolve));
   };
+
+  it('warns of a token that others may read', async () => {
+    const tokenFile = join(directory, 'token');
+    await writeFile(tokenFile, 'secret');
+    await chmod(tokenFile, 0o640);
+    const warnings: string[] = [];
+    const log = { ...silentLogger, warn: (message: string) => void warnings.push(message) };
+    const { token: _, ...configured } = config({ tokenFile });
+    const agent = await startAgent(configured, { log });
+    await agent.close();
+    expect(warnings).toContain(`other users of this machine may read ${tokenFile}: chmod 600 ${tokenFile}`);
+  });
 
   it('registers what it measured, with its token, and asks for its assignments', async () => {
     const agent = await startAgent(config({ labels: { zone: 'a' } }), { log: silentLogger });

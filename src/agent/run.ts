@@ -10,7 +10,15 @@ import type { Prng } from '../base/prng.ts';
 import { nearest } from '../api/nearest.ts';
 import { describeError, type Logger } from '../base/log.ts';
 import { createCarried } from '../base/carried.ts';
-import { environment, randomSecret, system, systemClock, systemFetch, systemPrng } from '../base/system.ts';
+import {
+  adviceOnSecretFile,
+  environment,
+  randomSecret,
+  system,
+  systemClock,
+  systemFetch,
+  systemPrng,
+} from '../base/system.ts';
 import { version } from '../base/version.ts';
 import { type Agent, createAgent } from './agent.ts';
 import type { NameOf } from './named.ts';
@@ -59,7 +67,7 @@ export async function startAgent(
   checkNetwork(config);
   const vendorData = await vendorDataOf(config);
   const { hostName, dataDirectory } = config;
-  const token = await tokenOf(config);
+  const token = await tokenOf(config, log);
   const users = guestUsersOf(config.guestUsers, system.userId());
   const passable = needsPassage(config.drivers, { ownUsers: users !== undefined });
   const volumeDirectory = join(dataDirectory, 'volumes');
@@ -304,8 +312,10 @@ function checkConfig(
   }
 }
 
-async function tokenOf({ token, tokenFile, hostName }: AgentConfig): Promise<string | undefined> {
+async function tokenOf({ token, tokenFile, hostName }: AgentConfig, log: Logger): Promise<string | undefined> {
   if (tokenFile === undefined) return token;
+  const advice = await adviceOnSecretFile(tokenFile);
+  if (advice !== undefined) log.warn(advice, { path: tokenFile });
   try {
     return (await readFile(tokenFile, 'utf8')).trim();
   } catch (cause) {

@@ -3,7 +3,7 @@
 import { spawn } from 'node:child_process';
 import { createHmac, randomBytes, randomInt } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { readFile } from 'node:fs/promises';
+import { readFile, stat } from 'node:fs/promises';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import pino from 'pino';
@@ -175,6 +175,13 @@ export function systemLogger(level: 'debug' | 'info' | 'warn' | 'error' | 'silen
   return wrap(
     pino({ level, base: null, timestamp: pino.stdTimeFunctions.isoTime }, pino.destination({ dest: 2, sync: true })),
   );
+}
+
+/** What to do about a file that only its owner should read; undefined: nothing, or it is not there. */
+export async function adviceOnSecretFile(path: string): Promise<string | undefined> {
+  const status = await stat(path).catch(() => undefined); // who reads it says that it is not there
+  if (status === undefined || !status.isFile() || (status.mode & 0o066) === 0) return undefined;
+  return `other users of this machine may read ${path}: chmod 600 ${path}`;
 }
 
 /**

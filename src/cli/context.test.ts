@@ -79,6 +79,17 @@ describe('contexts', () => {
     expect((await berth(line, more)).requests[0]?.headers['authorization']).toBeUndefined();
   });
 
+  it('warn of a token file that others may read', async () => {
+    const file = join(directory, 'token');
+    await writeFile(file, 'lab-token');
+    await chmod(file, 0o644);
+    const set = await berth(`context set lab --url http://lab.test --token-file ${file}`);
+    expect(set).toMatchObject({
+      exitCode: 0,
+      stderr: `berth: other users of this machine may read ${file}: chmod 600 ${file}\n`,
+    });
+  });
+
   it('lose their token when they are given another server', async () => {
     await setUp();
     await berth('context set lab --url http://other.test');

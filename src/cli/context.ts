@@ -2,6 +2,7 @@
 
 import { Command } from 'commander';
 import { nearest } from '../api/nearest.ts';
+import { adviceOnSecretFile } from '../base/system.ts';
 import type { Cli } from './cli.ts';
 import { type Context, contextFilePath, contextName, readContexts, writeContexts } from './context-file.ts';
 import { type CommandError, usageError } from './exit-codes.ts';
@@ -102,6 +103,8 @@ function setCommand(cli: Cli): Command {
 }
 
 async function readToken(cli: Cli, path: string): Promise<string> {
+  const advice = path === '-' ? undefined : await adviceOnSecretFile(path);
+  if (advice !== undefined) cli.stderr.write(`berth: ${advice}\n`);
   const token = (await readTextFile(cli, path, { what: 'the token', bytesMax: 4096 })).trim();
   if (!/^[\x21-\x7e]+$/.test(token))
     throw usageError(

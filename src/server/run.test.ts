@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { mkdtemp, readdir, rm } from 'node:fs/promises';
+import { chmod, mkdtemp, readdir, rm, stat, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -69,6 +69,17 @@ it('says for how long it goes on waiting for its store', async () => {
   const config = parse(ServerConfig, { listen: '127.0.0.1:0', dataDirectory: directory, store, storeWaitMs: 600_000 });
   await expect(startServer(config, { log, signal: stop.signal })).rejects.toBeInstanceOf(StartStopped);
   expect(waits[0]).toMatch(/^(600|5\d\d) s$/);
+});
+
+it('warns of its tokens where others may read them, and closes the file', async () => {
+  const path = join(directory, 'operator.token');
+  await writeFile(path, 'short');
+  await chmod(path, 0o644);
+  const lines: string[] = [];
+  const config = parse(ServerConfig, { listen: '127.0.0.1:0', dataDirectory: directory });
+  await (await startServer(config, { log: recordingLogger(lines) })).close();
+  expect(lines).toContain(`other users of this machine may read ${path}: chmod 600 ${path}`);
+  expect((await stat(path)).mode & 0o777).toBe(0o600);
 });
 
 describe('a server that is stopped while it waits for its store', () => {

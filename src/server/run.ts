@@ -30,6 +30,7 @@ import { type Server, startControlPlane } from './server.ts';
 import { refuseMissingStore } from './missing-store.ts';
 import { closeWithStore, openWithPatience } from './patience-with-store.ts';
 import { stoppableStart, throwIfStopped } from './stoppable-start.ts';
+import { warnOfOpenFiles } from './warn-of-open-files.ts';
 
 export interface RunningServer {
   readonly url: string;
@@ -61,6 +62,7 @@ async function start(
 ): Promise<RunningServer> {
   const listen = listenAddress(config);
   const tls = await readTls(config);
+  await warnOfOpenFiles(config, log);
   const policy = policyOf(config);
   await checkListen(listen); // before anything is written to a store that may be others', too
   await mkdir(config.dataDirectory, { recursive: true, mode: 0o700 });

@@ -1,0 +1,15 @@
+// Warns of keys and tokens of a server that other users of its machine may read.
+
+import { join } from 'node:path';
+import type { Logger } from '../base/log.ts';
+import { adviceOnSecretFile } from '../base/system.ts';
+import type { ServerConfig } from './config.ts';
+
+/** Our own copies are written again for their owner alone; who read them before knows them. */
+export async function warnOfOpenFiles({ tlsKey, dataDirectory }: ServerConfig, log: Logger): Promise<void> {
+  const own = ['secret', 'operator.token'].map((name) => join(dataDirectory, name));
+  for (const path of [...(tlsKey === undefined ? [] : [tlsKey]), ...own]) {
+    const advice = await adviceOnSecretFile(path);
+    if (advice !== undefined) log.warn(advice, { path });
+  }
+}
