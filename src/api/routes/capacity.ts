@@ -11,10 +11,10 @@ import { json, route } from './route.ts';
 const tag = 'capacity';
 
 /** What needs room, in a query string. */
-const { size, cpus, memoryMiB, diskGiB, gpus, image, pool, driver, profile, hostLabels } = queryParameters;
+const { size, image, pool, driver, profile, cpus, memoryMiB, diskGiB, project, gpus, hostLabels } = queryParameters;
 const asked = {
-  ...{ project: queryParameters.project, image, size, cpus, memoryMiB, diskGiB, gpus },
-  ...{ pool, driver, profile, hostLabels },
+  ...{ size, image, pool, driver, profile },
+  ...{ cpus, memoryMiB, diskGiB, project, gpus, hostLabels },
 } as const;
 
 /** Parameters of OpenStack Placement, handed on as they are. */

@@ -45,6 +45,8 @@ export interface RouteDefinition {
   readonly bodyCheckedByHandler?: true;
   /** How large a JSON body may be; default: the server's. */
   readonly bodyBytesMax?: number;
+  /** It answers with one resource, or less. Of several requests that a client pipelines it may begin before its turn. */
+  readonly answersBriefly?: true;
   /** What the header Idempotency-Key does; absent: nothing. */
   readonly idempotencyKey?: string;
   readonly answers: Readonly<Record<number, AnswerForm>>;
@@ -58,6 +60,13 @@ export interface RouteDefinition {
 export function route<const R extends RouteDefinition>(definition: R): R {
   return definition;
 }
+
+/** `/v1/hosts/:host/images/:hex` → `{ host, hex }`. */
+export type PathParams<P extends string> = P extends `${string}:${infer Name}/${infer Rest}`
+  ? Readonly<Record<Name, string>> & PathParams<Rest>
+  : P extends `${string}:${infer Name}`
+    ? Readonly<Record<Name, string>>
+    : unknown;
 
 /** The names in a path, in order. */
 export function paramsIn(path: string): string[] {

@@ -3,10 +3,12 @@
 import { ApiError } from '../../api/errors.ts';
 import { parse } from '../../api/parse.ts';
 import { AskSpec } from '../../api/resources/task.ts';
+import { capacityRoutes } from '../../api/routes/capacity.ts';
 import { assertAskable } from '../../core/operations/askable.ts';
 import { demandOf, queryOf } from '../../core/scheduler/demand.ts';
 import { type Request, withKeys, requestOf } from '../../core/scheduler/request.ts';
 import type { Snapshot } from '../../core/state/snapshot.ts';
+import type { QueryOf } from './bind.ts';
 import type { Query } from './route.ts';
 
 export interface Asked {
@@ -15,33 +17,31 @@ export interface Asked {
   readonly spec: AskSpec;
 }
 
-const texts = ['size', 'image'] as const;
-const placementTexts = ['pool', 'driver', 'profile'] as const;
-const numbers = ['cpus', 'memoryMiB', 'diskGiB'] as const;
-const known = [...texts, ...placementTexts, ...numbers, 'project', 'gpus', 'hostLabels'];
-/** Parameters of OpenStack Placement, handed on as they are. */
-const placementName = /^(resources|required|root_required|group_policy)/;
+type AskedQuery = Omit<QueryOf<typeof capacityRoutes.candidates>, 'limit'>;
 
-/** Throws `InvalidRequest`, naming the parameter. `more` are parameters that the caller reads itself. */
-export function askedBy(query: Query, more: readonly string[]): Asked {
-  const placementNames = [...query.names()].filter((name) => placementName.test(name));
-  query.only(...known, ...more, ...placementNames);
+/** Throws `InvalidRequest`, naming the parameter. `raw`: the same query, for what goes on to OpenStack Placement's words. */
+export function askedBy(query: AskedQuery, raw: Query): Asked {
+  const { project, size, image, pool, driver, profile, cpus, memoryMiB, diskGiB, gpus, hostLabels } = query;
+  const placementNames = [...raw.names()].filter((name) => capacityRoutes.candidates.moreQuery.names.test(name));
   const text = new URLSearchParams(
-    placementNames.flatMap((name) => query.all(name).map((value): [string, string] => [name, value])),
+    placementNames.flatMap((name) => raw.all(name).map((value): [string, string] => [name, value])),
   ).toString();
-  const placement: Record<string, unknown> = text === '' ? {} : { query: text };
-  const spec: Record<string, unknown> = { placement };
-  for (const name of texts) if (query.text(name) !== undefined) spec[name] = query.text(name);
-  for (const name of placementTexts) if (query.text(name) !== undefined) placement[name] = query.text(name);
-  for (const name of numbers) {
-    const value = query.integer(name, { min: 0, max: 2 ** 31 });
-    if (value !== undefined) spec[name] = value;
-  }
-  const gpus = query.integer('gpus', { min: 1, max: 64 });
-  if (gpus !== undefined) spec['gpus'] = { count: gpus };
-  const labels = query.text('hostLabels');
-  if (labels !== undefined) placement['hostLabels'] = labelsOf(labels);
-  return { project: query.text('project') ?? 'default', labels: {}, spec: parse(AskSpec, spec) };
+  const placement = given({
+    query: text === '' ? undefined : text,
+    ...{ pool, driver, profile },
+    hostLabels: hostLabels === undefined ? undefined : labelsOf(hostLabels),
+  });
+  const spec = given({
+    placement,
+    ...{ size, image, cpus, memoryMiB, diskGiB },
+    gpus: gpus === undefined ? undefined : { count: gpus },
+  });
+  return { project, labels: {}, spec: parse(AskSpec, spec) };
+}
+
+/** Without what was not said. */
+function given(fields: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
 }
 
 /**

@@ -2,24 +2,18 @@
 
 import type { Clock } from '../../base/clock.ts';
 import { ApiError } from '../../api/errors.ts';
+import { storeRoutes } from '../../api/routes/store.ts';
 import { type Store, StoreError } from '../../store/store.ts';
 import { writeBackup } from '../backup.ts';
+import { bind } from './bind.ts';
 import type { Route } from './route.ts';
 
 export function backupRoute({ store, clock, version }: { store: Store; clock: Clock; version: string }): Route {
-  return {
-    method: 'GET',
-    path: '/v1/backup',
-    verb: 'write', // whoever may change everything may see it
-    handle: ({ query }) => {
-      query.only();
-      return {
-        status: 200,
-        bytes: told(writeBackup(store, { version, nowMs: Math.floor(clock.nowMs()) })),
-        headers: { 'content-disposition': 'attachment; filename="berth-backup.jsonl"' },
-      };
-    },
-  };
+  return bind(storeRoutes.backup, () => ({
+    status: 200,
+    bytes: told(writeBackup(store, { version, nowMs: Math.floor(clock.nowMs()) })),
+    headers: { 'content-disposition': 'attachment; filename="berth-backup.jsonl"' },
+  }));
 }
 
 /** An operator may know what the store says. */

@@ -1,11 +1,11 @@
 // `/v1/capacity`: how many more fit, what strands the rest, and whether the fleet survives losing hosts.
 
-import { CapacityQuestion } from '../../api/capacity.ts';
-import { parse } from '../../api/parse.ts';
+import { capacityRoutes as routes } from '../../api/routes/capacity.ts';
 import { capacityInSteps } from '../../core/scheduler/capacity.ts';
 import type { Decider } from '../decide.ts';
 import { inSlices } from '../in-slices.ts';
 import { type Asked, askedBy, requestFor } from './asked.ts';
+import { bind } from './bind.ts';
 import type { Answer, Route } from './route.ts';
 
 export function capacityRoutes({ cache, clock }: Decider): Route[] {
@@ -14,25 +14,13 @@ export function capacityRoutes({ cache, clock }: Decider): Route[] {
     json: await inSlices(clock, capacityInSteps(cache, { asked: asked && requestFor(cache, asked), losses })),
   });
   return [
-    {
-      method: 'GET',
-      path: '/v1/capacity',
-      verb: 'read',
-      handle({ query }) {
-        const asked = askedBy(query, ['losses']);
-        const nothing = [...query.names()].every((name) => name === 'losses' || name === 'project');
-        return answer(nothing ? null : asked, query.integer('losses', { min: 0, max: 2 }) ?? 0);
-      },
-    },
-    {
-      method: 'POST',
-      path: '/v1/capacity',
-      verb: 'read',
-      handle({ query, body }) {
-        query.only();
-        const { project = 'default', labels, spec, losses } = parse(CapacityQuestion, body);
-        return answer(spec ? { project, labels, spec } : null, losses);
-      },
-    },
+    bind(routes.capacity, ({ query }, request) => {
+      const asked = askedBy(query, request.query);
+      const nothing = [...request.query.names()].every((name) => name === 'losses' || name === 'project');
+      return answer(nothing ? null : asked, query.losses);
+    }),
+    bind(routes.findCapacity, ({ body: { project = 'default', labels, spec, losses } }) =>
+      answer(spec ? { project, labels, spec } : null, losses),
+    ),
   ];
 }

@@ -6,20 +6,20 @@ import { explainInSteps } from '../../core/scheduler/explain.ts';
 import type { Context } from '../../core/state/context.ts';
 import { contextOf, type Decider } from '../decide.ts';
 import { inSlices } from '../in-slices.ts';
-import { pageOf } from './host-page.ts';
-import type { Answer, Query } from './route.ts';
+import type { Answer } from './route.ts';
 
 export async function dryRun(
   kind: Kind,
   decider: Decider,
-  query: Query,
+  query: { readonly limit: number; readonly continue: number },
   decide: (ctx: Context) => Decision,
 ): Promise<Answer> {
   const { plan, key } = decide(contextOf(decider));
   const planned = plan.changes.find((change) => change.key === key)?.value ?? decider.cache.get(kind, key)?.value;
   if (planned?.kind !== 'instance') return { status: 200, json: planned };
   const steps = explainInSteps(decider.cache, planned, {
-    ...pageOf(query),
+    limit: query.limit,
+    offset: query.continue,
     nowMs: decider.clock.nowMs(),
     policy: decider.policy,
   });

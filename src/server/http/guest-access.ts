@@ -2,15 +2,16 @@
 // unread, both ways.
 
 import type { Duplex } from 'node:stream';
-import { accessSubprotocol, TicketRequest } from '../../api/access-protocol.ts';
+import { accessSubprotocol } from '../../api/access-protocol.ts';
 import { ApiError } from '../../api/errors.ts';
-import { parse } from '../../api/parse.ts';
 import type { Instance } from '../../api/resources/instance.ts';
+import { instanceRoutes, waysIn } from '../../api/routes/instances.ts';
 import { newId } from '../../base/ids.ts';
 import { type Identity, may } from '../../core/access/access.ts';
 import { type AccessTicket, useTicket } from '../../core/operations/access-ticket.ts';
 import { type Decider, decideAndCommit } from '../decide.ts';
 import type { HostLinks } from './host-links.ts';
+import { bind } from './bind.ts';
 import { findInstance } from './resource-routes.ts';
 import { Query, type Route } from './route.ts';
 import { openTicket, sealTicket } from './tickets.ts';
@@ -68,8 +69,8 @@ export function guestAccess(parts: {
       if (!protocolsOf(request).includes(accessSubprotocol))
         throw new ApiError('InvalidRequest', `the WebSocket must offer the subprotocol ${accessSubprotocol}`);
       const ticket = ticketOf(request);
-      const query = new Query(searchParams).only('project', ...(queryOf[way.split('/', 1)[0] ?? ''] ?? []));
-      const { value: instance } = findInstance(decider.cache, name, query);
+      const query = new Query(searchParams).only(...queryNames(way));
+      const { value: instance } = findInstance(decider.cache, name, query.text('project'));
       if (ticket !== undefined) await use(ticket, instance, way);
       const { host, incarnation } = instance.status;
       if (host === undefined) {
@@ -84,30 +85,25 @@ export function guestAccess(parts: {
       return links.open(host, asked, handshakeOf(request), request.signal);
     },
     routes: [
-      {
-        method: 'POST',
-        path: '/v1/instances/:name/tickets',
-        verb: 'write',
-        handle({ params, query, body }) {
-          query.only('project');
-          const { value } = findInstance(decider.cache, params['name'] ?? '', query);
-          const { way } = parse(TicketRequest, body);
-          const expiresAtMs = Math.floor(decider.clock.nowMs()) + ticketLifeMs;
-          const nonce = newId('tick', expiresAtMs, decider.prng);
-          const { id: instanceId } = value.metadata;
-          const { incarnation } = value.status;
-          const ticket = sealTicket(secret, { nonce, instanceId, incarnation, way, expiresAtMs });
-          return { status: 201, json: { ticket, protocols: [accessSubprotocol, ticketPrefix + ticket], expiresAtMs } };
-        },
-      },
+      bind(instanceRoutes.ticket, ({ params, query, body: { way } }) => {
+        const { value } = findInstance(decider.cache, params.name, query.project);
+        const expiresAtMs = Math.floor(decider.clock.nowMs()) + ticketLifeMs;
+        const nonce = newId('tick', expiresAtMs, decider.prng);
+        const { id: instanceId } = value.metadata;
+        const { incarnation } = value.status;
+        const ticket = sealTicket(secret, { nonce, instanceId, incarnation, way, expiresAtMs });
+        return { status: 201, json: { ticket, protocols: [accessSubprotocol, ticketPrefix + ticket], expiresAtMs } };
+      }),
     ],
   };
 }
 
-const queryOf: Readonly<Record<string, readonly string[]>> = {
-  console: ['offset', 'history'],
-  exec: ['session', 'received'],
-};
+/** What the query of a way may hold: `console`, `ports/80`. The host reads the values. */
+function queryNames(way: string): string[] {
+  const kind = way.split('/', 1)[0];
+  const [, route] = Object.entries(waysIn).find(([name]) => name === kind) ?? [];
+  return Object.keys(route?.query ?? {});
+}
 
 function protocolsOf({ headers }: AccessRequest): string[] {
   return (headers['sec-websocket-protocol'] ?? '').split(',').map((protocol) => protocol.trim());

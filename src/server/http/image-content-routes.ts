@@ -5,11 +5,14 @@ import { ApiError } from '../../api/errors.ts';
 import { parse } from '../../api/parse.ts';
 import { type Image, ImageSpec } from '../../api/resources/image.ts';
 import { DottedName } from '../../api/resources/metadata.ts';
+import { agentRoutes } from '../../api/routes/agent.ts';
+import { imageRoutes } from '../../api/routes/images.ts';
 import { createPlainResource, replacePlainResource } from '../../core/operations/plain-resource.ts';
 import { keys } from '../../core/state/keys.ts';
 import { decideAndCommit, type Decider } from '../decide.ts';
 import type { ImageContent } from '../image-content.ts';
-import type { Query, Route, RouteRequest } from './route.ts';
+import { bind } from './bind.ts';
+import type { Route, RouteRequest } from './route.ts';
 
 const sourcePrefix = 'berth://sha256/';
 
@@ -21,62 +24,40 @@ export function imageContentRoutes({
   readonly content: ImageContent;
 }): Route[] {
   return [
-    {
-      method: 'PUT',
-      path: '/v1/images/:name/content',
-      verb: 'write',
-      takesBytes: true,
-      async handle({ params, query, body }) {
-        query.only('checksum', 'totalBytes', 'offset', 'format', 'decompress', 'architecture');
-        const name = parse(DottedName, params['name'], 'name');
-        const checksum = needed(query, 'checksum');
-        const sizeBytes = query.integer('totalBytes', { min: 1, max: Number.MAX_SAFE_INTEGER });
-        if (sizeBytes === undefined) throw missing('totalBytes');
-        const hex = /^sha256:([0-9a-f]{64})$/.exec(checksum)?.[1];
-        if (hex === undefined)
-          throw new ApiError('InvalidRequest', 'checksum must be sha256: and 64 hex digits', { field: 'checksum' });
-        const architecture = query.text('architecture');
-        const fields = {
-          format: query.text('format') ?? 'qcow2',
-          decompress: query.text('decompress') ?? 'none',
-          ...(architecture === undefined ? {} : { architecture }),
-        };
-        const { format, decompress } = parse(ImageSpec, { source: `${sourcePrefix}${hex}`, ...fields }); // names what cannot be
-        const offset = query.integer('offset', { min: 0, max: Number.MAX_SAFE_INTEGER }) ?? 0;
-        const received = await content.receive({
-          hex,
-          totalBytes: sizeBytes,
-          offset,
-          bytes: bytesOf(body),
-          format,
-          decompress,
-        });
-        if (!received.complete) return { status: 202, json: received };
-        const image = await putImage(decider, { name, hex, sizeBytes, changes: fields });
-        await content.sweep(namedIn(decider));
-        return { status: 200, json: { ...received, image } };
-      },
-    },
-    {
-      method: 'GET',
-      path: '/v1/hosts/:host/image-content/:hex',
-      verb: 'agent',
-      async handle({ params, query, headers }) {
-        query.only();
-        const hex = /^[0-9a-f]{64}$/.exec(params['hex'] ?? '')?.[0];
-        if (hex === undefined) throw new ApiError('NotFound', 'there is no such file');
-        const { sizeBytes, start, bytes } = await content.read(hex, startOf(headers, hex));
-        return {
-          status: start === 0 ? 200 : 206,
-          bytes,
-          headers: {
-            etag: `"${hex}"`,
-            'content-length': String(sizeBytes - start),
-            ...(start === 0 ? {} : { 'content-range': `bytes ${start}-${sizeBytes - 1}/${sizeBytes}` }),
-          },
-        };
-      },
-    },
+    bind(imageRoutes.upload, async ({ params, query, body }) => {
+      const { checksum, totalBytes: sizeBytes, offset, format, decompress, architecture } = query;
+      const name = parse(DottedName, params.name, 'name');
+      const hex = /^sha256:([0-9a-f]{64})$/.exec(checksum)?.[1];
+      if (hex === undefined)
+        throw new ApiError('InvalidRequest', 'checksum must be sha256: and 64 hex digits', { field: 'checksum' });
+      const fields = { format, decompress, ...(architecture === undefined ? {} : { architecture }) };
+      const received = await content.receive({
+        hex,
+        totalBytes: sizeBytes,
+        offset,
+        bytes: bytesOf(body),
+        format,
+        decompress,
+      });
+      if (!received.complete) return { status: 202, json: received };
+      const image = await putImage(decider, { name, hex, sizeBytes, changes: fields });
+      await content.sweep(namedIn(decider));
+      return { status: 200, json: { ...received, image } };
+    }),
+    bind(agentRoutes.imageContent, async ({ params }, { headers }) => {
+      const hex = /^[0-9a-f]{64}$/.exec(params.hex)?.[0];
+      if (hex === undefined) throw new ApiError('NotFound', 'there is no such file');
+      const { sizeBytes, start, bytes } = await content.read(hex, startOf(headers, hex));
+      return {
+        status: start === 0 ? 200 : 206,
+        bytes,
+        headers: {
+          etag: `"${hex}"`,
+          'content-length': String(sizeBytes - start),
+          ...(start === 0 ? {} : { 'content-range': `bytes ${start}-${sizeBytes - 1}/${sizeBytes}` }),
+        },
+      };
+    }),
   ];
 }
 
@@ -124,16 +105,6 @@ function namedIn({ cache }: Decider): ReadonlySet<string> {
   return new Set(
     sources.flatMap((source) => (source.startsWith(sourcePrefix) ? [source.slice(sourcePrefix.length)] : [])),
   );
-}
-
-function needed(query: Query, name: string): string {
-  const value = query.text(name);
-  if (value === undefined) throw missing(name);
-  return value;
-}
-
-function missing(name: string): ApiError {
-  return new ApiError('InvalidRequest', `${name} is missing`, { field: name });
 }
 
 function bytesOf(body: unknown): AsyncIterable<Uint8Array> {

@@ -5,11 +5,13 @@ import { ApiError } from '../../api/errors.ts';
 import { parse } from '../../api/parse.ts';
 import type { ImageSpec } from '../../api/resources/image.ts';
 import { DottedName } from '../../api/resources/metadata.ts';
+import { imageRoutes } from '../../api/routes/images.ts';
 import { sleep } from '../../base/clock.ts';
 import { keys } from '../../core/state/keys.ts';
 import type { Decider } from '../decide.ts';
 import type { ImageContent } from '../image-content.ts';
 import type { HostLinks } from './host-links.ts';
+import { bind } from './bind.ts';
 import { putImage } from './image-content-routes.ts';
 import { findInstance } from './resource-routes.ts';
 import type { Route } from './route.ts';
@@ -24,40 +26,31 @@ export function imageFromInstanceRoute(parts: {
 }): Route {
   const { decider, links, content } = parts;
   const { cache, clock } = decider;
-  return {
-    method: 'POST',
-    path: '/v1/images/:name/from-instance',
-    verb: 'write',
-    handle({ params, query, signal }) {
-      query.only('instance', 'project');
-      const name = parse(DottedName, params['name'], 'name');
-      const instanceName = query.text('instance');
-      if (instanceName === undefined)
-        throw new ApiError('InvalidRequest', 'instance is missing', { field: 'instance' });
-      const { value: instance } = findInstance(cache, instanceName, query);
-      const { host } = instance.status;
-      if (host === undefined)
-        throw new ApiError('Conflict', `instance "${instanceName}" has no disk: it is not placed on a host`);
-      const made = async (): Promise<unknown> => {
-        const answer = await links.get(host, `/guests/${instance.metadata.id}/disk`, signal);
-        const totalBytes = Number(answer.headers['berth-disk-bytes']);
-        if (!Number.isSafeInteger(totalBytes) || totalBytes < 1)
-          throw new ApiError('HostUnreachable', `host "${host}" gave no usable answer`);
-        const how = { format: 'qcow2', decompress: 'none' } as const;
-        const key = `instance ${instance.metadata.id} as ${name}`;
-        const { hex, digest } = await content.take({ key, totalBytes, bytes: answer.body, ...how });
-        const source = cache.imageByName(instance.spec.image)?.value.spec;
-        const architecture = cache.committed('host', keys.host(host))?.value.status.architecture;
-        const image = await putImage(decider, {
-          ...{ name, hex, sizeBytes: totalBytes },
-          changes: { ...how, ...(architecture === undefined ? {} : { architecture }) },
-          ...(source === undefined ? {} : { initial: whatItStays(source) }),
-        });
-        return { type: 'done', image, digest };
-      };
-      return { status: 200, lines: linesUntil(made(), () => sleep(clock, signOfLifeMs, signal)) };
-    },
-  };
+  return bind(imageRoutes.fromInstance, ({ params, query: { instance: instanceName, project } }, { signal }) => {
+    const name = parse(DottedName, params.name, 'name');
+    const { value: instance } = findInstance(cache, instanceName, project);
+    const { host } = instance.status;
+    if (host === undefined)
+      throw new ApiError('Conflict', `instance "${instanceName}" has no disk: it is not placed on a host`);
+    const made = async (): Promise<unknown> => {
+      const answer = await links.get(host, `/guests/${instance.metadata.id}/disk`, signal);
+      const totalBytes = Number(answer.headers['berth-disk-bytes']);
+      if (!Number.isSafeInteger(totalBytes) || totalBytes < 1)
+        throw new ApiError('HostUnreachable', `host "${host}" gave no usable answer`);
+      const how = { format: 'qcow2', decompress: 'none' } as const;
+      const key = `instance ${instance.metadata.id} as ${name}`;
+      const { hex, digest } = await content.take({ key, totalBytes, bytes: answer.body, ...how });
+      const source = cache.imageByName(instance.spec.image)?.value.spec;
+      const architecture = cache.committed('host', keys.host(host))?.value.status.architecture;
+      const image = await putImage(decider, {
+        ...{ name, hex, sizeBytes: totalBytes },
+        changes: { ...how, ...(architecture === undefined ? {} : { architecture }) },
+        ...(source === undefined ? {} : { initial: whatItStays(source) }),
+      });
+      return { type: 'done', image, digest };
+    };
+    return { status: 200, lines: linesUntil(made(), () => sleep(clock, signOfLifeMs, signal)) };
+  });
 }
 
 /** What a copy has of the image that the instance was made from. */

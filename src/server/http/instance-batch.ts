@@ -7,10 +7,12 @@ import { ApiError } from '../../api/errors.ts';
 import { instanceBatchMax } from '../../api/instance-batch.ts';
 import { parse } from '../../api/parse.ts';
 import { type AnyResource, resourceDefinitions } from '../../api/resources/index.ts';
+import { instanceRoutes } from '../../api/routes/instances.ts';
 import type { Decision } from '../../core/operations/decision.ts';
 import type { Context } from '../../core/state/context.ts';
 import type { Entry, Snapshot } from '../../core/state/snapshot.ts';
 import { decideAllAndCommit, type Decided, type Decider } from '../decide.ts';
+import { bind } from './bind.ts';
 import { toApiError } from './exchange.ts';
 import { JsonWriter } from './json-writer.ts';
 import { present } from './present.ts';
@@ -27,32 +29,22 @@ const BatchBody = Type.Object(
   { additionalProperties: false },
 );
 
-/** 8 MiB: a thousand instances with 8 KiB each, or a hundred with the longest user-data. Read in some 100 ms. */
-const batchBytesMax = 8 << 20;
-
 export function instanceBatchRoute(decider: Decider): Route {
-  return {
-    method: 'POST',
-    path: '/v1/instances/batch',
-    verb: 'write',
-    bodyBytesMax: batchBytesMax,
-    async handle(request) {
-      request.query.only();
-      const { items }: Static<typeof BatchBody> = parse(BatchBody, request.body);
-      const { idempotencyKey } = idempotencyKeyOf(request);
-      const atOnce = inOneLine(items);
-      const creates = items.map((item, i) => {
-        const key = idempotencyKey === undefined ? {} : { idempotencyKey: `${idempotencyKey}/${i}` };
-        const create = (snapshot: Snapshot, ctx: Context): Decision => {
-          const input = { ...inputOf(parse(itemBody, item), definition), ...key };
-          return resourceOperations.instance.create(snapshot, input, ctx);
-        };
-        return atOnce ? placing(create) : create;
-      });
-      const results = (await decideAllAndCommit(decider, creates)).map((done, i) => resultOf(done, i, decider));
-      return new Written(200, textOf(results), () => ({ items: results.map(jsonOf) }));
-    },
-  };
+  return bind(instanceRoutes.batch, async ({ body }, request) => {
+    const { items }: Static<typeof BatchBody> = parse(BatchBody, body);
+    const { idempotencyKey } = idempotencyKeyOf(request);
+    const atOnce = inOneLine(items);
+    const creates = items.map((item, i) => {
+      const key = idempotencyKey === undefined ? {} : { idempotencyKey: `${idempotencyKey}/${i}` };
+      const create = (snapshot: Snapshot, ctx: Context): Decision => {
+        const input = { ...inputOf(parse(itemBody, item), definition), ...key };
+        return resourceOperations.instance.create(snapshot, input, ctx);
+      };
+      return atOnce ? placing(create) : create;
+    });
+    const results = (await decideAllAndCommit(decider, creates)).map((done, i) => resultOf(done, i, decider));
+    return new Written(200, textOf(results), () => ({ items: results.map(jsonOf) }));
+  });
 }
 
 /** What became of an item: the instance, and how it is stored; or what its own request would have answered. */

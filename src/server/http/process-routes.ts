@@ -2,7 +2,9 @@
 
 import { ApiError } from '../../api/errors.ts';
 import { openApiDocument } from '../../api/openapi.ts';
+import { processRoutes as routes } from '../../api/routes/process.ts';
 import type { Metrics } from '../metrics.ts';
+import { bind } from './bind.ts';
 import type { Route } from './route.ts';
 
 interface ProcessParts {
@@ -14,29 +16,19 @@ interface ProcessParts {
 
 export function processRoutes({ whyNotReady, version, metrics }: ProcessParts): Route[] {
   return [
-    { method: 'GET', path: '/healthz', verb: 'open', handle: () => ({ status: 200, json: { ok: true } }) },
-    {
-      method: 'GET',
-      path: '/readyz',
-      verb: 'open',
-      handle() {
-        const why = whyNotReady();
-        if (why !== undefined) throw new ApiError('Unavailable', why);
-        return { status: 200, json: { ok: true } };
-      },
-    },
-    {
-      method: 'GET',
-      path: '/metrics',
-      verb: 'open',
-      handle: () => ({
-        status: 200,
-        bytes: textOf(metrics),
-        headers: { 'content-type': metrics.contentType },
-      }),
-    },
-    { method: 'GET', path: '/v1/version', verb: 'open', handle: () => ({ status: 200, json: { version } }) },
-    { method: 'GET', path: '/openapi.json', verb: 'open', handle: () => ({ status: 200, json: openApiDocument() }) },
+    bind(routes.healthz, () => ({ status: 200, json: { ok: true } })),
+    bind(routes.readyz, () => {
+      const why = whyNotReady();
+      if (why !== undefined) throw new ApiError('Unavailable', why);
+      return { status: 200, json: { ok: true } };
+    }),
+    bind(routes.metrics, () => ({
+      status: 200,
+      bytes: textOf(metrics),
+      headers: { 'content-type': metrics.contentType },
+    })),
+    bind(routes.version, () => ({ status: 200, json: { version } })),
+    bind(routes.openApi, () => ({ status: 200, json: openApiDocument() })),
   ];
 }
 

@@ -6,6 +6,8 @@ import { ApiError } from '../../api/errors.ts';
 import { parse } from '../../api/parse.ts';
 import { type AnyResource, type Kind, type ResourceByKind, resourceDefinitions } from '../../api/resources/index.ts';
 import { Labels, Name, type ResourceDefinition } from '../../api/resources/metadata.ts';
+import { ReplaceMetadata } from '../../api/routes/resource-schemas.ts';
+import { resourceRoutes as registeredRoutes } from '../../api/routes/resources.ts';
 import { parseSelector, type Selector, selects } from '../../api/selector.ts';
 import { placedAtOnce } from '../../core/controllers/at-once.ts';
 import type { Decision } from '../../core/operations/decision.ts';
@@ -22,7 +24,8 @@ import { dryRun } from './dry-run.ts';
 import { JsonWriter } from './json-writer.ts';
 import { newestRevision } from './newest-revision.ts';
 import { type ResourceInput, resourceOperations } from './resource-operations.ts';
-import { type Answer, type Query, type Route, type RouteRequest, Written } from './route.ts';
+import { bind, type QueryOf } from './bind.ts';
+import { type Answer, type Route, type RouteRequest, Written } from './route.ts';
 import type { Topic, WatchFeed } from './watch-feed.ts';
 import { watchLines, watchTexts } from './watch-lines.ts';
 
@@ -33,117 +36,78 @@ export interface ResourceParts {
 }
 
 const defaultProject = 'default';
-const limitDefault = 500;
-const limitMax = 5_000;
+type ListQuery = QueryOf<ReturnType<typeof registeredRoutes>['list']>;
 
 export function resourceRoutes(parts: ResourceParts): Route[] {
   return Object.values(resourceDefinitions).flatMap((definition) => routesOf(definition.kind, definition, parts));
 }
 
 function routesOf<K extends Kind>(kind: K, definition: ResourceDefinition, parts: ResourceParts): Route[] {
-  const collection = `/v1/${definition.plural}`;
-  const single = `${collection}/:name`;
   const { cache } = parts.decider;
-  const routes: Route[] = [
-    {
-      method: 'GET',
-      path: collection,
-      verb: 'read',
-      handle: (request) => {
-        request.query.only('project', 'selector', 'subject', 'limit', 'continue', 'watch', 'revision', 'epoch');
-        return request.query.flag('watch')
-          ? watch(kind, definition, parts, request)
-          : list(kind, definition, cache, request.query);
-      },
-    },
-    {
-      method: 'GET',
-      path: single,
-      verb: 'read',
-      handle: ({ params, query }) => {
-        query.only('project');
-        return { status: 200, json: present(find(kind, definition, cache, params['name'] ?? '', query)) };
-      },
-    },
+  const routes = registeredRoutes(kind);
+  const writes = { create, replace, delete: remove };
+  return [
+    bind(routes.list, ({ query }, request) =>
+      query.watch ? watch(kind, definition, parts, query, request) : list(kind, definition, cache, query),
+    ),
+    bind(routes.get, ({ params, query }) => ({
+      status: 200,
+      json: present(find(kind, definition, cache, params.name, query.project)),
+    })),
+    ...definition.verbs.map((verb) => writes[verb](kind, definition, parts.decider)),
   ];
+}
+
+function create(kind: Kind, definition: ResourceDefinition, decider: Decider): Route {
+  const bodySchema = createBody(definition);
   const operations = resourceOperations[kind];
-  if (definition.verbs.includes('create')) {
-    const body = createBody(definition);
-    routes.push({
-      method: 'POST',
-      path: collection,
-      answersBriefly: true,
-      verb: 'write',
-      async handle(request) {
-        request.query.only('dryRun', 'limit', 'continue');
-        const input = { ...inputOf(parse(body, request.body), definition), ...idempotencyKeyOf(request) };
-        if (request.query.flag('dryRun'))
-          return dryRun(kind, parts.decider, request.query, (ctx) => operations.create(cache, input, ctx));
-        const done = await decideAndCommit(
-          parts.decider,
-          placing((snapshot, ctx) => operations.create(snapshot, input, ctx)),
-        );
-        return answer(kind, done.decision.changed ? 201 : 200, done, parts.decider);
-      },
+  return bind(registeredRoutes(kind).create, async ({ query, body }, request) => {
+    const input = { ...inputOf(parse(bodySchema, body), definition), ...idempotencyKeyOf(request) };
+    if (query.dryRun) return dryRun(kind, decider, query, (ctx) => operations.create(decider.cache, input, ctx));
+    const done = await decideAndCommit(
+      decider,
+      placing((snapshot, ctx) => operations.create(snapshot, input, ctx)),
+    );
+    return answer(kind, done.decision.changed ? 201 : 200, done, decider);
+  });
+}
+
+function replace(kind: Kind, definition: ResourceDefinition, decider: Decider): Route {
+  const bodySchema = sentBody(ReplaceMetadata);
+  const operations = resourceOperations[kind];
+  return bind(registeredRoutes(kind).replace, async ({ params: { name }, query: { project }, body }) => {
+    const before = decider.cache.get(kind, keyFor(definition, name, project))?.value;
+    const { metadata, spec } = parse(bodySchema, withoutReadOnly(body, before));
+    const { revision: ifRevision } = metadata;
+    const named = { ...metadata, name, ...(definition.scope === 'fleet' ? {} : { project }) };
+    const input: ResourceInput = {
+      ...inputOf({ metadata: named, spec }, definition),
+      ...(ifRevision === undefined ? {} : { ifRevision }),
+    };
+    const done = await decideAndCommit(decider, (snapshot, ctx) => operations.replace(snapshot, input, ctx));
+    return answer(kind, 200, done, decider);
+  });
+}
+
+function remove(kind: Kind, definition: ResourceDefinition, decider: Decider): Route {
+  const operations = resourceOperations[kind];
+  return bind(registeredRoutes(kind).delete, async ({ params, query: { project, ifRevision, force } }) => {
+    const before = find(kind, definition, decider.cache, params.name, project);
+    const input = {
+      project: before.value.metadata.project,
+      name: before.value.metadata.name,
+      force,
+      ...(ifRevision === undefined ? {} : { ifRevision }),
+    };
+    const done = await decideAndCommit(decider, (snapshot, ctx) => {
+      // Whoever has its name by now is not the one that was meant.
+      const now = snapshot.get(kind, before.key)?.value.metadata.id;
+      if (now !== undefined && now !== before.value.metadata.id)
+        throw new ApiError('NotFound', `${kind} "${params.name}" has been deleted, and another has its name`);
+      return operations.delete(snapshot, input, ctx);
     });
-  }
-  if (definition.verbs.includes('replace')) {
-    const body = sentBody(replaceMetadata);
-    routes.push({
-      method: 'PUT',
-      path: single,
-      answersBriefly: true,
-      verb: 'write',
-      async handle({ params, query, body: sent }) {
-        query.only('project');
-        const parsed = parse(
-          body,
-          withoutReadOnly(sent, cache.get(kind, keyFor(definition, params['name'] ?? '', query))?.value),
-        );
-        const ifRevision = parsed.metadata.revision;
-        const input: ResourceInput = {
-          ...inputOf(
-            {
-              metadata: { ...parsed.metadata, name: params['name'] ?? '', ...projectOf(definition, query) },
-              spec: parsed.spec,
-            },
-            definition,
-          ),
-          ...(ifRevision === undefined ? {} : { ifRevision }),
-        };
-        const done = await decideAndCommit(parts.decider, (snapshot, ctx) => operations.replace(snapshot, input, ctx));
-        return answer(kind, 200, done, parts.decider);
-      },
-    });
-  }
-  if (definition.verbs.includes('delete')) {
-    routes.push({
-      method: 'DELETE',
-      path: single,
-      answersBriefly: true,
-      verb: 'write',
-      async handle({ params, query }) {
-        query.only('project', 'ifRevision', 'force');
-        const before = find(kind, definition, cache, params['name'] ?? '', query);
-        const ifRevision = query.integer('ifRevision', { min: 1, max: Number.MAX_SAFE_INTEGER });
-        const input = {
-          project: before.value.metadata.project,
-          name: before.value.metadata.name,
-          force: query.flag('force'),
-          ...(ifRevision === undefined ? {} : { ifRevision }),
-        };
-        const done = await decideAndCommit(parts.decider, (snapshot, ctx) => {
-          // Whoever has its name by now is not the one that was meant.
-          const now = snapshot.get(kind, before.key)?.value.metadata.id;
-          if (now !== undefined && now !== before.value.metadata.id)
-            throw new ApiError('NotFound', `${kind} "${params['name']}" has been deleted, and another has its name`);
-          return operations.delete(snapshot, input, ctx);
-        });
-        return answer(kind, 200, done, parts.decider, before);
-      },
-    });
-  }
-  return routes;
+    return answer(kind, 200, done, decider, before);
+  });
 }
 
 /** An instance comes with its place when nobody waits before it. Where that conflicts, it is made and waits its turn. */
@@ -166,14 +130,6 @@ export function createBody(definition: ResourceDefinition) {
     ),
   );
 }
-
-const replaceMetadata = Type.Object(
-  {
-    labels: Labels,
-    revision: Type.Optional(Type.Integer({ minimum: 1, description: 'change only what is still at this revision' })),
-  },
-  { additionalProperties: false, default: {} },
-);
 
 /** The spec is checked by the operation, which knows its type. */
 function sentBody<M extends TSchema>(metadata: M) {
@@ -231,13 +187,8 @@ export function idempotencyKeyOf({ headers }: RouteRequest): { idempotencyKey?: 
 
 // Finding and showing.
 
-function projectOf(definition: ResourceDefinition, query: Query): { project?: string } {
-  return definition.scope === 'fleet' ? {} : { project: query.text('project') ?? defaultProject };
-}
-
-function keyFor(definition: ResourceDefinition, name: string, query: Query): string {
-  const { project } = projectOf(definition, query);
-  return `${definition.plural}/${project === undefined ? '' : `${project}/`}${name}`;
+function keyFor(definition: ResourceDefinition, name: string, project: string): string {
+  return `${definition.plural}/${definition.scope === 'fleet' ? '' : `${project}/`}${name}`;
 }
 
 /** By name, or by id. Throws `NotFound`. */
@@ -246,9 +197,9 @@ function find<K extends Kind>(
   definition: ResourceDefinition,
   cache: Cache,
   name: string,
-  query: Query,
+  project: string,
 ): Entry<ResourceByKind[K]> {
-  const found = cache.committed(kind, keyFor(definition, name, query)) ?? findById(kind, definition, cache, name);
+  const found = cache.committed(kind, keyFor(definition, name, project)) ?? findById(kind, definition, cache, name);
   if (found) return found;
   throw new ApiError('NotFound', `there is no ${kind} "${name.slice(0, 80)}"`);
 }
@@ -269,8 +220,8 @@ function findById<K extends Kind>(
 }
 
 /** Finds an instance for the routes below it. */
-export function findInstance(cache: Cache, name: string, query: Query): Entry<ResourceByKind['instance']> {
-  return find('instance', resourceDefinitions.instance, cache, name, query);
+export function findInstance(cache: Cache, name: string, project = defaultProject): Entry<ResourceByKind['instance']> {
+  return find('instance', resourceDefinitions.instance, cache, name, project);
 }
 
 interface Done {
@@ -312,9 +263,9 @@ export function shown(kind: Kind, done: Done, cache: Cache, before?: Entry<AnyRe
 
 // Lists and watches.
 
-function list<K extends Kind>(kind: K, definition: ResourceDefinition, cache: Cache, query: Query): Answer {
-  const limit = query.integer('limit', { min: 1, max: limitMax }) ?? limitDefault;
-  const after = continuation(query.text('continue'));
+function list<K extends Kind>(kind: K, definition: ResourceDefinition, cache: Cache, query: ListQuery): Answer {
+  const { limit } = query;
+  const after = continuation(query.continue);
   const wanted = filterOf(definition, query);
   const revision = cache.revision;
   const found: Entry<ResourceByKind[K]>[] = [];
@@ -338,12 +289,10 @@ function list<K extends Kind>(kind: K, definition: ResourceDefinition, cache: Ca
 /** `topic`: what is only asked about there needs no look at each resource. */
 function filterOf(
   definition: ResourceDefinition,
-  query: Query,
+  { selector: selectorText = '', project, subject }: ListQuery,
   topic?: Topic,
 ): ((resource: AnyResource) => boolean) | 'all' {
-  const selector: Selector = parseSelector(query.text('selector') ?? '');
-  const project = query.text('project');
-  const subject = query.text('subject');
+  const selector: Selector = parseSelector(selectorText);
   if (project !== undefined && definition.scope === 'fleet') {
     throw new ApiError('InvalidRequest', `${definition.plural} belong to no project`, { field: 'project' });
   }
@@ -379,15 +328,14 @@ async function watch(
   kind: Kind,
   definition: ResourceDefinition,
   { store, decider: { cache, buggify }, feed }: ResourceParts,
+  query: ListQuery,
   request: RouteRequest,
 ): Promise<Answer> {
-  const { query } = request;
-  const topic = { kind, project: definition.scope === 'fleet' ? undefined : query.text('project') };
+  const topic = { kind, project: definition.scope === 'fleet' ? undefined : query.project };
   const wanted = filterOf(definition, query, topic);
-  const epoch = query.text('epoch');
+  const { epoch, revision: after = cache.revision } = query;
   if (epoch !== undefined && epoch !== epochOf(cache))
     throw new ApiError('Compacted', 'the store was restored from a backup since; list again', { field: 'epoch' });
-  const after = query.integer('revision', { min: 0, max: Number.MAX_SAFE_INTEGER }) ?? cache.revision;
   if (after > cache.revision) await assertInStore(store, after);
   const input = { topic, after, wanted, feed, buggify };
   return { status: 200, lines: watchLines(input, request), texts: watchTexts(input) };
