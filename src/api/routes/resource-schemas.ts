@@ -20,6 +20,20 @@ export interface ResourceSchemas {
   readonly replaced: TSchema;
 }
 
+/** What a create says besides the spec. An instance may leave its name to the server. */
+export function createMetadata({ kind, name, scope }: ResourceDefinition) {
+  const mayBeNameless = kind === 'instance';
+  return Type.Object(
+    {
+      name: mayBeNameless ? Type.Optional(name) : name,
+      labels: Labels,
+      ...(scope === 'project' ? { project: Type.Optional(Name) } : {}),
+    },
+    { additionalProperties: false, ...(mayBeNameless ? { default: {} } : {}) },
+  );
+}
+
+/** What a replace says besides the spec. */
 export const ReplaceMetadata = Type.Object(
   {
     labels: Labels,
@@ -45,7 +59,7 @@ export const resourceSchemas: Readonly<Record<Kind, ResourceSchemas>> = {
 };
 
 function schemasOf(definition: ResourceDefinition): ResourceSchemas {
-  const { kind, name, scope, spec, status } = definition;
+  const { kind, spec, status } = definition;
   const fields = { kind: Type.Literal(kind), schemaVersion: Type.Integer(), metadata: Metadata, spec, status };
   const resource = Type.Object(fields, { description: definition.description });
   return {
@@ -62,22 +76,7 @@ function schemasOf(definition: ResourceDefinition): ResourceSchemas {
       revision: Type.Integer(),
       resource: Type.Optional(Type.Union([resource, Deleted])),
     }),
-    created: Type.Object(
-      {
-        metadata: Type.Optional(
-          Type.Object(
-            {
-              name: kind === 'instance' ? Type.Optional(name) : name,
-              labels: Labels,
-              ...(scope === 'project' ? { project: Type.Optional(Name) } : {}),
-            },
-            closed,
-          ),
-        ),
-        spec,
-      },
-      closed,
-    ),
-    replaced: Type.Object({ metadata: Type.Optional(ReplaceMetadata), spec }, closed),
+    created: Type.Object({ metadata: createMetadata(definition), spec }, closed),
+    replaced: Type.Object({ metadata: ReplaceMetadata, spec }, closed),
   };
 }

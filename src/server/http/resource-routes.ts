@@ -5,8 +5,8 @@ import { type TSchema, Type } from 'typebox';
 import { ApiError } from '../../api/errors.ts';
 import { parse } from '../../api/parse.ts';
 import { type AnyResource, type Kind, type ResourceByKind, resourceDefinitions } from '../../api/resources/index.ts';
-import { Labels, Name, type ResourceDefinition } from '../../api/resources/metadata.ts';
-import { ReplaceMetadata } from '../../api/routes/resource-schemas.ts';
+import type { ResourceDefinition } from '../../api/resources/metadata.ts';
+import { createMetadata, ReplaceMetadata } from '../../api/routes/resource-schemas.ts';
 import { resourceRoutes as registeredRoutes } from '../../api/routes/resources.ts';
 import { parseSelector, type Selector, selects } from '../../api/selector.ts';
 import { placedAtOnce } from '../../core/controllers/at-once.ts';
@@ -122,13 +122,7 @@ export function placing(create: (snapshot: Snapshot, ctx: Context) => Decision) 
 
 /** Of one create. */
 export function createBody(definition: ResourceDefinition) {
-  const name = definition.kind === 'instance' ? Type.Optional(definition.name) : definition.name;
-  return sentBody(
-    Type.Object(
-      { name, labels: Labels, ...(definition.scope === 'project' ? { project: Type.Optional(Name) } : {}) },
-      { additionalProperties: false, ...(definition.kind === 'instance' ? { default: {} } : {}) },
-    ),
-  );
+  return sentBody(createMetadata(definition));
 }
 
 /** The spec is checked by the operation, which knows its type. */

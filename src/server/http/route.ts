@@ -2,7 +2,8 @@
 
 import { ApiError } from '../../api/errors.ts';
 import { nearest } from '../../api/nearest.ts';
-import type { Identity, Verb } from '../../core/access/access.ts';
+import type { RouteDefinition } from '../../api/routes/route.ts';
+import type { Identity } from '../../core/access/access.ts';
 import type { Source } from './sink.ts';
 
 export interface RouteRequest {
@@ -47,11 +48,12 @@ export class Written {
   }
 }
 
+/** A route as it is served: bind.ts makes it of a definition and a handler. */
 export interface Route {
-  readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE';
+  readonly method: RouteDefinition['method'];
   /** `/v1/instances/:name`. */
   readonly path: string;
-  readonly verb: Verb | 'open';
+  readonly verb: RouteDefinition['verb'];
   /** How large a body it takes; default: exchange.ts. */
   readonly bodyBytesMax?: number;
   /** It takes application/octet-stream: `body` is then an async iterable of what comes, of any length. */
