@@ -1,0 +1,90 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { createClient, type FetchLike } from './client.ts';
+import { routes } from './routes/registry.ts';
+import type { RouteDefinition } from './routes/route.ts';
+
+const { signal } = new AbortController();
+const body = { spec: {} } as never;
+
+type Client = ReturnType<typeof createClient>;
+const calls: Readonly<Record<Exclude<keyof Client, 'request' | 'json' | 'agent'>, (client: Client) => unknown>> = {
+  list: ({ list }) => list('event', { project: 'p', selector: 's', subject: 'x', limit: 1, continue: 'c' }),
+  get: ({ get }) => get('host', 'h1', { project: 'p' }),
+  create: ({ create }) => create('size', body),
+  createInstances: ({ createInstances }) => createInstances([body]),
+  replace: ({ replace }) => replace('pool', 'p1', body),
+  delete: (client) => client.delete('host', 'h1', { project: 'p', ifRevision: 1, force: true }),
+  watch: ({ watch }) => first(watch('image', { revision: 1, epoch: 'e', project: 'p' })),
+  plan: ({ plan }) => plan(body, { limit: 1, continue: '2' }),
+  candidates: ({ candidates }) => candidates(body),
+  queue: ({ queue }) => queue({ project: 'p', limit: 1 }),
+  capacity: ({ capacity }) => capacity({ losses: 1 }),
+  audit: ({ audit }) => audit(),
+  usage: ({ usage }) => usage({ host: 'h1', limit: 1, continue: 'c' }),
+  projectUsage: ({ projectUsage }) => projectUsage('p'),
+  providers: ({ providers }) => providers('h1'),
+  explain: ({ explain }) => explain('web-1', { project: 'p', limit: 1, continue: '2' }),
+  log: ({ log }) => first(log('web-1', { project: 'p', offset: 1, follow: true })),
+};
+const agentCalls: Readonly<Record<keyof ReturnType<Client['agent']>, (agent: ReturnType<Client['agent']>) => unknown>> =
+  {
+    register: ({ register }) => register(body),
+    heartbeat: ({ heartbeat }) => heartbeat(body),
+    report: ({ report }) => report(body),
+    assignments: ({ assignments }) => first(assignments(1, signal)),
+  };
+
+async function first(items: AsyncIterable<unknown>): Promise<void> {
+  await items[Symbol.asyncIterator]().next();
+}
+
+/** What the client asked for, by route; `undefined`: there is no such route. */
+async function routesAsked(call: (client: Client) => unknown): Promise<(RouteDefinition | undefined)[]> {
+  const asked: (RouteDefinition | undefined)[] = [];
+  const fetch: FetchLike = (text, { method }) => {
+    const { pathname, searchParams } = new URL(text);
+    const route = routes.find((each) => each.method === method && pattern(each.path).test(pathname));
+    const known = Object.keys(route?.query ?? {});
+    asked.push([...searchParams.keys()].every((name) => known.includes(name)) ? route : undefined);
+    return Promise.resolve({ status: 200, headers: { get: () => null }, body: null, text: async () => '{}' });
+  };
+  // An agent refuses the empty answer, after it has asked.
+  await Promise.resolve(call(createClient({ fetch, url: 'http://server' }))).catch(() => {});
+  return asked;
+}
+
+function pattern(path: string): RegExp {
+  return new RegExp(`^${path.replaceAll(/:\w+/g, '[^/]+')}$`);
+}
+
+describe('the client asks only for what is in the registry of routes, with', () => {
+  it.each(Object.entries(calls))('%s', async (_, call) =>
+    expect(await routesAsked(call)).toEqual([expect.objectContaining({ id: expect.any(String) })]),
+  );
+  it.each(Object.entries(agentCalls))('%s of an agent', async (_, call) =>
+    expect(await routesAsked(({ agent }) => call(agent('h1')))).toEqual([expect.objectContaining({ tag: 'agent' })]),
+  );
+});
+
+it("finds every path that Berth's own programs spell out in the registry", () => {
+  const source = join(import.meta.dirname, '..');
+  const known = new Set(routes.map(({ path }) => path.replaceAll(/:\w+/g, '*')));
+  const found: string[] = [];
+  const faults: string[] = [];
+  for (const folder of ['api', 'cli', 'commands', 'agent']) {
+    for (const file of readdirSync(join(source, folder), { recursive: true, encoding: 'utf8' })) {
+      if (!file.endsWith('.ts') || file.endsWith('.test.ts') || file.startsWith('routes/')) continue;
+      const code = readFileSync(join(source, folder, file), 'utf8').replaceAll(/^\s*(\/\/|\*|\/\*).*$/gm, '');
+      for (const [, , text = ''] of code.matchAll(/(['`])(?:\$\{[\w.]*[uU]rl\})?(\/v1\/[^'`?\n]*)/g)) {
+        const path = text.replaceAll(/\$\{(?:[^{}]|\{[^{}]*\})*\}/g, '*');
+        found.push(path);
+        const ofAKind = path.startsWith('/v1/*s'); // pathOf, which user-client.test.ts holds to the registry
+        if (!known.has(path) && !ofAKind) faults.push(`${folder}/${file}: ${path}`);
+      }
+    }
+  }
+  expect(found).toContain('/v1/images/*/content');
+  expect(faults).toEqual([]);
+});
