@@ -326,7 +326,7 @@ export function createAgent(options: AgentOptions): Agent {
   const adviceOf = (error: unknown): { readonly advice?: string } =>
     error instanceof ApiError && (error.code === 'Unauthenticated' || error.code === 'Forbidden')
       ? {
-          advice: `its token is not that of host "${options.hostName}": give it what "berth host token ${options.hostName}" prints on the server's machine, or the name that its token was made for`,
+          advice: `its token is not that of host "${options.hostName}": give it what "berth host token ${options.hostName}" prints, or the name that its token was made for`,
         }
       : {};
 

@@ -321,7 +321,7 @@ async function tokenOf({ token, tokenFile, hostName }: AgentConfig, log: Logger)
   } catch (cause) {
     throw new ApiError(
       'InvalidRequest',
-      `tokenFile: cannot read ${tokenFile}; on the server's machine, "berth host token ${hostName}" prints what belongs in it`,
+      `tokenFile: cannot read ${tokenFile}; "berth host token ${hostName}" prints what belongs in it`,
       { field: 'tokenFile', cause },
     );
   }

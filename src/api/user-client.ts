@@ -9,6 +9,7 @@ import type { Candidates } from './candidates.ts';
 import type { Capacity } from './capacity.ts';
 import type { QueueList } from './queue.ts';
 import type { Explanation } from './explanation.ts';
+import type { HostToken } from './host-token.ts';
 import type { InstanceBatchAnswer } from './instance-batch.ts';
 import type { Kind, ResourceByKind } from './resources/index.ts';
 import type { Labels } from './resources/metadata.ts';
@@ -235,6 +236,10 @@ export function createUserClient(options: ClientOptions) {
 
     /** What does not fit together, and with `apply` its repair. */
     audit: (body: Partial<AuditRequest> = {}): Promise<AuditReport> => json('/v1/audit', { method: 'POST', body }),
+
+    /** What the agent of a host needs; for operators. */
+    hostToken: (host: string): Promise<HostToken> =>
+      json(`/v1/hosts/${encodeURIComponent(host)}/token`, { method: 'POST' }),
 
     /** What hosts have and hold, by page. */
     usage: (query: { host?: string; limit?: number; continue?: string } = {}): Promise<UsagePage> =>

@@ -48,6 +48,13 @@ function serversOf(cli: Cli, urls: readonly string[]): Servers {
   return servers;
 }
 
+/** Whether anything says which server to talk to; what it says may still be wrong. */
+export async function knowsServer(cli: Cli, command: Command): Promise<boolean> {
+  const { url, context } = globalFlags(command);
+  if ((url ?? context) !== undefined || cli.environment['BERTH_URL']) return true;
+  return (await readContexts(contextFilePath(cli))).current !== undefined;
+}
+
 /** `Name` of api/resources/metadata.ts, which brings schemas along. */
 const projectName = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/;
 

@@ -28,7 +28,7 @@ export function agentCommand(cli: Cli): Command {
     .option('--config <file>', 'YAML; every key is also a variable BERTH_AGENT_* (BERTH_AGENT_CONFIG)')
     .option('--server <url>', 'default: http://127.0.0.1:7070')
     .option('--name <name>', "of the host; default: the machine's own")
-    .option('--token-file <file>', "holds this host's token: berth host token NAME, on the server")
+    .option('--token-file <file>', "holds this host's token: berth host token NAME")
     .option('--data-dir <directory>', 'absolute; default: /var/lib/berth/agent')
     .option('--driver <driver>', 'berth driver ls shows them; many times; default: qemu', collect, [])
     .option('--accelerator <accelerator>', 'of virtual machines: auto, kvm or tcg; default: auto')

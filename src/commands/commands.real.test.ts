@@ -152,6 +152,18 @@ describe('a fleet on this machine', () => {
     });
   });
 
+  it('asks the server for the token of a host, also of one that is not there yet', async () => {
+    const token = await readFile(join(directory, 'fleet', 'host.token'), 'utf8');
+    const known = token.split('.')[1] ?? '';
+    expect(await verb(`host token ${known}`)).toMatchObject({ stdout: token, exitCode: 0 });
+    const { stdout } = await verb('host token not-there-yet');
+    expect(stdout).toMatch(/^berth-host\.not-there-yet\.[\w-]{43}\n$/);
+    expect(await verb('host token Not_A_Name')).toMatchObject({
+      exitCode: 2,
+      stderr: expect.stringContaining('a host cannot be called "Not_A_Name"'),
+    });
+  });
+
   it('is consistent in the end', async () => {
     const { stdout, exitCode } = await verb('audit --older-than 0s');
     expect(stdout).toMatch(/consistent/);

@@ -27,6 +27,7 @@ import { capacityRoutes } from './http/capacity-routes.ts';
 import { candidateRoutes } from './http/candidate-routes.ts';
 import type { ConnectionCounts } from './http/connections.ts';
 import type { HostLinks } from './http/host-links.ts';
+import { hostTokenRoute } from './http/host-token-route.ts';
 import { imageContentRoutes } from './http/image-content-routes.ts';
 import { imageFromInstanceRoute } from './http/image-from-instance.ts';
 import { instanceBatchRoute } from './http/instance-batch.ts';
@@ -132,6 +133,7 @@ export async function startControlPlane(parts: ServerParts): Promise<Server> {
     [
       ...processRoutes({ whyNotReady, version, metrics }),
       backupRoute({ store, clock, version }),
+      hostTokenRoute(Buffer.from(decision.cluster.tokenSecret, 'base64url')),
       ...agentRoutes({ decider, assignments }),
       ...imageRoutes({ decider, links, content: parts.imageContent }),
       ...instanceRoutes({ decider, links }),

@@ -3,6 +3,7 @@
 import { resourceDefinitions } from '../resources/index.ts';
 import { agentRoutes } from './agent.ts';
 import { capacityRoutes } from './capacity.ts';
+import { hostRoutes } from './hosts.ts';
 import { imageRoutes } from './images.ts';
 import { instanceRoutes } from './instances.ts';
 import { processRoutes } from './process.ts';
@@ -13,6 +14,7 @@ import { storeRoutes } from './store.ts';
 export const routes: readonly RouteDefinition[] = [
   ...Object.values(resourceDefinitions).flatMap(({ kind }) => routesOfKind(kind)),
   ...Object.values(instanceRoutes),
+  ...Object.values(hostRoutes),
   ...Object.values(imageRoutes),
   ...Object.values(capacityRoutes),
   ...Object.values(storeRoutes),

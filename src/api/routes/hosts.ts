@@ -1,0 +1,17 @@
+// Routes about one host, besides those of the resource itself.
+
+import { HostToken } from '../host-token.ts';
+import { json, route } from './route.ts';
+
+export const hostRoutes = {
+  token: route({
+    id: 'getHostToken',
+    tag: 'hosts',
+    method: 'POST',
+    path: '/v1/hosts/:host/token',
+    verb: 'write', // a client that may change everything may act for a host
+    summary: "The token for a host's agent; the host need not exist yet",
+    query: {},
+    answers: { 200: json(HostToken) },
+  }),
+} as const;
