@@ -41,6 +41,7 @@ describe("the agent's configuration", () => {
       numaCells: false,
       traits: [],
       logLevel: 'info',
+      logFormat: 'auto',
     });
   });
 

@@ -184,6 +184,10 @@ export const AgentConfig = Type.Object(
       }),
     ),
     logLevel: Type.Enum(['debug', 'info', 'warn', 'error', 'silent'], { default: 'info' }),
+    logFormat: Type.Enum(['auto', 'text', 'json'], {
+      default: 'auto',
+      description: 'text is for people; auto: text on a terminal, JSON elsewhere',
+    }),
   },
   { additionalProperties: false },
 );

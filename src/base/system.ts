@@ -10,6 +10,7 @@ import pino from 'pino';
 import type { Clock } from './clock.ts';
 import type { LogFields, Logger } from './log.ts';
 import { type Prng, seededPrng } from './prng.ts';
+import { createTextLogger, type LogFormat, type LogLevel } from './text-log.ts';
 
 export const systemClock: Clock = {
   nowMs: () => Date.now(),
@@ -163,8 +164,10 @@ function findYoungCollector(): () => void {
   return typeof collect === 'function' ? () => void collect({ type: 'minor' }) : () => {};
 }
 
-/** JSON lines on standard error, so that standard output stays what the user asked for. */
-export function systemLogger(level: 'debug' | 'info' | 'warn' | 'error' | 'silent' = 'info'): Logger {
+/** On standard error, so that standard output stays what the user asked for: JSON lines, or plain text where a person reads them. */
+export function systemLogger(level: LogLevel = 'info', format: LogFormat = 'auto'): Logger {
+  if (format === 'text' || (format === 'auto' && process.stderr.isTTY))
+    return createTextLogger({ level, nowMs: systemClock.nowMs, write: (line) => process.stderr.write(line) });
   const wrap = (log: pino.Logger): Logger => ({
     debug: (message, fields) => log.debug(fields ?? {}, message),
     info: (message, fields) => log.info(fields ?? {}, message),

@@ -20,6 +20,7 @@ interface AgentFlags {
   readonly label: readonly string[];
   readonly publishAddress?: string;
   readonly logLevel?: string;
+  readonly logFormat?: string;
 }
 
 export function agentCommand(cli: Cli): Command {
@@ -35,6 +36,7 @@ export function agentCommand(cli: Cli): Command {
     .option('-l, --label <key=value>', 'taken when the host first registers; many times', collect, [])
     .option('--publish-address <address>', "where guests' ports listen; default: 127.0.0.1")
     .option('--log-level <level>', 'debug, info, warn, error or silent; default: info')
+    .option('--log-format <format>', 'auto, text or json; default: auto, which is text on a terminal and else JSON')
     .action(async (flags: AgentFlags) => {
       const [{ AgentConfig }, { startAgent }, { systemLogger }] = await Promise.all([
         import('../agent/config.ts'),
@@ -52,6 +54,7 @@ export function agentCommand(cli: Cli): Command {
         label,
         publishAddress,
         logLevel,
+        logFormat,
       } = flags;
       const config = await processConfig(cli, AgentConfig, {
         file,
@@ -65,6 +68,7 @@ export function agentCommand(cli: Cli): Command {
           labels: label.length === 0 ? undefined : parseLabels('--label', label),
           publishAddress,
           logLevel,
+          logFormat,
         },
         defaults: { hostName: hostNameOf(hostname()) },
         prefix: 'BERTH_AGENT_',
@@ -72,7 +76,7 @@ export function agentCommand(cli: Cli): Command {
       });
       const stopped = cli.interruption();
       const agent = await attempting(`start the agent of host "${config.hostName}"`, () =>
-        startAgent(config, { log: systemLogger(config.logLevel) }),
+        startAgent(config, { log: systemLogger(config.logLevel, config.logFormat) }),
       );
       const failure = await Promise.race([agent.failed, untilAborted(stopped)]);
       await agent.close();

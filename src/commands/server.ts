@@ -22,6 +22,7 @@ interface ServerFlags {
   readonly tlsKey?: string;
   readonly insecure?: true;
   readonly logLevel?: string;
+  readonly logFormat?: string;
 }
 
 export function serverCommand(cli: Cli): Command {
@@ -43,6 +44,7 @@ export function serverCommand(cli: Cli): Command {
     .option('--tls-key <file>', 'PEM; its private key')
     .option('--insecure', 'listen for other machines without TLS')
     .option('--log-level <level>', 'debug, info, warn, error or silent; default: info')
+    .option('--log-format <format>', 'auto, text or json; default: auto, which is text on a terminal and else JSON')
     .action(async ({ config: file, dataDir, ...flags }: ServerFlags) => {
       const [{ ServerConfig }, { startServer }, { StartStopped }, { inspectImage }, { system, systemLogger }] =
         await Promise.all([
@@ -65,7 +67,7 @@ export function serverCommand(cli: Cli): Command {
         },
       });
       const stopped = cli.interruption();
-      const log = systemLogger(config.logLevel);
+      const log = systemLogger(config.logLevel, config.logFormat);
       if (imageMap !== undefined && config.imageMap === imageMap)
         log.info('no image map was named; the one of the working directory is taken', { path: imageMap });
       const server = await tellFailure(

@@ -66,6 +66,10 @@ export const ServerConfig = Type.Object(
     tlsKey: Type.Optional(Type.String({ minLength: 1, maxLength: 1024, description: 'PEM file of its private key' })),
     insecure: Type.Boolean({ default: false, description: 'listen on more than this machine without TLS' }),
     logLevel: Type.Enum(['debug', 'info', 'warn', 'error', 'silent'], { default: 'info' }),
+    logFormat: Type.Enum(['auto', 'text', 'json'], {
+      default: 'auto',
+      description: 'text is for people; auto: text on a terminal, JSON elsewhere',
+    }),
     offlineAfterMs: Type.Integer({ default: 60_000, minimum: 1_000, maximum: 86_400_000 }),
     heartbeatMs: Type.Integer({ default: 10_000, minimum: 100, maximum: 3_600_000 }),
     leaderLeaseMs: Type.Integer({
