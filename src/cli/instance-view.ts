@@ -111,8 +111,13 @@ export function portLines({ status }: Instance): string[] {
 /** QEMU's user network gives each guest this one, which leads nowhere from outside: such guests are reached by their ports. */
 export const userNetworkAddress = '10.0.2.15';
 
+/** Of a guest that is there: one that has ended has none, whatever was heard of it last. */
+export function currentAddress({ phase, guest }: Instance['status']): string | undefined {
+  return phase === 'Stopped' || phase === 'Exited' || phase === 'Failed' ? undefined : guest?.address;
+}
+
 /** Where the guest can be reached; the API tells the other, too. */
 export function addressOf({ status }: Instance): string | undefined {
-  const address = status.guest?.address;
+  const address = currentAddress(status);
   return address === userNetworkAddress ? undefined : address;
 }

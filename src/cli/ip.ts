@@ -4,7 +4,7 @@ import { Command } from 'commander';
 import type { Cli } from './cli.ts';
 import { attempting, CommandError, exitCodes } from './exit-codes.ts';
 import { assertNotEnded } from './guest-end.ts';
-import { userNetworkAddress } from './instance-view.ts';
+import { currentAddress, userNetworkAddress } from './instance-view.ts';
 import { openSession } from './session.ts';
 
 export function ipCommand(cli: Cli): Command {
@@ -27,15 +27,16 @@ export function ipCommand(cli: Cli): Command {
           cli.stdout.write(`${port.hostAddress ?? ''}:${port.hostPort} ${port.guestPort}/${port.protocol}\n`);
         return;
       }
-      if (guest?.address === undefined)
+      const address = currentAddress(status);
+      if (address === undefined)
         throw new CommandError(exitCodes.badOutcome, `the address of instance "${name}" is not known yet`, {
           advice:
             status.host === undefined
               ? `it is ${status.phase}; "berth explain ${name}" says why`
               : `it is ${status.phase}; "berth logs ${name}" shows how far it is`,
         });
-      cli.stdout.write(`${guest.address}\n`);
-      if (guest.address === userNetworkAddress)
+      cli.stdout.write(`${address}\n`);
+      if (address === userNetworkAddress)
         cli.stderr.write(
           `every guest of the network "user" has this address, and only itself knows it: "berth port-forward ${metadata.name} PORT" leads in, and so do its published ports (--ports)\n`,
         );

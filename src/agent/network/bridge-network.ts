@@ -40,7 +40,8 @@ export function createBridgeNetwork({
       if (fault !== undefined) throw new DriverError('HypervisorFailed', `${what}: ${fault}`);
       await tools.runAll(tapCommands(links, network));
     },
-    heardOf: async (macAddress) => neighbourAt(await tools.run('ip', ['-json', '-4', 'neighbour', 'show']), macAddress),
+    heardOf: async (macAddress, current) =>
+      neighbourAt(await tools.run('ip', ['-json', '-4', 'neighbour', 'show']), macAddress, current),
     release: async (instanceId) => tools.runAll(removeCommands(await tools.links(), tapName('bridge', instanceId))),
     close: () => Promise.resolve(),
   };

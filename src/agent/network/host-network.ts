@@ -32,8 +32,8 @@ export interface HostNetwork {
   settle(): Promise<void>;
   /** The guest's interface is there when this resolves, with all that guards it. A second time is harmless. Throws `HypervisorFailed`. */
   attach(guest: PlacedGuest): Promise<void>;
-  /** An address at which this host has heard the card with this MAC address. Absent: addresses are given out here. */
-  heardOf?(macAddress: string): Promise<string | undefined>;
+  /** The address at which this host is surest to have heard the card with this MAC address; of several `current`. Absent: addresses are given out here. */
+  heardOf?(macAddress: string, current?: string): Promise<string | undefined>;
   /** Takes the guest's interface away and gives its place back. Harmless when there is none. */
   release(instanceId: string): Promise<void>;
   /**

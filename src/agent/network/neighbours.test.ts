@@ -31,6 +31,14 @@ it.each([
   expect(neighbourAt(JSON.stringify(said), card)).toBe(address);
 });
 
+it('stays with the address it had until another is surer', () => {
+  const said = (states: readonly [string, string]) =>
+    JSON.stringify([at('10.0.0.7', card, states[0]), at('10.0.0.8', card, states[1])]);
+  expect(neighbourAt(said(['STALE', 'STALE']), card, '10.0.0.8')).toBe('10.0.0.8');
+  expect(neighbourAt(said(['STALE', 'STALE']), card, '10.0.0.7')).toBe('10.0.0.7');
+  expect(neighbourAt(said(['STALE', 'REACHABLE']), card, '10.0.0.7')).toBe('10.0.0.8');
+});
+
 it('takes an empty answer for no neighbours, and refuses what is none', () => {
   expect(neighbourAt('', card)).toBeUndefined();
   expect(() => neighbourAt('{}', card)).toThrow('something else than neighbours');

@@ -14,11 +14,17 @@ import type { Domain } from './libvirt.ts';
 export interface GuestAddress {
   /** As it is now, or was a few seconds ago. Undefined: nobody knows. */
   current(): Promise<string | undefined>;
-  /** Calls `listener` once, as soon as it is known. */
-  onFound(listener: (address: string) => void): void;
+  /** Calls `listener` as soon as it is known, and at each change. `sure`: whoever gave it, or the guest, says so now; else it was heard once. */
+  onFound(listener: (address: string, sure: boolean) => void): void;
+}
+
+interface Found {
+  readonly address: string;
+  readonly sure: boolean;
 }
 
 const knownForMs = 10_000; // a lease changes in minutes at the soonest
+const knownLookMs = 30_000; // of all guests of the host
 const unknownForMs = 1000; // many may ask at once
 const retry = { delayMsMin: 1000, delayMsMax: 15_000 }; // a guest may get its address late, or run for months without any; asking costs milliseconds
 
@@ -33,32 +39,36 @@ export function guestAddress(options: {
   readonly signal: AbortSignal;
 }): GuestAddress {
   const { clock, prng, log, signal } = options;
-  let last: { readonly address: string | undefined; readonly untilMs: number } | undefined;
-  let asking: Promise<string | undefined> | undefined;
+  let last: { readonly found: Found | undefined; readonly untilMs: number } | undefined;
+  let asking: Promise<Found | undefined> | undefined;
 
-  const ask = async (): Promise<string | undefined> => {
-    const address = await findAddress(options).catch((error: unknown) => {
+  const ask = async (): Promise<Found | undefined> => {
+    const found = await findAddress(options).catch((error: unknown) => {
       log.debug('cannot ask for the address of a guest', { error: describeError(error) });
       return undefined;
     });
-    last = { address, untilMs: clock.monotonicMs() + (address === undefined ? unknownForMs : knownForMs) };
-    return address;
+    last = { found, untilMs: clock.monotonicMs() + (found === undefined ? unknownForMs : knownForMs) };
+    return found;
   };
-  const current = async (): Promise<string | undefined> => {
-    if (last !== undefined && clock.monotonicMs() < last.untilMs) return last.address;
+  const current = async (): Promise<Found | undefined> => {
+    if (last !== undefined && clock.monotonicMs() < last.untilMs) return last.found;
     asking ??= ask().finally(() => {
       asking = undefined;
     });
     return asking;
   };
-  const search = async (listener: (address: string) => void): Promise<void> => {
+  const search = async (listener: (address: string, sure: boolean) => void): Promise<void> => {
+    let told: string | undefined;
     for (let attempt = 0; !signal.aborted; attempt++) {
-      await sleep(clock, backoffMs(attempt, retry, prng), signal);
-      const address = signal.aborted ? undefined : await current();
-      if (address !== undefined && !signal.aborted) return listener(address);
+      await sleep(clock, told === undefined ? backoffMs(attempt, retry, prng) : knownLookMs, signal);
+      const found = signal.aborted ? undefined : await current();
+      if (found === undefined || signal.aborted) continue;
+      if (found.address !== told) listener(found.address, found.sure);
+      told = found.address;
+      if (options.network === userNetwork) return; // it never has another there
     }
   };
-  return { current, onFound: (listener) => void search(listener) };
+  return { current: async () => (await current())?.address, onFound: (listener) => void search(listener) };
 }
 
 async function findAddress({
@@ -69,20 +79,20 @@ async function findAddress({
   readonly connection: Connection;
   readonly domain: Domain;
   readonly network: string;
-}): Promise<string | undefined> {
+}): Promise<Found | undefined> {
   const card = macAddress(domain.uuid);
   if (network !== userNetwork) {
     const leased = addressOf(await connection.ask((libvirt) => libvirt.addresses(domain, 'lease')), card);
-    if (leased !== undefined) return leased;
+    if (leased !== undefined) return { address: leased, sure: true };
   }
   // Asked only where there is one: each time that there is none libvirt writes an error into its log.
   const live = readLiveDomain(await connection.ask((libvirt) => libvirt.xml(domain)));
   if (live.guestAgentConnected) {
     const told = await connection.apart((libvirt) => libvirt.addresses(domain, 'agent')).catch(() => []); // it may hang: then the neighbours
     const address = addressOf(told, card);
-    if (address !== undefined) return address;
+    if (address !== undefined) return { address, sure: true };
   }
-  return network === userNetwork
-    ? undefined
-    : addressOf(await connection.ask((libvirt) => libvirt.addresses(domain, 'arp')), card);
+  if (network === userNetwork) return undefined;
+  const heard = addressOf(await connection.ask((libvirt) => libvirt.addresses(domain, 'arp')), card);
+  return heard === undefined ? undefined : { address: heard, sure: false };
 }

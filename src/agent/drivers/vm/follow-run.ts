@@ -7,7 +7,7 @@ import { stopForced } from '../driver.ts';
 import type { BootMarks } from './boot-marks.ts';
 import { guestFiles } from './guest-files.ts';
 import { fallbackFrom } from './fall-back.ts';
-import { findAddress } from './find-address.ts';
+import { watchAddress } from './find-address.ts';
 import { startConsoleKeeper } from './console-keeper.ts';
 import { followConsole, punchHole, trimmedStart } from './console-log.ts';
 import type { GuestRecord } from './guest-record.ts';
@@ -38,13 +38,14 @@ export async function followRun(hands: Hands, slot: Slot, following: Following):
   void run.guestEnded?.then((how) => letGo(hands, slot, { run, how }));
   // Whoever asked for it in vain asks again.
   run.volumes?.onGone(() => hands.slots.notify(slot.instanceId));
-  const found = (address: string | undefined): void => {
-    if (slot.run === run && slot.record?.address === undefined && address !== undefined)
+  const found = (address: string, sure: boolean): void => {
+    const shown = slot.record?.address;
+    if (slot.run === run && shown !== address && (sure || shown === undefined))
       hands.slots.saveLater(slot, { address });
   };
   const network = slot.record?.network;
   if (run.onAddress !== undefined) run.onAddress(found);
-  else if (network?.kind === 'bridge') void findAddress(hands, slot, { run, card: network.macAddress }).then(found);
+  else if (network?.kind === 'bridge') void watchAddress(hands, slot, { run, card: network.macAddress, found });
   // Where an engine tells how the boot stands, it tells of its end, too.
   if (run.onMarks === undefined) void watchForLife(hands, slot, run);
   slot.settled = run.ended.then((end) => settle(hands, slot, following, end));
@@ -79,9 +80,12 @@ async function listen(hands: Hands, slot: Slot, run: Run): Promise<void> {
   if (record === undefined || slots.closed) return;
   slot.console?.stop();
   const directory = await hands.directoryOf(slot.instanceId);
+  let said = record.address;
   const take = (marks: BootMarks): void => {
-    // What the network gave is known better than what the guest says.
-    const change: Partial<GuestRecord> = record.network?.kind === 'nat' ? { ready: marks.ready } : { ...marks };
+    // What the network gave is known better than what the guest says, and what was found since better than what it said before.
+    const news = record.network?.kind !== 'nat' && marks.address !== said;
+    said = marks.address;
+    const change: Partial<GuestRecord> = news ? { ...marks } : { ready: marks.ready };
     if (marks.ready && slot.record?.ready === false)
       slots.saveLater(slot, { ...change, phases: withBoot(slot.record, clock.nowMs()) });
     else slots.saveLater(slot, change);

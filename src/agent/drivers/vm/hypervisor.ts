@@ -86,8 +86,8 @@ export interface Run {
   onTrouble(listener: (trouble: Trouble | undefined) => void): void;
   /** Where its boot stands, told at once and at each change; absent: its console tells. */
   onMarks?(listener: (marks: BootMarks) => void): void;
-  /** Whoever knows the guest's address without its console tells it here, once. */
-  onAddress?(listener: (address: string) => void): void;
+  /** Whoever knows the guest's address without its console tells it here, and each that follows; not `sure`: only where nothing else is known. */
+  onAddress?(listener: (address: string, sure: boolean) => void): void;
   alive(): Promise<boolean>;
   /** Presses the power button. */
   powerDown(): Promise<void>;

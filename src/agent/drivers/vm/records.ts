@@ -71,7 +71,7 @@ export function asGuest(record: GuestRecord, progress: string | undefined): Gues
     ...(isDamaged(record) ? { damaged: true } : {}),
     ...(record.volumes === undefined ? {} : { volumes: record.volumes.map(({ volumeId }) => volumeId) }),
     ...(reason === undefined ? {} : { reason }),
-    ...(record.address === undefined ? {} : { address: record.address }),
+    ...(record.address === undefined || isOver(record.state) ? {} : { address: record.address }),
     ...(record.accelerator === undefined ? {} : { accelerator: record.accelerator }),
     ...(record.imageDigest === undefined ? {} : { imageDigest: record.imageDigest }),
     ...(record.startedAtMs === undefined ? {} : { startedAtMs: record.startedAtMs }),
@@ -84,6 +84,10 @@ function fallbackReason({ state, accelerator, fallback }: GuestRecord): GuestRec
   const fallen = fallback !== undefined && (fallback.pending || accelerator === 'tcg');
   return state === 'running' && fallen ? fallback.reason : undefined;
 }
+
+/** Its address may be another's by now. */
+const isOver = (state: GuestRecord['state']): boolean =>
+  state === 'stopped' || state === 'exited' || state === 'failed';
 
 export const phase = (name: string, startedAtMs: number, endedAtMs: number): Phase => ({
   name,
