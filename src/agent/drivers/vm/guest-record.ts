@@ -129,8 +129,11 @@ export async function writeGuestRecord(directory: string, record: GuestRecord): 
 
 async function keepPrevious(directory: string): Promise<void> {
   const kept = join(directory, `${previousName}.tmp`);
-  await rm(kept, { force: true });
-  await link(join(directory, fileName), kept);
+  await link(join(directory, fileName), kept).catch(async (error: unknown) => {
+    if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error;
+    await rm(kept); // of an agent that died before it gave that its name
+    await link(join(directory, fileName), kept);
+  });
   await rename(kept, join(directory, previousName));
 }
 

@@ -428,7 +428,7 @@ describe('the zones driver', () => {
       const error = await failure(create({ ports: [{ guestPort: 80, hostPort: 8080, protocol: 'tcp' }] }));
       expect(error).toMatchObject({ code: 'HypervisorFailed' });
       expect(error.message).toContain('"ports" is not empty');
-      expect(await host.traces(id)).toEqual(['folder', 'guest.json']);
+      expect(await host.traces(id)).toEqual(['folder', 'guest.json', 'guest.json.old']);
     });
 
     it('when more CPUs are asked for than bhyve has', async () => {
