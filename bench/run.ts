@@ -5,6 +5,7 @@ import type { BenchRow } from './row.ts';
 const suites = {
   guests: () => import('./guests.ts'),
   main: () => import('./main.ts'),
+  memory: () => import('./memory.ts'),
   packing: () => import('./packing.ts'),
   scheduler: () => import('./scheduler.ts'),
   sim: () => import('./sim-speed.ts'),

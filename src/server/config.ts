@@ -81,7 +81,7 @@ export const ServerConfig = Type.Object(
     restartDelayMs: Type.Integer({ default: 15_000, minimum: 0, maximum: 86_400_000 }),
     eventsKeptMs: Type.Integer({ default: 86_400_000, minimum: 60_000 }),
     eventsMax: Type.Integer({
-      default: 100_000,
+      default: 50_000,
       minimum: 100,
       maximum: 10_000_000,
       description: 'the oldest go first',

@@ -374,6 +374,28 @@ describe('garbage', () => {
     expect(left.sort((a, b) => a - b)).toEqual(Array.from({ length: 100 }, (_, i) => 600 + i));
   });
 
+  it('removes events between full passes where there are many, once one write removes 512 of them', () => {
+    const cache = testCache([testInstance('web')]);
+    const instance = cache.list('instance')[Symbol.iterator]().next().value;
+    if (!instance) throw new Error('there is no instance');
+    const { key, value } = instance;
+    const woken = (): string[] => [...garbage.wakes({ key, kind: 'instance', before: value, after: value }, cache)];
+    const more = (count: number): void =>
+      commitPlan(cache, {
+        changes: Array.from({ length: count }, (_, i) =>
+          eventChange(value, { reason: 'Tried', message: String(i) }, at(10_000)),
+        ),
+      });
+    more(10_000);
+    expect(woken()).toEqual([]);
+    more(511);
+    expect(woken()).toEqual(['events/']);
+    const ctx = testContext({ nowMs: 20_000, policy: { eventsMax: 10_000 } });
+    expect(garbage.reconcile(cache, 'events/', ctx).changes).toEqual([]);
+    more(1);
+    expect(garbage.reconcile(cache, 'events/', ctx).changes).toHaveLength(512);
+  });
+
   it('forgets the oldest idempotency keys when they are too many', () => {
     const cache = testCache([testImage()]);
     for (let i = 0; i < 5; i++) {

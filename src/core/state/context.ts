@@ -40,7 +40,7 @@ export const defaultPolicy: Policy = {
   restartDelayMs: 15_000,
   eventsKeptMs: 24 * 3_600_000,
   idempotencyKeptMs: 24 * 3_600_000, // longer than any queue redelivers
-  eventsMax: 100_000, // some 60 MB of memory
+  eventsMax: 50_000, // some 25 MiB of memory, and twice that for V8 to work with
   idempotencyMax: 1_000_000, // a day at twelve creates a second
   historyKeptMs: 3_600_000,
   historyRevisionsMax: 100_000,

@@ -13,6 +13,9 @@ export interface NewEvent {
   readonly host?: string;
 }
 
+/** Of which all events have the same: there are a hundred thousand of them in memory. */
+const nothing = Object.freeze({});
+
 /** Event names sort by time, so a list is a history. */
 export function eventChange(subject: AnyResource, event: NewEvent, ctx: Context): Change {
   const id = ctx.newId('evt');
@@ -24,7 +27,7 @@ export function eventChange(subject: AnyResource, event: NewEvent, ctx: Context)
     value: {
       kind: 'event',
       schemaVersion,
-      metadata: { id, name: id, project, revision: 0, generation: 1, labels: {}, createdAtMs: ctx.nowMs },
+      metadata: { id, name: id, project, revision: 0, generation: 1, labels: nothing, createdAtMs: ctx.nowMs },
       spec: {
         subject: { kind: subject.kind, id: metadata.id, name: metadata.name, project: metadata.project },
         type: event.type ?? 'Normal',
@@ -32,7 +35,7 @@ export function eventChange(subject: AnyResource, event: NewEvent, ctx: Context)
         message: event.message,
         ...(event.host === undefined ? {} : { host: event.host }),
       },
-      status: {},
+      status: nothing,
     },
   };
 }
