@@ -54,6 +54,8 @@ export interface RunningAgent {
   readonly hostName: string;
   /** Resolves when the agent cannot go on; close it then. */
   readonly failed: Promise<Error>;
+  /** How what runs a guest of this host says that it stands, for people; undefined: it does not say, or nothing runs. */
+  describeGuest(instanceId: string): Promise<string | undefined>;
   /** Guests run on. */
   close(): Promise<void>;
 }
@@ -173,6 +175,10 @@ export async function startAgent(
     return {
       hostName,
       failed,
+      async describeGuest(instanceId) {
+        const said = await Promise.all(drivers.map(async (driver) => driver.describe?.(instanceId)));
+        return said.find((text) => text !== undefined);
+      },
       async close() {
         stopping.abort();
         await stop();

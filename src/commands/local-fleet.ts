@@ -36,6 +36,8 @@ export interface LocalFleet {
   readonly operatorToken: string;
   readonly hostName: string;
   readonly agentDirectory: string;
+  /** How what runs a guest says that it stands, for people; undefined: it does not say, or nothing runs. */
+  describeGuest(instanceId: string): Promise<string | undefined>;
   /** Resolves when the agent cannot go on. */
   readonly failed: Promise<Error>;
   close(): Promise<void>;
@@ -70,6 +72,7 @@ export async function startLocalFleet(options: LocalFleetOptions, { log }: { log
       operatorToken: server.operatorToken,
       hostName: agent.hostName,
       agentDirectory,
+      describeGuest: (instanceId) => agent.describeGuest(instanceId),
       failed: agent.failed,
       async close() {
         await agent.close();

@@ -28,6 +28,8 @@ import { untilGone, untilReady, waitForInstance } from '../cli/wait.ts';
 import type { LocalFleet } from './local-fleet.ts';
 import type { BuildableImage, BuiltFile } from './image-build.ts';
 import { quickstartImages } from './quickstart-images.ts';
+import { keepLogs } from './quickstart-logs.ts';
+import { SilenceWatch } from './quickstart-silence.ts';
 import { type LoginKey, logIn, loginKey } from './quickstart-login.ts';
 import { untilAborted } from './until-aborted.ts';
 
@@ -297,7 +299,7 @@ async function bootGuest(
 ): Promise<Instance> {
   const { session, key } = stage;
   const { image } = stage.plan;
-  const { ports, userData, bootWithinMs } = quickstartImages[image];
+  const { ports, userData } = quickstartImages[image];
   const { items } = await listAll(session.client, 'instance', { project: session.project });
   const taken = new Set(items.map(({ metadata }) => metadata.name));
   let name = 'hello';
@@ -310,20 +312,75 @@ async function bootGuest(
   );
   try {
     tell.line(`• asked for instance ${name}`);
-    const ready = await waitForInstance(cli, session, {
-      id: made.metadata.id,
-      name,
-      judge: untilReady(name),
-      timeoutMs: bootWithinMs,
-    });
+    const ready = await untilBooted(cli, tell, stage, made);
     const { totalMs } = stepsOf(ready);
     tell.done(`${name} has booted on ${ready.status.host ?? '?'}`, totalMs);
     return ready;
   } catch (error) {
     if (!(error instanceof Interrupted)) await tellConsole(tell, session, name, 'The last lines of its console');
+    const failure = error instanceof Interrupted ? error : await withLogs(stage, made, error);
     await removeGuest(cli, stage, made).catch(() => {}); // the failure itself is what matters
-    throw error;
+    throw failure;
   }
+}
+
+/** Says how things stand when the guest says nothing, and does not wait for it for ever. */
+async function untilBooted(
+  cli: Cli,
+  tell: Teller,
+  { plan, fleet, session, stopped }: Stage,
+  made: Instance,
+): Promise<Instance> {
+  const { id, name } = made.metadata;
+  const { bootWithinMs, silenceMsMax } = quickstartImages[plan.image];
+  const over = new AbortController();
+  const ends = AbortSignal.any([stopped, over.signal]);
+  const silence = new SilenceWatch({
+    name,
+    consolePath: join(guestFolder(plan, fleet, id), 'console.log'),
+    silenceMsMax,
+    look: () => fleet.describeGuest(id),
+    tell: (text) => tell.line(`• ${text}`),
+    clock: cli.clock,
+  });
+  const judge = untilReady(name);
+  const booted = waitForInstance({ ...cli, interruption: () => ends }, session, {
+    id,
+    name,
+    timeoutMs: bootWithinMs,
+    judge(instance) {
+      if (instance) silence.heardStatus(statusText(instance));
+      return judge(instance);
+    },
+  });
+  const silent = silence.run(over.signal).then(() => booted);
+  try {
+    return await Promise.race([booted, silent]);
+  } finally {
+    over.abort();
+    // What lost the race has nothing more to say.
+    booted.catch(() => {});
+    silent.catch(() => {});
+  }
+}
+
+function statusText({ status: { phase, guest } }: Instance): string {
+  const more = [guest?.progress, guest?.reason, guest?.accelerator && `under ${guest.accelerator}`];
+  return [phase, ...more.filter((text) => text !== undefined && text !== 'under none')].join(', ');
+}
+
+const guestFolder = ({ driver }: Plan, { agentDirectory }: LocalFleet, id: string): string =>
+  join(agentDirectory, driver, id);
+
+/** The guest is removed, and its logs with it: what they say is kept. */
+async function withLogs({ plan, fleet }: Stage, { metadata }: Instance, error: unknown): Promise<unknown> {
+  if (!(error instanceof CommandError)) return error;
+  const path = join(plan.dataDirectory, `${metadata.name}.log`);
+  const state = (await fleet.describeGuest(metadata.id)) ?? 'nothing runs any more';
+  const kept = await keepLogs(guestFolder(plan, fleet, metadata.id), { path, heading: `${error.message}\n${state}` });
+  if (!kept) return error;
+  const advice = `its console and what QEMU said are in ${path}`;
+  return new CommandError(error.exitCode, error.message, { advice, cause: error });
 }
 
 const consoleBytesMax = 64 * 1024;

@@ -159,6 +159,8 @@ export interface Driver {
    * driver's guests have no such disk. Throws `DriverError` `NoSuchGuest`, `Aborted` (also when it runs again), `DiskFull`, `Internal`.
    */
   exportDisk?(instanceId: string, signal: AbortSignal): Promise<ExportedDisk>;
+  /** How the hypervisor says that the machine of a guest stands, for people. Absent, or undefined: it does not say, or there is no machine. Never throws. */
+  describe?(instanceId: string): Promise<string | undefined>;
   /** Lets go of everything; guests run on. */
   close(): Promise<void>;
 }

@@ -1,6 +1,7 @@
 // Looks how a domain stands: libvirt is asked, and QEMU itself where libvirt does not know why it stands still. Touches nothing.
 
 import { isRecord } from '../../../base/is-record.ts';
+import { describeError } from '../../../base/log.ts';
 import { standingOf } from '../qemu/run-states.ts';
 import { type Standing, standings } from '../vm/standing.ts';
 import type { Connection } from './connection.ts';
@@ -42,5 +43,16 @@ async function stateOf(libvirt: Libvirt, domain: Domain): Promise<Awaited<Return
   } catch (error) {
     if (error instanceof LibvirtError && error.code === libvirtErrors.noDomain) return undefined;
     throw error;
+  }
+}
+
+/** In libvirt's own words. Never throws. */
+export async function describeDomain(connection: Pick<Connection, 'ask'>, domain: Domain): Promise<string> {
+  try {
+    const seen = await connection.ask((libvirt) => stateOf(libvirt, domain));
+    if (seen === undefined) return `libvirt has no domain ${domain.name} any more`;
+    return `domain ${domain.name} is in the state "${seen.state}" (reason ${seen.reason})`;
+  } catch (error) {
+    return `libvirt does not say how domain ${domain.name} stands: ${describeError(error)}`;
   }
 }

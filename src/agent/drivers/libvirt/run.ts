@@ -20,7 +20,7 @@ import { Troubles } from '../vm/troubles.ts';
 import { watchSuspension } from '../vm/watch-suspension.ts';
 import { type Connection, isLost } from './connection.ts';
 import type { ShutoffReason } from './domain-log.ts';
-import { standingNow } from './domain-standing.ts';
+import { describeDomain, standingNow } from './domain-standing.ts';
 import { userNetwork } from './domain-xml.ts';
 import { guestAddress } from './guest-address.ts';
 import type { Domain } from './libvirt.ts';
@@ -191,6 +191,7 @@ export function superviseDomain(options: DomainRunOptions): DomainRun {
     currentAddress: () => address.current(),
     suspension,
     volumes: createDomainVolumes({ connection, domain, clock, patienceMs: options.detachPatienceMs ?? 10_000 }),
+    describe: () => describeDomain(connection, domain),
     async alive() {
       await look();
       return !over.signal.aborted;

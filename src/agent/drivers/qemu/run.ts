@@ -11,6 +11,7 @@ import { type Clock, sleep } from '../../../base/clock.ts';
 import { describeError, type Logger } from '../../../base/log.ts';
 import type { Prng } from '../../../base/prng.ts';
 import { DriverError, type GuestVolume } from '../driver.ts';
+import { askStanding, describeQemu, hasNoRoom } from './ask-qemu.ts';
 import { qemuFiles } from './command-line.ts';
 import { complaints } from './complaints.ts';
 import { bySocket } from '../vm/connect-socket.ts';
@@ -25,7 +26,6 @@ import { createForwards } from '../vm/forwards.ts';
 import { watchSuspension } from '../vm/watch-suspension.ts';
 import { identify, isAlive, killGuestProcess, type ProcessIdentity } from './processes.ts';
 import { connectQmp, type Qmp, type QmpEvent } from './qmp.ts';
-import { standingOf } from './run-states.ts';
 import { createQemuVolumes } from './run-volumes.ts';
 
 export interface RunOptions {
@@ -256,6 +256,7 @@ function superviseRun(
     guestEnded: guestEnded.promise,
     onTrouble: (listener) => troubles.listen(listener),
     alive: () => isAlive(hypervisor),
+    describe: () => describeQemu(hypervisor, qmp),
     end,
     dial: forwards.dial,
     suspension,
@@ -276,14 +277,4 @@ function diskSession(session: Qmp): DiskSession {
     paused: async () => (await askStanding(session)).guest === 'waiting-for-disk',
     resume: async () => void (await session.execute('cont')),
   };
-}
-
-async function askStanding(session: Qmp): Promise<Standing> {
-  const said = await session.execute('query-status');
-  return standingOf(isRecord(said) && typeof said['status'] === 'string' ? said['status'] : 'none');
-}
-
-async function hasNoRoom(session: Qmp): Promise<boolean> {
-  const disks = await session.execute('query-block');
-  return Array.isArray(disks) && disks.some((disk: unknown) => isRecord(disk) && disk['io-status'] === 'nospace');
 }

@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { system } from '../../../base/system.ts';
 import { untilGuest } from '../conformance.ts';
 import type { Driver } from '../driver.ts';
 import { makeQemuTestHost, type QemuTestHost, testSpec } from './test-host.ts';
@@ -69,6 +70,17 @@ describe('a guest whose QEMU stops', () => {
     await open();
     const failed = await untilGuest(driver, id, (each) => each?.state === 'failed');
     expect(failed?.reason?.code).toBe('HypervisorInternalError');
+  });
+
+  it('is described in the words of QEMU, also one that hangs', async () => {
+    await underTcg({ enter: 'debug' });
+    await driver.create(spec, never);
+    expect(await driver.describe?.(id)).toMatch(/^QEMU \(pid \d+\) is in the run state "debug"$/);
+    expect(await driver.describe?.('inst_00000000000000000000000099')).toBeUndefined();
+    const found = await host.process(id);
+    if (found === null) throw new Error('it does not run');
+    system.signal(found.pid, 'SIGSTOP');
+    expect(await driver.describe?.(id)).toBe(`QEMU (pid ${found.pid}) does not answer`);
   });
 
   it('that aborts is failed with its last words', async () => {

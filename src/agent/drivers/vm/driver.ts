@@ -32,6 +32,7 @@ export function createVmDriver(options: VmDriverOptions): Driver {
   return {
     name: hands.hypervisor.name,
     fingerprint: () => hands.hypervisor.fingerprint(),
+    describe: async (instanceId) => slots.get(instanceId)?.run?.describe?.(),
     changes: () => hands.hypervisor.changes?.() ?? 0,
     recover: () => recoverGuests(hands),
     guests: () =>

@@ -89,6 +89,8 @@ export interface Run {
   /** Whoever knows the guest's address without its console tells it here, and each that follows; not `sure`: only where nothing else is known. */
   onAddress?(listener: (address: string, sure: boolean) => void): void;
   alive(): Promise<boolean>;
+  /** How it stands, in the hypervisor's own words. Never throws. */
+  describe?(): Promise<string>;
   /** Presses the power button. */
   powerDown(): Promise<void>;
   /** Ends it, whatever it does. Resolves when it is gone. */
