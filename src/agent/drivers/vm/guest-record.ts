@@ -127,14 +127,11 @@ export async function writeGuestRecord(directory: string, record: GuestRecord): 
   await writeWhole(join(directory, fileName), `${JSON.stringify(record, null, 1)}\n`);
 }
 
+/** A second name for the file that is about to be replaced. While it has none, that file is whole. */
 async function keepPrevious(directory: string): Promise<void> {
-  const kept = join(directory, `${previousName}.tmp`);
-  await link(join(directory, fileName), kept).catch(async (error: unknown) => {
-    if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error;
-    await rm(kept); // of an agent that died before it gave that its name
-    await link(join(directory, fileName), kept);
-  });
-  await rename(kept, join(directory, previousName));
+  const kept = join(directory, previousName);
+  await rm(kept, { force: true });
+  await link(join(directory, fileName), kept);
 }
 
 /** Writes a file that is there whole and durable, or not at all. One writer at a time. */
