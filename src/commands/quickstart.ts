@@ -261,7 +261,7 @@ function hostText({ status }: Host): string {
 
 /** The first part of a long reason; `berth host show` has all of it. */
 function shortened(reason: string): string {
-  const first = reason.split(/: |; |\n/)[0] ?? '';
+  const [first = ''] = /^(?:KVM is not usable: )?.*?(?=: |; |\n|$)/.exec(reason) ?? [];
   return visible(first.length > 90 ? `${first.slice(0, 89)}…` : first);
 }
 

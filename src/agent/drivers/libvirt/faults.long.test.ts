@@ -591,6 +591,8 @@ describe.skipIf(reason !== undefined)(`the libvirt driver, when things go wrong$
       () => ({ directory: join(host.directory, 'x'.repeat(80)) }),
       /has \d+ bytes, and a socket's may have 107; choose a shorter data directory/,
     ],
+    // This libvirt has none, whatever the machine has.
+    ['the accelerator, which must be KVM', () => ({ accelerator: 'kvm' }), /KVM is not usable: .*"accelerator: kvm"/],
   ])('says what is wrong with %s, before and when a guest is made', async (_, change, words) => {
     await open(change());
     expect(await driver.fingerprint()).toMatchObject({ available: false, reason: expect.stringMatching(words) });
