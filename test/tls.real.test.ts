@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { makeCertificate } from './certificate.ts';
-import { runBerth, startFleet } from './processes.ts';
+import { runBerth, startBerth, startFleet } from './processes.ts';
 
 describe('a server with a certificate', () => {
   let directory: string;
@@ -16,7 +16,7 @@ describe('a server with a certificate', () => {
   });
   afterAll(() => rm(directory, { recursive: true, force: true }));
 
-  it('serves agents and people, and carries what guests say', async () => {
+  it('serves agents and people, and carries what guests say', { timeout: 240_000 }, async () => {
     const fleet = await startFleet(join(directory, 'fleet'), { drivers: ['fake'], tls });
     try {
       const spec = { source: 'file:///tiny.qcow2', defaults: { cpus: 1, memoryMiB: 128 } };
@@ -25,6 +25,18 @@ describe('a server with a certificate', () => {
       expect((await runBerth(['logs', 'web'], fleet.environment)).stdout).toContain('berth: ready');
       const untrusting = await runBerth(['ps'], { ...fleet.environment, NODE_EXTRA_CA_CERTS: '' });
       expect(untrusting).toMatchObject({ code: 6, stderr: expect.stringContaining('certificate') });
+      // An authority of one's own is named to the command line by variable or context, and to the agent.
+      const alone = { ...fleet.environment, NODE_EXTRA_CA_CERTS: '' };
+      expect(await runBerth(['ps'], { ...alone, BERTH_CA: tls.certificate })).toMatchObject({ code: 0 });
+      const ofContext = { ...alone, BERTH_URL: '', BERTH_CONFIG: join(directory, 'contexts.yaml') };
+      const set = ['context', 'set', 'prod', '--url', fleet.url, '--ca', tls.certificate];
+      expect(await runBerth(set, ofContext)).toMatchObject({ code: 0 });
+      expect((await runBerth(['logs', 'web'], ofContext)).stdout).toContain('berth: ready');
+      await fleet.killAgent();
+      const words = ['agent', '--config', join(directory, 'fleet', 'agent.yaml'), '--ca', tls.certificate];
+      const agent = await startBerth(words, /registered/, { NODE_EXTRA_CA_CERTS: '' });
+      await agent.stop();
+      await fleet.restartAgent();
       await fleet.client.delete('instance', 'web');
       await fleet.gone('web');
     } finally {

@@ -22,6 +22,13 @@ export const AgentConfig = Type.Object(
     tokenFile: Type.Optional(
       Type.String({ minLength: 1, maxLength: 1024, description: 'file that holds the token of this host' }),
     ),
+    ca: Type.Optional(
+      Type.String({
+        minLength: 1,
+        maxLength: 1024,
+        description: 'PEM file of authorities to trust, besides those that Node does, for https: servers and images',
+      }),
+    ),
     hostName: Name,
     dataDirectory: Type.String({
       default: '/var/lib/berth/agent',

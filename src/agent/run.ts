@@ -12,12 +12,14 @@ import { describeError, type Logger } from '../base/log.ts';
 import { createCarried } from '../base/carried.ts';
 import {
   adviceOnSecretFile,
+  certificatesAt,
   environment,
   randomSecret,
   system,
   systemClock,
   systemFetch,
   systemPrng,
+  trustCertificates,
 } from '../base/system.ts';
 import { version } from '../base/version.ts';
 import { type Agent, createAgent } from './agent.ts';
@@ -70,6 +72,7 @@ export async function startAgent(
   const vendorData = await vendorDataOf(config);
   const { hostName, dataDirectory } = config;
   const token = await tokenOf(config, log);
+  await trustAuthority(config);
   const users = guestUsersOf(config.guestUsers, system.userId());
   const passable = needsPassage(config.drivers, { ownUsers: users !== undefined });
   const volumeDirectory = join(dataDirectory, 'volumes');
@@ -330,6 +333,16 @@ async function tokenOf({ token, tokenFile, hostName }: AgentConfig, log: Logger)
       `tokenFile: cannot read ${tokenFile}; "berth host token ${hostName}" prints what belongs in it`,
       { field: 'tokenFile', cause },
     );
+  }
+}
+
+async function trustAuthority({ ca }: AgentConfig): Promise<void> {
+  if (ca === undefined) return;
+  try {
+    await trustCertificates(await certificatesAt(ca));
+  } catch (cause) {
+    const message = `ca: cannot trust the authorities in ${ca}: ${describeError(cause)}`;
+    throw new ApiError('InvalidRequest', message, { field: 'ca', cause });
   }
 }
 

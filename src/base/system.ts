@@ -180,6 +180,23 @@ export function systemLogger(level: LogLevel = 'info', format: LogFormat = 'auto
   );
 }
 
+/** The certificates of a PEM file, each checked to be one. Throws an `Error` that says what is wrong with it. */
+export async function certificatesAt(path: string): Promise<string[]> {
+  const [text, { X509Certificate }] = await Promise.all([readFile(path, 'utf8'), import('node:crypto')]);
+  const certificates = text.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? [];
+  if (certificates.length === 0) throw new Error('it holds no certificate in PEM form');
+  return certificates.map((certificate) => new X509Certificate(certificate).toString());
+}
+
+/** For all TLS connections that this process opens from now on, besides what Node trusts. */
+export async function trustCertificates(certificates: readonly string[]): Promise<void> {
+  const { default: tls } = await import('node:tls');
+  const set: unknown = Reflect.get(tls, 'setDefaultCACertificates'); // since Node 22.19 and 24.5; its types are older
+  if (typeof set !== 'function')
+    throw new Error('this Node cannot: take 24.5 or newer, or name the file in NODE_EXTRA_CA_CERTS');
+  set([...tls.getCACertificates('default'), ...certificates]);
+}
+
 /** What to do about a file that only its owner should read; undefined: nothing, or it is not there. */
 export async function adviceOnSecretFile(path: string): Promise<string | undefined> {
   const status = await stat(path).catch(() => undefined); // who reads it says that it is not there

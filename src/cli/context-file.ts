@@ -11,6 +11,8 @@ export interface Context {
   readonly url: string;
   readonly token?: string;
   readonly project?: string;
+  /** Path of a PEM file: authorities to trust besides those that Node does. */
+  readonly ca?: string;
 }
 
 export interface Contexts {
@@ -107,12 +109,18 @@ function checked(value: unknown, path: string): Contexts {
   const entries = Object.entries(contexts).map(([name, context]): [string, Context] => {
     if (!isRecord(context) || typeof context['url'] !== 'string')
       return refuse(`contexts.${name}`, 'a map with a "url"');
-    const { token, project } = context;
+    const { token, project, ca } = context;
     if (token !== undefined && typeof token !== 'string') return refuse(`contexts.${name}.token`, 'text');
     if (project !== undefined && typeof project !== 'string') return refuse(`contexts.${name}.project`, 'text');
+    if (ca !== undefined && typeof ca !== 'string') return refuse(`contexts.${name}.ca`, 'the path of a file');
     return [
       name,
-      { url: context['url'], ...(token === undefined ? {} : { token }), ...(project === undefined ? {} : { project }) },
+      {
+        url: context['url'],
+        ...(token === undefined ? {} : { token }),
+        ...(project === undefined ? {} : { project }),
+        ...(ca === undefined ? {} : { ca }),
+      },
     ];
   });
   return { ...(current === undefined ? {} : { current }), contexts: Object.fromEntries(entries) };

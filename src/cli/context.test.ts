@@ -1,6 +1,7 @@
 import { chmod, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { rootCertificates } from 'node:tls';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { readContexts, useLocalContext } from './context-file.ts';
 import { page, type RunResult, runBerth } from './testing.ts';
@@ -88,6 +89,24 @@ describe('contexts', () => {
       exitCode: 0,
       stderr: `berth: other users of this machine may read ${file}: chmod 600 ${file}\n`,
     });
+  });
+
+  it('keep the file of an authority, once it holds a certificate', async () => {
+    const file = join(directory, 'ca.pem');
+    await writeFile(file, 'no certificate');
+    const refused = await berth(`context set lab --url https://lab.test --ca ${file}`);
+    expect(refused).toMatchObject({ exitCode: 2, stderr: expect.stringContaining('it holds no certificate') });
+    const certificate = join(directory, 'authority.pem');
+    await writeFile(certificate, rootCertificates[0] ?? '');
+    await berth(`context set lab --url https://lab.test --ca ${certificate}`);
+    await berth('context set lab --project ci');
+    expect((await readContexts(path)).contexts['lab']).toEqual({
+      url: 'https://lab.test',
+      ca: certificate,
+      project: 'ci',
+    });
+    await rm(certificate);
+    expect((await berth('ps')).stderr).toContain(`cannot trust the authorities in ${certificate}`);
   });
 
   it('lose their token when they are given another server', async () => {

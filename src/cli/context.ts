@@ -1,5 +1,6 @@
 // `berth context ...`: the servers a person works with. Tokens come from a file or standard input, never from a flag.
 
+import { resolve } from 'node:path';
 import { Command } from 'commander';
 import { nearest } from '../api/nearest.ts';
 import { adviceOnSecretFile } from '../base/system.ts';
@@ -9,7 +10,7 @@ import { type CommandError, usageError } from './exit-codes.ts';
 import { type Format, printList } from './output.ts';
 import { outputOption } from './output-option.ts';
 import { readTextFile } from './read-file.ts';
-import { checkedUrls } from './session.ts';
+import { checkedUrls, withAuthorities } from './session.ts';
 
 export function contextCommand(cli: Cli): Command {
   return new Command('context')
@@ -63,6 +64,7 @@ function useCommand(cli: Cli): Command {
 interface SetOptions {
   readonly url?: string;
   readonly tokenFile?: string;
+  readonly ca?: string;
   readonly project?: string;
   readonly use?: true;
 }
@@ -73,6 +75,7 @@ function setCommand(cli: Cli): Command {
     .argument('<name>')
     .option('--url <url>', 'http://HOST:PORT or https://HOST; several servers with commas between')
     .option('--token-file <file>', 'holds the token; - reads standard input')
+    .option('--ca <file>', 'PEM; authorities to trust for https:, besides those that Node does')
     .option('--project <project>', 'used when a command names none')
     .option('--use', 'make it current')
     .action(async (name: string, _options: unknown, command: Command) => {
@@ -89,8 +92,11 @@ function setCommand(cli: Cli): Command {
       const kept = before?.url === url ? before?.token : undefined;
       const token = options.tokenFile === undefined ? kept : await readToken(cli, options.tokenFile);
       const project = options.project ?? before?.project;
+      const ca = options.ca === undefined ? before?.ca : resolve(options.ca);
+      if (options.ca !== undefined) await withAuthorities(options.ca);
       const context: Context = {
         url,
+        ...(ca === undefined ? {} : { ca }),
         ...(token === undefined ? {} : { token }),
         ...(project === undefined ? {} : { project }),
       };

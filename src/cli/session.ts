@@ -4,7 +4,8 @@ import type { Command } from 'commander';
 import { nearest } from '../api/nearest.ts';
 import { Servers, serverUrls } from '../api/servers.ts';
 import { createUserClient, type UserClient } from '../api/user-client.ts';
-import { systemPrng } from '../base/system.ts';
+import { describeError } from '../base/log.ts';
+import { certificatesAt, systemPrng, trustCertificates } from '../base/system.ts';
 import type { Cli } from './cli.ts';
 import { type Context, contextFilePath, readContexts } from './context-file.ts';
 import { usageError } from './exit-codes.ts';
@@ -27,6 +28,7 @@ export async function openSession(cli: Cli, command: Command): Promise<Session> 
   if (!projectName.test(project))
     throw usageError(`a project cannot be called "${project}"`, 'use lower-case letters, digits and "-"');
   const servers = serversOf(cli, checkedUrls(context.url));
+  if (context.ca !== undefined) await withAuthorities(context.ca, trustCertificates);
   return {
     client: createUserClient({
       fetch: cli.fetch,
@@ -75,7 +77,9 @@ async function chosenContext(cli: Cli, flags: GlobalFlags): Promise<{ context: C
   if (flags.url !== undefined && flags.context !== undefined)
     throw usageError('--url and --context cannot both be given');
   const url = flags.url ?? (flags.context === undefined ? environment['BERTH_URL'] || undefined : undefined);
-  if (url !== undefined) return { context: { url, ...(token === undefined ? {} : { token }) }, project };
+  const ca = environment['BERTH_CA'] || undefined;
+  const own = { ...(token === undefined ? {} : { token }), ...(ca === undefined ? {} : { ca }) };
+  if (url !== undefined) return { context: { url, ...own }, project };
   const path = contextFilePath(cli);
   const { current, contexts } = await readContexts(path);
   const name = flags.context ?? current;
@@ -93,7 +97,22 @@ async function chosenContext(cli: Cli, flags: GlobalFlags): Promise<{ context: C
       meant ? `did you mean "${meant}"?` : '"berth context ls" shows what there is',
     );
   }
-  return { context: flags.context === undefined && token !== undefined ? { ...context, token } : context, project };
+  return { context: flags.context === undefined ? { ...context, ...own } : context, project };
+}
+
+/** Reads the file of a `--ca`, and hands its certificates to `use`. */
+export async function withAuthorities(
+  path: string,
+  use: (certificates: readonly string[]) => Promise<void> = async () => {},
+): Promise<void> {
+  try {
+    await use(await certificatesAt(path));
+  } catch (cause) {
+    throw usageError(
+      `cannot trust the authorities in ${path}: ${describeError(cause)}`,
+      'the file must hold certificates in PEM form; a context names it by --ca, BERTH_CA is for one command',
+    );
+  }
 }
 
 /** `http://cp1:7070,http://cp2:7070`: several servers of one fleet. */

@@ -14,6 +14,7 @@ interface AgentFlags {
   readonly server?: string;
   readonly name?: string;
   readonly tokenFile?: string;
+  readonly ca?: string;
   readonly dataDir?: string;
   readonly driver: readonly string[];
   readonly accelerator?: string;
@@ -30,6 +31,7 @@ export function agentCommand(cli: Cli): Command {
     .option('--server <url>', 'default: http://127.0.0.1:7070')
     .option('--name <name>', "of the host; default: the machine's own")
     .option('--token-file <file>', "holds this host's token: berth host token NAME")
+    .option('--ca <file>', 'PEM; authorities to trust for https:, besides those that Node does')
     .option('--data-dir <directory>', 'absolute; default: /var/lib/berth/agent')
     .option('--driver <driver>', 'berth driver ls shows them; many times; default: qemu', collect, [])
     .option('--accelerator <accelerator>', 'of virtual machines: auto, kvm or tcg; default: auto')
@@ -48,6 +50,7 @@ export function agentCommand(cli: Cli): Command {
         server,
         name,
         tokenFile,
+        ca,
         dataDir,
         driver,
         accelerator,
@@ -62,6 +65,7 @@ export function agentCommand(cli: Cli): Command {
           serverUrl: server,
           hostName: name,
           tokenFile,
+          ca,
           dataDirectory: dataDir,
           drivers: driver.length === 0 ? undefined : [...driver],
           accelerator,
