@@ -31,15 +31,13 @@ interface SimFlags {
 
 const seedsDefault = '200';
 const fleetSeedsDefault = '2';
-/** Of each planted bug, before it counts as not caught. */
-const museumSeedsDefault = '300';
 
 export function simCommand(cli: Cli): Command {
   return new Command('sim')
     .description(
       'Run real control planes and agents in a false world drawn from seeds, and check what must always hold',
     )
-    .option('--seeds <count>', `how many (default: ${seedsDefault})`)
+    .option('--seeds <count>', `how many (default: ${seedsDefault}; of a planted bug, its budget)`)
     .option('--seed <number>', 'the first one', '1')
     .option('--jobs <count>', 'processes at once (default: one for each core)')
     .option('--twice', 'run every seed twice and compare: the default')
@@ -58,7 +56,7 @@ export function simCommand(cli: Cli): Command {
     .option('--storm <seconds>', 'at most so long a storm')
     .option('--large', 'runs of 2,000 hosts')
     .option('--museum', 'put in every planted bug: each must be found')
-    .option('--quick', 'with --museum: for each begin with the seed that has caught it before')
+    .option('--quick', 'with --museum: begin with the seeds that have caught rare bugs before')
     .option('--plant <bug>', 'put in this one: it must be found')
     .option('--verbose', 'a line for each run; of planted bugs, what led to the catch')
     .option('--json', 'one JSON object a line')
@@ -79,7 +77,7 @@ async function run(cli: Cli, flags: SimFlags): Promise<void> {
       throw usageError('bugs are planted in the sources; run this in a checkout: npm run sim -- --museum');
     const { runMuseum } = await import('../sim/museum/museum.ts');
     const bugs = flags.plant === undefined ? undefined : [flags.plant];
-    const seedsMax = parseInteger('--seeds', flags.seeds ?? museumSeedsDefault, many);
+    const seedsMax = flags.seeds === undefined ? undefined : parseInteger('--seeds', flags.seeds, many);
     return end(
       await runMuseum({ ...shared, seedsMax, quick: flags.quick === true, ...(bugs ? { bugs } : {}) }, cli.stdout),
     );

@@ -212,17 +212,16 @@ describe('the museum', { timeout: 1_200_000 }, () => {
 
   it('says of a catch what led to it and how to see it again', async () => {
     const { out, text } = said();
-    const options = { bugs: ['release-before-gone'], jobs: 1, firstSeed: 1, seedsMax: 20, verbose: true };
+    const options = { bugs: ['release-before-gone'], jobs: 1, firstSeed: 1, verbose: true };
     expect(await runMuseum(options, out)).toBe(0);
-    expect(text()).toMatch(/VIOLATION of invariant 5: a guest of /);
+    expect(text()).toMatch(/VIOLATION of invariant 5: /);
     expect(text()).toMatch(/npm run sim -- --plant release-before-gone --seed \d+ --seeds 1 --verbose/);
   });
 
   it('fails when a bug is not caught', async () => {
     const { out, text } = said();
-    // The first seed finds it, and this one does not.
-    expect(await runMuseum({ bugs: ['watch-resumes-late'], jobs: 1, firstSeed: 2, seedsMax: 1 }, out)).toBe(1);
-    expect(text()).toContain('"watch-resumes-late" was not caught in 1 seeds');
+    expect(await runMuseum({ bugs: ['watch-resumes-late'], jobs: 1, firstSeed: 1, seedsMax: 0 }, out)).toBe(1);
+    expect(text()).toContain('"watch-resumes-late" was not caught in 0 runs');
   });
 
   it('fails when the place of a bug is gone, or is there twice', async () => {

@@ -10,7 +10,8 @@ describe('the museum', { timeout: 1_200_000 }, () => {
     const pieces: string[] = [];
     const out = { write: (piece: string) => pieces.push(piece) };
     const text = (): string => pieces.join('');
-    const exitCode = await runMuseum({ quick: true, jobs, firstSeed: 1, seedsMax: 400 }, out);
+    const exitCode = await runMuseum({ quick: true, jobs, firstSeed: 1 }, out);
+    process.stdout.write(text()); // how many runs each needed
     expect({ exitCode, text: text() }).toMatchObject({ exitCode: 0 });
     expect(text()).toContain(`${plantedBugs.length} of ${plantedBugs.length} planted bugs caught`);
   });

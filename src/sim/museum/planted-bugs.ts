@@ -1,35 +1,48 @@
 // The museum's pieces: real bugs of systems like this one, put back in. Each is a text of a file of src/ that stands there exactly once,
 // and what stands there instead while the bug is in. The simulator must find every one, as the invariant that it breaks.
 
+import type { Narrowing } from '../narrowing.ts';
 import type { Planted } from './plant.ts';
 
 export interface PlantedBug extends Planted {
-  /** One that has caught it: who has little time begins there, who has more ends there. Runs change with the code, so it may not do so now. Default: the first. */
-  readonly seed?: number;
   /** What happened, and to whom. */
   readonly reenacts: string;
   /** Number of the invariant in docs/ARCHITECTURE.md; 0: one without a number. */
   readonly invariant: number;
   /** Of a bug that shows only in rare company: the misfortunes that are to happen often in every run. */
   readonly with?: readonly string[];
+  /** How small the runs are; default: `museumWorld`. */
+  readonly world?: Narrowing;
+  /**
+   * It shows in few runs, and has the larger budget. `hint` is a seed that has caught it: whoever is in a hurry tries it first. Runs change with
+   * the code, so it may not catch it now, and nothing rests on it.
+   */
+  readonly rare?: { readonly hint: number };
 }
+
+/** Of each bug: runs from the first seed on, at most. A common one shows in one of twenty or more, a rare one in one of a hundred or more. */
+export const budgets = { common: 100, rare: 1000 } as const;
+
+/** Small and short: a run takes half the time, and what collides in a fleet collides sooner where there is little room. */
+export const museumWorld: Narrowing = { hosts: 3, tenants: 3, stormMs: 30_000 };
+/** Of bugs that small worlds do not show: as the seed has it. */
+const asDrawn: Narrowing = {};
 
 export const plantedBugs: readonly PlantedBug[] = [
   // ── room ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
   {
     name: 'drop-ledger-condition',
-    seed: 17,
     reenacts:
       'two claims decided on one view are both committed: Placement without generations; CloudStack CVE-2025-69233',
     invariant: 1,
+    world: asDrawn,
     file: 'server/commit.ts',
     find: 'if (restsOn[at++] === 0 && !isNewEvent(change)) yield change;',
     replace: "if (restsOn[at++] === 0 && !isNewEvent(change) && !change.key.startsWith('providers/')) yield change;",
   },
   {
     name: 'two-predicates',
-    seed: 200,
     reenacts: 'one path asks for room by a rule of its own: Nomad #9506, Nova CVE-2017-17051',
     invariant: 1,
     file: 'core/controllers/power-on.ts',
@@ -39,7 +52,6 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'reserve-forgotten',
-    seed: 6,
     reenacts: 'what an operator keeps back is given away: the class of Nova CVE-2026-46448, a path without the claim',
     invariant: 1,
     file: 'core/ledger/ledger.ts',
@@ -48,7 +60,6 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'release-before-gone',
-    seed: 3,
     reenacts: 'room is free when the end is asked for, not when the guest is gone: Nova 1794996, local delete',
     invariant: 5,
     file: 'core/operations/instance.ts',
@@ -58,7 +69,6 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'release-twice',
-    seed: 2,
     reenacts:
       'a release at the end of a run gives back the disk too, and the removal gives it back again: Nova 1848343',
     invariant: 5,
@@ -68,16 +78,15 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'claim-leaked-by-restart',
-    seed: 18,
     reenacts: 'an older life is never reported gone, and its room stays held: Orchard #381, Nova 1679750',
     invariant: 5,
+    rare: { hint: 25 },
     file: 'agent/reconcile.ts',
     find: "if (canTell(entry)) settle(entry, 'absent');",
     replace: "if (entry.assignment.incarnation > 1_000 && canTell(entry)) settle(entry, 'absent');",
   },
   {
     name: 'claim-leaked-while-building',
-    seed: 4,
     reenacts: 'an instance that is deleted while it is built is never cleared away: Nova 1679750',
     invariant: 3,
     file: 'agent/plan.ts',
@@ -86,7 +95,6 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'task-room-leaked',
-    seed: 23,
     reenacts: 'room that is taken over is not given back by who held it: Nova 1896463, the other way round',
     invariant: 5,
     file: 'core/controllers/placement.ts',
@@ -95,9 +103,9 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'deleted-with-guest',
-    seed: 66,
     reenacts: 'the record goes while its guest is still there: Nova, servers deleted under a host that was down',
     invariant: 3,
+    rare: { hint: 18 },
     file: 'core/controllers/garbage.ts',
     find: 'if (snapshot.allocationsOfConsumer(instance.value.metadata.id).length > 0) return emptyPlan;',
     replace: '',
@@ -116,7 +124,6 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'placed-twice',
-    seed: 5,
     reenacts: 'no condition on the instance when it is bound: Kubernetes #59848, Nova 1713783',
     invariant: 7,
     file: 'server/commit.ts',
@@ -125,21 +132,22 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'bound-to-lost-host',
-    seed: 285,
     reenacts:
       'the host is not looked at again when the binding is written: Nomad plan-rejection, the other way round (#27497)',
     invariant: 0,
+    world: asDrawn,
+    rare: { hint: 285 },
     file: 'core/controllers/bind.ts',
     find: 'conditions: Array.from(new Set(bindings.map(({ placed }) => keys.host(placed.host))), (key) => ({',
     replace: 'conditions: Array.from(new Set<string>(), (key) => ({',
   },
   {
     name: 'wrong-revision',
-    seed: 20,
     reenacts:
       'a Plan that rests on one just made durable has no condition any more and overwrites another control plane',
     invariant: 7,
     with: ['store-slow', 'network-duplicate', 'create-burst', 'host-rules'],
+    rare: { hint: 20 },
     file: 'server/commit.ts',
     find: 'if (change) more.push({ key: change.key, ifRevision: change.value === null ? 0 : revision });',
     replace: '',
@@ -166,7 +174,6 @@ export const plantedBugs: readonly PlantedBug[] = [
 
   {
     name: 'key-not-in-plan',
-    seed: 104,
     reenacts:
       'the idempotency key is not conditional in the Plan that makes the instance: Cirrus-style retries made two',
     invariant: 4,
@@ -193,7 +200,6 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'prefix-for-key',
-    seed: 2,
     reenacts: 'a key is matched by its beginning: Nomad CVE-2025-4922',
     invariant: 3,
     file: 'core/operations/create.ts',
@@ -203,9 +209,9 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'limit-without-gate',
-    seed: 34,
     reenacts: 'two control planes each count to the limit: Orchard #138',
     invariant: 0,
+    rare: { hint: 30 },
     file: 'core/controllers/bind.ts',
     find: '...passGates(snapshot, gates), ',
     replace: '',
@@ -215,7 +221,6 @@ export const plantedBugs: readonly PlantedBug[] = [
 
   {
     name: 'incarnation-not-checked',
-    seed: 21,
     reenacts: 'a report of an earlier life is taken for the present one: Orchard #64',
     invariant: 7,
     with: ['driver-fails', 'network-slow'],
@@ -225,7 +230,6 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'sequence-not-checked',
-    seed: 2,
     reenacts: 'a report that was overtaken is taken after the newer one: etcd #15271, time travel',
     invariant: 7,
     file: 'core/operations/report.ts',
@@ -234,38 +238,39 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'back-in-time',
-    seed: 655,
     reenacts: 'an agent follows a control plane that lags behind what it has seen: Sieve, 15 of 21 bugs',
     invariant: 5,
     with: ['store-slow', 'network-streamCut', 'server-pause'],
+    world: asDrawn,
+    rare: { hint: 655 },
     file: 'agent/agent.ts',
     find: "if (event.type === 'sync' && event.revision < state.revision) {",
     replace: "if (event.type === 'sync' && event.revision < 0) {",
   },
   {
     name: 'act-before-fence',
-    seed: 110,
     reenacts: 'an agent makes guests from an old ledger before it was told what is wanted now: Nova 1713783',
     invariant: 5,
-    with: ['agent-crash', 'partition', 'all-hosts-parted', 'host-power-loss'],
+    with: ['agent-crash', 'partition', 'host-power-loss'],
+    world: { hosts: 3, tenants: 4 },
+    rare: { hint: 21 },
     file: 'agent/reconcile.ts',
     find: "if (seen === undefined && !ledger.confirmed) return 'rest';",
     replace: '',
   },
   {
     name: 'busy-is-deaf',
-    seed: 122,
     reenacts:
       'a control plane that does not get round to reading heartbeats calls their hosts dead: SWIM before Lifeguard (arXiv:1707.00788)',
     invariant: 0,
-    with: ['server-flooded'],
+    with: ['server-flooded', 'create-burst'],
+    world: { servers: 1, hosts: 4, tenants: 3 },
     file: 'server/hearing.ts',
     find: 'if (busy) silence.excuse(sinceMs, excusedShare);\n    else if',
     replace: 'if',
   },
   {
     name: 'silence-is-death',
-    seed: 2,
     reenacts: 'a restart of the control plane failed healthy hosts by their old heartbeats: Orchard PR #454',
     invariant: 9,
     file: 'core/controllers/host-health.ts',
@@ -283,35 +288,35 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'exclusive-restarted',
-    seed: 49,
     reenacts: 'what may still run on a lost host is started elsewhere: Nomad lost allocations, Kubernetes #59848',
     invariant: 2,
+    rare: { hint: 25 },
     file: 'core/controllers/restart.ts',
     find: 'return !(spec.exclusive && mayRunUnseen(instance));',
     replace: 'return true;',
   },
   {
     name: 'lost-for-good',
-    seed: 50,
     reenacts: 'an instance stays failed for the loss of a host that is heard again: Orchard PR #454',
     invariant: 3,
+    rare: { hint: 29 },
     file: 'core/controllers/lost-host.ts',
     find: 'if (!host || !status.guest || status.report?.epoch !== host.value.status.epoch) return emptyPlan;',
     replace: 'if (!host || host.value.status.epoch >= 0) return emptyPlan;',
   },
   {
     name: 'unanswered-for-unheard',
-    seed: 165,
     reenacts: 'a report without an answer is taken for one that nobody heard: what came before it is never said again',
     invariant: 3,
     with: ['guest-held', 'network-answerLost', 'store-unknown'],
+    world: asDrawn,
+    rare: { hint: 165 },
     file: 'agent/reports.ts',
     find: 'for (const content of contents) said.get(idOf(content))?.delete(incarnationOf(content));',
     replace: '',
   },
   {
     name: 'seen-too-little',
-    seed: 3,
     reenacts: 'observedGeneration is that of the last report, whatever was seen before',
     invariant: 7,
     with: ['agent-crash', 'disk-failed'],
@@ -322,7 +327,6 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'generation-reset',
-    seed: 3,
     reenacts: 'the generation begins anew with a change',
     invariant: 7,
     file: 'core/operations/replace.ts',
@@ -331,7 +335,6 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'restarts-forgotten',
-    seed: 6,
     reenacts: 'what is placed anew begins to count anew, so that it is restarted for ever',
     invariant: 7,
     file: 'core/state/instance-change.ts',
@@ -376,7 +379,6 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'deletion-not-told',
-    seed: 3,
     reenacts: 'a watcher is not told of a deletion: etcd #19179',
     invariant: 6,
     file: 'server/http/watch-lines.ts',
@@ -385,7 +387,6 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'compaction-swallowed',
-    seed: 14,
     reenacts: 'a control plane goes on after a compaction as if nothing was missing: etcd #18089',
     invariant: 6,
     file: 'server/control-loop.ts',
@@ -394,7 +395,6 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'two-moments-for-one',
-    seed: 14,
     reenacts:
       'what was read of a store at different moments is taken for its state: a create told of what is not there',
     invariant: 6,
@@ -405,25 +405,24 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'deleted-key-kept',
-    seed: 22,
     reenacts: 'a cache that lists anew keeps what was deleted meanwhile: Sieve, cassandra-operator #402',
     invariant: 6,
+    world: { hosts: 4, tenants: 4, stormMs: 60_000 },
     file: 'core/state/cache.ts',
     find: 'if (!listed.has(key)) listed.set(key, { key, value: null, revision });',
     replace: 'if (!listed.has(key) && revision < 0) listed.set(key, { key, value: null, revision });',
   },
   {
     name: 'deleted-key-revived',
-    seed: 6,
     reenacts: 'the cache revives what was deleted before its own commit was answered',
     invariant: 6,
+    world: { hosts: 4, tenants: 4, stormMs: 60_000 },
     file: 'core/state/cache.ts',
     find: "if (source === 'own' ? revision < known || revision <= this.revision : revision <= known) return false;",
     replace: 'if (revision < known) return false;',
   },
   {
     name: 'own-commit-hides-others',
-    seed: 4,
     reenacts: 'what another control plane wrote in between is taken for an own commit',
     invariant: 6,
     file: 'server/control-loop.ts',
@@ -432,7 +431,6 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'wake-up-lost',
-    seed: 20,
     reenacts: 'room came free and nobody who waited was told: Orchard #381',
     invariant: 3,
     file: 'core/controllers/placement.ts',
@@ -441,7 +439,6 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'no-requeue',
-    seed: 2,
     reenacts: 'a controller that does not ask to be called again: what is due waits for the next full pass',
     invariant: 3,
     with: ['guest-crash'],
@@ -454,10 +451,10 @@ export const plantedBugs: readonly PlantedBug[] = [
 
   {
     name: 'unknown-guest-removed',
-    seed: 15,
     reenacts: 'a host destroys what it does not know: Nova 1713783, cassandra-operator #402',
     invariant: 9,
     with: ['disk-failed', 'agent-crash'],
+    rare: { hint: 15 },
     file: 'agent/reconcile.ts',
     find: 'if (entry === undefined) return; // a guest without an entry is told of by the heartbeat, and not touched',
     replace:
@@ -465,7 +462,6 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'guests-die-with-agent',
-    seed: 4,
     reenacts: 'an agent that stops takes its guests with it: Kubernetes #118559, #133382',
     invariant: 9,
     with: ['agent-stop'],
@@ -478,15 +474,17 @@ export const plantedBugs: readonly PlantedBug[] = [
     name: 'second-guest',
     reenacts: 'the guest of an older life is left where it is, in the way of the new one: Nova evacuation',
     invariant: 3,
+    world: asDrawn,
+    rare: { hint: 1 },
     file: 'agent/plan.ts',
     find: "running:   { nothing: 'create',         older: 'remove',",
     replace: "running:   { nothing: 'create',         older: 'none',",
   },
   {
     name: 'stale-not-repeated',
-    seed: 14,
     reenacts: 'what a control plane that lagged called stale is never said again: Orchard #64, stuck in running',
     invariant: 3,
+    rare: { hint: 17 },
     file: 'agent/agent.ts',
     find: 'reporter.repeatStale();',
     replace: '',
@@ -496,20 +494,19 @@ export const plantedBugs: readonly PlantedBug[] = [
 
   {
     name: 'restored-as-it-was',
-    seed: 49,
     reenacts: 'what a backup says is taken for what is: live guests go, second copies start',
     invariant: 2,
+    rare: { hint: 25 },
     file: 'core/operations/restored-record.ts',
     find: 'return restoredInstance(record, nowMs);',
     replace: 'return record;',
   },
   {
     name: 'strangers-overlooked',
-    seed: 386,
     reenacts:
       'after a restore an instance is placed where another life of it is that no backup knows, and takes its place',
     invariant: 8,
-    with: ['guest-crash', 'guest-dies-early'],
+    with: ['restored', 'guest-crash', 'guest-dies-early'],
     file: 'core/scheduler/registry.ts',
     find: '  unknownGuest,\n',
     replace: '',
@@ -519,7 +516,6 @@ export const plantedBugs: readonly PlantedBug[] = [
 
   {
     name: 'volume-of-two',
-    seed: 16,
     reenacts: 'a disk that an instance has is given to another, too: Cinder, attachments without a reservation',
     invariant: 2,
     file: 'core/operations/attach.ts',
@@ -528,7 +524,6 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'volume-without-its-room',
-    seed: 4,
     reenacts: 'volumes take room that nobody holds, until the host is full: Cinder, free_capacity_gb',
     invariant: 5,
     file: 'core/ledger/ledger.ts',
@@ -537,10 +532,10 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'restored-volume-as-it-was',
-    seed: 84,
     reenacts: 'what a host made since the backup is removed, because the backup does not know it',
     invariant: 8,
     with: ['restored'],
+    world: asDrawn,
     file: 'core/operations/restored-record.ts',
     find: 'return restoredVolume(record, nowMs);',
     replace: 'return record;',
