@@ -50,7 +50,7 @@ async function idleMemory(server: ServerProcess, emit: Emit): Promise<void> {
     value,
     unit: 'MiB',
     better: 'lower',
-    goal: 120,
+    goal: 110,
     limit,
     ratio: value / limit,
   });

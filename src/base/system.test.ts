@@ -9,6 +9,14 @@ async function passThrough(hops: number): Promise<void> {
   }
 }
 
+it('gives back memory that it does not use, and goes on', () => {
+  let unused: number[][] | undefined = Array.from({ length: 100 }, () => Array.from({ length: 10_000 }, (_, i) => i));
+  expect(unused).toHaveLength(100);
+  unused = undefined;
+  system.releaseUnused();
+  expect(unused).toBeUndefined();
+});
+
 describe.each([
   ['a turn', () => system.turn],
   ['one turn of many', () => system.turns()],

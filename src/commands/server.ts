@@ -8,6 +8,9 @@ import { processConfig } from './process-config.ts';
 import { storeAdvice, tellFailure } from './store-of.ts';
 import { untilAborted } from './until-aborted.ts';
 
+/** When agents that waited for it have come back, too. */
+const releaseAfterMs = 1_500;
+
 interface ServerFlags {
   readonly config?: string;
   readonly listen?: string;
@@ -46,14 +49,19 @@ export function serverCommand(cli: Cli): Command {
     .option('--log-level <level>', 'debug, info, warn, error or silent; default: info')
     .option('--log-format <format>', 'auto, text or json; default: auto, which is text on a terminal and else JSON')
     .action(async ({ config: file, dataDir, ...flags }: ServerFlags) => {
-      const [{ ServerConfig }, { startServer }, { StartStopped }, { inspectImage }, { system, systemLogger }] =
-        await Promise.all([
-          import('../server/config.ts'),
-          import('../server/run.ts'),
-          import('../server/stoppable-start.ts'),
-          import('../agent/images/inspect-image.ts'),
-          import('../base/system.ts'),
-        ]);
+      const [
+        { ServerConfig },
+        { startServer },
+        { StartStopped },
+        { inspectImage },
+        { system, systemClock, systemLogger },
+      ] = await Promise.all([
+        import('../server/config.ts'),
+        import('../server/run.ts'),
+        import('../server/stoppable-start.ts'),
+        import('../agent/images/inspect-image.ts'),
+        import('../base/system.ts'),
+      ]);
       const imageMap = await imageMapIn(system.workingDirectory());
       const config = await processConfig(cli, ServerConfig, {
         file,
@@ -91,6 +99,7 @@ export function serverCommand(cli: Cli): Command {
         `berth server listens on ${server.url}\n` +
           `operator token: ${config.dataDirectory}/operator.token; use it with: berth context set NAME --url ${server.url} --token-file FILE\n`,
       );
+      systemClock.setTimer(releaseAfterMs, system.releaseUnused, { background: true });
       await untilAborted(stopped);
       await server.close();
     });

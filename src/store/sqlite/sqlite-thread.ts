@@ -20,6 +20,10 @@ const watchLimits = { revisions: 256, bytes: 1024 * 1024 };
 /** In a list each value has a buffer of its own, and a start reads all there are; histories are bounded. */
 const carried = createCarried(system.collectYoung);
 
+/** When the start is over, be it of a new store. */
+const releaseAfterMs = 1_000;
+systemClock.setTimer(releaseAfterMs, system.releaseUnused, { background: true });
+
 const input: ThreadInput = workerData;
 const port = parentPort;
 assert(port, 'this file runs as a thread of the store');
