@@ -8,7 +8,15 @@ import { createQemu, type QemuOptions } from './hypervisor.ts';
 export type QemuDriverOptions = Omit<VmDriverOptions, 'createHypervisor'> &
   Pick<
     QemuOptions,
-    'accelerator' | 'qemuProgram' | 'kvmDevice' | 'probeImage' | 'network' | 'detachPatienceMs' | 'users' | 'hostGuard'
+    | 'accelerator'
+    | 'qemuProgram'
+    | 'kvmDevice'
+    | 'probeTimeoutMs'
+    | 'probeImage'
+    | 'network'
+    | 'detachPatienceMs'
+    | 'users'
+    | 'hostGuard'
   >;
 
 export function createQemuDriver(options: QemuDriverOptions): Driver {

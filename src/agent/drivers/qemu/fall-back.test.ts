@@ -18,7 +18,12 @@ describe('a guest that KVM cannot run', () => {
   const folder = () => join(host.directory, '..', 'stand-in');
 
   const open = async (accelerator: 'auto' | 'kvm' = 'auto'): Promise<void> => {
-    driver = host.open({ qemuProgram: qemu.program, accelerator, kvmDevice: join(folder(), 'plan.json') });
+    driver = host.open({
+      qemuProgram: qemu.program,
+      accelerator,
+      kvmDevice: join(folder(), 'plan.json'),
+      probeTimeoutMs: 100_000,
+    });
     await driver.recover();
   };
   const until = (what: (guest: Guest) => boolean) =>

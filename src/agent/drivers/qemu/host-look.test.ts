@@ -32,6 +32,7 @@ describe('what guests of a host run under', () => {
       root: async () => directory,
       accelerator,
       kvmDevice,
+      probeTimeoutMs: 100_000, // the machine may be busy
       probeImage: async () => (typeof image === 'function' ? image() : image),
     });
   const probe = (outcome: StandInPlan['probe']) => qemu.plan({ probe: outcome, kvm: boots, tcg: boots });

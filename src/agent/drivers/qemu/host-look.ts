@@ -21,6 +21,8 @@ export interface HostLookOptions {
   readonly accelerator: AcceleratorSetting;
   /** Default /dev/kvm. */
   readonly kvmDevice?: string | undefined;
+  /** How long a guest of the probe may take. Default 5 s, with a kernel 15 s. */
+  readonly probeTimeoutMs?: number | undefined;
   /** KVM is tried with it, where there is one. */
   readonly probeImage?: (() => Promise<ProbeImage | undefined>) | undefined;
 }
@@ -97,7 +99,7 @@ async function lookAtHost(options: HostLookOptions): Promise<Fingerprint> {
     const kvm = await kvmWorks({
       program: qemu,
       clock,
-      timeoutMs: image === undefined ? bootSectorTimeoutMs : kernelTimeoutMs,
+      timeoutMs: options.probeTimeoutMs ?? (image === undefined ? bootSectorTimeoutMs : kernelTimeoutMs),
       image,
       kvmDevice: options.kvmDevice ?? '/dev/kvm',
       ...(await memoryOf(options, version.output)),

@@ -30,6 +30,7 @@ export interface QemuOptions {
   readonly qemuProgram?: string;
   /** Default /dev/kvm. */
   readonly kvmDevice?: string;
+  readonly probeTimeoutMs?: number;
   /** KVM is tried with it. Default: with a boot sector. */
   readonly probeImage?: HostLookOptions['probeImage'];
   readonly qemuImg: string;
@@ -75,6 +76,7 @@ export function createQemu(options: QemuOptions): Hypervisor {
     root,
     accelerator: options.accelerator ?? 'auto',
     kvmDevice: options.kvmDevice,
+    probeTimeoutMs: options.probeTimeoutMs,
     probeImage: options.probeImage,
   });
   return {
