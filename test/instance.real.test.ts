@@ -151,7 +151,7 @@ describe('one instance', () => {
     expect(tracesOf(made.metadata.id)).toEqual([]);
   });
 
-  it('is stopped and started again on its own disk', async () => {
+  it('is stopped, or ends, and is started again on its own disk', async () => {
     const made = await run('again');
     await fleet.ready('again');
     const { spec } = await fleet.client.get('instance', 'again');
@@ -161,6 +161,17 @@ describe('one instance', () => {
     await fleet.client.replace('instance', 'again', { spec: { ...spec, powerState: 'running' } });
     const back = await fleet.until('again', ({ status }) => status.phase === 'Running');
     expect(back.status.incarnation).toBe(1);
+    // Ended by itself, it starts again when it is asked to, and only then.
+    const [pid] = qemusOf(made.metadata.id);
+    if (pid === undefined) expect.unreachable();
+    process.kill(pid, 'SIGKILL');
+    const failed = await fleet.until('again', ({ status }) => status.phase === 'Failed');
+    expect(failed.status.guest?.reason).toBe('HypervisorExited');
+    await fleet.client.replace('instance', 'again', { spec: { ...failed.spec, starts: 1 } });
+    const started = await fleet.until('again', ({ status }) => status.phase === 'Running');
+    expect(started.status).toMatchObject({ incarnation: 1, restartCount: 0 });
+    expect(started.status.guest?.startedAtMs).toBeGreaterThan(failed.status.guest?.startedAtMs ?? 0);
+    expect(qemusOf(made.metadata.id)).toHaveLength(1);
     await remove('again');
   });
 });

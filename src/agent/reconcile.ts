@@ -492,7 +492,8 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
       const waits = ledger.newestOf(instanceId)?.assignment.incarnation === incarnation && waiting.get(instanceId);
       if (waits) return waitingStatus(guest, entry.assignment.want, waits);
       // Called stopped, its room would be given away, and it runs the next moment.
-      if (guest?.state === 'stopped' && operations.get(instanceId)?.kind === 'start') return undefined;
+      // And one that starts again is not as it was, and not yet what it will be.
+      if (guest && isOver(guest) && operations.get(instanceId)?.kind === 'start') return undefined;
       if (guest !== undefined) return statusOfGuest(guest);
       const nothing = settled.get(instanceId)?.get(incarnation);
       if (nothing === 'absent') return { state: 'absent' };
@@ -533,6 +534,10 @@ function codeOf(error: unknown): string | undefined {
 /** It has its memory, whether or not its processors run. */
 function isUp(guest: Guest | undefined): boolean {
   return guest?.state === 'running' || guest?.state === 'suspended';
+}
+
+function isOver({ state }: Guest): boolean {
+  return state === 'stopped' || state === 'exited' || state === 'failed';
 }
 
 /** A creation that was given up is not a failure of the guest: it may be finished, or cleared away. */

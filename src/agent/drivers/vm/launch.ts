@@ -75,7 +75,10 @@ async function launchOnce(hands: Hands, slot: Slot, signal: AbortSignal): Promis
   const startedAtMs = clock.nowMs();
   const orphan = await hands.hypervisor.find(await hands.machineOf(slot.record), true); // of an agent that died before it wrote down where it is
   if (orphan === null) {
+    const { created, state } = slot.record;
     await slots.save(slot, {
+      // Of an agent that dies here the next one starts it: it is not the end of this run that it ended before.
+      ...(created && (state === 'exited' || state === 'failed') ? { state: 'stopped', reason: undefined } : {}),
       accelerator,
       startedAtMs,
       launching: true,
