@@ -67,6 +67,7 @@ async function stopNow(
   }
   await slots.save(slot, { stopRequested: true });
   const askedAtMs = clock.monotonicMs();
+  let inTime = true;
   if (graceMs > 0 && !impatience.aborted) {
     // One that stands still hears no button.
     await run.suspension?.resume().catch((error: unknown) =>
@@ -82,13 +83,16 @@ async function stopNow(
       }),
     );
     const ended = new AbortController();
-    await Promise.race([run.ended, sleep(clock, graceMs, AbortSignal.any([impatience, ended.signal]))]);
+    inTime = await Promise.race([
+      run.ended.then(() => true),
+      sleep(clock, graceMs, AbortSignal.any([impatience, ended.signal])).then(() => false),
+    ]);
     ended.abort();
   }
   if (slots.closed)
     throw new DriverError('Aborted', `the stop of ${slot.instanceId} was given up: the driver is closed`);
   if (slot.run === run) {
-    if (graceMs > 0) await slots.save(slot, { stopForcedAfterMs: clock.monotonicMs() - askedAtMs });
+    if (!inTime) await slots.save(slot, { stopForcedAfterMs: clock.monotonicMs() - askedAtMs });
     await run.end();
   }
   await slot.settled;
