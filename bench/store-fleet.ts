@@ -147,7 +147,7 @@ function hostOf(name: string): Host {
     kind: 'host',
     schemaVersion,
     metadata: { ...metadata('host', name), labels: { rack: name.slice(0, name.indexOf('-')) } },
-    spec: { paused: false, allocationRatios: {} },
+    spec: { paused: false, allocationRatios: { VCPU: 1 } },
     status: {
       machineId: `machine-${name}`,
       bootId: 'c3f1a4de-9a3b-4a0e-8a55-0d7a0f2f8b11',

@@ -85,6 +85,7 @@ export async function startFleet(parts: FleetParts): Promise<Fleet> {
       offlineAfterMs: policy.offlineAfterMs,
       heartbeatMs: policy.heartbeatMs,
       restartDelayMs: policy.restartDelayMs,
+      cpuAllocationRatio: policy.cpuAllocationRatio,
     };
     const file = join(folder, `${machine}.json`);
     await writeFile(file, JSON.stringify(config));
