@@ -120,7 +120,7 @@ async function start(
         access,
         identify: (authorization) => identityOf(secrets, authorization),
         epochOf: (host) => decider.cache.committed('host', keys.host(host))?.value.status.epoch,
-        acceptLink: (host, socket) => links.accept(host, socket),
+        acceptLink: (host, socket, epoch) => links.accept(host, socket, epoch),
         servers: () => announced.announced,
         carried: createCarried(system.collectYoung),
         connections,

@@ -58,7 +58,7 @@ export async function startTestServer(
         return host === undefined ? undefined : { role: 'host', host };
       },
       epochOf: (host) => plane.decider.cache.committed('host', keys.host(host))?.value.status.epoch,
-      acceptLink: (host, socket) => links.accept(host, socket),
+      acceptLink: (host, socket, epoch) => links.accept(host, socket, epoch),
       connections,
       log: silentLogger,
     },

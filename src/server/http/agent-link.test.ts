@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http2';
-import { type AddressInfo, connect } from 'node:net';
+import { type AddressInfo, connect, type Socket } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { silentLogger } from '../../base/log.ts';
 import { createManualClock, type ManualClock } from '../../base/manual-clock.ts';
@@ -21,7 +21,11 @@ describe('the lines of agents', () => {
     await new Promise((resolve) => agent.close(resolve));
   });
 
-  const dial = (host: string): void => links.accept(host, connect((agent.address() as AddressInfo).port, '127.0.0.1'));
+  const dial = (host: string, epoch = 1): Socket => {
+    const socket = connect((agent.address() as AddressInfo).port, '127.0.0.1');
+    links.accept(host, socket, epoch);
+    return socket;
+  };
   const never = new AbortController().signal;
   const ask = async (host: string, signal = never): Promise<string> => {
     const pieces: Uint8Array[] = [];
@@ -72,14 +76,31 @@ describe('the lines of agents', () => {
     expect(await ask('h1')).toBe('a console');
   });
 
+  it('are left side by side in one session: an agent may know this server by several addresses', async () => {
+    const [first, second] = [dial('h1'), dial('h1')];
+    expect(await ask('h1')).toBe('a console');
+    expect([first.destroyed, second.destroyed]).toEqual([false, false]);
+    second.destroy();
+    await once(second, 'close');
+    expect(await ask('h1')).toBe('a console');
+  });
+
+  it('end with the session that they are of', async () => {
+    const former = dial('h1');
+    const ended = once(former, 'close');
+    dial('h1', 2);
+    await ended;
+    expect(await ask('h1')).toBe('a console');
+  });
+
   it('may be replaced in the very moment in which they come up', async () => {
     const { port } = agent.address() as AddressInfo;
     for (const ticks of [0, 1, 2, 3]) {
       const [older, newer] = [connect(port, '127.0.0.1'), connect(port, '127.0.0.1')];
       await Promise.all([once(older, 'connect'), once(newer, 'connect')]);
-      links.accept('h1', older);
+      links.accept('h1', older, 1);
       for (let tick = 0; tick < ticks; tick++) await new Promise<void>((resolve) => process.nextTick(resolve));
-      links.accept('h1', newer);
+      links.accept('h1', newer, 2);
       expect(await ask('h1')).toBe('a console');
     }
   });

@@ -18,11 +18,20 @@ import type { HostAnswer, HostLinks } from './host-links.ts';
 const patienceMs = 2000;
 /** Clients in guests of one host at a time: half of what an agent answers at once. */
 const openMax = 512;
+/** Far more than the addresses that a server has. A line that is gone without a word is found out by its agent only. */
+const linesMax = 8;
 /** On their way on one line, for all its streams together: HTTP/2's own 64 KiB would wait for an answer after each few frames. */
 const lineWindowBytes = 8 * 1024 * 1024;
 
+interface Line {
+  readonly session: ClientHttp2Session;
+  /** Of the agent's session that dialled it. */
+  readonly epoch: number;
+}
+
 export class AgentLinks implements HostLinks {
-  readonly #sessions = new Map<string, ClientHttp2Session>();
+  /** By host, the newest last. An agent may know this server by several addresses, and holds a line to each. */
+  readonly #lines = new Map<string, readonly Line[]>();
   /** By host: how many clients are in its guests. */
   readonly #opened = new Map<string, number>();
   /** Those that wait for the line of a host. */
@@ -35,8 +44,8 @@ export class AgentLinks implements HostLinks {
     this.#log = log;
   }
 
-  /** Takes over an upgraded connection; a newer one of the same host ends the older. */
-  accept(host: string, socket: Duplex): void {
+  /** Takes over an upgraded connection; it ends those of earlier sessions of the host, and the oldest of very many. */
+  accept(host: string, socket: Duplex, epoch: number): void {
     const session = connect('http://agent', {
       createConnection: () => socket,
       settings: { initialWindowSize: 1 << 20 },
@@ -44,13 +53,16 @@ export class AgentLinks implements HostLinks {
     session.once('connect', () => {
       if (!session.destroyed) session.setLocalWindowSize(lineWindowBytes); // a newer one may have come meanwhile
     });
-    const former = this.#sessions.get(host);
-    this.#sessions.set(host, session);
-    former?.destroy();
+    const formers = this.#lines.get(host) ?? [];
+    const kept = formers.filter((line) => line.epoch >= epoch).slice(1 - linesMax);
+    this.#lines.set(host, [...kept, { session, epoch }]);
+    for (const former of formers) if (!kept.includes(former)) former.session.destroy();
     for (const waiting of this.#waiting) if (waiting.host === host) waiting.over.abort();
     session.on('error', (error) => this.#log.debug('agent link failed', { host, error: describeError(error) }));
     session.on('close', () => {
-      if (this.#sessions.get(host) === session) this.#sessions.delete(host);
+      const left = (this.#lines.get(host) ?? []).filter((line) => line.session !== session);
+      if (left.length > 0) this.#lines.set(host, left);
+      else this.#lines.delete(host);
     });
   }
 
@@ -105,8 +117,7 @@ export class AgentLinks implements HostLinks {
   }
 
   #open(host: string): ClientHttp2Session | undefined {
-    const session = this.#sessions.get(host);
-    return session?.destroyed === true || session?.closed === true ? undefined : session;
+    return this.#lines.get(host)?.findLast(({ session }) => !session.destroyed && !session.closed)?.session;
   }
 
   async #awaited(host: string, signal: AbortSignal): Promise<ClientHttp2Session | undefined> {
@@ -120,7 +131,7 @@ export class AgentLinks implements HostLinks {
 
   close(): void {
     for (const { over } of this.#waiting) over.abort();
-    for (const session of this.#sessions.values()) session.destroy();
+    for (const lines of this.#lines.values()) for (const { session } of lines) session.destroy();
   }
 }
 

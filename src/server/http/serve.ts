@@ -32,8 +32,8 @@ export interface HttpParts {
   identify(authorization: string | undefined): Identity | undefined;
   /** The present session of a host. */
   epochOf(host: string): number | undefined;
-  /** Takes over a connection that the agent of `host` has dialled. */
-  acceptLink(host: string, socket: Duplex): void;
+  /** Takes over a connection that the agent of `host` has dialled in this session of it. */
+  acceptLink(host: string, socket: Duplex, epoch: number): void;
   readonly access: GuestAccess;
   readonly connections: Connections;
   /** Every server of the fleet, for clients that know this one: the value of `berth-servers`. */
@@ -412,5 +412,5 @@ function upgradeLink(request: IncomingMessage, socket: Duplex, parts: HttpParts)
     return refuseConnection(socket, new ApiError('StaleEpoch', 'the host has registered again since'));
   // Handed on only when it is written: HTTP/2 takes the socket's handle, and Node aborts when a write to a TLS socket ends under its hands.
   const agreed = 'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: berth-agent/1\r\n\r\n';
-  socket.write(agreed, () => acceptLink(host, socket));
+  socket.write(agreed, () => acceptLink(host, socket, Number(epoch)));
 }
