@@ -105,6 +105,7 @@ function allCommands(command: Command, path = ''): Map<string, Command> {
 }
 
 function valuesOf(place: Argument | Option, names: ReadonlyMap<string, readonly string[]>): readonly string[] {
+  if (place.argChoices !== undefined) return place.argChoices;
   const word = valueWord(place);
   return word === 'kind'
     ? kinds

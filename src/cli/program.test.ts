@@ -941,6 +941,17 @@ describe('berth complete', () => {
     expect(await offered('run', 'tiny', '--driver', '')).toEqual(expect.arrayContaining(['qemu', 'zones'])));
   it('knows the words that a description spells out', async () =>
     expect(await offered('run', 'tiny', '--restart-policy', '')).toEqual(['Never', 'OnFailure']));
+  it('knows the words that an option may be', async () =>
+    expect(await offered('exec', 'web', '--by', '')).toEqual(['host', 'ssh']));
+  it.each([
+    [
+      ['ps', '--w'],
+      ['--watch', '--wide'],
+    ],
+    [['ssh', '--l'], ['--login']],
+    [['exec', '--l'], ['--login']],
+    [['image', 'add', '--default'], ['--default-user']],
+  ])('knows the flags that begin so: %j', async (words, flags) => expect(await offered(...words)).toEqual(flags));
   it('knows the flags of a verb', async () =>
     expect(await offered('run', '--res')).toEqual(['--resource', '--restart-policy']));
 });
