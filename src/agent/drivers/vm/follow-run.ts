@@ -27,8 +27,9 @@ export interface Following {
 export async function followRun(hands: Hands, slot: Slot, following: Following): Promise<void> {
   const { run } = following;
   slot.run = run;
-  await listen(hands, slot, run);
+  // First, so that nothing else that follows from the start comes between its steps.
   await keepConsole(hands, slot, run);
+  await listen(hands, slot, run);
   run.onTrouble((trouble) => {
     if (slot.run === run) hands.slots.saveLater(slot, { reason: trouble });
   });
