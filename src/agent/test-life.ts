@@ -293,7 +293,7 @@ const onlyLooks = /^(ip -json|bridge -json|nft (--json )?list|\S+ --version|qemu
 function watchPrograms(): void {
   const { spawn, execFile } = childProcess;
   const words = (program: unknown, given: unknown): string =>
-    [program, ...(Array.isArray(given) ? given : [])].map(nameOf).join(' ').slice(0, 120);
+    [program, ...(Array.isArray(given) ? given : [])].map(nameOf).join(' ').slice(0, 160);
   /** Says nothing, ever. */
   const stillborn = (): ChildProcess => {
     const child: ChildProcess = new ChildProcess();
