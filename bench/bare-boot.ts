@@ -5,7 +5,7 @@ import { once } from 'node:events';
 import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Readable, Writable } from 'node:stream';
-import { isoImage } from '../src/agent/drivers/vm/iso9660.ts';
+import { isoImage } from '../src/agent/drivers/guest-life/disk/iso9660.ts';
 
 /** Milliseconds from starting QEMU to the guest's `berth: ready`. */
 export function bareBootMs(image: string, directory: string): Promise<number> {

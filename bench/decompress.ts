@@ -7,7 +7,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { createImageCache } from '../src/agent/images/create-image-cache.ts';
-import { createHttpGet } from '../src/agent/images/http-get.ts';
+import { createHttpGet } from '../src/agent/images/fetch/http-get.ts';
 import { testImageSpec } from '../src/agent/images/test-images.ts';
 import { silentLogger } from '../src/base/log.ts';
 import { systemClock, systemPrng } from '../src/base/system.ts';

@@ -2,9 +2,9 @@
 
 import { availableParallelism } from 'node:os';
 import { systemClock } from '../src/base/system.ts';
-import { createSeedPool } from '../src/sim/seed-pool.ts';
-import type { Order } from '../src/sim/seed-worker.ts';
-import { createSum } from '../src/sim/worked.ts';
+import { createSeedPool } from '../src/sim/batch/seed-pool.ts';
+import type { Order } from '../src/sim/batch/seed-worker.ts';
+import { createSum } from '../src/sim/batch/worked.ts';
 import type { Emit } from './row.ts';
 
 const hourMs = 3_600_000;

@@ -31,7 +31,7 @@ await build({
   entryPoints: {
     main: join(root, 'src/main.ts'),
     'sqlite-thread': join(root, 'src/store/sqlite/sqlite-thread.ts'), // loaded by its name: sqlite-store.ts
-    'seed-worker': join(root, 'src/sim/seed-worker.ts'), // likewise: seed-pool.ts
+    'seed-worker': join(root, 'src/sim/batch/seed-worker.ts'), // likewise: seed-pool.ts
   },
   outdir: dist,
   bundle: true,

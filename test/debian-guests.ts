@@ -4,7 +4,7 @@ import { execFileSync } from 'node:child_process';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'vitest';
-import type { BuiltImage } from '../src/agent/images/build.ts';
+import type { BuiltImage } from '../src/agent/images/build/build.ts';
 import { runBerth, startFleet } from './processes.ts';
 
 export const reached = 'ready when cloud-init has ended, reached by ssh and by commands without a way to its host';

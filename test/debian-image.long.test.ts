@@ -4,7 +4,7 @@ import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type BuiltImage, buildImage } from '../src/agent/images/build.ts';
+import { type BuiltImage, buildImage } from '../src/agent/images/build/build.ts';
 import { bootImage } from '../src/agent/images/test-boot.ts';
 import { reached, runDebianUnderBerth } from './debian-guests.ts';
 

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, it } from 'vitest';
 import { startLibvirt, type TestLibvirt, whyNoLibvirt } from '../src/agent/drivers/libvirt/test-libvirt.ts';
-import { type BuiltImage, buildImage } from '../src/agent/images/build.ts';
+import { type BuiltImage, buildImage } from '../src/agent/images/build/build.ts';
 import { reached, runDebianUnderBerth } from './debian-guests.ts';
 
 const reason = whyNoLibvirt();

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { zstdCompressSync } from 'node:zlib';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { AgentConfig } from '../src/agent/config.ts';
-import { inspectImage } from '../src/agent/images/inspect-image.ts';
+import { inspectImage } from '../src/agent/images/unpack/inspect-image.ts';
 import { sha256, testImage } from '../src/agent/images/test-images.ts';
 import { qcow2File } from '../src/agent/images/test-qcow2.ts';
 import { startAgent } from '../src/agent/run.ts';

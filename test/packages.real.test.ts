@@ -3,7 +3,7 @@
 import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
 import { qemuPackages } from '../src/agent/drivers/qemu/packages.ts';
-import { imageBuildPackages } from '../src/agent/images/build.ts';
+import { imageBuildPackages } from '../src/agent/images/build/build.ts';
 
 const groups: Record<string, { name: string }[]> = JSON.parse(
   readFileSync(new URL('../scripts/debian-packages.json', import.meta.url), 'utf8'),

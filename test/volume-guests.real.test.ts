@@ -7,14 +7,9 @@ import { systemClock } from '../src/base/system.ts';
 import { followLog } from '../src/agent/guest-log.ts';
 import type { ImageCache } from '../src/agent/images/image-cache.ts';
 import { untilGuest } from '../src/agent/drivers/conformance.ts';
-import {
-  type Driver,
-  DriverError,
-  type GuestSpec,
-  type GuestVolume,
-  type GuestVolumes,
-} from '../src/agent/drivers/driver.ts';
-import type { GuestUsers } from '../src/agent/drivers/vm/guest-user.ts';
+import type { Driver, GuestSpec, GuestVolume, GuestVolumes } from '../src/agent/drivers/driver.ts';
+import { DriverError } from '../src/agent/host/driver-error.ts';
+import type { GuestUsers } from '../src/agent/host/guest-user.ts';
 import { makeQemuTestHost, testSpec, testUsers } from '../src/agent/drivers/qemu/test-host.ts';
 import { makeLibvirtTestHost } from '../src/agent/drivers/libvirt/test-host.ts';
 import { startLibvirt, type TestLibvirt, whyNoLibvirt } from '../src/agent/drivers/libvirt/test-libvirt.ts';

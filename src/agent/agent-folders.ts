@@ -2,7 +2,7 @@
 // may read and whose name they were told; nothing more.
 
 import { chmod, mkdir, stat } from 'node:fs/promises';
-import type { GuestUsers } from './drivers/vm/guest-user.ts';
+import type { GuestUsers } from './host/guest-user.ts';
 
 /** Whether guests are run by somebody else than the agent: libvirt's user, or with `ownUsers` one for each guest of QEMU. */
 export function needsPassage(drivers: readonly string[], { ownUsers }: { readonly ownUsers: boolean }): boolean {

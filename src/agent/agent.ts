@@ -23,7 +23,7 @@ import { type Clock, sleep, type Timer } from '../base/clock.ts';
 import { newId } from '../base/ids.ts';
 import { describeError, type Logger } from '../base/log.ts';
 import type { Prng } from '../base/prng.ts';
-import { awaitWithin, settleWithin } from './await-within.ts';
+import { awaitWithin, settleWithin } from './host/await-within.ts';
 import type { Driver } from './drivers/driver.ts';
 import { type LedgerFile, openLedger } from './ledger.ts';
 import { type NameOf, withNames } from './named.ts';

@@ -6,7 +6,7 @@ import type { Clock } from '../base/clock.ts';
 import { newId } from '../base/ids.ts';
 import type { Prng } from '../base/prng.ts';
 import { agentIdentity } from './agent-identity.ts';
-import { type DataDirectoryLock, lockAgentId, lockDataDirectory } from './data-directory-lock.ts';
+import { type DataDirectoryLock, lockAgentId, lockDataDirectory } from './host/data-directory-lock.ts';
 import { ledgerFileAt } from './ledger-file.ts';
 
 export interface ClaimedDirectory extends DataDirectoryLock {

@@ -11,7 +11,8 @@ import { createManualClock } from '../base/manual-clock.ts';
 import { seededPrng } from '../base/prng.ts';
 import { randomSecret, systemClock } from '../base/system.ts';
 import { createExecSessions } from './access/exec-sessions.ts';
-import { type Driver, DriverError } from './drivers/driver.ts';
+import type { Driver } from './drivers/driver.ts';
+import { DriverError } from './host/driver-error.ts';
 import { holdLink } from './link.ts';
 
 const instanceId = `inst_${'a'.repeat(26)}`;

@@ -8,7 +8,7 @@ import type { ChildProvider } from '../api/resources/host-rules.ts';
 import type { Amounts } from '../api/resources/metadata.ts';
 import { appMachineId, rawMachineId, systemMachineId } from '../base/system.ts';
 import type { Measurement } from './agent.ts';
-import { numaCells, pciGpus, processorTraits, type SystemPaths } from './devices.ts';
+import { numaCells, pciGpus, processorTraits, type SystemPaths } from './host/devices.ts';
 
 export interface MeasureOptions {
   /** Guests' disks live here: its filesystem is what DISK_GB means. Must exist. */

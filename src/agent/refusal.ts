@@ -2,7 +2,7 @@
 
 import { ApiError } from '../api/errors.ts';
 import { describeError, type Logger } from '../base/log.ts';
-import { DriverError } from './drivers/driver.ts';
+import { DriverError } from './host/driver-error.ts';
 import { NeedsSsh } from './drivers/needs-ssh.ts';
 import { type NameOf, named } from './named.ts';
 

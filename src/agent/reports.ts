@@ -8,7 +8,7 @@ import { type Buggify, neverBuggify } from '../base/buggify.ts';
 import { type Clock, sleep, type Timer } from '../base/clock.ts';
 import { describeError, type Logger } from '../base/log.ts';
 import type { Prng } from '../base/prng.ts';
-import { awaitWithin } from './await-within.ts';
+import { awaitWithin } from './host/await-within.ts';
 import type { Ledger } from './ledger.ts';
 import type { Reconciler } from './reconcile.ts';
 

@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path';
 import { isRecord } from '../base/is-record.ts';
 import type { Cli } from './cli.ts';
 import { CommandError, exitCodes, usageError } from './exit-codes.ts';
-import { readYamlFile } from './yaml-file.ts';
+import { readYamlFile } from './options/yaml-file.ts';
 
 export interface Context {
   readonly url: string;

@@ -7,9 +7,9 @@ import { adviceOnSecretFile } from '../base/system.ts';
 import type { Cli } from './cli.ts';
 import { type Context, contextFilePath, contextName, readContexts, writeContexts } from './context-file.ts';
 import { type CommandError, usageError } from './exit-codes.ts';
-import { type Format, printList } from './output.ts';
-import { outputOption } from './output-option.ts';
-import { readTextFile } from './read-file.ts';
+import { type Format, printList } from './print/output.ts';
+import { outputOption } from './print/output-option.ts';
+import { readTextFile } from './options/read-file.ts';
 import { checkedUrls, withAuthorities } from './session.ts';
 
 export function contextCommand(cli: Cli): Command {

@@ -2,7 +2,7 @@
 
 import { ApiError, type ErrorCode, errorCodes } from '../api/errors.ts';
 import { describeError } from '../base/log.ts';
-import { visible } from './terminal.ts';
+import { visible } from './print/terminal.ts';
 
 export const exitCodes = {
   ok: 0,

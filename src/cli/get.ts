@@ -5,11 +5,11 @@ import { nearest } from '../api/nearest.ts';
 import { type Kind, type ResourceByKind, resourceDefinitions } from '../api/resources/index.ts';
 import type { Cli } from './cli.ts';
 import { attempting, usageError } from './exit-codes.ts';
-import { listAll } from './follow.ts';
+import { listAll } from './print/follow.ts';
 import { kindOf, kinds, kindViews } from './kinds.ts';
-import { type Format, printList, printNames, printTable, printValue } from './output.ts';
-import { outputOption } from './output-option.ts';
-import { nothingFound } from './nothing-found.ts';
+import { type Format, printList, printNames, printTable, printValue } from './print/output.ts';
+import { outputOption } from './print/output-option.ts';
+import { nothingFound } from './print/nothing-found.ts';
 import { openSession, type Session } from './session.ts';
 
 interface GetOptions {

@@ -12,10 +12,10 @@ import type { Size } from '../api/resources/size.ts';
 import type { Task } from '../api/resources/task.ts';
 import type { Volume } from '../api/resources/volume.ts';
 import type { HostUsage, ProjectUsage } from '../api/usage.ts';
-import { rulesOfGroup } from './group-rules.ts';
-import { conditionOf, instanceColumns } from './instance-view.ts';
-import { type Column, longestReason } from './output.ts';
-import { age, bytes, memory } from './units.ts';
+import { rulesOfGroup } from './fleet/group-rules.ts';
+import { conditionOf, instanceColumns } from './instances/instance-view.ts';
+import { type Column, longestReason } from './print/output.ts';
+import { age, bytes, memory } from './options/units.ts';
 
 /** What a table may need to know beside its rows. */
 export interface ViewFacts {

@@ -2,11 +2,11 @@
 
 import { Command, CommanderError, Help, type Option } from 'commander';
 import type { Cli } from './cli.ts';
-import { inOptions } from './field-options.ts';
+import { inOptions } from './options/field-options.ts';
 import { type CommandError, exitCodes, failureOf, isUnanswered, usageError } from './exit-codes.ts';
 import { meantCommand } from './meant-command.ts';
 import { type CommandEntry, commandEntries } from './registry.ts';
-import { visible } from './terminal.ts';
+import { visible } from './print/terminal.ts';
 
 /** Runs `words` (without program and file name) and returns the exit code. Never throws. `more` are commands beside the client's. */
 export async function runProgram(

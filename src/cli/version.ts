@@ -2,8 +2,8 @@
 
 import { Command } from 'commander';
 import type { Cli } from './cli.ts';
-import { type Format, printValue } from './output.ts';
-import { outputOption } from './output-option.ts';
+import { type Format, printValue } from './print/output.ts';
+import { outputOption } from './print/output-option.ts';
 import { openSession } from './session.ts';
 
 export function versionCommand(cli: Cli): Command {

@@ -5,7 +5,7 @@ import { Command } from 'commander';
 import type { Cli } from '../cli/cli.ts';
 import { ApiError, errorCodes } from '../api/errors.ts';
 import { attempting, CommandError } from '../cli/exit-codes.ts';
-import { collect, parseLabels } from '../cli/units.ts';
+import { collect, parseLabels } from '../cli/options/units.ts';
 import { processConfig } from './process-config.ts';
 import { untilAborted } from './until-aborted.ts';
 

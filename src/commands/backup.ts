@@ -5,9 +5,9 @@ import { dirname, resolve } from 'node:path';
 import { Command } from 'commander';
 import type { Cli } from '../cli/cli.ts';
 import { attempting, CommandError, exitCodes } from '../cli/exit-codes.ts';
-import { startProgress } from '../cli/progress.ts';
+import { startProgress } from '../cli/print/progress.ts';
 import { openSession } from '../cli/session.ts';
-import { bytes as sizeText } from '../cli/units.ts';
+import { bytes as sizeText } from '../cli/options/units.ts';
 import type { Backup } from '../server/backup.ts';
 import { openStoreOf, tellFailure } from './store-of.ts';
 

@@ -7,7 +7,7 @@ import { contextFilePath, type LocalContext, useLocalContext } from '../cli/cont
 import { attempting, usageError } from '../cli/exit-codes.ts';
 import { acceleratorFrom, acceleratorHelp } from './accelerator-option.ts';
 import { storeAdvice } from './store-of.ts';
-import { collect } from '../cli/units.ts';
+import { collect } from '../cli/options/units.ts';
 import { untilAborted } from './until-aborted.ts';
 
 interface DevFlags {

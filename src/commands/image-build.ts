@@ -8,9 +8,9 @@ import type { Image, ImageSpec } from '../api/resources/image.ts';
 import type { UserClient } from '../api/user-client.ts';
 import type { Cli } from '../cli/cli.ts';
 import { attempting, CommandError, exitCodes, Interrupted, usageError } from '../cli/exit-codes.ts';
-import { startProgress } from '../cli/progress.ts';
+import { startProgress } from '../cli/print/progress.ts';
 import { openSession } from '../cli/session.ts';
-import { bytes } from '../cli/units.ts';
+import { bytes } from '../cli/options/units.ts';
 import { describeError } from '../base/log.ts';
 import { nearest } from '../api/nearest.ts';
 
@@ -93,7 +93,7 @@ export async function imageFile(
   recipe: BuildableImage,
   { directory, signal, onProgress, rebuild = false }: BuildOptions,
 ): Promise<BuiltFile> {
-  const { buildImage } = await import('../agent/images/build.ts');
+  const { buildImage } = await import('../agent/images/build/build.ts');
   try {
     const { path, spec, sizeBytes, built } = await buildImage(recipe, {
       directory,

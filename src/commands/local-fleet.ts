@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { makeFolder, needsPassage } from '../agent/agent-folders.ts';
 import { AgentConfig } from '../agent/config.ts';
 import type { AcceleratorSetting } from '../agent/drivers/accelerator-setting.ts';
-import { inspectImage } from '../agent/images/inspect-image.ts';
+import { inspectImage } from '../agent/images/unpack/inspect-image.ts';
 import { startAgent } from '../agent/run.ts';
 import { parse } from '../api/parse.ts';
 import type { Logger } from '../base/log.ts';

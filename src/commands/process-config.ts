@@ -4,7 +4,7 @@ import type { Static, TObject } from 'typebox';
 import { resolveConfig } from '../api/config.ts';
 import type { Cli } from '../cli/cli.ts';
 import { attempting } from '../cli/exit-codes.ts';
-import { readYamlFile } from '../cli/yaml-file.ts';
+import { readYamlFile } from '../cli/options/yaml-file.ts';
 
 interface ConfigInput {
   /** Path of the YAML file that was named by --config. */

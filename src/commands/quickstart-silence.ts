@@ -4,7 +4,7 @@
 import { stat } from 'node:fs/promises';
 import { type Clock, sleep } from '../base/clock.ts';
 import { CommandError, exitCodes } from '../cli/exit-codes.ts';
-import { seconds } from '../cli/units.ts';
+import { seconds } from '../cli/options/units.ts';
 
 const lookEveryMs = 500;
 const tellEveryMs = 10_000;

@@ -59,7 +59,7 @@ export function serverCommand(cli: Cli): Command {
         import('../server/config.ts'),
         import('../server/run.ts'),
         import('../server/stoppable-start.ts'),
-        import('../agent/images/inspect-image.ts'),
+        import('../agent/images/unpack/inspect-image.ts'),
         import('../base/system.ts'),
       ]);
       const imageMap = await imageMapIn(system.workingDirectory());

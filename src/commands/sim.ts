@@ -5,7 +5,7 @@ import { availableParallelism } from 'node:os';
 import { Command } from 'commander';
 import type { Cli } from '../cli/cli.ts';
 import { CommandError, exitCodes, Interrupted, usageError } from '../cli/exit-codes.ts';
-import { parseInteger } from '../cli/units.ts';
+import { parseInteger } from '../cli/options/units.ts';
 
 interface SimFlags {
   readonly seeds?: string;
@@ -42,7 +42,7 @@ export function simCommand(cli: Cli): Command {
     .option('--jobs <count>', 'processes at once (default: one for each core)')
     .option('--twice', 'run every seed twice and compare: the default')
     .option('--once', 'run every seed once')
-    .option('--keep', 'write seeds that fail into src/sim/seeds.txt: the default in a checkout, not under CI')
+    .option('--keep', 'write seeds that fail into src/sim/batch/seeds.txt: the default in a checkout, not under CI')
     .option('--no-keep', 'do not')
     .option('--no-shrink', 'do not look for smaller runs that fail')
     .option(
@@ -69,7 +69,7 @@ async function run(cli: Cli, flags: SimFlags): Promise<void> {
   const firstSeed = parseInteger('--seed', flags.seed, { min: 0, max: 2 ** 32 - 1 });
   const jobs =
     flags.jobs === undefined ? availableParallelism() : parseInteger('--jobs', flags.jobs, { min: 1, max: 1024 });
-  const { keptSeedsFile } = await import('../sim/kept-seeds.ts');
+  const { keptSeedsFile } = await import('../sim/batch/kept-seeds.ts');
   const inCheckout = existsSync(keptSeedsFile);
   const shared = { firstSeed, jobs, verbose: flags.verbose === true, json: flags.json === true, signal };
   if (flags.museum || flags.plant !== undefined) {
@@ -83,7 +83,7 @@ async function run(cli: Cli, flags: SimFlags): Promise<void> {
     );
   }
   if (flags.once && flags.twice) throw usageError('--once and --twice exclude each other');
-  const { runSim } = await import('../sim/run.ts');
+  const { runSim } = await import('../sim/batch/run.ts');
   return end(
     await runSim(
       {
@@ -102,7 +102,7 @@ async function run(cli: Cli, flags: SimFlags): Promise<void> {
 }
 
 async function narrowingOf(flags: SimFlags) {
-  const { knownMisfortunes } = await import('../sim/narrowing.ts');
+  const { knownMisfortunes } = await import('../sim/batch/narrowing.ts');
   const known = knownMisfortunes();
   const kinds = (flag: '--with' | '--without', words: string): string[] => {
     const named = words.split(',').map((word) => word.trim());

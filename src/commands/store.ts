@@ -5,7 +5,7 @@ import { newId } from '../base/ids.ts';
 import { systemPrng } from '../base/system.ts';
 import type { Cli } from '../cli/cli.ts';
 import { CommandError, exitCodes } from '../cli/exit-codes.ts';
-import { startProgress } from '../cli/progress.ts';
+import { startProgress } from '../cli/print/progress.ts';
 import { readBackup, writeBackup } from '../server/backup.ts';
 import { checkStore } from '../server/check-store.ts';
 import { closeForMove, isEmpty, isHalfMoved, refill } from '../server/refill.ts';

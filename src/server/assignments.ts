@@ -8,7 +8,7 @@ import type { Assignment, AssignmentEvent, VolumeAssignment } from '../api/agent
 import { ApiError } from '../api/errors.ts';
 import { assignmentOf } from '../core/operations/assignment.ts';
 import { notHeardOf } from '../core/operations/host.ts';
-import { type VolumeByName, volumeAssignmentOf } from '../core/operations/volume-assignment.ts';
+import { type VolumeByName, volumeAssignmentOf } from '../core/operations/volumes/volume-assignment.ts';
 import type { Cache } from '../core/state/cache.ts';
 import { whyClosed } from '../core/state/cluster-state.ts';
 import { keys, kindOfKey } from '../core/state/keys.ts';

@@ -4,7 +4,7 @@ import { Counter, Gauge, Registry } from 'prom-client';
 import { FindingCode } from '../api/audit.ts';
 import type { Cache } from '../core/state/cache.ts';
 import type { Auditor } from './auditor.ts';
-import { type ConnectionCounts, dropReasons } from './http/connections.ts';
+import { type ConnectionCounts, dropReasons } from './http/connections/connections.ts';
 
 export interface MetricsParts {
   readonly cache: Cache;

@@ -12,9 +12,9 @@ import { createMemoryStore } from '../store/memory/memory-store.ts';
 import type { Store } from '../store/store.ts';
 import { AgentLinks } from './http/agent-link.ts';
 import { guestAccess } from './http/guest-access.ts';
-import { connectionLimits, type ConnectionLimits, Connections } from './http/connections.ts';
+import { connectionLimits, type ConnectionLimits, Connections } from './http/connections/connections.ts';
 import { serveHttp } from './http/serve.ts';
-import type { ImageContent } from './image-content.ts';
+import type { ImageContent } from './images/image-content.ts';
 import { type Server, startControlPlane } from './server.ts';
 
 /** Bears `operator` as the operator's token and `host:<name>` as a host's. */

@@ -4,15 +4,15 @@
 import { sleep } from '../base/clock.ts';
 import type { Prng } from '../base/prng.ts';
 import type { FakeFault, FakeWorld } from '../agent/drivers/fake/world.ts';
-import { driverErrorCodes } from '../agent/drivers/driver.ts';
+import { driverErrorCodes } from '../agent/host/driver-error.ts';
 import type { Store } from '../store/store.ts';
-import type { ControlPlaneProcess } from './control-plane-process.ts';
-import type { Database } from './sim-database.ts';
-import type { HostProcess } from './host-process.ts';
-import type { Network, Partition } from './network.ts';
-import type { ProcessClock } from './process-clock.ts';
+import type { ControlPlaneProcess } from './world/control-plane-process.ts';
+import type { Database } from './world/sim-database.ts';
+import type { HostProcess } from './world/host-process.ts';
+import type { Network, Partition } from './world/network.ts';
+import type { ProcessClock } from './world/process-clock.ts';
 import { type FaultKind, neverMs, type Scenario } from './scenario.ts';
-import { nothingToHit, type Tally } from './tally.ts';
+import { nothingToHit, type Tally } from './batch/tally.ts';
 
 export interface FaultTargets {
   readonly scenario: Scenario;

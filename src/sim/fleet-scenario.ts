@@ -3,7 +3,7 @@
 
 import type { Prng } from '../base/prng.ts';
 import { type FaultKind, faultKinds, type Scenario } from './scenario.ts';
-import { drawWeather } from './weather.ts';
+import { drawWeather } from './world/weather.ts';
 
 const hostsCount = 2000;
 /** What hits one host or guest of thousands, and leaves the fleet at work. */

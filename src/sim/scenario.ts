@@ -5,9 +5,9 @@ import type { BuggifyPlace } from '../base/buggify.ts';
 import type { Prng } from '../base/prng.ts';
 import type { Policy } from '../core/state/context.ts';
 import type { Amounts } from '../api/resources/metadata.ts';
-import type { ClockFaults } from './process-clock.ts';
+import type { ClockFaults } from './world/process-clock.ts';
 import { drawUnusual } from './unusual.ts';
-import { drawWeather, type Weather } from './weather.ts';
+import { drawWeather, type Weather } from './world/weather.ts';
 
 /** What goes wrong at a moment, as against the weather, which is always there. */
 export const faultKinds = [

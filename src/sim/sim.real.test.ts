@@ -4,10 +4,10 @@ import { join } from 'node:path';
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { misplacedOf, runMuseum } from './museum/museum.ts';
 import { type PlantedBug, plantedBugs } from './museum/planted-bugs.ts';
-import { misfortunesOf, narrowed } from './narrowing.ts';
-import { type RunSimOptions, runSim } from './run.ts';
-import { createSeedPool } from './seed-pool.ts';
-import { shrink } from './shrink.ts';
+import { misfortunesOf, narrowed } from './batch/narrowing.ts';
+import { type RunSimOptions, runSim } from './batch/run.ts';
+import { createSeedPool } from './batch/seed-pool.ts';
+import { shrink } from './batch/shrink.ts';
 import { drawnBy, simulate } from './simulate.ts';
 import { systemClock } from '../base/system.ts';
 
@@ -229,12 +229,12 @@ describe('the museum', { timeout: 1_200_000 }, () => {
       name: 'gone',
       reenacts: 'nothing',
       invariant: 1,
-      file: 'sim/tally.ts',
+      file: 'sim/batch/tally.ts',
       find: 'no such text',
       replace: '',
     };
     expect(await misplacedOf([gone, { ...gone, find: 'counts' }])).toEqual([
-      expect.stringContaining('"gone" has no place in src/sim/tally.ts'),
+      expect.stringContaining('"gone" has no place in src/sim/batch/tally.ts'),
       expect.stringMatching(/"gone" has \d+ places in src\/sim\/tally.ts/),
     ]);
   });

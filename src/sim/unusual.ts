@@ -3,7 +3,7 @@
 
 import { type Buggify, type BuggifyPlace, buggifyPlaces } from '../base/buggify.ts';
 import type { Prng } from '../base/prng.ts';
-import type { Chances } from './chances.ts';
+import type { Chances } from './world/chances.ts';
 
 /** Passed a few times in a run only: at thousandths they would hardly ever happen. */
 const seldomPassed: ReadonlySet<BuggifyPlace> = new Set([

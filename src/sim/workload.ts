@@ -12,12 +12,12 @@ import type { VolumeSpec } from '../api/resources/volume.ts';
 import { createWatchCheck, type WatchedKind, watchedKinds } from './checkers/watch.ts';
 import type { Commit } from './history.ts';
 import { type CreateIntent, type Intents, keyLabel } from './intents.ts';
-import type { Network, Peer } from './network.ts';
-import { createProcessClock } from './process-clock.ts';
+import type { Network, Peer } from './world/network.ts';
+import { createProcessClock } from './world/process-clock.ts';
 import { drawHostLabels, drawHostRules, drawPlacement } from './rules.ts';
 import type { Scenario } from './scenario.ts';
-import type { Tally } from './tally.ts';
-import type { Timeline } from './timeline.ts';
+import type { Tally } from './batch/tally.ts';
+import type { Timeline } from './world/timeline.ts';
 
 export interface WorkloadOptions {
   readonly scenario: Scenario;

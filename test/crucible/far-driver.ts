@@ -3,7 +3,8 @@
 
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
-import { type Driver, DriverError, type Guest } from '../../src/agent/drivers/driver.ts';
+import type { Driver, Guest } from '../../src/agent/drivers/driver.ts';
+import { DriverError } from '../../src/agent/host/driver-error.ts';
 import { type Act, type FromWorld, receive, send } from './guest-wire.ts';
 
 export function createFarDriver(socketPath: string, host: string, onConnect: (socket: Socket) => void): Driver {

@@ -4,7 +4,8 @@
 import { createInterface } from 'node:readline';
 import type { Socket } from 'node:net';
 import type { Reports } from '../../src/api/agent-protocol.ts';
-import type { DriverErrorCode, Guest, GuestSpec } from '../../src/agent/drivers/driver.ts';
+import type { Guest, GuestSpec } from '../../src/agent/drivers/driver.ts';
+import type { DriverErrorCode } from '../../src/agent/host/driver-error.ts';
 
 export type Act =
   | { readonly do: 'create'; readonly spec: GuestSpec }

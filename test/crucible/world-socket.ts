@@ -3,7 +3,8 @@
 import { rmSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';
 import { once } from 'node:events';
-import { DriverError, type Driver } from '../../src/agent/drivers/driver.ts';
+import type { Driver } from '../../src/agent/drivers/driver.ts';
+import { DriverError } from '../../src/agent/host/driver-error.ts';
 import { createFakeDriver } from '../../src/agent/drivers/fake/driver.ts';
 import type { FakeWorld } from '../../src/agent/drivers/fake/world.ts';
 import type { Prng } from '../../src/base/prng.ts';

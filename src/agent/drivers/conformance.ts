@@ -8,16 +8,8 @@ import { newId } from '../../base/ids.ts';
 import { type Prng, seededPrng } from '../../base/prng.ts';
 import { systemClock } from '../../base/system.ts';
 import { followLog } from '../guest-log.ts';
-import {
-  type Driver,
-  DriverError,
-  type DriverErrorCode,
-  type Guest,
-  type GuestSpec,
-  type GuestSuspension,
-  type GuestVolume,
-  type GuestVolumes,
-} from './driver.ts';
+import type { Driver, Guest, GuestSpec, GuestSuspension, GuestVolume, GuestVolumes } from './driver.ts';
+import { DriverError, type DriverErrorCode } from '../host/driver-error.ts';
 
 /** What the images on the tested host do. A container's program ends where a machine powers itself off, and is asked by a signal. */
 export type ImageKind =

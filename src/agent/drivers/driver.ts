@@ -166,33 +166,8 @@ export interface Driver {
 }
 
 /** The closed list of what can go wrong while making or handling a guest. */
-export const driverErrorCodes = [
-  'ImageUnavailable', // cannot be fetched, or does not exist
-  'ImageChecksumMismatch',
-  'ImageInvalid', // truncated, wrong format, refused by the gate
-  'ImageTooLarge',
-  'DiskFull',
-  'PortInUse',
-  'HypervisorFailed', // could not be started, or refused
-  'ContainerEngineFailed', // the same of containers; records of earlier versions have HypervisorFailed
-  'NoSuchGuest',
-  'NotPossible', // not with this guest, or not now
-  'Aborted',
-  'Internal',
-] as const;
-export type DriverErrorCode = (typeof driverErrorCodes)[number];
-
 /** Of a guest that was asked to power off and did not in this time. */
 export const stopForced = (waitedMs: number): NonNullable<Guest['reason']> => ({
   code: 'StopForced',
   message: `the guest did not power off within ${Math.round(waitedMs / 100) / 10} s and was ended by force`,
 });
-
-export class DriverError extends Error {
-  override name = 'DriverError';
-  readonly code: DriverErrorCode;
-  constructor(code: DriverErrorCode, message: string, cause?: unknown) {
-    super(message, { cause });
-    this.code = code;
-  }
-}

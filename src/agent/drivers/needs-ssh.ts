@@ -1,6 +1,6 @@
 // A refusal that tells whoever asked that another way is open.
 
-import { DriverError } from './driver.ts';
+import { DriverError } from '../host/driver-error.ts';
 
 /** The host cannot do it, and ssh can, where the guest has a server. */
 export class NeedsSsh extends DriverError {

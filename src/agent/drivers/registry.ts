@@ -17,7 +17,7 @@ import { createFakeWorld } from './fake/world.ts';
 import { createLibvirtDriver } from './libvirt/driver.ts';
 import { createQemuDriver } from './qemu/driver.ts';
 import type { ProbeImage } from './qemu/kvm-probe.ts';
-import type { GuestUsers } from './vm/guest-user.ts';
+import type { GuestUsers } from '../host/guest-user.ts';
 import { createZonesDriver } from './zones/driver.ts';
 import type { ZonesSettings } from './zones/host-look.ts';
 

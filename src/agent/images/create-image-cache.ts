@@ -14,18 +14,18 @@ import type { Clock } from '../../base/clock.ts';
 import { describeError, type Logger } from '../../base/log.ts';
 import { createPlaces, type Places } from '../../base/places.ts';
 import type { Prng } from '../../base/prng.ts';
-import { createSharedWork, type WorkCall } from '../../base/shared-work.ts';
-import { DriverError } from '../drivers/driver.ts';
+import { createSharedWork, type WorkCall } from '../../base/work/shared-work.ts';
+import { DriverError } from '../host/driver-error.ts';
 import { type CachedFile, chooseRemovals } from './choose-removals.ts';
 import { diskFormat } from './disk-format.ts';
-import { dropPartial, type FetchedImage, fetchImage, type FetchJob, type FetchOptions } from './fetch-image.ts';
-import { type HttpGet, printableUrl } from './http-get.ts';
+import { dropPartial, type FetchedImage, fetchImage, type FetchJob, type FetchOptions } from './fetch/fetch-image.ts';
+import { type HttpGet, printableUrl } from './fetch/http-get.ts';
 import type { CachedImage, ImageCache, ImageProgress } from './image-cache.ts';
-import { publish, writeSmallFile } from './image-file.ts';
-import { defaultVirtualBytesMax } from './image-gate.ts';
+import { publish, writeSmallFile } from './unpack/image-file.ts';
+import { defaultVirtualBytesMax } from './unpack/image-gate.ts';
 import { type ImageRecord, readRecord } from './image-record.ts';
 import { type FoundReferences, findImageReferences, type ImageReference } from './image-references.ts';
-import type { RemoteFile } from './image-source.ts';
+import type { RemoteFile } from './fetch/image-source.ts';
 
 export interface ImageCacheOptions {
   /** For this cache alone; made with mode 0700. */

@@ -1,6 +1,6 @@
 // Keeps container images out of the cache of disks: they are the container engine's to keep.
 
-import { DriverError } from '../drivers/driver.ts';
+import { DriverError } from '../host/driver-error.ts';
 import type { ImageSpec } from '../../api/agent-protocol.ts';
 
 /** Throws `ImageInvalid` for what is no disk. */

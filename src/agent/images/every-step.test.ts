@@ -13,8 +13,8 @@ import { seededPrng } from '../../base/prng.ts';
 import { systemClock } from '../../base/system.ts';
 import { atEveryStep } from '../test-every-step.ts';
 import { createImageCache, type HostImageCache } from './create-image-cache.ts';
-import { createHttpGet } from './http-get.ts';
-import { startImageServer } from './test-image-server.ts';
+import { createHttpGet } from './fetch/http-get.ts';
+import { startImageServer } from './fetch/test-image-server.ts';
 import { qcow2File } from './test-qcow2.ts';
 
 const never = new AbortController().signal;

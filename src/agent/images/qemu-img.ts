@@ -7,7 +7,7 @@
 // last, because the kernel forgets it when unshare takes new rights.
 
 import type { Clock } from '../../base/clock.ts';
-import { runTool, type ToolResult } from '../drivers/vm/run-tool.ts';
+import { runTool, type ToolResult } from '../host/run-tool.ts';
 
 export interface QemuImgCall {
   /** Default: that of PATH. */

@@ -6,7 +6,7 @@ import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { freePort } from '../../base/test-ports.ts';
-import { isoImage } from '../drivers/vm/iso9660.ts';
+import { isoImage } from '../drivers/guest-life/disk/iso9660.ts';
 
 export interface Seed {
   readonly hostname: string;

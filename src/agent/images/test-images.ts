@@ -9,9 +9,9 @@ import { silentLogger } from '../../base/log.ts';
 import { seededPrng } from '../../base/prng.ts';
 import { systemClock } from '../../base/system.ts';
 import { createImageCache, type HostImageCache, type ImageCacheOptions } from './create-image-cache.ts';
-import { createHttpGet } from './http-get.ts';
+import { createHttpGet } from './fetch/http-get.ts';
 import type { CachedImage, ImageProgress } from './image-cache.ts';
-import { type ImageServer, startImageServer } from './test-image-server.ts';
+import { type ImageServer, startImageServer } from './fetch/test-image-server.ts';
 import { qcow2File } from './test-qcow2.ts';
 
 export const sha256 = (bytes: Uint8Array): string => `sha256:${createHash('sha256').update(bytes).digest('hex')}`;

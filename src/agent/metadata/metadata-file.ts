@@ -6,8 +6,8 @@ import { join } from 'node:path';
 import { Type } from 'typebox';
 import { Check } from 'typebox/value';
 import type { GuestSpec } from '../drivers/driver.ts';
-import { writeWhole } from '../drivers/vm/guest-record.ts';
-import { metadataIdOf } from '../drivers/vm/seed.ts';
+import { writeWhole } from '../drivers/guest-life/guest-record.ts';
+import { metadataIdOf } from '../drivers/guest-life/disk/seed.ts';
 import type { GuestMetadata } from './metadata.ts';
 
 const fileName = 'metadata.json';

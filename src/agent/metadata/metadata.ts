@@ -1,7 +1,7 @@
 // What the metadata service says to one guest: pure, path in, answer out. The tree is EC2's of 2009-04-04, as cloud-init and the like read it,
 // and beside it what a NoCloud seed has. It must never hold anything of another guest, so all it is given is one guest.
 
-import { seedTexts } from '../drivers/vm/seed.ts';
+import { seedTexts } from '../drivers/guest-life/disk/seed.ts';
 
 export interface GuestMetadata {
   /** With the incarnation in it: a new life of an instance is a new machine to cloud-init. */

@@ -2,7 +2,7 @@
 // records, and an agent that starts takes them over from there.
 
 import { createHash } from 'node:crypto';
-import { DriverError } from '../drivers/driver.ts';
+import { DriverError } from '../host/driver-error.ts';
 import { type GuestNetwork, networkMacAddress, tapName } from './guest-network.ts';
 import type { NewGuest } from './host-network.ts';
 import { contains, subnetText, type Subnet, toAddress } from './subnet.ts';

@@ -3,7 +3,7 @@
 
 import type { Clock } from '../../base/clock.ts';
 import { describeError } from '../../base/log.ts';
-import { DriverError } from '../drivers/driver.ts';
+import { DriverError } from '../host/driver-error.ts';
 import { networkMacAddress, tapName } from './guest-network.ts';
 import type { HostNetwork } from './host-network.ts';
 import { type Link, removeCommands, tapCommands } from './links.ts';

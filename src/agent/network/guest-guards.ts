@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import type { Clock } from '../../base/clock.ts';
 import type { Logger } from '../../base/log.ts';
 import type { AgentConfig } from '../config.ts';
-import type { GuestUsers } from '../drivers/vm/guest-user.ts';
+import type { GuestUsers } from '../host/guest-user.ts';
 import { createHostGuard, type HostGuard } from './host-guard.ts';
 import { hostGuardTable } from './host-guard-rules.ts';
 

@@ -10,7 +10,7 @@
 //                     └─► elsewhere
 
 import { isIP, isIPv4, isIPv6 } from 'node:net';
-import type { GuestUsers } from '../drivers/vm/guest-user.ts';
+import type { GuestUsers } from '../host/guest-user.ts';
 
 export interface HostGuardState {
   readonly table: string;

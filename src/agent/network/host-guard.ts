@@ -4,7 +4,7 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import type { Clock, Timer } from '../../base/clock.ts';
 import { describeError, type Logger } from '../../base/log.ts';
-import { type GuestUsers, usersAtWork } from '../drivers/vm/guest-user.ts';
+import { type GuestUsers, usersAtWork } from '../host/guest-user.ts';
 import { hostGuardRules, resolversIn } from './host-guard-rules.ts';
 import { networkTools } from './network-tools.ts';
 

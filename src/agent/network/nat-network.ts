@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { assert } from '../../base/assert.ts';
 import type { Clock, Timer } from '../../base/clock.ts';
 import { describeError, type Logger } from '../../base/log.ts';
-import { DriverError } from '../drivers/driver.ts';
+import { DriverError } from '../host/driver-error.ts';
 import { readMetadata } from '../metadata/metadata-file.ts';
 import { type MetadataServer, type MetadataTokenPolicy, serveMetadata } from '../metadata/metadata-server.ts';
 import { checkPlace, createAddressBook, type NatGuest } from './address-book.ts';

@@ -1,8 +1,8 @@
 // The programs that networks are made with: `ip`, `bridge`, `nft`, `dnsmasq`. Their refusals become errors that say what to do.
 
 import type { Clock } from '../../base/clock.ts';
-import { DriverError } from '../drivers/driver.ts';
-import { runTool } from '../drivers/vm/run-tool.ts';
+import { DriverError } from '../host/driver-error.ts';
+import { runTool } from '../host/run-tool.ts';
 import { type Command, type Link, readLinks } from './links.ts';
 
 const timeoutMs = 20_000; // each takes milliseconds; this is for a host that swaps

@@ -3,8 +3,8 @@
 
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { readGuestRecord, readPreviousRecord } from '../drivers/vm/guest-record.ts';
-import { idPattern } from '../drivers/vm/slots.ts';
+import { readGuestRecord, readPreviousRecord } from '../drivers/guest-life/guest-record.ts';
+import { idPattern } from '../drivers/guest-life/slots.ts';
 import type { PlacedGuest } from './host-network.ts';
 
 /** `roots`: the folders that drivers have their guests in. What cannot be read has no place: its driver says so. */

@@ -2,8 +2,8 @@
 
 import { sleep, type Clock } from '../../base/clock.ts';
 import { describeError, type Logger } from '../../base/log.ts';
-import type { GuestRecord } from '../drivers/vm/guest-record.ts';
-import { portInUse } from '../drivers/vm/ports.ts';
+import type { GuestRecord } from '../drivers/guest-life/guest-record.ts';
+import { portInUse } from '../drivers/guest-life/ways-in/ports.ts';
 import { forwardPorts, type PortForwarder, PortTaken } from './port-forwarder.ts';
 
 interface ForwarderOptions {

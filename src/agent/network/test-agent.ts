@@ -12,7 +12,7 @@ import { makeFolder } from '../agent-folders.ts';
 import { createLibvirtDriver } from '../drivers/libvirt/driver.ts';
 import { createQemuDriver } from '../drivers/qemu/driver.ts';
 import { createImageCache } from '../images/create-image-cache.ts';
-import { createHttpGet } from '../images/http-get.ts';
+import { createHttpGet } from '../images/fetch/http-get.ts';
 import { createBridgeNetwork } from './bridge-network.ts';
 import type { PlacedGuest } from './host-network.ts';
 import { createNatNetwork } from './nat-network.ts';

@@ -2,7 +2,7 @@
 
 import type { Instance, InstanceStatus } from '../../api/resources/instance.ts';
 import { claim, claimWithVolumes } from '../ledger/ledger.ts';
-import { placedStatus } from '../operations/attach.ts';
+import { placedStatus } from '../operations/volumes/attach.ts';
 import { passGates } from '../queue/limits.ts';
 import type { Request } from '../scheduler/request.ts';
 import { type Placed, placedMessage } from '../scheduler/schedule.ts';

@@ -7,7 +7,7 @@ import type { InstanceSpec } from '../../api/resources/instance.ts';
 import { release } from '../ledger/ledger.ts';
 import { choosePreemption } from '../queue/preemption.ts';
 import { queueOf } from '../queue/queue.ts';
-import { explain } from '../scheduler/explain.ts';
+import { explain } from '../explain/explain.ts';
 import { requestOf } from '../scheduler/request.ts';
 import type { Cache } from '../state/cache.ts';
 import {

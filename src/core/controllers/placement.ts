@@ -8,7 +8,7 @@ import { gangKeyOf, gangMissing, gangsOf, placeGang } from '../queue/gangs.ts';
 import { countAsked, gateOf, limitsOn } from '../queue/limits.ts';
 import { isWaiting, limitReached, queueOf } from '../queue/queue.ts';
 import { type Request, requestOf } from '../scheduler/request.ts';
-import { whyItWaits } from '../scheduler/cpu-advice.ts';
+import { whyItWaits } from '../explain/cpu-advice.ts';
 import { schedule } from '../scheduler/schedule.ts';
 import { takeOver, taskOf } from '../scheduler/take-over.ts';
 import { conditionOf } from '../state/conditions.ts';

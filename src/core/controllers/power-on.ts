@@ -7,7 +7,7 @@ import { claimAgain, type Held, holdsOnlyDisk, type Shortfall } from '../ledger/
 import { assign, type Portion } from '../ledger/tree.ts';
 import { gateOf, limitsOn, passGates } from '../queue/limits.ts';
 import { limitReached } from '../queue/queue.ts';
-import { cpuAdvice } from '../scheduler/cpu-advice.ts';
+import { cpuAdvice } from '../explain/cpu-advice.ts';
 import { fleetOf } from '../scheduler/fleet.ts';
 import { describeFits } from '../scheduler/plugins/fit.ts';
 import { requestOf } from '../scheduler/request.ts';

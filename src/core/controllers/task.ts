@@ -6,7 +6,7 @@
 import type { Task, TaskStatus } from '../../api/resources/task.ts';
 import { claim, releaseAllOf } from '../ledger/ledger.ts';
 import { requestOf } from '../scheduler/request.ts';
-import { whyItWaits } from '../scheduler/cpu-advice.ts';
+import { whyItWaits } from '../explain/cpu-advice.ts';
 import { placedMessage, schedule } from '../scheduler/schedule.ts';
 import { conditionOf, type NewCondition, withConditions } from '../state/conditions.ts';
 import type { Context } from '../state/context.ts';

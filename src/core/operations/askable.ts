@@ -7,7 +7,7 @@ import type { Labels } from '../../api/resources/metadata.ts';
 import type { AskingSpec } from '../scheduler/demand.ts';
 import { keys } from '../state/keys.ts';
 import type { Snapshot } from '../state/snapshot.ts';
-import { assertVolumes } from './attach.ts';
+import { assertVolumes } from './volumes/attach.ts';
 import { assertContainers } from './containers.ts';
 import { assertHostDemand } from './host-demand.ts';
 import { assertPlacementRules } from './placement-rules.ts';

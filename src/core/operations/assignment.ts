@@ -12,7 +12,7 @@ import { conditionOf } from '../state/conditions.ts';
 import { hostLost, restored } from '../state/guest-phase.ts';
 import type { Allocation } from '../state/records.ts';
 import type { Entry } from '../state/snapshot.ts';
-import { type VolumeByName, volumesAssigned } from './volume-assignment.ts';
+import { type VolumeByName, volumesAssigned } from './volumes/volume-assignment.ts';
 
 export function assignmentOf(
   allocation: Entry<Allocation>,

@@ -5,7 +5,7 @@ import { parse } from '../../api/parse.ts';
 import { ImageSpec } from '../../api/resources/image.ts';
 import { InstanceSpec } from '../../api/resources/instance.ts';
 import { placement } from '../controllers/placement.ts';
-import { explain } from '../scheduler/explain.ts';
+import { explain } from '../explain/explain.ts';
 import { addRecord, commitPlan, testCache, testContext, testHost, testImage, testInstance } from '../testing.ts';
 import { assignmentOf } from './assignment.ts';
 import { createInstance } from './instance.ts';

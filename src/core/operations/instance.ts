@@ -12,7 +12,7 @@ import { keys } from '../state/keys.ts';
 import { unchanged } from '../state/plan.ts';
 import type { Snapshot } from '../state/snapshot.ts';
 import { assertAskable } from './askable.ts';
-import { attachToExisting, attachToNew } from './attach.ts';
+import { attachToExisting, attachToNew } from './volumes/attach.ts';
 import { assertFree, type CreateInput, earlierCreate, newMetadata, rememberCreate } from './create.ts';
 import type { Decision } from './decision.ts';
 import { assertPlacementRules } from './placement-rules.ts';

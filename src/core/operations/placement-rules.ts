@@ -6,7 +6,7 @@ import { nearest } from '../../api/nearest.ts';
 import type { GroupSpec } from '../../api/resources/group.ts';
 import type { InstanceSpec } from '../../api/resources/instance.ts';
 import type { Labels } from '../../api/resources/metadata.ts';
-import { describeSelector, within } from '../scheduler/belonging.ts';
+import { describeSelector, within } from '../scheduler/neighbours/belonging.ts';
 import { keys } from '../state/keys.ts';
 import type { Snapshot } from '../state/snapshot.ts';
 

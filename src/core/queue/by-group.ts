@@ -3,9 +3,9 @@
 
 import { equalJson } from '../../base/equal-json.ts';
 import type { Instance } from '../../api/resources/instance.ts';
-import { type Belonging, belongingOf, groupTag, isMember, placeOf, tagOf } from '../scheduler/belonging.ts';
-import type { GroupTerm } from '../scheduler/group-terms.ts';
-import { TagIndex } from '../scheduler/tag-index.ts';
+import { type Belonging, belongingOf, groupTag, isMember, placeOf, tagOf } from '../scheduler/neighbours/belonging.ts';
+import type { GroupTerm } from '../scheduler/neighbours/group-terms.ts';
+import { TagIndex } from '../scheduler/neighbours/tag-index.ts';
 
 interface Asking {
   readonly request: { readonly groups: readonly GroupTerm[] };

@@ -3,11 +3,11 @@
 // below what it is guaranteed.
 
 import type { Instance } from '../../api/resources/instance.ts';
-import { belongingOf } from '../scheduler/belonging.ts';
+import { belongingOf } from '../scheduler/neighbours/belonging.ts';
 import { fleetOf } from '../scheduler/fleet.ts';
-import { verdictsOf } from '../scheduler/full-scan.ts';
+import { verdictsOf } from '../scheduler/engine/full-scan.ts';
 import type { Request } from '../scheduler/request.ts';
-import type { Slot } from '../scheduler/slot.ts';
+import type { Slot } from '../scheduler/engine/slot.ts';
 import { keys } from '../state/keys.ts';
 import type { Allocation } from '../state/records.ts';
 import type { Entry, Snapshot } from '../state/snapshot.ts';

@@ -15,7 +15,7 @@ import { hostPlugins, roomPlugins } from '../scheduler/registry.ts';
 import { type Request, requestOf } from '../scheduler/request.ts';
 import { engineOf } from '../scheduler/schedule.ts';
 import { taskOf } from '../scheduler/take-over.ts';
-import { prepareRules, type Rules } from '../scheduler/verdicts.ts';
+import { prepareRules, type Rules } from '../scheduler/engine/verdicts.ts';
 import { vocabularyOf } from '../scheduler/vocabulary.ts';
 import { defaultPolicy, type Policy } from '../state/context.ts';
 import { keys } from '../state/keys.ts';

@@ -1,9 +1,9 @@
 // Starvation: the host whose room is to be kept for one that has waited too long, because smaller ones always take what comes free.
 
 import { fleetOf } from '../scheduler/fleet.ts';
-import { verdictsOf } from '../scheduler/full-scan.ts';
+import { verdictsOf } from '../scheduler/engine/full-scan.ts';
 import type { Request } from '../scheduler/request.ts';
-import type { Slot } from '../scheduler/slot.ts';
+import type { Slot } from '../scheduler/engine/slot.ts';
 import type { Snapshot } from '../state/snapshot.ts';
 
 /** Room is kept on one host in so many at most: the rest of the fleet works on. */

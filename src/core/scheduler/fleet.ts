@@ -12,13 +12,13 @@ import { restoreOf } from '../state/cluster-state.ts';
 import { nextIncarnation } from '../state/incarnation.ts';
 import type { Allocation, Provider } from '../state/records.ts';
 import { defineView, type RecordChange, type Snapshot, type View } from '../state/snapshot.ts';
-import { ChangeLog } from './change-log.ts';
-import type { Slot } from './slot.ts';
-import { Groups } from './groups.ts';
+import { ChangeLog } from './engine/change-log.ts';
+import type { Slot } from './engine/slot.ts';
+import { Groups } from './neighbours/groups.ts';
 import { Nominations } from './nominations.ts';
-import { Mix } from './mix.ts';
+import { Mix } from './packing/mix.ts';
 import { Strangers } from './strangers.ts';
-import { Topologies } from './topology.ts';
+import { Topologies } from './neighbours/topology.ts';
 import { usualDriver } from './wanted-driver.ts';
 
 /** One resource class of all hosts, in units of that class. A host's numbers lie together: who looks at one mostly wants all. */

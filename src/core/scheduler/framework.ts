@@ -3,7 +3,7 @@
 
 import type { Fleet } from './fleet.ts';
 import type { Request } from './request.ts';
-import type { Slot } from './slot.ts';
+import type { Slot } from './engine/slot.ts';
 
 /** Why a host is not for a request: a CamelCase code that is counted, and the sentence for the host, made when someone reads it. */
 export interface Refusal {

@@ -1,8 +1,8 @@
 // The scheduler's rules. A new one is a file in plugins/ and a line here; within a list, those come first that often refuse and cost little.
 
 import type { GroupPlugin, HostPlugin, Plugin, RoomPlugin } from './framework.ts';
-import { affinity } from './plugins/affinity.ts';
-import { antiAffinity } from './plugins/anti-affinity.ts';
+import { affinity } from './plugins/neighbours/affinity.ts';
+import { antiAffinity } from './plugins/neighbours/anti-affinity.ts';
 import { cpuUtilization, guestCount, memoryUtilization } from './plugins/best-fit.ts';
 import { controlPlane } from './plugins/control-plane.ts';
 import { dedicated } from './plugins/dedicated.ts';
@@ -17,12 +17,12 @@ import { limit } from './plugins/limit.ts';
 import { nominated } from './plugins/nominated.ts';
 import { online } from './plugins/online.ts';
 import { paused } from './plugins/paused.ts';
-import { placementGroup } from './plugins/placement-group.ts';
+import { placementGroup } from './plugins/neighbours/placement-group.ts';
 import { pool } from './plugins/pool.ts';
 import { ports } from './plugins/ports.ts';
 import { preferences } from './plugins/preferences.ts';
 import { quota } from './plugins/quota.ts';
-import { spread } from './plugins/spread.ts';
+import { spread } from './plugins/neighbours/spread.ts';
 import { softTaints, taints } from './plugins/taints.ts';
 import { tightFit } from './plugins/tight-fit.ts';
 import { traits } from './plugins/traits.ts';

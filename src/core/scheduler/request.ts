@@ -10,11 +10,11 @@ import { type Demand, type Portion, wholeOf } from '../ledger/tree.ts';
 import { keys } from '../state/keys.ts';
 import type { Entry, Snapshot } from '../state/snapshot.ts';
 import { asksOf, heldGiB, volumesOf } from '../state/volumes.ts';
-import { type Belonging, belongingOf } from './belonging.ts';
+import { type Belonging, belongingOf } from './neighbours/belonging.ts';
 import { type AskingSpec, demandOf } from './demand.ts';
-import { type GroupTerm, groupTermsOf } from './group-terms.ts';
+import { type GroupTerm, groupTermsOf } from './neighbours/group-terms.ts';
 import { type HostTerms, hostTermsOf, ownerOf } from './host-terms.ts';
-import { ShortKeys } from './short-keys.ts';
+import { ShortKeys } from './engine/short-keys.ts';
 import { type ProfileName, type Weights, weightsOf } from './profiles.ts';
 
 export interface Request extends Demand {

@@ -14,7 +14,7 @@ import {
   testImage,
   testInstance,
 } from '../testing.ts';
-import { explain } from './explain.ts';
+import { explain } from '../explain/explain.ts';
 import { requestOf } from './request.ts';
 import { schedule, summarize } from './schedule.ts';
 

@@ -2,7 +2,7 @@
 // hosts tell. After a restore it is what came after the backup.
 
 import type { Host } from '../../api/resources/host.ts';
-import type { Slot } from './slot.ts';
+import type { Slot } from './engine/slot.ts';
 
 export class Strangers {
   /** By the id of the instance, and by slot: the incarnations that are there. */

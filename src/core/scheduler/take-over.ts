@@ -6,7 +6,7 @@ import type { Task } from '../../api/resources/task.ts';
 import { keys } from '../state/keys.ts';
 import type { Entry, Snapshot } from '../state/snapshot.ts';
 import { fleetOf } from './fleet.ts';
-import { verdictsOf } from './full-scan.ts';
+import { verdictsOf } from './engine/full-scan.ts';
 import type { Request } from './request.ts';
 import { type Placed, placementAt } from './schedule.ts';
 

@@ -11,8 +11,8 @@ import { type Identity, may } from '../../core/access/access.ts';
 import { type AccessTicket, useTicket } from '../../core/operations/access-ticket.ts';
 import { type Decider, decideAndCommit } from '../decide.ts';
 import type { HostLinks } from './host-links.ts';
-import { bind } from './bind.ts';
-import { findInstance } from './resource-routes.ts';
+import { bind } from './routes/bind.ts';
+import { findInstance } from './routes/resource-routes.ts';
 import { Query, type Route } from './route.ts';
 import { openTicket, sealTicket } from './tickets.ts';
 

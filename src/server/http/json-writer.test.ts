@@ -3,7 +3,7 @@ import { encodeRecord } from '../../core/state/codec.ts';
 import { schemaVersion } from '../../core/state/upgrade.ts';
 import { testImage } from '../../core/testing.ts';
 import { JsonWriter } from './json-writer.ts';
-import { present } from './present.ts';
+import { present } from './routes/present.ts';
 
 const decoder = new TextDecoder();
 const written = (writer: JsonWriter): string => decoder.decode(writer.take());

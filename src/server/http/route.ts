@@ -4,7 +4,7 @@ import { ApiError } from '../../api/errors.ts';
 import { nearest } from '../../api/nearest.ts';
 import type { RouteDefinition } from '../../api/routes/route.ts';
 import type { Identity } from '../../core/access/access.ts';
-import type { Source } from './sink.ts';
+import type { Source } from './connections/sink.ts';
 
 export interface RouteRequest {
   readonly params: Readonly<Record<string, string>>;

@@ -13,12 +13,19 @@ import { serversHeader } from '../../api/servers.ts';
 import { type Identity, may } from '../../core/access/access.ts';
 import { allow, bodyBytesMax, toApiError } from './exchange.ts';
 import { parseJsonBody } from './json-body.ts';
-import type { Connections } from './connections.ts';
+import type { Connections } from './connections/connections.ts';
 import type { GuestAccess } from './guest-access.ts';
-import { hasBodyLeft, nothingAt, refuseBody, refuseConnection, refuseUnreadable, refuseUnusual } from './refusals.ts';
+import {
+  hasBodyLeft,
+  nothingAt,
+  refuseBody,
+  refuseConnection,
+  refuseUnreadable,
+  refuseUnusual,
+} from './connections/refusals.ts';
 import { type Answer, Query, type Route, type RouteRequest } from './route.ts';
-import { sinkOf } from './response-sink.ts';
-import type { Source } from './sink.ts';
+import { sinkOf } from './connections/response-sink.ts';
+import type { Source } from './connections/sink.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { routes } from '../../api/routes/registry.ts';
-import type { ImageContent } from '../image-content.ts';
+import type { ImageContent } from '../images/image-content.ts';
 import { startTestServer } from '../testing.ts';
 import { type GuestAccess, guestAccess } from './guest-access.ts';
 

@@ -7,7 +7,7 @@ import { keys } from '../../core/state/keys.ts';
 import type { Cluster } from '../../core/state/records.ts';
 import { createMemoryStore } from '../../store/memory/memory-store.ts';
 import { StoreError } from '../../store/store.ts';
-import { pulled } from './sink.ts';
+import { pulled } from './connections/sink.ts';
 import { type News, type Topic, WatchFeed } from './watch-feed.ts';
 
 function rig() {

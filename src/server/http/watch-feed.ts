@@ -11,7 +11,7 @@ import type { Kind } from '../../api/resources/index.ts';
 import { decodeRecord } from '../../core/state/codec.ts';
 import { keys, prefixOf } from '../../core/state/keys.ts';
 import { Compacted, type Revision, type Store, StoreError, type WatchEvent } from '../../store/store.ts';
-import type { Sink } from './sink.ts';
+import type { Sink } from './connections/sink.ts';
 
 /** What a watcher may want: a kind of resource, perhaps of one project only. */
 export interface Topic {

@@ -6,9 +6,9 @@ import type { AnyResource } from '../../api/resources/index.ts';
 import { decodeRecord } from '../../core/state/codec.ts';
 import type { WatchEvent } from '../../store/store.ts';
 import { JsonWriter } from './json-writer.ts';
-import { isResource, present } from './present.ts';
-import { mayHoldSecrets, withoutSecrets } from './without-secrets.ts';
-import { pulled, type Sink, type Source } from './sink.ts';
+import { isResource, present } from './routes/present.ts';
+import { mayHoldSecrets, withoutSecrets } from './routes/without-secrets.ts';
+import { pulled, type Sink, type Source } from './connections/sink.ts';
 import type { News, Topic, WatchFeed } from './watch-feed.ts';
 
 export interface WatchInput {

@@ -1,6 +1,6 @@
 // Not one of the numbered invariants: what was refused has changed nothing. Whatever rogues send to be refused bears a label of theirs.
 
-import { rogueLabel } from '../rogue-client.ts';
+import { rogueLabel } from '../world/rogue-client.ts';
 import type { Checker } from './checker.ts';
 
 export function refusedChecker(): Checker {

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { testGuest, testHost, testInstance } from '../../core/testing.ts';
 import type { Instance } from '../../api/resources/instance.ts';
 import type { Allocation } from '../../core/state/records.ts';
-import { rogueLabel } from '../rogue-client.ts';
+import { rogueLabel } from '../world/rogue-client.ts';
 import { testHistory } from '../test-history.ts';
 import { refusedChecker } from './refused.ts';
 import { restartChecker } from './restart.ts';

@@ -1,6 +1,6 @@
 import { availableParallelism } from 'node:os';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { createSeedPool, type SeedPool } from '../seed-pool.ts';
+import { createSeedPool, type SeedPool } from '../batch/seed-pool.ts';
 import { forgetfulTables } from './forgetful-tables.ts';
 import { misplacedOf } from './museum.ts';
 

@@ -3,9 +3,9 @@
 
 import { readFile } from 'node:fs/promises';
 import { systemClock } from '../../base/system.ts';
-import type { Narrowing } from '../narrowing.ts';
-import { brokenOf, interruptedExitCode, type Out, writeTrace } from '../run.ts';
-import { createSeedPool, type SeedPool } from '../seed-pool.ts';
+import type { Narrowing } from '../batch/narrowing.ts';
+import { brokenOf, interruptedExitCode, type Out, writeTrace } from '../batch/run.ts';
+import { createSeedPool, type SeedPool } from '../batch/seed-pool.ts';
 import { type Planted, plantedIn } from './plant.ts';
 import { budgets, museumWorld, type PlantedBug, plantedBugs } from './planted-bugs.ts';
 

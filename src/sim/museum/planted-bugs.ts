@@ -1,7 +1,7 @@
 // The museum's pieces: real bugs of systems like this one, put back in. Each is a text of a file of src/ that stands there exactly once,
 // and what stands there instead while the bug is in. The simulator must find every one, as the invariant that it breaks.
 
-import type { Narrowing } from '../narrowing.ts';
+import type { Narrowing } from '../batch/narrowing.ts';
 import type { Planted } from './plant.ts';
 
 export interface PlantedBug extends Planted {
@@ -518,7 +518,7 @@ export const plantedBugs: readonly PlantedBug[] = [
     name: 'volume-of-two',
     reenacts: 'a disk that an instance has is given to another, too: Cinder, attachments without a reservation',
     invariant: 2,
-    file: 'core/operations/attach.ts',
+    file: 'core/operations/volumes/attach.ts',
     find: 'if (holder && holder.value.metadata.id !== id)',
     replace: 'if (holder && holder.value.metadata.id === id)',
   },

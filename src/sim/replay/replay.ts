@@ -5,12 +5,12 @@
 import { assert } from '../../base/assert.ts';
 import type { Instance } from '../../api/resources/instance.ts';
 import { assign } from '../../core/ledger/tree.ts';
-import { type Movable, planMoves } from '../../core/scheduler/consolidate.ts';
-import type { Engine } from '../../core/scheduler/engine.ts';
+import { type Movable, planMoves } from '../../core/scheduler/packing/consolidate.ts';
+import type { Engine } from '../../core/scheduler/engine/engine.ts';
 import type { Fleet } from '../../core/scheduler/fleet.ts';
 import type { ProfileName } from '../../core/scheduler/profiles.ts';
 import { engineOf } from '../../core/scheduler/schedule.ts';
-import type { Slot } from '../../core/scheduler/slot.ts';
+import type { Slot } from '../../core/scheduler/engine/slot.ts';
 import { Departures } from './departures.ts';
 import { HostsNeeded } from './hosts-needed.ts';
 import { type Held, ReplayCluster } from './replay-cluster.ts';

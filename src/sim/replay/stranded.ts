@@ -1,10 +1,10 @@
 // What is free and of no use: room on hosts in use where the request that is made most often does not fit.
 
 import { gpuClass } from '../../api/resources/host-rules.ts';
-import type { Engine } from '../../core/scheduler/engine.ts';
+import type { Engine } from '../../core/scheduler/engine/engine.ts';
 import type { Fleet } from '../../core/scheduler/fleet.ts';
 import type { Request } from '../../core/scheduler/request.ts';
-import type { Slot } from '../../core/scheduler/slot.ts';
+import type { Slot } from '../../core/scheduler/engine/slot.ts';
 import type { Trace } from './trace.ts';
 
 const typicalRows = new WeakMap<Trace, { readonly plain: number; readonly gpu: number }>();

@@ -2,7 +2,7 @@ import { Duplex, PassThrough } from 'node:stream';
 import { setImmediate as turn } from 'node:timers/promises';
 import { expect, it } from 'vitest';
 import type { GuestAccess } from '../access.ts';
-import type { GuestsInside } from '../vm/hypervisor.ts';
+import type { GuestsInside } from '../guest-life/hypervisor.ts';
 import { groupAccess } from './access.ts';
 import type { Engine } from './engine.ts';
 

@@ -3,8 +3,8 @@
 import type { Readable } from 'node:stream';
 import { drained } from '../../../base/drained.ts';
 import type { ExecOutput, GuestAccess, GuestCommand } from '../access.ts';
-import { DriverError } from '../driver.ts';
-import type { GuestsInside } from '../vm/hypervisor.ts';
+import { DriverError } from '../../host/driver-error.ts';
+import type { GuestsInside } from '../guest-life/hypervisor.ts';
 import { containerName } from './container-config.ts';
 import { copyCommand } from './copy.ts';
 import type { Engine } from './engine.ts';

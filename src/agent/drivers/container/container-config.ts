@@ -3,7 +3,8 @@
 
 import { type ContainerReference, engineReference, readContainerReference } from '../../../api/container-reference.ts';
 import type { AssignedContainer, GuestPort } from '../../../api/agent-protocol.ts';
-import { DriverError, type GuestSpec } from '../driver.ts';
+import type { GuestSpec } from '../driver.ts';
+import { DriverError } from '../../host/driver-error.ts';
 
 export const labels = {
   instance: 'berth.instance',

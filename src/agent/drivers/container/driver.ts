@@ -3,8 +3,8 @@
 
 import type { Prng } from '../../../base/prng.ts';
 import type { Driver } from '../driver.ts';
-import { createVmDriver } from '../vm/driver.ts';
-import type { VmDriverOptions } from '../vm/hands.ts';
+import { createVmDriver } from '../guest-life/driver.ts';
+import type { VmDriverOptions } from '../guest-life/hands.ts';
 import { withContainers } from './container-config.ts';
 import { createEngine } from './engine.ts';
 import { EngineError } from './engine-http.ts';

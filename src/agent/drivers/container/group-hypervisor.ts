@@ -4,12 +4,13 @@
 import { basename, join } from 'node:path';
 import { describeError, type Logger } from '../../../base/log.ts';
 import { type Clock, sleep } from '../../../base/clock.ts';
-import { createSharedWork } from '../../../base/shared-work.ts';
+import { createSharedWork } from '../../../base/work/shared-work.ts';
 import type { AssignedContainer, GuestPort } from '../../../api/agent-protocol.ts';
-import { DriverError, type Fingerprint, type GuestSpec } from '../driver.ts';
-import type { GuestRecord } from '../vm/guest-record.ts';
-import type { Hypervisor, Machine, MakeCall } from '../vm/hypervisor.ts';
-import { portInUse } from '../vm/ports.ts';
+import type { Fingerprint, GuestSpec } from '../driver.ts';
+import { DriverError } from '../../host/driver-error.ts';
+import type { GuestRecord } from '../guest-life/guest-record.ts';
+import type { Hypervisor, Machine, MakeCall } from '../guest-life/hypervisor.ts';
+import { portInUse } from '../guest-life/ways-in/ports.ts';
 import { groupAccess } from './access.ts';
 import { containerConfig, containerName, labels, portName, referenceText, withContainers } from './container-config.ts';
 import type { Engine, EngineContainer, EngineVersion } from './engine.ts';

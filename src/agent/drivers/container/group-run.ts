@@ -3,10 +3,10 @@
 
 import { type Clock, sleep, type Timer } from '../../../base/clock.ts';
 import { describeError, type Logger } from '../../../base/log.ts';
-import { DriverError } from '../driver.ts';
-import { connectTcp } from '../vm/connect-tcp.ts';
-import type { BootMarks } from '../vm/boot-marks.ts';
-import type { Run, RunEnd, Trouble } from '../vm/hypervisor.ts';
+import { DriverError } from '../../host/driver-error.ts';
+import { connectTcp } from '../guest-life/ways-in/connect-tcp.ts';
+import type { BootMarks } from '../guest-life/boot-marks.ts';
+import type { Run, RunEnd, Trouble } from '../guest-life/hypervisor.ts';
 import { containerName } from './container-config.ts';
 import type { Engine, EngineContainer } from './engine.ts';
 import type { EngineWatch } from './engine-watch.ts';

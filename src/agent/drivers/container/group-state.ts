@@ -4,7 +4,7 @@
 //   guest:      running while one of them does ─► exited, when all ended with 0
 //                                             └─► failing, as soon as one did not ─► failed, when the others have ended, too
 
-import type { RunEnd, Trouble } from '../vm/hypervisor.ts';
+import type { RunEnd, Trouble } from '../guest-life/hypervisor.ts';
 import type { EngineContainer } from './engine.ts';
 
 export interface SeenContainer {

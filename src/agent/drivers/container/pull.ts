@@ -3,8 +3,8 @@
 
 import type { AssignedContainer } from '../../../api/agent-protocol.ts';
 import { describeError } from '../../../base/log.ts';
-import type { SharedWork } from '../../../base/shared-work.ts';
-import { DriverError } from '../driver.ts';
+import type { SharedWork } from '../../../base/work/shared-work.ts';
+import { DriverError } from '../../host/driver-error.ts';
 import { referenceText } from './container-config.ts';
 import type { Engine, EngineImage, PullLine } from './engine.ts';
 import { EngineError } from './engine-http.ts';

@@ -3,19 +3,12 @@
 
 import type { GuestPort } from '../../../api/agent-protocol.ts';
 import { sleep } from '../../../base/clock.ts';
-import { firstOf } from '../../../base/first-of.ts';
+import { firstOf } from '../../../base/work/first-of.ts';
 import type { Prng } from '../../../base/prng.ts';
 import type { ImageCache } from '../../images/image-cache.ts';
 import { growPretended, type PretendedVolume, snapshotPretended } from '../../volumes/memory-volume-files.ts';
-import {
-  type Driver,
-  DriverError,
-  type Guest,
-  type GuestSpec,
-  type GuestVolume,
-  type GuestVolumes,
-  stopForced,
-} from '../driver.ts';
+import { type Driver, type Guest, type GuestSpec, type GuestVolume, type GuestVolumes, stopForced } from '../driver.ts';
+import { DriverError } from '../../host/driver-error.ts';
 import { type FakeGuest, type FakeStep, type FakeWorld, fakeAddress, slowness } from './world.ts';
 
 export interface FakeDriverOptions {

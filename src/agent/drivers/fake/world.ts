@@ -3,7 +3,8 @@
 
 import type { GuestPort, GuestState, Phase } from '../../../api/agent-protocol.ts';
 import type { Clock } from '../../../base/clock.ts';
-import type { DriverErrorCode, GuestVolume } from '../driver.ts';
+import type { GuestVolume } from '../driver.ts';
+import type { DriverErrorCode } from '../../host/driver-error.ts';
 import type { VolumeDisk } from '../../volumes/memory-volume-files.ts';
 
 export type FakeStep = 'pull' | 'clone' | 'start';

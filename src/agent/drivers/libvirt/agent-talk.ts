@@ -3,11 +3,11 @@
 
 import { describeError } from '../../../base/log.ts';
 import { isRecord } from '../../../base/is-record.ts';
-import { DriverError } from '../driver.ts';
-import { GuestAgentError, type GuestAgentUse, noGuestAgent } from '../vm/guest-agent.ts';
+import { DriverError } from '../../host/driver-error.ts';
+import { GuestAgentError, type GuestAgentUse, noGuestAgent } from '../guest-life/ways-in/guest-agent.ts';
 import type { Connection } from './connection.ts';
 import type { Domain, Libvirt } from './libvirt.ts';
-import { LibvirtError, libvirtErrors } from './rpc.ts';
+import { LibvirtError, libvirtErrors } from './wire/rpc.ts';
 
 /** As for an agent that is asked directly. */
 const answerTimeoutSeconds = 10;

@@ -7,10 +7,10 @@ import { backoffMs } from '../../../base/backoff.ts';
 import { type Clock, sleep } from '../../../base/clock.ts';
 import { describeError, type Logger } from '../../../base/log.ts';
 import type { Prng } from '../../../base/prng.ts';
-import { DriverError } from '../driver.ts';
+import { DriverError } from '../../host/driver-error.ts';
 import { type Libvirt, openLibvirt } from './libvirt.ts';
-import type { LibvirtAddress } from './libvirt-uri.ts';
-import { LibvirtError } from './rpc.ts';
+import type { LibvirtAddress } from './wire/libvirt-uri.ts';
+import { LibvirtError } from './wire/rpc.ts';
 
 /** What a guest's follower is told: only that it should look, and what cannot be looked up later. */
 export type News =

@@ -3,11 +3,11 @@
 import { isRecord } from '../../../base/is-record.ts';
 import { describeError } from '../../../base/log.ts';
 import { standingOf } from '../qemu/run-states.ts';
-import { type Standing, standings } from '../vm/standing.ts';
+import { type Standing, standings } from '../guest-life/standing.ts';
 import type { Connection } from './connection.ts';
 import { type DomainStanding, standingOfDomain } from './domain-states.ts';
 import type { Domain, Libvirt } from './libvirt.ts';
-import { LibvirtError, libvirtErrors } from './rpc.ts';
+import { LibvirtError, libvirtErrors } from './wire/rpc.ts';
 
 type Known = Exclude<DomainStanding, { readonly guest: 'unexplained' }>;
 

@@ -2,9 +2,9 @@
 // is said, and that nothing lies below.
 
 import type { GuestVolume } from '../driver.ts';
-import type { OpenVolume } from '../vm/hypervisor.ts';
-import { volumeSerial } from '../vm/volume-serial.ts';
-import { element, elementsAt, readXml, writeXml, type XmlElement } from './xml.ts';
+import type { OpenVolume } from '../guest-life/hypervisor.ts';
+import { volumeSerial } from '../guest-life/disk/volume-serial.ts';
+import { element, elementsAt, readXml, writeXml, type XmlElement } from './wire/xml.ts';
 
 /** `target`: as `vdb`; libvirt tells disks of one domain apart by it, the guest calls them as it likes. */
 export function volumeDisk(volume: GuestVolume, target: string): XmlElement {

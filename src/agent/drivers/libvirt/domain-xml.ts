@@ -5,9 +5,9 @@ import { join } from 'node:path';
 import type { Accelerator } from '../../../api/agent-protocol.ts';
 import type { GuestVolume } from '../driver.ts';
 import type { GuestNetwork } from '../../network/guest-network.ts';
-import { guestFiles, macAddress } from '../vm/guest-files.ts';
+import { guestFiles, macAddress } from '../guest-life/guest-files.ts';
 import { volumeDisks } from './domain-volumes.ts';
-import { element, elementsAt, readXml, writeXml, type XmlElement, XmlError } from './xml.ts';
+import { element, elementsAt, readXml, writeXml, type XmlElement, XmlError } from './wire/xml.ts';
 
 export interface DomainMachine {
   readonly instanceId: string;

@@ -1,11 +1,11 @@
 // The libvirt driver: virtual machines that libvirt runs on this host.
 
 import type { Driver } from '../driver.ts';
-import { createVmDriver } from '../vm/driver.ts';
-import type { VmDriverOptions } from '../vm/hands.ts';
+import { createVmDriver } from '../guest-life/driver.ts';
+import type { VmDriverOptions } from '../guest-life/hands.ts';
 import { createConnection } from './connection.ts';
 import { createLibvirtHypervisor, type LibvirtHypervisorOptions } from './hypervisor.ts';
-import { libvirtAddress } from './libvirt-uri.ts';
+import { libvirtAddress } from './wire/libvirt-uri.ts';
 
 export type LibvirtDriverOptions = Omit<VmDriverOptions, 'createHypervisor' | 'directoryMode'> &
   Pick<

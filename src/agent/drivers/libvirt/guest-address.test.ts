@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { silentLogger } from '../../../base/log.ts';
 import { createManualClock } from '../../../base/manual-clock.ts';
 import { seededPrng } from '../../../base/prng.ts';
-import { macAddress } from '../vm/guest-files.ts';
+import { macAddress } from '../guest-life/guest-files.ts';
 import type { Connection } from './connection.ts';
 import { guestAddress } from './guest-address.ts';
 import type { Libvirt } from './libvirt.ts';

@@ -2,7 +2,7 @@ import { chmod, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { closedFolder } from '../vm/guest-user.ts';
+import { closedFolder } from '../../host/guest-user.ts';
 import { adviceOn, cutsConsoles, runsAsRoot } from './host-advice.ts';
 
 describe('consoles are cut', () => {

@@ -3,7 +3,7 @@
 
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { closedFolder } from '../vm/guest-user.ts';
+import { closedFolder } from '../../host/guest-user.ts';
 
 /** Sentences for people; none: all is well. `configuration`: libvirt's folder; `root`: that of the guests. */
 export async function adviceOn(folders: {

@@ -2,9 +2,9 @@
 // they take are libvirt's remote protocol, which never changes what it has once given a number.
 
 import type { Clock } from '../../../base/clock.ts';
-import type { InterfaceAddresses } from '../vm/interface-addresses.ts';
-import { connectRpc, LibvirtError, libvirtErrors, type Rpc } from './rpc.ts';
-import { type XdrReader, type XdrWriter, xdrWriter } from './xdr.ts';
+import type { InterfaceAddresses } from '../guest-life/ways-in/interface-addresses.ts';
+import { connectRpc, LibvirtError, libvirtErrors, type Rpc } from './wire/rpc.ts';
+import { type XdrReader, type XdrWriter, xdrWriter } from './wire/xdr.ts';
 
 /** What libvirt calls a guest by. */
 export interface Domain {

@@ -5,9 +5,9 @@ import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describeError, type Logger } from '../../../base/log.ts';
 import type { HostGuard } from '../../network/host-guard.ts';
-import { DriverError } from '../driver.ts';
-import { idPattern } from '../vm/slots.ts';
-import { elementsAt, readXml, type XmlElement } from './xml.ts';
+import { DriverError } from '../../host/driver-error.ts';
+import { idPattern } from '../guest-life/slots.ts';
+import { elementsAt, readXml, type XmlElement } from './wire/xml.ts';
 
 export interface NetworkGuardOptions {
   /** Absent: the agent may make no rules. */

@@ -7,7 +7,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { untilGuest } from '../conformance.ts';
 import type { Driver } from '../driver.ts';
 import { testSpec } from '../qemu/test-host.ts';
-import { guestUuid, macAddress } from '../vm/guest-files.ts';
+import { guestUuid, macAddress } from '../guest-life/guest-files.ts';
 import { type LibvirtTestHost, makeLibvirtTestHost } from './test-host.ts';
 import { startLibvirt, type TestLibvirt, testNetwork, whyNoLibvirt, whyNoNetwork } from './test-libvirt.ts';
 

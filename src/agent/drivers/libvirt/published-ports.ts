@@ -1,13 +1,13 @@
 // Publishes a guest's ports by QEMU itself, on the network `user`. They stay published while no agent runs. (On a network of libvirt's a
 // forwarder of the agent's does it: src/agent/network/publish-ports.ts.)
 
-import { DriverError } from '../driver.ts';
-import type { GuestRecord } from '../vm/guest-record.ts';
-import { forwardsOf } from '../vm/forwards.ts';
-import { portInUse } from '../vm/ports.ts';
+import { DriverError } from '../../host/driver-error.ts';
+import type { GuestRecord } from '../guest-life/guest-record.ts';
+import { forwardsOf } from '../guest-life/ways-in/forwards.ts';
+import { portInUse } from '../guest-life/ways-in/ports.ts';
 import type { Connection } from './connection.ts';
 import type { Domain } from './libvirt.ts';
-import { LibvirtError } from './rpc.ts';
+import { LibvirtError } from './wire/rpc.ts';
 
 type Published = Pick<GuestRecord, 'instanceId' | 'ports'>;
 

@@ -6,12 +6,13 @@ import { type Clock, sleep } from '../../../base/clock.ts';
 import { describeError } from '../../../base/log.ts';
 import { lookAtQcow2 } from '../../volumes/qcow2-volume.ts';
 import { snapshotTag } from '../../volumes/volume-files.ts';
-import { DriverError, type GuestVolume } from '../driver.ts';
-import type { RunVolumes } from '../vm/hypervisor.ts';
+import type { GuestVolume } from '../driver.ts';
+import { DriverError } from '../../host/driver-error.ts';
+import type { RunVolumes } from '../guest-life/hypervisor.ts';
 import { type Connection, isLost } from './connection.ts';
 import { freeTarget, type LiveVolume, liveVolumes, volumeDisk } from './domain-volumes.ts';
 import type { Domain, Libvirt } from './libvirt.ts';
-import { writeXml } from './xml.ts';
+import { writeXml } from './wire/xml.ts';
 
 const lookEveryMs = 250;
 

@@ -19,7 +19,7 @@ import {
 import type { Driver } from '../driver.ts';
 import { isAlive, identify, type ProcessIdentity } from '../qemu/processes.ts';
 import { makeTestVolumes, occupyPort, portTaken, testImageCache, testPortRange } from '../qemu/test-host.ts';
-import { guestFiles } from '../vm/guest-files.ts';
+import { guestFiles } from '../guest-life/guest-files.ts';
 import { domainName } from './domain-xml.ts';
 import { createLibvirtDriver, type LibvirtDriverOptions } from './driver.ts';
 import { type Libvirt, openLibvirt } from './libvirt.ts';

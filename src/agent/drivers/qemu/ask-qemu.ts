@@ -1,7 +1,7 @@
 // What QEMU is asked of how it stands.
 
 import { isRecord } from '../../../base/is-record.ts';
-import type { Standing } from '../vm/standing.ts';
+import type { Standing } from '../guest-life/standing.ts';
 import type { ProcessIdentity } from './processes.ts';
 import type { Qmp } from './qmp.ts';
 import { standingOf } from './run-states.ts';

@@ -4,8 +4,8 @@
 import type { Accelerator, GuestPort } from '../../../api/agent-protocol.ts';
 import type { GuestNetwork } from '../../network/guest-network.ts';
 import type { GuestVolume } from '../driver.ts';
-import { guestFiles, macAddress } from '../vm/guest-files.ts';
-import { ownFolder } from '../vm/guest-user.ts';
+import { guestFiles, macAddress } from '../guest-life/guest-files.ts';
+import { ownFolder } from '../../host/guest-user.ts';
 import { volumeDevice, volumeNode } from './volume-devices.ts';
 
 export const qemuFiles = {

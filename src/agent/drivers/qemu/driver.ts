@@ -1,8 +1,8 @@
 // The QEMU driver: virtual machines that are QEMU processes of this agent's own.
 
 import type { Driver } from '../driver.ts';
-import { createVmDriver } from '../vm/driver.ts';
-import type { VmDriverOptions } from '../vm/hands.ts';
+import { createVmDriver } from '../guest-life/driver.ts';
+import type { VmDriverOptions } from '../guest-life/hands.ts';
 import { createQemu, type QemuOptions } from './hypervisor.ts';
 
 export type QemuDriverOptions = Omit<VmDriverOptions, 'createHypervisor'> &

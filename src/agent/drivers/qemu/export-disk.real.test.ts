@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { chmod, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { checkImage } from '../../images/image-gate.ts';
+import { checkImage } from '../../images/unpack/image-gate.ts';
 import type { Driver, ExportedDisk } from '../driver.ts';
 import { makeQemuTestHost, type QemuTestHost, testSpec } from './test-host.ts';
 

@@ -12,7 +12,7 @@ import { system, systemClock } from '../../../base/system.ts';
 import { followLog } from '../../guest-log.ts';
 import { untilGuest } from '../conformance.ts';
 import type { Driver, Guest } from '../driver.ts';
-import { keptFrom } from '../vm/console-keeper.ts';
+import { keptFrom } from '../guest-life/ways-in/console-keeper.ts';
 import { isAlive } from './processes.ts';
 import { makeQemuTestHost, type QemuTestHost, testSpec, testUsers } from './test-host.ts';
 

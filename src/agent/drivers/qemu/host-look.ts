@@ -6,9 +6,10 @@ import type { Accelerator } from '../../../api/agent-protocol.ts';
 import type { Clock } from '../../../base/clock.ts';
 import { describeError } from '../../../base/log.ts';
 import type { AcceleratorSetting } from '../accelerator-setting.ts';
-import { DriverError, type Fingerprint } from '../driver.ts';
+import type { Fingerprint } from '../driver.ts';
+import { DriverError } from '../../host/driver-error.ts';
 import { kvmFailed, kvmWorks, type ProbeImage } from './kvm-probe.ts';
-import { runTool, type ToolResult } from '../vm/run-tool.ts';
+import { runTool, type ToolResult } from '../../host/run-tool.ts';
 
 const bootSectorTimeoutMs = 5000;
 const kernelTimeoutMs = 15_000; // a sound KVM needs one second; the agent waits 30 s for all of this

@@ -8,18 +8,18 @@ import type { HostGuard } from '../../network/host-guard.ts';
 import type { HostNetwork } from '../../network/host-network.ts';
 import type { Logger } from '../../../base/log.ts';
 import type { AcceleratorSetting } from '../accelerator-setting.ts';
-import { DriverError } from '../driver.ts';
-import { consoleSize, punchHole } from '../vm/console-log.ts';
-import { diskFull } from '../vm/disk.ts';
-import { adoptPublished, connectGuest, hostNetworkOf, startPublished } from '../vm/guest-link.ts';
-import { type GuestUsers, socketFolder } from '../vm/guest-user.ts';
-import type { Hypervisor, Machine } from '../vm/hypervisor.ts';
-import { portInUse } from '../vm/ports.ts';
+import { DriverError } from '../../host/driver-error.ts';
+import { consoleSize, punchHole } from '../guest-life/ways-in/console-log.ts';
+import { diskFull } from '../guest-life/disk/disk.ts';
+import { adoptPublished, connectGuest, hostNetworkOf, startPublished } from '../guest-life/ways-in/guest-link.ts';
+import { type GuestUsers, socketFolder } from '../../host/guest-user.ts';
+import type { Hypervisor, Machine } from '../guest-life/hypervisor.ts';
+import { portInUse } from '../guest-life/ways-in/ports.ts';
 import { qemuArguments, qemuFiles } from './command-line.ts';
 import { createHostLook, type HostLookOptions } from './host-look.ts';
 import { asOwnUser, createOwnUsers } from './own-user.ts';
 import { findGuestProcess, isAlive, isGuestProcess, killGuestProcess } from './processes.ts';
-import type { GuestRecord } from '../vm/guest-record.ts';
+import type { GuestRecord } from '../guest-life/guest-record.ts';
 import { adoptRun, doesNotEnd, killGraceMs, lastWords, launchRun, type RunOptions } from './run.ts';
 
 export interface QemuOptions {

@@ -12,9 +12,9 @@ import type { Clock, Timer } from '../../../base/clock.ts';
 import { bootDisk } from './boot-sector.ts';
 import { acceleratorArguments, sandbox } from './command-line.ts';
 import { complaints } from './complaints.ts';
-import { writeWhole } from '../vm/guest-record.ts';
-import { hostBootId } from '../vm/host-boot.ts';
-import { toolEnvironment } from '../vm/run-tool.ts';
+import { writeWhole } from '../guest-life/guest-record.ts';
+import { hostBootId } from '../guest-life/host-boot.ts';
+import { toolEnvironment } from '../../host/run-tool.ts';
 
 export interface ProbeOptions {
   readonly program: string;

@@ -8,7 +8,7 @@ import { system } from '../../../base/system.ts';
 import type { HostGuard } from '../../network/host-guard.ts';
 import { untilGuest } from '../conformance.ts';
 import type { Driver, GuestVolume } from '../driver.ts';
-import type { GuestUsers } from '../vm/guest-user.ts';
+import type { GuestUsers } from '../../host/guest-user.ts';
 import { asOwnUser, createOwnUsers } from './own-user.ts';
 import { makeQemuTestHost, type QemuTestHost, testSpec } from './test-host.ts';
 

@@ -6,8 +6,9 @@ import { basename, dirname, join } from 'node:path';
 import type { Accelerator } from '../../../api/agent-protocol.ts';
 import { describeError, type Logger } from '../../../base/log.ts';
 import type { HostGuard } from '../../network/host-guard.ts';
-import { DriverError, type GuestVolume } from '../driver.ts';
-import type { GuestRecord } from '../vm/guest-record.ts';
+import type { GuestVolume } from '../driver.ts';
+import { DriverError } from '../../host/driver-error.ts';
+import type { GuestRecord } from '../guest-life/guest-record.ts';
 import {
   chooseUser,
   closedFolder,
@@ -21,8 +22,8 @@ import {
   userOfGuest,
   usersAtWork,
   usersBelow,
-} from '../vm/guest-user.ts';
-import type { Machine } from '../vm/hypervisor.ts';
+} from '../../host/guest-user.ts';
+import type { Machine } from '../guest-life/hypervisor.ts';
 import { qemuFiles, tapDescriptor } from './command-line.ts';
 
 /** The first that anybody may listen on, unless the host's administrator says otherwise (net.ipv4.ip_unprivileged_port_start). */

@@ -1,6 +1,6 @@
 // What each run state of QEMU makes of its guest: one total table, used for machines of libvirt's as well. Pure.
 
-import { held, internalErrorCode, type Standing, standings } from '../vm/standing.ts';
+import { held, internalErrorCode, type Standing, standings } from '../guest-life/standing.ts';
 
 const by = 'QEMU';
 const migrating = 'somebody migrates it, which Berth did not ask for';

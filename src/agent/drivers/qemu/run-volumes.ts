@@ -3,11 +3,12 @@
 
 import { isRecord } from '../../../base/is-record.ts';
 import { type Clock, sleep } from '../../../base/clock.ts';
-import { firstOf } from '../../../base/first-of.ts';
+import { firstOf } from '../../../base/work/first-of.ts';
 import { describeError } from '../../../base/log.ts';
 import { snapshotTag, volumeIdPattern } from '../../volumes/volume-files.ts';
-import { DriverError, type GuestVolume } from '../driver.ts';
-import type { OpenVolume, RunVolumes } from '../vm/hypervisor.ts';
+import type { GuestVolume } from '../driver.ts';
+import { DriverError } from '../../host/driver-error.ts';
+import type { OpenVolume, RunVolumes } from '../guest-life/hypervisor.ts';
 import { type Qmp, QmpError, type QmpEvent } from './qmp.ts';
 import { deviceId, nodeName, volumeDevice, volumeNode } from './volume-devices.ts';
 

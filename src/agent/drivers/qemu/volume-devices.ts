@@ -2,7 +2,7 @@
 // while the guest runs. Pure.
 
 import type { GuestVolume } from '../driver.ts';
-import { volumeSerial } from '../vm/volume-serial.ts';
+import { volumeSerial } from '../guest-life/disk/volume-serial.ts';
 
 /** At most 31 characters, QEMU's limit: an id of a volume has 30. */
 export const nodeName = (volumeId: string): string => volumeId;

@@ -1,8 +1,8 @@
 // The one way in which the zones driver reaches the machine: a program, its arguments, an answer. Never through a shell. What a command
 // says when it fails becomes an error that names what was attempted.
 
-import { DriverError } from '../driver.ts';
-import type { ToolCall, ToolResult } from '../vm/run-tool.ts';
+import { DriverError } from '../../host/driver-error.ts';
+import type { ToolCall, ToolResult } from '../../host/run-tool.ts';
 
 export type RunCommand = (call: ToolCall) => Promise<ToolResult>;
 

@@ -6,7 +6,7 @@ import { createConnection, type Socket } from 'node:net';
 import { backoffMs } from '../../../base/backoff.ts';
 import { type Clock, sleep } from '../../../base/clock.ts';
 import { describeError, type Logger } from '../../../base/log.ts';
-import { createPace } from '../../../base/pace.ts';
+import { createPace } from '../../../base/work/pace.ts';
 import type { Prng } from '../../../base/prng.ts';
 
 export interface ConsoleRecorder {

@@ -3,9 +3,10 @@
 
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { untilGuest } from '../conformance.ts';
-import { type Driver, DriverError, type Guest, type GuestSpec } from '../driver.ts';
-import { guestUuid } from '../vm/guest-files.ts';
-import type { ToolCall, ToolResult } from '../vm/run-tool.ts';
+import type { Driver, Guest, GuestSpec } from '../driver.ts';
+import { DriverError } from '../../host/driver-error.ts';
+import { guestUuid } from '../guest-life/guest-files.ts';
+import type { ToolCall, ToolResult } from '../../host/run-tool.ts';
 import { makeRecordedHost, type RecordedHost } from './test-recorded-host.ts';
 
 const never = new AbortController().signal;

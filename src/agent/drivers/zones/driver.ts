@@ -3,9 +3,9 @@
 
 import type { Prng } from '../../../base/prng.ts';
 import type { Driver } from '../driver.ts';
-import { createVmDriver } from '../vm/driver.ts';
-import type { VmDriverOptions } from '../vm/hands.ts';
-import { runTool } from '../vm/run-tool.ts';
+import { createVmDriver } from '../guest-life/driver.ts';
+import type { VmDriverOptions } from '../guest-life/hands.ts';
+import { runTool } from '../../host/run-tool.ts';
 import type { RunCommand } from './commands.ts';
 import type { ZonesSettings } from './host-look.ts';
 import { createZones, type ZonesOptions } from './hypervisor.ts';

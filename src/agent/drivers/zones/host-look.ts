@@ -1,7 +1,8 @@
 // What of the zones driver's needs this host has: the programs, the ZFS file system, the link. Changes nothing.
 
 import { describeError } from '../../../base/log.ts';
-import { DriverError, type Fingerprint } from '../driver.ts';
+import type { Fingerprint } from '../driver.ts';
+import { DriverError } from '../../host/driver-error.ts';
 import { command, type RunCommand } from './commands.ts';
 import { consoleSocket, isPlainPath, zoneName } from './zone-config.ts';
 

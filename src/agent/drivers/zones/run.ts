@@ -3,8 +3,8 @@
 
 import { type Clock, sleep } from '../../../base/clock.ts';
 import { describeError, type Logger } from '../../../base/log.ts';
-import { DriverError } from '../driver.ts';
-import type { Run, RunEnd } from '../vm/hypervisor.ts';
+import { DriverError } from '../../host/driver-error.ts';
+import type { Run, RunEnd } from '../guest-life/hypervisor.ts';
 import { command, type RunCommand } from './commands.ts';
 import type { ConsoleRecorder } from './console.ts';
 import { mayRun, type Zone } from './zone-list.ts';

@@ -12,8 +12,9 @@ import { seededPrng } from '../../../base/prng.ts';
 import { systemClock } from '../../../base/system.ts';
 import type { ImageCache } from '../../images/image-cache.ts';
 import { type ConformanceHost, type ImageKind, machineWords } from '../conformance.ts';
-import { type Driver, DriverError } from '../driver.ts';
-import type { ToolCall, ToolResult } from '../vm/run-tool.ts';
+import type { Driver } from '../driver.ts';
+import { DriverError } from '../../host/driver-error.ts';
+import type { ToolCall, ToolResult } from '../../host/run-tool.ts';
 import type { RunCommand } from './commands.ts';
 import { createZonesDriver, type ZonesDriverOptions } from './driver.ts';
 

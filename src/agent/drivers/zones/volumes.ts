@@ -5,7 +5,7 @@ import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describeError, type Logger } from '../../../base/log.ts';
 import type { CachedImage } from '../../images/image-cache.ts';
-import { DriverError } from '../driver.ts';
+import { DriverError } from '../../host/driver-error.ts';
 import { command, type RunCommand } from './commands.ts';
 
 export interface Volumes {

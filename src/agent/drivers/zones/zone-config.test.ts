@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { guestUuid } from '../vm/guest-files.ts';
+import { guestUuid } from '../guest-life/guest-files.ts';
 import { isPlainPath, markOf, zoneCommands, zoneMacAddress, zoneName } from './zone-config.ts';
 
 const instanceId = 'inst_00000000000000000000000001';

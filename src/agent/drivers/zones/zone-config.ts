@@ -1,7 +1,7 @@
 // The configuration of a guest's zone, as commands for `zonecfg -f`, and the mark by which a zone is known as ours: pure. Properties are
 // those of zonecfg(8), attributes those of the bhyve brand (bhyve(7)).
 
-import { DriverError } from '../driver.ts';
+import { DriverError } from '../../host/driver-error.ts';
 
 export interface ZoneConfig {
   /** Where the zone's files go; its parent is the mount point of a ZFS file system. */

@@ -3,7 +3,7 @@
 import type { Fleet } from '../fleet.ts';
 import type { RoomPlugin } from '../framework.ts';
 import type { Request } from '../request.ts';
-import type { Slot } from '../slot.ts';
+import type { Slot } from '../engine/slot.ts';
 
 /** A host without a quota counts as full with so many instances. */
 const instancesMaxDefault = 100;

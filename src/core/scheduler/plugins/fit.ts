@@ -5,7 +5,7 @@ import type { Shortfall } from '../../ledger/ledger.ts';
 import { assign, compete, countTakers, type Portion } from '../../ledger/tree.ts';
 import { type Refusal, refuse, type RoomPlugin } from '../framework.ts';
 import { Column } from '../fleet.ts';
-import type { Slot } from '../slot.ts';
+import type { Slot } from '../engine/slot.ts';
 
 export const fit: RoomPlugin = {
   name: 'fit',

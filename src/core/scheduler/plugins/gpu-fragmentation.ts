@@ -6,8 +6,8 @@ import { gpuClass } from '../../../api/resources/host-rules.ts';
 import { capacityOf } from '../../ledger/ledger.ts';
 import type { Fleet } from '../fleet.ts';
 import type { RoomPlugin } from '../framework.ts';
-import { gpuAskOf, type Typical, type TypicalThere } from '../mix.ts';
-import type { Slot } from '../slot.ts';
+import { gpuAskOf, type Typical, type TypicalThere } from '../packing/mix.ts';
+import type { Slot } from '../engine/slot.ts';
 
 // Found by replays of the openb lists (bench `packing`), with the goal of the most GPU handed out at 130 % of demand.
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { testGroup } from '../../testing.ts';
-import { fleetWith, member, put, said, told } from './test-neighbours.ts';
+import { fleetWith, member, put, said, told } from './neighbours/test-neighbours.ts';
 
 const web = { app: 'web' };
 

@@ -1,9 +1,9 @@
 // limit: at most so many of a group on one host.
 
-import { describeSelector } from '../belonging.ts';
-import { byHost, commonKey, countNear, describeDomain } from '../domains.ts';
+import { describeSelector } from '../neighbours/belonging.ts';
+import { byHost, commonKey, countNear, describeDomain } from '../neighbours/domains.ts';
 import { type GroupPlugin, refuse } from '../framework.ts';
-import type { LimitTerm } from '../group-terms.ts';
+import type { LimitTerm } from '../neighbours/group-terms.ts';
 
 export const limit: GroupPlugin = {
   name: 'limit',

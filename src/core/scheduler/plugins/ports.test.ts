@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import type { GuestPort } from '../../../api/resources/guest.ts';
 import { placement } from '../../controllers/placement.ts';
 import { addRecord, commitPlan, testCache, testContext, testHost, testImage, testInstance } from '../../testing.ts';
-import { explain } from '../explain.ts';
+import { explain } from '../../explain/explain.ts';
 
 const port = (hostPort: number, protocol: 'tcp' | 'udp' = 'tcp'): GuestPort => ({ guestPort: 80, hostPort, protocol });
 

@@ -4,7 +4,7 @@ import type { Preference } from '../../../api/resources/host-rules.ts';
 import type { Fleet } from '../fleet.ts';
 import type { HostPlugin } from '../framework.ts';
 import { labelTest } from '../label-rule.ts';
-import type { Slot } from '../slot.ts';
+import type { Slot } from '../engine/slot.ts';
 
 export const preferences: HostPlugin = {
   name: 'preferences',

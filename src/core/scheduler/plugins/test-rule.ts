@@ -4,7 +4,7 @@ import type { InstanceSpec } from '../../../api/resources/instance.ts';
 import { testCache, testFleet, testHost, type TestHost, testImage, testInstance } from '../../testing.ts';
 import type { AnyRecord } from '../../state/records.ts';
 import { fleetOf } from '../fleet.ts';
-import { fullScan } from '../full-scan.ts';
+import { fullScan } from '../engine/full-scan.ts';
 import { requestOf } from '../request.ts';
 
 /** By host: what the rule `plugin` refuses it with, or `fits`. */

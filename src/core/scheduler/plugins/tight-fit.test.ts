@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { Allocation } from '../../state/records.ts';
 import { testCache, testHost, testImage, testInstance } from '../../testing.ts';
 import { fleetOf } from '../fleet.ts';
-import { fullScan } from '../full-scan.ts';
+import { fullScan } from '../engine/full-scan.ts';
 import { requestOf } from '../request.ts';
 
 const capacity = { VCPU: 100, MEMORY_MB: 100_000 };

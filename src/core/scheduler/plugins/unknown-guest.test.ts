@@ -3,7 +3,7 @@ import type { Host } from '../../../api/resources/host.ts';
 import { addRecord, testCache, testHost, testImage, testInstance } from '../../testing.ts';
 import type { Cluster } from '../../state/records.ts';
 import { fleetOf } from '../fleet.ts';
-import { said, told } from './test-neighbours.ts';
+import { said, told } from './neighbours/test-neighbours.ts';
 
 const web = testInstance('web', { cpus: 1 });
 

@@ -3,7 +3,7 @@
 import type { Amounts } from '../../../api/resources/metadata.ts';
 import type { Fleet } from '../fleet.ts';
 import type { RoomPlugin } from '../framework.ts';
-import type { Slot } from '../slot.ts';
+import type { Slot } from '../engine/slot.ts';
 
 export const utilization: RoomPlugin = {
   name: 'utilization',

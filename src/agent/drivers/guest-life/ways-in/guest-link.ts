@@ -1,0 +1,81 @@
+// How a virtual machine that has a place in the host's network is connected, and gets its ports published. The hypervisor does neither there: the
+// ports are the agent's, and come back when it does.
+
+import type { Clock } from '../../../../base/clock.ts';
+import type { HostNetwork } from '../../../network/host-network.ts';
+import { publishAgain, publishByAgent } from '../../../network/publish-ports.ts';
+import type { PortForwarder } from '../../../network/port-forwarder.ts';
+import { DriverError } from '../../../host/driver-error.ts';
+import { connectTcp } from './connect-tcp.ts';
+import type { Hypervisor, Machine, Run } from '../hypervisor.ts';
+
+interface Publishing {
+  readonly clock: Clock;
+  readonly bindAddress: string;
+}
+
+/** What every hypervisor that connects guests by their taps says of the host's network. */
+export function hostNetworkOf(network: HostNetwork | undefined): Pick<Hypervisor, 'network' | 'refuse'> {
+  if (network === undefined) return {};
+  return {
+    network,
+    refuse: ({ instanceId, ports }) =>
+      network.kind === 'bridge' && ports.length > 0 ? noPublishedPorts(instanceId) : undefined,
+  };
+}
+
+/** Throws `HypervisorFailed`. */
+export async function connectGuest(network: HostNetwork | undefined, { record, directory }: Machine): Promise<void> {
+  const { instanceId } = record;
+  if (record.network === undefined) return; // made for a network of its hypervisor's, where it stays
+  if (network !== undefined) return network.attach({ instanceId, directory, network: record.network });
+  const was = record.network.kind === 'nat' ? 'nat' : `bridge:${record.network.bridge}`;
+  throw new DriverError(
+    'HypervisorFailed',
+    `cannot connect ${instanceId}: it was made while the agent's network was ${was}, and now it is user; set network: ${was} again, or delete the instance`,
+  );
+}
+
+/** Starts it with its ports taken first: a guest without them must not run. Throws `PortInUse`. */
+export async function startPublished(machine: Machine, options: Publishing, start: () => Promise<Run>): Promise<Run> {
+  const target = targetOf(machine);
+  if (target === undefined) return linked(machine, await start());
+  const forwarder = await publishByAgent({ record: machine.record, target, log: machine.log, ...options });
+  try {
+    return linked(machine, await start(), forwarder);
+  } catch (error) {
+    await forwarder.close();
+    throw error;
+  }
+}
+
+/** For one that runs already. */
+export function adoptPublished(machine: Machine, options: Publishing, run: Run): Run {
+  const target = targetOf(machine);
+  if (target === undefined) return linked(machine, run);
+  return linked(machine, run, publishAgain({ record: machine.record, target, log: machine.log, ...options }));
+}
+
+/** Absent: nothing of the agent's publishes its ports. */
+function targetOf({ record: { network } }: Machine): (() => Promise<string>) | undefined {
+  return network?.kind === 'nat' ? () => Promise.resolve(network.address) : undefined;
+}
+
+function linked({ record: { network } }: Machine, run: Run, forwarder?: PortForwarder): Run {
+  if (network === undefined) return run;
+  const { dial: _byHypervisor, onAddress: _inItsNetworks, ...rest } = run;
+  const ended = run.ended.then(async (end) => {
+    await forwarder?.close();
+    return end;
+  });
+  if (network.kind === 'bridge') return { ...rest, ended };
+  return { ...rest, ended, dial: (port) => connectTcp({ host: network.address, port }, `port ${port} of the guest`) };
+}
+
+/** On a bridge of the operator's a guest has the address that others there give it, perhaps late, and reachable by everybody there. */
+function noPublishedPorts(instanceId: string): DriverError {
+  return new DriverError(
+    'NotPossible',
+    `cannot publish ports of ${instanceId}: guests of this host are on its own bridge, and are reached at their addresses there; ask for no ports, or for another host`,
+  );
+}

@@ -1,0 +1,232 @@
+// `berth host taint|untaint|set`: what an operator says of a host that is there.
+
+import { Command } from 'commander';
+import { errorCodes } from '../../api/errors.ts';
+import type { Taint } from '../../api/resources/host-rules.ts';
+import type { Host } from '../../api/resources/host.ts';
+import type { Labels } from '../../api/resources/metadata.ts';
+import type { Cli } from '../cli.ts';
+import { attempting, CommandError, usageError } from '../exit-codes.ts';
+import { replace } from '../replace.ts';
+import { openSession } from '../session.ts';
+import { parseTaint, taintText } from './taints.ts';
+import { amountText, collect, parseInteger, parseLabels } from '../options/units.ts';
+
+const advice = { NotFound: '"berth host ls" shows the hosts' } as const;
+
+export function taintCommand(cli: Cli): Command {
+  return new Command('taint')
+    .description('Keep instances away from a host that do not tolerate it: KEY[=VALUE][:NoSchedule|PreferNoSchedule]')
+    .argument('<host>')
+    .argument('<taint...>')
+    .action(async (name: string, texts: readonly string[], _options: unknown, command: Command) => {
+      const taints = texts.map(parseTaint);
+      const host = await change(cli, command, name, (spec) => ({
+        ...spec,
+        taints: [...(spec.taints ?? []).filter((old) => !taints.some((taint) => sameTaint(old, taint))), ...taints],
+      }));
+      cli.stdout.write(`${name} has the taints ${(host.spec.taints ?? []).map(taintText).join(', ')}\n`);
+    });
+}
+
+export function untaintCommand(cli: Cli): Command {
+  return new Command('untaint')
+    .description('Take taints off a host, by KEY or KEY:EFFECT; without any, all')
+    .argument('<host>')
+    .argument('[taint...]')
+    .action(async (name: string, texts: readonly string[], _options: unknown, command: Command) => {
+      const gone = (taint: Taint): boolean => texts.length === 0 || texts.some((text) => meansTaint(text, taint));
+      const host = await change(cli, command, name, ({ taints, ...spec }) => {
+        const unknown = texts.find((text) => !(taints ?? []).some((taint) => meansTaint(text, taint)));
+        if (unknown !== undefined) throw noSuchTaint(name, unknown, taints ?? []);
+        const left = (taints ?? []).filter((taint) => !gone(taint));
+        return left.length === 0 ? spec : { ...spec, taints: left };
+      });
+      const left = (host.spec.taints ?? []).map(taintText).join(', ');
+      cli.stdout.write(left === '' ? `${name} has no taints\n` : `${name} has the taints ${left}\n`);
+    });
+}
+
+/** By its key, or its key and effect. */
+function meansTaint(text: string, taint: Taint): boolean {
+  return text === taint.key || sameTaint(parseTaint(text), taint);
+}
+
+function noSuchTaint(host: string, text: string, taints: readonly Taint[]): CommandError {
+  return new CommandError(
+    errorCodes.NotFound.exitCode,
+    `cannot take the taint "${text}" off host "${host}": it has none such`,
+    { advice: taints.length === 0 ? 'it has no taints' : `it has: ${taints.map(taintText).join(', ')}` },
+  );
+}
+
+function sameTaint(a: Taint, b: Taint): boolean {
+  return a.key === b.key && a.effect === b.effect;
+}
+
+interface SetOptions {
+  readonly dedicated?: boolean;
+  readonly dedicatedTo?: string;
+  readonly instancesMax?: string;
+  readonly label: readonly string[];
+  readonly trait: readonly string[];
+  readonly reserve: readonly string[];
+  readonly overcommit: readonly string[];
+  readonly controlPlane?: boolean;
+}
+
+export function setCommand(cli: Cli): Command {
+  return new Command('set')
+    .description('What a host is for and how its room is given out')
+    .argument('<host>')
+    .option('--dedicated', 'only for instances that ask for a dedicated host')
+    .option('--no-dedicated')
+    .option('--dedicated-to <project>', 'only for instances of this project; "" for all')
+    .option('--instances-max <count>', 'so many instances at most; none: as many as fit')
+    .option('--label <key=value>', 'it has this label, KEY=: no longer; many times', collect, [])
+    .option('--trait <trait>', 'it has this trait, !TRAIT: no longer; many times', collect, [])
+    .option(
+      '--reserve <class=amount>',
+      'kept back for the host itself: MEMORY_MB=2048, or MEMORY_MB=10%; MEMORY_MB= for what its agent says; many times',
+      collect,
+      [],
+    )
+    .option(
+      '--overcommit <class=ratio>',
+      "given out so many times over: VCPU=8; VCPU= for its pool's ratio, else 4; many times",
+      collect,
+      [],
+    )
+    .option('--control-plane', 'it runs the control plane and takes no instances')
+    .option('--no-control-plane', 'it takes instances, whatever the control plane says')
+    .action(async (name: string, options: SetOptions, command: Command) => {
+      if (Object.values(options).every((value) => Array.isArray(value) && value.length === 0))
+        throw usageError(`nothing to change of host "${name}" was named`, '"berth host set --help" shows what can be');
+      const host = await change(cli, command, name, (spec) => changedSpec(spec, options), labelsBy(options.label));
+      for (const line of wholeReserves(host)) cli.stderr.write(`${line}\n`);
+      cli.stdout.write(`${host.metadata.name} changed\n`);
+    });
+}
+
+type Spec = Host['spec'];
+
+/** Before and after a change. */
+type LabelChange = (before: Labels) => Labels;
+
+function labelsBy(pairs: readonly string[]): LabelChange {
+  const changes = parseLabels('--label', pairs);
+  return (before) =>
+    Object.fromEntries(
+      Object.entries({ ...before, ...changes }).filter(
+        ([key]) => !(Object.hasOwn(changes, key) && changes[key] === ''),
+      ),
+    );
+}
+
+function changedSpec(spec: Spec, options: SetOptions): Spec {
+  const { dedicated, dedicatedTo, instancesMax, trait, controlPlane } = options;
+  const { dedicatedTo: _owner, instancesMax: _max, ...rest } = spec;
+  return {
+    ...rest,
+    ...(dedicated === undefined ? {} : { dedicated }),
+    ...ownerOf(spec, dedicatedTo),
+    ...maxOf(spec, instancesMax),
+    ...(trait.length === 0 ? {} : { traits: changedTraits(spec.traits ?? [], trait) }),
+    ...(controlPlane === undefined ? {} : { controlPlane }),
+    ...reserveOf(spec, options.reserve),
+    allocationRatios: changedRatios(spec.allocationRatios, options.overcommit),
+  };
+}
+
+function ownerOf({ dedicatedTo: before }: Spec, wanted: string | undefined): Pick<Spec, 'dedicatedTo'> {
+  const dedicatedTo = wanted ?? before ?? '';
+  return dedicatedTo === '' ? {} : { dedicatedTo };
+}
+
+function maxOf({ instancesMax: before }: Spec, wanted: string | undefined): Pick<Spec, 'instancesMax'> {
+  if (wanted === 'none') return {};
+  if (wanted !== undefined)
+    return { instancesMax: parseInteger('--instances-max', wanted, { min: 0, max: 1_000_000 }) };
+  return before === undefined ? {} : { instancesMax: before };
+}
+
+function changedTraits(before: readonly string[], changes: readonly string[]): string[] {
+  const traits = new Set(before);
+  for (const text of changes) {
+    if (text.startsWith('!')) traits.delete(text.slice(1));
+    else traits.add(text);
+  }
+  return [...traits];
+}
+
+/** A host may grow, so more than it has now is no fault; but then it takes nothing, which few want. */
+function wholeReserves({ metadata, spec, status }: Host): string[] {
+  return Object.entries(spec.reserved ?? {}).flatMap(([resourceClass, kept]) => {
+    const total = spec.inventory?.[resourceClass]?.total ?? status.capacity?.[resourceClass];
+    if (total === undefined || kept === 0 || kept < total) return [];
+    return [
+      `warning: ${metadata.name} has ${amountText(resourceClass, total)}, and ${amountText(resourceClass, kept)} are kept back: nothing is left to give`,
+    ];
+  });
+}
+
+/** Amounts go to `reserved`, shares to `inventory`; the one takes the place of the other, and an empty text takes both away. */
+function reserveOf(spec: Spec, pairs: readonly string[]): Pick<Spec, 'reserved' | 'inventory'> {
+  if (pairs.length === 0) return {};
+  const reserved: Record<string, number> = { ...spec.reserved };
+  const inventory = { ...spec.inventory };
+  for (const [resourceClass, text] of Object.entries(parseLabels('--reserve', pairs))) {
+    const percent = /^(\d{1,3}(?:\.\d{1,2})?)%$/.exec(text)?.[1];
+    const { reservedPercent: _percent, ...units } = inventory[resourceClass] ?? {};
+    if (text === '') {
+      delete reserved[resourceClass];
+      if (Object.keys(units).length > 0) inventory[resourceClass] = units;
+      else delete inventory[resourceClass];
+      continue;
+    }
+    if (percent === undefined) {
+      reserved[resourceClass] = parseInteger(`--reserve ${resourceClass}`, text, { min: 0, max: 2 ** 40 });
+      if (inventory[resourceClass]) inventory[resourceClass] = units;
+      continue;
+    }
+    if (Number(percent) > 100) throw usageError(`--reserve ${resourceClass} cannot be "${text}"`, 'at most 100%');
+    delete reserved[resourceClass];
+    inventory[resourceClass] = { ...units, reservedPercent: Number(percent) };
+  }
+  return { reserved, inventory };
+}
+
+function changedRatios(before: Spec['allocationRatios'], pairs: readonly string[]): Record<string, number> {
+  const ratios: Record<string, number> = { ...before };
+  for (const [resourceClass, text] of Object.entries(parseLabels('--overcommit', pairs))) {
+    if (text === '') {
+      delete ratios[resourceClass];
+      continue;
+    }
+    ratios[resourceClass] = parseRatio(`--overcommit ${resourceClass}`, text, 'nothing to take it away');
+  }
+  return ratios;
+}
+
+/** `otherwise`: what else can be written. */
+export function parseRatio(flag: string, text: string, otherwise: string): number {
+  const ratio = /^\d{1,4}(\.\d{1,3})?$/.test(text) ? Number(text) : 0;
+  if (ratio < 0.01 || ratio > 1000)
+    throw usageError(`${flag} cannot be "${text}"`, `write a number from 0.01 to 1000, or ${otherwise}`);
+  return ratio;
+}
+
+async function change(
+  cli: Cli,
+  command: Command,
+  name: string,
+  changed: (spec: Spec) => Spec,
+  labels: LabelChange = (before) => before,
+): Promise<Host> {
+  const { client } = await openSession(cli, command);
+  return attempting(
+    `change host "${name}"`,
+    () => replace(client, { kind: 'host', name, labels, change: ({ spec }: Host) => changed(spec) }),
+    advice,
+  );
+}

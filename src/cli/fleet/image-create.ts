@@ -1,0 +1,55 @@
+// `berth image create NAME --from INSTANCE`: an image of what is on an instance's disk now. The instance stays as it is.
+
+import { Command } from 'commander';
+import { ApiError } from '../../api/errors.ts';
+import { linesOf, parseLine } from '../../api/user-client.ts';
+import { isRecord } from '../../base/is-record.ts';
+import type { Cli } from '../cli.ts';
+import { attempting } from '../exit-codes.ts';
+import { startProgress } from '../print/progress.ts';
+import { openSession } from '../session.ts';
+import { bytes } from '../options/units.ts';
+
+export function createCommand(cli: Cli): Command {
+  return new Command('create')
+    .description('Make an image of the disk of an instance that is stopped')
+    .argument('<name>')
+    .requiredOption('--from <instance>', 'its name or id')
+    .action(async (name: string, { from }: { from: string }, command: Command) => {
+      const { client, project } = await openSession(cli, command);
+      const progress = startProgress(cli);
+      progress.update(`${name}: its host copies the disk`);
+      try {
+        const sizeBytes = await attempting(
+          `make image "${name}" of instance "${from}"`,
+          async () => {
+            const response = await client.request(`/v1/images/${encodeURIComponent(name)}/from-instance`, {
+              method: 'POST',
+              query: { instance: from, project },
+              signal: cli.interruption(),
+            });
+            let done: unknown;
+            for await (const line of linesOf(response)) done = parseLine(line);
+            if (!isRecord(done) || done['type'] !== 'done')
+              throw new ApiError(
+                'Unavailable',
+                'the line to the server broke before the image was there; look for it, then try again',
+              );
+            const { spec } = isRecord(done['image']) ? done['image'] : {};
+            return isRecord(spec) ? Number(spec['sizeBytes']) : 0;
+          },
+          {
+            Conflict: ({ details }) =>
+              isRecord(details) && details['reason'] === 'NotStopped'
+                ? `stop it first, from inside where you can: berth stop ${from}`
+                : '',
+            NotFound: '"berth ps" shows the instances',
+          },
+        );
+        progress.end();
+        cli.stdout.write(`image ${name} made of ${from} (${bytes(sizeBytes)})\n`);
+      } finally {
+        progress.end();
+      }
+    });
+}

@@ -1,0 +1,152 @@
+// `berth pool ...`: named parts of the fleet.
+
+import { Command } from 'commander';
+import type { PoolSpec } from '../../api/resources/pool.ts';
+import { profileNames } from '../../api/resources/profile.ts';
+import type { Cli } from '../cli.ts';
+import { attempting, usageError } from '../exit-codes.ts';
+import { listAll } from '../print/follow.ts';
+import { parseWeights } from '../options/host-options.ts';
+import { parseRatio } from './host-set.ts';
+import { kindViews } from '../kinds.ts';
+import { type Format, printList } from '../print/output.ts';
+import { outputOption } from '../print/output-option.ts';
+import { oneOf } from '../options/place-options.ts';
+import { replace } from '../replace.ts';
+import { forEachName, joined } from '../instances/rm.ts';
+import { openSession } from '../session.ts';
+import { collect, parseInteger, parseMemoryMiB } from '../options/units.ts';
+
+export function poolCommand(cli: Cli): Command {
+  return new Command('pool')
+    .description('Pools: named parts of the fleet')
+    .addCommand(lsCommand(cli))
+    .addCommand(createCommand(cli))
+    .addCommand(setCommand(cli))
+    .addCommand(rmCommand(cli));
+}
+
+function lsCommand(cli: Cli): Command {
+  return new Command('ls')
+    .description('Show all pools')
+    .addOption(outputOption('list'))
+    .action(async ({ output }: { output: Format }, command: Command) => {
+      const { client } = await openSession(cli, command);
+      const { items } = await attempting('list pools', () => listAll(client, 'pool'));
+      items.sort((a, b) => a.metadata.name.localeCompare(b.metadata.name));
+      await printList(cli, output, {
+        items,
+        columns: kindViews.pool({ nowMs: cli.clock.nowMs() }),
+        empty: 'no pools; make one: berth pool create NAME',
+      });
+    });
+}
+
+interface PoolOptions {
+  readonly profile?: string;
+  readonly weight: readonly string[];
+  readonly cpuRatio?: string;
+  readonly defaultCpus?: string;
+  readonly defaultMemory?: string;
+  readonly description?: string;
+}
+
+function withOptions(command: Command): Command {
+  return command
+    .argument('<name>')
+    .option('--profile <profile>', `how its hosts are preferred: ${profileNames.join(', ')}`)
+    .option('--weight <score=weight>', 'how much a score counts there; many times', collect, [])
+    .option('--cpu-ratio <number>', 'each CPU of its hosts is given out so many times; default: 4')
+    .option('--default-cpus <count>', 'for instances of this pool that nobody said it of')
+    .option('--default-memory <amount>', 'likewise: 2GiB')
+    .option('--description <text>', 'for people');
+}
+
+function createCommand(cli: Cli): Command {
+  return withOptions(new Command('create').description('Make a pool; hosts join it by their own description')).action(
+    async (name: string, options: PoolOptions, command: Command) => {
+      const spec = changed({ description: '' }, options);
+      const { client } = await openSession(cli, command);
+      await attempting(`create pool "${name}"`, () => client.create('pool', { metadata: { name }, spec }));
+      cli.stdout.write(`pool ${name} created\n`);
+    },
+  );
+}
+
+function setCommand(cli: Cli): Command {
+  return withOptions(
+    new Command('set').description('Change a pool; "none" takes a profile, a ratio or a default away, SCORE= a weight'),
+  ).action(async (name: string, options: PoolOptions, command: Command) => {
+    if (Object.values(options).every((value) => Array.isArray(value) && value.length === 0))
+      throw usageError(`nothing to change of pool "${name}" was named`, '"berth pool set --help" shows what can be');
+    const { client } = await openSession(cli, command);
+    await attempting(
+      `change pool "${name}"`,
+      () => replace(client, { kind: 'pool', name, change: ({ spec }) => changed(spec, options) }),
+      { NotFound: '"berth pool ls" shows the pools' },
+    );
+    cli.stdout.write(`pool ${name} changed\n`);
+  });
+}
+
+function changed(before: PoolSpec, options: PoolOptions): PoolSpec {
+  const { profile: _profile, weights: _weights, defaults: _defaults, allocationRatios: _ratios, ...rest } = before;
+  const profile = unlessNone(options.profile, before.profile, (text) => oneOf('--profile', text, profileNames));
+  const weights = changedWeights(before.weights, options.weight);
+  const allocationRatios = changedRatios(before.allocationRatios, options.cpuRatio);
+  const defaults = changedDefaults(before.defaults, options);
+  return {
+    ...rest,
+    ...(options.description === undefined ? {} : { description: options.description }),
+    ...(profile === undefined ? {} : { profile }),
+    ...(Object.keys(weights).length === 0 ? {} : { weights }),
+    ...(Object.keys(allocationRatios).length === 0 ? {} : { allocationRatios }),
+    ...(Object.keys(defaults).length === 0 ? {} : { defaults }),
+  };
+}
+
+function changedWeights(before: PoolSpec['weights'], pairs: readonly string[]): Record<string, number> {
+  const gone = new Set(pairs.filter((pair) => /^[^=]+=$/.test(pair)).map((pair) => pair.slice(0, -1)));
+  const left = Object.entries(before ?? {}).filter(([name]) => !gone.has(name));
+  return {
+    ...Object.fromEntries(left),
+    ...parseWeights(pairs.filter((pair) => !gone.has(pair.slice(0, -1)))),
+  };
+}
+
+function changedRatios(before: PoolSpec['allocationRatios'], text: string | undefined): Record<string, number> {
+  const { VCPU: ratioBefore, ...others } = before ?? {};
+  const ratio = unlessNone(text, ratioBefore, (number) => parseRatio('--cpu-ratio', number, '"none"'));
+  return ratio === undefined ? others : { ...others, VCPU: ratio };
+}
+
+function changedDefaults(before: PoolSpec['defaults'], options: PoolOptions): NonNullable<PoolSpec['defaults']> {
+  const cpus = unlessNone(options.defaultCpus, before?.cpus, (text) =>
+    parseInteger('--default-cpus', text, { min: 1, max: 1024 }),
+  );
+  const memoryMiB = unlessNone(options.defaultMemory, before?.memoryMiB, (text) =>
+    parseMemoryMiB(text, '--default-memory'),
+  );
+  return { ...(cpus === undefined ? {} : { cpus }), ...(memoryMiB === undefined ? {} : { memoryMiB }) };
+}
+
+function unlessNone<T>(text: string | undefined, before: T | undefined, parse: (text: string) => T): T | undefined {
+  if (text === undefined) return before;
+  return text === 'none' ? undefined : parse(text);
+}
+
+function rmCommand(cli: Cli): Command {
+  return new Command('rm')
+    .description('Remove pools; their hosts stay')
+    .argument('<pool...>')
+    .action(async (names: readonly string[], _options: unknown, command: Command) => {
+      const { client } = await openSession(cli, command);
+      const failures = await forEachName(cli, names, async (name) => {
+        await attempting(`remove pool "${name}"`, () => client.delete('pool', name), {
+          NotFound: '"berth pool ls" shows the pools',
+        });
+        cli.stdout.write(`${name} removed\n`);
+      });
+      if (failures.length > 0) throw joined(failures, names.length);
+    });
+}

@@ -1,0 +1,177 @@
+// `berth project ...`: tenants, and what each may have of the fleet.
+
+import { Command } from 'commander';
+import type { ProjectSpec } from '../../api/resources/project.ts';
+import type { ProjectUsage } from '../../api/usage.ts';
+import type { UserClient } from '../../api/user-client.ts';
+import type { Cli } from '../cli.ts';
+import { attempting, usageError } from '../exit-codes.ts';
+import { listAll } from '../print/follow.ts';
+import { kindViews } from '../kinds.ts';
+import { type Format, fieldLines, printList, printValue } from '../print/output.ts';
+import { outputOption } from '../print/output-option.ts';
+import { replace } from '../replace.ts';
+import { forEachName, joined } from '../instances/rm.ts';
+import { openSession } from '../session.ts';
+import { collect, parseInteger } from '../options/units.ts';
+
+interface ProjectOptions {
+  readonly weight?: string;
+  readonly quota: readonly string[];
+  readonly guarantee: readonly string[];
+  readonly priorityMax?: string;
+  readonly description?: string;
+}
+
+export function projectCommand(cli: Cli): Command {
+  return new Command('project')
+    .description('Projects: tenants, and what each may have of the fleet')
+    .addCommand(lsCommand(cli))
+    .addCommand(showCommand(cli))
+    .addCommand(createCommand(cli))
+    .addCommand(setCommand(cli))
+    .addCommand(rmCommand(cli));
+}
+
+function lsCommand(cli: Cli): Command {
+  return new Command('ls')
+    .description('Show all projects that have weights or limits of their own')
+    .addOption(outputOption('list'))
+    .action(async ({ output }: { output: Format }, command: Command) => {
+      const { client } = await openSession(cli, command);
+      const { items } = await attempting('list projects', () => listAll(client, 'project'));
+      items.sort((a, b) => a.metadata.name.localeCompare(b.metadata.name));
+      const chargedByProject = new Map<string, ProjectUsage['charged']>();
+      if (output === 'table' || output === 'wide') {
+        const limited = items.filter(({ spec }) => spec.quota !== undefined);
+        for (const { metadata } of limited)
+          chargedByProject.set(metadata.name, (await usageOf(client, metadata.name)).charged);
+      }
+      await printList(cli, output, {
+        items,
+        columns: kindViews.project({ nowMs: cli.clock.nowMs(), chargedByProject }),
+        empty: 'no project has weights or limits of its own; give one some: berth project create NAME --weight 2',
+      });
+    });
+}
+
+function usageOf(client: UserClient, name: string): Promise<ProjectUsage> {
+  return attempting(`ask what project "${name}" uses`, () => client.projectUsage(name));
+}
+
+function showCommand(cli: Cli): Command {
+  return new Command('show')
+    .description('Show what one project may have, and what its instances ask for together')
+    .argument('<project>')
+    .addOption(outputOption('value'))
+    .action(async (name: string, { output }: { output: Format }, command: Command) => {
+      const { client } = await openSession(cli, command);
+      const project = await attempting(`show project "${name}"`, () => client.get('project', name), {
+        NotFound: '"berth project ls" shows those with weights or limits; any other has weight 1 and no limits',
+      });
+      const { charged } = await usageOf(client, name);
+      if (output === 'json' || output === 'yaml') return printValue(cli, output, { ...project, charged });
+      const { weight, quota = {}, guarantee = {}, priorityMax, description } = project.spec;
+      const used = Object.entries(charged).filter(([resourceClass]) => quota[resourceClass] === undefined);
+      const lines = fieldLines([
+        ['name', name],
+        ['description', description || undefined],
+        ['weight', String(weight)],
+        ['priority', priorityMax === undefined ? undefined : `${priorityMax} at most`],
+        ...Object.entries(quota).map(([resourceClass, most]): [string, string] => [
+          'quota',
+          `${resourceClass}  ${charged[resourceClass] ?? 0} of ${most}`,
+        ]),
+        ...used.map(([resourceClass, amount]): [string, string] => ['used', `${resourceClass}  ${amount}, no quota`]),
+        ...Object.entries(guarantee).map(([resourceClass, least]): [string, string] => [
+          'guarantee',
+          `${resourceClass}  ${least}`,
+        ]),
+      ]);
+      cli.stdout.write(`${lines.join('\n')}\n`);
+    });
+}
+
+function withOptions(command: Command): Command {
+  return command
+    .argument('<name>')
+    .option('--weight <number>', 'how large its fair share is, against that of others; default: 1')
+    .option('--quota <CLASS=amount>', 'VCPU=64, MEMORY_MB=65536, INSTANCES=20; many times', collect, [])
+    .option('--guarantee <CLASS=amount>', 'never taken from it for higher priorities; many times', collect, [])
+    .option('--priority-max <number>', 'the highest priority it may ask for')
+    .option('--description <text>', 'for people');
+}
+
+function createCommand(cli: Cli): Command {
+  return withOptions(new Command('create').description('Give a project weights or limits')).action(
+    async (name: string, options: ProjectOptions, command: Command) => {
+      const spec = changed({ description: '', weight: 1 }, options);
+      const { client } = await openSession(cli, command);
+      await attempting(`create project "${name}"`, () => client.create('project', { metadata: { name }, spec }));
+      cli.stdout.write(`project ${name} created\n`);
+    },
+  );
+}
+
+function setCommand(cli: Cli): Command {
+  return withOptions(
+    new Command('set').description('Change what a project may have; CLASS= takes a limit away'),
+  ).action(async (name: string, options: ProjectOptions, command: Command) => {
+    const { client } = await openSession(cli, command);
+    await attempting(
+      `change project "${name}"`,
+      () => replace(client, { kind: 'project', name, change: ({ spec }) => changed(spec, options) }),
+      { NotFound: 'make it first: berth project create NAME' },
+    );
+    cli.stdout.write(`project ${name} changed\n`);
+  });
+}
+
+function rmCommand(cli: Cli): Command {
+  return new Command('rm')
+    .description('Take weights and limits away; instances stay')
+    .argument('<project...>')
+    .action(async (names: readonly string[], _options: unknown, command: Command) => {
+      const { client } = await openSession(cli, command);
+      const failures = await forEachName(cli, names, async (name) => {
+        await attempting(`remove project "${name}"`, () => client.delete('project', name), {
+          NotFound: '"berth project ls" shows the projects',
+        });
+        cli.stdout.write(`${name} removed\n`);
+      });
+      if (failures.length > 0) throw joined(failures, names.length);
+    });
+}
+
+function changed(spec: ProjectSpec, options: ProjectOptions): ProjectSpec {
+  const { weight, quota, guarantee, priorityMax, description } = options;
+  return {
+    ...spec,
+    ...(weight === undefined ? {} : { weight: parseWeight(weight) }),
+    ...(quota.length === 0 ? {} : { quota: amountsOf('--quota', spec.quota, quota) }),
+    ...(guarantee.length === 0 ? {} : { guarantee: amountsOf('--guarantee', spec.guarantee, guarantee) }),
+    ...(priorityMax === undefined
+      ? {}
+      : { priorityMax: parseInteger('--priority-max', priorityMax, { min: -1000, max: 1000 }) }),
+    ...(description === undefined ? {} : { description }),
+  };
+}
+
+function parseWeight(text: string): number {
+  const weight = Number(text);
+  if (!/^\d{1,4}(\.\d{1,2})?$/.test(text) || weight < 0.01 || weight > 1000)
+    throw usageError(`--weight cannot be "${text}"`, 'write a number from 0.01 to 1000');
+  return weight;
+}
+
+function amountsOf(flag: string, before: ProjectSpec['quota'], pairs: readonly string[]): Record<string, number> {
+  const amounts: Record<string, number> = { ...before };
+  for (const pair of pairs) {
+    const [, resourceClass = '', amount = ''] = /^([A-Z][A-Z0-9_]{0,63})=(\d{0,15})$/.exec(pair) ?? [];
+    if (resourceClass === '')
+      throw usageError(`${flag} cannot be "${pair}"`, 'write a class and a whole number: VCPU=64; VCPU= for no limit');
+    if (amount === '') delete amounts[resourceClass];
+    else amounts[resourceClass] = Number(amount);
+  }
+  return amounts;
+}

@@ -1,0 +1,355 @@
+// `berth volume ...`: disks with a life of their own, on local storage of a host.
+
+import { Command } from 'commander';
+import { errorCodes } from '../../api/errors.ts';
+import type { Volume, VolumeSpec } from '../../api/resources/volume.ts';
+import type { Cli } from '../cli.ts';
+import { attempting, CommandError, usageError } from '../exit-codes.ts';
+import { listAll } from '../print/follow.ts';
+import { conditionOf } from '../instances/instance-view.ts';
+import { kindViews } from '../kinds.ts';
+import { type Format, fieldLines, printList, printNames, printValue } from '../print/output.ts';
+import { outputOption } from '../print/output-option.ts';
+import { replace } from '../replace.ts';
+import { forEachName, joined } from '../instances/rm.ts';
+import { openSession, type Session } from '../session.ts';
+import { age, collect, parseDurationMs, parseGiB, parseLabels } from '../options/units.ts';
+import { type Judge, waitForResource } from '../instances/wait.ts';
+
+const advice = { NotFound: '"berth volume ls" shows the volumes, "berth ps" the instances' } as const;
+
+export function volumeCommand(cli: Cli): Command {
+  return new Command('volume')
+    .description('Volumes: disks that stay when instances go')
+    .addCommand(lsCommand(cli))
+    .addCommand(showCommand(cli))
+    .addCommand(createCommand(cli))
+    .addCommand(attachCommand(cli))
+    .addCommand(detachCommand(cli))
+    .addCommand(resizeCommand(cli))
+    .addCommand(snapshotCommand(cli))
+    .addCommand(rmCommand(cli));
+}
+
+interface WaitOptions {
+  readonly wait?: true;
+  readonly timeout?: string;
+}
+
+const withWait = (command: Command, until: string): Command =>
+  command
+    .option('-w, --wait', `wait until ${until}`)
+    .option('-t, --timeout <duration>', 'with --wait: give up after 90s, 5m');
+
+function lsCommand(cli: Cli): Command {
+  return new Command('ls')
+    .description('Show all volumes of the project')
+    .addOption(outputOption('list'))
+    .action(async ({ output }: { output: Format }, command: Command) => {
+      const { client, project } = await openSession(cli, command);
+      const { items } = await attempting('list volumes', () => listAll(client, 'volume', { project }));
+      items.sort((a, b) => a.metadata.name.localeCompare(b.metadata.name));
+      await printList(cli, output, {
+        items,
+        columns: kindViews.volume({ nowMs: cli.clock.nowMs() }),
+        empty: 'no volumes; make one: berth volume create NAME --size 10GiB',
+      });
+    });
+}
+
+function showCommand(cli: Cli): Command {
+  return new Command('show')
+    .description('Say where a volume is, who has it, and what its snapshots are')
+    .argument('<volume>')
+    .addOption(outputOption('list'))
+    .action(async (name: string, { output }: { output: Format }, command: Command) => {
+      const { client, project } = await openSession(cli, command);
+      const volume = await attempting(`show volume "${name}"`, () => client.get('volume', name, { project }), advice);
+      if (output === 'json' || output === 'yaml') return printValue(cli, output, volume);
+      if (output === 'name') return printNames(cli, [volume]);
+      cli.stdout.write(`${volumeLines(volume, cli.clock.nowMs()).join('\n')}\n`);
+    });
+}
+
+/** What someone wants to know of one volume. */
+export function volumeLines({ metadata, spec, status }: Volume, nowMs: number): string[] {
+  const ready = conditionOf(status.conditions, 'Ready');
+  const seen = status.volume;
+  const used = seen?.usedBytes === undefined ? '' : `, ${(seen.usedBytes / 2 ** 30).toFixed(1)} GiB used on the host`;
+  return [
+    `${metadata.name}  ${status.phase}`,
+    ...fieldLines(
+      [
+        ['size', `${spec.sizeGiB} GiB${used}`],
+        ['host', status.host],
+        ['instance', status.attachedTo?.instance],
+        ['state', ready && `${ready.reason}: ${ready.message}`],
+        ...spec.snapshots.map((name): [string, string] => {
+          const made = seen?.snapshots.find((each) => each.name === name);
+          return ['snapshot', `${name}, ${made ? `${age(nowMs - made.createdAtMs)} old` : 'not made yet'}`];
+        }),
+        ['copy of', spec.source && `${spec.source.volume}@${spec.source.snapshot}`],
+      ],
+      '  ',
+    ),
+  ];
+}
+
+interface CreateOptions extends WaitOptions {
+  readonly size: string;
+  readonly host?: string;
+  readonly from?: string;
+  readonly label: readonly string[];
+}
+
+function createCommand(cli: Cli): Command {
+  const command = new Command('create')
+    .description('Make a volume: on a host that is named, else where the first instance is placed that has it')
+    .argument('<name>')
+    .requiredOption('-s, --size <amount>', '10GiB, 1TiB')
+    .option('--host <host>', 'make it there now')
+    .option('--from <volume@snapshot>', 'a copy of this snapshot, on the same host')
+    .option('-l, --label <key=value>', 'many times', collect, []);
+  return withWait(command, 'it is there; needs --host or --from').action(
+    async (name: string, options: CreateOptions, called: Command) => {
+      const { host, from, size, label, wait } = options;
+      if (wait && host === undefined && from === undefined)
+        throw usageError('--wait needs --host or --from', 'without them a volume is made when an instance has it');
+      const spec: Partial<VolumeSpec> & { sizeGiB: number } = {
+        sizeGiB: parseGiB('--size', size),
+        ...(host === undefined ? {} : { host }),
+        ...(from === undefined ? {} : { source: parseSource(from) }),
+      };
+      const session = await openSession(cli, called);
+      const made = await attempting(
+        `create volume "${name}"`,
+        () =>
+          session.client.create('volume', {
+            metadata: { name, project: session.project, labels: parseLabels('--label', label) },
+            spec,
+          }),
+        { AlreadyExists: 'choose another name: "berth volume ls" shows those that are there' },
+      );
+      await maybeWait(cli, session, made, options, untilMade(name));
+      cli.stdout.write(
+        `${name} ${wait ? 'is ready' : host === undefined && from === undefined ? 'created; attach it: berth run IMAGE --volume ' + name : 'is being made'}\n`,
+      );
+    },
+  );
+}
+
+/** `data@before`. */
+function parseSource(text: string): NonNullable<VolumeSpec['source']> {
+  const [, volume, snapshot] = /^([a-z0-9-]+)@([a-z0-9-]+)$/.exec(text) ?? [];
+  if (volume === undefined || snapshot === undefined)
+    throw usageError(`--from cannot be "${text}"`, 'write the volume and its snapshot: data@before');
+  return { volume, snapshot };
+}
+
+function attachCommand(cli: Cli): Command {
+  return new Command('attach')
+    .description('Give an instance a volume, also while it runs')
+    .argument('<volume>')
+    .argument('<instance>')
+    .option('--read-only', 'the guest cannot write to it')
+    .action(async (name: string, instance: string, { readOnly }: { readOnly?: true }, command: Command) => {
+      const { client, project } = await openSession(cli, command);
+      await attempting(
+        `attach volume "${name}" to instance "${instance}"`,
+        () =>
+          replace(client, {
+            kind: 'instance',
+            name: instance,
+            project,
+            change({ spec }) {
+              if (spec.volumes?.some((each) => each.name === name)) return undefined;
+              const volumes = [...(spec.volumes ?? []), { name, ...(readOnly ? { readOnly: true } : {}) }];
+              return { ...spec, volumes };
+            },
+          }),
+        advice,
+      );
+      cli.stdout.write(`${name} is attached to ${instance}\n`);
+    });
+}
+
+function detachCommand(cli: Cli): Command {
+  return new Command('detach')
+    .description('Take volumes from the instances that have them; what a guest has mounted it must unmount first')
+    .argument('<volume...>')
+    .action(async (names: readonly string[], _options: unknown, command: Command) => {
+      const { client, project } = await openSession(cli, command);
+      const failures = await forEachName(cli, names, async (name) => {
+        const instance = await attempting(
+          `detach volume "${name}"`,
+          async () => {
+            const { status } = await client.get('volume', name, { project });
+            if (!status.attachedTo) return undefined;
+            await replace(client, {
+              kind: 'instance',
+              name: status.attachedTo.instance,
+              project,
+              change({ spec }) {
+                const { volumes = [], ...others } = spec;
+                const kept = volumes.filter((each) => each.name !== name);
+                if (kept.length === volumes.length) return undefined;
+                return kept.length === 0 ? others : { ...others, volumes: kept };
+              },
+            });
+            return status.attachedTo.instance;
+          },
+          advice,
+        );
+        cli.stdout.write(
+          instance === undefined ? `${name} is attached to nothing\n` : `${name} is detached from ${instance}\n`,
+        );
+      });
+      if (failures.length > 0) throw joined(failures, names.length);
+    });
+}
+
+function resizeCommand(cli: Cli): Command {
+  const command = new Command('resize')
+    .description('Grow a volume, also while a guest uses it; what lies on it must be grown inside the guest')
+    .argument('<volume>')
+    .argument('<size>', '20GiB, 1TiB');
+  return withWait(command, 'its host has done it').action(
+    async (name: string, size: string, options: WaitOptions, called: Command) => {
+      const sizeGiB = parseGiB('SIZE', size);
+      await change(cli, called, { name, what: `resize volume "${name}"`, options }, (spec) =>
+        spec.sizeGiB === sizeGiB ? undefined : { ...spec, sizeGiB },
+      );
+      cli.stdout.write(`${name} ${options.wait ? 'has' : 'is to have'} ${sizeGiB} GiB\n`);
+    },
+  );
+}
+
+function snapshotCommand(cli: Cli): Command {
+  const make = new Command('create')
+    .description('Keep the present state of a volume under a name')
+    .argument('<volume>')
+    .argument('<name>');
+  const remove = new Command('rm').description('Remove a snapshot').argument('<volume>').argument('<name>');
+  return new Command('snapshot')
+    .description('Snapshots of a volume; "berth volume create NEW --from VOLUME@NAME" makes a volume of one')
+    .addCommand(
+      withWait(make, 'its host has done it').action(
+        async (name: string, state: string, options: WaitOptions, called: Command) => {
+          await change(cli, called, { name, what: `snapshot volume "${name}"`, options }, (spec) => {
+            if (spec.snapshots.includes(state)) throw snapshotExists(name, state);
+            return { ...spec, snapshots: [...spec.snapshots, state] };
+          });
+          cli.stdout.write(`${name}@${state} ${options.wait ? 'made' : 'is being made'}\n`);
+        },
+      ),
+    )
+    .addCommand(
+      withWait(remove, 'its host has done it').action(
+        async (name: string, state: string, options: WaitOptions, called: Command) => {
+          await change(
+            cli,
+            called,
+            { name, what: `remove snapshot "${state}" of volume "${name}"`, options },
+            (spec) => {
+              if (!spec.snapshots.includes(state))
+                throw usageError(
+                  `volume "${name}" has no snapshot "${state}"`,
+                  `it has ${spec.snapshots.join(', ') || 'none'}`,
+                );
+              return { ...spec, snapshots: spec.snapshots.filter((each) => each !== state) };
+            },
+          );
+          cli.stdout.write(`${name}@${state} ${options.wait ? 'removed' : 'is being removed'}\n`);
+        },
+      ),
+    );
+}
+
+/** Whoever asks for one wants the present state: the earlier one under that name would be taken for it. */
+function snapshotExists(volume: string, state: string): CommandError {
+  return new CommandError(
+    errorCodes.AlreadyExists.exitCode,
+    `cannot snapshot volume "${volume}": its snapshot "${state}" exists already`,
+    { advice: `choose another name, or remove it first: berth volume snapshot rm ${volume} ${state} --wait` },
+  );
+}
+
+async function change(
+  cli: Cli,
+  command: Command,
+  { name, what, options }: { readonly name: string; readonly what: string; readonly options: WaitOptions },
+  wanted: (spec: VolumeSpec) => VolumeSpec | undefined,
+): Promise<void> {
+  const session = await openSession(cli, command);
+  const volume = await attempting(
+    what,
+    () =>
+      replace(session.client, {
+        kind: 'volume',
+        name,
+        project: session.project,
+        change: ({ spec }) => wanted(spec),
+      }),
+    advice,
+  );
+  await maybeWait(cli, session, volume, options, untilMade(name, volume.metadata.generation));
+}
+
+function rmCommand(cli: Cli): Command {
+  return withWait(
+    new Command('rm')
+      .description('Remove volumes with all that is on them, and their snapshots')
+      .argument('<volume...>'),
+    'nothing is left of them',
+  ).action(async (names: readonly string[], options: WaitOptions, called: Command) => {
+    const session = await openSession(cli, called);
+    const failures = await forEachName(cli, names, async (name) => {
+      const gone = await attempting(
+        `remove volume "${name}"`,
+        () => session.client.delete('volume', name, { project: session.project }),
+        advice,
+      );
+      await maybeWait(cli, session, gone, options, (volume) =>
+        volume ? { waiting: describe(volume) } : { done: undefined },
+      );
+      const count = gone.spec.snapshots.length;
+      const what = count === 0 ? name : `${name} with its ${count === 1 ? 'snapshot' : `${count} snapshots`}`;
+      cli.stdout.write(`${what} ${options.wait ? 'removed' : 'is being removed'}\n`);
+    });
+    if (failures.length > 0) throw joined(failures, names.length);
+  });
+}
+
+async function maybeWait(
+  cli: Cli,
+  session: Session,
+  { metadata }: Volume,
+  { wait, timeout }: WaitOptions,
+  judge: Judge<'volume', unknown>,
+): Promise<void> {
+  const timeoutMs = timeout === undefined ? undefined : parseDurationMs('--timeout', timeout);
+  if (timeoutMs !== undefined && !wait) throw usageError('--timeout needs --wait');
+  if (!wait) return;
+  const { id, name } = metadata;
+  const adviceAfter = (): string => `it goes on; see: berth volume show ${name}, berth events`;
+  await waitForResource(cli, session, { kind: 'volume', id, name, judge, timeoutMs, adviceAfter });
+}
+
+/** Done when its host has done all that was wanted at `generation`. */
+function untilMade(name: string, generation = 1): Judge<'volume', Volume> {
+  return (volume) => {
+    if (!volume) return { failed: `volume "${name}" was removed before it was ready` };
+    const { phase, observedGeneration, volume: seen } = volume.status;
+    if (phase === 'Failed')
+      return {
+        failed: `volume "${name}" failed: ${describe(volume)}`,
+        advice: `berth volume show ${name}, berth events`,
+      };
+    const done = phase === 'Ready' && observedGeneration >= generation && seen?.reason === undefined;
+    return done ? { done: volume } : { waiting: describe(volume) };
+  };
+}
+
+function describe({ status }: Volume): string {
+  return `${status.phase}  ${conditionOf(status.conditions, 'Ready')?.message ?? ''}`.trim();
+}

@@ -1,0 +1,123 @@
+// How an instance is shown: its row in `berth ps`, what it waits for, and what its boot was made of.
+
+import { type Instance, isToBeOn } from '../../api/resources/instance.ts';
+import type { Condition } from '../../api/resources/metadata.ts';
+import { type Colours, type Column, longestReason } from '../print/output.ts';
+import { age, port } from '../options/units.ts';
+
+export function conditionOf(conditions: readonly Condition[], type: string): Condition | undefined {
+  return conditions.find((condition) => condition.type === type);
+}
+
+export function instanceColumns(nowMs: number, options: { project?: boolean } = {}): Column<Instance>[] {
+  return [
+    ...(options.project ? [{ header: 'PROJECT', value: ({ metadata }: Instance) => metadata.project }] : []),
+    { header: 'NAME', importance: 'major', value: ({ metadata }) => metadata.name },
+    { header: 'PHASE', importance: 'major', value: ({ status }) => status.phase, paint: paintPhase },
+    { header: 'READY', value: (instance) => (isReady(instance) ? 'yes' : 'no') },
+    { header: 'HOST', value: ({ status }) => status.host ?? '' },
+    { header: 'ADDRESS', value: (instance) => addressOf(instance) ?? '' },
+    { header: 'PORTS', value: ({ status, spec }) => (status.guest?.ports ?? spec.ports).map(port).join(',') },
+    { header: 'IMAGE', importance: 'minor', value: ({ spec }) => spec.image },
+    {
+      header: 'RESTARTS',
+      importance: 'minor',
+      usual: '0',
+      value: ({ status }) => String(status.restartCount),
+      right: true,
+    },
+    { header: 'AGE', value: ({ metadata }) => age(nowMs - metadata.createdAtMs), right: true },
+    { header: 'REASON', importance: 'major', longest: longestReason, value: reasonOf },
+  ];
+}
+
+export function paintPhase(cell: string, { status }: Instance, colours: Colours): string {
+  switch (status.phase) {
+    case 'Running':
+      return status.guest?.ready ? colours.green(cell) : colours.cyan(cell);
+    case 'Failed':
+      return colours.red(cell);
+    case 'Pending':
+    case 'Scheduled':
+    case 'Starting':
+      return colours.yellow(cell);
+    default:
+      return colours.dim(cell);
+  }
+}
+
+export function isReady({ status }: Instance): boolean {
+  return status.phase === 'Running' && status.guest?.ready === true;
+}
+
+/** Why it is not ready, or what is wrong with it; empty when nothing needs saying. */
+export function reasonOf(instance: Instance): string {
+  const { status } = instance;
+  switch (status.phase) {
+    case 'Pending':
+      return told(conditionOf(status.conditions, 'Scheduled'), false);
+    case 'Scheduled':
+    case 'Starting':
+      return status.guest?.progress ?? '';
+    case 'Running':
+      if (status.guest?.reason !== undefined) return told(conditionOf(status.conditions, 'Running'), true);
+      if (instance.spec.powerState === 'suspended') return status.guest?.progress ?? 'to be suspended';
+      return status.guest?.ready ? '' : 'booting';
+    case 'Suspended':
+      return instance.spec.powerState === 'suspended' ? '' : 'to go on';
+    case 'Stopped':
+      // It should run, and waits for room on the host that has its disk.
+      return isToBeOn(instance.spec) ? told(conditionOf(status.conditions, 'Scheduled'), false) : '';
+    case 'Exited':
+    case 'Failed':
+      return told(conditionOf(status.conditions, 'Running'), true);
+    default:
+      return '';
+  }
+}
+
+function told(condition: Condition | undefined, withCode: boolean): string {
+  if (!condition) return '';
+  return withCode && condition.reason !== ''
+    ? `${condition.reason}: ${condition.message}`
+    : condition.message || condition.reason;
+}
+
+export interface Step {
+  readonly name: string;
+  readonly durationMs: number;
+}
+
+/** What took how long, from the request until the guest was ready: placing, the driver's own phases, and the way between them. */
+export function stepsOf({ metadata, status }: Instance): { steps: Step[]; totalMs: number | undefined } {
+  const steps: Step[] = [];
+  if (status.scheduledAtMs !== undefined)
+    steps.push({ name: 'place', durationMs: status.scheduledAtMs - metadata.createdAtMs });
+  for (const { name, durationMs } of status.guest?.phases ?? []) steps.push({ name, durationMs });
+  const endMs = status.readyAtMs;
+  // A restarted instance was made long before: its time to ready says nothing.
+  const totalMs = endMs === undefined || status.restartCount > 0 ? undefined : endMs - metadata.createdAtMs;
+  return { steps, totalMs };
+}
+
+/** `127.0.0.1:8080 on h1 -> 80/tcp` for each published port. */
+export function portLines({ status }: Instance): string[] {
+  return (status.guest?.ports ?? []).map(({ hostAddress, hostPort, guestPort, protocol }) => {
+    const where = hostAddress === undefined ? hostPort : `${hostAddress}:${hostPort}`;
+    return `${where} on ${status.host ?? 'its host'} -> ${guestPort}/${protocol}`;
+  });
+}
+
+/** QEMU's user network gives each guest this one, which leads nowhere from outside: such guests are reached by their ports. */
+export const userNetworkAddress = '10.0.2.15';
+
+/** Of a guest that is there: one that has ended has none, whatever was heard of it last. */
+export function currentAddress({ phase, guest }: Instance['status']): string | undefined {
+  return phase === 'Stopped' || phase === 'Exited' || phase === 'Failed' ? undefined : guest?.address;
+}
+
+/** Where the guest can be reached; the API tells the other, too. */
+export function addressOf({ status }: Instance): string | undefined {
+  const address = currentAddress(status);
+  return address === userNetworkAddress ? undefined : address;
+}

@@ -1,0 +1,58 @@
+// `berth plan run IMAGE`: what `berth run` with the same flags would do: where the instance would go, or why it would wait.
+
+import { Command } from 'commander';
+import type { Cli } from '../cli.ts';
+import { attempting, CommandError, exitCodes } from '../exit-codes.ts';
+import { factLines, hostsLines, nearestLines, wholeOf } from './explain.ts';
+import { coloursFor, type Format, printValue } from '../print/output.ts';
+import { outputOption } from '../print/output-option.ts';
+import { type SpecOptions, specOf, withSpecOptions } from './run.ts';
+import { openSession } from '../session.ts';
+import { visible } from '../print/terminal.ts';
+import { parseLabels } from '../options/units.ts';
+
+interface PlanOptions extends SpecOptions {
+  readonly all?: true;
+  readonly output: Format;
+}
+
+export function planCommand(cli: Cli): Command {
+  return new Command('plan').description('Say what a command would do, and do nothing').addCommand(runCommand(cli));
+}
+
+function runCommand(cli: Cli): Command {
+  return withSpecOptions(new Command('run').description('Where an instance would go, or why it would wait'))
+    .option('-a, --all', 'every host, not only the first 20')
+    .addOption(outputOption('value'))
+    .action(async (image: string, options: PlanOptions, command: Command) => {
+      const spec = await specOf(cli, image, options);
+      const { client, project } = await openSession(cli, command);
+      const labels = parseLabels('--label', options.label);
+      const metadata = { ...(options.name === undefined ? {} : { name: options.name }), project, labels };
+      const planned = await attempting(`plan "${image}"`, async () => {
+        const first = await client.plan({ metadata, spec }, options.all ? { limit: 0 } : {});
+        if (!options.all) return first;
+        const explanation = await wholeOf(
+          async (page) => (await client.plan({ metadata, spec }, page)).explanation,
+          true,
+        );
+        return { ...first, explanation };
+      });
+      const { explanation } = planned;
+      const placed = explanation.summary.startsWith('fits on '); // perhaps once others made room for it
+      if (options.output === 'json' || options.output === 'yaml') await printValue(cli, options.output, planned);
+      else {
+        const colours = coloursFor(cli.stdout, cli.environment);
+        const summary = placed ? `would be placed: it ${explanation.summary}` : `would wait: ${explanation.summary}`;
+        const lines = [
+          `${colours.bold(visible(explanation.instance))} ${visible(summary)}`,
+          ...factLines(explanation),
+          ...(explanation.preemption ? [] : nearestLines(explanation)),
+          ...hostsLines(explanation, colours),
+        ];
+        cli.stdout.write(`${lines.join('\n')}\n`);
+      }
+      if (!placed && spec.powerState !== 'stopped')
+        throw new CommandError(exitCodes.badOutcome, 'it would not be placed now');
+    });
+}

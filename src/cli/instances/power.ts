@@ -1,0 +1,251 @@
+// `berth stop`, `start`, `restart`, `suspend` and `resume`: what the owner wants an instance's power to be. The guest's disk stays.
+
+import { Command, Option } from 'commander';
+import { errorCodes } from '../../api/errors.ts';
+import type { Instance, PowerState } from '../../api/resources/instance.ts';
+import type { Cli } from '../cli.ts';
+import { attempting, CommandError, usageError } from '../exit-codes.ts';
+import { replace } from '../replace.ts';
+import { forEachName, joined } from './rm.ts';
+import { openSession, type Session } from '../session.ts';
+import { parseDurationMs } from '../options/units.ts';
+import { type Judge, untilReady, untilRunning, untilStopped, untilSuspended, waitForInstance } from './wait.ts';
+
+interface PowerOptions {
+  readonly wait?: true;
+  readonly timeout?: string;
+}
+
+type Verb = 'stop' | 'start' | 'suspend' | 'resume';
+
+interface Words {
+  readonly powerState: PowerState;
+  readonly description: string;
+  /** What is waited for. */
+  readonly waits: string;
+  readonly judge: (name: string) => Judge<'instance', Instance>;
+  readonly already: string;
+  readonly asked: string;
+  readonly waited: string;
+}
+
+const words: Readonly<Record<Verb, Words>> = {
+  stop: {
+    powerState: 'stopped',
+    description: 'Power instances off, keeping their disks',
+    waits: 'wait until they are off',
+    judge: untilStopped,
+    already: 'is stopped already',
+    asked: 'is being stopped',
+    waited: 'stopped',
+  },
+  start: {
+    powerState: 'running',
+    description: 'Start instances that are stopped or ended, on their own disks',
+    waits: 'wait until they have booted',
+    judge: untilReady,
+    already: 'runs already',
+    asked: 'is being started',
+    waited: 'is ready',
+  },
+  suspend: {
+    powerState: 'suspended',
+    description: 'Hold running instances still, keeping their memory',
+    waits: 'wait until they stand still',
+    judge: untilSuspended,
+    already: 'is suspended already',
+    asked: 'is being suspended',
+    waited: 'is suspended',
+  },
+  resume: {
+    powerState: 'running',
+    description: 'Let suspended instances go on where they were',
+    waits: 'wait until they go on',
+    judge: untilRunning,
+    already: 'runs already',
+    asked: 'is being resumed',
+    waited: 'goes on',
+  },
+};
+
+export function stopCommand(cli: Cli): Command {
+  return new Command('stop')
+    .description(words.stop.description)
+    .argument('<instance...>')
+    .option('--grace <duration>', graceHelp)
+    .addOption(new Option('-w, --wait', 'wait until they are off').hideHelp()) // as it does
+    .option('--no-wait', 'only ask for it')
+    .option('-t, --timeout <duration>', 'give up waiting after 90s, 5m; default: 30s after the grace')
+    .action(async (names: readonly string[], options: StopOptions, command: Command) => {
+      const session = await openSession(cli, command);
+      const timeoutMs = options.timeout === undefined ? undefined : parseDurationMs('--timeout', options.timeout);
+      const grace = graceOf(options);
+      const asked = new Map<string, Wanted>();
+      // All are asked before any is waited for: their guests end side by side.
+      const refused = await forEachName(cli, names, async (name) => {
+        const wanted = await want(session, { verb: 'stop', name, powerState: 'stopped', ...grace });
+        if (options.wait !== false && !wanted.already) asked.set(wanted.metadata.name, wanted);
+        else cli.stdout.write(`${wanted.metadata.name} ${wanted.already ? words.stop.already : words.stop.asked}\n`);
+      });
+      const failures = await forEachName(cli, [...asked.keys()], async (name) => {
+        const wanted = asked.get(name);
+        if (wanted) await untilOff(cli, session, { wanted, timeoutMs });
+        cli.stdout.write(`${name} ${words.stop.waited}\n`);
+      });
+      if (refused.length + failures.length > 0) throw joined([...refused, ...failures], names.length);
+    });
+}
+export const startCommand = (cli: Cli): Command => powerCommand(cli, 'start');
+export const suspendCommand = (cli: Cli): Command => powerCommand(cli, 'suspend');
+export const resumeCommand = (cli: Cli): Command => powerCommand(cli, 'resume');
+
+function powerCommand(cli: Cli, verb: Verb): Command {
+  const { powerState, description, waits, judge, already: soAlready, asked, waited } = words[verb];
+  return new Command(verb)
+    .description(description)
+    .argument('<instance...>')
+    .option('-w, --wait', waits)
+    .option('-t, --timeout <duration>', 'with --wait: give up after 90s, 5m')
+    .action(async (names: readonly string[], { wait, timeout }: PowerOptions, command: Command) => {
+      const session = await openSession(cli, command);
+      const timeoutMs = timeout === undefined ? undefined : parseDurationMs('--timeout', timeout);
+      const failures = await forEachName(cli, names, async (name) => {
+        const { metadata, already } = await want(session, { verb, name, powerState });
+        if (wait) await waitForInstance(cli, session, { id: metadata.id, name, judge: judge(name), timeoutMs });
+        cli.stdout.write(`${metadata.name} ${already ? soAlready : wait ? waited : asked}\n`);
+      });
+      if (failures.length > 0) throw joined(failures, names.length);
+    });
+}
+
+interface StopOptions {
+  readonly grace?: string;
+  readonly wait?: boolean;
+  readonly timeout?: string;
+}
+
+const graceHelp =
+  "how long a guest may take to power off before it is ended by force: 30s, 0s; default: the instance's, 30s";
+/** For the host to hear of it and to tell of the end. */
+const marginMs = 30_000;
+
+function graceOf({ grace }: { readonly grace?: string }): { readonly stopGraceMs?: number } {
+  if (grace === undefined) return {};
+  const stopGraceMs = parseDurationMs('--grace', grace);
+  if (stopGraceMs > graceMsMax) throw usageError(`--grace cannot be "${grace}"`, 'ten minutes at most: 10m');
+  return { stopGraceMs };
+}
+
+const graceMsMax = 600_000;
+
+/** Says so when force was needed: what the guest had not written is lost. */
+async function untilOff(
+  cli: Cli,
+  session: Session,
+  {
+    wanted: { metadata, spec },
+    timeoutMs = spec.stopGraceMs + marginMs,
+    ...advice
+  }: {
+    readonly wanted: Wanted;
+    readonly timeoutMs?: number | undefined;
+    readonly interruptedAdvice?: string;
+    readonly adviceAfter?: () => string;
+  },
+): Promise<void> {
+  const { id, name } = metadata;
+  const { status } = await waitForInstance(cli, session, { id, name, judge: untilStopped(name), timeoutMs, ...advice });
+  if (status.guest?.reason === 'StopForced')
+    cli.stderr.write(`warning: ${name}: ${status.guest.message ?? 'it was ended by force'}\n`);
+}
+
+/** `already`: it was wanted so, and had become so; nothing was changed. */
+type Wanted = Pick<Instance, 'metadata' | 'spec'> & { readonly already: boolean };
+
+async function want(
+  { client, project }: Session,
+  {
+    verb,
+    name,
+    powerState,
+    ...changes
+  }: { verb: Verb | 'restart'; name: string; powerState: PowerState; readonly stopGraceMs?: number },
+): Promise<Wanted> {
+  let already = false;
+  const { metadata, spec } = await attempting(
+    `${verb} instance "${name}"`,
+    () =>
+      replace(client, {
+        kind: 'instance',
+        name,
+        project,
+        change(current) {
+          if (verb === 'suspend' || verb === 'resume') assertUp(current, verb);
+          already = verb !== 'restart' && isSo(current, powerState); // that is two wishes, each said
+          if (already) return undefined;
+          const startsAgain = verb !== 'resume' && powerState === 'running' && hasEnded(current);
+          return {
+            ...current.spec,
+            powerState,
+            ...changes,
+            ...(startsAgain ? { starts: (current.spec.starts ?? 0) + 1 } : {}),
+          };
+        },
+      }),
+    { NotFound: '"berth ps" shows the instances' },
+  );
+  return { metadata, spec, already };
+}
+
+const phaseWhen = { running: 'Running', suspended: 'Suspended', stopped: 'Stopped' } as const;
+
+/** Wanted so, and become so: nothing is to be done. */
+function isSo({ spec, status }: Instance, powerState: PowerState): boolean {
+  return spec.powerState === powerState && status.phase === phaseWhen[powerState];
+}
+
+/** Its guest is over, stopped by no one: only an order of its own starts it. */
+function hasEnded({ status }: Instance): boolean {
+  return status.phase === 'Exited' || status.phase === 'Failed';
+}
+
+/** Off, then on: two wishes, one after the other. Who ends it between the two has an instance that is off, and is told so. */
+export function restartCommand(cli: Cli): Command {
+  return new Command('restart')
+    .description('Power instances off and on again, keeping their disks')
+    .argument('<instance...>')
+    .option('-w, --wait', 'wait until they have booted')
+    .option('--grace <duration>', graceHelp)
+    .option('-t, --timeout <duration>', 'give up after 90s, 5m: of each, to be off, and with --wait to boot')
+    .action(async (names: readonly string[], options: PowerOptions & StopOptions, command: Command) => {
+      const { wait, timeout } = options;
+      const session = await openSession(cli, command);
+      const timeoutMs = timeout === undefined ? undefined : parseDurationMs('--timeout', timeout);
+      const grace = graceOf(options);
+      const failures = await forEachName(cli, names, async (given) => {
+        const wanted = await want(session, { verb: 'restart', name: given, powerState: 'stopped', ...grace });
+        const { id, name } = wanted.metadata;
+        const stays = `it is being stopped, and stays off; then: berth start ${name}`;
+        await untilOff(cli, session, { wanted, timeoutMs, interruptedAdvice: stays, adviceAfter: () => stays });
+        await want(session, { verb: 'restart', name, powerState: 'running' });
+        if (wait) await waitForInstance(cli, session, { id, name, judge: untilReady(name), timeoutMs });
+        cli.stdout.write(`${name} ${wait ? words.start.waited : words.start.asked}\n`);
+      });
+      if (failures.length > 0) throw joined(failures, names.length);
+    });
+}
+
+/** Throws `CommandError` for one that has no memory to keep, or to go on with. */
+function assertUp({ metadata, spec, status }: Instance, verb: 'suspend' | 'resume'): void {
+  const { phase } = status;
+  const { name } = metadata;
+  if (phase === 'Running' || phase === 'Suspended') return;
+  if (verb === 'resume' && spec.powerState === 'suspended') return; // it failed, or is placed anew, meanwhile
+  throw new CommandError(
+    errorCodes.Conflict.exitCode,
+    verb === 'suspend'
+      ? `cannot suspend instance "${name}": it is ${phase}, and only running instances can be suspended`
+      : `cannot resume instance "${name}": it is ${phase}, and not suspended`,
+    { advice: phase === 'Stopped' ? `"berth start ${name}" starts it` : `"berth explain ${name}" says why` },
+  );
+}

@@ -1,0 +1,202 @@
+// `berth run IMAGE`: makes an instance and, with --wait, follows it until the guest says that it has booted.
+
+import { Command } from 'commander';
+import type { Instance, InstanceSpec } from '../../api/resources/instance.ts';
+import { isRecord } from '../../base/is-record.ts';
+import type { Cli } from '../cli.ts';
+import { type ContainerOptions, containersOf, fileSpecOf, withContainerOptions } from '../options/container-options.ts';
+import { attempting, usageError } from '../exit-codes.ts';
+import { addressOf, portLines, stepsOf } from './instance-view.ts';
+import { type Format, fieldLines, printNames, printValue } from '../print/output.ts';
+import { outputOption } from '../print/output-option.ts';
+import { oneOf, type PlaceOptions, placeOf, withPlaceOptions, withRoomOptions } from '../options/place-options.ts';
+import { readTextFile } from '../options/read-file.ts';
+import { openSession } from '../session.ts';
+import { collect, parseDurationMs, parseInteger, parseLabels, parsePort, seconds } from '../options/units.ts';
+import { untilReady, waitForInstance } from './wait.ts';
+
+/** What people say of an instance that is to be made. */
+export interface SpecOptions extends PlaceOptions, ContainerOptions {
+  readonly name?: string;
+  readonly task?: string;
+  readonly publish: readonly string[];
+  readonly label: readonly string[];
+  readonly sshKey: readonly string[];
+  readonly userData?: string;
+  readonly hostname?: string;
+  readonly restartPolicy?: string;
+  readonly priority?: string;
+  readonly preempt?: true;
+  readonly gang?: string;
+  readonly exclusive?: true;
+  readonly volume: readonly string[];
+}
+
+interface RunOptions extends SpecOptions {
+  readonly wait?: true;
+  readonly timeout?: string;
+  readonly idempotencyKey?: string;
+  readonly output: Format;
+}
+
+const restartPolicies = ['Never', 'OnFailure'] as const;
+
+/** The flags of `run`, for all that ask the same: what is to be made. */
+export function withSpecOptions(command: Command): Command {
+  command
+    .argument('<image>', 'name or alias: berth image ls')
+    .option('-n, --name <name>', 'default: made from the image');
+  withContainerOptions(withRoomOptions(command))
+    .option(
+      '-p, --publish <ports>',
+      'HOST:GUEST[/tcp|udp], or GUEST for any free port of the host; many times',
+      collect,
+      [],
+    )
+    .option('--ssh-key <file>', 'public keys for the guest, one a line; many times', collect, [])
+    .option('--user-data <file>', 'cloud-init user-data; - reads standard input')
+    .option('-v, --volume <volume>', 'a volume, or VOLUME:ro to read only; many times', collect, [])
+    .option('--hostname <hostname>', "the guest's own name; default: the instance's")
+    .option('-l, --label <key=value>', 'of the instance; many times', collect, []);
+  return withPlaceOptions(command)
+    .option('--task <task>', 'in the room that this task holds, on its host: berth task ls')
+    .option('--restart-policy <policy>', `${restartPolicies.join(' or ')}; default: Never`)
+    .option('--priority <number>', 'who waits goes by it, the highest first: -1000 to 1000; default: 0')
+    .option('--preempt', 'when it fits nowhere, instances of lower priority make room for it')
+    .option('--gang <name=size>', 'placed together with the others of this name, all or none')
+    .option('--exclusive', 'never a second copy while the first may still run somewhere');
+}
+
+export function runCommand(cli: Cli): Command {
+  return withSpecOptions(new Command('run').description('Make an instance from an image'))
+    .option('--idempotency-key <key>', 'the same key again makes no second instance')
+    .option('-w, --wait', 'wait until the guest has booted')
+    .option('-t, --timeout <duration>', 'with --wait: give up after 90s, 5m')
+    .addOption(outputOption('list'))
+    .action(async (image: string, options: RunOptions, command: Command) => {
+      const timeoutMs = options.timeout === undefined ? undefined : parseDurationMs('--timeout', options.timeout);
+      if (timeoutMs !== undefined && !options.wait) throw usageError('--timeout needs --wait');
+      const spec = await specOf(cli, image, options);
+      const session = await openSession(cli, command);
+      const made = await attempting(
+        `run "${image}"`,
+        () =>
+          session.client.create(
+            'instance',
+            {
+              metadata: {
+                ...(options.name === undefined ? {} : { name: options.name }),
+                project: session.project,
+                labels: parseLabels('--label', options.label),
+              },
+              spec,
+            },
+            options.idempotencyKey === undefined ? {} : { idempotencyKey: options.idempotencyKey },
+          ),
+        { AlreadyExists: 'choose another --name, or remove the one that is there: berth rm NAME' },
+      );
+      const { id, name } = made.metadata;
+      if (!options.wait) {
+        if (options.output === 'json' || options.output === 'yaml') return printValue(cli, options.output, made);
+        printNames(cli, [made]);
+        if (cli.stderr.isTTY) cli.stderr.write(`${acceptedLine(name, made.spec.ports)}\n`);
+        return;
+      }
+      const ready = await waitForInstance(cli, session, {
+        id,
+        name,
+        timeoutMs,
+        judge: untilReady(name),
+        interruptedAdvice: `"${name}" goes on without you; remove it with: berth rm ${name}`,
+      });
+      if (options.output === 'json' || options.output === 'yaml') return printValue(cli, options.output, ready);
+      if (options.output === 'name') return printNames(cli, [ready]);
+      cli.stdout.write(`${readyLines(ready).join('\n')}\n`);
+    });
+}
+
+export async function specOf(cli: Cli, image: string, options: SpecOptions): Promise<Partial<InstanceSpec>> {
+  const { restartPolicy } = options;
+  const sshKeys = (await Promise.all(options.sshKey.map((path) => publicKeys(cli, path)))).flat();
+  const place = placeOf(options);
+  const file = await fileSpecOf(cli, options.file);
+  const placement = {
+    ...(isRecord(file['placement']) ? file['placement'] : {}),
+    ...place.placement,
+    ...(options.task === undefined ? {} : { task: options.task }),
+  };
+  return {
+    ...file,
+    image,
+    ...place,
+    placement,
+    ...(await containersOf(cli, options)),
+    ...(options.publish.length === 0 && 'ports' in file ? {} : { ports: options.publish.map(parsePort) }),
+    ...(sshKeys.length === 0 && 'sshKeys' in file ? {} : { sshKeys }),
+    ...(options.userData === undefined
+      ? {}
+      : { userData: await readTextFile(cli, options.userData, { what: 'user-data', bytesMax: 65_536 }) }),
+    ...(options.hostname === undefined ? {} : { hostname: options.hostname }),
+    ...(restartPolicy === undefined
+      ? {}
+      : { restartPolicy: oneOf('--restart-policy', restartPolicy, restartPolicies) }),
+    ...(options.priority === undefined
+      ? {}
+      : { priority: parseInteger('--priority', options.priority, { min: -1000, max: 1000 }) }),
+    ...(options.preempt ? { preemption: 'LowerPriority' } : {}),
+    ...(options.gang === undefined ? {} : { gang: parseGang(options.gang) }),
+    ...(options.exclusive ? { exclusive: true } : {}),
+    ...(options.volume.length === 0 ? {} : { volumes: options.volume.map(parseVolume) }),
+  };
+}
+
+/** `data` or `data:ro`. */
+function parseVolume(text: string): NonNullable<InstanceSpec['volumes']>[number] {
+  const [, name, how] = /^([a-z0-9][a-z0-9-]*)(:ro|:rw)?$/.exec(text) ?? [];
+  if (name === undefined) throw usageError(`--volume cannot be "${text}"`, 'write its name, or NAME:ro to read only');
+  return how === ':ro' ? { name, readOnly: true } : { name };
+}
+
+/** `workers=4`. */
+function parseGang(text: string): NonNullable<InstanceSpec['gang']> {
+  const [, name = '', size = ''] = /^([a-z0-9][a-z0-9-]*)=(\d{1,3})$/.exec(text) ?? [];
+  if (name === '') throw usageError(`--gang cannot be "${text}"`, 'write its name and how many it is: workers=4');
+  return { name, size: parseInteger('--gang', size, { min: 1, max: 256 }) };
+}
+
+async function publicKeys(cli: Cli, path: string): Promise<string[]> {
+  const text = await readTextFile(cli, path, { what: 'SSH public keys', bytesMax: 65_536 });
+  if (text.includes('PRIVATE KEY'))
+    throw usageError(`${path} holds a private key`, 'give the public one; its name ends in .pub');
+  return text
+    .split('\n')
+    .map((line) => line.trim())
+    .filter((line) => line !== '' && !line.startsWith('#'));
+}
+
+/** A port that the host chooses is chosen once the guest is made there. */
+function acceptedLine(name: string, ports: InstanceSpec['ports']): string {
+  const chosen = ports.some(({ hostPort }) => hostPort === 0)
+    ? `; its ports, once it runs: berth ip --ports ${name}`
+    : '';
+  return `accepted; follow it with: berth logs -f ${name}, berth ps --watch${chosen}`;
+}
+
+/** What someone wants to know of a guest that has just booted. */
+export function readyLines(instance: Instance): string[] {
+  const { metadata, status } = instance;
+  const { steps, totalMs } = stepsOf(instance);
+  const accelerator = status.guest?.accelerator;
+  const took = totalMs === undefined ? '' : ` after ${seconds(totalMs)}`;
+  return [
+    `${metadata.name} is ready${took} on ${status.host ?? '?'}${accelerator === undefined || accelerator === 'none' ? '' : ` (${accelerator})`}`,
+    ...fieldLines(
+      [
+        ['address', addressOf(instance)],
+        ...portLines(instance).map((line): [string, string] => ['port', line]),
+        ['phases', steps.map(({ name, durationMs }) => `${name} ${seconds(durationMs)}`).join(', ')],
+      ],
+      '  ',
+    ),
+  ];
+}

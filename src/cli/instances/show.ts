@@ -1,0 +1,59 @@
+// `berth show NAME`: an instance for people, on a page. For programs there is `-o json|yaml`, and what is secret stays with `berth get`.
+
+import { Command } from 'commander';
+import type { Instance } from '../../api/resources/instance.ts';
+import type { Cli } from '../cli.ts';
+import { attempting } from '../exit-codes.ts';
+import { addressOf, isReady, portLines, reasonOf } from './instance-view.ts';
+import { type Format, fieldLines, printNames, printValue } from '../print/output.ts';
+import { outputOption } from '../print/output-option.ts';
+import { openSession } from '../session.ts';
+import { age, memory } from '../options/units.ts';
+
+export function showCommand(cli: Cli): Command {
+  return new Command('show')
+    .description('Show an instance: how it is, where, and what it was given')
+    .argument('<instance>')
+    .addOption(outputOption('one'))
+    .action(async (name: string, { output }: { output: Format }, command: Command) => {
+      const { client, project } = await openSession(cli, command);
+      const instance = await attempting(`show instance "${name}"`, () => client.get('instance', name, { project }), {
+        NotFound: '"berth ps" shows the instances',
+      });
+      if (output === 'json' || output === 'yaml') return printValue(cli, output, instance);
+      if (output === 'name') return printNames(cli, [instance]);
+      cli.stdout.write(`${instanceLines(instance, cli.clock.nowMs()).join('\n')}\n`);
+    });
+}
+
+function instanceLines(instance: Instance, nowMs: number): string[] {
+  const { metadata, spec, status } = instance;
+  const cpus = status.assigned?.['VCPU'] ?? spec.cpus;
+  const memoryMiB = status.assigned?.['MEMORY_MB'] ?? spec.memoryMiB;
+  return [
+    `${metadata.name}  ${status.phase}${isReady(instance) ? ', ready' : ''}`,
+    ...fieldLines(
+      [
+        ['why', reasonOf(instance)],
+        ['host', status.host],
+        ['address', addressOf(instance)],
+        ...portLines(instance).map((line): [string, string] => ['port', line]),
+        ['image', spec.image],
+        ['cpus', cpus === undefined ? undefined : String(cpus)],
+        ['memory', memoryMiB === undefined ? undefined : memory(memoryMiB)],
+        ...(spec.volumes ?? []).map(({ name, readOnly }): [string, string] => [
+          'volume',
+          `${name}${readOnly ? ', read only' : ''}`,
+        ]),
+        ...Object.entries(metadata.labels).map(([key, value]): [string, string] => ['label', `${key}=${value}`]),
+        ['restarts', status.restartCount === 0 ? undefined : String(status.restartCount)],
+        ['age', age(nowMs - metadata.createdAtMs)],
+        [
+          'more',
+          `berth explain ${metadata.name}, berth events ${metadata.name}, berth get instance ${metadata.name} -o yaml`,
+        ],
+      ],
+      '  ',
+    ),
+  ];
+}

@@ -1,0 +1,95 @@
+// The flags of a container: what it runs and with what environment; and the file that says more than flags can, such as several containers.
+
+import type { Command } from 'commander';
+import type { Container } from '../../api/resources/container.ts';
+import { type InstanceSpec, InstanceSpec as InstanceSpecSchema } from '../../api/resources/instance.ts';
+import { nearest } from '../../api/nearest.ts';
+import { isRecord } from '../../base/is-record.ts';
+import type { Cli } from '../cli.ts';
+import { usageError } from '../exit-codes.ts';
+import { readTextFile } from './read-file.ts';
+import { collect } from './units.ts';
+import { parseYaml } from './yaml-file.ts';
+
+export interface ContainerOptions {
+  readonly command: readonly string[];
+  readonly arg: readonly string[];
+  readonly env: readonly string[];
+  readonly envFile: readonly string[];
+  readonly file?: string;
+}
+
+export function withContainerOptions(command: Command): Command {
+  return command
+    .option('--command <word>', 'of a container image: replaces its entrypoint; many times, a word each', collect, [])
+    .option('--arg <word>', 'of a container image: replaces its command; many times, a word each', collect, [])
+    .option(
+      '-e, --env <name=value>',
+      'of a container image; NAME alone takes it from this environment, so that no list of processes shows it; many times',
+      collect,
+      [],
+    )
+    .option('--env-file <file>', 'lines of NAME=VALUE; - reads standard input; many times', collect, [])
+    .option('-f, --file <file>', 'YAML with more of the spec, such as containers; flags go before it');
+}
+
+/** The one container that flags can tell of; none when they say nothing. */
+export async function containersOf(
+  cli: Cli,
+  options: ContainerOptions,
+): Promise<Partial<Pick<InstanceSpec, 'containers'>>> {
+  const env = await envOf(cli, options);
+  const { command, arg } = options;
+  if (command.length + arg.length + Object.keys(env).length === 0) return {};
+  const main: Container = {
+    name: 'main',
+    ...(command.length === 0 ? {} : { command: [...command] }),
+    ...(arg.length === 0 ? {} : { args: [...arg] }),
+    env,
+    ports: [],
+  };
+  return { containers: [main] };
+}
+
+/** What the file says; the server checks it. */
+export async function fileSpecOf(cli: Cli, path: string | undefined): Promise<Readonly<Record<string, unknown>>> {
+  if (path === undefined) return {};
+  const value = await parseYaml(await readTextFile(cli, path, { what: 'the spec', bytesMax: 1024 * 1024 }), path);
+  if (!isRecord(value))
+    throw usageError(`${path} says nothing of an instance`, 'write fields of its spec: containers: [...]');
+  for (const field of Object.keys(value)) {
+    if (Object.hasOwn(InstanceSpecSchema.properties, field)) continue;
+    const meant = nearest(field, Object.keys(InstanceSpecSchema.properties));
+    throw usageError(
+      `${path}: an instance has no field "${field}"`,
+      meant === undefined ? 'docs/containers.md has an example' : `did you mean "${meant}"?`,
+    );
+  }
+  return value;
+}
+
+async function envOf(cli: Cli, { env, envFile }: ContainerOptions): Promise<Record<string, string>> {
+  const found = new Map<string, string>();
+  for (const path of envFile) {
+    const text = await readTextFile(cli, path, { what: 'an environment', bytesMax: 1024 * 1024 });
+    for (const [i, line] of text.split(/\r?\n/).entries()) {
+      if (line.trim() === '' || line.startsWith('#')) continue;
+      const at = line.indexOf('=');
+      // Not the line itself: it may be a secret.
+      if (at < 1) throw usageError(`${path}: line ${i + 1} is no NAME=VALUE`);
+      found.set(line.slice(0, at), line.slice(at + 1));
+    }
+  }
+  for (const pair of env) {
+    const at = pair.indexOf('=');
+    if (at > 0) found.set(pair.slice(0, at), pair.slice(at + 1));
+    else if (at === 0) throw usageError('--env names no variable', 'write --env NAME=VALUE');
+    else {
+      const value = cli.environment[pair];
+      if (value === undefined)
+        throw usageError(`--env ${pair}: there is no such variable here`, 'write --env NAME=VALUE');
+      found.set(pair, value);
+    }
+  }
+  return Object.fromEntries(found);
+}

@@ -1,0 +1,37 @@
+// What the operating system refuses of a file that a person named, in words. It touches no file.
+
+import { usageError } from '../exit-codes.ts';
+
+const reasons: Readonly<Record<string, string>> = {
+  ENOENT: 'there is no such file',
+  EACCES: 'you may not',
+  EISDIR: 'it is a directory',
+  ELOOP: 'its links go round in a circle',
+  ENOTDIR: 'a part of the path is not a directory',
+  ENOSPC: 'no room is left there',
+  EROFS: 'nothing can be written there',
+};
+
+/** `cannot <attempt>: there is no such file`, as a `CommandError`; an error of another kind as it is. */
+export function fileFailure(error: unknown, attempt: string): unknown {
+  const reason = fileReason(error);
+  return reason === undefined ? error : usageError(`cannot ${attempt}: ${reason}`);
+}
+
+/** As `fileFailure`, where something was to be made: what is missing then is the directory. */
+export function writeFailure(error: unknown, attempt: string): unknown {
+  return codeOf(error) === 'ENOENT'
+    ? usageError(`cannot ${attempt}: there is no such directory`)
+    : fileFailure(error, attempt);
+}
+
+/** Undefined: it is no refusal of the operating system. */
+export function fileReason(error: unknown): string | undefined {
+  const code = codeOf(error);
+  return code === undefined ? undefined : (reasons[code] ?? code);
+}
+
+function codeOf(error: unknown): string | undefined {
+  const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+  return /^E[A-Z0-9]+$/.test(code) ? code : undefined;
+}

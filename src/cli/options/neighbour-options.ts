@@ -1,0 +1,84 @@
+// The flags that say where something may be with regard to others: near them, away from them, spread, so many a host.
+
+import type { Command } from 'commander';
+import type { InstanceSpec } from '../../api/resources/instance.ts';
+import type { AffinityRule, SpreadRule } from '../../api/resources/placement-rules.ts';
+import { usageError } from '../exit-codes.ts';
+import { collect, parseInteger, parseLabels } from './units.ts';
+
+export interface NeighbourOptions {
+  readonly group?: string;
+  readonly affinity: readonly string[];
+  readonly antiAffinity: readonly string[];
+  readonly spread: readonly string[];
+  readonly maxPerHost?: string;
+}
+
+export function withNeighbourOptions(command: Command): Command {
+  return command
+    .option('--group <group>', 'by the rules of this placement group: berth group ls')
+    .option(
+      '--affinity <rule>',
+      'near instances with these labels: app=db on their hosts, zone:app=db,tier=x in their zones; zone:app=db:50 if possible; many times',
+      collect,
+      [],
+    )
+    .option('--anti-affinity <rule>', 'away from them, written alike; many times', collect, [])
+    .option(
+      '--spread <rule>',
+      'even over zones, racks, hosts: zone, zone:2 for a skew of 2, zone:1:soft if possible; among those of its group, else with all of its labels; many times',
+      collect,
+      [],
+    )
+    .option('--max-per-host <count>', 'so many of its group, or with all of its labels, on one host');
+}
+
+/** What the flags say, as a part of `spec.placement`. */
+export function neighboursOf(options: NeighbourOptions): Partial<InstanceSpec['placement']> {
+  const { group, affinity, antiAffinity, spread, maxPerHost } = options;
+  return {
+    ...(group === undefined ? {} : { group }),
+    ...(affinity.length === 0 ? {} : { affinity: affinity.map((text) => parseAffinity('--affinity', text)) }),
+    ...(antiAffinity.length === 0
+      ? {}
+      : { antiAffinity: antiAffinity.map((text) => parseAffinity('--anti-affinity', text)) }),
+    ...(spread.length === 0 ? {} : { spread: spread.map(parseSpread) }),
+    ...(maxPerHost === undefined ? {} : { maxPerHost: parseMaxPerHost(maxPerHost) }),
+  };
+}
+
+export function parseMaxPerHost(text: string): number {
+  return parseInteger('--max-per-host', text, { min: 1, max: 1_000_000 });
+}
+
+/** `app=db`, `zone:app=db,tier=x`, `zone:app=db:50`. */
+function parseAffinity(flag: string, text: string): AffinityRule {
+  const match = /^(?:([^:=,]+):)?([^:]+=[^:]*)(?::(\d{1,3}))?$/.exec(text);
+  if (!match) {
+    throw usageError(
+      `${flag} cannot be "${text}"`,
+      'write [BY:]KEY=VALUE[,KEY=VALUE][:WEIGHT]: app=db, zone:app=db, host:app=db:50',
+    );
+  }
+  const [, by = 'host', pairs = '', weight] = match;
+  return {
+    to: parseLabels(flag, pairs.split(',')),
+    by,
+    required: weight === undefined,
+    ...(weight === undefined
+      ? {}
+      : { weight: parseInteger(`${flag} ${text}: the weight`, weight, { min: 1, max: 100 }) }),
+  };
+}
+
+/** `zone`, `zone:2`, `zone:1:soft`. */
+export function parseSpread(text: string): SpreadRule {
+  const match = /^([^:=]+)(?::(\d{1,7}))?(:soft)?$/.exec(text);
+  if (!match) throw usageError(`--spread cannot be "${text}"`, 'write KEY[:SKEW][:soft]: zone, rack:2, zone:1:soft');
+  const [, by = '', skew = '1', soft] = match;
+  return {
+    by,
+    maxSkew: parseInteger(`--spread ${text}: the skew`, skew, { min: 1, max: 1_000_000 }),
+    required: soft === undefined,
+  };
+}

@@ -1,0 +1,144 @@
+// `berth exec NAME -- COMMAND`: runs a command inside a guest: by its host (guest agent, container engine), or by the user's own ssh.
+
+import { Command, Option } from 'commander';
+import type { ExecRequest } from '../../api/access-protocol.ts';
+import type { Cli } from '../cli.ts';
+import { attempting, CommandError, CommandExit, usageError } from '../exit-codes.ts';
+import { orItsEnd } from './guest-end.ts';
+import { runInGuest } from './guest-command.ts';
+import { adviceWhenSuspended, needsSsh } from './guest-line.ts';
+import { rawTerminal } from './raw-terminal.ts';
+import { openSession } from '../session.ts';
+import { partsOf, runSsh, shellWord, sshOptions } from './ssh-options.ts';
+import { writeOut } from '../print/write-out.ts';
+
+interface ExecOptions {
+  readonly stdin?: true;
+  readonly tty?: true;
+  readonly container?: string;
+  readonly env: readonly string[];
+  readonly workdir?: string;
+  readonly by?: 'host' | 'ssh';
+  readonly login?: string;
+  readonly identity?: string;
+  readonly port: string;
+}
+
+export function execCommand(cli: Cli): Command {
+  return new Command('exec')
+    .description('Run a command inside an instance')
+    .argument('<instance>', 'NAME, or USER@NAME for ssh')
+    .argument('<command...>', 'after --: the program and its arguments')
+    .option('-i, --stdin', 'pass standard input on')
+    .option('-t, --tty', 'with a terminal')
+    .option('-c, --container <name>', 'of an instance of several containers; default: the first')
+    .option(
+      '-e, --env <name=value>',
+      'set a variable; many times',
+      (value, all: readonly string[]) => [...all, value],
+      [],
+    )
+    .option('-w, --workdir <directory>', 'run it there')
+    .addOption(
+      new Option(
+        '--by <way>',
+        'host: guest agent or container engine; ssh: your own; default: ssh where the host cannot',
+      ).choices(['host', 'ssh']),
+    )
+    .option('-l, --login <user>', "for ssh: who you are there; default: the image's default user")
+    .option('--identity <file>', 'for ssh: your private key; default: the one in ~/.ssh that the instance was given')
+    .option('--port <port>', "where the guest's ssh server listens", '22')
+    .addHelpText(
+      'after',
+      '\nIn a virtual machine the QEMU guest agent runs it: it takes input and gives output in one piece. Where there is none that answers, and\nfor a terminal, your own ssh does.\nThe exit code is that of the command.',
+    )
+    .action(async (target: string, words: readonly string[], options: ExecOptions, command: Command) => {
+      const { name } = partsOf(target);
+      const env = envOf(options.env);
+      const bySsh = (): Promise<number> => runBySsh(cli, command, { target, name, words, env, options });
+      if (options.by === 'ssh') return finish(await bySsh());
+      try {
+        finish(await runByHost(cli, command, { name, words, env, options }));
+      } catch (error) {
+        if (options.by === 'host' || !(error instanceof CommandError) || !needsSsh(error.cause)) throw error;
+        cli.stderr.write(`berth: ${error.message}; trying your own ssh instead (with --by host it is not tried)\n`);
+        finish(await bySsh());
+      }
+    });
+}
+
+interface Wanted {
+  readonly name: string;
+  readonly words: readonly string[];
+  readonly env: Readonly<Record<string, string>>;
+  readonly options: ExecOptions;
+}
+
+async function runByHost(cli: Cli, command: Command, { name, words, env, options }: Wanted): Promise<number> {
+  const session = await openSession(cli, command);
+  const terminal = rawTerminal(options.tty ? cli : { ...cli, stdin: withoutTerminal(cli.stdin) }, {
+    escapable: false,
+  });
+  const size = options.tty ? (terminal.size() ?? { columns: 80, rows: 24 }) : undefined;
+  const request: ExecRequest = {
+    command: [...words],
+    stdin: options.stdin === true,
+    ...(Object.keys(env).length === 0 ? {} : { env }),
+    ...(options.workdir === undefined ? {} : { workingDirectory: options.workdir }),
+    ...(options.container === undefined ? {} : { container: options.container }),
+    ...(size === undefined ? {} : { terminal: size }),
+  };
+  return attempting(
+    `run a command in instance "${name}"`,
+    () =>
+      orItsEnd(session, name, () =>
+        runInGuest(cli, session, {
+          name,
+          request,
+          ...(options.stdin ? { input: terminal.keys() } : {}),
+          take: (stream, bytes) => writeOut(stream === 'stderr' ? cli.stderr : cli.stdout, bytes),
+          onResize: (listener) => terminal.onResize(listener),
+        }),
+      ),
+    { NotFound: '"berth ps" shows the instances', Conflict: adviceWhenSuspended(name) },
+  ).finally(() => terminal.restore());
+}
+
+/** A login shell reads what ssh is given: each word is made one for it. */
+async function runBySsh(
+  cli: Cli,
+  command: Command,
+  { target, words, env, options }: Wanted & { readonly target: string },
+): Promise<number> {
+  const { container, tty, stdin, workdir, login, identity, port } = options;
+  if (container !== undefined) throw usageError('--container and ssh do not go together: ssh knows no containers');
+  const way = await sshOptions(cli, command, {
+    target,
+    port,
+    ...(login === undefined ? {} : { login }),
+    ...(identity === undefined ? {} : { identity }),
+  });
+  const variables = Object.entries(env).map(([variable, value]) => `${variable}=${value}`);
+  const line = [...(variables.length === 0 ? [] : ['env', ...variables]), ...words].map(shellWord).join(' ');
+  const there = workdir === undefined ? line : `cd -- ${shellWord(workdir)} && ${line}`;
+  const flags = [tty ? '-tt' : '-T', ...(stdin ? [] : ['-n'])];
+  return runSsh(cli, 'ssh', [...flags, ...way.words, target, '--', there]);
+}
+
+function finish(code: number): void {
+  if (code !== 0) throw new CommandExit(code);
+}
+
+function envOf(words: readonly string[]): Record<string, string> {
+  const env: Record<string, string> = {};
+  for (const word of words) {
+    const cut = word.indexOf('=');
+    if (cut < 1) throw usageError(`--env must be NAME=VALUE, not "${word}"`);
+    env[word.slice(0, cut)] = word.slice(cut + 1);
+  }
+  return env;
+}
+
+const withoutTerminal = (stdin: Cli['stdin']): Cli['stdin'] => ({
+  [Symbol.asyncIterator]: () => stdin[Symbol.asyncIterator](),
+});

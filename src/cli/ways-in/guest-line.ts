@@ -1,0 +1,126 @@
+// A command's line into a guest: a WebSocket to the control plane, which carries it to the guest's host (api/access-protocol.ts).
+
+import { WebSocket } from 'ws';
+import type { ClientControl, HostControl } from '../../api/access-protocol.ts';
+import { ApiError, isErrorCode } from '../../api/errors.ts';
+import { errorOf, pathOf } from '../../api/user-client.ts';
+import { isRecord } from '../../base/is-record.ts';
+import { describeError } from '../../base/log.ts';
+import { messageLine } from '../../base/message-line.ts';
+import type { Session } from '../session.ts';
+
+/** Of api/access-protocol.ts, which brings schemas along. */
+const subprotocol = 'berth.v1';
+
+export interface GuestLine {
+  /** Bytes, and what the host says. An error of the host is thrown as `ApiError`. */
+  messages(): AsyncIterable<Uint8Array | HostControl>;
+  send(bytes: Uint8Array): Promise<void>;
+  tell(control: ClientControl | object): Promise<void>;
+  end(): void;
+  readonly over: AbortSignal;
+}
+
+export interface GuestWay {
+  readonly name: string;
+  /** `console`, `exec`, `vnc` or `ports/<port>`. */
+  readonly way: string;
+  readonly query?: Readonly<Record<string, string | number>>;
+}
+
+/** Connected to the guest. Throws what the server refused with, as `ApiError`; `Unavailable` when there is no answer. */
+export async function openGuestLine(session: Session, way: GuestWay): Promise<GuestLine> {
+  const { servers } = session;
+  const tried = new Set<string>();
+  let failure: unknown;
+  // Nothing has been said to the guest yet: each of them may be tried, the one that works or has a line to the host is stayed with.
+  for (let url: string | undefined = servers.current; url !== undefined; url = servers.untried(tried)) {
+    if (tried.size > 0) await servers.pause(tried.size - 1);
+    tried.add(url);
+    try {
+      const line = await openLineBy(url, session, way);
+      servers.worked(url);
+      return line;
+    } catch (error) {
+      failure ??= error;
+      if (!(error instanceof ApiError) || !mayComeBack(error)) throw error;
+      if (error.code === 'Unavailable') servers.failed(url);
+    }
+  }
+  throw failure;
+}
+
+async function openLineBy(
+  serverUrl: string,
+  session: Session,
+  { name, way, query = {} }: GuestWay,
+): Promise<GuestLine> {
+  const url = new URL(`${serverUrl}${pathOf('instance', name)}/${way}`);
+  url.protocol = url.protocol === 'https:' ? 'wss:' : 'ws:';
+  url.searchParams.set('project', session.project);
+  for (const [field, value] of Object.entries(query)) url.searchParams.set(field, String(value));
+  const socket = new WebSocket(url, [subprotocol], {
+    perMessageDeflate: false,
+    handshakeTimeout: 30_000,
+    headers: session.token === undefined ? {} : { authorization: `Bearer ${session.token}` },
+  });
+  // From its beginning: what the guest says first may come in one piece with the answer.
+  const line = messageLine(socket);
+  await new Promise<void>((resolve, reject) => {
+    socket.once('open', () => resolve());
+    socket.once('unexpected-response', (_request, response) => {
+      const pieces: Buffer[] = [];
+      response.on('data', (piece: Buffer) => pieces.length < 64 && pieces.push(piece));
+      response.once('close', () => reject(errorOf(response.statusCode ?? 0, Buffer.concat(pieces).toString())));
+    });
+    socket.on('error', (cause) =>
+      reject(new ApiError('Unavailable', `no answer from ${serverUrl}: ${describeError(cause)}`, { cause })),
+    );
+  });
+  return {
+    async *messages() {
+      for await (const message of line.messages()) {
+        if (typeof message !== 'string') {
+          yield message;
+          continue;
+        }
+        const control: HostControl = JSON.parse(message);
+        if (control.type === 'error')
+          throw new ApiError(
+            isErrorCode(control.code) ? control.code : 'Internal',
+            String(control.message),
+            control.reason === undefined ? {} : { details: { reason: control.reason } },
+          );
+        yield control;
+      }
+    },
+    send: (bytes) => line.send(bytes),
+    tell: (control) => line.send(JSON.stringify(control)),
+    end: () => line.end(),
+    over: line.over,
+  };
+}
+
+/** Whether the host cannot do it, and ssh can, where the guest has a server. */
+export function needsSsh(error: unknown): boolean {
+  return reasonOf(error) === 'NeedsSsh';
+}
+
+/** Whether the guest is of a kind that nobody can sit at: containers, and zones. */
+export function hasNoConsole(error: unknown): boolean {
+  return reasonOf(error) === 'NoConsole';
+}
+
+/** What to do about a refusal, where the guest stands still; nothing for another. */
+export function adviceWhenSuspended(name: string): (error: unknown) => string {
+  return (error) => (reasonOf(error) === 'Suspended' ? `let it go on first: berth resume ${name}` : '');
+}
+
+function reasonOf(error: unknown): unknown {
+  return error instanceof ApiError && isRecord(error.details) ? error.details['reason'] : undefined;
+}
+
+/** Whether another try may do better than this one did: a connection that broke, a server or host that is away for a moment. */
+export function mayComeBack(error: unknown): boolean {
+  return !(error instanceof ApiError) || error.code === 'Unavailable' || error.code === 'HostUnreachable';
+}

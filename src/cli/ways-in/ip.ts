@@ -1,0 +1,44 @@
+// `berth ip NAME`: where a guest is on its network, and which ports of its host are its own.
+
+import { Command } from 'commander';
+import type { Cli } from '../cli.ts';
+import { attempting, CommandError, exitCodes } from '../exit-codes.ts';
+import { assertNotEnded } from './guest-end.ts';
+import { currentAddress, userNetworkAddress } from '../instances/instance-view.ts';
+import { openSession } from '../session.ts';
+
+export function ipCommand(cli: Cli): Command {
+  return new Command('ip')
+    .description("Print an instance's address")
+    .argument('<instance>')
+    .option('--ports', 'its published ports instead: HOST:PORT and the port of the guest, one a line')
+    .action(async (name: string, { ports }: { readonly ports?: true }, command: Command) => {
+      const session = await openSession(cli, command);
+      const instance = await attempting(
+        `tell the address of instance "${name}"`,
+        () => session.client.get('instance', name, { project: session.project }),
+        { NotFound: '"berth ps" shows the instances' },
+      );
+      assertNotEnded(instance, exitCodes.badOutcome); // what it had is not its own any more
+      const { metadata, status } = instance;
+      const { guest } = status;
+      if (ports) {
+        for (const port of guest?.ports ?? [])
+          cli.stdout.write(`${port.hostAddress ?? ''}:${port.hostPort} ${port.guestPort}/${port.protocol}\n`);
+        return;
+      }
+      const address = currentAddress(status);
+      if (address === undefined)
+        throw new CommandError(exitCodes.badOutcome, `the address of instance "${name}" is not known yet`, {
+          advice:
+            status.host === undefined
+              ? `it is ${status.phase}; "berth explain ${name}" says why`
+              : `it is ${status.phase}; "berth logs ${name}" shows how far it is`,
+        });
+      cli.stdout.write(`${address}\n`);
+      if (address === userNetworkAddress)
+        cli.stderr.write(
+          `every guest of the network "user" has this address, and only itself knows it: "berth port-forward ${metadata.name} PORT" leads in, and so do its published ports (--ports)\n`,
+        );
+    });
+}

@@ -1,0 +1,113 @@
+// `berth port-forward NAME [LOCAL:]PORT...`: ports of a guest on this machine, with no route to its host. With --stdio, one connection over
+// standard input and output, as ssh's ProxyCommand wants it.
+
+import { Command } from 'commander';
+import { ApiError } from '../../api/errors.ts';
+import type { Cli } from '../cli.ts';
+import { attempting, usageError } from '../exit-codes.ts';
+import { type GuestLine, openGuestLine } from './guest-line.ts';
+import { listenFor } from './local-ports.ts';
+import { runningInstance } from './running-instance.ts';
+import { openSession, type Session } from '../session.ts';
+import { writeOut } from '../print/write-out.ts';
+
+interface ForwardOptions {
+  readonly address: string;
+  readonly stdio?: true;
+}
+
+interface Forward {
+  readonly localPort: number;
+  readonly guestPort: number;
+}
+
+export function portForwardCommand(cli: Cli): Command {
+  return new Command('port-forward')
+    .description("Bring an instance's ports to this machine")
+    .argument('<instance>')
+    .argument('<port...>', '8080 or LOCAL:8080; local port 0: any free one')
+    .option('--address <address>', 'where they listen here', '127.0.0.1')
+    .option('--stdio', 'one connection over standard input and output, for ssh -o ProxyCommand')
+    .action(async (name: string, words: readonly string[], { address, stdio }: ForwardOptions, command: Command) => {
+      const forwards = words.map(forwardOf);
+      const session = await openSession(cli, command);
+      const [first] = forwards;
+      if (stdio && (forwards.length > 1 || first === undefined)) throw usageError('--stdio takes one port');
+      if (stdio && first !== undefined) {
+        return carryStandard(cli, session, { name, port: first.guestPort });
+      }
+      const { metadata } = await runningInstance(session, { name, attempt: `bring ports of instance "${name}" here` });
+      await listenFor(cli, session, {
+        name: metadata.name,
+        address,
+        ways: forwards.map(({ localPort, guestPort }) => ({
+          way: `ports/${guestPort}`,
+          localPort,
+          silence: `instance "${metadata.name}" closed its port ${guestPort} without a word: does anything listen there?`,
+          shown: (at) => `${at} is port ${guestPort} of ${metadata.name}`,
+        })),
+      });
+    });
+}
+
+/** For ssh: it shows what is said here, and of itself only that a connection was closed. */
+async function carryStandard(
+  cli: Cli,
+  session: Session,
+  { name, port }: { readonly name: string; readonly port: number },
+): Promise<void> {
+  let line: GuestLine;
+  try {
+    line = await openGuestLine(session, { name, way: `ports/${port}` });
+  } catch (error) {
+    const byHost = error instanceof ApiError && error.code === 'Conflict'; // else nobody may be there to be asked again
+    const shown = byHost ? await nameOf(session, name) : name;
+    return attempting(`reach port ${port} of instance "${shown}"`, () => Promise.reject(error), {
+      Conflict: waysWithoutSsh(shown),
+    });
+  }
+  const outcome = await attempting(`reach port ${port} of instance "${name}"`, () => carryLine(cli, line));
+  if (outcome === 'something was said') return;
+  const shown = await nameOf(session, name);
+  cli.stderr.write(
+    `berth: instance "${shown}" closed its port ${port} without a word: nothing answers there, or not yet\n  ${waysWithoutSsh(shown)}\n`,
+  );
+}
+
+function waysWithoutSsh(name: string): string {
+  return `without an ssh server in it: "berth console ${name}" sits at a machine's console, "berth exec -it ${name} -- sh" is a shell in a container`;
+}
+
+/** What people call it: ssh is given its id. */
+async function nameOf({ client, project }: Session, name: string): Promise<string> {
+  return client.get('instance', name, { project }).then(
+    ({ metadata }) => metadata.name,
+    () => name, // what is to be said matters more than how it is called
+  );
+}
+
+async function carryLine(cli: Cli, line: GuestLine): Promise<'something was said' | 'closed at once'> {
+  let silent = true;
+  const typing = async (): Promise<void> => {
+    for await (const piece of cli.stdin) await line.send(typeof piece === 'string' ? Buffer.from(piece) : piece);
+    silent = false; // we have left first
+    await line.tell({ type: 'end' });
+  };
+  typing().catch(() => line.end()); // our reader is gone
+  for await (const message of line.messages()) {
+    if (!(message instanceof Uint8Array)) break; // `end`: the guest has said all
+    silent = false;
+    await writeOut(cli.stdout, message);
+  }
+  line.end();
+  return silent ? 'closed at once' : 'something was said';
+}
+
+function forwardOf(word: string): Forward {
+  const match = /^(?:(\d{1,5}):)?(\d{1,5})$/.exec(word);
+  const guestPort = Number(match?.[2]);
+  const localPort = match?.[1] === undefined ? guestPort : Number(match[1]);
+  if (match === null || guestPort < 1 || guestPort > 65_535 || localPort > 65_535)
+    throw usageError(`"${word}" is no port: write 8080, or LOCAL:8080`);
+  return { localPort, guestPort };
+}

@@ -1,0 +1,32 @@
+// The instance that somebody wants to get into, asked for before anything is promised of it. It opens nothing.
+
+import { errorCodes } from '../../api/errors.ts';
+import type { Instance } from '../../api/resources/instance.ts';
+import { attempting, CommandError } from '../exit-codes.ts';
+import { assertNotEnded } from './guest-end.ts';
+import type { Session } from '../session.ts';
+
+/** Throws what the API says when there is no such instance, or that it has no guest that runs; `attempt` is what it was wanted for; `standing`: that can be had of one that is suspended, too. */
+export async function runningInstance(
+  { client, project }: Session,
+  { name, attempt, standing = false }: { readonly name: string; readonly attempt: string; readonly standing?: boolean },
+): Promise<Instance> {
+  const instance = await attempting(attempt, () => client.get('instance', name, { project }), {
+    NotFound: '"berth ps" shows the instances',
+  });
+  const { metadata, status } = instance;
+  if (status.phase === 'Running') return instance;
+  if (status.phase === 'Suspended' && standing) return instance;
+  if (status.phase === 'Suspended')
+    throw new CommandError(errorCodes.Conflict.exitCode, `instance "${metadata.name}" is suspended`, {
+      advice: `let it go on first: berth resume ${metadata.name}`,
+    });
+  assertNotEnded(instance);
+  throw new CommandError(
+    errorCodes.Conflict.exitCode,
+    `instance "${metadata.name}" does not run: it is ${status.phase}`,
+    {
+      advice: `"berth explain ${metadata.name}" says why`,
+    },
+  );
+}

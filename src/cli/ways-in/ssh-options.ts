@@ -1,0 +1,96 @@
+// What ssh and scp are told, so that they reach a guest through the control plane, with no route to its host.
+
+import { mkdir } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import type { Command } from 'commander';
+import type { Instance } from '../../api/resources/instance.ts';
+import type { Cli } from '../cli.ts';
+import { contextFilePath } from '../context-file.ts';
+import { defaultUserOf } from './default-user.ts';
+import { CommandError, exitCodes, usageError } from '../exit-codes.ts';
+import { privateKeysFor } from './own-keys.ts';
+import { runningInstance } from './running-instance.ts';
+import { openSession } from '../session.ts';
+
+export interface SshTarget {
+  /** NAME or USER@NAME. */
+  readonly target: string;
+  /** Instead of the image's default user. */
+  readonly login?: string;
+  /** Instead of those keys in ~/.ssh that the instance was given. */
+  readonly identity?: string;
+  /** Of the guest's ssh server. */
+  readonly port: string;
+}
+
+export interface SshWay {
+  /** Options of ssh and scp. */
+  readonly words: readonly string[];
+  /** Undefined: ssh decides. */
+  readonly user: string | undefined;
+  readonly keys: readonly string[];
+  readonly instance: Instance;
+}
+
+/** Throws what the API says when there is no such instance, or it has no guest that runs. */
+export async function sshOptions(
+  cli: Cli,
+  command: Command,
+  { target, login, identity, port }: SshTarget,
+): Promise<SshWay> {
+  const { user: named, name } = partsOf(target);
+  if (named !== undefined && login !== undefined)
+    throw usageError(`the user is named twice: "${named}" and "${login}"`, 'leave out USER@, or --login');
+  const session = await openSession(cli, command);
+  const instance = await runningInstance(session, { name, attempt: `reach instance "${name}"` });
+  const { metadata, status } = instance;
+  const user = named ?? login ?? (await defaultUserOf(session, instance));
+  const keys =
+    identity === undefined ? await privateKeysFor(join(cli.homeDirectory, '.ssh'), instance.spec.sshKeys) : [identity];
+  const knownHosts = join(dirname(contextFilePath(cli)), 'known_hosts');
+  await mkdir(dirname(knownHosts), { recursive: true, mode: 0o700 });
+  const proxy = [...cli.self, ...globalWords(command), 'port-forward', '--stdio', metadata.id, port];
+  const settings = {
+    ProxyCommand: proxy.map(shellWord).join(' ').replaceAll('%', '%%'),
+    // Each life of an instance is another machine, with keys of its own.
+    HostKeyAlias: `${metadata.id}.${status.incarnation}`,
+    UserKnownHostsFile: `"${knownHosts}"`,
+    StrictHostKeyChecking: 'accept-new',
+    CheckHostIP: 'no',
+    ...(named !== undefined || user === undefined ? {} : { User: user }),
+  };
+  const words = Object.entries(settings).flatMap(([setting, value]) => ['-o', `${setting}=${value}`]);
+  return { words: [...words, ...keys.flatMap((key) => ['-i', key])], user, keys, instance };
+}
+
+/** Of NAME or USER@NAME; a user may have a @ in it. */
+export function partsOf(target: string): { readonly name: string; readonly user: string | undefined } {
+  const cut = target.lastIndexOf('@');
+  return { name: target.slice(cut + 1), user: cut < 0 ? undefined : target.slice(0, cut) };
+}
+
+/** Runs one of OpenSSH's programs on the user's terminal; its exit code. */
+export async function runSsh(cli: Cli, program: 'ssh' | 'scp', words: readonly string[]): Promise<number> {
+  try {
+    return await cli.runProgram(program, words);
+  } catch (cause) {
+    throw new CommandError(exitCodes.internal, `cannot start ${program}`, {
+      advice: 'install the package openssh-client',
+      cause,
+    });
+  }
+}
+
+/** The user's choice of a server, for ourselves when ssh calls us. A token is not among them: it is in the environment or the context. */
+function globalWords(command: Command): string[] {
+  const flags = command.optsWithGlobals<Readonly<Record<string, unknown>>>();
+  return ['context', 'url', 'project'].flatMap((flag) => {
+    const value = flags[flag];
+    return typeof value === 'string' ? [`--${flag}`, value] : [];
+  });
+}
+
+/** A word that a shell reads as it is: ssh gives its ProxyCommand to one, and what is to run to another. */
+export function shellWord(word: string): string {
+  return /^[A-Za-z0-9_@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", String.raw`'\''`)}'`;
+}

@@ -1,0 +1,35 @@
+// `berth vnc NAME`: a guest's screen for any VNC viewer on this machine.
+
+import { Command } from 'commander';
+import type { Cli } from '../cli.ts';
+import { attempting } from '../exit-codes.ts';
+import { openGuestLine } from './guest-line.ts';
+import { listenFor } from './local-ports.ts';
+import { runningInstance } from './running-instance.ts';
+import { openSession } from '../session.ts';
+
+export function vncCommand(cli: Cli): Command {
+  return new Command('vnc')
+    .description("Bring an instance's screen to this machine, for a VNC viewer")
+    .argument('<instance>')
+    .option('--address <address>', 'where it listens here', '127.0.0.1')
+    .option('--port <port>', '0: any free one', '0')
+    .action(
+      async (
+        name: string,
+        { address, port }: { readonly address: string; readonly port: string },
+        command: Command,
+      ) => {
+        const session = await openSession(cli, command);
+        const attempt = `bring the screen of instance "${name}" here`;
+        await runningInstance(session, { name, attempt, standing: true });
+        // Not every guest has one, and only its host knows.
+        (await attempting(attempt, () => openGuestLine(session, { name, way: 'vnc' }))).end();
+        await listenFor(cli, session, {
+          name,
+          address,
+          ways: [{ way: 'vnc', localPort: port, shown: (at) => `the screen of ${name}: vnc://${at}` }],
+        });
+      },
+    );
+}

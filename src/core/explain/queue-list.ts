@@ -1,0 +1,94 @@
+// The queue as people read it: who is first, and why each waits.
+
+import type { QueueItem, QueueList } from '../../api/queue.ts';
+import type { Instance } from '../../api/resources/instance.ts';
+import { gangOutlook } from './explain-gang.ts';
+import { conditionOf } from '../state/conditions.ts';
+import { keys } from '../state/keys.ts';
+import type { Snapshot } from '../state/snapshot.ts';
+import { gangKeyOf, gangsOf } from '../queue/gangs.ts';
+import { queueOf, type Waiting } from '../queue/queue.ts';
+import { sharesOf } from '../queue/shares.ts';
+
+export function listQueue(
+  snapshot: Snapshot,
+  { nowMs, limit, project }: { readonly nowMs: number; readonly limit: number; readonly project?: string | undefined },
+): QueueList {
+  const queue = queueOf(snapshot);
+  const items: QueueItem[] = [];
+  const projects = new Set<string>();
+  let waitingCount = 0;
+  const gangs = new GangAnswers(snapshot);
+  for (const [i, waiting] of queue.inOrder(nowMs).entries()) {
+    const { project: owner } = waiting.line;
+    if (project !== undefined && owner !== project) continue;
+    waitingCount++;
+    projects.add(owner);
+    if (items.length >= limit) continue;
+    const item = itemOf(snapshot, waiting, { position: i + 1, nowMs, gangs });
+    if (item) items.push(item);
+  }
+  return {
+    waiting: waitingCount,
+    items,
+    projects: [...projects].sort().map((each) => ({
+      project: each,
+      weight: snapshot.get('project', keys.project(each))?.value.spec.weight ?? 1,
+      share: sharesOf(snapshot).of(each),
+    })),
+  };
+}
+
+function itemOf(
+  snapshot: Snapshot,
+  { key, sinceMs, line }: Waiting,
+  { position, nowMs, gangs }: { readonly position: number; readonly nowMs: number; readonly gangs: GangAnswers },
+): QueueItem | undefined {
+  const instance = snapshot.get('instance', key)?.value;
+  if (!instance) return undefined;
+  const { metadata, spec, status } = instance;
+  const scheduled = conditionOf(status.conditions, 'Scheduled');
+  return {
+    position,
+    instance: metadata.name,
+    project: metadata.project,
+    priority: line.priority,
+    waitingMs: Math.max(0, nowMs - sinceMs),
+    reason: scheduled?.reason ?? '',
+    message: gangs.today(instance) ?? scheduled?.message ?? '',
+    ...(spec.gang === undefined ? {} : { gang: spec.gang.name }),
+    ...(status.nomination === undefined ? {} : { nominatedHost: status.nomination.host }),
+  };
+}
+
+/** Members of gangs that are asked for anew for one list: some 10 ms. */
+const membersAskedMax = 256;
+
+/**
+ * How many of each gang fit at once today. What they were told last may be of an hour ago: it is not written anew to each of them whenever
+ * room for one more of them comes and goes.
+ */
+class GangAnswers {
+  readonly #snapshot: Snapshot;
+  readonly #known = new Map<string, string | undefined>();
+  #left = membersAskedMax;
+
+  constructor(snapshot: Snapshot) {
+    this.#snapshot = snapshot;
+  }
+
+  today(instance: Instance): string | undefined {
+    const gang = gangKeyOf(instance);
+    if (gang === undefined || conditionOf(instance.status.conditions, 'Scheduled')?.reason !== 'Unschedulable') return;
+    if (!this.#known.has(gang)) this.#known.set(gang, this.#ask(instance, gang));
+    return this.#known.get(gang);
+  }
+
+  #ask(instance: Instance, gang: string): string | undefined {
+    const members = gangsOf(this.#snapshot).living(gang).length;
+    if (members > this.#left) return undefined;
+    this.#left -= members;
+    const outlook = gangOutlook(this.#snapshot, instance);
+    return outlook?.complete && !outlook.answer.placed ? outlook.answer.message : undefined;
+  }
+}

@@ -1,0 +1,180 @@
+// Attaching: what changes with an instance that is made with volumes, or is given others. A volume belongs to one instance at a time: it is
+// rewritten with every attachment, so that of two at once only one is committed.
+
+import { containerDriver, isContainerImage } from '../../../api/container-image.ts';
+import { driverFacts } from '../../../api/driver-facts.ts';
+import { ApiError } from '../../../api/errors.ts';
+import { nearest } from '../../../api/nearest.ts';
+import type { Instance, InstanceSpec } from '../../../api/resources/instance.ts';
+import type { Volume } from '../../../api/resources/volume.ts';
+import { withConditions } from '../../state/conditions.ts';
+import type { Context } from '../../state/context.ts';
+import { keys } from '../../state/keys.ts';
+import type { Change } from '../../state/plan.ts';
+import type { Entry, Snapshot } from '../../state/snapshot.ts';
+import { volumeStatusChange } from '../../state/volume-change.ts';
+import { asksOf, holderOf } from '../../state/volumes.ts';
+import { roomForVolumes } from './volume-room.ts';
+
+/** What may be asked for by whom has no instance yet. Throws `InvalidRequest` naming the field, or `Conflict`. */
+export function assertVolumes(
+  snapshot: Snapshot,
+  asked: {
+    readonly project: string;
+    readonly id?: string;
+    readonly spec: Pick<InstanceSpec, 'volumes'> & { readonly image?: string | undefined };
+  },
+): Entry<Volume>[] {
+  const { volumes = [], image: word } = asked.spec;
+  const image = word === undefined ? undefined : snapshot.imageByName(word)?.value;
+  if (volumes.length > 0 && image && isContainerImage(image.spec))
+    throw invalid(
+      'spec.volumes',
+      `image "${image.metadata.name}" is of containers, and the driver "${containerDriver}" has no volumes yet`,
+    );
+  const found = volumes.map(({ name }, i) => {
+    const at = `spec.volumes[${i}].name`;
+    if (volumes.findIndex((each) => each.name === name) < i) throw invalid(at, `volume "${name}" is named twice`);
+    const volume = snapshot.get('volume', keys.volume(asked.project, name));
+    if (!volume) throw invalid(at, missing(snapshot, asked.project, name));
+    assertFree(snapshot, volume.value, { at, id: asked.id });
+    return volume;
+  });
+  const { hosts } = asksOf(found);
+  if (hosts.length > 1)
+    throw invalid('spec.volumes', `its volumes are on several hosts (${hosts.join(', ')}), and an instance is on one`);
+  return found;
+}
+
+function missing(snapshot: Snapshot, project: string, name: string): string {
+  const known: string[] = [];
+  for (const { value } of snapshot.list('volume'))
+    if (value.metadata.project === project) known.push(value.metadata.name);
+  const meant = nearest(name, known);
+  return `there is no volume "${name}" in project ${project}${meant ? `; did you mean "${meant}"?` : '; "berth volume create" makes one'}`;
+}
+
+function assertFree(
+  snapshot: Snapshot,
+  volume: Volume,
+  { at, id }: { readonly at: string; readonly id: string | undefined },
+): void {
+  const { metadata, status } = volume;
+  if (metadata.deletionRequestedAtMs !== undefined)
+    throw new ApiError('Conflict', `volume "${metadata.name}" is being deleted`, { field: at });
+  if (status.phase === 'Failed')
+    throw new ApiError(
+      'Conflict',
+      `volume "${metadata.name}" has failed: ${status.conditions.find(({ type }) => type === 'Ready')?.message ?? 'see "berth get volume"'}`,
+      { field: at },
+    );
+  const holder = holderOf(snapshot, volume);
+  if (holder && holder.value.metadata.id !== id)
+    throw new ApiError(
+      'Conflict',
+      `volume "${metadata.name}" is attached to instance "${holder.value.metadata.name}"; "berth volume detach ${metadata.name}" takes it from there`,
+      { field: at },
+    );
+}
+
+/** The changes of volumes that go with a new instance. */
+export function attachToNew(snapshot: Snapshot, instance: Instance): Change[] {
+  if (instance.spec.volumes === undefined) return [];
+  const { metadata, spec } = instance;
+  return assertVolumes(snapshot, { project: metadata.project, id: metadata.id, spec }).map((volume) =>
+    volumeStatusChange(volume, { ...volume.value.status, attachedTo: { instance: metadata.name, id: metadata.id } }),
+  );
+}
+
+/**
+ * The changes of volumes that go with other volumes of an instance. Those that it gives up are free at once: on its host they go to
+ * nobody else before its guest has let go of them. Those that are new and on no host yet take their room on its host.
+ */
+export function attachToExisting(snapshot: Snapshot, before: Instance, after: Instance, ctx: Context): Change[] {
+  const { metadata, spec, status } = after;
+  const volumes = assertVolumes(snapshot, { project: metadata.project, id: metadata.id, spec });
+  const added = volumes.filter(({ value }) => !before.spec.volumes?.some(({ name }) => name === value.metadata.name));
+  const host = boundHost(snapshot, after);
+  if (host === undefined || added.length === 0)
+    return [
+      ...added.map((volume) => volumeStatusChange(volume, { ...volume.value.status, attachedTo: attachmentOf(after) })),
+      ...releasedBy(snapshot, before, after),
+    ];
+  if (!host.able)
+    throw new ApiError(
+      'Conflict',
+      `instance "${metadata.name}" runs under the driver ${host.driver}, which has no volumes`,
+      {
+        field: 'spec.volumes',
+      },
+    );
+  const elsewhere = added.find(({ value }) => value.status.host !== undefined && value.status.host !== host.name);
+  if (elsewhere)
+    throw new ApiError(
+      'Conflict',
+      `volume "${elsewhere.value.metadata.name}" is on host ${elsewhere.value.status.host}, and instance "${metadata.name}" on host ${status.host}; a volume stays where it is`,
+      { field: 'spec.volumes' },
+    );
+  const unplaced = added.filter(({ value }) => value.status.host === undefined);
+  return [
+    ...added.map((volume) =>
+      volumeStatusChange(volume, {
+        ...volume.value.status,
+        attachedTo: attachmentOf(after),
+        ...(volume.value.status.host === undefined ? placedStatus(volume.value, host.name, ctx) : {}),
+      }),
+    ),
+    ...roomForVolumes(
+      snapshot,
+      unplaced.map(({ value }) => value),
+      host.name,
+    ),
+    ...releasedBy(snapshot, before, after),
+  ];
+}
+
+function attachmentOf({ metadata }: Instance): NonNullable<Volume['status']['attachedTo']> {
+  return { instance: metadata.name, id: metadata.id };
+}
+
+/** Of a volume that has been given its host. */
+export function placedStatus(
+  volume: Volume,
+  host: string,
+  ctx: Context,
+): Pick<Volume['status'], 'phase' | 'host' | 'conditions'> {
+  const message = `host ${host} has not begun yet`;
+  return {
+    phase: 'Creating',
+    host,
+    conditions: withConditions(
+      volume.status.conditions,
+      [{ type: 'Ready', status: 'False', reason: 'NotStarted', message }],
+      ctx.nowMs,
+    ),
+  };
+}
+
+function releasedBy(snapshot: Snapshot, before: Instance, after: Instance): Change[] {
+  return (before.spec.volumes ?? []).flatMap(({ name }) => {
+    if (after.spec.volumes?.some((each) => each.name === name)) return [];
+    const volume = snapshot.get('volume', keys.volume(after.metadata.project, name));
+    if (volume?.value.status.attachedTo?.id !== after.metadata.id) return [];
+    const { attachedTo: _, ...status } = volume.value.status;
+    return [volumeStatusChange(volume, status)];
+  });
+}
+
+const able: ReadonlySet<string> = new Set(driverFacts.flatMap(({ name, volumes }) => (volumes ? [name] : [])));
+
+/** Where it has room now; an instance that waits has no host, or has given up the one it had. */
+function boundHost(
+  snapshot: Snapshot,
+  { metadata, status }: Instance,
+): { readonly name: string; readonly driver: string; readonly able: boolean } | undefined {
+  const allocation = snapshot.get('allocation', keys.allocation(metadata.id, status.incarnation))?.value;
+  if (status.host === undefined || allocation?.host !== status.host) return undefined;
+  return { name: status.host, driver: allocation.driver, able: able.has(allocation.driver) };
+}
+
+const invalid = (field: string, message: string): ApiError => new ApiError('InvalidRequest', message, { field });

@@ -1,0 +1,235 @@
+// What users do with volumes: create, replace (grow, make and remove snapshots), delete. Making them on their host is the agent's.
+
+import { equalJson } from '../../../base/equal-json.ts';
+import { ApiError } from '../../../api/errors.ts';
+import type { Volume, VolumeSpec } from '../../../api/resources/volume.ts';
+import { chargeVolume, dischargeQuota } from '../../queue/quotas.ts';
+import { conditionOf, withConditions } from '../../state/conditions.ts';
+import type { Context } from '../../state/context.ts';
+import { eventChange } from '../../state/events.ts';
+import { keys } from '../../state/keys.ts';
+import { unchanged } from '../../state/plan.ts';
+import type { Entry, Snapshot } from '../../state/snapshot.ts';
+import { schemaVersion } from '../../state/upgrade.ts';
+import { holderOf } from '../../state/volumes.ts';
+import { assertFree, type CreateInput, earlierCreate, newMetadata, rememberCreate } from '../create.ts';
+import type { Decision } from '../decision.ts';
+import { existing, replacedMetadata } from '../replace.ts';
+import { growRoomOfVolume, roomForVolume } from './volume-room.ts';
+
+export function createVolume(snapshot: Snapshot, input: CreateInput<VolumeSpec>, ctx: Context): Decision {
+  const earlier = earlierCreate(snapshot, input, 'volume');
+  if (earlier) return earlier;
+  const source = input.spec.source && sourceOf(snapshot, input.project, input.spec, input.spec.source);
+  const key = keys.volume(input.project, input.name);
+  assertFree(snapshot, 'volume', key, input.name);
+  const host = source?.value.status.host ?? input.spec.host;
+  const id = ctx.newId('vol');
+  const volume: Volume = {
+    kind: 'volume',
+    schemaVersion,
+    metadata: newMetadata(id, input, ctx),
+    spec: input.spec,
+    status: {
+      phase: host === undefined ? 'Pending' : 'Creating',
+      ...(host === undefined ? {} : { host }),
+      made: false,
+      observedGeneration: 0,
+      conditions: withConditions(
+        [],
+        [
+          host === undefined
+            ? {
+                type: 'Ready',
+                status: 'False',
+                reason: 'WaitsForInstance',
+                message: 'it is made where the first instance is placed that has it',
+              }
+            : { type: 'Ready', status: 'False', reason: 'NotStarted', message: `host ${host} has not begun yet` },
+        ],
+        ctx.nowMs,
+      ),
+    },
+  };
+  return {
+    plan: {
+      changes: [
+        { key, ifRevision: 0, value: volume },
+        ...(host === undefined ? [] : roomForVolume(snapshot, volume, host)),
+        ...chargeVolume(snapshot, volume),
+        ...rememberCreate(input, 'volume', { key, id }, ctx),
+        eventChange(volume, { reason: 'Accepted', message: 'accepted', ...(host === undefined ? {} : { host }) }, ctx),
+      ],
+      // Neither the host nor the snapshot may go meanwhile.
+      conditions: [
+        ...(host === undefined
+          ? []
+          : [{ key: keys.host(host), ifRevision: snapshot.get('host', keys.host(host))?.revision ?? 0 }]),
+        ...(source ? [{ key: source.key, ifRevision: source.revision }] : []),
+      ],
+    },
+    key,
+    changed: true,
+  };
+}
+
+function sourceOf(
+  snapshot: Snapshot,
+  project: string,
+  spec: VolumeSpec,
+  { volume: name, snapshot: state }: NonNullable<VolumeSpec['source']>,
+): Entry<Volume> {
+  const source = snapshot.get('volume', keys.volume(project, name));
+  if (!source || source.value.metadata.deletionRequestedAtMs !== undefined)
+    throw invalid(
+      'spec.source.volume',
+      `there is no volume "${name}" in project ${project}; "berth volume ls" shows what there is`,
+    );
+  const { spec: own, status } = source.value;
+  if (!own.snapshots.includes(state) || !status.volume?.snapshots.some((each) => each.name === state))
+    throw invalid(
+      'spec.source.snapshot',
+      own.snapshots.includes(state)
+        ? `snapshot "${state}" of volume "${name}" has not been made yet`
+        : `volume "${name}" has no snapshot "${state}"; it has ${own.snapshots.join(', ') || 'none'}`,
+    );
+  if (spec.sizeGiB < own.sizeGiB)
+    throw invalid('spec.sizeGiB', `volume "${name}" has ${own.sizeGiB} GiB, and its copy cannot have fewer`);
+  if (spec.host !== undefined && spec.host !== status.host)
+    throw invalid('spec.host', `volume "${name}" is on host ${status.host}, and so is its copy; leave the host away`);
+  return source;
+}
+
+export function replaceVolume(
+  snapshot: Snapshot,
+  input: CreateInput<VolumeSpec> & { readonly ifRevision?: number },
+  ctx: Context,
+): Decision {
+  const key = keys.volume(input.project, input.name);
+  const entry = existing(snapshot, 'volume', key, input.ifRevision);
+  const { value } = entry;
+  if (value.metadata.deletionRequestedAtMs !== undefined)
+    throw new ApiError('Conflict', `volume "${input.name}" is being deleted and cannot be changed`);
+  for (const field of ['host', 'source'] as const)
+    if (!equalJson(value.spec[field], input.spec[field]))
+      throw invalid(`spec.${field}`, `spec.${field} of a volume cannot be changed; make a new volume`);
+  if (input.spec.sizeGiB < value.spec.sizeGiB)
+    throw invalid(
+      'spec.sizeGiB',
+      `volume "${input.name}" has ${value.spec.sizeGiB} GiB and cannot shrink: what is at its end would be lost`,
+    );
+  for (const name of value.spec.snapshots)
+    if (!input.spec.snapshots.includes(name)) assertNotCopied(snapshot, value, name);
+  const specChanged = !equalJson(value.spec, input.spec);
+  if (!specChanged && equalJson(value.metadata.labels, input.labels))
+    return { plan: unchanged(entry), key, changed: false };
+  const next: Volume = {
+    ...value,
+    metadata: replacedMetadata(value.metadata, { labels: input.labels, specChanged }),
+    spec: input.spec,
+  };
+  return {
+    plan: {
+      changes: [
+        { key, ifRevision: entry.revision, value: next },
+        ...growRoomOfVolume(snapshot, next),
+        ...(specChanged ? chargeVolume(snapshot, next, value) : []),
+        ...(specChanged
+          ? [eventChange(next, { reason: 'Changed', message: changeOf(value.spec, next.spec) }, ctx)]
+          : []),
+      ],
+    },
+    key,
+    changed: true,
+  };
+}
+
+function changeOf(before: VolumeSpec, after: VolumeSpec): string {
+  const words = [
+    ...(before.sizeGiB === after.sizeGiB ? [] : [`grows from ${before.sizeGiB} to ${after.sizeGiB} GiB`]),
+    ...after.snapshots
+      .filter((name) => !before.snapshots.includes(name))
+      .map((name) => `snapshot ${name} is asked for`),
+    ...before.snapshots.filter((name) => !after.snapshots.includes(name)).map((name) => `snapshot ${name} is to go`),
+  ];
+  return words.join(', ') || 'other snapshots';
+}
+
+/** A copy that is still to be made of a snapshot needs it. */
+function assertNotCopied(snapshot: Snapshot, { metadata }: Volume, name?: string): void {
+  for (const { value } of snapshot.list('volume')) {
+    const { source } = value.spec;
+    if (value.metadata.project !== metadata.project || source?.volume !== metadata.name || value.status.made) continue;
+    if (name !== undefined && source.snapshot !== name) continue;
+    if (value.metadata.deletionRequestedAtMs !== undefined) continue;
+    throw new ApiError(
+      'Conflict',
+      `volume "${value.metadata.name}" is being made of snapshot "${source.snapshot}" of volume "${metadata.name}"; wait until it is ready`,
+      name === undefined ? {} : { field: 'spec.snapshots' },
+    );
+  }
+}
+
+/** Refused while an instance has it. On its host it is removed with all its snapshots; until that is done the record stays. */
+export function deleteVolume(
+  snapshot: Snapshot,
+  input: { readonly project: string; readonly name: string; readonly ifRevision?: number },
+  ctx: Context,
+): Decision {
+  const key = keys.volume(input.project, input.name);
+  const entry = existing(snapshot, 'volume', key, input.ifRevision);
+  const { value } = entry;
+  if (value.metadata.deletionRequestedAtMs !== undefined) return { plan: unchanged(entry), key, changed: false };
+  const holder = holderOf(snapshot, value);
+  if (holder)
+    throw new ApiError(
+      'Conflict',
+      `volume "${input.name}" is attached to instance "${holder.value.metadata.name}"; "berth volume detach ${input.name}" takes it from there`,
+    );
+  assertNotCopied(snapshot, value);
+  if (snapshot.allocationsOfConsumer(value.metadata.id).length === 0)
+    return {
+      plan: {
+        changes: [
+          { key, ifRevision: entry.revision, value: null },
+          ...dischargeQuota(snapshot, value),
+          eventChange(value, { reason: 'Deleted', message: 'it was on no host' }, ctx),
+        ],
+        conditions: [{ key: keys.allocation(value.metadata.id, 1), ifRevision: 0 }],
+      },
+      key,
+      changed: true,
+    };
+  const deleting: Volume = {
+    ...value,
+    metadata: { ...value.metadata, deletionRequestedAtMs: ctx.nowMs },
+    status: {
+      ...value.status,
+      phase: 'Deleting',
+      conditions: withConditions(
+        value.status.conditions,
+        [
+          {
+            type: 'Ready',
+            status: 'False',
+            reason: 'Deleting',
+            message: `host ${value.status.host} is to remove it; until then ${conditionOf(value.status.conditions, 'Ready')?.message ?? 'it is there'}`,
+          },
+        ],
+        ctx.nowMs,
+      ),
+    },
+  };
+  return {
+    plan: {
+      changes: [
+        { key, ifRevision: entry.revision, value: deleting },
+        eventChange(deleting, { reason: 'DeletionRequested', message: 'asked to go' }, ctx),
+      ],
+    },
+    key,
+    changed: true,
+  };
+}
+
+const invalid = (field: string, message: string): ApiError => new ApiError('InvalidRequest', message, { field });

@@ -1,0 +1,18 @@
+// placement-group: an instance whose placement group has been deleted is placed nowhere: its rules are not known any more.
+
+import { nowhere } from '../../neighbours/domains.ts';
+import { type GroupPlugin, refuse } from '../../framework.ts';
+
+export const placementGroup: GroupPlugin = {
+  name: 'placement-group',
+  summary: 'the placement group that the instance names exists',
+  dependsOn: 'group',
+  prepare({ groups }) {
+    if (groups.length === 0) return null;
+    for (const term of groups) {
+      if (term.kind !== 'missingGroup') continue;
+      return nowhere(() => refuse('GroupMissing', `its placement group "${term.placementGroup}" has been deleted`));
+    }
+    return null;
+  },
+};

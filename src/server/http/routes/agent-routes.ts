@@ -1,0 +1,72 @@
+// Routes that only hosts' agents call. A token of one host opens only the routes of that host.
+
+import { ApiError } from '../../../api/errors.ts';
+import { parse } from '../../../api/parse.ts';
+import { Name } from '../../../api/resources/metadata.ts';
+import { agentRoutes as routes } from '../../../api/routes/agent.ts';
+import { heartbeat, registerHost, sessionOf } from '../../../core/operations/host.ts';
+import { applyReport } from '../../../core/operations/report.ts';
+import { applyVolumeReport } from '../../../core/operations/volumes/volume-report.ts';
+import { keys } from '../../../core/state/keys.ts';
+import type { Assignments } from '../../assignments.ts';
+import { contextOf, decideAndCommit, type Decider } from '../../decide.ts';
+import { bind } from './bind.ts';
+import type { Route } from '../route.ts';
+
+export interface AgentParts {
+  readonly decider: Decider;
+  readonly assignments: Assignments;
+}
+
+export function agentRoutes({ decider, assignments }: AgentParts): Route[] {
+  const { cache, policy } = decider;
+  return [
+    bind(routes.register, async ({ params, body: registration }) => {
+      const name = parse(Name, params.host, 'host');
+      await decideAndCommit(decider, (snapshot, ctx) => registerHost(snapshot, { name, registration }, ctx));
+      const host = cache.committed('host', keys.host(name));
+      if (host?.value.status.session !== registration.session) {
+        throw new ApiError('StaleEpoch', `another agent has registered as host "${name}" at the same time`);
+      }
+      return { status: 200, json: sessionOf(host.value, contextOf(decider)) };
+    }),
+    bind(routes.heartbeat, async ({ params, body }) => {
+      const input = { name: params.host, heartbeat: body };
+      await decideAndCommit(decider, (snapshot, ctx) => heartbeat(snapshot, input, ctx));
+      return { status: 200, json: {} };
+    }),
+    bind(routes.report, async ({ params: { host }, body: { epoch, reports, volumes } }) => {
+      if (reports.length === 0 && (volumes ?? []).length === 0)
+        throw new ApiError('InvalidRequest', 'there is nothing in this report', { field: 'reports' });
+      const [guests, disks] = await Promise.all([
+        Promise.all(
+          reports.map((report) =>
+            decideAndCommit(decider, (snapshot, ctx) => applyReport(snapshot, { host, epoch, report }, ctx)),
+          ),
+        ),
+        Promise.all(
+          (volumes ?? []).map((report) =>
+            decideAndCommit(decider, (snapshot, ctx) => applyVolumeReport(snapshot, { host, epoch, report }, ctx)),
+          ),
+        ),
+      ]);
+      const results = guests.map(({ decision }) => decision.result);
+      return {
+        status: 200,
+        json: volumes ? { results, volumes: disks.map(({ decision }) => decision.result) } : { results },
+      };
+    }),
+    bind(routes.assignments, ({ params, query }, { signal }) => {
+      const lines = assignments.stream(params.host, query.epoch, policy.heartbeatMs, signal);
+      return { status: 200, lines };
+    }),
+    bind(routes.images, ({ params }) => {
+      const items = [...cache.listCommitted('image')].map(({ value }) => value);
+      const pool = cache.committed('host', keys.host(params.host))?.value.spec.pool;
+      return {
+        status: 200,
+        json: { items, revision: cache.revision, ...(pool === undefined ? {} : { pool }) },
+      };
+    }),
+  ];
+}

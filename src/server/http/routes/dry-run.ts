@@ -1,0 +1,27 @@
+// Dry run: what a create would make, decided like any other and never committed; of an instance also where it would go, or why nowhere.
+
+import type { Kind } from '../../../api/resources/index.ts';
+import type { Decision } from '../../../core/operations/decision.ts';
+import { explainInSteps } from '../../../core/explain/explain.ts';
+import type { Context } from '../../../core/state/context.ts';
+import { contextOf, type Decider } from '../../decide.ts';
+import { inSlices } from '../../in-slices.ts';
+import type { Answer } from '../route.ts';
+
+export async function dryRun(
+  kind: Kind,
+  decider: Decider,
+  query: { readonly limit: number; readonly continue: number },
+  decide: (ctx: Context) => Decision,
+): Promise<Answer> {
+  const { plan, key } = decide(contextOf(decider));
+  const planned = plan.changes.find((change) => change.key === key)?.value ?? decider.cache.get(kind, key)?.value;
+  if (planned?.kind !== 'instance') return { status: 200, json: planned };
+  const steps = explainInSteps(decider.cache, planned, {
+    limit: query.limit,
+    offset: query.continue,
+    nowMs: decider.clock.nowMs(),
+    policy: decider.policy,
+  });
+  return { status: 200, json: { ...planned, explanation: await inSlices(decider.clock, steps) } };
+}

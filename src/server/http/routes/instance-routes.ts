@@ -1,0 +1,39 @@
+// Routes below an instance: why it is where it is, and what its console says.
+
+import { ApiError } from '../../../api/errors.ts';
+import { instanceRoutes as routes } from '../../../api/routes/instances.ts';
+import { explainInSteps } from '../../../core/explain/explain.ts';
+import type { Decider } from '../../decide.ts';
+import { inSlices } from '../../in-slices.ts';
+import { bind } from './bind.ts';
+import type { HostLinks } from '../host-links.ts';
+import { findInstance } from './resource-routes.ts';
+import type { Route } from '../route.ts';
+
+export function instanceRoutes({ decider, links }: { decider: Decider; links: HostLinks }): Route[] {
+  return [
+    bind(routes.explain, async ({ params, query }) => {
+      const { value } = findInstance(decider.cache, params.name, query.project);
+      const page = { limit: query.limit, offset: query.continue };
+      const steps = explainInSteps(decider.cache, value, { ...page, nowMs: decider.clock.nowMs() });
+      return { status: 200, json: await inSlices(decider.clock, steps) };
+    }),
+    bind(routes.log, async ({ params, query: { project, offset, follow } }, { signal }) => {
+      const { value } = findInstance(decider.cache, params.name, project);
+      const { host } = value.status;
+      if (host === undefined) {
+        throw new ApiError(
+          'Conflict',
+          `instance "${value.metadata.name}" has no console yet: it is not placed on a host`,
+        );
+      }
+      const path = `/guests/${value.metadata.id}/log?offset=${offset}&follow=${follow}`;
+      const answer = await links.get(host, path, signal);
+      return {
+        status: 200,
+        bytes: answer.body,
+        headers: { 'berth-log-offset': answer.headers['berth-log-offset'] ?? String(offset) },
+      };
+    }),
+  ];
+}

@@ -1,0 +1,37 @@
+// Routes about the process itself: alive, ready, version, and the API's own description.
+
+import { ApiError } from '../../../api/errors.ts';
+import { openApiDocument } from '../../../api/openapi.ts';
+import { processRoutes as routes } from '../../../api/routes/process.ts';
+import type { Metrics } from '../../metrics.ts';
+import { bind } from './bind.ts';
+import type { Route } from '../route.ts';
+
+interface ProcessParts {
+  /** Undefined: it is. */
+  readonly whyNotReady: () => string | undefined;
+  readonly version: string;
+  readonly metrics: Metrics;
+}
+
+export function processRoutes({ whyNotReady, version, metrics }: ProcessParts): Route[] {
+  return [
+    bind(routes.healthz, () => ({ status: 200, json: { ok: true } })),
+    bind(routes.readyz, () => {
+      const why = whyNotReady();
+      if (why !== undefined) throw new ApiError('Unavailable', why);
+      return { status: 200, json: { ok: true } };
+    }),
+    bind(routes.metrics, () => ({
+      status: 200,
+      bytes: textOf(metrics),
+      headers: { 'content-type': metrics.contentType },
+    })),
+    bind(routes.version, () => ({ status: 200, json: { version } })),
+    bind(routes.openApi, () => ({ status: 200, json: openApiDocument() })),
+  ];
+}
+
+async function* textOf(metrics: Metrics): AsyncGenerator<Uint8Array, void> {
+  yield Buffer.from(await metrics.text());
+}

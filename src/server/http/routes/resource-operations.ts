@@ -1,0 +1,103 @@
+// Which operation answers which verb of which kind. A new kind that users may write has a line here.
+
+import { parse } from '../../../api/parse.ts';
+import { GroupSpec } from '../../../api/resources/group.ts';
+import { HostSpec } from '../../../api/resources/host.ts';
+import { ImageSpec } from '../../../api/resources/image.ts';
+import type { Kind } from '../../../api/resources/index.ts';
+import { InstanceSpec } from '../../../api/resources/instance.ts';
+import type { Labels } from '../../../api/resources/metadata.ts';
+import { PoolSpec } from '../../../api/resources/pool.ts';
+import { ProjectSpec } from '../../../api/resources/project.ts';
+import { SizeSpec } from '../../../api/resources/size.ts';
+import { TaskSpec } from '../../../api/resources/task.ts';
+import { VolumeSpec } from '../../../api/resources/volume.ts';
+import { ApiError } from '../../../api/errors.ts';
+import type { Decision } from '../../../core/operations/decision.ts';
+import {
+  createPlainResource,
+  deletePlainResource,
+  type PlainKind,
+  type PlainSpec,
+  replacePlainResource,
+} from '../../../core/operations/plain-resource.ts';
+import { createHost, deleteHost, replaceHost } from '../../../core/operations/host.ts';
+import { createInstance, deleteInstance, replaceInstance } from '../../../core/operations/instance.ts';
+import { createTask, deleteTask } from '../../../core/operations/task.ts';
+import { createVolume, deleteVolume, replaceVolume } from '../../../core/operations/volumes/volume.ts';
+import type { Context } from '../../../core/state/context.ts';
+import type { Snapshot } from '../../../core/state/snapshot.ts';
+
+export interface ResourceInput {
+  readonly project: string;
+  readonly name: string;
+  readonly labels: Labels;
+  /** Of the kind's schema; parsed again here, where its type is known. */
+  readonly spec: unknown;
+  readonly idempotencyKey?: string;
+  readonly ifRevision?: number;
+}
+
+export interface DeleteInput {
+  readonly project: string;
+  readonly name: string;
+  readonly ifRevision?: number;
+  readonly force: boolean;
+}
+
+interface Operations {
+  create(snapshot: Snapshot, input: ResourceInput, ctx: Context): Decision;
+  replace(snapshot: Snapshot, input: ResourceInput, ctx: Context): Decision;
+  delete(snapshot: Snapshot, input: DeleteInput, ctx: Context): Decision;
+}
+
+const refuse = (): never => {
+  throw new ApiError('MethodNotAllowed', 'events are written by Berth alone');
+};
+
+export const resourceOperations: Readonly<Record<Kind, Operations>> = {
+  instance: {
+    create: (snapshot, input, ctx) =>
+      createInstance(snapshot, { ...input, spec: parse(InstanceSpec, input.spec, 'spec') }, ctx),
+    replace: (snapshot, input, ctx) =>
+      replaceInstance(snapshot, { ...input, spec: parse(InstanceSpec, input.spec, 'spec') }, ctx),
+    delete: deleteInstance,
+  },
+  host: {
+    create: (snapshot, input, ctx) =>
+      createHost(snapshot, { ...input, spec: parse(HostSpec, input.spec, 'spec') }, ctx),
+    replace: (snapshot, input, ctx) =>
+      replaceHost(snapshot, { ...input, spec: parse(HostSpec, input.spec, 'spec') }, ctx),
+    delete: deleteHost,
+  },
+  project: plainOperations('project', (spec) => parse(ProjectSpec, spec, 'spec')),
+  image: plainOperations('image', (spec) => parse(ImageSpec, spec, 'spec')),
+  size: plainOperations('size', (spec) => parse(SizeSpec, spec, 'spec')),
+  pool: plainOperations('pool', (spec) => parse(PoolSpec, spec, 'spec')),
+  task: {
+    create: (snapshot, input, ctx) =>
+      createTask(snapshot, { ...input, spec: parse(TaskSpec, input.spec, 'spec') }, ctx),
+    replace() {
+      throw new ApiError('MethodNotAllowed', 'a task cannot be changed; make another');
+    },
+    delete: deleteTask,
+  },
+  volume: {
+    create: (snapshot, input, ctx) =>
+      createVolume(snapshot, { ...input, spec: parse(VolumeSpec, input.spec, 'spec') }, ctx),
+    replace: (snapshot, input, ctx) =>
+      replaceVolume(snapshot, { ...input, spec: parse(VolumeSpec, input.spec, 'spec') }, ctx),
+    delete: deleteVolume,
+  },
+  group: plainOperations('group', (spec) => parse(GroupSpec, spec, 'spec')),
+  event: { create: refuse, replace: refuse, delete: refuse },
+};
+
+function plainOperations<K extends PlainKind>(kind: K, parseSpec: (spec: unknown) => PlainSpec<K>): Operations {
+  return {
+    create: (snapshot, input, ctx) =>
+      createPlainResource(snapshot, kind, { ...input, spec: parseSpec(input.spec) }, ctx),
+    replace: (snapshot, input) => replacePlainResource(snapshot, kind, { ...input, spec: parseSpec(input.spec) }),
+    delete: (snapshot, input) => deletePlainResource(snapshot, kind, input),
+  };
+}

@@ -1,0 +1,344 @@
+// Routes of the resources, made from the registry: list, watch, get, create, replace, delete.
+
+import { isRecord } from '../../../base/is-record.ts';
+import { type TSchema, Type } from 'typebox';
+import { ApiError } from '../../../api/errors.ts';
+import { parse } from '../../../api/parse.ts';
+import { type AnyResource, type Kind, type ResourceByKind, resourceDefinitions } from '../../../api/resources/index.ts';
+import type { ResourceDefinition } from '../../../api/resources/metadata.ts';
+import { createMetadata, ReplaceMetadata } from '../../../api/routes/resource-schemas.ts';
+import { resourceRoutes as registeredRoutes } from '../../../api/routes/resources.ts';
+import { parseSelector, type Selector, selects } from '../../../api/selector.ts';
+import { placedAtOnce } from '../../../core/controllers/at-once.ts';
+import type { Decision } from '../../../core/operations/decision.ts';
+import type { Cache } from '../../../core/state/cache.ts';
+import { epochOf } from '../../../core/state/cluster-state.ts';
+import type { Context } from '../../../core/state/context.ts';
+import { kindOfKey } from '../../../core/state/keys.ts';
+import type { Entry, Snapshot } from '../../../core/state/snapshot.ts';
+import type { Store } from '../../../store/store.ts';
+import { decideAndCommit, type Decider } from '../../decide.ts';
+import { isResource, present } from './present.ts';
+import { withoutSecrets } from './without-secrets.ts';
+import { dryRun } from './dry-run.ts';
+import { JsonWriter } from '../json-writer.ts';
+import { newestRevision } from '../newest-revision.ts';
+import { type ResourceInput, resourceOperations } from './resource-operations.ts';
+import { bind, type QueryOf } from './bind.ts';
+import { type Answer, type Route, type RouteRequest, Written } from '../route.ts';
+import type { Topic, WatchFeed } from '../watch-feed.ts';
+import { watchLines, watchTexts } from '../watch-lines.ts';
+
+export interface ResourceParts {
+  readonly decider: Decider;
+  readonly store: Store;
+  readonly feed: WatchFeed;
+}
+
+const defaultProject = 'default';
+type ListQuery = QueryOf<ReturnType<typeof registeredRoutes>['list']>;
+
+export function resourceRoutes(parts: ResourceParts): Route[] {
+  return Object.values(resourceDefinitions).flatMap((definition) => routesOf(definition.kind, definition, parts));
+}
+
+function routesOf<K extends Kind>(kind: K, definition: ResourceDefinition, parts: ResourceParts): Route[] {
+  const { cache } = parts.decider;
+  const routes = registeredRoutes(kind);
+  const writes = { create, replace, delete: remove };
+  return [
+    bind(routes.list, ({ query }, request) =>
+      query.watch ? watch(kind, definition, parts, query, request) : list(kind, definition, cache, query),
+    ),
+    bind(routes.get, ({ params, query }) => ({
+      status: 200,
+      json: present(find(kind, definition, cache, params.name, query.project)),
+    })),
+    ...definition.verbs.map((verb) => writes[verb](kind, definition, parts.decider)),
+  ];
+}
+
+function create(kind: Kind, definition: ResourceDefinition, decider: Decider): Route {
+  const bodySchema = createBody(definition);
+  const operations = resourceOperations[kind];
+  return bind(registeredRoutes(kind).create, async ({ query, body }, request) => {
+    const input = { ...inputOf(parse(bodySchema, body), definition), ...idempotencyKeyOf(request) };
+    if (query.dryRun) return dryRun(kind, decider, query, (ctx) => operations.create(decider.cache, input, ctx));
+    const done = await decideAndCommit(
+      decider,
+      placing((snapshot, ctx) => operations.create(snapshot, input, ctx)),
+    );
+    return answer(kind, done.decision.changed ? 201 : 200, done, decider);
+  });
+}
+
+function replace(kind: Kind, definition: ResourceDefinition, decider: Decider): Route {
+  const bodySchema = sentBody(ReplaceMetadata);
+  const operations = resourceOperations[kind];
+  return bind(registeredRoutes(kind).replace, async ({ params: { name }, query: { project }, body }) => {
+    const before = decider.cache.get(kind, keyFor(definition, name, project))?.value;
+    const { metadata, spec } = parse(bodySchema, withoutReadOnly(body, before));
+    const { revision: ifRevision } = metadata;
+    const named = { ...metadata, name, ...(definition.scope === 'fleet' ? {} : { project }) };
+    const input: ResourceInput = {
+      ...inputOf({ metadata: named, spec }, definition),
+      ...(ifRevision === undefined ? {} : { ifRevision }),
+    };
+    const done = await decideAndCommit(decider, (snapshot, ctx) => operations.replace(snapshot, input, ctx));
+    return answer(kind, 200, done, decider);
+  });
+}
+
+function remove(kind: Kind, definition: ResourceDefinition, decider: Decider): Route {
+  const operations = resourceOperations[kind];
+  return bind(registeredRoutes(kind).delete, async ({ params, query: { project, ifRevision, force } }) => {
+    const before = find(kind, definition, decider.cache, params.name, project);
+    const input = {
+      project: before.value.metadata.project,
+      name: before.value.metadata.name,
+      force,
+      ...(ifRevision === undefined ? {} : { ifRevision }),
+    };
+    const done = await decideAndCommit(decider, (snapshot, ctx) => {
+      // Whoever has its name by now is not the one that was meant.
+      const now = snapshot.get(kind, before.key)?.value.metadata.id;
+      if (now !== undefined && now !== before.value.metadata.id)
+        throw new ApiError('NotFound', `${kind} "${params.name}" has been deleted, and another has its name`);
+      return operations.delete(snapshot, input, ctx);
+    });
+    return answer(kind, 200, done, decider, before);
+  });
+}
+
+/** An instance comes with its place when nobody waits before it. Where that conflicts, it is made and waits its turn. */
+export function placing(create: (snapshot: Snapshot, ctx: Context) => Decision) {
+  return (snapshot: Snapshot, ctx: Context, attempt: number): Decision => {
+    const created = create(snapshot, ctx);
+    return attempt === 0 ? placedAtOnce(snapshot, created, ctx) : created;
+  };
+}
+
+// Bodies.
+
+/** Of one create. */
+export function createBody(definition: ResourceDefinition) {
+  return sentBody(createMetadata(definition));
+}
+
+/** The spec is checked by the operation, which knows its type. */
+function sentBody<M extends TSchema>(metadata: M) {
+  return Type.Object({ metadata, spec: Type.Unknown({ default: {} }) }, { additionalProperties: false });
+}
+
+interface SentBody {
+  readonly metadata: {
+    readonly name?: unknown;
+    readonly project?: unknown;
+    readonly labels: Readonly<Record<string, string>>;
+  };
+  readonly spec: unknown;
+}
+
+export function inputOf(sent: SentBody, definition: ResourceDefinition): ResourceInput {
+  const { name, project, labels } = sent.metadata;
+  return {
+    name: typeof name === 'string' ? name : '',
+    project: definition.scope === 'fleet' ? '' : typeof project === 'string' ? project : defaultProject,
+    labels,
+    spec: sent.spec,
+  };
+}
+
+/** A resource may be sent back as it was read: what users cannot write is dropped when it is what it was, and refused else. */
+function withoutReadOnly(sent: unknown, current: AnyResource | undefined): unknown {
+  if (!isRecord(sent)) return sent;
+  const { kind, schemaVersion: _version, status: _status, ...rest } = sent;
+  if (kind !== undefined && current && kind !== current.kind) {
+    throw new ApiError('InvalidRequest', `this is another kind of resource, not a ${current.kind}`, {
+      field: 'kind',
+    });
+  }
+  if (!isRecord(rest['metadata'])) return rest;
+  const metadata = { ...rest['metadata'] };
+  for (const field of ['id', 'name', 'project', 'generation', 'createdAtMs', 'deletionRequestedAtMs'] as const) {
+    if (!(field in metadata)) continue;
+    if (current && field !== 'generation' && metadata[field] !== current.metadata[field]) {
+      throw new ApiError('InvalidRequest', `metadata.${field} cannot be changed`, { field: `metadata.${field}` });
+    }
+    delete metadata[field];
+  }
+  return { ...rest, metadata };
+}
+
+export function idempotencyKeyOf({ headers }: RouteRequest): { idempotencyKey?: string } {
+  const key = headers['idempotency-key'];
+  if (key === undefined) return {};
+  if (/^[A-Za-z0-9._:-]{1,128}$/.test(key)) return { idempotencyKey: key };
+  throw new ApiError('InvalidRequest', 'the Idempotency-Key must be 1 to 128 letters, digits and . _ : -', {
+    field: 'Idempotency-Key',
+  });
+}
+
+// Finding and showing.
+
+function keyFor(definition: ResourceDefinition, name: string, project: string): string {
+  return `${definition.plural}/${definition.scope === 'fleet' ? '' : `${project}/`}${name}`;
+}
+
+/** By name, or by id. Throws `NotFound`. */
+function find<K extends Kind>(
+  kind: K,
+  definition: ResourceDefinition,
+  cache: Cache,
+  name: string,
+  project: string,
+): Entry<ResourceByKind[K]> {
+  const found = cache.committed(kind, keyFor(definition, name, project)) ?? findById(kind, definition, cache, name);
+  if (found) return found;
+  throw new ApiError('NotFound', `there is no ${kind} "${name.slice(0, 80)}"`);
+}
+
+function findById<K extends Kind>(
+  kind: K,
+  definition: ResourceDefinition,
+  cache: Cache,
+  id: string,
+): Entry<ResourceByKind[K]> | undefined {
+  if (!id.startsWith(`${definition.idPrefix}_`)) return undefined;
+  if (kind === 'instance') {
+    const key = cache.instanceById(id)?.key;
+    return key === undefined ? undefined : cache.committed(kind, key);
+  }
+  for (const entry of cache.listCommitted(kind)) if (entry.value.metadata.id === id) return entry;
+  return undefined;
+}
+
+/** Finds an instance for the routes below it. */
+export function findInstance(cache: Cache, name: string, project = defaultProject): Entry<ResourceByKind['instance']> {
+  return find('instance', resourceDefinitions.instance, cache, name, project);
+}
+
+interface Done {
+  readonly decision: {
+    readonly key: string;
+    readonly plan: { readonly changes: readonly { readonly key: string; readonly value: unknown }[] };
+  };
+  readonly revision: number;
+}
+
+function answer(
+  kind: Kind,
+  status: number,
+  done: Done,
+  { cache, committer }: Decider,
+  before?: Entry<AnyResource>,
+): Answer {
+  const entry = shown(kind, done, cache, before);
+  const stored = committer.writtenNow(entry.value);
+  if (!stored) return { status, json: present(entry) };
+  const text = new JsonWriter(stored.byteLength + revisionDigitsMax);
+  return new Written(status, text.resource(stored, entry.revision) ? text.take() : undefined, () => present(entry));
+}
+
+const revisionDigitsMax = 16;
+
+/** The resource that an operation was about, as it is durable now. */
+export function shown(kind: Kind, done: Done, cache: Cache, before?: Entry<AnyResource>): Entry<AnyResource> {
+  const { decision, revision } = done;
+  const change = decision.plan.changes.find((each) => each.key === decision.key)?.value;
+  const written = isResource(change) ? { key: decision.key, value: change, revision } : before;
+  // Others may have changed it in the same commit: what is shown at a revision is what a read shows at it.
+  const committed = cache.committed(kind, decision.key);
+  const same = committed && (!written || committed.value.metadata.id === written.value.metadata.id);
+  const entry = same ? committed : written;
+  if (!entry) throw new ApiError('NotFound', 'it has been deleted since');
+  return entry;
+}
+
+// Lists and watches.
+
+function list<K extends Kind>(kind: K, definition: ResourceDefinition, cache: Cache, query: ListQuery): Answer {
+  const { limit } = query;
+  const after = continuation(query.continue);
+  const wanted = filterOf(definition, query);
+  const revision = cache.revision;
+  const found: Entry<ResourceByKind[K]>[] = [];
+  for (const entry of cache.listCommitted(kind)) {
+    if ((after === undefined || entry.key > after) && (wanted === 'all' || wanted(entry.value))) found.push(entry);
+  }
+  found.sort((a, b) => (a.key < b.key ? -1 : 1));
+  const page = found.slice(0, limit);
+  const last = page.at(-1);
+  return {
+    status: 200,
+    json: {
+      items: page.map((entry) => withoutSecrets(present(entry))),
+      revision,
+      epoch: epochOf(cache),
+      ...(found.length > limit && last ? { continue: base64(last.key) } : {}),
+    },
+  };
+}
+
+/** `topic`: what is only asked about there needs no look at each resource. */
+function filterOf(
+  definition: ResourceDefinition,
+  { selector: selectorText = '', project, subject }: ListQuery,
+  topic?: Topic,
+): ((resource: AnyResource) => boolean) | 'all' {
+  const selector: Selector = parseSelector(selectorText);
+  if (project !== undefined && definition.scope === 'fleet') {
+    throw new ApiError('InvalidRequest', `${definition.plural} belong to no project`, { field: 'project' });
+  }
+  if (subject !== undefined && definition.kind !== 'event') {
+    throw new ApiError('InvalidRequest', 'only events have a subject', { field: 'subject' });
+  }
+  if (project === topic?.project && subject === undefined && selector.length === 0) return 'all';
+  return (resource) =>
+    (project === undefined || resource.metadata.project === project) &&
+    (subject === undefined ||
+      (resource.kind === 'event' &&
+        (resource.spec.subject.name === subject || resource.spec.subject.id === subject))) &&
+    selects(selector, resource.metadata.labels);
+}
+
+/** The last key of the page before; opaque to users. */
+function continuation(token: string | undefined): string | undefined {
+  if (token === undefined) return undefined;
+  try {
+    const key = atob(token.replaceAll('-', '+').replaceAll('_', '/'));
+    if (kindOfKey(key)) return key;
+  } catch {
+    // falls through to the refusal
+  }
+  throw new ApiError('InvalidRequest', 'continue must be what the page before gave', { field: 'continue' });
+}
+
+function base64(key: string): string {
+  return btoa(key).replaceAll('+', '-').replaceAll('/', '_').replaceAll('=', '');
+}
+
+async function watch(
+  kind: Kind,
+  definition: ResourceDefinition,
+  { store, decider: { cache, buggify }, feed }: ResourceParts,
+  query: ListQuery,
+  request: RouteRequest,
+): Promise<Answer> {
+  const topic = { kind, project: definition.scope === 'fleet' ? undefined : query.project };
+  const wanted = filterOf(definition, query, topic);
+  const { epoch, revision: after = cache.revision } = query;
+  if (epoch !== undefined && epoch !== epochOf(cache))
+    throw new ApiError('Compacted', 'the store was restored from a backup since; list again', { field: 'epoch' });
+  if (after > cache.revision) await assertInStore(store, after);
+  const input = { topic, after, wanted, feed, buggify };
+  return { status: 200, lines: watchLines(input, request), texts: watchTexts(input) };
+}
+
+/** Another control plane may have told of a revision that this one has not heard of yet. */
+async function assertInStore(store: Store, after: number): Promise<void> {
+  const newest = await newestRevision(store);
+  if (after <= newest) return;
+  const message = `revision ${after} lies in the future; the newest is ${newest}`;
+  throw new ApiError('InvalidRequest', message, { field: 'revision' });
+}

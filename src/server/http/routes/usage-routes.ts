@@ -1,0 +1,32 @@
+// What hosts have and hold: all of them by page, and one with its providers; and what projects ask for together.
+
+import { ApiError } from '../../../api/errors.ts';
+import { capacityRoutes as routes } from '../../../api/routes/capacity.ts';
+import { chargedTo } from '../../../core/queue/quotas.ts';
+import { providersOf, usageOf } from '../../../core/scheduler/usage.ts';
+import { keys } from '../../../core/state/keys.ts';
+import type { Decider } from '../../decide.ts';
+import { bind } from './bind.ts';
+import type { Route } from '../route.ts';
+
+export function usageRoutes({ cache }: Decider): Route[] {
+  return [
+    bind(routes.usage, ({ query: { host, limit, continue: after } }) => {
+      const { items, more } = usageOf(cache, {
+        limit,
+        ...(after === undefined ? {} : { after }),
+        ...(host === undefined ? {} : { host }),
+      });
+      const last = items.at(-1)?.host;
+      return { status: 200, json: { items, ...(more && last !== undefined ? { continue: last } : {}) } };
+    }),
+    bind(routes.projectUsage, ({ params: { project } }) => {
+      return { status: 200, json: { project, charged: chargedTo(cache, project) } };
+    }),
+    bind(routes.providers, ({ params: { host } }) => {
+      if (!cache.get('host', keys.host(host)))
+        throw new ApiError('NotFound', `there is no host "${host.slice(0, 80)}"`);
+      return { status: 200, json: providersOf(cache, host) };
+    }),
+  ];
+}
