@@ -69,8 +69,8 @@ async function launchOnce(hands: Hands, slot: Slot, signal: AbortSignal): Promis
   const { clock, slots } = hands;
   if (slot.record === undefined) throw noSuchGuest('start', slot.instanceId);
   const directory = await hands.directoryOf(slot.instanceId);
-  const hostBootId = await hostBootIdOf(hands.hypervisor);
-  const fallenBack = hasFallenBack(hands, slot.record, hostBootId);
+  const fallenBack =
+    slot.record.fallback !== undefined && hasFallenBack(hands, slot.record, await hostBootIdOf(hands.hypervisor));
   const accelerator = fallenBack ? 'tcg' : await hands.hypervisor.chosenAccelerator();
   const startedAtMs = clock.nowMs();
   const orphan = await hands.hypervisor.find(await hands.machineOf(slot.record), true); // of an agent that died before it wrote down where it is
@@ -83,7 +83,7 @@ async function launchOnce(hands: Hands, slot: Slot, signal: AbortSignal): Promis
       startedAtMs,
       launching: true,
       process: undefined,
-      hostBootId,
+      hostBootId: await hostBootIdOf(hands.hypervisor),
       ...(fallenBack ? {} : { fallback: undefined }),
       bootOffset: await consoleSize(join(directory, guestFiles.console)),
       ready: false,
