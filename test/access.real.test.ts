@@ -162,7 +162,7 @@ describe('ports', () => {
     socket.on('error', () => {});
     socket.write('GET / HTTP/1.0\r\n\r\n');
     expect(String(await complaint)).toBe(
-      'berth: instance "web" closed its port 81 without a word: does anything listen there?\n',
+      'berth: instance "web" closed its port 81 without sending data: does a program listen there?\n',
     );
     socket.destroy();
   });
@@ -214,8 +214,8 @@ describe('commands', () => {
   it('go by ssh then, which says itself what it misses', async () => {
     const { code, stderr } = await runBerth(['exec', '-i', 'nobody@web', '--', 'id'], fleet.environment);
     expect(stderr).toMatch(/the guest agent does not answer.*trying your own ssh[^]*(onnection|kex_exchange)/);
-    expect(stderr).toContain('instance "web" closed its port 22 without a word');
-    expect(stderr).toContain('"berth console web" sits at');
+    expect(stderr).toContain('instance "web" closed its port 22 without sending data');
+    expect(stderr).toContain('"berth console web" attaches to');
     expect(code).toBe(255);
   });
 });

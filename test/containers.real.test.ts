@@ -142,7 +142,7 @@ describe.skipIf(why !== undefined)(`an instance of containers${why === undefined
     }
     const { code, stderr } = await runBerth(['ssh', 'nobody@ways'], fleet.environment);
     expect(stderr).toMatch(/cannot reach port 22 of instance "ways": .* port 22 of the containers/);
-    expect(stderr).toContain('"berth exec -it ways -- sh" is a shell in a container');
+    expect(stderr).toContain('"berth exec -it ways -- sh" opens a shell in a container');
     expect(code).toBe(255);
     await berth('rm', 'ways');
     await fleet.gone('ways');

@@ -37,7 +37,7 @@ class Document {
         title: 'Berth',
         version: '1',
         description:
-          'Places virtual machines and containers on a fleet of hosts, keeps them as asked, and says why each is where it is. A field with a default may be left out of what is sent; what is answered has it.',
+          'Place virtual machines and containers on a fleet of hosts, keep them running, and explain each placement. A field with a default may be left out of what is sent; what is answered has it.',
         license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
       },
       security: [{ token: [] }],

@@ -34,9 +34,13 @@ export async function readContexts(path: string): Promise<Contexts> {
   });
   if (!status) return { contexts: {} };
   if (status.isFile() && (status.mode & 0o077) !== 0) {
-    throw new CommandError(exitCodes.usage, `cannot use ${path}: it holds tokens, and others can read or write it`, {
-      advice: `chmod 600 ${path}`,
-    });
+    throw new CommandError(
+      exitCodes.usage,
+      `cannot use ${path}: it holds tokens, and other users can read or write it`,
+      {
+        advice: `chmod 600 ${path}`,
+      },
+    );
   }
   return checked(await readYamlFile(path, 'contexts'), path);
 }
@@ -51,7 +55,7 @@ export async function writeContexts(path: string, contexts: Contexts): Promise<v
   try {
     const file = await open(draft, 'wx', 0o600);
     try {
-      await file.writeFile(`# Servers that berth knows. It holds tokens: keep it to yourself.\n${stringify(contexts)}`);
+      await file.writeFile(`# Servers that berth knows. It holds tokens: keep it private.\n${stringify(contexts)}`);
       await file.sync();
     } finally {
       await file.close();
@@ -99,7 +103,7 @@ function checked(value: unknown, path: string): Contexts {
   const refuse = (place: string, must: string): never => {
     throw usageError(
       `cannot use ${path}: ${place} must be ${must}`,
-      'mend or remove the file; "berth context set" writes a new one',
+      'correct or remove the file; "berth context set" writes a new one',
     );
   };
   if (!isRecord(value)) return refuse('the file', 'a map with "current" and "contexts"');

@@ -51,7 +51,7 @@ describe('contexts', () => {
 
   it('that are set beside a current one say that it stays so, and how to switch', async () => {
     const set = async (line: string) => (await berth(`context set ${line}`)).stdout;
-    expect(await set('lab --url http://lab.test')).toBe('context lab made; it is current\n');
+    expect(await set('lab --url http://lab.test')).toBe('context lab created; it is current\n');
     const stays = '"lab" stays current: "berth context use prod" switches\n';
     expect(await set('prod --url http://prod.test')).toBe(`context prod made; ${stays}`);
     expect(await set('prod --project ci')).toBe(`context prod changed; ${stays}`);

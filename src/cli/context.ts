@@ -14,7 +14,7 @@ import { checkedUrls, withAuthorities } from './session.ts';
 
 export function contextCommand(cli: Cli): Command {
   return new Command('context')
-    .description('Servers you work with')
+    .description('Contexts: the servers you use')
     .addCommand(lsCommand(cli))
     .addCommand(useCommand(cli))
     .addCommand(setCommand(cli))
@@ -43,14 +43,14 @@ function lsCommand(cli: Cli): Command {
           { header: 'TOKEN', value: ({ hasToken }) => (hasToken ? 'yes' : 'no') },
           { header: 'PROJECT', value: ({ project }) => project },
         ],
-        empty: 'no contexts; "berth dev" makes one, and so does: berth context set NAME --url URL',
+        empty: 'no contexts; create one with "berth dev" or "berth context set NAME --url URL"',
       });
     });
 }
 
 function useCommand(cli: Cli): Command {
   return new Command('use')
-    .description('Work with another context from now on')
+    .description('Switch to another context')
     .argument('<context>')
     .action(async (name: string) => {
       const path = contextFilePath(cli);
@@ -71,13 +71,13 @@ interface SetOptions {
 
 function setCommand(cli: Cli): Command {
   return new Command('set')
-    .description('Make or change a context')
+    .description('Create or change a context')
     .argument('<name>')
-    .option('--url <url>', 'http://HOST:PORT or https://HOST; several servers with commas between')
-    .option('--token-file <file>', 'holds the token; - reads standard input')
-    .option('--ca <file>', 'PEM; authorities to trust for https:, besides those that Node does')
-    .option('--project <project>', 'used when a command names none')
-    .option('--use', 'make it current')
+    .option('--url <url>', 'http://HOST:PORT or https://HOST; separate several servers with commas')
+    .option('--token-file <file>', 'file that holds the token; - reads standard input')
+    .option('--ca <file>', 'PEM file of authorities to trust for https:, besides those that Node trusts')
+    .option('--project <project>', 'project for commands that do not name one')
+    .option('--use', 'make it the current context')
     .action(async (name: string, _options: unknown, command: Command) => {
       // --url and --project are also flags of `berth` itself, which may have taken them.
       const options = command.optsWithGlobals<SetOptions>();
@@ -104,7 +104,7 @@ function setCommand(cli: Cli): Command {
       await writeContexts(path, { current, contexts: { ...file.contexts, [name]: context } });
       const which =
         current === name ? 'it is current' : `"${current}" stays current: "berth context use ${name}" switches`;
-      cli.stdout.write(`context ${name} ${before ? 'changed' : 'made'}; ${which}\n`);
+      cli.stdout.write(`context ${name} ${before ? 'changed' : 'created'}; ${which}\n`);
     });
 }
 
@@ -122,7 +122,7 @@ async function readToken(cli: Cli, path: string): Promise<string> {
 
 function rmCommand(cli: Cli): Command {
   return new Command('rm')
-    .description('Forget contexts')
+    .description('Remove contexts')
     .argument('<context...>')
     .action(async (names: readonly string[]) => {
       const path = contextFilePath(cli);
@@ -141,6 +141,6 @@ function unknown(name: string, contexts: Readonly<Record<string, Context>>, path
   const meant = nearest(name, Object.keys(contexts));
   return usageError(
     `there is no context "${name}" in ${path}`,
-    meant ? `did you mean "${meant}"?` : '"berth context ls" shows what there is',
+    meant ? `did you mean "${meant}"?` : '"berth context ls" shows the contexts',
   );
 }

@@ -68,18 +68,18 @@ export async function attempting<T>(
 
 const adviceByCode: Partial<Record<ErrorCode, string>> = {
   Unauthenticated: 'set BERTH_TOKEN, or choose a context that holds a valid token: berth context ls',
-  Forbidden: 'use a token that may do this: BERTH_TOKEN, or another context (berth context ls)',
+  Forbidden: 'use a token with this permission: BERTH_TOKEN, or another context (berth context ls)',
   Unavailable: 'is the server running? "berth dev" starts one here; "berth context ls" shows the ones you know',
-  TooManyRequests: 'wait a little and try again',
-  RevisionMismatch: 'someone else changed it at the same time: try again',
-  StoreFull: "make room on the server's disk",
+  TooManyRequests: 'wait a moment and try again',
+  RevisionMismatch: 'it was changed at the same time: try again',
+  StoreFull: "free space on the server's disk",
 };
 
 function adviceOf({ code, field, cause }: ApiError): string | undefined {
   // Where a field is what is not allowed, no other token helps; who says that he is not able to is there.
   if (code === 'Forbidden' && field !== undefined) return undefined;
   if (code === 'Unavailable' && cause === undefined)
-    return 'the server is there: try again; if it stays so, its log and GET /readyz say why';
+    return 'the server is running: try again; if this persists, its log and GET /readyz say why';
   return adviceByCode[code];
 }
 

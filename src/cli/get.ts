@@ -69,7 +69,7 @@ export async function show<K extends Kind>(
 ): Promise<void> {
   const scope = resourceDefinitions[kind].scope === 'project' ? { project } : {};
   const resource = await attempting(`show ${kind} "${name}"`, () => client.get(kind, name, scope), {
-    NotFound: `"berth get ${kind}" shows what there is`,
+    NotFound: `"berth get ${kind}" shows all of them`,
   });
   if (format === 'name') return printNames(cli, [resource]);
   if (format === 'table' || format === 'wide')

@@ -18,13 +18,13 @@ describe('an empty answer', () => {
 
   it('of berth ps names a project that was chosen', async () => {
     const { stderr } = await runBerth(['--project', 'ci', 'ps'], { handler: none });
-    expect(stderr).toBe('no instances in project "ci"; make one: berth run IMAGE\n');
+    expect(stderr).toBe('no instances in project "ci"; create one: berth run IMAGE\n');
   });
 
   it('of berth events NAME says whose events there are none of', async () => {
     const { stderr } = await runBerth(['events', 'nope'], { handler: none });
-    expect(stderr).toContain('happened to anything called "nope"; names: berth ps');
-    expect((await runBerth(['events'], { handler: none })).stderr).toBe('nothing happened yet\n');
+    expect(stderr).toContain('no recorded event is about "nope"; for names see berth ps');
+    expect((await runBerth(['events'], { handler: none })).stderr).toBe('no events yet\n');
   });
 });
 
@@ -40,7 +40,7 @@ describe('a name that cannot be or is not there', () => {
 
   it.each([
     ['--host', 'host "h3"', 'did you mean "h1"?'],
-    ['--pool', 'pool "h3"', 'make it first: berth pool create h3'],
+    ['--pool', 'pool "h3"', 'create it first: berth pool create h3'],
   ])('is refused by image prefetch %s', async (flag, what, advice) => {
     const handler: Handler = ({ path }) => page(path === '/v1/hosts' ? [testHost('h1')] : []);
     const { stderr, exitCode, requests } = await runBerth(['image', 'prefetch', 'tiny', flag, 'h3'], { handler });
@@ -66,7 +66,7 @@ describe('what is so already', () => {
 
   it('is no change of a host: berth host set wants to know what', async () => {
     const { stderr, exitCode, requests } = await runBerth(['host', 'set', 'h1']);
-    expect(stderr).toContain('nothing to change of host "h1" was named');
+    expect(stderr).toContain('no change of host "h1" is given');
     expect({ exitCode, requests }).toEqual({ exitCode: 2, requests: [] });
   });
 });

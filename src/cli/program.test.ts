@@ -93,7 +93,7 @@ describe('berth ps', () => {
 
   it('says on standard error that there is nothing', async () => {
     const { stdout, stderr } = await runBerth(['ps'], { handler: () => page([]) });
-    expect({ stdout, stderr }).toEqual({ stdout: '', stderr: 'no instances; make one: berth run IMAGE\n' });
+    expect({ stdout, stderr }).toEqual({ stdout: '', stderr: 'no instances; create one: berth run IMAGE\n' });
   });
 
   it('cuts lines at the edge of a terminal', async () => {
@@ -316,7 +316,7 @@ describe('a failure says what was attempted and ends with its code', () => {
     ],
     ['Unauthenticated', 401, 4, 'berth: cannot remove instance "x": there is no instance "x"\n  set BERTH_TOKEN'],
     ['Conflict', 409, 5, 'berth: cannot remove instance "x": there is no instance "x"\n'],
-    ['Unavailable', 503, 6, 'berth: cannot remove instance "x": there is no instance "x"\n  the server is there'],
+    ['Unavailable', 503, 6, 'berth: cannot remove instance "x": there is no instance "x"\n  the server is running'],
     ['Internal', 500, 1, 'berth: cannot remove instance "x": there is no instance "x"\n'],
   ])('%s', async (code, status, expected, message) => {
     const { stderr, exitCode } = await runBerth(['rm', 'x'], {
@@ -338,12 +338,12 @@ describe('a failure says what was attempted and ends with its code', () => {
     expect(exitCode).toBe(2);
     expect(await runBerth(['step', 'web'])).toMatchObject({
       exitCode: 2,
-      stderr: 'berth: there is no command "step"\n  "berth --help" shows what there is\n',
+      stderr: 'berth: there is no command "step"\n  "berth --help" shows the commands\n',
     });
   });
 
   it.each([
-    ['nope', '"berth volume --help" shows what there is'],
+    ['nope', '"berth volume --help" shows the commands'],
     ['snapshoot', 'did you mean "berth volume snapshot"? "berth volume --help" shows all'],
   ])('an unknown command below a noun, as help does: %s', async (word, hint) => {
     const expected = { stdout: '', exitCode: 2, stderr: `berth: there is no command "volume ${word}"\n  ${hint}\n` };
@@ -611,7 +611,7 @@ it.each(['run', 'exec', 'project create'])(
   'berth %s --help says what a flag defaults to where there is news in it',
   async (words) => {
     const { stdout } = await runBerth([...words.split(' '), '--help']);
-    expect(stdout).toContain('many times');
+    expect(stdout).toMatch(/may be\s+repeated/);
     expect(stdout).not.toMatch(/default: \[\]|repeatable/);
   },
 );
@@ -626,15 +626,15 @@ it.each([
 });
 
 it.each([
-  ['that --apply mends it', { code: 'OrphanRecord', repair: 'removes the record' }, '', 'mended with --apply'],
+  ['that --apply mends it', { code: 'OrphanRecord', repair: 'removes the record' }, '', 'repaired with --apply'],
   [
     'which flags remove it',
     { code: 'UnknownGuest', repair: 'orders its removal', destroys: true },
     '',
     'only by --apply --remove-unknown',
   ],
-  ['that --apply has no way to mend it', { code: 'Stuck' }, '', 'none of it can be mended by --apply'],
-  ['that a person is needed for what is left', { code: 'Stuck' }, '--apply', 'needs a person'],
+  ['that --apply has no way to mend it', { code: 'Stuck' }, '', '--apply can repair none of it'],
+  ['that a person is needed for what is left', { code: 'Stuck' }, '--apply', 'needs an operator'],
 ])('berth audit says of what it found %s', async (_, finding, flag, advice) => {
   const checked = { instances: 1, allocations: 1, providers: 1, hosts: 1, hostsHeard: 1 };
   const findings = [{ subject: 'host h1', message: 'it does not fit', cause: 'a fault', ageMs: 90_000, ...finding }];
@@ -775,7 +775,7 @@ describe('berth image', () => {
     const add = ['image', 'add', 'debian', '--source', 'https://example.org/d.qcow2.zst', '--no-cloud-init'];
     const { stdout, stderr, exitCode, requests } = await runBerth(add, { handler });
     expect({ stdout, exitCode }).toEqual({ stdout: 'image debian added\n', exitCode: 0 });
-    expect(stderr).toContain('else 4 CPUs and 8 GiB memory; --cpus and --memory say otherwise');
+    expect(stderr).toContain('else 4 CPUs and 8 GiB memory; --cpus and --memory change this');
     expect((await runBerth([...add, '--cpus', '1', '--memory', '512M'], { handler })).stderr).toBe('');
     expect(requests[0]?.body).toMatchObject({
       metadata: { name: 'debian' },
@@ -867,7 +867,7 @@ describe('berth image', () => {
       spec: { preload: false, prefetch: { hosts: ['h1'], pools: ['gpu'] } },
     });
     const nowhere = await runBerth(['image', 'prefetch', 'tiny'], { handler });
-    expect(nowhere).toMatchObject({ exitCode: 2, stderr: expect.stringContaining('no host and no pool is named') });
+    expect(nowhere).toMatchObject({ exitCode: 2, stderr: expect.stringContaining('no host or pool is given') });
   });
 
   it('pin and unpin say that it stays, or may go', async () => {

@@ -58,19 +58,19 @@ async function buildProgram(
 ): Promise<Command> {
   const program = new Command('berth')
     .description(
-      'Places virtual machines and containers on a fleet of hosts, keeps them as asked, and says why each is where it is.',
+      'Place virtual machines and containers on a fleet of hosts, keep them running, and explain each placement.',
     )
     .version(cli.version, '-V, --version', 'print the version of this program')
-    .option('--context <context>', 'which of your servers: berth context ls')
-    .option('--url <url>', 'a server without a context; its token comes from BERTH_TOKEN')
-    .option('--project <project>', 'default: the context\'s, else "default"; one need not be made before')
+    .option('--context <context>', 'context to use: berth context ls')
+    .option('--url <url>', 'use this server without a context; its token comes from BERTH_TOKEN')
+    .option('--project <project>', 'default: the context\'s, else "default"; it need not be created first')
     .configureOutput({
       writeOut: (text) => cli.stdout.write(text),
       writeErr: (text) => cli.stderr.write(text),
       outputError: (text, write) => write(text.replace(/^error:/, 'berth:')),
     })
     .configureHelp({ optionDescription: describeOption })
-    .showHelpAfterError('"--help" shows what is possible')
+    .showHelpAfterError('"--help" shows the options')
     .exitOverride();
   for (const entry of entries) {
     const [first = '', second] = entry.name.split(' ');
@@ -114,7 +114,7 @@ function noSuchCommand(parent: Command, word: string): CommandError {
   return usageError(
     `there is no command "${[...before.slice(1), word].join(' ')}"`,
     meant === undefined
-      ? `${help} shows what there is`
+      ? `${help} shows the commands`
       : `did you mean "${[...before, meant].join(' ')}"? ${help} shows all`,
   );
 }

@@ -20,7 +20,7 @@ export const commandEntries: readonly CommandEntry[] = [
   {
     name: 'run',
     group: daily,
-    summary: 'Make an instance from an image',
+    summary: 'Create and start an instance',
     load: async () => (await import('./instances/run.ts')).runCommand,
   },
   {
@@ -33,7 +33,7 @@ export const commandEntries: readonly CommandEntry[] = [
   {
     name: 'show',
     group: daily,
-    summary: 'Show an instance: how it is, where, and what it was given',
+    summary: 'Show the status, host and settings of an instance',
     load: async () => (await import('./instances/show.ts')).showCommand,
   },
   {
@@ -57,13 +57,13 @@ export const commandEntries: readonly CommandEntry[] = [
   {
     name: 'console',
     group: daily,
-    summary: "Sit at an instance's serial console",
+    summary: "Attach to an instance's serial console",
     load: async () => (await import('./ways-in/console.ts')).consoleCommand,
   },
   {
     name: 'port-forward',
     group: daily,
-    summary: "Bring an instance's ports to this machine",
+    summary: 'Forward local ports to an instance',
     load: async () => (await import('./ways-in/port-forward.ts')).portForwardCommand,
   },
   {
@@ -81,7 +81,7 @@ export const commandEntries: readonly CommandEntry[] = [
   {
     name: 'vnc',
     group: daily,
-    summary: "Bring an instance's screen to this machine, for a VNC viewer",
+    summary: "Forward an instance's screen to a local port, for a VNC viewer",
     load: async () => (await import('./ways-in/vnc.ts')).vncCommand,
   },
   {
@@ -93,25 +93,25 @@ export const commandEntries: readonly CommandEntry[] = [
   {
     name: 'explain',
     group: daily,
-    summary: 'Say why an instance is where it is, host by host',
+    summary: 'Explain the placement of an instance, host by host',
     load: async () => (await import('./instances/explain.ts')).explainCommand,
   },
   {
     name: 'plan',
     group: daily,
-    summary: 'Say what a command would do, and do nothing',
+    summary: 'Show what a command would do, without doing it',
     load: async () => (await import('./instances/plan.ts')).planCommand,
   },
   {
     name: 'candidates',
     group: daily,
-    summary: 'Show the hosts that would take something',
+    summary: 'Show the hosts that fit a request',
     load: async () => (await import('./fleet/candidates.ts')).candidatesCommand,
   },
   {
     name: 'reserve',
     group: daily,
-    summary: 'Hold room for a while without an instance',
+    summary: 'Reserve resources for a limited time, without an instance',
     load: async () => (await import('./fleet/reserve.ts')).reserveCommand,
   },
   {
@@ -123,7 +123,7 @@ export const commandEntries: readonly CommandEntry[] = [
   {
     name: 'start',
     group: daily,
-    summary: 'Start instances that are stopped or ended, on their own disks',
+    summary: 'Start instances that are stopped or have ended, with their disks',
     load: async () => (await import('./instances/power.ts')).startCommand,
   },
   {
@@ -135,13 +135,13 @@ export const commandEntries: readonly CommandEntry[] = [
   {
     name: 'suspend',
     group: daily,
-    summary: 'Hold running instances still, keeping their memory',
+    summary: 'Suspend running instances, keeping their memory',
     load: async () => (await import('./instances/power.ts')).suspendCommand,
   },
   {
     name: 'resume',
     group: daily,
-    summary: 'Let suspended instances go on where they were',
+    summary: 'Resume suspended instances',
     load: async () => (await import('./instances/power.ts')).resumeCommand,
   },
   {
@@ -153,7 +153,7 @@ export const commandEntries: readonly CommandEntry[] = [
   {
     name: 'events',
     group: daily,
-    summary: 'Show what happened',
+    summary: 'Show events',
     load: async () => (await import('./instances/events.ts')).eventsCommand,
   },
   {
@@ -165,7 +165,7 @@ export const commandEntries: readonly CommandEntry[] = [
   {
     name: 'audit',
     group: fleet,
-    summary: 'Prove the fleet consistent, or say what is not',
+    summary: 'Check the consistency of the fleet',
     load: async () => (await import('./fleet/audit.ts')).auditCommand,
   },
   {
@@ -177,7 +177,7 @@ export const commandEntries: readonly CommandEntry[] = [
   {
     name: 'driver',
     group: fleet,
-    summary: 'Drivers: what guests are made of, and where',
+    summary: 'Drivers: show them, and the hosts that have them',
     load: async () => (await import('./fleet/driver.ts')).driverCommand,
   },
   {
@@ -189,25 +189,25 @@ export const commandEntries: readonly CommandEntry[] = [
   {
     name: 'size',
     group: fleet,
-    summary: 'Sizes: named amounts of room',
+    summary: 'Sizes: named amounts of resources',
     load: async () => (await import('./fleet/size.ts')).sizeCommand,
   },
   {
     name: 'pool',
     group: fleet,
-    summary: 'Pools: named parts of the fleet',
+    summary: 'Pools: named groups of hosts',
     load: async () => (await import('./fleet/pool.ts')).poolCommand,
   },
   {
     name: 'group',
     group: fleet,
-    summary: 'Placement groups: rules of instances about each other',
+    summary: 'Placement groups: rules for placing instances together or apart',
     load: async () => (await import('./fleet/group.ts')).groupCommand,
   },
   {
     name: 'project',
     group: fleet,
-    summary: 'Projects: tenants, and what each may have',
+    summary: 'Projects: tenants, their weights and their limits',
     load: async () => (await import('./fleet/project.ts')).projectCommand,
   },
   {
@@ -219,25 +219,25 @@ export const commandEntries: readonly CommandEntry[] = [
   {
     name: 'capacity',
     group: fleet,
-    summary: 'Say how many more fit',
+    summary: 'Show how many more instances fit',
     load: async () => (await import('./fleet/capacity.ts')).capacityCommand,
   },
   {
     name: 'task',
     group: fleet,
-    summary: 'Tasks: room that is held for a while',
+    summary: 'Tasks: resources reserved for a limited time',
     load: async () => (await import('./fleet/task.ts')).taskCommand,
   },
   {
     name: 'volume',
     group: fleet,
-    summary: 'Volumes: disks that stay when instances go',
+    summary: 'Volumes: disks that outlive instances',
     load: async () => (await import('./fleet/volume.ts')).volumeCommand,
   },
   {
     name: 'context',
     group: local,
-    summary: 'Servers you work with',
+    summary: 'Contexts: the servers you use',
     load: async () => (await import('./context.ts')).contextCommand,
   },
   {

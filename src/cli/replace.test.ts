@@ -25,6 +25,6 @@ describe('a change of a part', () => {
     const { handler, written } = racing(100);
     const { exitCode, stderr } = await runBerth(['host', 'pause', 'h1'], { handler });
     expect([exitCode, written()]).toEqual([5, 5]);
-    expect(stderr).toContain('someone else changed it at the same time');
+    expect(stderr).toContain('it was changed at the same time');
   });
 });

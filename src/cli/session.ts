@@ -94,7 +94,7 @@ async function chosenContext(cli: Cli, flags: GlobalFlags): Promise<{ context: C
     const meant = nearest(name, Object.keys(contexts));
     throw usageError(
       `there is no context "${name}" in ${path}`,
-      meant ? `did you mean "${meant}"?` : '"berth context ls" shows what there is',
+      meant ? `did you mean "${meant}"?` : '"berth context ls" shows the contexts',
     );
   }
   return { context: flags.context === undefined ? { ...context, ...own } : context, project };

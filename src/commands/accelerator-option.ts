@@ -5,7 +5,7 @@ import type { Cli } from '../cli/cli.ts';
 import { usageError } from '../cli/exit-codes.ts';
 
 const variable = 'BERTH_AGENT_ACCELERATOR';
-export const acceleratorHelp = `what virtual machines run under: ${acceleratorSettings.join(', ')} (${variable}); default: auto`;
+export const acceleratorHelp = `accelerator of virtual machines: ${acceleratorSettings.join(', ')} (${variable}); default: auto`;
 
 /** Throws `CommandError` that names the flag or the variable. */
 export function acceleratorFrom(

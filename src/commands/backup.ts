@@ -22,22 +22,22 @@ const compressions: ReadonlySet<string> = new Set(['.zst', '.gz']);
 
 export function backupCommand(cli: Cli): Command {
   return new Command('backup')
-    .description('Save everything that the control plane knows, while it goes on working')
-    .argument('<file>', 'with .zst or .gz at its end it is compressed; it holds secrets, so only you may read it')
-    .option('--store <url>', 'read this store itself, instead of asking the server')
-    .option('--force', 'replace the file if it is there')
-    .option('--json', 'say what was saved as JSON')
+    .description('Back up all data of the control plane, while it keeps working')
+    .argument('<file>', 'a name that ends in .zst or .gz compresses it; it holds secrets, so only you can read it')
+    .option('--store <url>', 'read this store directly, instead of asking the server')
+    .option('--force', 'replace the file if it exists')
+    .option('--json', 'print a summary as JSON')
     .action(async (file: string, { store: url, force, json }: BackupFlags, command: Command) => {
       const path = resolve(file);
       const other = /\.(xz|bz2|lz4|lzma|br|zip|7z|tgz|zstd|gzip|zst|gz)$/i.exec(path)?.[0];
       if (other !== undefined && !compressions.has(other))
-        throw new CommandError(exitCodes.usage, `${other} is no form of a backup`, {
-          advice: 'end the name in .zst or .gz to have it compressed, in .jsonl to have it plain',
+        throw new CommandError(exitCodes.usage, `${other} is not a format of backups`, {
+          advice: 'end the name in .zst or .gz for a compressed backup, in .jsonl for a plain one',
         });
       if (!(await isDirectory(dirname(path))))
-        throw new CommandError(exitCodes.usage, `there is no directory ${dirname(path)} to put the backup into`);
+        throw new CommandError(exitCodes.usage, `there is no directory ${dirname(path)} for the backup`);
       if (!force && (await exists(path)))
-        throw new CommandError(exitCodes.usage, `${path} is there already`, {
+        throw new CommandError(exitCodes.usage, `${path} exists already`, {
           advice: 'choose another name, or replace it with --force',
         });
       const { saveBackup } = await import('./backup-file.ts');
@@ -63,7 +63,7 @@ export function backupCommand(cli: Cli): Command {
       cli.stdout.write(
         json
           ? `${JSON.stringify({ file: path, revision, entries: entries.size })}\n`
-          : `${path}: ${entries.size} entries at revision ${revision}, read back and whole\n`,
+          : `${path}: ${entries.size} entries at revision ${revision}, read back and complete\n`,
       );
     });
 }
@@ -82,7 +82,7 @@ async function fromStore(cli: Cli, url: string, save: Save): Promise<Backup> {
   const { writeBackup } = await import('../server/backup.ts');
   const store = await openStoreOf(url, {
     mustExist: true,
-    advice: { Locked: 'or leave out --store: its server can be asked' },
+    advice: { Locked: 'or leave out --store, to back up through the server' },
   });
   try {
     return await tellFailure('back up', () =>

@@ -222,12 +222,12 @@ describe('a store that another process has', () => {
     [
       'backup',
       () => `backup ${join(directory, 'used.jsonl')} --store ${urlOf('used.db')}`,
-      '  or leave out --store: its server can be asked\n',
+      '  or leave out --store, to back up through the server\n',
     ],
     [
       'server',
       () => `server --data-dir ${join(directory, 'second')} --listen 127.0.0.1:0 --store ${urlOf('used.db')}`,
-      '  or give this one another file: --store sqlite:PATH\n',
+      '  or use another file for this server: --store sqlite:PATH\n',
     ],
   ])('is refused to berth %s with what can be done there', async (_, line, advice) => {
     const store = await openStore(urlOf('used.db'));
@@ -266,7 +266,7 @@ describe('berth quickstart', () => {
     );
     expect(await once.exitCode).toBe(0);
     expect(once.stdout()).toMatch(
-      /only pretended \(driver "fake"\): testing[^]*✔ control plane on http[^]*✔ host [^]*✔ hello has booted[^]*PHASE +TOOK[^]*in all[^]*nothing is left of it/,
+      /simulated \(driver "fake"\): testing[^]*✔ control plane on http[^]*✔ host [^]*✔ hello has booted[^]*PHASE +TOOK[^]*in all[^]*is removed completely/,
     );
     expect(await readdir(directory)).not.toContain('untouched.yaml');
   });

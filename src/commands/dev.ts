@@ -25,13 +25,13 @@ const logLevels = ['debug', 'info', 'warn', 'error', 'silent'] as const;
 
 export function devCommand(cli: Cli): Command {
   return new Command('dev')
-    .description('Run control plane and agent in one process, to try things on')
-    .option('--data-dir <directory>', 'everything is kept in it', '.berth/dev')
-    .option('--image-dir <directory>', 'images may be built into it: berth image build', '.berth/images')
+    .description('Run control plane and agent in one process, for trying Berth out')
+    .option('--data-dir <directory>', 'directory for all data', '.berth/dev')
+    .option('--image-dir <directory>', 'directory for built images: berth image build', '.berth/images')
     .option('--listen <address:port>', 'default: 127.0.0.1:7070, or any free port when that is taken')
-    .option('--driver <driver>', 'qemu, libvirt, container or fake; many times; default: qemu', collect, [])
+    .option('--driver <driver>', 'qemu, libvirt, container or fake; may be repeated; default: qemu', collect, [])
     .option('--accelerator <accelerator>', acceleratorHelp)
-    .option('--name <name>', "of the host; default: the machine's own")
+    .option('--name <name>', "name of the host; default: the machine's host name")
     .option('--image-map <file>', 'YAML of images and sizes, read at start (ORCH_CONFIG)')
     .option('--log-level <level>', logLevels.join(', '), 'warn')
     .action(async (flags: DevFlags) => {
@@ -75,7 +75,7 @@ export function devCommand(cli: Cli): Command {
             `data    ${resolve(flags.dataDir)}`,
             `context dev${current ? ', now the current one' : ''}; others: berth context ls, berth context use NAME`,
             `try     ${berth} image build tiny && ${berth} run tiny --wait`,
-            'Ctrl-C ends it; guests run on and are found again at the next start.',
+            'Ctrl-C ends it; guests keep running, and the next start finds them.',
           ].join('\n')}\n`,
         );
         const failure = await Promise.race([fleet.failed, untilAborted(stopped)]);

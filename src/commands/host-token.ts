@@ -14,10 +14,10 @@ const usualDirectory = '/var/lib/berth/server';
 export function hostTokenCommand(cli: Cli): Command {
   return new Command('token')
     .description("Print the token for a host's agent")
-    .argument('<name>', 'of the host; it need not exist yet')
+    .argument('<name>', 'name of the host; it need not exist yet')
     .option(
       '--data-dir <directory>',
-      `the server's, to make it without asking the server; BERTH_SERVER_DATA_DIRECTORY, or where no server is known ${usualDirectory}`,
+      `the server's, to make the token without asking the server; default: BERTH_SERVER_DATA_DIRECTORY, or where no server is known ${usualDirectory}`,
     )
     .action(async (name: string, { dataDir }: { dataDir?: string }, command: Command) => {
       if (!hostName.test(name))

@@ -26,15 +26,15 @@ interface BuildFlags {
 
 export function imageBuildCommand(cli: Cli): Command {
   return new Command('build')
-    .description('Build an image on this machine, if it is not built yet, and add it')
+    .description('Build an image on this machine, unless it is built already, and add it')
     .argument('<recipe>', buildable.join(' or '))
     .option(
       '--directory <directory>',
-      'where it is kept; default: .berth/images beside .berth/dev, else /var/lib/berth/images',
+      'directory for the image; default: .berth/images beside .berth/dev, else /var/lib/berth/images',
     )
-    .option('--name <name>', "of the image; default: the recipe's")
-    .option('--no-add', 'only build it')
-    .option('--rebuild', 'also when it is built already')
+    .option('--name <name>', "name of the image; default: the recipe's")
+    .option('--no-add', 'only build it; do not add it')
+    .option('--rebuild', 'build it even if it is built already')
     .action(async (word: string, { directory, name, add, rebuild }: BuildFlags, command: Command) => {
       const recipe = buildable.find((known) => known === word);
       if (!recipe) {

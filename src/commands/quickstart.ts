@@ -52,20 +52,20 @@ const removedWithinMs = 60_000;
 
 export function quickstartCommand(cli: Cli): Command {
   return new Command('quickstart')
-    .description('From nothing to a running guest, step by step')
-    .option('-y, --yes', 'ask nothing')
-    .option('--once', 'remove the guest again and end')
+    .description('Start a control plane, an agent and a first guest, step by step')
+    .option('-y, --yes', 'ask no questions')
+    .option('--once', 'remove the guest at the end and exit')
     .option('--driver <driver>', drivers.join(', '), 'qemu')
     .option('--image <image>', images.join(' or '), 'tiny')
     .option('--accelerator <accelerator>', acceleratorHelp)
-    .option('--reason <text>', 'why the driver is not the usual one, for the person who reads')
+    .option('--reason <text>', 'text that explains why the driver is not the default')
     .option(
       '--data-dir <directory>',
-      `everything is kept in it; default: ${folders.own.data}, or ${folders.shared.data} with libvirt`,
+      `directory for all data; default: ${folders.own.data}, or ${folders.shared.data} with libvirt`,
     )
     .option(
       '--image-dir <directory>',
-      `built images are kept in it; default: ${folders.own.images}, or ${folders.shared.images} with libvirt`,
+      `directory for built images; default: ${folders.own.images}, or ${folders.shared.images} with libvirt`,
     )
     .option('--listen <address:port>', 'default: 127.0.0.1:7070, or any free port when that is taken')
     .action(async (flags: QuickstartFlags) => {
@@ -108,7 +108,7 @@ async function quickstart(cli: Cli, plan: Plan): Promise<void> {
   const startedMs = cli.clock.monotonicMs();
   if (plan.driver === 'fake') {
     tell.line(
-      `Guests are only pretended (driver "fake")${plan.reason === undefined ? '' : `: ${visible(plan.reason)}`}. All else is real.`,
+      `Guests are simulated (driver "fake")${plan.reason === undefined ? '' : `: ${visible(plan.reason)}`}. Everything else is real.`,
     );
   }
   // Before the agent: it tries KVM with the kernel of this image.
@@ -116,7 +116,7 @@ async function quickstart(cli: Cli, plan: Plan): Promise<void> {
   const fleet = await tell.step(
     'starting control plane and agent',
     () => startFleet(cli, plan),
-    ({ url }) => `control plane on ${url}, agent beside it`,
+    ({ url }) => `control plane on ${url}, with an agent`,
   );
   let context: LocalContext | undefined;
   const makeCurrent = async (): Promise<boolean> => {
@@ -177,7 +177,7 @@ function sessionOf(cli: Cli, { url, operatorToken: token }: LocalFleet): Session
 
 async function failure(fleet: LocalFleet): Promise<never> {
   const error = await fleet.failed;
-  throw new CommandError(exitCodes.internal, `the agent cannot go on: ${error.message}`, { cause: error });
+  throw new CommandError(exitCodes.internal, `the agent cannot continue: ${error.message}`, { cause: error });
 }
 
 interface Stage {
@@ -210,7 +210,7 @@ async function steps(cli: Cli, tell: Teller, stage: Stage): Promise<void> {
     await tell.step(
       `removing ${instance.metadata.name}`,
       () => removeGuest(cli, stage, instance),
-      () => `${instance.metadata.name} is removed, nothing is left of it`,
+      () => `${instance.metadata.name} is removed completely`,
     );
     return tellOthers(tell, session, instance);
   }
@@ -236,7 +236,7 @@ async function untilHostReady(cli: Cli, { client }: Session, { plan, fleet, stop
         {
           advice:
             plan.driver === 'qemu' && plan.accelerator !== 'kvm'
-              ? 'apt-get install qemu-system-x86 qemu-utils; or try it without guests: --driver fake'
+              ? 'apt-get install qemu-system-x86 qemu-utils; or try Berth without real guests: --driver fake'
               : undefined,
         },
       );
@@ -522,7 +522,7 @@ async function removeGuest(cli: Cli, { session, fleet }: Stage, { metadata }: In
   if (traces.length > 0) {
     throw new CommandError(
       exitCodes.badOutcome,
-      `instance "${metadata.name}" is removed, but this is left of it: ${traces.join(', ')}`,
+      `instance "${metadata.name}" is removed, but these remain: ${traces.join(', ')}`,
     );
   }
 }
@@ -564,7 +564,7 @@ async function tellOthers(tell: Teller, { client }: Session, own: Pick<Instance,
   if (others.length === 0) return;
   const names = others.map(({ name }) => name);
   tell.line(
-    `${names.join(', ')} ${names.length === 1 ? 'runs' : 'run'} on. To end ${names.length === 1 ? 'it' : 'them'}: npm run quickstart, and beside it: npx berth rm ${names.join(' ')}`,
+    `${names.join(', ')} ${names.length === 1 ? 'keeps' : 'keep'} running. To end ${names.length === 1 ? 'it' : 'them'}: npm run quickstart, and beside it: npx berth rm ${names.join(' ')}`,
   );
 }
 

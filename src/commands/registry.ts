@@ -21,13 +21,13 @@ export const processCommands: readonly CommandEntry[] = [
   {
     name: 'backup',
     group: store,
-    summary: 'Save everything that the control plane knows',
+    summary: 'Back up all data of the control plane',
     load: async () => (await import('./backup.ts')).backupCommand,
   },
   {
     name: 'restore',
     group: store,
-    summary: 'Make a store what a backup says',
+    summary: 'Restore a store from a backup',
     load: async () => (await import('./restore.ts')).restoreCommand,
   },
   {
@@ -39,19 +39,19 @@ export const processCommands: readonly CommandEntry[] = [
   {
     name: 'dev',
     group,
-    summary: 'Run control plane and agent in one process, to try things on',
+    summary: 'Run control plane and agent in one process, for trying Berth out',
     load: async () => (await import('./dev.ts')).devCommand,
   },
   {
     name: 'quickstart',
     group,
-    summary: 'From nothing to a running guest, step by step',
+    summary: 'Start a control plane, an agent and a first guest, step by step',
     load: async () => (await import('./quickstart.ts')).quickstartCommand,
   },
   {
     name: 'sim',
     group,
-    summary: 'Run the simulator: real parts in a false world',
+    summary: 'Run the simulator: real components in a simulated world',
     load: async () => (await import('./sim.ts')).simCommand,
   },
   {

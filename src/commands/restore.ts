@@ -23,19 +23,19 @@ interface RestoreFlags {
 
 export function restoreCommand(cli: Cli): Command {
   return new Command('restore')
-    .description('Make a store what a backup says')
+    .description('Restore a store from a backup')
     .argument('<file>', 'made by "berth backup"')
-    .requiredOption('--store <url>', 'sqlite:PATH, postgres://... or etcd://...; what it holds now is replaced')
-    .option('--yes', 'replace what is in the store; an empty one needs no --yes')
-    .option('--json', 'say what was done as JSON')
+    .requiredOption('--store <url>', 'sqlite:PATH, postgres://... or etcd://...; its contents are replaced')
+    .option('--yes', 'replace the contents of the store; an empty store needs no --yes')
+    .option('--json', 'print a summary as JSON')
     .action(async (file: string, { store: url, yes, json }: RestoreFlags) => {
       const backup = await wholeBackup(file);
       const store = await openStoreOf(url);
       const progress = startProgress(cli);
       try {
         if (!yes && !(await isEmpty(store)))
-          throw new CommandError(exitCodes.usage, 'the store is not empty: all that is in it would be replaced', {
-            advice: 'make a backup of it first ("berth backup FILE --store URL"), then say --yes',
+          throw new CommandError(exitCodes.usage, 'the store is not empty: its contents would be replaced', {
+            advice: 'make a backup of it first ("berth backup FILE --store URL"), then add --yes',
           });
         const nowMs = cli.clock.nowMs();
         const done = await tellFailure('restore', () =>
@@ -45,7 +45,7 @@ export function restoreCommand(cli: Cli): Command {
             newEpoch: newId('epoch', nowMs, systemPrng()),
             nowMs,
             by: 'restore',
-            why: 'a restore from a backup is under way; if it was broken off, run "berth restore" again',
+            why: 'a restore from a backup is in progress; if it was interrupted, run "berth restore" again',
             restored: { atMs: nowMs, backupRevision: backup.revision },
             onProgress: (count, all) => progress.update(`restoring, ${Math.floor((100 * count) / Math.max(1, all))} %`),
           }),
@@ -55,7 +55,7 @@ export function restoreCommand(cli: Cli): Command {
           json
             ? `${JSON.stringify({ ...done, revision: backup.revision, entries: backup.entries.size })}\n`
             : `restored ${backup.entries.size} entries of revision ${backup.revision} (${new Date(backup.createdAtMs).toISOString()}): ${done.written} written, ${done.deleted} removed\n` +
-                'start the servers; "berth audit" shows what the hosts have that the backup does not know\n',
+                'start the servers; "berth audit" shows what is on hosts but not in the backup\n',
         );
       } finally {
         progress.end();

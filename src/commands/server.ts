@@ -31,21 +31,21 @@ interface ServerFlags {
 export function serverCommand(cli: Cli): Command {
   return new Command('server')
     .description('Run the control plane')
-    .option('--config <file>', 'YAML; every key is also a variable BERTH_SERVER_* (BERTH_SERVER_CONFIG)')
+    .option('--config <file>', 'YAML file; each key is also a variable BERTH_SERVER_* (BERTH_SERVER_CONFIG)')
     .option('--listen <address:port>', 'default: 127.0.0.1:7070')
-    .option('--advertise-url <url>', 'where agents and clients reach this server, one of several')
+    .option('--advertise-url <url>', 'URL of this server for agents and clients, when there are several servers')
     .option('--store <url>', 'sqlite:PATH, postgres://... or etcd://...; default: sqlite:<data-dir>/berth.db')
     .option('--data-dir <directory>', 'absolute; default: /var/lib/berth/server')
-    .option('--new-fleet', 'begin an empty fleet although the SQLite file of the one before is gone')
+    .option('--new-fleet', 'start with an empty fleet although the previous SQLite file is missing')
     .option(
       '--image-map <file>',
       `YAML of images and sizes, read at start (ORCH_CONFIG); default: ${defaultImageMap}, if it is there`,
     )
-    .option('--max-concurrency <count>', 'so many instances at once (MAX_CONCURRENCY); default: any number')
-    .option('--capacity-map <map>', 'so many at once of an image: ubuntu-22.04=4,illumos-latest=2 (CAPACITY_MAP)')
-    .option('--tls-certificate <file>', 'PEM; speak HTTPS')
-    .option('--tls-key <file>', 'PEM; its private key')
-    .option('--insecure', 'listen for other machines without TLS')
+    .option('--max-concurrency <count>', 'at most this many instances at once (MAX_CONCURRENCY); default: no limit')
+    .option('--capacity-map <map>', 'limits per image: ubuntu-22.04=4,illumos-latest=2 (CAPACITY_MAP)')
+    .option('--tls-certificate <file>', 'PEM file; serve HTTPS')
+    .option('--tls-key <file>', 'PEM file; private key of the certificate')
+    .option('--insecure', 'allow other machines to connect without TLS')
     .option('--log-level <level>', 'debug, info, warn, error or silent; default: info')
     .option('--log-format <format>', 'auto, text or json; default: auto, which is text on a terminal and else JSON')
     .action(async ({ config: file, dataDir, ...flags }: ServerFlags) => {
@@ -77,7 +77,7 @@ export function serverCommand(cli: Cli): Command {
       const stopped = cli.interruption();
       const log = systemLogger(config.logLevel, config.logFormat);
       if (imageMap !== undefined && config.imageMap === imageMap)
-        log.info('no image map was named; the one of the working directory is taken', { path: imageMap });
+        log.info('no image map was given; using the one in the working directory', { path: imageMap });
       const server = await tellFailure(
         'start the server',
         () =>
@@ -86,13 +86,13 @@ export function serverCommand(cli: Cli): Command {
             () => startServer(config, { log, inspectImage, signal: stopped }),
             storeAdvice,
           ),
-        { Locked: 'or give this one another file: --store sqlite:PATH' },
+        { Locked: 'or use another file for this server: --store sqlite:PATH' },
       ).catch((error: unknown) => {
         if (error instanceof StartStopped) return undefined; // as asked
         throw error;
       });
       if (server === undefined) {
-        cli.stderr.write('berth server was stopped before it had started\n');
+        cli.stderr.write('berth server was stopped before it was ready\n');
         return;
       }
       cli.stderr.write(

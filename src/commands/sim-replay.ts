@@ -34,23 +34,23 @@ const plotWidth = 60;
 export function simReplayCommand(cli: Cli): Command {
   return new Command('replay')
     .description(
-      'Run a recorded trace through the scheduler, and say how long instances wait, how full hosts are, and what is stranded',
+      'Run a recorded trace through the scheduler, and report waiting times, utilization and stranded resources',
     )
     .argument('<trace>', 'a file: id, arrive_s, depart_s, cpu_milli, mem_mib, ...; docs/simulator.md has the columns')
     .requiredOption(
       '--fleet <fleet>',
-      '64x128GiB: as many hosts as are needed; 100x64x128GiB, 10x64x512GiBx8:A100; or a file with a list of hosts',
+      '64x128GiB: as many hosts as needed; 100x64x128GiB, 10x64x512GiBx8:A100; or a file with a list of hosts',
     )
     .option(
       '--profile <profiles>',
-      `one or more of ${profileNames.join(', ')}; with commas between`,
+      `one or more of ${profileNames.join(', ')}; separated by commas`,
       'avoid-fragmentation',
     )
     .option('--moves <share>', 'move instances to empty hosts: 1/50 allows one move for 50 arrivals')
-    .option('--limit <rows>', 'only so many rows of the trace')
-    .option('--groups <ending>', 'only rows whose group ends so')
-    .option('--plot <file>', 'write hosts in use over time there, as SVG')
-    .option('--json', 'one JSON array, an object for each profile')
+    .option('--limit <rows>', 'only this many rows of the trace')
+    .option('--groups <ending>', 'only rows whose group ends with this')
+    .option('--plot <file>', 'write an SVG plot of hosts in use over time')
+    .option('--json', 'print one JSON array, with an object per profile')
     .action(async (file: string, flags: ReplayFlags, command: Command) => {
       const json = command.optsWithGlobals()['json'] === true; // `berth sim` has one of this name, and takes it
       const profiles = flags.profile.split(',').map((each) => oneOf('--profile', each, profileNames));

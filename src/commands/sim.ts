@@ -34,32 +34,30 @@ const fleetSeedsDefault = '2';
 
 export function simCommand(cli: Cli): Command {
   return new Command('sim')
-    .description(
-      'Run real control planes and agents in a false world drawn from seeds, and check what must always hold',
-    )
+    .description('Run real control planes and agents in a simulated world drawn from seeds, and check the invariants')
     .option('--seeds <count>', `how many (default: ${seedsDefault}; of a planted bug, its budget)`)
     .option('--seed <number>', 'the first one', '1')
     .option('--jobs <count>', 'processes at once (default: one for each core)')
     .option('--twice', 'run every seed twice and compare: the default')
     .option('--once', 'run every seed once')
-    .option('--keep', 'write seeds that fail into src/sim/batch/seeds.txt: the default in a checkout, not under CI')
+    .option('--keep', 'write failing seeds to src/sim/batch/seeds.txt: the default in a checkout, not under CI')
     .option('--no-keep', 'do not')
-    .option('--no-shrink', 'do not look for smaller runs that fail')
+    .option('--no-shrink', 'do not search for smaller failing runs')
     .option(
       '--without <kinds>',
-      'faults, bad weather and unusual places that do not happen: driver-slow,store-unknown,unusual-look-late; restored: no restore in the end',
+      'faults, disturbances and unusual states to leave out: driver-slow,store-unknown,unusual-look-late; restored: no restore at the end',
     )
-    .option('--with <kinds>', 'what happens often in every run')
-    .option('--hosts <count>', 'at most so many hosts')
-    .option('--servers <count>', 'at most so many control planes')
-    .option('--tenants <count>', 'at most so many tenants')
-    .option('--storm <seconds>', 'at most so long a storm')
+    .option('--with <kinds>', 'faults that happen often in every run')
+    .option('--hosts <count>', 'at most this many hosts')
+    .option('--servers <count>', 'at most this many control planes')
+    .option('--tenants <count>', 'at most this many tenants')
+    .option('--storm <seconds>', 'longest storm of faults')
     .option('--large', 'runs of 2,000 hosts')
-    .option('--museum', 'put in every planted bug: each must be found')
+    .option('--museum', 'plant every known bug in turn: each must be found')
     .option('--quick', 'with --museum: begin with the seeds that have caught rare bugs before')
-    .option('--plant <bug>', 'put in this one: it must be found')
-    .option('--verbose', 'a line for each run; of planted bugs, what led to the catch')
-    .option('--json', 'one JSON object a line')
+    .option('--plant <bug>', 'plant this bug: it must be found')
+    .option('--verbose', 'print a line per run; for planted bugs, what led to the catch')
+    .option('--json', 'print one JSON object per line')
     .action((flags: SimFlags) => run(cli, flags));
 }
 
@@ -124,5 +122,5 @@ async function narrowingOf(flags: SimFlags) {
 function end(exitCode: number): void {
   if (exitCode === exitCodes.ok) return;
   if (exitCode === exitCodes.interrupted) throw new Interrupted();
-  throw new CommandError(exitCode, 'the simulation did not go as it must; the lines above say where');
+  throw new CommandError(exitCode, 'the simulation failed; the lines above say where');
 }

@@ -16,7 +16,7 @@ type Advice = Partial<Record<StoreErrorCode, string>>;
 
 export async function openStoreOf(url: string, { advice, ...options }: OpenOptions = {}): Promise<Store> {
   if (url.startsWith('memory:'))
-    throw new CommandError(exitCodes.usage, 'a store in memory is gone when this command ends; name another');
+    throw new CommandError(exitCodes.usage, 'a store in memory is lost when this command ends; name another');
   return tellFailure('open the store', () => openStore(url, options), advice);
 }
 

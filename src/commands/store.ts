@@ -21,7 +21,7 @@ export function storeCommand(cli: Cli): Command {
 
 function checkCommand(cli: Cli): Command {
   return new Command('check')
-    .description('Read everything in a store and say what is wrong with it')
+    .description('Read all of a store and report what is wrong with it')
     .argument('<url>', 'sqlite:PATH (with its server stopped), postgres://... or etcd://...')
     .option('--json', 'as JSON')
     .action(async (url: string, { json }: { json?: true }) => {
@@ -55,10 +55,10 @@ function checkCommand(cli: Cli): Command {
 
 function migrateCommand(cli: Cli): Command {
   return new Command('migrate')
-    .description('Move everything from one store to another, of whatever kind; the first is closed for good')
-    .argument('<from>', 'the store that is used now; stop its servers first')
+    .description('Move all data from one store to another, of any kind; the first is closed permanently')
+    .argument('<from>', 'the current store; stop its servers first')
     .argument('<to>', 'an empty store')
-    .option('--json', 'say what was done as JSON')
+    .option('--json', 'print a summary as JSON')
     .action(async (fromUrl: string, toUrl: string, { json }: { json?: true }) => {
       if (fromUrl === toUrl)
         throw new CommandError(exitCodes.usage, 'both URLs name the same store; nothing was changed');
@@ -85,7 +85,7 @@ function migrateCommand(cli: Cli): Command {
                 newEpoch: newId('epoch', nowMs, systemPrng()),
                 nowMs,
                 by: 'move',
-                why: 'a move from another store is under way; if it was broken off, run "berth store migrate" again',
+                why: 'a move from another store is in progress; if it was interrupted, run "berth store migrate" again',
                 restored: { atMs: nowMs, backupRevision: backup.revision },
                 onProgress: (count, all) =>
                   progress.update(`writing, ${Math.floor((100 * count) / Math.max(1, all))} %`),
@@ -97,8 +97,8 @@ function migrateCommand(cli: Cli): Command {
               if (moved)
                 throw new CommandError(
                   exitCodes.badOutcome,
-                  'everything was moved and the second store is open; the first could not be told so, and stays closed',
-                  { advice: 'start the servers with the second store, and keep the first away from all', cause: error },
+                  'all data was moved and the second store is open; the first could not be updated, and stays closed',
+                  { advice: 'start the servers with the second store, and do not use the first again', cause: error },
                 );
               if (!(error instanceof StoreError && error.outcome === 'unknown')) await closed.reopen();
               throw error;

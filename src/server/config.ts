@@ -26,7 +26,7 @@ export const ServerConfig = Type.Object(
     ),
     newFleet: Type.Boolean({
       default: false,
-      description: 'begin an empty fleet although the SQLite file of the one before is gone',
+      description: 'start with an empty fleet although the previous SQLite file is missing',
     }),
     storeWaitMs: Type.Integer({
       default: 60_000,
@@ -138,7 +138,7 @@ export const ServerConfig = Type.Object(
         {
           maxProperties: 1000,
           additionalProperties: false,
-          description: 'so many at once of an image: ubuntu-22.04=4,illumos-latest=2 (CAPACITY_MAP)',
+          description: 'limits per image: ubuntu-22.04=4,illumos-latest=2 (CAPACITY_MAP)',
         },
       ),
     ),

@@ -52,7 +52,7 @@ export const HostSpec = Type.Object(
     ),
     traits: Type.Optional(Type.Array(Trait, { maxItems: 256, description: 'besides those that its agent told of' })),
     taints: Type.Optional(Type.Array(Taint, { maxItems: 64, description: 'what keeps instances away' })),
-    dedicated: Type.Optional(Type.Boolean({ description: 'only for instances that ask for a dedicated host' })),
+    dedicated: Type.Optional(Type.Boolean({ description: 'only for instances that request a dedicated host' })),
     dedicatedTo: Type.Optional(Type.String({ ...Name, description: 'only for instances of this project' })),
     instancesMax: Type.Optional(
       Type.Integer({ minimum: 0, maximum: 1_000_000, description: 'so many instances at most' }),

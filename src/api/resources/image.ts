@@ -73,7 +73,7 @@ export const ImageSpec = Type.Object(
       ),
     ),
     pinned: Type.Optional(
-      Type.Boolean({ description: 'hosts that have it keep it, whatever the budget of their caches' }),
+      Type.Boolean({ description: 'hosts that have it keep it, even beyond the budget of their caches' }),
     ),
     defaults: Type.Object(
       {

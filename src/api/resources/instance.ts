@@ -78,7 +78,7 @@ export const InstanceSpec = Type.Object(
     ),
     preemption: Type.Optional(
       Type.Enum(['Never', 'LowerPriority'], {
-        description: 'LowerPriority: when it fits nowhere, instances of lower priority make room for it; default Never',
+        description: 'LowerPriority: if it fits nowhere, preempt instances of lower priority; default Never',
       }),
     ),
     gang: Type.Optional(Gang),

@@ -11,7 +11,7 @@ const { size, cpus, memoryMiB, diskGiB, resources, gpus, numaCells, placement, p
 export const AskSpec = Type.Object(
   {
     image: Type.Optional(
-      Type.String({ ...DottedName, description: 'only where this image can run; its defaults count' }),
+      Type.String({ ...DottedName, description: 'only where this image can run; its default resources apply' }),
     ),
     size,
     cpus,

@@ -19,7 +19,7 @@ export const VolumeSpec = Type.Object(
     source: Type.Optional(
       Type.Object(
         { volume: Name, snapshot: Name },
-        { ...closed, description: 'it begins as a copy of this snapshot, on the same host' },
+        { ...closed, description: 'it begins as copy this snapshot, on the same host' },
       ),
     ),
     snapshots: Type.Array(Name, {

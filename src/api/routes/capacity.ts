@@ -68,7 +68,7 @@ export const capacityRoutes = {
     summary: 'What waits for a host, first things first, and why each waits',
     query: {
       project: queryParameters.ofProject,
-      limit: Type.Integer({ minimum: 1, maximum: 10_000, default: 100, description: 'so many at most' }),
+      limit: Type.Integer({ minimum: 1, maximum: 10_000, default: 100, description: 'at most this many' }),
     },
     answers: { 200: json(QueueList) },
   }),
@@ -111,7 +111,7 @@ export const capacityRoutes = {
     summary: 'Hosts that would take what is asked for, the best first; nothing is held',
     query: {
       ...asked,
-      limit: Type.Integer({ minimum: 1, maximum: 1000, default: 20, description: 'hosts at most' }),
+      limit: Type.Integer({ minimum: 1, maximum: 1000, default: 20, description: 'at most this many hosts' }),
     },
     moreQuery: placementQuery,
     answers: { 200: json(Candidates) },

@@ -58,7 +58,7 @@ export const queryParameters = {
   memoryMiB: Type.Optional(amount('memory')),
   diskGiB: Type.Optional(amount('disk')),
   gpus: Type.Optional(Type.Integer({ minimum: 1, maximum: 64, description: 'whole GPUs' })),
-  image: optionalText('only where this image can run; its defaults count'),
+  image: optionalText('only where this image can run; its default resources apply'),
   pool: optionalText('only hosts of this pool'),
   driver: optionalText('only by this driver'),
   profile: optionalText('how hosts are preferred'),

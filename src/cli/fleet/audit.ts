@@ -19,18 +19,18 @@ interface AuditFlags {
 
 export function auditCommand(cli: Cli): Command {
   return new Command('audit')
-    .description('Prove the fleet consistent, or say what is not: wanted, held and found on hosts')
-    .option('--apply', 'repair what can be repaired; every repair is logged')
-    .option('--remove-unknown', 'with --apply: remove guests that no instance stands for, with their disks')
+    .description('Check that instances, reservations and the guests found on hosts agree')
+    .option('--apply', 'repair what can be repaired; each repair is logged')
+    .option('--remove-unknown', 'with --apply: remove unknown guests, with their disks')
     .option(
       '--older-than <duration>',
-      'only what has been so for that long; younger things are mostly under way',
+      'only findings at least this old; younger ones are mostly work in progress',
       '60s',
     )
     .addOption(outputOption('value'))
     .addHelpText(
       'after',
-      '\n--apply mends RoomLeaked (where no host has a say any more), RoomMissing and OrphanRecord; with --remove-unknown also\nUnknownGuest, UnknownVolume and SecondGuest. The others are told only.\nThe exit code is 0 when all fits, 7 when something does not.',
+      '\n--apply repairs RoomLeaked (of hosts that no longer exist), RoomMissing and OrphanRecord; with --remove-unknown also\nUnknownGuest, UnknownVolume and SecondGuest. The others are only reported.\nThe exit code is 0 when the fleet is consistent, and 7 when it is not.',
     )
     .action(async ({ apply, removeUnknown, olderThan, output }: AuditFlags, command: Command) => {
       if (removeUnknown && !apply)
@@ -50,7 +50,7 @@ export function auditCommand(cli: Cli): Command {
 }
 
 function outcomeOf(count: number): string {
-  return count === 1 ? '1 thing does not fit' : `${count} things do not fit together`;
+  return count === 1 ? '1 inconsistency found' : `${count} inconsistencies found`;
 }
 
 function adviceFor(
@@ -58,11 +58,11 @@ function adviceFor(
   { apply, removeUnknown }: Pick<AuditFlags, 'apply' | 'removeUnknown'>,
 ): string {
   if (!removeUnknown && findings.some(({ destroys }) => destroys))
-    return 'guests that nothing stands for go, with their disks, only by --apply --remove-unknown';
-  if (apply) return 'what is left needs a person: the lines above say why';
+    return 'unknown guests and their disks are removed only by --apply --remove-unknown';
+  if (apply) return 'what is left needs an operator: the lines above say why';
   return findings.some(({ repair }) => repair !== undefined)
-    ? 'mend what can be mended with --apply'
-    : 'none of it can be mended by --apply: the lines above say why it is so';
+    ? 'repair what can be repaired with --apply'
+    : '--apply can repair none of it: the lines above say why';
 }
 
 function reportLines(
@@ -78,11 +78,9 @@ function reportLines(
     ...repaired.map((what) => `repaired: ${visible(what)}`),
     ...(findings.length > 0 ? tableLines(columns, findings, { colours: coloursFor(cli.stdout, cli.environment) }) : []),
     `${findings.length === 0 ? 'consistent: ' : ''}${looked}${young > 0 ? `; ${young} younger than ${olderThan} left out` : ''}`,
-    ...(hostsHeard < hosts
-      ? [`${hosts - hostsHeard} of the hosts are not heard: of what they have nothing is known now`]
-      : []),
+    ...(hostsHeard < hosts ? [`${hosts - hostsHeard} of the hosts send no heartbeats: what they have is unknown`] : []),
     ...(watchedMs < olderThanMs
-      ? [`this control plane has looked for ${seconds(watchedMs)} only: to it nothing is older`]
+      ? [`this control plane has watched for only ${seconds(watchedMs)}: it knows of nothing older`]
       : []),
   ];
 }

@@ -19,16 +19,16 @@ interface CandidateOptions extends PlaceOptions {
 
 export function candidatesCommand(cli: Cli): Command {
   const command = new Command('candidates')
-    .description('Show the hosts that would take something, the best first')
-    .option('--image <image>', 'only where this image can run; its defaults count');
+    .description('Show the hosts that fit a request, the best first')
+    .option('--image <image>', 'only where this image can run; its default resources apply');
   return withPlaceOptions(withRoomOptions(command))
-    .option('--limit <count>', 'hosts at most', '20')
+    .option('--limit <count>', 'at most this many hosts', '20')
     .addOption(outputOption('value'))
     .action(async (options: CandidateOptions, called: Command) => {
       const limit = parseInteger('--limit', options.limit, { min: 1, max: 1000 });
       const spec = { ...placeOf(options), ...(options.image === undefined ? {} : { image: options.image }) };
       const { client, project } = await openSession(cli, called);
-      const found = await attempting('look for candidates', () => client.candidates({ project, spec, limit }));
+      const found = await attempting('find candidates', () => client.candidates({ project, spec, limit }));
       if (options.output === 'json' || options.output === 'yaml') return printValue(cli, options.output, found);
       const table = { colours: coloursFor(cli.stdout, cli.environment) };
       const lines = [

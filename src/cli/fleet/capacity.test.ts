@@ -44,13 +44,13 @@ describe('berth capacity', () => {
       'POOL  HOSTS  OPEN  CPUS  MEMORY  DISK',
       '-         2     1   3/8       -     -',
       '',
-      'SIZE   ASKS FOR  POOL  MORE',
+      'SIZE   REQUESTS  POOL  MORE',
       'small  2 CPUs    -        2',
       '',
-      'Free, and of no use for small:',
+      'Free, but not usable for small:',
       '  1 CPU on 1 host: InsufficientCpu, as h1: too little',
       '',
-      'The loss of any one host: in 1 of 2 cases something would find no place:',
+      'The loss of any one host: in 1 of 2 cases some instances would not fit:',
       '  h1: 1 of 3: default/web (0 of 1 host: 1 X)',
       '',
     ]);
@@ -60,6 +60,6 @@ describe('berth capacity', () => {
     const handler: Handler = () => ({ json: { ...capacity, losses: [], sizes: [] } });
     const { requests, stdout } = await runBerth(['capacity', '-c', '2', '-m', '4GiB', '--pool', 'ci'], { handler });
     expect(requests[0]?.body).toMatchObject({ spec: { cpus: 2, memoryMiB: 4096, placement: { pool: 'ci' } } });
-    expect(stdout).toContain('ask for something');
+    expect(stdout).toContain('name the resources');
   });
 });

@@ -19,10 +19,14 @@ interface CapacityFlags extends PlaceOptions {
 
 export function capacityCommand(cli: Cli): Command {
   const command = new Command('capacity')
-    .description('Say how many more fit, of every size or of what is asked for')
-    .option('--image <image>', 'only where this image can run; its defaults count');
+    .description('Show how many more instances fit, of each size or of the given resources')
+    .option('--image <image>', 'only where this image can run; its default resources apply');
   return withPlaceOptions(withRoomOptions(command))
-    .option('--losses <count>', 'would everything find a place if so many hosts were lost? 1 or 2', '0')
+    .option(
+      '--losses <count>',
+      'check that all instances would still fit after the loss of this many hosts: 1 or 2',
+      '0',
+    )
     .addOption(outputOption('value'))
     .action(async (options: CapacityFlags, called: Command) => {
       const losses = parseInteger('--losses', options.losses, { min: 0, max: 2 });
@@ -30,7 +34,7 @@ export function capacityCommand(cli: Cli): Command {
       const { placement, ...room } = spec;
       const asked = Object.keys(room).length + Object.keys(placement).length > 0;
       const { client, project } = await openSession(cli, called);
-      const capacity = await attempting('work out the capacity', () =>
+      const capacity = await attempting('compute the capacity', () =>
         client.capacity({ project, losses, ...(asked ? { spec } : {}) }),
       );
       if (options.output === 'json' || options.output === 'yaml') return printValue(cli, options.output, capacity);
@@ -44,7 +48,7 @@ export function capacityLines({ hosts, pools, sizes, losses }: Capacity, colours
     ...tableLines(poolColumns, pools, { colours }),
     '',
     ...(sizes.length === 0
-      ? ['There are no sizes; ask for something: berth capacity --cpus 2 --memory 4GiB']
+      ? ['There are no sizes; name the resources: berth capacity --cpus 2 --memory 4GiB']
       : tableLines(sizeColumns, sizes.flatMap(rowsOf), { colours })),
     ...sizes.flatMap(strandedLines),
     ...losses.flatMap(lossLines),
@@ -75,7 +79,7 @@ interface SizeRow {
 
 const sizeColumns: readonly Column<SizeRow>[] = [
   { header: 'SIZE', value: ({ size }) => size },
-  { header: 'ASKS FOR', value: ({ amounts }) => amountsText(amounts) },
+  { header: 'REQUESTS', value: ({ amounts }) => amountsText(amounts) },
   { header: 'POOL', value: ({ pool }) => pool },
   { header: 'MORE', value: ({ more }) => more, right: true },
 ];
@@ -89,14 +93,14 @@ function rowsOf({ size = 'asked', amounts, more, atLeast, pools }: SizeCapacity)
   ];
 }
 
-function strandedLines({ size = 'what was asked', stranded }: SizeCapacity): string[] {
+function strandedLines({ size = 'the request', stranded }: SizeCapacity): string[] {
   if (stranded.length === 0) return [];
   const lines = stranded.map(({ reason, hosts, free, examples }) => {
     const [example] = examples;
     const as = example ? `, as ${example.host}: ${example.message}` : '';
     return `  ${amountsText(free)} on ${hosts} host${hosts === 1 ? '' : 's'}: ${reason}${as}`;
   });
-  return ['', `Free, and of no use for ${visible(size)}:`, ...lines.map((line) => visible(line))];
+  return ['', `Free, but not usable for ${visible(size)}:`, ...lines.map((line) => visible(line))];
 }
 
 function lossLines({ losses, checked, of, survived, worst }: LossCapacity): string[] {
@@ -107,7 +111,7 @@ function lossLines({ losses, checked, of, survived, worst }: LossCapacity): stri
     return ['', `Everything would survive the loss of ${what}${checked === of ? '' : ` (${tried} ${cases} tried)`}.`];
   return [
     '',
-    `The loss of ${what}: in ${checked - survived} of ${tried} ${cases} something would find no place:`,
+    `The loss of ${what}: in ${checked - survived} of ${tried} ${cases} some instances would not fit:`,
     ...worst.map(({ hosts, instances, unplaced, examples }) => {
       const who = examples.map(({ instance }) => instance).join(', ');
       const why = examples[0] ? ` (${examples[0].message})` : '';

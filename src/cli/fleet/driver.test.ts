@@ -29,7 +29,7 @@ describe('berth driver ls', () => {
       'container | groups of containers of a Docker-compatible engine: podman, docker | no | yes | conformance and faults against real podman | -',
       'zones | virtual machines, each a bhyve zone of an illumos host | no | no | recorded dialogues only; not run on illumos | h2',
       'fake | guests that are only pretended, for tests and for trying out | yes | yes | the same conformance | -',
-      'novel | this program has no such driver | - | - | - | h1',
+      'novel | this program does not have this driver | - | - | - | h1',
       'zones is not available on h1: zoneadm is not installed',
       '',
     ]);

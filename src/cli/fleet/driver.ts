@@ -22,12 +22,14 @@ interface OfferedBy extends Omit<HostDriver, 'name'> {
 }
 
 export function driverCommand(cli: Cli): Command {
-  return new Command('driver').description('Drivers: what guests are made of').addCommand(lsCommand(cli));
+  return new Command('driver')
+    .description('Drivers: show them, and the hosts that have them')
+    .addCommand(lsCommand(cli));
 }
 
 function lsCommand(cli: Cli): Command {
   return new Command('ls')
-    .description('Show all drivers, how each was proven, and the hosts that have it; also when no server answers')
+    .description('Show all drivers, how each was tested, and the hosts that have it; works without a server')
     .addOption(outputOption('list'))
     .option('--json', 'as -o json')
     .action(async ({ output, json }: { output: Format; json?: true }, command: Command) => {
@@ -74,7 +76,7 @@ const hostsShown = 5;
 
 const columns: readonly Column<DriverRow>[] = [
   { header: 'NAME', value: ({ name }) => name },
-  { header: 'GUESTS', value: ({ summary }) => summary ?? 'this program has no such driver' },
+  { header: 'GUESTS', value: ({ summary }) => summary ?? 'this program does not have this driver' },
   { header: 'VOLUMES', value: ({ volumes }) => (volumes === undefined ? '' : volumes ? 'yes' : 'no') },
   {
     header: 'SUSPENDS',

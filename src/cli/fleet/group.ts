@@ -24,7 +24,7 @@ interface CreateOptions {
 
 export function groupCommand(cli: Cli): Command {
   return new Command('group')
-    .description('Placement groups: rules of instances about each other')
+    .description('Placement groups: rules for placing instances together or apart')
     .addCommand(lsCommand(cli))
     .addCommand(createCommand(cli))
     .addCommand(rmCommand(cli));
@@ -32,7 +32,7 @@ export function groupCommand(cli: Cli): Command {
 
 function lsCommand(cli: Cli): Command {
   return new Command('ls')
-    .description('Show all placement groups, and whether their instances keep to the rules now')
+    .description('Show all placement groups, and whether their instances meet the rules now')
     .addOption(outputOption('list'))
     .action(async ({ output }: { output: Format }, command: Command) => {
       const { client, project } = await openSession(cli, command);
@@ -57,20 +57,23 @@ function lsCommand(cli: Cli): Command {
       await printList(cli, output, {
         items: groups.items.sort((a, b) => a.metadata.name.localeCompare(b.metadata.name)),
         columns: [name, rules, ...columns, ...others].filter((column) => column !== undefined),
-        empty: 'no placement groups; make one: berth group create web --anti-affinity host',
+        empty: 'no placement groups; create one: berth group create web --anti-affinity host',
       });
     });
 }
 
 function createCommand(cli: Cli): Command {
   return new Command('create')
-    .description('Make a placement group; berth run --group NAME puts instances in it')
+    .description('Create a placement group; berth run --group NAME adds instances to it')
     .argument('<name>')
-    .option('--affinity <key>', 'all together: host, or a label of hosts; host:soft if possible')
-    .option('--anti-affinity <key>', 'each on another: host, or a label of hosts; zone:soft if possible')
-    .option('--spread <rule>', 'even over the values of a label of hosts: zone, zone:2 for a skew of 2, zone:1:soft')
-    .option('--max-per-host <count>', 'so many on one host')
-    .option('--description <text>', 'for people', '')
+    .option('--affinity <key>', 'place all together: host, or a host label; host:soft makes it a preference')
+    .option('--anti-affinity <key>', 'place each apart: host, or a host label; zone:soft makes it a preference')
+    .option(
+      '--spread <rule>',
+      'spread evenly over the values of a host label: zone, zone:2 for a skew of 2, zone:1:soft',
+    )
+    .option('--max-per-host <count>', 'at most this many on one host')
+    .option('--description <text>', 'free text', '')
     .action(async (name: string, options: CreateOptions, command: Command) => {
       const spec = specOf(options);
       const { client, project } = await openSession(cli, command);
@@ -100,7 +103,7 @@ function parseRule(flag: string, text: string): GroupRule {
 
 function rmCommand(cli: Cli): Command {
   return new Command('rm')
-    .description('Remove placement groups that have no instances')
+    .description('Remove empty placement groups')
     .argument('<group...>')
     .action(async (names: readonly string[], _options: unknown, command: Command) => {
       const { client, project } = await openSession(cli, command);

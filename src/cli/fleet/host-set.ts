@@ -16,7 +16,9 @@ const advice = { NotFound: '"berth host ls" shows the hosts' } as const;
 
 export function taintCommand(cli: Cli): Command {
   return new Command('taint')
-    .description('Keep instances away from a host that do not tolerate it: KEY[=VALUE][:NoSchedule|PreferNoSchedule]')
+    .description(
+      'Add taints to a host, to keep away instances that do not tolerate them: KEY[=VALUE][:NoSchedule|PreferNoSchedule]',
+    )
     .argument('<host>')
     .argument('<taint...>')
     .action(async (name: string, texts: readonly string[], _options: unknown, command: Command) => {
@@ -31,7 +33,7 @@ export function taintCommand(cli: Cli): Command {
 
 export function untaintCommand(cli: Cli): Command {
   return new Command('untaint')
-    .description('Take taints off a host, by KEY or KEY:EFFECT; without any, all')
+    .description('Remove taints from a host, by KEY or KEY:EFFECT; without any, remove all')
     .argument('<host>')
     .argument('[taint...]')
     .action(async (name: string, texts: readonly string[], _options: unknown, command: Command) => {
@@ -55,7 +57,7 @@ function meansTaint(text: string, taint: Taint): boolean {
 function noSuchTaint(host: string, text: string, taints: readonly Taint[]): CommandError {
   return new CommandError(
     errorCodes.NotFound.exitCode,
-    `cannot take the taint "${text}" off host "${host}": it has none such`,
+    `cannot remove taint "${text}" from host "${host}": the host does not have it`,
     { advice: taints.length === 0 ? 'it has no taints' : `it has: ${taints.map(taintText).join(', ')}` },
   );
 }
@@ -77,31 +79,31 @@ interface SetOptions {
 
 export function setCommand(cli: Cli): Command {
   return new Command('set')
-    .description('What a host is for and how its room is given out')
+    .description('Change what a host is used for and how its resources are allocated')
     .argument('<host>')
-    .option('--dedicated', 'only for instances that ask for a dedicated host')
+    .option('--dedicated', 'only for instances that request a dedicated host')
     .option('--no-dedicated')
-    .option('--dedicated-to <project>', 'only for instances of this project; "" for all')
-    .option('--instances-max <count>', 'so many instances at most; none: as many as fit')
-    .option('--label <key=value>', 'it has this label, KEY=: no longer; many times', collect, [])
-    .option('--trait <trait>', 'it has this trait, !TRAIT: no longer; many times', collect, [])
+    .option('--dedicated-to <project>', 'only for instances of this project; "" for all projects')
+    .option('--instances-max <count>', 'at most this many instances; none: as many as fit')
+    .option('--label <key=value>', 'add this label; KEY= removes it; may be repeated', collect, [])
+    .option('--trait <trait>', 'add this trait; !TRAIT removes it; may be repeated', collect, [])
     .option(
       '--reserve <class=amount>',
-      'kept back for the host itself: MEMORY_MB=2048, or MEMORY_MB=10%; MEMORY_MB= for what its agent says; many times',
+      "reserve for the host itself: MEMORY_MB=2048, or MEMORY_MB=10%; MEMORY_MB= for the agent's setting; may be repeated",
       collect,
       [],
     )
     .option(
       '--overcommit <class=ratio>',
-      "given out so many times over: VCPU=8; VCPU= for its pool's ratio, else 4; many times",
+      "overcommit ratio: VCPU=8; VCPU= for its pool's ratio, else 4; may be repeated",
       collect,
       [],
     )
-    .option('--control-plane', 'it runs the control plane and takes no instances')
-    .option('--no-control-plane', 'it takes instances, whatever the control plane says')
+    .option('--control-plane', 'the control plane runs here: place no instances')
+    .option('--no-control-plane', 'place instances here, even if the control plane runs here')
     .action(async (name: string, options: SetOptions, command: Command) => {
       if (Object.values(options).every((value) => Array.isArray(value) && value.length === 0))
-        throw usageError(`nothing to change of host "${name}" was named`, '"berth host set --help" shows what can be');
+        throw usageError(`no change of host "${name}" is given`, '"berth host set --help" shows the options');
       const host = await change(cli, command, name, (spec) => changedSpec(spec, options), labelsBy(options.label));
       for (const line of wholeReserves(host)) cli.stderr.write(`${line}\n`);
       cli.stdout.write(`${host.metadata.name} changed\n`);
@@ -165,7 +167,7 @@ function wholeReserves({ metadata, spec, status }: Host): string[] {
     const total = spec.inventory?.[resourceClass]?.total ?? status.capacity?.[resourceClass];
     if (total === undefined || kept === 0 || kept < total) return [];
     return [
-      `warning: ${metadata.name} has ${amountText(resourceClass, total)}, and ${amountText(resourceClass, kept)} are kept back: nothing is left to give`,
+      `warning: ${metadata.name} has ${amountText(resourceClass, total)}, and ${amountText(resourceClass, kept)} are reserved: nothing is left for instances`,
     ];
   });
 }
@@ -203,7 +205,7 @@ function changedRatios(before: Spec['allocationRatios'], pairs: readonly string[
       delete ratios[resourceClass];
       continue;
     }
-    ratios[resourceClass] = parseRatio(`--overcommit ${resourceClass}`, text, 'nothing to take it away');
+    ratios[resourceClass] = parseRatio(`--overcommit ${resourceClass}`, text, 'nothing to remove it');
   }
   return ratios;
 }

@@ -29,8 +29,8 @@ export function hostCommand(cli: Cli): Command {
     .description('Hosts: show, pause, resume, describe, remove')
     .addCommand(lsCommand(cli))
     .addCommand(showCommand(cli))
-    .addCommand(pauseCommand(cli, 'pause', true, 'Place nothing new on hosts; what runs there runs on'))
-    .addCommand(pauseCommand(cli, 'resume', false, 'Place new instances on hosts again'))
+    .addCommand(pauseCommand(cli, 'pause', true, 'Pause hosts: place nothing new on them; running instances stay'))
+    .addCommand(pauseCommand(cli, 'resume', false, 'Resume paused hosts: place new instances on them again'))
     .addCommand(createCommand(cli))
     .addCommand(poolCommand(cli))
     .addCommand(setCommand(cli))
@@ -43,7 +43,7 @@ function lsCommand(cli: Cli): Command {
   return new Command('ls')
     .description('Show all hosts')
     .option('-l, --selector <selector>', 'only hosts with these labels')
-    .option('-w, --watch', 'go on showing changes until Ctrl-C')
+    .option('-w, --watch', 'show changes until Ctrl-C')
     .addOption(outputOption('list'))
     .action(
       async ({ output, selector, watch }: { output: Format; selector?: string; watch?: true }, command: Command) => {
@@ -83,7 +83,7 @@ async function usageOf(client: UserClient): Promise<Map<string, HostUsage>> {
 
 function showCommand(cli: Cli): Command {
   return new Command('show')
-    .description('Show one host with all that it reported')
+    .description('Show one host with everything that it reported')
     .argument('<host>')
     .addOption(outputOption('value'))
     .action(async (name: string, { output }: { output: Format }, command: Command) => {
@@ -172,9 +172,9 @@ function purposeLines(spec: Host['spec'], status: Host['status']): [string, stri
       'dedicated',
       spec.dedicatedTo === undefined
         ? spec.dedicated
-          ? 'to who asks for it'
+          ? 'to instances that request it'
           : undefined
-        : `to project ${spec.dedicatedTo}${spec.dedicated ? ', when asked for' : ''}`,
+        : `to project ${spec.dedicatedTo}${spec.dedicated ? ', on request' : ''}`,
     ],
     ['at most', spec.instancesMax === undefined ? undefined : `${spec.instancesMax} instances`],
     ['taints', spec.taints?.map(taintText).join(', ')],
@@ -215,11 +215,11 @@ function heldLines({ allocations }: HostProviders): [string, string][] {
 
 function createCommand(cli: Cli): Command {
   return new Command('create')
-    .description('Describe a host before its agent comes, or let one come back that was removed')
+    .description('Create a host before its agent connects, or allow a removed host to return')
     .argument('<name>')
-    .option('--pool <pool>', 'the pool it is in')
-    .option('--label <key=value>', 'many times', collect, [])
-    .option('--paused', 'it takes nothing before it is resumed')
+    .option('--pool <pool>', 'add it to this pool')
+    .option('--label <key=value>', 'label of the host; may be repeated', collect, [])
+    .option('--paused', 'create it paused: nothing is placed on it before it is resumed')
     .action(
       async (
         name: string,
@@ -230,14 +230,14 @@ function createCommand(cli: Cli): Command {
         const labels = parseLabels('--label', label);
         const spec = { paused: paused === true, ...(pool === undefined ? {} : { pool }) };
         await attempting(`create host "${name}"`, () => client.create('host', { metadata: { name, labels }, spec }));
-        cli.stdout.write(`host ${name} created; its agent may come\n`);
+        cli.stdout.write(`host ${name} created; its agent can now register\n`);
       },
     );
 }
 
 function poolCommand(cli: Cli): Command {
   return new Command('pool')
-    .description('Put a host into a pool, or without a pool take it out')
+    .description('Add a host to a pool, or without a pool remove it from its pool')
     .argument('<host>')
     .argument('[pool]')
     .action(async (name: string, pool: string | undefined, _options: unknown, command: Command) => {
@@ -273,7 +273,7 @@ function rmCommand(cli: Cli): Command {
   return new Command('rm')
     .description('Remove hosts from the fleet')
     .argument('<host...>')
-    .option('--force', 'also when instances are there: they fail; only for a host that will never come back')
+    .option('--force', 'also when it has instances: they fail; only for a host that will never return')
     .action(async (names: readonly string[], { force }: { force?: true }, command: Command) => {
       const { client } = await openSession(cli, command);
       const failures = await forEachName(cli, names, async (name) => {

@@ -12,7 +12,7 @@ import { bytes } from '../options/units.ts';
 
 export function createCommand(cli: Cli): Command {
   return new Command('create')
-    .description('Make an image of the disk of an instance that is stopped')
+    .description('Create an image from the disk of a stopped instance')
     .argument('<name>')
     .requiredOption('--from <instance>', 'its name or id')
     .action(async (name: string, { from }: { from: string }, command: Command) => {
@@ -21,7 +21,7 @@ export function createCommand(cli: Cli): Command {
       progress.update(`${name}: its host copies the disk`);
       try {
         const sizeBytes = await attempting(
-          `make image "${name}" of instance "${from}"`,
+          `create image "${name}" from instance "${from}"`,
           async () => {
             const response = await client.request(`/v1/images/${encodeURIComponent(name)}/from-instance`, {
               method: 'POST',
@@ -33,7 +33,7 @@ export function createCommand(cli: Cli): Command {
             if (!isRecord(done) || done['type'] !== 'done')
               throw new ApiError(
                 'Unavailable',
-                'the line to the server broke before the image was there; look for it, then try again',
+                'the connection to the server broke before the image was ready; check for it, then try again',
               );
             const { spec } = isRecord(done['image']) ? done['image'] : {};
             return isRecord(spec) ? Number(spec['sizeBytes']) : 0;
@@ -41,13 +41,13 @@ export function createCommand(cli: Cli): Command {
           {
             Conflict: ({ details }) =>
               isRecord(details) && details['reason'] === 'NotStopped'
-                ? `stop it first, from inside where you can: berth stop ${from}`
+                ? `stop it first, if possible from inside the guest: berth stop ${from}`
                 : '',
             NotFound: '"berth ps" shows the instances',
           },
         );
         progress.end();
-        cli.stdout.write(`image ${name} made of ${from} (${bytes(sizeBytes)})\n`);
+        cli.stdout.write(`image ${name} created from ${from} (${bytes(sizeBytes)})\n`);
       } finally {
         progress.end();
       }

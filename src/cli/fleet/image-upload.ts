@@ -30,15 +30,15 @@ const retryDelayMs = 1000;
 
 export function uploadCommand(cli: Cli): Command {
   return new Command('upload')
-    .description('Upload a file to the control plane and make it an image; hosts fetch it from there')
+    .description('Upload a file to the control plane as an image; hosts fetch it from there')
     .argument('<file>')
     .argument('<name>')
     .option('--format <format>', `${imageFormats.join(' or ')}; default: qcow2`)
     .option('--decompress <packing>', `${imagePackings.join(', ')}; default: by the ending of the file's name`)
     .option('--architecture <architecture>', 'amd64 or arm64; default: amd64')
-    .option('--cpus <count>', "for instances that ask for nothing; default: their pool's, else 4")
-    .option('--memory <amount>', "for instances that ask for nothing; default: their pool's, else 8 GiB")
-    .option('--disk <amount>', 'for instances that ask for nothing')
+    .option('--cpus <count>', "for instances that do not set it; default: their pool's, else 4")
+    .option('--memory <amount>', "for instances that do not set it; default: their pool's, else 8 GiB")
+    .option('--disk <amount>', 'for instances that do not set it')
     .action(async (path: string, name: string, options: UploadOptions, command: Command) => {
       const defaults = amountsOf(options);
       const { format, decompress, architecture } = options;

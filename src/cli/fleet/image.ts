@@ -45,7 +45,7 @@ function lsCommand(cli: Cli): Command {
   return new Command('ls')
     .description('Show all images')
     .option('-l, --selector <selector>', 'only images with these labels')
-    .option('--hosts', 'which hosts have them, and how many guests there use them')
+    .option('--hosts', 'show which hosts have them, and how many guests use them there')
     .addOption(outputOption('list'))
     .action(async ({ output, selector, hosts }: LsOptions, command: Command) => {
       const { client } = await openSession(cli, command);
@@ -66,7 +66,7 @@ function lsCommand(cli: Cli): Command {
         columns,
         empty: nothingFound('images', {
           selector,
-          otherwise: 'no images; make one: berth image build tiny, or berth image add NAME --source URL',
+          otherwise: 'no images; create one: berth image build tiny, or berth image add NAME --source URL',
         }),
       });
     });
@@ -111,28 +111,28 @@ const architectures = ['amd64', 'arm64'] as const;
 
 function addCommand(cli: Cli): Command {
   return new Command('add')
-    .description('Make an image known; hosts fetch it when it is needed')
+    .description('Add an image by its URL; hosts fetch it when it is needed')
     .argument('<name>')
     .requiredOption('--source <url>', 'http:, https:, oci: or file: URL, or docker://REGISTRY/NAME:TAG')
-    .option('--checksum <sha256>', 'of the file at the source: sha256:<64 hex digits>')
-    .option('--mirror <url>', 'where else it is, for when the source fails; many times', collect, [])
-    .option('--size-bytes <count>', 'of the file at the source; another size is refused')
+    .option('--checksum <sha256>', 'checksum of the file at the source: sha256:<64 hex digits>')
+    .option('--mirror <url>', 'another URL, used when the source fails; may be repeated', collect, [])
+    .option('--size-bytes <count>', 'size of the file at the source; any other size is refused')
     .option(
       '--format <format>',
       `${imageFormats.join(', ')} or container; default: container for docker://, else qcow2`,
     )
     .option('--decompress <packing>', `${imagePackings.join(', ')}; default: by the ending of the URL`)
     .option('--architecture <architecture>', `${architectures.join(' or ')}; default: amd64`)
-    .option('--driver <driver>', 'the only driver that can run it')
-    .option('--alias <name>', 'another name for it; many times', collect, [])
+    .option('--driver <driver>', 'run it only with this driver')
+    .option('--alias <name>', 'another name for it; may be repeated', collect, [])
     .option('--no-cloud-init', 'attach no NoCloud seed')
-    .option('--default-user <user>', 'who logs in by ssh, with the keys of an instance')
-    .option('--preload', 'hosts fetch it at once')
-    .option('--pin', 'hosts that have it keep it, whatever the budget of their caches')
-    .option('--cpus <count>', "for instances that ask for nothing; default: their pool's, else 4")
-    .option('--memory <amount>', "for instances that ask for nothing; default: their pool's, else 8 GiB")
-    .option('--disk <amount>', 'for instances that ask for nothing')
-    .option('-l, --label <key=value>', 'of the image; many times', collect, [])
+    .option('--default-user <user>', "user for ssh, who gets the instance's keys")
+    .option('--preload', 'all matching hosts fetch it now')
+    .option('--pin', 'hosts that have it keep it, even beyond the budget of their caches')
+    .option('--cpus <count>', "for instances that do not set it; default: their pool's, else 4")
+    .option('--memory <amount>', "for instances that do not set it; default: their pool's, else 8 GiB")
+    .option('--disk <amount>', 'for instances that do not set it')
+    .option('-l, --label <key=value>', 'label of the image; may be repeated', collect, [])
     .addOption(outputOption('list'))
     .action(async (name: string, options: AddOptions, command: Command) => {
       const { client } = await openSession(cli, command);
@@ -151,14 +151,14 @@ function addCommand(cli: Cli): Command {
 
 /** Many images need far less, and a small host has no room for so much. */
 const defaultsHint =
-  'instances of it that name no size get what their pool says, else 4 CPUs and 8 GiB memory; --cpus and --memory say otherwise';
+  "its instances without a size get their pool's default, else 4 CPUs and 8 GiB memory; --cpus and --memory change this";
 
 function specOf(options: AddOptions): Partial<ImageSpec> {
   const { format, architecture, driver, checksum } = options;
   const meant = meantContainer(options.source);
   if (meant !== undefined)
     throw usageError(
-      `--source cannot be "${options.source}": it is no URL, and a container image is named with its registry and its tag`,
+      `--source cannot be "${options.source}": it is not a URL; name a container image with its registry and its tag`,
       `write --source ${meant}`,
     );
   return {
@@ -195,9 +195,9 @@ interface PullOptions {
 
 function pullCommand(cli: Cli): Command {
   return new Command('pull')
-    .description('Have every fitting host fetch images now, and keep doing so for new hosts')
+    .description('Fetch images to every matching host now, and to new hosts when they join')
     .argument('<image...>')
-    .option('--no-wait', 'do not wait until they have it')
+    .option('--no-wait', 'do not wait for the hosts to fetch it')
     .option('-t, --timeout <duration>', 'give up waiting after 90s, 5m')
     .action((names: readonly string[], options: PullOptions, command: Command) =>
       fetchNow(cli, command, names, {
@@ -216,17 +216,17 @@ interface PrefetchOptions extends PullOptions {
 
 function prefetchCommand(cli: Cli): Command {
   return new Command('prefetch')
-    .description('Have some hosts fetch images now, and those that join these pools later')
+    .description('Fetch images to the given hosts and pools now, and to hosts that join these pools later')
     .argument('<image...>')
-    .option('--host <host>', 'this one; many times', collect, [])
-    .option('--pool <pool>', 'those of this pool; many times', collect, [])
-    .option('--no-wait', 'do not wait until they have it')
+    .option('--host <host>', 'this host; may be repeated', collect, [])
+    .option('--pool <pool>', 'the hosts of this pool; may be repeated', collect, [])
+    .option('--no-wait', 'do not wait for the hosts to fetch it')
     .option('-t, --timeout <duration>', 'give up waiting after 90s, 5m')
     .action(async (names: readonly string[], { host, pool, ...options }: PrefetchOptions, command: Command) => {
       if (host.length + pool.length === 0)
         throw usageError(
-          'no host and no pool is named',
-          '"berth image pull" is for all hosts; --host and --pool name some',
+          'no host or pool is given',
+          'name some with --host or --pool, or use "berth image pull" for all hosts',
         );
       const { client } = await openSession(cli, command);
       for (const name of host) await assertHost(client, name);
@@ -278,13 +278,16 @@ async function fetchNow(
 function diskOnly(image: Image): Image {
   if (!isContainerImage(image.spec)) return image;
   const { name } = image.metadata;
-  throw usageError(`"${name}" is a container image`, 'the engine of a host fetches it when it is first asked for');
+  throw usageError(
+    `"${name}" is a container image`,
+    'the container engine of a host fetches it when an instance first needs it',
+  );
 }
 
 function pinCommand(cli: Cli): Command {
   return changeCommand(cli, {
     verb: 'pin',
-    description: 'Have hosts keep images that they have, whatever the budget of their caches',
+    description: 'Pin images: hosts that have them keep them, even beyond the budget of their caches',
     change: ({ spec }) => (spec.pinned === true ? undefined : { ...spec, pinned: true }),
     done: 'is pinned',
   });
@@ -293,7 +296,7 @@ function pinCommand(cli: Cli): Command {
 function unpinCommand(cli: Cli): Command {
   return changeCommand(cli, {
     verb: 'unpin',
-    description: 'Let hosts remove images again that no guest uses',
+    description: 'Unpin images: hosts may remove them when no guest uses them',
     change: ({ spec: { pinned, ...spec } }) => (pinned === true ? spec : undefined),
     done: 'is no longer pinned',
   });
@@ -364,7 +367,7 @@ async function waitForHosts(
   } catch (error) {
     if (!(error instanceof Interrupted) || interruption.aborted || !overdue.signal.aborted) throw error;
     throw new CommandError(exitCodes.timedOut, `image "${name}" was only ${told} after ${seconds(timeoutMs ?? 0)}`, {
-      advice: "the hosts go on trying; their agents' logs say what is wrong",
+      advice: 'the hosts keep trying; see the logs of their agents',
     });
   } finally {
     progress.end();
@@ -390,15 +393,13 @@ function problemsOf(image: Image, host: Host): string[] {
 
 function cannotFetch({ metadata }: Image, problems: readonly string[]): CommandError {
   return new CommandError(exitCodes.badOutcome, `image "${metadata.name}" cannot be fetched; ${problems.join('; ')}`, {
-    advice: 'the hosts try again by themselves, at most an hour apart; within a minute when the image is changed',
+    advice: 'the hosts retry automatically, at least once an hour, and within a minute after the image is changed',
   });
 }
 
 function printHosts(cli: Cli, wanted: Image, hosts: readonly Host[]): void {
   if (hosts.length === 0) {
-    cli.stderr.write(
-      `no host that is ready now can use ${wanted.metadata.name}; those that come later will fetch it\n`,
-    );
+    cli.stderr.write(`no ready host can use ${wanted.metadata.name}; hosts that register later will fetch it\n`);
     return;
   }
   const rows = hosts.flatMap((host) => reportsOf(wanted, host).map((image) => ({ host, image })));
@@ -438,7 +439,7 @@ async function printCached(cli: Cli, output: Format, images: readonly Image[], h
   rows.sort((a, b) => a.name.localeCompare(b.name) || a.host.localeCompare(b.host));
   if (output === 'json' || output === 'yaml') return printValue(cli, output, rows);
   if (output === 'name') return void cli.stdout.write(rows.map(({ host }) => `${host}\n`).join(''));
-  if (rows.length === 0) return void cli.stderr.write('no host has any of them\n');
+  if (rows.length === 0) return void cli.stderr.write('no host has any of these images\n');
   printTable(
     cli,
     [
@@ -460,7 +461,7 @@ async function printCached(cli: Cli, output: Format, images: readonly Image[], h
 
 function rmCommand(cli: Cli): Command {
   return new Command('rm')
-    .description('Forget images; instances that run are not touched')
+    .description('Remove images; running instances are not affected')
     .argument('<image...>')
     .action(async (names: readonly string[], _options: unknown, command: Command) => {
       const { client } = await openSession(cli, command);

@@ -19,7 +19,7 @@ import { collect, parseInteger, parseMemoryMiB } from '../options/units.ts';
 
 export function poolCommand(cli: Cli): Command {
   return new Command('pool')
-    .description('Pools: named parts of the fleet')
+    .description('Pools: named groups of hosts')
     .addCommand(lsCommand(cli))
     .addCommand(createCommand(cli))
     .addCommand(setCommand(cli))
@@ -37,7 +37,7 @@ function lsCommand(cli: Cli): Command {
       await printList(cli, output, {
         items,
         columns: kindViews.pool({ nowMs: cli.clock.nowMs() }),
-        empty: 'no pools; make one: berth pool create NAME',
+        empty: 'no pools; create one: berth pool create NAME',
       });
     });
 }
@@ -54,16 +54,16 @@ interface PoolOptions {
 function withOptions(command: Command): Command {
   return command
     .argument('<name>')
-    .option('--profile <profile>', `how its hosts are preferred: ${profileNames.join(', ')}`)
-    .option('--weight <score=weight>', 'how much a score counts there; many times', collect, [])
-    .option('--cpu-ratio <number>', 'each CPU of its hosts is given out so many times; default: 4')
-    .option('--default-cpus <count>', 'for instances of this pool that nobody said it of')
-    .option('--default-memory <amount>', 'likewise: 2GiB')
-    .option('--description <text>', 'for people');
+    .option('--profile <profile>', `scoring profile of its hosts: ${profileNames.join(', ')}`)
+    .option('--weight <score=weight>', 'weight of a score on its hosts; may be repeated', collect, [])
+    .option('--cpu-ratio <number>', 'CPU overcommit ratio of its hosts; default: 4')
+    .option('--default-cpus <count>', 'for instances of this pool that do not set it')
+    .option('--default-memory <amount>', 'for instances of this pool that do not set it: 2GiB')
+    .option('--description <text>', 'free text');
 }
 
 function createCommand(cli: Cli): Command {
-  return withOptions(new Command('create').description('Make a pool; hosts join it by their own description')).action(
+  return withOptions(new Command('create').description('Create a pool; hosts name their pool themselves')).action(
     async (name: string, options: PoolOptions, command: Command) => {
       const spec = changed({ description: '' }, options);
       const { client } = await openSession(cli, command);
@@ -75,10 +75,12 @@ function createCommand(cli: Cli): Command {
 
 function setCommand(cli: Cli): Command {
   return withOptions(
-    new Command('set').description('Change a pool; "none" takes a profile, a ratio or a default away, SCORE= a weight'),
+    new Command('set').description(
+      'Change a pool; "none" removes a profile, a ratio or a default; SCORE= removes a weight',
+    ),
   ).action(async (name: string, options: PoolOptions, command: Command) => {
     if (Object.values(options).every((value) => Array.isArray(value) && value.length === 0))
-      throw usageError(`nothing to change of pool "${name}" was named`, '"berth pool set --help" shows what can be');
+      throw usageError(`no change of pool "${name}" is given`, '"berth pool set --help" shows the options');
     const { client } = await openSession(cli, command);
     await attempting(
       `change pool "${name}"`,

@@ -25,7 +25,7 @@ interface ProjectOptions {
 
 export function projectCommand(cli: Cli): Command {
   return new Command('project')
-    .description('Projects: tenants, and what each may have of the fleet')
+    .description('Projects: tenants, their weights and their limits')
     .addCommand(lsCommand(cli))
     .addCommand(showCommand(cli))
     .addCommand(createCommand(cli))
@@ -50,18 +50,18 @@ function lsCommand(cli: Cli): Command {
       await printList(cli, output, {
         items,
         columns: kindViews.project({ nowMs: cli.clock.nowMs(), chargedByProject }),
-        empty: 'no project has weights or limits of its own; give one some: berth project create NAME --weight 2',
+        empty: 'no project has its own weights or limits; set some: berth project create NAME --weight 2',
       });
     });
 }
 
 function usageOf(client: UserClient, name: string): Promise<ProjectUsage> {
-  return attempting(`ask what project "${name}" uses`, () => client.projectUsage(name));
+  return attempting(`show what project "${name}" uses`, () => client.projectUsage(name));
 }
 
 function showCommand(cli: Cli): Command {
   return new Command('show')
-    .description('Show what one project may have, and what its instances ask for together')
+    .description('Show the limits of one project, and the total that its instances request')
     .argument('<project>')
     .addOption(outputOption('value'))
     .action(async (name: string, { output }: { output: Format }, command: Command) => {
@@ -95,15 +95,15 @@ function showCommand(cli: Cli): Command {
 function withOptions(command: Command): Command {
   return command
     .argument('<name>')
-    .option('--weight <number>', 'how large its fair share is, against that of others; default: 1')
-    .option('--quota <CLASS=amount>', 'VCPU=64, MEMORY_MB=65536, INSTANCES=20; many times', collect, [])
-    .option('--guarantee <CLASS=amount>', 'never taken from it for higher priorities; many times', collect, [])
-    .option('--priority-max <number>', 'the highest priority it may ask for')
-    .option('--description <text>', 'for people');
+    .option('--weight <number>', 'its fair share, relative to other projects; default: 1')
+    .option('--quota <CLASS=amount>', 'VCPU=64, MEMORY_MB=65536, INSTANCES=20; may be repeated', collect, [])
+    .option('--guarantee <CLASS=amount>', 'never preempted for higher priorities; may be repeated', collect, [])
+    .option('--priority-max <number>', 'the highest priority its instances may have')
+    .option('--description <text>', 'free text');
 }
 
 function createCommand(cli: Cli): Command {
-  return withOptions(new Command('create').description('Give a project weights or limits')).action(
+  return withOptions(new Command('create').description("Set a project's weights or limits")).action(
     async (name: string, options: ProjectOptions, command: Command) => {
       const spec = changed({ description: '', weight: 1 }, options);
       const { client } = await openSession(cli, command);
@@ -115,13 +115,13 @@ function createCommand(cli: Cli): Command {
 
 function setCommand(cli: Cli): Command {
   return withOptions(
-    new Command('set').description('Change what a project may have; CLASS= takes a limit away'),
+    new Command('set').description("Change a project's weights or limits; CLASS= removes a limit"),
   ).action(async (name: string, options: ProjectOptions, command: Command) => {
     const { client } = await openSession(cli, command);
     await attempting(
       `change project "${name}"`,
       () => replace(client, { kind: 'project', name, change: ({ spec }) => changed(spec, options) }),
-      { NotFound: 'make it first: berth project create NAME' },
+      { NotFound: 'create it first: berth project create NAME' },
     );
     cli.stdout.write(`project ${name} changed\n`);
   });
@@ -129,7 +129,7 @@ function setCommand(cli: Cli): Command {
 
 function rmCommand(cli: Cli): Command {
   return new Command('rm')
-    .description('Take weights and limits away; instances stay')
+    .description('Remove weights and limits; instances stay')
     .argument('<project...>')
     .action(async (names: readonly string[], _options: unknown, command: Command) => {
       const { client } = await openSession(cli, command);

@@ -12,8 +12,8 @@ import { age, parseInteger } from '../options/units.ts';
 
 export function queueCommand(cli: Cli): Command {
   return new Command('queue')
-    .description('Show what waits for a host, first things first, and why; all projects, or those of --project')
-    .option('--limit <count>', 'so many at most', '100')
+    .description('Show what waits for a host, in queue order, and why; for all projects, or for that of --project')
+    .option('--limit <count>', 'at most this many', '100')
     .addOption(outputOption('value'))
     .action(async (options: { readonly limit: string; readonly output: Format }, command: Command) => {
       const limit = parseInteger('--limit', options.limit, { min: 1, max: 10_000 });
@@ -29,7 +29,7 @@ export function queueCommand(cli: Cli): Command {
 }
 
 export function queueLines({ waiting, items, projects }: QueueList, colours: Colours): string[] {
-  if (waiting === 0) return ['nothing waits'];
+  if (waiting === 0) return ['the queue is empty'];
   const more = waiting - items.length;
   return [
     ...tableLines(columns, items, { colours }),

@@ -23,18 +23,18 @@ interface ReserveOptions extends PlaceOptions {
 
 export function reserveCommand(cli: Cli): Command {
   const command = new Command('reserve')
-    .description('Hold room for a while without an instance')
-    .requiredOption('--for <duration>', 'how long, from when the room is found: 10m, 2h')
-    .option('-n, --name <name>', 'of the task; default: made from the time')
+    .description('Reserve resources for a limited time, without an instance')
+    .requiredOption('--for <duration>', 'duration, counted from the reservation: 10m, 2h')
+    .option('-n, --name <name>', 'name of the task; default: made from the time')
     .option('--image <image>', 'only where this image can run');
   return withPlaceOptions(withRoomOptions(command))
-    .option('-w, --wait', 'wait until the room is found')
+    .option('-w, --wait', 'wait until the resources are reserved')
     .option('-t, --timeout <duration>', 'with --wait: give up after 90s, 5m')
     .addOption(outputOption('list'))
     .action(async (options: ReserveOptions, called: Command) => {
       const ttlMs = parseDurationMs('--for', options.for);
       if (ttlMs < 1000)
-        throw usageError(`--for cannot be "${options.for}"`, 'hold room for at least a second: 90s, 5m');
+        throw usageError(`--for cannot be "${options.for}"`, 'reserve for at least one second: 90s, 5m');
       const timeoutMs = options.timeout === undefined ? undefined : parseDurationMs('--timeout', options.timeout);
       const spec = { ...placeOf(options), ...(options.image === undefined ? {} : { image: options.image }), ttlMs };
       const session = await openSession(cli, called);
@@ -42,14 +42,14 @@ export function reserveCommand(cli: Cli): Command {
       const made = await attempting(
         'reserve',
         () => session.client.create('task', { metadata: { name, project: session.project }, spec }),
-        { AlreadyExists: 'choose another --name, or remove the one that is there: berth task rm NAME' },
+        { AlreadyExists: 'choose another --name, or remove the existing one: berth task rm NAME' },
       );
       const task = options.wait ? await untilPlaced(cli, session, made, timeoutMs) : made;
       if (options.output === 'json' || options.output === 'yaml') return printValue(cli, options.output, task);
       if (!options.wait || options.output === 'name') return printNames(cli, [task]);
       const { host, heldUntilMs = 0 } = task.status;
       cli.stdout.write(
-        `${name} holds room on ${host ?? '?'} for ${age(heldUntilMs - cli.clock.nowMs())}; berth run IMAGE --task ${name}\n`,
+        `${name} has resources reserved on ${host ?? '?'} for ${age(heldUntilMs - cli.clock.nowMs())}; berth run IMAGE --task ${name}\n`,
       );
     });
 }
@@ -73,13 +73,13 @@ async function untilPlaced(
       if (task?.status.phase === 'Pending') last = conditionOf(task.status.conditions, 'Scheduled')?.message ?? '';
       const gone = change.type === 'delete' && change.name === name;
       if (gone || (task && task.status.phase !== 'Pending') || (change.type === 'sync' && !task))
-        throw new CommandError(exitCodes.badOutcome, `task "${name}" ended before anyone saw it placed`);
+        throw new CommandError(exitCodes.badOutcome, `task "${name}" ended before its placement was seen`);
     }
     throw new Interrupted();
   } catch (error) {
     if (!(error instanceof Interrupted) || !overdue.signal.aborted) throw error;
-    throw new CommandError(exitCodes.timedOut, `no room was found for task "${name}": ${last}`, {
-      advice: `it goes on waiting; see "berth task ls", or give up with "berth task rm ${name}"`,
+    throw new CommandError(exitCodes.timedOut, `task "${name}" could not be placed: ${last}`, {
+      advice: `it keeps waiting; see "berth task ls", or cancel it with "berth task rm ${name}"`,
     });
   } finally {
     timer?.cancel();

@@ -13,7 +13,7 @@ import { parseDiskGiB, parseInteger, parseMemoryMiB } from '../options/units.ts'
 
 export function sizeCommand(cli: Cli): Command {
   return new Command('size')
-    .description('Sizes: named amounts of room')
+    .description('Sizes: named amounts of resources')
     .addCommand(lsCommand(cli))
     .addCommand(createCommand(cli))
     .addCommand(rmCommand(cli));
@@ -30,14 +30,14 @@ function lsCommand(cli: Cli): Command {
       await printList(cli, output, {
         items,
         columns: kindViews.size({ nowMs: cli.clock.nowMs() }),
-        empty: 'no sizes; make one: berth size create small --cpus 1 --memory 1GiB',
+        empty: 'no sizes; create one: berth size create small --cpus 1 --memory 1GiB',
       });
     });
 }
 
 function createCommand(cli: Cli): Command {
   return new Command('create')
-    .description('Make a size')
+    .description('Create a size')
     .argument('<name>')
     .requiredOption('--cpus <count>', 'virtual CPUs')
     .requiredOption('--memory <amount>', '512MiB, 1GiB')
@@ -56,7 +56,7 @@ function createCommand(cli: Cli): Command {
 
 function rmCommand(cli: Cli): Command {
   return new Command('rm')
-    .description('Remove sizes; instances keep the room they have')
+    .description('Remove sizes; instances keep their resources')
     .argument('<size...>')
     .action(async (names: readonly string[], _options: unknown, command: Command) => {
       const { client } = await openSession(cli, command);

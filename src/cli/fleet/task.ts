@@ -12,7 +12,7 @@ import { openSession } from '../session.ts';
 
 export function taskCommand(cli: Cli): Command {
   return new Command('task')
-    .description('Tasks: room held for a while without an instance')
+    .description('Tasks: resources reserved for a limited time, without an instance')
     .addCommand(lsCommand(cli))
     .addCommand(rmCommand(cli));
 }
@@ -28,14 +28,14 @@ function lsCommand(cli: Cli): Command {
       await printList(cli, output, {
         items,
         columns: kindViews.task({ nowMs: cli.clock.nowMs() }),
-        empty: 'no tasks; hold room with one: berth reserve --cpus 2 --memory 4GiB --for 10m',
+        empty: 'no tasks; create one: berth reserve --cpus 2 --memory 4GiB --for 10m',
       });
     });
 }
 
 function rmCommand(cli: Cli): Command {
   return new Command('rm')
-    .description('Give the room of tasks back before their time')
+    .description('End tasks early and release their resources')
     .argument('<task...>')
     .action(async (names: readonly string[], _options: unknown, command: Command) => {
       const { client, project } = await openSession(cli, command);

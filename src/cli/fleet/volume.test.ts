@@ -90,7 +90,7 @@ describe('berth volume', () => {
     expect(puts(grown.requests)).toMatchObject([{ metadata: { revision: 7 }, spec: { sizeGiB: 20 } }]);
     const kept = await runBerth(['volume', 'snapshot', 'create', 'data', 'before'], { handler: fleet() });
     expect(puts(kept.requests)).toMatchObject([{ spec: { snapshots: ['before'] } }]);
-    expect(kept.stdout).toBe('data@before is being made\n');
+    expect(kept.stdout).toBe('data@before is being created\n');
   });
 
   it('makes no snapshot under a name that is taken, and says so', async () => {
@@ -157,7 +157,7 @@ describe('berth volume', () => {
       'instance | web',
       'state | Made: it is there',
       'snapshot | before, 60m old',
-      'snapshot | after, not made yet',
+      'snapshot | after, not created yet',
       '',
     ]);
     const list = await runBerth(['volume', 'ls'], { handler: fleet(volume) });

@@ -20,7 +20,7 @@ const advice = { NotFound: '"berth volume ls" shows the volumes, "berth ps" the 
 
 export function volumeCommand(cli: Cli): Command {
   return new Command('volume')
-    .description('Volumes: disks that stay when instances go')
+    .description('Volumes: disks that outlive instances')
     .addCommand(lsCommand(cli))
     .addCommand(showCommand(cli))
     .addCommand(createCommand(cli))
@@ -52,14 +52,14 @@ function lsCommand(cli: Cli): Command {
       await printList(cli, output, {
         items,
         columns: kindViews.volume({ nowMs: cli.clock.nowMs() }),
-        empty: 'no volumes; make one: berth volume create NAME --size 10GiB',
+        empty: 'no volumes; create one: berth volume create NAME --size 10GiB',
       });
     });
 }
 
 function showCommand(cli: Cli): Command {
   return new Command('show')
-    .description('Say where a volume is, who has it, and what its snapshots are')
+    .description('Show a volume: its host, the instance that uses it, and its snapshots')
     .argument('<volume>')
     .addOption(outputOption('list'))
     .action(async (name: string, { output }: { output: Format }, command: Command) => {
@@ -86,7 +86,7 @@ export function volumeLines({ metadata, spec, status }: Volume, nowMs: number): 
         ['state', ready && `${ready.reason}: ${ready.message}`],
         ...spec.snapshots.map((name): [string, string] => {
           const made = seen?.snapshots.find((each) => each.name === name);
-          return ['snapshot', `${name}, ${made ? `${age(nowMs - made.createdAtMs)} old` : 'not made yet'}`];
+          return ['snapshot', `${name}, ${made ? `${age(nowMs - made.createdAtMs)} old` : 'not created yet'}`];
         }),
         ['copy of', spec.source && `${spec.source.volume}@${spec.source.snapshot}`],
       ],
@@ -104,17 +104,20 @@ interface CreateOptions extends WaitOptions {
 
 function createCommand(cli: Cli): Command {
   const command = new Command('create')
-    .description('Make a volume: on a host that is named, else where the first instance is placed that has it')
+    .description('Create a volume, on the given host or on the host of the first instance that uses it')
     .argument('<name>')
     .requiredOption('-s, --size <amount>', '10GiB, 1TiB')
-    .option('--host <host>', 'make it there now')
-    .option('--from <volume@snapshot>', 'a copy of this snapshot, on the same host')
-    .option('-l, --label <key=value>', 'many times', collect, []);
-  return withWait(command, 'it is there; needs --host or --from').action(
+    .option('--host <host>', 'create it there now')
+    .option('--from <volume@snapshot>', 'copy this snapshot, on the same host')
+    .option('-l, --label <key=value>', 'label of the volume; may be repeated', collect, []);
+  return withWait(command, 'it is ready; needs --host or --from').action(
     async (name: string, options: CreateOptions, called: Command) => {
       const { host, from, size, label, wait } = options;
       if (wait && host === undefined && from === undefined)
-        throw usageError('--wait needs --host or --from', 'without them a volume is made when an instance has it');
+        throw usageError(
+          '--wait needs --host or --from',
+          'without them a volume is created when an instance first uses it',
+        );
       const spec: Partial<VolumeSpec> & { sizeGiB: number } = {
         sizeGiB: parseGiB('--size', size),
         ...(host === undefined ? {} : { host }),
@@ -128,11 +131,11 @@ function createCommand(cli: Cli): Command {
             metadata: { name, project: session.project, labels: parseLabels('--label', label) },
             spec,
           }),
-        { AlreadyExists: 'choose another name: "berth volume ls" shows those that are there' },
+        { AlreadyExists: 'choose another name: "berth volume ls" shows the existing ones' },
       );
       await maybeWait(cli, session, made, options, untilMade(name));
       cli.stdout.write(
-        `${name} ${wait ? 'is ready' : host === undefined && from === undefined ? 'created; attach it: berth run IMAGE --volume ' + name : 'is being made'}\n`,
+        `${name} ${wait ? 'is ready' : host === undefined && from === undefined ? 'created; attach it: berth run IMAGE --volume ' + name : 'is being created'}\n`,
       );
     },
   );
@@ -148,10 +151,10 @@ function parseSource(text: string): NonNullable<VolumeSpec['source']> {
 
 function attachCommand(cli: Cli): Command {
   return new Command('attach')
-    .description('Give an instance a volume, also while it runs')
+    .description('Attach a volume to an instance, also while it runs')
     .argument('<volume>')
     .argument('<instance>')
-    .option('--read-only', 'the guest cannot write to it')
+    .option('--read-only', 'attach it read-only')
     .action(async (name: string, instance: string, { readOnly }: { readOnly?: true }, command: Command) => {
       const { client, project } = await openSession(cli, command);
       await attempting(
@@ -175,7 +178,7 @@ function attachCommand(cli: Cli): Command {
 
 function detachCommand(cli: Cli): Command {
   return new Command('detach')
-    .description('Take volumes from the instances that have them; what a guest has mounted it must unmount first')
+    .description('Detach volumes from their instances; unmount them in the guest first')
     .argument('<volume...>')
     .action(async (names: readonly string[], _options: unknown, command: Command) => {
       const { client, project } = await openSession(cli, command);
@@ -210,41 +213,41 @@ function detachCommand(cli: Cli): Command {
 
 function resizeCommand(cli: Cli): Command {
   const command = new Command('resize')
-    .description('Grow a volume, also while a guest uses it; what lies on it must be grown inside the guest')
+    .description('Grow a volume, also while a guest uses it; grow its file system inside the guest')
     .argument('<volume>')
     .argument('<size>', '20GiB, 1TiB');
-  return withWait(command, 'its host has done it').action(
+  return withWait(command, 'its host has finished').action(
     async (name: string, size: string, options: WaitOptions, called: Command) => {
       const sizeGiB = parseGiB('SIZE', size);
       await change(cli, called, { name, what: `resize volume "${name}"`, options }, (spec) =>
         spec.sizeGiB === sizeGiB ? undefined : { ...spec, sizeGiB },
       );
-      cli.stdout.write(`${name} ${options.wait ? 'has' : 'is to have'} ${sizeGiB} GiB\n`);
+      cli.stdout.write(`${name} ${options.wait ? 'has' : 'will have'} ${sizeGiB} GiB\n`);
     },
   );
 }
 
 function snapshotCommand(cli: Cli): Command {
   const make = new Command('create')
-    .description('Keep the present state of a volume under a name')
+    .description('Create a snapshot of a volume')
     .argument('<volume>')
     .argument('<name>');
   const remove = new Command('rm').description('Remove a snapshot').argument('<volume>').argument('<name>');
   return new Command('snapshot')
-    .description('Snapshots of a volume; "berth volume create NEW --from VOLUME@NAME" makes a volume of one')
+    .description('Snapshots of a volume; "berth volume create NEW --from VOLUME@NAME" creates a volume from one')
     .addCommand(
-      withWait(make, 'its host has done it').action(
+      withWait(make, 'its host has finished').action(
         async (name: string, state: string, options: WaitOptions, called: Command) => {
           await change(cli, called, { name, what: `snapshot volume "${name}"`, options }, (spec) => {
             if (spec.snapshots.includes(state)) throw snapshotExists(name, state);
             return { ...spec, snapshots: [...spec.snapshots, state] };
           });
-          cli.stdout.write(`${name}@${state} ${options.wait ? 'made' : 'is being made'}\n`);
+          cli.stdout.write(`${name}@${state} ${options.wait ? 'created' : 'is being created'}\n`);
         },
       ),
     )
     .addCommand(
-      withWait(remove, 'its host has done it').action(
+      withWait(remove, 'its host has finished').action(
         async (name: string, state: string, options: WaitOptions, called: Command) => {
           await change(
             cli,
@@ -297,9 +300,7 @@ async function change(
 
 function rmCommand(cli: Cli): Command {
   return withWait(
-    new Command('rm')
-      .description('Remove volumes with all that is on them, and their snapshots')
-      .argument('<volume...>'),
+    new Command('rm').description('Remove volumes with their data and snapshots').argument('<volume...>'),
     'nothing is left of them',
   ).action(async (names: readonly string[], options: WaitOptions, called: Command) => {
     const session = await openSession(cli, called);
@@ -331,7 +332,7 @@ async function maybeWait(
   if (timeoutMs !== undefined && !wait) throw usageError('--timeout needs --wait');
   if (!wait) return;
   const { id, name } = metadata;
-  const adviceAfter = (): string => `it goes on; see: berth volume show ${name}, berth events`;
+  const adviceAfter = (): string => `it continues; see: berth volume show ${name}, berth events`;
   await waitForResource(cli, session, { kind: 'volume', id, name, judge, timeoutMs, adviceAfter });
 }
 

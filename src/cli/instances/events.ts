@@ -18,9 +18,9 @@ interface EventsOptions {
 
 export function eventsCommand(cli: Cli): Command {
   return new Command('events')
-    .description('Show what happened')
-    .argument('[instance]', 'only of the instance, host or image of this name')
-    .option('-f, --follow', 'go on until Ctrl-C')
+    .description('Show events')
+    .argument('[instance]', 'only events of the instance, host or image of this name')
+    .option('-f, --follow', 'follow new events until Ctrl-C')
     .addOption(outputOption('list'))
     .action(async (subject: string | undefined, { follow, output }: EventsOptions, command: Command) => {
       const { client } = await openSession(cli, command);
@@ -28,8 +28,8 @@ export function eventsCommand(cli: Cli): Command {
       const query = { ...(subject === undefined ? {} : { subject }), ...(project === undefined ? {} : { project }) };
       const empty =
         subject === undefined
-          ? 'nothing happened yet'
-          : `nothing that is still known happened to anything called "${subject}"; names: berth ps, berth host ls, berth image ls`;
+          ? 'no events yet'
+          : `no recorded event is about "${subject}"; for names see berth ps, berth host ls, berth image ls`;
       await attempting('show events', async () => {
         if (follow) {
           // Lines, also on a terminal: a history is not redrawn, and its ages would go stale, so it shows the time instead.

@@ -79,7 +79,7 @@ describe('berth explain', () => {
     const queue = { position: 5, waiting: 9, ahead: ['default/a', 'ci/b'], projectShare: 0.125 };
     expect((await told({ queue })).slice(3, 5)).toEqual([
       '  queue     5 of 9, after default/a, ci/b, …',
-      '  project   holds 12.5 % of the fleet',
+      '  project   uses 12.5 % of the fleet',
     ]);
   });
 

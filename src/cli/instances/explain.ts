@@ -25,7 +25,7 @@ interface ExplainFlags {
 
 export function explainCommand(cli: Cli): Command {
   return new Command('explain')
-    .description('Say why an instance is where it is, and what would change that')
+    .description('Explain the placement of an instance, and what would change it')
     .argument('<instance>')
     .option('-a, --all', 'every host, not only the first 20')
     .addOption(outputOption('value'))
@@ -95,7 +95,7 @@ function queueFacts({ position, waiting, ahead, projectShare }: QueueExplanation
   const before = ahead.length === 0 ? '' : `, after ${ahead.join(', ')}${more}`;
   return [
     ['queue', position === undefined ? `one of ${waiting} that wait` : `${position} of ${waiting}${before}`],
-    ['project', `holds ${round(100 * projectShare)} % of the fleet`],
+    ['project', `uses ${round(100 * projectShare)} % of the fleet`],
   ];
 }
 
@@ -106,7 +106,7 @@ function placedFacts({ decidedAtMs, better, runnersUp, changes, ...placed }: Pla
   const then = scoreThen === undefined ? '' : `, ${round(scoreThen)} then`;
   return [
     ['decided', decidedAtMs === undefined ? undefined : `${age(nowMs - decidedAtMs)} ago`],
-    ['score', scoreNow === undefined ? 'its host would not take it today' : `${round(scoreNow)} today${then}`],
+    ['score', scoreNow === undefined ? 'it would not fit its host now' : `${round(scoreNow)} today${then}`],
     ['better', rated(better)],
     ['others', better.length > 0 ? undefined : rated(runnersUp)],
     ['changed', changes.join('; ')],

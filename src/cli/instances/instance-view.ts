@@ -64,7 +64,7 @@ export function reasonOf(instance: Instance): string {
       if (instance.spec.powerState === 'suspended') return status.guest?.progress ?? 'to be suspended';
       return status.guest?.ready ? '' : 'booting';
     case 'Suspended':
-      return instance.spec.powerState === 'suspended' ? '' : 'to go on';
+      return instance.spec.powerState === 'suspended' ? '' : 'to be resumed';
     case 'Stopped':
       // It should run, and waits for room on the host that has its disk.
       return isToBeOn(instance.spec) ? told(conditionOf(status.conditions, 'Scheduled'), false) : '';

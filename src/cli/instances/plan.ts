@@ -17,11 +17,11 @@ interface PlanOptions extends SpecOptions {
 }
 
 export function planCommand(cli: Cli): Command {
-  return new Command('plan').description('Say what a command would do, and do nothing').addCommand(runCommand(cli));
+  return new Command('plan').description('Show what a command would do, without doing it').addCommand(runCommand(cli));
 }
 
 function runCommand(cli: Cli): Command {
-  return withSpecOptions(new Command('run').description('Where an instance would go, or why it would wait'))
+  return withSpecOptions(new Command('run').description('Show where an instance would be placed, or why it would wait'))
     .option('-a, --all', 'every host, not only the first 20')
     .addOption(outputOption('value'))
     .action(async (image: string, options: PlanOptions, command: Command) => {

@@ -123,7 +123,7 @@ describe('berth reserve', () => {
       metadata: { name: 'hold-1' },
       spec: { cpus: 2, memoryMiB: 4096, ttlMs: 600_000 },
     });
-    expect(stdout).toBe('hold-1 holds room on h1 for 10m; berth run IMAGE --task hold-1\n');
+    expect(stdout).toBe('hold-1 has resources reserved on h1 for 10m; berth run IMAGE --task hold-1\n');
     const listed = await runBerth(['task', 'ls'], { handler });
     expect(listed.stdout).toMatch(/NAME +PHASE +HOST +CPUS +MEMORY +LEFT/);
     expect(listed.stdout).toMatch(/hold-1 +Placed +h1 .* 10m/);

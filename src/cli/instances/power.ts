@@ -41,7 +41,7 @@ const words: Readonly<Record<Verb, Words>> = {
   },
   start: {
     powerState: 'running',
-    description: 'Start instances that are stopped or ended, on their own disks',
+    description: 'Start instances that are stopped or have ended, with their disks',
     waits: 'wait until they have booted',
     judge: untilReady,
     already: 'runs already',
@@ -50,8 +50,8 @@ const words: Readonly<Record<Verb, Words>> = {
   },
   suspend: {
     powerState: 'suspended',
-    description: 'Hold running instances still, keeping their memory',
-    waits: 'wait until they stand still',
+    description: 'Suspend running instances, keeping their memory',
+    waits: 'wait until they are suspended',
     judge: untilSuspended,
     already: 'is suspended already',
     asked: 'is being suspended',
@@ -59,12 +59,12 @@ const words: Readonly<Record<Verb, Words>> = {
   },
   resume: {
     powerState: 'running',
-    description: 'Let suspended instances go on where they were',
-    waits: 'wait until they go on',
+    description: 'Resume suspended instances',
+    waits: 'wait until they run again',
     judge: untilRunning,
     already: 'runs already',
     asked: 'is being resumed',
-    waited: 'goes on',
+    waited: 'runs again',
   },
 };
 
@@ -74,8 +74,8 @@ export function stopCommand(cli: Cli): Command {
     .argument('<instance...>')
     .option('--grace <duration>', graceHelp)
     .addOption(new Option('-w, --wait', 'wait until they are off').hideHelp()) // as it does
-    .option('--no-wait', 'only ask for it')
-    .option('-t, --timeout <duration>', 'give up waiting after 90s, 5m; default: 30s after the grace')
+    .option('--no-wait', 'return without waiting')
+    .option('-t, --timeout <duration>', 'time limit of the wait: 90s, 5m; default: 30s after the grace')
     .action(async (names: readonly string[], options: StopOptions, command: Command) => {
       const session = await openSession(cli, command);
       const timeoutMs = options.timeout === undefined ? undefined : parseDurationMs('--timeout', options.timeout);
@@ -124,15 +124,14 @@ interface StopOptions {
   readonly timeout?: string;
 }
 
-const graceHelp =
-  "how long a guest may take to power off before it is ended by force: 30s, 0s; default: the instance's, 30s";
+const graceHelp = "time a guest has to power off before it is killed: 30s, 0s; default: the instance's, 30s";
 /** For the host to hear of it and to tell of the end. */
 const marginMs = 30_000;
 
 function graceOf({ grace }: { readonly grace?: string }): { readonly stopGraceMs?: number } {
   if (grace === undefined) return {};
   const stopGraceMs = parseDurationMs('--grace', grace);
-  if (stopGraceMs > graceMsMax) throw usageError(`--grace cannot be "${grace}"`, 'ten minutes at most: 10m');
+  if (stopGraceMs > graceMsMax) throw usageError(`--grace cannot be "${grace}"`, 'write at most ten minutes: 10m');
   return { stopGraceMs };
 }
 
@@ -156,7 +155,7 @@ async function untilOff(
   const { id, name } = metadata;
   const { status } = await waitForInstance(cli, session, { id, name, judge: untilStopped(name), timeoutMs, ...advice });
   if (status.guest?.reason === 'StopForced')
-    cli.stderr.write(`warning: ${name}: ${status.guest.message ?? 'it was ended by force'}\n`);
+    cli.stderr.write(`warning: ${name}: ${status.guest.message ?? 'the guest was killed'}\n`);
 }
 
 /** `already`: it was wanted so, and had become so; nothing was changed. */
@@ -216,7 +215,7 @@ export function restartCommand(cli: Cli): Command {
     .argument('<instance...>')
     .option('-w, --wait', 'wait until they have booted')
     .option('--grace <duration>', graceHelp)
-    .option('-t, --timeout <duration>', 'give up after 90s, 5m: of each, to be off, and with --wait to boot')
+    .option('-t, --timeout <duration>', 'time limit for each to power off, and with --wait to boot: 90s, 5m')
     .action(async (names: readonly string[], options: PowerOptions & StopOptions, command: Command) => {
       const { wait, timeout } = options;
       const session = await openSession(cli, command);

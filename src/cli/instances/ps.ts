@@ -23,17 +23,17 @@ export function psCommand(cli: Cli): Command {
   return new Command('ps')
     .alias('ls')
     .description('Show instances')
-    .option('-w, --watch', 'go on showing changes until Ctrl-C')
+    .option('-w, --watch', 'show changes until Ctrl-C')
     .option('-l, --selector <selector>', 'only instances with these labels: tier=web,zone!=a,!old')
     .option('-A, --all-projects', 'of every project')
     .addOption(outputOption('list'))
-    .addOption(new Option('--wide', 'every column, and reasons in full: -o wide').implies({ output: 'wide' }))
+    .addOption(new Option('--wide', 'show every column, and full reasons, like -o wide').implies({ output: 'wide' }))
     .action(async ({ output, watch, selector, allProjects }: PsOptions, command: Command) => {
       const { client, project } = await openSession(cli, command);
       const query = { ...(allProjects ? {} : { project }), ...(selector === undefined ? {} : { selector }) };
       const columns = (nowMs: number) => instanceColumns(nowMs, { project: allProjects === true });
       const where = allProjects || project === 'default' ? '' : ` in project "${project}"`;
-      const otherwise = `no instances${where}; make one: berth run IMAGE`;
+      const otherwise = `no instances${where}; create one: berth run IMAGE`;
       const view = { columns, sort: byProjectAndName, empty: nothingFound('instances', { selector, otherwise }) };
       await attempting('list instances', async () => {
         if (watch) return watchList(cli, client, { kind: 'instance', query, format: output, ...view });

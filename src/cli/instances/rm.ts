@@ -16,7 +16,7 @@ export function rmCommand(cli: Cli): Command {
   return new Command('rm')
     .description('Remove instances')
     .argument('<instance...>')
-    .option('-w, --wait', 'wait until nothing is left of them')
+    .option('-w, --wait', 'wait until they are removed completely')
     .option('-t, --timeout <duration>', 'with --wait: give up after 90s, 5m')
     .action(async (names: readonly string[], { wait, timeout }: RmOptions, command: Command) => {
       const session = await openSession(cli, command);

@@ -45,31 +45,31 @@ const restartPolicies = ['Never', 'OnFailure'] as const;
 export function withSpecOptions(command: Command): Command {
   command
     .argument('<image>', 'name or alias: berth image ls')
-    .option('-n, --name <name>', 'default: made from the image');
+    .option('-n, --name <name>', 'name of the instance; default: made from the image');
   withContainerOptions(withRoomOptions(command))
     .option(
       '-p, --publish <ports>',
-      'HOST:GUEST[/tcp|udp], or GUEST for any free port of the host; many times',
+      'HOST:GUEST[/tcp|udp], or GUEST for any free port of the host; may be repeated',
       collect,
       [],
     )
-    .option('--ssh-key <file>', 'public keys for the guest, one a line; many times', collect, [])
+    .option('--ssh-key <file>', 'file of public keys for the guest, one per line; may be repeated', collect, [])
     .option('--user-data <file>', 'cloud-init user-data; - reads standard input')
-    .option('-v, --volume <volume>', 'a volume, or VOLUME:ro to read only; many times', collect, [])
+    .option('-v, --volume <volume>', 'attach a volume; VOLUME:ro attaches it read-only; may be repeated', collect, [])
     .option('--hostname <hostname>', "the guest's own name; default: the instance's")
-    .option('-l, --label <key=value>', 'of the instance; many times', collect, []);
+    .option('-l, --label <key=value>', 'label of the instance; may be repeated', collect, []);
   return withPlaceOptions(command)
-    .option('--task <task>', 'in the room that this task holds, on its host: berth task ls')
+    .option('--task <task>', 'use the resources that this task reserves, on its host: berth task ls')
     .option('--restart-policy <policy>', `${restartPolicies.join(' or ')}; default: Never`)
-    .option('--priority <number>', 'who waits goes by it, the highest first: -1000 to 1000; default: 0')
-    .option('--preempt', 'when it fits nowhere, instances of lower priority make room for it')
-    .option('--gang <name=size>', 'placed together with the others of this name, all or none')
-    .option('--exclusive', 'never a second copy while the first may still run somewhere');
+    .option('--priority <number>', 'queue priority, -1000 to 1000; higher values are placed first; default: 0')
+    .option('--preempt', 'if it fits nowhere, preempt instances of lower priority')
+    .option('--gang <name=size>', 'place it together with the others of this gang, all or none')
+    .option('--exclusive', 'start no second copy while the first may still run');
 }
 
 export function runCommand(cli: Cli): Command {
-  return withSpecOptions(new Command('run').description('Make an instance from an image'))
-    .option('--idempotency-key <key>', 'the same key again makes no second instance')
+  return withSpecOptions(new Command('run').description('Create and start an instance'))
+    .option('--idempotency-key <key>', 'repeating a request with the same key creates no second instance')
     .option('-w, --wait', 'wait until the guest has booted')
     .option('-t, --timeout <duration>', 'with --wait: give up after 90s, 5m')
     .addOption(outputOption('list'))
@@ -93,7 +93,7 @@ export function runCommand(cli: Cli): Command {
             },
             options.idempotencyKey === undefined ? {} : { idempotencyKey: options.idempotencyKey },
           ),
-        { AlreadyExists: 'choose another --name, or remove the one that is there: berth rm NAME' },
+        { AlreadyExists: 'choose another --name, or remove the existing one: berth rm NAME' },
       );
       const { id, name } = made.metadata;
       if (!options.wait) {
@@ -107,7 +107,7 @@ export function runCommand(cli: Cli): Command {
         name,
         timeoutMs,
         judge: untilReady(name),
-        interruptedAdvice: `"${name}" goes on without you; remove it with: berth rm ${name}`,
+        interruptedAdvice: `"${name}" continues in the background; remove it with: berth rm ${name}`,
       });
       if (options.output === 'json' || options.output === 'yaml') return printValue(cli, options.output, ready);
       if (options.output === 'name') return printNames(cli, [ready]);
@@ -153,14 +153,15 @@ export async function specOf(cli: Cli, image: string, options: SpecOptions): Pro
 /** `data` or `data:ro`. */
 function parseVolume(text: string): NonNullable<InstanceSpec['volumes']>[number] {
   const [, name, how] = /^([a-z0-9][a-z0-9-]*)(:ro|:rw)?$/.exec(text) ?? [];
-  if (name === undefined) throw usageError(`--volume cannot be "${text}"`, 'write its name, or NAME:ro to read only');
+  if (name === undefined) throw usageError(`--volume cannot be "${text}"`, 'write its name, or NAME:ro for read-only');
   return how === ':ro' ? { name, readOnly: true } : { name };
 }
 
 /** `workers=4`. */
 function parseGang(text: string): NonNullable<InstanceSpec['gang']> {
   const [, name = '', size = ''] = /^([a-z0-9][a-z0-9-]*)=(\d{1,3})$/.exec(text) ?? [];
-  if (name === '') throw usageError(`--gang cannot be "${text}"`, 'write its name and how many it is: workers=4');
+  if (name === '')
+    throw usageError(`--gang cannot be "${text}"`, 'write its name and its number of instances: workers=4');
   return { name, size: parseInteger('--gang', size, { min: 1, max: 256 }) };
 }
 

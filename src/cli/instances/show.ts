@@ -12,7 +12,7 @@ import { age, memory } from '../options/units.ts';
 
 export function showCommand(cli: Cli): Command {
   return new Command('show')
-    .description('Show an instance: how it is, where, and what it was given')
+    .description('Show the status, host and settings of an instance')
     .argument('<instance>')
     .addOption(outputOption('one'))
     .action(async (name: string, { output }: { output: Format }, command: Command) => {

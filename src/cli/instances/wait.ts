@@ -32,7 +32,7 @@ export function waitForInstance<T>(
   options: WaitOptions<'instance', T> & { readonly adviceAfter?: () => string },
 ): Promise<T> {
   const { name } = options;
-  const adviceAfter = (): string => `it goes on; see: berth ps --watch, berth explain ${name}, berth logs ${name}`;
+  const adviceAfter = (): string => `it continues; see: berth ps --watch, berth explain ${name}, berth logs ${name}`;
   return waitForResource(cli, session, { kind: 'instance', adviceAfter, ...options });
 }
 

@@ -57,7 +57,7 @@ describe('berth run of a container image', () => {
 
   it.each([
     ['=x', '--env names no variable'],
-    ['NOWHERE', 'there is no such variable here'],
+    ['NOWHERE', 'this environment has no such variable'],
   ])('refuses --env %s before it asks the server', async (pair, message) => {
     const { stderr, exitCode, requests } = await runBerth(['run', 'shop', '--env', pair], { handler: create });
     expect({ exitCode, requests }).toEqual({ exitCode: 2, requests: [] });
@@ -67,7 +67,7 @@ describe('berth run of a container image', () => {
   it('names the line of a file that it cannot read, and not what is in it', async () => {
     const path = await file('A=1\nsecret\n');
     const { stderr } = await runBerth(['run', 'shop', '--env-file', path], { handler: create });
-    expect(stderr).toContain('line 2 is no NAME=VALUE');
+    expect(stderr).toContain('line 2 is not NAME=VALUE');
     expect(stderr).not.toContain('secret');
   });
 

@@ -21,16 +21,16 @@ export interface ContainerOptions {
 
 export function withContainerOptions(command: Command): Command {
   return command
-    .option('--command <word>', 'of a container image: replaces its entrypoint; many times, a word each', collect, [])
-    .option('--arg <word>', 'of a container image: replaces its command; many times, a word each', collect, [])
+    .option('--command <word>', 'for a container image: replaces its entrypoint; repeat it for each word', collect, [])
+    .option('--arg <word>', 'for a container image: replaces its command; repeat it for each word', collect, [])
     .option(
       '-e, --env <name=value>',
-      'of a container image; NAME alone takes it from this environment, so that no list of processes shows it; many times',
+      'for a container image; NAME alone reads the value from this environment, so that process lists do not show it; may be repeated',
       collect,
       [],
     )
-    .option('--env-file <file>', 'lines of NAME=VALUE; - reads standard input; many times', collect, [])
-    .option('-f, --file <file>', 'YAML with more of the spec, such as containers; flags go before it');
+    .option('--env-file <file>', 'lines of NAME=VALUE; - reads standard input; may be repeated', collect, [])
+    .option('-f, --file <file>', 'YAML with more fields of the spec, such as containers; flags override it');
 }
 
 /** The one container that flags can tell of; none when they say nothing. */
@@ -56,7 +56,7 @@ export async function fileSpecOf(cli: Cli, path: string | undefined): Promise<Re
   if (path === undefined) return {};
   const value = await parseYaml(await readTextFile(cli, path, { what: 'the spec', bytesMax: 1024 * 1024 }), path);
   if (!isRecord(value))
-    throw usageError(`${path} says nothing of an instance`, 'write fields of its spec: containers: [...]');
+    throw usageError(`${path} has no fields of an instance`, 'write fields of its spec: containers: [...]');
   for (const field of Object.keys(value)) {
     if (Object.hasOwn(InstanceSpecSchema.properties, field)) continue;
     const meant = nearest(field, Object.keys(InstanceSpecSchema.properties));
@@ -76,7 +76,7 @@ async function envOf(cli: Cli, { env, envFile }: ContainerOptions): Promise<Reco
       if (line.trim() === '' || line.startsWith('#')) continue;
       const at = line.indexOf('=');
       // Not the line itself: it may be a secret.
-      if (at < 1) throw usageError(`${path}: line ${i + 1} is no NAME=VALUE`);
+      if (at < 1) throw usageError(`${path}: line ${i + 1} is not NAME=VALUE`);
       found.set(line.slice(0, at), line.slice(at + 1));
     }
   }
@@ -87,7 +87,7 @@ async function envOf(cli: Cli, { env, envFile }: ContainerOptions): Promise<Reco
     else {
       const value = cli.environment[pair];
       if (value === undefined)
-        throw usageError(`--env ${pair}: there is no such variable here`, 'write --env NAME=VALUE');
+        throw usageError(`--env ${pair}: this environment has no such variable`, 'write --env NAME=VALUE');
       found.set(pair, value);
     }
   }

@@ -4,12 +4,12 @@ import { usageError } from '../exit-codes.ts';
 
 const reasons: Readonly<Record<string, string>> = {
   ENOENT: 'there is no such file',
-  EACCES: 'you may not',
+  EACCES: 'permission denied',
   EISDIR: 'it is a directory',
-  ELOOP: 'its links go round in a circle',
+  ELOOP: 'its symbolic links form a loop',
   ENOTDIR: 'a part of the path is not a directory',
-  ENOSPC: 'no room is left there',
-  EROFS: 'nothing can be written there',
+  ENOSPC: 'no space is left on the device',
+  EROFS: 'the file system is read-only',
 };
 
 /** `cannot <attempt>: there is no such file`, as a `CommandError`; an error of another kind as it is. */

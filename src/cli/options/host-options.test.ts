@@ -84,8 +84,8 @@ describe('berth run asks of hosts', () => {
     ['--tolerate', '=x', 'KEY[=VALUE][:EFFECT]'],
     ['--tolerate', 'a:NoExecute', 'choose one of: NoSchedule, PreferNoSchedule'],
     ['--weight', 'utilization=-1', 'whole number'],
-    ['--gpu-share', '1.5', 'a part of one'],
-    ['--gpu-share', '0', 'a part of one'],
+    ['--gpu-share', '1.5', 'a fraction'],
+    ['--gpu-share', '0', 'a fraction'],
     ['--numa-cells', '0', 'whole number'],
     ['--profile', 'worst-fit', 'best-fit'],
   ])('%s %s is refused before the server is asked', async (flag, value, advice) => {
@@ -141,7 +141,7 @@ describe('berth host', () => {
           : undefined;
     const told = async (pool: string) => (await runBerth(['host', 'pool', 'h1', pool], { handler })).stderr;
     expect(await told('bilders')).toContain('did you mean "builders"?');
-    expect(await told('nope')).toContain('make it first: berth pool create nope');
+    expect(await told('nope')).toContain('create it first: berth pool create nope');
   });
   it('set gives labels and takes them away', async () => {
     const host = testHost('h1') as { metadata: object };
@@ -199,7 +199,9 @@ describe('berth host', () => {
       handler: () => ({ json: testHost('h1', { spec: { reserved } }) }),
     });
     expect(exitCode).toBe(0);
-    expect(stderr).toBe('warning: h1 has 16 GiB memory, and 97.7 GiB memory are kept back: nothing is left to give\n');
+    expect(stderr).toBe(
+      'warning: h1 has 16 GiB memory, and 97.7 GiB memory are reserved: nothing is left for instances\n',
+    );
   });
   it('show tells what is kept for the host, by share and by its agent', async () => {
     const host = testHost('h1', {

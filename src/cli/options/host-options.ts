@@ -28,47 +28,47 @@ export interface HostOptions {
 export function withDeviceOptions(command: Command): Command {
   return command
     .option('--gpus <count>', 'whole GPUs')
-    .option('--gpu-share <share>', 'a part of one GPU: 0.5, 0.25')
-    .option('--gpu-model <model>', 'only of this model: A100; many times for any of them', collect, [])
-    .option('--numa-cells <count>', 'CPUs and memory in equal parts from so many NUMA cells');
+    .option('--gpu-share <share>', 'a fraction of one GPU: 0.5, 0.25')
+    .option('--gpu-model <model>', 'only GPUs of this model: A100; may be repeated, for any of them', collect, [])
+    .option('--numa-cells <count>', 'take CPUs and memory in equal parts from this many NUMA cells');
 }
 
 export function withHostOptions(command: Command): Command {
   return command
     .option(
       '--host-rule <rule>',
-      'only on hosts whose labels fit: zone=a,b  zone!=a  gpu  !old  cores>8  cores<64; many times',
+      'only on hosts whose labels match: zone=a,b  zone!=a  gpu  !old  cores>8  cores<64; may be repeated',
       collect,
       [],
     )
     .option(
       '--trait <trait>',
-      'only on hosts with it, !TRAIT: without it, A,B: with one of them; many times',
+      'only on hosts with this trait; !TRAIT: without it; A,B: with one of them; may be repeated',
       collect,
       [],
     )
     .option(
       '--prefer <weight:rule>',
-      'rather on hosts whose labels fit, or (30:trait=CUSTOM_SSD) with a trait; -100 to 100: 50:zone=a, -20:old; many times',
+      'prefer hosts whose labels match, or with a trait (30:trait=CUSTOM_SSD); weight -100 to 100: 50:zone=a, -20:old; may be repeated',
       collect,
       [],
     )
-    .option('--tolerate <taint>', 'also on hosts with this taint: KEY[=VALUE][:EFFECT]; many times', collect, [])
-    .option('--dedicated', 'only on dedicated hosts')
     .option(
-      '--weight <score=weight>',
-      'how much a score counts, instead of as the profile says; many times',
+      '--tolerate <taint>',
+      'also allow hosts with this taint: KEY[=VALUE][:EFFECT]; may be repeated',
       collect,
       [],
     )
-    .option('--query <query>', 'resources=VCPU:1,MEMORY_MB:256&required=TRAIT, as OpenStack Placement is asked');
+    .option('--dedicated', 'only on dedicated hosts')
+    .option('--weight <score=weight>', "weight of a score, instead of the profile's; may be repeated", collect, [])
+    .option('--query <query>', 'resources=VCPU:1,MEMORY_MB:256&required=TRAIT, in the syntax of OpenStack Placement');
 }
 
 /** What the flags say, as a part of a spec. */
 export function devicesOf(options: DeviceOptions): Pick<InstanceSpec, 'gpus' | 'numaCells'> {
   const { gpus, gpuShare, gpuModel, numaCells } = options;
   if (gpuShare !== undefined && gpus !== undefined && gpus !== '1')
-    throw usageError('--gpu-share is of one GPU; leave --gpus away');
+    throw usageError('--gpu-share is a fraction of one GPU; leave out --gpus');
   const asked = gpus !== undefined || gpuShare !== undefined || gpuModel.length > 0;
   return {
     ...(asked
@@ -102,7 +102,7 @@ export function hostPlaceOf(options: HostOptions): Partial<InstanceSpec['placeme
 function parseShare(text: string): number {
   const share = /^(0?\.\d{1,3}|1(\.0{1,3})?)$/.test(text) ? Math.round(Number(text) * 1000) : 0;
   if (share < 1)
-    throw usageError(`--gpu-share cannot be "${text}"`, 'write a part of one, to the thousandth: 0.5, 0.125');
+    throw usageError(`--gpu-share cannot be "${text}"`, 'write a fraction with at most three decimals: 0.5, 0.125');
   return share;
 }
 

@@ -10,11 +10,7 @@ export async function assertHost(client: UserClient, host: string): Promise<void
   const { items } = await attempting('list hosts', () => listAll(client, 'host'));
   const known = items.map(({ metadata }) => metadata.name);
   if (known.includes(host)) return;
-  throw unknownPlace(
-    `there is no host "${host}"`,
-    nearest(host, known),
-    `describe it first: berth host create ${host}`,
-  );
+  throw unknownPlace(`there is no host "${host}"`, nearest(host, known), `create it first: berth host create ${host}`);
 }
 
 /** Like `berth run --pool`: a pool is one that was made, or that a host is in. */
@@ -25,8 +21,8 @@ export async function assertPool(client: UserClient, pool: string): Promise<void
   const known = new Set(pools.items.map(({ metadata }) => metadata.name));
   for (const { spec } of hosts.items) if (spec.pool !== undefined) known.add(spec.pool);
   if (known.has(pool)) return;
-  const message = `there is no pool "${pool}", nor a host in it`;
-  throw unknownPlace(message, nearest(pool, [...known]), `make it first: berth pool create ${pool}`);
+  const message = `there is no pool "${pool}", and no host is in it`;
+  throw unknownPlace(message, nearest(pool, [...known]), `create it first: berth pool create ${pool}`);
 }
 
 function unknownPlace(message: string, meant: string | undefined, otherwise: string): CommandError {

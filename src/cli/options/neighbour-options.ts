@@ -16,21 +16,26 @@ export interface NeighbourOptions {
 
 export function withNeighbourOptions(command: Command): Command {
   return command
-    .option('--group <group>', 'by the rules of this placement group: berth group ls')
+    .option('--group <group>', 'placement group of the instance: berth group ls')
     .option(
       '--affinity <rule>',
-      'near instances with these labels: app=db on their hosts, zone:app=db,tier=x in their zones; zone:app=db:50 if possible; many times',
+      'near instances with these labels: app=db on their hosts, zone:app=db,tier=x in their zones; zone:app=db:50 as a preference; may be repeated',
       collect,
       [],
     )
-    .option('--anti-affinity <rule>', 'away from them, written alike; many times', collect, [])
+    .option(
+      '--anti-affinity <rule>',
+      'away from instances with these labels, in the same syntax; may be repeated',
+      collect,
+      [],
+    )
     .option(
       '--spread <rule>',
-      'even over zones, racks, hosts: zone, zone:2 for a skew of 2, zone:1:soft if possible; among those of its group, else with all of its labels; many times',
+      'spread evenly over zones, racks or hosts: zone, zone:2 for a skew of 2, zone:1:soft as a preference; counts its group, else instances with all of its labels; may be repeated',
       collect,
       [],
     )
-    .option('--max-per-host <count>', 'so many of its group, or with all of its labels, on one host');
+    .option('--max-per-host <count>', 'at most this many of its group, or with all of its labels, on one host');
 }
 
 /** What the flags say, as a part of `spec.placement`. */

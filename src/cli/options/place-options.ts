@@ -30,20 +30,25 @@ export interface PlaceOptions extends NeighbourOptions, HostOptions, DeviceOptio
 /** How much. */
 export function withRoomOptions(command: Command): Command {
   return withDeviceOptions(command)
-    .option('-s, --size <size>', 'a named amount of room: berth size ls')
+    .option('-s, --size <size>', 'a named amount of resources: berth size ls')
     .option('-c, --cpus <count>', 'virtual CPUs')
     .option('-m, --memory <amount>', '512MiB, 1GiB')
     .option('-d, --disk <amount>', '10GiB; 0: as large as the image')
-    .option('--resource <class=count>', 'of another class: CUSTOM_LICENSE=1; many times', collect, []);
+    .option(
+      '--resource <class=count>',
+      'amount of another resource class: CUSTOM_LICENSE=1; may be repeated',
+      collect,
+      [],
+    );
 }
 
 /** Where. */
 export function withPlaceOptions(command: Command): Command {
   return withHostOptions(withNeighbourOptions(command))
     .option('--pool <pool>', 'only on hosts of this pool')
-    .option('--host-label <key=value>', 'only on hosts with this label; many times', collect, [])
-    .option('--driver <driver>', 'only by this driver; berth driver ls shows them')
-    .option('--profile <profile>', `how hosts are preferred: ${profileNames.join(', ')}`);
+    .option('--host-label <key=value>', 'only on hosts with this label; may be repeated', collect, [])
+    .option('--driver <driver>', 'only with this driver; berth driver ls shows them')
+    .option('--profile <profile>', `scoring profile: ${profileNames.join(', ')}`);
 }
 
 type Place = Pick<

@@ -19,7 +19,7 @@ export function parseFormat(text: string): Format {
 /** For what is no list of things with names. */
 export function parseValueFormat(text: string): Format {
   if (text === 'name')
-    throw usageError('-o cannot be "name": there are no names to print', 'choose one of: table, json, yaml');
+    throw usageError('-o cannot be "name": this output has no names', 'choose one of: table, json, yaml');
   return parseFormat(text);
 }
 

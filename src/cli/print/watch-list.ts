@@ -24,7 +24,7 @@ export async function watchList<K extends Kind>(
   client: UserClient,
   list: WatchedList<ResourceByKind[K], K>,
 ): Promise<void> {
-  if (list.format === 'yaml') throw usageError('--watch cannot print YAML', 'use -o json: one object a line');
+  if (list.format === 'yaml') throw usageError('--watch cannot print YAML', 'use -o json: one object per line');
   const changes = follow(cli, client, list.kind, list.query, cli.interruption());
   const redraw = list.format === 'table' && cli.stdout.isTTY === true && cli.environment['TERM'] !== 'dumb';
   const show = redraw ? screen(cli, list) : lines(cli, list);

@@ -21,17 +21,17 @@ const retryMs = 1_000;
 
 export function consoleCommand(cli: Cli): Command {
   return new Command('console')
-    .description("Sit at an instance's serial console")
+    .description("Attach to an instance's serial console")
     .argument('<instance>')
-    .option('--history <bytes>', 'show so much of what it said before', '2048')
-    .option('--offset <bytes>', 'begin at this byte of the console instead')
-    .addHelpText('after', `\n${escapeKeyName} leaves the console; the guest runs on.`)
+    .option('--history <bytes>', 'first show this many bytes of earlier output', '2048')
+    .option('--offset <bytes>', 'start at this byte of the console instead')
+    .addHelpText('after', `\n${escapeKeyName} detaches from the console; the guest keeps running.`)
     .action(async (name: string, { history, offset }: ConsoleOptions, command: Command) => {
       const begin: GuestWay['query'] =
         offset === undefined ? { history: bytesOf('--history', history) } : { offset: bytesOf('--offset', offset) };
       const session = await openSession(cli, command);
       const outcome = await attempting(
-        `sit at the console of instance "${name}"`,
+        `attach to the console of instance "${name}"`,
         () =>
           orItsEnd(session, name, () =>
             sitAt(cli, name, (query = begin) => openGuestLine(session, { name, way: 'console', query })),
@@ -40,7 +40,7 @@ export function consoleCommand(cli: Cli): Command {
           NotFound: '"berth ps" shows the instances',
           Conflict: (error) =>
             hasNoConsole(error)
-              ? `"berth logs -f ${name}" goes on showing what it says; "berth exec -it ${name} -- sh" is a shell in a container`
+              ? `"berth logs -f ${name}" follows its output; "berth exec -it ${name} -- sh" opens a shell in a container`
               : `"berth explain ${name}" says why`,
         },
       );
@@ -54,7 +54,8 @@ async function sitAt(cli: Cli, name: string, open: Open): Promise<'left' | 'ende
   let line = await open();
   let next: number | undefined;
   const terminal = rawTerminal(cli, { escapable: true });
-  if (terminal.interactive) cli.stderr.write(`berth: the console of "${name}"; ${escapeKeyName} leaves it\n`);
+  if (terminal.interactive)
+    cli.stderr.write(`berth: attached to the console of "${name}"; ${escapeKeyName} detaches\n`);
   const left = typeInto(terminal, () => line);
   const show = async (): Promise<'ended' | 'broke'> => {
     for await (const message of line.messages()) {

@@ -103,7 +103,8 @@ async function unpackInto(
     const [code] = await ended.catch((cause: unknown) => {
       throw new CommandError(exitCodes.internal, 'cannot start tar', { advice: 'install the package tar', cause });
     });
-    if (code !== 0) throw new CommandError(exitCodes.badOutcome, `cannot unpack what came: ${complaint.trim()}`);
+    if (code !== 0)
+      throw new CommandError(exitCodes.badOutcome, `cannot unpack the archive that was received: ${complaint.trim()}`);
   } finally {
     tar.kill();
   }
@@ -162,5 +163,5 @@ function insideOf({ inside }: ContainerCopy): string {
 }
 
 function needRecursive({ recursive }: ContainerCopy, path: string): void {
-  if (!recursive) throw usageError(`${path} is a directory`, 'add -r to copy it with all that is in it');
+  if (!recursive) throw usageError(`${path} is a directory`, 'add -r to copy it with its contents');
 }

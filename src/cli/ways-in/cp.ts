@@ -20,22 +20,25 @@ interface CpOptions {
 export function cpCommand(cli: Cli): Command {
   return new Command('cp')
     .description('Copy files to or from an instance')
-    .argument('<from>', 'a file here, or NAME:PATH, or USER@NAME:PATH')
-    .argument('<to>', 'the same; one of both is in the instance')
-    .option('-r, --recursive', 'whole directories')
-    .option('-c, --container <name>', 'of an instance of several containers; default: the first')
-    .option('-l, --login <user>', "for ssh: who you are there; default: the image's default user")
-    .option('-i, --identity <file>', 'your private key; default: the one in ~/.ssh that the instance was given')
-    .option('-p, --port <port>', 'where its ssh server listens', '22')
+    .argument('<from>', 'a local file, or NAME:PATH, or USER@NAME:PATH')
+    .argument('<to>', 'the same; exactly one of the two is in an instance')
+    .option('-r, --recursive', 'copy directories with their contents')
+    .option('-c, --container <name>', 'container of the instance; default: the first')
+    .option('-l, --login <user>', "for ssh: user to log in as; default: the image's default user")
+    .option('-i, --identity <file>', 'your private key; default: the one in ~/.ssh whose public key the instance has')
+    .option('-p, --port <port>', 'port of its ssh server', '22')
     .addHelpText(
       'after',
-      '\nContainers need nothing in them. A virtual machine needs an ssh server and your key, as for "berth ssh".',
+      '\nContainers need no extra software. A virtual machine needs an ssh server and your key, as for "berth ssh".',
     )
     .action(async (from: string, to: string, options: CpOptions, command: Command) => {
       const places = [from, to].map(placeOf);
       const [remote, second] = places.filter((place) => place.name !== undefined);
       if (remote?.name === undefined || second !== undefined)
-        throw usageError('one of both must be in an instance: NAME:PATH', 'for a file here with a colon write ./a:b');
+        throw usageError(
+          'exactly one of the two must be in an instance: NAME:PATH',
+          'for a local file with a colon in its name write ./a:b',
+        );
       const { name } = remote;
       // Who names a user means ssh.
       if (

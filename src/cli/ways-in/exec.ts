@@ -28,29 +28,32 @@ export function execCommand(cli: Cli): Command {
   return new Command('exec')
     .description('Run a command inside an instance')
     .argument('<instance>', 'NAME, or USER@NAME for ssh')
-    .argument('<command...>', 'after --: the program and its arguments')
-    .option('-i, --stdin', 'pass standard input on')
-    .option('-t, --tty', 'with a terminal')
-    .option('-c, --container <name>', 'of an instance of several containers; default: the first')
+    .argument('<command...>', 'after --: program and arguments')
+    .option('-i, --stdin', 'pass standard input to the command')
+    .option('-t, --tty', 'allocate a terminal')
+    .option('-c, --container <name>', 'container of the instance; default: the first')
     .option(
       '-e, --env <name=value>',
-      'set a variable; many times',
+      'set an environment variable; may be repeated',
       (value, all: readonly string[]) => [...all, value],
       [],
     )
-    .option('-w, --workdir <directory>', 'run it there')
+    .option('-w, --workdir <directory>', 'working directory of the command')
     .addOption(
       new Option(
         '--by <way>',
-        'host: guest agent or container engine; ssh: your own; default: ssh where the host cannot',
+        'host: by guest agent or container engine; ssh: by your own ssh; default: host, else ssh',
       ).choices(['host', 'ssh']),
     )
-    .option('-l, --login <user>', "for ssh: who you are there; default: the image's default user")
-    .option('--identity <file>', 'for ssh: your private key; default: the one in ~/.ssh that the instance was given')
-    .option('--port <port>', "where the guest's ssh server listens", '22')
+    .option('-l, --login <user>', "for ssh: user to log in as; default: the image's default user")
+    .option(
+      '--identity <file>',
+      'for ssh: your private key; default: the one in ~/.ssh whose public key the instance has',
+    )
+    .option('--port <port>', "port of the guest's ssh server", '22')
     .addHelpText(
       'after',
-      '\nIn a virtual machine the QEMU guest agent runs it: it takes input and gives output in one piece. Where there is none that answers, and\nfor a terminal, your own ssh does.\nThe exit code is that of the command.',
+      '\nIn a virtual machine the QEMU guest agent runs the command: input and output are passed in one piece. If no guest agent answers, and\nfor a terminal, your own ssh runs it.\nThe exit code is that of the command.',
     )
     .action(async (target: string, words: readonly string[], options: ExecOptions, command: Command) => {
       const { name } = partsOf(target);
@@ -61,7 +64,7 @@ export function execCommand(cli: Cli): Command {
         finish(await runByHost(cli, command, { name, words, env, options }));
       } catch (error) {
         if (options.by === 'host' || !(error instanceof CommandError) || !needsSsh(error.cause)) throw error;
-        cli.stderr.write(`berth: ${error.message}; trying your own ssh instead (with --by host it is not tried)\n`);
+        cli.stderr.write(`berth: ${error.message}; trying your own ssh instead (--by host prevents this)\n`);
         finish(await bySsh());
       }
     });
@@ -111,7 +114,7 @@ async function runBySsh(
   { target, words, env, options }: Wanted & { readonly target: string },
 ): Promise<number> {
   const { container, tty, stdin, workdir, login, identity, port } = options;
-  if (container !== undefined) throw usageError('--container and ssh do not go together: ssh knows no containers');
+  if (container !== undefined) throw usageError('--container cannot be used with ssh: ssh does not reach containers');
   const way = await sshOptions(cli, command, {
     target,
     port,

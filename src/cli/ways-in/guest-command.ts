@@ -76,7 +76,7 @@ export async function runInGuest(cli: Cli, session: Session, call: GuestCommandC
       input.disconnected();
       brokeAtMs ??= cli.clock.monotonicMs();
       if (resumable === undefined || cli.clock.monotonicMs() - brokeAtMs > patienceMs)
-        throw new CommandError(exitCodes.internal, 'the connection broke, and nobody knows what became of the command');
+        throw new CommandError(exitCodes.internal, 'the connection broke, so the result of the command is unknown');
       cli.stderr.write('berth: the connection broke; trying again\n');
       await sleep(cli.clock, retryMs);
       try {

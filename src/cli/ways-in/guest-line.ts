@@ -113,7 +113,7 @@ export function hasNoConsole(error: unknown): boolean {
 
 /** What to do about a refusal, where the guest stands still; nothing for another. */
 export function adviceWhenSuspended(name: string): (error: unknown) => string {
-  return (error) => (reasonOf(error) === 'Suspended' ? `let it go on first: berth resume ${name}` : '');
+  return (error) => (reasonOf(error) === 'Suspended' ? `resume it first: berth resume ${name}` : '');
 }
 
 function reasonOf(error: unknown): unknown {

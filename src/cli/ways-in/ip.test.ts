@@ -14,7 +14,7 @@ describe('berth ip', () => {
   it("remarks that QEMU's own network leads nowhere, and what does", async () => {
     const { stdout, stderr, exitCode } = await ipOf({ guest: { ...guest, address: '10.0.2.15' } });
     expect({ stdout, exitCode }).toEqual({ stdout: '10.0.2.15\n', exitCode: 0 });
-    expect(stderr).toContain('"berth port-forward web PORT" leads in');
+    expect(stderr).toContain('use "berth port-forward web PORT"');
   });
 
   it.each([
@@ -22,9 +22,9 @@ describe('berth ip', () => {
     [
       'that failed',
       { phase: 'Failed', guest: { ...guest, address: '192.0.2.7' } },
-      'it is Failed; "berth logs web" shows how far it is',
+      'it is Failed; "berth logs web" shows its progress',
     ],
-    ['that starts', { phase: 'Starting', guest }, 'it is Starting; "berth logs web" shows how far it is'],
+    ['that starts', { phase: 'Starting', guest }, 'it is Starting; "berth logs web" shows its progress'],
   ])('says of an instance %s where to look', async (_, status, advice) => {
     const { stderr, exitCode } = await ipOf(status);
     expect(stderr).toBe(`berth: the address of instance "web" is not known yet\n  ${advice}\n`);

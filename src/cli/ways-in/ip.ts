@@ -11,11 +11,11 @@ export function ipCommand(cli: Cli): Command {
   return new Command('ip')
     .description("Print an instance's address")
     .argument('<instance>')
-    .option('--ports', 'its published ports instead: HOST:PORT and the port of the guest, one a line')
+    .option('--ports', 'print its published ports instead: HOST:PORT and the guest port, one per line')
     .action(async (name: string, { ports }: { readonly ports?: true }, command: Command) => {
       const session = await openSession(cli, command);
       const instance = await attempting(
-        `tell the address of instance "${name}"`,
+        `print the address of instance "${name}"`,
         () => session.client.get('instance', name, { project: session.project }),
         { NotFound: '"berth ps" shows the instances' },
       );
@@ -33,12 +33,12 @@ export function ipCommand(cli: Cli): Command {
           advice:
             status.host === undefined
               ? `it is ${status.phase}; "berth explain ${name}" says why`
-              : `it is ${status.phase}; "berth logs ${name}" shows how far it is`,
+              : `it is ${status.phase}; "berth logs ${name}" shows its progress`,
         });
       cli.stdout.write(`${address}\n`);
       if (address === userNetworkAddress)
         cli.stderr.write(
-          `every guest of the network "user" has this address, and only itself knows it: "berth port-forward ${metadata.name} PORT" leads in, and so do its published ports (--ports)\n`,
+          `every guest of the network "user" has this address, which is not reachable from outside: use "berth port-forward ${metadata.name} PORT" or its published ports (--ports)\n`,
         );
     });
 }

@@ -60,7 +60,7 @@ async function listening(
   { address, localPort }: { readonly address: string; readonly localPort: number | string },
 ): Promise<string> {
   const port = Number(localPort);
-  if (!Number.isInteger(port) || port < 0 || port > 65_535) throw usageError(`"${localPort}" is no port`);
+  if (!Number.isInteger(port) || port < 0 || port > 65_535) throw usageError(`"${localPort}" is not a port`);
   server.listen({ host: address, port });
   try {
     await once(server, 'listening');

@@ -22,9 +22,9 @@ export function logsCommand(cli: Cli): Command {
   return new Command('logs')
     .description("Show an instance's console")
     .argument('<instance>')
-    .option('-f, --follow', 'go on until the guest is gone or Ctrl-C')
-    .option('--offset <bytes>', 'begin at this byte of the console', '0')
-    .option('-n, --tail <lines>', 'only the last ones')
+    .option('-f, --follow', 'follow until the guest ends or Ctrl-C')
+    .option('--offset <bytes>', 'start at this byte of the console', '0')
+    .option('-n, --tail <lines>', 'only the last lines')
     .action(async (name: string, { follow, offset, tail }: LogsOptions, command: Command) => {
       if (!/^\d{1,15}$/.test(offset)) throw usageError(`--offset must be a number of bytes, not "${offset}"`);
       const lines = tail === undefined ? undefined : parseInteger('--tail', tail, { min: 0, max: linesMax });
@@ -45,7 +45,7 @@ export function logsCommand(cli: Cli): Command {
             }),
           {
             NotFound: '"berth ps" shows the instances',
-            HostUnreachable: 'its host is not connected to this control plane now: ask another, or see berth host ls',
+            HostUnreachable: 'its host is not connected to this server now: use another server, or see berth host ls',
             Conflict: `"berth explain ${name}" says why`,
           },
         );
@@ -137,7 +137,7 @@ async function readConsole(
           exitCodes.internal,
           `cannot read all of the console of instance "${name}": the connection broke at byte ${next} (${reason})`,
           {
-            advice: `go on with: berth logs ${name} --offset ${next}`,
+            advice: `continue with: berth logs ${name} --offset ${next}`,
             cause: error,
           },
         );

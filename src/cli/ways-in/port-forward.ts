@@ -23,11 +23,11 @@ interface Forward {
 
 export function portForwardCommand(cli: Cli): Command {
   return new Command('port-forward')
-    .description("Bring an instance's ports to this machine")
+    .description('Forward local ports to an instance')
     .argument('<instance>')
-    .argument('<port...>', '8080 or LOCAL:8080; local port 0: any free one')
-    .option('--address <address>', 'where they listen here', '127.0.0.1')
-    .option('--stdio', 'one connection over standard input and output, for ssh -o ProxyCommand')
+    .argument('<port...>', '8080 or LOCAL:8080; local port 0 takes any free port')
+    .option('--address <address>', 'local address to listen on', '127.0.0.1')
+    .option('--stdio', 'use standard input and output as one connection, for ssh -o ProxyCommand')
     .action(async (name: string, words: readonly string[], { address, stdio }: ForwardOptions, command: Command) => {
       const forwards = words.map(forwardOf);
       const session = await openSession(cli, command);
@@ -36,14 +36,14 @@ export function portForwardCommand(cli: Cli): Command {
       if (stdio && first !== undefined) {
         return carryStandard(cli, session, { name, port: first.guestPort });
       }
-      const { metadata } = await runningInstance(session, { name, attempt: `bring ports of instance "${name}" here` });
+      const { metadata } = await runningInstance(session, { name, attempt: `forward ports of instance "${name}"` });
       await listenFor(cli, session, {
         name: metadata.name,
         address,
         ways: forwards.map(({ localPort, guestPort }) => ({
           way: `ports/${guestPort}`,
           localPort,
-          silence: `instance "${metadata.name}" closed its port ${guestPort} without a word: does anything listen there?`,
+          silence: `instance "${metadata.name}" closed its port ${guestPort} without sending data: does a program listen there?`,
           shown: (at) => `${at} is port ${guestPort} of ${metadata.name}`,
         })),
       });
@@ -70,12 +70,12 @@ async function carryStandard(
   if (outcome === 'something was said') return;
   const shown = await nameOf(session, name);
   cli.stderr.write(
-    `berth: instance "${shown}" closed its port ${port} without a word: nothing answers there, or not yet\n  ${waysWithoutSsh(shown)}\n`,
+    `berth: instance "${shown}" closed its port ${port} without sending data: nothing listens there, or not yet\n  ${waysWithoutSsh(shown)}\n`,
   );
 }
 
 function waysWithoutSsh(name: string): string {
-  return `without an ssh server in it: "berth console ${name}" sits at a machine's console, "berth exec -it ${name} -- sh" is a shell in a container`;
+  return `without an ssh server: "berth console ${name}" attaches to the console of a virtual machine, "berth exec -it ${name} -- sh" opens a shell in a container`;
 }
 
 /** What people call it: ssh is given its id. */
@@ -108,6 +108,6 @@ function forwardOf(word: string): Forward {
   const guestPort = Number(match?.[2]);
   const localPort = match?.[1] === undefined ? guestPort : Number(match[1]);
   if (match === null || guestPort < 1 || guestPort > 65_535 || localPort > 65_535)
-    throw usageError(`"${word}" is no port: write 8080, or LOCAL:8080`);
+    throw usageError(`"${word}" is not a port: write 8080, or LOCAL:8080`);
   return { localPort, guestPort };
 }

@@ -21,12 +21,12 @@ const encodings = { raw: 0, desktopSize: -223 } as const;
 export async function lookAt(line: GuestLine): Promise<Picture> {
   const from = byteReader(line);
   const greeting = (await from.take(12)).toString('latin1');
-  if (!greeting.startsWith('RFB 003.')) throw wrong(`it greets with ${JSON.stringify(greeting)}`);
+  if (!greeting.startsWith('RFB 003.')) throw wrong(`it begins with ${JSON.stringify(greeting)}`);
   await line.send(Buffer.from(version));
   const kinds = await from.take((await from.take(1)).readUInt8(0));
   if (!kinds.includes(1)) throw wrong('it wants a password');
   await line.send(Buffer.of(1));
-  if ((await from.take(4)).readUInt32BE(0) !== 0) throw wrong('it lets nobody in');
+  if ((await from.take(4)).readUInt32BE(0) !== 0) throw wrong('it refuses the connection');
   await line.send(Buffer.of(1)); // shared: others may be looking
   const init = await from.take(24);
   let size = sized(init.readUInt16BE(0), init.readUInt16BE(2));
@@ -125,4 +125,4 @@ function byteReader(line: GuestLine): { take(bytes: number): Promise<Buffer> } {
 }
 
 const wrong = (why: string): CommandError =>
-  new CommandError(exitCodes.internal, `the screen of the guest does not speak RFB as it should: ${why}`);
+  new CommandError(exitCodes.internal, `the screen of the guest broke the RFB protocol: ${why}`);

@@ -19,7 +19,7 @@ export async function runningInstance(
   if (status.phase === 'Suspended' && standing) return instance;
   if (status.phase === 'Suspended')
     throw new CommandError(errorCodes.Conflict.exitCode, `instance "${metadata.name}" is suspended`, {
-      advice: `let it go on first: berth resume ${metadata.name}`,
+      advice: `resume it first: berth resume ${metadata.name}`,
     });
   assertNotEnded(instance);
   throw new CommandError(

@@ -15,11 +15,11 @@ export function screenshotCommand(cli: Cli): Command {
   return new Command('screenshot')
     .description("Take a picture of an instance's screen")
     .argument('<instance>')
-    .option('-o, --output <file>', 'where it goes; - is standard output; default: NAME.png')
+    .option('-o, --output <file>', 'file to write; - is standard output; default: NAME.png')
     .action(async (name: string, { output }: { readonly output?: string }, command: Command) => {
       const path = output ?? `${name}.png`;
       if (path === '-' && cli.stdout.isTTY)
-        throw usageError('a picture is nothing for a terminal', 'write it to a file: --output FILE');
+        throw usageError('cannot write a picture to a terminal', 'write it to a file: --output FILE');
       const session = await openSession(cli, command);
       const attempt = `take a picture of instance "${name}"`;
       await runningInstance(session, { name, attempt, standing: true });

@@ -24,7 +24,7 @@ async function* entries(path: string, name: string): AsyncGenerator<Uint8Array> 
     yield header({ name: `${name}/`, stat, type: '5', bytes: 0 });
     for (const entry of (await readdir(path)).toSorted()) yield* entries(join(path, entry), `${name}/${entry}`);
   } else if (stat.isFile()) yield* fileEntry(path, name);
-  else throw new Error(`${path} is neither a file, a directory nor a link`);
+  else throw new Error(`${path} is not a file, a directory or a symbolic link`);
 }
 
 async function* fileEntry(path: string, name: string): AsyncGenerator<Uint8Array> {

@@ -10,10 +10,10 @@ import { openSession } from '../session.ts';
 
 export function vncCommand(cli: Cli): Command {
   return new Command('vnc')
-    .description("Bring an instance's screen to this machine, for a VNC viewer")
+    .description("Forward an instance's screen to a local port, for a VNC viewer")
     .argument('<instance>')
-    .option('--address <address>', 'where it listens here', '127.0.0.1')
-    .option('--port <port>', '0: any free one', '0')
+    .option('--address <address>', 'local address to listen on', '127.0.0.1')
+    .option('--port <port>', 'local port; 0 takes any free port', '0')
     .action(
       async (
         name: string,
@@ -21,7 +21,7 @@ export function vncCommand(cli: Cli): Command {
         command: Command,
       ) => {
         const session = await openSession(cli, command);
-        const attempt = `bring the screen of instance "${name}" here`;
+        const attempt = `forward the screen of instance "${name}"`;
         await runningInstance(session, { name, attempt, standing: true });
         // Not every guest has one, and only its host knows.
         (await attempting(attempt, () => openGuestLine(session, { name, way: 'vnc' }))).end();

@@ -45,7 +45,7 @@ describe('berth ssh', () => {
   it('says how to name the user and the key when ssh has failed', async () => {
     const { stderr, exitCode } = await words(() => 255, 'web');
     expect(stderr).toBe(
-      '  it was given no SSH key: berth run IMAGE --ssh-key FILE\n  if it refused you, say who you are there: berth ssh -l USER web, and which key: -i FILE\n',
+      '  it was given no SSH key: berth run IMAGE --ssh-key FILE\n  if it refused the login, name the user: berth ssh -l USER web, and the key: -i FILE\n',
     );
     expect(exitCode).toBe(255);
   });
@@ -78,7 +78,7 @@ describe('where the host refuses the way', () => {
   it('berth vnc says so before it listens', async () => {
     answer = { code: 'Conflict', message: 'the driver container has no screen for its guests' };
     const { stdout, stderr, exitCode } = await runBerth(['vnc', 'web'], { handler: runs, environment, interruption });
-    expect(stderr).toContain('cannot bring the screen of instance "web" here: the driver container has no screen');
+    expect(stderr).toContain('cannot forward the screen of instance "web": the driver container has no screen');
     expect({ stdout, exitCode }).toEqual({ stdout: '', exitCode: 5 });
   });
 
@@ -87,7 +87,7 @@ describe('where the host refuses the way', () => {
     answer = { code: 'Conflict', message, details: { reason: 'NoConsole' } };
     const { stderr, exitCode } = await runBerth(['console', 'web'], { environment });
     expect(stderr).toBe(
-      `berth: cannot sit at the console of instance "web": ${message}\n  "berth logs -f web" goes on showing what it says; "berth exec -it web -- sh" is a shell in a container\n`,
+      `berth: cannot attach to the console of instance "web": ${message}\n  "berth logs -f web" follows its output; "berth exec -it web -- sh" opens a shell in a container\n`,
     );
     expect(exitCode).toBe(5);
   });
@@ -96,7 +96,7 @@ describe('where the host refuses the way', () => {
     answer = { code: 'Conflict', message: 'it is suspended', details: { reason: 'Suspended' } };
     const { stderr, exitCode } = await runBerth(['exec', 'web', '--', 'ls'], { environment });
     expect(stderr).toBe(
-      'berth: cannot run a command in instance "web": it is suspended\n  let it go on first: berth resume web\n',
+      'berth: cannot run a command in instance "web": it is suspended\n  resume it first: berth resume web\n',
     );
     expect(exitCode).toBe(5);
   });
