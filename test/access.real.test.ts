@@ -169,7 +169,7 @@ describe('ports', () => {
 
   it('are not promised for what is not there', async () => {
     const { code, stdout, stderr } = await runBerth(['port-forward', 'nope', '0:80'], fleet.environment);
-    expect(stderr).toContain('cannot bring ports of instance "nope" here');
+    expect(stderr).toContain('cannot forward ports of instance "nope"');
     expect({ code, stdout }).toEqual({ code: 3, stdout: '' });
   });
 

@@ -45,7 +45,7 @@ it('is made of a stopped one only, and has its content', async () => {
   execFileSync('qemu-io', ['-f', 'qcow2', '-c', `write -P 0x5a ${at} 64k`, 'disk.qcow2'], { cwd: folder });
 
   const made = await berth('image', 'create', 'snap', '--from', 'web');
-  expect(made).toMatchObject({ code: 0, stdout: expect.stringMatching(/^image snap made of web \(.* MiB\)\n$/) });
+  expect(made).toMatchObject({ code: 0, stdout: expect.stringMatching(/^image snap created from web \(.* MiB\)\n$/) });
   expect((await readdir(folder)).filter((name) => name.startsWith('export'))).toEqual([]);
   const image = await fleet.client.get('image', 'snap');
   expect(image.spec).toMatchObject({

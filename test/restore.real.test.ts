@@ -30,7 +30,7 @@ it('keeps every guest as it is, tells what is not known, and starts nothing twic
   await fleet.ready('moved');
 
   const file = join(directory, 'berth.jsonl.zst');
-  expect((await berth('backup', file)).stdout).toContain('read back and whole');
+  expect((await berth('backup', file)).stdout).toContain('read back and complete');
   expect((await stat(file)).mode & 0o777).toBe(0o600);
   expect(await berth('backup', file)).toMatchObject({ code: 2, stderr: expect.stringContaining('--force') });
 

@@ -53,7 +53,7 @@ describe('contexts', () => {
     const set = async (line: string) => (await berth(`context set ${line}`)).stdout;
     expect(await set('lab --url http://lab.test')).toBe('context lab created; it is current\n');
     const stays = '"lab" stays current: "berth context use prod" switches\n';
-    expect(await set('prod --url http://prod.test')).toBe(`context prod made; ${stays}`);
+    expect(await set('prod --url http://prod.test')).toBe(`context prod created; ${stays}`);
     expect(await set('prod --project ci')).toBe(`context prod changed; ${stays}`);
     expect(await set('prod --use')).toBe('context prod changed; it is current\n');
   });
