@@ -199,7 +199,7 @@ function instanceOf(i: number, { project, host }: { readonly project: string; re
       conditions: [
         condition('Scheduled', 'Placed', `placed on ${host}`),
         condition('Running', 'Started', 'the guest runs'),
-        condition('Ready', 'Booted', 'the guest said that its boot is over'),
+        condition('Ready', 'Booted', 'the guest reported that it has booted'),
       ],
       guest: {
         state: 'running',

@@ -57,6 +57,6 @@ describe('a server with a certificate', () => {
     expect(missing.stderr).toContain('tlsCertificate: cannot read');
     await writeFile(join(directory, 'other.key'), 'no key');
     const other = await start('--tls-certificate', tls.certificate, '--tls-key', join(directory, 'other.key'));
-    expect(other.stderr).toContain('is no private key for');
+    expect(other.stderr).toContain('is not a private key for');
   });
 });

@@ -308,7 +308,7 @@ function checkConfig(
   }
   for (const [i, { name }] of devices.entries()) {
     if (devices.findIndex((other) => other.name === name) < i)
-      throw new ApiError('InvalidRequest', `devices: "${name}" is there twice`, { field: `devices[${i}].name` });
+      throw new ApiError('InvalidRequest', `devices: "${name}" is given twice`, { field: `devices[${i}].name` });
   }
   for (const stated of ['VCPU', 'MEMORY_MB']) {
     if (!numaCells || capacity?.[stated] === undefined) continue;

@@ -62,7 +62,7 @@ export const Session = Type.Object(
     hostId: Type.String(),
     epoch: Type.Integer(),
     heartbeatMs: Type.Integer({ description: 'send a heartbeat this often' }),
-    offlineAfterMs: Type.Integer({ description: 'a host unheard of for so long is lost' }),
+    offlineAfterMs: Type.Integer({ description: 'a host without heartbeats for this long is lost' }),
   },
   closed,
 );
@@ -81,7 +81,7 @@ export const Heartbeat = Type.Object(
     unknownVolumes: Type.Optional(Type.Array(VolumeId, { maxItems: unknownGuestsMax })),
     guestsTold: Type.Optional(
       Type.Boolean({
-        description: 'what it was told last of unknown guests is all of them, and it knows its assignments',
+        description: 'its list of unknown guests is complete, and it knows its assignments',
       }),
     ),
   },

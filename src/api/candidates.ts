@@ -30,7 +30,7 @@ export const Candidates = Type.Object(
           host: Type.String(),
           score: Type.Number(),
           scores: Type.Record(Type.String(), Type.Number(), { description: 'by rule, weighed' }),
-          held: Type.Record(Type.String(), Amounts, { description: 'who would give what: by provider id' }),
+          held: Type.Record(Type.String(), Amounts, { description: 'allocations by provider id' }),
         },
         closed,
       ),

@@ -10,14 +10,12 @@ export const CapacityQuestion = Type.Object(
   {
     project: Type.Optional(Name),
     labels: Labels,
-    spec: Type.Optional(
-      Type.Object({ ...AskSpec.properties }, { ...closed, description: 'none: every size there is' }),
-    ),
+    spec: Type.Optional(Type.Object({ ...AskSpec.properties }, { ...closed, description: 'absent: every size' })),
     losses: Type.Integer({
       minimum: 0,
       maximum: 2,
       default: 0,
-      description: 'whether the fleet survives the loss of so many hosts at once',
+      description: 'check whether the fleet survives the loss of this many hosts at once',
     }),
   },
   closed,
@@ -30,7 +28,7 @@ export const PoolUse = Type.Object(
   {
     pool: Type.String({ description: 'empty: hosts in no pool' }),
     hosts: Type.Integer(),
-    open: Type.Integer({ description: 'hosts that are heard and not paused' }),
+    open: Type.Integer({ description: 'hosts that send heartbeats and are not paused' }),
     classes: Type.Record(Type.String(), ClassUse),
   },
   closed,
@@ -39,9 +37,9 @@ export type PoolUse = Static<typeof PoolUse>;
 
 export const SizeCapacity = Type.Object(
   {
-    size: Type.Optional(Type.String({ description: 'absent: what was asked for' })),
+    size: Type.Optional(Type.String({ description: 'absent: the request itself' })),
     amounts: Amounts,
-    more: Type.Integer({ description: 'how many would fit besides all that is there' }),
+    more: Type.Integer({ description: 'how many more would fit' }),
     atLeast: Type.Optional(Type.Boolean({ description: 'counting ended there' })),
     pools: Type.Array(Type.Object({ pool: Type.String(), more: Type.Integer() }, closed)),
     free: Amounts,
@@ -57,7 +55,7 @@ export const SizeCapacity = Type.Object(
       ),
       {
         description:
-          'what is free and of no use for this size once all that fit are there, by what keeps the next one out',
+          'resources that stay free but unusable for this size once no more fit, by what refuses the next one',
       },
     ),
   },

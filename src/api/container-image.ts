@@ -31,7 +31,7 @@ export function assertContainerImage(spec: ImageSpec, at = 'spec.'): void {
   if (!read.ok)
     throw fault(
       'source',
-      `"${spec.source}" is no container image, docker://REGISTRY/NAME:TAG[@sha256:...]: ${read.fault}`,
+      `"${spec.source}" is not a container image, docker://REGISTRY/NAME:TAG[@sha256:...]: ${read.fault}`,
     );
   for (const field of ['checksum', 'localPath'] as const)
     if (spec[field] !== undefined)

@@ -29,7 +29,7 @@ export function readContainerReference(source: string): ReadReference {
   const rest = source.slice(containerTransport.length);
   const [named = '', digest, ...more] = rest.split('@');
   if (more.length > 0 || (digest !== undefined && !digestPattern.test(digest)))
-    return wrong('what follows "@" is no digest: sha256: and 64 hex digits');
+    return wrong('what follows "@" is not a digest: sha256: and 64 hex digits');
   const slash = named.indexOf('/');
   const registry = named.slice(0, Math.max(0, slash));
   if (!hostPattern.test(registry) || !isHost(registry))
@@ -40,8 +40,8 @@ export function readContainerReference(source: string): ReadReference {
   if (registry.length + 1 + name.length > nameLengthMax)
     return wrong(`its name is longer than ${nameLengthMax} characters`);
   if (!name.split('/').every((part) => partPattern.test(part)))
-    return wrong('its name is no series of small letters, digits and single separators between slashes');
-  if (tag !== undefined && !tagPattern.test(tag)) return wrong('what follows ":" is no tag');
+    return wrong('its name is not a series of lower-case letters, digits and single separators between slashes');
+  if (tag !== undefined && !tagPattern.test(tag)) return wrong('what follows ":" is not a tag');
   if (tag === undefined && digest === undefined)
     return wrong('it names neither a tag nor a digest, and "latest" would be a guess');
   return {

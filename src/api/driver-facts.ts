@@ -44,7 +44,7 @@ export const driverFacts: readonly DriverFacts[] = [
   },
   {
     name: 'fake',
-    summary: 'guests that are only pretended, for tests and for trying out',
+    summary: 'simulated guests, for tests and for trying Berth out',
     proven: 'the same conformance',
     volumes: true,
     suspends: true,

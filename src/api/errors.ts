@@ -7,13 +7,17 @@ interface ErrorCodeMeaning {
 }
 
 export const errorCodes = {
-  InvalidRequest: { status: 400, exitCode: 2, meaning: 'The request is not well formed; `field` names the place.' },
+  InvalidRequest: { status: 400, exitCode: 2, meaning: 'The request is malformed; `field` names the place.' },
   Unauthenticated: { status: 401, exitCode: 4, meaning: 'No token, or one that is not valid.' },
-  Forbidden: { status: 403, exitCode: 4, meaning: 'The token is valid but may not do this.' },
-  QuotaExceeded: { status: 403, exitCode: 5, meaning: 'The project would have more than its quota.' },
+  Forbidden: { status: 403, exitCode: 4, meaning: 'The token is valid but does not permit this.' },
+  QuotaExceeded: { status: 403, exitCode: 5, meaning: 'The project would exceed its quota.' },
   NotFound: { status: 404, exitCode: 3, meaning: 'There is no such resource or route.' },
   MethodNotAllowed: { status: 405, exitCode: 2, meaning: 'The route exists but not with this method.' },
-  RequestTimeout: { status: 408, exitCode: 6, meaning: 'The request did not come whole in time; send it again.' },
+  RequestTimeout: {
+    status: 408,
+    exitCode: 6,
+    meaning: 'The request was not received completely in time; send it again.',
+  },
   AlreadyExists: { status: 409, exitCode: 5, meaning: 'The name is taken.' },
   Conflict: { status: 409, exitCode: 5, meaning: 'The state of the resource does not allow this.' },
   IdempotencyMismatch: {
@@ -22,13 +26,17 @@ export const errorCodes = {
     meaning: 'The idempotency key was used before for another request.',
   },
   StaleEpoch: { status: 409, exitCode: 5, meaning: 'The host has registered again since; this session is over.' },
-  Compacted: { status: 410, exitCode: 6, meaning: 'The history asked for is gone: list again and watch from there.' },
+  Compacted: {
+    status: 410,
+    exitCode: 6,
+    meaning: 'The requested history is no longer kept: list again and watch from there.',
+  },
   RevisionMismatch: { status: 412, exitCode: 5, meaning: 'The resource has changed since the revision given.' },
   PayloadTooLarge: { status: 413, exitCode: 2, meaning: 'The body is over the limit.' },
   UnsupportedMediaType: { status: 415, exitCode: 2, meaning: 'The body must be plain, uncompressed application/json.' },
   HeadersTooLarge: { status: 431, exitCode: 2, meaning: 'The URL and the headers are over the limit.' },
-  TooManyRequests: { status: 429, exitCode: 6, meaning: 'Slow down; Retry-After says for how long.' },
-  Internal: { status: 500, exitCode: 1, meaning: 'A fault of Berth; the log has the details.' },
+  TooManyRequests: { status: 429, exitCode: 6, meaning: 'Too many requests; retry after the time in Retry-After.' },
+  Internal: { status: 500, exitCode: 1, meaning: 'An internal error of Berth; its log has the details.' },
   HostUnreachable: {
     status: 503,
     exitCode: 6,

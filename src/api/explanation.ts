@@ -25,7 +25,7 @@ export const ReasonExplanation = Type.Object(
     reason: Type.String(),
     rule: Type.String(),
     hosts: Type.Integer({ description: 'that are refused for this reason, perhaps among others' }),
-    alone: Type.Integer({ description: 'that are refused for nothing else' }),
+    alone: Type.Integer({ description: 'that are refused only for this reason' }),
     examples: Type.Array(Type.Object({ host: Type.String(), message: Type.String() }, closed)),
   },
   closed,
@@ -46,10 +46,10 @@ export const NearestChange = Type.Object(
     ]),
     message: Type.String({ description: 'what to do or to wait for, for people' }),
     hosts: Type.Array(Type.String(), { description: 'where it would then fit, at most five of them' }),
-    hostCount: Type.Integer({ minimum: 1, description: 'of how many hosts this was found to be so' }),
-    cost: Type.Number({ description: 'the less the nearer; docs/explain.md says what counts how much' }),
+    hostCount: Type.Integer({ minimum: 1, description: 'the number of hosts for which this holds' }),
+    cost: Type.Number({ description: 'lower is nearer; docs/explain.md describes the weights' }),
     ask: Type.Optional(Amounts),
-    instances: Type.Optional(Type.Array(Type.String(), { description: 'whose end it is, as project/name' })),
+    instances: Type.Optional(Type.Array(Type.String(), { description: 'instances that would end, as project/name' })),
   },
   closed,
 );
@@ -60,13 +60,13 @@ const RatedHost = Type.Object({ host: Type.String(), score: Type.Number() }, clo
 export const PlacedExplanation = Type.Object(
   {
     decidedAtMs: Type.Optional(Type.Integer()),
-    decision: Type.String({ description: 'what was said when it was placed' }),
-    fitsNow: Type.Boolean({ description: 'it would still be let onto its host' }),
+    decision: Type.String({ description: 'the explanation when it was placed' }),
+    fitsNow: Type.Boolean({ description: 'it would still fit its host' }),
     scoreThen: Type.Optional(Type.Number()),
     scoreNow: Type.Optional(Type.Number()),
     better: Type.Array(RatedHost, { description: 'hosts that would be chosen before its own today, at most three' }),
     runnersUp: Type.Array(RatedHost, { description: 'the best of the others today, at most three' }),
-    changes: Type.Array(Type.String(), { description: 'what is other than when it was placed' }),
+    changes: Type.Array(Type.String(), { description: 'what has changed since it was placed' }),
   },
   closed,
 );
@@ -74,10 +74,12 @@ export type PlacedExplanation = Static<typeof PlacedExplanation>;
 
 export const QueueExplanation = Type.Object(
   {
-    position: Type.Optional(Type.Integer({ minimum: 1, description: 'absent when too many wait to say quickly' })),
+    position: Type.Optional(
+      Type.Integer({ minimum: 1, description: 'absent when too many wait to compute it quickly' }),
+    ),
     waiting: Type.Integer({ description: 'how many wait in all' }),
     ahead: Type.Array(Type.String(), { description: 'the first of those before it, as project/name' }),
-    projectShare: Type.Number({ description: 'how much of the fleet its project holds, divided by its weight' }),
+    projectShare: Type.Number({ description: 'share of the fleet that its project uses, divided by its weight' }),
   },
   closed,
 );
@@ -101,14 +103,15 @@ export const Explanation = Type.Object(
         {
           host: Type.String(),
           instances: Type.Array(Type.String(), {
-            description: 'that would be stopped for it, as project/name; none: room comes free there anyway',
+            description:
+              'instances that would be preempted for it, as project/name; empty: resources are released there anyway',
           }),
         },
-        { ...closed, description: 'it fits nowhere now, and would have room made for it' },
+        { ...closed, description: 'it fits nowhere now, and would preempt instances' },
       ),
     ),
     nearest: Type.Optional(
-      Type.Array(NearestChange, { description: 'what would make it fit, the nearest first; tried out, not guessed' }),
+      Type.Array(NearestChange, { description: 'changes that would make it fit, nearest first; each was tried' }),
     ),
     hosts: Type.Array(HostExplanation, {
       description: 'its own, then those that fit, the best first, then the others',

@@ -37,7 +37,7 @@ class Document {
         title: 'Berth',
         version: '1',
         description:
-          'Place virtual machines and containers on a fleet of hosts, keep them running, and explain each placement. A field with a default may be left out of what is sent; what is answered has it.',
+          'Place virtual machines and containers on a fleet of hosts, keep them running, and explain each placement. A field with a default may be omitted from a request; the response contains it.',
         license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
       },
       security: [{ token: [] }],

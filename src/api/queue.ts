@@ -14,7 +14,7 @@ export const QueueItem = Type.Object(
     reason: Type.String({ description: 'CamelCase code for programs' }),
     message: Type.String({ description: 'why it waits, for people' }),
     gang: Type.Optional(Type.String()),
-    nominatedHost: Type.Optional(Type.String({ description: 'room is kept for it there' })),
+    nominatedHost: Type.Optional(Type.String({ description: 'a host is reserved for it' })),
   },
   closed,
 );

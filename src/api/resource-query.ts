@@ -125,7 +125,7 @@ class Draft {
     for (const part of value.split(',')) {
       const [resourceClass = '', amount = '', ...rest] = part.trim().split(':');
       if (!matches(ResourceClass, resourceClass) || rest.length > 0)
-        return `must be CLASS:AMOUNT pairs, as VCPU:1,MEMORY_MB:256; "${shown(part)}" is none`;
+        return `must be CLASS:AMOUNT pairs, as VCPU:1,MEMORY_MB:256; "${shown(part)}" is not one`;
       const unknown = classFault(resourceClass);
       if (unknown !== undefined) return `cannot be "${shown(part)}": ${unknown}`;
       if (!/^[1-9]\d{0,9}$/.test(amount) || Number(amount) > amountMax)
@@ -150,7 +150,7 @@ function takeTraits(group: DraftGroup, value: string): string | undefined {
   for (const word of words) {
     const forbidden = word.startsWith('!');
     const trait = forbidden ? word.slice(1) : word;
-    if (!matches(Trait, trait)) return `must be traits in capitals, as HW_CPU_X86_AVX2; "${shown(word)}" is none`;
+    if (!matches(Trait, trait)) return `must be traits in capitals, as HW_CPU_X86_AVX2; "${shown(word)}" is not one`;
     if (anyOf && forbidden) return `cannot forbid "${shown(trait)}" within in:`;
     if (anyOf) chosen.push(trait);
     else (forbidden ? group.forbidden : group.required).push(trait);

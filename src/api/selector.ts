@@ -22,7 +22,7 @@ export function parseSelector(text: string): Selector {
 
 function parseRequirement(part: string): Requirement {
   const match = /^(!?)([A-Za-z0-9][A-Za-z0-9._/-]*)(?:(!=|==?)([A-Za-z0-9._-]*))?$/.exec(part);
-  if (!match) throw invalid(`has a part that is none of key=value, key!=value, key, !key: "${part.slice(0, 80)}"`);
+  if (!match) throw invalid(`has a part that is not one of key=value, key!=value, key, !key: "${part.slice(0, 80)}"`);
   const [, not, key = '', operator, value = ''] = match;
   if (not && operator) throw invalid(`has "!" and "${operator}" in one part: "${part}"`);
   if (operator === undefined) return { key, operator: not ? 'absent' : 'exists', value: '' };

@@ -6,7 +6,7 @@ const closed = { additionalProperties: false } as const;
 
 export const ClassUsage = Type.Object(
   {
-    capacity: Type.Integer({ description: 'what may be held in all: (total − reserved) × ratio' }),
+    capacity: Type.Integer({ description: 'what can be allocated in total: (total − reserved) × ratio' }),
     used: Type.Integer(),
     most: Type.Integer({ description: 'the most that one claim can get now' }),
   },
@@ -16,7 +16,7 @@ export const ClassUsage = Type.Object(
 export const HostUsage = Type.Object(
   {
     host: Type.String(),
-    consumers: Type.Integer({ description: 'instances and tasks that hold something there' }),
+    consumers: Type.Integer({ description: 'instances and tasks with allocations there' }),
     classes: Type.Record(Type.String(), ClassUsage),
   },
   closed,

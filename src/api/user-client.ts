@@ -228,7 +228,7 @@ export function createUserClient(options: ClientOptions) {
     candidates: (asking: Asking & { readonly limit?: number }): Promise<Candidates> =>
       json('/v1/candidates', { method: 'POST', body: asking, repeatable: true }),
 
-    /** How many more fit of what is asked for, or of every size; `losses`: whether the fleet survives losing so many hosts. */
+    /** How many more fit of what is asked for, or of every size; `losses`: check whether the fleet survives the loss of this many hosts. */
     queue: (query: { project?: string; limit?: number } = {}): Promise<QueueList> => json('/v1/queue', { query }),
 
     capacity: (question: Partial<Asking> & { readonly losses?: number } = {}): Promise<Capacity> =>
@@ -248,7 +248,7 @@ export function createUserClient(options: ClientOptions) {
     /** What the quota of a project counts now. */
     projectUsage: (project: string): Promise<ProjectUsage> => json(`${pathOf('project', project)}/usage`),
 
-    /** The providers of a host, and who holds what of them. */
+    /** Show the providers of a host, and their allocations. */
     providers: (host: string): Promise<HostProviders> => json(`${pathOf('host', host)}/providers`),
 
     /** `limit`: how many hosts are told of one by one; default 20. */

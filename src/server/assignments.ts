@@ -69,7 +69,7 @@ export class Assignments {
   #assertSession(host: string, epoch: number): { readonly revision: number } {
     // What is in the store now is neither what was nor what will be: nobody may act on it.
     const why = whyClosed(this.#cache);
-    if (why !== undefined) throw new ApiError('Unavailable', `no host is told anything now: ${why}`);
+    if (why !== undefined) throw new ApiError('Unavailable', `no updates are sent to hosts now: ${why}`);
     const entry = this.#cache.committed('host', keys.host(host));
     const present = entry?.value.status.epoch;
     if (present !== undefined && epoch > present) throw new ApiError('Unavailable', notHeardOf(host, epoch));

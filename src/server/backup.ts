@@ -53,7 +53,7 @@ export async function* writeBackup(
   const { epoch, closed } = found?.cluster ?? {};
   // One that was moved is whole, and the last of its kind when the other is lost.
   if (closed && closed.by !== 'moved' && !closedToo)
-    throw new StoreError('Unavailable', `what the store holds now is not whole: ${closed.why}`);
+    throw new StoreError('Unavailable', `the contents of the store are incomplete: ${closed.why}`);
   yield take([Buffer.from(`${JSON.stringify({ berth: 'backup', format, version, epoch, createdAtMs: nowMs })}\n`)]);
 
   let first: Revision | undefined;

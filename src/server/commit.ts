@@ -262,7 +262,7 @@ function refusedFor(key: string, group: readonly Pending[]): readonly Pending[] 
     }
     return false;
   });
-  assert(refused.length > 0, `the store refused a condition on ${key} that nobody set`);
+  assert(refused.length > 0, `the store refused a condition on ${key} that was not set`);
   return refused;
 }
 
@@ -328,13 +328,13 @@ const none: readonly Condition[] = [];
 
 function storeFailure(error: unknown): ApiError {
   if (error instanceof StoreError && error.code === 'Full') {
-    return new ApiError('StoreFull', 'the store has no room left; nothing was changed', { cause: error });
+    return new ApiError('StoreFull', 'the store has no space left; nothing was changed', { cause: error });
   }
   const unknown = error instanceof StoreError && error.outcome === 'unknown';
   return new ApiError(
     'Unavailable',
     unknown
-      ? 'the store failed while writing, so nobody knows if the change was made; look, or repeat it with the same idempotency key'
+      ? 'the store failed while writing, so it is unknown whether the change was made; check, or repeat it with the same idempotency key'
       : 'the store cannot write now; nothing was changed; try again',
     { cause: error },
   );

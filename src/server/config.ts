@@ -32,7 +32,7 @@ export const ServerConfig = Type.Object(
       default: 60_000,
       minimum: 0,
       maximum: 86_400_000,
-      description: 'how long the start waits for a store that is not there yet',
+      description: 'how long the start waits for a store that is not available yet',
     }),
     dataDirectory: Type.String({ default: '/var/lib/berth/server', minLength: 1, maxLength: 1024 }),
     imageDirectory: Type.Optional(
@@ -60,11 +60,11 @@ export const ServerConfig = Type.Object(
       Type.String({
         minLength: 1,
         maxLength: 1024,
-        description: 'PEM file of the certificate and those that vouch for it: speak HTTPS; with tlsKey',
+        description: 'PEM file of the certificate and its chain: serve HTTPS; with tlsKey',
       }),
     ),
     tlsKey: Type.Optional(Type.String({ minLength: 1, maxLength: 1024, description: 'PEM file of its private key' })),
-    insecure: Type.Boolean({ default: false, description: 'listen on more than this machine without TLS' }),
+    insecure: Type.Boolean({ default: false, description: 'allow other machines to connect without TLS' }),
     logLevel: Type.Enum(['debug', 'info', 'warn', 'error', 'silent'], { default: 'info' }),
     logFormat: Type.Enum(['auto', 'text', 'json'], {
       default: 'auto',
@@ -76,7 +76,7 @@ export const ServerConfig = Type.Object(
       default: 6_000,
       minimum: 500,
       maximum: 600_000,
-      description: 'of several servers on one store, another takes over when the leader is silent for so long',
+      description: 'with several servers on one store, another takes over when the leader is silent for this long',
     }),
     restartDelayMs: Type.Integer({ default: 15_000, minimum: 0, maximum: 86_400_000 }),
     eventsKeptMs: Type.Integer({ default: 86_400_000, minimum: 60_000 }),
@@ -84,10 +84,10 @@ export const ServerConfig = Type.Object(
       default: 50_000,
       minimum: 100,
       maximum: 10_000_000,
-      description: 'the oldest go first',
+      description: 'the oldest are deleted first',
     }),
     idempotencyKeptMs: Type.Integer({ default: 86_400_000, minimum: 60_000 }),
-    idempotencyMax: Type.Integer({ default: 1_000_000, minimum: 1_000, description: 'the oldest go first' }),
+    idempotencyMax: Type.Integer({ default: 1_000_000, minimum: 1_000, description: 'the oldest are deleted first' }),
     historyKeptMs: Type.Integer({
       default: 3_600_000,
       minimum: 60_000,
@@ -96,34 +96,38 @@ export const ServerConfig = Type.Object(
     historyRevisionsMax: Type.Integer({
       default: 100_000,
       minimum: 1_000,
-      description: 'at most so many changes back',
+      description: 'at most this many changes back',
     }),
     cpuAllocationRatio: Type.Number({
       default: 4,
       minimum: 0.01,
       maximum: 1000,
-      description: 'how often each CPU is given out where neither host nor pool says so',
+      description: 'CPU overcommit ratio, if neither host nor pool sets one',
     }),
     agingMs: Type.Integer({
       default: 600_000,
       minimum: 1_000,
       maximum: 86_400_000,
-      description: 'who waits first in its line gains a point of priority for each of these',
+      description: 'the head of a queue gains a point of priority for each of these',
     }),
     starvationMs: Type.Integer({
       default: 600_000,
       minimum: 1_000,
       maximum: 86_400_000,
-      description: 'who has waited so long as the first of its line gets room kept for it',
+      description: 'an instance that has waited this long at the head of its queue has a host reserved for it',
     }),
     nominationMs: Type.Integer({
       default: 600_000,
       minimum: 1_000,
       maximum: 86_400_000,
-      description: 'and this is how long it is kept',
+      description: 'how long that reservation lasts',
     }),
     maxConcurrency: Type.Optional(
-      Type.Integer({ minimum: 1, maximum: 1_000_000, description: 'so many instances at once (MAX_CONCURRENCY)' }),
+      Type.Integer({
+        minimum: 1,
+        maximum: 1_000_000,
+        description: 'at most this many instances at once (MAX_CONCURRENCY)',
+      }),
     ),
     concurrencyLabel: Type.Optional(
       Type.String({

@@ -108,7 +108,7 @@ it('reads the store anew when it was compacted while it was read, and says so', 
   await loop.start();
   expect(loop.ready).toBe(true);
   expect([...cache.list('image')].map(({ key }) => key)).toEqual(['tiny', 'other'].map(keys.image));
-  expect(warned).toEqual(Array.from({ length: 2 }, () => 'reading the store anew: it was compacted meanwhile'));
+  expect(warned).toEqual(Array.from({ length: 2 }, () => 'reading the store again: it was compacted meanwhile'));
   await loop.stop();
 });
 

@@ -141,7 +141,7 @@ export class ControlLoop {
       } catch (error) {
         if (signal.aborted) return;
         if (!(error instanceof Compacted)) throw error;
-        this.#log.warn('reading the store anew: it was compacted meanwhile', { error: describeError(error) });
+        this.#log.warn('reading the store again: it was compacted meanwhile', { error: describeError(error) });
         await sleep(this.#clock, backoffMs(attempt, storeRetryDelay, this.#decider.prng), signal);
       }
     }

@@ -122,7 +122,7 @@ it('is ready no longer when it leads and its lease could not be renewed', async 
 });
 
 it.each([
-  ['Full', 'the store has no room left'],
+  ['Full', 'the store has no space left'],
   ['Unavailable', 'the store cannot be written now'],
 ] as const)(
   'is ready no longer when it is alone and its store answers %s, until that takes writes again',
@@ -160,7 +160,7 @@ it('says why the store is closed for as long as it is', async () => {
   await pass(leaseMs);
   const closed = await closeForMove(memory, 0);
   await pass(3 * leaseMs);
-  await expect(readyz(only)).rejects.toThrow('a move to another store is under way');
+  await expect(readyz(only)).rejects.toThrow('a move to another store is in progress');
   await closed.reopen();
   await pass(leaseMs);
   expect(only.ready()).toBe(true);

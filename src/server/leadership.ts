@@ -90,7 +90,9 @@ export class Leadership {
     const { alone, leaseMs, decider } = this.#parts;
     if (!alone) return this.#unheard || this.#sinceMs(this.#heardAtMs) > leaseMs * deafShare ? notFollowed : undefined;
     const { trouble } = decider.committer;
-    return trouble && (trouble.code === 'StoreFull' ? 'the store has no room left' : 'the store cannot be written now');
+    return (
+      trouble && (trouble.code === 'StoreFull' ? 'the store has no space left' : 'the store cannot be written now')
+    );
   }
 
   start(): void {
@@ -137,7 +139,7 @@ export class Leadership {
     if (!reign) return;
     const { cache } = this.#parts.decider;
     const leader = cache.committed('leader', keys.leader);
-    if (leader?.revision !== reign.fence.ifRevision) this.#stepDown(`${leader?.value.holder || 'nobody'} leads now`);
+    if (leader?.revision !== reign.fence.ifRevision) this.#stepDown(`${leader?.value.holder || 'no server'} leads now`);
     else if (whyClosed(cache) !== undefined) this.#stepDown('the store is closed');
     else if (!this.#parts.alone && this.#sinceMs(reign.renewedAtMs) > this.#parts.leaseMs * ownShare) {
       this.#unheard = true;

@@ -37,14 +37,14 @@ export function createMetrics({ cache, auditor, ready, leads, overloaded, connec
   };
   gauge('berth_ready', '1 while the store is followed and may be written', () => Number(ready()));
   gauge('berth_leader', '1 while this control plane runs the controllers', () => Number(leads()));
-  gauge('berth_overloaded', '1 while so much comes that this control plane never rests', () => Number(overloaded()));
-  gauge('berth_store_revision', 'The newest revision that this control plane has taken in', () => cache.revision);
+  gauge('berth_overloaded', '1 while this control plane is overloaded', () => Number(overloaded()));
+  gauge('berth_store_revision', 'The newest revision that this control plane has read', () => cache.revision);
   gauge('berth_hosts', 'Hosts that are known', () => cache.count('host'));
   gauge('berth_instances', 'Instances that are known', () => cache.count('instance'));
   registry.registerMetric(
     new Gauge({
       name: 'berth_audit_findings',
-      help: 'What the last look of the audit found not to fit together, by kind',
+      help: 'Inconsistencies that the last audit found, by kind',
       labelNames: ['code'],
       registers: [],
       collect() {
@@ -56,7 +56,7 @@ export function createMetrics({ cache, auditor, ready, leads, overloaded, connec
   registry.registerMetric(
     new Gauge({
       name: 'berth_audit_oldest_finding_seconds',
-      help: 'How long the oldest of them has been so',
+      help: 'Age of the oldest of them',
       registers: [],
       collect() {
         this.set(Math.max(0, ...auditor.findings.map(({ ageMs }) => ageMs / 1000)));
@@ -95,7 +95,7 @@ function measureConnections(registry: Registry, connections: ConnectionCounts): 
   registry.registerMetric(
     new Gauge({
       name: 'berth_unread_answers_bytes',
-      help: 'Memory that answers hold which their clients have not read yet',
+      help: 'Memory held by responses that their clients have not read yet',
       registers: [],
       collect() {
         this.set(connections.unreadBytes);

@@ -124,14 +124,14 @@ it('closes a store for a move, which may be broken off, taken back and ended', a
   const server = await startTestServer();
   await closeForMove(server.store, 5); // and broken off
   await system.turn();
-  await expect(server.client.create('image', image)).rejects.toThrow('a move to another store is under way');
+  await expect(server.client.create('image', image)).rejects.toThrow('a move to another store is in progress');
   const again = await closeForMove(server.store, 6);
   await again.reopen();
   await system.turn();
   await server.client.create('image', image);
   const ended = await closeForMove(server.store, 7);
   expect(ended.ledBy).toBeDefined(); // this server runs on
-  expect((await checkStore(server.store)).closed).toContain('a move to another store is under way');
+  expect((await checkStore(server.store)).closed).toContain('a move to another store is in progress');
   await ended.seal();
   await expect(closeForMove(server.store, 8)).rejects.toThrow('it has been moved to another store');
   await server.close();
@@ -168,7 +168,7 @@ it('ends the sessions since an earlier restore of the same backup', async () => 
 it('gives no backup of a store that is closed', async () => {
   const server = await startTestServer();
   await closeForMove(server.store, 5);
-  await expect(backupOf(server.store)).rejects.toThrow('is not whole');
+  await expect(backupOf(server.store)).rejects.toThrow('are incomplete');
   await server.close();
 });
 

@@ -131,7 +131,7 @@ export async function closeForMove(store: Store, nowMs: number): Promise<ClosedS
     assertCommitted(result, 'closing the store');
     return result.revision;
   };
-  const why = 'a move to another store is under way; if it was broken off, run "berth store migrate" again';
+  const why = 'a move to another store is in progress; if it was interrupted, run "berth store migrate" again';
   const ledBy = store.exclusive === true ? undefined : await leaderIn(store);
   const revision = await put(present.revision, { ...open, closed: { by: 'move', why, sinceMs: nowMs } });
   return {

@@ -27,7 +27,7 @@ function recordingLogger(lines: string[]): Logger {
 
 describe('a server that cannot start', () => {
   it.each([
-    ['because its port is taken', true, {}, /something listens there already/],
+    ['because its port is taken', true, {}, /another program listens there already/],
     [
       'because its image map is none',
       false,

@@ -159,7 +159,7 @@ async function whereThereIsRoom(write: () => Promise<unknown>, log: Logger): Pro
     await write();
   } catch (error) {
     if (!(error instanceof ApiError) || error.code !== 'StoreFull') throw error;
-    log.error('the store has no room; make some, and start the server again to have its configuration taken in');
+    log.error('the store has no space; free some, and restart the server to apply its configuration');
   }
 }
 
@@ -219,7 +219,7 @@ async function readTls({ tlsCertificate, tlsKey }: ServerConfig): Promise<TlsIde
     createSecureContext(identity);
   } catch (cause) {
     const why = describeError(cause);
-    throw new ApiError('InvalidRequest', `tlsKey: ${tlsKey} is no private key for ${tlsCertificate}: ${why}`, {
+    throw new ApiError('InvalidRequest', `tlsKey: ${tlsKey} is not a private key for ${tlsCertificate}: ${why}`, {
       field: 'tlsKey',
       cause,
     });

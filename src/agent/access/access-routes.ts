@@ -67,7 +67,7 @@ export async function wayInto(parts: AccessParts, url: URL): Promise<Way | undef
   const { access } = driver;
   if (kind === 'console') {
     if (access?.typeInto === undefined)
-      throw new ApiError('Conflict', `guests of the driver ${driver.name} have no console to sit at`, {
+      throw new ApiError('Conflict', `guests of the driver ${driver.name} have no console to attach to`, {
         details: { reason: 'NoConsole' },
       });
     const offset = await beginOf(driver, url, instanceId);
@@ -162,7 +162,7 @@ function jsonOf(text: string): unknown {
   }
 }
 
-/** Where a console begins: at an offset, or so many bytes before its end. */
+/** Where a console begins: at an offset, or this many bytes before its end. */
 async function beginOf(driver: Driver, url: URL, instanceId: string): Promise<number> {
   const offset = numberOf(url, 'offset');
   if (offset !== undefined) return offset;

@@ -23,7 +23,8 @@ export const groupDefinition = {
   plural: 'groups',
   idPrefix: 'grp',
   scope: 'project',
-  description: 'A placement group: rules of its instances about each other, for those that are placed from now on.',
+  description:
+    'A placement group: rules for placing its instances together or apart, applied when an instance is placed.',
   name: Name,
   spec: GroupSpec,
   status: Type.Object({}, { additionalProperties: false }),

@@ -50,7 +50,7 @@ export const Preference = Type.Object(
     weight: Type.Integer({
       minimum: -100,
       maximum: 100,
-      description: 'points for a host where it holds; 100: as much as between an empty and a full host',
+      description: 'points for a host that matches; 100: the difference between an empty and a full host',
     }),
     key: Type.Optional(LabelKey),
     operator: Type.Optional(Type.Enum([...labelOperators])),
@@ -70,7 +70,7 @@ export const Taint = Type.Object(
     value: Type.Optional(LabelValue),
     effect: Type.Enum([...taintEffects], {
       description:
-        'NoSchedule: only who tolerates it is placed here; PreferNoSchedule: others only when nothing else is free',
+        'NoSchedule: only instances that tolerate it are placed here; PreferNoSchedule: other instances only when nothing else is free',
     }),
   },
   closed,
@@ -113,7 +113,7 @@ export const hostRuleFields = {
   tolerations: Type.Optional(Type.Array(Toleration, { maxItems: 64 })),
   dedicated: Type.Optional(
     Type.Boolean({
-      description: 'only on dedicated hosts; without it, never on one that is dedicated to nobody by name',
+      description: 'only on dedicated hosts; without it, never on a host that is dedicated to no named project',
     }),
   ),
   weights: Type.Optional(ScoreWeights),
@@ -121,7 +121,8 @@ export const hostRuleFields = {
     Type.String({
       minLength: 1,
       maxLength: 4096,
-      description: 'resources=VCPU:1,MEMORY_MB:256&required=CUSTOM_SSD, as OpenStack Placement is asked for candidates',
+      description:
+        'resources=VCPU:1,MEMORY_MB:256&required=CUSTOM_SSD, in the syntax of OpenStack Placement for candidates',
     }),
   ),
 } as const;

@@ -28,7 +28,7 @@ export type InventoryOverride = Static<typeof InventoryOverride>;
 
 export const HostSpec = Type.Object(
   {
-    paused: Type.Boolean({ default: false, description: 'nothing new is placed here; what runs, runs on' }),
+    paused: Type.Boolean({ default: false, description: 'nothing new is placed here; running instances stay' }),
     pool: Type.Optional(Name),
     reserved: Type.Optional(Amounts),
     allocationRatios: Type.Unsafe<AllocationRatios>({
@@ -41,26 +41,28 @@ export const HostSpec = Type.Object(
       Type.Record(ResourceClass, InventoryOverride, {
         maxProperties: 64,
         additionalProperties: false,
-        description: 'by resource class: how its room is given out; also classes that no agent measures',
+        description: 'by resource class: how it is allocated; also classes that no agent measures',
       }),
     ),
     providers: Type.Optional(
       Type.Unsafe<Static<typeof ChildProviders>>({
         ...ChildProviders,
-        description: 'GPUs and the like, instead of those of the same name that its agent told of',
+        description: 'GPUs and similar, replacing those of the same name that its agent reported',
       }),
     ),
-    traits: Type.Optional(Type.Array(Trait, { maxItems: 256, description: 'besides those that its agent told of' })),
-    taints: Type.Optional(Type.Array(Taint, { maxItems: 64, description: 'what keeps instances away' })),
+    traits: Type.Optional(
+      Type.Array(Trait, { maxItems: 256, description: 'in addition to those that its agent reported' }),
+    ),
+    taints: Type.Optional(Type.Array(Taint, { maxItems: 64, description: 'taints that keep instances away' })),
     dedicated: Type.Optional(Type.Boolean({ description: 'only for instances that request a dedicated host' })),
     dedicatedTo: Type.Optional(Type.String({ ...Name, description: 'only for instances of this project' })),
     instancesMax: Type.Optional(
-      Type.Integer({ minimum: 0, maximum: 1_000_000, description: 'so many instances at most' }),
+      Type.Integer({ minimum: 0, maximum: 1_000_000, description: 'at most this many instances' }),
     ),
     controlPlane: Type.Optional(
       Type.Boolean({
         description:
-          'true: the control plane runs here and it takes no instances; false: it takes them, whatever the control plane says',
+          'true: the control plane runs here and no instances are placed; false: instances are placed, even if the control plane runs here',
       }),
     ),
   },
@@ -86,11 +88,13 @@ export const HostImage = Type.Object(
     name: Type.String({ maxLength: 64 }),
     digest: Type.String({ maxLength: 128, description: 'of the unpacked file; empty when there is a problem' }),
     sizeBytes: Type.Number(),
-    key: Type.Optional(Type.String({ maxLength: 64, description: 'of the image as it was wanted when last fetched' })),
+    key: Type.Optional(
+      Type.String({ maxLength: 64, description: 'fingerprint of the image specification when it was last fetched' }),
+    ),
     checksum: Type.Optional(
       Type.String({ maxLength: 128, description: 'of the file at the source, as it was fetched' }),
     ),
-    guests: Type.Optional(Type.Integer({ minimum: 0, description: "so many guests' disks lie upon it" })),
+    guests: Type.Optional(Type.Integer({ minimum: 0, description: "number of guests' disks based on it" })),
     problem: Type.Optional(Type.String({ maxLength: 512, description: 'why it could not be fetched; tried again' })),
   },
   closed,
@@ -113,7 +117,7 @@ export const HostStatus = Type.Object(
   {
     machineId: Type.Optional(Type.String()),
     agentId: Type.Optional(
-      Type.String({ description: 'of the data directory whose agent this host is; no other may register it' }),
+      Type.String({ description: "data directory of this host's agent; no other agent can register it" }),
     ),
     bootId: Type.Optional(Type.String()),
     /** One more for every session of its agent; messages of older sessions are refused. Never falls. */

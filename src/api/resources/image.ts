@@ -41,16 +41,16 @@ export const ImageSpec = Type.Object(
     ),
     decompress: Type.Enum(['none', 'zstd', 'gzip', 'xz'], {
       default: 'none',
-      description: 'how the file at `source` is packed',
+      description: 'compression of the file at `source`',
     }),
     format: Type.Enum(['qcow2', 'raw', 'container'], {
       default: 'qcow2',
-      description: 'disk format after unpacking, never guessed; container: of programs, not of a machine',
+      description: 'disk format after unpacking, never guessed; container: a container image',
     }),
     nocloud: Type.Boolean({ default: true, description: 'attach a cloud-init NoCloud seed' }),
     defaultUser: Type.Optional(
       Type.String({
-        description: 'who gets the SSH keys of an instance, and logs in by ssh, unless another is named',
+        description: 'user who gets the SSH keys of an instance, and logs in by ssh, unless another is named',
         pattern: '^[a-z_][a-z0-9_-]{0,31}$',
       }),
     ),
@@ -62,14 +62,17 @@ export const ImageSpec = Type.Object(
       default: [],
       maxItems: 32,
     }),
-    preload: Type.Boolean({ default: false, description: 'every fitting host fetches it before it is asked for' }),
+    preload: Type.Boolean({
+      default: false,
+      description: 'every matching host fetches it before an instance needs it',
+    }),
     prefetch: Type.Optional(
       Type.Object(
         {
           hosts: Type.Array(Name, { default: [], maxItems: 1024, uniqueItems: true }),
           pools: Type.Array(Name, { default: [], maxItems: 1024, uniqueItems: true }),
         },
-        { additionalProperties: false, description: 'only these hosts fetch it before it is asked for' },
+        { additionalProperties: false, description: 'only these hosts fetch it before an instance needs it' },
       ),
     ),
     pinned: Type.Optional(
@@ -81,7 +84,7 @@ export const ImageSpec = Type.Object(
         memoryMiB: Type.Optional(Type.Integer({ minimum: 16, maximum: 67_108_864 })),
         diskGiB: Type.Optional(Type.Integer({ minimum: 0, maximum: 1_048_576 })),
       },
-      { additionalProperties: false, default: {}, description: 'what an instance gets that asks for nothing' },
+      { additionalProperties: false, default: {}, description: 'default resources of instances' },
     ),
   },
   { additionalProperties: false },

@@ -24,8 +24,8 @@ export const instanceVolumesMax = 16;
 
 /** Instances of one project that are placed together, all or none. */
 export const Gang = Type.Object(
-  { name: Name, size: Type.Integer({ minimum: 1, maximum: 256, description: 'how many it is' }) },
-  { ...closed, description: 'placed together with the others of this name, as soon as all are there and all fit' },
+  { name: Name, size: Type.Integer({ minimum: 1, maximum: 256, description: 'number of its instances' }) },
+  { ...closed, description: 'place it together with the others of this name, as soon as all exist and all fit' },
 );
 
 export const InstanceSpec = Type.Object(
@@ -54,26 +54,26 @@ export const InstanceSpec = Type.Object(
       Type.Integer({
         minimum: 1,
         maximum: 16,
-        description: 'CPUs and memory come in equal parts from so many NUMA cells of the host',
+        description: 'take CPUs and memory in equal parts from this many NUMA cells of the host',
       }),
     ),
     powerState: Type.Enum(['running', 'suspended', 'stopped'], {
       default: 'running',
-      description: 'suspended: its processors stand still and its memory is kept; of an instance that runs',
+      description: 'suspended: its processors are halted and its memory is kept; only for a running instance',
     }),
     restartPolicy: Type.Enum(['Never', 'OnFailure'], { default: 'Never' }),
     starts: Type.Optional(
       Type.Integer({
         minimum: 0,
         maximum: 2 ** 31 - 1,
-        description: 'raise it by one to start an instance that is Exited or Failed again, on its own disk; default 0',
+        description: 'increase it by one to restart an instance that is Exited or Failed, with its own disk; default 0',
       }),
     ),
     priority: Type.Optional(
       Type.Integer({
         minimum: -1000,
         maximum: 1000,
-        description: 'who waits goes by it, the highest first; default 0',
+        description: 'queue priority; higher values are placed first; default 0',
       }),
     ),
     preemption: Type.Optional(
@@ -84,16 +84,16 @@ export const InstanceSpec = Type.Object(
     gang: Type.Optional(Gang),
     exclusive: Type.Boolean({
       default: false,
-      description: 'never start a second copy while the first may still run somewhere',
+      description: 'start no second copy while the first may still run',
     }),
     placement: Type.Object(
       {
         profile: Type.Optional(ProfileName),
         pool: Type.Optional(Name),
         task: Type.Optional(
-          Type.String({ ...Name, description: 'take over the room that this task holds, and its host' }),
+          Type.String({ ...Name, description: 'take over the resources that this task reserves, on its host' }),
         ),
-        group: Type.Optional(Type.String({ ...Name, description: 'the placement group that it keeps to' })),
+        group: Type.Optional(Type.String({ ...Name, description: 'its placement group' })),
         affinity: Type.Optional(Type.Array(AffinityRule, { maxItems: rulesMax })),
         antiAffinity: Type.Optional(Type.Array(AffinityRule, { maxItems: rulesMax })),
         spread: Type.Optional(Type.Array(SpreadRule, { maxItems: rulesMax })),
@@ -115,7 +115,7 @@ export const InstanceSpec = Type.Object(
         minItems: 1,
         maxItems: containersMax,
         description:
-          "of a container image: what runs, in one network, the first with the instance's ports; default: one of the image, called main",
+          "for a container image: its containers, which share a network; the first has the instance's ports; default: one container of the image, called main",
       }),
     ),
     volumes: Type.Optional(
@@ -124,7 +124,7 @@ export const InstanceSpec = Type.Object(
           { name: Name, readOnly: Type.Optional(Type.Boolean({ description: 'default: false' })) },
           { ...closed, description: 'a volume of its project' },
         ),
-        { minItems: 1, maxItems: instanceVolumesMax, description: 'disks with a life of their own, in this order' },
+        { minItems: 1, maxItems: instanceVolumesMax, description: 'volumes to attach, in this order' },
       ),
     ),
     hostname: Type.Optional(Name),
@@ -141,7 +141,7 @@ export const InstanceSpec = Type.Object(
       default: 30_000,
       minimum: 0,
       maximum: 600_000,
-      description: 'how long a guest may take to power off',
+      description: 'time that a guest has to power off',
     }),
   },
   closed,
@@ -201,7 +201,7 @@ export type GuestStatus = Static<typeof GuestStatus>;
 export const StartAgain = Type.Object(
   {
     order: Type.Integer({ minimum: 1, description: '`spec.starts` when it was given' }),
-    endedRunAtMs: Type.Number({ description: "the guest's `startedAtMs` in the run that is over" }),
+    endedRunAtMs: Type.Number({ description: "the guest's `startedAtMs` in the previous run" }),
   },
   closed,
 );

@@ -16,10 +16,10 @@ const DomainKey = Type.String({
 const by = Type.String({ ...DomainKey, default: 'host' });
 const required = Type.Boolean({
   default: true,
-  description: 'false: hosts are preferred that keep to it, no host is refused',
+  description: 'false: prefer hosts that satisfy it, refuse no host',
 });
 const weight = Type.Optional(
-  Type.Integer({ minimum: 1, maximum: 100, description: 'how much it counts when it is not required; default 100' }),
+  Type.Integer({ minimum: 1, maximum: 100, description: 'its weight when it is not required; default 100' }),
 );
 const members = Type.Record(
   Type.String({ pattern: labelKey }),
@@ -42,7 +42,7 @@ const maxSkew = Type.Integer({
   default: 1,
   minimum: 1,
   maximum: 1_000_000,
-  description: 'by how many the fullest domain may be ahead of the emptiest',
+  description: 'largest difference between the fullest and the emptiest domain',
 });
 
 export const SpreadRule = Type.Object(

@@ -11,16 +11,16 @@ export const PoolSpec = Type.Object(
     profile: Type.Optional(
       Type.Enum([...profileNames], {
         description:
-          'for instances of this pool that name none; that of the pool `default` is for those that name no pool',
+          'profile of instances of this pool that do not name one; that of the pool `default` also applies to instances without a pool',
       }),
     ),
     weights: Type.Optional(
-      Type.Unsafe<ScoreWeights>({ ...ScoreWeights, description: 'instead of those of the profile, one by one' }),
+      Type.Unsafe<ScoreWeights>({ ...ScoreWeights, description: 'replaces single weights of the profile' }),
     ),
     allocationRatios: Type.Optional(
       Type.Unsafe<AllocationRatios>({
         ...AllocationRatios,
-        description: 'of its hosts, where they have none of their own; default 4 for VCPU, 1 for others',
+        description: 'for its hosts that do not set one; default 4 for VCPU, 1 for others',
       }),
     ),
     defaults: Type.Optional(
@@ -31,7 +31,7 @@ export const PoolSpec = Type.Object(
         },
         {
           additionalProperties: false,
-          description: 'what instances of this pool get that say nothing, and whose size and image say nothing',
+          description: 'default resources of instances in this pool, if neither they nor their size or image set them',
         },
       ),
     ),
@@ -47,7 +47,7 @@ export const poolDefinition = {
   plural: 'pools',
   idPrefix: 'pool',
   scope: 'fleet',
-  description: 'A named part of the fleet.',
+  description: 'A named group of hosts.',
   name: Name,
   spec: PoolSpec,
   status: Type.Object({}, { additionalProperties: false }),

@@ -6,6 +6,6 @@ import { type Static, Type } from 'typebox';
 export const profileNames = ['optimize-utilization', 'distribute-load', 'best-fit', 'avoid-fragmentation'] as const;
 
 export const ProfileName = Type.Enum([...profileNames], {
-  description: 'how hosts are preferred; default: that of the pool',
+  description: 'scoring profile; default: that of the pool',
 });
 export type ProfileName = Static<typeof ProfileName>;

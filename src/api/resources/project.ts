@@ -10,22 +10,26 @@ export const ProjectSpec = Type.Object(
       default: 1,
       minimum: 0.01,
       maximum: 1000,
-      description: 'how large its fair share of the fleet is, against that of others',
+      description: 'its fair share of the fleet, relative to other projects',
     }),
     quota: Type.Optional(
       Type.Unsafe<Static<typeof Amounts>>({
         ...Amounts,
-        description: 'what its instances may ask for together, by resource class; INSTANCES counts them',
+        description: 'most that its instances may request in total, by resource class; INSTANCES counts them',
       }),
     ),
     guarantee: Type.Optional(
       Type.Unsafe<Static<typeof Amounts>>({
         ...Amounts,
-        description: 'by resource class: so much is never taken from it for instances of a higher priority',
+        description: 'by resource class: this much is never preempted for instances of a higher priority',
       }),
     ),
     priorityMax: Type.Optional(
-      Type.Integer({ minimum: -1000, maximum: 1000, description: 'the highest priority it may ask for; default 1000' }),
+      Type.Integer({
+        minimum: -1000,
+        maximum: 1000,
+        description: 'the highest priority its instances may have; default 1000',
+      }),
     ),
   },
   { additionalProperties: false },
@@ -39,7 +43,7 @@ export const projectDefinition = {
   plural: 'projects',
   idPrefix: 'proj',
   scope: 'fleet',
-  description: 'A tenant, and what it may have of the fleet.',
+  description: 'A tenant, with its weights and limits.',
   name: Name,
   spec: ProjectSpec,
   status: Type.Object({}, { additionalProperties: false }),

@@ -20,7 +20,7 @@ export const sizeDefinition = {
   plural: 'sizes',
   idPrefix: 'size',
   scope: 'fleet',
-  description: 'A named amount of room.',
+  description: 'A named amount of resources.',
   name: DottedName,
   spec: SizeSpec,
   status: Type.Object({}, { additionalProperties: false }),

@@ -33,7 +33,7 @@ export const TaskSpec = Type.Object(
     ttlMs: Type.Integer({
       minimum: 1_000,
       maximum: 30 * 24 * 3_600_000,
-      description: 'how long the room is held from when it was found',
+      description: 'how long the resources stay reserved, counted from the reservation',
     }),
   },
   closed,
@@ -47,7 +47,7 @@ export type TaskPhase = Static<typeof TaskPhase>;
 export const TaskStatus = Type.Object(
   {
     phase: TaskPhase,
-    host: Type.Optional(Type.String({ description: 'name of the host whose room it holds' })),
+    host: Type.Optional(Type.String({ description: 'name of the host on which it reserves resources' })),
     assigned: Type.Optional(Amounts),
     placedAtMs: Type.Optional(Type.Integer()),
     heldUntilMs: Type.Optional(Type.Integer({ description: 'milliseconds since 1970' })),
@@ -65,7 +65,7 @@ export const taskDefinition = {
   plural: 'tasks',
   idPrefix: 'task',
   scope: 'project',
-  description: 'Room held for a while without an instance.',
+  description: 'Resources reserved for a limited time, without an instance.',
   name: Name,
   spec: TaskSpec,
   status: TaskStatus,

@@ -13,7 +13,7 @@ export const VolumeSpec = Type.Object(
     host: Type.Optional(
       Type.String({
         ...Name,
-        description: 'made there at once; default: where the first instance is placed that has it',
+        description: 'host to create it on now; default: the host of the first instance that uses it',
       }),
     ),
     source: Type.Optional(
@@ -27,7 +27,7 @@ export const VolumeSpec = Type.Object(
       maxItems: volumeSnapshotsMax,
       uniqueItems: true,
       description:
-        'states of it that are kept, by name: made when a name is new here, gone when it is here no more; each may take as much room as the volume',
+        'names of its snapshots: adding a name creates one, removing a name deletes it; each may use as much space as the volume',
     }),
   },
   closed,
@@ -60,7 +60,7 @@ export type VolumePhase = Static<typeof VolumePhase>;
 export const VolumeStatus = Type.Object(
   {
     phase: VolumePhase,
-    host: Type.Optional(Type.String({ description: 'name of the host it is on, for good' })),
+    host: Type.Optional(Type.String({ description: 'name of its host, which never changes' })),
     /** The instance that has it. It counts only while that instance is there and asks for it. */
     attachedTo: Type.Optional(Type.Object({ instance: Type.String(), id: Type.String() }, closed)),
     /** Its host had it ready once: from then on it is never made anew, only found or lost. */
@@ -82,7 +82,7 @@ export const volumeDefinition = {
   plural: 'volumes',
   idPrefix: 'vol',
   scope: 'project',
-  description: 'A disk with a life of its own, on local storage of one host.',
+  description: 'A disk that outlives instances, on local storage of one host.',
   name: Name,
   spec: VolumeSpec,
   status: VolumeStatus,

@@ -26,11 +26,11 @@ export const imageRoutes = {
     method: 'POST',
     path: '/v1/images/:name/from-instance',
     verb: 'write',
-    summary: 'Make an image of the disk of an instance that does not run; the last line has it, or says why not',
+    summary: 'Create an image from the disk of an instance that does not run; the last line has the image or the error',
     query: { instance: Type.String({ description: 'its name or id' }), project: queryParameters.project },
     answers: {
       200: {
-        description: 'some lines meanwhile, and one at the end',
+        description: 'progress lines, and one result line',
         lines: Type.Object({
           type: Type.Enum(['working', 'done']),
           image: Type.Optional(Image),
@@ -46,7 +46,7 @@ export const imageRoutes = {
     method: 'PUT',
     path: '/v1/images/:name/content',
     verb: 'write',
-    summary: 'Upload the file of an image, in pieces; the last one makes the image or changes it',
+    summary: 'Upload the file of an image, in pieces; the last piece creates or updates the image',
     query: {
       checksum: Type.String({ description: '`sha256:<64 hex>` of the whole file' }),
       totalBytes: Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER, description: 'of the whole file' }),
@@ -61,10 +61,11 @@ export const imageRoutes = {
       architecture: Type.Optional(Type.Enum(architecture.enum, { description: 'of the guests' })),
     },
     body: 'bytes',
-    bodyDescription: 'each request may take a minute; `Conflict` tells in `details.receivedBytes` where to go on',
+    bodyDescription:
+      'each request may take a minute; `Conflict` has the offset to continue at in `details.receivedBytes`',
     answers: {
-      200: json(ReceivedImage, 'the file is whole and the image is there'),
-      202: json(ReceivedImage, 'more is to come'),
+      200: json(ReceivedImage, 'the file is complete and the image exists'),
+      202: json(ReceivedImage, 'more pieces are expected'),
     },
     errors: ['Conflict', 'PayloadTooLarge', 'UnsupportedMediaType', 'StoreFull'],
   }),

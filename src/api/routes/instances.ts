@@ -18,7 +18,7 @@ const batchBytesMax = 8 << 20;
 
 export const InstanceBatch = Type.Object({
   items: Type.Array(Type.Union([Type.Object({ instance: Instance }), errorSchema]), {
-    description: 'in the order asked for; the field of an error begins with `items[i]`',
+    description: 'in the order of the request; the field of an error begins with `items[i]`',
   }),
 });
 
@@ -56,7 +56,7 @@ export const waysIn = {
     summary: 'Its serial console',
     query: {
       offset: wholeNumber('begin at this byte of its log'),
-      history: wholeNumber('or so many bytes before its end'),
+      history: wholeNumber('or this many bytes before its end'),
     },
   }),
   exec: wayIn({
@@ -65,7 +65,7 @@ export const waysIn = {
     summary: 'A command in it',
     query: {
       session: Type.Optional(Type.String({ description: 'one that was begun before' })),
-      received: wholeNumber('and how much of its output is known'),
+      received: wholeNumber('and how much of its output was received'),
     },
   }),
   ports: wayIn({
@@ -84,7 +84,7 @@ export const instanceRoutes = {
     method: 'POST',
     path: '/v1/instances/batch',
     verb: 'write',
-    summary: 'Create many, each made or refused on its own; all durable when it answers',
+    summary: 'Create many, each accepted or refused on its own; all durable in the response',
     query: {},
     body: NewInstanceBatch,
     bodyCheckedByHandler: true, // item by item, so that a wrong one does not refuse the others
@@ -99,7 +99,7 @@ export const instanceRoutes = {
     method: 'GET',
     path: '/v1/instances/:name/explain',
     verb: 'read',
-    summary: 'Why it is where it is, or nowhere, and what would change that',
+    summary: 'Explain its placement, and what would change it',
     query: { project, limit: hostLimit, continue: hostOffset },
     answers: { 200: json(Explanation) },
     errors: ['NotFound'],
@@ -110,7 +110,7 @@ export const instanceRoutes = {
     method: 'POST',
     path: '/v1/instances/:name/tickets',
     verb: 'write',
-    summary: 'Let a browser into its guest once, within a minute',
+    summary: 'Issue a ticket for a browser: one connection to the guest, within a minute',
     query: { project },
     body: TicketRequest,
     answers: { 201: json(Ticket, 'made') },
@@ -122,7 +122,7 @@ export const instanceRoutes = {
     method: 'GET',
     path: '/v1/instances/:name/log',
     verb: 'read',
-    summary: 'What its console said',
+    summary: 'Read its console log',
     query: {
       project,
       offset: Type.Integer({
@@ -131,7 +131,7 @@ export const instanceRoutes = {
         default: 0,
         description: 'bytes since the first boot; the header berth-log-offset tells where the answer begins',
       }),
-      follow: Type.Boolean({ default: false, description: 'go on with what comes' }),
+      follow: Type.Boolean({ default: false, description: 'follow new output' }),
     },
     answers: { 200: { description: 'raw bytes', bytes: true } },
     errors: ['NotFound', 'Conflict', 'HostUnreachable'],

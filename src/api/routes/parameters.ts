@@ -15,24 +15,24 @@ export const pathParameters = {
 
 /** Parameters of the query. A route uses the value itself, not a copy. */
 export const queryParameters = {
-  project: Type.String({ default: 'default', description: 'whose it is' }),
+  project: Type.String({ default: 'default', description: 'project of the resource' }),
   ofProject: optionalText('only of this project'),
-  continue: optionalText('what the page before gave'),
-  pageLimit: Type.Integer({ minimum: 1, maximum: 5000, default: 500, description: 'items a page' }),
+  continue: optionalText('token returned with the previous page'),
+  pageLimit: Type.Integer({ minimum: 1, maximum: 5000, default: 500, description: 'items per page' }),
   hostLimit: Type.Integer({
     minimum: 0,
     maximum: 5000,
     default: 20,
-    description: 'hosts that are told of one by one',
+    description: 'hosts that are listed individually',
   }),
   hostOffset: Type.Integer({
     minimum: 0,
     maximum: 2 ** 31,
     default: 0,
-    description: 'the `continue` of the page before',
+    description: 'the `continue` token of the previous page',
   }),
   selector: optionalText('`tier=web,zone!=a,gpu,!old`'),
-  watch: Type.Boolean({ default: false, description: 'answer with every change after `revision`, endlessly' }),
+  watch: Type.Boolean({ default: false, description: 'stream every change after `revision`' }),
   revision: Type.Optional(
     Type.Integer({
       minimum: 0,
@@ -50,10 +50,10 @@ export const queryParameters = {
       description: 'only if it is still at this revision',
     }),
   ),
-  force: Type.Boolean({ default: false, description: 'although it holds room for instances' }),
-  dryRun: Type.Boolean({ default: false, description: 'make nothing: answer what it would be' }),
+  force: Type.Boolean({ default: false, description: 'even if instances have allocations on it' }),
+  dryRun: Type.Boolean({ default: false, description: 'create nothing: answer with the result' }),
   // What needs room, in a query string.
-  size: optionalText('a named amount of room'),
+  size: optionalText('a named amount of resources'),
   cpus: Type.Optional(amount('virtual CPUs')),
   memoryMiB: Type.Optional(amount('memory')),
   diskGiB: Type.Optional(amount('disk')),
@@ -61,10 +61,10 @@ export const queryParameters = {
   image: optionalText('only where this image can run; its default resources apply'),
   pool: optionalText('only hosts of this pool'),
   driver: optionalText('only by this driver'),
-  profile: optionalText('how hosts are preferred'),
+  profile: optionalText('scoring profile'),
   hostLabels: optionalText('only hosts with these labels: `rack=r1,disk=ssd`'),
   resources: optionalText(
-    'as OpenStack Placement is asked: `VCPU:1,MEMORY_MB:256`; also resources1, required, group_policy',
+    'in the syntax of OpenStack Placement: `VCPU:1,MEMORY_MB:256`; also resources1, required, group_policy',
   ),
 } as const;
 

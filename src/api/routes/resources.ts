@@ -11,7 +11,7 @@ const { project, hostLimit, hostOffset } = queryParameters;
 
 const planned = Type.Boolean({
   default: false,
-  description: 'make nothing: answer what it would be, with an explanation of where it would go, or why nowhere',
+  description: 'create nothing: answer with the result and an explanation of its placement',
 });
 
 /** The routes of one kind. All kinds have the same types; which of the routes a kind has, its `verbs` say. */
@@ -46,7 +46,7 @@ export function resourceRoutes(kind: Kind) {
       undocumented: undocumented(kind !== 'event' && 'subject'),
       answers: {
         200: {
-          description: 'a page, or with `watch` one change a line',
+          description: 'a page, or with `watch` one change per line',
           json: schemas.list,
           lines: schemas.change,
         },
@@ -72,7 +72,7 @@ export function resourceRoutes(kind: Kind) {
       answersBriefly: true,
       path: collection,
       verb: 'write',
-      summary: 'Create one; durable when it answers',
+      summary: 'Create one; it is durable when the response is sent',
       query: {
         dryRun: kind === 'instance' ? planned : queryParameters.dryRun,
         limit: hostLimit,
@@ -81,7 +81,7 @@ export function resourceRoutes(kind: Kind) {
       undocumented: kind === 'instance' ? [] : ['limit', 'continue'],
       body: schemas.created,
       bodyCheckedByHandler: true, // the operation knows the type of the spec
-      idempotencyKey: 'a repeated create with the same key answers what the first one made',
+      idempotencyKey: 'a repeated create with the same key returns the resource of the first',
       answers: { 201: json(schemas.resource), 200: json(schemas.planned) },
       errors: ['AlreadyExists', 'IdempotencyMismatch', 'StoreFull'],
     }),

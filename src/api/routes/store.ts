@@ -12,7 +12,7 @@ export const storeRoutes = {
     method: 'POST',
     path: '/v1/audit',
     verb: 'write',
-    summary: 'What of the fleet does not fit together, since when and why; with `apply` its repair',
+    summary: 'List the inconsistencies of the fleet, with age and cause; with `apply` repair them',
     query: {},
     body: AuditRequest,
     bodyOptional: true,
@@ -24,7 +24,7 @@ export const storeRoutes = {
     method: 'GET',
     path: '/v1/backup',
     verb: 'write', // whoever may change everything may see it
-    summary: 'Everything in the store at one revision, secrets too, as `berth restore` reads it',
+    summary: 'Back up the store at one revision, secrets included, in the format that `berth restore` reads',
     query: {},
     answers: { 200: { description: 'lines of JSON', bytes: true } },
   }),

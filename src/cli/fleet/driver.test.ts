@@ -28,7 +28,7 @@ describe('berth driver ls', () => {
       'libvirt | virtual machines, each a domain of libvirt | yes | yes | conformance and faults against real libvirt | -',
       'container | groups of containers of a Docker-compatible engine: podman, docker | no | yes | conformance and faults against real podman | -',
       'zones | virtual machines, each a bhyve zone of an illumos host | no | no | recorded dialogues only; not run on illumos | h2',
-      'fake | guests that are only pretended, for tests and for trying out | yes | yes | the same conformance | -',
+      'fake | simulated guests, for tests and for trying Berth out | yes | yes | the same conformance | -',
       'novel | this program does not have this driver | - | - | - | h1',
       'zones is not available on h1: zoneadm is not installed',
       '',

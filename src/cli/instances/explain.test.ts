@@ -26,7 +26,7 @@ const explanation: Explanation = {
       fits: false,
       refusals: [
         { rule: 'fit', reason: 'InsufficientMemory', message: 'needs 64 GiB, 14 GiB are free' },
-        { rule: 'paused', reason: 'Paused', message: 'takes nothing new' },
+        { rule: 'paused', reason: 'Paused', message: 'takes no new instances' },
       ],
     },
     { host: 'h2', current: true, fits: true, refusals: [], score: 61.25, scores: { fit: 60, spread: 1.25 } },
@@ -53,7 +53,7 @@ describe('berth explain', () => {
       '  profile   optimize-utilization',
       '',
       '  h1  InsufficientMemory  needs 64 GiB, 14 GiB are free',
-      '      Paused  takes nothing new',
+      '      Paused  takes no new instances',
       '* h2  fits  score 61.3 (fit 60 + spread 1.3)',
     ]);
   });

@@ -83,7 +83,7 @@ describe('where the host refuses the way', () => {
   });
 
   it('berth console names the ways that there are, where there is none', async () => {
-    const message = 'guests of the driver container have no console to sit at';
+    const message = 'guests of the driver container have no console to attach to';
     answer = { code: 'Conflict', message, details: { reason: 'NoConsole' } };
     const { stderr, exitCode } = await runBerth(['console', 'web'], { environment });
     expect(stderr).toBe(

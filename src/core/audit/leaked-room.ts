@@ -25,7 +25,7 @@ function faultOf(snapshot: Snapshot, { key, value }: Entry<Allocation>): Fault |
     host,
     message: `room on host ${host} is held for ${subject}, incarnation ${consumer.incarnation}, but ${why}`,
     cause: mayGo
-      ? 'what should have given it back was broken off'
+      ? 'its release was interrupted'
       : 'its host has not yet said that nothing is left of it: is its agent connected?',
     ...(mayGo
       ? {
@@ -49,16 +49,16 @@ function faultOf(snapshot: Snapshot, { key, value }: Entry<Allocation>): Fault |
 function whyNobody(snapshot: Snapshot, { consumer, host }: Allocation): string | undefined {
   if (consumer.kind === 'task') {
     const task = snapshot.get('task', keys.task(consumer.project, consumer.name))?.value;
-    if (task?.metadata.id !== consumer.id) return 'that task is no more';
+    if (task?.metadata.id !== consumer.id) return 'that task no longer exists';
     return task.status.phase === 'Placed' ? undefined : `that task is ${task.status.phase}`;
   }
   if (consumer.kind === 'volume') {
     const volume = snapshot.get('volume', keys.volume(consumer.project, consumer.name))?.value;
-    if (volume?.metadata.id !== consumer.id) return 'that volume is no more';
+    if (volume?.metadata.id !== consumer.id) return 'that volume no longer exists';
     return volume.status.host === host ? undefined : `that volume is on ${volume.status.host ?? 'no host'}`;
   }
   const instance = snapshot.get('instance', keys.instance(consumer.project, consumer.name))?.value;
-  if (instance?.metadata.id !== consumer.id) return 'that instance is no more';
+  if (instance?.metadata.id !== consumer.id) return 'that instance no longer exists';
   const { status } = instance;
   if (status.host !== host)
     return `that instance is ${status.host === undefined ? 'on no host' : `on host ${status.host}`}`;

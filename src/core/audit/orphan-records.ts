@@ -21,8 +21,8 @@ function orphanOf(
     code: 'OrphanRecord',
     subject: `${kind} ${key.slice(key.indexOf('/') + 1)}`,
     host,
-    message: `it is of host ${host}, which is no more`,
-    cause: 'what should have removed it with its host was broken off',
+    message: `it belongs to host ${host}, which no longer exists`,
+    cause: 'its removal with its host was interrupted',
     repair: {
       what: `removes the record ${key}`,
       plan(now) {

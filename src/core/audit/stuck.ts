@@ -24,8 +24,8 @@ export const stuck: Rule = function* (snapshot) {
       ...(host ? { host: host.metadata.name } : {}),
       message: deleting ? 'it is being removed and is still there' : `it is ${status.phase} and nothing more has come`,
       cause: host
-        ? `its host's agent is heard, but has not done it: see "berth events" and the agent's log on host ${host.metadata.name}`
-        : 'it is bound to no host that is there, and nothing has ended it',
+        ? `its host's agent is connected, but has not done it: see "berth events" and the agent's log on host ${host.metadata.name}`
+        : 'it is bound to no existing host, and nothing has ended it',
     };
   }
 };

@@ -19,8 +19,8 @@ export const unconfirmedGuests: Rule = function* (snapshot) {
       code: 'GuestUnconfirmed',
       subject: `instance ${metadata.project}/${metadata.name}`,
       host: host.metadata.name,
-      message: `it is said to run on host ${host.metadata.name}, whose agent has not spoken of it since it began session ${host.status.epoch}`,
-      cause: 'the agent cannot find its guest again, or cannot reach its driver: look at its log',
+      message: `it is recorded as running on host ${host.metadata.name}, whose agent has not reported it since the start of session ${host.status.epoch}`,
+      cause: 'the agent cannot find its guest, or cannot reach its driver: see its log',
     };
   }
 };

@@ -24,7 +24,7 @@ export const useOfProviders: Rule = function* (snapshot) {
       subject: `host ${provider?.host ?? '?'}`,
       ...(provider ? { host: provider.host } : {}),
       message: `${used} ${resourceClass} are held of ${capacity}`,
-      cause: 'its inventory, reserve or ratio was made smaller than what is used, or it was measured anew',
+      cause: 'its inventory, reserve or ratio was set below what is in use, or it was measured again',
     };
   }
   for (const { value: provider } of snapshot.list('provider')) {

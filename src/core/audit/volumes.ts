@@ -40,7 +40,7 @@ function unknown(snapshot: Snapshot, host: string, id: string): Fault | undefine
     ...(held === undefined
       ? {
           repair: {
-            what: `orders host ${host} to remove volume ${id} with all that is on it`,
+            what: `orders host ${host} to remove volume ${id} with its data`,
             destroys: true,
             plan(now) {
               const entry = now.get('host', keys.host(host));

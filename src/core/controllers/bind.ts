@@ -77,8 +77,8 @@ function changesOf(snapshot: Snapshot, binding: Binding, ctx: Context): Change[]
         status.conditions,
         [
           { type: 'Scheduled', status: 'True', reason: 'Placed', message },
-          { type: 'Running', status: 'False', reason: 'NotStarted', message: 'its host has not begun yet' },
-          { type: 'Ready', status: 'False', reason: 'NotStarted', message: 'its host has not begun yet' },
+          { type: 'Running', status: 'False', reason: 'NotStarted', message: 'its host has not started it yet' },
+          { type: 'Ready', status: 'False', reason: 'NotStarted', message: 'its host has not started it yet' },
         ],
         ctx.nowMs,
       ),

@@ -102,7 +102,7 @@ function finishDeletion(snapshot: Snapshot, key: string, ctx: Context): Plan {
     changes: [
       { key, ifRevision: instance.revision, value: null },
       ...dischargeQuota(snapshot, instance.value),
-      eventChange(instance.value, { reason: 'Deleted', message: 'removed without a trace' }, ctx),
+      eventChange(instance.value, { reason: 'Deleted', message: 'removed completely' }, ctx),
     ],
   };
 }

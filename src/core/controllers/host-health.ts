@@ -40,7 +40,7 @@ function turn(host: Entry<Host>, lease: Entry<HostLease> | undefined, alive: boo
   const name = host.value.metadata.name;
   const reason = alive ? 'AgentHeard' : 'AgentSilent';
   const message = alive
-    ? 'its agent is heard again'
+    ? 'its agent is connected again'
     : `its agent has not been heard for ${Math.round(ctx.policy.offlineAfterMs / 1000)} s`;
   const { status } = host.value;
   const conditions = withConditions(

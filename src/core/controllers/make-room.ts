@@ -49,7 +49,7 @@ export function waitForRoom(
   if (told.changes.length > 0) return { ...told, requeueAfterMs: toldFirstMs };
   const host = hostToKeep(snapshot, request);
   if (host === null) return { ...wait(instance, unfit, ctx), requeueAfterMs: leftMs };
-  const kept = `${message}; room is kept for it on ${host}, as it has waited long as the first of its line`;
+  const kept = `${message}; ${host} is reserved for it, because it has waited long at the head of its queue`;
   return {
     ...wait(instance, { reason: 'MakingRoom', message: kept }, ctx, { host, untilMs: ctx.nowMs + leftMs }),
     requeueAfterMs: leftMs,
@@ -66,7 +66,7 @@ function preempt(
   const { nominationMs } = ctx.policy;
   const names = victims.map(({ value }) => value.metadata.name).join(', ');
   const message =
-    victims.length === 0 ? `waits for room that comes free on ${host}` : `${names} must go from ${host} for it`;
+    victims.length === 0 ? `waits for resources that are being released on ${host}` : `preempts ${names} on ${host}`;
   const gates = new Set<string>();
   for (const { value } of victims) {
     const { project } = value.metadata;
@@ -90,7 +90,7 @@ function preempt(
  */
 function stopFor(victim: Entry<Instance>, { name, host }: { name: string; host: string }, ctx: Context): Change[] {
   const { host: _host, guest: _guest, report: _report, assigned: _assigned, ...kept } = victim.value.status;
-  const why = { reason: 'Preempted', message: `had to go from ${host} for ${name}, whose priority is higher` };
+  const why = { reason: 'Preempted', message: `preempted on ${host} by ${name}, which has a higher priority` };
   return [
     instanceStatusChange(victim, {
       ...kept,

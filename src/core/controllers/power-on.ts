@@ -82,7 +82,7 @@ function takeRoom(snapshot: Snapshot, instance: Entry<Instance>, allocation: Ent
   const { portions } = requestOf(snapshot, instance.value);
   const verdict = assign(tree, { amounts: plainOf(status.assigned ?? {}, portions), portions });
   const condition = verdict.fits
-    ? ({ status: 'True', reason: 'Placed', message: `has its room on ${host} again` } as const)
+    ? ({ status: 'True', reason: 'Placed', message: `has its resources on ${host} again` } as const)
     : ({
         status: 'False',
         reason: 'Unschedulable',

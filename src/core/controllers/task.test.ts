@@ -116,7 +116,7 @@ describe('an instance made for a task', () => {
   it('waits while the task does, and is woken when it is placed', () => {
     const fleet = fleetWith(testTask('hold'), webFor({}));
     fleet.run(placement, web);
-    expect(fleet.instance()?.status.conditions[0]?.message).toBe('its task "hold" waits for room itself');
+    expect(fleet.instance()?.status.conditions[0]?.message).toBe('its task "hold" is waiting for a host itself');
     const before = fleet.task();
     fleet.run(task, key);
     const change = { key, kind: 'task', before: before ?? null, after: fleet.task() ?? null } as const;
@@ -128,7 +128,7 @@ describe('an instance made for a task', () => {
     fleet.run(task, key);
     fleet.run(placement, web);
     expect(fleet.instance()?.status.conditions[0]?.message).toMatch(
-      /holds room on h1, which does not take it: InsufficientCpu \(5 CPUs asked, 4 free: 1 too little\)/,
+      /holds room on h1, which does not take it: InsufficientCpu \(5 CPUs asked, 4 free: needs 1 more\)/,
     );
     expect(fleet.task()?.status.phase).toBe('Placed');
   });
@@ -136,7 +136,7 @@ describe('an instance made for a task', () => {
   it('says that the task is no more', () => {
     const fleet = fleetWith(webFor({}));
     fleet.run(placement, web);
-    expect(fleet.instance()?.status.conditions[0]?.message).toMatch(/its task "hold" is no more/);
+    expect(fleet.instance()?.status.conditions[0]?.message).toMatch(/its task "hold" no longer exists/);
   });
 
   it('is looked at again when room is kept for an instance no longer', () => {

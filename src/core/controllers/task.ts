@@ -106,7 +106,7 @@ function place(snapshot: Snapshot, entry: Entry<Task>, ctx: Context): Plan {
 
 function expire(snapshot: Snapshot, entry: Entry<Task>, ctx: Context): Plan {
   const { status } = entry.value;
-  const message = `its time is over; it held room on ${status.host ?? 'no host'}`;
+  const message = `its time has expired; it held resources on ${status.host ?? 'no host'}`;
   return {
     changes: [
       ...statusChange(
@@ -125,7 +125,7 @@ function failWithItsHost(snapshot: Snapshot, entry: Entry<Task>, ctx: Context): 
   const { status } = entry.value;
   const hostKey = keys.host(status.host ?? '');
   if (snapshot.get('host', hostKey)) return undefined;
-  const message = `host ${status.host} has been removed, and the room with it`;
+  const message = `host ${status.host} has been removed, and the reservation with it`;
   return {
     changes: statusChange(
       entry,

@@ -50,7 +50,7 @@ function finishDeletion(snapshot: Snapshot, { key, revision, value }: Entry<Volu
     changes: [
       { key, ifRevision: revision, value: null },
       ...dischargeQuota(snapshot, value),
-      eventChange(value, { reason: 'Deleted', message: 'removed without a trace' }, ctx),
+      eventChange(value, { reason: 'Deleted', message: 'removed completely' }, ctx),
     ],
   };
 }

@@ -143,7 +143,7 @@ function summaryOf(
   const task = taskOf(instance);
   if (task !== undefined) {
     const taken = takeOver(snapshot, instance.metadata.project, task, request);
-    return taken.placed ? `fits on ${taken.placement.host}, in the room of task "${task}"` : taken.message;
+    return taken.placed ? `fits on ${taken.placement.host}, with the resources of task "${task}"` : taken.message;
   }
   const placement = schedule(snapshot, request);
   if (!placement.placed) {
@@ -177,7 +177,7 @@ function roomMadeFor(
 }
 
 function onceMade({ instances }: NonNullable<Explanation['preemption']>): string {
-  if (instances.length === 0) return 'once the room is free that is given back there';
+  if (instances.length === 0) return 'once the resources being released there are free';
   return `once ${listed(instances)} (of lower priority) ${instances.length === 1 ? 'is' : 'are'} stopped for it`;
 }
 
@@ -266,7 +266,7 @@ function changesSince(
   for (const [names, what] of [
     [joined, 'joined'],
     [heard, 'came back'],
-    [silent, 'fell silent'],
+    [silent, 'stopped sending heartbeats'],
   ] as const)
     if (names.length > 0) changes.push(`${listed(names)} ${what}`);
   return changes;

@@ -71,7 +71,7 @@ export function leave(
 export function consumerWords(snapshot: Snapshot, { kind, id, project, name }: Allocation['consumer']): string {
   if (kind === 'task') return `task ${project}/${name}`;
   const instance = snapshot.instanceById(id)?.value;
-  return instance ? `instance ${project}/${name}` : `what is left of instance ${project}/${name}`;
+  return instance ? `instance ${project}/${name}` : `remains of instance ${project}/${name}`;
 }
 
 // Words.

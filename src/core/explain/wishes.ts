@@ -42,7 +42,7 @@ const wordsByTerm: Readonly<Record<string, string>> = {
   pool: 'the pool',
   driver: 'the driver',
   traits: 'the trait rule',
-  dedicated: 'the wish for dedicated hosts:',
+  dedicated: 'the request for dedicated hosts:',
 };
 
 function partsOf(name: string, value: unknown, without: (rest: unknown) => Request): Wish[] {

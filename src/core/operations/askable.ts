@@ -48,7 +48,7 @@ function assertReferences(snapshot: Snapshot, spec: AskingSpec): void {
 
 function hint(word: string, known: readonly string[], command: string): string {
   const meant = nearest(word, known);
-  return meant ? `; did you mean "${meant}"?` : `; "${command}" shows what there is`;
+  return meant ? `; did you mean "${meant}"?` : `; "${command}" lists them`;
 }
 
 /** No host port is asked for twice. */
@@ -58,7 +58,7 @@ function assertPortsDiffer(spec: AskingSpec): void {
       (other) => port.hostPort !== 0 && other.hostPort === port.hostPort && other.protocol === port.protocol,
     );
     if (twin >= 0 && twin < i) {
-      throw new ApiError('InvalidRequest', `host port ${port.hostPort}/${port.protocol} is asked for twice`, {
+      throw new ApiError('InvalidRequest', `host port ${port.hostPort}/${port.protocol} is requested twice`, {
         field: `spec.ports[${i}].hostPort`,
       });
     }

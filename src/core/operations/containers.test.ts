@@ -169,7 +169,7 @@ describe('an image', () => {
     [
       'with an option of some tool',
       { format: 'container', source: 'docker://docker.io/a:1?x' },
-      /^spec.source: .*no tag/,
+      /^spec.source: .*not a tag/,
     ],
     [
       'with a checksum beside it',

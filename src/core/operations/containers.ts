@@ -36,7 +36,7 @@ function assertDriver({ metadata, spec }: Image, driver: string | undefined): vo
   throw invalid(
     'spec.placement.driver',
     container
-      ? `image "${metadata.name}" is of containers, which the driver "${driver}" does not run; leave it away, or name "${containerDriver}"`
+      ? `image "${metadata.name}" is of containers, which the driver "${driver}" does not run; leave it out, or name "${containerDriver}"`
       : `image "${metadata.name}" is of a virtual machine, and the driver "${driver}" runs containers only`,
   );
 }
@@ -52,7 +52,7 @@ function assertImage(
     const meant = nearest(word, known);
     throw invalid(
       at,
-      `there is no image "${word}"${meant ? `; did you mean "${meant}"?` : '; "berth image ls" shows what there is'}`,
+      `there is no image "${word}"${meant ? `; did you mean "${meant}"?` : '; "berth image ls" lists them'}`,
     );
   }
   if (!isContainerImage(found.spec))
@@ -98,7 +98,7 @@ function assertPorts(spec: AskingSpec, containers: Containers): void {
         );
       holders.set(port, name);
       if (hostPort !== 0 && hostPorts.has(`${hostPort}/${protocol}`))
-        throw invalid(`${at}.hostPort`, `host port ${hostPort}/${protocol} is asked for twice`);
+        throw invalid(`${at}.hostPort`, `host port ${hostPort}/${protocol} is requested twice`);
       hostPorts.add(`${hostPort}/${protocol}`);
     }
   }

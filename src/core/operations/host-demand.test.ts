@@ -133,7 +133,7 @@ describe('what is refused, naming the field', () => {
       'a preference of weight 0',
       place({ preferences: [{ weight: 0, trait: 'A' }] }),
       'spec.placement.preferences[0].weight',
-      /says nothing/,
+      /has no effect/,
     ],
     [
       'a preference beyond 100',
@@ -179,7 +179,7 @@ describe('what is refused, naming the field', () => {
       'a query beside its own amounts',
       { cpus: 2, ...place({ query: 'resources=VCPU:1' }) },
       'spec.placement.query',
-      /VCPU is asked for by the query and besides/,
+      /VCPU is requested both by the query and separately/,
     ],
     [
       'a query against the traits',

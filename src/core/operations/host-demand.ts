@@ -24,7 +24,7 @@ export function assertHostDemand(snapshot: Snapshot, spec: AskingSpec): void {
     assertPreference(preference, `spec.placement.preferences[${i}]`);
   for (const [i, { key, value }] of (placement.tolerations ?? []).entries()) {
     if (key === undefined && value !== undefined)
-      throw invalid(`spec.placement.tolerations[${i}].key`, 'a toleration of one value needs the key of the taint');
+      throw invalid(`spec.placement.tolerations[${i}].key`, 'a toleration with a value needs the key of the taint');
   }
   assertWeightNames(placement.weights, 'spec.placement.weights');
   assertQuery(spec);
@@ -50,7 +50,7 @@ function assertPoolKnown(snapshot: Snapshot, pool: string | undefined): void {
   const meant = nearest(pool, known);
   throw invalid(
     'spec.placement.pool',
-    `there is no pool "${pool}", nor a host in it${meant ? `; did you mean "${meant}"?` : '; "berth pool ls" shows what there is, "berth pool create" makes one'}`,
+    `there is no pool "${pool}", nor a host in it${meant ? `; did you mean "${meant}"?` : '; "berth pool ls" lists them, "berth pool create" creates one'}`,
   );
 }
 
@@ -159,7 +159,7 @@ function assertTraits(traits: TraitRules | undefined): void {
 }
 
 function assertPreference({ weight, key, operator, values, trait }: Preference, field: string): void {
-  if (weight === 0) throw invalid(`${field}.weight`, 'a preference of weight 0 says nothing');
+  if (weight === 0) throw invalid(`${field}.weight`, 'a preference of weight 0 has no effect');
   if ((key === undefined) === (trait === undefined))
     throw invalid(`${field}.key`, 'a preference is for a label (key, operator, values) or for a trait: one of them');
   if (key === undefined) {
@@ -206,9 +206,9 @@ function assertQuery(spec: AskingSpec): void {
   ];
   for (const [resourceClass, value] of twice)
     if (value !== undefined && asked.has(resourceClass))
-      throw invalid(field, `${resourceClass} is asked for by the query and besides; leave one`);
+      throw invalid(field, `${resourceClass} is requested both by the query and separately; leave one out`);
   if (spec.numaCells !== undefined && (asked.has('VCPU') || asked.has('MEMORY_MB')))
-    throw invalid(field, 'with numaCells CPUs and memory cannot be asked for by a query');
+    throw invalid(field, 'with numaCells, CPUs and memory cannot be requested by a query');
 }
 
 function assertGpus({ gpus, resources }: AskingSpec): void {
@@ -216,7 +216,10 @@ function assertGpus({ gpus, resources }: AskingSpec): void {
   if (gpus.share !== undefined && gpus.count !== 1)
     throw invalid('spec.gpus.share', `a share is of one GPU; the count must be 1, not ${gpus.count}`);
   if (resources?.[gpuClass] !== undefined)
-    throw invalid(`spec.resources.${gpuClass}`, `${gpuClass} is asked for by spec.gpus and besides; leave one`);
+    throw invalid(
+      `spec.resources.${gpuClass}`,
+      `${gpuClass} is requested both by spec.gpus and separately; leave one out`,
+    );
 }
 
 function assertCells(snapshot: Snapshot, spec: AskingSpec): void {

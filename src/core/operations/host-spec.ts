@@ -11,7 +11,7 @@ export function assertHostSpec(spec: HostSpec): void {
     spec.providers ?? [],
     ({ name }) => name,
     'providers',
-    (name) => `provider "${name}" is there twice`,
+    (name) => `provider "${name}" is given twice`,
   );
   assertDifferent(
     spec.taints ?? [],

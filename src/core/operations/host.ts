@@ -84,7 +84,7 @@ export function replaceHost(
               eventChange(
                 host,
                 input.spec.paused
-                  ? { reason: 'Paused', message: 'takes nothing new', host: input.name }
+                  ? { reason: 'Paused', message: 'takes no new instances', host: input.name }
                   : { reason: 'Resumed', message: 'takes new instances again', host: input.name },
                 ctx,
               ),
@@ -173,7 +173,7 @@ export function registerHost(
   if (!entry && snapshot.get('removedHost', removedKey)) {
     throw new ApiError(
       'Conflict',
-      `host "${name}" has been removed from the fleet; "berth host create ${name}" lets it come back`,
+      `host "${name}" has been removed from the fleet; "berth host create ${name}" allows it to return`,
     );
   }
   if (entry && entry.value.status.machineId !== undefined && entry.value.status.machineId !== registration.machineId) {

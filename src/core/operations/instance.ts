@@ -27,7 +27,7 @@ export function createInstance(snapshot: Snapshot, input: CreateInput<InstanceSp
   if (earlier) return earlier;
   assertAskable(snapshot, input);
   if (input.spec.powerState === 'suspended')
-    throw new ApiError('InvalidRequest', 'a new instance is running or stopped; suspend it when it runs', {
+    throw new ApiError('InvalidRequest', 'a new instance can be running or stopped; suspend it once it runs', {
       field: 'spec.powerState',
     });
   assertTaskToTake(snapshot, input.project, input.spec.placement.task);
@@ -47,7 +47,7 @@ export function createInstance(snapshot: Snapshot, input: CreateInput<InstanceSp
       observedGeneration: 0,
       conditions: withConditions(
         [],
-        [{ type: 'Scheduled', status: 'False', reason: 'Accepted', message: 'waiting for its turn' }],
+        [{ type: 'Scheduled', status: 'False', reason: 'Accepted', message: 'waiting in the queue' }],
         ctx.nowMs,
       ),
     },
@@ -154,7 +154,7 @@ function withoutFewerStarts(before: InstanceSpec, after: InstanceSpec): Instance
 function assertSuspendable(snapshot: Snapshot, { metadata, status }: Instance): void {
   const what = `instance "${metadata.name}" cannot be suspended`;
   if (status.phase !== 'Running' && status.phase !== 'Suspended')
-    throw new ApiError('Conflict', `${what}: it is ${status.phase}, and only one that runs can be`);
+    throw new ApiError('Conflict', `${what}: it is ${status.phase}, and only running instances can be suspended`);
   const host = snapshot.get('host', keys.host(status.host ?? ''))?.value;
   const driver = snapshot.get('allocation', keys.allocation(metadata.id, status.incarnation))?.value.driver;
   if (host?.status.drivers.find(({ name }) => name === driver)?.suspends === true) return;
@@ -170,7 +170,7 @@ function assertChangeable(before: InstanceSpec, after: InstanceSpec): void {
   const is = new Map<string, unknown>(Object.entries(after));
   for (const field of new Set([...was.keys(), ...is.keys()])) {
     if (changeable.has(field) || equalJson(was.get(field), is.get(field))) continue;
-    throw new ApiError('InvalidRequest', `spec.${field} of an instance cannot be changed; make a new instance`, {
+    throw new ApiError('InvalidRequest', `spec.${field} of an instance cannot be changed; create a new instance`, {
       field: `spec.${field}`,
     });
   }
@@ -195,7 +195,7 @@ export function deleteInstance(
     plan: {
       changes: [
         { key, ifRevision: entry.revision, value: deleting },
-        eventChange(deleting, { reason: 'DeletionRequested', message: 'asked to go' }, ctx),
+        eventChange(deleting, { reason: 'DeletionRequested', message: 'deletion requested' }, ctx),
       ],
     },
     key,

@@ -43,7 +43,7 @@ function assertGroup(snapshot: Snapshot, { project, placement: { group } }: Aske
   const meant = nearest(group, known);
   throw invalid(
     'spec.placement.group',
-    `there is no placement group "${group}" in project ${project}${meant ? `; did you mean "${meant}"?` : '; "berth group ls" shows what there is'}`,
+    `there is no placement group "${group}" in project ${project}${meant ? `; did you mean "${meant}"?` : '; "berth group ls" lists them'}`,
   );
 }
 

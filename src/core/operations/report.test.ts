@@ -114,7 +114,7 @@ describe('a report', () => {
 
     it('is refused where its driver cannot, and of what does not run', () => {
       const cache = placed();
-      expect(() => replace(cache, 'suspended')).toThrow('it is Scheduled, and only one that runs can be');
+      expect(() => replace(cache, 'suspended')).toThrow('it is Scheduled, and only running instances can be');
       report(cache, testGuest());
       expect(() => replace(cache, 'suspended')).toThrow('the driver fake on host h1 does not suspend guests');
     });
@@ -136,7 +136,7 @@ describe('a report', () => {
       const cache = placed();
       const input = { project: 'default', name: 'new', labels: {}, spec: { ...instanceIn(cache).spec } };
       expect(() => createInstance(cache, { ...input, spec: { ...input.spec, powerState: 'suspended' } }, ctx)).toThrow(
-        'a new instance is running or stopped',
+        'a new instance can be running or stopped',
       );
     });
   });
@@ -348,7 +348,7 @@ describe('a stopped instance', () => {
     expect(instanceIn(cache).status.conditions.find((c) => c.type === 'Scheduled')).toMatchObject({
       status: 'False',
       message:
-        'its disk is on h1, where there is no room for it to run: 6 CPUs asked, 4 free: 2 too little; "berth host set h1 --overcommit VCPU=N" or "berth pool set POOL --cpu-ratio N" gives out more CPUs',
+        'its disk is on h1, where there is no room for it to run: 6 CPUs asked, 4 free: needs 2 more; "berth host set h1 --overcommit VCPU=N" or "berth pool set POOL --cpu-ratio N" gives out more CPUs',
     });
     expect(powerOn.reconcile(cache, key, ctx).changes).toEqual([]);
     const other = cache.get('instance', 'instances/default/other')?.value.metadata.id ?? '';

@@ -142,7 +142,7 @@ const overSinceRestore: NewCondition = {
   status: 'False',
   reason: notFoundAfterRestore,
   message:
-    'it is over here, and may have been started elsewhere since the backup was made: make it again when it runs nowhere',
+    'it is over here, and may have been started elsewhere since the backup was made: create it again once it runs nowhere',
 };
 
 function nextStatus(
@@ -188,13 +188,13 @@ function newsOf(before: InstanceStatus, after: InstanceStatus, guest: GuestStatu
   switch (after.phase) {
     case 'Running':
       return before.phase === 'Suspended'
-        ? { reason: 'Resumed', message: 'the guest goes on where it was' }
+        ? { reason: 'Resumed', message: 'the guest resumed' }
         : { reason: 'Started', message: messageByState.running };
     case 'Suspended':
       return { reason: 'Suspended', message: messageByState.suspended };
     case 'Stopped':
       return guest.reason === undefined
-        ? { reason: 'Stopped', message: 'stopped as asked' }
+        ? { reason: 'Stopped', message: 'stopped on request' }
         : { type: 'Warning', reason: guest.reason, message: guest.message ?? messageByState.stopped };
     case 'Exited':
       return { reason: 'Exited', message: guest.message ?? messageByState.exited };

@@ -33,7 +33,7 @@ export function restoredRecord(record: AnyRecord, { nowMs, newestSession }: Rest
       return { ...record, lastEpoch: sessionAfter(record.lastEpoch) };
     case 'host': {
       const { session: _, guestsTold: __, unknownVolumes: ___, ...status } = record.status;
-      const message = 'its agent has not been heard since the store was restored from a backup';
+      const message = 'its agent has not connected since the store was restored from a backup';
       const ready: NewCondition = { type: 'Ready', status: 'False', reason: restored, message };
       return {
         ...record,
@@ -59,7 +59,7 @@ function restoredVolume(volume: Volume, nowMs: number): Volume {
   const { metadata, status } = volume;
   if (metadata.deletionRequestedAtMs !== undefined || status.host === undefined || status.phase === 'Failed')
     return volume;
-  const message = `the store was restored from a backup, and host ${status.host} has not yet said what became of it`;
+  const message = `the store was restored from a backup, and host ${status.host} has not yet reported its state`;
   const ready: NewCondition = { type: 'Ready', status: 'Unknown', reason: restored, message };
   return { ...volume, status: { ...status, conditions: withConditions(status.conditions, [ready], nowMs) } };
 }
@@ -77,8 +77,8 @@ function restoredInstance(instance: Instance, nowMs: number): Instance {
   const why = {
     reason: restored,
     message: bound
-      ? `the store was restored from a backup, and host ${status.host} has not yet said what became of it`
-      : 'the store was restored from a backup that was made while it waited; it may have been started since: make it again when it runs nowhere',
+      ? `the store was restored from a backup, and host ${status.host} has not yet reported its state`
+      : 'the store was restored from a backup that was made while it waited; it may have been started since: create it again once it runs nowhere',
   };
   const conditions = withConditions(
     status.conditions,
@@ -96,7 +96,7 @@ function restoredInstance(instance: Instance, nowMs: number): Instance {
 /** It had failed, and may have been started again since: it is not started by itself. */
 function doubted(instance: Instance, nowMs: number): Instance {
   const message =
-    'it had failed when the backup was made, and may have been started elsewhere since: make it again when it runs nowhere';
+    'it had failed when the backup was made, and may have been started elsewhere since: create it again once it runs nowhere';
   const running: NewCondition = { type: 'Running', status: 'Unknown', reason: notFoundAfterRestore, message };
   const conditions = withConditions(instance.status.conditions, [running], nowMs);
   return { ...instance, status: { ...instance.status, conditions } };

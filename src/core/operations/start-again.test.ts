@@ -125,7 +125,7 @@ describe('an instance that is to start again', () => {
     const { status } = web();
     const { host: _host, guest: _guest, ...preempted } = status;
     cache = testCache([testInstance('web', {}, preempted)]);
-    expect(start).toThrow('nothing is left of its disk, so remove it and run a new one');
+    expect(start).toThrow('its disk no longer exists, so remove it and run a new one');
     const unknown = {
       type: 'Running',
       status: 'Unknown',

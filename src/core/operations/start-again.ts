@@ -36,7 +36,7 @@ export function startAgain(
   const endedRunAtMs = guest?.startedAtMs ?? status.startAgain?.endedRunAtMs;
   const here = snapshot.get('allocation', keys.allocation(metadata.id, status.incarnation))?.value.host === status.host;
   if (!guest || !here || endedRunAtMs === undefined)
-    return refuse(`${ended}; nothing is left of its disk, so remove it and run a new one`);
+    return refuse(`${ended}; its disk no longer exists, so remove it and run a new one`);
   return {
     status: {
       ...status,

@@ -12,8 +12,8 @@ export function assertTaskToTake(snapshot: Snapshot, project: string, name: stri
   throw new ApiError(
     'InvalidRequest',
     phase === undefined
-      ? `there is no task "${name}" in project ${project}; "berth task ls" shows what there is`
-      : `task "${name}" has ended (${phase}) and holds no room; "berth reserve" makes another`,
+      ? `there is no task "${name}" in project ${project}; "berth task ls" lists them`
+      : `task "${name}" has ended (${phase}) and holds no room; "berth reserve" creates another`,
     { field: 'spec.placement.task' },
   );
 }

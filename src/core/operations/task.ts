@@ -35,7 +35,7 @@ export function createTask(snapshot: Snapshot, input: CreateInput<TaskSpec>, ctx
       phase: 'Pending',
       conditions: withConditions(
         [],
-        [{ type: 'Scheduled', status: 'False', reason: 'Accepted', message: 'waiting for its turn' }],
+        [{ type: 'Scheduled', status: 'False', reason: 'Accepted', message: 'waiting in the queue' }],
         ctx.nowMs,
       ),
     },
@@ -66,7 +66,7 @@ export function deleteTask(
       changes: [
         { key, ifRevision: entry.revision, value: null },
         ...releaseAllOf(snapshot, entry.value.metadata.id),
-        eventChange(entry.value, { reason: 'Deleted', message: 'given up before its time' }, ctx),
+        eventChange(entry.value, { reason: 'Deleted', message: 'ended early' }, ctx),
       ],
     },
     key,

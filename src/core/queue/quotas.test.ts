@@ -19,7 +19,7 @@ const create = (cache: Cache, name: string, spec: { cpus?: number; priority?: nu
 it('refuses what goes beyond, by the class that is short', () => {
   const cache = testCache([testImage(), testProject('default', { quota: { VCPU: 3 } })]);
   create(cache, 'a', { cpus: 2 });
-  expect(() => create(cache, 'b', { cpus: 2 })).toThrow('project "default" has 2 of 3 VCPU, and 2 more are asked for');
+  expect(() => create(cache, 'b', { cpus: 2 })).toThrow('project "default" has 2 of 3 VCPU, and 2 more are requested');
   create(cache, 'c', { cpus: 1 });
 });
 
@@ -54,5 +54,5 @@ it('lets two creates on the same count collide', () => {
 it('holds priorities to what the project may ask for', () => {
   const cache = testCache([testImage(), testProject('default', { priorityMax: 5 })]);
   create(cache, 'a', { priority: 5 });
-  expect(() => create(cache, 'b', { priority: 6 })).toThrow('may ask for priority 5 at most');
+  expect(() => create(cache, 'b', { priority: 6 })).toThrow('may request priority 5 at most');
 });

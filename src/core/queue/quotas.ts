@@ -20,7 +20,7 @@ export function chargeQuota(snapshot: Snapshot, instance: Instance): Change[] {
   const spec = snapshot.get('project', keys.project(project))?.value.spec;
   const priority = instance.spec.priority ?? 0;
   if (spec?.priorityMax !== undefined && priority > spec.priorityMax) {
-    throw new ApiError('Forbidden', `project "${project}" may ask for priority ${spec.priorityMax} at most`, {
+    throw new ApiError('Forbidden', `project "${project}" may request priority ${spec.priorityMax} at most`, {
       field: 'spec.priority',
     });
   }
@@ -42,7 +42,7 @@ function charge(snapshot: Snapshot, project: string, quota: Amounts, asked: Amou
     if (sum <= max || (asked[resourceClass] ?? 0) === 0) continue;
     throw new ApiError(
       'QuotaExceeded',
-      `project "${project}" has ${used.get(resourceClass) ?? 0} of ${max} ${resourceClass}, and ${asked[resourceClass]} more are asked for; remove some, or have its quota raised`,
+      `project "${project}" has ${used.get(resourceClass) ?? 0} of ${max} ${resourceClass}, and ${asked[resourceClass]} more are requested; remove some, or raise its quota`,
       { details: { resourceClass, quota: max, used: used.get(resourceClass) ?? 0, asked: asked[resourceClass] } },
     );
   }

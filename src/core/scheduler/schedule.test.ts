@@ -152,7 +152,7 @@ describe('explain', () => {
       {
         rule: 'fit',
         reason: 'InsufficientCpu',
-        message: '2 CPUs asked, 1 free: 1 too little; 1000 MiB of memory asked, 600 MiB free: 400 MiB too little',
+        message: '2 CPUs asked, 1 free: needs 1 more; 1000 MiB of memory asked, 600 MiB free: needs 400 MiB more',
       },
     ]);
   });

@@ -21,12 +21,14 @@ export function taskOf({ spec, status }: Pick<Instance, 'spec' | 'status'>): str
 
 export function takeOver(snapshot: Snapshot, project: string, name: string, request: Request): TakeOver {
   const task = snapshot.get('task', keys.task(project, name));
-  if (!task) return waits(`its task "${name}" is no more: it was removed, or another instance took its room over`);
+  if (!task)
+    return waits(`its task "${name}" no longer exists: it was removed, or another instance took over its resources`);
   const { phase, host } = task.value.status;
-  if (phase === 'Pending') return waits(`its task "${name}" waits for room itself`);
+  if (phase === 'Pending') return waits(`its task "${name}" is waiting for a host itself`);
   const fleet = fleetOf(snapshot);
   const slot = fleet.slotOf(host ?? '');
-  if (phase !== 'Placed' || slot === undefined) return waits(`its task "${name}" has ended and holds no room any more`);
+  if (phase !== 'Placed' || slot === undefined)
+    return waits(`its task "${name}" has ended and reserves nothing any more`);
   return fleet.tentatively(() => {
     for (const { value } of snapshot.allocationsOfConsumer(task.value.metadata.id))
       fleet.giveBack(slot, value.amounts, value.ports);

@@ -80,7 +80,7 @@ export function guestConditions(guest: GuestStatus): NewCondition[] {
   const running: NewCondition = { type: 'Running', status: guest.state === 'running' ? 'True' : 'False', ...why };
   const ready: NewCondition =
     guest.ready && guest.state !== 'suspended'
-      ? { type: 'Ready', status: 'True', reason: 'Booted', message: 'the guest said that its boot is over' }
+      ? { type: 'Ready', status: 'True', reason: 'Booted', message: 'the guest reported that it has booted' }
       : {
           type: 'Ready',
           status: 'False',
@@ -101,10 +101,10 @@ const reasonByState = {
   failed: 'Failed',
 } as const;
 export const messageByState = {
-  preparing: 'disk and seed are being made',
+  preparing: 'disk and seed are being created',
   running: 'the guest runs',
-  suspended: 'its processors stand still, and its memory is kept',
-  stopped: 'stopped as asked',
+  suspended: 'its processors are halted, and its memory is kept',
+  stopped: 'stopped on request',
   exited: 'the guest powered itself off',
   failed: 'the guest failed',
 } as const;

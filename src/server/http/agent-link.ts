@@ -107,7 +107,7 @@ export class AgentLinks implements HostLinks {
       );
     }
     if (signal.aborted)
-      throw new ApiError('HostUnreachable', `host "${host}" is not asked any more: nobody waits for it`);
+      throw new ApiError('HostUnreachable', `the request to host "${host}" was cancelled: its client is gone`);
     const stream = session.request(asked, { endStream: asked[constants.HTTP2_HEADER_METHOD] === undefined });
     signal.addEventListener('abort', () => stream.close(constants.NGHTTP2_CANCEL), { once: true });
     const headers = await responseOf(stream, host);

@@ -304,7 +304,7 @@ describe('an instance and a host', () => {
     // One CPU went to the instance of the idempotency test, which has waited for a host.
     expect(explanation.summary).toBe('0 of 1 host: 1 InsufficientCpu');
     expect(explanation.hosts[0]?.refusals).toEqual([
-      { rule: 'fit', reason: 'InsufficientCpu', message: '64 CPUs asked, 3 free: 61 too little' },
+      { rule: 'fit', reason: 'InsufficientCpu', message: '64 CPUs asked, 3 free: needs 61 more' },
     ]);
 
     const stop = new AbortController();

@@ -13,12 +13,9 @@ export const bodyBytesMax = 1 << 20;
 export function allow(route: Route, identity: Identity | undefined, host: string | undefined): Identity {
   if (route.verb === 'open') return identity ?? { role: 'host', host: '' };
   if (!identity) {
-    throw new ApiError(
-      'Unauthenticated',
-      'a valid token is needed: "berth context set" keeps one, BERTH_TOKEN gives one',
-    );
+    throw new ApiError('Unauthenticated', 'a valid token is needed: set one with "berth context set" or BERTH_TOKEN');
   }
-  if (!may(identity, route.verb, host)) throw new ApiError('Forbidden', 'this token may not do that');
+  if (!may(identity, route.verb, host)) throw new ApiError('Forbidden', 'this token does not permit that');
   return identity;
 }
 

@@ -53,7 +53,7 @@ export function guestAccess(parts: {
     if (request.headers['origin'] !== undefined)
       throw new ApiError('Forbidden', 'a browser needs a ticket: POST /v1/instances/{name}/tickets');
     if (request.identity === undefined) throw new ApiError('Unauthenticated', 'a valid token is needed');
-    if (!may(request.identity, 'write')) throw new ApiError('Forbidden', 'this token may not do that');
+    if (!may(request.identity, 'write')) throw new ApiError('Forbidden', 'this token does not permit that');
     return undefined;
   };
   const use = async (ticket: AccessTicket, { metadata, status }: Instance, way: string): Promise<void> => {

@@ -165,14 +165,14 @@ function describeListening(error: unknown, { host, port }: { readonly host: stri
   const code = error instanceof Error && 'code' in error ? error.code : undefined;
   const why =
     code === 'EADDRINUSE'
-      ? 'something listens there already, perhaps another Berth; stop it'
+      ? 'another program listens there already, perhaps another Berth; stop it'
       : code === 'EADDRNOTAVAIL'
         ? 'this machine has no such address; name one that it has'
         : code === 'EACCES'
           ? 'ports below 1024 are for root; choose a higher one'
           : undefined;
   if (why === undefined) return error;
-  const message = `listen: cannot listen on ${host}:${port}: ${why}, or say another address with --listen`;
+  const message = `listen: cannot listen on ${host}:${port}: ${why}, or set another address with --listen`;
   return new ApiError('InvalidRequest', message, { field: 'listen', cause: error });
 }
 
@@ -413,7 +413,7 @@ function upgradeLink(request: IncomingMessage, socket: Duplex, parts: HttpParts)
   if (!identity) return refuseConnection(socket, new ApiError('Unauthenticated', 'a valid token is needed'));
   connections.authenticate(request.socket);
   if (!may(identity, 'agent', host))
-    return refuseConnection(socket, new ApiError('Forbidden', 'this token may not do that'));
+    return refuseConnection(socket, new ApiError('Forbidden', 'this token does not permit that'));
   // An agent whose session is over must not take the line of the one after it.
   if (epochOf(host) !== Number(epoch))
     return refuseConnection(socket, new ApiError('StaleEpoch', 'the host has registered again since'));

@@ -16,9 +16,9 @@ export function openTicket(secret: Uint8Array, text: string): AccessTicket {
   const right = Buffer.from(sealOf(secret, content));
   const given = Buffer.from(seal);
   if (given.length !== right.length || !timingSafeEqual(given, right))
-    throw new ApiError('Unauthenticated', 'this is no ticket of this control plane');
+    throw new ApiError('Unauthenticated', 'this ticket is not from this control plane');
   const value: unknown = JSON.parse(Buffer.from(content, 'base64url').toString());
-  if (!isTicket(value)) throw new ApiError('Unauthenticated', 'this ticket is of another version');
+  if (!isTicket(value)) throw new ApiError('Unauthenticated', 'this ticket is from another version');
   return value;
 }
 

@@ -135,7 +135,7 @@ export function createImageContent(options: ImageContentOptions): ImageContent {
       if (actual !== hex)
         throw new ApiError(
           'InvalidRequest',
-          `what came has the checksum sha256:${actual}, not sha256:${hex}; upload it again`,
+          `the upload has the checksum sha256:${actual}, not sha256:${hex}; upload it again`,
           {
             field: 'checksum',
           },
@@ -154,7 +154,7 @@ export function createImageContent(options: ImageContentOptions): ImageContent {
     async receive(piece) {
       if (piece.totalBytes > bytesMax) throw tooLarge(piece.totalBytes, bytesMax);
       if (busy.has(piece.hex))
-        throw new ApiError('Conflict', 'the same file is being uploaded by another now; try again when it is done');
+        throw new ApiError('Conflict', 'another client is uploading the same file now; try again when it is done');
       busy.add(piece.hex);
       try {
         return await receive(piece);
@@ -177,7 +177,7 @@ export function createImageContent(options: ImageContentOptions): ImageContent {
         const piece = { hex: name, totalBytes, offset: 0, bytes, format, decompress };
         const size = await append(part, piece);
         if (size !== totalBytes)
-          throw new ApiError('HostUnreachable', `only ${size} of ${totalBytes} bytes of the disk came; try again`);
+          throw new ApiError('HostUnreachable', `only ${size} of ${totalBytes} bytes of the disk arrived; try again`);
         const hex = await sha256Of(part);
         const received = await complete(piece, part);
         await rename(part, pathOf(hex));
@@ -229,7 +229,7 @@ function tooLarge(bytes: number, bytesMax: number): ApiError {
 function notThere({ receivedBytes, offset }: { readonly receivedBytes: number; readonly offset: number }): ApiError {
   return new ApiError(
     'Conflict',
-    `${receivedBytes} bytes of this file are here: go on from there, not from ${offset}`,
+    `${receivedBytes} bytes of this file were received: continue from there, not from ${offset}`,
     { field: 'offset', details: { receivedBytes } },
   );
 }
@@ -274,7 +274,7 @@ async function append(
   try {
     for await (const chunk of bytes) {
       if (size + chunk.length > totalBytes)
-        throw new ApiError('InvalidRequest', `more than the ${totalBytes} bytes came that were announced`, {
+        throw new ApiError('InvalidRequest', `more than the ${totalBytes} bytes arrived that were announced`, {
           field: 'totalBytes',
         });
       for (let done = 0; done < chunk.length; ) {
@@ -333,7 +333,7 @@ function diskError(error: unknown): unknown {
   if (code !== 'ENOSPC' && code !== 'EDQUOT' && code !== 'EFBIG') return error;
   return new ApiError(
     'StoreFull',
-    "the control plane's disk for images is full; free some room, then go on with the upload",
+    "the control plane's disk for images is full; free some space, then continue the upload",
     {
       cause: error,
     },

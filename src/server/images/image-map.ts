@@ -141,7 +141,7 @@ function imageSpec(file: YamlFile, path: Path, value: YamlValue, aliases: readon
   const inner = amounts(file, nestedFields, nestedPath);
   for (const key of ['cpus', 'memoryMiB', 'diskGiB'] as const) {
     if (flat[key] !== undefined && inner[key] !== undefined)
-      throw file.fault(nestedPath, `defaults says again what the image says beside it (${key}); remove one`);
+      throw file.fault(nestedPath, `defaults repeats what the image sets itself (${key}); remove one`);
   }
   const spec: Record<string, YamlValue> = {
     aliases,
@@ -180,8 +180,8 @@ function size(file: YamlFile, path: Path, name: string, value: YamlValue): Image
   const fields = fieldsAt(file, value, path);
   refuseUnknown(file, fields, path, amountKeys);
   const { cpus, memoryMiB, diskGiB } = amounts(file, fields, path);
-  if (cpus === undefined) throw file.fault(path, `size "${name}" does not say its cpu`);
-  if (memoryMiB === undefined) throw file.fault(path, `size "${name}" does not say its ram`);
+  if (cpus === undefined) throw file.fault(path, `size "${name}" does not set its cpu`);
+  if (memoryMiB === undefined) throw file.fault(path, `size "${name}" does not set its ram`);
   return { name, cpus, memoryMiB, ...(diskGiB === undefined ? {} : { diskGiB }) };
 }
 
@@ -212,7 +212,7 @@ function only(file: YamlFile, fields: Fields, path: Path, keys: readonly string[
   });
   const [first, second] = found;
   if (first && second)
-    throw file.fault(second.path, `${second.path.at(-1)} says the same as ${first.path.at(-1)}; remove one`);
+    throw file.fault(second.path, `${second.path.at(-1)} sets the same as ${first.path.at(-1)}; remove one`);
   return first;
 }
 

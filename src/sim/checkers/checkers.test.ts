@@ -204,7 +204,7 @@ describe('invariant 3', () => {
     expect(unrest()).toEqual([expect.stringContaining('answered'), expect.stringContaining('still there')]);
   });
 
-  it('sees an instance go, or begin to, that nobody asked to go', () => {
+  it('sees an instance go, or begin to, that nobody deletion requested', () => {
     const deleting = testInstance('a', {}, { phase: 'Deleting' }, { deletionRequestedAtMs: 1 });
     const first = testHistory(acceptedChecker);
     first.commit(bound('a'));

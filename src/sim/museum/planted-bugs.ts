@@ -63,9 +63,9 @@ export const plantedBugs: readonly PlantedBug[] = [
     reenacts: 'room is free when the end is asked for, not when the guest is gone: Nova 1794996, local delete',
     invariant: 5,
     file: 'core/operations/instance.ts',
-    find: "eventChange(deleting, { reason: 'DeletionRequested', message: 'asked to go' }, ctx),",
+    find: "eventChange(deleting, { reason: 'DeletionRequested', message: 'deletion requested' }, ctx),",
     replace:
-      "...snapshot.allocationsOfConsumer(value.metadata.id).map(({ key: held, revision }) => ({ key: held, ifRevision: revision, value: null })),\n        eventChange(deleting, { reason: 'DeletionRequested', message: 'asked to go' }, ctx),",
+      "...snapshot.allocationsOfConsumer(value.metadata.id).map(({ key: held, revision }) => ({ key: held, ifRevision: revision, value: null })),\n        eventChange(deleting, { reason: 'DeletionRequested', message: 'deletion requested' }, ctx),",
   },
   {
     name: 'release-twice',

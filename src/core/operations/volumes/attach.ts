@@ -51,7 +51,7 @@ function missing(snapshot: Snapshot, project: string, name: string): string {
   for (const { value } of snapshot.list('volume'))
     if (value.metadata.project === project) known.push(value.metadata.name);
   const meant = nearest(name, known);
-  return `there is no volume "${name}" in project ${project}${meant ? `; did you mean "${meant}"?` : '; "berth volume create" makes one'}`;
+  return `there is no volume "${name}" in project ${project}${meant ? `; did you mean "${meant}"?` : '; "berth volume create" creates one'}`;
 }
 
 function assertFree(
@@ -72,7 +72,7 @@ function assertFree(
   if (holder && holder.value.metadata.id !== id)
     throw new ApiError(
       'Conflict',
-      `volume "${metadata.name}" is attached to instance "${holder.value.metadata.name}"; "berth volume detach ${metadata.name}" takes it from there`,
+      `volume "${metadata.name}" is attached to instance "${holder.value.metadata.name}"; "berth volume detach ${metadata.name}" detaches it`,
       { field: at },
     );
 }
@@ -143,7 +143,7 @@ export function placedStatus(
   host: string,
   ctx: Context,
 ): Pick<Volume['status'], 'phase' | 'host' | 'conditions'> {
-  const message = `host ${host} has not begun yet`;
+  const message = `host ${host} has not started it yet`;
   return {
     phase: 'Creating',
     host,

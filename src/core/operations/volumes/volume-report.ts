@@ -169,7 +169,12 @@ function conditionOf(seen: VolumeSeen): NewCondition {
   const { state, reason, message } = seen;
   switch (state) {
     case 'preparing':
-      return { type: 'Ready', status: 'False', reason: reason ?? 'Preparing', message: message ?? 'its host makes it' };
+      return {
+        type: 'Ready',
+        status: 'False',
+        reason: reason ?? 'Preparing',
+        message: message ?? 'its host is creating it',
+      };
     case 'ready':
       return { type: 'Ready', status: 'True', reason: reason ?? 'Made', message: message ?? 'it is there' };
     case 'failed':
@@ -192,5 +197,5 @@ function newsOf(before: VolumeStatus, after: VolumeStatus, seen: VolumeSeen): Ne
     return { reason: 'Grown', message: `${before.volume.sizeGiB} to ${seen.sizeGiB} GiB` };
   const had = new Set(before.volume?.snapshots.map(({ name }) => name));
   const made = seen.snapshots.find(({ name }) => before.volume && !had.has(name));
-  return made && { reason: 'Snapshot', message: `snapshot ${made.name} was made` };
+  return made && { reason: 'Snapshot', message: `snapshot ${made.name} was created` };
 }

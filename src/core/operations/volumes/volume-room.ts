@@ -72,7 +72,7 @@ function fitting(
   );
   const verdict = assign(tree, { amounts: { DISK_GB: gib }, portions: [] });
   if (verdict.fits) return verdict.held;
-  const why = tree.length === 0 ? 'its agent has never told what it has' : describeFits(verdict.shortfalls);
+  const why = tree.length === 0 ? 'its agent has not reported its resources' : describeFits(verdict.shortfalls);
   throw new ApiError('Conflict', `host ${host} has no room for ${gib} GiB more of volume ${names}: ${why}`, {
     field: 'spec.sizeGiB',
   });

@@ -177,7 +177,7 @@ describe('a volume', () => {
     expect(refusal(() => all.run({ volumes: [{ name: 'data' }] }, 'other'))).toMatchObject({
       code: 'Conflict',
       field: 'spec.volumes[0].name',
-      message: 'volume "data" is attached to instance "web"; "berth volume detach data" takes it from there',
+      message: 'volume "data" is attached to instance "web"; "berth volume detach data" detaches it',
     });
     expect(refusal(() => all.remove()).message).toMatch(/^volume "data" is attached to instance "web"/);
   });
@@ -233,7 +233,7 @@ describe('a volume', () => {
     all.make({ host: 'h1', snapshots: ['gold'] });
     const copy = { source: { volume: 'data', snapshot: 'gold' } };
     expect(refusal(() => all.make(copy, 'copy')).message).toBe(
-      'snapshot "gold" of volume "data" has not been made yet',
+      'snapshot "gold" of volume "data" has not been created yet',
     );
     all.tell({ snapshots: [{ name: 'gold', createdAtMs: 1 }] });
     expect(refusal(() => all.make({ ...copy, sizeGiB: 9 }, 'copy')).field).toBe('spec.sizeGiB');

@@ -43,9 +43,9 @@ export function createVolume(snapshot: Snapshot, input: CreateInput<VolumeSpec>,
                 type: 'Ready',
                 status: 'False',
                 reason: 'WaitsForInstance',
-                message: 'it is made where the first instance is placed that has it',
+                message: 'it is created on the host of the first instance that uses it',
               }
-            : { type: 'Ready', status: 'False', reason: 'NotStarted', message: `host ${host} has not begun yet` },
+            : { type: 'Ready', status: 'False', reason: 'NotStarted', message: `host ${host} has not started it yet` },
         ],
         ctx.nowMs,
       ),
@@ -83,20 +83,20 @@ function sourceOf(
   if (!source || source.value.metadata.deletionRequestedAtMs !== undefined)
     throw invalid(
       'spec.source.volume',
-      `there is no volume "${name}" in project ${project}; "berth volume ls" shows what there is`,
+      `there is no volume "${name}" in project ${project}; "berth volume ls" lists them`,
     );
   const { spec: own, status } = source.value;
   if (!own.snapshots.includes(state) || !status.volume?.snapshots.some((each) => each.name === state))
     throw invalid(
       'spec.source.snapshot',
       own.snapshots.includes(state)
-        ? `snapshot "${state}" of volume "${name}" has not been made yet`
+        ? `snapshot "${state}" of volume "${name}" has not been created yet`
         : `volume "${name}" has no snapshot "${state}"; it has ${own.snapshots.join(', ') || 'none'}`,
     );
   if (spec.sizeGiB < own.sizeGiB)
     throw invalid('spec.sizeGiB', `volume "${name}" has ${own.sizeGiB} GiB, and its copy cannot have fewer`);
   if (spec.host !== undefined && spec.host !== status.host)
-    throw invalid('spec.host', `volume "${name}" is on host ${status.host}, and so is its copy; leave the host away`);
+    throw invalid('spec.host', `volume "${name}" is on host ${status.host}, and so is its copy; leave the host out`);
   return source;
 }
 
@@ -112,11 +112,11 @@ export function replaceVolume(
     throw new ApiError('Conflict', `volume "${input.name}" is being deleted and cannot be changed`);
   for (const field of ['host', 'source'] as const)
     if (!equalJson(value.spec[field], input.spec[field]))
-      throw invalid(`spec.${field}`, `spec.${field} of a volume cannot be changed; make a new volume`);
+      throw invalid(`spec.${field}`, `spec.${field} of a volume cannot be changed; create a new volume`);
   if (input.spec.sizeGiB < value.spec.sizeGiB)
     throw invalid(
       'spec.sizeGiB',
-      `volume "${input.name}" has ${value.spec.sizeGiB} GiB and cannot shrink: what is at its end would be lost`,
+      `volume "${input.name}" has ${value.spec.sizeGiB} GiB and cannot shrink: data at its end would be lost`,
     );
   for (const name of value.spec.snapshots)
     if (!input.spec.snapshots.includes(name)) assertNotCopied(snapshot, value, name);
@@ -147,10 +147,10 @@ export function replaceVolume(
 function changeOf(before: VolumeSpec, after: VolumeSpec): string {
   const words = [
     ...(before.sizeGiB === after.sizeGiB ? [] : [`grows from ${before.sizeGiB} to ${after.sizeGiB} GiB`]),
-    ...after.snapshots
-      .filter((name) => !before.snapshots.includes(name))
-      .map((name) => `snapshot ${name} is asked for`),
-    ...before.snapshots.filter((name) => !after.snapshots.includes(name)).map((name) => `snapshot ${name} is to go`),
+    ...after.snapshots.filter((name) => !before.snapshots.includes(name)).map((name) => `snapshot ${name} requested`),
+    ...before.snapshots
+      .filter((name) => !after.snapshots.includes(name))
+      .map((name) => `deletion of snapshot ${name} requested`),
   ];
   return words.join(', ') || 'other snapshots';
 }
@@ -164,7 +164,7 @@ function assertNotCopied(snapshot: Snapshot, { metadata }: Volume, name?: string
     if (value.metadata.deletionRequestedAtMs !== undefined) continue;
     throw new ApiError(
       'Conflict',
-      `volume "${value.metadata.name}" is being made of snapshot "${source.snapshot}" of volume "${metadata.name}"; wait until it is ready`,
+      `volume "${value.metadata.name}" is being created from snapshot "${source.snapshot}" of volume "${metadata.name}"; wait until it is ready`,
       name === undefined ? {} : { field: 'spec.snapshots' },
     );
   }
@@ -184,7 +184,7 @@ export function deleteVolume(
   if (holder)
     throw new ApiError(
       'Conflict',
-      `volume "${input.name}" is attached to instance "${holder.value.metadata.name}"; "berth volume detach ${input.name}" takes it from there`,
+      `volume "${input.name}" is attached to instance "${holder.value.metadata.name}"; "berth volume detach ${input.name}" detaches it`,
     );
   assertNotCopied(snapshot, value);
   if (snapshot.allocationsOfConsumer(value.metadata.id).length === 0)
@@ -224,7 +224,7 @@ export function deleteVolume(
     plan: {
       changes: [
         { key, ifRevision: entry.revision, value: deleting },
-        eventChange(deleting, { reason: 'DeletionRequested', message: 'asked to go' }, ctx),
+        eventChange(deleting, { reason: 'DeletionRequested', message: 'deletion requested' }, ctx),
       ],
     },
     key,

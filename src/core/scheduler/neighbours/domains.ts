@@ -55,12 +55,12 @@ export function nowhere(refusal: () => Refusal): GroupRule {
 }
 
 export function keyMissing(by: string): Refusal {
-  return refuse('TopologyKeyMissing', `it has no label ${by}, which a rule about its neighbours goes by`);
+  return refuse('TopologyKeyMissing', `it has no label ${by}, which a rule for its neighbours uses`);
 }
 
 export function keyUnknown(by: string): GroupRule {
   return nowhere(() =>
-    refuse('TopologyKeyMissing', `no host has the label "${by}", which a rule about its neighbours goes by`),
+    refuse('TopologyKeyMissing', `no host has the label "${by}", which a rule for its neighbours uses`),
   );
 }
 

@@ -24,7 +24,7 @@ export const memoryUtilization: RoomPlugin = {
 
 export const guestCount: RoomPlugin = {
   name: 'guest-count',
-  summary: 'how many of the instances that it may have the host would have',
+  summary: "how much of the host's limit of instances would be used",
   dependsOn: 'room',
   prepare: (_request, { hosts, guests }) => ({
     score(slot) {

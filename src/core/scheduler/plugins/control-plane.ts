@@ -4,7 +4,7 @@ import { type HostPlugin, refuse } from '../framework.ts';
 
 export const controlPlane: HostPlugin = {
   name: 'control-plane',
-  summary: 'the host does not run the control plane, or may take instances all the same',
+  summary: 'the host does not run the control plane, or may take instances anyway',
   dependsOn: 'host',
   prepare: (_request, { hosts }) => ({
     filter(slot) {

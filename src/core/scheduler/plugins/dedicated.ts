@@ -5,7 +5,7 @@ import { type HostPlugin, refuse } from '../framework.ts';
 
 export const dedicated: HostPlugin = {
   name: 'dedicated',
-  summary: 'dedicated hosts are for those who ask for one, or for one project',
+  summary: 'dedicated hosts are for instances that request one, or for one project',
   dependsOn: 'host',
   prepare({ terms }, { hosts }) {
     const { dedicated: wanted, project } = terms;
@@ -16,9 +16,9 @@ export const dedicated: HostPlugin = {
         if (owner !== undefined && owner !== project)
           return refuse('HostDedicated', `it is dedicated to project ${owner}`);
         if (spec?.dedicated && !wanted)
-          return refuse('HostDedicated', 'it is dedicated, and the instance does not ask for a dedicated host');
+          return refuse('HostDedicated', 'it is dedicated, and the instance does not request a dedicated host');
         if (wanted && !spec?.dedicated && owner === undefined)
-          return refuse('HostNotDedicated', 'the instance asks for a dedicated host, which it is not');
+          return refuse('HostNotDedicated', 'the instance requests a dedicated host, which it is not');
         return null;
       },
     };

@@ -1,4 +1,4 @@
-// driver: the host has a working driver, and the one that instance or image name.
+// driver: the host has a working driver, and the one that the instance or image names.
 
 import { containerDriver } from '../../../api/container-image.ts';
 import { type HostPlugin, refuse } from '../framework.ts';
@@ -6,7 +6,7 @@ import { wantedDriver } from '../wanted-driver.ts';
 
 export const driver: HostPlugin = {
   name: 'driver',
-  summary: 'the host has a working driver, and the one that instance or image name',
+  summary: 'the host has a working driver, and the one that the instance or image names',
   dependsOn: 'host',
   prepare({ terms }, { hosts }) {
     const wanted = wantedDriver(terms);

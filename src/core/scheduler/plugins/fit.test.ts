@@ -13,6 +13,6 @@ it.each([
 
 it('speaks of one CPU as of one', () => {
   expect(describeFits([{ ...short, asked: 1, free: 0, refusal: 'Insufficient' }])).toBe(
-    '1 CPU asked, 0 free: 1 too little',
+    '1 CPU asked, 0 free: needs 1 more',
   );
 });

@@ -9,7 +9,7 @@ import type { Slot } from '../engine/slot.ts';
 
 export const fit: RoomPlugin = {
   name: 'fit',
-  summary: 'the host has enough of everything free',
+  summary: 'the host has enough free resources',
   dependsOn: 'room',
   prepare(request, fleet) {
     const shortfallsOf = (slot: Slot): readonly Shortfall[] => {
@@ -18,7 +18,7 @@ export const fit: RoomPlugin = {
     };
     const explained = (slot: Slot): Refusal =>
       fleet.tree(slot).length === 0
-        ? refuse('NoInventory', 'its agent has never told what it has')
+        ? refuse('NoInventory', 'its agent has not reported its resources')
         : describeAll(shortfallsOf(slot));
     /** Less than asked is free in all: the code is known at once, the sentence is made when someone reads it. */
     const tooLittle = (reason: string): Refusal => refuse(reason, (slot) => describeFits(shortfallsOf(slot)));
@@ -112,7 +112,7 @@ function describeFit(verdict: Shortfall): { readonly reason: string; readonly me
   });
   switch (verdict.refusal) {
     case 'Insufficient': {
-      const message = `${what} asked, ${free}${unit} free: ${asked - free}${unit} too little`;
+      const message = `${what} asked, ${free}${unit} free: needs ${asked - free}${unit} more`;
       return { reason: insufficient, message };
     }
     case 'NoInventory':

@@ -20,7 +20,7 @@ const step = 10;
 
 export const gpuFragmentation: RoomPlugin = {
   name: 'gpu-fragmentation',
-  summary: 'how little of the free GPUs would become useless for what is typically asked for',
+  summary: 'how few free GPUs would become unusable for typical requests',
   dependsOn: 'room',
   prepare(request, fleet) {
     const gpus = fleet.column(gpuClass);

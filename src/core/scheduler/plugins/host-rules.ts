@@ -5,7 +5,7 @@ import { describeLabelRule, labelOf, labelTest } from '../label-rule.ts';
 
 export const hostRules: HostPlugin = {
   name: 'host-rules',
-  summary: "the host's labels are as every rule wants them",
+  summary: "the host's labels match every rule",
   dependsOn: 'host',
   prepare({ terms }, { hosts }) {
     if (!terms.hostRules || terms.hostRules.length === 0) return null;

@@ -24,7 +24,7 @@ describe('image', () => {
     ).toEqual({
       fetched: 'fits',
       unknown: 'fits',
-      failed: 'ImageUnavailable: it cannot fetch the image, and tries again by itself: the server answered 404',
+      failed: 'ImageUnavailable: it cannot fetch the image, and retries automatically: the server answered 404',
       before: 'fits',
       other: 'fits',
     });

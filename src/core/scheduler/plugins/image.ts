@@ -21,7 +21,7 @@ export const image: HostPlugin = {
           return problem !== undefined && name === image.name && (key === undefined || key === image.key);
         });
         return tried
-          ? refuse('ImageUnavailable', `it cannot fetch the image, and tries again by itself: ${tried.problem}`)
+          ? refuse('ImageUnavailable', `it cannot fetch the image, and retries automatically: ${tried.problem}`)
           : null;
       },
     };

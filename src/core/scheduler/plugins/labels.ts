@@ -4,7 +4,7 @@ import { type HostPlugin, refuse } from '../framework.ts';
 
 export const labels: HostPlugin = {
   name: 'labels',
-  summary: 'the host bears every label that was asked for',
+  summary: 'the host has every requested label',
   dependsOn: 'host',
   prepare({ terms }, { hosts }) {
     const wanted = Object.entries(terms.hostLabels ?? {});

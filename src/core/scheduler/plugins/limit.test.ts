@@ -11,7 +11,7 @@ describe('limit', () => {
     put(cache, member('c', web), 'h2');
     const asked = member('d', web, { maxPerHost: 2 });
     expect(said(cache, 'limit', asked)).toEqual({ h1: 'LimitReached', h2: 'fits' });
-    expect(told(cache, 'limit', asked, 'h1')).toBe('2 of app=web are on it, at most 2 are asked for');
+    expect(told(cache, 'limit', asked, 'h1')).toBe('2 of app=web are on it, at most 2 are allowed');
   });
 
   it('counts those with all of its labels, of its own project', () => {

@@ -7,7 +7,7 @@ import type { LimitTerm } from '../neighbours/group-terms.ts';
 
 export const limit: GroupPlugin = {
   name: 'limit',
-  summary: 'no host has more instances of a group than was asked for',
+  summary: 'no host has more instances of a group than its limit',
   dependsOn: 'group',
   prepare({ groups }, fleet) {
     if (groups.length === 0) return null;
@@ -24,7 +24,7 @@ export const limit: GroupPlugin = {
           return refuse(
             'LimitReached',
             () =>
-              `${count} of ${describeSelector(term.members)} are on ${describeDomain(term.by, slot, fleet)}, at most ${term.max + 1} are asked for`,
+              `${count} of ${describeSelector(term.members)} are on ${describeDomain(term.by, slot, fleet)}, at most ${term.max + 1} are allowed`,
           );
         }
         return null;

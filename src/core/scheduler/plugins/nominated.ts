@@ -5,7 +5,7 @@ import { type GroupPlugin, refuse } from '../framework.ts';
 
 export const nominated: GroupPlugin = {
   name: 'nominated',
-  summary: 'no room is taken that is kept for an instance that waits',
+  summary: 'hosts reserved for a waiting instance are not used by others',
   dependsOn: 'group',
   prepare({ asker, priority = 0, assigned }, fleet) {
     const { nominations } = fleet;
@@ -20,7 +20,10 @@ export const nominated: GroupPlugin = {
             if (asked === 0 || !column) continue;
             const free = column.capacity(slot) - column.used(slot);
             if (asked > free - (nominee.assigned[resourceClass] ?? 0))
-              return refuse('Nominated', () => `its room is kept for ${nominee.name}, which waits for more of it`);
+              return refuse(
+                'Nominated',
+                () => `it is reserved for ${nominee.name}, which waits for more of its resources`,
+              );
           }
         }
         return null;

@@ -5,7 +5,7 @@ import { type HostPlugin, refuse } from '../framework.ts';
 
 export const online: HostPlugin = {
   name: 'online',
-  summary: "the host's agent is heard",
+  summary: "the host's agent is connected",
   dependsOn: 'host',
   prepare: (_request, { hosts }) => ({
     filter(slot) {

@@ -4,7 +4,7 @@ import { type HostPlugin, refuse } from '../framework.ts';
 
 export const pool: HostPlugin = {
   name: 'pool',
-  summary: 'the host is in the pool that was asked for',
+  summary: 'the host is in the requested pool',
   dependsOn: 'host',
   prepare({ terms }, { hosts }) {
     const wanted = terms.pool;

@@ -23,6 +23,6 @@ it('a port of a host is given once, to tcp and udp apart; what nobody chose is i
   expect(refusals).toContainEqual({
     rule: 'ports',
     reason: 'PortConflict',
-    message: "its port tcp/8080 is another instance's",
+    message: 'its port tcp/8080 is used by another instance',
   });
 });

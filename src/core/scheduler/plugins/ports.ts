@@ -4,7 +4,7 @@ import { refuse, type RoomPlugin } from '../framework.ts';
 
 export const ports: RoomPlugin = {
   name: 'ports',
-  summary: "the host's ports that were asked for are free there",
+  summary: 'the requested host ports are free',
   dependsOn: 'room',
   prepare({ ports: wanted }, fleet) {
     if (wanted.length === 0) return null;
@@ -13,7 +13,7 @@ export const ports: RoomPlugin = {
         const used = fleet.ports[slot];
         if (!used) return null;
         for (const port of wanted)
-          if (used.has(port)) return refuse('PortConflict', `its port ${port} is another instance's`);
+          if (used.has(port)) return refuse('PortConflict', `its port ${port} is used by another instance`);
         return null;
       },
     };

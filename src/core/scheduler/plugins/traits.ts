@@ -6,7 +6,7 @@ import { type HostPlugin, refuse } from '../framework.ts';
 
 export const traits: HostPlugin = {
   name: 'traits',
-  summary: 'the host bears the traits that were asked for, and none that were forbidden',
+  summary: 'the host has the required traits, and none of the forbidden ones',
   dependsOn: 'host',
   prepare({ terms }, fleet) {
     const rules = terms.traits;
@@ -20,7 +20,7 @@ export const traits: HostPlugin = {
           case 'missing':
             return refuse('TraitMissing', `it lacks the trait ${fault.trait}`);
           case 'forbidden':
-            return refuse('TraitForbidden', `it has the trait ${fault.trait}, which is not wanted`);
+            return refuse('TraitForbidden', `it has the trait ${fault.trait}, which is forbidden`);
           case 'none-of':
             return refuse('TraitMissing', `it has none of the traits ${fault.traits.join(', ')}`);
         }

@@ -6,7 +6,7 @@ import { type GroupPlugin, refuse } from '../framework.ts';
 
 export const unknownGuest: GroupPlugin = {
   name: 'unknown-guest',
-  summary: 'the host has no guest of the instance that no record speaks of',
+  summary: 'the host has no unknown guest of the instance',
   dependsOn: 'group',
   prepare({ asker }, fleet) {
     if (asker === undefined) return null;
@@ -26,7 +26,7 @@ export const unknownGuest: GroupPlugin = {
         return refuse(
           'UnknownGuest',
           () =>
-            `it has a guest of this instance, incarnation ${other}, that no record speaks of; "berth audit --apply --remove-unknown" removes it`,
+            `it has a guest of this instance, incarnation ${other}, that is unknown; "berth audit --apply --remove-unknown" removes it`,
         );
       },
     };
@@ -35,5 +35,5 @@ export const unknownGuest: GroupPlugin = {
 
 const notTold = refuse(
   'GuestsNotTold',
-  'its agent has not told all its guests since the store was restored: one of them may be this instance',
+  'its agent has not reported all its guests since the store was restored: one may be this instance',
 );

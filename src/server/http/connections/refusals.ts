@@ -40,7 +40,10 @@ function describe(code: unknown, { message }: Error): ApiError {
     case 'HPE_CHUNK_EXTENSIONS_OVERFLOW':
       return new ApiError('PayloadTooLarge', 'the chunk extensions of the body are over 16 KiB; send none');
     case 'ERR_HTTP_REQUEST_TIMEOUT':
-      return new ApiError('RequestTimeout', 'no whole request came within 60 s; send it again on a new connection');
+      return new ApiError(
+        'RequestTimeout',
+        'no complete request arrived within 60 s; send it again on a new connection',
+      );
     default:
       return new ApiError('InvalidRequest', `this cannot be read as HTTP: ${message.replace(/^Parse Error: /, '')}`);
   }
@@ -49,7 +52,10 @@ function describe(code: unknown, { message }: Error): ApiError {
 /** Refuses what Node would refuse itself, in another form. */
 export function refuseUnusual(server: Server): void {
   server.on('connect', (request, socket) =>
-    refuseConnection(socket, new ApiError('MethodNotAllowed', `CONNECT is not possible: ${request.url} is no proxy`)),
+    refuseConnection(
+      socket,
+      new ApiError('MethodNotAllowed', `CONNECT is not possible: ${request.url} is not a proxy`),
+    ),
   );
   server.on('checkExpectation', (request, response) => {
     const { expect } = request.headers;

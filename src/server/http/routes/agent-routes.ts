@@ -37,7 +37,7 @@ export function agentRoutes({ decider, assignments }: AgentParts): Route[] {
     }),
     bind(routes.report, async ({ params: { host }, body: { epoch, reports, volumes } }) => {
       if (reports.length === 0 && (volumes ?? []).length === 0)
-        throw new ApiError('InvalidRequest', 'there is nothing in this report', { field: 'reports' });
+        throw new ApiError('InvalidRequest', 'this report is empty', { field: 'reports' });
       const [guests, disks] = await Promise.all([
         Promise.all(
           reports.map((report) =>

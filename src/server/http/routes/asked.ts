@@ -51,9 +51,13 @@ function given(fields: Readonly<Record<string, unknown>>): Record<string, unknow
 export function requestFor(snapshot: Snapshot, { project, labels, spec }: Asked): Request {
   assertAskable(snapshot, { project, labels, spec });
   if (spec.placement.task !== undefined)
-    throw new ApiError('InvalidRequest', 'this is about free room, and what a task holds is not; leave the task out', {
-      field: 'spec.placement.task',
-    });
+    throw new ApiError(
+      'InvalidRequest',
+      'this request is about free resources, and those of a task are not free; leave the task out',
+      {
+        field: 'spec.placement.task',
+      },
+    );
   const request = requestOf(snapshot, { metadata: { project, labels }, spec });
   const query = queryOf(spec.placement);
   if (!query || spec.image !== undefined || spec.size !== undefined) return request;

@@ -117,7 +117,7 @@ async function* whileItLasts(body: AsyncIterable<Uint8Array>): AsyncGenerator<Ui
   try {
     yield* body;
   } catch (cause) {
-    throw new ApiError('InvalidRequest', 'the connection broke; go on with what is missing', {
+    throw new ApiError('InvalidRequest', 'the connection broke; continue with what is missing', {
       field: 'content',
       cause,
     });

@@ -52,7 +52,7 @@ interface Operations {
 }
 
 const refuse = (): never => {
-  throw new ApiError('MethodNotAllowed', 'events are written by Berth alone');
+  throw new ApiError('MethodNotAllowed', 'only Berth writes events');
 };
 
 export const resourceOperations: Readonly<Record<Kind, Operations>> = {
@@ -78,7 +78,7 @@ export const resourceOperations: Readonly<Record<Kind, Operations>> = {
     create: (snapshot, input, ctx) =>
       createTask(snapshot, { ...input, spec: parse(TaskSpec, input.spec, 'spec') }, ctx),
     replace() {
-      throw new ApiError('MethodNotAllowed', 'a task cannot be changed; make another');
+      throw new ApiError('MethodNotAllowed', 'a task cannot be changed; create another');
     },
     delete: deleteTask,
   },

@@ -311,7 +311,9 @@ function continuation(token: string | undefined): string | undefined {
   } catch {
     // falls through to the refusal
   }
-  throw new ApiError('InvalidRequest', 'continue must be what the page before gave', { field: 'continue' });
+  throw new ApiError('InvalidRequest', 'continue must be the token returned with the previous page', {
+    field: 'continue',
+  });
 }
 
 function base64(key: string): string {

@@ -39,7 +39,7 @@ export function whyNoMember({ belonging }: Pick<Request, 'belonging'>, awaited: 
       if (others.length === 0 && value.status.phase === 'Pending' && path.length === 1)
         return refuse(
           'AffinityNoMember',
-          `${members}, which it is to be near, are not placed yet: ${name} waits for a place`,
+          `${members}, which it must be near, are not placed yet: ${name} waits for a place`,
         );
       for (const to of others) {
         const longer = [...path, `${name} for ${describeSelector(to)}`];
@@ -53,7 +53,7 @@ export function whyNoMember({ belonging }: Pick<Request, 'belonging'>, awaited: 
       }
     }
   }
-  return refuse('AffinityNoMember', `there is none of ${members} on any host, which it is to be near`);
+  return refuse('AffinityNoMember', `none of ${members}, which it must be near, is on any host`);
 }
 
 function isUnmet(to: Selector, belonging: Belonging, fleet: Fleet): boolean {

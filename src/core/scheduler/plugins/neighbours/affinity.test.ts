@@ -26,7 +26,7 @@ describe('affinity', () => {
       h3: 'Affinity',
       h4: 'TopologyKeyMissing',
     });
-    expect(told(cache, 'affinity', byZone, 'h3')).toBe('none of app=db on its zone b, which it is to be near');
+    expect(told(cache, 'affinity', byZone, 'h3')).toBe('none of app=db on its zone b, which it must be near');
   });
 
   it('is left out of the number of hosts that fit, and that is told', () => {
@@ -55,7 +55,7 @@ describe('affinity', () => {
     const cache = fleetWith({ h1: {} });
     const web = member('web', { app: 'web' }, near('db'));
     expect(said(cache, 'affinity', web)).toEqual({ h1: 'AffinityNoMember' });
-    expect(told(cache, 'affinity', web, 'h1')).toBe('there is none of app=db on any host, which it is to be near');
+    expect(told(cache, 'affinity', web, 'h1')).toBe('none of app=db, which it must be near, is on any host');
     addRecord(cache, member('db', { app: 'db' }));
     expect(told(cache, 'affinity', web, 'h1')).toMatch(/not placed yet: db waits for a place$/);
   });

@@ -31,7 +31,7 @@ interface Nearness {
 
 export const affinity: GroupPlugin = {
   name: 'affinity',
-  summary: 'near the instances that were named',
+  summary: 'near the named instances',
   dependsOn: 'group',
   prepare(request, fleet) {
     if (request.groups.length === 0) return null;
@@ -120,6 +120,6 @@ function hasLabel(by: string, slot: Slot, { topologies }: Fleet): boolean {
 function tooFar({ members, by }: AffinityTerm, slot: Slot, fleet: Fleet): Refusal {
   return refuse(
     'Affinity',
-    () => `none of ${describeSelector(members)} on ${describeDomain(by, slot, fleet)}, which it is to be near`,
+    () => `none of ${describeSelector(members)} on ${describeDomain(by, slot, fleet)}, which it must be near`,
   );
 }

@@ -13,7 +13,7 @@ describe('anti-affinity', () => {
     put(cache, member('db', { app: 'db' }), 'h1');
     const web = member('web', { app: 'web' }, away('host'));
     expect(said(cache, 'anti-affinity', web)).toEqual({ h1: 'AntiAffinity', h2: 'fits', h3: 'fits', h4: 'fits' });
-    expect(told(cache, 'anti-affinity', web, 'h1')).toBe('1 of app=db on it, which it is to be away from');
+    expect(told(cache, 'anti-affinity', web, 'h1')).toBe('1 of app=db on it, which it must be away from');
   });
 
   it('refuses their whole domain by a label, and hosts of which nobody knows the domain', () => {
@@ -26,7 +26,7 @@ describe('anti-affinity', () => {
       h3: 'fits',
       h4: 'TopologyKeyMissing',
     });
-    expect(told(cache, 'anti-affinity', web, 'h2')).toBe('1 of app=db on its zone a, which it is to be away from');
+    expect(told(cache, 'anti-affinity', web, 'h2')).toBe('1 of app=db on its zone a, which it must be away from');
   });
 
   it('holds whoever comes first: a placed one keeps away those that it wants to be away from', () => {
@@ -40,7 +40,7 @@ describe('anti-affinity', () => {
       h4: 'fits',
     });
     expect(told(cache, 'anti-affinity', db, 'h1')).toBe(
-      'an instance on its zone a is to be away from app=db, which this one is of',
+      'an instance on its zone a must be away from app=db, which match this one',
     );
     expect(said(cache, 'anti-affinity', member('other', { app: 'x' }))['h1']).toBe('fits');
   });

@@ -24,7 +24,7 @@ interface Distance {
 
 export const antiAffinity: GroupPlugin = {
   name: 'anti-affinity',
-  summary: 'away from the instances that were named, and from those that want to be away from it',
+  summary: 'away from the named instances, and from those that must be away from it',
   dependsOn: 'group',
   prepare({ groups, belonging }, fleet) {
     const repellers = fleet.groups.repellersOf(belonging);
@@ -96,7 +96,7 @@ interface Found {
 function tooNear({ members, by, count, slot, fleet }: Found & { readonly count: number }): Refusal {
   return refuse(
     'AntiAffinity',
-    () => `${count} of ${describeSelector(members)} on ${describeDomain(by, slot, fleet)}, which it is to be away from`,
+    () => `${count} of ${describeSelector(members)} on ${describeDomain(by, slot, fleet)}, which it must be away from`,
   );
 }
 
@@ -104,6 +104,6 @@ function repelled({ members, by, slot, fleet }: Found): Refusal {
   return refuse(
     'AntiAffinity',
     () =>
-      `an instance on ${describeDomain(by, slot, fleet)} is to be away from ${describeSelector(members)}, which this one is of`,
+      `an instance on ${describeDomain(by, slot, fleet)} must be away from ${describeSelector(members)}, which match this one`,
   );
 }

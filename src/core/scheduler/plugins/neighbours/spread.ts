@@ -32,7 +32,7 @@ interface Spread {
 
 export const spread: GroupPlugin = {
   name: 'spread',
-  summary: 'instances of a group even over racks, zones or hosts',
+  summary: 'instances of a group are spread evenly over racks, zones or hosts',
   dependsOn: 'group',
   prepare(request, fleet) {
     if (request.groups.length === 0) return null;
