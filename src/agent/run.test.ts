@@ -164,7 +164,7 @@ describe('the agent as a process', () => {
           { name: 'a', amounts: {} },
         ],
       },
-      'is there twice',
+      'is given twice',
     ],
     ['two tokens', { tokenFile: '/nowhere' }, 'leave one'],
     ['a token file that is not there', { token: undefined, tokenFile: '/nowhere' }, 'berth host token host-1'],

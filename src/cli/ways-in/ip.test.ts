@@ -19,11 +19,6 @@ describe('berth ip', () => {
 
   it.each([
     ['that is not placed', { phase: 'Pending', host: undefined }, 'it is Pending; "berth explain web" says why'],
-    [
-      'that failed',
-      { phase: 'Failed', guest: { ...guest, address: '192.0.2.7' } },
-      'it is Failed; "berth logs web" shows its progress',
-    ],
     ['that starts', { phase: 'Starting', guest }, 'it is Starting; "berth logs web" shows its progress'],
   ])('says of an instance %s where to look', async (_, status, advice) => {
     const { stderr, exitCode } = await ipOf(status);

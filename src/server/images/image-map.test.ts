@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { ApiError } from '../../api/errors.ts';
 import { parseImageMap } from './image-map.ts';
 
-const shipped = readFileSync(join(import.meta.dirname, '../../examples/orchestrator-image-map.yaml'), 'utf8');
+const shipped = readFileSync(join(import.meta.dirname, '../../../examples/orchestrator-image-map.yaml'), 'utf8');
 const one = (fields: string): string => `images:\n  debian:\n    source: https://example.org/debian.qcow2\n${fields}`;
 
 function refusal(text: string): string {
