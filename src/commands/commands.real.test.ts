@@ -205,7 +205,7 @@ describe('berth dev', () => {
 
 describe('berth backup', () => {
   it.each([
-    ['a form that it does not write', 'fleet.xz', '.xz is no form of a backup'],
+    ['a form that it does not write', 'fleet.xz', '.xz is not a format of backups'],
     ['a directory that is not there', 'nowhere/fleet.zst', 'there is no directory'],
   ])('refuses %s before it asks anybody', async (_, file, message) => {
     const running = berth(`backup ${join(directory, file)}`, { BERTH_URL: 'http://127.0.0.1:1' });

@@ -235,7 +235,7 @@ describe('the museum', { timeout: 1_200_000 }, () => {
     };
     expect(await misplacedOf([gone, { ...gone, find: 'counts' }])).toEqual([
       expect.stringContaining('"gone" has no place in src/sim/batch/tally.ts'),
-      expect.stringMatching(/"gone" has \d+ places in src\/sim\/tally.ts/),
+      expect.stringMatching(/"gone" has \d+ places in src\/sim\/batch\/tally.ts/),
     ]);
   });
 

@@ -73,7 +73,9 @@ it('refuses what is no file', async () => {
   const server = createServer().listen(join(directory, 'socket'));
   await once(server, 'listening');
   try {
-    await expect(unpacked(join(directory, 'socket'), 'x')).rejects.toThrow('neither a file, a directory nor a link');
+    await expect(unpacked(join(directory, 'socket'), 'x')).rejects.toThrow(
+      'is not a file, a directory or a symbolic link',
+    );
   } finally {
     server.close();
   }

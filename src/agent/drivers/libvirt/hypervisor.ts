@@ -401,11 +401,16 @@ function foreign(instanceId: string, { name, uuid }: Domain, mark: DomainMark | 
   );
 }
 
+/** What QEMU says last where libvirt, late with the end of the run before, ends the new process instead. */
+const endedForTheOneBefore = /terminating on signal 15 from pid \d+ \((libvirtd|virtqemud)\)/;
+
 /** Once the answer is lost, what runs says whether it was carried out. */
-async function startDomain(connection: Connection, domain: Domain): Promise<void> {
+async function startDomain(connection: Connection, domain: Domain, tries = 2): Promise<void> {
   try {
     await connection.apart((libvirt) => libvirt.start(domain));
   } catch (error) {
+    if (tries > 1 && error instanceof LibvirtError && endedForTheOneBefore.test(error.message))
+      return startDomain(connection, domain, tries - 1);
     if (!isLost(error)) throw error;
     const { state } = await connection.ask((libvirt) => libvirt.state(domain));
     if (state === 'shutoff') throw error;

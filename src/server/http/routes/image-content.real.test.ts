@@ -154,7 +154,7 @@ describe('an upload', () => {
     ['of a format that is none', { more: '&format=vmdk' }, 400, 'format'],
     ['with a word nobody knows', { more: '&formt=raw' }, 400, 'did you mean "format"'],
     ['to a name that is none', { name: '..%2Fx' }, 400, 'name'],
-    ['by a host', { token: 'host:h1' }, 403, 'may not'],
+    ['by a host', { token: 'host:h1' }, 403, 'does not permit'],
     ['as JSON', { type: 'application/json' }, 400, 'JSON'],
     ['as anything else', { type: 'text/plain' }, 415, 'application/json'],
   ];
