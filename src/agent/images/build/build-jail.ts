@@ -9,15 +9,19 @@ import { promisify } from 'node:util';
 const run = promisify(execFile);
 
 /** Each becomes the next one; the first process of the new namespace is the program, and its end ends all others there. */
-const withAgent = ['setpriv', '--pdeathsig', 'KILL', '--', 'unshare'];
-const ownProcesses = ['--pid', '--fork', '--kill-child=KILL'];
+const withAgent = ['setpriv', '--pdeathsig', 'KILL', '--'];
+const ownProcesses = ['--pid', '--fork', '--kill-child=KILL', '--mount-proc'];
 const jails: readonly (readonly string[])[] = [
-  [...withAgent, '--mount', ...ownProcesses, '--mount-proc', '--'],
-  // In a container that may mount no /proc.
-  [...withAgent, '--mount', ...ownProcesses, '--'],
-  // In a chroot, whose root is no mount point: mounts cannot be kept apart there.
-  [...withAgent, ...ownProcesses, '--'],
+  [...withAgent, 'unshare', '--mount', ...ownProcesses, '--'],
+  // In a chroot, whose root is no mount point: its mounts stay as they are shared, and only /proc is its own.
+  [...withAgent, 'unshare', '--mount', '--propagation', 'unchanged', ...ownProcesses, '--'],
+  // In a container that may mount no /proc: without one of its own, a program does not find itself there.
+  [...withAgent, 'unshare', '--mount', '--'],
+  withAgent,
 ];
+
+/** syslinux, for one, opens what it holds as /proc/PID/fd/N: the shell must be in /proc under its own number. */
+const findsItself = ['sh', '-c', 'read -r pid rest < /proc/self/stat && [ "$pid" = $$ ]'];
 
 /** What comes before a program and its arguments; nothing where there are no namespaces, as for builds of other users than root. */
 export async function chooseBuildJail(): Promise<readonly string[]> {
@@ -27,7 +31,7 @@ export async function chooseBuildJail(): Promise<readonly string[]> {
 
 async function works([program, ...words]: readonly string[]): Promise<boolean> {
   if (program === undefined) return false;
-  return run(program, [...words, 'true'], { timeout: 10_000 }).then(
+  return run(program, [...words, ...findsItself], { timeout: 10_000 }).then(
     () => true,
     () => false, // it is not there, or not allowed
   );

@@ -49,6 +49,11 @@ describe.skipIf(!isolates)(`the jail of a build${reason}`, () => {
     expect(await readdir(join(workDirectory, 'mnt'))).toEqual([]);
   });
 
+  it('has a /proc in which a step finds itself', async () => {
+    const script = 'read -r pid rest < /proc/self/stat; ls /proc/$$/fd > /dev/null && echo "$$ is $pid"';
+    expect(await step({ jail: await chooseBuildJail() }, script)).toMatch(/^(\d+) is \1\n$/);
+  });
+
   it('passes on what a step says, and how it ended', async () => {
     const jail = await chooseBuildJail();
     expect(await step({ jail }, 'echo fine')).toBe('fine\n');
