@@ -11,7 +11,7 @@ import { type BuildContext, runStep } from './build-step.ts';
 const isolates = spawnSync('unshare', ['--mount', '--pid', '--fork', 'true']).status === 0;
 const reason = isolates ? '' : ' (there are no mount namespaces here)';
 
-describe.skipIf(!isolates)(`the jail of a build${reason}`, () => {
+describe('the jail of a build', () => {
   let workDirectory: string;
   let stop: AbortController;
   beforeEach(async () => {
@@ -39,15 +39,18 @@ describe.skipIf(!isolates)(`the jail of a build${reason}`, () => {
     return found;
   };
 
-  it('keeps what a step mounts to the step, and ends all that it has started when it is given up', async () => {
-    const running = step({ jail: await chooseBuildJail() }, script);
-    await begun();
-    expect(await mounts()).toEqual([]);
-    stop.abort();
-    await expect(running).rejects.toThrow('given up');
-    while ((await working()).length > 0) await sleep(systemClock, 5);
-    expect(await readdir(join(workDirectory, 'mnt'))).toEqual([]);
-  });
+  it.skipIf(!isolates)(
+    `keeps what a step mounts to the step, and ends all that it has started when it is given up${reason}`,
+    async () => {
+      const running = step({ jail: await chooseBuildJail() }, script);
+      await begun();
+      expect(await mounts()).toEqual([]);
+      stop.abort();
+      await expect(running).rejects.toThrow('given up');
+      while ((await working()).length > 0) await sleep(systemClock, 5);
+      expect(await readdir(join(workDirectory, 'mnt'))).toEqual([]);
+    },
+  );
 
   it('has a /proc in which a step finds itself', async () => {
     const script = 'read -r pid rest < /proc/self/stat; ls /proc/$$/fd > /dev/null && echo "$$ is $pid"';
@@ -62,15 +65,18 @@ describe.skipIf(!isolates)(`the jail of a build${reason}`, () => {
     );
   });
 
-  it('is not needed to be given up at once, and what stays mounted without it is unmounted', async () => {
-    const running = step({}, script);
-    await begun();
-    stop.abort();
-    await expect(running).rejects.toThrow('given up');
-    expect(await mounts()).toHaveLength(1);
-    execFileSync('mount', ['-t', 'tmpfs', 'none', join(workDirectory, 'mnt', 'inner')]);
-    await unmountBelow(workDirectory);
-    expect(await mounts()).toEqual([]);
-    for (const pid of await working()) process.kill(Number(pid), 'SIGKILL');
-  });
+  it.skipIf(!isolates)(
+    `is not needed to be given up at once, and what stays mounted without it is unmounted${reason}`,
+    async () => {
+      const running = step({}, script);
+      await begun();
+      stop.abort();
+      await expect(running).rejects.toThrow('given up');
+      expect(await mounts()).toHaveLength(1);
+      execFileSync('mount', ['-t', 'tmpfs', 'none', join(workDirectory, 'mnt', 'inner')]);
+      await unmountBelow(workDirectory);
+      expect(await mounts()).toEqual([]);
+      for (const pid of await working()) process.kill(Number(pid), 'SIGKILL');
+    },
+  );
 });
