@@ -1,12 +1,13 @@
-// Fleet scenario: what a seed draws for a run of a whole fleet: thousands of hosts that register and are heard, some hundreds of
-// instances, a few misfortunes, and a short storm. It asks how the parts bear size; the small runs ask the rest.
+// Fleet scenario: what a seed draws for a run of a whole fleet: thousands of hosts that register and send heartbeats, some hundreds of
+// instances, a few faults, and a short storm. It tests how the parts scale; the small runs test the rest.
 
 import type { Prng } from '../base/prng.ts';
-import { type FaultKind, faultKinds, type Scenario } from './scenario.ts';
+import { type FaultKind, faultKinds } from './faults/registry.ts';
+import type { Scenario } from './scenario.ts';
 import { drawWeather } from './world/weather.ts';
 
 const hostsCount = 2000;
-/** What hits one host or guest of thousands, and leaves the fleet at work. */
+/** Faults of one host or one guest of thousands; the rest of the fleet goes on. */
 const kinds: readonly FaultKind[] = faultKinds.filter(
   (kind) =>
     kind.startsWith('agent-') || kind.startsWith('guest-') || kind.startsWith('driver-') || kind === 'partition',

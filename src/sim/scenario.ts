@@ -1,57 +1,19 @@
-// Scenario: everything about a run that its seed decides before it begins: how large the fleet is, how tight, what its people do and
-// what goes wrong. Each seed draws its own subset (swarm testing), so that rare combinations come up.
+// Scenario: everything about a run that its seed decides before it begins: how large the fleet is, how full, what its people do and
+// what goes wrong. Each seed draws its own subset of faults (swarm testing), so that rare combinations come up.
 
 import type { BuggifyPlace } from '../base/buggify.ts';
 import type { Prng } from '../base/prng.ts';
 import type { Policy } from '../core/state/context.ts';
 import type { Amounts } from '../api/resources/metadata.ts';
+import { type FaultKind, faults } from './faults/registry.ts';
 import type { ClockFaults } from './world/process-clock.ts';
 import { drawUnusual } from './unusual.ts';
 import { drawWeather, type Weather } from './world/weather.ts';
 
-/** What goes wrong at a moment, as against the weather, which is always there. */
-export const faultKinds = [
-  'server-crash',
-  'server-stop',
-  'server-pause',
-  'server-clock-jump',
-  'server-store-parted',
-  'all-servers-crash',
-  'agent-crash',
-  'agent-stop',
-  'agent-pause',
-  'agent-clock-jump',
-  'host-power-loss',
-  'partition',
-  'all-hosts-parted',
-  'guest-crash',
-  'guest-power-off',
-  'guest-held',
-  'driver-fails',
-  'driver-slow',
-  'guest-dies-early',
-  'power-button-ignored',
-  'store-compacted',
-  'store-crash',
-  'store-away',
-  'store-crawls',
-  'host-paused',
-  'host-reserve',
-  'host-rules',
-  'create-burst',
-  'rogue-client',
-  'rogue-agent',
-  'server-flooded',
-] as const;
-export type FaultKind = (typeof faultKinds)[number];
-
-/** After all else, so that a seed that was known for something before it came still is. */
-const drawnLast: FaultKind = 'server-flooded';
-
-/** Instead of a mean time: the kind is left out. */
+/** Instead of a mean time: this kind never happens. */
 export const neverMs = Number.POSITIVE_INFINITY;
 
-/** Of some tenants; hosts may be dedicated to it. */
+/** The project of some tenants; hosts may be dedicated to it. */
 export const otherProject = 'ci';
 
 export interface Scenario {
@@ -64,26 +26,26 @@ export interface Scenario {
   readonly stormMs: number;
   readonly betweenCallsMsMean: number;
   readonly weather: { readonly calm: Weather; readonly stormy: Weather };
-  /** Each with the mean time between two of its kind. */
+  /** Each with the mean time between two strikes. */
   readonly faults: readonly { readonly kind: FaultKind; readonly everyMsMean: number }[];
-  /** Production code does the unusual at these places, so many times in a thousand. */
+  /** Places where production code does the unusual, each with its rate in thousandths. */
   readonly unusual: ReadonlyMap<BuggifyPlace, number>;
-  /** Of each machine, servers first: how wrong its clock is, and how fast. */
+  /** The clock of each machine, servers first: its offset and its rate. */
   readonly clocks: readonly ClockFaults[];
-  /** A backup of the storm is restored when all is at rest. */
+  /** A backup made in the storm is restored when the cluster is at rest. */
   readonly restored: boolean;
-  /** While that is done, and for some time after it, more goes wrong. */
+  /** Faults also happen during the restore and for some time after it. */
   readonly restoredInStorm: boolean;
-  /** What is not mended when the storm ends: the first server, the last host. */
+  /** Not repaired when the storm ends: the first server, the last host. */
   readonly staysDead: { readonly controlPlane: boolean; readonly host: boolean };
   readonly heartbeatMs: number;
   readonly offlineAfterMs: number;
   readonly restartDelayMs: number;
-  /** What operators allow at once, of all instances and of one image. */
+  /** How many instances may exist at once: of all images, and of one image. */
   readonly limits: Pick<Policy, 'maxConcurrency' | 'capacityMap'>;
-  /** Whose tenants they are, in turn. */
+  /** The tenants' projects, in turn. */
   readonly projects: readonly string[];
-  /** How many instances the project `default` may have; missing: any number. */
+  /** How many instances the project `default` may have; missing: no limit. */
   readonly quota?: number;
   readonly guest: {
     readonly pullMs: number;
@@ -97,15 +59,19 @@ export interface Scenario {
 export function drawScenario(prng: Prng): Scenario {
   const between = (min: number, max: number): number => min + prng.below(max - min + 1);
   const hosts = between(1, 8);
-  // Mostly tight, so that claims collide; sometimes with room to move elsewhere.
+  // Mostly small hosts, so that claims collide; sometimes with room to move elsewhere.
   const roominess = prng.chance(1, 3) ? between(2, 4) : 1;
   const heartbeatMs = between(1, 4) * 1000;
   const instancesMax = Math.max(5, Math.min(60, between(1, 8) * hosts));
   const controlPlanes = prng.chance(1, 4) ? 1 : prng.chance(1, 4) ? 3 : 2;
-  // From a single kind or two, which show what it alone does, to nearly all at once.
+  // From one or two kinds, which show what each does alone, to nearly all at once.
   const kindsInTen = [1, 3, 4, 6][prng.below(4)] ?? 4;
-  const drawFault = (kind: FaultKind): Scenario['faults'] =>
-    prng.chance(kindsInTen, 10) ? [{ kind, everyMsMean: between(4, 40) * 1000 }] : [];
+  const drawFaults = (last: boolean): Scenario['faults'] =>
+    faults
+      .filter(({ drawnLast = false }) => drawnLast === last)
+      .flatMap(({ kind }) => (prng.chance(kindsInTen, 10) ? [{ kind, everyMsMean: between(4, 40) * 1000 }] : []))
+      // When the only host lies, the checkers have nothing left to check.
+      .filter(({ kind }) => kind !== 'rogue-agent' || hosts > 1);
   const scenario: Scenario = {
     controlPlanes,
     stickyClients: prng.chance(2, 3),
@@ -119,11 +85,7 @@ export function drawScenario(prng: Prng): Scenario {
     stormMs: between(20, 90) * 1000,
     betweenCallsMsMean: prng.chance(1, 4) ? between(5, 50) : between(1, 20) * 100,
     weather: drawWeather(prng),
-    // Of a fleet of one host that lies, nothing would be left that anything is promised of.
-    faults: faultKinds
-      .filter((kind) => kind !== drawnLast)
-      .flatMap(drawFault)
-      .filter(({ kind }) => kind !== 'rogue-agent' || hosts > 1),
+    faults: drawFaults(false),
     heartbeatMs,
     offlineAfterMs: heartbeatMs * between(3, 6),
     restartDelayMs: prng.chance(1, 2) ? between(0, 1000) : between(1, 15) * 1000,
@@ -146,10 +108,10 @@ export function drawScenario(prng: Prng): Scenario {
     restored: prng.chance(1, 5),
     restoredInStorm: prng.chance(1, 2),
   };
-  return { ...scenario, faults: [...scenario.faults, ...drawFault(drawnLast)] };
+  return { ...scenario, faults: [...scenario.faults, ...drawFaults(true)] };
 }
 
-/** Clocks of two machines never agree; in some fleets they are most of an hour apart, in some they do not run equally fast. */
+/** The clocks of two machines never agree. In some fleets they are up to 50 minutes apart, in some they run at different rates. */
 function drawClocks(prng: Prng, machines: number): ClockFaults[] {
   const wallOffsetMsMax = prng.chance(1, 4) ? 1_500_000 : 1000;
   const ratePercentMax = prng.chance(1, 3) ? 10 : 0;

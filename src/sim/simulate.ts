@@ -21,7 +21,8 @@ import { checkers as checkerFactories } from './checkers/registry.ts';
 import { withWatchCheck } from './checkers/store-watch.ts';
 import { type ControlPlaneProcess, createControlPlaneProcess } from './world/control-plane-process.ts';
 import { createExcused } from './excused.ts';
-import { startFaults } from './faults.ts';
+import { faults as allFaults } from './faults/registry.ts';
+import { Storm } from './faults/storm.ts';
 import { drawFleet } from './fleet-scenario.ts';
 import { type Commit, createHistory, type RecordEvent } from './history.ts';
 import { createHostProcess } from './world/host-process.ts';
@@ -29,7 +30,7 @@ import { createIntents } from './intents.ts';
 import { createNetwork, type Peer, type SeenRequest } from './world/network.ts';
 import { chancesOf, misfortunesOf, narrowed, type Narrowing } from './batch/narrowing.ts';
 import { createProcessClock } from './world/process-clock.ts';
-import { drawScenario, type FaultKind, type Scenario } from './scenario.ts';
+import { drawScenario, type Scenario } from './scenario.ts';
 import { createEpilogue } from './world/restore-epilogue.ts';
 import { createDatabase } from './world/sim-database.ts';
 import { createSimStore } from './world/sim-store.ts';
@@ -95,15 +96,7 @@ const recountEvery = { small: 200, fleet: 1000 };
 const prepareMs = 20_000;
 /** The share of a flood that is not held against those who were silent in it. */
 const floodExcuses = 2 / 3;
-/** What a restore must bear while it goes on and when it is done: all that takes no guest by itself. */
-const whileRestoring: ReadonlySet<FaultKind> = new Set([
-  'server-crash',
-  'server-stop',
-  'agent-crash',
-  'agent-stop',
-  'store-compacted',
-  'store-crash',
-]);
+const whileRestoring = new Set(allFaults.flatMap((each) => (each.whileRestoring ? [each.kind] : [])));
 /** Two or three heartbeats of every host. */
 const restoredStormMs = 10_000;
 
@@ -419,28 +412,31 @@ export async function simulate({
     hosts: hostNames,
   });
   const beginFaults = (part: Pick<Scenario, 'faults' | 'stormMs'>, counts: Tally) =>
-    startFaults({
-      scenario: { ...scenario, ...part },
-      clock: createProcessClock(timeline),
+    new Storm({
+      scenario: { ...part, staysDead: scenario.staysDead },
       prng: prng.split(),
-      tally: counts,
-      controlPlanes,
-      hosts,
-      network,
-      world,
-      store,
-      database,
-      crawl(latencyMsMean) {
-        storeLatencyMsMean = latencyMsMean;
-        crawledMs = latencyMsMean === undefined ? timeline.nowMs : Number.POSITIVE_INFINITY;
-      },
-      burst: workload.burst,
-      rogueClient,
-      rogueAgent,
-      distrust: excused.distrust,
-      revision: () => history.commits.length,
-      operator: workload,
       trace,
+      world: {
+        clock: createProcessClock(timeline),
+        tally: counts,
+        controlPlanes,
+        hosts,
+        network,
+        world,
+        store,
+        database,
+        offlineAfterMs: scenario.offlineAfterMs,
+        crawl(latencyMsMean) {
+          storeLatencyMsMean = latencyMsMean;
+          crawledMs = latencyMsMean === undefined ? timeline.nowMs : Number.POSITIVE_INFINITY;
+        },
+        burst: workload.burst,
+        rogueClient,
+        rogueAgent,
+        distrust: excused.distrust,
+        revision: () => history.commits.length,
+        operator: workload,
+      },
     });
 
   // ── running it ──────────────────────────────────────────────────────────────────────────────────────────────────

@@ -2,7 +2,7 @@
 // never did has not tested it, and fails.
 
 import { buggifyPlaces } from '../../base/buggify.ts';
-import { faultKinds } from '../scenario.ts';
+import { faultKinds } from '../faults/registry.ts';
 import { kindOf } from '../unusual.ts';
 
 export const mustHappen: readonly string[] = [

@@ -1,8 +1,8 @@
 // Narrowing: the same run with less in it: fewer hosts, control planes and tenants, fewer kinds of misfortune, a shorter storm. What the
 // seed drew is otherwise left as it is, so that a failure mostly stays the failure it was.
 
-import type { Scenario } from '../scenario.ts';
-import { faultKinds, neverMs } from '../scenario.ts';
+import { faultKinds } from '../faults/registry.ts';
+import { neverMs, type Scenario } from '../scenario.ts';
 import { kindOf } from '../unusual.ts';
 import { drawWeather, type Weather } from '../world/weather.ts';
 import { buggifyPlaces } from '../../base/buggify.ts';

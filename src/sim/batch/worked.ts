@@ -1,7 +1,7 @@
 // Worked: whether runs did what they are for. One that hardly wrote anything, or a batch in which a fault never happened, proves nothing.
 
 import { mustHappen, mustHappenInMany } from './must-happen.ts';
-import { faultKinds } from '../scenario.ts';
+import { faultKinds } from '../faults/registry.ts';
 import type { SimResult } from '../simulate.ts';
 import { nothingToHit } from './tally.ts';
 import { isUnusual } from '../unusual.ts';
