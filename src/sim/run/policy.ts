@@ -1,0 +1,26 @@
+// The policy of the control planes of a run.
+
+import { defaultPolicy, type Policy } from '../../core/state/context.ts';
+import type { Scenario } from '../scenario.ts';
+
+/** Small runs have low limits, so that compaction, trimming and aging happen in so short a time. Fleets have the usual limits. */
+const lowLimits: Partial<Policy> = {
+  eventsMax: 60,
+  historyKeptMs: 30_000,
+  historyRevisionsMax: 100,
+  agingMs: 5_000,
+  starvationMs: 25_000,
+  nominationMs: 15_000, // each longer than the time of rest after which a run ends
+};
+
+export function policyOf(scenario: Scenario, size: 'small' | 'fleet'): Policy {
+  return {
+    ...defaultPolicy,
+    cpuAllocationRatio: 1, // so that small hosts fill up
+    heartbeatMs: scenario.heartbeatMs,
+    offlineAfterMs: scenario.offlineAfterMs,
+    restartDelayMs: scenario.restartDelayMs,
+    ...(size === 'fleet' ? {} : lowLimits),
+    ...scenario.limits,
+  };
+}

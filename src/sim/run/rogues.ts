@@ -1,0 +1,36 @@
+// The rogues of a run: a client that sends garbage, and an agent that lies with the token of the first host.
+
+import type { Prng } from '../../base/prng.ts';
+import type { Tally } from '../batch/tally.ts';
+import type { CommittedState } from '../history.ts';
+import type { Network, Peer } from '../world/network.ts';
+import { createProcessClock } from '../world/process-clock.ts';
+import { createRogueAgent } from '../world/rogue-agent.ts';
+import { createRogueClient } from '../world/rogue-client.ts';
+import type { Timeline } from '../world/timeline.ts';
+
+export interface RoguesOptions {
+  readonly timeline: Timeline;
+  readonly network: Network;
+  readonly state: CommittedState;
+  readonly prng: Prng;
+  readonly tally: Tally;
+  readonly hosts: readonly string[];
+  readonly onViolation: (invariant: number, message: string) => void;
+}
+
+const answerTimeoutMs = 9000;
+
+export function createRogues({ timeline, network, state, prng, tally, hosts, onViolation }: RoguesOptions) {
+  const optionsOf = (name: string, identity: Peer['identity']) => ({
+    send: network.fetchFor({ name, identity, clock: createProcessClock(timeline), answerTimeoutMs }),
+    state,
+    prng: prng.split(),
+    tally,
+    onViolation,
+  });
+  const [host = ''] = hosts;
+  const client = createRogueClient(optionsOf('rogue', { role: 'operator', name: 'rogue' }));
+  const agent = createRogueAgent({ ...optionsOf(host, { role: 'host', host }), host, hosts });
+  return { client, agent };
+}

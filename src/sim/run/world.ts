@@ -1,0 +1,320 @@
+// The world of a run: everything its phases use, made from one scenario. The parts are made in a fixed order, as each takes its random
+// numbers from the same source.
+
+import type { Buggify } from '../../base/buggify.ts';
+import { describeError, type Logger } from '../../base/log.ts';
+import { type Prng, seededPrng } from '../../base/prng.ts';
+import { createFakeWorld, type FakeWorld } from '../../agent/drivers/fake/world.ts';
+import type { Amounts } from '../../api/resources/metadata.ts';
+import { createMemoryStore } from '../../store/memory/memory-store.ts';
+import type { Store } from '../../store/store.ts';
+import { createTally, type Tally } from '../batch/tally.ts';
+import { createAssignmentCheck } from '../checkers/assignment-watch.ts';
+import type { ServerLife } from '../checkers/checker.ts';
+import { withWatchCheck } from '../checkers/store-watch.ts';
+import { createExcused } from '../excused.ts';
+import type { FaultWorld } from '../faults/fault.ts';
+import { createHistory } from '../history.ts';
+import { createIntents } from '../intents.ts';
+import type { Scenario } from '../scenario.ts';
+import { createUnusual } from '../unusual.ts';
+import { createWorkload, type Workload } from '../workload.ts';
+import { createChances } from '../world/chances.ts';
+import { type ControlPlaneProcess, createControlPlaneProcess } from '../world/control-plane-process.ts';
+import { createHostProcess, type HostProcess } from '../world/host-process.ts';
+import { createNetwork, type Network } from '../world/network.ts';
+import { createProcessClock } from '../world/process-clock.ts';
+import { createEpilogue, type Epilogue } from '../world/restore-epilogue.ts';
+import { createDatabase, type Database } from '../world/sim-database.ts';
+import { createSimDisk } from '../world/sim-disk.ts';
+import { createSimLog } from '../world/sim-log.ts';
+import { createSimStore } from '../world/sim-store.ts';
+import { createTimeline, type Timeline } from '../world/timeline.ts';
+import { CurrentWeather } from './current-weather.ts';
+import { DeafTimes } from './deaf-times.ts';
+import { policyOf } from './policy.ts';
+import { recordedStore } from './recorded-store.ts';
+import { createRogues } from './rogues.ts';
+import { Trace } from './trace.ts';
+import { Verdict } from './verdict.ts';
+
+export type Size = 'small' | 'fleet';
+
+export interface WorldOptions {
+  readonly seed: number;
+  readonly size: Size;
+  readonly scenario: Scenario;
+  /** How many hosts the seed drew, before the scenario was narrowed. */
+  readonly hostsDrawn: number;
+  readonly prng: Prng;
+  /** Keeps the lines of the trace. */
+  readonly tracing: boolean;
+}
+
+/** Commits; a count of thousands of hosts takes its time. */
+const recountEvery = { small: 200, fleet: 1000 };
+
+export class World {
+  readonly seed: number;
+  readonly size: Size;
+  readonly scenario: Scenario;
+  readonly prng: Prng;
+  readonly timeline: Timeline;
+  readonly trace: Trace;
+  readonly weather: CurrentWeather;
+  readonly tally = createTally();
+  readonly history = createHistory();
+  readonly intents = createIntents();
+  readonly chances: ReturnType<typeof createChances>;
+  readonly verdict: Verdict;
+  readonly controlPlanes: readonly ControlPlaneProcess[];
+  readonly hosts: readonly HostProcess[];
+  readonly workload: Workload;
+  readonly epilogue: Epilogue;
+  /** Hosts that lost their power for good. */
+  readonly dead = new Set<string>();
+  readonly #excused = createExcused(this.history.state);
+  readonly #serverLives: ServerLife[] = [];
+  readonly #guests: FakeWorld;
+  readonly #store: Store;
+  readonly #database: Database;
+  readonly #deafTimes: DeafTimes;
+  readonly #network: Network;
+  readonly #log: Logger;
+  readonly #buggify: Buggify;
+  readonly #rogues: ReturnType<typeof createRogues>;
+
+  constructor({ seed, size, scenario, hostsDrawn, prng, tracing }: WorldOptions) {
+    this.seed = seed;
+    this.size = size;
+    this.scenario = scenario;
+    this.prng = prng;
+    this.timeline = createTimeline(prng.split());
+    this.trace = new Trace({ timeline: this.timeline, keepsLines: tracing });
+    this.weather = new CurrentWeather(scenario.weather);
+    this.chances = createChances({ tally: this.tally, prng: seededPrng(seed, 'chances') });
+    this.#guests = createFakeWorld({ clock: createProcessClock(this.timeline), latencies: scenario.guest });
+    this.#deafTimes = this.#makeDeafTimes();
+    this.verdict = this.#makeVerdict();
+    this.#log = createSimLog({ trace: this.trace.line, onFault: (message) => this.verdict.violate(0, message) });
+    this.#store = recordedStore({
+      base: createMemoryStore(),
+      history: this.history,
+      tally: this.tally,
+      trace: this.trace,
+      onCommit: (commit) => this.verdict.onCommit(commit),
+    });
+    this.#database = this.#makeDatabase();
+    this.#buggify = createUnusual({
+      rates: scenario.unusual,
+      prng: prng.split(),
+      chances: this.chances,
+      stormy: () => this.weather.stormy,
+    });
+    this.#network = this.#makeNetwork();
+    this.controlPlanes = Array.from({ length: scenario.controlPlanes }, (_, index) => this.#makeControlPlane(index));
+    // As many as were drawn, so that a smaller fleet changes nothing else.
+    const diskPrngs = Array.from({ length: hostsDrawn }, () => prng.split());
+    this.hosts = scenario.hosts.map((capacity, index) => this.#makeHost(index, capacity, diskPrngs[index] ?? prng));
+    this.workload = this.#makeWorkload();
+    this.epilogue = this.#makeEpilogue();
+    this.#rogues = this.#makeRogues();
+    if (scenario.clocks.some(({ rate }) => rate !== 1)) this.tally.hit('clock-rate');
+    if (scenario.staysDead.controlPlane) this.tally.hit('stays-dead-server');
+    if (scenario.staysDead.host) this.tally.hit('stays-dead-host');
+  }
+
+  /** Those that must be up when the storm is over. */
+  get survivingControlPlanes(): readonly ControlPlaneProcess[] {
+    return this.scenario.staysDead.controlPlane ? this.controlPlanes.slice(1) : this.controlPlanes;
+  }
+
+  /** What faults reach; `tally` counts them. */
+  forFaults(tally: Tally): FaultWorld {
+    return {
+      clock: createProcessClock(this.timeline),
+      tally,
+      controlPlanes: this.controlPlanes,
+      hosts: this.hosts,
+      network: this.#network,
+      world: this.#guests,
+      store: this.#store,
+      database: this.#database,
+      offlineAfterMs: this.scenario.offlineAfterMs,
+      crawl: (latencyMsMean) => {
+        this.weather.crawl(latencyMsMean);
+        this.#deafTimes.noteCrawl(latencyMsMean !== undefined);
+      },
+      revision: () => this.history.commits.length,
+      operator: this.workload,
+      rogueClient: this.#rogues.client,
+      rogueAgent: this.#rogues.agent,
+      distrust: this.#excused.distrust,
+      burst: (count) => this.workload.burst(count),
+    };
+  }
+
+  #makeDeafTimes(): DeafTimes {
+    const { controlPlanes, offlineAfterMs } = this.scenario;
+    return new DeafTimes({
+      timeline: this.timeline,
+      controlPlanes,
+      offlineAfterMs,
+      serverLives: this.#serverLives,
+      storeAway: () => this.#database.away,
+    });
+  }
+
+  #makeVerdict(): Verdict {
+    return new Verdict({
+      nowMs: () => this.timeline.nowMs,
+      trace: this.trace,
+      tally: this.tally,
+      history: this.history,
+      intents: this.intents,
+      policy: policyOf(this.scenario, this.size),
+      guests: this.#guests,
+      excused: this.#excused,
+      dead: this.dead,
+      deafTimes: this.#deafTimes,
+      serverLives: this.#serverLives,
+      servers: () => this.controlPlanes,
+      epilogue: () => this.epilogue,
+      recountEvery: recountEvery[this.size],
+    });
+  }
+
+  #makeDatabase(): Database {
+    return createDatabase({
+      base: this.#store,
+      timeline: this.timeline,
+      prng: this.prng.split(),
+      tally: this.tally,
+      syncMsMax: this.scenario.faults.some(({ kind }) => kind === 'store-crash') ? 20 : 0,
+    });
+  }
+
+  #makeNetwork(): Network {
+    return createNetwork({
+      timeline: this.timeline,
+      prng: this.prng.split(),
+      weather: () => this.weather.now.network,
+      tally: this.tally,
+      chances: this.chances,
+      sticky: this.scenario.stickyClients,
+      onRequest: (request) => this.verdict.onRequest(request),
+      onInternal: (error, { method, path }) =>
+        this.verdict.violate(
+          0,
+          `${method} ${path} was answered 500: ${error instanceof Error ? error.stack : describeError(error)}`,
+        ),
+    });
+  }
+
+  #makeControlPlane(index: number): ControlPlaneProcess {
+    const { commits } = this.history;
+    return createControlPlaneProcess({
+      name: `server-${index + 1}`,
+      seed: this.seed,
+      base: this.#database.store,
+      checkWatches: (store) => withWatchCheck(store, { commits, onFault: (fault) => this.verdict.violate(6, fault) }),
+      timeline: this.timeline,
+      network: this.#network,
+      policy: policyOf(this.scenario, this.size),
+      log: this.#log,
+      lives: this.#serverLives,
+      tally: this.tally,
+      chances: this.chances,
+      buggify: this.#buggify,
+      clockFaults: this.scenario.clocks[index] ?? {},
+      weather: () => this.weather.serverStore,
+      onPause: (durationMs) => this.#deafTimes.notePause(durationMs),
+      onFlood: (flooded) => this.#deafTimes.noteFlood(flooded),
+      onCached: (cached) => this.verdict.onCached(cached),
+    });
+  }
+
+  #makeHost(index: number, capacity: Amounts, diskPrng: Prng): HostProcess {
+    const name = `host-${index + 1}`;
+    const { timeline, tally, chances, verdict } = this;
+    this.#guests.onChange(name, (instanceId) => verdict.onGuest(name, instanceId));
+    return createHostProcess({
+      name,
+      seed: this.seed,
+      capacity,
+      timeline,
+      network: this.#network,
+      world: this.#guests,
+      log: this.#log,
+      buggify: this.#buggify,
+      clockFaults: this.scenario.clocks[this.scenario.controlPlanes + index] ?? {},
+      disk: createSimDisk({ timeline, prng: diskPrng, weather: () => this.weather.now.disk, tally, chances }),
+      checkAssignments: () => {
+        const check = createAssignmentCheck({ state: this.history.state, host: name });
+        return (event) => {
+          const fault = check(event);
+          if (fault !== undefined) verdict.violate(6, fault);
+        };
+      },
+      onGaveUp: (host, error) => verdict.violate(0, `the agent of ${host} gave up: ${error.message}`),
+    });
+  }
+
+  #makeWorkload(): Workload {
+    return createWorkload({
+      scenario: this.scenario,
+      timeline: this.timeline,
+      prng: this.prng.split(),
+      ...(keepsVolumes(this.seed, this.size) ? { volumePrng: seededPrng(this.seed, 'volumes') } : {}),
+      network: this.#network,
+      intents: this.intents,
+      commits: this.history.commits,
+      tally: this.tally,
+      onViolation: this.verdict.violate,
+      trace: this.trace.line,
+    });
+  }
+
+  #makeEpilogue(): Epilogue {
+    const { timeline, tally, chances, scenario, controlPlanes } = this;
+    const clock = createProcessClock(timeline);
+    const store = createSimStore({
+      base: this.#database.store,
+      clock,
+      timeline,
+      prng: this.prng.split(),
+      weather: () => this.weather.now.store,
+      tally,
+      chances,
+    });
+    return createEpilogue({
+      store,
+      state: this.history.state,
+      world: this.#guests,
+      prng: this.prng.split(),
+      tally,
+      clock,
+      stormy: scenario.restoredInStorm,
+      servers: () => controlPlanes.flatMap(({ name, cache }) => (cache ? [{ name, cache }] : [])),
+      trusted: (host) => !this.#excused.host(host),
+      honest: (host) => !this.dead.has(host) && !this.#excused.host(host),
+    });
+  }
+
+  #makeRogues() {
+    return createRogues({
+      timeline: this.timeline,
+      network: this.#network,
+      state: this.history.state,
+      prng: this.prng,
+      tally: this.tally,
+      hosts: this.hosts.map(({ name }) => name),
+      onViolation: this.verdict.violate,
+    });
+  }
+}
+
+/** One seed of four has a tenant that keeps volumes, whatever else it draws. */
+function keepsVolumes(seed: number, size: Size): boolean {
+  return size === 'small' && seededPrng(seed, 'keeps volumes').chance(1, 4);
+}
