@@ -9,7 +9,7 @@ import { ApiError } from '../../src/api/errors.ts';
 import type { InstanceSpec } from '../../src/api/resources/instance.ts';
 import type { WatchedLine } from '../../src/sim/checkers/watch.ts';
 import { type CreateIntent, type Intents, keyLabel } from '../../src/sim/intents.ts';
-import { drawInstance, imageNames } from '../../src/sim/workload.ts';
+import { drawInstance, imageNames } from '../../src/sim/workload/draw-instance.ts';
 
 export interface Asked {
   readonly atMs: number;

@@ -18,7 +18,7 @@ import { createHistory } from '../history.ts';
 import { createIntents } from '../intents.ts';
 import type { Scenario } from '../scenario.ts';
 import { createUnusual } from '../unusual.ts';
-import { createWorkload, type Workload } from '../workload.ts';
+import { Workload } from '../workload/workload.ts';
 import { createChances } from '../world/chances.ts';
 import { type ControlPlaneProcess, createControlPlaneProcess } from '../world/control-plane-process.ts';
 import { createHostProcess, type HostProcess } from '../world/host-process.ts';
@@ -146,7 +146,7 @@ export class World {
         this.#deafTimes.noteCrawl(latencyMsMean !== undefined);
       },
       revision: () => this.history.commits.length,
-      operator: this.workload,
+      operator: this.workload.operator,
       rogueClient: this.#rogues.client,
       rogueAgent: this.#rogues.agent,
       distrust: this.#excused.distrust,
@@ -261,7 +261,7 @@ export class World {
   }
 
   #makeWorkload(): Workload {
-    return createWorkload({
+    return new Workload({
       scenario: this.scenario,
       timeline: this.timeline,
       prng: this.prng.split(),

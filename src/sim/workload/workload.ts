@@ -1,0 +1,87 @@
+// The workload of a run: tenants, an operator and watchers, who use the real client. They note what they asked and what was answered;
+// only watchers judge anything.
+
+import type { Prng } from '../../base/prng.ts';
+import { watchedKinds } from '../checkers/watch.ts';
+import { keyLabel } from '../intents.ts';
+import { drawPlacement } from '../rules.ts';
+import { Caller, join } from './caller.ts';
+import { drawInstance } from './draw-instance.ts';
+import { Operator } from './operator.ts';
+import type { WorkloadParts } from './parts.ts';
+import { TaskTenant } from './task-tenant.ts';
+import { Tenant } from './tenant.ts';
+import { VolumeTenant } from './volume-tenant.ts';
+import { Watcher } from './watcher.ts';
+
+export interface WorkloadOptions extends Omit<WorkloadParts, 'over' | 'budget'> {
+  readonly prng: Prng;
+  /** Of a tenant of volumes; absent: there is none. It has its own source of random numbers, so that all else is the same either way. */
+  readonly volumePrng?: Prng;
+}
+
+/** The first crowd has this size, whatever the tenants have created by then. */
+const firstCrowd = 5;
+
+export class Workload {
+  readonly operator: Operator;
+  readonly #options: WorkloadOptions;
+  readonly #parts: WorkloadParts;
+  readonly #over = new AbortController();
+  readonly #running: Promise<void>[] = [];
+  #crowds = 0;
+
+  constructor(options: WorkloadOptions) {
+    this.#options = options;
+    this.#parts = { ...options, over: this.#over.signal, budget: { left: options.scenario.instancesMax } };
+    this.operator = new Operator(this.#callerOf('operator', options.prng.split()));
+  }
+
+  start(): void {
+    const { scenario, prng, volumePrng } = this.#options;
+    for (let i = 1; i <= scenario.tenants; i++) {
+      const project = scenario.projects[i % scenario.projects.length] ?? 'default';
+      this.#running.push(new Tenant(this.#callerOf(`tenant-${i}`, prng.split()), project).run());
+    }
+    const other = watchedKinds[prng.below(watchedKinds.length)] ?? 'instance';
+    for (const [name, kind] of [['watcher-1', 'instance'] as const, ['watcher-2', other] as const]) {
+      const watcher = new Watcher(this.#parts, { line: join(this.#parts, name), kind, prng: prng.split() });
+      this.#running.push(watcher.run());
+    }
+    this.#running.push(new TaskTenant(this.#callerOf('holder-1', prng.split())).run());
+    if (volumePrng) this.#running.push(new VolumeTenant(this.#callerOf('keeper-1', volumePrng)).run());
+  }
+
+  /** Starts no new work. Resolves when every tenant has all its answers. */
+  async end(): Promise<void> {
+    this.#over.abort();
+    await Promise.all(this.#running);
+  }
+
+  /** Creates many instances at once, for a new tenant, and returns how many. */
+  burst(count: number): number {
+    const { budget } = this.#parts;
+    const size = Math.min(count, Math.max(this.#crowds === 0 ? firstCrowd : 0, budget.left));
+    if (size <= 0 || this.#over.signal.aborted) return 0;
+    budget.left -= size;
+    this.#crowds += 1;
+    this.#running.push(this.#crowd(`crowd-${this.#crowds}`, size));
+    return size;
+  }
+
+  async #crowd(name: string, size: number): Promise<void> {
+    const prng = this.#options.prng.split();
+    const line = join(this.#parts, name);
+    const createOne = (_: unknown, index: number) => {
+      const key = `${name}-${index + 1}`;
+      const metadata = { name: key, labels: { [keyLabel]: key, tenant: name } };
+      const spec = { ...drawInstance(prng), placement: drawPlacement(prng, name) };
+      return new Caller(this.#parts, line, prng.split()).createInstance({ key, body: { metadata, spec } });
+    };
+    await Promise.all(Array.from({ length: size }, createOne));
+  }
+
+  #callerOf(name: string, prng: Prng): Caller {
+    return new Caller(this.#parts, join(this.#parts, name), prng);
+  }
+}
