@@ -1,4 +1,5 @@
-// `berth sim`: runs the simulator. One seed draws a fleet, its work and its misfortunes; the real parts must withstand them.
+// `berth sim`: runs the simulator. Each seed draws a fleet, its work and its faults; the real parts must withstand them. Bugs are planted by
+// `npm run sim -- --museum` only (scripts/sim.ts), as that changes the sources.
 
 import { existsSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
@@ -22,9 +23,6 @@ interface SimFlags {
   readonly tenants?: string;
   readonly storm?: string;
   readonly large?: true;
-  readonly museum?: true;
-  readonly quick?: true;
-  readonly plant?: string;
   readonly verbose?: true;
   readonly json?: true;
 }
@@ -35,13 +33,13 @@ const fleetSeedsDefault = '2';
 export function simCommand(cli: Cli): Command {
   return new Command('sim')
     .description('Run real control planes and agents in a simulated world drawn from seeds, and check the invariants')
-    .option('--seeds <count>', `how many (default: ${seedsDefault}; of a planted bug, its budget)`)
-    .option('--seed <number>', 'the first one', '1')
+    .option('--seeds <count>', `number of seeds (default: ${seedsDefault})`)
+    .option('--seed <number>', 'first seed', '1')
     .option('--jobs <count>', 'processes at once (default: one for each core)')
-    .option('--twice', 'run every seed twice and compare: the default')
+    .option('--twice', 'run every seed twice and compare (the default)')
     .option('--once', 'run every seed once')
-    .option('--keep', 'write failing seeds to src/sim/batch/seeds.txt: the default in a checkout, not under CI')
-    .option('--no-keep', 'do not')
+    .option('--keep', 'write failing seeds to src/sim/batch/seeds.txt (the default in a checkout, except under CI)')
+    .option('--no-keep', 'do not write them')
     .option('--no-shrink', 'do not search for smaller failing runs')
     .option(
       '--without <kinds>',
@@ -53,10 +51,7 @@ export function simCommand(cli: Cli): Command {
     .option('--tenants <count>', 'at most this many tenants')
     .option('--storm <seconds>', 'longest storm of faults')
     .option('--large', 'runs of 2,000 hosts')
-    .option('--museum', 'plant every known bug in turn: each must be found')
-    .option('--quick', 'with --museum: begin with the seeds that have caught rare bugs before')
-    .option('--plant <bug>', 'plant this bug: it must be found')
-    .option('--verbose', 'print a line per run; for planted bugs, what led to the catch')
+    .option('--verbose', 'print a line per run')
     .option('--json', 'print one JSON object per line')
     .action((flags: SimFlags) => run(cli, flags));
 }
@@ -70,16 +65,6 @@ async function run(cli: Cli, flags: SimFlags): Promise<void> {
   const { keptSeedsFile } = await import('../sim/batch/kept-seeds.ts');
   const inCheckout = existsSync(keptSeedsFile);
   const shared = { firstSeed, jobs, verbose: flags.verbose === true, json: flags.json === true, signal };
-  if (flags.museum || flags.plant !== undefined) {
-    if (!inCheckout)
-      throw usageError('bugs are planted in the sources; run this in a checkout: npm run sim -- --museum');
-    const { runMuseum } = await import('../sim/museum/museum.ts');
-    const bugs = flags.plant === undefined ? undefined : [flags.plant];
-    const seedsMax = flags.seeds === undefined ? undefined : parseInteger('--seeds', flags.seeds, many);
-    return end(
-      await runMuseum({ ...shared, seedsMax, quick: flags.quick === true, ...(bugs ? { bugs } : {}) }, cli.stdout),
-    );
-  }
   if (flags.once && flags.twice) throw usageError('--once and --twice exclude each other');
   const { runSim } = await import('../sim/batch/run.ts');
   return end(
