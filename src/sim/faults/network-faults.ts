@@ -1,6 +1,6 @@
 // Faults of the network between hosts and control planes. Lost, late and repeated messages are weather, not faults.
 
-import type { Partition } from '../world/network.ts';
+import type { Partition } from '../world/peer.ts';
 import { drawDownMs, type Fault, pick } from './fault.ts';
 
 export const networkFaults = [

@@ -3,7 +3,8 @@
 import type { Prng } from '../../base/prng.ts';
 import type { Tally } from '../batch/tally.ts';
 import type { CommittedState } from '../history.ts';
-import type { Network, Peer } from '../world/network.ts';
+import type { Network } from '../world/network.ts';
+import type { Peer } from '../world/peer.ts';
 import { createProcessClock } from '../world/process-clock.ts';
 import { createRogueAgent } from '../world/rogue-agent.ts';
 import { createRogueClient } from '../world/rogue-client.ts';

@@ -14,7 +14,7 @@ import { checkers as checkerFactories } from '../checkers/registry.ts';
 import type { createExcused } from '../excused.ts';
 import type { Commit, History } from '../history.ts';
 import type { Intents } from '../intents.ts';
-import type { SeenRequest } from '../world/network.ts';
+import type { SeenRequest } from '../world/peer.ts';
 import type { Epilogue } from '../world/restore-epilogue.ts';
 import type { DeafTimes } from './deaf-times.ts';
 import { Progress } from './progress.ts';

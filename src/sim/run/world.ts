@@ -22,7 +22,7 @@ import { Workload } from '../workload/workload.ts';
 import { createChances } from '../world/chances.ts';
 import { type ControlPlaneProcess, createControlPlaneProcess } from '../world/control-plane-process.ts';
 import { createHostProcess, type HostProcess } from '../world/host-process.ts';
-import { createNetwork, type Network } from '../world/network.ts';
+import { Network } from '../world/network.ts';
 import { createProcessClock } from '../world/process-clock.ts';
 import { createEpilogue, type Epilogue } from '../world/restore-epilogue.ts';
 import { createDatabase, type Database } from '../world/sim-database.ts';
@@ -195,7 +195,7 @@ export class World {
   }
 
   #makeNetwork(): Network {
-    return createNetwork({
+    return new Network({
       timeline: this.timeline,
       prng: this.prng.split(),
       weather: () => this.weather.now.network,

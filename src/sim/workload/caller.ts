@@ -7,7 +7,7 @@ import { type Client, createClient, type NewResource } from '../../api/client.ts
 import { ApiError } from '../../api/errors.ts';
 import type { InstanceSpec } from '../../api/resources/instance.ts';
 import type { CreateIntent } from '../intents.ts';
-import type { Peer } from '../world/network.ts';
+import type { Peer } from '../world/peer.ts';
 import { createProcessClock } from '../world/process-clock.ts';
 import type { WorkloadParts } from './parts.ts';
 

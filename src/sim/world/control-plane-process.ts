@@ -10,7 +10,8 @@ import type { Policy } from '../../core/state/context.ts';
 import { type Server, startControlPlane } from '../../server/server.ts';
 import type { Store } from '../../store/store.ts';
 import type { Cached, ServerLife } from '../checkers/checker.ts';
-import type { Endpoint, Network } from './network.ts';
+import type { Network } from './network.ts';
+import type { Endpoint } from './peer.ts';
 import { type ClockFaults, createProcessClock, type ProcessClock } from './process-clock.ts';
 import { createSimStore, type SimStoreOptions } from './sim-store.ts';
 

@@ -5,7 +5,8 @@ import { createClient } from '../../api/client.ts';
 import type { FetchLike } from '../../api/client.ts';
 import type { Route } from '../../server/http/route.ts';
 import { createChances } from './chances.ts';
-import { createNetwork, type Peer } from './network.ts';
+import { Network } from './network.ts';
+import type { Peer } from './peer.ts';
 import { createProcessClock } from './process-clock.ts';
 import { createTally } from '../batch/tally.ts';
 import { createTimeline } from './timeline.ts';
@@ -18,7 +19,7 @@ function begin(weather: Partial<Weather['network']> = {}) {
   const timeline = createTimeline(seededPrng(1));
   const tally = createTally();
   const { calm } = drawWeather(seededPrng(1));
-  const network = createNetwork({
+  const network = new Network({
     timeline,
     tally,
     chances: createChances({ tally, prng: seededPrng(3) }),
