@@ -6,7 +6,7 @@ import type { CommittedState } from '../history.ts';
 import type { Network } from '../world/network.ts';
 import type { Peer } from '../world/peer.ts';
 import { createProcessClock } from '../world/process-clock.ts';
-import { createRogueAgent } from '../world/rogue-agent.ts';
+import { RogueAgent } from '../world/rogue-agent.ts';
 import { createRogueClient } from '../world/rogue-client.ts';
 import type { Timeline } from '../world/timeline.ts';
 
@@ -32,6 +32,6 @@ export function createRogues({ timeline, network, state, prng, tally, hosts, onV
   });
   const [host = ''] = hosts;
   const client = createRogueClient(optionsOf('rogue', { role: 'operator', name: 'rogue' }));
-  const agent = createRogueAgent({ ...optionsOf(host, { role: 'host', host }), host, hosts });
+  const agent = new RogueAgent({ ...optionsOf(host, { role: 'host', host }), host, hosts });
   return { client, agent };
 }

@@ -20,16 +20,16 @@ import type { Scenario } from '../scenario.ts';
 import { createUnusual } from '../unusual.ts';
 import { Workload } from '../workload/workload.ts';
 import { createChances } from '../world/chances.ts';
-import { type ControlPlaneProcess, createControlPlaneProcess } from '../world/control-plane-process.ts';
-import { createHostProcess, type HostProcess } from '../world/host-process.ts';
+import { ControlPlaneProcess } from '../world/control-plane-process.ts';
+import { HostProcess } from '../world/host-process.ts';
 import { Network } from '../world/network.ts';
 import { createProcessClock } from '../world/process-clock.ts';
 import { createEpilogue, type Epilogue } from '../world/restore-epilogue.ts';
-import { createDatabase, type Database } from '../world/sim-database.ts';
-import { createSimDisk } from '../world/sim-disk.ts';
+import { Database } from '../world/sim-database.ts';
+import { SimDisk } from '../world/sim-disk.ts';
 import { createSimLog } from '../world/sim-log.ts';
-import { createSimStore } from '../world/sim-store.ts';
-import { createTimeline, type Timeline } from '../world/timeline.ts';
+import { SimStore } from '../world/sim-store.ts';
+import { Timeline } from '../world/timeline.ts';
 import { CurrentWeather } from './current-weather.ts';
 import { DeafTimes } from './deaf-times.ts';
 import { policyOf } from './policy.ts';
@@ -89,7 +89,7 @@ export class World {
     this.size = size;
     this.scenario = scenario;
     this.prng = prng;
-    this.timeline = createTimeline(prng.split());
+    this.timeline = new Timeline(prng.split());
     this.trace = new Trace({ timeline: this.timeline, keepsLines: tracing });
     this.weather = new CurrentWeather(scenario.weather);
     this.chances = createChances({ tally: this.tally, prng: seededPrng(seed, 'chances') });
@@ -185,7 +185,7 @@ export class World {
   }
 
   #makeDatabase(): Database {
-    return createDatabase({
+    return new Database({
       base: this.#store,
       timeline: this.timeline,
       prng: this.prng.split(),
@@ -213,7 +213,7 @@ export class World {
 
   #makeControlPlane(index: number): ControlPlaneProcess {
     const { commits } = this.history;
-    return createControlPlaneProcess({
+    return new ControlPlaneProcess({
       name: `server-${index + 1}`,
       seed: this.seed,
       base: this.#database.store,
@@ -238,7 +238,7 @@ export class World {
     const name = `host-${index + 1}`;
     const { timeline, tally, chances, verdict } = this;
     this.#guests.onChange(name, (instanceId) => verdict.onGuest(name, instanceId));
-    return createHostProcess({
+    return new HostProcess({
       name,
       seed: this.seed,
       capacity,
@@ -248,7 +248,7 @@ export class World {
       log: this.#log,
       buggify: this.#buggify,
       clockFaults: this.scenario.clocks[this.scenario.controlPlanes + index] ?? {},
-      disk: createSimDisk({ timeline, prng: diskPrng, weather: () => this.weather.now.disk, tally, chances }),
+      disk: new SimDisk({ timeline, prng: diskPrng, weather: () => this.weather.now.disk, tally, chances }),
       checkAssignments: () => {
         const check = createAssignmentCheck({ state: this.history.state, host: name });
         return (event) => {
@@ -278,7 +278,7 @@ export class World {
   #makeEpilogue(): Epilogue {
     const { timeline, tally, chances, scenario, controlPlanes } = this;
     const clock = createProcessClock(timeline);
-    const store = createSimStore({
+    const store = new SimStore({
       base: this.#database.store,
       clock,
       timeline,

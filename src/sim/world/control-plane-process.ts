@@ -1,4 +1,4 @@
-// A control plane as a process that starts, dies, stops and starts again: the real one, over false store, clock and network.
+// A control plane as a process that starts, dies, stops and starts again: the real one, over a false store, clock and network.
 
 import type { Buggify } from '../../base/buggify.ts';
 import type { Timer } from '../../base/clock.ts';
@@ -13,26 +13,7 @@ import type { Cached, ServerLife } from '../checkers/checker.ts';
 import type { Network } from './network.ts';
 import type { Endpoint } from './peer.ts';
 import { type ClockFaults, createProcessClock, type ProcessClock } from './process-clock.ts';
-import { createSimStore, type SimStoreOptions } from './sim-store.ts';
-
-export interface ControlPlaneProcess {
-  readonly name: string;
-  /** It lives; it may still be starting. */
-  readonly up: boolean;
-  /** What it believes; undefined until it has started. */
-  readonly cache: Cache | undefined;
-  start(): void;
-  /** At once, wherever it stands. */
-  crash(): void;
-  /** As asked to, letting go of everything first. */
-  stop(): Promise<void>;
-  pause(durationMs: number): void;
-  /** Begins or ends a time in which more comes than it keeps up with. */
-  flood(flooded: boolean): void;
-  jumpWallTime(byMs: number): void;
-  /** Cuts the way to the store, or opens it again. */
-  partFromStore(parted: boolean): void;
-}
+import { SimStore, type SimStoreOptions } from './sim-store.ts';
 
 export interface ControlPlaneOptions extends Omit<SimStoreOptions, 'clock' | 'prng' | 'parted'> {
   readonly name: string;
@@ -45,15 +26,16 @@ export interface ControlPlaneOptions extends Omit<SimStoreOptions, 'clock' | 'pr
   readonly buggify: Buggify;
   /** The clock of its machine. */
   readonly clockFaults: ClockFaults;
-  /** Holds whatever its store's watches deliver to the history. */
+  /** Compares everything that its store's watches deliver with the history. */
   readonly checkWatches: (store: Store) => Store;
   readonly onPause: (durationMs: number) => void;
   readonly onFlood: (flooded: boolean) => void;
-  /** It has just heard of a key. */
+  /** Called when its cache has a new value of a key. */
   readonly onCached: (cached: Cached) => void;
 }
 
 interface Life {
+  readonly id: string;
   readonly noted: ServerLife;
   readonly clock: ProcessClock;
   server?: Server;
@@ -63,91 +45,116 @@ const leaderLeaseMs = 6_000;
 /** As a supervisor restarts it. */
 const restartDelayMs = 1000;
 
-export function createControlPlaneProcess(options: ControlPlaneOptions): ControlPlaneProcess {
-  const { name, seed, network, timeline } = options;
-  const endpoint: Endpoint = network.endpoint(name);
-  let starts = 0;
-  let parted = false;
-  let life: Life | undefined;
-  let restart: Timer | undefined;
+export class ControlPlaneProcess {
+  readonly name: string;
+  readonly #options: ControlPlaneOptions;
+  readonly #endpoint: Endpoint;
+  #starts = 0;
+  #parted = false;
+  #life: Life | undefined;
+  #restart: Timer | undefined;
 
-  const start = (): void => {
-    if (life) return;
-    starts += 1;
-    const prng = seededPrng(seed, `${name}#${starts}`);
-    const clock = createProcessClock(timeline, options.clockFaults);
-    const mine: Life = { clock, noted: { startedMs: timeline.nowMs } };
-    options.lives.push(mine.noted);
-    life = mine;
-    const run = async (): Promise<void> => {
-      try {
-        mine.server = await startControlPlane({
-          store: options.checkWatches(createSimStore({ ...options, clock, prng: prng.split(), parted: () => parted })),
-          clock,
-          idleMs: () => clock.idleMs(),
-          prng,
-          log: options.log.with({ process: `${name}#${starts}` }),
-          policy: options.policy,
-          buggify: options.buggify,
-          links: {
-            get: noLine,
-            open: noLine,
-          },
-          version: 'sim',
-          name,
-          leaseMs: leaderLeaseMs,
-          secrets: { tokenSecret: 'x'.repeat(43), operatorToken: 'operator' },
-        });
-        const { cache } = mine.server.decider;
-        cache.onCommitted((key) => options.onCached({ server: name, cache, key }));
-        network.listen(endpoint, clock, mine.server.routes);
-      } catch (error) {
-        options.log.warn('control plane did not start', { process: name, error: describeError(error) });
-        crash();
-        restart = timeline.schedule(restartDelayMs, start);
-      }
+  constructor(options: ControlPlaneOptions) {
+    this.name = options.name;
+    this.#options = options;
+    this.#endpoint = options.network.endpoint(options.name);
+  }
+
+  /** It lives; it may still be starting. */
+  get up(): boolean {
+    return this.#life !== undefined;
+  }
+
+  /** Undefined until it has started. */
+  get cache(): Cache | undefined {
+    return this.#life?.server?.decider.cache;
+  }
+
+  start(): void {
+    if (this.#life) return;
+    const { timeline, clockFaults, lives } = this.#options;
+    this.#starts += 1;
+    this.#life = {
+      id: `${this.name}#${this.#starts}`,
+      clock: createProcessClock(timeline, clockFaults),
+      noted: { startedMs: timeline.nowMs },
     };
-    void run();
-  };
+    lives.push(this.#life.noted);
+    void this.#run(this.#life);
+  }
 
-  const crash = (): void => {
-    restart?.cancel();
-    life?.clock.kill();
-    if (life) life.noted.endedMs = timeline.nowMs;
-    life = undefined;
-    network.hangUp(endpoint);
-  };
+  /** Dies at once, whatever it is doing. */
+  crash(): void {
+    this.#restart?.cancel();
+    this.#life?.clock.kill();
+    if (this.#life) this.#life.noted.endedMs = this.#options.timeline.nowMs;
+    this.#life = undefined;
+    this.#options.network.hangUp(this.#endpoint);
+  }
 
-  return {
-    name,
-    get up() {
-      return life !== undefined;
-    },
-    get cache() {
-      return life?.server?.decider.cache;
-    },
-    start,
-    crash,
-    async stop() {
-      const stopping = life;
-      if (stopping?.server === undefined) return crash();
-      network.hangUp(endpoint);
-      await stopping.server.stop();
-      if (life === stopping) crash();
-    },
-    pause(durationMs) {
-      life?.clock.pause(durationMs);
-      options.onPause(durationMs);
-    },
-    flood(flooded) {
-      life?.clock.flood(flooded);
-      options.onFlood(flooded);
-    },
-    jumpWallTime: (byMs) => life?.clock.jump(byMs),
-    partFromStore(cut) {
-      parted = cut;
-    },
-  };
+  /** Ends in order, as on SIGTERM. */
+  async stop(): Promise<void> {
+    const stopping = this.#life;
+    if (stopping?.server === undefined) return this.crash();
+    this.#options.network.hangUp(this.#endpoint);
+    await stopping.server.stop();
+    if (this.#life === stopping) this.crash();
+  }
+
+  pause(durationMs: number): void {
+    this.#life?.clock.pause(durationMs);
+    this.#options.onPause(durationMs);
+  }
+
+  /** Begins or ends a time in which it gets more work than it can do. */
+  flood(flooded: boolean): void {
+    this.#life?.clock.flood(flooded);
+    this.#options.onFlood(flooded);
+  }
+
+  jumpWallTime(byMs: number): void {
+    this.#life?.clock.jump(byMs);
+  }
+
+  /** Puts a partition between it and the store, or removes it. */
+  partFromStore(parted: boolean): void {
+    this.#parted = parted;
+  }
+
+  async #run(life: Life): Promise<void> {
+    const { name } = this;
+    const { network, log, onCached } = this.#options;
+    try {
+      life.server = await this.#startServer(life);
+      const { cache } = life.server.decider;
+      cache.onCommitted((key) => onCached({ server: name, cache, key }));
+      network.listen(this.#endpoint, life.clock, life.server.routes);
+    } catch (error) {
+      log.warn('control plane did not start', { process: name, error: describeError(error) });
+      this.crash();
+      this.#restart = this.#options.timeline.schedule(restartDelayMs, () => this.start());
+    }
+  }
+
+  #startServer({ id, clock }: Life): Promise<Server> {
+    const { seed, log, policy, buggify, checkWatches } = this.#options;
+    const prng = seededPrng(seed, id);
+    const store = new SimStore({ ...this.#options, clock, prng: prng.split(), parted: () => this.#parted });
+    return startControlPlane({
+      store: checkWatches(store),
+      clock,
+      idleMs: () => clock.idleMs(),
+      prng,
+      log: log.with({ process: id }),
+      policy,
+      buggify,
+      links: { get: noLine, open: noLine },
+      version: 'sim',
+      name: this.name,
+      leaseMs: leaderLeaseMs,
+      secrets: { tokenSecret: 'x'.repeat(43), operatorToken: 'operator' },
+    });
+  }
 }
 
 const noLine = (host: string): Promise<never> =>

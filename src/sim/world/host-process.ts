@@ -1,5 +1,5 @@
-// A host with its agent: the real agent over the fake driver. The agent dies and comes back, the guests live on in the true world; a
-// reboot takes both.
+// A host with its agent: the real agent over the fake driver. When the agent dies and comes back, the guests live on in the true world; a
+// reboot ends both.
 
 import { agentIdentity } from '../../agent/agent-identity.ts';
 import { createAgent } from '../../agent/agent.ts';
@@ -23,20 +23,6 @@ import type { SimDisk } from './sim-disk.ts';
 import type { Timeline } from './timeline.ts';
 import { worldView } from './world-view.ts';
 
-export interface HostProcess {
-  readonly name: string;
-  readonly up: boolean;
-  start(): void;
-  /** The agent dies at once; guests run on. */
-  crash(): void;
-  /** The agent lets go of everything; guests run on. */
-  stop(): Promise<void>;
-  /** The whole host loses power. */
-  losePower(): void;
-  pause(durationMs: number): void;
-  jumpWallTime(byMs: number): void;
-}
-
 export interface HostOptions {
   readonly name: string;
   readonly seed: number;
@@ -49,9 +35,9 @@ export interface HostOptions {
   readonly buggify: Buggify;
   /** The clock of the machine. */
   readonly clockFaults: ClockFaults;
-  /** Told of every event of one stream of assignments, as the agent gets it. */
+  /** Makes a check for one stream of assignments; the check is called with each event as the agent gets it. */
   readonly checkAssignments: () => (event: AssignmentEvent) => void;
-  /** The agent gave up for good; in this world it never has a reason to. */
+  /** Called when the agent gives up for good; in this world it never has a reason to. */
   readonly onGaveUp: (host: string, error: Error) => void;
 }
 
@@ -59,81 +45,106 @@ const ledgerPath = '/var/lib/berth/ledger.json';
 const identityPath = '/var/lib/berth/agent-id';
 const supervisorRestartMs = 1000;
 
-export function createHostProcess(options: HostOptions): HostProcess {
-  const { name, seed, network, timeline } = options;
-  let starts = 0;
-  let boots = 1;
-  let life: { readonly peer: Peer; readonly agent: Agent } | undefined;
+export class HostProcess {
+  readonly name: string;
+  readonly #options: HostOptions;
+  #starts = 0;
+  #boots = 1;
+  #life: { readonly peer: Peer; readonly agent: Agent } | undefined;
 
-  const start = (): void => {
-    if (life) return;
-    starts += 1;
-    const bootId = `${name}-boot-${boots}`;
-    const prng = seededPrng(seed, `${name}#${starts}`);
-    const clock = createProcessClock(timeline, options.clockFaults);
+  constructor(options: HostOptions) {
+    this.name = options.name;
+    this.#options = options;
+  }
+
+  /** The agent runs. */
+  get up(): boolean {
+    return this.#life !== undefined;
+  }
+
+  start(): void {
+    if (this.#life) return;
+    this.#starts += 1;
+    const { name } = this;
+    const clock = createProcessClock(this.#options.timeline, this.#options.clockFaults);
     const peer: Peer = { name, clock, identity: { role: 'host', host: name }, host: name };
+    const agent = this.#createAgent(peer);
+    this.#life = { peer, agent };
+    void agent.failed.then((error) => this.#options.onGaveUp(name, error));
+    void agent.start();
+  }
+
+  /** The agent dies at once; guests run on. */
+  crash(): void {
+    this.#end('process');
+  }
+
+  /** The agent ends in order; guests run on. */
+  async stop(): Promise<void> {
+    const stopping = this.#life;
+    await stopping?.agent.stop();
+    if (this.#life === stopping) this.#end('process');
+  }
+
+  /** The whole host loses power. */
+  losePower(): void {
+    this.#end('host');
+    this.#boots += 1;
+    this.#options.world.crashHost(this.name);
+    this.#options.disk.losePower();
+  }
+
+  pause(durationMs: number): void {
+    this.#life?.peer.clock.pause(durationMs);
+  }
+
+  jumpWallTime(byMs: number): void {
+    this.#life?.peer.clock.jump(byMs);
+  }
+
+  #createAgent(peer: Peer): Agent {
+    const { name, clock } = peer;
+    const { seed, network, world, disk, checkAssignments, buggify, log } = this.#options;
+    const id = `${name}#${this.#starts}`;
+    const prng = seededPrng(seed, id);
     const client = createClient({ fetch: network.fetchFor(peer), url: 'http://berth' });
-    const agent = createAgent({
-      client: { agent: (host) => watchedAgent(client.agent(host), options.checkAssignments) },
+    return createAgent({
+      client: { agent: (host) => watchedAgent(client.agent(host), checkAssignments) },
       hostName: name,
       agentVersion: 'sim',
-      identity: () => identityOf(options.disk.calls(clock), { clock, prng }),
-      drivers: [createFakeDriver({ world: worldView(options.world, clock), host: name, prng: prng.split() })],
-      ledgerFile: ledgerFileAt(ledgerPath, options.disk.calls(clock)),
+      identity: () => identityOf(disk.calls(clock), { clock, prng }),
+      drivers: [createFakeDriver({ world: worldView(world, clock), host: name, prng: prng.split() })],
+      ledgerFile: ledgerFileAt(ledgerPath, disk.calls(clock)),
       volumeFiles: createMemoryVolumeFiles({
-        disk: options.world.volumeDisk(name),
+        disk: world.volumeDisk(name),
         clock,
-        holders: (volumeId) => options.world.volumeUsers(name, volumeId).length,
+        holders: (volumeId) => world.volumeUsers(name, volumeId).length,
         beforeChange: () => sleep(clock, 0), // a dead agent changes nothing
       }),
-      measure: async () => ({
-        machineId: `${name}-machine`,
-        bootId,
-        architecture: 'amd64',
-        capacity: options.capacity,
-        reserved: {},
-      }),
+      measure: this.#measured(),
       clock,
       prng,
-      buggify: options.buggify,
-      log: options.log.with({ process: `${name}#${starts}` }),
+      buggify,
+      log: log.with({ process: id }),
     });
-    life = { peer, agent };
-    void agent.failed.then((error) => options.onGaveUp(name, error));
-    void agent.start();
-  };
+  }
 
-  const end = (how: 'process' | 'host'): void => {
-    if (!life) return;
-    life.peer.clock.kill();
-    network.leave(life.peer, how);
-    life = undefined;
-  };
+  /** What the agent measures of its machine; a reboot gives it another boot id. */
+  #measured() {
+    const { capacity } = this.#options;
+    const machine = { machineId: `${this.name}-machine`, bootId: `${this.name}-boot-${this.#boots}` };
+    return async () => ({ ...machine, architecture: 'amd64' as const, capacity, reserved: {} });
+  }
 
-  return {
-    name,
-    get up() {
-      return life !== undefined;
-    },
-    start,
-    crash: () => end('process'),
-    async stop() {
-      const stopping = life;
-      await stopping?.agent.stop();
-      if (life === stopping) end('process');
-    },
-    losePower() {
-      end('host');
-      boots += 1;
-      options.world.crashHost(name);
-      options.disk.losePower();
-    },
-    pause: (durationMs) => life?.peer.clock.pause(durationMs),
-    jumpWallTime: (byMs) => life?.peer.clock.jump(byMs),
-  };
+  #end(how: 'process' | 'host'): void {
+    if (!this.#life) return;
+    this.#life.peer.clock.kill();
+    this.#options.network.leave(this.#life.peer, how);
+    this.#life = undefined;
+  }
 }
 
-/** An agent that cannot write its identity ends; whoever supervises it starts it again until it can. */
+/** An agent that cannot write its identity ends; its supervisor starts it again until it can. */
 async function identityOf(
   disk: DiskCalls,
   { clock, prng }: { readonly clock: Clock; readonly prng: Prng },
@@ -148,7 +159,7 @@ async function identityOf(
   }
 }
 
-/** The same, with every stream of assignments looked at on its way. */
+/** The same client, with every stream of assignments checked on its way. */
 function watchedAgent(
   agent: ReturnType<Client['agent']>,
   check: HostOptions['checkAssignments'],

@@ -9,14 +9,14 @@ import { Network } from './network.ts';
 import type { Peer } from './peer.ts';
 import { createProcessClock } from './process-clock.ts';
 import { createTally } from '../batch/tally.ts';
-import { createTimeline } from './timeline.ts';
+import { Timeline } from './timeline.ts';
 import { drawWeather, type Weather } from './weather.ts';
 
 const get = { method: 'GET', headers: {} };
 
 /** One server with a counter and an endless stream, and one client on host h1. */
 function begin(weather: Partial<Weather['network']> = {}) {
-  const timeline = createTimeline(seededPrng(1));
+  const timeline = new Timeline(seededPrng(1));
   const tally = createTally();
   const { calm } = drawWeather(seededPrng(1));
   const network = new Network({

@@ -1,5 +1,5 @@
 // The rogue agent: it has the token of one host and lies with it. What it says of its own host may be believed, and may harm the guests
-// there; whatever it says of others must be refused or called stale, and change nothing.
+// there. What it says of other hosts must be refused or called stale, and must change nothing.
 
 import type { FetchLike } from '../../api/client.ts';
 import type { Registration, Report } from '../../api/agent-protocol.ts';
@@ -7,72 +7,96 @@ import type { Allocation } from '../../core/state/records.ts';
 import { expectRefusal, type RogueOptions, type RogueRequest } from './rogue-client.ts';
 
 export interface RogueAgentOptions extends RogueOptions {
-  /** Whose token it has. */
+  /** The host whose token it has. */
   readonly host: string;
   readonly hosts: readonly string[];
 }
 
 const rogueId = `agent_${'6'.repeat(26)}`;
 
-export function createRogueAgent(options: RogueAgentOptions) {
-  const { host, hosts, state, prng } = options;
-  let sessions = 0;
+export class RogueAgent {
+  readonly #options: RogueAgentOptions;
+  readonly #others: readonly string[];
+  #sessions = 0;
 
-  const others = hosts.filter((name) => name !== host);
-  const other = (): string => others[prng.below(Math.max(1, others.length))] ?? 'nowhere';
-  const epochOf = (name: string): number => state.get('host', `hosts/${name}`)?.status.epoch ?? 1;
-  const post = (what: string, of: string, route: string, body: unknown): RogueRequest => ({
-    what,
-    method: route === 'session' ? 'PUT' : 'POST',
-    path: `/v1/hosts/${of}/${route}`,
-    body: JSON.stringify(body),
-  });
-  /** Undefined: the host has not registered yet, and is whose who comes first. */
-  const ownId = (): string | undefined => state.get('host', `hosts/${host}`)?.status.agentId;
-  const registration = (machineId: string, agentId = ownId() ?? rogueId): Registration => ({
-    session: `rogue-session-${host}-${++sessions}`,
-    machineId,
-    agentId,
-    bootId: 'rogue',
-    architecture: 'amd64',
-    capacity: { VCPU: 4096, MEMORY_MB: 1_000_000_000, DISK_GB: 1_000_000 },
-    reserved: {},
-    labels: {},
-    drivers: [{ name: 'fake', available: true, accelerator: 'none', version: '1' }],
-    images: [],
-    agentVersion: 'rogue',
-  });
+  constructor(options: RogueAgentOptions) {
+    this.#options = options;
+    this.#others = options.hosts.filter((name) => name !== options.host);
+  }
 
-  const refused = (): RogueRequest => {
-    const victim = other();
+  /** One request. Resolves to whether it was answered. */
+  strike(): Promise<boolean> {
+    const { prng, send } = this.#options;
+    return prng.chance(1, 2) ? expectRefusal(this.#options, this.#refused()) : say(send, this.#believed());
+  }
+
+  #refused(): RogueRequest {
+    const { host, prng } = this.#options;
+    const victim = this.#others[prng.below(Math.max(1, this.#others.length))] ?? 'nowhere';
     const requests = [
-      post('a session of another host', victim, 'session', registration(`${victim}-machine`)),
-      post('a heartbeat of another host', victim, 'heartbeat', { epoch: epochOf(victim) }),
+      post('a session of another host', victim, 'session', this.#registration(`${victim}-machine`)),
+      post('a heartbeat of another host', victim, 'heartbeat', { epoch: this.#epochOf(victim) }),
       post('a report of another host', victim, 'reports', {
-        epoch: epochOf(victim),
-        reports: [lie(allocationsOn(victim))],
+        epoch: this.#epochOf(victim),
+        reports: [this.#lie(this.#allocationsOn(victim))],
       }),
-      post('its own host on another machine', host, 'session', registration('rogue-machine')),
-      ...(ownId() === undefined
-        ? []
-        : [
-            post('its own host from another data directory', host, 'session', registration(`${host}-machine`, rogueId)),
-          ]),
+      post('its own host on another machine', host, 'session', this.#registration('rogue-machine')),
+      ...this.#fromAnotherDirectory(),
       post('a heartbeat of a session to come, too far', host, 'heartbeat', { epoch: 1e300 }),
-      post('a report of nothing', host, 'reports', { epoch: epochOf(host), reports: [] }),
+      post('a report of nothing', host, 'reports', { epoch: this.#epochOf(host), reports: [] }),
       { what: 'what another host should run', method: 'GET', path: `/v1/hosts/${victim}/assignments?epoch=1` },
       { what: 'all instances', method: 'GET', path: '/v1/instances' },
       { what: 'a new instance', method: 'POST', path: '/v1/instances', body: '{"spec":{"image":"tiny"}}' },
       { what: 'the end of a host', method: 'DELETE', path: `/v1/hosts/${victim}?force=true` },
     ];
     return requests[prng.below(requests.length)] ?? requests[0] ?? { what: '', method: 'GET', path: '/v1/rogues' };
-  };
+  }
 
-  const allocationsOn = (name: string): Allocation[] =>
-    [...state.list('allocation')].filter((each) => each.host === name && each.consumer.kind === undefined);
+  #believed(): RogueRequest {
+    const { host, hosts, prng } = this.#options;
+    const epoch = Math.max(1, this.#epochOf(host) - prng.below(2));
+    const everywhere = hosts.flatMap((name) => this.#allocationsOn(name));
+    const reports = Array.from({ length: prng.chance(1, 4) ? 200 : 1 + prng.below(4) }, () =>
+      this.#lie(prng.chance(1, 2) ? this.#allocationsOn(host) : everywhere),
+    );
+    switch (prng.below(4)) {
+      case 0:
+        if (this.#ownId() === undefined) return post('reports', host, 'reports', { epoch, reports });
+        return post('a session of its own', host, 'session', this.#registration(`${host}-machine`));
+      case 1:
+        return post('a heartbeat', host, 'heartbeat', { epoch, unknownGuests: unknownGuestsOf(reports.slice(0, 5)) });
+      default:
+        return post('reports', host, 'reports', { epoch, reports });
+    }
+  }
 
-  /** Of one of these allocations, or of an instance that never was. */
-  const lie = (allocations: readonly Allocation[]): Report => {
+  /** Only refused once the host has registered: before, the host belongs to the first agent that registers. */
+  #fromAnotherDirectory(): RogueRequest[] {
+    const { host } = this.#options;
+    if (this.#ownId() === undefined) return [];
+    const registration = this.#registration(`${host}-machine`, rogueId);
+    return [post('its own host from another data directory', host, 'session', registration)];
+  }
+
+  #registration(machineId: string, agentId = this.#ownId() ?? rogueId): Registration {
+    return {
+      session: `rogue-session-${this.#options.host}-${++this.#sessions}`,
+      machineId,
+      agentId,
+      bootId: 'rogue',
+      architecture: 'amd64',
+      capacity: { VCPU: 4096, MEMORY_MB: 1_000_000_000, DISK_GB: 1_000_000 },
+      reserved: {},
+      labels: {},
+      drivers: [{ name: 'fake', available: true, accelerator: 'none', version: '1' }],
+      images: [],
+      agentVersion: 'rogue',
+    };
+  }
+
+  /** A false report on one of these allocations, or on an instance that never existed. */
+  #lie(allocations: readonly Allocation[]): Report {
+    const { prng } = this.#options;
     const consumer = allocations[prng.below(Math.max(1, allocations.length))]?.consumer;
     const states = ['preparing', 'running', 'suspended', 'stopped', 'exited', 'failed'] as const;
     const guestState = states[prng.below(states.length)] ?? 'failed';
@@ -85,41 +109,37 @@ export function createRogueAgent(options: RogueAgentOptions) {
         ? { state: 'absent' }
         : { state: guestState, ready: prng.chance(1, 2), ports: [], phases: [] },
     };
-  };
+  }
 
-  const believed = (): RogueRequest => {
-    const epoch = Math.max(1, epochOf(host) - prng.below(2));
-    const everywhere = hosts.flatMap(allocationsOn);
-    const reports = Array.from({ length: prng.chance(1, 4) ? 200 : 1 + prng.below(4) }, () =>
-      lie(prng.chance(1, 2) ? allocationsOn(host) : everywhere),
-    );
-    switch (prng.below(4)) {
-      case 0:
-        if (ownId() === undefined) return post('reports', host, 'reports', { epoch, reports });
-        return post('a session of its own', host, 'session', registration(`${host}-machine`));
-      case 1:
-        return post('a heartbeat', host, 'heartbeat', {
-          epoch,
-          unknownGuests: reports.slice(0, 5).map(({ instanceId, incarnation }) => ({
-            instanceId,
-            incarnation,
-            driver: 'fake',
-            state: 'running',
-          })),
-        });
-      default:
-        return post('reports', host, 'reports', { epoch, reports });
-    }
-  };
+  #allocationsOn(name: string): Allocation[] {
+    const all = this.#options.state.list('allocation');
+    return [...all].filter((each) => each.host === name && each.consumer.kind === undefined);
+  }
 
+  #epochOf(name: string): number {
+    return this.#options.state.get('host', `hosts/${name}`)?.status.epoch ?? 1;
+  }
+
+  /** Undefined: the host has not registered yet. */
+  #ownId(): string | undefined {
+    return this.#options.state.get('host', `hosts/${this.#options.host}`)?.status.agentId;
+  }
+}
+
+function unknownGuestsOf(reports: readonly Report[]) {
+  return reports.map(({ instanceId, incarnation }) => ({ instanceId, incarnation, driver: 'fake', state: 'running' }));
+}
+
+function post(what: string, host: string, route: string, body: unknown): RogueRequest {
   return {
-    /** One request. Answers whether it was answered. */
-    strike: (): Promise<boolean> =>
-      prng.chance(1, 2) ? expectRefusal(options, refused()) : say(options.send, believed()),
+    what,
+    method: route === 'session' ? 'PUT' : 'POST',
+    path: `/v1/hosts/${host}/${route}`,
+    body: JSON.stringify(body),
   };
 }
 
-/** Whatever comes of it. Answers whether it was heard. */
+/** Sends a request whatever its answer. Resolves to whether there was one. */
 async function say(send: FetchLike, { method, path, body }: RogueRequest): Promise<boolean> {
   const init = { method, headers: {}, ...(body === undefined ? {} : { body }) };
   return send(`http://berth${path}`, init).then(

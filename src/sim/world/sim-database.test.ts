@@ -2,15 +2,15 @@ import { describe, expect, it } from 'vitest';
 import { seededPrng } from '../../base/prng.ts';
 import { system } from '../../base/system.ts';
 import { createMemoryStore } from '../../store/memory/memory-store.ts';
-import { createDatabase } from './sim-database.ts';
+import { Database } from './sim-database.ts';
 import { createTally } from '../batch/tally.ts';
-import { createTimeline } from './timeline.ts';
+import { Timeline } from './timeline.ts';
 
 function begin(seed = 1, syncMsMax = 10) {
-  const timeline = createTimeline(seededPrng(1));
+  const timeline = new Timeline(seededPrng(1));
   const base = createMemoryStore();
   const tally = createTally();
-  const database = createDatabase({ base, timeline, prng: seededPrng(seed), tally, syncMsMax });
+  const database = new Database({ base, timeline, prng: seededPrng(seed), tally, syncMsMax });
   const pass = async (ms: number): Promise<void> => {
     const untilMs = timeline.nowMs + ms;
     await system.turn();

@@ -1,134 +1,154 @@
-// The one true store of a run, as a server of its own: a commit that arrives is synced before it is there; a crash loses those under
-// way, or not, and nobody is told; while it is away every call fails and every watch breaks. What it has answered is never lost.
+// The one true store of a run, as a server of its own. It syncs a commit before it answers. A crash loses commits under way, or keeps
+// them without an answer. While it is away every call fails and every watch breaks. It never loses what it has answered.
 
 import { firstOf } from '../../base/work/first-of.ts';
 import type { Prng } from '../../base/prng.ts';
-import { type CommitResult, type Store, StoreError } from '../../store/store.ts';
+import { type CommitResult, type Condition, type Store, StoreError, type Write } from '../../store/store.ts';
 import type { Tally } from '../batch/tally.ts';
 import type { Timeline } from './timeline.ts';
-
-export interface Database {
-  /** For those who call it over their own ways. */
-  readonly store: Store;
-  /** At once, with what is under way; it comes back by itself. */
-  crash(downMs: number): void;
-  /** While it syncs the next commit; undefined: not any more. */
-  crashUnderNext(next: { readonly downMs: number; readonly onCrash: () => void } | undefined): void;
-  /** What is under way ends first. It comes back by itself. */
-  leave(awayMs: number): void;
-  /** When it was down; the last may last on. */
-  readonly away: readonly { readonly fromMs: number; readonly toMs: number }[];
-}
 
 export interface DatabaseOptions {
   readonly base: Store;
   readonly timeline: Timeline;
   readonly prng: Prng;
   readonly tally: Tally;
-  /** Longest time of a sync; 0: commits take none, so that a crash finds none under way. */
+  /** Longest time of a sync; 0: commits take no time, so that a crash finds none under way. */
   readonly syncMsMax: number;
 }
 
-export function createDatabase({ base, timeline, prng, tally, syncMsMax }: DatabaseOptions): Database {
-  let life = new AbortController();
-  let down = 0;
-  let crashNext: Parameters<Database['crashUnderNext']>[0];
-  const away: { readonly fromMs: number; toMs: number }[] = [];
-  const syncing = new Set<(survives: boolean) => void>();
+interface NextCrash {
+  readonly downMs: number;
+  readonly onCrash: () => void;
+}
 
-  const assertUp = (attempted: string): void => {
-    if (down > 0) throw new StoreError('Unavailable', `${attempted}: the false store is down`);
-  };
+export class Database {
+  /** The store as its clients call it. */
+  readonly store: Store;
+  readonly #options: DatabaseOptions;
+  readonly #away: { readonly fromMs: number; toMs: number }[] = [];
+  /** For each commit that is being synced: how it dies. */
+  readonly #syncing = new Set<(survives: boolean) => void>();
+  #life = new AbortController();
+  /** Reasons why it is down now; several may overlap. */
+  #down = 0;
+  #crashNext: NextCrash | undefined;
 
-  const commit: Store['commit'] = (conditions, writes) => {
-    assertUp('commit');
+  constructor(options: DatabaseOptions) {
+    this.#options = options;
+    this.store = this.#makeStore();
+  }
+
+  /** Crashes at once, with the commits under way. It comes back by itself. */
+  crash(downMs: number): void {
+    for (const die of [...this.#syncing]) {
+      this.#syncing.delete(die);
+      die(this.#options.prng.chance(1, 2));
+    }
+    this.leave(downMs);
+  }
+
+  /** Crashes while it syncs the next commit; undefined: no longer. */
+  crashUnderNext(next: NextCrash | undefined): void {
+    this.#crashNext = next;
+  }
+
+  /** Goes away; commits under way still end. It comes back by itself. */
+  leave(awayMs: number): void {
+    const { timeline } = this.#options;
+    const former = this.#life;
+    this.#life = new AbortController();
+    const now = this.#away.at(-1);
+    const toMs = timeline.nowMs + awayMs;
+    if (now && now.toMs >= timeline.nowMs) now.toMs = Math.max(now.toMs, toMs);
+    else this.#away.push({ fromMs: timeline.nowMs, toMs });
+    this.#down += 1;
+    timeline.schedule(awayMs, () => {
+      this.#down -= 1;
+    });
+    former.abort();
+  }
+
+  /** When it was down; the last may last on. */
+  get away(): readonly { readonly fromMs: number; readonly toMs: number }[] {
+    return this.#away;
+  }
+
+  #makeStore(): Store {
+    const { base } = this.#options;
+    return {
+      get: async (key) => {
+        this.#assertUp(`get of "${key}"`);
+        return base.get(key);
+      },
+      list: async (prefix, options) => {
+        this.#assertUp(`list of "${prefix}"`);
+        return base.list(prefix, options);
+      },
+      commit: async (conditions, writes) => this.#commit(conditions, writes),
+      watch: (prefix, after, signal) => this.#watch(prefix, after, signal),
+      compact: async (before) => {
+        this.#assertUp('compaction');
+        return base.compact(before);
+      },
+      close: () => base.close(),
+    };
+  }
+
+  #assertUp(attempted: string): void {
+    if (this.#down > 0) throw new StoreError('Unavailable', `${attempted}: the false store is down`);
+  }
+
+  async *#watch(...[prefix, after, signal]: Parameters<Store['watch']>): ReturnType<Store['watch']> {
+    this.#assertUp(`watch of "${prefix}"`);
+    const { signal: ended } = this.#life;
+    const over = firstOf(signal, ended);
+    try {
+      for await (const batch of this.#options.base.watch(prefix, after, over.signal)) {
+        if (ended.aborted) break;
+        yield batch;
+      }
+    } finally {
+      over.forget();
+    }
+    if (ended.aborted) throw new StoreError('Unavailable', `watch of "${prefix}": the false store went away`);
+  }
+
+  #commit(conditions: readonly Condition[], writes: readonly Write[]): Promise<CommitResult> {
+    this.#assertUp('commit');
+    const { base, syncMsMax } = this.#options;
     if (syncMsMax === 0) return base.commit(conditions, writes);
-    return new Promise<CommitResult>((resolve, reject) => {
-      const land = (): void => {
-        syncing.delete(crash);
-        base.commit(conditions, writes).then(resolve, reject);
-      };
+    return this.#synced(() => base.commit(conditions, writes));
+  }
+
+  #synced(commit: () => Promise<CommitResult>): Promise<CommitResult> {
+    const { timeline, prng, tally, syncMsMax } = this.#options;
+    return new Promise((resolve, reject) => {
       const syncMs = prng.below(syncMsMax + 1);
-      const timer = timeline.schedule(syncMs, land);
-      const crash = (survives: boolean): void => {
+      const timer = timeline.schedule(syncMs, () => {
+        this.#syncing.delete(die);
+        commit().then(resolve, reject);
+      });
+      const die = (survives: boolean): void => {
         timer.cancel();
         tally.hit(survives ? 'store-crash-kept' : 'store-crash-lost');
         const silence = (): void =>
           reject(new StoreError('Unavailable', 'the false store died under the commit', { outcome: 'unknown' }));
-        if (survives) base.commit(conditions, writes).then(silence, silence);
+        if (survives) commit().then(silence, silence);
         else silence();
       };
-      syncing.add(crash);
-      if (crashNext === undefined) return;
-      const { downMs, onCrash } = crashNext;
-      crashNext = undefined;
-      timeline.schedule(prng.below(syncMs + 1), () => {
-        onCrash();
-        crashNow(downMs);
-      });
+      this.#syncing.add(die);
+      this.#crashWithin(syncMs);
     });
-  };
+  }
 
-  const end = (durationMs: number): void => {
-    const former = life;
-    life = new AbortController();
-    const now = away.at(-1);
-    const toMs = timeline.nowMs + durationMs;
-    if (now && now.toMs >= timeline.nowMs) now.toMs = Math.max(now.toMs, toMs);
-    else away.push({ fromMs: timeline.nowMs, toMs });
-    down += 1;
-    timeline.schedule(durationMs, () => {
-      down -= 1;
+  #crashWithin(syncMs: number): void {
+    const next = this.#crashNext;
+    if (next === undefined) return;
+    this.#crashNext = undefined;
+    const { timeline, prng } = this.#options;
+    timeline.schedule(prng.below(syncMs + 1), () => {
+      next.onCrash();
+      this.crash(next.downMs);
     });
-    former.abort();
-  };
-
-  const crashNow = (downMs: number): void => {
-    for (const die of [...syncing]) {
-      syncing.delete(die);
-      die(prng.chance(1, 2));
-    }
-    end(downMs);
-  };
-
-  return {
-    store: {
-      async get(key) {
-        assertUp(`get of "${key}"`);
-        return base.get(key);
-      },
-      async list(prefix, options) {
-        assertUp(`list of "${prefix}"`);
-        return base.list(prefix, options);
-      },
-      async commit(conditions, writes) {
-        return commit(conditions, writes);
-      },
-      async *watch(prefix, after, signal) {
-        assertUp(`watch of "${prefix}"`);
-        const { signal: ended } = life;
-        const over = firstOf(signal, ended);
-        try {
-          for await (const batch of base.watch(prefix, after, over.signal)) {
-            if (ended.aborted) break;
-            yield batch;
-          }
-        } finally {
-          over.forget();
-        }
-        if (ended.aborted) throw new StoreError('Unavailable', `watch of "${prefix}": the false store went away`);
-      },
-      async compact(before) {
-        assertUp('compaction');
-        return base.compact(before);
-      },
-      close: () => base.close(),
-    },
-    crash: crashNow,
-    crashUnderNext(next) {
-      crashNext = next;
-    },
-    leave: (awayMs) => end(awayMs),
-    away,
-  };
+  }
 }

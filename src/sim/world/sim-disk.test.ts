@@ -4,14 +4,14 @@ import { system } from '../../base/system.ts';
 import { type DiskCalls, ledgerFileAt } from '../../agent/ledger-file.ts';
 import { createChances } from './chances.ts';
 import { createProcessClock } from './process-clock.ts';
-import { createSimDisk } from './sim-disk.ts';
+import { SimDisk } from './sim-disk.ts';
 import { createTally } from '../batch/tally.ts';
-import { createTimeline } from './timeline.ts';
+import { Timeline } from './timeline.ts';
 
 function begin(seed: number) {
-  const timeline = createTimeline(seededPrng(seed));
+  const timeline = new Timeline(seededPrng(seed));
   const tally = createTally();
-  const disk = createSimDisk({
+  const disk = new SimDisk({
     timeline,
     prng: seededPrng(seed),
     weather: () => ({ latencyMsMean: 5, failed: 0 }),

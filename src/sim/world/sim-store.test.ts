@@ -5,17 +5,17 @@ import { createMemoryStore } from '../../store/memory/memory-store.ts';
 import { StoreError } from '../../store/store.ts';
 import { createChances } from './chances.ts';
 import { createProcessClock } from './process-clock.ts';
-import { createSimStore } from './sim-store.ts';
+import { SimStore } from './sim-store.ts';
 import { createTally } from '../batch/tally.ts';
-import { createTimeline } from './timeline.ts';
+import { Timeline } from './timeline.ts';
 import type { Weather } from './weather.ts';
 
 function begin(weather: Partial<Weather['store']> = {}, seed = 1) {
-  const timeline = createTimeline(seededPrng(1));
+  const timeline = new Timeline(seededPrng(1));
   const clock = createProcessClock(timeline);
   const base = createMemoryStore();
   const tally = createTally();
-  const store = createSimStore({
+  const store = new SimStore({
     base,
     clock,
     timeline,

@@ -1,5 +1,5 @@
-// The store as one control plane sees it: late, now and then unreachable, sometimes silent about whether it wrote. Behind it is the
-// one database of the run. A dead process's calls never come back; those on their way may still be carried out.
+// The store as one control plane reaches it: late, sometimes unreachable, sometimes silent about whether it wrote. Behind it is the one
+// database of the run. The calls of a dead process never return; those on their way may still be carried out.
 
 import { sleep } from '../../base/clock.ts';
 import type { Prng } from '../../base/prng.ts';
@@ -12,92 +12,127 @@ import { drawDelayMs, type Weather } from './weather.ts';
 
 export interface SimStoreOptions {
   readonly base: Store;
-  /** Of the process whose store this is. */
+  /** The clock of the process whose store this is. */
   readonly clock: ProcessClock;
   readonly timeline: Timeline;
   readonly prng: Prng;
   readonly weather: () => Weather['store'];
   readonly tally: Tally;
   readonly chances: Chances;
-  /** Whether the way between this process and the store is cut. */
+  /** Whether a partition lies between this process and the store. */
   readonly parted?: () => boolean;
 }
 
 /** How long a call goes unanswered before the client of a store gives up. */
 const silenceMs = 5000;
 
-export function createSimStore(options: SimStoreOptions): Store {
-  const { base, clock, timeline, prng, weather, tally, chances } = options;
-  const latencyMs = (): number => drawDelayMs(prng, { minMs: 0, meanMs: weather().latencyMsMean });
-  const hit = (kind: keyof Weather['store']): boolean => chances.befalls(`store-${kind}`, weather()[kind], prng);
-  const unavailable = (attempted: string): StoreError =>
-    new StoreError('Unavailable', `${attempted}: the false store was told to be away`);
+export class SimStore implements Store {
+  readonly #options: SimStoreOptions;
 
-  /** Throws, after a while, where the way is cut. */
-  const assertReached = async (attempted: string, outcome: 'none' | 'unknown' = 'none'): Promise<void> => {
-    if (!options.parted?.()) return;
+  constructor(options: SimStoreOptions) {
+    this.#options = options;
+  }
+
+  get(key: string) {
+    return this.#read(`get of "${key}"`, () => this.#options.base.get(key));
+  }
+
+  list(...[prefix, options]: Parameters<Store['list']>) {
+    return this.#read(`list of "${prefix}"`, () => this.#options.base.list(prefix, options));
+  }
+
+  async commit(conditions: readonly Condition[], writes: readonly Write[]): Promise<CommitResult> {
+    const { base, clock, prng } = this.#options;
+    const unknown = this.#hit('unknown');
+    if (unknown && prng.chance(1, 2)) return this.#commitAfterGivingUp(conditions, writes);
+    const slowMs = this.#hit('slow') ? 100 + prng.below(1500) : 0;
+    const slowThere = prng.chance(1, 2);
+    await this.#onTheWay(this.#latencyMs() + (slowThere ? slowMs : 0));
+    if (this.#hit('unavailable')) {
+      await sleep(clock, this.#latencyMs());
+      throw unavailable('commit');
+    }
+    // The client cannot know which of the two messages was lost.
+    await this.#assertReached('commit', 'unknown');
+    const result = await base.commit(conditions, writes);
+    await sleep(clock, this.#latencyMs() + (slowThere ? 0 : slowMs));
+    await this.#assertReached('commit', 'unknown');
+    if (unknown) throw noAnswer();
+    return result;
+  }
+
+  async *watch(...[prefix, after, signal]: Parameters<Store['watch']>): ReturnType<Store['watch']> {
+    const { base, clock, prng, weather } = this.#options;
+    await this.#assertReached(`watch of "${prefix}"`);
+    for await (const batch of base.watch(prefix, after, signal)) {
+      await sleep(clock, drawDelayMs(prng, { minMs: 0, meanMs: weather().watchLagMsMean }), signal);
+      if (signal.aborted) return;
+      await this.#assertReached(`watch of "${prefix}"`);
+      if (this.#hit('watchBroken')) throw unavailable('watch');
+      yield batch;
+    }
+  }
+
+  compact(before: number) {
+    return this.#options.base.compact(before);
+  }
+
+  /** The true store belongs to the run. */
+  close(): Promise<void> {
+    return Promise.resolve();
+  }
+
+  async #read<Result>(attempted: string, call: () => Promise<Result>): Promise<Result> {
+    const { clock } = this.#options;
+    await sleep(clock, this.#latencyMs());
+    if (this.#hit('unavailable')) throw unavailable(attempted);
+    await this.#assertReached(attempted);
+    const result = await call();
+    await sleep(clock, this.#latencyMs());
+    await this.#assertReached(attempted);
+    return result;
+  }
+
+  /** The caller gives up first, and the commit arrives later. */
+  async #commitAfterGivingUp(conditions: readonly Condition[], writes: readonly Write[]): Promise<never> {
+    const { base, clock, prng, parted } = this.#options;
+    void this.#onTheWay(this.#latencyMs() + prng.below(500)).then(async () => {
+      if (!parted?.()) await base.commit(conditions, writes).catch(() => {}); // the caller has given up
+    });
+    await sleep(clock, this.#latencyMs());
+    throw noAnswer();
+  }
+
+  /** On the way to the store: a message in the network outlives its sender, a call within the process does not. */
+  #onTheWay(delayMs: number): Promise<void> {
+    const { clock, prng, timeline } = this.#options;
+    if (prng.chance(1, 2)) return sleep(clock, delayMs);
+    return new Promise((resolve) => void timeline.schedule(delayMs, resolve));
+  }
+
+  /** Throws, after a while, when a partition is in the way. */
+  async #assertReached(attempted: string, outcome: 'none' | 'unknown' = 'none'): Promise<void> {
+    const { parted, tally, clock } = this.#options;
+    if (!parted?.()) return;
     tally.hit('store-parted');
     await sleep(clock, silenceMs);
     throw new StoreError('Unavailable', `${attempted}: the false store cannot be reached`, { outcome });
-  };
+  }
 
-  const read = async <Result>(attempted: string, call: () => Promise<Result>): Promise<Result> => {
-    await sleep(clock, latencyMs());
-    if (hit('unavailable')) throw unavailable(attempted);
-    await assertReached(attempted);
-    const result = await call();
-    await sleep(clock, latencyMs());
-    await assertReached(attempted);
-    return result;
-  };
+  #latencyMs(): number {
+    return drawDelayMs(this.#options.prng, { minMs: 0, meanMs: this.#options.weather().latencyMsMean });
+  }
 
-  /** On the way to the store: a message in the network outlives its sender, a call within the process does not. */
-  const onTheWay = (delayMs: number): Promise<void> => {
-    if (prng.chance(1, 2)) return sleep(clock, delayMs);
-    return new Promise((resolve) => void timeline.schedule(delayMs, resolve));
-  };
+  #hit(kind: keyof Weather['store']): boolean {
+    const { chances, weather, prng } = this.#options;
+    return chances.befalls(`store-${kind}`, weather()[kind], prng);
+  }
+}
 
-  const commit = async (conditions: readonly Condition[], writes: readonly Write[]): Promise<CommitResult> => {
-    const unknown = hit('unknown');
-    if (unknown && prng.chance(1, 2)) {
-      // The caller gives up first, and the commit arrives later.
-      void onTheWay(latencyMs() + prng.below(500)).then(async () => {
-        if (!options.parted?.()) await base.commit(conditions, writes).catch(() => {}); // the caller has given up
-      });
-      await sleep(clock, latencyMs());
-      throw new StoreError('Unavailable', 'no answer from the false store', { outcome: 'unknown' });
-    }
-    const slowMs = hit('slow') ? 100 + prng.below(1500) : 0;
-    const slowThere = prng.chance(1, 2);
-    await onTheWay(latencyMs() + (slowThere ? slowMs : 0));
-    if (hit('unavailable')) {
-      await sleep(clock, latencyMs());
-      throw unavailable('commit');
-    }
-    // It does not know which way its words were lost.
-    await assertReached('commit', 'unknown');
-    const result = await base.commit(conditions, writes);
-    await sleep(clock, latencyMs() + (slowThere ? 0 : slowMs));
-    await assertReached('commit', 'unknown');
-    if (unknown) throw new StoreError('Unavailable', 'no answer from the false store', { outcome: 'unknown' });
-    return result;
-  };
+function unavailable(attempted: string): StoreError {
+  return new StoreError('Unavailable', `${attempted}: the false store was told to be away`);
+}
 
-  return {
-    get: (key) => read(`get of "${key}"`, () => base.get(key)),
-    list: (prefix, options) => read(`list of "${prefix}"`, () => base.list(prefix, options)),
-    commit,
-    async *watch(prefix, after, signal) {
-      await assertReached(`watch of "${prefix}"`);
-      for await (const batch of base.watch(prefix, after, signal)) {
-        await sleep(clock, drawDelayMs(prng, { minMs: 0, meanMs: weather().watchLagMsMean }), signal);
-        if (signal.aborted) return;
-        await assertReached(`watch of "${prefix}"`);
-        if (hit('watchBroken')) throw unavailable('watch');
-        yield batch;
-      }
-    },
-    compact: (before) => base.compact(before),
-    close: () => Promise.resolve(), // the true store is the run's
-  };
+function noAnswer(): StoreError {
+  return new StoreError('Unavailable', 'no answer from the false store', { outcome: 'unknown' });
 }

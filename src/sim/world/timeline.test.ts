@@ -4,13 +4,13 @@ import { sleep } from '../../base/clock.ts';
 import { seededPrng } from '../../base/prng.ts';
 import { system } from '../../base/system.ts';
 import { createProcessClock } from './process-clock.ts';
-import { createTimeline } from './timeline.ts';
+import { Timeline } from './timeline.ts';
 
 describe('the timeline', () => {
   it('fires in the order of time, whatever the order of asking', () => {
     fc.assert(
       fc.property(fc.array(fc.nat(1000)), (delaysMs) => {
-        const timeline = createTimeline(seededPrng(1));
+        const timeline = new Timeline(seededPrng(1));
         const firedMs: number[] = [];
         for (const delayMs of delaysMs) timeline.schedule(delayMs, () => firedMs.push(timeline.nowMs));
         while (timeline.step(2000));
@@ -22,7 +22,7 @@ describe('the timeline', () => {
 
   it('lets the seed choose between what is due at the same moment, and the same seed the same way', () => {
     const order = (seed: number): string => {
-      const timeline = createTimeline(seededPrng(seed));
+      const timeline = new Timeline(seededPrng(seed));
       let text = '';
       for (const name of 'abcdefgh') timeline.schedule(5, () => (text += name));
       while (timeline.step(10));
@@ -33,7 +33,7 @@ describe('the timeline', () => {
   });
 
   it('does not fire what was cancelled', () => {
-    const timeline = createTimeline(seededPrng(1));
+    const timeline = new Timeline(seededPrng(1));
     const timer = timeline.schedule(5, () => expect.unreachable());
     timer.cancel();
     expect(timeline.step(10)).toBe(false);
@@ -42,7 +42,7 @@ describe('the timeline', () => {
 
 describe('the clock of a process', () => {
   it('never fires after its death', () => {
-    const timeline = createTimeline(seededPrng(1));
+    const timeline = new Timeline(seededPrng(1));
     const clock = createProcessClock(timeline);
     clock.setTimer(5, () => expect.unreachable());
     clock.kill();
@@ -50,7 +50,7 @@ describe('the clock of a process', () => {
   });
 
   it('fires late after a pause, and not at all when cancelled in it', () => {
-    const timeline = createTimeline(seededPrng(1));
+    const timeline = new Timeline(seededPrng(1));
     const clock = createProcessClock(timeline);
     const firedMs: number[] = [];
     clock.setTimer(5, () => firedMs.push(timeline.nowMs));
@@ -63,7 +63,7 @@ describe('the clock of a process', () => {
   });
 
   it('counts at its own rate, and is reached from outside at the true one', () => {
-    const timeline = createTimeline(seededPrng(1));
+    const timeline = new Timeline(seededPrng(1));
     const clock = createProcessClock(timeline, { rate: 2 });
     const reached: string[] = [];
     clock.setTimer(30, () => reached.push(`timer ${timeline.nowMs} ${clock.monotonicMs()}`));
@@ -73,7 +73,7 @@ describe('the clock of a process', () => {
   });
 
   it('gets what came during a pause in the order in which it came, also when the pause is made longer', () => {
-    const timeline = createTimeline(seededPrng(1));
+    const timeline = new Timeline(seededPrng(1));
     const clock = createProcessClock(timeline);
     const got: number[] = [];
     clock.pause(50);
@@ -85,14 +85,14 @@ describe('the clock of a process', () => {
   });
 
   it('jumps in wall time only', () => {
-    const clock = createProcessClock(createTimeline(seededPrng(1)));
+    const clock = createProcessClock(new Timeline(seededPrng(1)));
     const before = clock.nowMs();
     clock.jump(-5000);
     expect([clock.nowMs() - before, clock.monotonicMs()]).toEqual([-5000, 0]);
   });
 
   it('leaves what awaits a dead one standing', async () => {
-    const timeline = createTimeline(seededPrng(1));
+    const timeline = new Timeline(seededPrng(1));
     const clock = createProcessClock(timeline);
     void sleep(clock, 5).then(() => expect.unreachable());
     clock.kill();

@@ -1,18 +1,8 @@
-// Virtual time: a heap of what is to happen. It stands still between events, and things due at the same moment happen in an order
-// drawn from the seed. It must never look at the machine's time.
+// Virtual time: a heap of events to come. Time stands still between events, and events due at the same moment fire in an order drawn from
+// the seed. The timeline never reads the machine's clock.
 
 import type { Timer } from '../../base/clock.ts';
 import type { Prng } from '../../base/prng.ts';
-
-export interface Timeline {
-  /** Milliseconds since the run began. */
-  readonly nowMs: number;
-  /** Events fired so far. */
-  readonly fired: number;
-  schedule(delayMs: number, fire: () => void): Timer;
-  /** Goes to the next event and fires it, unless that lies after `untilMs`; then time is `untilMs`. False when it fired nothing. */
-  step(untilMs: number): boolean;
-}
 
 interface Planned {
   readonly dueMs: number;
@@ -21,13 +11,57 @@ interface Planned {
   fire: (() => void) | undefined;
 }
 
-export function createTimeline(prng: Prng): Timeline {
-  const heap: Planned[] = [];
-  let nowMs = 0;
-  let fired = 0;
-  let sequence = 0;
+export class Timeline {
+  readonly #prng: Prng;
+  readonly #heap: Planned[] = [];
+  #nowMs = 0;
+  #fired = 0;
+  #sequence = 0;
 
-  const push = (planned: Planned): void => {
+  constructor(prng: Prng) {
+    this.#prng = prng;
+  }
+
+  /** Milliseconds since the run began. */
+  get nowMs(): number {
+    return this.#nowMs;
+  }
+
+  /** Events fired so far. */
+  get fired(): number {
+    return this.#fired;
+  }
+
+  schedule(delayMs: number, fire: () => void): Timer {
+    const dueMs = this.#nowMs + Math.max(0, delayMs);
+    const planned: Planned = { dueMs, tiebreak: this.#prng.uint32(), sequence: this.#sequence++, fire };
+    this.#push(planned);
+    return {
+      cancel() {
+        planned.fire = undefined; // it stays in the heap until its time: most timers are cancelled, few wait long
+      },
+    };
+  }
+
+  /** Goes to the next event and fires it, unless it lies after `untilMs`; then time is `untilMs`. False when it fired nothing. */
+  step(untilMs: number): boolean {
+    for (;;) {
+      const next = this.#heap[0];
+      if (next === undefined || next.dueMs > untilMs) {
+        this.#nowMs = Math.max(this.#nowMs, untilMs);
+        return false;
+      }
+      this.#pop();
+      if (next.fire === undefined) continue;
+      this.#nowMs = next.dueMs;
+      this.#fired += 1;
+      next.fire();
+      return true;
+    }
+  }
+
+  #push(planned: Planned): void {
+    const heap = this.#heap;
     let at = heap.push(planned) - 1;
     while (at > 0) {
       const parent = (at - 1) >>> 1;
@@ -36,12 +70,12 @@ export function createTimeline(prng: Prng): Timeline {
       at = parent;
     }
     heap[at] = planned;
-  };
+  }
 
-  const pop = (): Planned | undefined => {
-    const first = heap[0];
+  #pop(): void {
+    const heap = this.#heap;
     const last = heap.pop();
-    if (last === undefined || last === first) return first;
+    if (last === undefined || heap.length === 0) return;
     let at = 0;
     for (;;) {
       let child = 2 * at + 1;
@@ -55,42 +89,7 @@ export function createTimeline(prng: Prng): Timeline {
       at = child;
     }
     heap[at] = last;
-    return first;
-  };
-
-  return {
-    get nowMs() {
-      return nowMs;
-    },
-    get fired() {
-      return fired;
-    },
-    schedule(delayMs, fire) {
-      const dueMs = nowMs + Math.max(0, delayMs);
-      const planned: Planned = { dueMs, tiebreak: prng.uint32(), sequence: sequence++, fire };
-      push(planned);
-      return {
-        cancel() {
-          planned.fire = undefined; // it stays in the heap until its time: most timers are cancelled, few wait long
-        },
-      };
-    },
-    step(untilMs) {
-      for (;;) {
-        const next = heap[0];
-        if (next === undefined || next.dueMs > untilMs) {
-          nowMs = Math.max(nowMs, untilMs);
-          return false;
-        }
-        pop();
-        if (next.fire === undefined) continue;
-        nowMs = next.dueMs;
-        fired += 1;
-        next.fire();
-        return true;
-      }
-    },
-  };
+  }
 }
 
 function before(a: Planned, b: Planned | undefined): boolean {
