@@ -1,84 +1,106 @@
 // Invariant 1: no provider is allocated beyond (total − reserved) × ratio after any commit. When an operator shrinks an inventory below
-// its use, no later commit may make the excess larger. Counted anew from allocations; core's own sums are not trusted.
+// its use, no later commit may make the excess larger. Counted here from allocations; core's own sums are under test.
 
 import type { Inventory, Provider } from '../../core/state/records.ts';
+import type { Commit, RecordEvent } from '../history.ts';
 import type { Checker, Facts } from './checker.ts';
 
-export function capacityChecker({ state }: Facts): Checker {
-  /** By provider id, then resource class. */
-  const used = new Map<string, Map<string, number>>();
-  const excess = new Map<string, number>();
+export const capacityChecker = (facts: Facts): Checker => new CapacityChecker(facts);
 
-  const add = (amounts: Readonly<Record<string, Readonly<Record<string, number>>>>, sign: 1 | -1): void => {
+type Amounts = Readonly<Record<string, Readonly<Record<string, number>>>>;
+
+class CapacityChecker implements Checker {
+  readonly invariant = 1;
+  readonly overRestore = 'after';
+  readonly #facts: Facts;
+  /** By provider id, then resource class. */
+  readonly #used = new Map<string, Map<string, number>>();
+  /** By provider id and resource class. */
+  readonly #excess = new Map<string, number>();
+
+  constructor(facts: Facts) {
+    this.#facts = facts;
+  }
+
+  onRestored(): void {
+    this.#used.clear();
+    this.#excess.clear();
+    for (const { amounts } of this.#facts.state.list('allocation')) this.#add(amounts, +1);
+    for (const [id, sums] of this.#used)
+      for (const [resourceClass, sum] of sums)
+        this.#excess.set(`${id} ${resourceClass}`, this.#excessOf(id, resourceClass, sum));
+  }
+
+  onCommit({ events }: Commit): string | undefined {
+    const touched = new Set<string>();
+    const shrunk = new Set<string>();
+    for (const event of events) this.#note(event, { touched, shrunk });
+    for (const id of touched) {
+      const fault = this.#faultOf(id, shrunk.has(id));
+      if (fault !== undefined) return fault;
+    }
+    return undefined;
+  }
+
+  recount(): string | undefined {
+    const found = new Map<string, number>();
+    for (const { amounts } of this.#facts.state.list('allocation'))
+      for (const [providerId, byClass] of Object.entries(amounts))
+        for (const [resourceClass, amount] of Object.entries(byClass))
+          found.set(`${providerId} ${resourceClass}`, (found.get(`${providerId} ${resourceClass}`) ?? 0) + amount);
+    for (const [providerId, sums] of this.#used) {
+      for (const [resourceClass, sum] of sums) {
+        const name = `${providerId} ${resourceClass}`;
+        if (sum !== (found.get(name) ?? 0)) return `counted ${sum} ${name}, there are ${found.get(name) ?? 0}`;
+        found.delete(name);
+      }
+    }
+    const [missed] = found.keys();
+    return missed === undefined ? undefined : `never counted ${missed}`;
+  }
+
+  #note({ before, after }: RecordEvent, { touched, shrunk }: { touched: Set<string>; shrunk: Set<string> }): void {
+    if (before?.kind === 'allocation') {
+      this.#add(before.amounts, -1);
+      for (const id of Object.keys(before.amounts)) touched.add(id);
+    }
+    if (after?.kind === 'allocation') {
+      this.#add(after.amounts, +1);
+      for (const id of Object.keys(after.amounts)) touched.add(id);
+    }
+    const provider = after?.kind === 'provider' ? after : before?.kind === 'provider' ? before : undefined;
+    if (provider === undefined) return;
+    touched.add(provider.id);
+    if (!sameInventories(before, after)) shrunk.add(provider.id);
+  }
+
+  #faultOf(id: string, shrunk: boolean): string | undefined {
+    const provider = this.#facts.state.get('provider', `providers/${id}`);
+    for (const [resourceClass, sum] of this.#used.get(id) ?? []) {
+      const name = `${id} ${resourceClass}`;
+      const over = this.#excessOf(id, resourceClass, sum);
+      const before = this.#excess.get(name) ?? 0;
+      this.#excess.set(name, over);
+      if (over > before && !shrunk)
+        return `provider ${id} of host ${provider?.host ?? '(gone)'} holds ${sum} ${resourceClass} of ${sum - over}`;
+    }
+    return undefined;
+  }
+
+  #add(amounts: Amounts, sign: 1 | -1): void {
     for (const [providerId, byClass] of Object.entries(amounts)) {
-      const sums = used.get(providerId) ?? new Map<string, number>();
-      used.set(providerId, sums);
+      const sums = this.#used.get(providerId) ?? new Map<string, number>();
+      this.#used.set(providerId, sums);
       for (const [resourceClass, amount] of Object.entries(byClass))
         sums.set(resourceClass, (sums.get(resourceClass) ?? 0) + sign * amount);
     }
-  };
+  }
 
   /** What the provider holds more than it has, of one class. */
-  const excessOf = (id: string, resourceClass: string, sum: number): number =>
-    Math.max(0, sum - capacityOf(state.get('provider', `providers/${id}`)?.inventories[resourceClass]));
-
-  return {
-    invariant: 1,
-    overRestore: 'after',
-    onRestored() {
-      used.clear();
-      excess.clear();
-      for (const { amounts } of state.list('allocation')) add(amounts, +1);
-      for (const [id, sums] of used)
-        for (const [resourceClass, sum] of sums) excess.set(`${id} ${resourceClass}`, excessOf(id, resourceClass, sum));
-    },
-    onCommit({ events }) {
-      const touched = new Set<string>();
-      const shrunk = new Set<string>();
-      for (const { before, after } of events) {
-        if (before?.kind === 'allocation') {
-          add(before.amounts, -1);
-          for (const id of Object.keys(before.amounts)) touched.add(id);
-        }
-        if (after?.kind === 'allocation') {
-          add(after.amounts, +1);
-          for (const id of Object.keys(after.amounts)) touched.add(id);
-        }
-        const provider = after?.kind === 'provider' ? after : before?.kind === 'provider' ? before : undefined;
-        if (provider === undefined) continue;
-        touched.add(provider.id);
-        if (!sameInventories(before, after)) shrunk.add(provider.id);
-      }
-      for (const id of touched) {
-        const provider = state.get('provider', `providers/${id}`);
-        for (const [resourceClass, sum] of used.get(id) ?? []) {
-          const name = `${id} ${resourceClass}`;
-          const over = excessOf(id, resourceClass, sum);
-          const before = excess.get(name) ?? 0;
-          excess.set(name, over);
-          if (over > before && !shrunk.has(id))
-            return `provider ${id} of host ${provider?.host ?? '(gone)'} holds ${sum} ${resourceClass} of ${sum - over}`;
-        }
-      }
-      return undefined;
-    },
-    recount() {
-      const found = new Map<string, number>();
-      for (const { amounts } of state.list('allocation'))
-        for (const [providerId, byClass] of Object.entries(amounts))
-          for (const [resourceClass, amount] of Object.entries(byClass))
-            found.set(`${providerId} ${resourceClass}`, (found.get(`${providerId} ${resourceClass}`) ?? 0) + amount);
-      for (const [providerId, sums] of used) {
-        for (const [resourceClass, sum] of sums) {
-          const name = `${providerId} ${resourceClass}`;
-          if (sum !== (found.get(name) ?? 0)) return `counted ${sum} ${name}, there are ${found.get(name) ?? 0}`;
-          found.delete(name);
-        }
-      }
-      const [missed] = found.keys();
-      return missed === undefined ? undefined : `never counted ${missed}`;
-    },
-  };
+  #excessOf(id: string, resourceClass: string, sum: number): number {
+    const provider = this.#facts.state.get('provider', `providers/${id}`);
+    return Math.max(0, sum - capacityOf(provider?.inventories[resourceClass]));
+  }
 }
 
 /** Placement's arithmetic, written a second time on purpose. */

@@ -1,32 +1,67 @@
-// Invariant 7: observedGeneration, incarnation, restart count, generations and epochs never fall; a
-// report that speaks of another incarnation, another host or an ended session changes nothing.
+// Invariant 7: observedGeneration, incarnation, restart count, generations and epochs never fall. A report of another incarnation, another
+// host or an ended session changes nothing.
 
 import type { Host } from '../../api/resources/host.ts';
 import type { Instance } from '../../api/resources/instance.ts';
 import type { Provider } from '../../core/state/records.ts';
+import type { Commit } from '../history.ts';
 import type { Checker, Facts, SentReport } from './checker.ts';
 
-export function monotonicChecker({ state, excused }: Facts): Checker {
-  const sent = new Map<string, SentReport[]>();
-  /** Of hosts that the commit at hand changes. */
-  const epochBefore = new Map<string, number>();
+export const monotonicChecker = (facts: Facts): Checker => new MonotonicChecker(facts);
 
-  const checkInstance = (before: Instance, after: Instance): string | undefined => {
-    if (before.metadata.id !== after.metadata.id) return undefined; // the last Plan of one and the first of the next in one commit
+class MonotonicChecker implements Checker {
+  readonly invariant = 7;
+  readonly overRestore = 'after';
+  readonly #facts: Facts;
+  readonly #sent = new Map<string, SentReport[]>();
+  /** Of hosts that this commit changes. */
+  readonly #epochBefore = new Map<string, number>();
+
+  constructor(facts: Facts) {
+    this.#facts = facts;
+  }
+
+  onReport(report: SentReport): void {
+    const name = `${report.host} ${report.epoch} ${report.report.sequence}`;
+    const sent = this.#sent.get(name) ?? [];
+    sent.push(report);
+    this.#sent.set(name, sent);
+  }
+
+  onCommit({ events }: Commit): string | undefined {
+    this.#epochBefore.clear();
+    for (const { before } of events)
+      if (before?.kind === 'host') this.#epochBefore.set(before.metadata.name, before.status.epoch);
+    for (const { key, before, after } of events) {
+      const fault = this.#checkPair(before, after);
+      if (fault !== undefined) return `${fault} (${key})`;
+    }
+    return undefined;
+  }
+
+  #checkPair(before: unknown, after: unknown): string | undefined {
+    if (isKind<Instance>(before, 'instance') && isKind<Instance>(after, 'instance'))
+      return this.#checkInstance(before, after);
+    if (isKind<Host>(before, 'host') && isKind<Host>(after, 'host'))
+      return after.status.epoch < before.status.epoch ? `the epoch of host ${after.metadata.name} fell` : undefined;
+    if (isKind<Provider>(before, 'provider') && isKind<Provider>(after, 'provider'))
+      return after.generation <= before.generation ? `the generation of provider ${after.id} did not grow` : undefined;
+    return undefined;
+  }
+
+  #checkInstance(before: Instance, after: Instance): string | undefined {
+    if (before.metadata.id !== after.metadata.id) return undefined; // one was deleted and the next created in one commit
     const name = `instance ${after.metadata.name}`;
-    const fallen =
-      (after.status.incarnation < before.status.incarnation && 'incarnation') ||
-      (after.status.restartCount < before.status.restartCount && 'restartCount') ||
-      (after.status.observedGeneration < before.status.observedGeneration && 'observedGeneration') ||
-      (after.metadata.generation < before.metadata.generation && 'generation');
-    if (fallen) return `${fallen} of ${name} fell`;
+    const fallen = fallenField(before, after);
+    if (fallen !== undefined) return `${fallen} of ${name} fell`;
     if (after.status.observedGeneration > after.metadata.generation)
       return `${name} claims to have seen generation ${after.status.observedGeneration} of ${after.metadata.generation}`;
-    return checkReport(before, after);
-  };
+    return this.#checkReport(before, after);
+  }
 
-  /** A commit that brings a new report into an instance's status. */
-  const checkReport = (before: Instance, after: Instance): string | undefined => {
+  /** When a commit brings a new report into the status of an instance. */
+  #checkReport(before: Instance, after: Instance): string | undefined {
+    const { state } = this.#facts;
     const { report, host = '', incarnation } = after.status;
     if (report === undefined || JSON.stringify(report) === JSON.stringify(before.status.report)) return undefined;
     const name = `report ${report.epoch}/${report.sequence} of ${after.metadata.name}`;
@@ -37,52 +72,33 @@ export function monotonicChecker({ state, excused }: Facts): Checker {
       return `${name} was taken after ${last.epoch}/${last.sequence}`;
     const present = state.get('host', `hosts/${host}`)?.status.epoch;
     // A report and the next registration may share a commit: then the report came first.
-    if (present !== report.epoch && epochBefore.get(host) !== report.epoch)
+    if (present !== report.epoch && this.#epochBefore.get(host) !== report.epoch)
       return `${name} was taken though session ${present} of ${host} had begun`;
-    const said = sent.get(`${host} ${report.epoch} ${report.sequence}`) ?? [];
-    const meant = said.find(
-      (each) =>
-        each.report.instanceId === after.metadata.id &&
-        each.report.incarnation === incarnation &&
-        // Two that speak for one host may give two reports one number.
-        (!excused.host(host) || each.report.guest.state === after.status.guest?.state),
-    );
+    const meant = this.#sentBy(after, `${host} ${report.epoch} ${report.sequence}`);
     if (meant === undefined) return `${name} was taken, but its host never said that of incarnation ${incarnation}`;
     if (after.status.guest?.state !== meant.report.guest.state)
       return `${name} said ${meant.report.guest.state} and ${after.status.guest?.state ?? 'nothing'} was recorded`;
     return undefined;
-  };
-
-  return {
-    invariant: 7,
-    overRestore: 'after',
-    onReport(report) {
-      const name = `${report.host} ${report.epoch} ${report.report.sequence}`;
-      const said = sent.get(name) ?? [];
-      said.push(report);
-      sent.set(name, said);
-    },
-    onCommit(commit) {
-      epochBefore.clear();
-      for (const { before } of commit.events)
-        if (before?.kind === 'host') epochBefore.set(before.metadata.name, before.status.epoch);
-      for (const { key, before, after } of commit.events) {
-        const fault = checkPair(before, after);
-        if (fault !== undefined) return `${fault} (${key})`;
-      }
-      return undefined;
-    },
-  };
-
-  function checkPair(before: unknown, after: unknown): string | undefined {
-    if (isKind<Instance>(before, 'instance') && isKind<Instance>(after, 'instance'))
-      return checkInstance(before, after);
-    if (isKind<Host>(before, 'host') && isKind<Host>(after, 'host'))
-      return after.status.epoch < before.status.epoch ? `the epoch of host ${after.metadata.name} fell` : undefined;
-    if (isKind<Provider>(before, 'provider') && isKind<Provider>(after, 'provider'))
-      return after.generation <= before.generation ? `the generation of provider ${after.id} did not grow` : undefined;
-    return undefined;
   }
+
+  /** The report of this name on this incarnation. */
+  #sentBy({ metadata, status }: Instance, name: string): SentReport | undefined {
+    const { excused } = this.#facts;
+    return this.#sent.get(name)?.find(
+      ({ report }) =>
+        report.instanceId === metadata.id &&
+        report.incarnation === status.incarnation &&
+        // Where an agent lies, two agents may give two reports one number.
+        (!excused.host(status.host ?? '') || report.guest.state === status.guest?.state),
+    );
+  }
+}
+
+function fallenField(before: Instance, after: Instance): string | undefined {
+  if (after.status.incarnation < before.status.incarnation) return 'incarnation';
+  if (after.status.restartCount < before.status.restartCount) return 'restartCount';
+  if (after.status.observedGeneration < before.status.observedGeneration) return 'observedGeneration';
+  return after.metadata.generation < before.metadata.generation ? 'generation' : undefined;
 }
 
 function isKind<R extends { readonly kind: string }>(record: unknown, kind: R['kind']): record is R {

@@ -1,12 +1,16 @@
 // Invariant 9: a restart of an agent or a server changes nothing but time. A guest is stopped or removed while it runs only when it was
-// not wanted to run a while before; one incarnation is started again only after that. It must know of commits before what they let happen
-// to a guest; of the guest it may hear later.
+// not wanted to run some time before, and one incarnation is started again only after that. The checker must see commits before their
+// effect on a guest; it may see the guest later.
 
 import type { Instance } from '../../api/resources/instance.ts';
+import type { FakeGuest } from '../../agent/drivers/fake/world.ts';
 import type { AnyRecord } from '../../core/state/records.ts';
+import type { Commit } from '../history.ts';
 import type { Checker, Facts } from './checker.ts';
 
-/** The longest way of an order to a guest: pauses, partitions and slow starts lie between. */
+export const restartChecker = (facts: Facts): Checker => new RestartChecker(facts);
+
+/** The longest time from a commit to its effect on a guest: pauses, partitions and slow starts lie between. */
 const orderMsMax = 120_000;
 
 interface Life {
@@ -19,119 +23,144 @@ interface Life {
 
 /** What commits say of one incarnation on one host, whether its guest is known or not. */
 interface Wish {
-  /** When its end was last in order. */
+  /** When it was last not wanted to run. */
   unwantedMs: number;
-  /** When that was over; undefined: it is in order. */
+  /** Since when it is wanted again; undefined: it is not. */
   wantedSinceMs?: number;
 }
 
-export function restartChecker({ state, world, nowMs, excused }: Facts): Checker {
-  /** Of each guest that there is or was, by host and instance. */
-  const lives = new Map<string, Life>();
-  const hostsOf = new Map<string, Set<string>>();
-  const instanceKeys = new Map<string, string>();
-  /** By host, instance and incarnation; of those whose end was never in order nothing. */
-  const wishes = new Map<string, Wish>();
+/** One incarnation of an instance on one host. */
+interface Placed {
+  readonly host: string;
+  readonly instanceId: string;
+  readonly incarnation: number;
+}
 
-  const noteWish = (host: string, instanceId: string, incarnation: number): void => {
-    const name = `${host} ${instanceId} ${incarnation}`;
-    const wish = wishes.get(name);
-    if (!isWanted(host, instanceId, incarnation)) wishes.set(name, { unwantedMs: nowMs() });
-    else if (wish) wish.wantedSinceMs ??= nowMs();
-  };
+class RestartChecker implements Checker {
+  readonly invariant = 9;
+  readonly #facts: Facts;
+  /** The life of each guest there is or was, by host and instance. */
+  readonly #lives = new Map<string, Life>();
+  readonly #hostsOf = new Map<string, Set<string>>();
+  readonly #instanceKeys = new Map<string, string>();
+  /** By host, instance and incarnation. Those that were always wanted have none. */
+  readonly #wishes = new Map<string, Wish>();
 
-  /** What was in order before a guest was there is not for it. */
-  const noteBirth = (host: string, instanceId: string, incarnation: number): void => {
-    const name = `${host} ${instanceId} ${incarnation}`;
-    const wantedSinceMs = wishes.get(name)?.wantedSinceMs;
-    if (wantedSinceMs !== undefined && wantedSinceMs <= nowMs()) wishes.delete(name);
-    else noteWish(host, instanceId, incarnation);
-  };
+  constructor(facts: Facts) {
+    this.#facts = facts;
+  }
 
-  const noteRecord = (record: AnyRecord | null): void => {
-    const life = lifeOf(record);
-    if (life === undefined) return;
-    noteWish(life.host, life.instanceId, life.incarnation);
-    for (const host of hostsOf.get(life.instanceId) ?? []) {
-      const known = lives.get(`${host} ${life.instanceId}`);
-      if (known) noteWish(host, life.instanceId, known.incarnation);
+  onCommit({ events }: Commit): string | undefined {
+    for (const { key, after } of events) if (after?.kind === 'instance') this.#instanceKeys.set(after.metadata.id, key);
+    for (const { before, after } of events) for (const record of [before, after]) this.#noteRecord(record);
+    return undefined;
+  }
+
+  onGuest(host: string, instanceId: string): string | undefined {
+    const { world, excused, nowMs } = this.#facts;
+    if (excused.host(host)) return undefined;
+    const name = `${host} ${instanceId}`;
+    const guest = world.guest(host, instanceId);
+    const known = this.#lives.get(name);
+    if (guest !== undefined) return this.#faultOfPresent(guest, this.#lifeOf(guest));
+    if (known === undefined) return undefined;
+    if (known.endedMs === nowMs() && !this.#wasUnwanted(host, instanceId, known))
+      return `${instanceId} incarnation ${known.incarnation} on ${host} was removed while it was wanted to run`;
+    known.running = false;
+    return undefined;
+  }
+
+  #faultOfPresent(
+    { host, instanceId, incarnation, running, stopRequested }: FakeGuest,
+    life: Life,
+  ): string | undefined {
+    const name = `${instanceId} incarnation ${incarnation} on ${host}`;
+    const nowMs = this.#facts.nowMs();
+    if (running && !life.running) {
+      if (life.startedAtMs.length > 0 && !this.#wasUnwanted(host, instanceId, life))
+        return `${name} was started again, and nobody wanted that`;
+      life.startedAtMs.push(nowMs);
     }
-  };
+    if (!running && life.running) {
+      life.endedMs = nowMs;
+      if (stopRequested && !this.#wasUnwanted(host, instanceId, life))
+        return `${name} was stopped while it was wanted to run`;
+    }
+    life.running = running;
+    return undefined;
+  }
 
-  const instanceOf = (instanceId: string): Instance | undefined => {
-    const found = state.get('instance', instanceKeys.get(instanceId) ?? '');
-    return found?.metadata.id === instanceId ? found : undefined;
-  };
+  /** The life of this incarnation, which begins when it is first seen. */
+  #lifeOf({ host, instanceId, incarnation }: FakeGuest): Life {
+    const name = `${host} ${instanceId}`;
+    const known = this.#lives.get(name);
+    if (known?.incarnation === incarnation) return known;
+    const life: Life = { incarnation, running: false, startedAtMs: [], endedMs: undefined };
+    this.#lives.set(name, life);
+    this.#hostsOf.set(instanceId, (this.#hostsOf.get(instanceId) ?? new Set()).add(host));
+    this.#noteBirth({ host, instanceId, incarnation });
+    return life;
+  }
 
-  /** By its own reading of when a guest is to run: that of the control plane is what is under test. */
-  const isWanted = (host: string, instanceId: string, incarnation: number): boolean => {
-    const allocation = state.get('allocation', `allocations/${instanceId}.${incarnation}`);
+  #noteRecord(record: AnyRecord | null): void {
+    const placed = placedOf(record);
+    if (placed === undefined) return;
+    this.#noteWish(placed);
+    const { instanceId } = placed;
+    for (const host of this.#hostsOf.get(instanceId) ?? []) {
+      const known = this.#lives.get(`${host} ${instanceId}`);
+      if (known) this.#noteWish({ host, instanceId, incarnation: known.incarnation });
+    }
+  }
+
+  #noteWish(placed: Placed): void {
+    const nowMs = this.#facts.nowMs();
+    const name = wishName(placed);
+    const wish = this.#wishes.get(name);
+    if (!this.#isWanted(placed)) this.#wishes.set(name, { unwantedMs: nowMs });
+    else if (wish) wish.wantedSinceMs ??= nowMs;
+  }
+
+  /** A wish that was over before the guest was there does not concern the guest. */
+  #noteBirth(placed: Placed): void {
+    const name = wishName(placed);
+    const wantedSinceMs = this.#wishes.get(name)?.wantedSinceMs;
+    if (wantedSinceMs !== undefined && wantedSinceMs <= this.#facts.nowMs()) this.#wishes.delete(name);
+    else this.#noteWish(placed);
+  }
+
+  /** Whether a guest is wanted to run, worked out here again: what the control plane works out is under test. */
+  #isWanted({ host, instanceId, incarnation }: Placed): boolean {
+    const allocation = this.#facts.state.get('allocation', `allocations/${instanceId}.${incarnation}`);
     const holdsCpu = Object.values(allocation?.amounts ?? {}).some((held) => (held['VCPU'] ?? 0) > 0);
-    const instance = instanceOf(instanceId);
+    const instance = this.#instanceOf(instanceId);
     if (!holdsCpu || instance === undefined || instance.metadata.deletionRequestedAtMs !== undefined) return false;
     const { status, spec } = instance;
     if (status.host !== host || status.incarnation !== incarnation || spec.powerState === 'stopped') return false;
     const reason = status.conditions.find(({ type }) => type === 'Running')?.reason;
     return status.phase !== 'Exited' && (status.phase !== 'Failed' || reason === 'HostLost');
-  };
+  }
 
   /** Since its last start, or on the way to it. */
-  const wasUnwanted = (host: string, instanceId: string, life: Life): boolean => {
-    const startedMs = life.startedAtMs.at(-1) ?? 0;
-    const wish = wishes.get(`${host} ${instanceId} ${life.incarnation}`);
-    const lately = wish !== undefined && wish.unwantedMs >= startedMs - orderMsMax;
-    return lately || !isWanted(host, instanceId, life.incarnation);
-  };
+  #wasUnwanted(host: string, instanceId: string, { incarnation, startedAtMs }: Life): boolean {
+    const placed = { host, instanceId, incarnation };
+    const wish = this.#wishes.get(wishName(placed));
+    const lately = wish !== undefined && wish.unwantedMs >= (startedAtMs.at(-1) ?? 0) - orderMsMax;
+    return lately || !this.#isWanted(placed);
+  }
 
-  return {
-    invariant: 9,
-    onCommit({ events }) {
-      for (const { key, after } of events) if (after?.kind === 'instance') instanceKeys.set(after.metadata.id, key);
-      for (const { before, after } of events) for (const record of [before, after]) noteRecord(record);
-      return undefined;
-    },
-    onGuest(host, instanceId) {
-      if (excused.host(host)) return undefined;
-      const name = `${host} ${instanceId}`;
-      const guest = world.guest(host, instanceId);
-      const life = lives.get(name);
-      const told = `${instanceId} incarnation ${guest?.incarnation ?? life?.incarnation} on ${host}`;
-      if (guest === undefined) {
-        if (life?.endedMs === nowMs() && !wasUnwanted(host, instanceId, life))
-          return `${told} was removed while it was wanted to run`;
-        if (life) life.running = false;
-        return undefined;
-      }
-      if (life === undefined || life.incarnation !== guest.incarnation) {
-        lives.set(name, newLife(guest.incarnation));
-        hostsOf.set(instanceId, (hostsOf.get(instanceId) ?? new Set()).add(host));
-        noteBirth(host, instanceId, guest.incarnation);
-      }
-      const present = lives.get(name) ?? newLife(guest.incarnation);
-      if (guest.running && !present.running) {
-        if (present.startedAtMs.length > 0 && !wasUnwanted(host, instanceId, present))
-          return `${told} was started again, and nobody wanted that`;
-        present.startedAtMs.push(nowMs());
-      }
-      if (!guest.running && present.running) {
-        present.endedMs = nowMs();
-        if (guest.stopRequested && !wasUnwanted(host, instanceId, present))
-          return `${told} was stopped while it was wanted to run`;
-      }
-      present.running = guest.running;
-      return undefined;
-    },
-  };
+  #instanceOf(instanceId: string): Instance | undefined {
+    const found = this.#facts.state.get('instance', this.#instanceKeys.get(instanceId) ?? '');
+    return found?.metadata.id === instanceId ? found : undefined;
+  }
 }
 
-function newLife(incarnation: number): Life {
-  return { incarnation, running: false, startedAtMs: [], endedMs: undefined };
+function wishName({ host, instanceId, incarnation }: Placed): string {
+  return `${host} ${instanceId} ${incarnation}`;
 }
 
-/** Of which life a record tells; undefined: of none. An instance that is on no host may still have guests. */
-function lifeOf(
-  record: AnyRecord | null,
-): { readonly host: string; readonly instanceId: string; readonly incarnation: number } | undefined {
+/** The incarnation that a record is about; undefined: none. An instance that is on no host may still have guests. */
+function placedOf(record: AnyRecord | null): Placed | undefined {
   if (record?.kind === 'instance') {
     const { host = '', incarnation } = record.status;
     return { host, instanceId: record.metadata.id, incarnation };
