@@ -39,7 +39,7 @@ import { createBridgeNetwork } from './network/bridge-network.ts';
 import { type GuestGuards, guestGuards } from './network/guest-guards.ts';
 import type { HostNetwork } from './network/host-network.ts';
 import { createNatNetwork } from './network/nat-network.ts';
-import { placedGuests } from './network/placed-guests.ts';
+import { placedGuests } from './drivers/guest-life/placed-guests.ts';
 import { parseNatSubnet, parseSubnet } from './network/subnet.ts';
 import { ledgerFileAt } from './ledger-file.ts';
 import { knownServersAt } from './known-servers.ts';

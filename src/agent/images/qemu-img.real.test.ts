@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { system, systemClock } from '../../base/system.ts';
-import { identify, isAlive } from '../drivers/qemu/processes.ts';
+import { identify, isAlive } from '../host/processes.ts';
 import { checkImage } from './unpack/image-gate.ts';
 import { flattenArguments, overlayArguments, runQemuImg } from './qemu-img.ts';
 import { qcow2File } from './test-qcow2.ts';

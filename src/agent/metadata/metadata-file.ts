@@ -1,14 +1,13 @@
-// What the metadata service says of a guest, in the guest's own folder, where its seed is too: it holds keys and user-data, so only its guest
-// and root may read it.
+// The metadata of one guest, stored in the guest's own folder beside its seed. The file holds keys and user-data, so only the agent's user may
+// read it.
 
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Type } from 'typebox';
 import { Check } from 'typebox/value';
-import type { GuestSpec } from '../drivers/driver.ts';
-import { writeWhole } from '../drivers/guest-life/guest-record.ts';
-import { metadataIdOf } from '../drivers/guest-life/disk/seed.ts';
+import { writeWhole } from '../host/write-whole.ts';
 import type { GuestMetadata } from './metadata.ts';
+import { metadataIdOf } from './nocloud-texts.ts';
 
 const fileName = 'metadata.json';
 
@@ -18,13 +17,13 @@ const StoredMetadata = Type.Object({
   imageName: Type.String(),
   sshKeys: Type.Array(Type.String()),
   userData: Type.String(),
-  /** What an older Berth wrote has none. */
+  /** Files of older versions have none. */
   vendorData: Type.Optional(Type.String()),
 });
 
 export async function writeMetadata(
   directory: string,
-  spec: GuestSpec & { readonly vendorData: string },
+  spec: Omit<GuestMetadata, 'metadataId'> & Parameters<typeof metadataIdOf>[0],
 ): Promise<void> {
   const metadata: GuestMetadata = {
     metadataId: metadataIdOf(spec),
@@ -37,7 +36,7 @@ export async function writeMetadata(
   await writeWhole(join(directory, fileName), JSON.stringify(metadata));
 }
 
-/** Undefined: there is none. Throws when it cannot be read. */
+/** Undefined: the guest has none. Throws when it cannot be read. */
 export async function readMetadata(directory: string): Promise<GuestMetadata | undefined> {
   let text: string;
   try {

@@ -1,10 +1,10 @@
-// What the metadata service says to one guest: pure, path in, answer out. The tree is EC2's of 2009-04-04, as cloud-init and the like read it,
-// and beside it what a NoCloud seed has. It must never hold anything of another guest, so all it is given is one guest.
+// The answers of the metadata service to one guest: a pure function of the path. It serves EC2's tree of 2009-04-04, which cloud-init reads, and
+// the files of a NoCloud seed beside it. It must never answer with data of another guest, so it is given one guest only.
 
-import { seedTexts } from '../drivers/guest-life/disk/seed.ts';
+import { nocloudTexts } from './nocloud-texts.ts';
 
 export interface GuestMetadata {
-  /** With the incarnation in it: a new life of an instance is a new machine to cloud-init. */
+  /** Contains the incarnation: to cloud-init, each incarnation of an instance is a new machine. */
   readonly metadataId: string;
   readonly hostname: string;
   readonly imageName: string;
@@ -16,7 +16,7 @@ export interface GuestMetadata {
 /** A directory of the tree, or the text of one of its leaves. */
 type Tree = { readonly [name: string]: Tree | string };
 
-/** `path` as it came, without its query. Undefined: there is no such thing. */
+/** `path` as it was requested, without its query. Undefined: the tree has no such path. */
 export function answerMetadata(guest: GuestMetadata & { readonly address: string }, path: string): string | undefined {
   if (!path.startsWith('/')) return undefined;
   const names = path.split('/').slice(1);
@@ -46,13 +46,13 @@ function root(guest: GuestMetadata & { readonly address: string }): Tree {
     },
     ...(guest.userData === '' ? {} : { 'user-data': guest.userData }),
   };
-  return { '2009-04-04': version, latest: version, nocloud: seedTexts(guest) };
+  return { '2009-04-04': version, latest: version, nocloud: nocloudTexts(guest) };
 }
 
 const publicKeys = (keys: readonly string[]): Tree =>
   Object.fromEntries(keys.map((key, i) => [String(i), { 'openssh-key': key }]));
 
-/** A line for each; what has more below it ends with a slash, but keys, of which EC2 tells number and name. */
+/** One line per entry. A directory ends with a slash; as in EC2, a key is listed by number and name instead. */
 function listing(directory: Tree, ofKeys: boolean): string {
   return Object.entries(directory)
     .map(([name, below]) => (ofKeys ? `${name}=key-${name}` : typeof below === 'string' ? name : `${name}/`))

@@ -5,7 +5,7 @@ import { chmod, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type Clock, sleep } from '../../base/clock.ts';
 import { system } from '../../base/system.ts';
-import { identify, isAlive } from '../drivers/qemu/processes.ts';
+import { identify, isAlive } from '../host/processes.ts';
 import { dhcpHosts, dnsmasqConfig, dnsmasqFiles, type Lease, leasesIn } from './dnsmasq-config.ts';
 import type { NetworkTools } from './network-tools.ts';
 import type { Subnet } from './subnet.ts';

@@ -1,10 +1,9 @@
-// The guards that an agent has for guests on networks of their hypervisors: for QEMU's, each of which has a user of its own, and for libvirt's, which have
-// one together. Only root may make their rules.
+// The guards of an agent for guests on the networks of their hypervisors: one for guests of QEMU, each of which runs as its own user, and one for
+// guests of libvirt, which share a user. Only root may load their rules.
 
 import { join } from 'node:path';
 import type { Clock } from '../../base/clock.ts';
 import type { Logger } from '../../base/log.ts';
-import type { AgentConfig } from '../config.ts';
 import type { GuestUsers } from '../host/guest-user.ts';
 import { createHostGuard, type HostGuard } from './host-guard.ts';
 import { hostGuardTable } from './host-guard-rules.ts';
@@ -14,8 +13,16 @@ export interface GuestGuards {
   readonly networkGuard?: HostGuard;
 }
 
+/** The settings of the agent that its guards depend on. */
+interface GuardSettings {
+  readonly dataDirectory: string;
+  readonly hostPortsReached: readonly number[];
+  readonly userPrivateAddresses: 'allow' | 'deny';
+  readonly drivers: readonly string[];
+}
+
 export function guestGuards(
-  { dataDirectory, hostPortsReached, userPrivateAddresses, drivers }: AgentConfig,
+  { dataDirectory, hostPortsReached, userPrivateAddresses, drivers }: GuardSettings,
   {
     agentId,
     userId,

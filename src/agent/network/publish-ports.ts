@@ -1,13 +1,14 @@
-// Publishes the ports of a guest by a forwarder of the agent's: where the guest has an address of its own. They come back when the agent does.
+// Publishes the ports of a guest that has its own address, with a forwarder in the agent. While no agent runs, the ports are closed.
 
+import type { GuestPort } from '../../api/agent-protocol.ts';
 import { sleep, type Clock } from '../../base/clock.ts';
 import { describeError, type Logger } from '../../base/log.ts';
-import type { GuestRecord } from '../drivers/guest-life/guest-record.ts';
-import { portInUse } from '../drivers/guest-life/ways-in/ports.ts';
+import { portInUse } from '../host/port-in-use.ts';
 import { forwardPorts, type PortForwarder, PortTaken } from './port-forwarder.ts';
 
 interface ForwarderOptions {
-  readonly record: Pick<GuestRecord, 'instanceId' | 'ports'>;
+  /** Of the guest. */
+  readonly record: { readonly instanceId: string; readonly ports: readonly GuestPort[] };
   readonly bindAddress: string;
   readonly target: () => Promise<string | undefined>;
   readonly clock: Clock;
@@ -26,7 +27,7 @@ export async function publishByAgent({ record, ...options }: ForwarderOptions): 
 
 const retryMs = 5000;
 
-/** For a guest that runs already: tries again until its ports are free. */
+/** Publishes the ports of a guest that runs already; retries until the ports are free. */
 export function publishAgain(options: ForwarderOptions): PortForwarder {
   const { clock, log } = options;
   const closing = new AbortController();

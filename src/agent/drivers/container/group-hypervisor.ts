@@ -10,7 +10,7 @@ import type { Fingerprint, GuestSpec } from '../driver.ts';
 import { DriverError } from '../../host/driver-error.ts';
 import type { GuestRecord } from '../guest-life/guest-record.ts';
 import type { Hypervisor, Machine, MakeCall } from '../guest-life/hypervisor.ts';
-import { portInUse } from '../guest-life/ways-in/ports.ts';
+import { portInUse } from '../../host/port-in-use.ts';
 import { groupAccess } from './access.ts';
 import { containerConfig, containerName, labels, portName, referenceText, withContainers } from './container-config.ts';
 import type { Engine, EngineContainer, EngineVersion } from './engine.ts';

@@ -13,7 +13,7 @@ import { type ConformanceHost, type ConformanceVolumes, untilGuest } from '../co
 import type { Driver, Guest, GuestSpec } from '../driver.ts';
 import { makeLibvirtTestHost } from '../libvirt/test-host.ts';
 import { startLibvirt, type TestLibvirt, whyNoLibvirt } from '../libvirt/test-libvirt.ts';
-import type { ProcessIdentity } from '../qemu/processes.ts';
+import type { ProcessIdentity } from '../../host/processes.ts';
 import { makeQemuTestHost, testPortRange, testSpec, testUsers } from '../qemu/test-host.ts';
 import type { PortRange } from './ways-in/ports.ts';
 import { libvirtTalk, qmpTalk } from '../test-engine-talks.ts';

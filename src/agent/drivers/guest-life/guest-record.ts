@@ -1,11 +1,12 @@
 // What the driver remembers of one guest on disk, so that the next agent finds it again. Written before acting, and always
 // whole: a reader sees the old record or the new one. No user-data and no keys: those are in the seed only.
 
-import { link, open, readFile, rename, rm } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { link, readFile, rename, rm } from 'node:fs/promises';
+import { join } from 'node:path';
 import { type Static, Type } from 'typebox';
 import { Check } from 'typebox/value';
 import { Accelerator, GuestState, Phase, PublishedPort } from '../../../api/agent-protocol.ts';
+import { syncDirectory, writeWhole } from '../../host/write-whole.ts';
 import { GuestNetwork } from '../../network/guest-network.ts';
 
 const version = 1;
@@ -132,32 +133,4 @@ async function keepPrevious(directory: string): Promise<void> {
   const kept = join(directory, previousName);
   await rm(kept, { force: true });
   await link(join(directory, fileName), kept);
-}
-
-/** Writes a file that is there whole and durable, or not at all. One writer at a time. */
-export async function writeWhole(path: string, data: string | Uint8Array): Promise<void> {
-  const temporary = `${path}.tmp`;
-  try {
-    const file = await open(temporary, 'w', 0o600);
-    try {
-      await file.writeFile(data);
-      await file.sync();
-    } finally {
-      await file.close();
-    }
-    await rename(temporary, path);
-  } catch (error) {
-    await rm(temporary, { force: true });
-    throw error;
-  }
-  await syncDirectory(dirname(path));
-}
-
-export async function syncDirectory(path: string): Promise<void> {
-  const directory = await open(path, 'r');
-  try {
-    await directory.sync();
-  } finally {
-    await directory.close();
-  }
 }

@@ -13,7 +13,7 @@ import { system, systemClock } from '../../../base/system.ts';
 import { followLog } from '../../guest-log.ts';
 import { untilGuest } from '../conformance.ts';
 import type { Driver, Guest } from '../driver.ts';
-import { isAlive } from '../qemu/processes.ts';
+import { isAlive } from '../../host/processes.ts';
 import { connectQmp } from '../qemu/qmp.ts';
 import { testSpec } from '../qemu/test-host.ts';
 import { keptFrom } from '../guest-life/ways-in/console-keeper.ts';

@@ -4,7 +4,7 @@
 import { DriverError } from '../../host/driver-error.ts';
 import type { GuestRecord } from '../guest-life/guest-record.ts';
 import { forwardsOf } from '../guest-life/ways-in/forwards.ts';
-import { portInUse } from '../guest-life/ways-in/ports.ts';
+import { portInUse } from '../../host/port-in-use.ts';
 import type { Connection } from './connection.ts';
 import type { Domain } from './libvirt.ts';
 import { LibvirtError } from './wire/rpc.ts';

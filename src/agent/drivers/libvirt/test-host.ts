@@ -17,7 +17,7 @@ import {
   machineWords,
 } from '../conformance.ts';
 import type { Driver } from '../driver.ts';
-import { isAlive, identify, type ProcessIdentity } from '../qemu/processes.ts';
+import { isAlive, identify, type ProcessIdentity } from '../../host/processes.ts';
 import { makeTestVolumes, occupyPort, portTaken, testImageCache, testPortRange } from '../qemu/test-host.ts';
 import { guestFiles } from '../guest-life/guest-files.ts';
 import { domainName } from './domain-xml.ts';

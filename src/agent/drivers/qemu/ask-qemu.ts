@@ -2,7 +2,7 @@
 
 import { isRecord } from '../../../base/is-record.ts';
 import type { Standing } from '../guest-life/standing.ts';
-import type { ProcessIdentity } from './processes.ts';
+import type { ProcessIdentity } from '../../host/processes.ts';
 import type { Qmp } from './qmp.ts';
 import { standingOf } from './run-states.ts';
 

@@ -13,7 +13,7 @@ import { followLog } from '../../guest-log.ts';
 import { untilGuest } from '../conformance.ts';
 import type { Driver, Guest } from '../driver.ts';
 import { keptFrom } from '../guest-life/ways-in/console-keeper.ts';
-import { isAlive } from './processes.ts';
+import { isAlive } from '../../host/processes.ts';
 import { makeQemuTestHost, type QemuTestHost, testSpec, testUsers } from './test-host.ts';
 
 const never = new AbortController().signal;

@@ -14,11 +14,12 @@ import { diskFull } from '../guest-life/disk/disk.ts';
 import { adoptPublished, connectGuest, hostNetworkOf, startPublished } from '../guest-life/ways-in/guest-link.ts';
 import { type GuestUsers, socketFolder } from '../../host/guest-user.ts';
 import type { Hypervisor, Machine } from '../guest-life/hypervisor.ts';
-import { portInUse } from '../guest-life/ways-in/ports.ts';
+import { portInUse } from '../../host/port-in-use.ts';
 import { qemuArguments, qemuFiles } from './command-line.ts';
 import { createHostLook, type HostLookOptions } from './host-look.ts';
 import { asOwnUser, createOwnUsers } from './own-user.ts';
-import { findGuestProcess, isAlive, isGuestProcess, killGuestProcess } from './processes.ts';
+import { isAlive } from '../../host/processes.ts';
+import { findGuestProcess, isGuestProcess, killGuestProcess } from './processes.ts';
 import type { GuestRecord } from '../guest-life/guest-record.ts';
 import { adoptRun, doesNotEnd, killGraceMs, lastWords, launchRun, type RunOptions } from './run.ts';
 

@@ -12,7 +12,7 @@ import type { Clock, Timer } from '../../../base/clock.ts';
 import { bootDisk } from './boot-sector.ts';
 import { acceleratorArguments, sandbox } from './command-line.ts';
 import { complaints } from './complaints.ts';
-import { writeWhole } from '../guest-life/guest-record.ts';
+import { writeWhole } from '../../host/write-whole.ts';
 import { hostBootId } from '../guest-life/host-boot.ts';
 import { toolEnvironment } from '../../host/run-tool.ts';
 

@@ -4,7 +4,8 @@ import { mkdtemp, realpath, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { findGuestProcess, identify, isAlive, isGuestProcess, killGuestProcess } from './processes.ts';
+import { identify, isAlive } from '../../host/processes.ts';
+import { findGuestProcess, isGuestProcess, killGuestProcess } from './processes.ts';
 
 const uuid = '00000000-0000-8000-8000-000000000001';
 

@@ -4,33 +4,7 @@
 import { readdir, readFile, readlink } from 'node:fs/promises';
 import { sleep } from '../../../base/clock.ts';
 import { system, systemClock } from '../../../base/system.ts';
-
-export interface ProcessIdentity {
-  readonly pid: number;
-  /** Field 22 of /proc/PID/stat: clock ticks between the kernel's boot and the process's start. */
-  readonly startTicks: number;
-}
-
-/** The process with this pid, or null if there is none or only its corpse. */
-export async function identify(pid: number): Promise<ProcessIdentity | null> {
-  const stat = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => null); // gone, or never was
-  if (stat === null) return null;
-  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' '); // the name may hold anything; fields 3 on follow it
-  const startTicks = Number(fields[19]);
-  if (fields[0] === 'X' || !Number.isSafeInteger(startTicks)) return null;
-  if (fields[0] === 'Z' && !(await hasOtherThreads(pid))) return null;
-  return { pid, startTicks };
-}
-
-/** A process whose first thread is a corpse already still holds files, ports and its directory until the last one is. */
-async function hasOtherThreads(pid: number): Promise<boolean> {
-  const threads = await readdir(`/proc/${pid}/task`).catch(() => []); // gone meanwhile
-  return threads.length > 1;
-}
-
-export async function isAlive(candidate: ProcessIdentity): Promise<boolean> {
-  return (await identify(candidate.pid))?.startTicks === candidate.startTicks;
-}
+import { identify, isAlive, type ProcessIdentity } from '../../host/processes.ts';
 
 /** Looks through all processes for the QEMU that has this uuid (or any) and works in this directory. */
 export async function findGuestProcess(directory: string, uuid?: string): Promise<ProcessIdentity | null> {

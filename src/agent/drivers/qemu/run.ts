@@ -25,7 +25,8 @@ import { Troubles } from '../guest-life/troubles.ts';
 import { type DiskSession, watchDisk } from '../guest-life/disk/disk-trouble.ts';
 import { createForwards } from '../guest-life/ways-in/forwards.ts';
 import { watchSuspension } from '../guest-life/watch-suspension.ts';
-import { identify, isAlive, killGuestProcess, type ProcessIdentity } from './processes.ts';
+import { killGuestProcess } from './processes.ts';
+import { identify, isAlive, type ProcessIdentity } from '../../host/processes.ts';
 import { connectQmp, type Qmp, type QmpEvent } from './qmp.ts';
 import { createQemuVolumes } from './run-volumes.ts';
 

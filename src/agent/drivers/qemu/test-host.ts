@@ -22,7 +22,8 @@ import { socketFolder } from '../../host/guest-user.ts';
 import { bootDisk, type Step } from './boot-sector.ts';
 import { qemuFiles } from './command-line.ts';
 import { createQemuDriver, type QemuDriverOptions } from './driver.ts';
-import { findGuestProcess, isAlive, killGuestProcess, type ProcessIdentity } from './processes.ts';
+import { isAlive, type ProcessIdentity } from '../../host/processes.ts';
+import { findGuestProcess, killGuestProcess } from './processes.ts';
 import { connectQmp, type Qmp } from './qmp.ts';
 
 export interface QemuTestHost extends ConformanceHost {

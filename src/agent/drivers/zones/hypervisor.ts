@@ -8,7 +8,7 @@ import type { Prng } from '../../../base/prng.ts';
 import { DriverError } from '../../host/driver-error.ts';
 import { consoleSize, tailText } from '../guest-life/ways-in/console-log.ts';
 import { guestFiles } from '../guest-life/guest-files.ts';
-import { writeWhole } from '../guest-life/guest-record.ts';
+import { writeWhole } from '../../host/write-whole.ts';
 import type { Hypervisor, Machine, Run } from '../guest-life/hypervisor.ts';
 import { command, type RunCommand } from './commands.ts';
 import { type ConsoleRecorder, recordConsole } from './console.ts';

@@ -9,7 +9,7 @@ import { overlayArguments, runQemuImg } from '../../../images/qemu-img.ts';
 import type { GuestSpec } from '../../driver.ts';
 import { DriverError } from '../../../host/driver-error.ts';
 import { guestFiles } from '../guest-files.ts';
-import { syncDirectory, writeWhole } from '../guest-record.ts';
+import { syncDirectory, writeWhole } from '../../../host/write-whole.ts';
 import { isoImage } from './iso9660.ts';
 import { seedFiles, type SeedInput } from './seed.ts';
 

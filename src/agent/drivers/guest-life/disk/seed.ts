@@ -2,6 +2,7 @@
 
 import type { GuestSpec } from '../../driver.ts';
 import { DriverError } from '../../../host/driver-error.ts';
+import { metadataIdOf, nocloudTexts } from '../../../metadata/nocloud-texts.ts';
 import type { IsoFile } from './iso9660.ts';
 
 export interface SeedInput extends Pick<GuestSpec, 'instanceId' | 'incarnation' | 'hostname' | 'sshKeys' | 'userData'> {
@@ -9,8 +10,6 @@ export interface SeedInput extends Pick<GuestSpec, 'instanceId' | 'incarnation' 
   readonly vendorData: string;
   readonly macAddress: string;
 }
-
-type SeedText = Pick<SeedInput, 'hostname' | 'sshKeys' | 'userData' | 'vendorData'> & { readonly metadataId: string };
 
 /** The files of the seed. Keys go into meta-data, so that cloud-init adds them whatever the user-data is. */
 export function seedFiles(input: SeedInput): IsoFile[] {
@@ -24,42 +23,10 @@ export function seedFiles(input: SeedInput): IsoFile[] {
   }
   const text = new TextEncoder();
   const files = {
-    ...seedTexts({ ...input, metadataId: metadataIdOf(input) }),
+    ...nocloudTexts({ ...input, metadataId: metadataIdOf(input) }),
     'network-config': networkConfig(input.macAddress),
   };
   return Object.entries(files).map(([name, data]) => ({ name, data: text.encode(data) }));
-}
-
-/** A new incarnation is a new machine: cloud-init runs again. */
-export function metadataIdOf({ instanceId, incarnation }: Pick<GuestSpec, 'instanceId' | 'incarnation'>): string {
-  return `${instanceId}-${incarnation}`;
-}
-
-/** What cloud-init reads of NoCloud wherever it lies: by the names of its files. */
-export function seedTexts(input: SeedText): Readonly<Record<string, string>> {
-  return {
-    'meta-data': metaData(input),
-    'user-data': input.userData === '' ? defaultUserData(input) : input.userData,
-    ...(input.vendorData === '' ? {} : { 'vendor-data': input.vendorData }),
-  };
-}
-
-function metaData(input: SeedText): string {
-  return lines(
-    `instance-id: ${input.metadataId}`,
-    `local-hostname: ${scalar(input.hostname)}`,
-    ...list('public-keys', input.sshKeys),
-  );
-}
-
-function defaultUserData(input: SeedText): string {
-  return lines(
-    '#cloud-config',
-    `hostname: ${scalar(input.hostname)}`,
-    'preserve_hostname: false',
-    'ssh_pwauth: false',
-    ...list('ssh_authorized_keys', input.sshKeys),
-  );
 }
 
 /** `set-name`, because cloud-init's older renderers take the key for the interface's name. */
@@ -76,15 +43,6 @@ function networkConfig(macAddress: string): string {
 }
 
 const lines = (...all: string[]): string => `${all.join('\n')}\n`;
-
-const list = (name: string, values: readonly string[]): string[] =>
-  values.length === 0 ? [] : [`${name}:`, ...values.map((value) => `  - ${JSON.stringify(value)}`)];
-
-/** A plain word where YAML reads it as a string, so that a shell can read it too; else quoted (JSON strings are YAML). */
-function scalar(value: string): string {
-  const plain = /^[a-z][a-z0-9.-]*$/.test(value) && !/^(y|n|yes|no|on|off|true|false|null)$/.test(value);
-  return plain ? value : JSON.stringify(value);
-}
 
 function hasControlCharacter(text: string): boolean {
   for (let i = 0; i < text.length; i++) if (text.charCodeAt(i) < 32 || text.charCodeAt(i) === 127) return true;

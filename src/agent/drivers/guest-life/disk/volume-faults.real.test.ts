@@ -10,7 +10,7 @@ import { type ConformanceHost, type ConformanceVolumes, untilGuest } from '../..
 import type { Driver, Guest, GuestVolume, GuestVolumes } from '../../driver.ts';
 import { makeLibvirtTestHost } from '../../libvirt/test-host.ts';
 import { startLibvirt, type TestLibvirt, whyNoLibvirt } from '../../libvirt/test-libvirt.ts';
-import type { ProcessIdentity } from '../../qemu/processes.ts';
+import type { ProcessIdentity } from '../../../host/processes.ts';
 import { makeQemuTestHost, testSpec, testUsers } from '../../qemu/test-host.ts';
 
 const never = new AbortController().signal;

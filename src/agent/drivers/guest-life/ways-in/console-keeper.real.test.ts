@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { sleep } from '../../../../base/clock.ts';
 import { systemClock } from '../../../../base/system.ts';
-import { identify } from '../../qemu/processes.ts';
+import { identify } from '../../../host/processes.ts';
 import { keptFrom, startConsoleKeeper } from './console-keeper.ts';
 import { readConsole } from './console-log.ts';
 

@@ -5,6 +5,7 @@ import { createSocket } from 'node:dgram';
 import { createServer } from 'node:net';
 import type { GuestPort } from '../../../../api/agent-protocol.ts';
 import { DriverError } from '../../../host/driver-error.ts';
+import { portInUse } from '../../../host/port-in-use.ts';
 
 export interface PortRange {
   readonly first: number;
@@ -71,14 +72,6 @@ export function createPortBook(options: { readonly bindAddress: string; readonly
       }
     },
   };
-}
-
-export function portInUse(instanceId: string, port: GuestPort, bindAddress: string, holder?: string): DriverError {
-  const by = holder === undefined ? 'another program' : holder === instanceId ? 'the same guest' : `guest ${holder}`;
-  return new DriverError(
-    'PortInUse',
-    `cannot publish port ${port.guestPort} of ${instanceId}: ${bindAddress}:${port.hostPort}/${port.protocol} is in use by ${by}; choose another host port, or 0 for any`,
-  );
 }
 
 const portName = (port: GuestPort): string => `${port.protocol}/${port.hostPort}`;

@@ -2,9 +2,9 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { testSpec } from '../drivers/qemu/test-host.ts';
-import { type GuestRecord, writeGuestRecord } from '../drivers/guest-life/guest-record.ts';
-import { newRecord } from '../drivers/guest-life/records.ts';
+import { testSpec } from '../qemu/test-host.ts';
+import { type GuestRecord, writeGuestRecord } from './guest-record.ts';
+import { newRecord } from './records.ts';
 import { placedGuests } from './placed-guests.ts';
 
 const network = { kind: 'nat', tap: 'bt1', macAddress: '02:00:00:00:00:01', address: '10.77.0.5' } as const;

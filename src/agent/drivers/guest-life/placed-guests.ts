@@ -1,24 +1,24 @@
-// Which guests of this host have a place in its network, as their records say: of all drivers, also of one that cannot see its guests yet. Only
-// reads.
+// Reads from the records of all guests of this host which of them have a place in its network, also while their driver cannot see its guests
+// yet. Changes nothing.
 
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { readGuestRecord, readPreviousRecord } from '../drivers/guest-life/guest-record.ts';
-import { idPattern } from '../drivers/guest-life/slots.ts';
-import type { PlacedGuest } from './host-network.ts';
+import { readGuestRecord, readPreviousRecord } from './guest-record.ts';
+import { idPattern } from './slots.ts';
+import type { PlacedGuest } from '../../network/host-network.ts';
 
-/** `roots`: the folders that drivers have their guests in. What cannot be read has no place: its driver says so. */
+/** `roots`: the folders in which drivers keep their guests. A record that cannot be read is skipped; its driver reports it. */
 export async function placedGuests(roots: readonly string[]): Promise<readonly PlacedGuest[]> {
   const found: PlacedGuest[] = [];
   for (const root of roots) {
     for (const instanceId of (await readdir(root).catch(() => [])).filter((name) => idPattern.test(name))) {
       const directory = join(root, instanceId);
       const current = await readGuestRecord(directory).catch(() => undefined);
-      // A guest that runs is adopted by it.
+      // The driver adopts a running guest by its previous record.
       const read = current?.found === 'damage' ? await readPreviousRecord(directory).catch(() => undefined) : current;
       if (read?.found !== 'record') continue;
       const { network, created, launching, state } = read.record;
-      // One that was never made whole has given its place back, and another may have it since.
+      // A guest that was never completely created has released its place, and another guest may have it since.
       const mayRun = created || (launching && state === 'preparing');
       if (network !== undefined && mayRun) found.push({ instanceId, directory, network });
     }
