@@ -176,5 +176,11 @@ export function createConnection(options: {
   };
 }
 
-/** The connection ended: nobody knows whether the call was carried out. */
+/** The connection ended, so it is unknown whether the call was carried out. */
 export const isLost = (error: unknown): boolean => error instanceof LibvirtError && error.code === undefined;
+
+/** The error of a call to libvirt as the driver reports it. */
+export function driverErrorOf(what: string, error: unknown): DriverError {
+  if (error instanceof DriverError) return error;
+  return new DriverError('HypervisorFailed', `cannot ${what}: ${describeError(error)}`, error);
+}

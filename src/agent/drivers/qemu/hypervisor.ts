@@ -1,26 +1,27 @@
-// QEMU as hypervisor: every machine a process of its own, started, found and ended by this driver itself.
+// QEMU as hypervisor: every machine is a process of its own, which this driver starts, finds and ends itself.
 
 import { join } from 'node:path';
-import type { Clock } from '../../../base/clock.ts';
-import { sleep } from '../../../base/clock.ts';
+import type { Accelerator } from '../../../api/agent-protocol.ts';
+import { type Clock, sleep } from '../../../base/clock.ts';
+import type { Logger } from '../../../base/log.ts';
 import type { Prng } from '../../../base/prng.ts';
+import { DriverError } from '../../host/driver-error.ts';
+import { type GuestUsers, socketFolder } from '../../host/guest-user.ts';
+import { portInUse } from '../../host/port-in-use.ts';
+import { isAlive, type ProcessIdentity } from '../../host/processes.ts';
 import type { HostGuard } from '../../network/host-guard.ts';
 import type { HostNetwork } from '../../network/host-network.ts';
-import type { Logger } from '../../../base/log.ts';
 import type { AcceleratorSetting } from '../accelerator-setting.ts';
-import { DriverError } from '../../host/driver-error.ts';
-import { consoleSize, punchHole } from '../guest-life/ways-in/console-log.ts';
+import type { Fingerprint, GuestSpec, GuestVolume } from '../driver.ts';
 import { diskFull } from '../guest-life/disk/disk.ts';
-import { adoptPublished, connectGuest, hostNetworkOf, startPublished } from '../guest-life/ways-in/guest-link.ts';
-import { type GuestUsers, socketFolder } from '../../host/guest-user.ts';
-import type { Hypervisor, Machine } from '../guest-life/hypervisor.ts';
-import { portInUse } from '../../host/port-in-use.ts';
-import { qemuArguments, qemuFiles } from './command-line.ts';
-import { createHostLook, type HostLookOptions } from './host-look.ts';
-import { asOwnUser, createOwnUsers } from './own-user.ts';
-import { isAlive } from '../../host/processes.ts';
-import { findGuestProcess, isGuestProcess, killGuestProcess } from './processes.ts';
 import type { GuestRecord } from '../guest-life/guest-record.ts';
+import type { Hypervisor, Machine, MachineSocket, Run, RunEnd } from '../guest-life/hypervisor.ts';
+import { consoleSize, punchHole } from '../guest-life/ways-in/console-log.ts';
+import { adoptPublished, connectGuest, refusePorts, startPublished } from '../guest-life/ways-in/guest-link.ts';
+import { qemuArguments, qemuFiles } from './command-line.ts';
+import { createHostLook, type HostLook, type HostLookOptions } from './host-look.ts';
+import { asOwnUser, createOwnUsers, type OwnUsers } from './own-user.ts';
+import { findGuestProcess, isGuestProcess, killGuestProcess } from './processes.ts';
 import { adoptRun, doesNotEnd, killGraceMs, lastWords, launchRun, type RunOptions } from './run.ts';
 
 export interface QemuOptions {
@@ -32,16 +33,16 @@ export interface QemuOptions {
   /** Default /dev/kvm. */
   readonly kvmDevice?: string;
   readonly probeTimeoutMs?: number;
-  /** KVM is tried with it. Default: with a boot sector. */
+  /** What the KVM probe boots. Default: a boot sector. */
   readonly probeImage?: HostLookOptions['probeImage'];
   readonly qemuImg: string;
-  /** Where guests are connected. Default: each is alone behind QEMU's own user network. */
+  /** The network of the host, which guests are connected to. Default: each guest has a user network of QEMU of its own. */
   readonly network?: HostNetwork;
   readonly bindAddress?: string;
   readonly detachPatienceMs?: number;
-  /** Each guest's QEMU runs as one of them. Default: as the agent. */
+  /** Each guest's QEMU runs as one of these users. Default: as the agent. */
   readonly users?: GuestUsers;
-  /** Of those users. Absent: they reach what listens on their host. */
+  /** The guard for those users. Absent: their guests reach what listens on their host. */
   readonly hostGuard?: HostGuard;
   readonly log: Logger;
   readonly root: HostLookOptions['root'];
@@ -53,113 +54,178 @@ const stderrBytesMax = 256 * 1024;
 const stderrBytesKept = 16 * 1024;
 
 export function createQemu(options: QemuOptions): Hypervisor {
-  const { clock, prng, qemuImg, root, network } = options;
-  const bindAddress = options.bindAddress ?? '127.0.0.1';
-  const program = options.qemuProgram ?? 'qemu-system-x86_64';
-  /** By directory: how long its standard error was when its start was last dropped. */
-  const trimmedAtBytes = new Map<string, number>();
-  const runOptions = ({ record, directory, log }: Machine): RunOptions => ({
-    directory,
-    uuid: record.uuid,
-    clock,
-    prng,
-    log,
-    publishedPorts: publishedPorts(record),
-    giveVolume: (volume) => ownUsers.giveVolume(directory, volume),
-    ...(options.detachPatienceMs === undefined ? {} : { detachPatienceMs: options.detachPatienceMs }),
-  });
-  const { users, hostGuard: guard, log } = options;
-  const ownUsers = createOwnUsers({ users, root, guard, networked: network !== undefined, log });
-  const hostLook = createHostLook({
-    clock,
-    qemu: program,
-    qemuImg,
-    root,
-    accelerator: options.accelerator ?? 'auto',
-    kvmDevice: options.kvmDevice,
-    probeTimeoutMs: options.probeTimeoutMs,
-    probeImage: options.probeImage,
-  });
-  return {
-    name: 'qemu',
-    volumes: true,
-    suspends: true,
-    ...hostLook,
-    async fingerprint() {
-      const seen = await hostLook.fingerprint();
-      const fault = seen.available ? await network?.fault() : undefined;
-      if (fault !== undefined) return { available: false, reason: fault };
-      const reason = await ownUsers.fault();
-      if (reason === undefined || !seen.available) return seen;
-      return { ...seen, reason: seen.reason === undefined ? reason : `${seen.reason}; ${reason}` };
-    },
-    ...hostNetworkOf(network),
-    settle: () => ownUsers.settle(),
-    close: () => guard?.stop(),
-    async start(machine, { accelerator, bindAddress, onProcess }) {
-      const { record } = machine;
-      await connectGuest(network, machine);
-      const user = await ownUsers.prepare(machine, accelerator);
-      const ownUser = user !== undefined;
-      const call = { program, arguments: qemuArguments(record, { accelerator, bindAddress, ownUser }) };
-      const hostPorts = publishedPorts(record) ?? [];
-      const tap = record.network === undefined ? {} : { tap: record.network.tap };
-      return startPublished(machine, { clock, bindAddress }, () =>
-        launchRun(runOptions(machine), {
-          ...(user === undefined ? call : asOwnUser(call, { user, hostPorts, ...tap })),
-          onProcess,
-        }),
-      );
-    },
-    async find(machine, thorough) {
-      const { record, directory } = machine;
-      const hint = record.process;
-      const known = hint !== undefined && (await isGuestProcess(hint, { directory, uuid: record.uuid })) ? hint : null;
-      const found = known === null && thorough ? await findGuestProcess(directory, record.uuid) : known;
-      if (found === null) return null;
-      return adoptPublished(machine, { clock, bindAddress }, adoptRun(runOptions(machine), found));
-    },
-    async running({ directory }) {
-      const found = await findGuestProcess(directory);
-      return found === null ? undefined : `QEMU (pid ${found.pid}) runs it`;
-    },
-    async purge({ directory, uuid }) {
-      const left = await findGuestProcess(directory, uuid);
-      trimmedAtBytes.delete(directory);
-      if (left !== null) {
-        await killGuestProcess(left, { directory });
-        const untilMs = clock.monotonicMs() + killGraceMs;
-        while (await isAlive(left)) {
-          if (clock.monotonicMs() > untilMs) throw doesNotEnd(left, directory);
-          await sleep(clock, 20);
-        }
-      }
-      await ownUsers.forget(directory);
-    },
-    takeVolume: ({ directory, volume }) => ownUsers.takeVolume(directory, volume),
-    async startError({ record, directory }, end, bindAddress) {
-      const { instanceId, ports } = record;
-      const words = await lastWords(directory);
-      const forward = /host forwarding rule '(tcp|udp):[^']*?:(\d+)-/.exec(words);
-      const port = ports.find((each) => each.protocol === forward?.[1] && String(each.hostPort) === forward?.[2]);
-      if (port !== undefined) return portInUse(instanceId, port, bindAddress);
-      if (/No space left/i.test(words)) return diskFull(`cannot start ${instanceId}`, directory);
-      return new DriverError('HypervisorFailed', `cannot start ${instanceId}: ${end.detail}: ${words}`);
-    },
-    lastWords,
-    consoleWriter: async (_machine, run) => run.process,
-    socketOf: async ({ directory }, socket) => join(directory, await socketFolder(directory), sockets[socket]),
-    async trimLogs(directory) {
-      const path = join(directory, qemuFiles.stderr);
-      const sizeBytes = await consoleSize(path);
-      if (sizeBytes - (trimmedAtBytes.get(directory) ?? 0) <= stderrBytesMax) return;
-      trimmedAtBytes.set(directory, sizeBytes);
-      await punchHole(clock, path, sizeBytes - stderrBytesKept);
-    },
-  };
+  return new QemuHypervisor(options);
 }
 
-/** By QEMU itself; undefined: the guest is on another network than the user's. */
+class QemuHypervisor implements Hypervisor {
+  readonly name = 'qemu';
+  readonly volumes = true;
+  readonly suspends = true;
+  readonly network?: HostNetwork;
+  readonly fallBack?: NonNullable<HostLook['fallBack']>;
+  readonly #options: QemuOptions;
+  readonly #clock: Clock;
+  readonly #bindAddress: string;
+  readonly #program: string;
+  readonly #hostLook: HostLook;
+  readonly #ownUsers: OwnUsers;
+  /** By directory: the length of the standard error when its start was last dropped. */
+  readonly #trimmedAtBytes = new Map<string, number>();
+
+  constructor(options: QemuOptions) {
+    const { clock, root, network, users, hostGuard: guard, log } = options;
+    this.#options = options;
+    this.#clock = clock;
+    this.#bindAddress = options.bindAddress ?? '127.0.0.1';
+    this.#program = options.qemuProgram ?? 'qemu-system-x86_64';
+    this.#ownUsers = createOwnUsers({ users, root, guard, networked: network !== undefined, log });
+    this.#hostLook = createHostLook({
+      clock,
+      qemu: this.#program,
+      qemuImg: options.qemuImg,
+      root,
+      accelerator: options.accelerator ?? 'auto',
+      kvmDevice: options.kvmDevice,
+      probeTimeoutMs: options.probeTimeoutMs,
+      probeImage: options.probeImage,
+    });
+    if (network !== undefined) this.network = network;
+    if (this.#hostLook.fallBack !== undefined) this.fallBack = this.#hostLook.fallBack;
+  }
+
+  async fingerprint(): Promise<Fingerprint> {
+    const seen = await this.#hostLook.fingerprint();
+    const fault = seen.available ? await this.network?.fault() : undefined;
+    if (fault !== undefined) return { available: false, reason: fault };
+    const reason = await this.#ownUsers.fault();
+    if (reason === undefined || !seen.available) return seen;
+    return { ...seen, reason: seen.reason === undefined ? reason : `${seen.reason}; ${reason}` };
+  }
+
+  chosenAccelerator(): Promise<Accelerator> {
+    return this.#hostLook.chosenAccelerator();
+  }
+
+  changes(): number {
+    return this.#hostLook.changes();
+  }
+
+  refuse(spec: GuestSpec): DriverError | undefined {
+    return refusePorts(this.network, spec);
+  }
+
+  settle(): Promise<void> {
+    return this.#ownUsers.settle();
+  }
+
+  close(): void {
+    this.#options.hostGuard?.stop();
+  }
+
+  async start(
+    machine: Machine,
+    { accelerator, bindAddress, onProcess }: Parameters<Hypervisor['start']>[1],
+  ): Promise<Run> {
+    const { record } = machine;
+    await connectGuest(this.network, machine);
+    const user = await this.#ownUsers.prepare(machine, accelerator);
+    const ownUser = user !== undefined;
+    const call = {
+      program: this.#program,
+      arguments: qemuArguments(record, { accelerator, bindAddress, ownUser }),
+    };
+    const hostPorts = publishedPorts(record) ?? [];
+    const tap = record.network === undefined ? {} : { tap: record.network.tap };
+    return startPublished(machine, { clock: this.#clock, bindAddress }, () =>
+      launchRun(this.#runOptions(machine), {
+        ...(user === undefined ? call : asOwnUser(call, { user, hostPorts, ...tap })),
+        onProcess,
+      }),
+    );
+  }
+
+  async find(machine: Machine, thorough: boolean): Promise<Run | null> {
+    const { record, directory } = machine;
+    const hint = record.process;
+    const known = hint !== undefined && (await isGuestProcess(hint, { directory, uuid: record.uuid })) ? hint : null;
+    const found = known === null && thorough ? await findGuestProcess(directory, record.uuid) : known;
+    if (found === null) return null;
+    const publishing = { clock: this.#clock, bindAddress: this.#bindAddress };
+    return adoptPublished(machine, publishing, adoptRun(this.#runOptions(machine), found));
+  }
+
+  #runOptions({ record, directory, log }: Machine): RunOptions {
+    const { prng, detachPatienceMs } = this.#options;
+    return {
+      directory,
+      uuid: record.uuid,
+      clock: this.#clock,
+      prng,
+      log,
+      publishedPorts: publishedPorts(record),
+      giveVolume: (volume) => this.#ownUsers.giveVolume(directory, volume),
+      ...(detachPatienceMs === undefined ? {} : { detachPatienceMs }),
+    };
+  }
+
+  async running({ directory }: { readonly directory: string }): Promise<string | undefined> {
+    const found = await findGuestProcess(directory);
+    return found === null ? undefined : `QEMU (pid ${found.pid}) runs it`;
+  }
+
+  async purge({ directory, uuid }: { readonly directory: string; readonly uuid?: string }): Promise<void> {
+    const left = await findGuestProcess(directory, uuid);
+    this.#trimmedAtBytes.delete(directory);
+    if (left !== null) await this.#kill(left, directory);
+    await this.#ownUsers.forget(directory);
+  }
+
+  /** Resolves when the process is gone. */
+  async #kill(guest: ProcessIdentity, directory: string): Promise<void> {
+    await killGuestProcess(guest, { directory });
+    const untilMs = this.#clock.monotonicMs() + killGraceMs;
+    while (await isAlive(guest)) {
+      if (this.#clock.monotonicMs() > untilMs) throw doesNotEnd(guest, directory);
+      await sleep(this.#clock, 20);
+    }
+  }
+
+  takeVolume({ directory, volume }: { readonly directory: string; readonly volume: GuestVolume }): Promise<void> {
+    return this.#ownUsers.takeVolume(directory, volume);
+  }
+
+  async startError({ record, directory }: Machine, end: RunEnd, bindAddress: string): Promise<DriverError> {
+    const { instanceId, ports } = record;
+    const words = await lastWords(directory);
+    const forward = /host forwarding rule '(tcp|udp):[^']*?:(\d+)-/.exec(words);
+    const port = ports.find((each) => each.protocol === forward?.[1] && String(each.hostPort) === forward?.[2]);
+    if (port !== undefined) return portInUse(instanceId, port, bindAddress);
+    if (/No space left/i.test(words)) return diskFull(`cannot start ${instanceId}`, directory);
+    return new DriverError('HypervisorFailed', `cannot start ${instanceId}: ${end.detail}: ${words}`);
+  }
+
+  lastWords(directory: string): Promise<string> {
+    return lastWords(directory);
+  }
+
+  async consoleWriter(_machine: Machine, run: Run): Promise<Run['process']> {
+    return run.process;
+  }
+
+  async socketOf({ directory }: Machine, socket: MachineSocket): Promise<string> {
+    return join(directory, await socketFolder(directory), sockets[socket]);
+  }
+
+  async trimLogs(directory: string): Promise<void> {
+    const path = join(directory, qemuFiles.stderr);
+    const sizeBytes = await consoleSize(path);
+    if (sizeBytes - (this.#trimmedAtBytes.get(directory) ?? 0) <= stderrBytesMax) return;
+    this.#trimmedAtBytes.set(directory, sizeBytes);
+    await punchHole(this.#clock, path, sizeBytes - stderrBytesKept);
+  }
+}
+
+/** The ports that QEMU itself publishes; undefined: the guest is not on QEMU's user network. */
 function publishedPorts({ network, ports }: GuestRecord): readonly number[] | undefined {
   return network === undefined ? ports.map(({ hostPort }) => hostPort) : undefined;
 }

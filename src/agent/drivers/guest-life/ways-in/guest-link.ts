@@ -1,5 +1,5 @@
-// How a virtual machine that has a place in the host's network is connected, and gets its ports published. The hypervisor does neither there: the
-// ports are the agent's, and come back when it does.
+// Connects a virtual machine that has a place in the host's network, and publishes its ports. There the agent forwards the ports, not the
+// hypervisor: they are closed while no agent runs.
 
 import type { Clock } from '../../../../base/clock.ts';
 import type { HostNetwork } from '../../../network/host-network.ts';
@@ -7,27 +7,26 @@ import { publishAgain, publishByAgent } from '../../../network/publish-ports.ts'
 import type { PortForwarder } from '../../../network/port-forwarder.ts';
 import { DriverError } from '../../../host/driver-error.ts';
 import { connectTcp } from './connect-tcp.ts';
-import type { Hypervisor, Machine, Run } from '../hypervisor.ts';
+import type { GuestSpec } from '../../driver.ts';
+import type { Machine, Run } from '../hypervisor.ts';
 
 interface Publishing {
   readonly clock: Clock;
   readonly bindAddress: string;
 }
 
-/** What every hypervisor that connects guests by their taps says of the host's network. */
-export function hostNetworkOf(network: HostNetwork | undefined): Pick<Hypervisor, 'network' | 'refuse'> {
-  if (network === undefined) return {};
-  return {
-    network,
-    refuse: ({ instanceId, ports }) =>
-      network.kind === 'bridge' && ports.length > 0 ? noPublishedPorts(instanceId) : undefined,
-  };
+/** Why a guest cannot have its published ports in the network of the host; undefined: it can. */
+export function refusePorts(
+  network: HostNetwork | undefined,
+  { instanceId, ports }: Pick<GuestSpec, 'instanceId' | 'ports'>,
+): DriverError | undefined {
+  return network?.kind === 'bridge' && ports.length > 0 ? noPublishedPorts(instanceId) : undefined;
 }
 
 /** Throws `HypervisorFailed`. */
 export async function connectGuest(network: HostNetwork | undefined, { record, directory }: Machine): Promise<void> {
   const { instanceId } = record;
-  if (record.network === undefined) return; // made for a network of its hypervisor's, where it stays
+  if (record.network === undefined) return; // the guest was created for a network of its hypervisor, and stays there
   if (network !== undefined) return network.attach({ instanceId, directory, network: record.network });
   const was = record.network.kind === 'nat' ? 'nat' : `bridge:${record.network.bridge}`;
   throw new DriverError(
@@ -36,7 +35,7 @@ export async function connectGuest(network: HostNetwork | undefined, { record, d
   );
 }
 
-/** Starts it with its ports taken first: a guest without them must not run. Throws `PortInUse`. */
+/** Takes the ports before the start: a guest must not run without its ports. Throws `PortInUse`. */
 export async function startPublished(machine: Machine, options: Publishing, start: () => Promise<Run>): Promise<Run> {
   const target = targetOf(machine);
   if (target === undefined) return linked(machine, await start());
@@ -49,14 +48,14 @@ export async function startPublished(machine: Machine, options: Publishing, star
   }
 }
 
-/** For one that runs already. */
+/** For a machine that runs already. */
 export function adoptPublished(machine: Machine, options: Publishing, run: Run): Run {
   const target = targetOf(machine);
   if (target === undefined) return linked(machine, run);
   return linked(machine, run, publishAgain({ record: machine.record, target, log: machine.log, ...options }));
 }
 
-/** Absent: nothing of the agent's publishes its ports. */
+/** Undefined: the agent forwards no ports for this machine. */
 function targetOf({ record: { network } }: Machine): (() => Promise<string>) | undefined {
   return network?.kind === 'nat' ? () => Promise.resolve(network.address) : undefined;
 }
@@ -72,7 +71,7 @@ function linked({ record: { network } }: Machine, run: Run, forwarder?: PortForw
   return { ...rest, ended, dial: (port) => connectTcp({ host: network.address, port }, `port ${port} of the guest`) };
 }
 
-/** On a bridge of the operator's a guest has the address that others there give it, perhaps late, and reachable by everybody there. */
+/** On the operator's bridge, a guest gets its address from a foreign DHCP server, perhaps late, and all hosts there reach it directly. */
 function noPublishedPorts(instanceId: string): DriverError {
   return new DriverError(
     'NotPossible',
