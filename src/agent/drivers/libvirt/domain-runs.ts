@@ -14,12 +14,13 @@ import type { Machine, Run } from '../guest-life/hypervisor.ts';
 import { adoptPublished, connectGuest, startPublished } from '../guest-life/ways-in/guest-link.ts';
 import type { Connection } from './connection.ts';
 import { type DomainLog, readDomainLog } from './domain-log.ts';
+import { lookAtDomain } from './domain-sight.ts';
 import { domainXml, userNetwork } from './domain-xml.ts';
 import type { Domain } from './libvirt.ts';
 import type { NetworkGuard } from './network-guard.ts';
 import { domainsOf, hasRunSinceDefined, isOurs, makeRoom } from './our-domains.ts';
 import { publishByQemu } from './published-ports.ts';
-import { type DomainRun, type DomainRunOptions, endedRun, lookAtDomain, superviseDomain } from './run.ts';
+import { type DomainRun, type DomainRunOptions, endedRun, superviseDomain } from './run.ts';
 import { checkPaths, ensureNetwork, startDomain, startFailure } from './start-domain.ts';
 
 export interface DomainRunsOptions {

@@ -19,6 +19,7 @@ import { findProcessOf } from '../qemu/processes.ts';
 import { talkByLibvirt } from './agent-talk.ts';
 import { type Connection, driverErrorOf } from './connection.ts';
 import { type DomainLog, readDomainLog } from './domain-log.ts';
+import { lookAtDomain } from './domain-sight.ts';
 import { DomainRuns, type DomainRunsOptions } from './domain-runs.ts';
 import { consoleSocket, domainName, type LiveDomain, readLiveDomain, userNetwork } from './domain-xml.ts';
 import { adviceOn } from './host-advice.ts';
@@ -26,7 +27,6 @@ import { LibvirtAccelerator } from './libvirt-accelerator.ts';
 import type { Domain } from './libvirt.ts';
 import { NetworkGuard } from './network-guard.ts';
 import { domainsOf, isOurs } from './our-domains.ts';
-import { lookAtDomain } from './run.ts';
 import { checkPaths, noNetwork } from './start-domain.ts';
 
 export interface LibvirtHypervisorOptions extends Omit<DomainRunsOptions, 'networkGuard' | 'logDirectory'> {

@@ -22,7 +22,8 @@ import { qemuArguments, qemuFiles } from './command-line.ts';
 import { createHostLook, type HostLook, type HostLookOptions } from './host-look.ts';
 import { asOwnUser, createOwnUsers, type OwnUsers } from './own-user.ts';
 import { findGuestProcess, isGuestProcess, killGuestProcess } from './processes.ts';
-import { adoptRun, doesNotEnd, killGraceMs, lastWords, launchRun, type RunOptions } from './run.ts';
+import { adoptRun, launchRun } from './run.ts';
+import { doesNotEnd, killGraceMs, lastWords, type RunOptions } from './supervise-qemu.ts';
 
 export interface QemuOptions {
   readonly clock: Clock;
