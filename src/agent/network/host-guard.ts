@@ -1,189 +1,221 @@
-// Keeps guests on QEMU's own network from what listens on their host and from link-local addresses, as long as there are any that run as users of their own: one nftables table
-// of this agent's, put back when somebody took it away. It stays while no agent runs. It touches no other table.
+// Keeps guests on QEMU's own network from services of their host and from link-local addresses, with one nftables table of this agent. The table
+// stays while no agent runs, and is loaded again when another program removed it. It touches no other table.
 
 import { readFile, writeFile } from 'node:fs/promises';
 import type { Clock, Timer } from '../../base/clock.ts';
 import { describeError, type Logger } from '../../base/log.ts';
 import { type GuestUsers, usersAtWork } from '../host/guest-user.ts';
 import { hostGuardRules, resolversIn } from './host-guard-rules.ts';
-import { networkTools } from './network-tools.ts';
+import { type NetworkTools, networkTools } from './network-tools.ts';
 
 export interface HostGuard {
   /**
-   * The host is closed to guests of its users, and of those `besides`, whom other settings gave to guests that still run, when this
-   * resolves. A second time is harmless. Throws `HypervisorFailed`, and goes on trying.
+   * When this resolves, the host is closed to guests of its users and of the users `besides`, which earlier settings gave to guests that
+   * still run. A second call is harmless. Throws `HypervisorFailed`, and continues to try.
    */
   close(besides?: readonly number[]): Promise<void>;
-  /** No guest has such a user any more, if `unused` still says so: takes away what `close` made. Harmless when that is nothing. */
+  /** Removes the rules, unless `unused` now says that a guest has such a user. Harmless when there are no rules. */
   open(unused: () => boolean): Promise<void>;
-  /** Whether an earlier run of the agent closed it, for `open` to take that away. Changes nothing. Throws `HypervisorFailed`. */
+  /** True: an earlier run of the agent loaded rules, which `open` removes. Changes nothing. Throws `HypervisorFailed`. */
   adopt(): Promise<boolean>;
-  /** Why nftables cannot be used here, for people; undefined: they can, and `close` is to succeed. Changes nothing. */
+  /** Why nftables cannot be used here, for people; undefined: they can be used, so `close` should succeed. Changes nothing. */
   fault(): Promise<string | undefined>;
-  /** The control plane has refused this agent for good: takes the rules away, unless anything runs as one of their users. Harmless when there are none. */
+  /** Removes the rules after the control plane refused this agent for good, unless a process runs as one of their users. Harmless without rules. */
   leave(): Promise<void>;
-  /** Lets go, and leaves all as it is. */
+  /** Stops looking, and leaves the rules in place. */
   stop(): void;
 }
 
 export interface HostGuardOptions {
   /** `hostGuardTable` of this agent. */
   readonly table: string;
-  /** Absent: those alone that `close` names. */
+  /** Absent: only the users that `close` names. */
   readonly users?: GuestUsers;
   /** Whether guests reach what listens on the host. Default: they do not. */
   readonly hostOpen?: boolean;
-  /** TCP ports of the host that guests reach all the same. */
+  /** TCP ports of the host that stay open to guests. */
   readonly ports: readonly number[];
   /** Whether guests reach private addresses of the host's network. */
   readonly privateAddresses: 'allow' | 'deny';
-  /** Where the rules are written for nft to read; also for people. */
+  /** The file that nft reads the rules from; people may read it too. */
   readonly rulesFile: string;
-  /** Default: that of the host. */
+  /** Default: /etc/resolv.conf of the host. */
   readonly resolvFile?: string;
   readonly clock: Clock;
   readonly log: Logger;
 }
 
-/** How long guests may reach the host when somebody took the rules away (a firewall that was loaded anew). */
+/** How long guests may reach the host after another program removed the rules, such as a firewall that was reloaded. */
 const lookAgainMs = 10_000;
 
 export function createHostGuard(options: HostGuardOptions): HostGuard {
-  const {
-    table,
-    users,
-    hostOpen,
-    ports,
-    privateAddresses,
-    rulesFile,
-    resolvFile = '/etc/resolv.conf',
-    clock,
-    log,
-  } = options;
-  const tools = networkTools(clock);
-  /** What this run of the agent put into the kernel; undefined: nothing, or nobody knows. */
-  let applied: string | undefined;
-  /** There may be a table of ours. */
-  let mayBeThere = false;
-  let others: readonly number[] = [];
-  /** Somebody has asked for it, whether or not it could be had. */
-  let wanted = false;
-  /** Why it cannot be had, as it was told last: not every ten seconds anew. */
-  let told: string | undefined;
-  let timer: Timer | undefined;
-  let stopped = false;
-  let line: Promise<unknown> = Promise.resolve();
+  return new NftHostGuard(options);
+}
 
-  /** One after the other: a table that is taken away while a guest comes is there again before the guest is. */
-  const inLine = <Result>(act: () => Promise<Result>): Promise<Result> => {
-    const result = line.then(act);
-    line = result.catch(() => {}); // is told to whoever asked
+class NftHostGuard implements HostGuard {
+  readonly #options: HostGuardOptions;
+  readonly #tools: NetworkTools;
+  /** The rules that this run of the agent loaded into the kernel; undefined: none, or unknown. */
+  #applied: string | undefined;
+  /** A table of this agent may exist. */
+  #mayBeThere = false;
+  /** Users besides the configured ones. */
+  #others: readonly number[] = [];
+  /** The guard was requested, whether or not its rules could be loaded. */
+  #wanted = false;
+  /** The last logged reason why the rules cannot be loaded. The same reason is not logged again. */
+  #logged: string | undefined;
+  #timer: Timer | undefined;
+  #stopped = false;
+  #line: Promise<unknown> = Promise.resolve();
+
+  constructor(options: HostGuardOptions) {
+    this.#options = options;
+    this.#tools = networkTools(options.clock);
+  }
+
+  close(besides: readonly number[] = []): Promise<void> {
+    return this.#inLine(async () => {
+      this.#others = besides;
+      if (this.#wanted && this.#applied !== undefined && this.#applied === (await this.#rulesNow())) return;
+      this.#wanted = true;
+      this.#lookAgain();
+      await this.#apply();
+    });
+  }
+
+  open(unused: () => boolean): Promise<void> {
+    return this.#inLine(async () => {
+      if (!unused()) return;
+      this.#giveUp();
+      if (this.#mayBeThere) await this.#takeAway();
+    });
+  }
+
+  adopt(): Promise<boolean> {
+    return this.#inLine(async () => {
+      this.#mayBeThere = (await this.#isThere()) || this.#mayBeThere;
+      return this.#mayBeThere;
+    });
+  }
+
+  leave(): Promise<void> {
+    const { log, table } = this.#options;
+    return this.#inLine(async () => {
+      this.#giveUp();
+      if (!this.#mayBeThere && !(await this.#isThere())) return;
+      if (await this.#isAnyAtWork()) {
+        log.warn('left the rules that keep guests from their host in place: guests run on', { table });
+        return;
+      }
+      await this.#takeAway();
+    });
+  }
+
+  async fault(): Promise<string | undefined> {
+    try {
+      await this.#tools.run('nft', ['list', 'tables']);
+      return undefined;
+    } catch (error) {
+      return describeError(error);
+    }
+  }
+
+  stop(): void {
+    this.#stopped = true;
+    this.#timer?.cancel();
+  }
+
+  /** One action at a time: a table that is removed while a guest comes exists again before the guest starts. */
+  #inLine<Result>(act: () => Promise<Result>): Promise<Result> {
+    const result = this.#line.then(act);
+    this.#line = result.catch(() => {}); // the caller handles the error
     return result;
-  };
-  const isThere = async (): Promise<boolean> =>
-    (await tools.run('nft', ['list', 'tables'])).split('\n').includes(`table inet ${table}`);
-  const rulesNow = async (): Promise<string> => {
-    const resolvers = await readFile(resolvFile, 'utf8').catch(() => ''); // none: QEMU asks nobody either
+  }
+
+  #giveUp(): void {
+    this.#wanted = false;
+    this.#timer?.cancel();
+  }
+
+  async #apply(): Promise<void> {
+    const { rulesFile } = this.#options;
+    const rules = await this.#rulesNow();
+    this.#applied = undefined; // until the rules are loaded, so that a failure leads to another attempt
+    await writeFile(rulesFile, rules, { mode: 0o600 });
+    this.#mayBeThere = true;
+    await this.#tools.run('nft', ['--file', rulesFile]);
+    this.#applied = rules;
+  }
+
+  async #takeAway(): Promise<void> {
+    const { table } = this.#options;
+    this.#applied = undefined;
+    // Adds the table first, so that the deletion also succeeds when another program has removed it.
+    await this.#tools.run('nft', [`add table inet ${table}; delete table inet ${table}`]);
+    this.#mayBeThere = false;
+  }
+
+  async #isThere(): Promise<boolean> {
+    const tables = await this.#tools.run('nft', ['list', 'tables']);
+    return tables.split('\n').includes(`table inet ${this.#options.table}`);
+  }
+
+  async #rulesNow(): Promise<string> {
+    const { table, users, hostOpen, ports, privateAddresses, resolvFile = '/etc/resolv.conf' } = this.#options;
+    const resolvers = await readFile(resolvFile, 'utf8').catch(() => ''); // without the file, QEMU has no resolver either
     return hostGuardRules({
       table,
       ...(users === undefined ? {} : { users }),
       ...(hostOpen === undefined ? {} : { hostOpen }),
-      besides: others,
+      besides: this.#others,
       ports,
       privateAddresses,
       resolvers: resolversIn(resolvers),
     });
-  };
-  const apply = async (): Promise<void> => {
-    const rules = await rulesNow();
-    applied = undefined; // until it is known to be so: whoever asks meanwhile tries anew
-    await writeFile(rulesFile, rules, { mode: 0o600 });
-    mayBeThere = true;
-    await tools.run('nft', ['--file', rulesFile]);
-    applied = rules;
-  };
-  const look = async (): Promise<void> => {
-    if (stopped || !wanted || (applied !== undefined && applied === (await rulesNow()) && (await isThere()))) return;
-    await apply();
-    told = undefined;
+  }
+
+  /** If no run of this agent has said whose rules these are, they may belong to a running guest. */
+  async #isAnyAtWork(): Promise<boolean> {
+    const { users } = this.#options;
+    if (users === undefined && this.#others.length === 0) return true;
+    const isConcerned = (user: number): boolean =>
+      this.#others.includes(user) || (users !== undefined && user >= users.first && user < users.first + users.count);
+    return [...(await usersAtWork())].some(isConcerned);
+  }
+
+  #lookAgain(): void {
+    this.#timer?.cancel();
+    if (this.#stopped || !this.#wanted) return;
+    const look = (): void => void this.#lookAndRepeat();
+    this.#timer = this.#options.clock.setTimer(lookAgainMs, look, { background: true });
+  }
+
+  async #lookAndRepeat(): Promise<void> {
+    await this.#inLine(() => this.#look()).catch((error: unknown) => this.#report(describeError(error)));
+    this.#lookAgain();
+  }
+
+  async #look(): Promise<void> {
+    const { log, table } = this.#options;
+    if (this.#stopped || !this.#wanted || (await this.#isInPlace())) return;
+    await this.#apply();
+    this.#logged = undefined;
     log.warn(
       'put in place the rules that keep guests from what listens on their host: they were not there, or others',
-      {
-        table,
-      },
+      { table },
     );
-  };
-  const lookAgain = (): void => {
-    timer?.cancel();
-    if (stopped || !wanted) return;
-    const looked = async (): Promise<void> => {
-      await inLine(look).catch((error: unknown) => {
-        const reason = describeError(error);
-        if (reason !== told)
-          log.error('cannot keep guests from what listens on their host; trying again', { error: reason });
-        told = reason;
-      });
-      lookAgain();
-    };
-    timer = clock.setTimer(lookAgainMs, () => void looked(), { background: true });
-  };
+  }
 
-  const takeAway = async (): Promise<void> => {
-    applied = undefined;
-    await tools.run('nft', [`add table inet ${table}; delete table inet ${table}`]); // also where somebody was faster
-    mayBeThere = false;
-  };
-  /** Where no run of this agent has said whose rules they are, they may be those of a guest that runs. */
-  const anyAtWork = async (): Promise<boolean> => {
-    if (users === undefined && others.length === 0) return true;
-    const concerned = (user: number): boolean =>
-      others.includes(user) || (users !== undefined && user >= users.first && user < users.first + users.count);
-    return [...(await usersAtWork())].some(concerned);
-  };
+  async #isInPlace(): Promise<boolean> {
+    if (this.#applied === undefined || this.#applied !== (await this.#rulesNow())) return false;
+    return this.#isThere();
+  }
 
-  return {
-    close: (besides = []) =>
-      inLine(async () => {
-        others = besides;
-        if (wanted && applied !== undefined && applied === (await rulesNow())) return;
-        wanted = true;
-        lookAgain();
-        await apply();
-      }),
-    open: (unused) =>
-      inLine(async () => {
-        if (!unused()) return;
-        wanted = false;
-        timer?.cancel();
-        if (mayBeThere) await takeAway();
-      }),
-    adopt: () =>
-      inLine(async () => {
-        mayBeThere = (await isThere()) || mayBeThere;
-        return mayBeThere;
-      }),
-    leave: () =>
-      inLine(async () => {
-        wanted = false;
-        timer?.cancel();
-        if (!mayBeThere && !(await isThere())) return;
-        if (await anyAtWork()) {
-          log.warn('left the rules that keep guests from their host in place: guests run on', { table });
-          return;
-        }
-        await takeAway();
-      }),
-    async fault() {
-      try {
-        await tools.run('nft', ['list', 'tables']);
-        return undefined;
-      } catch (error) {
-        return describeError(error);
-      }
-    },
-    stop() {
-      stopped = true;
-      timer?.cancel();
-    },
-  };
+  #report(reason: string): void {
+    const { log } = this.#options;
+    if (reason !== this.#logged)
+      log.error('cannot keep guests from what listens on their host; trying again', { error: reason });
+    this.#logged = reason;
+  }
 }
