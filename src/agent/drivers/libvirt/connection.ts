@@ -1,179 +1,207 @@
-// The one connection to libvirt that all guests of this host share. When the daemon goes away it is looked for again until it is back;
-// meanwhile nothing is concluded about any guest. Decides nothing about guests, and keeps nothing of them.
+// The one connection to libvirt that all guests of this host share. When the daemon goes away, the agent reconnects until the daemon is back;
+// meanwhile nothing is concluded about any guest. Decides nothing about guests, and stores nothing of them.
 //
-//   away ─ connected ─► standing ─ closed by either side ─► away (told in the log) ─► ...
+//   away ─ connected ─► standing ─ closed by either side ─► away (logged) ─► ...
 
 import { backoffMs } from '../../../base/backoff.ts';
 import { type Clock, sleep } from '../../../base/clock.ts';
 import { describeError, type Logger } from '../../../base/log.ts';
 import type { Prng } from '../../../base/prng.ts';
 import { DriverError } from '../../host/driver-error.ts';
-import { type Libvirt, openLibvirt } from './libvirt.ts';
+import { type Libvirt, type LibvirtOptions, openLibvirt } from './libvirt.ts';
 import type { LibvirtAddress } from './wire/libvirt-uri.ts';
 import { LibvirtError } from './wire/rpc.ts';
 
-/** What a guest's follower is told: only that it should look, and what cannot be looked up later. */
+/** News for the supervision of a guest: that it should look, and what cannot be looked up later. */
 export type News =
-  /** Something happened to it. */
+  /** Something happened to the guest. */
   | { readonly kind: 'look' }
-  /** A new connection stands, and anything may have happened before. */
+  /** There is a new connection, and events before it may have been missed. */
   | { readonly kind: 'connected' }
-  /** It could not use its disk, was told so, and runs on. */
+  /** The guest got an error from its disk, and runs on. */
   | { readonly kind: 'disk-error-reported' };
 
 export interface Connection {
   /**
-   * Asks over the shared connection, and once more over the next one when that ends meanwhile: for what can be repeated, and is answered at
-   * once. Throws `LibvirtError` as libvirt does, and `DriverError` `HypervisorFailed` when libvirt is away for longer than `patienceMs`.
+   * Asks over the shared connection, and once more over the next one if the connection ends meanwhile: for calls that may be repeated and are
+   * answered at once. Throws `LibvirtError` from libvirt, and `DriverError` `HypervisorFailed` when libvirt is away for longer than `patienceMs`.
    */
   ask<Result>(act: (libvirt: Libvirt) => Promise<Result>, patienceMs?: number): Promise<Result>;
-  /** Over a connection of its own: for what takes long or may hang, as one QEMU's trouble must not become that of other guests. */
+  /** Asks over a connection of its own: for calls that take long or may hang, because a QEMU that hangs must not affect other guests. */
   apart<Result>(act: (libvirt: Libvirt) => Promise<Result>): Promise<Result>;
-  /** Tells of one guest, until the answer is called. */
+  /** Passes on news of one guest until the returned function is called. */
   watch(uuid: string, listener: (news: News) => void): () => void;
-  /** Whoever waits for libvirt to come back waits no longer; what is under way goes on. */
+  /** Calls no longer wait for libvirt to come back; calls that libvirt is carrying out continue. */
   stopWaiting(): void;
   close(): void;
 }
 
 const retry = { delayMsMin: 100, delayMsMax: 5000 };
-/** A daemon that is started anew is back within a second, on a host with many guests within a few. */
+/** A daemon that restarts is back within a second, on a host with many guests within a few seconds. */
 const patienceMsDefault = 15_000;
 
-export function createConnection(options: {
+interface ConnectionOptions {
   readonly address: LibvirtAddress;
   readonly clock: Clock;
   readonly prng: Prng;
   readonly log: Logger;
-}): Connection {
-  const { address, clock, prng, log } = options;
-  const listeners = new Map<string, Set<(news: News) => void>>();
-  const closing = new AbortController();
-  const patience = new AbortController();
-  let standing: Libvirt | undefined;
-  let lastError = 'it was not looked for yet';
-  let arrival = Promise.withResolvers<void>();
-  let holding: Promise<void> | undefined;
+}
 
-  const tell = (uuid: string, news: News): void => {
-    for (const listener of listeners.get(uuid) ?? []) listener(news);
-  };
+export function createConnection(options: ConnectionOptions): Connection {
+  return new SharedConnection(options);
+}
 
-  const openAny = async (events: boolean): Promise<Libvirt> => {
+class SharedConnection implements Connection {
+  readonly #options: ConnectionOptions;
+  readonly #listeners = new Map<string, Set<(news: News) => void>>();
+  readonly #closing = new AbortController();
+  /** Aborts when nothing waits for libvirt to come back any more. */
+  readonly #patience = new AbortController();
+  #standing: Libvirt | undefined;
+  #lastError = 'it was not looked for yet';
+  #arrival = Promise.withResolvers<void>();
+  #holding = false;
+
+  constructor(options: ConnectionOptions) {
+    this.#options = options;
+  }
+
+  async ask<Result>(act: (libvirt: Libvirt) => Promise<Result>, patienceMs = patienceMsDefault): Promise<Result> {
+    const session = await this.#arrived(patienceMs);
+    try {
+      return await act(session);
+    } catch (error) {
+      if (!isLost(error)) throw error;
+      await session.closed;
+    }
+    return act(await this.#arrived(patienceMs));
+  }
+
+  async apart<Result>(act: (libvirt: Libvirt) => Promise<Result>): Promise<Result> {
+    const session = await this.#openApart();
+    try {
+      return await act(session);
+    } finally {
+      session.close();
+    }
+  }
+
+  watch(uuid: string, listener: (news: News) => void): () => void {
+    const of = this.#listeners.get(uuid) ?? new Set();
+    this.#listeners.set(uuid, of.add(listener));
+    return () => {
+      of.delete(listener);
+      if (of.size === 0 && this.#listeners.get(uuid) === of) this.#listeners.delete(uuid);
+    };
+  }
+
+  stopWaiting(): void {
+    this.#patience.abort();
+  }
+
+  close(): void {
+    this.#patience.abort();
+    this.#closing.abort();
+    this.#standing?.close();
+  }
+
+  #notify(uuid: string, news: News): void {
+    for (const listener of this.#listeners.get(uuid) ?? []) listener(news);
+  }
+
+  /** Connects, and connects again after each loss, until `close`. */
+  async #hold(): Promise<void> {
+    const { clock, prng, log } = this.#options;
+    const { signal } = this.#closing;
+    for (let attempt = 0; !signal.aborted; attempt++) {
+      try {
+        const session = await this.#open({ events: true });
+        if (signal.aborted) return session.close();
+        attempt = 0;
+        await this.#stand(session);
+        if (signal.aborted) return;
+        log.warn('libvirt went away; its guests run on, and it is looked for again', { error: this.#lastError });
+      } catch (error) {
+        this.#lastError = describeError(error);
+        log.debug('libvirt does not answer', { error: this.#lastError });
+      }
+      await sleep(clock, backoffMs(attempt, retry, prng), signal);
+    }
+  }
+
+  /** Resolves when this connection has ended. */
+  async #stand(session: Libvirt): Promise<void> {
+    this.#standing = session;
+    this.#options.log.debug('connected to libvirt');
+    this.#arrival.resolve();
+    for (const uuid of this.#listeners.keys()) this.#notify(uuid, { kind: 'connected' });
+    this.#lastError = await session.closed;
+    this.#standing = undefined;
+    this.#arrival = Promise.withResolvers();
+  }
+
+  /** Opens a connection over the first socket that lets the agent in. */
+  async #open({ events }: { readonly events: boolean }): Promise<Libvirt> {
+    const { address, clock } = this.#options;
     const refusals: string[] = [];
     for (const path of address.sockets) {
       try {
-        return await openLibvirt({
-          path,
-          uri: address.uri,
-          clock,
-          ...(events
-            ? {
-                onLifecycle: ({ domain }) => tell(domain.uuid, { kind: 'look' }),
-                onDiskError: ({ domain, action }) =>
-                  tell(domain.uuid, { kind: action === 'reported' ? 'disk-error-reported' : 'look' }),
-              }
-            : {}),
-        });
+        return await openLibvirt({ path, uri: address.uri, clock, ...(events ? this.#eventListeners() : {}) });
       } catch (error) {
         refusals.push(describeError(error));
       }
     }
     throw new LibvirtError(refusals.join('; '));
-  };
+  }
 
-  const hold = async (): Promise<void> => {
-    for (let attempt = 0; !closing.signal.aborted; attempt++) {
-      try {
-        const session = await openAny(true);
-        if (closing.signal.aborted) return session.close();
-        standing = session;
-        attempt = 0;
-        log.debug('connected to libvirt');
-        arrival.resolve();
-        for (const uuid of listeners.keys()) tell(uuid, { kind: 'connected' });
-        lastError = await session.closed;
-        standing = undefined;
-        arrival = Promise.withResolvers();
-        if (closing.signal.aborted) return;
-        log.warn('libvirt went away; its guests run on, and it is looked for again', { error: lastError });
-      } catch (error) {
-        lastError = describeError(error);
-        log.debug('libvirt does not answer', { error: lastError });
-      }
-      await sleep(clock, backoffMs(attempt, retry, prng), closing.signal);
+  #eventListeners(): Pick<LibvirtOptions, 'onLifecycle' | 'onDiskError'> {
+    return {
+      onLifecycle: ({ domain }) => this.#notify(domain.uuid, { kind: 'look' }),
+      onDiskError: ({ domain, action }) =>
+        this.#notify(domain.uuid, { kind: action === 'reported' ? 'disk-error-reported' : 'look' }),
+    };
+  }
+
+  async #arrived(patienceMs: number): Promise<Libvirt> {
+    if (!this.#holding) {
+      this.#holding = true;
+      void this.#hold();
     }
-  };
-
-  const arrived = async (patienceMs: number): Promise<Libvirt> => {
-    holding ??= hold();
-    if (standing === undefined && !patience.signal.aborted) {
+    if (this.#standing === undefined && !this.#patience.signal.aborted) {
       const limit = new AbortController();
-      const waited = AbortSignal.any([limit.signal, patience.signal]);
-      await Promise.race([arrival.promise, sleep(clock, patienceMs, waited)]);
+      const waited = AbortSignal.any([limit.signal, this.#patience.signal]);
+      await Promise.race([this.#arrival.promise, sleep(this.#options.clock, patienceMs, waited)]);
       limit.abort();
     }
-    if (standing !== undefined) return standing;
-    throw noAnswer();
-  };
+    if (this.#standing !== undefined) return this.#standing;
+    throw this.#noAnswer();
+  }
 
-  const noAnswer = (): DriverError =>
-    patience.signal.aborted
+  /** A daemon that shuts down may refuse new connections while the shared connection still stands: then the next daemon is waited for. */
+  async #openApart(): Promise<Libvirt> {
+    const { clock, prng, log } = this.#options;
+    const { signal } = this.#patience;
+    const untilMs = clock.monotonicMs() + patienceMsDefault;
+    for (let attempt = 0; ; attempt++) {
+      await this.#arrived(Math.max(0, untilMs - clock.monotonicMs()));
+      try {
+        return await this.#open({ events: false });
+      } catch (error) {
+        log.debug('libvirt lets nobody in', { error: describeError(error) });
+        if (clock.monotonicMs() >= untilMs || signal.aborted) throw this.#noAnswer();
+      }
+      await sleep(clock, backoffMs(attempt, retry, prng), signal);
+    }
+  }
+
+  #noAnswer(): DriverError {
+    return this.#patience.signal.aborted
       ? new DriverError('Aborted', 'libvirt is not asked any more: the driver is closed')
       : new DriverError(
           'HypervisorFailed',
-          `libvirt does not answer: ${lastError}; start it (systemctl start libvirtd), or install the package libvirt-daemon-system`,
+          `libvirt does not answer: ${this.#lastError}; start it (systemctl start libvirtd), or install the package libvirt-daemon-system`,
         );
-
-  /** A daemon that is going away may let nobody in while the shared connection still stands: then the next one does. */
-  const openApart = async (): Promise<Libvirt> => {
-    const untilMs = clock.monotonicMs() + patienceMsDefault;
-    for (let attempt = 0; ; attempt++) {
-      await arrived(Math.max(0, untilMs - clock.monotonicMs()));
-      try {
-        return await openAny(false);
-      } catch (error) {
-        log.debug('libvirt lets nobody in', { error: describeError(error) });
-        if (clock.monotonicMs() >= untilMs || patience.signal.aborted) throw noAnswer();
-      }
-      await sleep(clock, backoffMs(attempt, retry, prng), patience.signal);
-    }
-  };
-
-  return {
-    async ask(act, patienceMs = patienceMsDefault) {
-      const session = await arrived(patienceMs);
-      try {
-        return await act(session);
-      } catch (error) {
-        if (!isLost(error)) throw error;
-        await session.closed;
-      }
-      return act(await arrived(patienceMs));
-    },
-    async apart(act) {
-      const session = await openApart();
-      try {
-        return await act(session);
-      } finally {
-        session.close();
-      }
-    },
-    watch(uuid, listener) {
-      const of = listeners.get(uuid) ?? new Set();
-      listeners.set(uuid, of.add(listener));
-      return () => {
-        of.delete(listener);
-        if (of.size === 0 && listeners.get(uuid) === of) listeners.delete(uuid);
-      };
-    },
-    stopWaiting: () => patience.abort(),
-    close() {
-      patience.abort();
-      closing.abort();
-      standing?.close();
-    },
-  };
+  }
 }
 
 /** The connection ended, so it is unknown whether the call was carried out. */

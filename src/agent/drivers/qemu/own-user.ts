@@ -1,5 +1,5 @@
-// Starts each guest's QEMU as a user of its own: what a guest makes of QEMU then reaches that guest's files and sockets, the images (which it may read), and
-// nothing else of this host. Where the host does not allow it, QEMU runs as the agent does, and why is said.
+// Runs each guest's QEMU as its own user: a guest that takes over its QEMU then reaches that guest's files and sockets, may read images, and
+// reaches nothing else of this host. Where the host does not allow it, QEMU runs as the agent, and the fingerprint states the reason.
 
 import { stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
@@ -26,147 +26,174 @@ import {
 import type { Machine } from '../guest-life/hypervisor.ts';
 import { qemuFiles, tapDescriptor } from './command-line.ts';
 
-/** The first that anybody may listen on, unless the host's administrator says otherwise (net.ipv4.ip_unprivileged_port_start). */
+/** The first port that any user may listen on, unless the host's administrator changed it (net.ipv4.ip_unprivileged_port_start). */
 const freePortFirst = 1024;
 
 export interface OwnUsers {
-  /** For a machine that is to be started: its user, with all that it needs given to it. Undefined: QEMU is to run as the agent does. */
+  /** Assigns a user to a machine before its start, and gives the user all files that it needs. Undefined: QEMU runs as the agent. */
   prepare(machine: Machine, accelerator: Accelerator): Promise<OwnUser | undefined>;
-  /** For one that runs: a volume that it is about to be given. Throws `NotPossible` when its user cannot get there, or another guest has it. */
+  /** Gives the user of a running machine a volume. Throws `NotPossible` when the user cannot reach it, or another guest has it. */
   giveVolume(directory: string, volume: GuestVolume): Promise<void>;
-  /** A volume that it has not open, and is not to have any more. */
+  /** Takes back a volume that the machine no longer has open. */
   takeVolume(directory: string, volume: GuestVolume): Promise<void>;
-  /** The guest is gone, and its files are to go: its user is free for another. */
+  /** Frees the user of a guest that is being removed. */
   forget(directory: string): Promise<void>;
-  /** Once the guests of earlier runs were found: what they are kept from is as it should be. */
+  /** Loads or removes the rules of the guard. Called once the guests of earlier runs of the agent were found. */
   settle(): Promise<void>;
-  /** What guests have of this host that they should not, and why, for people; undefined: nothing that the agent was not told to. */
+  /** What guests reach on this host although they should not, and why, for people; undefined: nothing. */
   fault(): Promise<string | undefined>;
 }
 
 export interface OwnUser {
   readonly id: number;
-  /** Besides its own: whose /dev/kvm is. */
+  /** Its groups besides its own: the group of /dev/kvm. */
   readonly groups: readonly number[];
 }
 
-/** `users` absent: QEMU runs as the agent does. */
-export function createOwnUsers({
-  users,
-  root,
-  guard,
-  networked,
-  log,
-}: {
+interface OwnUsersOptions {
+  /** Absent: QEMU runs as the agent. */
   readonly users: GuestUsers | undefined;
   readonly root: () => Promise<string>;
-  /** Keeps them from what listens on the host, where they connect to anything by themselves. */
+  /** Keeps guests that connect by themselves from services of the host. */
   readonly guard: HostGuard | undefined;
-  /** New guests have a place in a network of the host's, and connect to nothing by themselves. */
+  /** New guests have a place in a network of the host, and connect to nothing by themselves. */
   readonly networked: boolean;
   readonly log: Logger;
-}): OwnUsers {
+}
+
+export function createOwnUsers(options: OwnUsersOptions): OwnUsers {
+  return new GuestUserBook(options);
+}
+
+class GuestUserBook implements OwnUsers {
+  readonly #options: OwnUsersOptions;
   /** By the guest's folder. */
-  let known: Promise<Map<string, number>> | undefined;
-  const load = (): Promise<Map<string, number>> => {
-    known ??= root()
+  #known: Promise<Map<string, number>> | undefined;
+
+  constructor(options: OwnUsersOptions) {
+    this.#options = options;
+  }
+
+  async prepare(machine: Machine, accelerator: Accelerator): Promise<OwnUser | undefined> {
+    const { record, directory, log } = machine;
+    const { users } = this.#options;
+    const volumes = record.volumes ?? [];
+    const fault = users === undefined ? undefined : await faultOf(record, { directory, accelerator });
+    if (users === undefined || fault !== undefined) {
+      if (fault !== undefined) log.warn("QEMU runs as the agent's user", { reason: fault });
+      await this.#leave(directory, volumes);
+      return undefined;
+    }
+    const all = await this.#load();
+    const id = await this.#assign(directory, users);
+    // A user must own nothing without a folder of its own, because it may be assigned to another guest.
+    const was = await userOfGuest(directory);
+    if (was !== undefined && was !== id) await takeAll(directory, { user: was, volumes });
+    await makeOwnFolder(directory, id);
+    for (const name of [qemuFiles.disk, qemuFiles.console, ...(record.seeded ? [qemuFiles.seed] : [])])
+      await giveTo(join(directory, name), id);
+    for (const volume of volumes) await give(volume, { user: id, all });
+    if (record.network === undefined) await this.#closeHostTo(machine);
+    return { id, groups: accelerator === 'kvm' ? await groupsForKvm() : [] };
+  }
+
+  async giveVolume(directory: string, volume: GuestVolume): Promise<void> {
+    const user = await userOfGuest(directory);
+    if (user === undefined) return;
+    await give(volume, { user, all: await this.#load() });
+    const closed = await closedFolder(dirname(volume.path)).catch(() => undefined); // it is not there: QEMU says so
+    if (closed === undefined) return;
+    throw new DriverError('NotPossible', `cannot give the guest volume "${volume.name}": ${closedText(closed)}`);
+  }
+
+  async takeVolume(directory: string, { path }: GuestVolume): Promise<void> {
+    const user = await userOfGuest(directory);
+    if (user !== undefined) await takeBack(path, user);
+  }
+
+  async forget(directory: string): Promise<void> {
+    await this.#leave(directory, []);
+    await this.#openHost();
+  }
+
+  async settle(): Promise<void> {
+    const { guard, networked, log } = this.#options;
+    if (guard === undefined) return;
+    const all = await this.#load();
+    const wasClosed = await guard.adopt().catch(() => false); // without nft there is nothing to remove
+    // Earlier guests may have no place in the network, even if new guests have one.
+    if (all.size > 0 && (wasClosed || !networked)) {
+      return this.#closeHost().catch((error: unknown) => log.warn(openText('guests reach', describeError(error))));
+    }
+    await this.#openHost();
+  }
+
+  async fault(): Promise<string | undefined> {
+    const { users, root, guard, networked } = this.#options;
+    if (users === undefined) return undefined;
+    const closed = await closedFolder(await root()).catch(describeError);
+    if (closed !== undefined) return `QEMU runs as the agent's user, for ${closedText(closed)}`;
+    const open = networked ? undefined : await guard?.fault();
+    return open === undefined ? undefined : openText('guests reach', open);
+  }
+
+  #load(): Promise<Map<string, number>> {
+    this.#known ??= this.#options
+      .root()
       .then(usersBelow)
       .catch((error: unknown) => {
-        known = undefined;
+        this.#known = undefined;
         throw error;
       });
-    return known;
-  };
-  /** Nothing is its user's any more, and only then that is nobody's. */
-  const leave = async (directory: string, volumes: readonly GuestVolume[]): Promise<void> => {
+    return this.#known;
+  }
+
+  async #assign(directory: string, users: GuestUsers): Promise<number> {
+    const atWork = await usersAtWork();
+    const all = await this.#load();
+    const before = all.get(directory);
+    all.delete(directory);
+    const id = chooseUser(directory, { users, before, taken: new Set([...all.values(), ...atWork]) });
+    all.set(directory, id);
+    return id;
+  }
+
+  /** Takes everything back from the guest's user, and only then frees the user. */
+  async #leave(directory: string, volumes: readonly GuestVolume[]): Promise<void> {
     const user = await userOfGuest(directory);
     if (user !== undefined) await takeAll(directory, { user, volumes });
     await leaveUser(directory);
-    (await known?.catch(() => undefined))?.delete(directory); // nothing was loaded: nothing to forget
-  };
-  const closeHost = async (): Promise<void> => {
+    (await this.#known?.catch(() => undefined))?.delete(directory); // if nothing was loaded, there is nothing to forget
+  }
+
+  async #closeHost(): Promise<void> {
+    const { users, guard } = this.#options;
     const isOther = (user: number): boolean =>
       users === undefined || user < users.first || user >= users.first + users.count;
-    await guard?.close([...(await load()).values()].filter(isOther));
-  };
-  /** Where nftables do not work at all, guests run all the same, as on a host that cannot give them users. Where they do, no guest runs without its rules. */
-  const closeHostTo = async ({ record, log: guestLog }: Pick<Machine, 'record' | 'log'>): Promise<void> => {
+    await guard?.close([...(await this.#load()).values()].filter(isOther));
+  }
+
+  /** Where nftables do not work at all, guests run without the rules, as on a host without users for guests. Elsewhere no guest runs without them. */
+  async #closeHostTo({ record, log }: Machine): Promise<void> {
     try {
-      await closeHost();
+      await this.#closeHost();
     } catch (error) {
-      const open = await guard?.fault();
+      const open = await this.#options.guard?.fault();
       if (open === undefined) throw rulesDoNotLoad(record.instanceId, error);
-      guestLog.warn(openText('the guest reaches', open));
+      log.warn(openText('the guest reaches', open));
     }
-  };
-  const openHost = async (): Promise<void> => {
+  }
+
+  async #openHost(): Promise<void> {
+    const { guard, log } = this.#options;
     if (guard === undefined) return;
     try {
-      const all = await load();
+      const all = await this.#load();
       await guard.open(() => all.size === 0);
     } catch (error) {
       log.warn('cannot take away the rules that kept guests from their host', { error: describeError(error) });
     }
-  };
-  return {
-    async forget(directory) {
-      await leave(directory, []);
-      await openHost();
-    },
-    async settle() {
-      if (guard === undefined) return;
-      const all = await load();
-      const wasClosed = await guard.adopt().catch(() => false); // without nft there is nothing to take away
-      // Where new guests have a place in a network, those of before may not.
-      if (all.size > 0 && (wasClosed || !networked)) {
-        return closeHost().catch((error: unknown) => log.warn(openText('guests reach', describeError(error))));
-      }
-      await openHost();
-    },
-    async fault() {
-      if (users === undefined) return undefined;
-      const closed = await closedFolder(await root()).catch(describeError);
-      if (closed !== undefined) return `QEMU runs as the agent's user, for ${closedText(closed)}`;
-      const open = networked ? undefined : await guard?.fault();
-      return open === undefined ? undefined : openText('guests reach', open);
-    },
-    async giveVolume(directory, volume) {
-      const user = await userOfGuest(directory);
-      if (user === undefined) return;
-      await give(volume, { user, all: await load() });
-      const closed = await closedFolder(dirname(volume.path)).catch(() => undefined); // it is not there: QEMU says so
-      if (closed === undefined) return;
-      throw new DriverError('NotPossible', `cannot give the guest volume "${volume.name}": ${closedText(closed)}`);
-    },
-    async takeVolume(directory, { path }) {
-      const user = await userOfGuest(directory);
-      if (user !== undefined) await takeBack(path, user);
-    },
-    async prepare({ record, directory, log }, accelerator) {
-      const volumes = record.volumes ?? [];
-      const fault = users === undefined ? undefined : await faultOf(record, { directory, accelerator });
-      if (users === undefined || fault !== undefined) {
-        if (fault !== undefined) log.warn("QEMU runs as the agent's user", { reason: fault });
-        await leave(directory, volumes);
-        return undefined;
-      }
-      const atWork = await usersAtWork();
-      const all = await load();
-      const before = all.get(directory);
-      all.delete(directory);
-      const id = chooseUser(directory, { users, before, taken: new Set([...all.values(), ...atWork]) });
-      all.set(directory, id);
-      // Nothing is ever somebody's for whom no folder stands: another guest may be given that user.
-      const was = await userOfGuest(directory);
-      if (was !== undefined && was !== id) await takeAll(directory, { user: was, volumes });
-      await makeOwnFolder(directory, id);
-      for (const name of [qemuFiles.disk, qemuFiles.console, ...(record.seeded ? [qemuFiles.seed] : [])])
-        await giveTo(join(directory, name), id);
-      for (const volume of volumes) await give(volume, { user: id, all });
-      if (record.network === undefined) await closeHostTo({ record, log });
-      return { id, groups: accelerator === 'kvm' ? await groupsForKvm() : [] };
-    },
-  };
+  }
 }
 
 const openText = (who: string, reason: string): string =>
@@ -179,7 +206,7 @@ function rulesDoNotLoad(instanceId: string, error: unknown): DriverError {
   );
 }
 
-/** One that another guest was given, and has not been taken from it, stays where it is. */
+/** Throws when another guest still has the volume. */
 async function give(
   volume: GuestVolume,
   { user, all }: { readonly user: number; readonly all: ReadonlyMap<string, number> },
@@ -236,7 +263,7 @@ interface QemuCall {
   readonly arguments: readonly string[];
 }
 
-/** The call of QEMU as that user, with no capability but what its ports need and no way to get any. `tap`: opened before, for it may not. */
+/** The call of QEMU as that user, with only the capability that its ports need, and no way to get more. `tap`: opened before the user changes. */
 export function asOwnUser(
   { program, arguments: words }: QemuCall,
   { user, tap, hostPorts }: { readonly user: OwnUser; readonly tap?: string; readonly hostPorts: readonly number[] },
@@ -252,7 +279,7 @@ export function asOwnUser(
   return { program: 'perl', arguments: ['-e', openTap, tap, 'setpriv', ...lessened] };
 }
 
-/** Opens the tap (TUNSETIFF: IFF_TAP, IFF_NO_PI, IFF_VNET_HDR, as QEMU would), puts its descriptor where it belongs, and becomes the rest. */
+/** Opens the tap as QEMU would (TUNSETIFF: IFF_TAP, IFF_NO_PI, IFF_VNET_HDR), inserts its descriptor, and executes the remaining words. */
 const openTap = [
   '$^F = 255;',
   'open(my $tap, "+<", "/dev/net/tun") or die "cannot open /dev/net/tun: $!\\n";',
