@@ -1,0 +1,132 @@
+// The life of guests in a fake world: start, boot, suspension, power button and end. It records each instance that runs
+// twice; it prevents none.
+
+import type { Clock } from '../../../base/clock.ts';
+import { after, cancelEvents, type FakeGuest, fakeAddress, holdEvents, releaseEvents, slowness } from './fake-guest.ts';
+import type { GuestRegistry } from './guest-registry.ts';
+import type { VolumeUse } from './volume-use.ts';
+
+export interface FakeLatencies {
+  readonly pullMs: number;
+  readonly cloneMs: number;
+  readonly startMs: number;
+  readonly bootMs: number;
+  /** From the power button to the end. */
+  readonly shutdownMs: number;
+  /** To suspend or to resume a guest. */
+  readonly suspendMs: number;
+}
+
+export interface DoubleStart {
+  readonly instanceId: string;
+  readonly hosts: readonly string[];
+  readonly atMs: number;
+}
+
+export class GuestProcesses {
+  readonly doubleStarts: DoubleStart[] = [];
+  readonly #clock: Clock;
+  readonly #latencies: FakeLatencies;
+  readonly #guests: GuestRegistry;
+  readonly #volumes: VolumeUse;
+  readonly #copies = new Map<string, Set<FakeGuest>>(); // running guests by instance, on all hosts
+
+  constructor(parts: {
+    readonly clock: Clock;
+    readonly latencies: FakeLatencies;
+    readonly guests: GuestRegistry;
+    readonly volumes: VolumeUse;
+  }) {
+    this.#clock = parts.clock;
+    this.#latencies = parts.latencies;
+    this.#guests = parts.guests;
+    this.#volumes = parts.volumes;
+  }
+
+  /** How many guests of this instance run now, on all hosts together. */
+  copies(instanceId: string): number {
+    return this.#copies.get(instanceId)?.size ?? 0;
+  }
+
+  start(guest: FakeGuest): void {
+    this.#countCopy(guest);
+    this.#volumes.noteOpened(guest, guest.volumes ?? []);
+    guest.running = true;
+    guest.created = true;
+    guest.state = 'running';
+    delete guest.reason;
+    guest.stopRequested = false;
+    guest.ready = false;
+    guest.startedAtMs = this.#clock.nowMs();
+    this.#boot(guest);
+    this.#guests.changed(guest);
+  }
+
+  end(guest: FakeGuest, cause: 'guest-shutdown' | 'killed'): void {
+    if (!guest.running) return;
+    cancelEvents(guest);
+    guest.running = false;
+    const running = this.#copies.get(guest.instanceId);
+    running?.delete(guest);
+    if (running?.size === 0) this.#copies.delete(guest.instanceId);
+    noteEnd(guest, cause);
+    this.#guests.changed(guest);
+  }
+
+  /** Does nothing when the guest is in that state already, or does not run. */
+  setSuspended(guest: FakeGuest, suspended: boolean): void {
+    if (guest.state !== (suspended ? 'running' : 'suspended')) return;
+    guest.state = suspended ? 'suspended' : 'running';
+    if (suspended) holdEvents(this.#clock, guest);
+    else releaseEvents(this.#clock, guest);
+    this.#guests.changed(guest);
+  }
+
+  pressPowerButton(guest: FakeGuest): void {
+    if (guest.state !== 'running' || guest.faults.some((fault) => fault.do === 'ignore-power-button')) return;
+    after(this.#clock, guest, this.#latencies.shutdownMs, () => this.end(guest, 'guest-shutdown'));
+  }
+
+  #countCopy(guest: FakeGuest): void {
+    const copies = this.#copies.get(guest.instanceId) ?? new Set<FakeGuest>();
+    copies.add(guest);
+    this.#copies.set(guest.instanceId, copies);
+    if (copies.size === 1 && !guest.running) return;
+    this.doubleStarts.push({
+      instanceId: guest.instanceId,
+      hosts: [...copies].map((each) => each.host),
+      atMs: this.#clock.nowMs(),
+    });
+  }
+
+  #boot(guest: FakeGuest): void {
+    const clock = this.#clock;
+    const startedAtMs = clock.nowMs();
+    guest.console += `boot ${guest.boots} of ${guest.instanceId}\n`;
+    guest.boots += 1;
+    if (!guest.faults.some((fault) => fault.do === 'never-ready'))
+      after(clock, guest, this.#latencies.bootMs * slowness(guest), () => this.#ready(guest, startedAtMs));
+    for (const fault of guest.faults) {
+      if (fault.do === 'crash') after(clock, guest, fault.afterMs, () => this.end(guest, 'killed'));
+      if (fault.do === 'power-off') after(clock, guest, fault.afterMs, () => this.end(guest, 'guest-shutdown'));
+    }
+  }
+
+  #ready(guest: FakeGuest, startedAtMs: number): void {
+    guest.ready = true;
+    guest.console += `berth: address eth0 ${fakeAddress}\nberth: ready\n`;
+    guest.phases = [...guest.phases, { name: 'boot', startedAtMs, durationMs: this.#clock.nowMs() - startedAtMs }];
+    this.#guests.changed(guest);
+  }
+}
+
+function noteEnd(guest: FakeGuest, cause: 'guest-shutdown' | 'killed'): void {
+  if (guest.stopRequested) guest.state = 'stopped';
+  else if (cause === 'guest-shutdown') {
+    guest.state = 'exited';
+    guest.reason = { code: 'GuestShutdown', message: 'the guest powered itself off' };
+  } else {
+    guest.state = 'failed';
+    guest.reason = { code: 'HypervisorExited', message: 'the fake guest was killed' };
+  }
+}
