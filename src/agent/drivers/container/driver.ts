@@ -1,5 +1,6 @@
-// The container driver: guests that are groups of containers of an engine on this host, podman or Docker. What it shares with virtual
-// machines is vm/driver.ts; this puts the engine behind it. Without an engine it says so, and looks again.
+// The container driver: guests that are groups of containers of an engine on this host, podman or Docker. What it shares with
+// virtual machines is guest-life/driver.ts; this puts the engine behind it. Without an engine its fingerprint is `available:
+// false`, and a later fingerprint looks again.
 
 import type { Prng } from '../../../base/prng.ts';
 import type { Driver } from '../driver.ts';
@@ -10,7 +11,7 @@ import { createEngine } from './engine.ts';
 import { EngineError } from './engine-http.ts';
 import { type EngineSocketOptions, findEngineSocket } from './engine-socket.ts';
 import { watchEngine } from './engine-watch.ts';
-import { createGroupHypervisor, type GroupHypervisor } from './group-hypervisor.ts';
+import { GroupHypervisor } from './group-hypervisor.ts';
 
 export type ContainerDriverOptions = Omit<VmDriverOptions, 'createHypervisor' | 'qemuImgProgram'> & {
   readonly prng: Prng;
@@ -32,7 +33,7 @@ export function createContainerDriver(options: ContainerDriverOptions): Driver {
   const driver = createVmDriver({
     ...options,
     createHypervisor: ({ root }) => {
-      hypervisor = createGroupHypervisor({ engine, watch, clock, log, bindAddress, root });
+      hypervisor = new GroupHypervisor({ engine, watch, clock, log, bindAddress, root });
       return hypervisor;
     },
   });

@@ -1,17 +1,20 @@
-// One run of the containers of one guest, from their start or their adoption to the end of the last: looks when something has happened,
-// ends all when one has failed, takes in what they write. It ends nothing that is not in its list.
+// One run of the containers of one guest, from their start or their adoption to the end of the last: looks after each event,
+// ends all when one has failed, copies what they write. It ends no container that is not in its list.
 
-import { type Clock, sleep, type Timer } from '../../../base/clock.ts';
+import { type Clock, sleep } from '../../../base/clock.ts';
 import { describeError, type Logger } from '../../../base/log.ts';
 import { DriverError } from '../../host/driver-error.ts';
-import { connectTcp } from '../guest-life/ways-in/connect-tcp.ts';
 import type { BootMarks } from '../guest-life/boot-marks.ts';
 import type { Run, RunEnd, Trouble } from '../guest-life/hypervisor.ts';
-import { containerName } from './container-config.ts';
-import type { Engine, EngineContainer } from './engine.ts';
+import { connectTcp } from '../guest-life/ways-in/connect-tcp.ts';
+import type { Engine } from './engine.ts';
 import type { EngineWatch } from './engine-watch.ts';
-import { type GroupLog, followGroup } from './group-log.ts';
-import { type GroupState, groupState, runs, type SeenContainer } from './group-state.ts';
+import { GroupContainers } from './group-containers.ts';
+import { GroupHealth } from './group-health.ts';
+import { followGroup, type GroupLog } from './group-log.ts';
+import { type GroupState, groupState, runs } from './group-state.ts';
+import { GroupSuspension } from './group-suspension.ts';
+import { Looks } from './looks.ts';
 
 export interface GroupRunOptions {
   readonly engine: Engine;
@@ -23,180 +26,198 @@ export interface GroupRunOptions {
   readonly directory: string;
   /** Of the containers, the first the one with the network. */
   readonly names: readonly string[];
-  /** They were asked to end before this run looked after them. */
+  /** They were asked to end before this run watched them. */
   readonly stopping: boolean;
-  /** They were ready in this run of theirs: of those that stand still it cannot be seen. */
+  /** They were ready earlier in this run: paused containers do not show it. */
   readonly ready: boolean;
-  /** They stood still when they were last looked at. */
+  /** They were paused when they were last looked at. */
   readonly suspended: boolean;
-  /** Makes a health check that nobody else makes. */
+  /** Makes a health check that the engine does not make by itself. */
   readonly checkHealth: (container: string) => Promise<void>;
-  /** Let go of: with the end of what it was still writing. */
+  /** The run is detached; `written` resolves when its log is complete on disk. */
   readonly onDetached: (written: Promise<void>) => void;
 }
 
-const lookAgainMs = 1000; // after one that failed
-const healthMs = 1000; // until the first good check, as often as systemd's timers may
-const lastGraceMs = 10_000; // for those that another's failure ends
-const endTimeoutMs = 60_000; // SIGKILL works at once, but for a disk that hangs
+const lookAgainMs = 1000; // after a look that failed
+const lastGraceMs = 10_000; // for containers that are ended because another one failed
+const endTimeoutMs = 60_000; // SIGKILL works at once, except when a disk hangs
+const endPollMs = 50;
 
+/** An object of plain functions, because the caller spreads it. */
 export function runGroup(options: GroupRunOptions): Run {
-  const { engine, clock, log, instanceId, directory, names } = options;
-  const containers = names.map((name) => ({ name, container: containerName(instanceId, name) }));
-  const ended = Promise.withResolvers<RunEnd>();
-  const over = new AbortController();
-  const lines: GroupLog = followGroup({ engine, clock, log, directory, containers });
-  const markListeners: ((marks: BootMarks) => void)[] = [];
-  const troubleListeners: ((trouble: Trouble | undefined) => void)[] = [];
-  let stopping = options.stopping;
-  /** What all of them are to be: somebody may hold or let go one of several past us. */
-  let suspended = options.suspended;
-  /** They are being held or let go, one after the other: what is seen of some of them meanwhile is nobody else's doing. */
-  let changing = false;
-  const suspensionListeners: ((suspended: boolean) => void)[] = [];
-  let marks: BootMarks = { ready: options.ready };
-  let trouble: Trouble | undefined;
-  let failing: Promise<void> | undefined;
-  /** Of the one that failed first: how the others end that are ended for it says nothing. */
-  let blame: RunEnd['verdict'];
-  let looking: Promise<GroupState> | undefined;
-  let again = false;
-  let retry: Timer | undefined;
-
-  const inspect = async (): Promise<SeenContainer[]> =>
-    Promise.all(
-      containers.map(async ({ name, container }) => ({
-        name,
-        container: await engine.inspect(container),
-      })),
-    );
-
-  const look = async (): Promise<GroupState> => {
-    for (;;) {
-      again = false;
-      const seen = await inspect();
-      for (const each of seen) lines.seen(each.name, runs(each));
-      const state = groupState(seen, stopping);
-      await act(state);
-      if (!again || over.signal.aborted) return state;
-    }
+  const run = new GroupRun(options);
+  return {
+    process: undefined,
+    connected: run.connected,
+    ended: run.ended,
+    onTrouble: (listener) => run.onTrouble(listener),
+    onMarks: (listener) => run.onMarks(listener),
+    suspension: {
+      suspend: () => run.suspension.set(true),
+      resume: () => run.suspension.set(false),
+      onChange: (listener) => run.suspension.onChange(listener),
+    },
+    dial: (port) => run.dial(port),
+    alive: () => Promise.resolve(true), // the engine said so; a container that ended since did run
+    powerDown: () => run.powerDown(),
+    end: () => run.end(),
+    detach: () => run.detach(),
   };
+}
 
-  const act = async (state: GroupState): Promise<void> => {
-    if (over.signal.aborted) return;
+class GroupRun {
+  readonly connected: Promise<void>;
+  readonly suspension: GroupSuspension;
+  readonly #options: GroupRunOptions;
+  readonly #ended = Promise.withResolvers<RunEnd>();
+  readonly #over = new AbortController();
+  readonly #containers: GroupContainers;
+  readonly #lines: GroupLog;
+  readonly #looks: Looks<GroupState>;
+  readonly #health: GroupHealth;
+  readonly #markListeners: ((marks: BootMarks) => void)[] = [];
+  readonly #troubleListeners: ((trouble: Trouble | undefined) => void)[] = [];
+  readonly #unwatch: () => void;
+  #stopping: boolean;
+  #marks: BootMarks;
+  #trouble: Trouble | undefined;
+  #failing: Promise<void> | undefined;
+  /** Of the container that failed first. The others are ended for it, so how they end says nothing. */
+  #blame: RunEnd['verdict'];
+
+  constructor(options: GroupRunOptions) {
+    const { clock, log, instanceId, checkHealth } = options;
+    this.#options = options;
+    this.#stopping = options.stopping;
+    this.#marks = { ready: options.ready };
+    this.#containers = new GroupContainers(options);
+    this.#lines = followGroup({ ...options, containers: this.#containers.list });
+    const over = this.#over.signal;
+    this.#looks = new Looks({
+      clock,
+      over,
+      look: () => this.#look(),
+      onFailure: (error) => log.debug('cannot look at containers; looking again', { error: describeError(error) }),
+      retryMs: lookAgainMs,
+    });
+    const looks = this.#looks;
+    this.#health = new GroupHealth({ clock, log, instanceId, over, checkHealth, onChecked: () => looks.soon() });
+    this.suspension = new GroupSuspension({
+      instanceId,
+      containers: this.#containers,
+      looks,
+      suspended: options.suspended,
+    });
+    this.#unwatch = options.watch.on(instanceId, () => looks.soon());
+    this.connected = looks.now().then(
+      () => {},
+      () => looks.soon(), // containers that cannot be seen now are watched all the same
+    );
+  }
+
+  get ended(): Promise<RunEnd> {
+    return this.#ended.promise;
+  }
+
+  onTrouble(listener: (trouble: Trouble | undefined) => void): void {
+    this.#troubleListeners.push(listener);
+    listener(this.#trouble);
+  }
+
+  onMarks(listener: (marks: BootMarks) => void): void {
+    this.#markListeners.push(listener);
+    if (this.#marks.ready || this.#marks.address !== undefined) listener(this.#marks);
+  }
+
+  dial(port: number): ReturnType<typeof connectTcp> {
+    const { address: host } = this.#marks;
+    if (host === undefined) throw new DriverError('NotPossible', 'the containers have no address that is known');
+    return connectTcp({ host, port }, `port ${port} of the containers`);
+  }
+
+  async powerDown(): Promise<void> {
+    this.#stopping = true;
+    await this.#containers.signal('stop');
+  }
+
+  async end(): Promise<void> {
+    this.#stopping = true;
+    if (!this.#over.signal.aborted) await this.#endAll();
+    await this.ended;
+  }
+
+  detach(): void {
+    this.#over.abort();
+    this.#unwatch();
+    this.#ended.resolve({ cause: 'detached', detail: 'nobody looks any more' });
+    this.#options.onDetached(this.#lines.stop());
+  }
+
+  async #look(): Promise<GroupState> {
+    const seen = await this.#containers.inspect();
+    for (const each of seen) this.#lines.seen(each.name, runs(each));
+    const state = groupState(seen, this.#stopping);
+    await this.#act(state);
+    return state;
+  }
+
+  async #act(state: GroupState): Promise<void> {
+    if (this.#over.signal.aborted) return;
     switch (state.is) {
       case 'running':
-        tell(state);
-        return keepTogether(state);
+        this.#report(state);
+        return this.suspension.keepTogether(state, this.#stopping);
       case 'failing':
-        blame ??= state.verdict;
-        failing ??= endOthers(state);
+        this.#blame ??= state.verdict;
+        if (this.#failing === undefined) this.#failing = this.#endOthers(state);
         return;
-      case 'ended': {
-        const verdict = blame ?? state.verdict;
-        over.abort();
-        forget();
-        await lines.finish();
-        if (verdict.state === 'exited') mark({ ...marks, ready: true }); // it was, perhaps too shortly to be seen
-        ended.resolve({ cause: 'other', detail: verdict.reason.message, verdict });
-      }
+      case 'ended':
+        return this.#finish(this.#blame ?? state.verdict);
     }
-  };
+  }
 
-  const tell = (state: GroupState & { is: 'running' }): void => {
-    const { address } = state;
-    const ready = marks.ready || state.ready;
-    mark({ ready, ...(address === undefined ? {} : { address }) });
-    if (state.trouble?.message !== trouble?.message) {
-      trouble = state.trouble;
-      for (const listener of troubleListeners) listener(trouble);
+  async #finish(verdict: NonNullable<RunEnd['verdict']>): Promise<void> {
+    this.#over.abort();
+    this.#unwatch();
+    await this.#lines.finish();
+    if (verdict.state === 'exited') this.#mark({ ...this.#marks, ready: true }); // it was, perhaps too shortly to be seen
+    this.#ended.resolve({ cause: 'other', detail: verdict.reason.message, verdict });
+  }
+
+  #report({ address, ready, trouble, unchecked }: GroupState & { is: 'running' }): void {
+    this.#mark({ ready: this.#marks.ready || ready, ...(address === undefined ? {} : { address }) });
+    if (trouble?.message !== this.#trouble?.message) {
+      this.#trouble = trouble;
+      for (const listener of this.#troubleListeners) listener(trouble);
     }
-    if (state.unchecked.length > 0) checkLater(state.unchecked);
-  };
+    if (unchecked.length > 0) this.#health.checkLater(unchecked);
+  }
 
-  /** All stand still or none does: what somebody did to all of them is told, what was done to some of them is undone. */
-  const keepTogether = async ({ paused, going }: GroupState & { is: 'running' }): Promise<void> => {
-    if (paused.length === 0 || going.length === 0) return tellSuspended(paused.length > 0);
-    if (changing) return;
-    const [verb, whom] = suspended && !stopping ? (['pause', going] as const) : (['unpause', paused] as const);
-    for (const name of whom) await engine[verb](containerName(instanceId, name)); // the engine tells when it is done
-  };
+  #mark(seen: BootMarks): void {
+    if (seen.ready === this.#marks.ready && seen.address === this.#marks.address) return;
+    this.#marks = seen;
+    for (const listener of this.#markListeners) listener(seen);
+  }
 
-  const tellSuspended = (seen: boolean): void => {
-    suspended = seen;
-    for (const listener of suspensionListeners) listener(seen);
-  };
-
-  const setSuspended = async (wanted: boolean): Promise<void> => {
-    const before = await lookNow();
-    if (before.is !== 'running')
-      throw new DriverError('NotPossible', `the containers of ${instanceId} do not run any more`);
-    suspended = wanted;
-    const [verb, whom] = wanted ? (['pause', before.going] as const) : (['unpause', before.paused] as const);
-    changing = true;
-    try {
-      for (const name of whom) await engine[verb](containerName(instanceId, name));
-      const after = await lookNow();
-      if (after.is === 'running' && (wanted ? after.going : after.paused).length > 0)
-        throw new DriverError('NotPossible', `the containers of ${instanceId} do not do as they were told: to ${verb}`);
-    } catch (error) {
-      lookSoon(); // some of them may do as they were told, and others not
-      throw error;
-    } finally {
-      changing = false;
-    }
-  };
-
-  const mark = (seen: BootMarks): void => {
-    if (seen.ready === marks.ready && seen.address === marks.address) return;
-    marks = seen;
-    for (const listener of markListeners) listener(marks);
-  };
-
-  let checking: Promise<void> | undefined;
-  const checkLater = (unchecked: readonly string[]): void => {
-    checking ??= (async () => {
-      await sleep(clock, healthMs, over.signal);
-      if (over.signal.aborted) return;
-      for (const name of unchecked) await options.checkHealth(containerName(instanceId, name));
-    })()
-      .catch((error: unknown) => log.debug('cannot check the health of a container', { error: describeError(error) }))
-      .finally(() => {
-        checking = undefined;
-        lookSoon();
-      });
-  };
-
-  /** One has failed: the others are asked to end, and then made to. */
-  const endOthers = async ({ verdict, left }: GroupState & { is: 'failing' }): Promise<void> => {
+  /** One container has failed: the others are asked to end, and after a grace period killed. */
+  async #endOthers({ verdict, left }: GroupState & { is: 'failing' }): Promise<void> {
+    const { clock, log } = this.#options;
     log.info('a container failed; the others of its guest are ended', { left, reason: verdict.reason.message });
-    await signal('stop').catch((error: unknown) => log.warn('cannot end containers', { error: describeError(error) }));
-    await sleep(clock, lastGraceMs, over.signal);
-    if (over.signal.aborted) return;
-    await end().catch((error: unknown) => log.error('containers do not end', { error: describeError(error) }));
-  };
+    await this.#containers
+      .signal('stop')
+      .catch((error: unknown) => log.warn('cannot end containers', { error: describeError(error) }));
+    await sleep(clock, lastGraceMs, this.#over.signal);
+    if (this.#over.signal.aborted) return;
+    await this.#endAll().catch((error: unknown) => log.error('containers do not end', { error: describeError(error) }));
+  }
 
-  /** To all that run: what each of them takes for a wish to end, or the end itself. */
-  const signal = async (which: 'stop' | 'kill'): Promise<void> => {
-    const seen = await inspect();
-    // One that stands still would neither hear it nor end.
-    for (const { name, container } of seen)
-      if (container?.State.Status === 'paused') await engine.unpause(containerName(instanceId, name));
-    await Promise.all(
-      seen
-        .filter(runs)
-        .map(({ name, container }) =>
-          engine.kill(containerName(instanceId, name), which === 'kill' ? 'SIGKILL' : stopSignal(container)),
-        ),
-    );
-  };
-
-  const end = async (): Promise<void> => {
+  async #endAll(): Promise<void> {
+    const { clock, instanceId } = this.#options;
     const deadlineMs = clock.monotonicMs() + endTimeoutMs;
     for (;;) {
       try {
-        await signal('kill');
-        if ((await lookNow()).is === 'ended') return;
+        await this.#containers.signal('kill');
+        if ((await this.#looks.now()).is === 'ended') return;
       } catch (error) {
         if (clock.monotonicMs() >= deadlineMs)
           throw new DriverError(
@@ -204,82 +225,10 @@ export function runGroup(options: GroupRunOptions): Run {
             `cannot end the containers of ${instanceId}: ${describeError(error)}`,
           );
       }
-      if (over.signal.aborted) return void (await ended.promise);
+      if (this.#over.signal.aborted) return void (await this.ended);
       if (clock.monotonicMs() >= deadlineMs)
         throw new DriverError('ContainerEngineFailed', `the containers of ${instanceId} do not end`);
-      await sleep(clock, endPollMs, over.signal);
+      await sleep(clock, endPollMs, this.#over.signal);
     }
-  };
-
-  const lookNow = (): Promise<GroupState> => {
-    again = true;
-    looking ??= look().finally(() => {
-      looking = undefined;
-    });
-    return looking;
-  };
-  const lookSoon = (): void => {
-    if (over.signal.aborted) return;
-    lookNow().catch((error: unknown) => {
-      log.debug('cannot look at containers; looking again', { error: describeError(error) });
-      retry?.cancel(); // several may have waited for this one look
-      retry = clock.setTimer(lookAgainMs, lookSoon, { background: true });
-    });
-  };
-  const forget = options.watch.on(instanceId, lookSoon);
-  const connected = lookNow().then(
-    () => {},
-    () => lookSoon(), // what cannot be seen now is watched all the same
-  );
-
-  return {
-    process: undefined,
-    connected,
-    ended: ended.promise,
-    onTrouble(listener) {
-      troubleListeners.push(listener);
-      listener(trouble);
-    },
-    onMarks(listener) {
-      markListeners.push(listener);
-      if (marks.ready || marks.address !== undefined) listener(marks);
-    },
-    suspension: {
-      suspend: () => setSuspended(true),
-      resume: () => setSuspended(false),
-      onChange(listener) {
-        suspensionListeners.push(listener);
-        listener(suspended);
-      },
-    },
-    dial(port) {
-      const { address: host } = marks;
-      if (host === undefined) throw new DriverError('NotPossible', 'the containers have no address that is known');
-      return connectTcp({ host, port }, `port ${port} of the containers`);
-    },
-    alive: () => Promise.resolve(true), // the engine has said so; one that ended since has run
-    async powerDown() {
-      stopping = true;
-      await signal('stop');
-    },
-    async end() {
-      stopping = true;
-      if (!over.signal.aborted) await end();
-      await ended.promise;
-    },
-    detach() {
-      over.abort();
-      forget();
-      ended.resolve({ cause: 'detached', detail: 'nobody looks any more' });
-      options.onDetached(lines.stop());
-    },
-  };
-}
-
-const endPollMs = 50;
-
-/** As Docker names it, podman numbers it. */
-function stopSignal(container: EngineContainer | null): string {
-  const said = container?.Config.StopSignal;
-  return said === undefined || said === null || said === '' || said === 0 ? 'SIGTERM' : String(said);
+  }
 }

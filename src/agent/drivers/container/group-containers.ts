@@ -1,0 +1,59 @@
+// The containers of one guest on the engine: inspects them and sends signals to those that run.
+
+import type { Engine, EngineContainer } from './engine.ts';
+import { containerName } from './container-config.ts';
+import { runs, type SeenContainer } from './group-state.ts';
+
+export interface GroupContainer {
+  readonly name: string;
+  /** What the engine calls it. */
+  readonly container: string;
+}
+
+export class GroupContainers {
+  readonly list: readonly GroupContainer[];
+  readonly #engine: Engine;
+  readonly #instanceId: string;
+
+  constructor(parts: { readonly engine: Engine; readonly instanceId: string; readonly names: readonly string[] }) {
+    this.#engine = parts.engine;
+    this.#instanceId = parts.instanceId;
+    this.list = parts.names.map((name) => ({ name, container: containerName(parts.instanceId, name) }));
+  }
+
+  inspect(): Promise<SeenContainer[]> {
+    return Promise.all(
+      this.list.map(async ({ name, container }) => ({ name, container: await this.#engine.inspect(container) })),
+    );
+  }
+
+  async each(verb: 'pause' | 'unpause', names: readonly string[]): Promise<void> {
+    for (const name of names) await this.#engine[verb](containerName(this.#instanceId, name));
+  }
+
+  /** To all that run: the signal that each container takes as a request to end, or SIGKILL. */
+  async signal(which: 'stop' | 'kill'): Promise<void> {
+    const seen = await this.inspect();
+    // A paused container would neither receive the signal nor end.
+    await this.each(
+      'unpause',
+      seen.filter(({ container }) => container?.State.Status === 'paused').map(({ name }) => name),
+    );
+    await Promise.all(
+      seen
+        .filter(runs)
+        .map(({ name, container }) =>
+          this.#engine.kill(
+            containerName(this.#instanceId, name),
+            which === 'kill' ? 'SIGKILL' : stopSignal(container),
+          ),
+        ),
+    );
+  }
+}
+
+/** Docker gives its name, podman its number. */
+function stopSignal(container: EngineContainer | null): string {
+  const said = container?.Config.StopSignal;
+  return said === undefined || said === null || said === '' || said === 0 ? 'SIGTERM' : String(said);
+}
