@@ -7,7 +7,7 @@ import type { Driver } from '../driver.ts';
 import { createVmDriver } from '../guest-life/driver.ts';
 import type { VmDriverOptions } from '../guest-life/hands.ts';
 import { withContainers } from './container-config.ts';
-import { createEngine } from './engine.ts';
+import { EngineClient } from './engine-client.ts';
 import { EngineError } from './engine-http.ts';
 import { type EngineSocketOptions, findEngineSocket } from './engine-socket.ts';
 import { watchEngine } from './engine-watch.ts';
@@ -20,7 +20,7 @@ export type ContainerDriverOptions = Omit<VmDriverOptions, 'createHypervisor' | 
 
 export function createContainerDriver(options: ContainerDriverOptions): Driver {
   const { clock, prng, log, bindAddress = '127.0.0.1' } = options;
-  const engine = createEngine({
+  const engine = new EngineClient({
     clock,
     socketPath: async () => {
       const found = await findEngineSocket(options.socket);

@@ -14,7 +14,7 @@ import { untilGuest } from '../conformance.ts';
 import type { Driver, GuestSpec } from '../driver.ts';
 import { containerTalk } from '../test-engine-talks.ts';
 import { containerName, labels } from './container-config.ts';
-import { createEngine } from './engine.ts';
+import { EngineClient } from './engine-client.ts';
 import { createEngineHttp } from './engine-http.ts';
 import type { ContainerDriverOptions } from './driver.ts';
 import { type ContainerTestHost, type ContainerTestHosts, startContainerTestHosts } from './test-host.ts';
@@ -437,7 +437,7 @@ describe.skipIf(why !== undefined)(`containers on podman${why === undefined ? ''
         const spec = host.spec('obedient');
         await driver.create(spec, never);
         const clock = createManualClock();
-        const engine = createEngine({ socketPath: () => Promise.resolve(host.podman.socketPath), clock });
+        const engine = new EngineClient({ socketPath: () => Promise.resolve(host.podman.socketPath), clock });
         const call = {
           command: ['/bin/sh', '-c', 'exec >&- 2>&-; sleep 2; exit 7'],
           tty: false,

@@ -1,6 +1,7 @@
 // The containers of one guest on the engine: inspects them and sends signals to those that run.
 
-import type { Engine, EngineContainer } from './engine.ts';
+import type { Engine } from './engine.ts';
+import type { EngineContainer } from './engine-answers.ts';
 import { containerName } from './container-config.ts';
 import { runs, type SeenContainer } from './group-state.ts';
 

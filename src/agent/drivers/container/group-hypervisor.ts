@@ -14,7 +14,8 @@ import type { GuestsInside, Hypervisor, Machine, MakeCall, Run, RunEnd } from '.
 import { groupAccess } from './access.ts';
 import { containerName, labels, portName, referenceText, withContainers } from './container-config.ts';
 import { type Creation, createAll, inspectAll, killAll, removeAll } from './container-set.ts';
-import type { Engine, EngineContainer, EngineVersion } from './engine.ts';
+import type { Engine, EngineVersion } from './engine.ts';
+import type { EngineContainer } from './engine-answers.ts';
 import { asDriverError, startError } from './engine-failures.ts';
 import type { EngineWatch } from './engine-watch.ts';
 import { runGroup } from './group-run.ts';

@@ -11,7 +11,7 @@ import type { Engine } from './engine.ts';
 import type { EngineWatch } from './engine-watch.ts';
 import { GroupContainers } from './group-containers.ts';
 import { GroupHealth } from './group-health.ts';
-import { followGroup, type GroupLog } from './group-log.ts';
+import { GroupLog } from './group-log.ts';
 import { type GroupState, groupState, runs } from './group-state.ts';
 import { GroupSuspension } from './group-suspension.ts';
 import { Looks } from './looks.ts';
@@ -91,7 +91,7 @@ class GroupRun {
     this.#stopping = options.stopping;
     this.#marks = { ready: options.ready };
     this.#containers = new GroupContainers(options);
-    this.#lines = followGroup({ ...options, containers: this.#containers.list });
+    this.#lines = new GroupLog({ ...options, containers: this.#containers.list });
     const over = this.#over.signal;
     this.#looks = new Looks({
       clock,

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { EngineContainer } from './engine.ts';
+import type { EngineContainer } from './engine-answers.ts';
 import { groupState, type SeenContainer } from './group-state.ts';
 
 interface Seen {

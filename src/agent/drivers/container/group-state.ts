@@ -5,7 +5,7 @@
 //                                             └─► failing, as soon as one did not ─► failed, when the others have ended, too
 
 import type { RunEnd, Trouble } from '../guest-life/hypervisor.ts';
-import type { EngineContainer } from './engine.ts';
+import type { EngineContainer } from './engine-answers.ts';
 
 export interface SeenContainer {
   readonly name: string;

@@ -1,22 +1,23 @@
-// Brings a container image onto this host, unless the engine has it already, and says what it is. An image under a tag is what the host
-// first found there: a new one has a new tag, or is named by its digest.
+// Pulls a container image, unless the engine has it already, and returns its id and digest. A tag that the engine has is not
+// pulled again: a new image needs a new tag, or is named by its digest.
 
 import type { AssignedContainer } from '../../../api/agent-protocol.ts';
 import { describeError } from '../../../base/log.ts';
 import type { SharedWork } from '../../../base/work/shared-work.ts';
 import { DriverError } from '../../host/driver-error.ts';
 import { referenceText } from './container-config.ts';
-import type { Engine, EngineImage, PullLine } from './engine.ts';
+import type { Engine } from './engine.ts';
+import type { EngineImage, PullLine } from './engine-answers.ts';
 import { EngineError } from './engine-http.ts';
 
 export interface PulledImage {
   /** The engine's own. */
   readonly id: string;
-  /** Of the manifest in its registry, where that is known; else of the image's configuration. */
+  /** Of the manifest in its registry, if known; otherwise of the image's configuration. */
   readonly digest: string;
 }
 
-/** Those under way, by the reference that is pulled: an engine that is asked twice at a time fetches twice. */
+/** Single-flight pulls by reference: an engine that is asked twice at the same time downloads twice. */
 export type Pulls = SharedWork<PullLine, void>;
 
 export async function pullImage(
@@ -67,9 +68,9 @@ function digestOf({ Id, RepoDigests }: EngineImage, reference: string): string {
   return Id.startsWith('sha256:') ? Id : `sha256:${Id}`;
 }
 
-const layersMax = 512; // no image has more; a registry may say what it likes
+const layersMax = 512; // no image has more, and a registry may send any number
 
-/** How far it is, of the layers that were spoken of. */
+/** The percentage done of all layers reported so far. */
 function createProgress(): (line: PullLine) => string {
   const layers = new Map<string, { readonly done: number; readonly all: number }>();
   return ({ id, progressDetail }) => {

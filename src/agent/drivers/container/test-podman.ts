@@ -11,7 +11,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { sleep } from '../../../base/clock.ts';
 import { system, systemClock } from '../../../base/system.ts';
-import { createEngine, type Engine } from './engine.ts';
+import type { Engine } from './engine.ts';
+import { EngineClient } from './engine-client.ts';
 import { labels } from './container-config.ts';
 import { tarOf } from './test-tar.ts';
 
@@ -125,7 +126,7 @@ export async function startPodman({
 } = {}): Promise<TestPodman> {
   const folder = await mkdtemp(join(tmpdir(), 'berth-podman-'));
   const socketPath = join(folder, 'podman.sock');
-  const engine = createEngine({ socketPath: () => Promise.resolve(socketPath), clock: systemClock });
+  const engine = new EngineClient({ socketPath: () => Promise.resolve(socketPath), clock: systemClock });
   await writeConfiguration(folder, insecureRegistry);
   const mounts = await startMounts();
   let service: ChildProcess | undefined;
