@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { silentLogger } from '../../../base/log.ts';
 import { seededPrng } from '../../../base/prng.ts';
 import { systemClock } from '../../../base/system.ts';
-import { type ConsoleRecorder, recordConsole } from './console.ts';
+import { ConsoleRecorder } from './console.ts';
 
 describe('the recorder of a console', () => {
   let directory: string;
@@ -23,7 +23,7 @@ describe('the recorder of a console', () => {
     servers = [];
     warned = Promise.withResolvers();
     const log = { ...silentLogger, warn: () => warned.resolve() };
-    recorder = recordConsole({ socketPath, logPath, clock: systemClock, prng: seededPrng(1), log });
+    recorder = new ConsoleRecorder({ socketPath, logPath, clock: systemClock, prng: seededPrng(1), log });
   });
   afterEach(async () => {
     recorder.abandon();

@@ -1,5 +1,5 @@
-// The zones driver: virtual machines that are bhyve zones of an illumos host. It has been run against recorded dialogues only, not on
-// illumos (docs/zones.md).
+// The zones driver: virtual machines that are bhyve zones of an illumos host. It has been run against recorded dialogues only, never
+// on illumos (docs/zones.md).
 
 import type { Prng } from '../../../base/prng.ts';
 import type { Driver } from '../driver.ts';
@@ -8,7 +8,7 @@ import type { VmDriverOptions } from '../guest-life/hands.ts';
 import { runTool } from '../../host/run-tool.ts';
 import type { RunCommand } from './commands.ts';
 import type { ZonesSettings } from './host-look.ts';
-import { createZones, type ZonesOptions } from './hypervisor.ts';
+import { ZonesHypervisor, type ZonesOptions } from './hypervisor.ts';
 
 export interface ZonesDriverOptions
   extends Omit<VmDriverOptions, 'createHypervisor'>,
@@ -23,6 +23,6 @@ export function createZonesDriver(options: ZonesDriverOptions): Driver {
   const run = options.run ?? ((call) => runTool(options.clock, call));
   return createVmDriver({
     ...options,
-    createHypervisor: (hands) => createZones({ ...options, ...hands, run }),
+    createHypervisor: (hands) => new ZonesHypervisor({ ...options, ...hands, run }),
   });
 }

@@ -1,5 +1,5 @@
-// One run of one guest, as far as the state of its zone tells it: from its boot or adoption until the zone no longer runs. A zone tells
-// that it has ended, not why; whether the guest ever spoke is what tells a guest's end from a hypervisor that did not come up.
+// One run of one guest, from its boot or adoption until its zone no longer runs. The zone's state shows that it has ended, not
+// why: a guest that wrote to its console has ended by itself, and with a guest that did not, the hypervisor failed.
 
 import { type Clock, sleep } from '../../../base/clock.ts';
 import { describeError, type Logger } from '../../../base/log.ts';
@@ -17,11 +17,11 @@ export interface ZoneRunOptions {
   readonly clock: Clock;
   readonly log: Logger;
   readonly console: ConsoleRecorder;
-  /** Whether the guest has said anything since its boot. */
+  /** Whether the guest has written anything since its boot. */
   readonly spoke: () => boolean;
-  /** A zone that a guest reboots is down for a moment: an end that nobody asked for is believed after this. */
+  /** A zone that its guest reboots is down for a moment: an end without a request counts after this time. */
   readonly confirmMs: number;
-  /** How often it is looked at on its own; while a power-off is awaited, more often first. */
+  /** How often the zone is looked at without a request; during a power-off, more often at first. */
   readonly everyMs: number;
   /** Whether the zone was seen to run. */
   readonly seen: boolean;
@@ -30,109 +30,132 @@ export interface ZoneRunOptions {
 /** zoneadm(8) waits for the last process of the zone; a hypervisor that hangs in the kernel takes longest. */
 const haltTimeoutMs = 120_000;
 
+/** An object of plain functions, because the caller spreads it. */
 export function superviseZone(options: ZoneRunOptions): Run {
-  const { zone, run, watch, clock, log, console, seen } = options;
-  const ended = Promise.withResolvers<RunEnd>();
-  const over = new AbortController();
-  let asked = false;
-  let missingSinceMs: number | undefined;
-
-  const finish = (state: string): void => {
-    if (over.signal.aborted) return;
-    over.abort();
-    unfollow();
-    const end = (): RunEnd => ({
-      cause: options.spoke() ? 'guest-shutdown' : 'other',
-      detail: `zone ${zone} is ${state}`,
-    });
-    console.finish().then(
-      () => ended.resolve(end()),
-      () => ended.resolve(end()), // its last words are missing: that was logged where it happened
-    );
-  };
-  const lookLater = (delayMs: number): void => {
-    const look = (): void => {
-      if (!over.signal.aborted) watch.look().catch(sightLost);
-    };
-    clock.setTimer(delayMs, look, { background: true });
-  };
-  const sightLost = (error: unknown): void =>
-    log.warn('cannot look at the zone of a guest', { zone, error: describeError(error) });
-  const onLook = (found: Zone | undefined): void => {
-    if (mayRun(found)) {
-      missingSinceMs = undefined;
-      return;
-    }
-    const nowMs = clock.monotonicMs();
-    missingSinceMs ??= nowMs;
-    if (asked || nowMs - missingSinceMs >= options.confirmMs) finish(found?.state ?? 'gone');
-    else lookLater(options.confirmMs);
-  };
-  const unfollow = watch.follow(zone, onLook);
-  if (!seen) finish('down at once');
-
-  const awaitPowerOff = async (): Promise<void> => {
-    for (let delayMs = options.everyMs / 10; !over.signal.aborted; delayMs = Math.min(2 * delayMs, options.everyMs)) {
-      await sleep(clock, delayMs, over.signal);
-      if (!over.signal.aborted) await watch.look().catch(sightLost);
-    }
-  };
-
-  const halt = async (): Promise<void> => {
-    const what = `cannot end the guest in zone ${zone}`;
-    const words = ['-z', zone, 'halt'];
-    try {
-      await command(run, { what, program: 'zoneadm', arguments: words, timeoutMs: haltTimeoutMs });
-    } catch (error) {
-      // It may have gone by itself meanwhile, and then cannot be halted.
-      if (mayRun((await watch.look()).get(zone))) throw error;
-    }
-    const left = (await watch.look()).get(zone);
-    if (mayRun(left))
-      throw new DriverError('HypervisorFailed', `${what}: it was halted, and still is ${left?.state ?? 'there'}`);
-  };
-  const endNow = async (): Promise<void> => {
-    asked = true;
-    if (over.signal.aborted) return void (await ended.promise);
-    if (mayRun((await watch.look()).get(zone))) await halt();
-    await ended.promise;
-  };
-  let ending: Promise<void> | undefined;
-
+  const run = new ZoneRun(options);
   return {
     process: undefined,
     connected: Promise.resolve(), // the zone has the uuid in its configuration, which was read before
-    ended: ended.promise,
-    onTrouble() {}, // nothing tells how a guest fares with its disk
-    alive: async () => seen,
-    async powerDown() {
-      asked = true;
-      // bhyve(8), "Signal handling": SIGTERM triggers an ACPI power-off. It is what `zoneadm shutdown` comes down to in this brand; but
-      // that one waits for the end as long as the SMF service system/zones says (zoneadm(8)), and our grace may be shorter.
-      await command(run, {
-        what: `cannot press the power button of zone ${zone}`,
-        program: 'pkill',
-        arguments: ['-TERM', '-z', zone, 'bhyve'],
-      });
-      void awaitPowerOff();
-    },
-    end() {
-      ending ??= endNow().finally(() => {
-        ending = undefined;
-      });
-      return ending;
-    },
-    detach() {
-      if (over.signal.aborted) return;
-      over.abort();
-      unfollow();
-      console.abandon();
-      ended.resolve({ cause: 'detached', detail: 'the driver has let go of it' });
-    },
+    ended: run.ended,
+    onTrouble() {}, // nothing reports the state of a guest's disk
+    alive: async () => options.seen,
+    powerDown: () => run.powerDown(),
+    end: () => run.end(),
+    detach: () => run.detach(),
   };
 }
 
-/** The run of a guest that ended while nobody looked. */
+class ZoneRun {
+  readonly #options: ZoneRunOptions;
+  readonly #ended = Promise.withResolvers<RunEnd>();
+  readonly #over = new AbortController();
+  readonly #unfollow: () => void;
+  /** The guest was asked to end, or is being ended. */
+  #asked = false;
+  #missingSinceMs: number | undefined;
+  #ending: Promise<void> | undefined;
+
+  constructor(options: ZoneRunOptions) {
+    this.#options = options;
+    this.#unfollow = options.watch.follow(options.zone, (found) => this.#onLook(found));
+    if (!options.seen) this.#finish('down at once');
+  }
+
+  get ended(): Promise<RunEnd> {
+    return this.#ended.promise;
+  }
+
+  async powerDown(): Promise<void> {
+    const { run, zone } = this.#options;
+    this.#asked = true;
+    // bhyve(8), "Signal handling": SIGTERM triggers an ACPI power-off. `zoneadm shutdown` does the same in this brand; but it
+    // waits for the end as long as the SMF service system/zones says (zoneadm(8)), and our grace period may be shorter.
+    await command(run, {
+      what: `cannot press the power button of zone ${zone}`,
+      program: 'pkill',
+      arguments: ['-TERM', '-z', zone, 'bhyve'],
+    });
+    void this.#awaitPowerOff();
+  }
+
+  end(): Promise<void> {
+    this.#ending ??= this.#endNow().finally(() => {
+      this.#ending = undefined;
+    });
+    return this.#ending;
+  }
+
+  detach(): void {
+    if (this.#over.signal.aborted) return;
+    this.#over.abort();
+    this.#unfollow();
+    this.#options.console.abandon();
+    this.#ended.resolve({ cause: 'detached', detail: 'the driver has let go of it' });
+  }
+
+  #onLook(found: Zone | undefined): void {
+    const { clock, confirmMs } = this.#options;
+    if (mayRun(found)) {
+      this.#missingSinceMs = undefined;
+      return;
+    }
+    const nowMs = clock.monotonicMs();
+    this.#missingSinceMs ??= nowMs;
+    if (this.#asked || nowMs - this.#missingSinceMs >= confirmMs) this.#finish(found?.state ?? 'gone');
+    else clock.setTimer(confirmMs, () => void this.#look(), { background: true });
+  }
+
+  #finish(state: string): void {
+    if (this.#over.signal.aborted) return;
+    this.#over.abort();
+    this.#unfollow();
+    const { spoke, zone, console } = this.#options;
+    const end = (): void =>
+      this.#ended.resolve({ cause: spoke() ? 'guest-shutdown' : 'other', detail: `zone ${zone} is ${state}` });
+    console.finish().then(end, end); // when its last output is missing, the recorder has logged that
+  }
+
+  async #look(): Promise<void> {
+    const { watch, log, zone } = this.#options;
+    if (this.#over.signal.aborted) return;
+    await watch
+      .look()
+      .catch((error: unknown) => log.warn('cannot look at the zone of a guest', { zone, error: describeError(error) }));
+  }
+
+  async #awaitPowerOff(): Promise<void> {
+    const { clock, everyMs } = this.#options;
+    const { signal } = this.#over;
+    for (let delayMs = everyMs / 10; !signal.aborted; delayMs = Math.min(2 * delayMs, everyMs)) {
+      await sleep(clock, delayMs, signal);
+      await this.#look();
+    }
+  }
+
+  async #endNow(): Promise<void> {
+    const { watch, zone } = this.#options;
+    this.#asked = true;
+    if (this.#over.signal.aborted) return void (await this.ended);
+    if (mayRun((await watch.look()).get(zone))) await halt(this.#options);
+    await this.ended;
+  }
+}
+
+async function halt({ run, watch, zone }: Pick<ZoneRunOptions, 'run' | 'watch' | 'zone'>): Promise<void> {
+  const what = `cannot end the guest in zone ${zone}`;
+  const words = ['-z', zone, 'halt'];
+  try {
+    await command(run, { what, program: 'zoneadm', arguments: words, timeoutMs: haltTimeoutMs });
+  } catch (error) {
+    // It may have ended by itself meanwhile, and then cannot be halted.
+    if (mayRun((await watch.look()).get(zone))) throw error;
+  }
+  const left = (await watch.look()).get(zone);
+  if (mayRun(left))
+    throw new DriverError('HypervisorFailed', `${what}: it was halted, and still is ${left?.state ?? 'there'}`);
+}
+
+/** The run of a guest that ended while no agent ran. */
 export function endedRun(end: RunEnd): Run {
   return {
     process: undefined,

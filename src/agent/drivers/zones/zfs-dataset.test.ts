@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { parseVolumes } from './volumes.ts';
+import { parseVolumes } from './zfs-dataset.ts';
 
 it('reads what zfs list -H -p prints of volumes and snapshots', () => {
   const volumes = parseVolumes(
