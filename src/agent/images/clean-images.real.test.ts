@@ -8,7 +8,7 @@ import { pathToFileURL } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { ImageSpec } from '../../api/resources/image.ts';
 import { createManualClock } from '../../base/manual-clock.ts';
-import { type ImageCacheOptions } from './create-image-cache.ts';
+import type { ImageCacheOptions } from './image-cache-options.ts';
 import { ensure, type ImageTrial, sha256, startImageTrial, testImage } from './test-images.ts';
 
 let trial: ImageTrial;
