@@ -3,7 +3,7 @@
 import type { GuestPort } from '../../../api/agent-protocol.ts';
 import { describeError } from '../../../base/log.ts';
 import { DriverError } from '../../host/driver-error.ts';
-import { portInUse } from '../guest-life/ways-in/ports.ts';
+import { portInUse } from '../../host/port-in-use.ts';
 import { labels } from './container-config.ts';
 import type { Engine } from './engine.ts';
 import { EngineError } from './engine-http.ts';

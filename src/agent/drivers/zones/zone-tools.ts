@@ -4,7 +4,7 @@
 import { join } from 'node:path';
 import { DriverError } from '../../host/driver-error.ts';
 import { guestFiles } from '../guest-life/guest-files.ts';
-import { writeWhole } from '../guest-life/guest-record.ts';
+import { writeWhole } from '../../host/write-whole.ts';
 import type { Machine } from '../guest-life/hypervisor.ts';
 import { command, type RunCommand } from './commands.ts';
 import { markOf, zoneCommands, zoneName } from './zone-config.ts';
