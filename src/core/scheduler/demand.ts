@@ -1,5 +1,5 @@
-// Demand: how much an instance asks for, and of what kind of provider: its own numbers, its size, its image, its pool, GPUs, NUMA cells,
-// a resource query.
+// Demand: how much an instance asks for and of which kind of provider, from its own numbers, size, image, pool, GPUs,
+// NUMA cells and resource query.
 
 import { gpuClass, gpuModelTrait, gpuWhole } from '../../api/resources/host-rules.ts';
 import type { InstanceSpec } from '../../api/resources/instance.ts';
@@ -8,7 +8,7 @@ import type { Demand, Portion } from '../ledger/tree.ts';
 import { keys } from '../state/keys.ts';
 import type { Snapshot } from '../state/snapshot.ts';
 
-/** What says how much is wanted: an instance's spec, or that of a task, which may do without an image. */
+/** The parts of a spec that state an amount. The spec of a task has no image. */
 export type AskingSpec = Pick<
   InstanceSpec,
   'size' | 'cpus' | 'memoryMiB' | 'diskGiB' | 'resources' | 'gpus' | 'numaCells' | 'placement' | 'ports'
@@ -24,12 +24,13 @@ export interface Room {
   readonly diskGiB: number;
 }
 
-/** As in Orchard: what an instance gets when nobody says anything. */
+/** The defaults of Orchard, for an instance whose spec, size, image and pool state no amount. */
 export const roomDefault = { cpus: 4, memoryMiB: 8192 } as const;
 
 /**
- * What an instance gets: its own numbers, else its size's, else its image's, else the defaults of its pool (of the pool `default`, when
- * it names none), else 4 CPUs and 8192 MiB; and the image's disk. Known before the host is, so that every host is asked the same.
+ * The amounts of an instance: its own numbers, else those of its size, else of its image, else the defaults of its pool
+ * (of the pool `default` when it names none), else 4 CPUs and 8192 MiB; and the disk of its image. Does not depend on
+ * the host, so every host is asked for the same amounts.
  */
 export function roomOf(snapshot: Snapshot, spec: AskingSpec): Room {
   const size = spec.size === undefined ? undefined : snapshot.get('size', keys.size(spec.size))?.value.spec;
@@ -73,7 +74,10 @@ function gpuPortion({ count, share, models }: NonNullable<InstanceSpec['gpus']>)
   };
 }
 
-/** CPUs and memory in equal parts, rounded up; what does not go up was refused when the instance was made. */
+/**
+ * CPUs and memory in equal parts per cell, rounded up. Amounts that are not divisible were refused when the instance
+ * was created.
+ */
 function takeCells(amounts: Record<string, number>, cells: number): Portion {
   const { VCPU = 0, MEMORY_MB = 0 } = amounts;
   delete amounts['VCPU'];
@@ -85,7 +89,7 @@ function takeCells(amounts: Record<string, number>, cells: number): Portion {
   };
 }
 
-/** A class that the query names anywhere is asked for as the query says, and in no other way. */
+/** A resource class that the query names is requested only as the query states. */
 function takeQuery(amounts: Record<string, number>, { amounts: plain, groups, isolate }: ResourceQuery): Portion[] {
   for (const group of groups) for (const resourceClass in group.amounts) delete amounts[resourceClass];
   for (const resourceClass in plain) amounts[resourceClass] = plain[resourceClass] ?? 0;
@@ -100,7 +104,7 @@ function takeQuery(amounts: Record<string, number>, { amounts: plain, groups, is
 
 const queries = new WeakMap<object, ResourceQuery | null>();
 
-/** The instance's resource query, parsed once; null when it has none, or one that was never let in. */
+/** The instance's resource query, parsed once; null when it has none or the query is invalid. */
 export function queryOf(placement: InstanceSpec['placement']): ResourceQuery | null {
   if (placement.query === undefined) return null;
   let query = queries.get(placement);

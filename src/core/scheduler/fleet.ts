@@ -1,5 +1,6 @@
-// Fleet: the hosts as columns of numbers, kept up to date from the records, so that rules cost a few loads and not a walk through
-// objects. It knows what is free where; it never decides. What is laid over it tentatively is gone when the trial ends.
+// Fleet: the hosts as columns of numbers, updated from the records, so that a rule costs a few memory loads instead of
+// a walk through objects. It knows what is free where, and never decides. Tentative changes are undone when the trial
+// ends.
 
 import { equalJson } from '../../base/equal-json.ts';
 import { assert } from '../../base/assert.ts';
@@ -21,7 +22,10 @@ import { Strangers } from './strangers.ts';
 import { Topologies } from './neighbours/topology.ts';
 import { usualDriver } from './wanted-driver.ts';
 
-/** One resource class of all hosts, in units of that class. A host's numbers lie together: who looks at one mostly wants all. */
+/**
+ * One resource class of all hosts, in units of that class. The numbers of one host lie together, because most readers
+ * need all of them.
+ */
 export class Column {
   readonly resourceClass: string;
   #cells: Float64Array;
@@ -31,7 +35,7 @@ export class Column {
     this.#cells = new Float64Array(cellsPerHost * length);
   }
 
-  /** What may be held in all, of all providers of the host. */
+  /** Total capacity over all providers of the host. */
   capacity(slot: Slot): number {
     return this.#cells[cellsPerHost * slot] ?? 0;
   }
@@ -40,7 +44,7 @@ export class Column {
     return this.#cells[cellsPerHost * slot + 1] ?? 0;
   }
 
-  /** The most that one claim can get: of the provider with the most free, not beyond its max unit. */
+  /** The most that one claim can get: from the provider with the most free, at most its max unit. */
   most(slot: Slot): number {
     return this.#cells[cellsPerHost * slot + 2] ?? 0;
   }
@@ -52,7 +56,7 @@ export class Column {
     this.#cells[at + 2] = 0;
   }
 
-  /** One more provider of the host, of which `most` can be got at once. */
+  /** Adds a provider of the host that can give at most `most` to one claim. */
   add(slot: Slot, { capacity, used, most }: { capacity: number; used: number; most: number }): void {
     const cells = this.#cells;
     const at = cellsPerHost * slot;
@@ -68,7 +72,7 @@ export class Column {
   }
 }
 
-/** Three are used: so none of them lies across two lines of the processor's cache. */
+/** Three are used; four keep a host's cells within one cache line. */
 const cellsPerHost = 4;
 
 interface ProviderUse {
@@ -83,39 +87,44 @@ export const fleetOf = defineView((snapshot) => new Fleet(snapshot));
 export class Fleet implements View {
   /** By slot; undefined where a host has been removed. */
   readonly hosts: (Host | undefined)[] = [];
-  /** By slot, for breaking ties. */
+  /** By slot; breaks ties. */
   readonly names: string[] = [];
-  /** By slot: its providers, as they were when they last changed in more than their generation. Empty until its agent has told what it has. */
+  /**
+   * By slot: its providers, as of their last change in more than the generation. Empty until the agent has reported its
+   * inventory.
+   */
   readonly trees: ProviderUse[][] = [];
-  /** By slot: how many instances hold something there. */
+  /** By slot: number of instances that hold an allocation there. */
   readonly guests: number[] = [];
-  /** By slot: how many there may be. */
+  /** By slot: the limit on that number. */
   readonly guestsMax: number[] = [];
-  /** By slot: the first of its drivers that works; empty when none does. */
+  /** By slot: the first working driver; empty when none works. */
   readonly drivers: string[] = [];
-  /** By slot: host ports in use, as `tcp/8080`; undefined where there are none. */
+  /** By slot: host ports in use, as `tcp/8080`; undefined when there are none. */
   readonly ports: (ReadonlySet<string> | undefined)[] = [];
-  /** By slot: some provider gives its room only in steps, or not in small amounts, so columns do not tell all. */
+  /** By slot: some provider has a step size or minimum unit, so the columns are not exact. */
   readonly stepped: boolean[] = [];
-  /** How many hosts have a taint that is only to be avoided, and how many a most of instances: rules about these are none without. */
+  /**
+   * Number of hosts with a soft taint, and of hosts with a limit on instances; at 0 the rules about these do not apply.
+   */
   softTaints = 0;
   quotas = 0;
-  /** Every change of a host, and of who is on it. */
+  /** Every change of a host and of its instances. */
   readonly log = new ChangeLog();
-  /** Those of its record. */
+  /** Changes of the host's record. */
   readonly recordLog = new ChangeLog();
   readonly groups: Groups;
   readonly nominations: Nominations;
   readonly strangers = new Strangers();
   readonly topologies: Topologies;
-  /** How many slots there is room for; columns and verdicts are that long. */
+  /** Number of slots allocated; columns and verdicts have this length. */
   capacity = capacityMin;
   /**
-   * Another number whenever what leaders were found by no longer holds: columns came, or all grew, a slot has another name, or what is
-   * asked for has changed.
+   * A number that changes whenever candidate lists become invalid: a column was added, all columns grew, a slot has
+   * another name, or the mix of requests changed.
    */
   layout = 0;
-  /** How many hosts there are. */
+  /** Number of hosts. */
   count = 0;
 
   readonly #snapshot: Snapshot;
@@ -123,11 +132,11 @@ export class Fleet implements View {
   readonly #free: Slot[] = [];
   readonly #columns = new Map<string, Column>();
   readonly #columnsBySlot: Column[][] = [];
-  /** Slots that a trial changed. */
+  /** Slots that the trial changed. */
   #trial: Set<Slot> | null = null;
-  /** Hosts whose record a trial changed, as they are. */
+  /** Hosts whose record the trial changed, with the real record. */
   readonly #imagined = new Map<Slot, Host | undefined>();
-  /** Slots of hosts that are there only in a trial. */
+  /** Slots of hosts that exist only in the trial. */
   readonly #supposed: Slot[] = [];
   #mix: Mix | null = null;
 
@@ -149,7 +158,7 @@ export class Fleet implements View {
     return this.#slotByName.get(host);
   }
 
-  /** The column of a class, or undefined when no host has ever had any of it. */
+  /** The column of a class, or undefined when no host has ever had it. */
   column(resourceClass: string): Column | undefined {
     return this.#columns.get(resourceClass);
   }
@@ -158,12 +167,12 @@ export class Fleet implements View {
     return this.#snapshot.instanceById(id)?.value;
   }
 
-  /** Of the life that a placement of the instance begins. */
+  /** The incarnation that the next placement of the instance starts. */
   nextIncarnationOf(instance: Instance): number {
     return nextIncarnation(this.#snapshot, instance);
   }
 
-  /** Instances made up to then are there by a restore from a backup, or may be. */
+  /** Instances created up to this time may come from a backup; set after a restore. */
   get restoredUpToMs(): number | undefined {
     return restoreOf(this.#snapshot)?.newestInstanceMs;
   }
@@ -172,7 +181,9 @@ export class Fleet implements View {
     return this.#columns.values();
   }
 
-  /** What instances ask for, counted from the first question on: a fleet whose rules do not look at it pays nothing. */
+  /**
+   * What instances ask for, counted from the first access on, so that a fleet whose rules do not read it pays nothing.
+   */
   get mix(): Mix {
     return (this.#mix ??= new Mix(this.#snapshot));
   }
@@ -208,16 +219,16 @@ export class Fleet implements View {
     }
   }
 
-  // Trials: what if.
+  // Trials: hypothetical changes.
 
-  /** How many trials have begun. */
+  /** Number of trials begun. */
   trials = 0;
 
   get trying(): boolean {
     return this.#trial !== null;
   }
 
-  /** Runs `body`, which may `hold` and `setAside`, and makes everything as it was. */
+  /** Runs `body`, which may call `hold` and `setAside`, then restores the previous state. */
   tentatively<T>(body: () => T): T {
     assert(!this.#trial, 'a trial within a trial');
     const touched = new Set<Slot>();
@@ -235,13 +246,13 @@ export class Fleet implements View {
     }
   }
 
-  /** Within a trial: as if `held` were claimed there, `times` over. */
+  /** In a trial: claims `held` on the host `times` over. */
   hold(slot: Slot, held: Allocation['amounts'], ports: readonly string[] = [], times = 1): void {
     this.#tryUse(slot, held, times);
     if (ports.length > 0) this.ports[slot] = new Set([...(this.ports[slot] ?? []), ...ports]);
   }
 
-  /** Within a trial: as if `held` were given back there. */
+  /** In a trial: releases `held` on the host. */
   giveBack(slot: Slot, held: Allocation['amounts'], ports: readonly string[] = []): void {
     this.#tryUse(slot, held, -1);
     if (ports.length === 0) return;
@@ -260,7 +271,7 @@ export class Fleet implements View {
     this.#sumColumns(slot);
   }
 
-  /** Within a trial: as if the host were not there. */
+  /** In a trial: removes the host. */
   setAside(slot: Slot): void {
     this.#try(slot);
     if (!this.#imagined.has(slot)) this.#imagined.set(slot, this.hosts[slot]);
@@ -269,21 +280,21 @@ export class Fleet implements View {
     this.#see(slot, undefined);
   }
 
-  /** Within a trial: as if the host's record were this one. */
+  /** In a trial: replaces the host's record. */
   imagine(slot: Slot, host: Host): void {
     assert(this.#trial, 'hosts are imagined only within a trial');
     if (!this.#imagined.has(slot)) this.#imagined.set(slot, this.hosts[slot]);
     this.#see(slot, host);
   }
 
-  /** Within a trial: as if there were one more host like this one, with nothing on it. Answers its slot. */
+  /** In a trial: adds an empty host like this one. Returns its slot. */
   imagineMore(like: Slot): Slot {
     const host = this.hosts[like];
     assert(this.#trial && host, 'hosts are imagined only within a trial, like one that is there');
     const slot = this.#free.pop() ?? this.hosts.length;
     if (slot >= this.capacity) this.#grow();
     this.#supposed.push(slot);
-    const name = `~${slot}`; // no host's, and behind all in ties
+    const name = `~${slot}`; // not the name of a host, and last in ties
     if (this.names[slot] !== undefined && this.names[slot] !== name) this.layout += 1;
     this.names[slot] = name;
     this.trees[slot] = (this.trees[like] ?? []).map(({ provider }) => ({ provider, used: new Map() }));
@@ -323,7 +334,7 @@ export class Fleet implements View {
     this.#trial.add(slot);
   }
 
-  // Keeping up.
+  // Updates.
 
   #setHost(host: Host): void {
     const { name } = host.metadata;
@@ -370,7 +381,7 @@ export class Fleet implements View {
     const slot = host === undefined ? undefined : this.#slotByName.get(host);
     if (slot === undefined) return;
     this.#measureAll(slot);
-    this.#recordChanged(slot); // traits are told by providers
+    this.#recordChanged(slot); // rules read traits from providers
   }
 
   #countRare(before: Host | undefined, after: Host | undefined): void {
@@ -405,7 +416,7 @@ export class Fleet implements View {
   /** After a claim or a release. */
   #measureUse(slot: Slot): void {
     for (const use of this.trees[slot] ?? []) {
-      // What is used of a provider is one object from its first use on, kept up to date.
+      // The use of a provider is one object from its first use on, updated in place.
       if (use.used.size === 0) use.used = this.#snapshot.usedBy(use.provider.id);
     }
     this.guests[slot] = this.#snapshot.heldOnHost(this.names[slot] ?? '');
@@ -440,12 +451,12 @@ export class Fleet implements View {
     if (!column) {
       column = new Column(resourceClass, this.capacity);
       this.#columns.set(resourceClass, column);
-      this.layout += 1; // leaders may have been found by its absence
+      this.layout += 1; // candidates may have been found without it
     }
     return column;
   }
 
-  /** The providers of a host and what is free of them, as the ledger reads them. */
+  /** The host's providers and their free amounts, in the form the ledger reads. */
   tree(slot: Slot): Tree {
     return this.trees[slot] ?? noTree;
   }
@@ -469,7 +480,10 @@ function hasQuota(host: Host | undefined): boolean {
   return host?.spec.instancesMax !== undefined;
 }
 
-/** Whether rules would say the same of both: what heartbeats change most (sessions, unknown guests) is not among what they read. */
+/**
+ * Whether rules give the same verdicts on both. Heartbeats mostly change sessions and unknown guests, which no host
+ * rule reads.
+ */
 function sameForRules(a: Host, b: Host): boolean {
   return (
     equalJson(a.spec, b.spec) &&

@@ -1,48 +1,49 @@
-// What a scheduling rule is. A plugin looks at one request and answers a rule for it, or null when it has nothing to say. Rules are
-// pure and small; they never see other requests, the clock or the store. Speed is the engine's matter (engine.ts).
+// The contract of a scheduling rule. A plugin takes one request and returns a rule for it, or null when it does not
+// apply. Rules are pure and small; they never see other requests, the clock or the store. Speed is the engine's job
+// (engine.ts).
 
 import type { Fleet } from './fleet.ts';
 import type { Request } from './request.ts';
 import type { Slot } from './engine/slot.ts';
 
-/** Why a host is not for a request: a CamelCase code that is counted, and the sentence for the host, made when someone reads it. */
+/** Why a host is refused: a CamelCase code that is counted, and a sentence about the host, built when it is read. */
 export interface Refusal {
   readonly reason: string;
   readonly message: (slot: Slot) => string;
 }
 
-/** A rule that refuses many hosts for one reason makes this once. */
+/** A rule that refuses many hosts for one reason creates this once. */
 export function refuse(reason: string, message: string | ((slot: Slot) => string)): Refusal {
   return { reason, message: typeof message === 'string' ? () => message : message };
 }
 
-/** One plugin's say on one request. */
+/** The rule of one plugin for one request. */
 export interface Rule {
-  /** Null when the host may take the request; all rules must agree. */
+  /** Null when the host may take the request; all filters must agree. */
   filter?(slot: Slot): Refusal | null;
-  /** How good the host is, 0..100, fractions too. Weighed by profile; asked only for hosts that fit. */
+  /** How good the host is: 0 to 100, fractions allowed. Weighted by the profile; called only for hosts that fit. */
   score?(slot: Slot): number;
 }
 
-/** A rule that looks at where other instances are; it is made anew for each decision. */
+/** A rule that looks at where other instances are; created again for each decision. */
 export interface GroupRule extends Rule {
-  /** Hosts to look at before all others, few. */
+  /** Hosts to examine before all others; a short list. */
   readonly shortlist?: readonly Slot[];
   /** No host outside the shortlist scores more than this (default 100); null: all of them are refused. */
   readonly scoreMaxElsewhere?: number | null;
-  /** The key of a label of hosts: those with one value of it (and those without it) are all told the same. */
+  /** A host label: the verdict is the same for all hosts with one value of it, and for all hosts without it. */
   readonly uniformBy?: string | undefined;
-  /** What it says of a host hangs on the members on that host alone (and on the request). */
+  /** The verdict on a host depends only on the members on that host and on the request. */
   readonly perHost?: boolean;
-  /** With `perHost`: numbers that are the same for all hosts, on which it hangs besides. */
+  /** With `perHost`: further inputs of the verdict, which are the same for all hosts. */
   readonly given?: string;
-  /** All hosts are refused, and for this: the same for each. */
+  /** The reason that refuses every host alike. */
   readonly nowhere?: () => Refusal;
 }
 
 interface PluginOf<D extends string, R extends Rule> {
   readonly name: string;
-  /** One line for people: what the rule is for. */
+  /** One line for users: the purpose of the rule. */
   readonly summary: string;
   /**
    * What the verdict on a host hangs on, besides the request:

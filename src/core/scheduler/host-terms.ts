@@ -1,5 +1,6 @@
-// Host terms: what an instance asks of the record of the host it goes to. Plain data and little of it: its JSON is the key under which
-// requests share their verdicts on hosts.
+// Host terms: what an instance requires of a host's record. Plain data and small: its JSON is the key under which
+// requests share their verdicts on hosts. Image terms are cached by the image's spec, which never changes in place; the
+// cache changes no answer.
 
 import { isContainerImage } from '../../api/container-image.ts';
 import type { HostRule, Preference, Toleration, TraitRules } from '../../api/resources/host-rules.ts';
@@ -12,12 +13,14 @@ import { vocabularyOf } from './vocabulary.ts';
 
 /** What rules about a host's record may read. Requests with equal terms share their verdicts. */
 export interface HostTerms {
-  /** Null when the image is gone; undefined when none was asked for, as by those who only hold room. `key`: as hosts report it. */
+  /**
+   * Null when the image no longer exists; undefined when none is requested, as by a task. `key`: as hosts report it.
+   */
   readonly image?:
     | { readonly name: string; readonly architecture: string; readonly key?: string; readonly container?: true }
     | null
     | undefined;
-  /** The driver asked for by the instance or needed by its image. */
+  /** The driver that the instance requests or its image needs. */
   readonly driver?: string | undefined;
   readonly pool?: string | undefined;
   readonly hostLabels?: Labels | undefined;
@@ -26,9 +29,9 @@ export interface HostTerms {
   readonly preferences?: readonly Preference[] | undefined;
   readonly tolerations?: readonly Toleration[] | undefined;
   readonly dedicated?: true | undefined;
-  /** Where the volumes are that it has; empty: on no host yet. Absent: it has none. */
+  /** Hosts of its volumes; empty when they are on no host yet; absent when it has none. */
   readonly volumesOn?: readonly string[] | undefined;
-  /** Only where some host is dedicated to it, so that all other projects share their verdicts. */
+  /** Set only when some host is dedicated to the project, so that all other projects share their verdicts. */
   readonly project?: string | undefined;
 }
 
@@ -61,7 +64,7 @@ export function ownerOf(snapshot: Snapshot, project: string): string | undefined
 type ImageTerm = NonNullable<HostTerms['image']>;
 const imageTerms = new WeakMap<ImageSpec, ImageTerm>();
 
-/** Made once per image: its key takes a look at all of its fields. */
+/** Computed once per image: its key reads all of its fields. */
 function imageTerm(name: string, spec: ImageSpec): ImageTerm {
   let term = imageTerms.get(spec);
   if (!term || term.name !== name) {
@@ -79,7 +82,7 @@ function imageTerm(name: string, spec: ImageSpec): ImageTerm {
 function traitsWithQuery(placement: AskingSpec['placement']): TraitRules {
   const { traits } = placement;
   const asked = queryOf(placement)?.traits;
-  if (!asked) return { anyOf: [[]] }; // a query that cannot be read is nowhere fulfilled
+  if (!asked) return { anyOf: [[]] }; // an unreadable query matches no host
   return {
     required: [...(traits?.required ?? []), ...(asked.required ?? [])],
     forbidden: [...(traits?.forbidden ?? []), ...(asked.forbidden ?? [])],

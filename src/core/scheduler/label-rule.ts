@@ -1,4 +1,4 @@
-// Label rule: whether the labels of a host are as one rule wants them. The operators are those of Kubernetes' node affinity
+// Label rule: whether the labels of a host satisfy one rule. The operators are those of Kubernetes' node affinity
 // (kubernetes.io/docs/concepts/scheduling-eviction/assign-pod-node).
 
 import type { LabelOperator } from '../../api/resources/host-rules.ts';
@@ -10,7 +10,7 @@ export interface LabelRule {
   readonly values?: readonly string[] | undefined;
 }
 
-/** The rule as a question to hosts. Gt and Lt never hold where label or bound is no whole number. */
+/** The rule as a test of labels. Gt and Lt are false when the label or the bound is not a whole number. */
 export function labelTest({ key, operator, values = [] }: LabelRule): (labels: Labels) => boolean {
   switch (operator) {
     case 'In':
@@ -42,7 +42,7 @@ export function wholeNumber(text: string | undefined): number | undefined {
   return text !== undefined && /^\d{1,15}$/.test(text) ? Number(text) : undefined;
 }
 
-/** `zone in a, b`: for people. */
+/** `zone in a, b`, for messages. */
 export function describeLabelRule({ key, operator, values = [] }: LabelRule): string {
   switch (operator) {
     case 'In':

@@ -1,4 +1,5 @@
-// Nominations: for whom room is kept on which host, as their status says. Kept by the fleet, so that a rule can hold others to it.
+// Nominations: which hosts have room reserved for which pending instances, from the status of the instances. Kept by
+// the fleet, so that a rule can enforce the reservations.
 
 import type { Instance } from '../../api/resources/instance.ts';
 import type { Amounts } from '../../api/resources/metadata.ts';
@@ -10,7 +11,7 @@ export interface Nominee {
   readonly id: string;
   readonly name: string;
   readonly priority: number;
-  /** All that it asks for. */
+  /** All amounts that the instance asks for. */
   readonly assigned: Amounts;
 }
 
@@ -23,7 +24,7 @@ export class Nominations {
     for (const { key, value } of snapshot.list('instance')) this.apply(key, null, value);
   }
 
-  /** How many hosts keep room for someone. */
+  /** Number of hosts with a reservation. */
   get size(): number {
     return this.#byHost.size;
   }

@@ -1,26 +1,27 @@
-// Profiles: how much each score counts. A new one is a line here and in the API's list of names; the compiler holds the two together.
+// Profiles: the weight of each score. A new profile is a line here and in the API's list of names; the compiler keeps
+// the two in step.
 
 import type { ProfileName } from '../../api/resources/profile.ts';
 
 export type { ProfileName } from '../../api/resources/profile.ts';
 
-/** How much each plugin's score counts, integers from 0 to 1000. A plugin without a weight scores nothing. */
+/** The weight of each plugin's score, an integer from 0 to 1000. A plugin without a weight scores nothing. */
 export type Weights = Readonly<Record<string, number>>;
 
-/** How full or empty hosts are: what a profile is about. */
+/** How full or empty hosts should be: the subject of a profile. */
 const weightsByProfile: Readonly<Record<ProfileName, Weights>> = {
   'optimize-utilization': { utilization: 1 },
   'distribute-load': { idleness: 1 },
-  // CPU, memory and VM-count utilisation, CPU and memory alike, the count half as much.
+  // Utilisation of CPU, memory and the instance limit; the limit weighs half.
   'best-fit': { 'cpu-utilization': 2, 'memory-utilization': 2, 'guest-count': 1 },
-  // Where GPUs are, their fragments decide; tight-fit, everywhere else.
+  // On hosts with GPUs their fragmentation decides; elsewhere tight-fit does.
   'avoid-fragmentation': { 'gpu-fragmentation': 1, 'tight-fit': 1 },
 };
 
 /**
- * What is asked for by name counts beside the profile, in its measure: an untolerated soft taint as much as the whole difference between
- * an empty and a full host; preferences, whose scores run from -100 to +100, twice that, as do neighbours; a
- * fetched image, of at most 10 points, a tenth.
+ * Explicit wishes are added to every profile, on its scale: an untolerated soft taint weighs as much as the difference
+ * between an empty and a full host; preferences, which range from -100 to +100, and neighbours twice that; a fetched
+ * image, of at most 10 points, a tenth.
  */
 const wishes: Weights = {
   preferences: 2,
@@ -46,11 +47,11 @@ const completed: Readonly<Record<ProfileName, Weights>> = {
   'avoid-fragmentation': withWishes(weightsByProfile['avoid-fragmentation']),
 };
 
-/** The weights of a profile; those given besides count instead, one by one, the later ones over the earlier. */
+/** The weights of a profile; later arguments override single weights of earlier ones. */
 export function weightsOf(profile: ProfileName, ...instead: readonly (Weights | undefined)[]): Weights {
   if (instead.every((weights) => weights === undefined)) return completed[profile];
   return withWishes(Object.assign({}, weightsByProfile[profile], ...instead));
 }
 
-/** Every score that may be given a weight. */
+/** Every score that can be given a weight. */
 export const scoreNames: readonly string[] = [...new Set(Object.values(completed).flatMap(Object.keys))];

@@ -1,4 +1,5 @@
-// The scheduler's rules. A new one is a file in plugins/ and a line here; within a list, those come first that often refuse and cost little.
+// The scheduler's rules. A new one is a file in plugins/ and a line here; within a list, rules that often refuse and
+// cost little come first.
 
 import type { GroupPlugin, HostPlugin, Plugin, RoomPlugin } from './framework.ts';
 import { affinity } from './plugins/neighbours/affinity.ts';

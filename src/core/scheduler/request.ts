@@ -1,4 +1,6 @@
-// Request: what an instance needs, with sizes, image defaults and profiles resolved. All that plugins see of an instance.
+// Request: what an instance needs, with sizes, image defaults and profiles resolved. Plugins see nothing else of an
+// instance. Three bounded caches at the end of their functions remember resolved specs, amounts and weight keys: they
+// are cleared when full and change no answer.
 
 import { portsOf } from '../../api/instance-ports.ts';
 import type { Amounts, Metadata } from '../../api/resources/metadata.ts';
@@ -18,35 +20,35 @@ import { ShortKeys } from './engine/short-keys.ts';
 import { type ProfileName, type Weights, weightsOf } from './profiles.ts';
 
 export interface Request extends Demand {
-  /** What is to be free in all: with the volumes that go with it. */
+  /** The amounts that must be free, including those of unplaced volumes. */
   readonly amounts: Amounts;
   readonly portions: readonly Portion[];
-  /** All that it gets itself, portions included. */
+  /** The instance's own amounts, including portions. */
   readonly assigned: Amounts;
-  /** Volumes that are on no host yet, and come to be on its own. */
+  /** Volumes on no host yet; they are created on the instance's host. */
   readonly unplacedVolumes?: readonly Entry<Volume>[];
-  /** Ports of the host that must be free there, as `tcp/8080`. */
+  /** Host ports that must be free, as `tcp/8080`. */
   readonly ports: readonly string[];
   readonly terms: HostTerms;
   readonly groups: readonly GroupTerm[];
-  /** What the instance counts as, in the groups of others and its own. */
+  /** Its membership in groups. */
   readonly belonging: Belonging;
   readonly profile: ProfileName;
   readonly weights: Weights;
-  /** Its id and priority; missing: nobody's yet, and 0. Only room that is kept for others asks for them. */
+  /** Its id and priority; absent: no id, and priority 0. Read only by the rule about reservations. */
   readonly asker?: string;
   readonly priority?: number;
-  /** It was asked for with a resource query, whose users know the answer NO ALLOCATIONS LEFT. */
+  /** Requested with a resource query: the answer is then worded NO ALLOCATIONS LEFT. */
   readonly byQuery?: boolean;
-  /** Equal for requests whose host rules say the same of every host. */
+  /** Equal for requests whose host rules have equal verdicts on every host. */
   readonly termsKey: string;
-  /** Equal for requests whose room rules say the same of every host. */
+  /** Equal for requests whose room rules have equal verdicts on every host. */
   readonly roomKey: string;
-  /** Equal for requests whose host and room rules say the same of every host: one shape. */
+  /** Equal for requests whose host and room rules have equal verdicts on every host: one shape. */
   readonly shapeKey: string;
 }
 
-/** What asks for a place: an instance, or a task, which may do without an image. */
+/** What is to be placed: an instance, or a task, which has no image. */
 export interface Asking {
   readonly metadata: Pick<Metadata, 'project' | 'labels'> & { readonly id?: string };
   readonly spec: AskingSpec & { readonly priority?: number };
@@ -62,10 +64,10 @@ export function requestOf(snapshot: Snapshot, asking: Asking): Request {
   };
 }
 
-/** What a spec asks for by itself, whoever asks and wherever others are. */
+/** The part that depends on the spec alone. */
 type Own = Omit<Request, 'groups' | 'belonging' | 'asker'>;
 
-/** All that it was worked out from, besides the spec. */
+/** Everything besides the spec that it was computed from. */
 interface Known {
   readonly own: Own;
   readonly size: Size | undefined;
@@ -74,17 +76,20 @@ interface Known {
   readonly owner: string | undefined;
 }
 
-/** So many are remembered, some hundred bytes each; then it begins anew. Not a WeakMap: that would keep one for every placed instance. */
+/**
+ * Maximum number of entries, some hundred bytes each; the map is cleared when full. Not a WeakMap: that would keep an
+ * entry for every placed instance.
+ */
 const knownMax = 4096;
 let knownBySpec = new Map<Asking['spec'], Known>();
 
-/** The same spec is asked with again and again: when it comes, when it is its turn, when it is looked at. */
+/** The same spec is used repeatedly: on arrival, at its turn, when it is explained. */
 function ownOf(snapshot: Snapshot, asking: Asking): Own {
   const { spec } = asking;
   const size = spec.size === undefined ? undefined : snapshot.get('size', keys.size(spec.size))?.value;
   const image = spec.image === undefined ? undefined : snapshot.imageByName(spec.image)?.value;
   const pool = snapshot.get('pool', keys.pool(spec.placement.pool ?? 'default'))?.value;
-  // Nobody else has the same volumes, and where they are changes.
+  // The volumes belong to this instance alone, and their hosts change.
   if (spec.volumes !== undefined) return withVolumes(snapshot, asking, workOut(snapshot, asking, pool?.spec));
   const owner = ownerOf(snapshot, asking.metadata.project);
   const known = knownBySpec.get(spec);
@@ -96,7 +101,7 @@ function ownOf(snapshot: Snapshot, asking: Asking): Own {
   return own;
 }
 
-/** Those that are on no host yet are to fit beside the instance. */
+/** Volumes on no host yet must fit beside the instance. */
 function withVolumes(snapshot: Snapshot, { metadata: { project }, spec }: Asking, own: Own): Own {
   const { unplaced } = asksOf(volumesOf(snapshot, { project, volumes: spec.volumes }));
   if (unplaced.length === 0) return own;
@@ -108,7 +113,10 @@ function withVolumes(snapshot: Snapshot, { metadata: { project }, spec }: Asking
   };
 }
 
-/** Instances that name no pool go by the pool called `default`, if there is one: its profile is the fleet's, changeable any time. */
+/**
+ * Instances without a pool use the pool `default`, if it exists: its profile is that of the fleet and can change at any
+ * time.
+ */
 function workOut(snapshot: Snapshot, asking: Asking, pool: Pool['spec'] | undefined): Own {
   const { spec } = asking;
   const { placement, priority } = spec;
@@ -127,7 +135,7 @@ function workOut(snapshot: Snapshot, asking: Asking, pool: Pool['spec'] | undefi
 type Keys = Pick<Request, 'assigned' | 'termsKey' | 'roomKey' | 'shapeKey'>;
 type Unkeyed = Pick<Request, 'amounts' | 'portions' | 'ports' | 'terms' | 'weights'>;
 
-/** Adds what is recorded of a placement, and what engines tell requests apart by. */
+/** Adds the recorded amounts, and the keys by which engines tell requests apart. */
 export function withKeys<P extends Unkeyed>(parts: P): P & Keys {
   const { amounts, portions, ports } = parts;
   const weights = weightsKeyOf(parts.weights);
@@ -145,7 +153,7 @@ export function withKeys<P extends Unkeyed>(parts: P): P & Keys {
   };
 }
 
-/** What instances hold is kept with each of them: the same object for all that ask for the same. */
+/** The amounts are kept with each instance: equal requests share one object. */
 function shareAmounts(room: string, amounts: Amounts): Amounts {
   const known = amountsByRoom.get(room);
   if (known) return known;
@@ -162,7 +170,7 @@ const roomKeys = new ShortKeys('r');
 const weightsKeys = new ShortKeys('w');
 const keyByWeights = new WeakMap<Weights, string>();
 
-/** Worked out once for the weights of a profile, which all its requests share. */
+/** Computed once for the weights of a profile, which all its requests share. */
 function weightsKeyOf(weights: Weights): string {
   let key = keyByWeights.get(weights);
   if (key === undefined) keyByWeights.set(weights, (key = weightsKeys.of(JSON.stringify(weights))));

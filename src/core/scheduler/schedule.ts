@@ -1,4 +1,4 @@
-// Scheduling: of all hosts that every rule lets through, the one with the best score. Pure; the caller turns it into a Plan.
+// Scheduling: of all hosts that no rule refuses, the one with the best score. Pure; the caller turns it into a Plan.
 
 import type { Allocation } from '../state/records.ts';
 import { assign } from '../ledger/tree.ts';
@@ -23,10 +23,10 @@ export interface Placed {
   readonly placed: true;
   readonly host: string;
   readonly driver: string;
-  /** Who gives what: by provider id, then resource class. */
+  /** Amounts by provider id, then resource class. */
   readonly held: Allocation['amounts'];
   readonly score: number;
-  /** How many hosts fit, groups aside. */
+  /** Number of hosts that fit, without the rules about groups. */
   readonly hostsFit: number;
   readonly neighboursAsked: boolean;
   readonly hosts: number;
@@ -35,13 +35,16 @@ export interface Placed {
 export interface RefusalCount {
   readonly reason: string;
   readonly hosts: number;
-  /** The sentence behind it, where that is the same for all hosts. */
+  /** The sentence of the refusal, when it is the same for all hosts. */
   readonly message?: string;
 }
 
 const engines = new WeakMap<Fleet, Engine>();
 
-/** The engine of a snapshot: it keeps its rankings from one decision to the next. */
+/**
+ * The engine of a snapshot's fleet. It is cached by fleet, keeps its rankings from one decision to the next, and
+ * changes no answer.
+ */
 export function engineOf(snapshot: Snapshot): Engine {
   const fleet = fleetOf(snapshot);
   let engine = engines.get(fleet);
@@ -63,7 +66,7 @@ export function schedule(snapshot: Snapshot, request: Request): Placement {
   return placementAt(fleet, request, choice);
 }
 
-/** The request on this host, where it fits: who gives what, and by which driver. */
+/** The placement of the request on this host, where it fits: providers, amounts and driver. */
 export function placementAt(fleet: Fleet, request: Request, choice: Choice): Placed {
   const { slot, score, fitCount, neighboursAsked = false } = choice;
   const assignment = assign(fleet.tree(slot), request);
@@ -87,9 +90,9 @@ export function refusalsOf(counts: ReadonlyMap<string, number>): RefusalCount[] 
     .sort((a, b) => b.hosts - a.hosts || (a.reason < b.reason ? -1 : 1));
 }
 
-/** What is recorded of a placement, for `explain` to tell later why it was so. */
+/** The message recorded with a placement, for `explain` to repeat later. */
 export function placedMessage({ host, hostsFit, neighboursAsked, hosts, score }: Placed): string {
-  // Joined, for it is kept with every instance: what `${}` makes is a chain of all its pieces.
+  // Joined into one flat string, because it is kept with every instance: `${}` would make a chain of its pieces.
   const parts = [
     'placed on ',
     host,
@@ -104,7 +107,10 @@ export function placedMessage({ host, hostsFit, neighboursAsked, hosts, score }:
   return parts.join('');
 }
 
-/** What `placedMessage` told; undefined for what was placed in another way. `hostsFit`: where neighbours left it at that. */
+/**
+ * Parses the text of `placedMessage`; undefined for another kind of placement. `hostsFit`: absent when neighbours were
+ * evaluated.
+ */
 export function readPlacedMessage(
   message: string,
 ): { readonly hostsFit: number | undefined; readonly hosts: number; readonly score: number } | undefined {
@@ -118,7 +124,9 @@ export function readPlacedMessage(
   };
 }
 
-/** `0 of 12 hosts: 7 InsufficientMemory, 5 DriverMissing`; for who asked by a query behind the words that such users know (S2.2). */
+/**
+ * `0 of 12 hosts: 7 InsufficientMemory, 5 DriverMissing`; for a request by query, after the text that its users know.
+ */
 export function summarize({ hosts, refusals, byQuery }: Extract<Placement, { placed: false }>): string {
   const prefix = byQuery ? 'NO ALLOCATIONS LEFT: ' : '';
   if (hosts === 0) return `${prefix}no host has joined yet; "berth agent" on a machine makes it one`;

@@ -1,12 +1,12 @@
-// Steps: long answers in pieces, so that whoever serves them can let others in between. Each `yield` is a place where nothing is half
-// done: no trial is open, and what was read before it may have changed after it.
+// Steps: long computations in pieces, so that the server can do other work in between. At each `yield` no trial is
+// open, and data read before it may have changed after it.
 
 export type Steps<T> = Generator<void, T>;
 
-/** So many hosts are looked at in one step: some 1 ms. */
+/** Hosts examined in one step: about 1 ms. */
 export const hostsPerStep = 256;
 
-/** All steps at once. */
+/** Runs all steps at once. */
 export function finish<T>(steps: Steps<T>): T {
   for (;;) {
     const step = steps.next();

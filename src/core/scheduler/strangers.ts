@@ -1,11 +1,11 @@
-// Strangers: guests that hosts have and no record speaks of there, by the instance that they are of. Kept by the fleet, from what the
-// hosts tell. After a restore it is what came after the backup.
+// Strangers: unknown guests on hosts, by the instance they belong to: guests of which the host's records say nothing.
+// Kept by the fleet from the hosts' reports. After a restore these are the guests created after the backup.
 
 import type { Host } from '../../api/resources/host.ts';
 import type { Slot } from './engine/slot.ts';
 
 export class Strangers {
-  /** By the id of the instance, and by slot: the incarnations that are there. */
+  /** By instance id and slot: the incarnations present. */
   readonly #byInstance = new Map<string, Map<Slot, readonly number[]>>();
 
   of(instanceId: string): ReadonlyMap<Slot, readonly number[]> | undefined {

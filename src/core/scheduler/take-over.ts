@@ -1,5 +1,5 @@
-// Take-over: the place of an instance that was made for the room of a task. What the task holds counts as free for it and for nobody
-// else; all rules are asked all the same. The task's end belongs into the Plan that binds the instance.
+// Take-over: the placement of an instance created for the room of a task. The task's allocation counts as free for this
+// instance only; all rules apply. The Plan that binds the instance must also end the task.
 
 import type { Instance } from '../../api/resources/instance.ts';
 import type { Task } from '../../api/resources/task.ts';
@@ -14,7 +14,7 @@ export type TakeOver =
   | { readonly placed: true; readonly placement: Placed; readonly task: Entry<Task> }
   | { readonly placed: false; readonly message: string };
 
-/** Only its first placing: a restarted instance goes wherever it fits, as its task is no more. */
+/** Only for the first placement: a restarted instance is placed anywhere, because its task has ended. */
 export function taskOf({ spec, status }: Pick<Instance, 'spec' | 'status'>): string | undefined {
   return status.incarnation === 0 ? spec.placement.task : undefined;
 }

@@ -1,4 +1,4 @@
-// Usage: what hosts have and how much of it is held, as the scheduler sees it.
+// Usage: capacity and use of hosts, as the scheduler sees them.
 
 import type { HostProviders, HostUsage } from '../../api/usage.ts';
 import { capacityOf } from '../ledger/ledger.ts';
@@ -6,7 +6,7 @@ import { keys } from '../state/keys.ts';
 import type { Snapshot } from '../state/snapshot.ts';
 import { fleetOf } from './fleet.ts';
 
-/** Of hosts after `after`, by name, `limit` at most; and whether there are more. */
+/** Up to `limit` hosts whose names come after `after`, and whether there are more. */
 export function usageOf(
   snapshot: Snapshot,
   { after = '', limit, host }: { readonly after?: string; readonly limit: number; readonly host?: string },
@@ -31,7 +31,7 @@ export function usageOf(
   return { items, more: slots.length > limit };
 }
 
-/** Its providers, the host itself first, and who holds what of them. */
+/** Its providers, the host itself first, and the holders of each. */
 export function providersOf(snapshot: Snapshot, host: string): HostProviders {
   const fleet = fleetOf(snapshot);
   const slot = fleet.slotOf(host);

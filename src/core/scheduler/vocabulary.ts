@@ -1,5 +1,5 @@
-// Vocabulary: which pools, drivers and owners of dedicated hosts there are, so that a misspelt one is told of at once. Kept for every
-// change of a host.
+// Vocabulary: which pools, drivers and owners of dedicated hosts exist, so that a misspelt name is reported at once.
+// Updated on every change of a host.
 
 import type { Host } from '../../api/resources/host.ts';
 import { defineView, type RecordChange, type Snapshot, type View } from '../state/snapshot.ts';
@@ -8,7 +8,7 @@ export const vocabularyOf = defineView((snapshot) => new Vocabulary(snapshot));
 
 export class Vocabulary implements View {
   hosts = 0;
-  /** How many hosts are in each pool, have each driver, are dedicated to each project. */
+  /** Number of hosts in each pool, with each driver, dedicated to each project. */
   readonly pools = new Map<string, number>();
   readonly drivers = new Map<string, number>();
   readonly owners = new Map<string, number>();

@@ -1,5 +1,6 @@
-// Which driver a request needs, and which of a host's takes it: what is of containers goes to the driver for containers, and nothing else
-// does. One place, for the rule that refuses hosts and the placement that names the driver must agree.
+// Which driver a request needs, and which of a host's drivers takes it: containers need the container driver, and
+// nothing else uses it. The rule that refuses hosts and the placement that names the driver share this file because
+// they must agree.
 
 import { containerDriver } from '../../api/container-image.ts';
 import type { Host } from '../../api/resources/host.ts';
@@ -7,12 +8,12 @@ import type { HostTerms } from './host-terms.ts';
 
 type Terms = Pick<HostTerms, 'image' | 'driver'>;
 
-/** Undefined: any that runs virtual machines, or, without an image, any at all. */
+/** Undefined: any driver for virtual machines; without an image, any driver. */
 export function wantedDriver({ image, driver }: Terms): string | undefined {
   return driver ?? (image?.container ? containerDriver : undefined);
 }
 
-/** Of the host's drivers that work, the one that takes a request which names none. */
+/** The first working driver of the host for a request that names none. */
 export function usualDriver(drivers: Host['status']['drivers']): string | undefined {
   const working = drivers.filter(({ available }) => available);
   return (working.find(({ name }) => name !== containerDriver) ?? working[0])?.name;

@@ -1,4 +1,4 @@
-// Words: amounts and lists as people read them.
+// Words: amounts and lists in messages.
 
 import { gpuClass, gpuWhole } from '../../api/resources/host-rules.ts';
 

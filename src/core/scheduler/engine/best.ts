@@ -1,4 +1,4 @@
-// Best: the best host of those looked at, and what is answered of it.
+// Best: keeps the best host of those offered, and builds the answer about it.
 
 import type { Slot } from './slot.ts';
 import { refused } from './verdicts.ts';
@@ -6,9 +6,9 @@ import { refused } from './verdicts.ts';
 export interface Choice {
   readonly slot: Slot;
   readonly score: number;
-  /** How many hosts fit, groups aside. */
+  /** Number of hosts that fit, without the rules about groups. */
   readonly fitCount: number;
-  /** Where others are was asked, so that fewer than those may have been let through. */
+  /** Rules about neighbours were evaluated, so fewer hosts than `fitCount` may fit. */
   readonly neighboursAsked?: true;
 }
 

@@ -1,20 +1,21 @@
-// Change log: which hosts changed, in order, so that each ranking can mend itself only there, and only when it is used again.
+// Change log: which hosts changed, in order, so that a ranking updates only those hosts, and only when it is used
+// again.
 
 import type { Slot } from './slot.ts';
 
-/** Whoever is further behind than this builds anew. 65,536 × 4 bytes; a power of two. */
+/** A reader that is further behind than this rebuilds. 65,536 × 4 bytes; a power of two. */
 const ringLength = 1 << 16;
 const ringMask = ringLength - 1;
 
 export class ChangeLog {
-  /** How many changes there have been. */
+  /** Number of changes so far. */
   end = 0;
-  /** What `collect` found; the next call overwrites it. */
+  /** The result of `collect`; the next call overwrites it. */
   readonly changed = new Int32Array(ringLength);
   readonly #ring = new Int32Array(ringLength);
-  /** By slot: `end` after its last change. */
+  /** By slot: the value of `end` after the slot's last change. */
   #lastChange = new Float64Array(16);
-  /** By slot: the collection that last came by, so that each finds it once. */
+  /** By slot: the number of the last collection that saw it, so that each collection lists it once. */
   #collected = new Uint32Array(16);
   #collections = 0;
 
@@ -25,7 +26,7 @@ export class ChangeLog {
     this.#lastChange[slot] = this.end;
   }
 
-  /** Another number after each change of the host. */
+  /** A number that differs after each change of the host. */
   lastChange(slot: Slot): number {
     return this.#lastChange[slot] ?? 0;
   }
@@ -37,7 +38,10 @@ export class ChangeLog {
     this.#lastChange = lastChange;
   }
 
-  /** How many hosts changed after `start`; they stand in `changed`, each once. -1 when changes are not known so far back. */
+  /**
+   * Number of hosts that changed after `start`, each listed once in `changed`; -1 when the log does not reach back that
+   * far.
+   */
   collect(start: number): number {
     const { end, changed } = this;
     if (end - start > ringLength) return -1;

@@ -1,5 +1,6 @@
-// Choosing among hosts where rules look at neighbours: down the leaders until no later host can be better. Where the best hosts are
-// refused one after the other, by domain: the best of each zone or rack; else by a look at all. Its answer is always that of a look at all.
+// Chooses among hosts when rules look at neighbours. It walks down the top candidates until no later host can be
+// better. When the best hosts are refused one after the other, it asks the best host of each zone or rack; else it
+// scans all hosts. The answer always equals that of a full scan.
 
 import { Best, type Choice } from './best.ts';
 import type { DomainRanking } from './domain-ranking.ts';
@@ -9,13 +10,19 @@ import type { Leaders, Scores } from './leaders.ts';
 import type { Slot } from './slot.ts';
 import { type GroupRules, judge, refused } from './verdicts.ts';
 
-/** How far hosts are looked at one by one, before something else is tried. */
+/** How many hosts are examined one by one before the next strategy is tried. */
 export interface WalkLimits {
-  /** How many leaders are kept; the usual number when it is not said. */
+  /** Number of top candidates kept; the default applies when absent. */
   readonly leaders?: number;
-  /** Before the best of each domain are looked at instead, whose order costs much to keep where it is seldom asked for. */
+  /**
+   * Limit before the best host of each domain is examined instead; keeping that order is expensive for a shape that is
+   * rarely requested.
+   */
   readonly few: number;
-  /** Before all hosts are: a step costs as much as some thirty of a plain pass, so no more than twice what the better way does. */
+  /**
+   * Limit before the full scan: one step costs as much as about thirty hosts of a plain scan, so the walk costs at most
+   * twice the better strategy.
+   */
   most(hosts: number): number;
 }
 
@@ -25,7 +32,7 @@ interface Ranked {
   readonly scores: Scores;
   readonly leaders: Leaders;
   byDomain(topologyKey: string): DomainRanking;
-  /** With what these rules say of each host in it; kept. */
+  /** Top candidates that include the verdicts of these rules; cached. */
   grouped(): GroupedLeaders;
 }
 
@@ -53,7 +60,7 @@ function byDomain(
     const first = domains.best(domain);
     if (first < 0 || !search.mayBeBetter(first)) continue;
     if (uniform.only) search.look(first);
-    // Whatever refuses all of the domain need not be asked of each.
+    // A rule that refuses the whole domain is not evaluated for each of its hosts.
     else if (judge(uniform.rules, first) >= 0 && !search.walk(domains.inOrder(domain), most, true))
       for (const slot of domains.inOrder(domain)) search.lookIfBetter(slot);
   }
@@ -93,8 +100,9 @@ class Search {
   }
 
   /**
-   * Down the order. Hosts below have a lower score of their own, or an equal one and a higher name, so the end is known as soon as the best
-   * so far reaches what the next could get at most. False: not known after `steps` hosts, or at the end of an order that is not of all.
+   * Walks down the order. Later hosts have a lower score of their own, or an equal score and a higher name, so the walk
+   * ends as soon as the best score so far reaches the most that the next host can get. Returns false when `steps` hosts
+   * did not decide it, or when an order that does not contain all hosts ended.
    */
   walk(order: Iterable<Slot>, steps: number, areAll: boolean): boolean {
     let left = steps;

@@ -1,7 +1,9 @@
-// Desks: what many lists of leaders keep of every host, host by host: a host's bytes lie side by side, so that telling all lists of a
-// changed host touches a cache line or two and not one in each list.
+// Desks: the state that many candidate lists keep for every host, stored host by host. The bytes of one host lie side
+// by side, so updating all lists for a changed host touches one or two cache lines instead of one for each list.
 
-/** Of one list: the state of a host is `states[slot * width + at]`, and no listed host scores less than `cuts[at]`. */
+/**
+ * One list's part: the state of a host is `states[slot * width + at]`, and no listed host scores less than `cuts[at]`.
+ */
 export interface Desk {
   readonly states: Uint8Array;
   readonly cuts: Float64Array;
@@ -11,7 +13,7 @@ export interface Desk {
 
 const width = 64;
 
-/** Desks given out and taken back. */
+/** Allocates and frees desks. */
 export class Desks {
   readonly #capacity: number;
   readonly #free: Desk[] = [];
@@ -20,7 +22,7 @@ export class Desks {
     this.#capacity = capacity;
   }
 
-  /** What lies on it is of whoever had it before. */
+  /** The desk still holds the data of its previous user. */
   take(): Desk {
     const desk = this.#free.pop();
     if (desk) return desk;
@@ -35,7 +37,7 @@ export class Desks {
   }
 }
 
-/** A desk that stands alone. */
+/** A desk that shares memory with no other. */
 export function loneDesk(capacity: number): Desk {
   return { states: new Uint8Array(capacity), cuts: new Float64Array(1), width: 1, at: 0 };
 }

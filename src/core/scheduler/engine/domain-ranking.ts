@@ -1,5 +1,6 @@
-// DomainRanking: the hosts of each domain of a topology in order, beside the leaders of all. For rules that say the same of all hosts of a
-// zone or rack: then only the best of each is to be asked.
+// DomainRanking: the hosts of each domain of a topology in order, beside the top candidates of the whole fleet. For
+// rules that give the same verdict to all hosts of a zone or rack: then only the best host of each domain has to be
+// examined.
 
 import type { ChangeLog } from './change-log.ts';
 import type { Scores } from './leaders.ts';
@@ -14,18 +15,18 @@ interface Tree {
 }
 
 export class DomainRanking {
-  /** Of slots that it knows. */
+  /** Number of slots covered. */
   readonly length: number;
   readonly #scores: Scores;
   readonly #domainOf: readonly number[];
-  /** By domain; the last is that of hosts without the label. */
+  /** By domain; the last tree holds the hosts without the label. */
   readonly #trees: Tree[];
   /** By slot: its leaf in the tree of its domain. */
   readonly #leafOf: Int32Array;
 
   #upTo: number;
 
-  /** Holds for as long as no host changes its domain. `upTo`: of the change log; the scores are up to date with it. */
+  /** Valid as long as no host changes its domain. `upTo`: the position in the change log that the scores reflect. */
   constructor(scores: Scores, topology: Topology, length: number, upTo: number) {
     this.#upTo = upTo;
     this.length = length;
@@ -37,7 +38,7 @@ export class DomainRanking {
     this.#trees = slots.map((members) => this.#build(members));
   }
 
-  /** How many domains; hosts without the label are one more. */
+  /** Number of domains, plus one for hosts without the label. */
   get count(): number {
     return this.#trees.length;
   }
@@ -53,7 +54,7 @@ export class DomainRanking {
     return tree ? inOrderOf(tree.winners, tree.leaves, (a, b) => this.#scores.beats(a, b)) : [];
   }
 
-  /** Takes in the hosts that changed. False: too many for that. */
+  /** Applies the changes of hosts since the last call. Returns false when there are too many. */
   catchUp(log: ChangeLog): boolean {
     const count = log.end - this.#upTo > this.length ? -1 : log.collect(this.#upTo);
     if (count < 0) return false;
@@ -73,7 +74,7 @@ export class DomainRanking {
       const before = winners[node];
       const winner = this.#play(winners, node);
       winners[node] = winner;
-      // Above, nothing is new when another host won here before and still does.
+      // The levels above do not change when another host won here before and still does.
       if (winner === before && winner !== slot) return;
     }
   }

@@ -20,15 +20,20 @@ import { combined, Shape } from './shape.ts';
 import { SharedVerdicts } from './shared-verdicts.ts';
 import { type GroupRules, judge, prepareGroupRules, prepareRules, reasonOf } from './verdicts.ts';
 
-/** So many shapes are kept; one holds a byte for each host, and half a MiB at 65,536 hosts with its verdicts on room. */
+/**
+ * Maximum number of shapes kept. One shape takes a byte per host, and half a MiB at 65,536 hosts with its room
+ * verdicts.
+ */
 const shapesMax = 512;
 const roomsBytesMax = 128 << 20;
-/** For large groups; at 65,536 hosts 1,024 of them. */
+/** Memory for the candidate lists of large groups: 1,024 lists at 65,536 hosts. */
 const groupedBytesMax = 64 << 20;
-/** How many shapes that were seen once are remembered: only the second of a shape is worth leaders. */
+/**
+ * How many shapes that were requested once are remembered: a candidate list is built at the second request of a shape.
+ */
 const onceSeenMax = 4096;
 
-/** What holds for one layout of the fleet. */
+/** State that is valid for one layout of the fleet. */
 interface Kept {
   readonly onRecord: SharedVerdicts;
   readonly onRoom: SharedVerdicts;
@@ -59,7 +64,7 @@ export class Engine {
   #layout: number;
   #questions = 0;
   readonly #limits: WalkLimits;
-  /** By shape, and what it asks about neighbours; those used last are at the end. */
+  /** By shape and its questions about neighbours; least recently used first. */
   readonly #grouped = new Map<string, GroupedLeaders>();
 
   constructor(fleet: Fleet, limits: WalkLimits = walkLimits) {
@@ -69,7 +74,7 @@ export class Engine {
     this.#kept = nothingKept(fleet);
   }
 
-  /** The best host, or null when none fits. */
+  /** The best host, or null when no host fits. */
   choose(request: Request): Choice | null {
     const groupRules = prepareGroupRules(groupPlugins, request, this.fleet);
     if (groupRules?.nowhere) return null;
@@ -85,7 +90,7 @@ export class Engine {
   }
 
   #chooseAmong(request: Request, groupRules: GroupRules, shape: Shape): Choice | null {
-    // Large groups first: whose walk once came to no end need not begin it again.
+    // Large groups first: a walk that once ended without an answer is not repeated.
     const known =
       groupRules.perHost && this.#grouped.size > 0 ? this.#grouped.get(groupedKeyOf(request, groupRules)) : undefined;
     if (known?.base === shape) return this.#groupedFor(request, groupRules, shape).choose(groupRules);
@@ -111,22 +116,22 @@ export class Engine {
     return grouped;
   }
 
-  /** How many hosts fit, groups aside. Costs a look at each host when the shape is new. */
+  /** Number of hosts that fit, without the rules about groups. Scans all hosts when the shape is new. */
   fitCount(request: Request): number {
     return this.#shapeOf(request).leaders.fitCount;
   }
 
-  /** Whether the host fits, groups aside. */
+  /** Whether the host fits, without the rules about groups. */
   fitsAt(request: Request, slot: Slot): boolean {
     return this.#shapeOf(request).of(slot) >= 0;
   }
 
-  /** The rule about neighbours that refuses all hosts for one reason, if there is one. */
+  /** The refusal of a neighbour rule that refuses all hosts for one reason, if there is one. */
   nowhere(request: Request): Refusal | null {
     return prepareGroupRules(groupPlugins, request, this.fleet)?.nowhere ?? null;
   }
 
-  /** Of each host the first rule's reason to refuse it, counted. Hosts that fit are in none. */
+  /** Counts, for each host, the first rule that refuses it. Hosts that fit are not counted. */
   countRefusals(request: Request): ReadonlyMap<string, number> {
     const shape = this.#shapeOf(request);
     const groupRules = prepareGroupRules(groupPlugins, request, this.fleet);
@@ -140,7 +145,7 @@ export class Engine {
     return counts;
   }
 
-  /** Whether the shape was never asked for before: it is remembered now. */
+  /** Whether the shape is requested for the first time; remembers it. */
   #isNew({ shapeKey }: Request): boolean {
     this.#forgetOldLayout();
     if (this.#kept.shapes.has(shapeKey) || this.#seenOnce.has(shapeKey)) return false;
@@ -197,7 +202,7 @@ export class Engine {
     this.#grouped.clear();
   }
 
-  /** A shape never seen: one pass over all hosts, nothing kept but the verdicts on their records. */
+  /** A new shape: one scan over all hosts, which keeps only the verdicts on their records. */
   #scan(request: Request, groupRules: GroupRules | null): Choice | null {
     const { fleet } = this;
     const onRecord = this.#kept.onRecord.of(request.termsKey, request);

@@ -1,5 +1,5 @@
-// Full scan: every rule asked of every host. What people are told comes from here, and the engine's answer must be the same: a
-// property test holds the two together.
+// Full scan: evaluates every rule on every host. Explanations are built from it, and the engine must give the same
+// answer: a property test compares the two.
 
 import type { Fleet } from '../fleet.ts';
 import type { Plugin } from '../framework.ts';
@@ -17,20 +17,20 @@ export interface Refused {
 export interface HostVerdict {
   readonly slot: Slot;
   readonly host: string;
-  /** Every rule that refuses, in the order of the registry. */
+  /** All rules that refuse the host, in registry order. */
   readonly refusals: readonly Refused[];
-  /** Weighed, by plugin; empty when the host is refused. */
+  /** Weighted, by plugin; empty when the host is refused. */
   readonly scores: Readonly<Record<string, number>>;
   readonly score: number;
 }
 
-/** Hosts in the order of their slots. */
+/** Yields hosts in slot order. */
 export function* fullScan(request: Request, fleet: Fleet): Iterable<HostVerdict> {
   const verdictOn = verdictsOf(request, fleet);
   for (let slot = 0; slot < fleet.length; slot++) if (fleet.hosts[slot]) yield verdictOn(slot);
 }
 
-/** Every rule's say on single hosts, as things are now. After a change of the fleet it is to be made anew. */
+/** All verdicts on single hosts, for the current fleet. Must be rebuilt after the fleet changes. */
 export function verdictsOf(request: Request, fleet: Fleet): (slot: Slot) => HostVerdict {
   const rules = plugins.flatMap((plugin: Plugin) => {
     const rule = plugin.prepare(request, fleet);

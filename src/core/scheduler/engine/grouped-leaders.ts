@@ -1,5 +1,6 @@
-// GroupedLeaders: a shape's best hosts with what rules about neighbours say of them already in it, for large groups of which many hosts
-// are refused. Only for rules whose verdict on a host hangs on the members there, so that it is mended where a host changed.
+// GroupedLeaders: the top candidates of a shape with the verdicts of neighbour rules included, for large groups that
+// refuse many hosts. Only for rules whose verdict on a host depends on the members on that host, so that a change of a
+// host updates only that host.
 
 import type { Choice } from './best.ts';
 import type { Fleet } from '../fleet.ts';
@@ -13,7 +14,7 @@ interface Base extends Scores {
 }
 
 export class GroupedLeaders {
-  /** The shape; up to date whenever this is asked. */
+  /** The shape; up to date whenever it is read. */
   readonly base: Base;
   readonly #fleet: Fleet;
   readonly #leaders: Leaders;
@@ -26,7 +27,9 @@ export class GroupedLeaders {
     this.#leaders = new Leaders(loneDesk(fleet.capacity), fleet.names, (slot) => this.#verdictOn(slot), kept);
   }
 
-  /** `rules`: as they are now; all that they say of a host may only have changed with the host (the log has it). */
+  /**
+   * `rules`: the current ones. Their verdict on a host may change only when the host changes, which the log records.
+   */
   choose(rules: GroupRules): Choice | null {
     this.#rules = rules;
     this.#catchUp();

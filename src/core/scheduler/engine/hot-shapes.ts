@@ -1,6 +1,6 @@
-// Hot shapes: those in use, mended together. A changed host is looked at once for all of them, while what is known of it is at hand,
-// which costs a fraction of each shape's fetching it again when it is next asked for. Shapes that nobody asks for fall out, and catch up
-// by the change log when somebody does.
+// Hot shapes: shapes in use, updated together. A changed host is examined once for all of them while its data is in the
+// CPU cache, which costs a fraction of fetching it again for each shape. A shape that is no longer requested leaves the
+// set, and catches up from the change log at its next request.
 
 import type { Desk } from './desks.ts';
 import type { Fleet } from '../fleet.ts';
@@ -9,12 +9,15 @@ import { combined, type Shape, type Verdicts } from './shape.ts';
 import type { Slot } from './slot.ts';
 import { refused } from './verdicts.ts';
 
-/** A shape not asked for in so many questions is let go. */
+/** A shape that was not requested in this many requests leaves the set. */
 const restAfter = 4096;
-/** Beyond so many changed hosts at once, shapes build anew each when it is asked for. */
+/** When more hosts than this changed at once, each shape rebuilds at its next request. */
 const changesMax = 1024;
 
-/** The shapes that ask for the same room and whose lists lie on one block of desks: of each its desk, and which of the terms are its own. */
+/**
+ * Shapes that ask for the same room and whose lists share one block of desks: the desk of each shape, and the index of
+ * its terms.
+ */
 interface Row {
   readonly desk: Desk;
   readonly shapes: readonly Shape[];
@@ -32,9 +35,9 @@ export class HotShapes {
   #shapes: Shape[] = [];
   #byRoom: SameRoom[] = [];
   #terms: Verdicts[] = [];
-  /** What the terms say of the host at hand. */
+  /** The verdicts of each set of terms on the current host. */
   #onRecord = new Float64Array(0);
-  /** Of the fleet's log: all is up to date with this. */
+  /** Position in the fleet's log up to which all shapes are current. */
   #upTo = 0;
   #trials = 0;
   #sweepAt = 0;
@@ -43,13 +46,14 @@ export class HotShapes {
     this.#fleet = fleet;
   }
 
-  /** Brings all up to date. Within a trial each must catch up for itself, and only who is asked for does. */
+  /** Brings all shapes up to date. During a trial each shape catches up by itself, and only when it is requested. */
   mend(): void {
     if (this.#shapes.length === 0) return;
     const { log, trials, trying } = this.#fleet;
     const from = this.#upTo;
     if (trying || from === log.end) return;
-    // What rooms said before a trial, shapes have been told; what they said within one, only who was asked for then.
+    // All shapes have the room verdicts from before a trial; those from within a trial reach only the shapes that were
+    // requested in it.
     const told = trials === this.#trials;
     this.#trials = trials;
     const count = log.collect(from);
@@ -59,7 +63,7 @@ export class HotShapes {
     for (let i = 0; i < count; i++) this.#mendAt(log.changed[i] ?? 0, told);
   }
 
-  /** Mostly it is nothing to any shape: too full before as after, or too far from the best. */
+  /** Most changes do not affect a shape: the host is full before and after, or far from the best. */
   #mendAt(slot: Slot, told: boolean): void {
     const onRecord = this.#onRecord;
     for (let i = 0; i < onRecord.length; i++) onRecord[i] = this.#terms[i]?.of(slot) ?? refused;
@@ -79,7 +83,7 @@ export class HotShapes {
     }
   }
 
-  /** An up-to-date shape was asked for, as the question of this number. */
+  /** An up-to-date shape was requested; `question` is the number of the request. */
   use(shape: Shape, question: number): void {
     shape.usedAt = question;
     if (!shape.hot) {
@@ -108,7 +112,10 @@ export class HotShapes {
     this.#trials = this.#fleet.trials;
   }
 
-  /** Before any of them, or one that shares with them, catches up for itself: how far they have come. */
+  /**
+   * Called before one of the shapes, or one that shares verdicts with them, catches up by itself: passes on how far
+   * they are current.
+   */
   tellUpTo(): void {
     for (const { room } of this.#byRoom) room.mendedUpTo(this.#upTo);
     for (const shape of this.#shapes) shape.mendedUpTo(this.#upTo);

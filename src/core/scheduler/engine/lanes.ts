@@ -1,5 +1,5 @@
-// Lanes: columns of numbers about hosts that lie side by side, eight in a cache line: who looks at one host in all of them finds them
-// together.
+// Lanes: columns of numbers about hosts that lie side by side, eight in a cache line, so that reading all of them for
+// one host touches few lines.
 
 /** The number of a host is `cells[slot * width + at]`. */
 export interface Lane {
@@ -10,7 +10,7 @@ export interface Lane {
 
 const width = 8;
 
-/** Lanes of one length, given out and taken back. */
+/** Allocates and frees lanes of one length. */
 export class Lanes {
   readonly #capacity: number;
   readonly #free: Lane[] = [];
@@ -19,7 +19,7 @@ export class Lanes {
     this.#capacity = capacity;
   }
 
-  /** Its numbers are of whoever had it before. */
+  /** The lane still holds the numbers of its previous user. */
   take(): Lane {
     const lane = this.#free.pop();
     if (lane) return lane;

@@ -1,28 +1,34 @@
-// Leaders: the best hosts of one shape. Of all others it is known only that they come after the worst of these, which is all that most
-// decisions need: so a changed host costs each shape a comparison, not a place in an order of all. They stand in no order themselves:
-// the best is looked for when it is asked for. When too many have gone, one pass over all hosts finds new ones. Ties go to the lower
-// name, so that the answer does not hang on the order of hosts.
+// Leaders: the top candidates of one shape. Every other host is known only to come after the worst of them, which is
+// enough for most decisions: a changed host costs each shape one comparison instead of a position in a full order. The
+// list is unordered; the best entry is searched when it is needed. When too many entries have left, one scan of all
+// hosts refills the list. Ties go to the lower name, so the answer does not depend on the order of hosts.
 
 import type { Desk } from './desks.ts';
 import type { Slot } from './slot.ts';
 import { refused } from './verdicts.ts';
 
 export interface Scores {
-  /** 0 and more, or below 0 when the host is refused. */
+  /** A score of 0 or more; below 0 when the host is refused. */
   of(slot: Slot): number;
   /** Whether `a` comes before `b`, neither of them refused. */
   beats(a: Slot, b: Slot): boolean;
 }
 
-/** So many are left when there are twice that, and at least half of that wanted before they are read in order. */
+/**
+ * The list is cut to this many entries when it holds twice as many; at least half of them must remain before it is read
+ * in order.
+ */
 const keptUsually = 32;
 
-// The state of a host is a byte: refused, or fits, or where it is listed, counted from `listed` on.
+// The state of a host is one byte: refused, fits but not listed, or its position in the list plus `listed`.
 const unfit = 0;
 const fits = 1;
 const listed = 2;
 
-/** Of a host that now has this score: it is none of the best, before as after, and fits or not as before. */
+/**
+ * Whether this new score leaves the list as it is: the host is not a top candidate before or after, and still fits or
+ * still does not.
+ */
 export function changesNothing(score: number, state: number, cutScore: number): boolean {
   return score < 0 ? state === unfit : state === fits && score < cutScore;
 }
@@ -30,20 +36,20 @@ export function changesNothing(score: number, state: number, cutScore: number): 
 export class Leaders {
   /** How many hosts are not refused. */
   fitCount = 0;
-  /** `#count` of them. */
+  /** The first `#count` are valid. */
   readonly #slots: Int32Array;
   readonly #scores: Float64Array;
   #count = 0;
-  /** Where the best stands; -1 when that is not known. */
+  /** Position of the best entry; -1 when unknown. */
   #best = -1;
   readonly #scoreOf: (slot: Slot) => number;
   readonly #names: readonly string[];
   readonly #desk: Desk;
-  /** With `#cutScore`: hosts that are not listed do not come before this; those that are, not after it. */
+  /** With `#cutScore`: hosts outside the list do not come before this point, and listed hosts do not come after it. */
   #cutName = '';
   readonly #kept: number;
 
-  /** `names` by slot, read when scores are equal; `kept` is at most 126. */
+  /** `names` by slot, compared when scores are equal; `kept` is at most 126. */
   constructor(desk: Desk, names: readonly string[], scoreOf: (slot: Slot) => number, kept = keptUsually) {
     this.#kept = kept;
     this.#names = names;
@@ -54,7 +60,7 @@ export class Leaders {
     this.#scores = new Float64Array(2 * kept + 1);
   }
 
-  /** Looks at all hosts below `length`. */
+  /** Scans all hosts below `length`. */
   build(length: number): void {
     const { states, width, at } = this.#desk;
     for (let cell = at; cell < states.length; cell += width) states[cell] = unfit;
@@ -71,7 +77,7 @@ export class Leaders {
     }
   }
 
-  /** A host has this score now. Mostly it is none of the best, before as after. */
+  /** Sets the score of a host. Most calls concern a host that is no top candidate before or after. */
   update(slot: Slot, score: number): void {
     const state = this.#state(slot);
     if (changesNothing(score, state, this.#cutScore)) return;
@@ -99,7 +105,7 @@ export class Leaders {
     return this.#slots[this.#best] ?? -1;
   }
 
-  /** The best hosts in order, until the next change; whether these are all that are not refused is `areAll`. */
+  /** The top candidates in order, until the next change; `areAll` says whether they are all hosts that fit. */
   *inOrder(length: number): Iterable<Slot> {
     if (this.#count < Math.min(this.#kept / 2, this.fitCount)) this.build(length);
     if (this.#count === 0) return;
@@ -125,7 +131,7 @@ export class Leaders {
     this.#setCut(this.#scores[worst] ?? refused, this.#nameAt(worst));
   }
 
-  /** The last one takes its place. */
+  /** The last entry takes its position. */
   #drop(at: number): void {
     const last = --this.#count;
     this.#setState(this.#slots[at] ?? 0, fits);
@@ -138,16 +144,16 @@ export class Leaders {
     if (this.#best === last) this.#best = at;
   }
 
-  /** What stands here has come, or has another score. */
+  /** The entry here is new, or has another score. */
   #moved(at: number): void {
     const best = this.#best;
-    // The best may have become worse than another.
+    // The best may now be worse than another.
     if (best === at) this.#best = -1;
     else if (best >= 0 && this.#isBefore(at, best)) this.#best = at;
     else if (best < 0 && this.#count === 1) this.#best = at;
   }
 
-  /** The best of those after that at `before` (-1: of all), or -1. */
+  /** The position of the best entry that comes after the one at `before` (-1: of all), or -1. */
   #next(before: number): number {
     const scores = this.#scores;
     const count = this.#count;

@@ -1,5 +1,6 @@
-// Shape: the hosts for requests that rules about records and room cannot tell apart, in order. What rules say is kept host by host
-// (Verdicts) and shared by shapes; it is mended where a host changed, by whoever asks or for all that are in use at once (hot-shapes.ts).
+// Shape: the ranked hosts for requests that host and room rules cannot tell apart. Verdicts are stored host by host and
+// shared between shapes. They are updated where a host changed, either by the next reader or for all shapes in use at
+// once (hot-shapes.ts).
 
 import type { ChangeLog } from './change-log.ts';
 import { DomainRanking } from './domain-ranking.ts';
@@ -10,18 +11,21 @@ import { Leaders, type Scores } from './leaders.ts';
 import type { Slot } from './slot.ts';
 import { judge, refused, type Rules } from './verdicts.ts';
 
-/** What some rules say of every host, for all requests that they cannot tell apart: the weighed score, or below 0. */
+/**
+ * The verdicts of some rules on every host, for all requests that these rules cannot tell apart: the weighted score, or
+ * below 0.
+ */
 export class Verdicts {
   readonly key: string;
   readonly lane: Lane;
-  /** How many shapes read them. */
+  /** Number of shapes that read them. */
   readers = 0;
   readonly #fleet: Fleet;
   readonly #rules: Rules;
   readonly #log: ChangeLog;
   #upTo: number;
 
-  /** `log`: of the changes of a host after which the rules may say something else. */
+  /** `log`: the changes of hosts that may alter these verdicts. */
   constructor(parts: {
     readonly key: string;
     readonly rules: Rules;
@@ -53,7 +57,7 @@ export class Verdicts {
     this.#upTo = log.end;
   }
 
-  /** Answers what they say now. */
+  /** Evaluates the rules again for one host and returns the verdict. */
   mend(slot: Slot): number {
     const { cells, width, at } = this.lane;
     const verdict = this.#fleet.hosts[slot] ? judge(this.#rules, slot) : refused;
@@ -61,7 +65,7 @@ export class Verdicts {
     return verdict;
   }
 
-  /** It has been mended where a host changed, up to there in the log. */
+  /** Records that all changes up to this position in the log are applied. */
   mendedUpTo(end: number): void {
     this.#upTo = Math.max(this.#upTo, end);
   }
@@ -76,9 +80,9 @@ export class Shape implements Scores {
   readonly onRecord: Verdicts;
   readonly onRoom: Verdicts;
   readonly desk: Desk;
-  /** When it was last asked for, in questions. */
+  /** Number of the last request for this shape. */
   usedAt = 0;
-  /** Whether it is mended together with others. */
+  /** Whether it is updated together with others. */
   hot = false;
   readonly #fleet: Fleet;
   readonly #byDomain = new Map<string, DomainRanking>();
@@ -117,7 +121,7 @@ export class Shape implements Scores {
     this.#upTo = log.end;
   }
 
-  /** Its leaders have been told of what changed, up to there in the log. */
+  /** Records that the top candidates reflect the log up to this position. */
   mendedUpTo(end: number): void {
     this.#upTo = Math.max(this.#upTo, end);
   }
@@ -132,7 +136,7 @@ export class Shape implements Scores {
     return scoreA === scoreB ? (this.#fleet.names[a] ?? '') < (this.#fleet.names[b] ?? '') : scoreA > scoreB;
   }
 
-  /** The hosts of each domain in order; mended only when they are asked for. */
+  /** The hosts of each domain in order; updated only when they are read. */
   byDomain(topologyKey: string): DomainRanking {
     const { topologies, length, log } = this.#fleet;
     const topology = topologies.of(topologyKey);
@@ -145,7 +149,7 @@ export class Shape implements Scores {
   }
 }
 
-/** Rules about the record come first: theirs is the reason that is told. */
+/** Rules about the record come first: their reason is the one reported. */
 export function combined(onRecord: number, onRoom: number): number {
   if (onRecord < 0) return onRecord;
   return onRoom < 0 ? onRoom : onRecord + onRoom;

@@ -1,5 +1,5 @@
-// Shared verdicts: those of one kind of rules, by what requests are told apart by. They are kept for as long as a shape reads them, and a
-// while longer where memory allows.
+// Shared verdicts: the verdicts of one kind of rules, by the key of the request. They are kept as long as a shape reads
+// them, and longer where memory allows.
 
 import type { ChangeLog } from './change-log.ts';
 import type { Fleet } from '../fleet.ts';
@@ -17,7 +17,7 @@ export class SharedVerdicts {
   readonly #byKey = new Map<string, Verdicts>();
   readonly #lanes: Lanes;
 
-  /** `log`: of the changes after which these rules may say something else. `most` are kept, and those that are read. */
+  /** `log`: the changes that may alter these verdicts. `most`: how many are kept beyond those in use. */
   constructor(plugins: readonly Plugin[], fleet: Fleet, log: ChangeLog, most: number) {
     this.#plugins = plugins;
     this.#fleet = fleet;
@@ -26,7 +26,7 @@ export class SharedVerdicts {
     this.#lanes = new Lanes(fleet.capacity);
   }
 
-  /** As they were when last mended. */
+  /** As of the last update. */
   of(key: string, request: Request): Verdicts {
     let verdicts = this.#byKey.get(key);
     if (!verdicts) {

@@ -1,16 +1,16 @@
-// Short keys: in the place of long texts that are looked up for every decision. Equal texts have equal keys as long as they are
-// remembered; different ones never have.
+// Short keys replace long texts that are looked up for every decision. Equal texts have equal keys as long as they are
+// remembered; different texts never share a key.
 
 /**
- * Of those lately used. One that is in use is never forgotten: that needs as many others between two uses. Else two that are alike would
- * not be known for alike, at a moment that hangs on all that the process did before.
+ * Number of recent keys kept. A key in use is never dropped: that would need this many other keys between two uses.
+ * Otherwise two equal texts could get different keys, depending on everything the process did before.
  */
 const keptMax = 8_192;
 
 export class ShortKeys {
   readonly #prefix: string;
   #keys = new Map<string, string>();
-  /** Those of before, until they are used again. */
+  /** The previous generation, kept until its keys are used again. */
   #older: ReadonlyMap<string, string> = new Map();
   #given = 0;
 

@@ -1,3 +1,3 @@
-// Slot: the number of a host in the fleet's columns. Another host may get it once the first has been removed.
+// Slot: the index of a host in the fleet's columns. The slot of a removed host may be reused.
 
 export type Slot = number;

@@ -1,10 +1,10 @@
-// What the engine's answer must be, worked out by the plain full scan, for the property tests.
+// The answer that the engine must give, computed by the full scan, for property tests.
 
 import type { Fleet } from '../fleet.ts';
 import { fullScan } from './full-scan.ts';
 import type { Request } from '../request.ts';
 
-/** The best of the full scan; ties go to the lower name. */
+/** The best host of the full scan; ties go to the lower name. */
 export function plainAnswer(request: Request, fleet: Fleet): { host: string; score: number } | null {
   let best: { host: string; score: number } | null = null;
   for (const { host, refusals, score } of fullScan(request, fleet)) {

@@ -1,12 +1,13 @@
-// Verdicts: what all rules of one kind say together of a host. Scores are summed in the order of the registry, here and nowhere else, so
-// that every way to a decision comes to the same number.
+// Verdicts: the combined result of all rules of one kind on a host. Scores are summed in registry order and only here,
+// so that every strategy computes the same number. The codes of reasons are the one table of this file that outlives a
+// call: they number the reasons in order of appearance, are never compared across processes and change no answer.
 
 import type { Fleet } from '../fleet.ts';
 import type { GroupPlugin, GroupRule, Plugin, Refusal, Rule } from '../framework.ts';
 import type { Slot } from './slot.ts';
 import type { Request } from '../request.ts';
 
-/** In the place of a score where there is no host. Hosts that a rule refuses have lower numbers yet. */
+/** Used instead of a score for a slot without a host. Hosts that a rule refuses have lower numbers. */
 export const refused = -1;
 
 interface Filtering {
@@ -20,7 +21,7 @@ interface Scoring {
   readonly score: NonNullable<Rule['score']>;
 }
 
-/** The rules that have something to say on a request. */
+/** The rules that apply to a request. */
 export interface Rules {
   readonly filters: readonly Filtering[];
   readonly scores: readonly Scoring[];
@@ -40,7 +41,7 @@ export function prepareRules(plugins: readonly Plugin[], request: Request, fleet
   return { filters, scores };
 }
 
-/** The weighed sum of the scores, 0 and more; or, below 0, the code of the reason that refuses the host (`reasonOf`). */
+/** The weighted sum of the scores, 0 or more; below 0, the code of the reason that refuses the host (`reasonOf`). */
 export function judge({ filters, scores }: Rules, slot: Slot): number {
   for (const { filter } of filters) {
     const refusal = filter(slot);
@@ -56,7 +57,7 @@ export function judge({ filters, scores }: Rules, slot: Slot): number {
 
 const reasons: string[] = [];
 const codes = new Map<string, number>();
-/** Most come in runs of one. */
+/** The same reason mostly occurs many times in a row. */
 let lastReason = '';
 let lastCode = refused;
 
@@ -68,33 +69,33 @@ function codeOf(reason: string): number {
   return (lastCode = code);
 }
 
-/** The reason behind a verdict below 0; undefined for `refused`, which is no rule's word: there is no such host. */
+/** The reason behind a verdict below 0; undefined for `refused`, which belongs to no rule: the slot has no host. */
 export function reasonOf(verdict: number): string | undefined {
   return reasons[refused - 1 - verdict];
 }
 
-/** In steps of 1/1024, so that sums of weighed scores are exact and do not hang on their order. */
+/** Rounds to 1/1024, so that sums of weighted scores are exact and do not depend on their order. */
 export function inSteps(score: number): number {
   return Math.round(score * 1024) / 1024;
 }
 
-/** The rules about groups, and what is known of them without asking host by host. */
+/** The rules about groups, and what is known about them without evaluating single hosts. */
 export interface GroupRules extends Rules {
-  /** Hosts to look at first; null when no rule names any. */
+  /** Hosts to examine first; null when no rule names any. */
   readonly shortlist: readonly Slot[] | null;
-  /** No host outside the shortlist gets more; null: all of them are refused. */
+  /** The highest score outside the shortlist; null when all hosts outside it are refused. */
   readonly scoreMaxElsewhere: number | null;
-  /** Filters that say the same of all hosts of a domain; `only`: so do all the others, and the scores. */
+  /** Filters with the same verdict for all hosts of a domain; `only`: the other filters and the scores have it, too. */
   readonly uniform: { readonly by: string; readonly rules: Rules; readonly only: boolean } | null;
-  /** What they say of a host hangs on who is on that host alone. */
+  /** Their verdict on a host depends only on the members on that host. */
   readonly perHost: boolean;
-  /** And on these numbers, the same for all hosts. */
+  /** And on these numbers, which are the same for all hosts. */
   readonly given: string;
-  /** Why no host at all will do; null when that is not known. */
+  /** The reason that refuses every host; null when there is none known. */
   readonly nowhere: Refusal | null;
 }
 
-/** Null when no rule has anything to say. */
+/** Null when no rule applies. */
 export function prepareGroupRules(plugins: readonly GroupPlugin[], request: Request, fleet: Fleet): GroupRules | null {
   let any = false;
   const filters: Filtering[] = [];

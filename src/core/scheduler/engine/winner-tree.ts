@@ -1,8 +1,12 @@
-// Winner tree: node i has children 2i and 2i+1 and holds the slot that wins below it, or -1. Here is how it is read in order.
+// Winner tree: node i has the children 2i and 2i+1 and holds the slot that wins below it, or -1. This file reads it in
+// order.
 
 import type { Slot } from './slot.ts';
 
-/** The leaves in order: what lost on the way down to one that is taken is in the running then. `beats`: whether a comes before b. */
+/**
+ * The leaves in order: after a leaf is taken, the slots that lost against it on its path become candidates. `beats`:
+ * whether a comes before b.
+ */
 export function* inOrderOf(winners: Int32Array, leaves: number, beats: (a: Slot, b: Slot) => boolean): Iterable<Slot> {
   const heap = new NodeHeap((a, b) => beats(winners[a] ?? -1, winners[b] ?? -1));
   if ((winners[1] ?? -1) >= 0) heap.push(1);
@@ -20,7 +24,7 @@ export function* inOrderOf(winners: Int32Array, leaves: number, beats: (a: Slot,
   }
 }
 
-/** A binary heap of nodes, the one that comes before all others on top. */
+/** A binary heap of nodes with the first in order on top. */
 export class NodeHeap {
   readonly #isBefore: (a: number, b: number) => boolean;
   readonly #nodes: number[] = [];

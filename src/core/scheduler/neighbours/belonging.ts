@@ -1,31 +1,34 @@
-// Belonging: what makes an instance a member of groups, and how groups are named. Plain data and its comparisons; nothing is counted here.
+// Belonging: what makes an instance a member of groups, and how groups are named. Plain data and comparisons; this file
+// counts nothing.
 
 import type { Instance } from '../../../api/resources/instance.ts';
 import type { Labels } from '../../../api/resources/metadata.ts';
 
-/** Which instances of a project are meant: those that bear all the labels, or those of a placement group. Empty labels mean none. */
+/**
+ * Selects instances of a project: those with all the labels, or those of a placement group. Empty labels select none.
+ */
 export interface Selector {
   readonly project: string;
   readonly labels: Labels;
   readonly placementGroup?: string;
 }
 
-/** Where it is, none of these may come: on the host, or in the same domain of a label of hosts. */
+/** No matching instance may be placed where this one is: on its host, or in the same domain of a host label. */
 export interface Repulsion {
   readonly members: Selector;
   readonly by: string;
 }
 
-/** What others see of an instance. */
+/** What other instances see of an instance. */
 export interface Belonging {
   readonly project: string;
   readonly labels: Labels;
   readonly placementGroup?: string | undefined;
-  /** Its own required anti-affinity, which holds for those who come later, too. Missing: none. */
+  /** Its own required anti-affinity, which also holds for instances that are placed later. Absent: none. */
   readonly repels?: readonly Repulsion[] | undefined;
 }
 
-/** The key of a tag that stands for a placement group; no label begins like this. */
+/** The key of a tag for a placement group; no label starts like this. */
 export const groupTag = '@';
 
 export function belongingOf({
@@ -46,7 +49,7 @@ export function belongingOf({
   };
 }
 
-/** The host that an instance counts on: where it runs, will run, or stands still. Not where it failed or ended. */
+/** The host that an instance counts on: where it runs, will run or is stopped; not where it failed or ended. */
 export function placeOf({ status }: Instance): string | undefined {
   return status.phase === 'Failed' || status.phase === 'Exited' ? undefined : status.host;
 }
@@ -88,7 +91,10 @@ export function describeSelector({ labels, placementGroup }: Selector): string {
     .join(' with ');
 }
 
-/** The same tag for equal selectors; every member has it. Undefined for a selector that means none. */
+/**
+ * The tag of the selector: equal for equal selectors, and every member has it. Undefined for a selector that selects
+ * none.
+ */
 export function tagOf({
   labels,
   placementGroup,

@@ -1,4 +1,5 @@
-// Domains: what rules about groups ask of hosts and topologies: how many of a group are where a host is, and which domains count at all.
+// Domains: what group rules ask about hosts and topologies: how many members are near a host, and which domains count
+// at all. The hosts that count are cached by fleet and updated with its change log; the cache changes no answer.
 
 import type { Fleet } from '../fleet.ts';
 import type { GroupRule, HostPlugin, Refusal } from '../framework.ts';
@@ -14,10 +15,10 @@ import { traits } from '../plugins/traits.ts';
 import type { Request } from '../request.ts';
 import type { Slot } from '../engine/slot.ts';
 
-/** The topology whose domains are single hosts. */
+/** The topology in which each host is a domain. */
 export const byHost = 'host';
 
-/** By slot: how many of them are in the same domain; -1 for hosts that are in none. */
+/** By slot: number of members in the same domain; -1 for hosts without a domain. */
 export function countNear(count: Count, by: string, fleet: Fleet): (slot: Slot) => number {
   if (by === byHost) {
     const { bySlot } = count;
@@ -31,13 +32,13 @@ export function countNear(count: Count, by: string, fleet: Fleet): (slot: Slot) 
   };
 }
 
-/** The one label of hosts that all of them go by, if there is one. */
+/** The host label that all of them use, if it is one. */
 export function commonKey(terms: readonly { readonly by: string }[]): string | undefined {
   const by = terms[0]?.by;
   return by === byHost || terms.some((term) => term.by !== by) ? undefined : by;
 }
 
-/** `it`, `its zone a`: where a refusal says that something is. */
+/** `it`, `its zone a`: where a refusal says something is. */
 export function describeDomain(by: string, slot: Slot, { hosts }: Fleet): string {
   return by === byHost ? 'it' : `its ${by} ${hosts[slot]?.metadata.labels[by] ?? ''}`.trimEnd();
 }
@@ -47,7 +48,7 @@ export function isKnown(by: string, { topologies }: Fleet): boolean {
   return by === byHost || topologies.of(by).numberByValue.size > 0;
 }
 
-/** A rule that refuses all hosts, for one reason. `refusal` is asked for when someone wants to know. */
+/** A rule that refuses all hosts for one reason. `refusal` is called when the reason is read. */
 export function nowhere(refusal: () => Refusal): GroupRule {
   let made: Refusal | undefined;
   const once = (): Refusal => (made ??= refusal());
@@ -64,14 +65,14 @@ export function keyUnknown(by: string): GroupRule {
   );
 }
 
-// Which domains count for spreading: those of hosts that could take the request by what they are: pool, labels, traits, dedication,
-// architecture. Whether a host is online, paused, tainted or full does not matter, or members would pile up elsewhere while a zone is away.
-// (As Kubernetes: nodeAffinityPolicy Honor, nodeTaintsPolicy Ignore.)
+// Which domains count for spreading: those of hosts whose fixed properties suit the request: pool, labels, traits,
+// dedication, architecture. Whether a host is online, paused, tainted or full does not matter, or members would pile up
+// elsewhere while a zone is down. (As in Kubernetes: nodeAffinityPolicy Honor, nodeTaintsPolicy Ignore.)
 
 const describing: readonly HostPlugin[] = [controlPlane, dedicated, pool, labels, hostRules, traits, image];
 
 export interface Eligible {
-  /** Numbers of domains; for `host`, slots. */
+  /** Domain numbers; for `host`, slots. */
   readonly domains: readonly number[];
   has(domain: number): boolean;
 }
@@ -90,11 +91,11 @@ export function eligibleDomains(request: Request, by: string, fleet: Fleet): Eli
   return hosts.in(by);
 }
 
-/** Whoever asks for more different things of hosts than this waits for a look at each of them. */
+/** Number of different requirements kept; one beyond it costs a scan of all hosts. */
 const keptMax = 128;
 const kept = new WeakMap<Fleet, Map<string, MeantHosts>>();
 
-/** The hosts that could take a request by what they are, mended where a record changed. */
+/** The hosts whose fixed properties suit a request, updated when a record changes. */
 class MeantHosts {
   readonly #fleet: Fleet;
   readonly #rules: readonly Rule[];

@@ -1,4 +1,5 @@
-// Group terms: what a request asks about where other instances are, with its placement group's policy and all defaults resolved.
+// Group terms: what a request asks about the location of other instances, with the policy of its placement group and
+// all defaults resolved.
 
 import type { InstanceSpec } from '../../../api/resources/instance.ts';
 import type { Metadata } from '../../../api/resources/metadata.ts';
@@ -6,11 +7,11 @@ import type { Snapshot } from '../../state/snapshot.ts';
 import { keys } from '../../state/keys.ts';
 import type { Selector } from './belonging.ts';
 
-/** At most `max` members (the instance itself not counted) where it goes: on the host, or in the same domain of a label of hosts. */
+/** At most `max` other members where it is placed: on the host, or in the same domain of a host label. */
 export interface LimitTerm {
   readonly kind: 'limit';
   readonly members: Selector;
-  /** `host`, or the key of a label of hosts. */
+  /** `host`, or the key of a host label. */
   readonly by: string;
   readonly max: number;
 }
@@ -25,7 +26,7 @@ export interface AffinityTerm {
   readonly weight: number;
 }
 
-/** Members even over the domains, apart by `maxSkew` at most. */
+/** Members spread evenly over the domains, with a skew of at most `maxSkew`. */
 export interface SpreadTerm {
   readonly kind: 'spread';
   readonly members: Selector;
@@ -34,7 +35,7 @@ export interface SpreadTerm {
   readonly required: boolean;
 }
 
-/** What it names is gone: it can be placed nowhere. */
+/** The placement group no longer exists: no host can take the instance. */
 export interface MissingGroupTerm {
   readonly kind: 'missingGroup';
   readonly placementGroup: string;

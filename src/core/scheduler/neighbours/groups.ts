@@ -1,6 +1,6 @@
-// Groups: where the instances are that a request wants to be near, or far from. Counted by host, and by rack or zone when someone asks.
-// A group that nobody asks for costs a set of keys; counting begins with the first question. Kept for every change of an instance or a
-// host; a test holds the counts against a recount.
+// Groups: where the instances are that a request wants to be near or away from. Counted by host, and by rack or zone on
+// demand. A group that is never queried costs a set of keys; counting starts at the first query. Updated on every
+// change of an instance or a host; a test compares the counts with a recount.
 
 import { equalJson } from '../../../base/equal-json.ts';
 import type { Instance } from '../../../api/resources/instance.ts';
@@ -21,11 +21,11 @@ import type { ChangeLog } from '../engine/change-log.ts';
 import { TagIndex } from './tag-index.ts';
 import type { Topologies } from './topology.ts';
 
-/** How many instances of some kind are where. */
+/** How many instances of one kind are where. */
 export interface Count {
   readonly bySlot: Map<Slot, number>;
   total: number;
-  /** By topology key, then domain. Made when asked for. */
+  /** By topology key, then domain. Built on demand. */
   readonly byDomain: Map<string, number[]>;
 }
 
@@ -35,7 +35,7 @@ export interface Members extends Count {
   usedAt: number;
 }
 
-/** Instances on hosts that want to be away from the same others. */
+/** Instances on hosts that repel the same others. */
 export interface Repellers extends Count, Repulsion {}
 
 interface Places {
@@ -44,22 +44,28 @@ interface Places {
   slotOf(host: string): Slot | undefined;
 }
 
-/** When more groups are counted, the half that was asked for longest ago is forgotten: they are counted anew when asked for. */
+/**
+ * When more groups are counted, the least recently queried half is dropped; a dropped group is counted again at its
+ * next query.
+ */
 const countedMax = 16_384;
 
 export class Groups {
   readonly #snapshot: Snapshot;
   readonly #places: Places;
-  /** Keys of all instances with a label, or of a placement group. One stands alone: many labels are of one instance only. */
+  /**
+   * Keys of all instances with a label or in a placement group. A single key is stored without a set: many labels
+   * belong to one instance only.
+   */
   readonly #keys = new TagIndex<string | Set<string>>();
   readonly #counted = new Set<Members>();
   /** The counted groups, by a tag that all of their members have. */
   readonly #countedByTag = new TagIndex<Members[]>();
   readonly #repellers = new Set<Repellers>();
   readonly #repellersByTag = new TagIndex<Repellers[]>();
-  /** Instances bound to hosts that are not known here (yet), by host. */
+  /** Instances bound to unknown hosts, by host. */
   readonly #strays = new Map<string, Set<string>>();
-  /** Hosts that went away; what may still be bound to them was not noted. */
+  /** Removed hosts; instances that are still bound to them are not recorded. */
   readonly #left = new Set<string>();
   readonly #tried: { readonly belonging: Belonging; readonly slot: Slot; readonly sign: 1 | -1 }[] = [];
   #uses = 0;
@@ -93,7 +99,7 @@ export class Groups {
     return members;
   }
 
-  /** Who, of those on hosts, wants to be away from one like this. */
+  /** Placed instances that repel an instance like this. */
   repellersOf(belonging: Belonging): readonly Repellers[] {
     if (this.#repellers.size === 0) return noRepellers;
     let found: Repellers[] | undefined;
@@ -107,7 +113,7 @@ export class Groups {
     return found ?? noRepellers;
   }
 
-  /** How many of them are in each domain of a topology; fewer entries than domains where the last are empty. */
+  /** Number of members in each domain of a topology; trailing empty domains may be missing. */
   byDomain(count: Count, topologyKey: string): readonly number[] {
     let counts = count.byDomain.get(topologyKey);
     if (!counts) {
@@ -122,7 +128,7 @@ export class Groups {
     return counts;
   }
 
-  /** All instances that a selector means, on hosts or not. Looks at those with the rarest of its labels. */
+  /** All instances that a selector selects, placed or not. Iterates over those with the rarest of its labels. */
   *instancesOf(selector: Selector): Iterable<{ readonly key: string; readonly value: Instance }> {
     let rarest: ReadonlySet<string> | undefined;
     const consider = (key: string, value: string): void => {
@@ -138,9 +144,9 @@ export class Groups {
     }
   }
 
-  // Keeping up.
+  // Updates.
 
-  /** Takes in all instances that there are. */
+  /** Adds all existing instances. */
   load(): void {
     for (const { key, value } of this.#snapshot.list('instance')) this.#come(key, value);
   }
@@ -156,7 +162,7 @@ export class Groups {
     if (after) this.#come(key, after);
   }
 
-  /** Instances may have been bound to it before it was known here. */
+  /** Instances may have been bound to the host before it was known. */
   hostCame(host: string, slot: Slot): void {
     if (this.#left.delete(host)) return this.#recount();
     const strays = this.#strays.get(host);
@@ -177,7 +183,7 @@ export class Groups {
     }
   }
 
-  /** A host is in another rack or zone: the domains of those who are on it are counted anew. */
+  /** The host moved to another rack or zone: the affected domains are counted again. */
   hostMoved(slot: Slot): void {
     for (const members of this.#counted) forgetDomains(members, slot);
     for (const repellers of this.#repellers) forgetDomains(repellers, slot);
@@ -185,7 +191,7 @@ export class Groups {
 
   // Trials.
 
-  /** Within a trial of the fleet: as if an instance were (or were no more) there. */
+  /** In a trial of the fleet: adds or removes one instance there. */
   try(slot: Slot, belonging: Belonging, sign: 1 | -1): void {
     this.#tried.push({ belonging, slot, sign });
     this.#add(belonging, slot, sign);
@@ -198,7 +204,7 @@ export class Groups {
 
   // Below: one instance, one count.
 
-  /** `tagged`: its labels and its group are known already. */
+  /** `tagged`: its labels and its group are already indexed. */
   #come(key: string, instance: Instance, tagged = false): void {
     const belonging = belongingOf(instance);
     if (!tagged) this.#tag(key, belonging);
@@ -273,7 +279,7 @@ export class Groups {
     this.#dropIfNone(repellers);
   }
 
-  /** The total does not tell: in a trial one may be taken away where none was, or is no more. */
+  /** The total is not enough: in a trial an instance may be taken away where none was counted. */
   #dropIfNone(repellers: Repellers): void {
     if (repellers.bySlot.size > 0) return;
     this.#repellers.delete(repellers);
@@ -290,7 +296,7 @@ export class Groups {
     if (here === 0) count.bySlot.delete(slot);
     else count.bySlot.set(slot, here);
     count.total += by;
-    this.#places.log.push(slot); // for whoever keeps verdicts that hang on it
+    this.#places.log.push(slot); // for caches of verdicts that depend on it
     for (const [topologyKey, counts] of count.byDomain) {
       const domain = this.#places.topologies.of(topologyKey).domainOf[slot] ?? -1;
       if (domain < 0) continue;
@@ -314,7 +320,7 @@ export class Groups {
     }
   }
 
-  /** From the records, everything: a host came back that instances may still be bound to. */
+  /** Counts everything again from the records: a host returned to which instances may still be bound. */
   #recount(): void {
     this.#counted.clear();
     this.#countedByTag.clear();
@@ -334,7 +340,7 @@ const noRepellers: readonly Repellers[] = [];
 const noRepulsions: readonly Repulsion[] = [];
 const noKeys: ReadonlySet<string> = new Set();
 
-/** Whether both have the same labels, group and rules; they are seldom changed, and never in place. */
+/** Whether both have the same labels, group and rules; these change rarely, and never in place. */
 function sameTies(a: Instance, b: Instance): boolean {
   return equalJson(a.metadata.labels, b.metadata.labels) && equalJson(a.spec.placement, b.spec.placement);
 }

@@ -1,4 +1,4 @@
-// TagIndex: something for each label (or placement group) of a project. Nested maps, so that looking one up joins no strings.
+// TagIndex: one value for each label or placement group of a project. Nested maps, so that a lookup joins no strings.
 
 export class TagIndex<T> {
   readonly #byProject = new Map<string, Map<string, Map<string, T>>>();
@@ -7,7 +7,7 @@ export class TagIndex<T> {
     return this.#byProject.get(project)?.get(key)?.get(value);
   }
 
-  /** What is there, or what `make` makes. */
+  /** The existing value, or a new one from `make`. */
   at(project: string, key: string, value: string, make: () => T): T {
     let found = this.get(project, key, value);
     if (found === undefined) this.set(project, key, value, (found = make()));

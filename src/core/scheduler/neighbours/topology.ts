@@ -1,5 +1,5 @@
-// Topology: which hosts share a rack, a zone, or whatever a label of hosts names. `host` is the topology of single hosts and needs none
-// of this.
+// Topology: which hosts share a rack, a zone, or another value of a host label. `host` is the topology of single hosts
+// and needs none of this.
 
 import type { Host } from '../../../api/resources/host.ts';
 import type { Slot } from '../engine/slot.ts';
@@ -10,11 +10,11 @@ export interface Topology {
   readonly domainOf: number[];
   /** By domain: the label's value. */
   readonly values: string[];
-  /** Of the domains that have hosts. */
+  /** Domains that have hosts. */
   readonly numberByValue: Map<string, number>;
   /** By domain: its hosts. */
   readonly slots: Set<Slot>[];
-  /** Numbers of domains that lost their last host; the next new ones take them. */
+  /** Numbers of domains without hosts, reused by new domains. */
   readonly free: number[];
 }
 
@@ -23,7 +23,7 @@ type Hosts = readonly (Host | undefined)[];
 
 export class Topologies {
   readonly #hosts: Hosts;
-  /** Another number whenever some host is in another domain. */
+  /** A number that changes whenever a host changes its domain. */
   version = 0;
   readonly #byKey = new Map<string, Topology>();
 
@@ -31,7 +31,7 @@ export class Topologies {
     this.#hosts = hosts;
   }
 
-  /** The topology of a label key, made when first asked for. */
+  /** The topology of a label key, built on demand. */
   of(key: string): Topology {
     let topology = this.#byKey.get(key);
     if (!topology) {
@@ -41,7 +41,7 @@ export class Topologies {
     return topology;
   }
 
-  /** The host's labels may have changed. Answers whether it is in another domain now. */
+  /** Applies the current labels of the host. Returns whether its domain changed. */
   update(slot: Slot): boolean {
     let moved = false;
     for (const [key, topology] of this.#byKey) moved = place(topology, key, slot, this.#hosts) || moved;

@@ -1,12 +1,12 @@
-// Consolidate: which instances to move so that whole hosts become empty, within a budget of moves. Pure; it only plans, with one look at
-// the fleet. A move is worth it while what it frees is not needed again soon: how long ago a host had to be opened for such instances says
-// how long; how many moves are left says what one is worth.
+// Consolidate: which instances to move so that whole hosts become empty, within a budget of moves. Pure; it only plans,
+// in one pass over the fleet. A move pays while the room it frees is not needed soon: the time since a host was last
+// opened for such instances estimates that, and the remaining budget sets the price of a move.
 
-/** What it needs to know of an instance. */
+/** What the planner needs to know of an instance. */
 export interface Movable {
-  /** Which of `shapes`; below 0: it must stay where it is. */
+  /** Index in `shapes`; below 0 when the instance must stay. */
   readonly shape: number;
-  /** Its group, where no host may have more than `maxPerHost` of it. */
+  /** Its group, of which no host may have more than `maxPerHost`. */
   readonly group?: number;
   readonly maxPerHost?: number;
 }
@@ -19,34 +19,37 @@ export interface PackedHost<I extends Movable> {
 }
 
 export interface PackedFleet<I extends Movable> {
-  /** In the order of their names. */
+  /** Sorted by name. */
   readonly hosts: readonly PackedHost<I>[];
-  /** How much of each class is asked for. */
+  /** The amount of each class. */
   readonly shapes: readonly (readonly number[])[];
-  /** By shape: when a request of it, or of one no larger in any class, last went to an empty host. */
+  /** By shape: when a request of it, or of a shape no larger in any class, last went to an empty host. */
   readonly lastOpenS: readonly number[];
   readonly nowS: number;
-  /** How long instances live, on average of those that are gone. */
+  /** Average lifetime of ended instances. */
   readonly lifetimeS: number;
-  /** So many moves may be made now. */
+  /** Number of moves allowed now. */
   readonly budget: number;
-  /** With so many left, a move costs half of what the last one does: about what comes in while an instance lives. At least 1. */
+  /**
+   * With this many moves left, a move costs half of what the last one does: about the number of arrivals during one
+   * lifetime. At least 1.
+   */
   readonly budgetScale: number;
 }
 
 export interface Move<I extends Movable> {
   readonly instance: I;
-  /** Places in `hosts`. */
+  /** Index in `hosts`. */
   readonly from: number;
   readonly to: number;
 }
 
 /** A host with more instances is left alone. */
 const instancesMax = 60;
-/** At most so many hosts are emptied at once. */
+/** Limit on hosts emptied in one plan. */
 const emptiedMax = 50;
 
-/** In this order each move finds room on its target, and the hosts they come from end up empty. */
+/** In this order each move finds room on its target, and the source hosts end up empty. */
 export function planMoves<I extends Movable>(fleet: PackedFleet<I>): Move<I>[] {
   const { nowS, lastOpenS, lifetimeS, budget, budgetScale, hosts } = fleet;
   if (budget < 1) return [];
@@ -72,11 +75,11 @@ export function planMoves<I extends Movable>(fleet: PackedFleet<I>): Move<I>[] {
       const instances = current.instancesOn(host);
       if (instances.length > 0 && instances.length <= most && worthOf(instances) >= priceNow) found.push(host);
     }
-    // The sort is stable: of equals the highest name first, for low ones fill up first.
+    // The sort is stable: of equal hosts the highest name comes first, because low names fill up first.
     return found.sort((a, b) => current.instancesOn(a).length - current.instancesOn(b).length);
   }
 
-  /** Seconds of a host for each move; below 0 where something must stay. */
+  /** Seconds of an empty host gained per move; below 0 when an instance must stay. */
   function worthOf(instances: readonly I[]): number {
     let last = Number.NEGATIVE_INFINITY;
     for (const { shape } of instances) {
@@ -96,18 +99,18 @@ function firstThatEmpties<I extends Movable>(candidates: readonly number[], worl
   return null;
 }
 
-/** The fleet as it will be once what is planned has been done. */
+/** The fleet after the planned moves. */
 class World<I extends Movable> {
   readonly #classes: number;
   readonly #shapes: PackedFleet<I>['shapes'];
   readonly #capacity: Float64Array;
   readonly #free: Float64Array;
   readonly #lists: (readonly I[])[];
-  /** Places of the hosts with instances. */
+  /** Indexes of the hosts with instances. */
   #inUse: number[];
-  /** By shape: two hosts in use where it fits, as far as there are any. */
+  /** By shape: up to two hosts in use where it fits. */
   readonly #twoThatFit = new Map<number, readonly number[]>();
-  /** By shape: the largest share that it takes of a class of a host. */
+  /** By shape: the largest share that it takes of any class of a host. */
   readonly #sizes: readonly number[];
   readonly #hostsNeeded: number;
 
@@ -137,12 +140,12 @@ class World<I extends Movable> {
     return this.#lists[host] ?? [];
   }
 
-  /** Whether fewer hosts could possibly hold it all. */
+  /** Whether one host fewer could possibly hold everything. */
   hasRoomForOneLess(): boolean {
     return this.#inUse.length >= 2 && this.#inUse.length - this.#hostsNeeded >= 1;
   }
 
-  /** How many average hosts in use hold as much as is held of the scarcest class. */
+  /** How many average hosts in use have the capacity for the scarcest class. */
   #countNeeded(): number {
     let most = 0;
     for (let i = 0; i < this.#classes; i++) {
@@ -168,7 +171,10 @@ class World<I extends Movable> {
     return two.length === 2 || (two.length === 1 && two[0] !== host);
   }
 
-  /** Moves all that is on the host elsewhere, the largest first, each where least is left; null, and nothing done, when some must stay. */
+  /**
+   * Moves all instances of the host elsewhere, the largest first, each to where the least is left; null, with nothing
+   * changed, when one of them must stay.
+   */
   empty(host: number): Move<I>[] | null {
     const moves: Move<I>[] = [];
     const sizeOf = ({ shape }: I): number => this.#sizes[shape] ?? 0;
@@ -212,7 +218,7 @@ class World<I extends Movable> {
     return there < maxPerHost;
   }
 
-  /** What share would be left of what the host runs out of first; below 0: it does not fit. */
+  /** The share that would be left of the host's scarcest class; below 0 when it does not fit. */
   #leftOn(host: number, shape: number): number {
     const amounts = this.#shapes[shape] ?? [];
     const start = host * this.#classes;

@@ -1,5 +1,6 @@
-// Mix: what instances ask for, counted as they come, so that a rule can tell which leftovers of a host somebody would want. Rules read a
-// still picture (`typical`) that is taken anew only when the mix has become another one: with each picture every ranking is built anew.
+// Mix: what instances ask for, counted as they arrive, so that a rule can tell which leftovers of a host are useful.
+// Rules read a fixed picture (`typical`), replaced only when the mix has changed enough, because each new picture
+// invalidates every ranking.
 
 import { gpuClass } from '../../../api/resources/host-rules.ts';
 import type { Instance, InstanceSpec } from '../../../api/resources/instance.ts';
@@ -7,11 +8,11 @@ import { type Demand, wholeOf } from '../../ledger/tree.ts';
 import type { Snapshot } from '../../state/snapshot.ts';
 import { demandOf } from '../demand.ts';
 
-/** What is asked of GPUs: `count` of them, `milli` of each. */
+/** GPUs requested: `count` of them, `milli` of each. */
 export interface GpuAsk {
   readonly count: number;
   readonly milli: number;
-  /** Traits, of which the GPU bears one; empty: any will do. */
+  /** Traits of which the GPU has one; empty: any GPU. */
   readonly models: readonly string[];
 }
 
@@ -21,38 +22,38 @@ interface Kind {
   count: number;
 }
 
-/** Those who ask alike for GPUs, and how many CPUs they ask for besides. */
+/** Requests with equal GPU amounts, and the CPUs they ask for. */
 export interface GpuClass {
   readonly count: number;
   readonly milli: number;
-  /** Rising. */
+  /** Ascending. */
   readonly cpus: readonly number[];
-  /** Of all that is asked for: the share of those who ask for no more CPUs than the entry of `cpus` says. Rising. */
+  /** The share of all requests that ask for no more CPUs than the same entry of `cpus`. Ascending. */
   readonly shareUpTo: readonly number[];
   /** The share of all of them. */
   readonly share: number;
 }
 
-/** What is typically asked for, as seen by a host whose GPUs are of one kind. */
+/** The typical requests as seen by a host with one kind of GPUs. */
 export interface TypicalThere {
-  /** The share of those who ask for no GPU, or for none of this kind. */
+  /** The share of requests for no GPU, or for another kind only. */
   readonly strangers: number;
   readonly classes: readonly GpuClass[];
 }
 
-/** When so many more have asked, in relation to all that are remembered, the picture is looked at again. */
+/** The picture is checked again when the number of new requests reaches this share of those remembered. */
 const lookAgainShare = 0.5;
-/** With so many, all counts are halved: what was asked for long ago fades. A picture has then some 10,000 to rest on. */
+/** At this count all counts are halved, so that old requests fade. A picture then rests on about 10,000 requests. */
 const rememberedMax = 1 << 14;
-/** The picture is kept while no more than this share of what is asked for has moved from one kind to another. */
+/** The picture is kept while at most this share of the requests has moved from one kind to another. */
 const driftMax = 0.1;
-/** More classes than this are not told apart: the rarest are left out. A rule looks at each of them for each host. */
+/** Beyond this number the rarest classes are left out. A rule evaluates each class for each host. */
 const classesMax = 64;
 
 export class Typical {
-  /** CPUs asked for by one thousandth of a GPU, on average; 0 when nobody asks for any. */
+  /** Average CPUs requested per thousandth of a GPU; 0 when no request has any. */
   readonly cpusPerMilli: number;
-  /** How many it was taken of. */
+  /** Number of requests in the picture. */
   readonly total: number;
   readonly #kinds: readonly Readonly<Kind>[];
   readonly #there = new Map<string, TypicalThere>();
@@ -126,24 +127,24 @@ function cpusOf(members: readonly Readonly<Kind>[], total: number): Pick<GpuClas
 }
 
 export class Mix {
-  /** What rules read. */
+  /** Read by rules. */
   typical: Typical;
   readonly #snapshot: Snapshot;
   readonly #kinds = new Map<string, Kind>();
   #total = 0;
-  /** Since the picture was last looked at. */
+  /** Requests since the picture was last checked. */
   #asked = 0;
-  /** The picture, to compare with: by kind, how many. */
+  /** The counts by kind when the picture was taken, for comparison. */
   #pictured = new Map<string, number>();
 
-  /** From what is there: who is gone is not known of. */
+  /** Starts from the existing instances; ended ones are unknown. */
   constructor(snapshot: Snapshot) {
     this.#snapshot = snapshot;
     for (const { value } of snapshot.list('instance')) this.#count(value.spec);
     this.typical = this.#takePicture();
   }
 
-  /** Answers whether there is a new picture. Who goes still counts: others like it will come. */
+  /** Returns whether there is a new picture. Ended instances still count: similar ones will arrive. */
   apply(before: Instance | null, after: Instance | null): boolean {
     if (!after || before?.spec === after.spec) return false;
     this.#count(after.spec);
@@ -193,7 +194,7 @@ export class Mix {
   }
 }
 
-/** What a demand asks of GPUs: its first portion of them; null when nothing. */
+/** The GPUs in a demand: its first portion of them; null when it has none. */
 export function gpuAskOf({ amounts, portions }: Demand): GpuAsk | null {
   for (const { amounts: each, count, traitsAnyOf } of portions) {
     const milli = each[gpuClass] ?? 0;

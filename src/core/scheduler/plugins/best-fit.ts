@@ -1,11 +1,11 @@
-// best-fit's scores: how far the host's CPUs, its memory and its number of instances would be used. Fuller is better.
+// The scores of best-fit: the share of the host's CPUs, memory and instance limit that would be used. Fuller is better.
 
 import type { Fleet } from '../fleet.ts';
 import type { RoomPlugin } from '../framework.ts';
 import type { Request } from '../request.ts';
 import type { Slot } from '../engine/slot.ts';
 
-/** A host without a quota counts as full with so many instances. */
+/** The instance limit of a host without a quota. */
 const instancesMaxDefault = 100;
 
 export const cpuUtilization: RoomPlugin = {

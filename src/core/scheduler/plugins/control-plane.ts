@@ -1,4 +1,4 @@
-// control-plane: hosts on whose machine a control plane runs take nothing, where that control plane's operator wishes so (S5.9).
+// control-plane: hosts on the machine of a control plane take no instances when its operator has configured that.
 
 import { type HostPlugin, refuse } from '../framework.ts';
 

@@ -1,5 +1,5 @@
-// dedicated: nobody lands on a dedicated host who does not ask for one, nobody who does lands elsewhere, and a host dedicated to one
-// project takes instances of that project only.
+// dedicated: instances that request a dedicated host are placed on dedicated hosts only, other instances never are, and
+// a host dedicated to one project takes instances of that project only.
 
 import { type HostPlugin, refuse } from '../framework.ts';
 

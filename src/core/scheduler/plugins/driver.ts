@@ -10,7 +10,7 @@ export const driver: HostPlugin = {
   dependsOn: 'host',
   prepare({ terms }, { hosts }) {
     const wanted = wantedDriver(terms);
-    // A virtual machine is nothing for the driver of containers, on whatever host.
+    // A container driver never takes a virtual machine, on any host.
     const fits = ({ name }: { readonly name: string }): boolean =>
       terms.image === undefined || name !== containerDriver;
     return {

@@ -1,4 +1,4 @@
-// fit: the ledger has room for every resource class and every device that was asked for.
+// fit: the ledger has room for every requested resource class and device.
 
 import { gpuClass } from '../../../api/resources/host-rules.ts';
 import type { Shortfall } from '../../ledger/ledger.ts';
@@ -20,10 +20,10 @@ export const fit: RoomPlugin = {
       fleet.tree(slot).length === 0
         ? refuse('NoInventory', 'its agent has not reported its resources')
         : describeAll(shortfallsOf(slot));
-    /** Less than asked is free in all: the code is known at once, the sentence is made when someone reads it. */
+    /** The total free amount is too small: the code is known at once, the sentence is built when it is read. */
     const tooLittle = (reason: string): Refusal => refuse(reason, (slot) => describeFits(shortfallsOf(slot)));
-    // What columns tell: the most that one claim can get, and what is free in all. Who gives what of several providers is asked of the
-    // ledger only where that is enough.
+    // What columns can decide: the most that one claim can get, and the total that is free. Which of several providers
+    // gives what is computed by the ledger, only where that is enough.
     const asked = [{ amounts: request.amounts, count: 1 }, ...request.portions].flatMap(({ amounts, count }) =>
       Object.entries(amounts).flatMap(([resourceClass, amount]) => {
         const column = fleet.column(resourceClass) ?? none;
@@ -54,10 +54,10 @@ export const fit: RoomPlugin = {
   },
 };
 
-/** Of a class that no host has. */
+/** For a class that no host has. */
 const none = new Column('', 0);
 
-/** Whether any provider will do that has the most free: which ones there are need not be asked. */
+/** Whether the provider with the most free decides, whichever it is. */
 function isToldByColumns({ amounts, count, traitsAnyOf, traits }: Portion): boolean {
   return count === 1 && traitsAnyOf.length === 0 && traits === undefined && Object.keys(amounts).length === 1;
 }
@@ -87,18 +87,18 @@ function wordsOf(resourceClass: string): ClassWords {
   return words[resourceClass] ?? { reason: resourceClass, noun: resourceClass, unit: '' };
 }
 
-/** The first one is counted; people are told of all, so that they do not mend one after the other. */
+/** The first shortfall is counted; the message lists all, so that they can be fixed in one go. */
 function describeAll(all: readonly Shortfall[]): Refusal {
   const [first] = all;
   return refuse(first ? describeFit(first).reason : 'Insufficient', () => describeFits(all));
 }
 
-/** Everything that is too little, in one sentence. */
+/** All shortfalls in one sentence. */
 export function describeFits(all: readonly Shortfall[]): string {
   return all.map((each) => describeFit(each).message).join('; ');
 }
 
-/** Why it does not fit, in the words of the class. */
+/** The shortfall in the words of its class. */
 function describeFit(verdict: Shortfall): { readonly reason: string; readonly message: string } {
   const { resourceClass, asked, free } = verdict;
   const { reason, noun, unit } = wordsOf(resourceClass);

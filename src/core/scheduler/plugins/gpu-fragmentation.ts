@@ -1,6 +1,7 @@
-// gpu-fragmentation: how much less of a host's free GPUs could be used by what is typically asked for, if the request went there. After
-// FGD (Weng et al., "Beware of Fragmentation", USENIX ATC 2023), with two terms more: what a GPU shared out in such parts would have left
-// over, and GPUs that too few CPUs are left for.
+// gpu-fragmentation: how much less of a host's free GPUs typical requests could use if this request were placed there.
+// After FGD (Weng et al., "Beware of Fragmentation", USENIX ATC 2023), with two more terms: the remainder of a GPU
+// divided into such parts, and GPUs with too few CPUs left beside them. The free GPUs of hosts are cached by the
+// picture of typical requests; the cache changes no answer.
 
 import { gpuClass } from '../../../api/resources/host-rules.ts';
 import { capacityOf } from '../../ledger/ledger.ts';
@@ -9,13 +10,13 @@ import type { RoomPlugin } from '../framework.ts';
 import { gpuAskOf, type Typical, type TypicalThere } from '../packing/mix.ts';
 import type { Slot } from '../engine/slot.ts';
 
-// Found by replays of the openb lists (bench `packing`), with the goal of the most GPU handed out at 130 % of demand.
+// Found by replays of the openb traces (bench `packing`), with the goal of allocating the most GPU at 130 % demand.
 
-/** Of what is over once a GPU is shared out evenly, so much counts as lost. */
+/** The share of an evenly divided GPU's remainder that counts as lost. */
 const remainderLoss = 0.3;
-/** GPUs without so much of the CPUs that are typically asked for with them count as lost. */
+/** GPUs with less than this share of the typical CPUs beside them count as lost. */
 const cpusNeeded = 0.8;
-/** Smaller differences, in thousandths of a GPU, do not count: then the lower name does. */
+/** Smaller differences, in thousandths of a GPU, are ties, which the lower name wins. */
 const step = 10;
 
 export const gpuFragmentation: RoomPlugin = {
@@ -24,7 +25,7 @@ export const gpuFragmentation: RoomPlugin = {
   dependsOn: 'room',
   prepare(request, fleet) {
     const gpus = fleet.column(gpuClass);
-    // Who does not weigh it shall not pay for the counting of what is asked for.
+    // A profile with weight 0 does not pay for counting requests.
     if (!gpus || (request.weights['gpu-fragmentation'] ?? 0) === 0) return null;
     const { typical } = fleet.mix;
     const rooms = roomsOf(typical);
@@ -39,13 +40,13 @@ export const gpuFragmentation: RoomPlugin = {
         if (gpu) then.take(gpu.count, gpu.milli);
         const lostThen = lostOf(then, room.cpus - cpusAsked, room.there, typical);
         const gained = (Math.floor((room.lost - lostThen) / step) * step) / 1000;
-        return 50 + (50 * gained) / (1 + Math.abs(gained)); // 0..100, finest where differences are small
+        return 50 + (50 * gained) / (1 + Math.abs(gained)); // 0 to 100, finest where differences are small
       },
     };
   },
 };
 
-/** What the same host is to all requests, until something changes there. */
+/** What one host has, which is the same for all requests until the host changes. */
 interface Room {
   lastChange: number;
   readonly free: FreeGpus;
@@ -75,14 +76,17 @@ function currentRoom(rooms: Room[], slot: Slot, fleet: Fleet, typical: Typical):
   return room;
 }
 
-/** What is free on the GPUs of one host, in thousandths: which amounts, and on how many GPUs each. They are taken to be of one model. */
+/**
+ * Free GPUs of one host in thousandths: the amounts, and the number of GPUs with each. They are assumed to be of one
+ * model.
+ */
 class FreeGpus {
   readonly milli: number[] = [];
   readonly counts: number[] = [];
   length = 0;
   total = 0;
 
-  /** Answers the traits of the GPUs. */
+  /** Returns the traits of the GPUs. */
   read(fleet: Fleet, slot: Slot): readonly string[] {
     this.length = 0;
     this.total = 0;
@@ -105,7 +109,7 @@ class FreeGpus {
     this.total = total;
   }
 
-  /** As the ledger does it: from those with the least left. */
+  /** Like the ledger: from the GPUs with the least left. */
   take(count: number, milli: number): void {
     for (let wanted = count; wanted > 0; ) {
       let best = -1;
@@ -137,7 +141,7 @@ class FreeGpus {
   }
 }
 
-/** What of the free GPUs is lost on average to those who may ask next; and what has too few CPUs beside it. */
+/** The average share of free GPUs that the next requests cannot use, plus what has too few CPUs beside it. */
 function lostOf(
   { milli, counts, length, total }: FreeGpus,
   cpus: number,
@@ -165,7 +169,7 @@ function lostOf(
   return lost + withoutCpus;
 }
 
-/** The share of those who find enough CPUs. */
+/** The share of requests that find enough CPUs. */
 function shareServed({ cpus: asked, shareUpTo, share }: TypicalThere['classes'][number], cpus: number): number {
   let low = 0;
   let high = asked.length;

@@ -1,4 +1,4 @@
-// host-rules: the labels of the host are as every rule of the instance wants them.
+// host-rules: the labels of the host satisfy every host rule of the instance.
 
 import { type HostPlugin, refuse } from '../framework.ts';
 import { describeLabelRule, labelOf, labelTest } from '../label-rule.ts';

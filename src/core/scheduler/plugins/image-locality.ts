@@ -1,4 +1,5 @@
-// image-locality: a host that has the image already starts the guest sooner. Worth a tenth of the way from an empty to a full host.
+// image-locality: a host that has the image starts the guest sooner. Worth a tenth of the difference between an empty
+// and a full host.
 
 import type { HostPlugin } from '../framework.ts';
 

@@ -1,5 +1,5 @@
-// image: there is such an image, it is made for the host's processor, and the host could fetch it when it last tried. What could not be
-// fetched is tried again by the host itself, and its next report opens it.
+// image: the image exists, is built for the host's processor, and the host's last attempt to fetch it did not fail. The
+// host retries a failed fetch by itself; its next report makes it eligible again.
 
 import { type HostPlugin, refuse } from '../framework.ts';
 
@@ -16,7 +16,7 @@ export const image: HostPlugin = {
         const found = status?.architecture;
         if (found !== undefined && found !== image.architecture)
           return refuse('ArchitectureMismatch', `it is ${found}, the image is ${image.architecture}`);
-        // Of another key: it was tried as the image was before it was changed.
+        // Another key: the attempt was for an older version of the image.
         const tried = status?.images.find(({ name, key, problem }) => {
           return problem !== undefined && name === image.name && (key === undefined || key === image.key);
         });

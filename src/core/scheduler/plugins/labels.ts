@@ -1,4 +1,4 @@
-// labels: the host bears every label that the instance asks of it.
+// labels: the host has every label that the instance requires.
 
 import { type HostPlugin, refuse } from '../framework.ts';
 

@@ -1,4 +1,4 @@
-// limit: at most so many of a group on one host.
+// limit: a maximum number of a group's members on one host.
 
 import { describeSelector } from '../neighbours/belonging.ts';
 import { byHost, commonKey, countNear, describeDomain } from '../neighbours/domains.ts';

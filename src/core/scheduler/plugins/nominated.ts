@@ -1,5 +1,5 @@
-// nominated: room that is kept for one that waits is not given to others, unless their priority is higher. What it does not need is free
-// for all.
+// nominated: room reserved for a pending instance is given only to instances of higher priority. Room beyond the
+// reservation is free for all.
 
 import { type GroupPlugin, refuse } from '../framework.ts';
 

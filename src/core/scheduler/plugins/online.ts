@@ -1,4 +1,4 @@
-// online: the host's agent is heard, so that what is placed there is also started there.
+// online: the host's agent is connected, so that an instance placed there is started.
 
 import { conditionOf } from '../../state/conditions.ts';
 import { type HostPlugin, refuse } from '../framework.ts';

@@ -1,4 +1,4 @@
-// paused: an operator wants nothing new here.
+// paused: an operator stopped new placements on the host.
 
 import { type HostPlugin, refuse } from '../framework.ts';
 

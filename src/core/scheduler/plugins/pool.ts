@@ -1,4 +1,4 @@
-// pool: an instance that names a pool lands in it. One that names none may land anywhere.
+// pool: an instance that names a pool is placed in it; one that names none may be placed anywhere.
 
 import { type HostPlugin, refuse } from '../framework.ts';
 

@@ -1,4 +1,4 @@
-// ports: no port of the host that the instance asks for is another's. Ports that nobody chose are the agent's to find.
+// ports: no host port that the instance requests is in use. Ports without a number are chosen by the agent.
 
 import { refuse, type RoomPlugin } from '../framework.ts';
 

@@ -1,4 +1,4 @@
-// preferences: points for hosts with, or without, a label or trait. They add up, and count from -100 to 100 in all.
+// preferences: points for hosts with, or without, a label or trait. The points add up, from -100 to 100 in all.
 
 import type { Preference } from '../../../api/resources/host-rules.ts';
 import type { Fleet } from '../fleet.ts';
@@ -17,7 +17,7 @@ export const preferences: HostPlugin = {
       holds: testOf(preference, fleet),
     }));
     return {
-      /** From 0, where all that is unwanted holds, over 50 to 100. Profiles weigh it twice, so that a weight of 1 is a point. */
+      /** From 0 (everything unwanted) over 50 to 100. Profiles weight it by two, so that a weight of 1 is one point. */
       score(slot) {
         let points = 0;
         for (const { weight, holds } of wishes) if (holds(slot)) points += weight;

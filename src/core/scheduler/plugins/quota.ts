@@ -1,4 +1,4 @@
-// quota: the host has no more instances than its operator allows. Stopped ones count, for their disks are there.
+// quota: the host has no more instances than its operator allows. Stopped ones count, because their disks remain.
 
 import { refuse, type RoomPlugin } from '../framework.ts';
 

@@ -1,4 +1,5 @@
-// taints: a tainted host takes only who tolerates its taints. NoSchedule refuses; PreferNoSchedule lets the host be the last choice.
+// taints: a tainted host takes only instances that tolerate its taints. NoSchedule refuses; PreferNoSchedule makes the
+// host the last choice.
 
 import type { Taint, Toleration } from '../../../api/resources/host-rules.ts';
 import type { Host } from '../../../api/resources/host.ts';
@@ -23,7 +24,7 @@ export const softTaints: HostPlugin = {
   summary: 'hosts with a soft taint that is not tolerated come last',
   dependsOn: 'host',
   prepare({ terms }, fleet) {
-    if (fleet.softTaints === 0) return null; // the fleet's layout is another as soon as there is one
+    if (fleet.softTaints === 0) return null; // the fleet's layout changes with the first such taint
     return { score: (slot) => (untolerated(fleet.hosts[slot], 'PreferNoSchedule', terms.tolerations) ? 0 : 100) };
   },
 };
@@ -46,7 +47,7 @@ function tolerates({ key, value, effect }: Toleration, taint: Taint): boolean {
   );
 }
 
-/** `key=value:NoSchedule`, as it is typed. */
+/** `key=value:NoSchedule`, as users write it. */
 function taintText({ key, value, effect }: Taint): string {
   return `${key}${value === undefined ? '' : `=${value}`}:${effect}`;
 }

@@ -1,4 +1,4 @@
-// For tests of rules: what one rule says of small fleets.
+// For tests of rules: the verdict of one rule on small fleets.
 
 import type { InstanceSpec } from '../../../api/resources/instance.ts';
 import { testCache, testFleet, testHost, type TestHost, testImage, testInstance } from '../../testing.ts';
@@ -7,7 +7,7 @@ import { fleetOf } from '../fleet.ts';
 import { fullScan } from '../engine/full-scan.ts';
 import { requestOf } from '../request.ts';
 
-/** By host: what the rule `plugin` refuses it with, or `fits`. */
+/** By host: the reason for which rule `plugin` refuses it, or `fits`. */
 export function verdictsOn(
   plugin: string,
   hosts: Readonly<Record<string, TestHost>>,
@@ -28,7 +28,7 @@ export function verdictsOn(
   );
 }
 
-/** By host: the weighed points that the rule gives. */
+/** By host: the weighted score of the rule. */
 export function pointsOn(
   plugin: string,
   hosts: Readonly<Record<string, TestHost>>,

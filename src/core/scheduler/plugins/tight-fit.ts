@@ -1,17 +1,18 @@
-// tight-fit: hosts in use before empty ones, and among them one that would be left almost full, the fullest first. What is left of a host
-// in the middle is worth the same everywhere: only little leftovers are lost.
+// tight-fit: hosts in use before empty ones, and first those that would be left almost full, the fullest first. All
+// other hosts in use score the same: only small leftovers are wasted.
 
 import { gpuClass } from '../../../api/resources/host-rules.ts';
 import type { RoomPlugin } from '../framework.ts';
 
 /**
- * A host is almost full when less than this share is left of what it will run out of first. Found by replays of recorded traces (the
- * bench `packing`): there it needs less of hosts' time than first fit and best fit, or as little as the better of them.
+ * A host is almost full when less than this share is left of its scarcest class. Found by replays of recorded traces
+ * (bench `packing`): there it needs less host time than first fit and best fit, or as little as the better of them.
  */
 const almostFullShare = 1 / 4;
 /**
- * Where GPUs are, their fragments decide, if they are weighed, and this rule only among equals: its 100 points there are fewer than one
- * step of theirs (0.055 points at a difference of two GPUs), and more than the 1/1024 that scores are told apart by.
+ * On hosts with GPUs their fragmentation decides, if it is weighted, and this rule only breaks ties: its 100 points
+ * there are less than one step of that score (0.055 points at a difference of two GPUs), and more than the resolution
+ * of 1/1024.
  */
 const shareBesideGpus = 1 / 2048;
 

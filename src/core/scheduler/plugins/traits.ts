@@ -1,5 +1,5 @@
-// traits: the host bears every required trait, none of the forbidden, and of each list at least one. Its traits are those of its root
-// provider: what its agent told of, what its operator gave it, what the Placement API set.
+// traits: the host has every required trait, no forbidden one, and at least one of each list. Its traits are those of
+// its root provider: reported by its agent, set by its operator, or set through the Placement API.
 
 import { traitFault } from '../../ledger/traits.ts';
 import { type HostPlugin, refuse } from '../framework.ts';

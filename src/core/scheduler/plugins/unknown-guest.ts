@@ -1,6 +1,6 @@
-// unknown-guest: not where there is a guest of the instance that no record speaks of, as after a restore: placed there, it would have to
-// make way, and it may be all that there is of the instance's data. Only the life that is to begin may be there: that is taken up again.
-// After a restore, what there was before waits until a host has told what guests it has.
+// unknown-guest: not on a host with an unknown guest of the instance, as after a restore: a placement there would
+// delete that guest, which may hold the only copy of the instance's data. A guest of the incarnation about to start is
+// allowed: it is adopted. After a restore, older instances wait until a host has reported its guests.
 
 import { type GroupPlugin, refuse } from '../framework.ts';
 
@@ -12,7 +12,7 @@ export const unknownGuest: GroupPlugin = {
     if (asker === undefined) return null;
     const strangers = fleet.strangers.of(asker);
     const { restoredUpToMs } = fleet;
-    if (!strangers && restoredUpToMs === undefined) return null; // as nearly always: the instance is not even looked up
+    if (!strangers && restoredUpToMs === undefined) return null; // as nearly always: the instance is not looked up
     const instance = fleet.instance(asker);
     if (!instance) return null;
     const wasRestored = restoredUpToMs !== undefined && instance.metadata.createdAtMs <= restoredUpToMs;

@@ -1,4 +1,5 @@
-// utilization: how full the host would be, 100 for full. Packing wants it high; spreading weighs its mirror `idleness`.
+// utilization: how full the host would be, 100 for full. Packing weights it high; spreading weights its mirror
+// `idleness`.
 
 import type { Amounts } from '../../../api/resources/metadata.ts';
 import type { Fleet } from '../fleet.ts';
@@ -22,7 +23,7 @@ export const idleness: RoomPlugin = {
   },
 };
 
-/** Mean over the asked-for classes of the share in use once the request is placed, in percent. */
+/** Mean share in use over the requested classes after the placement, in percent. */
 function fullnessOf(amounts: Amounts, fleet: Fleet): (slot: Slot) => number {
   const asked = Object.entries(amounts).flatMap(([resourceClass, amount]) => {
     const column = fleet.column(resourceClass);

@@ -1,4 +1,4 @@
-// volumes: the host is the one that has the instance's volumes, and its driver can give guests volumes at all.
+// volumes: the host is the one with the instance's volumes, and its driver supports volumes.
 
 import { driverFacts } from '../../../api/driver-facts.ts';
 import { type HostPlugin, refuse } from '../framework.ts';

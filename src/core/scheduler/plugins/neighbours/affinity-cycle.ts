@@ -1,5 +1,5 @@
-// affinity-cycle: why nobody is there whom an instance is to be near: they are yet to be placed, are not made, or wait for it themselves.
-// Asked only for instances that wait; it never decides where one goes.
+// affinity-cycle: why the instances that another wants to be near are absent: pending, not created, or waiting for that
+// instance themselves. Used only for pending instances; it never decides on a placement.
 
 import {
   type Belonging,
@@ -13,12 +13,12 @@ import type { Fleet } from '../../fleet.ts';
 import { type Refusal, refuse } from '../../framework.ts';
 import type { Request } from '../../request.ts';
 
-/** So many waiting instances are looked at for a circle. */
+/** Number of pending instances searched for a cycle. */
 const lookedAtMax = 256;
 
 interface Step {
   readonly awaited: Selector;
-  /** Who waits for whom, up to here. */
+  /** The chain of waiting instances so far. */
   readonly path: readonly string[];
 }
 

@@ -1,5 +1,5 @@
-// affinity: near the instances that it names. The first of a group that wants to be near itself may go anywhere; one that wants to be near
-// others waits until there are some.
+// affinity: near the instances that it names. The first of a group with affinity to itself may go anywhere; an instance
+// with affinity to others waits until one of them is placed.
 
 import { describeSelector, isMember } from '../../neighbours/belonging.ts';
 import {
@@ -19,13 +19,13 @@ import type { Members } from '../../neighbours/groups.ts';
 import type { Slot } from '../../engine/slot.ts';
 import { whyNoMember } from './affinity-cycle.ts';
 
-/** Hosts near members are named one by one when they are no more than this. */
+/** Up to this many hosts near members are listed one by one. */
 const shortlistMax = 512;
 
 interface Nearness {
   readonly term: AffinityTerm;
   readonly near: (slot: Slot) => number;
-  /** Null: too many to name. */
+  /** Null: too many to list. */
   readonly hosts: readonly Slot[] | null;
 }
 
@@ -81,7 +81,7 @@ export const affinity: GroupPlugin = {
   },
 };
 
-/** Where to look first, and what the rest can be worth. */
+/** Which hosts to examine first, and the highest score of the others. */
 function firstLook(required: readonly Nearness[], soft: readonly Nearness[], scale: number) {
   let fewest: readonly Slot[] | null = null;
   for (const { hosts } of required) if (hosts && (!fewest || hosts.length < fewest.length)) fewest = hosts;

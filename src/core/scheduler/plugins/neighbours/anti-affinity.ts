@@ -1,5 +1,5 @@
-// anti-affinity: away from the instances that it names, and from those that want to be away from it: a required rule holds whoever comes
-// first. Without `required` a host counts the less, the more of them are near.
+// anti-affinity: away from the instances that it names, and from those that name it: a required rule holds in both
+// orders of arrival. Without `required` a host scores less for each matching instance nearby.
 
 import { describeSelector, type Selector } from '../../neighbours/belonging.ts';
 import {

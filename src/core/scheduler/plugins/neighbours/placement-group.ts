@@ -1,4 +1,4 @@
-// placement-group: an instance whose placement group has been deleted is placed nowhere: its rules are not known any more.
+// placement-group: an instance whose placement group was deleted is not placed, because its rules are no longer known.
 
 import { nowhere } from '../../neighbours/domains.ts';
 import { type GroupPlugin, refuse } from '../../framework.ts';

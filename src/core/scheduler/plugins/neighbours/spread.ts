@@ -1,5 +1,6 @@
-// spread: members even over racks, zones or hosts: wherever one goes, that domain is ahead of the emptiest by `maxSkew` at most. Counts and
-// skew are Kubernetes' (topology spread constraints, whenUnsatisfiable DoNotSchedule and ScheduleAnyway); which domains count: domains.ts.
+// spread: members evenly over racks, zones or hosts: after the placement, no domain has more than `maxSkew` members
+// above the emptiest. Counts and skew are those of Kubernetes (topology spread constraints, whenUnsatisfiable
+// DoNotSchedule and ScheduleAnyway); domains.ts says which domains count.
 
 import { describeSelector, isMember } from '../../neighbours/belonging.ts';
 import {
@@ -22,11 +23,11 @@ import type { Slot } from '../../engine/slot.ts';
 interface Spread {
   readonly term: SpreadTerm;
   readonly near: (slot: Slot) => number;
-  /** 1 when the instance itself is one of the members. */
+  /** 1 when the instance itself is a member. */
   readonly self: number;
-  /** In the emptiest of the domains that count. */
+  /** Members in the emptiest domain that counts. */
   readonly least: number;
-  /** In the fullest. */
+  /** Members in the fullest one. */
   readonly most: number;
 }
 
@@ -111,7 +112,7 @@ function extremes(
   return { least, most };
 }
 
-/** 100 where the skew stays within bounds, 0 in the fullest domain, in between in proportion. */
+/** 100 while the skew stays within bounds, 0 in the fullest domain, proportional in between. */
 function evenness({ term, self, least, most }: Spread, count: number): number {
   if (count < 0) return 0;
   const excess = count + self - least - term.maxSkew;

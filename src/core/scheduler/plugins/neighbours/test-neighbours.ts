@@ -1,4 +1,4 @@
-// For tests of rules about neighbours: a small fleet with instances on it, and what one rule says of each host.
+// For tests of neighbour rules: a small fleet with instances, and the verdict of one rule on each host.
 
 import type { InstanceSpec } from '../../../../api/resources/instance.ts';
 import type { Group } from '../../../../api/resources/group.ts';
@@ -26,7 +26,7 @@ export function member(name: string, labels: Record<string, string>, placement: 
   return testInstance(name, { cpus: 1, placement }, {}, { labels });
 }
 
-/** Puts it on the host. */
+/** Places it on the host. */
 export function put(cache: Cache, instance: Instance, host: string): void {
   addRecord(cache, { ...instance, status: { ...instance.status, phase: 'Running', host, incarnation: 1 } });
 }
@@ -41,7 +41,7 @@ export function said(cache: Cache, rule: string, instance: Instance): Record<str
   );
 }
 
-/** What people are told of a host. */
+/** The message about a host. */
 export function told(cache: Cache, rule: string, instance: Instance, host: string): string | undefined {
   for (const verdict of fullScan(requestOf(cache, instance), fleetOf(cache))) {
     if (verdict.host === host) return verdict.refusals.find(({ plugin }) => plugin === rule)?.message();
@@ -49,7 +49,7 @@ export function told(cache: Cache, rule: string, instance: Instance, host: strin
   return undefined;
 }
 
-/** By host: the rule's score, 0..100, whatever its weight. */
+/** By host: the rule's score, 0 to 100, unweighted. */
 export function scored(cache: Cache, rule: string, instance: Instance): Record<string, number> {
   const request = requestOf(cache, instance);
   return Object.fromEntries(
