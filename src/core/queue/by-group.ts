@@ -1,5 +1,5 @@
-// ByGroup: who waits for something about a group: that a member comes, or that one goes. Found by a tag of the group, so that an instance
-// that is placed costs those who wait for others nothing.
+// ByGroup: waiting instances by the group whose change could help them: a member that arrives, or one that leaves.
+// Found by a tag of the group, so that placing an instance costs nothing for those that wait for other groups.
 
 import { equalJson } from '../../base/equal-json.ts';
 import type { Instance } from '../../api/resources/instance.ts';
@@ -35,7 +35,7 @@ export class ByGroup<T extends Asking> {
     }
   }
 
-  /** Those that this change of an instance may help. */
+  /** The entries that this change of an instance may help. */
   helpedBy(before: Instance | null, after: Instance | null): readonly T[] {
     if (this.#count === 0) return [];
     const placeBefore = before ? placeOf(before) : undefined;

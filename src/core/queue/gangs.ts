@@ -1,4 +1,5 @@
-// Gangs: instances of one project that are placed together, all or none. Who belongs to which gang, and whether it can be placed now.
+// Gangs: instances of one project that are placed together, all or none. Which instances form a gang, and whether it
+// can be placed now.
 
 import { ApiError } from '../../api/errors.ts';
 import { type Instance, isToBeOn } from '../../api/resources/instance.ts';
@@ -17,7 +18,7 @@ export type GangPlacement =
   | { readonly placed: true; readonly members: readonly (GangMember & { readonly placed: Placed })[] }
   | { readonly placed: false; readonly message: string };
 
-/** Undefined for an instance that stands alone. */
+/** Undefined for an instance without a gang. */
 export function gangKeyOf({ metadata, spec }: Instance): string | undefined {
   return spec.gang === undefined ? undefined : `${metadata.project}/${spec.gang.name}`;
 }
@@ -36,12 +37,12 @@ class Gangs implements View {
   apply({ key, before, after }: RecordChange): void {
     const was = before?.kind === 'instance' ? gangKeyOf(before) : undefined;
     const is = after?.kind === 'instance' ? gangKeyOf(after) : undefined;
-    // Another may bear the name: one that was deleted and one that was made since are one change where they share a commit.
+    // An instance can be deleted and created again under one name: when both share a commit, they arrive as one change.
     if (was !== undefined && was !== is) this.#delete(key, was);
     if (after?.kind === 'instance') this.#add(key, after);
   }
 
-  /** Those that are there or will be: not deleted, ended, or stopped before they were ever placed. The oldest first. */
+  /** The current and future members: not deleted, ended, or stopped before their first placement. The oldest first. */
   living(gang: string): Entry<Instance>[] {
     const living: Entry<Instance>[] = [];
     for (const key of this.#keysByGang.get(gang) ?? []) {
@@ -71,7 +72,9 @@ function isLiving({ metadata, spec, status }: Instance): boolean {
   return isToBeOn(spec) || status.host !== undefined;
 }
 
-/** Throws `Conflict` for one too many, and `InvalidRequest` for a size on which the others do not agree. */
+/**
+ * Throws `Conflict` for a member too many, and `InvalidRequest` for a size that differs from that of the other members.
+ */
 export function assertGang(snapshot: Snapshot, instance: Instance): void {
   const { gang } = instance.spec;
   if (gang === undefined) return;
@@ -91,12 +94,12 @@ export function assertGang(snapshot: Snapshot, instance: Instance): void {
   }
 }
 
-/** What is said while some of a gang are missing. */
+/** The message while members of a gang are missing. */
 export function gangMissing({ name, size }: NonNullable<Instance['spec']['gang']>, there: number): string {
   return `GangIncomplete: ${there} of the ${size} of gang ${name} are there`;
 }
 
-/** Finds a place for all of them, the largest first, each with the others where they will be. */
+/** Places all of them, the largest first, each with the earlier ones in place. */
 export function placeGang(snapshot: Snapshot, name: string, members: readonly GangMember[]): GangPlacement {
   const fleet = fleetOf(snapshot);
   const bySize = largestFirst(members);
@@ -119,7 +122,7 @@ export function placeGang(snapshot: Snapshot, name: string, members: readonly Ga
   });
 }
 
-/** The order in which places are found for them. */
+/** The order in which the members are placed. */
 export function largestFirst(members: readonly GangMember[]): GangMember[] {
   return members.toSorted((a, b) => compareSizes(b.request, a.request));
 }

@@ -1,5 +1,5 @@
-// Limits: how many instances may be placed and not ended at once, in all or of one image. Counted by what is
-// allocated, in all its forms: what is released but not yet durably still counts, so no limit is passed under any interleaving.
+// Limits: how many instances may be placed and not ended at once, in all or of one image. Counted by allocations in all
+// their forms: a release that is not yet durable still counts, so no interleaving exceeds a limit.
 
 import type { Instance } from '../../api/resources/instance.ts';
 import { holdsOnlyDisk } from '../ledger/ledger.ts';
@@ -8,7 +8,7 @@ import { keys } from '../state/keys.ts';
 import type { Change } from '../state/plan.ts';
 import type { RecordChange, Snapshot } from '../state/snapshot.ts';
 
-/** At most `max` of those that a word fits. */
+/** At most `max` of the instances that match a word. */
 export interface Limit {
   readonly reason: 'ConcurrencyLimit' | 'CapacityMap';
   readonly word: string;
@@ -17,12 +17,12 @@ export interface Limit {
 
 export type LimitPolicy = Pick<Policy, 'maxConcurrency' | 'concurrencyLabel' | 'capacityMap'>;
 
-/** The word of all instances. */
+/** The word that matches all instances. */
 const everything = '';
-/** What the label `runs-on` says counts as a name of the image: jobs bring it. */
+/** The value of the label `runs-on` counts as a name of the image: runner jobs set it. */
 const runsOnLabel = 'runs-on';
 
-/** The limits that an instance counts towards. */
+/** The limits that apply to an instance. */
 export function limitsOn(
   snapshot: Snapshot,
   { maxConcurrency, concurrencyLabel, capacityMap }: LimitPolicy,
@@ -65,7 +65,10 @@ export function countAsked(
   return asked;
 }
 
-/** Rewritten by every Plan that counts towards a limit, so that of two that were decided on the same count only one is committed. */
+/**
+ * The gate is rewritten by every Plan that counts towards the limit, so that of two Plans decided on the same count
+ * only one commits.
+ */
 export function passGate(snapshot: Snapshot, name: string): Change {
   const key = keys.gate(name);
   const gate = snapshot.get('gate', key);
@@ -76,21 +79,21 @@ export function passGate(snapshot: Snapshot, name: string): Change {
   };
 }
 
-/** The gates of several limits. Two limits may count the same: their gate is passed once. */
+/** The gates of several limits. Two limits with the same count share a gate, which is written once. */
 export function passGates(snapshot: Snapshot, names: Iterable<string>): Change[] {
   return Array.from(new Set(names), (name) => passGate(snapshot, name));
 }
 
-/** How many instances hold room, by word. Part of the queue, which tells it of every change. */
+/** The number of instances with an allocation, by word. Part of the queue, which passes on every change. */
 export class LimitCounts {
   readonly #snapshot: Snapshot;
   readonly #taken = new Map<string, number>();
   readonly #asked = new Set<string>();
-  /** By host, then consumer: the words it was counted under. */
+  /** By host, then consumer: the words under which it was counted. */
   readonly #counted = new Map<string, Map<string, ReadonlySet<string>>>();
   /**
-   * Hosts where room is held for an instance that cannot be seen, with how many: one of the same name, made here and not yet durable, hides
-   * it. Until it can be, it counts towards every limit.
+   * Hosts with the number of allocations whose instance is hidden by an uncommitted one of the same name. Such an
+   * allocation counts towards every limit.
    */
   readonly #hidden = new Map<string, number>();
 
@@ -106,7 +109,7 @@ export class LimitCounts {
     return (this.#taken.get(word) ?? 0) + hidden;
   }
 
-  /** Answers the words of which there are fewer now. */
+  /** Returns the words whose count fell. */
   apply({ kind, before, after }: RecordChange): ReadonlySet<string> {
     if (kind === 'instance') return this.#hidden.size === 0 ? none : this.#seeHidden();
     const host = after?.kind === 'allocation' ? after.host : before?.kind === 'allocation' ? before.host : undefined;

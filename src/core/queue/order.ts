@@ -1,19 +1,19 @@
-// Order: which of the waiting instances is first. Plain data and comparisons; nothing here changes as time passes, so nothing is ever
-// sorted anew because of it.
+// Order: which of the waiting instances is first. Plain data and comparisons. Nothing here changes as time passes, so no list has to be
+// sorted again because of it.
 //
-// Waiting instances of one project, priority and shape stand in one line, first come first served (creation; in one
-// millisecond the id, which grows: base/ids.ts). Of the lines:
+// Waiting instances of one project, priority and shape form one line, first come first served (by creation time; within one
+// millisecond by id, which grows: base/ids.ts). The lines are compared by:
 //
-//   1. the highest effective priority: `spec.priority`, and one more for each `agingMs` that the head of the line has been its head;
+//   1. the highest effective priority: `spec.priority`, plus one for each `agingMs` that the head of the line has been its head;
 //   2. among equals, the project with the least dominant share of the fleet, divided by its weight (DRF, Ghodsi et al., NSDI 2011);
 //   3. among equals, the older head.
 //
-// Only the head of a line ages. That others of one's own stand in front is nobody's fault, so a long backlog never outgrows the fair
-// share of a project that comes later; yet every line moves on, however much comes with a higher priority or for a smaller share.
+// Only the head of a line ages. Waiting behind instances of the same line earns nothing, so a long backlog never outgrows the fair share
+// of a project that arrives later; yet every line advances, however much arrives with a higher priority or for a smaller share.
 
-/** What the order reads of a line. */
+/** The properties of a line that the order compares. */
 export interface Rank {
-  /** Effective priority, less what all gain as time passes: priority − ⌊headSinceMs / agingMs⌋. */
+  /** Effective priority without the part that grows equally for all: priority − ⌊headSinceMs / agingMs⌋. */
   readonly level: number;
   readonly createdAtMs: number;
   readonly id: string;
@@ -23,7 +23,7 @@ export function levelOf(priority: number, headSinceMs: number, agingMs: number):
   return priority - Math.floor(headSinceMs / agingMs);
 }
 
-/** Within one project. Negative: `a` is first. */
+/** Within one project. Negative: `a` comes first. */
 export function compareRanks(a: Rank, b: Rank): number {
   return b.level - a.level || compareAges(a, b);
 }

@@ -1,6 +1,6 @@
-// Preemption: which instances of lower priority would have to go from which host so that one fits there: as few as possible; of those
-// the lowest priorities; of those the youngest. Never one that is exclusive or of a gang, and never so many that their project falls
-// below what it is guaranteed.
+// Preemption: which instances of lower priority must be stopped on which host so that a request fits there: as few as
+// possible; of those the lowest priorities; of those the youngest. Never an exclusive instance or one of a gang, and
+// never so many that their project falls below its guarantee.
 
 import type { Instance } from '../../api/resources/instance.ts';
 import { belongingOf } from '../scheduler/neighbours/belonging.ts';
@@ -15,7 +15,7 @@ import { queueOf } from './queue.ts';
 
 export interface Preemption {
   readonly host: string;
-  /** Empty: room comes free there without anyone being stopped. */
+  /** Empty: room is freed there without stopping an instance. */
   readonly victims: readonly Entry<Instance>[];
 }
 
@@ -24,16 +24,18 @@ interface Guest {
   readonly allocation: Allocation;
 }
 
-/** What may be tried for one decision; beyond it the answer is good, but perhaps not the best. Some 50 ms. */
+/** Trials per decision, some 50 ms; beyond it the answer is valid, but may not be the best. */
 const trialsMax = 4_000;
 
-/** Who makes room for an instance that fits nowhere as things are, if it asks for that: of its placement, and of what is foretold of it. */
+/**
+ * The preemption for an instance that fits on no host, if it allows one; used to place it and to predict its placement.
+ */
 export function preemptionFor(snapshot: Snapshot, { spec }: Instance, request: Request): Preemption | null {
   if (spec.preemption !== 'LowerPriority' || !queueOf(snapshot).placedBelow(request.priority ?? 0)) return null;
   return choosePreemption(snapshot, request);
 }
 
-/** For a request that fits nowhere as things are: `preemptionFor` asks for no other. */
+/** For a request that fits on no host: `preemptionFor` passes no other. */
 export function choosePreemption(snapshot: Snapshot, request: Request): Preemption | null {
   const fleet = fleetOf(snapshot);
   const slack = slackOf(snapshot);
@@ -43,7 +45,7 @@ export function choosePreemption(snapshot: Snapshot, request: Request): Preempti
     const host = fleet.names[slot] ?? '';
     if (!fleet.hosts[slot] || keepsRoom(fleet.nominations.on(host), request)) continue;
     const { leaving, guests } = guestsOn(snapshot, host, request.priority ?? 0);
-    if (guests.length === 0 && leaving.length === 0) continue; // it does not fit there as things are, and nothing would change
+    if (guests.length === 0 && leaving.length === 0) continue; // does not fit there, and nothing would change
     const fits = (gone: readonly Guest[]): boolean => {
       trials -= 1;
       return fitsWithout(snapshot, request, slot, [...leaving, ...gone.map(({ allocation }) => allocation)], gone);
@@ -60,7 +62,7 @@ function keepsRoom(nominees: Iterable<{ readonly id: string; readonly priority: 
   return false;
 }
 
-/** Those that may be stopped, the first to go first; and what is given back anyway, as soon as it is gone. */
+/** The instances that may be stopped, the first to stop first; and the room that is released soon in any case. */
 function guestsOn(snapshot: Snapshot, host: string, priority: number): { leaving: Allocation[]; guests: Guest[] } {
   const leaving: Allocation[] = [];
   const guests: Guest[] = [];
@@ -120,14 +122,17 @@ function fitsWithout(
 }
 
 interface Search {
-  /** No more than so many. */
+  /** The most to stop. */
   readonly max: number;
   fits(gone: readonly Guest[]): boolean;
   readonly slack: Slack;
   more(): boolean;
 }
 
-/** The fewest of `guests` without which it fits, tried from none upwards; null when none may go, or not so few. */
+/**
+ * The smallest set of `guests` to stop so that the request fits, trying sizes upwards from none; null when there is
+ * none within `max`.
+ */
 function fewest(guests: readonly Guest[], { max, fits, slack, more }: Search): readonly Guest[] | null {
   for (let count = 0; count <= Math.min(max, guests.length); count++) {
     let best: readonly Guest[] | null = null;
@@ -141,7 +146,10 @@ function fewest(guests: readonly Guest[], { max, fits, slack, more }: Search): r
   return null;
 }
 
-/** When there are too many ways to try them all: from the first to go on until it fits, then back again whom it fits with. */
+/**
+ * When there are too many combinations to try: stop one after the other until it fits, then keep those that are not in
+ * the way.
+ */
 function enough(guests: readonly Guest[], { max, fits, slack }: Search): readonly Guest[] | null {
   let gone: Guest[] = [];
   for (const guest of guests) if (slack.allows([...gone, guest])) gone.push(guest);
@@ -161,7 +169,7 @@ function* combinations(guests: readonly Guest[], count: number, from = 0): Itera
   }
 }
 
-/** Fewer; else the lower highest priority, the lower sum, the younger. */
+/** Fewer instances; else the lower highest priority, the lower sum, the younger. */
 function isBetter(a: readonly Guest[], b: readonly Guest[]): boolean {
   const by =
     a.length - b.length ||
@@ -184,7 +192,9 @@ interface Slack {
   allows(victims: readonly Guest[]): boolean;
 }
 
-/** What projects hold beyond what they are guaranteed, without what is going anyway. Counted once for each project with a guarantee. */
+/**
+ * What projects hold beyond their guarantee, without what is being released. Counted once per project with a guarantee.
+ */
 function slackOf(snapshot: Snapshot): Slack {
   const usedBy = new Map<string, Map<string, number>>();
   const used = (project: string): ReadonlyMap<string, number> => {

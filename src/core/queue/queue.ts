@@ -1,11 +1,11 @@
-// Queue: the instances that wait for a host, in order (order.ts), and which of them a change can help. What cannot fit is not looked at
-// again until room came that would take it; of many of one shape only the first, and the next once that one is placed.
+// Queue: the instances that wait for a host, in order (order.ts), and which of them a change can help. An instance that does not fit is
+// tried again only when room was freed that could take it; of many with one shape only the first, and the next once that one is placed.
 //
 //   created, released, changed ──▶ due ──take──▶ tried ──▶ placed (the next of its shape is due)
 //                                   ▲              │
 //                                   └── room came ─┴─▶ waits, with the reason
 //
-// It never decides a place, and correctness never rests on it: a full pass makes all of them due now and then.
+// It never decides on a placement, and correctness does not depend on it: a periodic full pass makes all instances due.
 
 import { equalJson } from '../../base/equal-json.ts';
 import { BriefMap } from '../../base/brief-map.ts';
@@ -32,18 +32,18 @@ export interface Waiting {
   readonly key: string;
   readonly id: string;
   readonly createdAtMs: number;
-  /** Since when it waits: its creation, or the failure after which it is placed anew. */
+  /** Since when it waits: its creation, or the failure after which it is placed again. */
   readonly sinceMs: number;
   readonly generation: number;
   readonly labels: Instance['metadata']['labels'];
-  /** What it counts towards. */
+  /** The limits that apply to it. */
   readonly limits: readonly Limit[];
-  /** The shape that it has, or of one of a gang that it would have by itself. */
+  /** Its own shape, also for an instance of a gang. */
   readonly ownShape: string;
   readonly line: Line;
 }
 
-/** Those of one project, priority and shape. */
+/** The waiting instances of one project, priority and shape. */
 export interface Line {
   readonly project: string;
   readonly priority: number;
@@ -52,39 +52,41 @@ export interface Line {
   readonly due: SortedList<Waiting>;
   /** When the last head left. */
   leftAtMs: number;
-  /** While some are due: where it stands in its project. */
+  /** Its place in the order of its project; null while none of its instances is due. */
   rank: Rank | null;
 }
 
-/** Those of which no rule, groups aside, can tell one from another; or a gang, of which each is as it is. */
+/** Instances that no rule, groups aside, can tell apart; or a gang, whose members may differ. */
 export interface Shape {
   readonly key: string;
-  /** Of a gang that of the first that came, with what all of them ask of groups. */
+  /** For a gang: the request of the first member, with the group terms of all. */
   request: Request;
-  /** What all of them count towards; of a gang, each counts for itself. */
+  /** The limits that apply to all of them; for a gang, each member counts on its own. */
   readonly limits: readonly Limit[];
-  /** The task whose room they are to take over. */
+  /** The task whose room they take over. */
   readonly task: string | undefined;
   /** By priority and project. */
   readonly lines: Map<string, Line>;
-  /** The gang that they are all of, whatever each asks for. */
+  /** The gang they belong to, whatever the shapes of its members. */
   readonly gang: string | undefined;
   rules: Rules | null;
   layout: number;
-  /** Why none of them fits anywhere, as long as the fleet is as it was. */
+  /** Why none of them fits anywhere; valid while the fleet's change log is unchanged. */
   unfit: { readonly logEnd: number; readonly message: string } | null;
-  /** How many more may be tried before room comes again. */
+  /** How many more may be tried until room is freed. */
   triesLeft: number;
 }
 
-/** Keys that are to be looked at, first things first. */
+/** Due keys in order. */
 export interface DueLine {
   readonly size: number;
   add(key: string): void;
   take(): string | undefined;
 }
 
-/** Where the ranking shows room, but the first was refused for what it is itself (its groups), so many of the others are tried. */
+/**
+ * When the ranking shows room but the head is refused for its groups, this many other members of the shape are tried.
+ */
 const triesMax = 64;
 
 export const queueOf = defineView((snapshot) => new Queue(snapshot));
@@ -96,26 +98,26 @@ export class Queue implements View, DueLine {
   readonly #waiting = new BriefMap<string, Waiting>();
   readonly #shapes = new BriefMap<string, Shape>();
   readonly #shapesByGroup = new ByGroup<Shape>();
-  /** By project: the lines in which some are due. */
+  /** By project: the lines with due instances. */
   readonly #due = new Map<string, SortedList<Line>>();
   #dueCount = 0;
   #taken: Waiting | undefined;
   #policy: Pick<Policy, 'agingMs'> & LimitPolicy = defaultPolicy;
   #limitCounts: LimitCounts | undefined;
-  /** By resource class, when the log of changes ended at `#mostAt`. */
+  /** By resource class, as of the position `#mostAt` in the change log. */
   readonly #most = new Map<string, number>();
   #mostAt = -1;
-  /** How many are on hosts. */
+  /** Number of placed instances. */
   readonly #placedByPriority = new Map<number, number>();
-  /** What the last change has made worth looking at. */
+  /** Keys worth another try after the last change. */
   #woken: string[] = [];
   #last: RecordChange | undefined;
-  /** The last that left for a host, until its claim is told. */
+  /** The last instance that was placed, until its claim arrives as a change. */
   #placed: { readonly id: string; readonly shape: Shape } | undefined;
 
   constructor(snapshot: Snapshot) {
     this.#snapshot = snapshot;
-    this.#fleet = fleetOf(snapshot); // these are told of every change before this one
+    this.#fleet = fleetOf(snapshot); // these views see every change before this one
     vocabularyOf(snapshot);
     this.#shares = sharesOf(snapshot);
     for (const { key, value } of snapshot.list('instance')) {
@@ -129,12 +131,12 @@ export class Queue implements View, DueLine {
     return this.#waiting.size;
   }
 
-  /** Everything that waits, in no order. */
+  /** All waiting keys, unordered. */
   keys(): Iterable<string> {
     return this.#waiting.keys();
   }
 
-  /** The queue as whoever works it off sees it. */
+  /** The queue for its consumer. */
   dueLine(policy: Pick<Policy, 'agingMs'> & LimitPolicy): DueLine {
     this.#policy = policy;
     for (const known of [...this.#waiting.values()]) {
@@ -146,13 +148,13 @@ export class Queue implements View, DueLine {
     return this;
   }
 
-  /** Why nothing of its shape fits anywhere, if that was found out and nothing has changed since. */
+  /** Why nothing of its shape fits anywhere, if that is known and still valid. */
   whyUnfit(key: string): string | undefined {
     const unfit = this.#waiting.get(key)?.line.shape.unfit;
     return unfit?.logEnd === this.#fleet.log.end ? unfit.message : undefined;
   }
 
-  /** Whether it asks for more of a class than any host has free: then nothing else need be asked of a shape that it has for itself. */
+  /** Whether it asks for more of a class than any host has free, which decides without any rule. */
   cannotFit(key: string, { amounts }: Request): boolean {
     const line = this.#waiting.get(key)?.line;
     if (!line || line.all.size + line.shape.lines.size > 2 || line.shape.gang !== undefined) return false;
@@ -160,7 +162,7 @@ export class Queue implements View, DueLine {
     return false;
   }
 
-  /** The most of a class that any host can give at once. */
+  /** The most of a class that any host can give to one claim. */
   #mostOf(resourceClass: string): number {
     const { log } = this.#fleet;
     if (this.#mostAt !== log.end) {
@@ -177,14 +179,14 @@ export class Queue implements View, DueLine {
     return most;
   }
 
-  /** It was found to fit nowhere: so it is with all of its shape, if no host has the room, whatever is around it. */
+  /** Records that it fits nowhere; this holds for its whole shape when no host has the room, groups aside. */
   noteUnfit(key: string, request: Request, message: string): void {
     const shape = this.#waiting.get(key)?.line.shape;
     if (!shape || shape.gang !== undefined || request.byQuery) return;
     if (engineOf(this.#snapshot).fitCount(request) === 0) shape.unfit = { logEnd: this.#fleet.log.end, message };
   }
 
-  /** Since when it is the first of its line; undefined when it is not. */
+  /** Since when it is the head of its line; undefined when it is not. */
   headSinceMs(key: string): number | undefined {
     const waiting = this.#waiting.get(key);
     return waiting && waiting.line.all.first() === waiting ? headSinceMs(waiting.line) : undefined;
@@ -204,13 +206,13 @@ export class Queue implements View, DueLine {
     else this.#placedByPriority.set(priority, count);
   }
 
-  /** How many count towards a limit now. Counting begins with the first question. */
+  /** How many count towards a limit now. Counting starts at the first query. */
   taken({ word }: Limit): number {
     this.#limitCounts ??= new LimitCounts(this.#snapshot);
     return this.#limitCounts.taken(word);
   }
 
-  /** Whether no limit holds back the next; of a gang, all that wait of it. */
+  /** Whether no limit holds back the next one; for a gang, all its waiting members. */
   #isOpen(shape: Shape): boolean {
     if (shape.gang === undefined) return shape.limits.every((limit) => this.taken(limit) < limit.max);
     for (const { limit, count } of countAsked(limitsOfEach(shape)).values())
@@ -218,9 +220,9 @@ export class Queue implements View, DueLine {
     return true;
   }
 
-  // What is due.
+  // Due keys.
 
-  /** How many are due. */
+  /** Number of due keys. */
   get size(): number {
     return this.#dueCount;
   }
@@ -250,7 +252,7 @@ export class Queue implements View, DueLine {
     return compareAcross(a.rank, this.#shares.of(a.project), b.rank, this.#shares.of(b.project)) < 0;
   }
 
-  /** The one that was taken could not be placed though there is room for its shape: perhaps another can. */
+  /** The instance just taken could not be placed although there is room for its shape: another may fit. */
   #tryNext(): void {
     const taken = this.#taken;
     this.#taken = undefined;
@@ -277,7 +279,7 @@ export class Queue implements View, DueLine {
     if (wasFirst) this.#rank(line);
   }
 
-  /** Puts the line where it belongs among those of its project. */
+  /** Inserts the line at its place in the order of its project. */
   #rank(line: Line): void {
     let lines = this.#due.get(line.project);
     if (line.rank) lines?.delete(line);
@@ -293,9 +295,9 @@ export class Queue implements View, DueLine {
     return levelOf(line.priority, headSinceMs(line), this.#policy.agingMs);
   }
 
-  // Keeping up.
+  // Updates.
 
-  /** The keys that the last change has made worth looking at; `change` is that one. */
+  /** The keys worth another try after `change`, which must be the last change. */
   wokenBy(change: RecordChange): Iterable<string> {
     return change === this.#last ? this.#woken : nobody;
   }
@@ -314,12 +316,12 @@ export class Queue implements View, DueLine {
         this.#applyInstance(key, now);
         for (const word of this.#limitCounts?.apply(change) ?? []) this.#limitEased(word);
         const kept = was?.status.nomination?.host;
-        if (kept !== undefined && kept !== now?.status.nomination?.host) this.#roomCame(kept); // for the others
+        if (kept !== undefined && kept !== now?.status.nomination?.host) this.#roomCame(kept); // for other instances
         return this.#neighbourMoved(was, now);
       }
       case 'allocation':
         for (const word of this.#limitCounts?.apply(change) ?? []) this.#limitEased(word);
-        // Released, or made smaller; a claim only takes room.
+        // An allocation was released or became smaller; a claim only takes room.
         if (before?.kind === 'allocation') this.#roomCame(before.host);
         else if (after?.kind === 'allocation') this.#claimed(after.consumer.id);
         return;
@@ -327,7 +329,7 @@ export class Queue implements View, DueLine {
         if (after?.kind === 'provider' && !sameOffer(before, after)) this.#roomCame(after.host);
         return;
       case 'host':
-        // Whether some host is dedicated to a project stands in its requests.
+        // The dedication of a host to a project is part of the project's requests.
         if (ownerOf(before) !== ownerOf(after)) this.#requestsChanged();
         if (after?.kind === 'host') this.#roomCame(after.metadata.name);
         return;
@@ -350,7 +352,7 @@ export class Queue implements View, DueLine {
     }
     if (!known) {
       const gang = after ? gangKeyOf(after) : undefined;
-      if (gang !== undefined && this.#shapes.has(`gang ${gang}`)) this.#wakeGang(gang); // one that runs may have ended
+      if (gang !== undefined && this.#shapes.has(`gang ${gang}`)) this.#wakeGang(gang); // a running one may have ended
       return;
     }
     const placed = after?.metadata.id === known.id ? after.status.scheduledAtMs : undefined;
@@ -358,7 +360,7 @@ export class Queue implements View, DueLine {
     const { gang } = known.line.shape;
     if (gang !== undefined) return placed === undefined ? this.#wakeGang(gang) : undefined;
     if (placed === undefined) return;
-    // The next of its shape has its turn when the room is known to be taken: what a Plan changes is told one by one.
+    // The next of its shape is due once the claim is counted: the changes of a Plan arrive one by one.
     this.#placed = { id: known.id, shape: known.line.shape };
     if (this.#snapshot.allocationsOfConsumer(known.id).length > 0) this.#claimed(known.id);
   }
@@ -396,7 +398,7 @@ export class Queue implements View, DueLine {
     }
     const { id, createdAtMs, generation, labels } = metadata;
     const sinceMs = status.failedAtMs ?? createdAtMs;
-    const kept = gang === undefined ? shape.key : ownShape; // one text for all of the shape
+    const kept = gang === undefined ? shape.key : ownShape; // all instances of the shape share one text
     const waiting: Waiting = { key, id, createdAtMs, sinceMs, generation, labels, limits, ownShape: kept, line };
     this.#waiting.set(key, waiting);
     line.all.add(waiting);
@@ -404,7 +406,7 @@ export class Queue implements View, DueLine {
     else this.#wakeGang(shape.gang); // it may be complete now
   }
 
-  /** What it is, whoever it is with. */
+  /** The request of the instance on its own, without its gang. */
   #aloneOf(instance: Instance) {
     const request = requestOf(this.#snapshot, instance);
     const gang = gangKeyOf(instance);
@@ -413,7 +415,7 @@ export class Queue implements View, DueLine {
     return { request, limits, gang, task, ownShape: shapeKeyOf(request, { task, limits }) };
   }
 
-  /** What one more of a gang asks of groups is asked by all of it, also when that one has left: to look in vain costs little. */
+  /** Adds the member's group terms to the gang's. They stay when the member leaves: an unnecessary try is cheap. */
   #askToo(gang: Shape, { groups }: Request): void {
     const more = groups.filter((term) => !gang.request.groups.some((known) => equalJson(known, term)));
     if (more.length === 0) return;
@@ -441,7 +443,7 @@ export class Queue implements View, DueLine {
     }
   }
 
-  /** Of each shape that waits for such a neighbour to come or to go, the first. */
+  /** The first of each shape that waits for such a neighbour to arrive or leave. */
   #neighbourMoved(before: Instance | null, after: Instance | null): void {
     for (const shape of this.#shapesByGroup.helpedBy(before, after)) {
       if (shape.gang !== undefined) {
@@ -454,7 +456,7 @@ export class Queue implements View, DueLine {
     }
   }
 
-  /** Sizes, images, pools and placement groups are in the requests: whoever has another one now is looked at. */
+  /** Requests include sizes, images, pools and placement groups: instances whose request has changed are due. */
   #requestsChanged(): void {
     for (const { key } of [...this.#waiting.values()]) {
       const instance = this.#snapshot.get('instance', key)?.value;
@@ -466,13 +468,13 @@ export class Queue implements View, DueLine {
     }
   }
 
-  /** All of them: each says itself that some are missing, and the oldest speaks for all when none is. */
+  /** All members: each reports that some are missing, and the oldest places the gang when it is complete. */
   #wakeGang(gang: string): void {
     for (const line of this.#shapes.get(`gang ${gang}`)?.lines.values() ?? [])
       for (const { key } of line.all) this.#woken.push(key);
   }
 
-  /** Of each shape that counts towards it, the first: who is first of all of them passes. */
+  /** The first of each shape under this limit: the first of these in order is placed. */
   #limitEased(word: string): void {
     for (const shape of this.#shapes.values()) {
       if (!countsTowards(shape, word) || !this.#isOpen(shape)) continue;
@@ -486,13 +488,13 @@ export class Queue implements View, DueLine {
     }
   }
 
-  /** Of each shape that fits there now, the first. */
+  /** The first of each shape that fits on the host now. */
   #roomCame(host: string): void {
     const slot = this.#fleet.slotOf(host);
     if (slot === undefined) return;
     for (const { key } of this.#fleet.nominations.on(host)) if (this.#waiting.has(key)) this.#woken.push(key);
     for (const shape of this.#shapes.values()) {
-      if (!this.#mayHelp(shape, host, slot) || !this.#isOpen(shape)) continue; // it is woken when the limit eases
+      if (!this.#mayHelp(shape, host, slot) || !this.#isOpen(shape)) continue; // becomes due when the limit eases
       if (shape.gang !== undefined) {
         this.#wakeGang(shape.gang);
         continue;
@@ -508,7 +510,7 @@ export class Queue implements View, DueLine {
     return shape.gang === undefined ? this.#fitsAt(shape, slot) : this.#anyFitsAt(shape, slot);
   }
 
-  /** Whether one of a gang does. */
+  /** Whether a member of the gang fits there. */
   #anyFitsAt(shape: Shape, slot: number): boolean {
     for (const { key } of allIn(shape)) {
       const instance = this.#snapshot.get('instance', key)?.value;
@@ -526,7 +528,7 @@ export class Queue implements View, DueLine {
   #fitsAt(shape: Shape, slot: number): boolean {
     const { amounts } = shape.request;
     for (const resourceClass in amounts) {
-      // What most are refused for costs the least to ask.
+      // The most frequent refusal is the cheapest to test.
       if ((amounts[resourceClass] ?? 0) > (this.#fleet.column(resourceClass)?.most(slot) ?? 0)) return false;
     }
     const { layout } = this.#fleet;
@@ -562,9 +564,9 @@ export class Queue implements View, DueLine {
     return best?.waiting;
   }
 
-  // For people.
+  // For users.
 
-  /** All that wait, first to last, as if each were placed in its turn. */
+  /** All waiting instances in the order in which they would be placed. */
   inOrder(nowMs: number): Waiting[] {
     const byProject = new Map<string, { readonly waiting: Waiting; readonly rank: Rank }[]>();
     for (const shape of this.#shapes.values()) {
@@ -573,7 +575,7 @@ export class Queue implements View, DueLine {
         if (!ranked) byProject.set(line.project, (ranked = []));
         const head = line.all.first();
         for (const waiting of line.all) {
-          // Behind the head nobody ages: it begins when its turn has come.
+          // Only the head of a line ages.
           const level = waiting === head ? this.#levelOf(line) : levelOf(line.priority, nowMs, this.#policy.agingMs);
           ranked.push({ waiting, rank: { level, createdAtMs: waiting.createdAtMs, id: waiting.id } });
         }
@@ -583,7 +585,10 @@ export class Queue implements View, DueLine {
   }
 }
 
-/** Project by project in its own order; among projects as `take` would, each placement counted at once. */
+/**
+ * Merges the projects' lines, each in its own order; among projects in the order of `take`, counting each placement at
+ * once.
+ */
 function merged(
   byProject: ReadonlyMap<string, { readonly waiting: Waiting; readonly rank: Rank }[]>,
   shares: Shares,
@@ -621,7 +626,7 @@ function ownerOf(record: AnyRecord | null): string | undefined {
   return record?.kind === 'host' ? record.spec.dedicatedTo : undefined;
 }
 
-/** Why `count` more may not be placed now, whatever room there is: the first limit that they would pass. */
+/** The first limit that `count` more placements would exceed. */
 export function limitReached(
   snapshot: Snapshot,
   limits: readonly Limit[],
@@ -659,7 +664,7 @@ function countsTowards(shape: Shape, word: string): boolean {
   return false;
 }
 
-/** Whether nothing has changed that the queue, or a rule, reads of it. */
+/** Whether nothing has changed that the queue or a rule reads. */
 function isSame(known: Waiting, { metadata: { id, generation, labels } }: Instance): boolean {
   return known.id === id && known.generation === generation && equalJson(known.labels, labels);
 }
@@ -672,7 +677,7 @@ function compareLines(a: Line, b: Line): number {
   return a.rank && b.rank ? compareRanks(a.rank, b.rank) : 0;
 }
 
-/** Behind `taken` in its line; else the head of the next line. */
+/** The one after `taken` in its line; else the head of the next line. */
 function nextOf(shape: Shape, taken: Waiting): Waiting | undefined {
   const behind = taken.line.all.after(taken);
   if (behind) return behind;

@@ -1,5 +1,6 @@
-// Quotas: what the instances and volumes of a project may ask for together. They count from their creation until they are gone, placed or not. A
-// create that goes beyond is refused; fair shares, not quotas, say who is first.
+// Quotas: the total that the instances and volumes of a project may ask for. They count from their creation until they
+// are gone, placed or not. A create that exceeds the quota is refused; the order of placement follows fair shares, not
+// quotas.
 
 import { ApiError } from '../../api/errors.ts';
 import { instancesClass } from '../../api/resource-class.ts';
@@ -14,7 +15,10 @@ import { defineView, type RecordChange, type Snapshot, type View } from '../stat
 import { heldGiB } from '../state/volumes.ts';
 import { passGate } from './limits.ts';
 
-/** What belongs into the Plan that makes `instance`. Throws `QuotaExceeded`, or `Forbidden` for a priority above the project's. */
+/**
+ * The changes to include in the Plan that creates `instance`. Throws `QuotaExceeded`, or `Forbidden` for a priority
+ * above the project's limit.
+ */
 export function chargeQuota(snapshot: Snapshot, instance: Instance): Change[] {
   const { project } = instance.metadata;
   const spec = snapshot.get('project', keys.project(project))?.value.spec;
@@ -27,7 +31,7 @@ export function chargeQuota(snapshot: Snapshot, instance: Instance): Change[] {
   return spec?.quota === undefined ? [] : charge(snapshot, project, spec.quota, chargeOf(snapshot, instance));
 }
 
-/** The same of a volume; `before`: as it was, when it only changes. */
+/** The same for a volume; `before`: its previous form when it only changes. */
 export function chargeVolume(snapshot: Snapshot, volume: Volume, before?: Volume): Change[] {
   const { project } = volume.metadata;
   const quota = snapshot.get('project', keys.project(project))?.value.spec.quota;
@@ -49,13 +53,15 @@ function charge(snapshot: Snapshot, project: string, quota: Amounts, asked: Amou
   return [passGate(snapshot, gateOf(project))];
 }
 
-/** What belongs into the Plan that removes an instance or a volume: whoever is charged after it rests on that Plan. */
+/**
+ * The changes to include in the Plan that removes an instance or a volume, so that later charges depend on that Plan.
+ */
 export function dischargeQuota(snapshot: Snapshot, { metadata: { project } }: Instance | Volume): Change[] {
   const quota = snapshot.get('project', keys.project(project))?.value.spec.quota;
   return quota === undefined ? [] : [passGate(snapshot, gateOf(project))];
 }
 
-/** What the quota of a project counts now, by resource class: its instances placed or not, and INSTANCES. */
+/** The current charges of a project by resource class: its instances, placed or not, and INSTANCES. */
 export function chargedTo(snapshot: Snapshot, project: string): Amounts {
   return Object.fromEntries([...chargesOf(snapshot).of(project)].filter(([, amount]) => amount > 0));
 }
@@ -70,11 +76,11 @@ function chargeOf(snapshot: Snapshot, instance: Instance): Amounts {
 
 const chargesOf = defineView((snapshot) => new Charges(snapshot));
 
-/** Of projects that were asked for; the others cost nothing. */
+/** Counts only projects that were queried. */
 class Charges implements View {
   readonly #snapshot: Snapshot;
   readonly #sums = new Map<string, Map<string, number>>();
-  /** By key: what was charged, which a size may change later. */
+  /** By key: the charge, which a size may change later. */
   readonly #charged = new Map<string, Amounts>();
 
   constructor(snapshot: Snapshot) {
@@ -98,7 +104,7 @@ class Charges implements View {
     const sums = charger && this.#sums.get(charger.metadata.project);
     if (!sums) return;
     const charged = this.#charged.get(key);
-    // What is charged for an instance stays, whatever becomes of its size; a volume grows.
+    // The charge of an instance is fixed even when its size changes; a volume can grow.
     const anew = after?.kind === 'volume' && charged !== undefined && charged['DISK_GB'] !== heldGiB(after.spec);
     if (charged && (!after || anew)) {
       add(sums, charged, -1);

@@ -1,4 +1,5 @@
-// Shares: how much of the fleet each project holds, by what is allocated. For order and guarantees; what is free is the ledger's matter.
+// Shares: how much of the fleet each project holds, by allocations. For order and guarantees; free amounts are the
+// ledger's subject.
 
 import { equalJson } from '../../base/equal-json.ts';
 import type { Amounts } from '../../api/resources/metadata.ts';
@@ -12,13 +13,13 @@ export const sharesOf = defineView((snapshot) => new Shares(snapshot));
 export class Shares implements View {
   readonly #snapshot: Snapshot;
   readonly #usedBy = new Map<string, Map<string, number>>();
-  /** By project; made anew when something of it, or the fleet, has changed. */
+  /** By project; recomputed when the project's allocations or the fleet change. */
   readonly #shares = new Map<string, number>();
   #capacities: ReadonlyMap<string, number> | undefined;
 
   constructor(snapshot: Snapshot) {
     this.#snapshot = snapshot;
-    fleetOf(snapshot); // is told of every change before this one
+    fleetOf(snapshot); // sees every change before this view
     for (const { value } of snapshot.list('allocation')) this.#add(value, 1);
   }
 
@@ -47,7 +48,7 @@ export class Shares implements View {
     }
   }
 
-  /** What a project holds of each class. */
+  /** The project's allocated amount of each class. */
   used(project: string): ReadonlyMap<string, number> {
     return this.#usedBy.get(project) ?? nothing;
   }
@@ -59,7 +60,7 @@ export class Shares implements View {
     return share;
   }
 
-  /** As if the project held so much more. */
+  /** The share as if the project held `more` in addition. */
   with(project: string, more: Amounts): number {
     const used = this.used(project);
     let dominant = 0;

@@ -1,6 +1,6 @@
-// Sorted list: things in a total order, mostly added at the end and taken from the front. It never holds one thing twice.
+// Sorted list: items in a total order, mostly added at the end and taken from the front. It never holds an item twice.
 
-/** Fronts that were taken are cut off when they are so many, and more than half. */
+/** Taken items at the front are removed from the array when they are this many and more than half. */
 const frontMin = 64;
 
 export class SortedList<T> {
@@ -8,7 +8,7 @@ export class SortedList<T> {
   #items: T[] = [];
   #front = 0;
 
-  /** `compare` is 0 only for the same thing, and must not change its mind about what is in the list. */
+  /** `compare` returns 0 only for the same item, and its result for items in the list must not change. */
   constructor(compare: (a: T, b: T) => number) {
     this.#compare = compare;
   }
@@ -27,7 +27,7 @@ export class SortedList<T> {
     return there !== undefined && this.#compare(there, item) === 0;
   }
 
-  /** Answers whether it is new. */
+  /** Returns whether the item is new. */
   add(item: T): boolean {
     const last = this.#items[this.#items.length - 1];
     if (last === undefined || this.size === 0 || this.#compare(last, item) < 0) {
@@ -41,7 +41,7 @@ export class SortedList<T> {
     return true;
   }
 
-  /** Answers whether it was there. */
+  /** Returns whether the item was in the list. */
   delete(item: T): boolean {
     const at = this.#placeOf(item);
     const there = this.#items[at];
@@ -58,7 +58,7 @@ export class SortedList<T> {
     return true;
   }
 
-  /** The next one behind `item`, which need not be there. */
+  /** The next item after `item`, which need not be in the list. */
   after(item: T): T | undefined {
     const at = this.#placeOf(item);
     const there = this.#items[at];
@@ -72,7 +72,7 @@ export class SortedList<T> {
     }
   }
 
-  /** The first place whose thing is not before `item`. */
+  /** The first position whose item is not before `item`. */
   #placeOf(item: T): number {
     let low = this.#front;
     let high = this.#items.length;

@@ -1,4 +1,5 @@
-// Starvation: the host whose room is to be kept for one that has waited too long, because smaller ones always take what comes free.
+// Starvation: which host to reserve for an instance that has waited too long because smaller ones always take the free
+// room.
 
 import { fleetOf } from '../scheduler/fleet.ts';
 import { verdictsOf } from '../scheduler/engine/full-scan.ts';
@@ -6,10 +7,13 @@ import type { Request } from '../scheduler/request.ts';
 import type { Slot } from '../scheduler/engine/slot.ts';
 import type { Snapshot } from '../state/snapshot.ts';
 
-/** Room is kept on one host in so many at most: the rest of the fleet works on. */
+/** At most one host in this many is reserved: the rest of the fleet keeps working. */
 const hostsPerNominee = 8;
 
-/** The one that needs the least more, of those that would take it were they empty. Null: none would, or enough keep room already. */
+/**
+ * The host that lacks the least, of those that could take the instance when empty. Null: there is none, or enough hosts
+ * are reserved already.
+ */
 export function hostToKeep(snapshot: Snapshot, request: Request): string | null {
   const fleet = fleetOf(snapshot);
   const { nominations } = fleet;
@@ -24,7 +28,10 @@ export function hostToKeep(snapshot: Snapshot, request: Request): string | null 
   return null;
 }
 
-/** How much is missing, as the largest share of a class of the host; null when it could not hold it at all, or keeps room for another. */
+/**
+ * The missing amount as the largest share of a class of the host; null when the host is too small or reserved for
+ * another instance.
+ */
 function missingOf(snapshot: Snapshot, { assigned }: Request, slot: Slot): number | null {
   const fleet = fleetOf(snapshot);
   if (!fleet.hosts[slot] || fleet.nominations.has(fleet.names[slot] ?? '')) return null;

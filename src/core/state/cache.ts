@@ -2,7 +2,7 @@
 // decisions read. It never writes to the store.
 //
 //   committed entry ── assume(plan) ──▶ assumed on top ── confirm ──▶ committed
-//                                            └────────── forget ───▶ as if it had never been
+//                                            └────────── forget ───▶ removed without a trace
 
 import { equalJson } from '../../base/equal-json.ts';
 import { assert } from '../../base/assert.ts';
@@ -17,18 +17,18 @@ import type { Allocation, AnyRecord, Provider, RecordByKind, RecordKind } from '
 import { Silence } from './silence.ts';
 import type { Entry, RecordChange, Snapshot, View } from './snapshot.ts';
 
-/** A Plan was laid over the entries: to be confirmed or forgotten. */
+/** A Plan laid over the entries, to be confirmed or forgotten. */
 export interface Assumption {
   readonly ok: true;
   readonly token: number;
   readonly plan: Plan;
-  /** Of each change, what stands under its key; of a new event nothing, for no decision reads it. */
+  /** For each change, the entry of its key; undefined for a new event, which no decision reads. */
   readonly layers: readonly (Layers | undefined)[];
-  /** Of each change, then of each condition: the token of the uncommitted change that it rests on, or 0. */
+  /** For each change, then each condition: the token of the uncommitted change that it depends on, or 0. */
   readonly restsOn: readonly number[];
 }
 
-/** What decisions see under one key; `forms`: of an allocation, all that may come true. */
+/** What decisions saw under a key; `forms`: all possible forms of an allocation. */
 interface Was {
   readonly before: AnyRecord | null;
   readonly forms: readonly Allocation[];
@@ -40,28 +40,28 @@ export interface StoredEvent {
   readonly revision: number;
 }
 
-/** Entries of a list that are about to be the committed ones. */
+/** A list in progress, whose entries become the committed ones. */
 export interface Listing {
   /** Each key once. */
   take(entries: readonly StoredEvent[]): void;
-  /** With what was changed while it was listed, in any order of keys, the last change of each; `revision`: of the whole. */
+  /** `changes`: the last change of each key made while listing, in any order; `revision`: of the whole list. */
   end(changes: readonly StoredEvent[], revision: number): void;
 }
 
-/** Called for every change of what decisions see, after all views have taken it in. */
+/** Called for every change of what decisions see, after all views have applied it. */
 export type ChangeListener = (change: RecordChange) => void;
 
-/** A key whose committed entry may have changed, or whose assumed change was forgotten. */
+/** Called with a key whose committed entry may have changed, or whose assumed change was forgotten. */
 export type CommittedListener = (key: string) => void;
 
 export class Cache implements Snapshot {
-  /** Every event up to this revision is in. */
+  /** Every event up to this revision is applied. */
   revision = 0;
-  /** Nothing above this revision is in: own commits are, before their events come. */
+  /** Nothing above this revision is applied. Own commits are applied before their events arrive. */
   newestRevision = 0;
 
   readonly #committed = new Map<RecordKind, Map<string, Entry>>();
-  /** Deleted keys' revisions, until `revision` passes them: an older event must not bring them back. */
+  /** Revisions of deleted keys, until `revision` passes them: an older event must not restore them. */
   readonly #deletedAt = new BriefMap<string, number>();
   readonly #layers = new LayersByKey();
   readonly #views: View[] = [];
@@ -78,21 +78,21 @@ export class Cache implements Snapshot {
   readonly #pendingInstanceKeys = new BriefMap<string, true>();
   readonly #imageKeyByName = new Map<string, string>();
   readonly #used = new Map<string, Map<string, number>>();
-  /** A list is being taken in, and its end has not come. */
+  /** A list has begun and not ended. */
   #filling = false;
-  /** Keys that have come, of which nobody has been told. */
+  /** Keys whose listeners were not called yet. */
   readonly #untold: string[] = [];
-  /** Revisions that hold nothing but what this process wrote and has confirmed, until their events have come. */
+  /** Revisions with nothing but confirmed writes of this process, until their events arrive. */
   readonly #own = new Set<number>();
-  /** Failure detection, fed with the leases as they are seen. */
+  /** Failure detection, fed with the observed leases. */
   readonly silence: Silence;
 
-  /** `monotonicNowMs` dates the leases as they are seen. */
+  /** `monotonicNowMs` dates the leases when they are observed. */
   constructor(monotonicNowMs: () => number) {
     this.silence = new Silence(monotonicNowMs);
   }
 
-  // Reading, as decisions do: assumed over committed.
+  // Reads for decisions: assumed over committed.
 
   get<K extends RecordKind>(kind: K, key: string): Entry<RecordByKind[K]> | undefined {
     const layers = this.#layers.get(key);
@@ -135,7 +135,7 @@ export class Cache implements Snapshot {
     }
   }
 
-  /** Of what is durable: a release that is only assumed has not happened yet. */
+  /** Only what is durable: an assumed release has not happened yet. */
   *committedAllocationsOnHost(host: string): Iterable<Entry<Allocation>> {
     for (const key of this.#allocationKeysByHost.get(host) ?? []) {
       const entry = this.committed('allocation', key);
@@ -155,7 +155,7 @@ export class Cache implements Snapshot {
     const committed = this.#committed.get('allocation');
     for (const key of keysByHost.get(host) ?? []) {
       const layers = this.#layers.get(key);
-      // Nearly always none: a start asks for all there are.
+      // Nearly always none: at a start all entries are read.
       const forms = layers ? formsOf(layers) : [committed?.get(key)?.value];
       for (const form of forms) if (form?.kind === 'allocation' && form.host === host) yield form;
     }
@@ -187,18 +187,18 @@ export class Cache implements Snapshot {
     return this.silence.seenAtMs(host);
   }
 
-  // Reading, as users do: only what is durable.
+  // Reads for users: only what is durable.
 
   committed<K extends RecordKind>(kind: K, key: string): Entry<RecordByKind[K]> | undefined {
     return this.#committed.get(kind)?.get(key) as Entry<RecordByKind[K]> | undefined; // the codec: the key tells the kind
   }
 
-  /** Whether this process has written the key and does not yet know if that is durable. */
+  /** Whether this process has written the key and does not know yet whether that is durable. */
   isAssumed(key: string): boolean {
     return (this.#layers.get(key)?.assumed.length ?? 0) > 0;
   }
 
-  /** The caller knows that a revision holds nothing but what it has confirmed. */
+  /** The caller knows that a revision contains nothing but what it has confirmed. */
   noteOwn(revision: number): void {
     this.#own.add(revision);
   }
@@ -207,13 +207,13 @@ export class Cache implements Snapshot {
     return this.#own.has(revision);
   }
 
-  /** Whether everything up to `upTo` is in: heard, or made here. */
+  /** Whether everything up to `upTo` is applied, from events or from own commits. */
   holds(upTo: number): boolean {
     for (let revision = this.revision + 1; revision <= upTo; revision++) if (!this.#own.has(revision)) return false;
     return true;
   }
 
-  /** Whether an event of this key and revision would change nothing, so that nobody need read it. */
+  /** Whether an event with this key and revision would change nothing, so that it need not be read. */
   knows(key: string, revision: number): boolean {
     const kind = kindOfKey(key);
     return kind === undefined || this.#revisionOf(this.#committed.get(kind)?.get(key), key) >= revision;
@@ -223,9 +223,9 @@ export class Cache implements Snapshot {
     for (const entry of this.#committed.get(kind)?.values() ?? []) yield entry as Entry<RecordByKind[K]>; // as above
   }
 
-  // Changing.
+  // Changes.
 
-  /** Lays a Plan over the entries, or answers the key of the first condition that no longer holds. */
+  /** Lays a Plan over the entries, or returns the key of the first condition that does not hold. */
   assume(plan: Plan): Assumption | { readonly ok: false; readonly key: string } {
     const { changes, conditions = noConditions } = plan;
     assert(!this.#filling, 'nothing is decided on a state of which only a part is there');
@@ -246,17 +246,17 @@ export class Cache implements Snapshot {
   }
 
   /**
-   * A Plan is durable at `revision`. `last`: what is left of each key by all Plans that share the revision; what was overwritten among
-   * them is in no event and never seen.
+   * A Plan is durable at `revision`. `last`: the final change of each key by all Plans that share the revision; an
+   * overwritten change is in no event and never seen.
    */
   confirm(assumption: Assumption, revision: number, last?: ReadonlyMap<string, AnyRecord | null>): void {
     const { plan, layers, token } = assumption;
-    // One that changes nothing is told how far the store is; nobody is waited for because of that.
+    // An empty Plan learns the revision of the store; no reader has to wait for it.
     if (plan.changes.length > 0) this.newestRevision = Math.max(this.newestRevision, revision);
     let at = 0;
     for (const { key, value } of plan.changes) {
       const under = layers[at++];
-      // What nothing else is assumed over is the last.
+      // A change with nothing assumed over it is the last.
       const overwritten =
         last !== undefined && under !== undefined && under.assumed.length > 1 && last.get(key) !== value;
       const durable = overwritten ? null : { key, value, revision };
@@ -266,13 +266,13 @@ export class Cache implements Snapshot {
     for (const { key } of plan.changes) this.#tellCommitted(key);
   }
 
-  /** A Plan was not committed. Those laid over it must be forgotten too, by whoever commits. */
+  /** A Plan was not committed. The committer must also forget the Plans laid over it. */
   forget({ plan, layers, token }: Assumption): void {
     for (const each of layers) this.#take(each, token, null);
     for (const { key } of plan.changes) this.#tellCommitted(key);
   }
 
-  /** Takes in events of the store, in revision order. Own commits come again and change nothing. */
+  /** Applies events of the store in revision order. Own commits arrive again and change nothing. */
   apply(events: readonly StoredEvent[], upTo: number): void {
     this.silence.noteHeard();
     for (const event of events) {
@@ -295,9 +295,9 @@ export class Cache implements Snapshot {
   }
 
   /**
-   * Makes the committed entries those of a list that comes in portions. A cache that never held a state takes them in as they come, so that a
-   * start need not wait with that for the last: until the end it is the state at no revision, nothing may be assumed over it, and only
-   * views and `onChange` hear of it. Any other keeps what it has until the end.
+   * Replaces the committed entries by those of a list that arrives in portions. An empty cache applies them as they
+   * arrive, so that a start need not wait for the last portion. Until the end it has no revision, nothing may be
+   * assumed over it, and only views and `onChange` see it. A cache with a state keeps that state until the end.
    */
   beginReset(): Listing {
     const hasBegun = this.newestRevision > 0 || this.#committed.size > 0 || this.#layers.size > 0;
@@ -320,7 +320,7 @@ export class Cache implements Snapshot {
     return {
       take: lay,
       end: (changes, revision) => {
-        this.#filling = false; // by a list that failed
+        this.#filling = false; // left by a failed list
         lay(changes);
         for (const kind of this.#committed.values())
           for (const key of kind.keys()) if (!listed.has(key)) listed.set(key, { key, value: null, revision });
@@ -349,9 +349,9 @@ export class Cache implements Snapshot {
     return () => this.#revisionListeners.delete(listener);
   }
 
-  // Below: how the two layers and the indexes are kept.
+  // Below: how the two layers and the indexes are maintained.
 
-  /** All that is known under a key. */
+  /** Everything known under a key. */
   #find(key: string): Layers {
     const layers = this.#layers.get(key);
     if (layers) return layers;
@@ -359,7 +359,7 @@ export class Cache implements Snapshot {
     return layersOf(key, kind && this.#committed.get(kind)?.get(key));
   }
 
-  /** Takes in entries of a list where there is nothing else, so each is new: a start has hundreds of thousands of these. */
+  /** Applies entries of a list to an empty cache, where each is new: a start has hundreds of thousands of these. */
   #fill(entries: readonly StoredEvent[]): void {
     for (const entry of entries) {
       const { key } = entry;
@@ -374,15 +374,15 @@ export class Cache implements Snapshot {
     }
   }
 
-  /** One change on top of those of its key. */
+  /** Lays one change over those of its key. */
   #lay(layers: Layers | undefined, assumed: Assumed): void {
-    if (!layers?.kind) return; // written by a newer version: not ours to read
+    if (!layers?.kind) return; // written by a newer version, which this one cannot read
     const was = wasOf(layers);
     this.#layers.push(layers, assumed);
     this.#altered(layers, layers.kind, was);
   }
 
-  /** Takes a change off its key, and puts what became of it into the committed entries. */
+  /** Removes a change from its key, and applies its outcome to the committed entries. */
   #take(layers: Layers | undefined, token: number, durable: StoredEvent | null): void {
     if (!layers?.kind) return;
     const was = wasOf(layers);
@@ -392,7 +392,7 @@ export class Cache implements Snapshot {
     this.#altered(layers, layers.kind, was);
   }
 
-  /** Answers whether it was news. */
+  /** Returns whether the event changed anything. */
   #applyEvent(event: StoredEvent): boolean {
     const layers = this.#find(event.key);
     if (!layers.kind) return false;
@@ -402,7 +402,7 @@ export class Cache implements Snapshot {
     return true;
   }
 
-  /** What decisions saw under a key, and what they see now. */
+  /** Compares what decisions saw under a key with what they see now. */
   #altered(layers: Layers, kind: RecordKind, was: Was): void {
     const { key } = layers;
     const is = wasOf(layers);
@@ -429,11 +429,11 @@ export class Cache implements Snapshot {
       if (isOfVolume(key)) indexUnder(this.#volumeAllocationKeysByHost, host, key, is ? +1 : -1);
     }
     if (before !== after) this.#changed(key, 'allocation', before, after);
-    // A release that became durable: decisions knew of it, but only now is the room free.
+    // A release became durable: decisions knew it, but the room is free only now.
     else if (!sameHeld(heldBefore, heldAfter))
       this.#tell({ key, kind: 'allocation', before: formBefore ?? null, after, onlyHeld: true });
     else return;
-    // Two control planes may have placed it at once, each on another host: both hold room for it until one of them has lost.
+    // Two control planes may have placed it on two hosts at once: both hold room for it until one of the Plans fails.
     const told = hostOf(after) ?? hostOf(before) ?? formBefore?.host;
     for (const host of hosts) {
       if (host === told) continue;
@@ -458,19 +458,21 @@ export class Cache implements Snapshot {
     for (const listener of this.#changeListeners) listener(change);
   }
 
-  /** Several own Plans may share one revision, the later one wins; an event that echoes one of them is no news. */
+  /**
+   * Several own Plans may share a revision, and the later one wins; an event that repeats one of them changes nothing.
+   */
   #setCommitted(layers: Layers, kind: RecordKind, event: StoredEvent, source: 'own' | 'event'): boolean {
     const { key, revision } = event;
     let entries = this.#committed.get(kind);
     if (!entries) this.#committed.set(kind, (entries = new Map()));
     const known = this.#revisionOf(layers.committed, key);
-    // Own news that comes after its event is old: another control plane may have deleted the key since.
+    // An own commit that is confirmed after its event is old: another control plane may have deleted the key since.
     if (source === 'own' ? revision < known || revision <= this.revision : revision <= known) return false;
     if (!isPut(event)) {
       layers.committed = undefined;
       if (revision > this.revision) this.#deletedAt.set(key, revision);
       if (entries.size > 1 || !entries.has(key)) return entries.delete(key);
-      this.#committed.set(kind, new Map()); // see BriefMap: a Map that is emptied leaves more behind
+      this.#committed.set(kind, new Map()); // see BriefMap: an emptied Map keeps its memory
       return true;
     }
     if (this.#deletedAt.size > 0) this.#deletedAt.delete(key);
@@ -479,7 +481,7 @@ export class Cache implements Snapshot {
     return true;
   }
 
-  /** Of the newest change of a key that is in, a deletion too; 0: none is known. */
+  /** The revision of the newest applied change of a key, including a deletion; 0: none is known. */
   #revisionOf(committed: Entry | undefined, key: string): number {
     return committed?.revision ?? (this.#deletedAt.size > 0 ? this.#deletedAt.get(key) : undefined) ?? 0;
   }
@@ -541,12 +543,12 @@ function wasOf(layers: Layers): Was {
 
 const nothingWas: Was = { before: null, forms: [] };
 
-/** Of the uncommitted change that a decision on this key rests on, 0 for none. */
+/** The token of the uncommitted change that a decision on this key depends on, 0 for none. */
 function newestToken(layers: Layers | undefined): number {
   return layers?.assumed.at(-1)?.token ?? 0;
 }
 
-/** Before anything is laid: a Plan that is a fault must leave nothing behind. */
+/** Before anything is laid: an invalid Plan must leave nothing behind. */
 function assertApart(changes: readonly Change[]): void {
   if (changes.length > 8) {
     const seen = new Set<string>();
@@ -560,7 +562,7 @@ function assertApart(changes: readonly Change[]): void {
   }
 }
 
-/** Of which no decision rests on whether it is there. */
+/** Events, on which no decision depends. */
 export function isNewEvent({ ifRevision, value }: Change): boolean {
   return value !== null && value.kind === 'event' && ifRevision === 0;
 }
@@ -574,19 +576,19 @@ function holds(layers: Layers | undefined, ifRevision: number): boolean {
 
 const noConditions: readonly [] = [];
 
-/** The committed and assumed forms of an allocation: nobody knows yet which of them comes true. */
+/** The committed and assumed forms of an allocation; it is not known yet which of them becomes final. */
 function formsOf({ kind, committed, assumed }: Layers): readonly Allocation[] {
   if (kind !== 'allocation') return noForms;
   const record = committed?.value;
   const stored = record?.kind === 'allocation' ? [record] : noForms;
   if (assumed.length === 0) return stored;
   const [only] = assumed;
-  // Nearly always; and never `push`, which leaves room for more.
+  // Nearly always; and never `push`, which allocates spare capacity.
   if (assumed.length === 1 && stored === noForms) return only?.value?.kind === 'allocation' ? [only.value] : noForms;
   return [...stored, ...assumed.flatMap(({ value }) => (value?.kind === 'allocation' ? [value] : noForms))];
 }
 
-/** A claim's mark on a provider, its generation: it makes other claims fail, and is nothing that decisions look at. */
+/** A claim rewrites the provider's generation: that makes concurrent claims fail, and no decision reads it. */
 function onlyMarked(before: AnyRecord | null, after: AnyRecord | null): boolean {
   return (
     before?.kind === 'provider' &&
@@ -599,7 +601,7 @@ function onlyMarked(before: AnyRecord | null, after: AnyRecord | null): boolean 
   );
 }
 
-/** Most changes are of an instance's status, and that is in no index but the pending one. */
+/** Most changes concern an instance's status, which is in no index but the pending one. */
 function sameInIndexes(before: AnyRecord | null, after: AnyRecord | null): boolean {
   return before?.kind === 'instance' && after?.kind === 'instance' && before.metadata.id === after.metadata.id;
 }
@@ -634,9 +636,9 @@ const nothingHeld: Held = {};
 const noForms: readonly Allocation[] = [];
 
 /**
- * What an allocation may hold, whichever of its forms comes true: of each class the most. So a claim never counts on a release that is
- * not yet durable, nor overlooks what another control plane committed under a Plan of ours that will fail: neither is covered by the
- * claim's condition on the provider.
+ * The most of each class that an allocation may hold, in any of its forms. A claim therefore never counts on a release
+ * that is not yet durable, and never overlooks what another control plane committed under a Plan of this process that
+ * will fail: the claim's condition on the provider covers neither.
  */
 function mostOf(forms: readonly Allocation[]): Held {
   const [first] = forms;

@@ -1,4 +1,4 @@
-// Whether this control plane may write to its store and act on it, by what the store says of itself.
+// Whether this control plane may write to its store and act on it, according to the store's own record.
 
 import { keys } from './keys.ts';
 import type { Cluster } from './records.ts';
@@ -9,7 +9,7 @@ interface Committed {
   committed(kind: 'cluster', key: string): Entry<Cluster> | undefined;
 }
 
-/** Revisions of two epochs cannot be compared. */
+/** Revisions of different epochs cannot be compared. */
 export function epochOf(cache: Committed): string | undefined {
   return cache.committed('cluster', keys.cluster)?.value.epoch;
 }
@@ -19,7 +19,7 @@ export function restoreOf(snapshot: Snapshot): Cluster['restored'] {
   return snapshot.get('cluster', keys.cluster)?.value.restored;
 }
 
-/** Why nothing may be written now; undefined: it may. */
+/** Why writing is forbidden now; undefined when it is allowed. */
 export function whyClosed(cache: Committed): string | undefined {
   const cluster = cache.committed('cluster', keys.cluster)?.value;
   if (!cluster) return undefined;

@@ -1,11 +1,13 @@
-// Records as bytes and back. Old forms are upgraded here, newer ones refused: a server must not half-understand its store.
+// Records as bytes and back. Old forms are upgraded here, newer ones are refused: a server must not half-understand its
+// store. The block of memory that encoded records share is the one mutable table; bytes handed out are never written
+// again.
 
 import { isRecord } from '../../base/is-record.ts';
 import type { AnyRecord } from './records.ts';
 import { shareParts } from './share-parts.ts';
 import { schemaVersion, upgraded } from './upgrade.ts';
 
-/** Thrown for a record that a newer Berth wrote, or that is not one. */
+/** Thrown for a record that a newer Berth wrote, or that is no record. */
 export class UnreadableRecord extends Error {
   override name = 'UnreadableRecord';
 }
@@ -13,7 +15,10 @@ export class UnreadableRecord extends Error {
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 
-/** A view of a piece of memory that it shares with its neighbours, for a piece of its own for each costs more than writing it. */
+/**
+ * A view into a block of memory shared with other records, because allocating memory for each record costs more than
+ * encoding it.
+ */
 export function encodeRecord(record: AnyRecord): Uint8Array {
   const text = JSON.stringify(record);
   if (text.length * bytesPerUnitMax > block.length - used) {
@@ -27,7 +32,7 @@ export function encodeRecord(record: AnyRecord): Uint8Array {
 }
 
 const blockBytes = 64 * 1024;
-/** UTF-8 takes at most three bytes for one unit of UTF-16. */
+/** UTF-8 needs at most three bytes for one unit of UTF-16. */
 const bytesPerUnitMax = 3;
 let block = new Uint8Array(0);
 let used = 0;
@@ -46,7 +51,7 @@ export function decodeRecord(key: string, bytes: Uint8Array): AnyRecord {
   return record;
 }
 
-/** What was read, in its newest form. */
+/** The record in its newest form. */
 function present(key: string, record: unknown): AnyRecord {
   if (!isRecord(record) || !('kind' in record)) {
     throw new UnreadableRecord(`the record at ${key} has no kind; the store has been changed by something else`);

@@ -1,10 +1,11 @@
-// Conditions: what is true of a resource now, since when, and why. Setting one to what it is changes nothing.
+// Conditions: what is true of a resource, since when, and why. Setting a condition to its present value changes
+// nothing.
 
 import type { Condition } from '../../api/resources/metadata.ts';
 
 export type NewCondition = Omit<Condition, 'sinceMs'>;
 
-/** `conditions` with each of `changes` in the place of the one of its type; `sinceMs` moves only when `status` does. */
+/** `conditions` with each of `changes` replacing the one of its type; `sinceMs` changes only with `status`. */
 export function withConditions(
   conditions: readonly Condition[],
   changes: readonly NewCondition[],
@@ -14,7 +15,8 @@ export function withConditions(
   for (const { type, status, reason, message } of changes) {
     const at = result.findIndex((condition) => condition.type === type);
     const old = result[at];
-    // Field by field, and never `push`: half a million instances keep these, and both would leave room for more in each.
+    // Field by field, and never `push`: half a million instances keep these, and both would allocate spare capacity in
+    // each.
     const next = { type, status, reason, message, sinceMs: old?.status === status ? old.sinceMs : nowMs };
     if (old) result[at] = next;
     else result = result.concat(next);
@@ -22,7 +24,7 @@ export function withConditions(
   return result;
 }
 
-/** Of a host: its agent is heard. */
+/** Whether the host's agent is connected. */
 export function isReady({ conditions }: { readonly conditions: readonly Condition[] }): boolean {
   return conditionOf(conditions, 'Ready')?.status === 'True';
 }

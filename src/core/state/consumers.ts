@@ -1,4 +1,5 @@
-// Consumers: by id, the key of the instance and those of its allocations. Nearly all have one allocation, which stands alone.
+// Consumers: by id, the key of the instance and those of its allocations. Nearly all have one allocation, which is
+// stored without an array.
 
 import { type FewKeys, listOf, withKey, withoutKey } from './few-keys.ts';
 
@@ -30,7 +31,7 @@ export class Consumers {
     this.#forgetEmpty(id, consumer);
   }
 
-  /** The key is not there yet. */
+  /** The key must be new. */
   addAllocation(id: string, key: string): void {
     const consumer = this.#of(id);
     consumer.allocations = withKey(consumer.allocations, key);

@@ -1,36 +1,36 @@
-// What a decision may know besides the snapshot: the time, chance, fresh ids and the fleet's limits. Nothing else.
+// What a decision may use besides the snapshot: time, randomness, fresh ids and the fleet's limits. Nothing else.
 
 import type { Prng } from '../../base/prng.ts';
 
 /** Limits that operators set. */
 export interface Policy {
-  /** A host whose lease was not renewed for so long is lost. */
+  /** A host whose lease was not renewed for this long is lost. */
   readonly offlineAfterMs: number;
   /** How often agents send a heartbeat. */
   readonly heartbeatMs: number;
-  /** A failed instance with restart policy OnFailure waits this long. */
+  /** Delay before a failed instance with restart policy OnFailure restarts. */
   readonly restartDelayMs: number;
   /** How long events and idempotency records are kept. */
   readonly eventsKeptMs: number;
   readonly idempotencyKeptMs: number;
-  /** How many of them are kept at most, whatever their age: the oldest go first. */
+  /** Maximum number of events, whatever their age; the oldest are deleted first. */
   readonly eventsMax: number;
   readonly idempotencyMax: number;
-  /** How far back the store's changes can be watched: so long, and at most so many revisions. */
+  /** How far back the store's changes can be watched: this long, and at most this many revisions. */
   readonly historyKeptMs: number;
   readonly historyRevisionsMax: number;
-  /** How often each CPU is given out where neither host nor pool says so. */
+  /** The ratio where neither host nor pool sets one. */
   readonly cpuAllocationRatio: number;
-  /** A waiting instance gains a point of priority for each of these that it is the head of its line (queue/order.ts). */
+  /** The head of a line (queue/order.ts) gains a point of priority for each such period. */
   readonly agingMs: number;
-  /** So long the first of its line, an instance that fits nowhere gets room kept for it, for `nominationMs`. */
+  /** The head of the queue that fits nowhere for this long gets a reservation, which lasts `nominationMs`. */
   readonly starvationMs: number;
   readonly nominationMs: number;
-  /** How many instances may be placed and not ended at once; missing: any number. */
+  /** How many instances may be placed and not ended at once; absent: unlimited. */
   readonly maxConcurrency?: number;
-  /** Only those with this label count for it: `key=value`. Missing: all. */
+  /** Only instances with this label count: `key=value`. Absent: all. */
   readonly concurrencyLabel?: string;
-  /** The same for single images, by a name or alias, or by what the label `runs-on` says. */
+  /** The same for single images, by name, alias or the label `runs-on`. */
   readonly capacityMap?: Readonly<Record<string, number>>;
 }
 
@@ -39,20 +39,20 @@ export const defaultPolicy: Policy = {
   heartbeatMs: 10_000,
   restartDelayMs: 15_000,
   eventsKeptMs: 24 * 3_600_000,
-  idempotencyKeptMs: 24 * 3_600_000, // longer than any queue redelivers
-  eventsMax: 50_000, // some 25 MiB of memory, and twice that for V8 to work with
+  idempotencyKeptMs: 24 * 3_600_000, // longer than any queue redelivers a message
+  eventsMax: 50_000, // some 25 MiB of data, and as much again for V8
   idempotencyMax: 1_000_000, // a day at twelve creates a second
   historyKeptMs: 3_600_000,
   historyRevisionsMax: 100_000,
   cpuAllocationRatio: 4, // as Nova's since 2023; most CPUs of most guests are idle
   starvationMs: 600_000,
-  nominationMs: 600_000, // as long as it has waited: half of the time others get what comes free
-  agingMs: 600_000, // low priority moves once in ten minutes for each point, however much comes above it
+  nominationMs: 600_000, // as long as it has waited: half of the time other instances take what is freed
+  agingMs: 600_000, // low priority is placed once in ten minutes per point, however much has a higher one
 };
 
 export interface Context {
   readonly nowMs: number;
-  /** For comparing with `Snapshot.leaseSeenAtMs`; never falls. */
+  /** For comparison with `Snapshot.leaseSeenAtMs`; never falls. */
   readonly monotonicMs: number;
   readonly prng: Prng;
   readonly policy: Policy;

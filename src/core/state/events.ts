@@ -1,4 +1,4 @@
-// The change that writes an event beside what it tells of.
+// The change that writes an event beside the change it describes.
 
 import type { AnyResource } from '../../api/resources/index.ts';
 import { schemaVersion } from './upgrade.ts';
@@ -13,7 +13,7 @@ export interface NewEvent {
   readonly host?: string;
 }
 
-/** Of which all events have the same: there are a hundred thousand of them in memory. */
+/** Shared by all events: a hundred thousand of them are in memory. */
 const nothing = Object.freeze({});
 
 /** Event names sort by time, so a list is a history. */

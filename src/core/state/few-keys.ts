@@ -1,14 +1,14 @@
-// Few keys: what nearly always is none or one stands alone, several in an array, for a set of its own would take hundreds of bytes for
-// each of half a million. Never changed in place.
+// Few keys: a set that is nearly always empty or one key, stored without a set; several keys are an array. A Set would
+// take hundreds of bytes for each of half a million. Never changed in place.
 
 export type FewKeys = undefined | string | readonly string[];
 
-/** In the order in which they came. */
+/** In insertion order. */
 export function listOf(keys: FewKeys): readonly string[] {
   return keys === undefined ? none : typeof keys === 'string' ? [keys] : keys;
 }
 
-/** The key is not among them yet. */
+/** The key must be new. */
 export function withKey(keys: FewKeys, key: string): FewKeys {
   return keys === undefined ? key : [...listOf(keys), key];
 }
@@ -21,11 +21,11 @@ export function withoutKey(keys: FewKeys, key: string): FewKeys {
 
 const none: readonly string[] = [];
 
-/** From a group to its keys. */
+/** Maps a group to its keys. */
 export class KeysByGroup {
   readonly #byGroup = new Map<string, FewKeys>();
 
-  /** The key is not there yet. */
+  /** The key must be new. */
   add(group: string, key: string): void {
     this.#byGroup.set(group, withKey(this.#byGroup.get(group), key));
   }

@@ -1,26 +1,26 @@
-// What an instance is, given what its host says of its guest: phase and conditions. One place for the report that brings news and for
-// the controller that takes up the last news again.
+// Phase and conditions of an instance, computed from its host's report on the guest. Shared by the operation that
+// receives a report and the controller that applies the last report again.
 
 import { type GuestStatus, type Instance, type InstancePhase, isToBeOn } from '../../api/resources/instance.ts';
 import { conditionOf, type NewCondition } from './conditions.ts';
 
-/** Reason of a failure that is only assumed: the host is silent, and its guest may well run on. */
+/** Reason of an assumed failure: the host is silent, and its guest may still run. */
 export const hostLost = 'HostLost';
 
-/** Reason while nobody knows what became of a guest since the backup was made that the store was restored from. */
+/** Reason while the fate of a guest since the backup is unknown, after a restore. */
 export const restored = 'Restored';
-/** Its host was asked, and has no such guest: it may run elsewhere by now. */
+/** Its host has reported that it has no such guest: the guest may run elsewhere. */
 export const notFoundAfterRestore = 'NotFoundAfterRestore';
 
-/** Whether a copy of it may run somewhere that the control plane does not know of. */
+/** Whether a copy of the guest may run where the control plane cannot see it. */
 export function mayRunUnseen({ status }: Instance): boolean {
   const reason = conditionOf(status.conditions, 'Running')?.reason;
   return reason === hostLost || reason === restored || reason === notFoundAfterRestore;
 }
 
 /**
- * Whether what its host says of its guest leaves open if it runs elsewhere: it is over here, and may have been started anew since the backup.
- * Only of what must never run twice.
+ * Whether the report leaves open that the guest runs elsewhere: it ended here, and may have been started again since
+ * the backup. Only for exclusive instances.
  */
 export function mayHaveMoved({ spec, status }: Instance, guest: GuestStatus): boolean {
   if (!spec.exclusive || !isToBeOn(spec) || !isOver(guest)) return false;
@@ -28,7 +28,7 @@ export function mayHaveMoved({ spec, status }: Instance, guest: GuestStatus): bo
   return reason === restored || reason === notFoundAfterRestore;
 }
 
-/** It has its memory, whether or not its processors run. */
+/** The guest has its memory, whether or not its processors run. */
 export function isUp({ state }: GuestStatus): boolean {
   return state === 'running' || state === 'suspended';
 }
@@ -37,7 +37,7 @@ function isOver({ state }: GuestStatus): boolean {
   return state === 'stopped' || state === 'exited' || state === 'failed';
 }
 
-/** Exited and Failed are final for an incarnation, unless the host was only out of sight. */
+/** Exited and Failed are final for an incarnation, unless the host was only unreachable. */
 export function phaseOf({ metadata, spec, status }: Instance, guest: GuestStatus): InstancePhase {
   if (metadata.deletionRequestedAtMs !== undefined) return 'Deleting';
   const outOfSight = conditionOf(status.conditions, 'Running')?.reason === hostLost;
@@ -58,7 +58,7 @@ export function phaseOf({ metadata, spec, status }: Instance, guest: GuestStatus
   }
 }
 
-/** A guest that ended, when it is to start again. */
+/** The status of a guest that ended and will start again. */
 export function putBehind({ reason: _reason, message, ...guest }: GuestStatus): GuestStatus {
   const why = message ?? messageByState[guest.state];
   return {
@@ -71,7 +71,7 @@ export function putBehind({ reason: _reason, message, ...guest }: GuestStatus): 
 
 const messageLengthMax = 512;
 
-/** What people are told of it. */
+/** The conditions shown to users. */
 export function guestConditions(guest: GuestStatus): NewCondition[] {
   const why = {
     reason: guest.reason ?? reasonByState[guest.state],
@@ -84,7 +84,7 @@ export function guestConditions(guest: GuestStatus): NewCondition[] {
       : {
           type: 'Ready',
           status: 'False',
-          // One that runs and has a reason cannot go on booting.
+          // A running guest with a reason is not booting.
           ...(guest.state === 'running' && guest.reason === undefined
             ? { reason: 'Booting', message: 'the guest is booting' }
             : why),

@@ -1,12 +1,13 @@
-// What an allocation holds when one provider gives all of it, as nearly all do. Every provider's id is a property name of its own, and
-// V8 describes each object with a new name anew, in two hundred bytes; copies of one object share its description.
+// The amounts of an allocation of one provider, as nearly all are. Each provider's id is a property name of its own,
+// and V8 describes each object with a new name separately, in two hundred bytes; copies of one object share its
+// description. The table of first objects is bounded, is cleared when full and changes no answer.
 
 import type { Amounts } from '../../api/resources/metadata.ts';
 import type { Allocation } from './records.ts';
 
-/** As many providers are remembered, some 100 bytes each; then it begins anew. */
+/** Maximum number of providers remembered, some 100 bytes each; the map is cleared when full. */
 const rememberedMax = 100_000;
-/** The first of each provider: only its copies share a description, copies of those would not. */
+/** The first object of each provider: only direct copies of it share its description. */
 const firstByProvider = new Map<string, Allocation['amounts']>();
 
 /** `{ [providerId]: amounts }`. */

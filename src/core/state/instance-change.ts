@@ -1,5 +1,5 @@
-// The change that gives an instance another status. Control plane and reports go through here, so that what must never fall
-// (incarnation, restart count, observedGeneration) never does.
+// The change that sets an instance's status. Control plane and reports use it, so that the fields that must never fall
+// (incarnation, restart count, observedGeneration) never do.
 
 import { assert } from '../../base/assert.ts';
 import type { Instance, InstanceStatus } from '../../api/resources/instance.ts';

@@ -1,4 +1,4 @@
-// Where each record lives in the store: the first segment tells the kind, the rest its name.
+// The key of each record in the store: the first segment is the kind, the rest its name.
 
 import type { AnyRecord, RecordKind } from './records.ts';
 
@@ -31,17 +31,20 @@ interface Prefix {
   readonly kind: RecordKind;
 }
 
-/** By the code of their first letter: every change asks for its kind several times. */
+/** By the code of their first letter: every change looks up its kind several times. */
 const prefixesByLetter: Prefix[][] = [];
 for (const [kind, folder] of Object.entries(folders))
   (prefixesByLetter[folder.charCodeAt(0)] ??= []).push({ prefix: `${folder}/`, kind: kind as RecordKind }); // Object.entries loses the key type
 
-/** The prefix under which all records of a kind live. */
+/** The prefix of all records of a kind. */
 export function prefixOf(kind: RecordKind): string {
   return `${folders[kind]}/`;
 }
 
-/** Those of all kinds. Instances, of which a fleet has most bytes, come first: whoever reads several kinds at once reads the others beside them. */
+/**
+ * The prefixes of all kinds. Instances, which have the most bytes, come first: a reader of several kinds at once reads
+ * the others meanwhile.
+ */
 export const allPrefixes: readonly string[] = Object.values(folders).map((folder) => `${folder}/`);
 
 /** The kind that a key holds, or undefined for a key of a newer version. */
@@ -76,7 +79,7 @@ export const keys = {
   idempotency: (project: string, key: string): string => `idempotency/${project}/${key}`,
 };
 
-/** The key under which a record is stored. */
+/** The key of a record. */
 export function keyOf(record: AnyRecord): string {
   switch (record.kind) {
     case 'instance':

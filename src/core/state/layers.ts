@@ -1,4 +1,4 @@
-// Layers: what this process's own Plans that are not durable yet would make of a key, over what is committed there. It decides nothing.
+// Layers: the uncommitted changes of this process for a key, over the committed entry. It decides nothing.
 
 import { kindOfKey } from './keys.ts';
 import type { AnyRecord, RecordKind } from './records.ts';
@@ -9,24 +9,24 @@ export interface Assumed {
   readonly value: AnyRecord | null;
 }
 
-/** What is known under one key. */
+/** Everything known under one key. */
 export interface Layers {
   readonly key: string;
   /** Undefined for a key of a newer version. */
   readonly kind: RecordKind | undefined;
   committed: Entry | undefined;
-  /** The newest at the end. */
+  /** The newest last. */
   assumed: readonly Assumed[];
-  /** Whether it is found by its key. */
+  /** Whether it can be found by its key. */
   kept: boolean;
 }
 
-/** So many without anything assumed are borne before they are dropped, and as many more as there are others. */
+/** Entries without an assumed change are dropped when they are this many plus the number of others. */
 const bareMax = 32;
 
 /**
- * Those with something assumed. One that has nothing left stays a while and is then dropped with others, in a map made anew: see BriefMap.
- * Whoever holds one needs no look-up to find it again.
+ * Entries with an assumed change. An entry without one stays for a while and is then dropped with others, when the map
+ * is compacted: see BriefMap. A caller that holds an entry needs no further lookup.
  */
 export class LayersByKey {
   #byKey = new Map<string, Layers>();
@@ -44,19 +44,19 @@ export class LayersByKey {
     for (const layers of this.#byKey.values()) if (layers.assumed.length > 0) yield layers;
   }
 
-  /** Something is assumed on top. */
+  /** Adds an assumed change on top. */
   push(layers: Layers, assumed: Assumed): void {
     const { key, assumed: before, kept, committed } = layers;
     layers.assumed = before.length > 0 ? [...before, assumed] : [assumed];
     if (before.length > 0) return;
     if (kept) this.#bare -= 1;
     if (kept && committed) return;
-    if (kept) this.#byKey.delete(key); // what comes again comes last
+    if (kept) this.#byKey.delete(key); // a key that is added again is last
     this.#byKey.set(key, layers);
     layers.kept = true;
   }
 
-  /** It comes true, or never will. False when nothing of this token is assumed. */
+  /** Removes the change when it commits or fails. Returns false when no change has this token. */
   take(layers: Layers, token: number): boolean {
     const left = layers.assumed.length === 1 ? nothing : layers.assumed.filter((each) => each.token !== token);
     if (left.length === layers.assumed.length || (left === nothing && layers.assumed[0]?.token !== token)) return false;

@@ -1,28 +1,29 @@
-// Plan: what a decision wants written, and what must still be true for that. Deciding ends here; server/commit.ts does it.
+// Plan: what a decision wants to write, and the conditions that must hold. A decision ends here; server/commit.ts
+// commits it.
 
 import type { AnyRecord } from './records.ts';
 
 export interface Change {
   readonly key: string;
-  /** The revision the decision saw; 0: only if absent. Negative: a change of this process that is not yet committed. */
+  /** The revision that the decision saw; 0: the key must be absent. Negative: an uncommitted change of this process. */
   readonly ifRevision: number;
   readonly value: AnyRecord | null;
 }
 
 export interface Plan {
-  /** All or nothing. A key stands once. */
+  /** All or nothing. Each key at most once. */
   readonly changes: readonly Change[];
-  /** Read but not written: must be unchanged too. */
+  /** Read but not written: must be unchanged as well. */
   readonly conditions?: readonly { readonly key: string; readonly ifRevision: number }[];
-  /** For controllers: look at this key again after so long. */
+  /** For controllers: run again for this key after this time. */
   readonly requeueAfterMs?: number;
 }
 
 export const emptyPlan: Plan = { changes: [] };
 
 /**
- * Nothing to write, because what was asked for is so already: as long as `entries` are so in the store, which is asked. Until they are
- * durable the Plan waits for their fate, and shares it.
+ * An empty Plan, because the request is fulfilled while the store holds `entries`. Until these are durable the Plan
+ * waits for them, and fails with them.
  */
 export function unchanged(...entries: readonly { readonly key: string; readonly revision: number }[]): Plan {
   return { changes: [], conditions: entries.map(({ key, revision }) => ({ key, ifRevision: revision })) };

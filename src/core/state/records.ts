@@ -1,4 +1,5 @@
-// What the store holds: the public resources and the records only the control plane reads. One place maps a kind to its type.
+// The contents of the store: the public resources and the records that only the control plane reads. Maps each kind to
+// its type.
 
 import type { ResourceByKind } from '../../api/resources/index.ts';
 import type { Amounts } from '../../api/resources/metadata.ts';
@@ -13,7 +14,7 @@ export interface Inventory {
   readonly allocationRatio: number;
 }
 
-/** Something that has room: a host, its GPUs and NUMA cells. Every claim rewrites it, so two claims at once collide. */
+/** A source of capacity: a host, its GPUs and NUMA cells. Every claim rewrites it, so concurrent claims conflict. */
 export interface Provider {
   readonly kind: 'provider';
   readonly id: string;
@@ -25,11 +26,14 @@ export interface Provider {
   readonly aggregates: readonly string[];
 }
 
-/** Room held by one incarnation of one instance, until its host says that nothing is left of it; or by a task, until that ends. */
+/** Capacity held by one incarnation of an instance until its host has deleted the guest; or by a task until it ends. */
 export interface Allocation {
   readonly kind: 'allocation';
   readonly consumer: {
-    /** Missing: an instance. Of a task nothing is on the host, and its agent never hears of it. A volume has one life: incarnation 1. */
+    /**
+     * Absent: an instance. A task has nothing on the host, and its agent never sees it. A volume has one incarnation,
+     * 1.
+     */
     readonly kind?: 'task' | 'volume';
     readonly id: string;
     readonly incarnation: number;
@@ -40,11 +44,14 @@ export interface Allocation {
   /** By provider id, then resource class. */
   readonly amounts: Readonly<Record<string, Amounts>>;
   readonly driver: string;
-  /** Ports of the host that are its own, as `tcp/8080`. Missing: none. */
+  /** Host ports that it holds, as `tcp/8080`. Absent: none. */
   readonly ports?: readonly string[];
 }
 
-/** That a host's agent was heard. Rewritten by heartbeats, apart from the host so that those wake nobody; gone while it is silent. */
+/**
+ * The last heartbeat of a host's agent. Separate from the host, so that heartbeats wake no controller; deleted while
+ * the host is silent.
+ */
 export interface HostLease {
   readonly kind: 'lease';
   readonly host: string;
@@ -52,33 +59,33 @@ export interface HostLease {
   readonly renewedAtMs: number;
 }
 
-/** That a create with this key was done, and what came of it. */
+/** The result of a create request with this idempotency key. */
 export interface IdempotencyRecord {
   readonly kind: 'idempotency';
   readonly resourceKey: string;
   readonly resourceId: string;
-  /** Of the request's content; another content under the same key is refused. */
+  /** Of the request's content; different content under the same key is refused. */
   readonly fingerprint: string;
   readonly createdAtMs: number;
 }
 
-/** That a host was taken out of the fleet. Its agent may not come back before an operator makes the host again. */
+/** A host that was removed from the fleet. Its agent is refused until an operator creates the host again. */
 export interface RemovedHost {
   readonly kind: 'removedHost';
   readonly host: string;
-  /** Its sessions are over for good: a host of the same name goes on counting from here. */
+  /** Its sessions have ended; a new host of the same name counts on from here. */
   readonly lastEpoch: number;
   readonly removedAtMs: number;
 }
 
-/** That a control plane runs, or ran, on this machine, and whether the hosts there shall take no instances. */
+/** A machine on which a control plane runs or ran, and whether hosts on that machine take no instances. */
 export interface ControlPlane {
   readonly kind: 'controlPlane';
   readonly machineId: string;
   readonly excludeHosts: boolean;
 }
 
-/** Where a control plane can be reached, as its operator advertises it. It may be gone. */
+/** The advertised address of a control plane, which may no longer run. */
 export interface Member {
   readonly kind: 'member';
   /** The same after a restart. */
@@ -87,7 +94,7 @@ export interface Member {
   readonly announcedAtMs: number;
 }
 
-/** What Plans rewrite that count towards one limit: two that were decided on the same count collide here. */
+/** Rewritten by Plans that count towards one limit: two Plans decided on the same count conflict here. */
 export interface Gate {
   readonly kind: 'gate';
   readonly name: string;
@@ -95,44 +102,49 @@ export interface Gate {
 }
 
 /**
- * What this store is. Every commit rests on this record: a restore rewrites it, and nothing that was decided before can be written after.
- * The secrets are here so that every control plane on one store knows the same tokens.
+ * The identity of this store. Every commit has this record as a condition: a restore rewrites it, and no earlier
+ * decision can be committed after that. The secrets are here so that all control planes on one store use the same
+ * tokens.
  */
 export interface Cluster {
   readonly kind: 'cluster';
-  /** Records of up to this version (upgrade.ts) are in the store: whoever knows only older ones must not use it. */
+  /** The store contains records up to this version (upgrade.ts): an older program must not use it. */
   readonly recordsVersion: number;
-  /** Drawn when the store is made and anew at each restore: revisions of two epochs cannot be compared. */
+  /** Random, set when the store is created and at each restore: revisions of different epochs cannot be compared. */
   readonly epoch: string;
   readonly createdAtMs: number;
-  /** At least 32 bytes, base64url: hosts' tokens are made from it. */
+  /** At least 32 bytes, base64url: the tokens of hosts are derived from it. */
   readonly tokenSecret: string;
   readonly operatorToken: string;
-  /** While it is there, no control plane may write: a restore is under way, or the store has been moved. */
+  /** While present, no control plane may write: a restore is in progress, or the store has been moved. */
   readonly closed?: {
     readonly by: 'restore' | 'move' | 'moved';
     readonly why: string;
     readonly sinceMs: number;
   };
-  /** The last restore: when, and of which revision the backup was. */
+  /** The last restore: its time, and the revision of the backup. */
   readonly restored?: {
     readonly atMs: number;
     readonly backupRevision: number;
-    /** When the newest instance of the backup was made, by the clock of whoever made it; 0: it had none. */
+    /**
+     * When the newest instance of the backup was created, by the clock of the control plane that created it; 0: none.
+     */
     readonly newestInstanceMs: number;
   };
 }
 
-/** Which control plane runs the controllers. Written when that changes and never else: the leader's Plans rest on it. */
+/**
+ * The control plane that runs the controllers. Written only when the leader changes: the leader's Plans depend on it.
+ */
 export interface Leader {
   readonly kind: 'leader';
-  /** Empty: the last one has let go. */
+  /** Empty: the last leader has resigned. */
   readonly holder: string;
   /** Grows by one with each leader. */
   readonly term: number;
 }
 
-/** That the leader was alive. Rewritten by it, apart from `leader` so that its Plans need not rest on that. */
+/** The leader's heartbeat. Separate from `leader`, so that the leader's Plans need not depend on it. */
 export interface LeaderLease {
   readonly kind: 'leaderLease';
   readonly term: number;
@@ -157,5 +169,5 @@ export interface RecordByKind extends ResourceByKind, InternalByKind {}
 export type RecordKind = keyof RecordByKind;
 export type AnyRecord = RecordByKind[RecordKind];
 
-/** Kinds of which no record is ever written again: by revision they stand in the order in which they were made. */
+/** Kinds whose records are never rewritten: ordered by revision they are in order of creation. */
 export const writtenOnce = ['event', 'idempotency'] as const satisfies readonly RecordKind[];

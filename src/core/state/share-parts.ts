@@ -1,27 +1,31 @@
-// What records that were read have in common is kept once: a fleet holds the same host names, reasons, specs and amounts half a million
-// times. It changes nothing that anyone can see, for nobody changes a record in place.
+// Interns the parts that stored records have in common: a fleet holds the same host names, reasons, specs and amounts
+// half a million times. Invisible to readers, because records are never changed in place. The tables here are bounded,
+// are cleared when full and change no answer.
 
 import type { Amounts } from '../../api/resources/metadata.ts';
 import { isRecord } from '../../base/is-record.ts';
 import { heldOfOne } from './held-of-one.ts';
 import type { AnyRecord } from './records.ts';
 
-/** As many different ones are remembered; then it begins anew. Records written together are read together, so few suffice. */
+/**
+ * Maximum number of different values remembered; the tables are cleared when full. Records written together are read
+ * together, so few suffice.
+ */
 const rememberedMax = 20_000;
-/** V8 keeps one copy of those as short as this when it parses JSON. */
+/** V8 itself keeps one copy of texts up to this length when it parses JSON. */
 const internalizedMax = 10;
-/** Longer texts are nobody else's. */
+/** Longer texts are unique. */
 const textLengthMax = 80;
 const partLengthMax = 2_000;
 const texts = new Map<string, string>();
 const parts = new Map<string, unknown>();
 
-/** Replaces the texts and parts of a record, new from its bytes, with equal ones seen before. */
+/** Replaces the texts and parts of a newly decoded record with equal ones seen before. */
 export function shareParts(record: AnyRecord): void {
   if (!isOwn(record)) shareTexts(record as unknown as Record<string, unknown>); // the codec
 }
 
-/** Seldom looked at, and soon gone. */
+/** Read rarely, and soon deleted. */
 function isOwn({ kind }: { readonly kind?: unknown }): boolean {
   return kind === 'event' || kind === 'idempotency';
 }
@@ -50,11 +54,11 @@ function shareTexts(place: Record<string, unknown>): void {
   }
 }
 
-/** Texts of which each is one instance's own: to look them up, and to forget others for them, costs more than it spares. */
+/** Fields with a text unique to the instance: a lookup costs more than it saves. */
 const unlike: ReadonlySet<string> = new Set(['id', 'name', 'address']);
-/** Parts that have nothing in common with others but numbers and short words. */
+/** Parts that share only numbers and short words with others. */
 const ownParts: ReadonlySet<string> = new Set(['phases', 'report']);
-/** Parts that many records have alike. */
+/** Parts that many records have in common. */
 const sharedNames: ReadonlySet<string> = new Set([
   'spec',
   'placement',
@@ -104,10 +108,10 @@ function sharedPart(part: unknown, name: string): unknown {
   return shared;
 }
 
-/** By their name: what is read together is most often alike, and seen to be faster than it is written as text. */
+/** By name: parts decoded one after the other are often equal, and a comparison is faster than writing them as text. */
 const lastParts = new Map<string, unknown>();
 
-/** Whether two pieces of JSON are written alike, with their keys in one order. */
+/** Whether two pieces of JSON have the same text, with their keys in the same order. */
 function sameText(a: unknown, b: unknown): boolean {
   if (a === b) return true;
   if (Array.isArray(a)) return Array.isArray(b) && a.length === b.length && a.every((each, i) => sameText(each, b[i]));

@@ -1,14 +1,15 @@
-// Failure detection: how long each host has been silent, as far as this process could have heard it. While the store does not answer, or this
-// process stands still, no heartbeat can be read, and silence counts for nothing. While it has more work than it can do, silence counts in part.
+// Failure detection: how long each host has been silent, as far as this process could have read its heartbeats. Silence
+// does not count while the store is unreachable or this process is suspended, and counts in part while the process is
+// overloaded.
 
 export class Silence {
   readonly #seenAtMs = new Map<string, number>();
-  /** When the store last answered, and since when it has not. */
+  /** When the store last answered, and since when it has failed. */
   #heardAtMs: number;
   #deafSinceMs: number | undefined;
   #awakeAtMs = 0;
   #stallMsMin = Number.POSITIVE_INFINITY;
-  /** Silence up to this time that does not count, or counts in part, has been taken off. */
+  /** Silence before this time is already discounted. */
   #forgivenToMs = Number.NEGATIVE_INFINITY;
   readonly #nowMs: () => number;
 
@@ -22,43 +23,49 @@ export class Silence {
     this.#seenAtMs.set(host, this.#nowMs());
   }
 
-  /** The host has no lease any more. */
+  /** The host no longer has a lease. */
   forget(host: string): void {
     this.#seenAtMs.delete(host);
   }
 
-  /** When the host was last heard, later by the silence that does not count; undefined: never. Monotonic. */
+  /** The monotonic time of the host's last heartbeat, plus the silence that does not count; undefined: never. */
   seenAtMs(host: string): number | undefined {
     const seenAtMs = this.#seenAtMs.get(host);
     return seenAtMs === undefined ? undefined : seenAtMs + this.#deafMsSince(seenAtMs);
   }
 
-  /** The store has answered. */
+  /** The store answered. */
   noteHeard(): void {
     if (this.#deafSinceMs !== undefined) this.#forgive();
     this.#deafSinceMs = undefined;
     this.#heardAtMs = this.#nowMs();
   }
 
-  /** The store has failed: at some time since it last answered. */
+  /** The store failed, at an unknown time since its last answer. */
   noteDeaf(): void {
     this.#deafSinceMs ??= this.#heardAtMs;
   }
 
-  /** This process runs, and calls this again within `stallMsMin`. When it does not, it stood still, whatever the cause. */
+  /**
+   * This process runs, and calls this again within `stallMsMin`. A longer gap means that it was suspended, whatever the
+   * cause.
+   */
   noteAwake(stallMsMin: number): void {
     if (this.#stalledSinceMs() !== undefined) this.#forgive();
     this.#awakeAtMs = this.#nowMs();
     this.#stallMsMin = stallMsMin;
   }
 
-  /** No control plane judged for a while, so every host is given its full time again. */
+  /** No control plane detected failures for a while, so every host starts again with its full time. */
   forgiveAll(): void {
     const nowMs = this.#nowMs();
     for (const host of this.#seenAtMs.keys()) this.#seenAtMs.set(host, nowMs);
   }
 
-  /** A `share` of the silence since `sinceMs`, a time in which this process ran, does not count. While the store is away none of it counts. */
+  /**
+   * Discounts a `share` of the silence since `sinceMs`, a time in which this process ran. While the store is
+   * unreachable all of it is discounted.
+   */
   excuse(sinceMs: number, share: number): void {
     if (this.#deafSinceMs !== undefined) return;
     const nowMs = this.#nowMs();
@@ -69,7 +76,7 @@ export class Silence {
     return this.#nowMs() - this.#awakeAtMs > this.#stallMsMin ? this.#awakeAtMs : undefined;
   }
 
-  /** Takes off for good what has not counted until now. */
+  /** Applies the current discount permanently. */
   #forgive(): void {
     this.#takeOff((seenAtMs) => this.#deafMsSince(seenAtMs));
   }

@@ -1,30 +1,32 @@
-// Snapshot: what a decision reads. The live cache is one; nothing can change under a decision because it never awaits.
+// Snapshot: what a decision reads. The live cache is one; nothing changes under a decision because it never awaits.
 
 import type { Allocation, AnyRecord, Provider, RecordByKind, RecordKind } from './records.ts';
 
 export interface Entry<T extends AnyRecord = AnyRecord> {
   readonly key: string;
   readonly value: T;
-  /** As a Plan's condition wants it. */
+  /** For the conditions of a Plan. */
   readonly revision: number;
 }
 
-/** What changed under a key, before and after, as decisions see it. */
+/** A change under a key, before and after, as decisions see it. */
 export interface RecordChange {
   readonly key: string;
   readonly kind: RecordKind;
   readonly before: AnyRecord | null;
   readonly after: AnyRecord | null;
-  /** Only room that was held came free, or was found to be held: decisions see the same record as before. */
+  /** Only the held room changed: decisions see the same record as before. */
   readonly onlyHeld?: true;
 }
 
-/** Something worked out from the records. It is told of every change before anyone else, so that no decision sees it late. */
+/**
+ * Data derived from the records. It applies every change before other listeners, so that no decision sees stale data.
+ */
 export interface View {
   apply(change: RecordChange): void;
 }
 
-/** A view that is made once per snapshot, when it is first asked for, and from then on kept up to date. */
+/** A view that is created once per snapshot, on demand, and updated from then on. */
 export function defineView<V extends View>(create: (snapshot: Snapshot) => V): (snapshot: Snapshot) => V {
   const made = new WeakMap<Snapshot, V>();
   return (snapshot) => {
@@ -39,27 +41,33 @@ export function defineView<V extends View>(create: (snapshot: Snapshot) => V): (
 
 export interface Snapshot {
   get<K extends RecordKind>(kind: K, key: string): Entry<RecordByKind[K]> | undefined;
-  /** The first made first, of kinds that are `writtenOnce`; of others nothing is said. */
+  /** Oldest first for kinds that are `writtenOnce`; unordered for others. */
   list<K extends RecordKind>(kind: K): Iterable<Entry<RecordByKind[K]>>;
   count(kind: RecordKind): number;
   instanceById(id: string): Entry<RecordByKind['instance']> | undefined;
   providersOfHost(host: string): readonly Entry<Provider>[];
   allocationsOnHost(host: string): Iterable<Entry<Allocation>>;
-  /** As `allocationsOnHost`, and what is released there but not yet durably, or may yet be claimed: every form that may come true. */
+  /** As `allocationsOnHost`, plus uncommitted releases and claims: every form that may become final. */
   allocationsHeldOnHost(host: string): Iterable<Allocation>;
-  /** The ports of the host that these hold, as `tcp/8080`; one may come twice. */
+  /** The host ports that these hold, as `tcp/8080`; may repeat one. */
   portsHeldOnHost(host: string): Iterable<string>;
-  /** How many instances and tasks these are of; disks of volumes are nobody's place. */
+  /** The number of instances and tasks among these, without volumes. */
   heldOnHost(host: string): number;
   allocationsOfConsumer(id: string): readonly Entry<Allocation>[];
   /** Keys of the instances that wait for a host. */
   pendingInstanceKeys(): Iterable<string>;
-  /** How much of each resource class of a provider is held, or may be: what is released counts until that is durable. Kept up to date, once it is not empty. */
+  /**
+   * How much of each resource class of a provider is held or may be: a release counts as held until it is durable.
+   * Updated in place, once it is not empty.
+   */
   usedBy(providerId: string): ReadonlyMap<string, number>;
   /** The image with this name or alias. */
   imageByName(name: string): Entry<RecordByKind['image']> | undefined;
-  /** When this process first heard of the host's present lease, on its own clock (never the writer's); what counts for nothing, as nobody could be heard then, is taken off. */
+  /**
+   * When this process first saw the host's current lease, on its own clock (never the writer's), plus the silence that
+   * does not count.
+   */
   leaseSeenAtMs(host: string): number | undefined;
-  /** Tells `view` of every change from now on. */
+  /** Passes every later change to `view`. */
   follow(view: View): void;
 }

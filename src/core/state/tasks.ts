@@ -1,4 +1,4 @@
-// Tasks: which of them wait for room and which hold some, by host. Kept beside the records so that nobody lists them at every change.
+// Tasks: the pending ones, and those with an allocation, by host. Indexed so that no change needs a list of all tasks.
 
 import type { Task } from '../../api/resources/task.ts';
 import { defineView, type RecordChange, type Snapshot, type View } from './snapshot.ts';
@@ -6,9 +6,9 @@ import { defineView, type RecordChange, type Snapshot, type View } from './snaps
 export const tasksOf = defineView((snapshot) => new Tasks(snapshot));
 
 class Tasks implements View {
-  /** Keys of those that wait for a host. */
+  /** Keys of pending tasks. */
   readonly pending = new Set<string>();
-  /** Keys of those that hold room, by host. */
+  /** Keys of tasks with an allocation, by host. */
   readonly #byHost = new Map<string, Set<string>>();
 
   constructor(snapshot: Snapshot) {

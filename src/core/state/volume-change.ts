@@ -1,4 +1,4 @@
-// The change that gives a volume another status. Everyone goes through here, so that what must never fall never does.
+// The change that sets a volume's status. All writers use it, so that the fields that must never fall never do.
 
 import { assert } from '../../base/assert.ts';
 import type { Volume, VolumeStatus } from '../../api/resources/volume.ts';
