@@ -154,7 +154,9 @@ it.each(['tcp', 'udp'] as const)('leaves nothing open of a %s port that another 
   const hostPort = await freePort();
   await forward([{ protocol, hostPort, guestPort: 1 }]);
   const before = (await readdir('/proc/self/fd')).length;
-  for (let i = 0; i < 10; i++) await expect(forward([{ protocol, hostPort, guestPort: 2 }])).rejects.toThrow(PortTaken);
+  const tries = 100; // other tests of this process open a few files meanwhile
+  for (let i = 0; i < tries; i++)
+    await expect(forward([{ protocol, hostPort, guestPort: 2 }])).rejects.toThrow(PortTaken);
   await turn();
-  expect((await readdir('/proc/self/fd')).length - before).toBeLessThan(5);
+  expect((await readdir('/proc/self/fd')).length - before).toBeLessThan(tries / 2);
 });
