@@ -280,7 +280,7 @@ function libvirtOver(rpc: Rpc): Libvirt {
       return { bridge: (await call(rpc, 'networkBridge', network())).string(), started: !active };
     },
     closed: rpc.closed,
-    close: rpc.close,
+    close: () => rpc.close(),
   };
 }
 

@@ -7,10 +7,10 @@ import { createConnection, type Socket } from 'node:net';
 import type { Clock } from '../../../../base/clock.ts';
 import { type XdrReader, type XdrWriter, xdrReader, xdrWriter } from './xdr.ts';
 
-/** What libvirt itself answered: its own number for it, and its sentence. */
+/** An error of libvirt, with libvirt's own code and message. */
 export class LibvirtError extends Error {
   override name = 'LibvirtError';
-  /** `virErrorNumber` of libvirt's virterror.h; undefined: the connection failed, and nobody knows whether the call was carried out. */
+  /** `virErrorNumber` of libvirt's virterror.h; undefined: the connection failed, so it is unknown whether the call was carried out. */
   readonly code: number | undefined;
   constructor(message: string, code?: number) {
     super(message);
@@ -18,7 +18,7 @@ export class LibvirtError extends Error {
   }
 }
 
-/** Of virterror.h, those that are acted on. */
+/** The error numbers of virterror.h that the driver handles. */
 export const libvirtErrors = {
   operationInvalid: 55,
   noDomain: 42,
@@ -33,17 +33,17 @@ export interface RpcCall {
   /** Default: remote. */
   readonly program?: keyof typeof rpcPrograms;
   readonly procedure: number;
-  /** For people: what the call is. */
+  /** The name of the call, for people. */
   readonly name: string;
   readonly body?: XdrWriter;
-  /** Default: that of the connection. */
+  /** Default: the limit of the connection. */
   readonly timeoutMs?: number;
 }
 
 export interface Rpc {
   /** The body of the answer. Throws `LibvirtError`. */
   call(call: RpcCall): Promise<XdrReader>;
-  /** Resolves with the reason when the connection has ended, whoever ended it. */
+  /** Resolves with the reason when the connection has ended, on either side. */
   readonly closed: Promise<string>;
   close(): void;
 }
@@ -51,7 +51,7 @@ export interface Rpc {
 export interface RpcOptions {
   readonly path: string;
   readonly clock: Clock;
-  /** For connecting and for calls that name no limit. */
+  /** For connecting, and for calls without a limit of their own. */
   readonly timeoutMs: number;
   readonly onEvent: (procedure: number, body: XdrReader) => void;
 }
@@ -62,7 +62,7 @@ const messageBytesMax = 32 * 1024 * 1024 + 4;
 const version = 1;
 const types = { call: 0, reply: 1, event: 2 } as const;
 const ok = 0;
-/** More than `max_client_requests` of libvirtd.conf (5) would only wait there, and be complained of in its log. */
+/** `max_client_requests` of libvirtd.conf (5): more calls would wait in the daemon, and be reported in its log. */
 const callsAtOnce = 5;
 
 interface Pending {
@@ -91,28 +91,87 @@ export async function connectRpc(options: RpcOptions): Promise<Rpc> {
     timer.cancel();
     socket.off('error', refused);
   }
-  return speak(socket, options);
+  return new RpcSession(socket, options);
 }
 
-function speak(socket: Socket, { path, clock, timeoutMs: timeoutMsDefault, onEvent }: RpcOptions): Rpc {
-  const pending = new Map<number, Pending>();
-  const waiting: (() => void)[] = [];
-  const closed = Promise.withResolvers<string>();
-  let lastSerial = 0;
-  let ended: string | undefined;
-  let received: Buffer = Buffer.alloc(0);
+class RpcSession implements Rpc {
+  readonly #socket: Socket;
+  readonly #options: RpcOptions;
+  readonly #pending = new Map<number, Pending>();
+  /** Calls beyond `callsAtOnce`. */
+  readonly #waiting: (() => void)[] = [];
+  readonly #closed = Promise.withResolvers<string>();
+  readonly closed: Promise<string> = this.#closed.promise;
+  #lastSerial = 0;
+  #ended: string | undefined;
+  #received: Buffer = Buffer.alloc(0);
 
-  const end = (why: string): void => {
-    if (ended !== undefined) return;
-    ended = why;
-    socket.destroy();
-    for (const { name, reject } of pending.values()) reject(new LibvirtError(`${name}: ${why}`));
-    pending.clear();
-    for (const go of waiting.splice(0)) go();
-    closed.resolve(why);
-  };
+  constructor(socket: Socket, options: RpcOptions) {
+    const { path } = options;
+    this.#socket = socket;
+    this.#options = options;
+    socket.on('data', (piece: Buffer) => this.#take(piece));
+    socket.on('error', (error) => this.#end(`the connection to libvirt at ${path} failed: ${error.message}`));
+    socket.on('close', () => this.#end(`libvirt at ${path} closed the connection`));
+  }
 
-  const receive = (message: Buffer): void => {
+  async call({
+    program = 'remote',
+    procedure,
+    name,
+    body = xdrWriter(),
+    timeoutMs = this.#options.timeoutMs,
+  }: RpcCall): Promise<XdrReader> {
+    while (this.#ended === undefined && this.#pending.size >= callsAtOnce)
+      await new Promise<void>((resolve) => void this.#waiting.push(resolve));
+    if (this.#ended !== undefined) throw new LibvirtError(`${name}: ${this.#ended}`);
+    this.#lastSerial += 1;
+    const serial = this.#lastSerial;
+    const answer = Promise.withResolvers<XdrReader>();
+    this.#pending.set(serial, { name, resolve: answer.resolve, reject: answer.reject });
+    this.#socket.write(callMessage({ program, procedure, serial, body: body.bytes() }));
+    // Ends the connection: a daemon that does not answer for so long is of no use to the other calls either.
+    const timer = this.#options.clock.setTimer(timeoutMs, () =>
+      this.#end(`libvirt at ${this.#options.path} did not answer ${name} in ${timeoutMs} ms`),
+    );
+    return answer.promise.finally(() => timer.cancel());
+  }
+
+  close(): void {
+    this.#end('it was closed');
+  }
+
+  #end(why: string): void {
+    if (this.#ended !== undefined) return;
+    this.#ended = why;
+    this.#socket.destroy();
+    for (const { name, reject } of this.#pending.values()) reject(new LibvirtError(`${name}: ${why}`));
+    this.#pending.clear();
+    for (const go of this.#waiting.splice(0)) go();
+    this.#closed.resolve(why);
+  }
+
+  #take(piece: Buffer): void {
+    const { path } = this.#options;
+    this.#received = this.#received.length === 0 ? piece : Buffer.concat([this.#received, piece]);
+    try {
+      while (this.#ended === undefined && this.#received.length >= 4) {
+        const length = this.#received.readUInt32BE();
+        if (length < headerBytes || length > messageBytesMax)
+          return this.#end(`libvirt at ${path} sent a message of ${length} bytes`);
+        if (this.#received.length < length) return;
+        const message = this.#received.subarray(4, length);
+        this.#received = this.#received.subarray(length);
+        this.#receive(message);
+      }
+    } catch (error) {
+      this.#end(
+        `libvirt at ${path} sent what cannot be read: ${error instanceof Error ? error.message : String(error)}`,
+      );
+    }
+  }
+
+  #receive(message: Buffer): void {
     const header = xdrReader(message);
     const [program, , procedure, type, serial, status] = [
       header.uint(),
@@ -123,65 +182,34 @@ function speak(socket: Socket, { path, clock, timeoutMs: timeoutMsDefault, onEve
       header.int(),
     ];
     const body = xdrReader(message.subarray(headerBytes - 4));
-    if (type === types.event && program === rpcPrograms.remote) return onEvent(procedure, body);
-    const call = type === types.reply ? pending.get(serial) : undefined;
-    if (call === undefined) return; // of another program, as its keep-alive, or of a call that was given up
-    pending.delete(serial);
-    waiting.shift()?.();
+    if (type === types.event && program === rpcPrograms.remote) return this.#options.onEvent(procedure, body);
+    const call = type === types.reply ? this.#pending.get(serial) : undefined;
+    if (call === undefined) return; // from another program, such as keep-alive, or the reply to a call that was given up
+    this.#pending.delete(serial);
+    this.#waiting.shift()?.();
     if (status === ok) call.resolve(body);
     else call.reject(errorOf(call.name, body));
-  };
-
-  socket.on('data', (piece: Buffer) => {
-    received = received.length === 0 ? piece : Buffer.concat([received, piece]);
-    try {
-      while (ended === undefined && received.length >= 4) {
-        const length = received.readUInt32BE();
-        if (length < headerBytes || length > messageBytesMax)
-          return end(`libvirt at ${path} sent a message of ${length} bytes`);
-        if (received.length < length) return;
-        const message = received.subarray(4, length);
-        received = received.subarray(length);
-        receive(message);
-      }
-    } catch (error) {
-      end(`libvirt at ${path} sent what cannot be read: ${error instanceof Error ? error.message : String(error)}`);
-    }
-  });
-  socket.on('error', (error) => end(`the connection to libvirt at ${path} failed: ${error.message}`));
-  socket.on('close', () => end(`libvirt at ${path} closed the connection`));
-
-  return {
-    async call({ program = 'remote', procedure, name, body = xdrWriter(), timeoutMs = timeoutMsDefault }) {
-      while (ended === undefined && pending.size >= callsAtOnce)
-        await new Promise<void>((resolve) => void waiting.push(resolve));
-      if (ended !== undefined) throw new LibvirtError(`${name}: ${ended}`);
-      lastSerial += 1;
-      const serial = lastSerial;
-      const answer = Promise.withResolvers<XdrReader>();
-      pending.set(serial, { name, resolve: answer.resolve, reject: answer.reject });
-      const bytes = body.bytes();
-      const header = xdrWriter()
-        .uint(headerBytes + bytes.length)
-        .uint(rpcPrograms[program])
-        .uint(version)
-        .int(procedure)
-        .int(types.call)
-        .uint(serial)
-        .int(ok);
-      socket.write(Buffer.concat([header.bytes(), bytes]));
-      // A daemon that owes an answer for so long is of no use to the other calls either.
-      const timer = clock.setTimer(timeoutMs, () =>
-        end(`libvirt at ${path} did not answer ${name} in ${timeoutMs} ms`),
-      );
-      return answer.promise.finally(() => timer.cancel());
-    },
-    closed: closed.promise,
-    close: () => end('it was closed'),
-  };
+  }
 }
 
-/** `remote_error`: code, domain, message, level, and more that says where in libvirt it was. */
+function callMessage(call: {
+  readonly program: keyof typeof rpcPrograms;
+  readonly procedure: number;
+  readonly serial: number;
+  readonly body: Buffer;
+}): Buffer {
+  const header = xdrWriter()
+    .uint(headerBytes + call.body.length)
+    .uint(rpcPrograms[call.program])
+    .uint(version)
+    .int(call.procedure)
+    .int(types.call)
+    .uint(call.serial)
+    .int(ok);
+  return Buffer.concat([header.bytes(), call.body]);
+}
+
+/** `remote_error`: code, domain, message, level, and fields that say where in libvirt the error occurred. */
 function errorOf(name: string, body: XdrReader): LibvirtError {
   const code = body.int();
   body.int();
