@@ -37,7 +37,7 @@ export function createVmDriver(options: VmDriverOptions): Driver {
     recover: () => recoverGuests(hands),
     guests: () =>
       slots.all().flatMap(({ record, progress }) => (record === undefined ? [] : [asGuest(record, progress)])),
-    watch: slots.watch,
+    watch: (listener, signal) => slots.watch(listener, signal),
     create: (spec, signal) => createGuest(hands, spec, signal),
     start: (instanceId) => startGuest(hands, instanceId),
     stop: (instanceId, graceMs) => stopGuest(hands, instanceId, graceMs),

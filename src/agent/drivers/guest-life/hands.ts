@@ -14,7 +14,7 @@ import { createGuestAgents, type GuestAgents } from './ways-in/guest-agents.ts';
 import type { GuestRecord } from './guest-record.ts';
 import type { Hypervisor, Machine } from './hypervisor.ts';
 import { createPortBook, type PortBook, type PortRange } from './ways-in/ports.ts';
-import { createSlots, type Slots } from './slots.ts';
+import { Slots } from './slots.ts';
 
 export interface VmDriverOptions {
   readonly createHypervisor: (hands: Pick<Hands, 'root' | 'qemuImg'>) => Hypervisor;
@@ -102,7 +102,7 @@ export function createHands(options: VmDriverOptions): Hands {
       keptBytes: options.consoleBytesKept ?? 2 * 1024 * 1024,
     },
     ports: createPortBook({ bindAddress, range: options.portRange ?? { first: 20_000, last: 29_999 } }),
-    slots: createSlots({ directoryOf, log }),
+    slots: new Slots({ directoryOf, log }),
     launching: createPlaces(launchingMax),
     directory: options.directory,
     directoryMode,
