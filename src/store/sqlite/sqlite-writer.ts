@@ -13,7 +13,7 @@ import {
   type Write,
 } from '../store.ts';
 import { FilesInPlace } from './files-in-place.ts';
-import { type Connection, connect } from './sqlite-connection.ts';
+import { Connection } from './sqlite-connection.ts';
 import { breaksConnection, corrupt, sqliteCode, toStoreError } from './sqlite-errors.ts';
 import { type OpenedFile, openFile, openSound } from './sqlite-file.ts';
 import { UnappliedEntries } from './unapplied.ts';
@@ -308,7 +308,7 @@ export class SqliteWriter {
           path: this.#path,
         },
       );
-    return connect(this.#path, db);
+    return new Connection(this.#path, db);
   }
 
   #payOwed(): void {
