@@ -1,20 +1,22 @@
-// The files of images that users upload, in one directory, each under its SHA-256. Several control planes may share the directory. What
-// has not passed the checksum and the gate never gets its name, and nothing is served that has not got one.
+// The files of images that users upload, in one directory, each under its SHA-256. Several control planes may share the
+// directory. A file gets its final name only after the checksum and the gate, and only files with a final name are served.
 //
-//   absent -> <hex>.<control plane>.part, piece by piece -> whole: checksum, gate -> <hex>      \-> refused: removed
+//   absent -> <hex>.<control plane>.part, piece by piece -> complete: checksum, gate -> <hex>      \-> refused: removed
 //
-// A part has one writer, so nobody changes what has passed. A control plane that is to go on where another stopped copies what that one has.
+// A partial file has one writer, so a checked file is never changed. A control plane that continues an upload which another one
+// began copies the other's partial file.
 
 import { createHash } from 'node:crypto';
 import { constants } from 'node:fs';
-import { mkdir, open, readdir, rename, rm, stat, truncate, type FileHandle, utimes } from 'node:fs/promises';
+import { mkdir, open, readdir, rename, rm, stat, utimes } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ApiError } from '../../api/errors.ts';
 import type { ImageSpec } from '../../api/resources/image.ts';
 import type { Clock } from '../../base/clock.ts';
 import { describeError, type Logger } from '../../base/log.ts';
+import { append, fill, longestPart, readFrom, sha256Of, sizeOf, syncDirectory } from './part-file.ts';
 
-/** What the gate found: the same as hosts find when they fetch it. */
+/** The result of the gate: the same as on hosts that fetch the image. */
 export type InspectedImage =
   | {
       readonly ok: true;
@@ -30,12 +32,12 @@ export type InspectImage = (
 ) => Promise<InspectedImage>;
 
 export interface ImageContentOptions {
-  /** Made with mode 0700. */
+  /** Created with mode 0700. */
   readonly directory: string;
-  /** Of one file, as it is uploaded. */
+  /** Of one file, in the form in which it is uploaded. */
   readonly bytesMax: number;
   readonly inspect: InspectImage;
-  /** Which control plane this is, of all that share the directory, now and after a restart. */
+  /** Identifies this control plane among all that share the directory; the same after a restart. */
   readonly owner: string;
   readonly clock: Clock;
   readonly log: Logger;
@@ -45,7 +47,7 @@ export interface ImagePiece {
   /** 64 hex digits: SHA-256 of the whole file. */
   readonly hex: string;
   readonly totalBytes: number;
-  /** Where in the file the piece begins. */
+  /** The position of the piece in the file. */
   readonly offset: number;
   readonly bytes: AsyncIterable<Uint8Array>;
   readonly format: ImageSpec['format'];
@@ -62,9 +64,9 @@ export type Received =
     };
 
 export interface NewFile extends Pick<ImagePiece, 'bytes' | 'format' | 'decompress'> {
-  /** Tells one that is being taken from another; no part of a path. */
+  /** Identifies the file while it is being received; not part of a path. */
   readonly key: string;
-  /** Another length is a failure. */
+  /** Any other length is an error. */
   readonly totalBytes: number;
 }
 
@@ -76,148 +78,185 @@ export interface TakenFile {
 
 export interface ImageContent {
   /**
-   * Takes one piece; the last one completes the file. Throws `Conflict` with `details.receivedBytes` when the piece does not begin
-   * where the last one ended or when another is being written, `InvalidRequest` for what is refused, `StoreFull` for a full disk.
+   * Receives one piece; the last one completes the file. Throws `Conflict` with `details.receivedBytes` when the piece does not begin
+   * where the last one ended or when another is being written, `InvalidRequest` for a refused image, `StoreFull` for a full disk.
    */
   receive(piece: ImagePiece): Promise<Received>;
-  /** A whole file of which nothing is known beforehand. Throws what `receive` throws, and what `bytes` throws. */
+  /** Receives a complete file of unknown checksum. Throws like `receive`, and what `bytes` throws. */
   take(file: NewFile): Promise<TakenFile>;
-  /** The file from `start` on; the whole of it, with `start` 0, where there is nothing from there on. Throws `NotFound`. */
+  /** The file from `start` on; the complete file, with `start` 0, when it has no bytes from `start` on. Throws `NotFound`. */
   read(
     hex: string,
     start: number,
   ): Promise<{ readonly sizeBytes: number; readonly start: number; readonly bytes: AsyncIterable<Uint8Array> }>;
-  /** Removes what no image names and nobody has touched for a day. Never throws. */
+  /** Removes files that no image names and that were not changed for a day. Never throws. */
   sweep(named: ReadonlySet<string>): Promise<void>;
 }
 
 const untouchedMsMin = 24 * 60 * 60 * 1000;
-const chunkBytes = 1024 * 1024;
 
 export function createImageContent(options: ImageContentOptions): ImageContent {
-  const { directory, bytesMax, log } = options;
-  const busy = new Set<string>();
-  const pathOf = (hex: string): string => join(directory, hex);
-  const writer = createHash('sha256').update(options.owner).digest('hex').slice(0, 16);
-  const partOf = (hex: string): string => `${pathOf(hex)}.${writer}.part`;
+  return new DirectoryOfImages(options);
+}
 
-  const complete = async (piece: ImagePiece, path: string): Promise<Extract<Received, { complete: true }>> => {
-    const inspected = await options.inspect(path, piece);
-    if (!inspected.ok)
-      throw new ApiError('InvalidRequest', `the image is refused: ${inspected.reason}`, { field: 'content' });
-    const { digest, virtualSizeBytes } = inspected;
-    return { complete: true, receivedBytes: piece.totalBytes, digest, virtualSizeBytes };
-  };
+class DirectoryOfImages implements ImageContent {
+  readonly #options: ImageContentOptions;
+  readonly #writer: string;
+  /** The files that are being written. */
+  readonly #busy = new Set<string>();
 
-  const receive = async (piece: ImagePiece): Promise<Received> => {
-    const { hex, totalBytes, offset } = piece;
-    await mkdir(directory, { recursive: true, mode: 0o700 });
-    const there = await stat(pathOf(hex)).catch(() => undefined);
-    if (there !== undefined) {
-      // Uploaded before, perhaps for another image: an old one that nobody named must not be swept away until this one is there.
-      const nowSeconds = options.clock.nowMs() / 1000;
-      await utimes(pathOf(hex), nowSeconds, nowSeconds);
-      await rm(partOf(hex), { force: true }); // another control plane was faster
-      return complete(piece, pathOf(hex));
+  constructor(options: ImageContentOptions) {
+    this.#options = options;
+    this.#writer = createHash('sha256').update(options.owner).digest('hex').slice(0, 16);
+  }
+
+  async receive(piece: ImagePiece): Promise<Received> {
+    const { bytesMax } = this.#options;
+    const { hex, totalBytes } = piece;
+    if (totalBytes > bytesMax) throw tooLarge(totalBytes, bytesMax);
+    if (this.#busy.has(hex))
+      throw new ApiError('Conflict', 'another client is uploading the same file now; try again when it is done');
+    this.#busy.add(hex);
+    try {
+      return await this.#receiveNow(piece);
+    } catch (error) {
+      throw diskError(error);
+    } finally {
+      this.#busy.delete(hex);
     }
-    const part = partOf(hex);
-    const ownBytes = await sizeOf(part);
-    const longest = await longestPart(directory, hex);
-    const receivedBytes = Math.max(ownBytes, longest.sizeBytes);
-    if (offset !== ownBytes && offset !== receivedBytes) throw notThere({ receivedBytes, offset });
-    const filled =
-      offset === ownBytes ? offset : await fill(part, { from: longest.path, ownBytes, untilBytes: offset });
-    if (filled !== offset) throw notThere({ receivedBytes: filled, offset }); // that one is being written anew
+  }
+
+  async take(file: NewFile): Promise<TakenFile> {
+    const { bytesMax } = this.#options;
+    if (file.totalBytes > bytesMax) throw tooLarge(file.totalBytes, bytesMax);
+    const name = createHash('sha256').update(file.key).digest('hex');
+    if (this.#busy.has(name)) throw new ApiError('Conflict', 'the same is being done already');
+    this.#busy.add(name);
+    const part = this.#partOf(name);
+    try {
+      return await this.#takeNow(file, part);
+    } catch (error) {
+      await rm(part, { force: true });
+      throw diskError(error);
+    } finally {
+      this.#busy.delete(name);
+    }
+  }
+
+  async read(hex: string, start: number): ReturnType<ImageContent['read']> {
+    const file = await open(this.#pathOf(hex), constants.O_RDONLY | constants.O_NOFOLLOW).catch(() => undefined);
+    if (file === undefined)
+      throw new ApiError(
+        'NotFound',
+        `this control plane has no file sha256:${hex}; where several share a store they must share imageDirectory too; else upload it again`,
+      );
+    const { size } = await file.stat();
+    const from = start < size ? start : 0;
+    return { sizeBytes: size, start: from, bytes: readFrom(file, { start: from }) };
+  }
+
+  async sweep(named: ReadonlySet<string>): Promise<void> {
+    const { directory, clock, log } = this.#options;
+    try {
+      for (const entry of await readdir(directory)) {
+        const [, hex, rest] = /^([0-9a-f]{64})((?:\.[0-9a-f]{16})?(?:\.part)?(?:\.unpacking)?)$/.exec(entry) ?? [];
+        if (hex === undefined || this.#busy.has(hex) || (named.has(hex) && rest === '')) continue;
+        const { mtimeMs } = await stat(join(directory, entry));
+        if (clock.nowMs() - mtimeMs < untouchedMsMin) continue;
+        log.info('removing an uploaded file that no image names', { file: entry });
+        await rm(join(directory, entry), { force: true });
+      }
+    } catch (error) {
+      log.warn('cannot look through the uploaded images', { directory, error: describeError(error) });
+    }
+  }
+
+  async #receiveNow(piece: ImagePiece): Promise<Received> {
+    const { directory } = this.#options;
+    const { hex, totalBytes } = piece;
+    await mkdir(directory, { recursive: true, mode: 0o700 });
+    const there = await stat(this.#pathOf(hex)).catch(() => undefined);
+    if (there !== undefined) return this.#useExisting(piece);
+    const part = this.#partOf(hex);
+    await this.#continueAt(part, piece);
     const size = await append(part, piece);
     if (size < totalBytes) return { complete: false, receivedBytes: size };
     try {
-      const actual = await sha256Of(part);
-      if (actual !== hex)
-        throw new ApiError(
-          'InvalidRequest',
-          `the upload has the checksum sha256:${actual}, not sha256:${hex}; upload it again`,
-          {
-            field: 'checksum',
-          },
-        );
-      const received = await complete(piece, part);
-      await rename(part, pathOf(hex));
-      await syncDirectory(directory);
+      await assertChecksum(part, hex);
+      const received = await this.#inspect(piece, part);
+      await this.#publish(part, hex);
       return received;
     } catch (error) {
       if (error instanceof ApiError && error.code === 'InvalidRequest') await rm(part, { force: true });
       throw error;
     }
-  };
+  }
 
-  return {
-    async receive(piece) {
-      if (piece.totalBytes > bytesMax) throw tooLarge(piece.totalBytes, bytesMax);
-      if (busy.has(piece.hex))
-        throw new ApiError('Conflict', 'another client is uploading the same file now; try again when it is done');
-      busy.add(piece.hex);
-      try {
-        return await receive(piece);
-      } catch (error) {
-        throw diskError(error);
-      } finally {
-        busy.delete(piece.hex);
-      }
-    },
+  /** Uploaded before, perhaps for another image: a file that no image names must not be swept before this image names it. */
+  async #useExisting(piece: ImagePiece): Promise<Received> {
+    const path = this.#pathOf(piece.hex);
+    const nowSeconds = this.#options.clock.nowMs() / 1000;
+    await utimes(path, nowSeconds, nowSeconds);
+    await rm(this.#partOf(piece.hex), { force: true }); // another control plane was faster
+    return this.#inspect(piece, path);
+  }
 
-    async take({ key, totalBytes, bytes, format, decompress }) {
-      if (totalBytes > bytesMax) throw tooLarge(totalBytes, bytesMax);
-      const name = createHash('sha256').update(key).digest('hex');
-      const part = partOf(name);
-      if (busy.has(name)) throw new ApiError('Conflict', 'the same is being done already');
-      busy.add(name);
-      try {
-        await mkdir(directory, { recursive: true, mode: 0o700 });
-        await rm(part, { force: true });
-        const piece = { hex: name, totalBytes, offset: 0, bytes, format, decompress };
-        const size = await append(part, piece);
-        if (size !== totalBytes)
-          throw new ApiError('HostUnreachable', `only ${size} of ${totalBytes} bytes of the disk arrived; try again`);
-        const hex = await sha256Of(part);
-        const received = await complete(piece, part);
-        await rename(part, pathOf(hex));
-        await syncDirectory(directory);
-        return { hex, digest: received.digest, virtualSizeBytes: received.virtualSizeBytes };
-      } catch (error) {
-        await rm(part, { force: true });
-        throw diskError(error);
-      } finally {
-        busy.delete(name);
-      }
-    },
+  /** Makes the partial file end at the piece's offset, with the data of another control plane if needed. */
+  async #continueAt(part: string, { hex, offset }: ImagePiece): Promise<void> {
+    const ownBytes = await sizeOf(part);
+    const longest = await longestPart(this.#options.directory, hex);
+    const receivedBytes = Math.max(ownBytes, longest.sizeBytes);
+    if (offset !== ownBytes && offset !== receivedBytes) throw notThere({ receivedBytes, offset });
+    if (offset === ownBytes) return;
+    const filled = await fill(part, { from: longest.path, ownBytes, untilBytes: offset });
+    if (filled !== offset) throw notThere({ receivedBytes: filled, offset }); // the other file is being rewritten
+  }
 
-    async read(hex, start) {
-      const file = await open(pathOf(hex), constants.O_RDONLY | constants.O_NOFOLLOW).catch(() => undefined);
-      if (file === undefined)
-        throw new ApiError(
-          'NotFound',
-          `this control plane has no file sha256:${hex}; where several share a store they must share imageDirectory too; else upload it again`,
-        );
-      const { size } = await file.stat();
-      const from = start < size ? start : 0;
-      return { sizeBytes: size, start: from, bytes: readFrom(file, { start: from }) };
-    },
+  async #takeNow({ totalBytes, bytes, format, decompress }: NewFile, part: string): Promise<TakenFile> {
+    await mkdir(this.#options.directory, { recursive: true, mode: 0o700 });
+    await rm(part, { force: true });
+    const size = await append(part, { totalBytes, offset: 0, bytes });
+    if (size !== totalBytes)
+      throw new ApiError('HostUnreachable', `only ${size} of ${totalBytes} bytes of the disk arrived; try again`);
+    const hex = await sha256Of(part);
+    const { digest, virtualSizeBytes } = await this.#inspect({ totalBytes, format, decompress }, part);
+    await this.#publish(part, hex);
+    return { hex, digest, virtualSizeBytes };
+  }
 
-    async sweep(named) {
-      try {
-        for (const entry of await readdir(directory)) {
-          const [, hex, rest] = /^([0-9a-f]{64})((?:\.[0-9a-f]{16})?(?:\.part)?(?:\.unpacking)?)$/.exec(entry) ?? [];
-          if (hex === undefined || busy.has(hex) || (named.has(hex) && rest === '')) continue;
-          const { mtimeMs } = await stat(join(directory, entry));
-          if (options.clock.nowMs() - mtimeMs < untouchedMsMin) continue;
-          log.info('removing an uploaded file that no image names', { file: entry });
-          await rm(join(directory, entry), { force: true });
-        }
-      } catch (error) {
-        log.warn('cannot look through the uploaded images', { directory, error: describeError(error) });
-      }
-    },
-  };
+  async #inspect(
+    piece: Pick<ImagePiece, 'totalBytes' | 'format' | 'decompress'>,
+    path: string,
+  ): Promise<Extract<Received, { complete: true }>> {
+    const inspected = await this.#options.inspect(path, piece);
+    if (!inspected.ok)
+      throw new ApiError('InvalidRequest', `the image is refused: ${inspected.reason}`, { field: 'content' });
+    const { digest, virtualSizeBytes } = inspected;
+    return { complete: true, receivedBytes: piece.totalBytes, digest, virtualSizeBytes };
+  }
+
+  async #publish(part: string, hex: string): Promise<void> {
+    await rename(part, this.#pathOf(hex));
+    await syncDirectory(this.#options.directory);
+  }
+
+  #pathOf(hex: string): string {
+    return join(this.#options.directory, hex);
+  }
+
+  #partOf(hex: string): string {
+    return `${this.#pathOf(hex)}.${this.#writer}.part`;
+  }
+}
+
+async function assertChecksum(part: string, hex: string): Promise<void> {
+  const actual = await sha256Of(part);
+  if (actual !== hex)
+    throw new ApiError(
+      'InvalidRequest',
+      `the upload has the checksum sha256:${actual}, not sha256:${hex}; upload it again`,
+      { field: 'checksum' },
+    );
 }
 
 function tooLarge(bytes: number, bytesMax: number): ApiError {
@@ -232,100 +271,6 @@ function notThere({ receivedBytes, offset }: { readonly receivedBytes: number; r
     `${receivedBytes} bytes of this file were received: continue from there, not from ${offset}`,
     { field: 'offset', details: { receivedBytes } },
   );
-}
-
-async function sizeOf(path: string): Promise<number> {
-  return (await stat(path).catch(() => undefined))?.size ?? 0;
-}
-
-/** Of all control planes that share the directory. */
-async function longestPart(
-  directory: string,
-  hex: string,
-): Promise<{ readonly path: string; readonly sizeBytes: number }> {
-  let longest = { path: '', sizeBytes: 0 };
-  for (const entry of await readdir(directory)) {
-    if (!entry.startsWith(`${hex}.`) || !entry.endsWith('.part')) continue;
-    const path = join(directory, entry);
-    const sizeBytes = await sizeOf(path);
-    if (sizeBytes > longest.sizeBytes) longest = { path, sizeBytes };
-  }
-  return longest;
-}
-
-/** Adds to a part what another has more, and answers how long it is then. What it is made of is seen by its checksum at the end. */
-async function fill(
-  path: string,
-  { from, ownBytes, untilBytes }: { readonly from: string; readonly ownBytes: number; readonly untilBytes: number },
-): Promise<number> {
-  const source = await open(from, constants.O_RDONLY | constants.O_NOFOLLOW).catch(() => undefined); // it is whole by now, or gone
-  if (source === undefined) return ownBytes;
-  const bytes = readFrom(source, { start: ownBytes, end: untilBytes });
-  return append(path, { offset: ownBytes, totalBytes: untilBytes, bytes });
-}
-
-/** The size of the file afterwards. A piece that breaks off leaves what came of it. */
-async function append(
-  path: string,
-  { offset, totalBytes, bytes }: Pick<ImagePiece, 'offset' | 'totalBytes' | 'bytes'>,
-): Promise<number> {
-  const file = await open(path, constants.O_WRONLY | constants.O_CREAT | constants.O_NOFOLLOW, 0o600);
-  let size = offset;
-  try {
-    for await (const chunk of bytes) {
-      if (size + chunk.length > totalBytes)
-        throw new ApiError('InvalidRequest', `more than the ${totalBytes} bytes arrived that were announced`, {
-          field: 'totalBytes',
-        });
-      for (let done = 0; done < chunk.length; ) {
-        const { bytesWritten } = await file.write(chunk, done, chunk.length - done, size + done);
-        done += bytesWritten;
-      }
-      size += chunk.length;
-    }
-    if (size === totalBytes) await file.sync();
-    return size;
-  } catch (error) {
-    // A disk that filled up in the middle of a write must not count what is not there.
-    await truncate(path, size).catch(() => {});
-    throw error;
-  } finally {
-    await file.close();
-  }
-}
-
-async function sha256Of(path: string): Promise<string> {
-  const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW);
-  const hash = createHash('sha256');
-  for await (const chunk of readFrom(file, { start: 0 })) hash.update(chunk);
-  return hash.digest('hex');
-}
-
-/** To its end, or to `end`; closes it. */
-async function* readFrom(
-  file: FileHandle,
-  { start, end = Infinity }: { readonly start: number; readonly end?: number },
-): AsyncGenerator<Uint8Array> {
-  try {
-    for (let at = start; at < end; ) {
-      const length = Math.min(chunkBytes, end - at);
-      const { bytesRead, buffer } = await file.read(Buffer.allocUnsafe(length), 0, length, at);
-      if (bytesRead === 0) return;
-      at += bytesRead;
-      yield buffer.subarray(0, bytesRead);
-    }
-  } finally {
-    await file.close();
-  }
-}
-
-async function syncDirectory(path: string): Promise<void> {
-  const directory = await open(path, constants.O_RDONLY | constants.O_DIRECTORY);
-  try {
-    await directory.sync();
-  } finally {
-    await directory.close();
-  }
 }
 
 function diskError(error: unknown): unknown {
