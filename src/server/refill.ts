@@ -1,8 +1,8 @@
-// Fills a store with other content, as a restore or a move to another store does, while control planes may be running on it. First it is
-// closed to all of them, last it is opened again as another epoch: whatever they decide in between is refused, and what a crash in
-// between leaves stays closed until this is done again.
+// Replaces the content of a store, for a restore or a move to another store, while control planes may be running on it. First
+// the store is closed to all of them, last it is opened again with a new epoch: their commits in between are refused, and after
+// a crash the store stays closed until this is repeated.
 //
-//   closed, new epoch ─▶ what is too much goes ─▶ what is missing or differs comes ─▶ open
+//   closed, new epoch ─▶ delete surplus entries ─▶ write missing and different entries ─▶ open
 
 import type { AnyRecord, Cluster } from '../core/state/records.ts';
 import { decodeRecord, encodeRecord, UnreadableRecord } from '../core/state/codec.ts';
@@ -15,11 +15,11 @@ import { clusterIn, clusterOf, leaderIn } from './cluster-record.ts';
 
 export interface Refill {
   readonly entries: ReadonlyMap<Key, Uint8Array>;
-  /** Null: it is left out. `newestSession`: of any host that the store has come to. */
+  /** Null: the record is left out. `newestSession`: the newest session of any host in the store so far. */
   readonly convert: (record: AnyRecord, present: { readonly newestSession: number }) => AnyRecord | null;
   readonly newEpoch: string;
   readonly nowMs: number;
-  /** What it is, and what control planes tell meanwhile. */
+  /** The kind of refill, and the reason that control planes give meanwhile. */
   readonly by: 'restore' | 'move';
   readonly why: string;
   readonly restored: Omit<NonNullable<Cluster['restored']>, 'newestInstanceMs'>;
@@ -28,22 +28,22 @@ export interface Refill {
 
 const writesMax = 1_000;
 const bytesMax = 4 * 1024 * 1024;
-/** Of the store itself, whatever is put into it. */
+/** Records that belong to the store itself and are not replaced. */
 const ofTheStore: ReadonlySet<Key> = new Set([keys.cluster, keys.leader, keys.leaderLease]);
 
-/** The addresses of another fleet's servers must not come along: clients would follow them there. */
+/** The addresses of another fleet's servers must not be copied: clients would connect to them. */
 function isOfTheStore(key: Key): boolean {
   return ofTheStore.has(key) || key.startsWith(prefixOf('member'));
 }
 
-/** Answers how many entries were deleted and written. Throws `StoreError`. */
+/** Returns how many entries were deleted and written. Throws `StoreError`. */
 export async function refill(
   store: Store,
   { entries, convert, ...options }: Refill,
 ): Promise<{ deleted: number; written: number }> {
   const present = await clusterIn(store);
   const kept = clusterOf(entries.get(keys.cluster));
-  // The hosts of a store know its tokens; one that has none yet takes those that the hosts to come know.
+  // The hosts of a store have its tokens. A store without hosts takes the tokens that the restored hosts have.
   const { hosts, newestSession } = await hostsIn(store);
   const before = hosts > 0 ? (present?.cluster ?? kept) : (kept ?? present?.cluster);
   if (!before) throw new BadBackup('it has no record of the store that it is of, so its tokens are not known');
@@ -65,22 +65,24 @@ export async function refill(
   );
   assertCommitted(begun, 'closing the store');
   const fence = { key: keys.cluster, ifRevision: begun.revision };
+  const counts = await replaceEntries(store, fence, { wanted, onProgress: options.onProgress });
+  assertCommitted(
+    await store.commit([fence], [{ key: keys.cluster, value: encodeRecord(cluster) }]),
+    'opening the store',
+  );
+  options.onProgress?.(wanted.size, wanted.size);
+  return counts;
+}
 
-  const batch: Write[] = [];
-  let bytes = 0;
+type Fence = Parameters<Store['commit']>[0][number];
+
+async function replaceEntries(
+  store: Store,
+  fence: Fence,
+  { wanted, onProgress }: { readonly wanted: ReadonlyMap<Key, Uint8Array>; readonly onProgress: Refill['onProgress'] },
+): Promise<{ deleted: number; written: number }> {
   let done = 0;
-  const flush = async (): Promise<void> => {
-    if (batch.length === 0) return;
-    assertCommitted(await store.commit([fence], batch.splice(0)), 'filling the store');
-    bytes = 0;
-    options.onProgress?.(done, wanted.size);
-  };
-  const write = async (one: Write): Promise<void> => {
-    batch.push(one);
-    bytes += one.key.length + (one.value?.byteLength ?? 0);
-    if (batch.length >= writesMax || bytes >= bytesMax) await flush();
-  };
-
+  const writes = new BatchedWrites(store, fence, () => onProgress?.(done, wanted.size));
   const same = new Set<Key>();
   let deleted = 0;
   for await (const page of pagesOf(store)) {
@@ -90,7 +92,7 @@ export async function refill(
       if (is && Buffer.compare(is, value) === 0) same.add(key);
       if (is) continue;
       deleted += 1;
-      await write({ key, value: null });
+      await writes.add({ key, value: null });
     }
   }
   let written = 0;
@@ -98,28 +100,51 @@ export async function refill(
     done += 1;
     if (same.has(key)) continue;
     written += 1;
-    await write({ key, value });
+    await writes.add({ key, value });
   }
-  await flush();
-  assertCommitted(
-    await store.commit([fence], [{ key: keys.cluster, value: encodeRecord(cluster) }]),
-    'opening the store',
-  );
-  options.onProgress?.(wanted.size, wanted.size);
+  await writes.flush();
   return { deleted, written };
+}
+
+/** Commits writes in batches, each on the condition that the store is still closed by this process. */
+class BatchedWrites {
+  readonly #store: Store;
+  readonly #fence: Fence;
+  readonly #onCommitted: () => void;
+  readonly #batch: Write[] = [];
+  #bytes = 0;
+
+  constructor(store: Store, fence: Fence, onCommitted: () => void) {
+    this.#store = store;
+    this.#fence = fence;
+    this.#onCommitted = onCommitted;
+  }
+
+  async add(write: Write): Promise<void> {
+    this.#batch.push(write);
+    this.#bytes += write.key.length + (write.value?.byteLength ?? 0);
+    if (this.#batch.length >= writesMax || this.#bytes >= bytesMax) await this.flush();
+  }
+
+  async flush(): Promise<void> {
+    if (this.#batch.length === 0) return;
+    assertCommitted(await this.#store.commit([this.#fence], this.#batch.splice(0)), 'filling the store');
+    this.#bytes = 0;
+    this.#onCommitted();
+  }
 }
 
 /** A store that is being moved away: no control plane may write. */
 export interface ClosedStore {
-  /** The server that had not let go of it, and may be running still; one that stops in good order does. */
+  /** The server that has not released the leadership, and may still run. A server that is stopped cleanly releases it. */
   readonly ledBy?: string;
-  /** Takes it back: nothing was moved. */
+  /** Opens the store again: nothing was moved. */
   reopen(): Promise<void>;
-  /** For good: all of it is elsewhere. */
+  /** Closes the store permanently: its content was moved. */
   seal(): Promise<void>;
 }
 
-/** Closes a store for a move; one whose move was broken off is closed already. */
+/** Closes a store for a move. A store whose move was interrupted is closed already. */
 export async function closeForMove(store: Store, nowMs: number): Promise<ClosedStore> {
   const present = await clusterIn(store);
   if (!present) throw new StoreError('Invalid', 'the store holds nothing of Berth: no server has used it yet');
@@ -144,17 +169,17 @@ export async function closeForMove(store: Store, nowMs: number): Promise<ClosedS
   };
 }
 
-/** Whether a move to this store was begun and broken off, so that it may go on. */
+/** Whether a move to this store was interrupted, so that it may be continued. */
 export async function isHalfMoved(store: Store): Promise<boolean> {
   return (await clusterIn(store))?.cluster.closed?.by === 'move';
 }
 
-/** Whether a store holds nothing of a fleet yet. */
+/** Whether a store has no records. */
 export async function isEmpty(store: Store): Promise<boolean> {
   return (await store.list('', { limit: 1 })).entries.length === 0;
 }
 
-/** How many there are, and the newest session of any, those that were removed too: messages of it may still be on their way. */
+/** The number of hosts, and the newest session of any host, also of removed ones: its messages may still be in transit. */
 async function hostsIn(store: Store): Promise<{ readonly hosts: number; readonly newestSession: number }> {
   let hosts = 0;
   let newestSession = 0;
@@ -169,7 +194,7 @@ async function hostsIn(store: Store): Promise<{ readonly hosts: number; readonly
   return { hosts, newestSession };
 }
 
-/** What is to be in the store, without its own records. */
+/** The entries that the store is to have, without the records that belong to the store itself. */
 function convertedOf(
   entries: ReadonlyMap<Key, Uint8Array>,
   convert: (record: AnyRecord) => AnyRecord | null,
@@ -191,7 +216,7 @@ function convertedOf(
   return { wanted, newestInstanceMs };
 }
 
-/** Where no other write is expected. */
+/** For commits that no other write is expected to conflict with. */
 function assertCommitted(result: CommitResult, what: string): asserts result is CommitResult & { ok: true } {
   if (!result.ok)
     throw new StoreError('Unavailable', `${what}: another process wrote to the store at the same time; try again`);

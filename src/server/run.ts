@@ -22,9 +22,9 @@ import { type Decider, decideAndCommit } from './decide.ts';
 import { AgentLinks } from './http/agent-link.ts';
 import { connectionLimits, Connections } from './http/connections/connections.ts';
 import { guestAccess } from './http/guest-access.ts';
-import { checkListen, serveHttp, type TlsIdentity } from './http/serve.ts';
+import { checkListen, type HttpParts, serveHttp, type TlsIdentity } from './http/serve.ts';
 import { hostTokenOf, identityOf, type TokenSecrets } from './http/tokens.ts';
-import { createImageContent, type InspectImage } from './images/image-content.ts';
+import { createImageContent, type ImageContent, type InspectImage } from './images/image-content.ts';
 import { loadImageMap } from './images/image-map-load.ts';
 import { type Server, startControlPlane } from './server.ts';
 import { refuseMissingStore } from './missing-store.ts';
@@ -42,9 +42,9 @@ export interface RunningServer {
 interface StartOptions {
   readonly log: Logger;
   readonly clock?: Clock;
-  /** The gate that uploaded images pass; absent: none can be uploaded. */
+  /** The gate for uploaded images; absent: images cannot be uploaded. */
   readonly inspectImage?: InspectImage;
-  /** Stops the start: it throws `StartStopped` within about a second, whatever the store does. */
+  /** Stops the start: it throws `StartStopped` within about a second, even if the store does not answer. */
   readonly signal?: AbortSignal;
 }
 
@@ -64,7 +64,7 @@ async function start(
   const tls = await readTls(config);
   await warnOfOpenFiles(config, log);
   const policy = policyOf(config);
-  await checkListen(listen); // before anything is written to a store that may be others', too
+  await checkListen(listen); // before anything is written to a store that other servers may use too
   await mkdir(config.dataDirectory, { recursive: true, mode: 0o700 });
   const storeUrl = config.store ?? `sqlite:${join(config.dataDirectory, 'berth.db')}`;
   const place = await placeOf(storeUrl);
@@ -76,8 +76,7 @@ async function start(
   let announcement: Announcement | undefined;
   try {
     throwIfStopped(signal);
-    const serverId = await readOrMake(join(config.dataDirectory, 'server-id'), () => randomSecret(16).toString('hex'));
-    const name = `${serverId}@${config.listen}`;
+    const name = await nameOf(config);
     plane = await startControlPlane({
       store,
       clock,
@@ -87,18 +86,7 @@ async function start(
       policy,
       links,
       connections,
-      ...(inspectImage === undefined
-        ? {}
-        : {
-            imageContent: createImageContent({
-              directory: config.imageDirectory ?? join(config.dataDirectory, 'images'),
-              bytesMax: config.imageGiBMax * 1024 ** 3,
-              inspect: inspectImage,
-              owner: name,
-              clock,
-              log,
-            }),
-          }),
+      ...imageContentOf(config, { inspectImage, owner: name, clock, log }),
       version,
       name,
       leaseMs: config.leaderLeaseMs,
@@ -106,29 +94,11 @@ async function start(
     });
     throwIfStopped(signal);
     const secrets = await takeSecrets(config.dataDirectory, plane.cluster);
-    const { decider } = plane;
-    const { imageMap } = config;
-    if (imageMap !== undefined) await whereThereIsRoom(() => loadImageMap(imageMap, decider, log), log);
-    await whereThereIsRoom(() => announce(config, decider), log);
-    const { routes, stop: stopPlane } = plane;
+    const { decider, stop: stopPlane } = plane;
+    await applyConfiguration(config, decider, log);
     const announced = new Announcement({ decider, log, name, url: advertisedUrl(config, store) });
     announcement = announced;
-    const access = guestAccess({ decider, links, secret: secrets.secret });
-    const http = await serveHttp(
-      {
-        routes: [...routes, ...access.routes],
-        access,
-        identify: (authorization) => identityOf(secrets, authorization),
-        epochOf: (host) => decider.cache.committed('host', keys.host(host))?.value.status.epoch,
-        acceptLink: (host, socket, epoch) => links.accept(host, socket, epoch),
-        servers: () => announced.announced,
-        carried: createCarried(system.collectYoung),
-        connections,
-        log,
-        ...(tls === undefined ? {} : { tls }),
-      },
-      listen,
-    );
+    const http = await serveHttp(httpParts(plane, { announced, links, connections, secrets, tls, log }), listen);
     announced.start();
     log.info('server listens', { url: http.url, store: place });
     return {
@@ -153,7 +123,62 @@ async function start(
   }
 }
 
-/** A full store is served all the same: it can be read, and room is often made by deleting. */
+/** Stays the same after a restart. */
+async function nameOf({ dataDirectory, listen }: ServerConfig): Promise<string> {
+  const serverId = await readOrMake(join(dataDirectory, 'server-id'), () => randomSecret(16).toString('hex'));
+  return `${serverId}@${listen}`;
+}
+
+function imageContentOf(
+  { imageDirectory, dataDirectory, imageGiBMax }: ServerConfig,
+  parts: {
+    readonly inspectImage: InspectImage | undefined;
+    readonly owner: string;
+    readonly clock: Clock;
+    readonly log: Logger;
+  },
+): { readonly imageContent?: ImageContent } {
+  const { inspectImage: inspect, owner, clock, log } = parts;
+  if (inspect === undefined) return {};
+  const directory = imageDirectory ?? join(dataDirectory, 'images');
+  const bytesMax = imageGiBMax * 1024 ** 3;
+  return { imageContent: createImageContent({ directory, bytesMax, inspect, owner, clock, log }) };
+}
+
+async function applyConfiguration(config: ServerConfig, decider: Decider, log: Logger): Promise<void> {
+  const { imageMap } = config;
+  if (imageMap !== undefined) await whereThereIsRoom(() => loadImageMap(imageMap, decider, log), log);
+  await whereThereIsRoom(() => announce(config, decider), log);
+}
+
+function httpParts(
+  { decider, routes }: Server,
+  parts: {
+    readonly announced: Announcement;
+    readonly links: AgentLinks;
+    readonly connections: Connections;
+    readonly secrets: TokenSecrets;
+    readonly tls: TlsIdentity | undefined;
+    readonly log: Logger;
+  },
+): HttpParts {
+  const { announced, links, connections, secrets, tls, log } = parts;
+  const access = guestAccess({ decider, links, secret: secrets.secret });
+  return {
+    routes: [...routes, ...access.routes],
+    access,
+    identify: (authorization) => identityOf(secrets, authorization),
+    epochOf: (host) => decider.cache.committed('host', keys.host(host))?.value.status.epoch,
+    acceptLink: (host, socket, epoch) => links.accept(host, socket, epoch),
+    servers: () => announced.announced,
+    carried: createCarried(system.collectYoung),
+    connections,
+    log,
+    ...(tls === undefined ? {} : { tls }),
+  };
+}
+
+/** A full store is served all the same: it can be read, and deletions often free space. */
 async function whereThereIsRoom(write: () => Promise<unknown>, log: Logger): Promise<void> {
   try {
     await write();
@@ -163,7 +188,7 @@ async function whereThereIsRoom(write: () => Promise<unknown>, log: Logger): Pro
   }
 }
 
-/** Says which machine this control plane runs on, so that the host there is known for what it is. */
+/** Records which machine this control plane runs on, so that its host is known as a host of a control plane. */
 async function announce({ excludeControlPlaneHosts: excludeHosts }: ServerConfig, decider: Decider): Promise<void> {
   const machineId = await systemMachineId();
   if (machineId !== undefined) {
@@ -194,8 +219,8 @@ function listenAddress({ listen, insecure, tlsCertificate }: ServerConfig): { ho
 }
 
 /**
- * Where agents and clients find this server; undefined: it is not announced. An address of this machine alone means another server
- * elsewhere, and of a store that only one server can open there are no others.
+ * The URL under which agents and clients reach this server; undefined: it is not announced. A local address would reach another
+ * server from another machine, and with a store that only one server can open there are no other servers.
  */
 function advertisedUrl({ advertiseUrl, listen, tlsCertificate }: ServerConfig, store: Store): string | undefined {
   if (advertiseUrl !== undefined) return advertiseUrl;
@@ -204,7 +229,7 @@ function advertisedUrl({ advertiseUrl, listen, tlsCertificate }: ServerConfig, s
   return `${tlsCertificate === undefined ? 'http' : 'https'}://${listen}`;
 }
 
-/** Throws `InvalidRequest` when only one of the two is named, a file cannot be read, or they do not belong together. */
+/** Throws `InvalidRequest` when only one of the two is configured, a file cannot be read, or certificate and key do not match. */
 async function readTls({ tlsCertificate, tlsKey }: ServerConfig): Promise<TlsIdentity | undefined> {
   if (tlsCertificate === undefined && tlsKey === undefined) return undefined;
   const read = (field: string, path: string | undefined): Promise<string> => {
@@ -258,7 +283,7 @@ function policyOf(config: ServerConfig): Policy {
   };
 }
 
-/** For a store that has none: those that this server had when its store did not keep them, else new ones. */
+/** The secrets of a store without any: those that this server kept in files in earlier versions, or new ones. */
 async function secretsFor(directory: string): Promise<ClusterSecrets> {
   const had = async (file: string): Promise<string | undefined> => {
     const text = (await readFile(join(directory, file), 'utf8').catch(() => '')).trim();
@@ -270,14 +295,14 @@ async function secretsFor(directory: string): Promise<ClusterSecrets> {
   };
 }
 
-/** Those of the store, shared by all its servers; copies are put where people and commands on this machine find them. */
+/** The store's secrets, shared by all its servers. Copies are written to files for users and commands on this machine. */
 async function takeSecrets(directory: string, { tokenSecret, operatorToken }: Cluster): Promise<TokenSecrets> {
   for (const [name, text] of [
     ['secret', tokenSecret],
     ['operator.token', operatorToken],
   ] as const) {
     const path = join(directory, name);
-    if (await isAsWritten(path, text)) continue; // also on a full disk
+    if (await isAsWritten(path, text)) continue; // then a full disk does no harm
     await writeFile(`${path}.new`, `${text}\n`, { mode: 0o600 });
     await rename(`${path}.new`, path);
   }

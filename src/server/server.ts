@@ -1,5 +1,5 @@
-// The control plane without its sockets: store, cache, committer, controllers and routes, put together. The process gives it a
-// real clock and HTTP; the simulator gives it false ones.
+// The control plane without its sockets: wires store, cache, committer, controllers and routes. The process gives it a real
+// clock and HTTP; the simulator gives it simulated ones.
 
 import type { Buggify } from '../base/buggify.ts';
 import type { Clock } from '../base/clock.ts';
@@ -52,17 +52,17 @@ export interface ServerParts {
   readonly log: Logger;
   readonly policy: Policy;
   readonly links: HostLinks;
-  /** Those over HTTP, for the metrics. */
+  /** Counts of HTTP connections, for the metrics. */
   readonly connections?: ConnectionCounts;
-  /** Where the files of uploaded images are; absent: nothing can be uploaded. */
+  /** The files of uploaded images; absent: images cannot be uploaded. */
   readonly imageContent?: ImageContent;
   readonly version: string;
-  /** Who this is among several, the same after a restart. */
+  /** Identifies this control plane among several; the same after a restart. */
   readonly name: string;
   readonly leaseMs: number;
-  /** For a store that is new. */
+  /** For a new store. */
   readonly secrets: ClusterSecrets;
-  /** Where the simulator has the unusual done. Default: nowhere. */
+  /** Points at which the simulator injects unusual behaviour. Default: none. */
   readonly buggify?: Buggify;
 }
 
@@ -75,9 +75,9 @@ export interface Server {
   stop(): Promise<void>;
 }
 
-/** Reads the store, then answers and reconciles. Throws when the store cannot be read. */
+/** Reads the store, then serves and reconciles. Throws when the store cannot be read. */
 export async function startControlPlane(parts: ServerParts): Promise<Server> {
-  const { store, clock, idleMs, prng, log, policy, links, version, name, leaseMs, secrets } = parts;
+  const { store, clock, idleMs, prng, log, policy, name, leaseMs, secrets } = parts;
   const unusual = parts.buggify ? { buggify: parts.buggify } : {};
   const cache = new Cache(() => clock.monotonicMs());
   const committer = new Committer({ store, cache, log, ...unusual });
@@ -105,7 +105,7 @@ export async function startControlPlane(parts: ServerParts): Promise<Server> {
   leadership.start();
   const leads = (): boolean => leadership.leads;
   const whyNotReady = (): string | undefined =>
-    // Closed first: nobody renews a lease then, so that nothing is heard.
+    // whyClosed comes first: in a closed store no lease is renewed, which would otherwise be reported as the reason.
     whyClosed(cache) ?? (loop.ready ? leadership.trouble : notFollowed);
   const ready = (): boolean => whyNotReady() === undefined;
   tellOfClosing(cache, log);
@@ -129,28 +129,12 @@ export async function startControlPlane(parts: ServerParts): Promise<Server> {
     connections: parts.connections,
   });
   const assignments = new Assignments({ cache, clock, ...unusual });
-  const routes = asFreshAsAsked(
-    [
-      ...processRoutes({ whyNotReady, version, metrics }),
-      backupRoute({ store, clock, version }),
-      hostTokenRoute(Buffer.from(decision.cluster.tokenSecret, 'base64url')),
-      ...agentRoutes({ decider, assignments }),
-      ...imageRoutes({ decider, links, content: parts.imageContent }),
-      ...instanceRoutes({ decider, links }),
-      ...candidateRoutes(decider),
-      ...capacityRoutes(decider),
-      ...queueRoutes(decider),
-      ...usageRoutes(decider),
-      ...auditRoutes(auditor),
-      instanceBatchRoute(decider),
-      ...resourceRoutes({ decider, store, feed }),
-    ],
-    { cache, clock, store },
-  );
+  const { cluster } = decision;
+  const routes = allRoutes(parts, { decider, assignments, auditor, feed, metrics, whyNotReady, cluster });
   return {
     routes,
     decider,
-    cluster: decision.cluster,
+    cluster,
     ready,
     leads,
     async stop() {
@@ -161,6 +145,40 @@ export async function startControlPlane(parts: ServerParts): Promise<Server> {
       await committer.settled();
     },
   };
+}
+
+interface RouteParts {
+  readonly decider: Decider;
+  readonly assignments: Assignments;
+  readonly auditor: Auditor;
+  readonly feed: WatchFeed;
+  readonly metrics: ReturnType<typeof createMetrics>;
+  readonly whyNotReady: () => string | undefined;
+  readonly cluster: Cluster;
+}
+
+function allRoutes(
+  { store, clock, version, links, imageContent }: ServerParts,
+  { decider, assignments, auditor, feed, metrics, whyNotReady, cluster }: RouteParts,
+): readonly Route[] {
+  return asFreshAsAsked(
+    [
+      ...processRoutes({ whyNotReady, version, metrics }),
+      backupRoute({ store, clock, version }),
+      hostTokenRoute(Buffer.from(cluster.tokenSecret, 'base64url')),
+      ...agentRoutes({ decider, assignments }),
+      ...imageRoutes({ decider, links, content: imageContent }),
+      ...instanceRoutes({ decider, links }),
+      ...candidateRoutes(decider),
+      ...capacityRoutes(decider),
+      ...queueRoutes(decider),
+      ...usageRoutes(decider),
+      ...auditRoutes(auditor),
+      instanceBatchRoute(decider),
+      ...resourceRoutes({ decider, store, feed }),
+    ],
+    { cache: decider.cache, clock, store },
+  );
 }
 
 function imageRoutes({
@@ -176,7 +194,7 @@ function imageRoutes({
   return [...imageContentRoutes({ decider, content }), imageFromInstanceRoute({ decider, links, content })];
 }
 
-/** While another process restores the store or moves it away, this one answers 503: its log says since when, and why. */
+/** While another process restores or moves the store, this one answers 503: its log says since when, and why. */
 function tellOfClosing(cache: Cache, log: Logger): void {
   const tell = (why: string): void => {
     const forGood = cache.committed('cluster', keys.cluster)?.value.closed?.by !== 'restore';

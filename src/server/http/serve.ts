@@ -1,4 +1,4 @@
-// HTTP: Fastify in front of the routes. Checks who asks, turns bodies into values and answers into bytes; decides nothing.
+// HTTP: Fastify in front of the routes. Identifies the sender, parses bodies and serializes answers; decides nothing.
 
 import { once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
@@ -29,7 +29,7 @@ import type { Source } from './connections/sink.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Whose token it bears, if any that is valid. */
+    /** The owner of its token; undefined without a valid token. */
     identity: Identity | undefined;
   }
 }
@@ -37,18 +37,18 @@ declare module 'fastify' {
 export interface HttpParts {
   readonly routes: readonly Route[];
   identify(authorization: string | undefined): Identity | undefined;
-  /** The present session of a host. */
+  /** The current session of a host. */
   epochOf(host: string): number | undefined;
-  /** Takes over a connection that the agent of `host` has dialled in this session of it. */
+  /** Takes over a connection that the agent of `host` opened in this session. */
   acceptLink(host: string, socket: Duplex, epoch: number): void;
   readonly access: GuestAccess;
   readonly connections: Connections;
   /** Every server of the fleet, for clients that know this one: the value of `berth-servers`. */
   readonly servers?: () => string | undefined;
-  /** Told of the bytes that pass through, to and from guests. */
+  /** Called with the number of bytes that pass to and from guests. */
   readonly carried?: Carried;
   readonly log: Logger;
-  /** With it HTTPS is spoken, and nothing else. */
+  /** If given, only HTTPS is served. */
   readonly tls?: TlsIdentity;
 }
 
@@ -59,77 +59,24 @@ export interface TlsIdentity {
 }
 
 /**
- * Connections that may wait to be taken: as many as the kernel lets (listen(2); 4096 on Linux). A fleet whose server comes back dials all at once, and whom
- * the kernel turns away tries again after 1, 2, 4 s (RFC 6298).
+ * Connections that may wait to be accepted: as many as the kernel allows (listen(2); 4096 on Linux). When a server comes back, its whole
+ * fleet connects at once, and a connection that the kernel drops is retried after 1, 2, 4 s (RFC 6298).
  */
 const backlog = 65_535;
 
 const linkPath = /^\/v1\/hosts\/([a-z0-9-]{1,63})\/link\?epoch=(\d{1,15})$/;
 
-/** Listens and answers; `url` is where. */
+/** Listens on the returned `url`, and serves the routes. */
 export async function serveHttp(
   parts: HttpParts,
   listen: { host: string; port: number },
 ): Promise<{ url: string; close(): Promise<void> }> {
-  const app = Fastify({
-    bodyLimit: bodyBytesMax,
-    forceCloseConnections: true,
-    requestTimeout: 60_000,
-    return503OnClosing: false,
-    clientErrorHandler: refuseUnreadable,
-    frameworkErrors: (error, request, reply) => sendError(toApiError(error), request, reply, parts.log),
-    // A request without a host is refused below, in our form.
-    ...(parts.tls === undefined
-      ? { http: { requireHostHeader: false } }
-      : { https: { ...parts.tls, minVersion: 'TLSv1.2', requireHostHeader: false } }),
-  });
-  app.removeAllContentTypeParsers();
-  app.addContentTypeParser(
-    /^application\/json(?:;\s*charset=utf-8)?$/i,
-    { parseAs: 'string' },
-    (request, body, done) => {
-      if (request.headers['content-encoding'] !== undefined)
-        return done(new ApiError('UnsupportedMediaType', 'compressed bodies are not taken'));
-      try {
-        done(null, parseJsonBody(String(body)));
-      } catch (error) {
-        done(toApiError(error));
-      }
-    },
-  );
-  app.addContentTypeParser('application/octet-stream', (request, payload, done) => {
-    if (takingBytes.has(request.routeOptions.url ?? '')) done(null, payload);
-    else done(new ApiError('UnsupportedMediaType', 'the body must be application/json'));
-  });
-  const takingBytes = new Set(parts.routes.filter((route) => route.takesBytes).map(({ path }) => path));
-  app.setErrorHandler((error, request, reply) =>
-    sendError(toApiError(error, request.routeOptions.bodyLimit), request, reply, parts.log),
-  );
-  app.setNotFoundHandler((request, reply) => {
-    const { error, allow: methods } = nothingAt(parts.routes, request.method, pathOf(request.url));
-    if (methods !== undefined) reply.header('allow', methods);
-    sendError(error, request, reply, parts.log);
-  });
+  const app = createApp(parts);
+  readBodies(app, parts.routes);
+  answerFaults(app, parts);
   refuseUnusual(app.server);
   app.decorateRequest('identity');
-  app.addHook('onRequest', (request, reply, done) => {
-    const { connections, identify } = parts;
-    const { socket } = request.raw;
-    request.identity = identify(request.headers.authorization);
-    if (request.identity) connections.authenticate(socket);
-    else connections.busy(socket, (ended) => reply.raw.once('close', ended));
-    const { host } = request.headers;
-    const fault = host === undefined && request.raw.httpVersion === '1.1' ? noHost : undefined;
-    connections.pipelines.enter(
-      socket,
-      reply.raw,
-      () => answersBriefly(request),
-      () => done(fault),
-    );
-  });
-  const brief = new Set(parts.routes.filter((route) => route.answersBriefly).map(({ method, path }) => method + path));
-  const answersBriefly = ({ url, method, routeOptions }: FastifyRequest): boolean =>
-    brief.has(method + routeOptions.url) && !url.includes('dryRun');
+  admitRequests(app, parts);
   for (const route of parts.routes) addRoute(app, route, parts);
   app.server.on('connection', (socket: Socket) => parts.connections.opened(socket));
   app.server.on('upgrade', (request, socket, head) => upgrade(request, socket, head, parts));
@@ -148,7 +95,77 @@ export async function serveHttp(
   }
 }
 
-/** Throws `InvalidRequest` when nobody could listen there just now. For whoever does much before it listens. */
+function createApp({ tls, log }: HttpParts): FastifyInstance {
+  return Fastify({
+    bodyLimit: bodyBytesMax,
+    forceCloseConnections: true,
+    requestTimeout: 60_000,
+    return503OnClosing: false,
+    clientErrorHandler: refuseUnreadable,
+    frameworkErrors: (error, request, reply) => sendError(toApiError(error), request, reply, log),
+    // A request without a host is refused in admitRequests, in the form of our errors.
+    ...(tls === undefined
+      ? { http: { requireHostHeader: false } }
+      : { https: { ...tls, minVersion: 'TLSv1.2', requireHostHeader: false } }),
+  });
+}
+
+/** JSON, and bytes on the routes that take them. */
+function readBodies(app: FastifyInstance, routes: readonly Route[]): void {
+  const takingBytes = new Set(routes.filter((route) => route.takesBytes).map(({ path }) => path));
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser(
+    /^application\/json(?:;\s*charset=utf-8)?$/i,
+    { parseAs: 'string' },
+    (request, body, done) => {
+      if (request.headers['content-encoding'] !== undefined)
+        return done(new ApiError('UnsupportedMediaType', 'compressed bodies are not taken'));
+      try {
+        done(null, parseJsonBody(String(body)));
+      } catch (error) {
+        done(toApiError(error));
+      }
+    },
+  );
+  app.addContentTypeParser('application/octet-stream', (request, payload, done) => {
+    if (takingBytes.has(request.routeOptions.url ?? '')) done(null, payload);
+    else done(new ApiError('UnsupportedMediaType', 'the body must be application/json'));
+  });
+}
+
+function answerFaults(app: FastifyInstance, { routes, log }: HttpParts): void {
+  app.setErrorHandler((error, request, reply) =>
+    sendError(toApiError(error, request.routeOptions.bodyLimit), request, reply, log),
+  );
+  app.setNotFoundHandler((request, reply) => {
+    const { error, allow: methods } = nothingAt(routes, request.method, pathOf(request.url));
+    if (methods !== undefined) reply.header('allow', methods);
+    sendError(error, request, reply, log);
+  });
+}
+
+/** Identifies the sender, and queues the request behind earlier ones on its connection. */
+function admitRequests(app: FastifyInstance, { connections, identify, routes }: HttpParts): void {
+  const brief = new Set(routes.filter((route) => route.answersBriefly).map(({ method, path }) => method + path));
+  const answersBriefly = ({ url, method, routeOptions }: FastifyRequest): boolean =>
+    brief.has(method + routeOptions.url) && !url.includes('dryRun');
+  app.addHook('onRequest', (request, reply, done) => {
+    const { socket } = request.raw;
+    request.identity = identify(request.headers.authorization);
+    if (request.identity) connections.authenticate(socket);
+    else connections.busy(socket, (ended) => reply.raw.once('close', ended));
+    const { host } = request.headers;
+    const fault = host === undefined && request.raw.httpVersion === '1.1' ? noHost : undefined;
+    connections.pipelines.enter(
+      socket,
+      reply.raw,
+      () => answersBriefly(request),
+      () => done(fault),
+    );
+  });
+}
+
+/** Throws `InvalidRequest` when this address cannot be listened on now. For callers that do much before they listen. */
 export async function checkListen(listen: { readonly host: string; readonly port: number }): Promise<void> {
   const probe = createServer().listen(listen);
   try {
@@ -160,7 +177,7 @@ export async function checkListen(listen: { readonly host: string; readonly port
   }
 }
 
-/** The causes that people meet, told so that they can mend them. */
+/** The usual causes, with what the user can do. */
 function describeListening(error: unknown, { host, port }: { readonly host: string; readonly port: number }): unknown {
   const code = error instanceof Error && 'code' in error ? error.code : undefined;
   const why =
@@ -182,7 +199,7 @@ function addRoute(app: FastifyInstance, route: Route, parts: HttpParts): void {
     method: route.method,
     url: route.path,
     ...(route.bodyBytesMax === undefined ? {} : { bodyLimit: route.bodyBytesMax }),
-    // Before the body is read: nothing is taken in for those who may not ask.
+    // Before the body is read: a body without permission is not read.
     onRequest(request, _reply, done) {
       try {
         allow(route, request.identity, hasParams ? paramsOf(request)['host'] : undefined);
@@ -209,7 +226,7 @@ const noHost = new ApiError('InvalidRequest', 'the header Host is missing; HTTP/
 
 const noParams: Readonly<Record<string, string>> = {};
 
-/** What few routes ask for is made when it is asked for. A class, as `Written` is one. */
+/** Fields that few routes use are computed on demand. */
 class ServedRequest implements RouteRequest {
   readonly params: Readonly<Record<string, string>>;
   readonly query: Query;
@@ -253,7 +270,7 @@ function singleHeaders(request: IncomingMessage): Readonly<Record<string, string
   return headers;
 }
 
-/** Aborts when the answer is over or can reach nobody any more. */
+/** Aborts when the answer has ended or its connection is closed. */
 function signalOf({ raw }: FastifyReply): AbortSignal {
   const gone = new AbortController();
   if (raw.destroyed) gone.abort();
@@ -268,7 +285,7 @@ function paramsOf(request: FastifyRequest): Record<string, string> {
     : {};
 }
 
-/** Past the library, whose way out costs as much as all else that it does for a request. */
+/** Bypasses the library: its own sending costs as much as the rest of its work on a request. */
 function sendJson(
   answer: Extract<Answer, { json: unknown }>,
   request: FastifyRequest,
@@ -286,7 +303,7 @@ function sendJson(
   unread.sent(request.raw.socket, reply.raw, text.byteLength);
 }
 
-/** What is told as it comes. */
+/** Sends lines as they are produced. */
 async function sendTold(status: number, texts: Source<Uint8Array>, reply: FastifyReply, log: Logger): Promise<void> {
   const signal = signalOf(reply);
   const { raw } = reply;
@@ -311,7 +328,7 @@ async function sendStream(
 ): Promise<void> {
   const stream = 'lines' in answer ? encodeLines(answer.lines) : answer.bytes;
   const pieces = stream[Symbol.asyncIterator]();
-  // The first piece decides: until it is there, a failure can still be told by the status.
+  // Until the first piece exists, a failure can still be reported by the status.
   const first = await pieces.next();
   reply.hijack();
   const { raw } = reply;
@@ -338,7 +355,7 @@ async function sendStream(
 
 const linesHeaders = { 'content-type': 'application/x-ndjson', 'cache-control': 'no-store' };
 
-/** As the last line. */
+/** Reports a failure as the last line. */
 function writeFailure(raw: ServerResponse, error: unknown, log: Logger): void {
   const apiError = toApiError(error);
   log.debug('lines ended early', { path: pathOf(raw.req.url ?? ''), error: apiError.message });
@@ -375,7 +392,7 @@ function pathOf(url: string): string {
   return url.split('?', 1)[0] ?? '';
 }
 
-/** Other ways to speak than requests: an agent's line, and a client's way into a guest. */
+/** Upgraded connections: an agent's link, and a client's connection to a guest. */
 function upgrade(request: IncomingMessage, socket: Duplex, head: Buffer, parts: HttpParts): void {
   const { identify, access, connections, log, carried = () => {} } = parts;
   socket.on('error', (error) => log.debug('an upgraded connection broke', { error: describeError(error) }));
@@ -414,10 +431,10 @@ function upgradeLink(request: IncomingMessage, socket: Duplex, parts: HttpParts)
   connections.authenticate(request.socket);
   if (!may(identity, 'agent', host))
     return refuseConnection(socket, new ApiError('Forbidden', 'this token does not permit that'));
-  // An agent whose session is over must not take the line of the one after it.
+  // An agent whose session is over must not take the link of the next session.
   if (epochOf(host) !== Number(epoch))
     return refuseConnection(socket, new ApiError('StaleEpoch', 'the host has registered again since'));
-  // Handed on only when it is written: HTTP/2 takes the socket's handle, and Node aborts when a write to a TLS socket ends under its hands.
+  // Passed on only after it is written: HTTP/2 takes the socket's handle, and Node aborts when a pending write to a TLS socket loses it.
   const agreed = 'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: berth-agent/1\r\n\r\n';
   socket.write(agreed, () => acceptLink(host, socket, Number(epoch)));
 }
