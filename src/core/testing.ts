@@ -26,7 +26,7 @@ export function testContext(changes: Partial<Omit<Context, 'policy'>> & { policy
     prng,
     newId: (prefix) => `${prefix}_${String(++count).padStart(26, '0')}`,
     ...changes,
-    policy: { ...defaultPolicy, cpuAllocationRatio: 1, ...changes.policy }, // as `testHost` is made
+    policy: { ...defaultPolicy, cpuAllocationRatio: 1, ...changes.policy }, // as `testHost` is built
   };
 }
 
@@ -47,7 +47,7 @@ export function testFleet(hosts: Readonly<Record<string, TestHost>>, image = tes
   return testCache([image, ...Object.entries(hosts).flatMap(([name, host]) => testHost(name, host))]);
 }
 
-/** Makes a Plan true in the cache, as if it had been committed. Throws when a condition does not hold. */
+/** Applies a Plan to the cache as if it had been committed. Throws when a condition does not hold. */
 export function commitPlan(cache: Cache, plan: Plan): void {
   const assumed = cache.assume(plan);
   if (!assumed.ok) throw new Error(`the Plan does not hold: ${assumed.key}`);
@@ -98,7 +98,7 @@ export interface TestHost {
   readonly capacity?: Amounts;
 }
 
-/** Of whoever registers in tests. */
+/** The agent that registers in tests. */
 export const testAgentId = `agent_${'0'.repeat(26)}`;
 
 /** A host and its provider. */

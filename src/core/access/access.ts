@@ -1,4 +1,4 @@
-// Access: who may do what. An agent reaches its own host and nothing else; operators reach everything.
+// Access: who may do what. An agent may access its own host only; operators may access everything.
 
 import type { RouteVerb } from '../../api/routes/route.ts';
 
@@ -6,10 +6,10 @@ export type Identity =
   | { readonly role: 'operator'; readonly name: string }
   | { readonly role: 'host'; readonly host: string };
 
-/** What a route asks for that is not open to all. */
+/** Routes for which access is checked: all but the open ones. */
 type Verb = Exclude<RouteVerb, 'open'>;
 
-/** `host` names the host that an agent's route is about. */
+/** `host` is the host of an agent's route. */
 export function may(identity: Identity, verb: Verb, host?: string): boolean {
   switch (identity.role) {
     case 'operator':

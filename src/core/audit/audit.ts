@@ -1,5 +1,5 @@
-// The audit: every rule holds a part of the fleet's records against another and says what does not fit. Rules only look; a repair is a
-// Plan like any other. A new rule is a file and a line here.
+// The audit: each rule compares two parts of the fleet's records and reports what is inconsistent. Rules only read; a
+// repair is a Plan like any other. A new rule is a file and a line here.
 
 import type { Snapshot } from '../state/snapshot.ts';
 import { claimsOfInstances } from './claims.ts';
@@ -23,7 +23,7 @@ const rules: readonly Rule[] = [
   volumes,
 ];
 
-/** `undefined` where a record is as it should be. */
+/** Yields `undefined` for a consistent record. */
 export function* audit(snapshot: Snapshot): Generator<Fault | undefined, void> {
   for (const rule of rules) yield* rule(snapshot);
 }

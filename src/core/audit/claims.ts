@@ -1,4 +1,4 @@
-// An instance that is bound to a host holds room there.
+// An instance that is bound to a host has an allocation there.
 
 import type { Instance } from '../../api/resources/instance.ts';
 import { withConditions } from '../state/conditions.ts';
@@ -43,7 +43,7 @@ export const claimsOfInstances: Rule = function* (snapshot) {
   }
 };
 
-/** What is over needs none: its disk may have gone with its host. */
+/** An ended instance needs none: its disk may be gone with its host. */
 const needsRoom: ReadonlySet<string> = new Set([
   'Scheduled',
   'Starting',

@@ -1,22 +1,22 @@
-// What a rule of the audit says, and what a rule is.
+// The contract of an audit rule, and what it reports.
 
 import type { Finding } from '../../api/audit.ts';
 import type { Context } from '../state/context.ts';
 import type { Plan } from '../state/plan.ts';
 import type { Snapshot } from '../state/snapshot.ts';
 
-/** What does not fit; the same from one look to the next as long as `key` is the same. */
+/** An inconsistency; the same in two passes when `key` is the same. */
 export interface Fault extends Omit<Finding, 'ageMs' | 'repair'> {
   readonly key: string;
   readonly repair?: {
-    /** What is done, for people: `gives back ...`. */
+    /** The repair in words: `gives back ...`. */
     readonly what: string;
-    /** It destroys something on a host. */
+    /** The repair deletes something on a host. */
     readonly destroys?: true;
-    /** Decided when it is applied, on the snapshot of then; null: it has mended itself. */
+    /** Decided when it is applied, on the snapshot of that time; null when nothing needs repair any more. */
     readonly plan: (snapshot: Snapshot, ctx: Context) => Plan | null;
   };
 }
 
-/** Looks at one record after the other, so that a large fleet can be looked at in slices. */
+/** Checks one record after the other, so that a large fleet can be audited in slices. */
 export type Rule = (snapshot: Snapshot) => Iterable<Fault | undefined>;

@@ -1,5 +1,6 @@
-// Room that is held for nobody: its instance is gone or elsewhere, or its task is over. Of an instance a host must say that nothing is left
-// before the room is free; only what is held on a host that is no more, or for a task, is given back here.
+// Allocations that are not needed: the instance is gone or elsewhere, or the task has ended. An instance's allocation
+// is released only when its host has reported that nothing is left; this rule releases allocations on removed hosts and
+// of ended tasks.
 
 import { release } from '../ledger/ledger.ts';
 import type { Allocation } from '../state/records.ts';
@@ -35,7 +36,7 @@ function faultOf(snapshot: Snapshot, { key, value }: Entry<Allocation>): Fault |
               const entry = now.get('allocation', key);
               if (!entry || whyNobody(now, entry.value) === undefined) return null;
               if (consumer.kind === 'task') return { changes: release(entry) };
-              // A host that is there again has a say in it.
+              // A host that exists again has to report first.
               const hostKey = keys.host(host);
               if (now.get('host', hostKey)) return null;
               return { changes: release(entry), conditions: [{ key: hostKey, ifRevision: 0 }] };

@@ -1,4 +1,4 @@
-// Records that stand for a part of a host that is no more.
+// Records about a part of a host that was removed.
 
 import { keys } from '../state/keys.ts';
 import type { Snapshot } from '../state/snapshot.ts';

@@ -1,4 +1,4 @@
-// What is on its way must arrive: an instance that is being removed, made, started or stopped on a host that is heard.
+// A transition must end: of an instance that is being deleted, created, started or stopped on a connected host.
 
 import { isReady } from '../state/conditions.ts';
 import { keys } from '../state/keys.ts';
@@ -17,7 +17,7 @@ export const stuck: Rule = function* (snapshot) {
       continue;
     }
     yield {
-      // Anew with each step, so that what moves grows no older.
+      // A new key for each step, so that an instance that makes progress does not age.
       key: `stuck ${metadata.id} ${status.incarnation} ${status.phase} ${deleting}`,
       code: 'Stuck',
       subject: `instance ${metadata.project}/${metadata.name}`,

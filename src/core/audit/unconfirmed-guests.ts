@@ -1,4 +1,4 @@
-// An instance that is said to run must have been said to run by the present session of its host's agent.
+// An instance recorded as running must have been reported as running in the current session of its host's agent.
 
 import { isReady } from '../state/conditions.ts';
 import { keys } from '../state/keys.ts';

@@ -1,5 +1,5 @@
-// Guests that hosts have and no instance stands for there. They are never removed for being unknown: only when somebody says so, by an
-// allocation that nobody wants, which is the order to remove what it stands for.
+// Unknown guests: guests on hosts without an instance there. They are never deleted automatically, only when an
+// operator requests it, through an allocation that nothing wants, which is the order to delete the guest.
 
 import type { UnknownGuest } from '../../api/resources/host.ts';
 import { mayRunUnseen } from '../state/guest-phase.ts';
@@ -18,13 +18,13 @@ function faultOf(snapshot: Snapshot, host: string, guest: UnknownGuest): Fault |
   const { instanceId, incarnation, driver, state } = guest;
   const allocationKey = keys.allocation(instanceId, incarnation);
   const held = snapshot.get('allocation', allocationKey)?.value.host;
-  if (held === host) return undefined; // ordered away, or just taken in
+  if (held === host) return undefined; // already ordered to be deleted, or just adopted
   const instance = snapshot.instanceById(instanceId)?.value;
   const elsewhere = instance?.status.host;
   const known = instance && elsewhere !== undefined;
-  // An id is all that is left of an instance without a record.
+  // Of an instance without a record only the id is known.
   const whose = instance ? `instance ${instance.metadata.project}/${instance.metadata.name}` : instanceId;
-  // After a restore the newer life may be the only one: no order may take it.
+  // After a restore the newer incarnation may be the only copy: no order may delete it.
   const mayBeTheLast = instance !== undefined && mayRunUnseen(instance) && incarnation > instance.status.incarnation;
   return {
     key: `guest ${host} ${instanceId}.${incarnation}`,

@@ -1,4 +1,4 @@
-// Of each provider: no more is held than it has, and the running count is what its allocations add up to.
+// For each provider: no more is held than its capacity, and the running count equals the sum of its allocations.
 
 import { overUse } from '../ledger/ledger.ts';
 import type { Rule } from './fault.ts';

@@ -1,5 +1,5 @@
-// Volumes: one that is on a host holds its room there, and hosts have none that no record stands for. Such a one may be all that is left of
-// somebody's data: it is never removed for being unknown, only when somebody says so.
+// Volumes: a volume on a host has an allocation there, and hosts have no volume without a record. An unknown volume may
+// be the only copy of its data: it is deleted only when an operator requests it.
 
 import { keys } from '../state/keys.ts';
 import type { Snapshot } from '../state/snapshot.ts';
@@ -28,7 +28,7 @@ export const volumes: Rule = function* (snapshot) {
 function unknown(snapshot: Snapshot, host: string, id: string): Fault | undefined {
   const allocationKey = keys.allocation(id, 1);
   const held = snapshot.get('allocation', allocationKey)?.value.host;
-  if (held === host) return undefined; // ordered away, or just taken in
+  if (held === host) return undefined; // already ordered to be deleted, or just adopted
   return {
     key: `volume ${host} ${id}`,
     code: 'UnknownVolume',

@@ -1,5 +1,6 @@
-// At once: a new instance before which nobody waits gets its host in the Plan that makes it, for one Plan costs half of two. It
-// decides what the controller would decide in the next moment, and leaves to that what is less plain.
+// At once: a new instance gets its host in the Plan that creates it when no other instance waits before it, because one
+// Plan costs half of two. It decides what the placement controller would decide next, and leaves less simple cases to
+// that controller.
 
 import type { Decision } from '../operations/decision.ts';
 import { gateOf, limitsOn } from '../queue/limits.ts';
@@ -11,15 +12,15 @@ import type { Context } from '../state/context.ts';
 import type { Snapshot } from '../state/snapshot.ts';
 import { bind } from './bind.ts';
 
-/** `created`, and where it makes an instance that can be placed now, its place. All else is as it was. */
+/** `created`, plus the placement of the new instance where that is possible now. Everything else is unchanged. */
 export function placedAtOnce(snapshot: Snapshot, created: Decision, ctx: Context): Decision {
   const { plan } = created;
   const made = plan.changes.find(({ key, ifRevision }) => key === created.key && ifRevision === 0);
   const instance = made?.value;
   if (instance?.kind !== 'instance' || !isWaiting(instance) || plan.conditions) return created;
-  // Of a volume that it takes along, both Plans would write the record.
+  // Both Plans would write the record of a volume.
   if (instance.spec.gang !== undefined || taskOf(instance) !== undefined || instance.spec.volumes) return created;
-  if (queueOf(snapshot).size > 0) return created; // those have their turn first
+  if (queueOf(snapshot).size > 0) return created; // earlier instances come first
   const limits = limitsOn(snapshot, ctx.policy, instance);
   if (limitReached(snapshot, limits)) return created;
   const request = requestOf(snapshot, instance);

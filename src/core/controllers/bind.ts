@@ -1,4 +1,5 @@
-// Bind: the Plan that puts waiting instances on hosts and holds their room there, one or several together. It decides no place.
+// Bind: the Plan that assigns waiting instances to hosts and holds their room, for one or several together. It does not
+// choose hosts.
 
 import type { Instance, InstanceStatus } from '../../api/resources/instance.ts';
 import { claim, claimWithVolumes } from '../ledger/ledger.ts';
@@ -20,11 +21,11 @@ export interface Binding {
   readonly instance: Entry<Instance>;
   readonly request: Request;
   readonly placed: Placed;
-  /** Instead of how the host was chosen. */
+  /** Replaces the message about how the host was chosen. */
   readonly message?: string;
 }
 
-/** `gates`: the limits that they count towards; `more`: what else belongs into the Plan. */
+/** `gates`: of the limits that they count towards; `more`: further changes for the Plan. */
 export function bind(
   snapshot: Snapshot,
   bindings: readonly Binding[],
@@ -33,7 +34,7 @@ export function bind(
 ): Plan {
   return {
     changes: [...changesOfAll(snapshot, bindings, ctx), ...passGates(snapshot, gates), ...more],
-    // S4.3: the hosts are still there, online, on the same machine and not paused.
+    // S4.3: the hosts still exist, are online, on the same machine and not paused.
     conditions: Array.from(new Set(bindings.map(({ placed }) => keys.host(placed.host))), (key) => ({
       key,
       ifRevision: snapshot.get('host', key)?.revision ?? 0,
@@ -41,7 +42,7 @@ export function bind(
   };
 }
 
-/** Of several on one host each rewrites its providers: once is enough. */
+/** Several instances on one host rewrite the same providers: each is written once. */
 function changesOfAll(snapshot: Snapshot, bindings: readonly Binding[], ctx: Context): Iterable<Change> {
   const [first] = bindings;
   if (first && bindings.length === 1) return changesOf(snapshot, first, ctx);
@@ -99,7 +100,7 @@ function changesOf(snapshot: Snapshot, binding: Binding, ctx: Context): Change[]
 
 const noVolumes: NonNullable<Request['unplacedVolumes']> = [];
 
-/** What a guest that was before has left; of a new instance, nothing. */
+/** Removes what the previous guest left in the status; nothing for a new instance. */
 function withoutFormerLife(status: InstanceStatus): InstanceStatus {
   const { guest, report, startAgain, readyAtMs, runningAtMs, failedAtMs, nomination } = status;
   if ((guest ?? report ?? startAgain ?? readyAtMs ?? runningAtMs ?? failedAtMs ?? nomination) === undefined)

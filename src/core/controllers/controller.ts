@@ -1,5 +1,5 @@
-// What a controller is: it looks at one key of the snapshot and says what should be written. It never learns why it was woken,
-// so the common path and the recovery path are one.
+// The contract of a controller: it reads one key of the snapshot and returns what should be written. It never learns
+// why it was woken, so the common path and the recovery path are one.
 
 import type { DueLine } from '../queue/queue.ts';
 import type { Context, Policy } from '../state/context.ts';
@@ -9,16 +9,16 @@ import type { RecordChange, Snapshot } from '../state/snapshot.ts';
 
 export interface Controller {
   readonly name: string;
-  /** Whose changes may wake it: it is not asked about others. */
+  /** Kinds of records whose changes may wake it; it is not called for others. */
   readonly watches: readonly RecordKind[];
-  /** The keys to look at again after this change. */
+  /** The keys to reconcile after this change. */
   wakes(change: RecordChange, snapshot: Snapshot): Iterable<string>;
-  /** Every key there is, for the start and the periodic full pass. */
+  /** All keys, for the start and the periodic full pass. */
   keys(snapshot: Snapshot): Iterable<string>;
   reconcile(snapshot: Snapshot, key: string, ctx: Context): Plan;
   /**
-   * Where keys compete for the same things: who says which of those due is first. Each Plan is laid over the snapshot before the next
-   * key is taken. Without it keys are taken as they come.
+   * For keys that compete for the same resources: the order of those due. Each Plan is laid over the snapshot before
+   * the next key is taken. Without it keys are taken as they arrive.
    */
   dueLine?(snapshot: Snapshot, policy: Policy): DueLine;
 }

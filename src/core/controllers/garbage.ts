@@ -1,5 +1,5 @@
-// garbage: removes what nothing needs any more: deleted instances whose hosts hold nothing of them, room on hosts that are no
-// more, events and idempotency records that are old or too many.
+// garbage: deletes what is no longer needed: deleted instances of which no host holds anything, allocations on removed
+// hosts, and events and idempotency records that are too old or too many.
 
 import type { Instance } from '../../api/resources/instance.ts';
 import { release } from '../ledger/ledger.ts';
@@ -59,14 +59,14 @@ export const garbage: Controller = {
   },
 };
 
-// Old events and records wait for the periodic full pass: a timer for each would cost more than it frees. That they are too many is
-// looked at once a pass, under a key of its own that holds no record; where there are many, whenever an instance changes: 200 creates a second
-// write 40,000 events within a pass.
+// Old events and records wait for the periodic full pass: a timer for each would cost more than it frees. Their number
+// is checked once per pass, under a key that belongs to no record; when there are many, also whenever an instance
+// changes: 200 creates a second write 40,000 events within a pass.
 
 type Counted = (typeof writtenOnce)[number];
 const surplusOf: Readonly<Record<Counted, string>> = { event: prefixOf('event'), idempotency: prefixOf('idempotency') };
 const surplusKeys = Object.values(surplusOf);
-/** From here on a limit may be passed by what one write removes: less than a twentieth. */
+/** Above this number a limit may be exceeded by what one write deletes: less than a twentieth. */
 const many = 10_000;
 
 function manyOf(snapshot: Snapshot): string[] {
@@ -76,10 +76,10 @@ function manyOf(snapshot: Snapshot): string[] {
   return keys;
 }
 
-/** As many as the committer joins in one durable write; the rest follows at once. */
+/** As many as the committer joins in one durable write; the rest follows immediately. */
 const removedAtOnceMax = 512;
 
-/** The oldest of a kind, as far as there are more than `max`. */
+/** Deletes the oldest of a kind beyond `max`. */
 function removeSurplus(snapshot: Snapshot, kind: Counted, max: number): Plan {
   const surplus = snapshot.count(kind) - max;
   if (surplus <= 0 || (max >= many && surplus < removedAtOnceMax)) return emptyPlan;
@@ -91,13 +91,13 @@ function removeSurplus(snapshot: Snapshot, kind: Counted, max: number): Plan {
   return surplus > removedAtOnceMax ? { changes, requeueAfterMs: 0 } : { changes };
 }
 
-/** An instance is gone when no host may hold anything of any of its incarnations. */
+/** An instance is deleted when no host may hold anything of any of its incarnations. */
 function finishDeletion(snapshot: Snapshot, key: string, ctx: Context): Plan {
   const instance = snapshot.get('instance', key);
   if (!instance || instance.value.metadata.deletionRequestedAtMs === undefined) return emptyPlan;
   if (snapshot.allocationsOfConsumer(instance.value.metadata.id).length > 0) return emptyPlan;
   return {
-    // A release may be under way and yet be refused: then this is, too.
+    // A release may be in progress and still fail: then this Plan fails as well.
     conditions: allocationsGone(instance.value),
     changes: [
       { key, ifRevision: instance.revision, value: null },
@@ -107,7 +107,7 @@ function finishDeletion(snapshot: Snapshot, key: string, ctx: Context): Plan {
   };
 }
 
-/** Of more lives than can be waited for at once. */
+/** The maximum number of incarnations to wait for at once. */
 const livesMax = 16;
 
 function allocationsGone({ metadata, status }: Instance): NonNullable<Plan['conditions']> {

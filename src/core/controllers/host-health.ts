@@ -1,6 +1,7 @@
-// host-health: a host whose agent is silent for too long is not ready; one that is heard again is. Silence counts from when
-// this process could first have heard, so that an outage of the control plane kills nobody. To judge a host silent takes its lease
-// away, so that only a new heartbeat makes it ready, whatever another control plane thinks it has heard.
+// host-health: a host whose agent is silent for too long is not ready; one whose agent sends heartbeats is. Silence
+// counts from when this process could first have read a heartbeat, so that an outage of the control plane fails no
+// host. Marking a host as lost deletes its lease, so that only a new heartbeat makes it ready, whatever another control
+// plane has read.
 
 import type { Host } from '../../api/resources/host.ts';
 import { isReady, withConditions } from '../state/conditions.ts';
@@ -20,7 +21,7 @@ export const hostHealth: Controller = {
     if (change.after?.kind !== 'lease') return [];
     const key = keys.host(change.after.host);
     const host = snapshot.get('host', key);
-    return host && isReady(host.value.status) ? [] : [key]; // a ready host is looked at when its lease may have run out
+    return host && isReady(host.value.status) ? [] : [key]; // a ready host is checked when its lease may have expired
   },
   keys: (snapshot) => keysOfKind(snapshot, 'host'),
   reconcile(snapshot, key, ctx) {

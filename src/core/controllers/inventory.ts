@@ -1,5 +1,5 @@
-// inventory: what hosts may give out follows the ratios of their pools and of the fleet. What a host itself says or measures comes
-// into the ledger with its own change; this is for what changes elsewhere.
+// inventory: the inventories of hosts follow the ratios of their pools and of the fleet. What a host states or measures
+// itself enters the ledger with the host's own change; this controller handles changes elsewhere.
 
 import { providerChanges } from '../operations/host-providers.ts';
 import { keys } from '../state/keys.ts';
@@ -28,7 +28,7 @@ export const inventory: Controller = {
     const poolKey = keys.pool(pool ?? '');
     return {
       changes,
-      // Still the ratios of that host and pool when this is written.
+      // The ratios of the host and the pool must be unchanged when this is written.
       conditions: [
         { key, ifRevision: host.revision },
         ...(pool === undefined ? [] : [{ key: poolKey, ifRevision: snapshot.get('pool', poolKey)?.revision ?? 0 }]),

@@ -1,5 +1,5 @@
-// lost-host: instances of a host that is lost or removed fail with that reason (S4.7). They keep their room on a lost host:
-// their guests may still run there. When the host is heard again they are what it last said of them.
+// lost-host: instances of a lost or removed host fail with that reason (S4.7). They keep their room on a lost host,
+// because their guests may still run there. When the host reconnects, the last report about each applies again.
 
 import type { Instance } from '../../api/resources/instance.ts';
 import { conditionOf, withConditions } from '../state/conditions.ts';
@@ -64,14 +64,14 @@ function fail(snapshot: Snapshot, instance: Entry<Instance>, loss: Loss, ctx: Co
         ctx,
       ),
     ],
-    // Still lost when this is written: another control plane may have heard it again.
+    // The host must still be lost when this is written: another control plane may have read a heartbeat.
     conditions: [{ key: hostKey, ifRevision: snapshot.get('host', hostKey)?.revision ?? 0 }],
   };
 }
 
 /**
- * An agent says only what is new in its session, so what it said before the silence holds still. In a new session it says everything
- * again, and that is waited for.
+ * An agent reports only changes within its session, so its last report before the silence is still valid. In a new
+ * session it reports everything again, and the controller waits for that.
  */
 function takeUpAgain(snapshot: Snapshot, instance: Entry<Instance>, ctx: Context): Plan {
   const { status } = instance.value;
@@ -94,7 +94,7 @@ function takeUpAgain(snapshot: Snapshot, instance: Entry<Instance>, ctx: Context
         ctx,
       ),
     ],
-    // Still that session when this is written.
+    // The session must be the same when this is written.
     conditions: [{ key: host.key, ifRevision: host.revision }],
   };
 }
@@ -107,9 +107,12 @@ function isOutOfSight({ status, metadata }: Instance): boolean {
   );
 }
 
-/** Whether it fails when its host does: bound, not over, not already failed. Of a removed host even the disks are gone. */
+/**
+ * Whether the instance fails with its host: it is bound, and neither ended nor failed. On a removed host even the disks
+ * are gone.
+ */
 function dependsOnHost({ status, metadata }: Instance, loss: Loss): boolean {
-  // Nobody knows yet if it is there at all: that must not be forgotten for a host that comes and goes.
+  // Whether the guest exists is still unknown after a restore: a host that goes and returns must not clear that.
   if (loss.reason === hostLost && conditionOf(status.conditions, 'Running')?.reason === restored) return false;
   if (status.host === undefined || metadata.deletionRequestedAtMs !== undefined) return false;
   switch (status.phase) {

@@ -1,5 +1,6 @@
-// Make room: what is done for an instance that fits nowhere. Instances of lower priority go, if it asks for that; or, when it has waited
-// too long as the first of its line, room is kept for it. Both are in its status, so that every control plane holds others to it.
+// Make room: preemption and reservation for an instance that fits nowhere. Instances of lower priority are stopped, if its spec allows
+// that; or, when it has been the head of its line for too long, a host is reserved for it. Both are recorded in its status, so that every
+// control plane respects them.
 //
 //   waits ──fits nowhere, may preempt──▶ victims stop, nominated ──room is free──▶ placed
 //     └────first for starvationMs─────▶ nominated ──nominationMs over──▶ waits, and again after starvationMs
@@ -31,9 +32,9 @@ export function waitForRoom(
   const { nomination } = instance.value.status;
   const unfit = { reason: 'Unschedulable', message } as const;
   if (nomination) {
-    // Wall time may have jumped: never longer than room is kept at all.
+    // Wall time may have jumped: at most the full period of a reservation.
     const leftMs = Math.min(nomination.untilMs - ctx.nowMs, ctx.policy.nominationMs);
-    if (leftMs > 0 && snapshot.get('host', keys.host(nomination.host))) return { changes: [], requeueAfterMs: leftMs }; // it has been told
+    if (leftMs > 0 && snapshot.get('host', keys.host(nomination.host))) return { changes: [], requeueAfterMs: leftMs }; // already reported
     return { ...wait(instance, unfit, ctx, null), requeueAfterMs: 0 };
   }
   const preemption = preemptionFor(snapshot, instance.value, request);
@@ -44,7 +45,7 @@ export function waitForRoom(
   const roundMs = Math.max(0, ctx.nowMs - headSinceMs) % (starvationMs + nominationMs);
   if (roundMs < starvationMs) return { ...wait(instance, unfit, ctx), requeueAfterMs: starvationMs - roundMs };
   const leftMs = starvationMs + nominationMs - roundMs;
-  // First it is told why it waits.
+  // First the instance's status says why it waits.
   const told = wait(instance, unfit, ctx);
   if (told.changes.length > 0) return { ...told, requeueAfterMs: toldFirstMs };
   const host = hostToKeep(snapshot, request);
@@ -85,8 +86,8 @@ function preempt(
 }
 
 /**
- * As one that failed: its host stops and removes the guest, and its room is free when that is done. Its restart policy says if it is
- * placed anew.
+ * Treated like a failure: its host stops and deletes the guest, which frees the room. The restart policy decides
+ * whether it is placed again.
  */
 function stopFor(victim: Entry<Instance>, { name, host }: { name: string; host: string }, ctx: Context): Change[] {
   const { host: _host, guest: _guest, report: _report, assigned: _assigned, ...kept } = victim.value.status;

@@ -52,7 +52,7 @@ export const placement: Controller = {
   },
 };
 
-/** The oldest of a gang that wait speaks for all of them. */
+/** The oldest waiting member of a gang places all of them. */
 function placeTogether(
   snapshot: Snapshot,
   instance: Entry<Instance>,
@@ -90,7 +90,7 @@ function placeInRoomOf(
   return bind(snapshot, [{ instance, request, placed: taken.placement, message }], { gates, more }, ctx);
 }
 
-/** Whether an instance that fitted nowhere may fit after this. Claims and leases only take room or take none. */
+/** Whether a waiting instance may fit after this change. Claims only take room, and leases do not change it. */
 export function mayMakeRoom({ kind, before, after }: RecordChange): boolean {
   switch (kind) {
     case 'host':
@@ -109,7 +109,7 @@ export function mayMakeRoom({ kind, before, after }: RecordChange): boolean {
   }
 }
 
-/** Those that were made for its room. */
+/** Instances created for the room of this task. */
 function* waitForTask({ before, after }: RecordChange, snapshot: Snapshot): Iterable<string> {
   const task = after?.kind === 'task' ? after : before?.kind === 'task' ? before : undefined;
   for (const key of snapshot.pendingInstanceKeys()) {

@@ -1,5 +1,5 @@
-// power-on: a stopped instance that should run again gets its room back on the host that has its disk, or waits there with the
-// reason. Its host starts it only then: room that was given back may have been taken by others (S4.7).
+// power-on: a stopped instance that should run again claims its room on the host that has its disk, or waits there with
+// the reason. Its host starts it only after that: released room may have been taken by others (S4.7).
 
 import { type Instance, isToBeOn } from '../../api/resources/instance.ts';
 import type { Amounts } from '../../api/resources/metadata.ts';
@@ -46,7 +46,7 @@ export const powerOn: Controller = {
   },
 };
 
-/** Those of which the host holds no more than the disk. */
+/** Instances for which the host holds only the disk. */
 function* stoppedOn(snapshot: Snapshot, host: string): Iterable<string> {
   for (const { value } of snapshot.allocationsOnHost(host)) {
     if (value.consumer.kind === undefined && holdsOnlyDisk(value))
@@ -54,7 +54,7 @@ function* stoppedOn(snapshot: Snapshot, host: string): Iterable<string> {
   }
 }
 
-/** Those that are stopped stand in no line: they look again. */
+/** Stopped instances are not in the queue, so they check a limit again after this time. */
 const limitedRetryMs = 5_000;
 
 /** Claims rewrite a provider too, but only take room. */
@@ -78,7 +78,7 @@ function takeRoom(snapshot: Snapshot, instance: Entry<Instance>, allocation: Ent
   const fleet = fleetOf(snapshot);
   const slot = fleet.slotOf(host);
   const tree = slot === undefined ? [] : fleet.tree(slot);
-  if (tree.length === 0) return emptyPlan; // the host is gone: controllers/lost-host.ts
+  if (tree.length === 0) return emptyPlan; // the host was removed: controllers/lost-host.ts
   const { portions } = requestOf(snapshot, instance.value);
   const verdict = assign(tree, { amounts: plainOf(status.assigned ?? {}, portions), portions });
   const condition = verdict.fits
@@ -116,7 +116,7 @@ function adviceFor(shortfalls: readonly Shortfall[], host: string): string {
   return short ? `; ${cpuAdvice(host)}` : '';
 }
 
-/** What was assigned as plain amounts, without the disk, which is held all the time. */
+/** The part assigned as plain amounts, without the disk, which is always held. */
 function plainOf(assigned: Amounts, portions: readonly Portion[]): Amounts {
   const { DISK_GB: _disk, ...rest } = assigned;
   const plain: Record<string, number> = rest;

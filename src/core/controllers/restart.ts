@@ -1,4 +1,5 @@
-// restart: a failed instance with policy OnFailure waits its delay, then is placed anew: fresh disk, any host (S4.6).
+// restart: a failed instance with policy OnFailure waits for its delay, then is placed again: new disk, any host
+// (S4.6).
 
 import { type Instance, isToBeOn } from '../../api/resources/instance.ts';
 import { conditionOf, withConditions } from '../state/conditions.ts';
@@ -20,7 +21,8 @@ export const restart: Controller = {
     if (!instance || !wantsRestart(instance.value)) return emptyPlan;
     const { restartDelayMs } = ctx.policy;
     const waitMs = (instance.value.status.failedAtMs ?? 0) + restartDelayMs - ctx.nowMs;
-    // Whose clock said when it failed may be far ahead of ours, or ours have jumped: that is not waited for.
+    // The time of the failure may come from a clock far ahead of this one, or this clock may have jumped: do not wait
+    // for that.
     if (waitMs <= 0 || waitMs > 2 * restartDelayMs) return placeAnew(instance, ctx);
     return { changes: [], requeueAfterMs: Math.min(waitMs, restartDelayMs) };
   },
@@ -30,7 +32,7 @@ function wantsRestart(instance: Instance): boolean {
   const { spec, status, metadata } = instance;
   if (status.phase !== 'Failed' || spec.restartPolicy !== 'OnFailure' || !isToBeOn(spec)) return false;
   if (metadata.deletionRequestedAtMs !== undefined) return false;
-  return !(spec.exclusive && mayRunUnseen(instance)); // it waits until its host is back or removed, or for a person
+  return !(spec.exclusive && mayRunUnseen(instance)); // it waits for its host, for the host's removal, or for an operator
 }
 
 function placeAnew(instance: Entry<Instance>, ctx: Context): Plan {

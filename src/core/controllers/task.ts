@@ -1,4 +1,4 @@
-// task: finds room for tasks that wait, in one Plan with the room itself, and gives it back when their time is over.
+// task: places pending tasks, claiming their room in the same Plan, and releases it when their time is over.
 //
 //   Pending ──room found──▶ Placed ──time is over──▶ Expired ──┐ an hour later
 //                             └──its host is removed──▶ Failed ─┴─────────────▶ gone
@@ -18,9 +18,9 @@ import { tasksOf } from '../state/tasks.ts';
 import { type Controller, keysOfKind } from './controller.ts';
 import { mayMakeRoom } from './placement.ts';
 
-/** How long people can read what became of a task. */
+/** How long the result of a task stays readable. */
 const endedKeptMs = 3_600_000;
-/** Timers reach 24 days; whoever waits longer looks again now and then. */
+/** Timers are limited to 24 days; longer waits wake up in between. */
 const sleepMsMax = 3_600_000;
 
 export const task: Controller = {
@@ -53,7 +53,7 @@ export const task: Controller = {
   },
 };
 
-/** Room that was kept for an instance is kept no longer. */
+/** A reservation for an instance ended. */
 function givesUpRoom({ before, after }: RecordChange): boolean {
   const kept = before?.kind === 'instance' ? before.status.nomination?.host : undefined;
   return kept !== undefined && !(after?.kind === 'instance' && after.status.nomination?.host === kept);
@@ -99,7 +99,7 @@ function place(snapshot: Snapshot, entry: Entry<Task>, ctx: Context): Plan {
         ports: request.ports,
       }),
     ],
-    // Still there, heard and not paused, as for instances (S4.3).
+    // Still existing, online and not paused, as for instances (S4.3).
     conditions: [{ key, ifRevision: revision }],
   };
 }
@@ -120,7 +120,7 @@ function expire(snapshot: Snapshot, entry: Entry<Task>, ctx: Context): Plan {
   };
 }
 
-/** Room on a host that is no more is released with it: controllers/garbage.ts. */
+/** controllers/garbage.ts releases allocations on a removed host. */
 function failWithItsHost(snapshot: Snapshot, entry: Entry<Task>, ctx: Context): Plan | undefined {
   const { status } = entry.value;
   const hostKey = keys.host(status.host ?? '');

@@ -1,5 +1,5 @@
-// volume: what becomes of a volume without anybody's asking: its record goes when its host has removed it, it fails when its host is
-// removed, and it forgets an instance that is no more, or wants it no more.
+// volume: the changes of a volume that no user requests: its record is deleted when its host has deleted the volume, it fails when its
+// host is removed, and it is detached from an instance that is gone or no longer names it.
 //
 //   Pending ──an instance is placed, or host named──▶ Creating ──its host has it──▶ Ready ──deleted──▶ Deleting ──▶ gone
 //      ▲                                                 │                            │
@@ -22,7 +22,7 @@ export const volume: Controller = {
   watches: ['volume', 'instance', 'allocation', 'host'],
   wakes({ key, kind, before, after }, snapshot) {
     if (kind === 'volume') return after === null ? [] : [key];
-    // An instance that goes, or gives up some.
+    // An instance that is deleted, or that releases volumes.
     if (before?.kind === 'instance' && before.spec.volumes !== undefined)
       return before.spec.volumes.map(({ name }) => keys.volume(before.metadata.project, name));
     if (before?.kind === 'allocation' && after === null && before.consumer.kind === 'volume')
@@ -55,7 +55,10 @@ function finishDeletion(snapshot: Snapshot, { key, revision, value }: Entry<Volu
   };
 }
 
-/** One that was never there waits for another host, unless this one was asked for; its room is given back by controllers/garbage.ts. */
+/**
+ * A volume that was never created waits for another host, unless its user named this one; controllers/garbage.ts
+ * releases its room.
+ */
 function withoutItsHost(snapshot: Snapshot, entry: Entry<Volume>, ctx: Context): Plan | undefined {
   const { spec, status, metadata } = entry.value;
   const { host, ...kept } = status;
@@ -63,7 +66,7 @@ function withoutItsHost(snapshot: Snapshot, entry: Entry<Volume>, ctx: Context):
   const hostKey = keys.host(host);
   if (snapshot.get('host', hostKey)) return undefined;
   const again = !status.made && spec.host === undefined && spec.source === undefined;
-  // Its next room is held under the same key.
+  // Its next allocation has the same key.
   if (again && snapshot.get('allocation', keys.allocation(metadata.id, 1)))
     return { changes: [], requeueAfterMs: 1000 };
   const why: NewCondition = {
@@ -95,7 +98,7 @@ function withoutItsInstance(snapshot: Snapshot, entry: Entry<Volume>): Plan {
   const instance = snapshot.instanceById(attachedTo.id);
   return {
     changes: [volumeStatusChange(entry, status)],
-    // It may be asked for again at this moment.
+    // The instance may request it again at this moment.
     ...(instance ? { conditions: [{ key: instance.key, ifRevision: instance.revision }] } : {}),
   };
 }

@@ -1,5 +1,5 @@
-// Wait: the Plan that says why an instance is not placed. Written only when there is another reason, not when hosts are counted
-// otherwise, so that waiting costs nothing.
+// Wait: the Plan that records why an instance is not placed. Written only when the reason changes, not when only the
+// counts of hosts do, so that waiting costs no writes.
 
 import type { Instance, InstanceStatus } from '../../api/resources/instance.ts';
 import { conditionOf, withConditions } from '../state/conditions.ts';
@@ -10,12 +10,12 @@ import { emptyPlan, type Plan } from '../state/plan.ts';
 import type { Entry } from '../state/snapshot.ts';
 
 export interface WaitReason {
-  /** Code for programs. */
+  /** A code for programs. */
   readonly reason: 'Unschedulable' | 'ConcurrencyLimit' | 'CapacityMap' | 'GangIncomplete' | 'MakingRoom';
   readonly message: string;
 }
 
-/** `nomination`: the host whose room is kept for it from now on; null: none any more; undefined: as it was. */
+/** `nomination`: the host reserved from now on; null: none any more; undefined: unchanged. */
 export function wait(
   instance: Entry<Instance>,
   { reason, message }: WaitReason,
@@ -39,7 +39,7 @@ export function wait(
   };
 }
 
-/** `0 of 12 hosts: 7 InsufficientMemory, 5 DriverMissing` says the same as with other numbers. */
+/** `0 of 12 hosts: 7 InsufficientMemory, 5 DriverMissing` equals the same text with other numbers. */
 function sameReasons(a: string, b: string): boolean {
   return a === b || reasonsIn(a) === reasonsIn(b);
 }

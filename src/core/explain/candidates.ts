@@ -1,4 +1,5 @@
-// Candidates: hosts that would take a request, the best first, with who would give what. The same rules as scheduling; nothing is held.
+// Candidates: hosts that would take a request, the best first, with the providers that would be used. The same rules as
+// scheduling; nothing is claimed.
 
 import type { Candidates } from '../../api/candidates.ts';
 import { assign } from '../ledger/tree.ts';

@@ -1,5 +1,5 @@
-// Capacity: how many more fit, by size and pool; what strands the rest; whether the fleet survives losing hosts. Everything is tried out
-// with the code that places: there is no second arithmetic.
+// Capacity: how many more instances fit, by size and pool; what strands the rest; whether the fleet survives the loss
+// of hosts. Everything is tried with the code that places instances: there is no second arithmetic.
 
 import type { Capacity, SizeCapacity } from '../../api/capacity.ts';
 import type { Snapshot } from '../state/snapshot.ts';
@@ -9,11 +9,11 @@ import { lossesInSteps } from './losses.ts';
 import { type Request, requestOf } from '../scheduler/request.ts';
 import type { Steps } from '../scheduler/steps.ts';
 
-/** More sizes than this are not counted; who has more asks for one of them. */
+/** Beyond this number of sizes a request must name one of them. */
 const sizesMax = 32;
 
 export interface CapacityOptions {
-  /** What was asked for; null: every size. */
+  /** The requested shape; null: every size. */
   readonly asked: Request | null;
   readonly losses: number;
 }

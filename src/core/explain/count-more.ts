@@ -1,5 +1,6 @@
-// Count more: how many of a request fit besides all that is there, tried out: the rules let one after the other in, in a trial, until they
-// refuse. Where the ledger knows that many alike fit on one provider, they are laid over it at once; the rules then confirm the last.
+// Count more: how many instances of a request fit in addition to the present ones. A trial places one after the other
+// until the rules refuse. When the ledger knows how many equal ones fit on one provider, they are claimed at once, and
+// the rules then confirm the last.
 
 import type { Capacity, SizeCapacity } from '../../api/capacity.ts';
 import type { Amounts } from '../../api/resources/metadata.ts';
@@ -15,15 +16,15 @@ import { engineOf, placementAt } from '../scheduler/schedule.ts';
 import type { Slot } from '../scheduler/engine/slot.ts';
 import { hostsPerStep, type Steps } from '../scheduler/steps.ts';
 
-/** Where others count, one is placed after the other, up to so many in all. */
+/** Limit on placements when rules look at other instances: then one is placed after the other. */
 const placedMax = 1_000;
-/** So many in one step: some 5 ms. */
+/** Placements per step: about 5 ms. */
 const placedPerStep = 128;
-/** So many times the rules are asked in one step: some 5 ms, of hosts that take many. */
+/** Rule evaluations per step: about 5 ms, on hosts that take many. */
 const triesPerStep = 512;
-/** Of one host. */
+/** Limit per host. */
 const perHostMax = 10_000;
-/** Of hosts that are only summed up: some 2 ms. */
+/** Hosts per step when they are only summed up: about 2 ms. */
 const poolHostsPerStep = 8_192;
 const examplesMax = 3;
 
@@ -93,7 +94,7 @@ export function* countMore(snapshot: Snapshot, request: Request): Steps<SizeCapa
     });
   }
   if (byOthers) {
-    // What is free is counted before anything was placed.
+    // Free amounts are those from before the trial.
     for (const { held } of placed) Object.assign(tally.free, sum(tally.free, totalOf(held)));
   }
   return tally.answer(request.assigned, placed.length >= placedMax);
@@ -101,7 +102,7 @@ export function* countMore(snapshot: Snapshot, request: Request): Steps<SizeCapa
 
 type Verdicts = (slot: Slot) => HostVerdict;
 
-/** Within a trial: as many as the rules let onto the host are held there. */
+/** In a trial: claims as many on the host as the rules allow. */
 function fill(fleet: Fleet, request: Request, slot: Slot, verdictOn: Verdicts): number {
   const fits = (): boolean => verdictOn(slot).refusals.length === 0;
   let count = 0;
@@ -111,7 +112,7 @@ function fill(fleet: Fleet, request: Request, slot: Slot, verdictOn: Verdicts): 
     if (!assignment.fits) break;
     const { held } = assignment;
     let times = request.ports.length > 0 ? 1 : copiesOf(tree, request);
-    // The last of them must still be let in when all others are there; if a rule minds their number, fewer are tried.
+    // The last must fit with all others in place; when a rule limits the number, fewer are tried.
     for (; times > 1; times >>= 1) {
       fleet.hold(slot, held, [], times - 1);
       const lastFits = fits();
@@ -129,7 +130,7 @@ interface PlacedOne {
   readonly held: Allocation['amounts'];
 }
 
-/** As the scheduler would, one after the other, each where the ones before it leave room. */
+/** Places one after the other like the scheduler, each with the earlier ones in place. */
 function* placeMany(snapshot: Snapshot, request: Request, tally: Tally): Steps<PlacedOne[]> {
   const engine = engineOf(snapshot);
   const { fleet } = engine;
@@ -152,13 +153,13 @@ function* placeMany(snapshot: Snapshot, request: Request, tally: Tally): Steps<P
   return placed;
 }
 
-/** Within a trial: as if so many were there, room and neighbours. */
+/** In a trial: places `times` instances there, as room and as neighbours. */
 export function hold(fleet: Fleet, request: Request, slot: Slot, held: Allocation['amounts'], times: number): void {
   fleet.hold(slot, held, request.ports, times);
   for (let i = 0; i < times; i++) fleet.groups.try(slot, request.belonging, 1);
 }
 
-/** What is free on the host of the classes that are asked for. */
+/** The free amounts of the requested classes on the host. */
 function freeOf(fleet: Fleet, slot: Slot, asked: Amounts): Amounts {
   const free: Record<string, number> = {};
   for (const resourceClass of Object.keys(asked)) {
@@ -178,7 +179,7 @@ function sum(a: Amounts, b: Amounts): Amounts {
   return total;
 }
 
-/** What each pool has and holds. */
+/** Capacity and use of each pool. */
 export function* poolUse(snapshot: Snapshot): Steps<Capacity['pools']> {
   const fleet = fleetOf(snapshot);
   const columns = [...fleet.columns()];

@@ -1,4 +1,5 @@
-// What holds a gang, asked now and not as it was last told: that some are missing, or that not all of them fit at once.
+// Why a gang is not placed, computed now instead of repeated from its status: members are missing, or not all of them
+// fit at once.
 
 import type { Instance } from '../../api/resources/instance.ts';
 import {
@@ -19,12 +20,12 @@ export type GangOutlook =
   | { readonly complete: false; readonly message: string }
   | {
       readonly complete: true;
-      /** Those that wait, the largest first; more than one. */
+      /** The waiting members, the largest first; more than one. */
       readonly members: readonly GangMember[];
       readonly answer: GangPlacement;
     };
 
-/** Undefined for an instance that stands alone, or is the only one of its gang that waits. One that is only planned counts as there. */
+/** Undefined for an instance without a gang, or the only waiting member. A planned instance counts as existing. */
 export function gangOutlook(snapshot: Snapshot, instance: Instance): GangOutlook | undefined {
   const { gang } = instance.spec;
   if (gang === undefined) return undefined;

@@ -1,4 +1,4 @@
-// The place of a waiting instance in the queue, and who is before it.
+// The position of a waiting instance in the queue, and which instances are before it.
 
 import type { QueueExplanation } from '../../api/explanation.ts';
 import type { Instance } from '../../api/resources/instance.ts';
@@ -7,7 +7,7 @@ import { sharesOf } from '../queue/shares.ts';
 import { keys } from '../state/keys.ts';
 import type { Snapshot } from '../state/snapshot.ts';
 
-/** The order of more than this is not worked out for one question: some 10 ms. */
+/** For a longer queue the order is not computed for a single request: about 10 ms. */
 const orderedMax = 5_000;
 const namedMax = 3;
 

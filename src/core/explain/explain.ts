@@ -1,5 +1,5 @@
-// Explain: for every host, all the rules that refuse an instance, or its score by rule; for one that is placed, why it is there; for one
-// that is not, what would change that. The same rules as scheduling.
+// Explain: for each host all rules that refuse an instance, or its score by rule; for a placed instance, why it is
+// there; for a pending one, what would change that. The same rules as scheduling.
 
 import type { Explanation, HostExplanation, NearestChange, PlacedExplanation } from '../../api/explanation.ts';
 import { type Instance, isToBeOn } from '../../api/resources/instance.ts';
@@ -24,16 +24,16 @@ import { takeOver, taskOf } from '../scheduler/take-over.ts';
 import { listed } from '../scheduler/words.ts';
 
 export interface ExplainOptions {
-  /** How many hosts are told of one by one, from the `offset`th on. */
+  /** Number of hosts listed in detail, from `offset` on. */
   readonly limit: number;
   readonly offset: number;
   /** For the order of the queue. */
   readonly nowMs: number;
-  /** For the limits that one not yet made would count towards; without it they are not looked at. */
+  /** For the limits of an instance not created yet; without it limits are not checked. */
   readonly policy?: LimitPolicy;
 }
 
-/** All hosts, in one go. */
+/** All hosts in one step. */
 export function explain(snapshot: Snapshot, instance: Instance, options: Partial<ExplainOptions> = {}): Explanation {
   return finish(
     explainInSteps(snapshot, instance, { limit: Number.POSITIVE_INFINITY, offset: 0, nowMs: 0, ...options }),
@@ -111,9 +111,9 @@ function explainHost({ host, refusals, score, scores }: HostVerdict, current: st
   };
 }
 
-// In one sentence.
+// The summary in one sentence.
 
-/** What keeps an instance that fits from being placed. */
+/** Reasons that keep a fitting instance from being placed. */
 const heldBack: ReadonlySet<string> = new Set(['ConcurrencyLimit', 'CapacityMap']);
 
 function summaryOf(
@@ -134,7 +134,7 @@ function summaryOf(
   const scheduled = conditionOf(instance.status.conditions, 'Scheduled');
   const running = conditionOf(instance.status.conditions, 'Running');
   if (running && (instance.status.phase === 'Failed' || instance.status.phase === 'Exited')) {
-    // What was preempted is told the same of both.
+    // The status repeats the reason of a preemption.
     const before = scheduled?.message === running.message ? '' : `; it was ${scheduled?.message ?? 'placed'}`;
     return `${running.reason}: ${running.message}${before}`;
   }
@@ -157,7 +157,7 @@ function summaryOf(
   return `fits on ${placement.host}${whatHolds(instance)}`;
 }
 
-/** As controllers/placement.ts goes about it: limits first, and one for which room is kept already is waited for. */
+/** In the order of controllers/placement.ts: limits first; an instance with a reservation waits for it. */
 function roomMadeFor(
   snapshot: Snapshot,
   instance: Instance,
@@ -186,7 +186,7 @@ function whatHolds({ status }: Instance): string {
   return scheduled && heldBack.has(scheduled.reason) ? `; ${scheduled.message}` : '; about to be placed';
 }
 
-/** What holds all of them stands first. */
+/** What blocks the whole gang comes first. */
 function gangSummary(
   snapshot: Snapshot,
   instance: Instance,
@@ -201,17 +201,17 @@ function gangSummary(
   const alone = schedule(snapshot, request);
   const message = !gang.complete ? gang.message : gang.answer.placed ? '' : gang.answer.message;
   if (alone.placed) return `${message}; alone it would fit on ${alone.host}`;
-  // Of a whole gang the answer says already what refuses one of them.
+  // For a complete gang the answer already says what refuses a single member.
   return gang.complete ? message : `${message}; it alone: ${summarize(alone)}`;
 }
 
-/** Of an incomplete one nothing is known to be enough: those who are missing may ask for anything. */
+/** For an incomplete gang no change is known to suffice: the missing members may ask for anything. */
 function* nearestOfGang(snapshot: Snapshot, instance: Instance, gang: GangOutlook): Steps<NearestChange[] | undefined> {
   if (!gang.complete || gang.answer.placed) return undefined;
   return yield* nearestForGang(snapshot, instance, gang.members);
 }
 
-// Of a placed one: why here.
+// For a placed instance: why it is there.
 
 const ratedMax = 3;
 
@@ -222,7 +222,7 @@ function explainPlaced(snapshot: Snapshot, instance: Instance, verdicts: readonl
   const [own] = verdicts;
   const here = own?.host === status.host ? own : undefined;
   const fitsNow = here?.refusals === 0;
-  // Its own host stands first, the others after it in order.
+  // Its own host first, the others after it in order.
   const others: Brief[] = [];
   for (const each of verdicts.slice(here ? 1 : 0, 1 + ratedMax)) if (each.refusals === 0) others.push(each);
   const rated = others.slice(0, ratedMax).map(({ host, score }) => ({ host, score }));

@@ -1,5 +1,5 @@
-// Losses: whether everything on some hosts would find another place if those hosts were gone. Tried out: in a trial the hosts are set
-// aside, and each instance is placed by its own request, neighbours included, one after the other in the order of their making.
+// Losses: whether everything on some hosts would fit elsewhere if those hosts were lost. In a trial the hosts are
+// removed, and each instance is placed by its own request, neighbours included, in order of creation.
 
 import type { LossCapacity } from '../../api/capacity.ts';
 import type { Instance } from '../../api/resources/instance.ts';
@@ -15,9 +15,9 @@ import { engineOf, placementAt, refusalsOf, summarize } from '../scheduler/sched
 import type { Slot } from '../scheduler/engine/slot.ts';
 import type { Steps } from '../scheduler/steps.ts';
 
-/** So many instances are placed anew for one answer: some half a second of work. */
+/** Limit on placements for one answer: about half a second of work. */
 const placedMax = 20_000;
-/** So many in one step, and so many are looked up in one: some 5 ms each. */
+/** Placements, and lookups, per step: about 5 ms each. */
 const placedPerStep = 16;
 const lookedUpPerStep = 512;
 const worstMax = 10;
@@ -26,7 +26,7 @@ const examplesMax = 5;
 interface Candidate {
   readonly slot: Slot;
   readonly host: string;
-  /** How many instances run there. Who they are is looked up when the host is lost: of most there is no need. */
+  /** Number of running instances. They are looked up only when the host is part of a tested loss. */
   readonly instances: number;
 }
 
@@ -55,7 +55,7 @@ export function* lossesInSteps(snapshot: Snapshot, losses: 1 | 2): Steps<LossCap
   return { losses, checked, of: cases, survived, worst: worst.slice(0, worstMax) };
 }
 
-/** Hosts with something on them that runs, those with most first. */
+/** Hosts with running instances, the most first. */
 function* loadedHosts(snapshot: Snapshot): Steps<Candidate[]> {
   const { fleet } = engineOf(snapshot);
   const found: Candidate[] = [];
@@ -76,7 +76,7 @@ function* loadedHosts(snapshot: Snapshot): Steps<Candidate[]> {
   return found;
 }
 
-/** The instances whose room would have to be found elsewhere: not tasks, and not those that stand still where their disk is. */
+/** The instances that would need room elsewhere: not tasks, and not instances stopped beside their disk. */
 function runningOn(snapshot: Snapshot, host: string): Instance[] {
   const found: Instance[] = [];
   for (const { value } of snapshot.allocationsOnHost(host)) {
@@ -89,7 +89,7 @@ function runningOn(snapshot: Snapshot, host: string): Instance[] {
   return found;
 }
 
-/** In the order of their making. */
+/** In order of creation. */
 function* moversOn(snapshot: Snapshot, host: string): Steps<Mover[]> {
   const instances = runningOn(snapshot, host);
   instances.sort(({ metadata: a }, { metadata: b }) => a.createdAtMs - b.createdAtMs || (a.name < b.name ? -1 : 1));
@@ -101,10 +101,13 @@ function* moversOn(snapshot: Snapshot, host: string): Steps<Mover[]> {
   return movers;
 }
 
-/** More shapes than this the engine does not keep ranked: then each placing costs a look at every host. */
+/** The engine keeps candidates for this many shapes: beyond it each placement costs a scan of all hosts. */
 const shapesMax = 200;
 
-/** Has the rankings made one by one, so that no case has to wait for many. False: there are too many shapes. */
+/**
+ * Builds the candidates shape by shape, so that no single step has to build many. Returns false when there are too many
+ * shapes.
+ */
 function* rankAll(snapshot: Snapshot, hosts: readonly Candidate[]): Steps<boolean> {
   const engine = engineOf(snapshot);
   const seen = new Set<string>();
@@ -126,7 +129,7 @@ function* singles(hosts: readonly Candidate[]): Iterable<readonly Candidate[]> {
   for (const host of hosts) yield [host];
 }
 
-/** Those with most on them together first, as near as their order tells. */
+/** Pairs with the most instances first, as far as the order of hosts allows. */
 function* pairs(hosts: readonly Candidate[]): Iterable<readonly Candidate[]> {
   for (let sum = 1; sum <= 2 * hosts.length - 3; sum++) {
     for (let first = Math.max(0, sum - hosts.length + 1); 2 * first < sum; first++) {
@@ -152,7 +155,7 @@ interface Moved {
   readonly held: Allocation['amounts'];
 }
 
-/** One after the other; in each step those who have a place already are there first. */
+/** One after the other; each step has the earlier placements in place. */
 function* lose(snapshot: Snapshot, lost: readonly Candidate[]): Steps<Outcome> {
   const engine = engineOf(snapshot);
   const { fleet } = engine;
@@ -189,7 +192,7 @@ function* lose(snapshot: Snapshot, lost: readonly Candidate[]): Steps<Outcome> {
   return { unplaced, examples };
 }
 
-/** Within a trial: as if these hosts, and all that is on them, were gone. Who has left since they were looked up is nobody's neighbour. */
+/** In a trial: removes these hosts and everything on them. Instances that left since the lookup count nowhere. */
 function leave(snapshot: Snapshot, fleet: Fleet, gone: readonly Gone[]): void {
   for (const { slot, movers } of gone) {
     for (const { instance } of movers) {

@@ -1,8 +1,8 @@
-// Nearest change: what would make an instance fit that fits nowhere. Every answer was tried: the change is laid over the fleet or the
-// request within a trial, and the rules are asked again. Nothing here knows what a rule will say.
+// Nearest change: what would make an instance fit that fits nowhere. Every answer was tried: the change is applied to the fleet or the
+// request in a trial, and the rules are evaluated again. This file does not predict the verdict of any rule.
 //
-// Costs, so that the nearest can be told: asking less 1 and 10 for all that is given up · resuming a host 2 · a host that comes back 3 ·
-// a taint that is removed 3 · a wish that is dropped 4 · waiting 2 and 2 for each end · another host 20, each.
+// Costs, which order the answers: a smaller request 1, plus up to 10 for what is given up · resuming a host 2 · a host that reconnects 3 ·
+// removing a taint 3 · dropping a requirement 4 · waiting 2, plus 2 per ended instance · each additional host 20.
 
 import type { NearestChange } from '../../api/explanation.ts';
 import type { Instance } from '../../api/resources/instance.ts';
@@ -31,7 +31,7 @@ import { amountWords } from '../scheduler/words.ts';
 
 const changesMax = 5;
 
-/** `refused`: of each refused host, which rules refuse it. */
+/** `refused`: for each refused host, the rules that refuse it. */
 export function* nearestChanges(
   snapshot: Snapshot,
   instance: Instance,
@@ -53,7 +53,7 @@ export function nearestFirst(changes: readonly NearestChange[]): NearestChange[]
   return changes.toSorted((a, b) => a.cost - b.cost || (a.message < b.message ? -1 : 1)).slice(0, changesMax);
 }
 
-/** Of one whose disk keeps it on a host: whose end there makes room. */
+/** For an instance bound to a host by its disk: which ends of instances there would free room. */
 export function nearestAtHome(
   snapshot: Snapshot,
   instance: Instance,
@@ -67,7 +67,7 @@ interface Refused extends Question {
   readonly refused: ReadonlyMap<Slot, readonly string[]>;
 }
 
-/** Hosts that only these rules refuse. */
+/** Hosts refused by these rules only. */
 function refusedOnlyBy({ refused }: Refused, names: ReadonlySet<string>): Slot[] {
   const found: Slot[] = [];
   for (const [slot, rules] of refused) if (rules.every((rule) => names.has(rule))) found.push(slot);
@@ -76,7 +76,7 @@ function refusedOnlyBy({ refused }: Refused, names: ReadonlySet<string>): Slot[]
 
 const roomRules: ReadonlySet<string> = new Set(roomPlugins.map(({ name }) => name));
 
-// Asking less: of each set of classes that some host lacks, the host where least is given up.
+// Smaller requests: for each set of classes that some host lacks, the host where the least is given up.
 
 interface Less {
   readonly ask: Amounts;
@@ -119,7 +119,7 @@ function* askLess(question: Refused): Steps<NearestChange[]> {
   });
 }
 
-/** Fewer GPUs, or fewer cells: of each kind the most that some host can give. */
+/** Fewer GPUs or cells: for each kind the most that some host can give. */
 function* askFewer(question: Refused): Steps<NearestChange[]> {
   const { fleet, request } = question;
   const found: NearestChange[] = [];
@@ -143,7 +143,10 @@ function* askFewer(question: Refused): Steps<NearestChange[]> {
   return found;
 }
 
-/** As much of each class as the host can give, at most what is asked; null where something cannot be given at all. */
+/**
+ * As much of each class as the host can give, at most the requested amount; null where the host can give nothing of a
+ * class.
+ */
 function lessFor(fleet: Fleet, { amounts }: Request, slot: Slot) {
   const ask: Record<string, number> = {};
   const classes: string[] = [];
@@ -163,7 +166,7 @@ function sameAmounts(a: Amounts, b: Amounts): boolean {
   return Object.keys(a).every((name) => a[name] === b[name]);
 }
 
-// Hosts that could be other than they are.
+// Changes of hosts.
 
 function* changeHosts(question: Refused): Steps<NearestChange[]> {
   const { fleet, refused } = question;
@@ -184,7 +187,7 @@ function* changeHosts(question: Refused): Steps<NearestChange[]> {
   return found;
 }
 
-// Wishes that could be dropped.
+// Requirements that could be dropped.
 
 function* dropWishes(question: Refused): Steps<NearestChange[]> {
   const { fleet, instance, request, refused } = question;

@@ -1,4 +1,4 @@
-// Nearest ends: the fewest instances whose end on one host makes room there. Tried, each alone and then together.
+// Nearest ends: the fewest instances whose end on one host would free enough room. Tried one by one, then together.
 
 import type { NearestChange } from '../../api/explanation.ts';
 import { mostOf } from '../ledger/most.ts';
@@ -12,7 +12,10 @@ import { hostsPerStep, type Steps } from '../scheduler/steps.ts';
 import { judge, prepareRules } from '../scheduler/engine/verdicts.ts';
 import { listed } from '../scheduler/words.ts';
 
-/** Ends of instances are tried on so many hosts that lack least, and on so many of those where no neighbour is in the way. */
+/**
+ * Number of hosts for which ends are tried: those that lack the least, and as many of those where neighbours do not
+ * refuse.
+ */
 const hostsWaitedForMax = 16;
 const endsTriedMax = 256;
 
@@ -21,7 +24,7 @@ export interface Ends {
   readonly ends: readonly Allocation[];
 }
 
-/** `slots`: hosts that would take it if there were room, or other neighbours. */
+/** `slots`: hosts that would take it with more room or other neighbours. */
 export function* awaitEnds(question: Question, slots: readonly Slot[]): Steps<NearestChange[]> {
   const best = yield* fewestEnds(question, slots);
   if (!best) return [];
@@ -66,7 +69,7 @@ export function* fewestEnds(question: Question, slots: readonly Slot[]): Steps<E
   return best;
 }
 
-/** What part of the request the host lacks in all; endless where it could not give something even when it is empty. */
+/** The share of the request that the host lacks; infinite when even the empty host lacks something. */
 function lackOf(fleet: Fleet, { amounts }: Request, slot: Slot): number {
   let lacks = 0;
   for (const [resourceClass, amount] of Object.entries(amounts)) {
@@ -77,7 +80,10 @@ function lackOf(fleet: Fleet, { amounts }: Request, slot: Slot): number {
   return lacks;
 }
 
-/** One whose end is enough; else the largest holders until it is, less those that were not needed. Null: even all are not enough. */
+/**
+ * One holder whose end is enough; else the largest holders until it is, without those not needed. Null: even all are
+ * not enough.
+ */
 function endsFor(question: Question, slot: Slot): readonly Allocation[] | null {
   const { snapshot, fleet, instance, request, spared } = question;
   const host = nameOf(fleet, slot);

@@ -1,5 +1,5 @@
-// Nearest changes for a gang of which not all fit at once: each is tried for all of them that wait. What would help only one of them is not
-// told. The costs are those of nearest-change.ts.
+// Nearest changes for a gang that does not fit at once: each change is tried for all waiting members. A change that
+// helps one member only is not listed. The costs are those of nearest-change.ts.
 
 import type { NearestChange } from '../../api/explanation.ts';
 import type { Instance } from '../../api/resources/instance.ts';
@@ -30,23 +30,23 @@ import type { Steps } from '../scheduler/steps.ts';
 import { wishesOf } from './wishes.ts';
 import { listed } from '../scheduler/words.ts';
 
-/** For larger gangs nothing is tried: some 10 ms for each try. */
+/** Larger gangs are not tried: about 10 ms per try. */
 const membersMax = 128;
-/** Ends are looked for of so many that find no place; each is a look at all hosts. */
+/** Number of members without a place for which ends are searched; each costs a scan of all hosts. */
 const leftMax = 16;
-/** Of one kind of change to hosts so many are tried that help one of them. */
+/** Hosts tried per kind of change, of those that help a member. */
 const hostsTriedMax = 32;
 
 interface GangQuestion extends Question {
   readonly gang: string;
   readonly members: readonly GangMember[];
   readonly requests: readonly Request[];
-  /** Those that find a place as it is, and those that do not. */
+  /** Members that find a place now, and those that do not. */
   readonly seated: readonly Seated[];
   readonly left: readonly Request[];
 }
 
-/** `members`: all that wait, the largest first. Undefined where nothing was tried. */
+/** `members`: all waiting ones, the largest first. Undefined when nothing was tried. */
 export function* nearestForGang(
   snapshot: Snapshot,
   instance: Instance,
@@ -69,7 +69,7 @@ export function* nearestForGang(
   return nearestFirst(changes);
 }
 
-/** Whether all of them find a place at once, when this is so. */
+/** Whether all of them fit at once under this supposition. */
 function allFit(question: GangQuestion, suppose: () => void, requests = question.requests): boolean {
   return attempt(question, () => {
     suppose();
@@ -109,7 +109,7 @@ function slotsOf({ fleet }: GangQuestion): Slot[] {
   return slots;
 }
 
-/** A wish that all of them drop who have it. */
+/** A requirement that all members with it drop. */
 function* dropWishes(question: GangQuestion): Steps<NearestChange[]> {
   const { snapshot, fleet, members, gang } = question;
   const byMember = members.map(({ request, instance }) => ({
@@ -126,7 +126,7 @@ function* dropWishes(question: GangQuestion): Steps<NearestChange[]> {
     yield;
     const requests = byMember.map(({ request, wishes }) => {
       const without = wishes.get(words);
-      return without ? withKeys(without) : request; // or the engine would take it for what it was
+      return without ? withKeys(without) : request; // or the engine would reuse the verdicts of the original
     });
     const { seated, left } = attempt(question, () => seat(snapshot, requests));
     if (left.length > 0) continue;
@@ -141,7 +141,7 @@ function* dropWishes(question: GangQuestion): Steps<NearestChange[]> {
   return found;
 }
 
-/** One after the other: for whom there is no place beside the others, the fewest whose end makes it. */
+/** One after the other: for a member without a place beside the others, the fewest ends that give it one. */
 function* awaitEnds(question: GangQuestion): Steps<NearestChange[]> {
   const { snapshot, fleet, instance, left, members, gang } = question;
   if (left.length > leftMax) return [];
@@ -169,7 +169,7 @@ function* awaitEnds(question: GangQuestion): Steps<NearestChange[]> {
       const there = attempt(one, () =>
         fitter(fleet, request)(slot) ? placementAt(fleet, request, { slot, score: 0, fitCount: 1 }).held : null,
       );
-      if (!there) return []; // changed meanwhile
+      if (!there) return []; // changed in the meantime
       held.push({ slot, request, held: there });
     } else held.push(...already);
   }

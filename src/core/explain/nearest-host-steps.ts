@@ -1,4 +1,5 @@
-// Host steps: what people can do about a host that takes nothing as it is. Each is a change of its record, for a trial.
+// Host steps: what an operator can do about a host that takes no instances. Each is a change of the host's record, for
+// a trial.
 
 import type { NearestChange } from '../../api/explanation.ts';
 import type { Host } from '../../api/resources/host.ts';
@@ -12,7 +13,7 @@ export interface HostStep {
   readonly cost: number;
   /** For one host, and for several. */
   readonly words: (hosts: string) => string;
-  /** The host after it; null where it is so already. */
+  /** The changed host; null where nothing would change. */
   readonly apply: (host: Host) => Host | null;
 }
 
@@ -45,7 +46,7 @@ export const hostSteps: readonly HostStep[] = [
   },
 ];
 
-/** Each step alone, and all that a host is in need of together. */
+/** Each step alone, and all steps that a host needs together. */
 export const stepSets: readonly (readonly HostStep[])[] = [...hostSteps.map((step) => [step]), hostSteps];
 
 export interface ChangedHost {
@@ -54,7 +55,7 @@ export interface ChangedHost {
   readonly done: readonly HostStep[];
 }
 
-/** Of these hosts those that such steps would change; of a set of several only where more than one is needed. */
+/** The hosts among these that the steps would change; for a set of several steps only those that need more than one. */
 export function changedHosts(fleet: Fleet, slots: Iterable<Slot>, steps: readonly HostStep[]): ChangedHost[] {
   const changed: ChangedHost[] = [];
   for (const slot of slots) {
@@ -72,7 +73,7 @@ export function changedHosts(fleet: Fleet, slots: Iterable<Slot>, steps: readonl
   return changed;
 }
 
-/** Of each way to mend hosts that helps, what is told; `whom`: more words at its end. */
+/** The message for each set of steps that helps; `whom` is appended. */
 export function stepsTold(fleet: Fleet, helpful: readonly ChangedHost[], whom = ''): NearestChange[] {
   const byDone = Map.groupBy(helpful, ({ done }) => done.map(({ change }) => change).join());
   return [...byDone.values()].map((all) => {

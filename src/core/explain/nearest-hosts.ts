@@ -1,5 +1,5 @@
-// More hosts: how many hosts like one that is there would take all that wait together. Each is tried as a host beside the others, empty,
-// in the pool, the zone and whatever else its like is in. What no host of the fleet is like is not thought of.
+// More hosts: how many copies of an existing host would take all waiting requests together. Each copy is tried beside
+// the existing hosts: empty, in the same pool, zone and so on. Hosts unlike any existing one are not considered.
 
 import type { NearestChange } from '../../api/explanation.ts';
 import type { Host } from '../../api/resources/host.ts';
@@ -13,12 +13,12 @@ import { hostsPerStep, type Steps } from '../scheduler/steps.ts';
 import { judge, prepareRules } from '../scheduler/engine/verdicts.ts';
 import { amountWords } from '../scheduler/words.ts';
 
-/** Kinds of hosts that are tried as one more: of each hardware some. */
+/** Number of kinds of hosts tried: some of each hardware. */
 const kindsTriedMax = 32;
-/** If those that were enough one by one are not when all are there at once, so many more are tried. */
+/** When copies that suffice one by one do not suffice at once, this many more are tried. */
 const moreTriedMax = 3;
 
-/** `requests` wait together, the largest first. Nothing where they all fit as it is. */
+/** `requests` wait together, the largest first. No result when all fit already. */
 export function* addHosts(question: Question, requests: readonly Request[], gang?: string): Steps<NearestChange[]> {
   const { snapshot, fleet } = question;
   const { left } = attempt(question, () => seat(snapshot, requests));
@@ -46,7 +46,7 @@ export function* addHosts(question: Question, requests: readonly Request[], gang
   ];
 }
 
-/** How many hosts like this one it takes, `max` at most; null: more, or they never would. */
+/** Number of copies of this host needed, at most `max`; null: more, or no number suffices. */
 function* countNew(
   question: Question,
   like: Slot,
@@ -67,7 +67,7 @@ function* countNew(
   return null;
 }
 
-/** Within a trial: another host whenever one finds no place on those that there are. */
+/** In a trial: adds a copy whenever a request does not fit on the existing hosts. */
 function openOneByOne(
   { snapshot, fleet }: Question,
   like: Slot,
@@ -86,11 +86,14 @@ function openOneByOne(
 
 interface Kind {
   readonly slot: Slot;
-  /** Neighbours are in the way on all of them, as they are. */
+  /** Neighbours refuse all hosts of this kind as they are. */
   readonly kept: boolean;
 }
 
-/** One of each kind of host that would take the first of them, room and neighbours aside; those first where no neighbour is in the way. */
+/**
+ * One host of each kind that would take the first request, room and neighbours aside; first those that neighbours do
+ * not refuse.
+ */
 function* hostKinds(question: Question, requests: readonly Request[]): Steps<Slot[]> {
   const { fleet, request } = question;
   const labels = labelsRead(requests);
@@ -128,13 +131,13 @@ function isBefore(fleet: Fleet, a: Kind, b: Kind): boolean {
   return a.kept === b.kept ? nameOf(fleet, a.slot) < nameOf(fleet, b.slot) : b.kept;
 }
 
-/** The first of each row, then the second of each. */
+/** The first of each row, then the second of each, and so on. */
 function inTurns<T>(rows: readonly (readonly T[])[]): T[] {
   const longest = Math.max(0, ...rows.map(({ length }) => length));
   return Array.from({ length: longest }, (_, i) => rows.flatMap((row) => row.slice(i, i + 1))).flat();
 }
 
-/** What rules read of a host's record, besides what it has. */
+/** What rules read of a host's record, without its capacity. */
 function recordKey({ metadata, spec, status }: Host, labels: readonly string[]): string {
   const { pool, taints, dedicatedTo, instancesMax } = spec;
   const drivers = status.drivers.filter(({ available }) => available).map(({ name }) => name);
@@ -143,7 +146,7 @@ function recordKey({ metadata, spec, status }: Host, labels: readonly string[]):
   return JSON.stringify([pool, taints, dedicatedTo, instancesMax, drivers, architecture, controlPlane, values]);
 }
 
-/** Labels of hosts that decide about any of them. */
+/** Host labels that decide about any of the requests. */
 function labelsRead(requests: readonly Request[]): string[] {
   const labels = new Set<string>(topologyKeys(requests));
   for (const { terms } of requests) {
@@ -163,7 +166,7 @@ function topologyKeys(requests: readonly Request[]): string[] {
   return [...found].sort();
 }
 
-/** Where it must be, when rules about neighbours go by that. */
+/** The required location, when rules about neighbours use such a label. */
 function placeWords(host: Host | undefined, requests: readonly Request[]): string[] {
   return topologyKeys(requests).flatMap((key) => {
     const value = host?.metadata.labels[key];

@@ -1,5 +1,5 @@
-// The question behind nearest changes: of whom, on which fleet. What is supposed is laid over the fleet in a trial, and all rules are asked;
-// nothing here is left behind.
+// The question behind nearest changes: which request, on which fleet. Suppositions are laid over the fleet in a trial,
+// and all rules are evaluated; nothing remains afterwards.
 
 import type { Instance } from '../../api/resources/instance.ts';
 import type { Allocation } from '../state/records.ts';
@@ -14,7 +14,7 @@ import { hostsPerStep, type Steps } from '../scheduler/steps.ts';
 import { judge, prepareRules } from '../scheduler/engine/verdicts.ts';
 import { listed } from '../scheduler/words.ts';
 
-/** Of one kind of change to hosts so many are tried. */
+/** Hosts tried per kind of change. */
 export const hostsTriedMax = 256;
 export const hostsNamedMax = 5;
 
@@ -23,9 +23,9 @@ export interface Question {
   readonly fleet: Fleet;
   readonly instance: Instance;
   readonly request: Request;
-  /** Consumers whose end is not asked for: they have gone, or help nobody by it. */
+  /** Consumers whose end is not considered: they have left already, or their end would not help. */
   readonly spared?: ReadonlySet<string>;
-  /** What else is supposed in every trial. */
+  /** What else holds in every trial. */
   readonly suppose?: () => void;
 }
 
@@ -36,13 +36,13 @@ export function attempt<T>({ snapshot, fleet, instance, suppose }: Question, bod
   });
 }
 
-/** Whether all rules let the request onto a host, as the trial has things now. */
+/** Whether all rules allow the request on a host, in the current trial. */
 export function fitter(fleet: Fleet, request: Request): (slot: Slot) => boolean {
   const rules = prepareRules(plugins, request, fleet);
   return (slot) => fleet.hosts[slot] !== undefined && judge(rules, slot) >= 0;
 }
 
-/** Hosts that by what they are would take the request: room and neighbours aside. */
+/** Hosts that would take the request, room and neighbours aside. */
 export function* openHosts({ fleet, request }: Pick<Question, 'fleet' | 'request'>): Steps<Slot[]> {
   const open: Slot[] = [];
   for (let from = 0; from < fleet.length; from += hostsPerStep) {
@@ -54,7 +54,7 @@ export function* openHosts({ fleet, request }: Pick<Question, 'fleet' | 'request
   return open;
 }
 
-/** Within a trial: a consumer leaves the host, or (sign -1) is there again. */
+/** In a trial: a consumer leaves the host, or (sign -1) returns. */
 export function leave(
   { snapshot, fleet }: Question,
   slot: Slot,
@@ -74,7 +74,7 @@ export function consumerWords(snapshot: Snapshot, { kind, id, project, name }: A
   return instance ? `instance ${project}/${name}` : `remains of instance ${project}/${name}`;
 }
 
-// Words.
+// Messages.
 
 export function nameOf(fleet: Fleet, slot: Slot): string {
   return fleet.names[slot] ?? '';

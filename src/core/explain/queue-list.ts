@@ -1,4 +1,4 @@
-// The queue as people read it: who is first, and why each waits.
+// The queue as users read it: the order, and why each instance waits.
 
 import type { QueueItem, QueueList } from '../../api/queue.ts';
 import type { Instance } from '../../api/resources/instance.ts';
@@ -61,12 +61,12 @@ function itemOf(
   };
 }
 
-/** Members of gangs that are asked for anew for one list: some 10 ms. */
+/** Number of gang members evaluated for one list: about 10 ms. */
 const membersAskedMax = 256;
 
 /**
- * How many of each gang fit at once today. What they were told last may be of an hour ago: it is not written anew to each of them whenever
- * room for one more of them comes and goes.
+ * How many members of each gang fit at once now. Their status may be an hour old: it is not rewritten whenever room for
+ * one more of them appears and disappears.
  */
 class GangAnswers {
   readonly #snapshot: Snapshot;

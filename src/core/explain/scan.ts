@@ -1,4 +1,5 @@
-// Scan: what all hosts say of one request, in steps, with the reasons counted. Messages are made for a few examples only.
+// Scan: the verdicts of all hosts on one request, in steps, with the reasons counted. Messages are built for a few
+// examples only.
 
 import type { ReasonExplanation } from '../../api/explanation.ts';
 import type { Fleet } from '../scheduler/fleet.ts';
@@ -10,7 +11,7 @@ import { hostsPerStep, type Steps } from '../scheduler/steps.ts';
 export interface Brief {
   readonly slot: Slot;
   readonly host: string;
-  /** How many rules refuse. */
+  /** Number of rules that refuse. */
   readonly refusals: number;
   readonly score: number;
 }
@@ -20,7 +21,7 @@ export interface Scan {
   readonly fit: number;
   /** The most frequent first. */
   readonly reasons: readonly ReasonExplanation[];
-  /** Of refused hosts: which rules refuse. */
+  /** For refused hosts: the rules that refuse. */
   readonly refused: ReadonlyMap<Slot, readonly string[]>;
 }
 
@@ -28,7 +29,7 @@ type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 
 const examplesMax = 3;
 
-/** `within` runs each step's questions in the trial they belong to. */
+/** `within` runs the evaluations of each step inside their trial. */
 export function* scan(fleet: Fleet, request: Request, within: (body: () => void) => void): Steps<Scan> {
   const verdicts: Brief[] = [];
   const reasons = new Map<string, Mutable<ReasonExplanation>>();
@@ -63,7 +64,7 @@ export function* scan(fleet: Fleet, request: Request, within: (body: () => void)
   };
 }
 
-/** Those that fit first, the best of them first; the others by name. */
+/** Hosts that fit first, the best of them first; the others by name. */
 export function bestFirst(a: Brief, b: Brief): number {
   return Number(a.refusals > 0) - Number(b.refusals > 0) || b.score - a.score || (a.host < b.host ? -1 : 1);
 }

@@ -1,5 +1,5 @@
-// Seat: who of several that wait together finds a place, one after the other, each with the others where they will be. Within a trial: the
-// places stay held until it ends.
+// Seat: places several waiting requests one after the other, each with the earlier ones in place. In a trial: the
+// places stay claimed until it ends.
 
 import type { Allocation } from '../state/records.ts';
 import type { Snapshot } from '../state/snapshot.ts';
@@ -14,7 +14,7 @@ export interface Seated {
   readonly held: Allocation['amounts'];
 }
 
-/** In this order; those for whom there is no place are left, and the others go on. */
+/** In this order; a request without a place is returned as left, and the others continue. */
 export function seat(
   snapshot: Snapshot,
   requests: readonly Request[],

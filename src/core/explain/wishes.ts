@@ -1,5 +1,5 @@
-// Wishes: everything a request asks besides room, one by one, with the request as it would be without it. What they mean is for the rules
-// to say: a new term needs nothing here.
+// Wishes: every requirement of a request besides room, one by one, with the request without it. The rules give them
+// their meaning: a new term needs nothing here.
 
 import type { Request } from '../scheduler/request.ts';
 
@@ -9,13 +9,13 @@ export interface Wish {
   readonly without: Request;
 }
 
-/** So many are tried of one request. */
+/** Number tried for one request. */
 const wishesMax = 64;
 
-/** Terms without which no host more would take it: what the instance is, what it prefers and what it bears. */
+/** Terms whose removal makes no host fit: what the instance is, prefers and tolerates. */
 const facts: ReadonlySet<string> = new Set(['image', 'project', 'preferences', 'tolerations']);
 
-/** `ownDriver`: the driver is a wish, and not what the image needs. */
+/** `ownDriver`: the instance requires the driver, not its image. */
 export function wishesOf(request: Request, ownDriver: boolean): Wish[] {
   const wishes: Wish[] = [];
   for (const [name, value] of Object.entries(request.terms)) {

@@ -1,5 +1,5 @@
-// Inventory of a host: what its agent measured and its operator states, less what is kept back; of the host itself and of each of its
-// devices and cells.
+// Inventory of a host: what its agent measured or its operator states, minus what is reserved; for the host itself and
+// for each device and cell.
 
 import type { ChildProvider } from '../../api/resources/host-rules.ts';
 import type { HostSpec, HostStatus } from '../../api/resources/host.ts';
@@ -9,7 +9,7 @@ import type { Inventory } from '../state/records.ts';
 
 type Inventories = Readonly<Record<string, Inventory>>;
 
-/** What one provider of a host has. */
+/** The inventories of one provider of a host. */
 export interface ProviderInventories {
   /** Empty: the host itself, its root provider. */
   readonly name: string;
@@ -17,7 +17,7 @@ export interface ProviderInventories {
   readonly traits: readonly string[];
 }
 
-/** One inventory per class of `capacity`. The operator's `reserved`, ratios and units win over the agent's. */
+/** One inventory per class of `capacity`. The operator's `reserved`, ratios and units override the agent's. */
 export function inventoriesOf(spec: HostSpec, capacity: Amounts, measuredReserve: Amounts): Record<string, Inventory> {
   const inventories: Record<string, Inventory> = {};
   for (const [resourceClass, measured] of Object.entries(withStated(spec, capacity))) {
@@ -28,9 +28,9 @@ export function inventoriesOf(spec: HostSpec, capacity: Amounts, measuredReserve
 }
 
 /**
- * The root first, then devices and cells, the operator's instead of the agent's of the same name. What devices and cells have is part of
- * the host's capacity where that has the class; the root has the rest, and none of a class that is all in them. What is kept back of such
- * a class is kept back of each in proportion.
+ * The root first, then devices and cells; the operator's override the agent's of the same name. Capacity of devices and
+ * cells is part of the host's capacity where the host has the class; the root has the rest, and none of a class that is
+ * entirely in them. A reserved amount of such a class is divided in proportion.
  */
 export function providersOf(
   spec: HostSpec,
@@ -65,7 +65,7 @@ export function providersOf(
   ];
 }
 
-/** With what the operator states instead of what was measured, and beside it. */
+/** Measured capacity, overridden and extended by what the operator states. */
 function withStated(spec: HostSpec, capacity: Amounts): Amounts {
   if (!spec.inventory) return capacity;
   const stated: Record<string, number> = { ...capacity };

@@ -1,5 +1,6 @@
-// Ledger: who holds how much of what. The only place that says what is free; claims and releases are changes for a Plan.
-// Terms and arithmetic are those of OpenStack Placement (docs.openstack.org/placement, "allocation candidates").
+// Ledger: which consumer holds how much of what. The only source for what is free; claims and releases are changes for
+// a Plan. Terms and arithmetic are those of OpenStack Placement (docs.openstack.org/placement, "allocation
+// candidates").
 
 import { assert } from '../../base/assert.ts';
 import type { Amounts } from '../../api/resources/metadata.ts';
@@ -10,12 +11,15 @@ import type { Allocation, Inventory, Provider } from '../state/records.ts';
 import type { Entry, Snapshot } from '../state/snapshot.ts';
 import { heldGiB } from '../state/volumes.ts';
 
-/** What may be held of an inventory in all: floor((total − reserved) × ratio). */
+/** The capacity of an inventory: floor((total − reserved) × ratio). */
 export function capacityOf(inventory: Inventory): number {
   return Math.max(0, Math.floor((inventory.total - inventory.reserved) * inventory.allocationRatio));
 }
 
-/** `TooFew`: not enough devices (or cells) with so much free; `asked` and `free` count devices, `each` is what each must give. */
+/**
+ * `TooFew`: not enough devices (or cells) with enough free; `asked` and `free` count devices, `each` is the amount per
+ * device.
+ */
 export type FitRefusal = 'Insufficient' | 'BelowMinUnit' | 'AboveMaxUnit' | 'NotAStep' | 'NoInventory' | 'TooFew';
 
 export type Fit =
@@ -27,13 +31,13 @@ export type Fit =
       readonly asked: number;
       readonly free: number;
       readonly each?: number;
-      /** Of the units it is given in: the least, the most, or the step. */
+      /** The minimum unit, the maximum unit or the step size. */
       readonly limit?: number;
     };
 
 export type Shortfall = Exclude<Fit, { readonly fits: true }>;
 
-/** Whether `amounts` can be held of `provider` besides `used`; else the first class that cannot. */
+/** Whether `provider` can give `amounts` in addition to `used`; else the first class that it cannot give. */
 export function fit(provider: Provider, used: ReadonlyMap<string, number>, amounts: Amounts): Fit {
   for (const resourceClass in amounts) {
     const asked = amounts[resourceClass] ?? 0;
@@ -57,9 +61,9 @@ function fitClass(inventory: Inventory | undefined, used: number, resourceClass:
 }
 
 /**
- * Holds room of a host's providers for a consumer. Those providers are rewritten, and the root in any case, so that of two claims on one
- * host that were decided on the same view only one is committed: this condition is what keeps invariant 1, and every rule about what
- * else is on the host, under any number of control planes.
+ * Claims room of a host's providers for a consumer. It rewrites those providers, and always the root, so that of two
+ * claims on one host decided on the same view only one commits. This condition keeps invariant 1, and every rule about
+ * the other instances of the host, under any number of control planes.
  */
 export function claim(
   snapshot: Snapshot,
@@ -77,7 +81,7 @@ export function claim(
   return changes;
 }
 
-/** Holds room of one provider for volumes, each by itself. */
+/** Claims room of one provider for volumes, each by itself. */
 export function claimVolumes(
   snapshot: Snapshot,
   volumes: readonly Volume[],
@@ -86,7 +90,7 @@ export function claimVolumes(
   return [...rewrite(snapshot, at.host, { [at.providerId]: {} }), ...volumes.map((volume) => allocationOf(volume, at))];
 }
 
-/** The same for volumes that are placed with an instance: `held` is of all of them. What is left is the instance's own. */
+/** The same for volumes placed with an instance: `held` is the sum of all. The remainder belongs to the instance. */
 export function claimWithVolumes(
   snapshot: Snapshot,
   claimed: Omit<Allocation, 'kind' | 'amounts'> & { readonly held: Held },
@@ -128,7 +132,7 @@ function rewrite(snapshot: Snapshot, host: string, held: Held): Change[] {
     changes.push(marked(provider));
     root ||= provider.value.parent === null;
   }
-  // Most claims are on the root alone; the others are looked through only for a root that gives nothing itself.
+  // Most claims are on the root alone; other providers are searched only for a claim that takes nothing from the root.
   if (root) return changes;
   for (const provider of snapshot.providersOfHost(host))
     if (provider.value.parent === null) changes.push(marked(provider));
@@ -139,24 +143,24 @@ function marked({ key, revision, value }: Entry<Provider>): Change {
   return { key, ifRevision: revision, value: { ...value, generation: value.generation + 1 } };
 }
 
-/** Gives back everything an allocation holds. Committed at most once: the allocation's own revision is the condition. */
+/** Releases an allocation completely. Committed at most once: the allocation's own revision is the condition. */
 export function release(allocation: Entry<Allocation>): Change[] {
   return [{ key: allocation.key, ifRevision: allocation.revision, value: null }];
 }
 
-/** Gives back everything that a consumer holds anywhere. */
+/** Releases everything that a consumer holds anywhere. */
 export function releaseAllOf(snapshot: Snapshot, consumerId: string): Change[] {
   return snapshot.allocationsOfConsumer(consumerId).flatMap(release);
 }
 
-/** Whether only the disk is held: the guest does not run, and may not before the rest is claimed again. */
+/** Whether only the disk is held: the guest does not run, and must not run until the rest is claimed again. */
 export function holdsOnlyDisk({ amounts }: Allocation): boolean {
   return Object.values(amounts).every((held) =>
     Object.keys(held).every((resourceClass) => resourceClass === 'DISK_GB'),
   );
 }
 
-/** Holds `held` for an allocation that was made smaller. The providers are rewritten, as by every claim. */
+/** Extends a reduced allocation to `held`. Rewrites the providers like every claim. */
 export function claimAgain(snapshot: Snapshot, allocation: Entry<Allocation>, held: Held): Change[] {
   return [
     ...rewrite(snapshot, allocation.value.host, held),
@@ -164,7 +168,7 @@ export function claimAgain(snapshot: Snapshot, allocation: Entry<Allocation>, he
   ];
 }
 
-/** Gives back all but the disk, for a guest that no longer runs but whose files are kept. No change when that is so already. */
+/** Releases everything but the disk, for a stopped guest whose files are kept. No change when that is done already. */
 export function releaseAllButDisk(allocation: Entry<Allocation>): Change[] {
   const amounts: Record<string, Amounts> = {};
   let smaller = false;
@@ -185,7 +189,7 @@ export interface OverUse {
   readonly capacity: number;
 }
 
-/** Every resource class held beyond its capacity. Shrinking an inventory below its use makes some; claims never do. */
+/** Every resource class held beyond its capacity. Shrinking an inventory below its use causes this; claims never do. */
 export function overUse(snapshot: Snapshot): OverUse[] {
   const found: OverUse[] = [];
   for (const { value: provider } of snapshot.list('provider')) {

@@ -1,9 +1,9 @@
-// Most: how much of a class could be had, in the same terms as `fit`. What it names is still asked of `fit` before anyone relies on it.
+// Most: how much of a class is available, in the terms of `fit`. `fit` still checks the result before a claim.
 
 import { capacityOf } from './ledger.ts';
 import { type Demand, isRootAlone, type Tree } from './tree.ts';
 
-/** The most, up to `asked`, that one claim can get of a class now, from one provider, in whole steps; 0 when none gives any. */
+/** The most, up to `asked`, that one provider can give to one claim now, in whole steps; 0 when none can give any. */
 export function mostOf(tree: Tree, resourceClass: string, asked: number): number {
   let most = 0;
   for (const { provider, used } of tree) {
@@ -16,7 +16,10 @@ export function mostOf(tree: Tree, resourceClass: string, asked: number): number
   return most;
 }
 
-/** How many of a plain demand the root can give, where it gives at least one and no child has anything of it; 1 where only trying tells. */
+/**
+ * How many copies of a plain demand the root can give, when it can give at least one and no child has any of the
+ * classes; 1 when only a trial can tell.
+ */
 export function copiesOf(tree: Tree, { amounts, portions }: Demand): number {
   const [root] = tree;
   if (!root || portions.length > 0 || !isRootAlone(tree, amounts)) return 1;

@@ -1,4 +1,4 @@
-// Traits: whether a provider bears what is asked of it.
+// Traits: whether a provider has the required traits.
 
 import type { TraitRules } from '../../api/resources/host-rules.ts';
 
@@ -7,7 +7,7 @@ export type TraitFault =
   | { readonly kind: 'forbidden'; readonly trait: string }
   | { readonly kind: 'none-of'; readonly traits: readonly string[] };
 
-/** The first rule that the traits break, or null. */
+/** The first rule that the traits violate, or null. */
 export function traitFault({ required, forbidden, anyOf }: TraitRules, borne: readonly string[]): TraitFault | null {
   for (const trait of required ?? []) if (!borne.includes(trait)) return { kind: 'missing', trait };
   for (const trait of forbidden ?? []) if (borne.includes(trait)) return { kind: 'forbidden', trait };

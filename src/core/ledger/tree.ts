@@ -1,6 +1,7 @@
-// Tree: the providers of one host and how a request is shared out among them. Which provider gives what is decided here and nowhere
-// else. Semantics are those of OpenStack Placement's allocation candidates: each plain class comes whole from one provider of the tree;
-// a portion's classes come together from one, and its copies from different ones (`group_policy=isolate`).
+// Tree: the providers of one host, and how a request is divided among them. Only this file decides which provider gives
+// what. Semantics are those of OpenStack Placement's allocation candidates: each plain class comes whole from one
+// provider of the tree; the classes of a portion come together from one provider, and its copies from different ones
+// (`group_policy=isolate`).
 
 import type { TraitRules } from '../../api/resources/host-rules.ts';
 import type { Amounts } from '../../api/resources/metadata.ts';
@@ -17,13 +18,13 @@ export interface ProviderRoom {
 /** The root first, then its children by id. */
 export type Tree = readonly ProviderRoom[];
 
-/** Amounts that one provider must give together, `count` times over, each from another provider. */
+/** Amounts that one provider must give together, `count` times, each from another provider. */
 export interface Portion {
   readonly amounts: Amounts;
   readonly count: number;
-  /** The provider bears at least one of these traits; empty: any provider will do. */
+  /** The provider has at least one of these traits; empty: any provider. */
   readonly traitsAnyOf: readonly string[];
-  /** More that is asked of the provider's traits. */
+  /** Further requirements on the provider's traits. */
   readonly traits?: TraitRules;
   /** No other such portion gets the same provider. */
   readonly apart?: true;
@@ -39,8 +40,8 @@ export type Assignment =
   | { readonly fits: false; readonly shortfalls: readonly Shortfall[] };
 
 /**
- * Who gives what, tightest provider first, so that large ones stay whole; or every class that cannot be given. Portions are taken in
- * order. Where they compete for one class and that leads nowhere, other ways to share them out are searched.
+ * The amounts by provider, the tightest provider first, so that large ones stay whole; or every class that does not
+ * fit. Portions are assigned in order. When they compete for a class and that fails, other divisions are searched.
  */
 export function assign(tree: Tree, demand: Demand): Assignment {
   const { amounts, portions } = demand;
@@ -55,7 +56,7 @@ export function assign(tree: Tree, demand: Demand): Assignment {
   return held ? { fits: true, held } : inOrder;
 }
 
-/** Everything that is asked for, portions included. */
+/** The total of the demand, portions included. */
 export function wholeOf({ amounts, portions }: Demand): Amounts {
   if (portions.length === 0) return amounts;
   const whole: Record<string, number> = { ...amounts };
@@ -82,7 +83,7 @@ function assignInOrder(tree: Tree, { amounts, portions }: Demand): Assignment {
     }
   }
   const [root] = tree;
-  // Mostly there is nothing to choose for these.
+  // Mostly these come from the root alone.
   if (root && isRootAlone(tree, amounts) && fit(root.provider, withHeld(root, held), amounts).fits)
     hold(held, root.provider.id, amounts);
   else
@@ -96,7 +97,7 @@ function assignInOrder(tree: Tree, { amounts, portions }: Demand): Assignment {
   return shortfalls.length === 0 ? { fits: true, held } : { fits: false, shortfalls };
 }
 
-/** Whether what one part of a demand takes may be missing for another, so that each alone does not tell. */
+/** Whether one part of a demand can take what another needs, so that checking each alone is not enough. */
 export function compete({ amounts, portions }: Demand): boolean {
   const seen = new Set<string>(portions.length > 0 ? Object.keys(amounts) : []);
   for (const portion of portions) {
@@ -109,10 +110,10 @@ export function compete({ amounts, portions }: Demand): boolean {
   return false;
 }
 
-/** So many providers are tried in all; a demand that needs more counts as one that does not fit. */
+/** Providers tried in all; a demand that needs more counts as not fitting. */
 const triesMax = 4096;
 
-/** Depth first over all ways to share out, the tightest first. */
+/** Depth first over all divisions, the tightest first. */
 function search(tree: Tree, { amounts, portions }: Demand): Held | null {
   const wants: { readonly portion: Portion; readonly copy: number }[] = portions.flatMap((portion) =>
     Array.from({ length: portion.count }, (_, copy) => ({ portion, copy })),
@@ -132,7 +133,7 @@ function search(tree: Tree, { amounts, portions }: Demand): Held | null {
     const last = mine.at(copy - 1);
     for (const { provider } of tightest(tree, held, portion)) {
       if (++tries > triesMax) return null;
-      // Copies are all alike: taken by ascending id, so that no set of providers is tried twice.
+      // Copies are equal: taken by ascending id, so that no set of providers is tried twice.
       if (copy > 0 && last !== undefined && provider.id <= last) continue;
       if (portion.apart && apart.has(provider.id)) continue;
       const more: Record<string, Record<string, number>> = {};
@@ -150,7 +151,7 @@ function search(tree: Tree, { amounts, portions }: Demand): Held | null {
   return place(0, {});
 }
 
-/** How many providers could give the portion, counted no further than it needs. */
+/** Number of providers that could give the portion, counted up to the number needed. */
 export function countTakers(tree: Tree, portion: Portion): number {
   let found = 0;
   for (const { provider, used } of tree) {
@@ -160,7 +161,7 @@ export function countTakers(tree: Tree, portion: Portion): number {
   return found;
 }
 
-/** Whether no child has any of these classes, so that there is nothing to choose. */
+/** Whether no child has any of these classes, so that only the root can give them. */
 export function isRootAlone(tree: Tree, amounts: Amounts): boolean {
   for (let i = 1; i < tree.length; i++) {
     const inventories = tree[i]?.provider.inventories ?? {};
@@ -169,7 +170,7 @@ export function isRootAlone(tree: Tree, amounts: Amounts): boolean {
   return true;
 }
 
-/** The providers that can give `amounts` besides what is held already, the one with the least left over first. */
+/** The providers that can give `amounts` in addition to what is held, the one with the least left first. */
 function tightest(tree: Tree, held: Held, wanted: Wanted): ProviderRoom[] {
   const { amounts } = wanted;
   const found: { readonly room: ProviderRoom; readonly left: number }[] = [];
@@ -190,7 +191,7 @@ function tightest(tree: Tree, held: Held, wanted: Wanted): ProviderRoom[] {
 
 type Wanted = Pick<Portion, 'amounts' | 'traitsAnyOf' | 'traits'>;
 
-/** Whether the provider is of the kind that is wanted, however much of it is free. */
+/** Whether the provider is of the wanted kind, regardless of what is free. */
 function mayGive({ inventories, traits: borne }: Provider, { amounts, traitsAnyOf, traits }: Wanted): boolean {
   for (const resourceClass in amounts) if (inventories[resourceClass] === undefined) return false;
   if (traitsAnyOf.length > 0 && !traitsAnyOf.some((trait) => borne.includes(trait))) return false;
@@ -217,7 +218,7 @@ function hold(held: Record<string, Record<string, number>>, providerId: string, 
   }
 }
 
-/** Why no provider gives the class, by the one that comes nearest. */
+/** Why no provider gives the class, from the one that comes closest. */
 function closest(tree: Tree, held: Held, resourceClass: string, asked: number): Shortfall {
   let best: Shortfall | undefined;
   for (const room of tree) {

@@ -1,4 +1,5 @@
-// A ticket lets its bearer into one guest once. That it was used is a record, so that it is used once whichever control plane is asked.
+// A ticket grants its bearer access to one guest once. Its use is recorded, so that it is used once even with several
+// control planes.
 
 import { ApiError } from '../../api/errors.ts';
 import type { Context } from '../state/context.ts';
@@ -7,20 +8,20 @@ import type { Plan } from '../state/plan.ts';
 import type { Snapshot } from '../state/snapshot.ts';
 
 export interface AccessTicket {
-  /** Never drawn twice. */
+  /** Unique. */
   readonly nonce: string;
   readonly instanceId: string;
-  /** Of that life only: whoever has the host's ports or the name afterwards is somebody else. */
+  /** Valid for this incarnation only: the host's ports and the name may belong to another instance later. */
   readonly incarnation: number;
   /** `console`, `vnc`, `exec` or `ports/<port>`. */
   readonly way: string;
   readonly expiresAtMs: number;
 }
 
-/** No project has this name. */
+/** No project can have this name. */
 const ticketProject = '@tickets';
 
-/** Throws `Unauthenticated` when it is too late, or it was used before. */
+/** Throws `Unauthenticated` when the ticket expired or was used before. */
 export function useTicket(snapshot: Snapshot, ticket: AccessTicket, ctx: Context): { readonly plan: Plan } {
   if (ctx.nowMs >= ticket.expiresAtMs)
     throw new ApiError('Unauthenticated', 'this ticket has expired; ask for another');

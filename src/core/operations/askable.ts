@@ -1,5 +1,6 @@
-// Whether a place can be asked for like this: the one check of instances, tasks, dry runs and questions about candidates and capacity, so
-// that none of them answers what another would refuse. What no host has now is no fault: whoever asks may wait for one that does.
+// Whether a request for a place is valid: the one check of instances, tasks, dry runs and questions about candidates
+// and capacity, so that they all refuse the same. A requirement that no host meets now is valid: the instance may wait
+// for a host that does.
 
 import { ApiError } from '../../api/errors.ts';
 import { nearest } from '../../api/nearest.ts';
@@ -28,7 +29,7 @@ export function assertAskable(snapshot: Snapshot, { project, labels, spec }: Ask
   assertPlacementRules(snapshot, { project, labels, placement: spec.placement });
 }
 
-/** An image and a size that are there. */
+/** The image and the size must exist. */
 function assertReferences(snapshot: Snapshot, spec: AskingSpec): void {
   if (spec.image !== undefined && !snapshot.imageByName(spec.image)) {
     const known = [...snapshot.list('image')].flatMap(({ value }) => [value.metadata.name, ...value.spec.aliases]);
@@ -51,7 +52,7 @@ function hint(word: string, known: readonly string[], command: string): string {
   return meant ? `; did you mean "${meant}"?` : `; "${command}" lists them`;
 }
 
-/** No host port is asked for twice. */
+/** No host port may be requested twice. */
 function assertPortsDiffer(spec: AskingSpec): void {
   for (const [i, port] of spec.ports.entries()) {
     const twin = spec.ports.findIndex(

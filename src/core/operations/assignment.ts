@@ -1,5 +1,5 @@
-// Assignment: what a host should do about one incarnation of one instance. An allocation that nothing wants any more is the
-// explicit order to remove what it stands for; a guest without any allocation is never ordered away.
+// Assignment: what a host should do about one incarnation of one instance. An allocation that nothing wants any more is
+// the explicit order to delete its guest; a guest without an allocation is never ordered to be deleted.
 
 import type { AssignedContainer, Assignment } from '../../api/agent-protocol.ts';
 import { isContainerImage } from '../../api/container-image.ts';
@@ -69,7 +69,7 @@ function containersOf(
   });
 }
 
-/** Of an instance whose owner names none. */
+/** For an instance without containers in its spec. */
 const plainContainer: Container = { name: 'main', env: {}, ports: [] };
 
 function wanted(instance: Instance | undefined, allocation: Allocation): Assignment['want'] {
@@ -80,7 +80,7 @@ function wanted(instance: Instance | undefined, allocation: Allocation): Assignm
   if (seen === restored) return 'kept';
   // Without room it may not run: controllers/power-on.ts claims it again.
   if (!isToBeOn(spec) || status.phase === 'Exited' || holdsOnlyDisk(allocation)) return 'stopped';
-  // A guest that failed is over; one that is only out of sight may well be running.
+  // A failed guest has ended; a guest on a lost host may still run.
   if (status.phase === 'Failed' && seen !== hostLost) return 'stopped';
   return spec.powerState === 'suspended' ? 'suspended' : 'running';
 }

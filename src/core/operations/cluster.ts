@@ -1,4 +1,4 @@
-// What a store is told of itself when it is new: its epoch and the secrets that all its control planes share.
+// The record that a new store gets: its epoch and the secrets that all its control planes share.
 
 import { ApiError } from '../../api/errors.ts';
 import { newerStore } from '../state/cluster-state.ts';
@@ -11,7 +11,10 @@ import type { Snapshot } from '../state/snapshot.ts';
 
 export type ClusterSecrets = Pick<Cluster, 'tokenSecret' | 'operatorToken'>;
 
-/** `secrets` are taken only by a store that has none yet. Said at every start. Throws `Unavailable` for a store that is closed, or that a newer Berth uses. */
+/**
+ * `secrets` are used only when the store has none yet. Called at every start. Throws `Unavailable` for a store that is
+ * closed, or used by a newer Berth.
+ */
 export function openCluster(
   snapshot: Snapshot,
   secrets: ClusterSecrets,
@@ -22,7 +25,7 @@ export function openCluster(
     if (entry.value.recordsVersion > schemaVersion) throw new ApiError('Unavailable', newerStore(entry.value));
     if (entry.value.closed) throw new ApiError('Unavailable', `the store is closed: ${entry.value.closed.why}`);
     if (entry.value.recordsVersion === schemaVersion) return { plan: unchanged(entry), cluster: entry.value };
-    // Every commit rests on this record: from now on servers that do not know the new form write nothing more.
+    // Every commit has this record as a condition: servers that do not know the new form cannot write from now on.
     const cluster = { ...entry.value, recordsVersion: schemaVersion };
     return { plan: { changes: [{ key: entry.key, ifRevision: entry.revision, value: cluster }] }, cluster };
   }

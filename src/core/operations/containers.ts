@@ -1,5 +1,5 @@
-// Whether the containers that are asked for can be meant: of container images, within the instance, with ports that do not collide on the
-// network they share; and the driver one that runs what the image is of.
+// Whether the requested containers are valid: they use container images, stay within the instance's amounts, and have
+// distinct ports on the network they share; and the driver can run the image.
 
 import { containerDriver, driverFits, isContainerImage } from '../../api/container-image.ts';
 import { ApiError } from '../../api/errors.ts';
@@ -9,7 +9,7 @@ import type { Image } from '../../api/resources/image.ts';
 import { type AskingSpec, roomOf } from '../scheduler/demand.ts';
 import type { Snapshot } from '../state/snapshot.ts';
 
-/** Of a spec whose image and size are there. Throws `InvalidRequest` naming the field. */
+/** For a spec whose image and size exist. Throws `InvalidRequest` naming the field. */
 export function assertContainers(snapshot: Snapshot, spec: AskingSpec): void {
   const image = spec.image === undefined ? undefined : snapshot.imageByName(spec.image)?.value;
   if (image) assertDriver(image, spec.placement.driver);
@@ -64,7 +64,7 @@ function assertImage(
     );
 }
 
-/** What they may use together, at most, is what the instance holds on its host. */
+/** Their limits together may not exceed the instance's amounts. */
 function assertLimits(snapshot: Snapshot, spec: AskingSpec, containers: Containers): void {
   const room = roomOf(snapshot, spec);
   for (const field of ['cpus', 'memoryMiB'] as const) {

@@ -1,4 +1,4 @@
-// What a control plane says of the machine it runs on: it is known from then on, and the host on that machine is marked (S5.9).
+// A control plane announces the machine it runs on: the machine is recorded, and the host on it is marked (S5.9).
 
 import type { Host } from '../../api/resources/host.ts';
 import type { Context } from '../state/context.ts';
@@ -8,7 +8,10 @@ import { type Change, emptyPlan, type Plan } from '../state/plan.ts';
 import type { Snapshot } from '../state/snapshot.ts';
 import { providerChanges } from './host-providers.ts';
 
-/** `excludeHosts`: the hosts of this machine take no instances. Said again at every start; what is so already changes nothing. */
+/**
+ * `excludeHosts`: hosts on this machine take no instances. Repeated at every start; an unchanged announcement writes
+ * nothing.
+ */
 export function announceControlPlane(
   snapshot: Snapshot,
   { machineId, excludeHosts }: { readonly machineId: string; readonly excludeHosts: boolean },
@@ -41,7 +44,7 @@ export function announceControlPlane(
   return { plan: changes.length === 0 ? emptyPlan : { changes } };
 }
 
-/** The mark of a host on this machine; undefined when no control plane has ever run there. */
+/** The mark of a host on this machine; undefined when no control plane ever ran there. */
 export function controlPlaneOn(snapshot: Snapshot, machineId: string): Host['status']['controlPlane'] {
   const known = snapshot.get('controlPlane', keys.controlPlane(machineId));
   return known && markOf(known.value);

@@ -1,4 +1,4 @@
-// What all creates share: names, metadata, idempotency keys.
+// Shared by all creates: names, metadata, idempotency keys.
 
 import { fingerprint } from '../../base/hash.ts';
 import { ApiError } from '../../api/errors.ts';
@@ -40,8 +40,8 @@ export function assertFree(snapshot: Snapshot, kind: RecordKind, key: string, na
 }
 
 /**
- * The answer of an earlier create with the same idempotency key, or undefined. Throws `IdempotencyMismatch` when that create
- * asked for something else, and `Conflict` when what it made is gone.
+ * The result of an earlier create with the same idempotency key, or undefined. Throws `IdempotencyMismatch` when the
+ * content differs, and `Conflict` when the created resource is gone.
  */
 export function earlierCreate(snapshot: Snapshot, input: CreateInput<unknown>, kind: RecordKind): Decision | undefined {
   if (input.idempotencyKey === undefined) return undefined;
@@ -69,7 +69,7 @@ export function earlierCreate(snapshot: Snapshot, input: CreateInput<unknown>, k
   return { plan: unchanged(entry), key: record.resourceKey, changed: false };
 }
 
-/** Remembers the create beside the resource it makes, in the same Plan. */
+/** Records the create beside the new resource, in the same Plan. */
 export function rememberCreate(
   input: CreateInput<unknown>,
   kind: RecordKind,

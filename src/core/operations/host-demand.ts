@@ -1,5 +1,5 @@
-// Whether what is asked of hosts can be meant: rules that do not contradict each other, amounts that go up, words that somebody knows.
-// What no host has now is no fault, as long as one may come that has it: the instance waits and says why.
+// Whether requirements on hosts are valid: rules without contradictions, amounts that can be divided, known names. A
+// requirement that no host meets now is valid as long as a future host may: the instance waits and says why.
 
 import { ApiError } from '../../api/errors.ts';
 import { nearest } from '../../api/nearest.ts';
@@ -32,7 +32,7 @@ export function assertHostDemand(snapshot: Snapshot, spec: AskingSpec): void {
   assertCells(snapshot, spec);
 }
 
-/** Of a pool or an instance. */
+/** For a pool or an instance. */
 export function assertWeightNames(weights: ScoreWeights | undefined, field: string): void {
   for (const name of Object.keys(weights ?? {})) {
     if (scoreNames.includes(name)) continue;
@@ -54,7 +54,7 @@ function assertPoolKnown(snapshot: Snapshot, pool: string | undefined): void {
   );
 }
 
-/** Before the first host has come nobody knows which drivers there will be. */
+/** Until the first host registers, the available drivers are unknown. */
 function assertDriverKnown(snapshot: Snapshot, driver: string | undefined): void {
   if (driver === undefined) return;
   const { drivers } = vocabularyOf(snapshot);
@@ -66,7 +66,7 @@ function assertDriverKnown(snapshot: Snapshot, driver: string | undefined): void
   );
 }
 
-// Labels: what all rules on one key leave over.
+// Labels: what all rules on one key allow together.
 
 interface Bounds {
   /** Undefined: any value. */
@@ -89,7 +89,7 @@ function assertLabelRules({ hostLabels, hostRules }: InstanceSpec['placement']):
   }
 }
 
-/** As many values as the operator wants. */
+/** The number of values must suit the operator. */
 function assertValues({ operator, values = [] }: LabelRule, field: string): void {
   switch (operator) {
     case 'In':
@@ -171,7 +171,7 @@ function assertPreference({ weight, key, operator, values, trait }: Preference, 
   assertValues({ key, operator, values }, field);
 }
 
-/** What the query asks for is said there only. */
+/** Amounts in the query may not be repeated elsewhere. */
 function assertQuery(spec: AskingSpec): void {
   const text = spec.placement.query;
   if (text === undefined) return;
@@ -192,7 +192,7 @@ function assertQuery(spec: AskingSpec): void {
     if (found) throw invalid(field, `${field}: ${found.message}`);
   }
   for (const group of query.groups) {
-    // Its disk is held apart from the rest, for a guest that stands still.
+    // The disk has an allocation of its own, for a stopped guest.
     if (group.amounts['DISK_GB'] !== undefined)
       throw invalid(field, `${field}: resources${group.suffix} cannot name DISK_GB; ask for it in resources`);
   }

@@ -1,5 +1,5 @@
-// The providers of a host in the ledger, brought in line with what its agent told and its operator states. What is in use is never taken
-// out of the ledger: a device that is gone stays, with nothing to give, until nobody holds it.
+// Brings the providers of a host in the ledger in line with what its agent reported and its operator states. A provider
+// in use is never removed: a device that is gone stays with no capacity until its last allocation ends.
 
 import type { Host, HostSpec } from '../../api/resources/host.ts';
 import { type ProviderInventories, providersOf } from '../ledger/inventory.ts';
@@ -10,10 +10,10 @@ import type { Inventory, Provider } from '../state/records.ts';
 import type { Entry, Snapshot } from '../state/snapshot.ts';
 import { equalJson } from '../../base/equal-json.ts';
 
-/** On the root provider of hosts on whose machine a control plane runs. */
+/** Set on the root provider of hosts on the machine of a control plane. */
 const controlPlaneTrait = 'CUSTOM_CONTROL_PLANE';
 
-/** `before`: the host as it was, undefined when it is new: traits that came from elsewhere are kept. */
+/** `before`: the previous host, undefined when it is new; traits set by others are kept. */
 export function providerChanges(
   snapshot: Snapshot,
   { before, host }: { readonly before: Host | undefined; readonly host: Host },
@@ -34,7 +34,7 @@ export function providerChanges(
   ];
 }
 
-/** The host's own, else its pool's, else the fleet's. */
+/** The host's own ratios, else its pool's, else the fleet's. */
 function allocationRatiosOf(
   snapshot: Snapshot,
   { pool, allocationRatios }: HostSpec,
@@ -75,7 +75,10 @@ function putChange(snapshot: Snapshot, { before, host, provider }: Wanted): Chan
   return [{ key, ifRevision: entry?.revision ?? 0, value }];
 }
 
-/** What agent and operator say now, and what neither of them said before: that was set through the Placement API. */
+/**
+ * The traits of agent and operator now, plus those that neither of them set before: they came through the Placement
+ * API.
+ */
 function rootTraits(present: readonly string[], before: Host | undefined, host: Host): string[] {
   const said = new Set(before ? traitsSaidOf(before) : []);
   return [...new Set([...present.filter((trait) => !said.has(trait)), ...traitsSaidOf(host)])].sort();

@@ -1,4 +1,5 @@
-// What the schema cannot say of a host's spec: that its parts agree. Throws `InvalidRequest` naming the field.
+// Checks of a host's spec that the schema cannot express: that its parts agree. Throws `InvalidRequest` naming the
+// field.
 
 import { ApiError } from '../../api/errors.ts';
 import type { HostSpec } from '../../api/resources/host.ts';

@@ -1,5 +1,5 @@
-// What operators and agents do with hosts: create, replace, delete; register and heartbeat. A host and its provider change in
-// one Plan, so that the ledger never speaks of a host that is not.
+// What operators and agents do with hosts: create, replace, delete; register and heartbeat. A host and its provider
+// change in one Plan, so that the ledger never has a provider without its host.
 
 import type { Heartbeat, Registration, Session } from '../../api/agent-protocol.ts';
 import { ApiError } from '../../api/errors.ts';
@@ -25,8 +25,8 @@ import { existing, replacedMetadata } from './replace.ts';
 const unseen: HostStatus = { epoch: 0, drivers: [], images: [], unknownGuests: [], conditions: [] };
 
 /**
- * A host may be described before its agent first registers: its pool, labels and reserve then hold from the start. Making a host
- * anew that was removed lets its agent come back.
+ * A host may be created before its agent first registers: its pool, labels and reserved amounts then apply from the
+ * start. Creating a removed host again allows its agent to return.
  */
 export function createHost(snapshot: Snapshot, input: CreateInput<HostSpec>, ctx: Context): Decision {
   const earlier = earlierCreate(snapshot, input, 'host');
@@ -98,9 +98,10 @@ export function replaceHost(
 }
 
 /**
- * Removes a host from the fleet; its agent may not come back before an operator makes the host again. Refused while it holds room
- * for anything, unless `force` says that it will never come back: then what was there fails with reason HostRemoved and may start
- * elsewhere. A host whose agent is heard cannot be forced out: its guests would run on unseen, a second time.
+ * Removes a host from the fleet; its agent is refused until an operator creates the host again. Refused while the host
+ * has allocations, unless `force` says that it will never return: then its instances fail with reason HostRemoved and
+ * may start elsewhere. A host with a connected agent cannot be forced out: its guests would keep running unseen, and a
+ * second time elsewhere.
  */
 export function deleteHost(
   snapshot: Snapshot,
@@ -158,8 +159,8 @@ function heldWords(consumers: readonly Allocation['consumer'][]): string {
 }
 
 /**
- * An agent begins a session. The same session again gets the same epoch; a new one ends those before it. Throws `Conflict` when
- * the host belongs to another machine, or to an agent of another data directory.
+ * An agent begins a session. The same session again gets the same epoch; a new one ends the sessions before it. Throws
+ * `Conflict` when the host belongs to another machine, or to an agent with another data directory.
  */
 export function registerHost(
   snapshot: Snapshot,
@@ -202,7 +203,7 @@ export function registerHost(
           ctx,
         ),
       ],
-      // Not removed at this moment by another control plane.
+      // The host must not be removed by another control plane at the same moment.
       ...(entry ? {} : { conditions: [{ key: removedKey, ifRevision: 0 }] }),
     },
     key,
@@ -211,11 +212,11 @@ export function registerHost(
 }
 
 /**
- * Guests outlive their agent, so silence does not free a host for another data directory: the guests of the first would run on
- * unseen, and the other would start them a second time. Only a person knows that they are gone.
+ * Guests outlive their agent, so silence does not release a host to another data directory: the guests of the first
+ * would keep running unseen, and the second agent would start them again. Only an operator can know that they are gone.
  */
 function assertSameAgent({ metadata: { name }, status }: Host, agentId: string): void {
-  const known = status.agentId; // absent: its last session was with a Berth that did not ask
+  const known = status.agentId; // absent: its last session was with a Berth that did not record it
   if (known === undefined || known === agentId) return;
   const wayOut = isReady(status)
     ? `which is heard; stop one of the two: this one needs a name and a token of its own to run beside it`
@@ -269,7 +270,7 @@ function registeredHost(
   };
 }
 
-/** What an agent is told when it has registered. */
+/** The response to a registration. */
 export function sessionOf(host: Host, ctx: Context): Session {
   return {
     hostId: host.metadata.id,
@@ -279,7 +280,10 @@ export function sessionOf(host: Host, ctx: Context): Session {
   };
 }
 
-/** The host, if `epoch` is that of its present session; else `StaleEpoch`, or `Unavailable` when this view is the older one. */
+/**
+ * The host, if `epoch` is that of its current session; else throws `StaleEpoch`, or `Unavailable` when this view is the
+ * older one.
+ */
 export function hostInSession(snapshot: Snapshot, name: string, epoch: number): Entry<Host> {
   const host = existing(snapshot, 'host', keys.host(name));
   if (epoch > host.value.status.epoch) throw new ApiError('Unavailable', notHeardOf(name, epoch));
@@ -293,7 +297,7 @@ export function hostInSession(snapshot: Snapshot, name: string, epoch: number): 
   return host;
 }
 
-/** Of a session that began at another control plane a moment ago. */
+/** For a session that began at another control plane a moment ago. */
 export function notHeardOf(host: string, epoch: number): string {
   return `this control plane has not heard of session ${epoch} of host "${host}" yet; try again`;
 }
@@ -313,7 +317,7 @@ export function heartbeat(
     drivers: drivers ?? status.drivers,
     images: images ?? status.images,
     unknownGuests: unknownGuests ?? status.unknownGuests,
-    // Only there does anybody ask for it, and each host would be written once more.
+    // Needed only after a restore; otherwise each host would be written once more.
     ...(guestsTold === undefined || !restoreOf(snapshot) ? {} : { guestsTold }),
   };
   const changed = !equalJson(host.value.status, next);
@@ -323,7 +327,7 @@ export function heartbeat(
         leaseChange(snapshot, input.name, input.heartbeat.epoch, ctx),
         ...(changed ? [{ key: host.key, ifRevision: host.revision, value: { ...host.value, status: next } }] : []),
       ],
-      // The session is still the present one when this is written.
+      // The session must still be the current one when this is written.
       ...(changed ? {} : { conditions: [{ key: host.key, ifRevision: host.revision }] }),
     },
     key: host.key,

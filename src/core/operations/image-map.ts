@@ -1,4 +1,4 @@
-// The image map as one decision: its images and sizes become as it says, all or none. It never takes an alias from an image
+// Applies the image map in one decision: all of its images and sizes, or none. It never takes an alias from an image
 // that is not of the map.
 
 import { ApiError } from '../../api/errors.ts';
@@ -15,10 +15,10 @@ export interface WantedImageMap {
   readonly sizes: readonly { readonly name: string; readonly spec: SizeSpec }[];
 }
 
-/** On every image that the map names. Who takes it off keeps the image from losing its aliases when the map drops it. */
+/** On every image of the map. Without this label an image keeps its aliases when the map drops it. */
 const source = { key: 'berth.dev/source', value: 'image-map' } as const;
 
-/** Throws `AlreadyExists` when a name or alias of the map leads to an image that is not of the map. */
+/** Throws `AlreadyExists` when a name or alias of the map belongs to an image that is not of the map. */
 export function applyImageMap(snapshot: Snapshot, map: WantedImageMap, ctx: Context): { readonly plan: Plan } {
   const named = new Set(map.images.map(({ name }) => name));
   const others = [...snapshot.list('image')].filter(({ value }) => !named.has(value.metadata.name));
@@ -50,7 +50,10 @@ function put<K extends 'image' | 'size'>(
   return value ? [{ key, ifRevision: entry.revision, value }] : [];
 }
 
-/** The map no longer names it: it stays, for what runs from it, but its aliases were the map's, and from now on it is the operator's. */
+/**
+ * The map no longer contains the image: it stays for the instances that use it and becomes the operator's, but its
+ * aliases belonged to the map.
+ */
 function letGo({ key, revision, value }: Entry<Image>): Change {
   const { [source.key]: _source, ...labels } = value.metadata.labels;
   const spec = { ...value.spec, aliases: [] };

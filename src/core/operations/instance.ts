@@ -1,4 +1,5 @@
-// What users do with instances: create, replace, delete. Placing and running them is the controllers' and the agent's.
+// What users do with instances: create, replace, delete. Controllers place them and agents run them. The last spec is
+// remembered so that equal specs share one object; it changes no answer.
 
 import { ApiError } from '../../api/errors.ts';
 import { type Instance, type InstanceSpec, isToBeOn } from '../../api/resources/instance.ts';
@@ -21,7 +22,7 @@ import { existing, replacedMetadata } from './replace.ts';
 import { startAgain } from './start-again.ts';
 import { assertTaskToTake } from './task-to-take.ts';
 
-/** `input.name` may be empty: then a free one is made from the image's name. */
+/** `input.name` may be empty: then a free name is derived from the image's name. */
 export function createInstance(snapshot: Snapshot, input: CreateInput<InstanceSpec>, ctx: Context): Decision {
   const earlier = earlierCreate(snapshot, input, 'instance');
   if (earlier) return earlier;
@@ -60,7 +61,7 @@ export function createInstance(snapshot: Snapshot, input: CreateInput<InstanceSp
         ...chargeQuota(snapshot, instance),
         ...attachToNew(snapshot, instance),
         ...rememberCreate(input, 'instance', { key, id }, ctx),
-        // Of one that should run, placement tells at once: a second event would only cost.
+        // For an instance that should run, placement writes the first event: a second one would only cost.
         ...(isToBeOn(input.spec)
           ? []
           : [eventChange(instance, { reason: 'Accepted', message: 'kept stopped until it is started' }, ctx)]),
@@ -73,7 +74,7 @@ export function createInstance(snapshot: Snapshot, input: CreateInput<InstanceSp
 
 let lastSpec: InstanceSpec | undefined;
 
-/** Many that are alike come in a row: what one spec asks for is then worked out, and kept, once. */
+/** Equal specs often come in a row: sharing one object lets caches keyed by the spec work once. */
 function likeTheLast(spec: InstanceSpec): InstanceSpec {
   if (!lastSpec || !equalJson(lastSpec, spec)) lastSpec = spec;
   return lastSpec;
@@ -87,7 +88,7 @@ function freeName(snapshot: Snapshot, project: string, image: string, ctx: Conte
   }
 }
 
-/** What may be changed of an instance that exists; all else is for a new one. */
+/** The fields that can change after creation; others need a new instance. */
 const changeable: ReadonlySet<string> = new Set([
   'powerState',
   'restartPolicy',
@@ -116,7 +117,7 @@ export function replaceInstance(
   const sameLabels = equalJson(value.metadata.labels, input.labels);
   if (!specChanged && sameLabels) return { plan: unchanged(entry), key, changed: false };
   if (!sameLabels) assertPlacementRules(snapshot, { ...input, placement: value.spec.placement });
-  // Never placed: nothing runs that a host could stop or start.
+  // Never placed: a host has nothing to stop or start.
   const unplaced =
     value.status.host === undefined && (value.status.phase === 'Pending' || value.status.phase === 'Stopped');
   const again =
@@ -143,14 +144,17 @@ export function replaceInstance(
   };
 }
 
-/** A spec of someone who does not know the field, or knew it earlier, starts nothing. */
+/** A client that does not know `starts`, or sends an older value, must not trigger a start. */
 function withoutFewerStarts(before: InstanceSpec, after: InstanceSpec): InstanceSpec {
   return before.starts !== undefined && (after.starts ?? 0) < before.starts
     ? { ...after, starts: before.starts }
     : after;
 }
 
-/** Throws `Conflict`. What is not up has no memory that could be kept; once it is asked for, it holds through failures and restarts. */
+/**
+ * Throws `Conflict`. A guest that is not up has no memory to keep; a requested suspension survives failures and
+ * restarts.
+ */
 function assertSuspendable(snapshot: Snapshot, { metadata, status }: Instance): void {
   const what = `instance "${metadata.name}" cannot be suspended`;
   if (status.phase !== 'Running' && status.phase !== 'Suspended')
@@ -164,7 +168,7 @@ function assertSuspendable(snapshot: Snapshot, { metadata, status }: Instance): 
   );
 }
 
-/** Throws `InvalidRequest` with the field that may not be another. */
+/** Throws `InvalidRequest` naming the field that cannot change. */
 function assertChangeable(before: InstanceSpec, after: InstanceSpec): void {
   const was = new Map<string, unknown>(Object.entries(before));
   const is = new Map<string, unknown>(Object.entries(after));
@@ -176,7 +180,10 @@ function assertChangeable(before: InstanceSpec, after: InstanceSpec): void {
   }
 }
 
-/** Asks for the end. The record goes when no host holds anything of it (controllers/garbage.ts). Asking twice is harmless. */
+/**
+ * Requests the deletion. The record goes when no host holds anything of the instance (controllers/garbage.ts).
+ * Repeating it is harmless.
+ */
 export function deleteInstance(
   snapshot: Snapshot,
   input: { readonly project: string; readonly name: string; readonly ifRevision?: number },

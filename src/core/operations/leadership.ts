@@ -1,16 +1,16 @@
-// Who runs the controllers: one control plane at a time, as thrift. Nothing rests on there being only one: the leader's Plans name its
-// term as a condition, so that what it decided is refused once another has taken over.
+// Leadership: one control plane at a time runs the controllers, to save work. Correctness does not depend on there being only one: the
+// leader's Plans have its term as a condition, so that its decisions are refused once another control plane has taken over.
 //
-//   nobody ── take ──▶ leader of term 1 ── renew, renew, … ── let go ──▶ nobody
-//                          │ silent for the length of the lease                │
-//                          └────────────── another takes: term 2 ◀────────────┘
+//   no leader ── take ──▶ leader of term 1 ── renew, renew, … ── resign ──▶ no leader
+//                             │ silent for the length of the lease                │
+//                             └────────────── another takes: term 2 ◀────────────┘
 
 import type { Context } from '../state/context.ts';
 import { keys } from '../state/keys.ts';
 import { type Change, emptyPlan, type Plan } from '../state/plan.ts';
 import type { Snapshot } from '../state/snapshot.ts';
 
-/** A new term, whoever led before. */
+/** Begins a new term, whoever was leader before. */
 export function takeLeadership(
   snapshot: Snapshot,
   holder: string,
@@ -29,7 +29,7 @@ export function takeLeadership(
   };
 }
 
-/** Says that the leader of `term` is alive; refused when that is no longer the term. */
+/** Renews the lease of the leader of `term`; refused when the term has ended. */
 export function renewLeadership(
   snapshot: Snapshot,
   fence: { readonly key: string; readonly ifRevision: number },
@@ -39,7 +39,10 @@ export function renewLeadership(
   return { plan: { changes: [leaseChange(snapshot, term, ctx)], conditions: [fence] } };
 }
 
-/** Lets go, so that another need not wait for the lease to run out. Changes nothing when another leads already. */
+/**
+ * Resigns, so that another control plane need not wait for the lease to expire. Changes nothing when another leads
+ * already.
+ */
 export function endLeadership(snapshot: Snapshot, { term }: { readonly term: number }): { readonly plan: Plan } {
   const leader = snapshot.get('leader', keys.leader);
   if (leader?.value.term !== term) return { plan: emptyPlan };

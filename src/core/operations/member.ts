@@ -1,16 +1,16 @@
-// Where each control plane of a store can be reached, as it says itself: clients learn of the others from the one they know. It must never
-// say who leads, or who lives.
+// The advertised address of each control plane of a store: clients learn the others from the one they know. It never
+// says which one leads or is alive.
 
 import type { Context } from '../state/context.ts';
 import { keys } from '../state/keys.ts';
 import { type Change, emptyPlan, type Plan } from '../state/plan.ts';
 import type { Snapshot } from '../state/snapshot.ts';
 
-/** A member announces itself once a day: one that has not for a week is gone for good. */
+/** A member announces itself once a day; without an announcement for a week it is removed. */
 export const announceEveryMs = 86_400_000;
 const forgottenAfterMs = 7 * announceEveryMs;
 
-/** Announces a member, and forgets those that are gone for good. Changes nothing when it was announced lately. */
+/** Announces a member, and removes expired ones. Changes nothing when the last announcement is recent. */
 export function announceMember(
   snapshot: Snapshot,
   { name, url }: { readonly name: string; readonly url: string },
@@ -32,7 +32,7 @@ export function announceMember(
   return { plan: changes.length === 0 ? emptyPlan : { changes } };
 }
 
-/** Of a control plane that stops in good order. */
+/** For a control plane that stops in good order. */
 export function withdrawMember(snapshot: Snapshot, name: string): { readonly plan: Plan } {
   const key = keys.member(name);
   const entry = snapshot.get('member', key);

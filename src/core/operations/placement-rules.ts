@@ -1,5 +1,5 @@
-// Whether what is asked about neighbours can be meant: groups that exist, rules that do not contradict each other. What cannot be known
-// yet (nobody to be near, no host with the label) is no fault: the instance waits and says why.
+// Whether rules about neighbours are valid: groups that exist, and rules without contradictions. What depends on the
+// future (no instance to be near yet, no host with the label) is valid: the instance waits and says why.
 
 import { ApiError } from '../../api/errors.ts';
 import { nearest } from '../../api/nearest.ts';
@@ -24,7 +24,7 @@ export function assertPlacementRules(snapshot: Snapshot, asked: Asked): void {
   assertNoContradiction(asked);
 }
 
-/** Of a placement group. Throws `InvalidRequest` naming the field. */
+/** For a placement group. Throws `InvalidRequest` naming the field. */
 export function assertPolicy({ affinity, antiAffinity, spread }: GroupSpec): void {
   for (const [name, rule] of Object.entries({ affinity, antiAffinity }))
     if (rule?.required && rule.weight !== undefined) throw weightless(`spec.${name}.weight`);
@@ -54,7 +54,7 @@ function assertWeights({ affinity, antiAffinity }: Asked['placement']): void {
   }
 }
 
-/** Rules about peers need some: a placement group, or labels. */
+/** Rules about peers need a placement group or labels. */
 function assertPeers({ labels, placement: { spread, maxPerHost, group } }: Asked): void {
   if (group !== undefined || Object.keys(labels).length > 0) return;
   const lacking = (field: string, more = ''): ApiError =>
@@ -68,7 +68,7 @@ function assertNoContradiction({ labels, placement: { affinity, antiAffinity, sp
   for (const near of affinity ?? []) {
     if (!near.required) continue;
     for (const [i, away] of (antiAffinity ?? []).entries()) {
-      // Whoever has the labels of `near` has those of `away`, too.
+      // Every instance with the labels of `near` has those of `away` as well.
       if (!away.required || away.by !== near.by || !within(away.to, near.to)) continue;
       throw invalid(
         `spec.placement.antiAffinity[${i}]`,

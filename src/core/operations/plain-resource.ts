@@ -1,5 +1,5 @@
-// What users do with images, sizes, pools, projects and placement groups: records without a life of their own. A changed one is for what
-// is placed from now on; nobody is moved.
+// What users do with images, sizes, pools, projects and placement groups: records without a life cycle. A change
+// applies to later placements; it moves no instance.
 
 import { assertContainerImage } from '../../api/container-image.ts';
 import { ApiError } from '../../api/errors.ts';
@@ -52,7 +52,7 @@ const keyOf: Readonly<Record<PlainKind, (of: { readonly project: string; readonl
   group: ({ project, name }) => keys.group(project, name),
 };
 
-/** Kind and spec of one type, joined. */
+/** Joins kind and spec of one type. */
 const join: { readonly [K in PlainKind]: (head: Head, spec: PlainSpec<K>) => PlainByKind[K] } = {
   image: (head, spec) => ({ kind: 'image', ...head, spec }),
   size: (head, spec) => ({ kind: 'size', ...head, spec }),
@@ -103,7 +103,7 @@ export function newPlainResource<K extends PlainKind>(
   return join[kind]({ schemaVersion, metadata, status: {} }, input.spec);
 }
 
-/** With the wanted labels and spec; undefined when they are what they were. */
+/** With the wanted labels and spec; undefined when nothing changes. */
 export function changedPlainResource<K extends PlainKind>(
   kind: K,
   metadata: Metadata,
@@ -117,8 +117,8 @@ export function changedPlainResource<K extends PlainKind>(
 }
 
 /**
- * A pool that hosts are in, or an image or size that waiting instances ask for, may go: what waits then says so. Throws `Conflict` for a
- * placement group while instances name it: without its rules they could not be placed again.
+ * A pool with hosts, or an image or size that waiting instances use, may be deleted: the instances then say so. Throws
+ * `Conflict` for a placement group while instances name it: without its rules they could not be placed again.
  */
 export function deletePlainResource(
   snapshot: Snapshot,
@@ -163,7 +163,7 @@ function assertMeant(snapshot: Snapshot, resource: PlainResource): void {
   }
 }
 
-/** One word leads to one image, be it a name or an alias. */
+/** A word leads to one image, as a name or as an alias. */
 function assertNamesFree(snapshot: Snapshot, { metadata, spec }: Image): void {
   const own = metadata.name;
   const words = [own, ...spec.aliases];

@@ -1,4 +1,4 @@
-// What all replaces and deletes share: finding the resource and holding it against the revision that the user saw.
+// Shared by all replaces and deletes: finds the resource and compares it with the revision that the user saw.
 
 import { ApiError } from '../../api/errors.ts';
 import type { Metadata } from '../../api/resources/metadata.ts';
@@ -28,7 +28,7 @@ export function existing<K extends Kind>(
   return entry;
 }
 
-/** Metadata after a change by a user; `generation` grows only when the spec did change. */
+/** Metadata after a change by a user; `generation` grows only when the spec changed. */
 export function replacedMetadata(
   metadata: Metadata,
   change: { labels: Metadata['labels']; specChanged: boolean },

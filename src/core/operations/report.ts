@@ -1,5 +1,5 @@
-// What a host's agent reports of one guest. Only the host that an instance is bound to, in its present session, speaking of the
-// present incarnation, changes anything; all else is stale and changes nothing (invariant 7).
+// An agent's report on one guest. Only a report by the host that the instance is bound to, in its current session,
+// about the current incarnation changes anything; every other one is stale and ignored (invariant 7).
 
 import type { GuestStatus, Report } from '../../api/agent-protocol.ts';
 import { acceleratorFallback } from '../../api/resources/guest.ts';
@@ -32,7 +32,7 @@ export interface ReportDecision {
 
 const stale: ReportDecision = { plan: { changes: [] }, result: 'stale' };
 
-/** Throws `StaleEpoch` when the session is over. */
+/** Throws `StaleEpoch` when the session has ended. */
 export function applyReport(
   snapshot: Snapshot,
   input: { readonly host: string; readonly epoch: number; readonly report: Report },
@@ -52,12 +52,12 @@ export function applyReport(
   return { ...decided, plan: { ...decided.plan, conditions } };
 }
 
-/** One whose end its owner has put behind is as a stopped one. */
+/** A guest whose end its owner has acknowledged counts as stopped. */
 function asAsked(instance: Instance | undefined, guest: GuestStatus): GuestStatus {
   return isToStartAgain(guest, instance?.status.startAgain) ? putBehind(guest) : guest;
 }
 
-/** Nothing is left on the host: its room is free, once it was no longer wanted there. */
+/** Nothing is left on the host: its room is released, if the instance was no longer wanted there. */
 function applyAbsence(
   allocation: Entry<Allocation>,
   instance: Entry<Instance> | undefined,
@@ -66,12 +66,12 @@ function applyAbsence(
   const { want } = assignmentOf(allocation, instance);
   if (want === 'kept' && instance) return { plan: notFound(allocation, instance, ctx), result: 'accepted' };
   if (want !== 'absent') return stale;
-  // The instance must still not want it when this is written.
+  // The instance must still not be wanted there when this is written.
   const conditions = instance ? [{ key: instance.key, ifRevision: instance.revision }] : [];
   return { plan: { changes: release(allocation), conditions }, result: 'accepted' };
 }
 
-/** What the backup says to be on this host is not there. */
+/** The host does not have the guest that the backup names. */
 function notFound(allocation: Entry<Allocation>, instance: Entry<Instance>, ctx: Context): Plan {
   const { host = '', ...kept } = instance.value.status;
   const why = {
@@ -110,8 +110,8 @@ function applyGuest(
 
   const next = nextStatus(instance.value, guest, input, ctx);
   const released = restsNow(instance.value, guest, report) ? releaseAllButDisk(allocation) : [];
-  // One that says the same again is written too: what was said before it may come yet, and must be known to be older; and
-  // controllers/lost-host.ts asks which session spoke last.
+  // An unchanged report is written as well: an earlier report may still arrive, and must be recognised as older; and
+  // controllers/lost-host.ts needs the session of the last report.
   return {
     plan: {
       changes: [
@@ -127,8 +127,8 @@ function applyGuest(
 }
 
 /**
- * Whether the guest does not run and will not without a new order (S4.7): it ended, or it is stopped and its host knows that this is
- * still what is wanted. A host that has not seen the newest wish may be starting it just now.
+ * Whether the guest does not run and will not without a new order (S4.7): it ended, or it is stopped and its host knows
+ * that this is still wanted. A host that has not seen the newest spec may be starting it now.
  */
 function restsNow(instance: Instance, guest: GuestStatus, report: Report): boolean {
   const { metadata, spec } = instance;
@@ -174,13 +174,13 @@ function nextStatus(
   };
 }
 
-/** The guest runs, but not under what its host was to run it under. */
+/** The guest runs, but without the hardware acceleration or driver intended for it. */
 function fallbackOf(before: InstanceStatus, { reason, message }: GuestStatus): NewEvent | undefined {
   if (reason !== acceleratorFallback || before.guest?.reason === reason) return undefined;
   return { type: 'Warning', reason, message: message ?? 'the guest runs under TCG' };
 }
 
-/** An event for each step that people wait for; progress is not one. */
+/** An event for each step that users wait for; progress is not a step. */
 function newsOf(before: InstanceStatus, after: InstanceStatus, guest: GuestStatus): NewEvent | undefined {
   const address = guest.address === undefined ? '' : ` at ${guest.address}`;
   if (guest.ready && before.guest?.ready !== true) return { reason: 'Ready', message: `booted${address}` };

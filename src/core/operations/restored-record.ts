@@ -1,5 +1,6 @@
-// A record as it comes back from a backup. What happened since the backup was made is known to the hosts alone, so nothing that it says of
-// them is believed until they have said it again, and nothing is ordered away or begun twice for what it does not know.
+// A record as it returns from a backup. Only the hosts know what happened after the backup, so the record's claims
+// about them are not trusted until they report again, and nothing is ordered to be deleted or started twice because of
+// what it does not know.
 
 import type { Instance } from '../../api/resources/instance.ts';
 import type { Volume } from '../../api/resources/volume.ts';
@@ -8,18 +9,18 @@ import { hostLost, notFoundAfterRestore, restored } from '../state/guest-phase.t
 import type { AnyRecord } from '../state/records.ts';
 
 /**
- * More sessions than any host begins between a backup and its restore: messages of sessions that the backup does not know must be older
- * than every session that comes.
+ * More sessions than any host begins between a backup and its restore: sessions that the backup does not know must be
+ * older than every later session.
  */
 const sessionsSkipped = 2 ** 20;
 
 export interface RestoreContext {
   readonly nowMs: number;
-  /** The newest session of any host that the store has come to, whatever the backup says. */
+  /** The newest session of any host that this store has seen, regardless of the backup. */
   readonly newestSession: number;
 }
 
-/** Null: it is not taken back. */
+/** Null: the record is not restored. */
 export function restoredRecord(record: AnyRecord, { nowMs, newestSession }: RestoreContext): AnyRecord | null {
   const sessionAfter = (session: number): number => Math.max(session, newestSession) + sessionsSkipped;
   switch (record.kind) {
@@ -28,7 +29,7 @@ export function restoredRecord(record: AnyRecord, { nowMs, newestSession }: Rest
     case 'leaderLease':
     case 'member':
     case 'cluster':
-      return null; // of the store that was
+      return null; // of the earlier store
     case 'removedHost':
       return { ...record, lastEpoch: sessionAfter(record.lastEpoch) };
     case 'host': {
@@ -54,7 +55,7 @@ export function restoredRecord(record: AnyRecord, { nowMs, newestSession }: Rest
   }
 }
 
-/** Its host may have grown it, or made snapshots, for wishes that the backup does not know. */
+/** Its host may have grown it or made snapshots for requests that the backup does not know. */
 function restoredVolume(volume: Volume, nowMs: number): Volume {
   const { metadata, status } = volume;
   if (metadata.deletionRequestedAtMs !== undefined || status.host === undefined || status.phase === 'Failed')
@@ -69,7 +70,7 @@ function restoredInstance(instance: Instance, nowMs: number): Instance {
   if (metadata.deletionRequestedAtMs !== undefined) return instance;
   const bound = status.host !== undefined;
   const waiting = status.phase === 'Pending';
-  // One that waited may run somewhere by now. Only what must never run twice is held back for that.
+  // A waiting instance may have started somewhere since. Only exclusive instances are held back for that.
   if (!bound && !(waiting && spec.exclusive)) return instance;
   const outOfSight = conditionOf(status.conditions, 'Running')?.reason === hostLost;
   if (spec.exclusive && status.phase === 'Failed' && !outOfSight) return doubted(instance, nowMs);
@@ -93,7 +94,7 @@ function restoredInstance(instance: Instance, nowMs: number): Instance {
     : { ...instance, status: { ...status, phase: 'Failed', failedAtMs: nowMs, conditions } };
 }
 
-/** It had failed, and may have been started again since: it is not started by itself. */
+/** It had failed, and may have been started again since: it is not started automatically. */
 function doubted(instance: Instance, nowMs: number): Instance {
   const message =
     'it had failed when the backup was made, and may have been started elsewhere since: create it again once it runs nowhere';

@@ -1,5 +1,5 @@
-// An instance that ended and should start again: on its own disk when its guest ever ran, else as a new one. Its room is claimed
-// by controllers/power-on.ts or by placement, as for any other. It never starts what may still run somewhere.
+// Starts an ended instance again: on its own disk when its guest ever ran, else as a new one. Its room is claimed by
+// controllers/power-on.ts or by placement, as for any other. It never starts an instance that may still run somewhere.
 
 import { ApiError } from '../../api/errors.ts';
 import { type Instance, type InstanceSpec, type InstanceStatus, isToBeOn } from '../../api/resources/instance.ts';
@@ -49,10 +49,10 @@ export function startAgain(
   };
 }
 
-/** What a driver says of a guest whose record it cannot read: nobody knows whether it runs. */
+/** Reported by a driver for a guest whose record is unreadable: it may or may not run. */
 const recordDamaged = 'RecordDamaged';
 
-/** Nothing ran, so there is no disk to keep to a host for. */
+/** The guest never ran, so no disk ties it to a host. */
 function placedAgain(status: InstanceStatus, wanted: InstanceSpec, ended: string, ctx: Context): InstanceStatus {
   const { host: _host, guest: _guest, report: _report, assigned: _assigned, ...kept } = status;
   return {

@@ -1,10 +1,13 @@
-// Whether an instance may be made for the room of a task.
+// Whether an instance may be created for the room of a task.
 
 import { ApiError } from '../../api/errors.ts';
 import { keys } from '../state/keys.ts';
 import type { Snapshot } from '../state/snapshot.ts';
 
-/** Throws `InvalidRequest` when there is no task of that name that an instance could take over, now or once it is placed. */
+/**
+ * Throws `InvalidRequest` unless a task of that name exists that an instance can take over, now or once the task is
+ * placed.
+ */
 export function assertTaskToTake(snapshot: Snapshot, project: string, name: string | undefined): void {
   if (name === undefined) return;
   const phase = snapshot.get('task', keys.task(project, name))?.value.status.phase;

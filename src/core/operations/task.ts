@@ -1,4 +1,4 @@
-// What users do with tasks: ask for room to be held, and give it back before its time. Finding the room is controllers/task.ts's.
+// What users do with tasks: request room, and release it early. controllers/task.ts finds the room.
 
 import { ApiError } from '../../api/errors.ts';
 import type { Task, TaskSpec } from '../../api/resources/task.ts';
@@ -53,7 +53,7 @@ export function createTask(snapshot: Snapshot, input: CreateInput<TaskSpec>, ctx
   };
 }
 
-/** Nothing of a task is on a host: its room is free, and the record gone, with this one Plan. */
+/** A task has nothing on its host: one Plan releases its room and deletes the record. */
 export function deleteTask(
   snapshot: Snapshot,
   input: { readonly project: string; readonly name: string; readonly ifRevision?: number },

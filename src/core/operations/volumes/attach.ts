@@ -1,5 +1,5 @@
-// Attaching: what changes with an instance that is made with volumes, or is given others. A volume belongs to one instance at a time: it is
-// rewritten with every attachment, so that of two at once only one is committed.
+// Attaching: the changes of volumes when an instance is created with volumes, or gets others. A volume belongs to one
+// instance at a time: each attachment rewrites it, so that of two concurrent ones only one commits.
 
 import { containerDriver, isContainerImage } from '../../../api/container-image.ts';
 import { driverFacts } from '../../../api/driver-facts.ts';
@@ -16,7 +16,7 @@ import { volumeStatusChange } from '../../state/volume-change.ts';
 import { asksOf, holderOf } from '../../state/volumes.ts';
 import { roomForVolumes } from './volume-room.ts';
 
-/** What may be asked for by whom has no instance yet. Throws `InvalidRequest` naming the field, or `Conflict`. */
+/** For an instance that does not exist yet. Throws `InvalidRequest` naming the field, or `Conflict`. */
 export function assertVolumes(
   snapshot: Snapshot,
   asked: {
@@ -77,7 +77,7 @@ function assertFree(
     );
 }
 
-/** The changes of volumes that go with a new instance. */
+/** The changes of volumes for a new instance. */
 export function attachToNew(snapshot: Snapshot, instance: Instance): Change[] {
   if (instance.spec.volumes === undefined) return [];
   const { metadata, spec } = instance;
@@ -87,8 +87,8 @@ export function attachToNew(snapshot: Snapshot, instance: Instance): Change[] {
 }
 
 /**
- * The changes of volumes that go with other volumes of an instance. Those that it gives up are free at once: on its host they go to
- * nobody else before its guest has let go of them. Those that are new and on no host yet take their room on its host.
+ * The changes of volumes when an instance's volumes change. Released volumes are free at once: their host gives them to
+ * no other guest before this one has detached them. New volumes without a host take their room on the instance's host.
  */
 export function attachToExisting(snapshot: Snapshot, before: Instance, after: Instance, ctx: Context): Change[] {
   const { metadata, spec, status } = after;
@@ -137,7 +137,7 @@ function attachmentOf({ metadata }: Instance): NonNullable<Volume['status']['att
   return { instance: metadata.name, id: metadata.id };
 }
 
-/** Of a volume that has been given its host. */
+/** The status of a volume that has been assigned to its host. */
 export function placedStatus(
   volume: Volume,
   host: string,
@@ -167,7 +167,7 @@ function releasedBy(snapshot: Snapshot, before: Instance, after: Instance): Chan
 
 const able: ReadonlySet<string> = new Set(driverFacts.flatMap(({ name, volumes }) => (volumes ? [name] : [])));
 
-/** Where it has room now; an instance that waits has no host, or has given up the one it had. */
+/** The host where the instance has room now; a waiting instance has no host, or has left it. */
 function boundHost(
   snapshot: Snapshot,
   { metadata, status }: Instance,

@@ -1,5 +1,5 @@
-// Volume assignment: what a host should do about one volume. As with guests, only an allocation that nothing wants any more is the order
-// to remove what it stands for.
+// Volume assignment: what a host should do about one volume. As with guests, only an allocation that nothing wants any
+// more is the order to delete it.
 
 import type { AssignedVolume, VolumeAssignment } from '../../../api/agent-protocol.ts';
 import type { Instance } from '../../../api/resources/instance.ts';
@@ -12,7 +12,7 @@ import { heldGiB } from '../../state/volumes.ts';
 
 export type VolumeByName = (project: string, name: string) => Volume | undefined;
 
-/** `volume`: the record under the allocation's name, whosever it is. */
+/** `volume`: the record with the allocation's name, which may be another volume. */
 export function volumeAssignmentOf(
   allocation: Entry<Allocation>,
   volume: Entry<Volume> | undefined,
@@ -32,19 +32,19 @@ export function volumeAssignmentOf(
     project: consumer.project,
     generation: current?.value.metadata.generation ?? 0,
     sizeGiB: spec?.sizeGiB ?? held,
-    // More than it has room for is not made: a claim comes before the wish, but a restored record may lack it.
+    // Snapshots without room are not made: a claim precedes the request, but a restored record may lack it.
     snapshots: spec === undefined || heldGiB(spec) > held ? [] : spec.snapshots,
     ...(spec?.source && source ? { source: { volumeId: source.metadata.id, snapshot: spec.source.snapshot } } : {}),
     made: current?.value.status.made ?? true,
   };
 }
 
-/** Whether its host may have more of it than the record, which came from a backup, knows. */
+/** Whether its host may have more of it than the restored record says. */
 export function mayBeMore({ status }: Volume): boolean {
   return conditionOf(status.conditions, 'Ready')?.reason === restored;
 }
 
-/** What of its volumes an instance has on this host now. */
+/** The instance's volumes on this host now. */
 export function volumesAssigned(instance: Instance, host: string, volumeByName: VolumeByName): AssignedVolume[] {
   return (instance.spec.volumes ?? []).flatMap(({ name, readOnly = false }) => {
     const volume = volumeByName(instance.metadata.project, name);

@@ -1,4 +1,4 @@
-// What a host's agent reports of one volume. Only the host that it is on, in its present session, changes anything.
+// An agent's report on one volume. Only a report by the volume's host, in its current session, changes anything.
 
 import type { VolumeReport, VolumeSeen } from '../../../api/agent-protocol.ts';
 import { equalJson } from '../../../base/equal-json.ts';
@@ -28,7 +28,7 @@ import { growRoomOfVolume } from './volume-room.ts';
 
 const stale: ReportDecision = { plan: { changes: [] }, result: 'stale' };
 
-/** Throws `StaleEpoch` when the session is over. */
+/** Throws `StaleEpoch` when the session has ended. */
 export function applyVolumeReport(
   snapshot: Snapshot,
   input: { readonly host: string; readonly epoch: number; readonly report: VolumeReport },
@@ -63,7 +63,7 @@ function applyAbsence(allocation: Entry<Allocation>, volume: Entry<Volume> | und
   };
 }
 
-/** What the backup says to be on this host is not there: one that was made is lost, one that was not can still be made. */
+/** The host does not have the volume that the backup names: a created volume is lost, another can still be created. */
 function notFound(volume: Entry<Volume>, ctx: Context): Plan {
   const { status } = volume.value;
   const message = status.made
@@ -120,8 +120,8 @@ function applySeen(
 }
 
 /**
- * What its host has more of it than the backup knows is taken up into the record, with its room. Without room for that the volume is only
- * kept, until there is some.
+ * Adds to the record, and claims, what the host has of the volume beyond the backup. Without room for that the volume
+ * is kept unchanged until there is some.
  */
 function withFound(
   snapshot: Snapshot,
@@ -145,7 +145,7 @@ function withFound(
   }
 }
 
-/** Snapshots that are gone need no room any more. */
+/** Deleted snapshots release their room. */
 function givenBack(allocation: Entry<Allocation>, gib: number): Change[] {
   const [[providerId, held] = []] = Object.entries(allocation.value.amounts);
   if (providerId === undefined || (held?.['DISK_GB'] ?? 0) <= gib) return [];

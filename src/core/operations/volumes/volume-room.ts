@@ -1,4 +1,4 @@
-// The room of a volume on a host that is known: taken when it is made there by name, and more when it grows.
+// The room of a volume on a known host: claimed when it is created there by name, and extended when it grows.
 
 import { ApiError } from '../../../api/errors.ts';
 import { driverFacts } from '../../../api/driver-facts.ts';
@@ -16,7 +16,7 @@ import { heldGiB } from '../../state/volumes.ts';
 
 const able: ReadonlySet<string> = new Set(driverFacts.flatMap(({ name, volumes }) => (volumes ? [name] : [])));
 
-/** Throws `InvalidRequest` for a host that is not, `Conflict` where it cannot be made. */
+/** Throws `InvalidRequest` for an unknown host, `Conflict` where the volume cannot be created. */
 export function roomForVolume(snapshot: Snapshot, volume: Volume, host: string): Change[] {
   const found = snapshot.get('host', keys.host(host))?.value;
   if (!found) {
@@ -35,7 +35,7 @@ export function roomForVolume(snapshot: Snapshot, volume: Volume, host: string):
   return roomForVolumes(snapshot, [volume], host);
 }
 
-/** All or none. Throws `Conflict` when there is not enough. */
+/** All or none. Throws `Conflict` when there is not enough room. */
 export function roomForVolumes(snapshot: Snapshot, volumes: readonly Volume[], host: string): Change[] {
   if (volumes.length === 0) return [];
   const gib = volumes.reduce((sum, { spec }) => sum + heldGiB(spec), 0);
@@ -44,7 +44,7 @@ export function roomForVolumes(snapshot: Snapshot, volumes: readonly Volume[], h
   return claimVolumes(snapshot, volumes, { host, providerId });
 }
 
-/** What it holds more than before; nothing while it is on no host. Less is given back when its host has done it. Throws `Conflict`. */
+/** The additional room; none while it is on no host. Less room is released when its host is done. Throws `Conflict`. */
 export function growRoomOfVolume(snapshot: Snapshot, { metadata, spec, status }: Volume): Change[] {
   const allocation = snapshot.get('allocation', keys.allocation(metadata.id, 1));
   if (!allocation || status.host === undefined) return [];

@@ -1,4 +1,5 @@
-// What users do with volumes: create, replace (grow, make and remove snapshots), delete. Making them on their host is the agent's.
+// What users do with volumes: create, replace (grow, make and delete snapshots), delete. The agent creates them on
+// their host.
 
 import { equalJson } from '../../../base/equal-json.ts';
 import { ApiError } from '../../../api/errors.ts';
@@ -60,7 +61,7 @@ export function createVolume(snapshot: Snapshot, input: CreateInput<VolumeSpec>,
         ...rememberCreate(input, 'volume', { key, id }, ctx),
         eventChange(volume, { reason: 'Accepted', message: 'accepted', ...(host === undefined ? {} : { host }) }, ctx),
       ],
-      // Neither the host nor the snapshot may go meanwhile.
+      // Neither the host nor the snapshot may disappear in the meantime.
       conditions: [
         ...(host === undefined
           ? []
@@ -155,7 +156,7 @@ function changeOf(before: VolumeSpec, after: VolumeSpec): string {
   return words.join(', ') || 'other snapshots';
 }
 
-/** A copy that is still to be made of a snapshot needs it. */
+/** A copy of the snapshot that is not made yet needs it. */
 function assertNotCopied(snapshot: Snapshot, { metadata }: Volume, name?: string): void {
   for (const { value } of snapshot.list('volume')) {
     const { source } = value.spec;
@@ -170,7 +171,9 @@ function assertNotCopied(snapshot: Snapshot, { metadata }: Volume, name?: string
   }
 }
 
-/** Refused while an instance has it. On its host it is removed with all its snapshots; until that is done the record stays. */
+/**
+ * Refused while an instance has it. Its host deletes it with all its snapshots; the record stays until that is done.
+ */
 export function deleteVolume(
   snapshot: Snapshot,
   input: { readonly project: string; readonly name: string; readonly ifRevision?: number },
