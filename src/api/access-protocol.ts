@@ -1,22 +1,22 @@
-// What a client and the host of a guest say to each other over one WebSocket. The control plane only carries it: it never reads along.
+// The protocol between a client and the host of a guest over one WebSocket. The control plane only forwards it and never interprets it.
 //
 //   GET /v1/instances/{name}/console?offset=N&history=N    the serial console: bytes both ways
-//   GET /v1/instances/{name}/exec?session=S&received=N     a command: begun by `ExecRequest`, or taken up again where it was; or a copy (`CopyRequest`)
+//   GET /v1/instances/{name}/exec?session=S&received=N     a command: started by `ExecRequest`, or resumed at `N`; or a copy (`CopyRequest`)
 //   GET /v1/instances/{name}/ports/{port}                  a TCP connection to a port of the guest: bytes both ways
 //   GET /v1/instances/{name}/vnc                           its screen, as RFB (RFC 6143): bytes both ways
 //
-// Binary messages are bytes. With exec the first byte of each says which stream the rest is of. Text messages are JSON, of the forms below.
+// Binary messages are bytes. With exec the first byte of each is the number of its stream. Text messages are JSON in the forms below.
 
 import { type Static, Type } from 'typebox';
 
 const closed = { additionalProperties: false } as const;
 
-/** `Sec-WebSocket-Protocol` of all of them; browsers add a second, `berth.ticket.<ticket>`. */
+/** `Sec-WebSocket-Protocol` of all of them; browsers add a second one, `berth.ticket.<ticket>`. */
 export const accessSubprotocol = 'berth.v1';
 
 export const execStreams = { stdin: 0, stdout: 1, stderr: 2 } as const;
 
-/** So much output is kept for a client that comes back; Orchard keeps as much. */
+/** Amount of output kept for a client that reconnects; the same as in Orchard. */
 export const execReplayBytes = 4 * 1024 * 1024;
 
 const TerminalSize = Type.Object(
@@ -24,7 +24,7 @@ const TerminalSize = Type.Object(
   closed,
 );
 
-/** The first message of a client that begins a command. */
+/** The first message of a client that starts a command. */
 export const ExecRequest = Type.Object(
   {
     command: Type.Array(Type.String({ maxLength: 131_072 }), { minItems: 1, maxItems: 4096 }),
@@ -35,11 +35,11 @@ export const ExecRequest = Type.Object(
       }),
     ),
     workingDirectory: Type.Optional(Type.String({ maxLength: 4096 })),
-    /** Of an instance of several; default: the first. */
+    /** Of an instance with several; default: the first. */
     container: Type.Optional(Type.String({ maxLength: 63 })),
-    /** Whether there will be input at all. */
+    /** Whether the client will send input. */
     stdin: Type.Boolean(),
-    /** With one, output and errors are one stream. */
+    /** With a terminal, output and errors are one stream. */
     terminal: Type.Optional(TerminalSize),
   },
   closed,
@@ -47,26 +47,26 @@ export const ExecRequest = Type.Object(
 export type ExecRequest = Static<typeof ExecRequest>;
 
 /**
- * The first message of a client that copies. `look`: what is at `path`, as JSON on standard output (`CopyLook`). `from`: it comes as a tar
- * archive on standard output. `to`: a tar archive goes there as input, into the directory `path`. What went wrong is on standard error, and
- * the exit code is 1 then.
+ * The first message of a client that copies. `look`: describes `path`, as JSON on standard output (`CopyLook`). `from`:
+ * sends it as a tar archive on standard output. `to`: unpacks a tar archive from standard input into the directory
+ * `path`. Errors go to standard error, with exit code 1.
  */
 export const CopyRequest = Type.Object(
   {
     copy: Type.Enum(['look', 'from', 'to']),
     path: Type.String({ pattern: '^/[^\\u0000]*$', maxLength: 4096, description: 'absolute, in the container' }),
-    /** Of an instance of several; default: the first. */
+    /** Of an instance with several; default: the first. */
     container: Type.Optional(Type.String({ maxLength: 63 })),
   },
   closed,
 );
 export type CopyRequest = Static<typeof CopyRequest>;
 
-/** What a path leads to. A link to a directory is one. */
+/** What is at a path. A link to a directory counts as a directory. */
 export const CopyLook = Type.Object({ kind: Type.Enum(['file', 'directory', 'other', 'nothing']) }, closed);
 export type CopyLook = Static<typeof CopyLook>;
 
-/** What a client may say later. `end`: no more input comes. */
+/** Later messages of a client. `end`: no more input follows. */
 export const ClientControl = Type.Union([
   Type.Object({ type: Type.Literal('end') }, closed),
   Type.Object({ type: Type.Literal('resize'), ...TerminalSize.properties }, closed),
@@ -74,7 +74,7 @@ export const ClientControl = Type.Union([
 ]);
 export type ClientControl = Static<typeof ClientControl>;
 
-/** What a host says. The last message before it closes is `end`, `exit` or `error`; without one the connection broke. */
+/** Messages of a host. The last one before it closes is `end`, `exit` or `error`; without one the connection broke. */
 export const HostControl = Type.Union([
   Type.Object({ type: Type.Literal('end') }, { ...closed, description: 'nothing more comes from the guest' }),
   Type.Object(
@@ -94,7 +94,10 @@ export const HostControl = Type.Union([
       type: Type.Literal('error'),
       code: Type.String(),
       message: Type.String(),
-      /** `NeedsSsh`: the host cannot do it, and ssh can. `NoConsole` (in `details.reason` of the refusal): there is a log only. `Suspended` (likewise): it must go on first. */
+      /**
+       * `NeedsSsh`: the host does not support it, ssh does. `NoConsole` (in `details.reason` of the refusal): only a
+       * log exists. `Suspended` (likewise): resume the instance first.
+       */
       reason: Type.Optional(Type.String()),
     },
     closed,

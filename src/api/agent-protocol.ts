@@ -1,4 +1,4 @@
-// What agent and control plane say to each other. Both sides check it: neither trusts the other's bytes.
+// The protocol between agent and control plane. Both sides validate it: neither trusts the other's bytes.
 //
 //   PUT  /v1/hosts/{host}/session       Registration  -> Session          once per start of the agent, again when StaleEpoch
 //   POST /v1/hosts/{host}/heartbeat     Heartbeat     -> {}               every session.heartbeatMs
@@ -17,7 +17,7 @@ import { VolumeSeen, VolumeSpec } from './resources/volume.ts';
 
 export { Accelerator, GuestPort, GuestState, GuestStatus, ImageSpec, Phase, PublishedPort, VolumeSeen };
 
-/** Of an agent's identity, as `newId('agent', ...)` makes it. */
+/** The form of an agent's identity, as made by `newId('agent', ...)`. */
 export const agentIdPattern = '^agent_[0-9a-z]{26}$';
 
 const closed = { additionalProperties: false } as const;
@@ -25,7 +25,7 @@ const VolumeId = Type.String({ pattern: '^vol_[0-9a-z]{26}$' });
 
 export const Registration = Type.Object(
   {
-    /** Drawn anew at each start of the agent, so that a repeated registration is told from a second agent. */
+    /** Random for each start of the agent, to tell a repeated registration from a second agent. */
     session: Type.String({ minLength: 8, maxLength: 64 }),
     machineId: Type.String({
       minLength: 1,
@@ -41,13 +41,13 @@ export const Registration = Type.Object(
     architecture: Type.Enum(['amd64', 'arm64']),
     /** Measured from the machine: VCPU, MEMORY_MB, DISK_GB and any CUSTOM_*. */
     capacity: Amounts,
-    /** Kept back for the host itself; taken only while the operator has set nothing else. */
+    /** Reserved for the host itself; used unless the operator sets another value. */
     reserved: Amounts,
-    /** What the machine is good for: HW_*, CUSTOM_*. */
+    /** Properties of the machine: HW_*, CUSTOM_*. */
     traits: Type.Optional(Type.Array(Trait, { maxItems: 256 })),
-    /** What has room of its own: GPUs, NUMA cells. Part of `capacity`, where that has the class. */
+    /** Parts with an inventory of their own: GPUs, NUMA cells. Included in `capacity`, where that has the class. */
     providers: Type.Optional(ChildProviders),
-    /** Taken only when the host is registered for the first time. */
+    /** Used only at the first registration of the host. */
     labels: Labels,
     drivers: Type.Array(HostDriver, { maxItems: 16 }),
     images: Type.Array(HostImage, { maxItems: 1024 }),
@@ -68,7 +68,7 @@ export const Session = Type.Object(
 );
 export type Session = Static<typeof Session>;
 
-/** What a heartbeat tells at most. */
+/** The maximum number in a heartbeat. */
 export const unknownGuestsMax = 256;
 
 export const Heartbeat = Type.Object(
@@ -77,7 +77,7 @@ export const Heartbeat = Type.Object(
     images: Type.Optional(Type.Array(HostImage, { maxItems: 1024 })),
     drivers: Type.Optional(Type.Array(HostDriver, { maxItems: 16 })),
     unknownGuests: Type.Optional(Type.Array(UnknownGuest, { maxItems: unknownGuestsMax })),
-    /** Volumes that no assignment speaks of. */
+    /** Volumes without an assignment. */
     unknownVolumes: Type.Optional(Type.Array(VolumeId, { maxItems: unknownGuestsMax })),
     guestsTold: Type.Optional(
       Type.Boolean({
@@ -89,12 +89,15 @@ export const Heartbeat = Type.Object(
 );
 export type Heartbeat = Static<typeof Heartbeat>;
 
-/** One container of an instance, with nothing left to look up. Its ports are among those of the assignment: all share one network. */
+/**
+ * One container of an instance, with all references resolved. Its ports are among those of the assignment: all
+ * containers share one network.
+ */
 export const AssignedContainer = Type.Object(
   {
     name: Container.properties.name,
     imageName: Type.String(),
-    /** Absent: there is none of this name any more. */
+    /** Absent: the image no longer exists. */
     image: Type.Optional(ImageSpec),
     command: Container.properties.command,
     args: Container.properties.args,
@@ -106,7 +109,7 @@ export const AssignedContainer = Type.Object(
 );
 export type AssignedContainer = Static<typeof AssignedContainer>;
 
-/** A volume of this host that an instance has. */
+/** A volume of this host that belongs to an instance. */
 export const AssignedVolume = Type.Object(
   { volumeId: VolumeId, name: Type.String(), readOnly: Type.Boolean() },
   closed,
@@ -114,14 +117,15 @@ export const AssignedVolume = Type.Object(
 export type AssignedVolume = Static<typeof AssignedVolume>;
 
 /**
- * The whole desired state of one incarnation of one instance on this host. `absent`: leave no trace, then report it absent. `kept`: begin
- * and end nothing, and say what there is; a control plane that was restored from a backup does not know.
+ * The whole desired state of one incarnation of one instance on this host. `absent`: delete everything, then report it
+ * absent. `kept`: start and stop nothing, and report what exists; a control plane that was restored from a backup does
+ * not know.
  */
 export const Assignment = Type.Object(
   {
     instanceId: Type.String({ pattern: '^inst_[0-9a-z]{26}$' }),
     incarnation: Type.Integer({ minimum: 1 }),
-    /** Grows whenever this assignment changes. */
+    /** Grows with each change of this assignment. */
     revision: Type.Integer({ minimum: 1 }),
     want: Type.Enum(['running', 'suspended', 'stopped', 'absent', 'kept']),
     driver: Type.String(),
@@ -138,9 +142,9 @@ export const Assignment = Type.Object(
     ports: Type.Array(GuestPort),
     sshKeys: Type.Array(Type.String()),
     userData: Type.String(),
-    /** Of a container image: what runs, the first with the network of all. */
+    /** For a container image: the containers, of which the first holds the shared network. */
     containers: Type.Optional(Type.Array(AssignedContainer, { minItems: 1, maxItems: containersMax })),
-    /** What it has besides its own disk. They come and go while it runs. */
+    /** Volumes besides its own disk. They can be attached and detached while it runs. */
     volumes: Type.Optional(Type.Array(AssignedVolume, { minItems: 1 })),
     stopGraceMs: Type.Integer(),
     startAgain: Type.Optional(StartAgain),
@@ -150,13 +154,13 @@ export const Assignment = Type.Object(
 export type Assignment = Static<typeof Assignment>;
 
 /**
- * The whole desired state of one volume on this host. `absent`: leave no trace, then report it absent, once no guest has it any more.
- * `kept`: make and end nothing, and say what there is.
+ * The whole desired state of one volume on this host. `absent`: delete it once no guest uses it, then report it absent.
+ * `kept`: create and delete nothing, and report what exists.
  */
 export const VolumeAssignment = Type.Object(
   {
     volumeId: VolumeId,
-    /** Grows whenever this assignment changes. */
+    /** Grows with each change of this assignment. */
     revision: Type.Integer({ minimum: 1 }),
     want: Type.Enum(['present', 'absent', 'kept']),
     name: Type.String(),
@@ -165,9 +169,9 @@ export const VolumeAssignment = Type.Object(
     generation: Type.Integer(),
     sizeGiB: VolumeSpec.properties.sizeGiB,
     snapshots: VolumeSpec.properties.snapshots,
-    /** Of the same host. */
+    /** On the same host. */
     source: Type.Optional(Type.Object({ volumeId: VolumeId, snapshot: Type.String() }, closed)),
-    /** It was here once: when nothing of it is found now it is lost, and an empty one in its place would hide that. */
+    /** It has existed here: if it is missing now, its data is lost, and an empty one in its place would hide that. */
     made: Type.Boolean(),
   },
   closed,
@@ -175,8 +179,9 @@ export const VolumeAssignment = Type.Object(
 export type VolumeAssignment = Static<typeof VolumeAssignment>;
 
 /**
- * `sync` comes first and holds everything up to its `revision`; then one `put` or `drop` for each change; `ping` shows that the line is
- * alive. The others' `revision` is at least that of what they know: a later `sync` with a lower one is of a control plane that lags.
+ * `sync` comes first and contains everything up to its `revision`; then one `put` or `drop` for each change; `ping`
+ * shows that the connection is alive. The `revision` of the others is at least that of their content; a later `sync`
+ * with a lower revision comes from a control plane that lags.
  */
 export const AssignmentEvent = Type.Union([
   Type.Object(
@@ -200,12 +205,12 @@ export const AssignmentEvent = Type.Union([
 ]);
 export type AssignmentEvent = Static<typeof AssignmentEvent>;
 
-/** `absent`: nothing of this incarnation is left on the host; its room is free. */
+/** `absent`: nothing of this incarnation is left on the host; its room can be released. */
 export const Report = Type.Object(
   {
     instanceId: Type.String({ pattern: '^inst_[0-9a-z]{26}$' }),
     incarnation: Type.Integer({ minimum: 1 }),
-    /** Grows with every report of a session. */
+    /** Grows with each report of a session. */
     sequence: Type.Integer({ minimum: 1 }),
     observedGeneration: Type.Integer({ minimum: 0 }),
     guest: Type.Union([GuestStatus, Type.Object({ state: Type.Literal('absent') }, closed)]),
@@ -214,11 +219,11 @@ export const Report = Type.Object(
 );
 export type Report = Static<typeof Report>;
 
-/** `absent`: nothing of this volume is left on the host; its room is free. */
+/** `absent`: nothing of this volume is left on the host; its room can be released. */
 export const VolumeReport = Type.Object(
   {
     volumeId: VolumeId,
-    /** Grows with every report of a session, those of guests included. */
+    /** Grows with each report of a session, reports on guests included. */
     sequence: Type.Integer({ minimum: 1 }),
     observedGeneration: Type.Integer({ minimum: 0 }),
     volume: Type.Union([VolumeSeen, Type.Object({ state: Type.Literal('absent') }, closed)]),
@@ -237,11 +242,11 @@ export const Reports = Type.Object(
 );
 export type Reports = Static<typeof Reports>;
 
-/** In the order of the reports. `stale`: it spoke of something that is no longer so, and changed nothing. */
+/** In the order of the reports. `stale`: the report was outdated and changed nothing. */
 export const ReportResults = Type.Object(
   {
     results: Type.Array(Type.Enum(['accepted', 'stale'])),
-    /** Of the reports of volumes. */
+    /** For the reports on volumes. */
     volumes: Type.Optional(Type.Array(Type.Enum(['accepted', 'stale']))),
   },
   closed,

@@ -1,4 +1,4 @@
-// Audit: what of the fleet does not fit together: desired against claimed against observed.
+// Audit: inconsistencies of the fleet: desired against claimed against observed.
 
 import { type Static, Type } from 'typebox';
 
@@ -54,7 +54,7 @@ export type AuditRequest = Static<typeof AuditRequest>;
 export const AuditReport = Type.Object(
   {
     findings: Type.Array(Finding),
-    /** Findings that are younger than asked for. */
+    /** Number of findings that are younger than the requested age. */
     young: Type.Integer({ minimum: 0 }),
     checked: Type.Object(
       {

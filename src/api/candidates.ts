@@ -1,4 +1,4 @@
-// Candidates: hosts that would take what is asked for, now; nothing is held by asking.
+// Candidates: hosts that would take a request now; the question claims nothing.
 
 import { type Static, Type } from 'typebox';
 import { ReasonExplanation } from './explanation.ts';
@@ -7,7 +7,7 @@ import { AskSpec } from './resources/task.ts';
 
 const closed = { additionalProperties: false } as const;
 
-/** The long way to ask, for what a query string has no words for. */
+/** The full form of the question, for what a query string cannot express. */
 export const CandidateQuestion = Type.Object(
   {
     project: Type.Optional(Name),

@@ -1,4 +1,4 @@
-// The typed client of the API with the agent's part: agent and simulator speak through it; people's programs through user-client.ts.
+// The typed client of the API including the agent's part, for agent and simulator; user programs use user-client.ts.
 
 import type { TSchema } from 'typebox';
 import type { Heartbeat, Registration, ReportResults, Reports, Session } from './agent-protocol.ts';
@@ -16,7 +16,7 @@ export function createClient(options: ClientOptions) {
   return {
     ...client,
 
-    /** What only a host's agent says. */
+    /** Calls for hosts' agents only. */
     agent: (host: string) => {
       const base = pathOf('host', host);
       return {
@@ -29,7 +29,7 @@ export function createClient(options: ClientOptions) {
           const extra = { repeatable: true, ...(signal ? { signal } : {}) };
           await client.json(`${base}/heartbeat`, { method: 'POST', body: heartbeat, ...extra });
         },
-        /** Its sequence numbers make a report that is sent twice a stale one. */
+        /** Sequence numbers make a report that is sent twice stale. */
         report: async (reports: Reports, signal?: AbortSignal): Promise<ReportResults> => {
           const extra = { repeatable: true, ...(signal ? { signal } : {}) };
           return checked(

@@ -1,5 +1,5 @@
-// The configuration of a process from its three sources: file < environment < flag. Pure: whoever calls it has read the file.
-// Nothing is ignored: an unknown key is refused wherever it comes from, and every fault says where its value came from.
+// The configuration of a process from three sources: file < environment < flag. Pure: the caller reads the file.
+// Nothing is ignored: an unknown key is refused in every source, and every error names the source of the value.
 
 import { type Static, type TObject, type TSchema } from 'typebox';
 import { isRecord } from '../base/is-record.ts';
@@ -9,10 +9,10 @@ import { parse } from './parse.ts';
 
 export interface ConfigSources {
   readonly file?: { readonly path: string; readonly value: unknown };
-  /** What holds when nobody says anything, where only the running machine knows: its name, say. The rest is in the schema. */
+  /** Defaults that depend on the running machine, such as its name. All others are in the schema. */
   readonly defaults?: Readonly<Record<string, unknown>>;
   readonly environment: Readonly<Record<string, string | undefined>>;
-  /** By key of the schema; undefined: not given. Texts are read as the key's type. */
+  /** By key of the schema; undefined: not given. Texts are converted to the key's type. */
   readonly flags: Readonly<Record<string, unknown>>;
   /** `BERTH_SERVER_`: then `dataDirectory` is `BERTH_SERVER_DATA_DIRECTORY`. */
   readonly prefix: string;
@@ -55,7 +55,7 @@ export function resolveConfig<S extends TObject>(schema: S, sources: ConfigSourc
 }
 
 function fileEntries(schema: TObject, file: ConfigSources['file']): [string, unknown][] {
-  if (!file || file.value === null || file.value === undefined) return []; // an empty file says nothing
+  if (!file || file.value === null || file.value === undefined) return []; // an empty file sets nothing
   const { path, value } = file;
   if (typeof value !== 'object' || Array.isArray(value))
     throw new ApiError('InvalidRequest', `${path} must be a map of keys to values`);
@@ -96,7 +96,7 @@ function keyOfVariable(name: string, prefix: string): string {
     .replace(/_([a-z0-9])/g, (_, letter: string) => letter.toUpperCase());
 }
 
-/** Where the command line has a shorter word. */
+/** Flags that are shorter than their key. */
 const shorterFlags = new Map([
   ['dataDirectory', '--data-dir'],
   ['serverUrl', '--server'],
@@ -114,7 +114,7 @@ function missing(key: string, prefix: string): string {
   return `${key} is missing: give ${flagOf(key)}, ${variableOf(key, prefix)} or "${key}" in the configuration file`;
 }
 
-/** A text as the type of its key. What does not fit is left as text, for the schema to refuse. */
+/** Converts a text to the type of its key. A text that does not fit is left for the schema to refuse. */
 function read(schema: TSchema | undefined, text: string, { key, origin }: { key: string; origin: string }): unknown {
   const type = schema && 'type' in schema ? schema.type : undefined;
   switch (type) {
@@ -144,7 +144,7 @@ function read(schema: TSchema | undefined, text: string, { key, origin }: { key:
   }
 }
 
-/** `zone=a` → ['zone', 'a'], `first=20000` → ['first', 20000] where the schema says that it is a number. */
+/** `zone=a` → ['zone', 'a'], `first=20000` → ['first', 20000] where the schema wants a number. */
 function pairOf(schema: TSchema | undefined, text: string): [string, unknown] {
   const [key = '', ...rest] = text.split('=');
   const name = key.trim();

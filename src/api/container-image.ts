@@ -1,18 +1,18 @@
-// What an image must say to be a container image, beyond its schema: format, source and driver go together. Pure.
+// The checks of a container image that its schema cannot express: format, source and driver must match. Pure.
 
 import { containerTransport, readContainerReference } from './container-reference.ts';
 import { ApiError } from './errors.ts';
 import type { ImageSpec } from './resources/image.ts';
 
-/** Runs containers, and nothing else. */
+/** Runs containers only. */
 export const containerDriver = 'container';
 
-/** Pretend to run whatever they are given. */
+/** Drivers that simulate any guest. */
 const pretendingDrivers: readonly string[] = ['fake'];
 
 export const isContainerImage = ({ format }: Pick<ImageSpec, 'format'>): boolean => format === 'container';
 
-/** Whether a driver can run what has this image. */
+/** Whether a driver can run this kind of image. */
 export const driverFits = (driver: string, container: boolean): boolean =>
   pretendingDrivers.includes(driver) || (driver === containerDriver) === container;
 

@@ -1,8 +1,8 @@
-// The name of a container image in a registry, as `docker://REGISTRY/NAME:TAG@DIGEST`: what the field writes, read strictly. Engines take
-// much more (short names, other transports, options); none of it is ever passed on.
+// The name of a container image in a registry, as `docker://REGISTRY/NAME:TAG@DIGEST`, parsed strictly. Container
+// engines accept much more (short names, other transports, options), none of which is ever passed on.
 
 export interface ContainerReference {
-  /** Host and perhaps port. */
+  /** Host and optional port. */
   readonly registry: string;
   readonly name: string;
   readonly tag?: string;
@@ -15,7 +15,7 @@ export type ReadReference =
 
 export const containerTransport = 'docker://';
 
-/** Of `registry/name`, as the registries' own specification has it. */
+/** Of `registry/name`, from the distribution specification. */
 const nameLengthMax = 255;
 const hostPattern =
   /^(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)(?:\.[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)*(?::[1-9][0-9]{0,4})?$/;
@@ -55,11 +55,11 @@ export function readContainerReference(source: string): ReadReference {
   };
 }
 
-/** A first part without dot and port is what engines take for a folder of Docker Hub. */
+/** Engines take a first part without dot and port for a Docker Hub account. */
 const isHost = (registry: string): boolean =>
   registry.includes('.') || registry.includes(':') || registry === 'localhost';
 
-/** As engines write it: by the digest alone where there is one, since no tag adds anything to it. */
+/** The form for engines: by digest alone where there is one, because the tag adds nothing. */
 export function engineReference({ registry, name, tag, digest }: ContainerReference): string {
   return digest === undefined ? `${registry}/${name}:${tag ?? ''}` : `${registry}/${name}@${digest}`;
 }

@@ -1,4 +1,5 @@
-// Defaults of a schema, filled into input. The library's own Value.Default (TypeBox 1.4) crashes on closed maps with foreign keys.
+// Fills the defaults of a schema into input. The library's own Value.Default (TypeBox 1.4) crashes on closed maps with
+// foreign keys.
 
 import { isRecord } from '../base/is-record.ts';
 
@@ -6,17 +7,17 @@ type Fill = (value: unknown) => unknown;
 const fillers = new WeakMap<object, Fill>();
 const leave: Fill = (value) => value;
 
-/** `value` with every missing field that has a default; changed in place. Anything that does not fit is left for the check. */
+/** `value` with defaults for missing fields; changed in place. Values that do not fit are left for validation. */
 export function fillDefaults(schema: unknown, value: unknown): unknown {
   return fillerOf(schema)(value);
 }
 
-/** What the schema says is read once, for requests come by the thousand. */
+/** Each schema is compiled once, because there are thousands of requests. */
 function fillerOf(schema: unknown): Fill {
   if (!isRecord(schema)) return leave;
   let fill = fillers.get(schema);
   if (!fill) {
-    fillers.set(schema, (value) => fillerOf(schema)(value)); // a schema may hold itself
+    fillers.set(schema, (value) => fillerOf(schema)(value)); // a schema may contain itself
     fillers.set(schema, (fill = makeFiller(schema)));
   }
   return fill;
@@ -49,7 +50,7 @@ function makeFiller(schema: Record<string, unknown>): Fill {
   };
 }
 
-/** Of JSON data; the default itself must never be filled in. */
+/** Copies JSON data, so that the default itself is never filled in. */
 function copyOf(value: unknown): unknown {
   if (typeof value !== 'object' || value === null) return value;
   return Array.isArray(value)

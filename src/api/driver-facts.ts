@@ -1,18 +1,19 @@
-// The drivers this program has: what each makes guests of, and against what it was proven. For people who choose; nothing is decided by it.
+// The drivers of this program: the guests of each, and what it was tested against. Information for users; no decision
+// depends on it.
 
 export interface DriverFacts {
   readonly name: string;
-  /** One sentence: what its guests are. */
+  /** One sentence about its guests. */
   readonly summary: string;
-  /** What was really run to show that it works. */
+  /** What it was tested with. */
   readonly proven: string;
-  /** Whether its guests can have volumes. */
+  /** Whether its guests support volumes. */
   readonly volumes: boolean;
   /** Whether its guests can be suspended. */
   readonly suspends: boolean;
 }
 
-/** One line for each driver of the agent's registry; a test holds the two together. */
+/** One entry for each driver of the agent's registry; a test compares the two. */
 export const driverFacts: readonly DriverFacts[] = [
   {
     name: 'qemu',

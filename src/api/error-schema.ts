@@ -1,4 +1,5 @@
-// The schema of what every refusal answers. Apart from errors.ts, which must not load a schema library: the command line imports it.
+// The schema of every error response. Separate from errors.ts, which the command line imports and which must not load a
+// schema library.
 
 import { Type } from 'typebox';
 import { type ErrorCode, errorCodes, isErrorCode } from './errors.ts';

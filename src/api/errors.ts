@@ -1,4 +1,4 @@
-// The closed list of error codes: what each means, its HTTP status and the command line's exit code.
+// The closed list of error codes, with the meaning, the HTTP status and the exit code of the command line for each.
 
 interface ErrorCodeMeaning {
   readonly status: number;
@@ -52,7 +52,7 @@ export function isErrorCode(text: string): text is ErrorCode {
   return Object.hasOwn(errorCodes, text);
 }
 
-/** What ends a request. `message` is for the user and holds no secret; `cause` goes to the log only. */
+/** Ends a request. `message` is for the user and contains no secret; `cause` goes to the log only. */
 export class ApiError extends Error {
   override name = 'ApiError';
   readonly code: ErrorCode;

@@ -1,4 +1,4 @@
-// Explanation: why an instance is where it is, or why it is nowhere, and what would change that.
+// Explanation: why an instance is where it is, or why it has no host, and what would change that.
 
 import { type Static, Type } from 'typebox';
 import { Amounts } from './resources/metadata.ts';

@@ -1,4 +1,4 @@
-// The answer of `POST /v1/hosts/{host}/token`.
+// The response of `POST /v1/hosts/{host}/token`.
 
 import { type Static, Type } from 'typebox';
 

@@ -1,4 +1,4 @@
-// What a batch of creates answers: in the order asked for, each instance or the reason why it was refused.
+// The response to a batch of creates: for each in order, the instance or the reason for its refusal.
 
 import type { ErrorBody } from './errors.ts';
 import type { Instance } from './resources/instance.ts';

@@ -12,5 +12,5 @@ export function portsOf(
   return ofContainers.length === 0 ? spec.ports : [...spec.ports, ...ofContainers];
 }
 
-/** Of one instance, all together. */
+/** Per instance, including its containers. */
 export const portsMax = 64;

@@ -1,4 +1,4 @@
-// The known word nearest to a mistyped one, for "did you mean".
+// The known word closest to a mistyped one, for "did you mean".
 
 /** Optimal string alignment distance (Damerau–Levenshtein without repeated edits of one place). */
 function distance(a: string, b: string): number {
@@ -19,7 +19,7 @@ function distance(a: string, b: string): number {
   return last[b.length] ?? 0;
 }
 
-/** The entry of `known` that `word` most likely meant, or undefined when none is near. */
+/** The entry of `known` that `word` most likely stands for, or undefined when none is close. */
 export function nearest(word: string, known: readonly string[]): string | undefined {
   if (word.length > 64) return undefined;
   let best: { word: string; distance: number } | undefined;

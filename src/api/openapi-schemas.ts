@@ -1,5 +1,5 @@
-// Schemas as OpenAPI has them: plain JSON, in which every schema that has a name here is a reference to its component. The name is
-// found by what a schema says, for the schema library copies a schema that it makes optional.
+// Schemas in OpenAPI form: plain JSON, in which every named schema is a reference to its component. A schema is
+// identified by its content, because the schema library copies a schema that it makes optional.
 
 import type { TSchema } from 'typebox';
 import { isRecord } from '../base/is-record.ts';
@@ -26,7 +26,7 @@ import { HostProviders, ProjectUsage, UsagePage } from './usage.ts';
 
 export type Json = Record<string, unknown>;
 
-/** What the parts of a document are called. Of two that say the same the first one's name is taken. */
+/** The names of components. Of two equal schemas the first name is used. */
 const named: Readonly<Record<string, TSchema>> = {
   Error: errorSchema,
   ...{ Metadata, ReplaceMetadata, Deleted, Condition, Name, DottedName, Labels, LabelKey, LabelValue, Amounts },
@@ -70,7 +70,7 @@ interface Component {
   readonly schema: Json;
 }
 
-/** Those that one document uses. */
+/** The components used by one document. */
 export class Components {
   readonly #byCore = new Map<string, Component>();
   readonly #used = new Map<string, Json>();
@@ -83,12 +83,12 @@ export class Components {
     }
   }
 
-  /** A schema where it is used: a reference, if it has a name. */
+  /** A schema at its place of use: a reference, if it has a name. */
   use(schema: TSchema): Json {
     return this.#written(plainOf(schema));
   }
 
-  /** All that were used, by name. */
+  /** All used components, by name. */
   take(): Json {
     return Object.fromEntries([...this.#used].sort(([a], [b]) => (a < b ? -1 : 1)));
   }
@@ -98,7 +98,7 @@ export class Components {
     if (!component || ('default' in component.schema && !('default' in schema))) return this.#inner(schema);
     if (!this.#used.has(component.name)) {
       const json: Json = {};
-      this.#used.set(component.name, json); // first, for a schema may hold itself
+      this.#used.set(component.name, json); // first, because a schema may contain itself
       Object.assign(json, this.#inner(component.schema));
     }
     const reference: Json = { $ref: `#/components/schemas/${component.name}` };
@@ -114,7 +114,7 @@ export class Components {
   }
 }
 
-/** What may stand beside a reference. */
+/** Keywords allowed beside a reference. */
 const annotations = ['description', 'default'] as const;
 
 function coreOf(schema: Json): string {
@@ -124,7 +124,7 @@ function coreOf(schema: Json): string {
   );
 }
 
-/** The schema, with `change` made to the schemas right in it. */
+/** The schema with `change` applied to the schemas directly inside it. */
 function eachSchemaIn(schema: Json, change: (inner: unknown) => unknown): Json {
   return Object.fromEntries(
     Object.entries(schema).map(([keyword, value]) => {
@@ -136,7 +136,7 @@ function eachSchemaIn(schema: Json, change: (inner: unknown) => unknown): Json {
   );
 }
 
-/** What has a default may be left out of what is sent; one schema serves both ways. */
+/** A field with a default may be omitted in requests; one schema serves requests and responses. */
 function withoutDefaultsRequired(schema: Json): Json {
   const { required, ...rest } = schema;
   const { properties } = schema;
@@ -148,7 +148,7 @@ function withoutDefaultsRequired(schema: Json): Json {
   return still.length === required.length ? schema : { ...rest, ...(still.length > 0 ? { required: still } : {}) };
 }
 
-/** Without what the library keeps beside it. */
+/** Without the library's internal fields. */
 function plainOf(schema: TSchema): Json {
   const copy: unknown = JSON.parse(JSON.stringify(schema));
   return isRecord(copy) ? copy : {};

@@ -1,4 +1,5 @@
-// The API's description, OpenAPI 3.1, made from the registry of routes. docs/openapi.json is this document; drift fails the build.
+// The description of the API, OpenAPI 3.1, generated from the registry of routes. docs/openapi.json is this document; a
+// difference fails the build.
 
 import type { TSchema } from 'typebox';
 import { assert } from '../base/assert.ts';
@@ -9,12 +10,12 @@ import { pathParameters, queryParameters } from './routes/parameters.ts';
 import { routes } from './routes/registry.ts';
 import { type AnswerForm, paramsIn, type RouteDefinition } from './routes/route.ts';
 
-/** The whole document; plain JSON, the same for the same registry. */
+/** The whole document as plain JSON; deterministic. */
 export function openApiDocument(): Json {
   return new Document().write(routes);
 }
 
-/** Refusals of every route that asks for a token. */
+/** Errors of every route that requires a token. */
 const usualErrors: readonly ErrorCode[] = ['InvalidRequest', 'Unauthenticated', 'Forbidden', 'Unavailable'];
 
 class Document {
@@ -127,7 +128,7 @@ class Document {
     return { description, ...(Object.keys(content).length > 0 ? { content } : {}) };
   }
 
-  /** Answers that many routes have: `done`, with one named schema. */
+  /** Responses of many routes: `done`, with one named schema. */
   #sharedAnswer(form: AnswerForm): Json {
     const answer = this.#answer(form);
     const reference = form.json && !form.lines && form.description === 'done' && this.#schemas.use(form.json)['$ref'];

@@ -1,4 +1,5 @@
-// Input against a schema: defaults filled in, everything checked, the first fault told with its place. Nothing is coerced or dropped.
+// Validates input against a schema: fills in defaults, checks everything, and reports the first error with its place.
+// Nothing is coerced or dropped.
 
 import type { Static, TSchema } from 'typebox';
 import { Compile } from 'typebox/compile';
@@ -22,24 +23,24 @@ function validatorOf(schema: TSchema): Validator {
 }
 
 /**
- * `input` as the schema's type. Throws `ApiError` `InvalidRequest` whose `field` is the dotted path of the first fault, under
- * `at`. `input` must be plain JSON data of its own (it is filled in place).
+ * `input` as the schema's type. Throws `ApiError` `InvalidRequest` whose `field` is the dotted path of the first error,
+ * under `at`. `input` must be plain JSON data that the caller owns (it is filled in place).
  */
 export function parse<S extends TSchema>(schema: S, input: unknown, at = ''): Static<S> {
   const validator = validatorOf(schema);
   const value = fillDefaults(schema, input);
-  if (validator.Check(value)) return value as Static<S>; // the codec: checked just now
+  if (validator.Check(value)) return value as Static<S>; // the codec: just checked
   throw faultOf(validator, schema, value, at);
 }
 
-/** Whether `input` fits as it is, without defaults. */
+/** Whether `input` is valid as it is, without defaults. */
 export function matches<S extends TSchema>(schema: S, input: unknown): input is Static<S> {
   return validatorOf(schema).Check(input);
 }
 
 function faultOf(validator: Validator, schema: TSchema, value: unknown, at: string): ApiError {
   const errors = validator.Errors(value).filter((error) => error.keyword !== 'boolean');
-  // An unknown or missing field explains more than what follows from it.
+  // An unknown or missing field explains more than the errors that follow from it.
   const error =
     errors.find((e) => e.keyword === 'additionalProperties') ??
     errors.find((e) => e.keyword === 'required') ??
@@ -94,7 +95,7 @@ function schemaAt(schema: TSchema, schemaPath: string): unknown {
   return place;
 }
 
-/** Of an object or an array: a schema's path leads through both. */
+/** A member of an object or an array: a schema's path leads through both. */
 function memberOf(place: unknown, name: string): unknown {
   return typeof place === 'object' && place !== null ? Reflect.get(place, name) : undefined;
 }
@@ -104,7 +105,7 @@ function knownFields(schema: TSchema, schemaPath: string): string[] {
   return isRecord(place) && isRecord(place['properties']) ? Object.keys(place['properties']) : [];
 }
 
-/** For maps: what their keys must look like. */
+/** For maps: the form of their keys. */
 function allowedNames(schema: TSchema, schemaPath: string): string {
   const place = schemaAt(schema, schemaPath.replace(/\/additionalProperties$/, ''));
   const patterns =
@@ -130,7 +131,7 @@ function firstString(value: unknown): string {
   return Array.isArray(value) && typeof value[0] === 'string' ? value[0] : '';
 }
 
-/** Foreign text shortened and without control characters, so that an error can be shown anywhere. */
+/** User input, shortened and without control characters, so that an error can be shown anywhere. */
 function printable(text: string): string {
   return text.slice(0, 80).replace(/[^\x20-\x7e]/g, '?');
 }

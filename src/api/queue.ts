@@ -1,4 +1,4 @@
-// Queue: what waits for a host, first things first, and why each waits.
+// Queue: the pending instances in order, and why each waits.
 
 import { type Static, Type } from 'typebox';
 

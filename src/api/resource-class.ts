@@ -1,4 +1,5 @@
-// Which resource classes there are, so that a mistyped one is refused where it would be a limit, or a wish, that nobody ever meets. Pure.
+// The known resource classes, so that a mistyped one is refused instead of becoming a limit or a request without
+// effect. Pure.
 
 import { nearest } from './nearest.ts';
 import { matches } from './parse.ts';
@@ -7,10 +8,10 @@ import { CustomResourceClass } from './resources/metadata.ts';
 
 const measured = ['VCPU', 'MEMORY_MB', 'DISK_GB'] as const;
 
-/** The class that counts instances: in quotas only. */
+/** The class that counts instances, in quotas only. */
 export const instancesClass = 'INSTANCES';
 
-/** What is wrong with the name of a class, or undefined. `more`: what counts besides at this place. */
+/** What is wrong with the name of a class, or undefined. `more`: further classes allowed at this place. */
 export function classFault(resourceClass: string, more: readonly string[] = []): string | undefined {
   const known: readonly string[] = [...measured, ...more, gpuClass];
   const custom: boolean = matches(CustomResourceClass, resourceClass);

@@ -1,6 +1,5 @@
-// The query string that OpenStack Placement is asked for candidates with, as another way to ask for room. Pure; unknown parameters are
-// refused by name, none is passed over.
-// Grammar: docs.openstack.org/api-ref/placement, "List allocation candidates".
+// Parses the query string of OpenStack Placement's candidates, as another way to request room. Pure; unknown parameters
+// are refused by name. Grammar: docs.openstack.org/api-ref/placement, "List allocation candidates".
 
 import { matches } from './parse.ts';
 import { nearest } from './nearest.ts';
@@ -8,7 +7,7 @@ import { classFault } from './resource-class.ts';
 import { type TraitRules, Trait } from './resources/host-rules.ts';
 import { type Amounts, ResourceClass } from './resources/metadata.ts';
 
-/** What one provider is to give together (`resources1`, `required1`). */
+/** Amounts and traits of one provider together (`resources1`, `required1`). */
 export interface QueryGroup {
   /** `1`, `_gpu`. */
   readonly suffix: string;
@@ -17,20 +16,20 @@ export interface QueryGroup {
 }
 
 export interface ResourceQuery {
-  /** Of `resources`: each class whole from one provider of the host. */
+  /** From `resources`: each class comes whole from one provider of the host. */
   readonly amounts: Amounts;
-  /** Of `required` and `root_required`: of the host itself. */
+  /** From `required` and `root_required`: traits of the host itself. */
   readonly traits: TraitRules;
   readonly groups: readonly QueryGroup[];
-  /** Whether no two groups may be given by one provider. */
+  /** Whether each group needs a provider of its own. */
   readonly isolate: boolean;
-  /** How many candidates to show at most. */
+  /** Maximum number of candidates. */
   readonly limit?: number;
 }
 
 export type ParsedQuery =
   | { readonly ok: true; readonly query: ResourceQuery }
-  /** `parameter`: the one that is wrong, as it was written. */
+  /** `parameter`: the invalid one, as it was written. */
   | { readonly ok: false; readonly parameter: string; readonly message: string };
 
 const known = ['resources', 'required', 'root_required', 'group_policy', 'limit'] as const;
@@ -60,7 +59,7 @@ class Draft {
   #policy: 'none' | 'isolate' | undefined;
   #limit: number | undefined;
 
-  /** What is wrong with the parameter, or undefined. */
+  /** Takes a parameter and returns what is wrong with it, or undefined. */
   take(name: string, value: string): string | undefined {
     const [, stem = name, suffix = ''] = /^(resources|required)([a-zA-Z0-9_-]{0,64})$/.exec(name) ?? [];
     switch (stem) {
@@ -142,7 +141,7 @@ function newGroup(): DraftGroup {
   return { amounts: null, required: [], forbidden: [], anyOf: [] };
 }
 
-/** `T1,!T2`: each of them; `in:T1,T2`: one of them. */
+/** `T1,!T2`: all of them; `in:T1,T2`: one of them. */
 function takeTraits(group: DraftGroup, value: string): string | undefined {
   const anyOf = value.startsWith('in:');
   const words = (anyOf ? value.slice(3) : value).split(',').map((word) => word.trim());

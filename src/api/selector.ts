@@ -33,7 +33,7 @@ function invalid(what: string): ApiError {
   return new ApiError('InvalidRequest', `the selector ${what}`, { field: 'selector' });
 }
 
-/** As in Kubernetes, `key!=value` also selects what lacks the key. */
+/** As in Kubernetes, `key!=value` also selects resources without the key. */
 export function selects(selector: Selector, labels: Labels): boolean {
   return selector.every(({ key, operator, value }) => {
     const found = Object.hasOwn(labels, key) ? labels[key] : undefined;

@@ -1,16 +1,16 @@
-// The servers of one fleet: those that were configured, and those that the fleet has announced. One of them is used until it fails.
+// The servers of one fleet: configured ones, and those that the fleet has announced. A client uses one until it fails.
 
 import { backoffMs } from '../base/backoff.ts';
 import { type Clock, sleep } from '../base/clock.ts';
 import type { Prng } from '../base/prng.ts';
 
-/** A server of several names them all in its answers. */
+/** A server that is one of several lists all of them in its responses. */
 export const serversHeader = 'berth-servers';
 
-/** What is worth remembering from one run of a program to the next. */
+/** What a program keeps between two runs. */
 export interface KnownServers {
   readonly learned: readonly string[];
-  /** The one that worked last. */
+  /** The last one that worked. */
   readonly current: string;
 }
 
@@ -18,9 +18,12 @@ export interface ServersOptions {
   /** Each without a trailing slash; at least one. */
   readonly urls: readonly string[];
   readonly known?: KnownServers | undefined;
-  /** Spreads clients over the servers, and in time. Absent: the others are tried in their order, at once. */
+  /** Spreads clients over the servers and in time. Absent: the others are tried in order, immediately. */
   readonly spread?: { readonly clock: Clock; readonly prng: Prng };
-  /** How long one of several may take to begin an answer, before it counts as failed; default: as long as the caller waits. */
+  /**
+   * How long one of several servers may take to start a response before it counts as failed; default: the caller's own
+   * limit.
+   */
   readonly answerMsMax?: number;
 }
 
@@ -46,7 +49,7 @@ export class Servers {
     return [...new Set([...this.#options.urls, ...this.#learned])];
   }
 
-  /** The one that worked last. */
+  /** The last one that worked. */
   get current(): string {
     return this.#current;
   }
@@ -55,27 +58,30 @@ export class Servers {
     return { learned: this.#learned, current: this.#current };
   }
 
-  /** See `ServersOptions`; undefined while there is no other to turn to. */
+  /** See `ServersOptions`; undefined while there is only one server. */
   get limit(): { readonly clock: Clock; readonly answerMsMax: number } | undefined {
     const { spread, answerMsMax } = this.#options;
     if (spread === undefined || answerMsMax === undefined || this.all.length < 2) return undefined;
     return { clock: spread.clock, answerMsMax };
   }
 
-  /** Calls `listener` after every change of `all` or `current`. The function it returns ends that. */
+  /** Calls `listener` after every change of `all` or `current`. Returns a function that removes the listener. */
   onChange(listener: () => void): () => void {
     this.#listeners.add(listener);
     return () => void this.#listeners.delete(listener);
   }
 
-  /** One that was not tried yet: the one in use if that is so, else any. */
+  /** A server that was not tried yet: preferably the current one. */
   untried(tried: ReadonlySet<string>): string | undefined {
     if (!tried.has(this.#current)) return this.#current;
     const left = this.all.filter((url) => !tried.has(url));
     return left[this.#options.spread?.prng.below(Math.max(1, left.length)) ?? 0];
   }
 
-  /** Before the next server is tried: clients that lost one together must not fall upon another together. */
+  /**
+   * Waits before the next server is tried: clients that lost one server together must not move to the next at the same
+   * moment.
+   */
   async pause(attempt: number, signal?: AbortSignal): Promise<void> {
     const { spread } = this.#options;
     if (spread !== undefined) await sleep(spread.clock, backoffMs(attempt, pauses, spread.prng), signal);
@@ -85,14 +91,17 @@ export class Servers {
     if (url !== this.#current) this.#change(() => (this.#current = url));
   }
 
-  /** Another is used from now on, if there is one, unless that is so already. */
+  /** Switches to another server, if there is one and `url` is the current one. */
   failed(url: string): void {
     if (url !== this.#current) return;
     const next = this.untried(new Set([url]));
     if (next !== undefined) this.worked(next);
   }
 
-  /** Takes what a server announced. One reached over TLS is not followed to where there is none: the token would be readable there. */
+  /**
+   * Adds the servers that a server announced. From a TLS server it accepts TLS addresses only: elsewhere the token
+   * would be readable.
+   */
   learn(announced: string | null, from: string): void {
     if (announced === null) return;
     const learned = announced

@@ -1,11 +1,11 @@
-// Sends a request to the server in use, and to the others in turn where that is safe: when it did not reach the first, or when it may be
-// repeated.
+// Sends a request to the current server, and to the others in turn where that is safe: when it did not reach the first,
+// or when it may be repeated.
 
 import { firstOf } from '../base/work/first-of.ts';
 import { ApiError } from './errors.ts';
 import { type Servers, serversHeader } from './servers.ts';
 
-/** What is needed of a request and its answer. */
+/** The parts of a request and a response used here. */
 interface Init {
   readonly signal?: AbortSignal;
 }
@@ -19,13 +19,13 @@ interface Sent<I extends Init> {
   /** Path and query. */
   readonly target: string;
   readonly init: I;
-  /** Whether it may reach the fleet twice. */
+  /** Whether the fleet may receive it twice. */
   readonly repeatable: boolean;
 }
 
 type Outcome<A> =
   | { readonly response: A }
-  /** `unsent`: the server cannot have begun to act upon it. */
+  /** `unsent`: the server cannot have started to process it. */
   | { readonly error: ApiError; readonly unsent: boolean };
 
 interface Through<I, A> {
@@ -34,7 +34,7 @@ interface Through<I, A> {
   readonly errorOf: (status: number, text: string) => ApiError;
 }
 
-/** An answer that is 2xx. Throws `ApiError` for any other, and `Unavailable` when no server answers. */
+/** A response with status 2xx. Throws `ApiError` for any other, and `Unavailable` when no server responds. */
 export async function throughServers<I extends Init, A extends Answer>(
   { servers, send, errorOf }: Through<I, A>,
   sent: Sent<I>,
@@ -55,7 +55,7 @@ export async function throughServers<I extends Init, A extends Answer>(
     const error = 'error' in outcome ? outcome.error : errorOf(outcome.response.status, await outcome.response.text());
     const isAway = error.code === 'Unavailable';
     if (isAway) servers.failed(url);
-    else if (error.code !== 'HostUnreachable') throw error; // a host may have a line to another server still
+    else if (error.code !== 'HostUnreachable') throw error; // a host may still be connected to another server
     failure = failure === undefined || 'response' in outcome ? error : failure;
     const next = servers.untried(tried);
     const safe = sent.repeatable || ('error' in outcome && outcome.unsent);
@@ -87,7 +87,7 @@ async function sendTo<I extends Init, A extends Answer>(
   }
 }
 
-/** fetch hides the reason in `cause`. */
+/** fetch puts the reason into `cause`. */
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   return error.cause instanceof Error ? error.cause.message || error.cause.name : error.message;
@@ -96,7 +96,7 @@ function reasonOf(error: unknown): string {
 const unsentCode =
   /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|EHOSTDOWN|ENETUNREACH|EADDRNOTAVAIL|UND_ERR_CONNECT_TIMEOUT|.*CERT.*|UNABLE_TO_.*)$/;
 
-/** Whether there was never a connection to send it on. */
+/** Whether there was no connection to send it on. */
 function neverSent(error: unknown): boolean {
   for (let each: unknown = error; each instanceof Error; each = each.cause) {
     if ('code' in each && typeof each.code === 'string' && unsentCode.test(each.code)) return true;

@@ -1,4 +1,4 @@
-// Usage: what hosts have, and how much of it is held: nothing but the ledger's own sums; and what projects ask for together.
+// Usage: the capacity of hosts and how much of it is held, from the ledger; and the total requests of projects.
 
 import { type Static, Type } from 'typebox';
 

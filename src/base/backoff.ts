@@ -1,4 +1,4 @@
-// How long to wait before the next try: doubling, capped, and spread so that many clients do not return together.
+// The delay before a retry: doubling, capped, and random, so that many clients do not retry together.
 
 import type { Prng } from './prng.ts';
 
@@ -7,7 +7,7 @@ export interface BackoffOptions {
   readonly delayMsMax: number;
 }
 
-/** The delay before try number `attempt` (0 for the first retry): between half of and the whole doubled delay. */
+/** The delay before try number `attempt` (0 for the first retry): between half and all of the doubled delay. */
 export function backoffMs(attempt: number, options: BackoffOptions, prng: Prng): number {
   const full = Math.min(options.delayMsMax, options.delayMsMin * 2 ** Math.min(attempt, 30));
   const half = Math.floor(full / 2);

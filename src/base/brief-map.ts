@@ -1,13 +1,14 @@
-// A Map for what soon goes again. A Map that shrinks, or is freed of what went, moves into another table, and the old one points there:
-// once one of them is old, V8 keeps all that come after it, and everything that ever was in them, until the next full collection. This
-// one begins anew instead, so that what went leaves nothing behind. Not for what is there in hundreds of thousands: it is copied at once.
+// A Map for short-lived entries. A Map that shrinks, or drops deleted entries, moves to another table, to which the old
+// one points: once an old table is in V8's old generation, it keeps all later ones alive, with everything ever stored
+// in them, until the next full collection. This one copies its entries to a new Map instead, so that deleted entries
+// leave nothing behind. Not for hundreds of thousands of entries, which are copied at once.
 
-/** So many that went are borne before a copy without them is made, and as many more as are there. */
+/** Tombstones allowed before the map is compacted, plus the number of live entries. */
 const goneMax = 32;
 
 export class BriefMap<K, V extends object | string | number | boolean> {
   #map = new Map<K, V | undefined>();
-  /** How many keys stand for what went. */
+  /** Number of tombstones. */
   #gone = 0;
 
   get size(): number {
@@ -23,7 +24,7 @@ export class BriefMap<K, V extends object | string | number | boolean> {
   }
 
   set(key: K, value: V): void {
-    // What comes again comes last, as in any Map.
+    // A key that is set again comes last, as in any Map.
     if (this.#gone > 0 && this.#map.get(key) === undefined && this.#map.delete(key)) this.#gone -= 1;
     this.#map.set(key, value);
   }
@@ -44,7 +45,7 @@ export class BriefMap<K, V extends object | string | number | boolean> {
     this.#gone = 0;
   }
 
-  /** The first set first. What comes or goes meanwhile may be among them or not. */
+  /** In insertion order. Entries added or deleted during iteration may or may not appear. */
   *[Symbol.iterator](): Generator<[K, V]> {
     for (const [key, value] of this.#map) if (value !== undefined) yield [key, value];
   }

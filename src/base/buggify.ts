@@ -1,5 +1,6 @@
-// Buggify: places where the program may lawfully do the unusual (smaller portions, later, twice, anew), so that a simulator can have it
-// done where the usual would hide a fault. In production nothing unusual is ever done; a place must never break a promise.
+// Buggify: places where the program may legally behave in unusual ways (smaller portions, later, twice, again), so that
+// a simulator can trigger them where normal behaviour would hide a fault. Never active in production; a place must
+// never break a guarantee.
 
 export const buggifyPlaces = [
   // control plane: commits
@@ -29,7 +30,7 @@ export const buggifyPlaces = [
 ] as const;
 export type BuggifyPlace = (typeof buggifyPlaces)[number];
 
-/** Whether the unusual is done here and now. */
+/** Whether to behave unusually at this place now. */
 export type Buggify = (place: BuggifyPlace) => boolean;
 
 export const neverBuggify: Buggify = () => false;

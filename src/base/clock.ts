@@ -1,4 +1,4 @@
-// Time as an argument. Wall time is for people, monotonic time for deadlines; nobody orders events by wall time.
+// Time as an argument. Wall time is for people, monotonic time for deadlines; events are never ordered by wall time.
 
 export interface Timer {
   /** Stops the timer; harmless when it has fired. */
@@ -8,13 +8,13 @@ export interface Timer {
 export interface Clock {
   /** Milliseconds since the Unix epoch. May jump. */
   nowMs(): number;
-  /** Milliseconds since some start. Never falls. */
+  /** Milliseconds since an arbitrary start. Never falls. */
   monotonicMs(): number;
-  /** Calls `fire` once after `delayMs`. A waiting timer does not keep the process alive when `background` is true. */
+  /** Calls `fire` once after `delayMs`. With `background` a pending timer does not keep the process alive. */
   setTimer(delayMs: number, fire: () => void, options?: { background?: boolean }): Timer;
 }
 
-/** Resolves after `delayMs`, or at once when `signal` aborts. Never rejects: the caller looks at `signal.aborted`. */
+/** Resolves after `delayMs`, or immediately when `signal` aborts. Never rejects: the caller checks `signal.aborted`. */
 export function sleep(clock: Clock, delayMs: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     if (signal?.aborted) return resolve();

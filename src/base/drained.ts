@@ -1,6 +1,7 @@
-// Waiting for a slow reader. It leaves nothing behind on the stream: a stream that lives for days is paused millions of times.
+// Waits for a slow reader. It leaves no listeners on the stream: a stream that lives for days is paused millions of
+// times.
 
-/** A writable of Node, as far as it is needed here. */
+/** The part of Node's Writable that is used here. */
 interface Drainable {
   readonly destroyed: boolean;
   readonly writableNeedDrain: boolean;
@@ -8,7 +9,7 @@ interface Drainable {
   off(event: 'drain' | 'close', listener: () => void): unknown;
 }
 
-/** Resolves when `writable` takes more, or is closed; the caller looks which. Never rejects. */
+/** Resolves when `writable` accepts more, or is closed; the caller checks which. Never rejects. */
 export function drained(writable: Drainable): Promise<void> {
   return new Promise((resolve) => {
     if (writable.destroyed || !writable.writableNeedDrain) return resolve();

@@ -1,8 +1,8 @@
-// Whether two pieces of JSON say the same. Of records, too, that share their parts: whether they do share one is chance, and must decide nothing.
+// Structural equality of JSON. Records may share parts, but whether they do is chance and must not decide anything.
 
 import { isRecord } from './is-record.ts';
 
-/** Structural equality of JSON data, key order aside. */
+/** Structural equality of JSON data; the order of keys does not matter. */
 export function equalJson(a: unknown, b: unknown): boolean {
   if (a === b) return true;
   if (Array.isArray(a)) return Array.isArray(b) && a.length === b.length && a.every((each, i) => equalJson(each, b[i]));

@@ -1,4 +1,4 @@
-// A quick fingerprint of text, to tell two texts apart that nobody crafted. Not for secrets or signatures.
+// A fast fingerprint of text, to tell apart texts that are not crafted to collide. Not for secrets or signatures.
 
 /** 64 bits as 16 hex digits: two lanes of FNV-1a with different offsets (isthe.com/chongo/tech/comp/fnv). */
 export function fingerprint(text: string): string {

@@ -1,25 +1,25 @@
-// Identifiers: a prefix that tells the kind, then 26 characters that sort by time of birth.
+// Identifiers: a prefix for the kind, then 26 characters that sort by time of creation.
 
 import type { Prng } from './prng.ts';
 
 const alphabet = '0123456789abcdefghjkmnpqrstvwxyz'; // Crockford's base 32, as in ULID: no i, l, o, u
 
 /**
- * `<prefix>_` + 48 bits of milliseconds + 80 random bits, in ULID's layout (github.com/ulid/spec). Those made one after the other in one
- * millisecond follow each other, as ULID's monotonic ones: the random part of the last, and one more.
+ * `<prefix>_` + 48 bits of milliseconds + 80 random bits, in ULID's layout (github.com/ulid/spec). Ids created in the
+ * same millisecond are consecutive, like ULID's monotonic ones: the random part of the last one plus one.
  */
 export function newId(prefix: string, nowMs: number, prng: Prng): string {
   if (nowMs === lastMs) countOn();
   else {
     lastTime = timeOf((lastMs = nowMs));
-    for (let i = 0; i < random.length; i++) random[i] = prng.below(i === 0 ? 31 : 32); // so that there is room to count
+    for (let i = 0; i < random.length; i++) random[i] = prng.below(i === 0 ? 31 : 32); // leaves room to count up
   }
   let digits = '';
   for (const digit of random) digits += alphabet[digit];
   return `${prefix}_${lastTime}${digits}`;
 }
 
-/** Sixteen digits of base 32, the highest first. */
+/** Sixteen digits of base 32, the most significant first. */
 const random = Array.from({ length: 16 }, () => 0);
 let lastMs = -1;
 let lastTime = '';

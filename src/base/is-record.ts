@@ -1,4 +1,4 @@
-// Telling a JSON object from all else that `unknown` may be. It never looks inside.
+// Tells a JSON object from other values of type `unknown`. It does not check the content.
 
 /** An object, and neither null nor an array. */
 export function isRecord(value: unknown): value is Record<string, unknown> {

@@ -19,7 +19,7 @@ export const silentLogger: Logger = {
   with: () => silentLogger,
 };
 
-/** A value thrown by anyone, as one line for a log or a message. */
+/** A thrown value as one line for a log or a message. */
 export function describeError(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }

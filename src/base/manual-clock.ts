@@ -1,17 +1,17 @@
-// A clock that stands still until it is told to go on: for tests and the simulator. It never looks at the machine's time, and
-// fires timers in the order of their due time, then of their setting, so that a run can be repeated exactly.
+// A clock that advances only when told to, for tests and the simulator. It never reads the machine's time, and fires
+// timers in order of due time, then of creation, so that a run can be repeated exactly.
 
 import type { Clock } from './clock.ts';
 
 export interface ManualClock extends Clock {
-  /** Lets `byMs` pass, at once, and fires what falls due on the way, also what that sets. */
+  /** Advances by `byMs`, and fires all timers due in that time, including those that fired timers set. */
   advance(byMs: number): void;
   /**
-   * The same, but before every timer and at the end it waits for `settle`, so that promises woken by one timer have done
-   * their work before the next one fires. `settle` must outlast all pending promise callbacks: a turn of the event loop does.
+   * The same, but awaits `settle` before every timer and at the end, so that promises resolved by one timer have run
+   * before the next one fires. `settle` must outlast all pending promise callbacks: a turn of the event loop does.
    */
   advanceSettled(byMs: number, settle: () => Promise<void>): Promise<void>;
-  /** Monotonic time of the next timer, if one waits. */
+  /** Monotonic time of the next timer, if any. */
   nextDueMs(): number | undefined;
 }
 
@@ -21,7 +21,7 @@ interface Waiting {
   readonly fire: () => void;
 }
 
-/** `epochMs` is what `nowMs` says at the beginning; monotonic time begins at 0. */
+/** `epochMs` is the initial value of `nowMs`; monotonic time starts at 0. */
 export function createManualClock(epochMs = 1_767_225_600_000): ManualClock {
   const timers = new Set<Waiting>();
   let elapsedMs = 0;
@@ -36,7 +36,7 @@ export function createManualClock(epochMs = 1_767_225_600_000): ManualClock {
     return first;
   };
 
-  /** Fires the next timer that is due by `untilMs`; false when there is none. */
+  /** Fires the next timer due by `untilMs`; false when there is none. */
   const fireNext = (untilMs: number): boolean => {
     const timer = next();
     if (timer === undefined || timer.dueMs > untilMs) return false;

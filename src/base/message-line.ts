@@ -1,17 +1,17 @@
-// Messages over a WebSocket, in order, read and written only as fast as the other end takes them. Knows nothing of what they say.
+// Messages over a WebSocket, in order, with back-pressure in both directions. It does not interpret them.
 
 import type { Duplex } from 'node:stream';
 import { createWebSocketStream, type WebSocket } from 'ws';
 import { drained } from './drained.ts';
 
 export interface MessageLine {
-  /** What the other end says: bytes, or text. Ends when it is gone. To be read by one at a time. */
+  /** Messages of the other end: bytes or text. Ends with the connection. Only one reader at a time. */
   messages(): AsyncIterable<Uint8Array | string>;
-  /** Resolves when the line has room for more. Says nothing to one that is gone. */
+  /** Resolves when more can be sent. Does nothing after the connection has ended. */
   send(message: Uint8Array | string): Promise<void>;
-  /** Ends it in good order; what was sent arrives. */
+  /** Closes the connection cleanly; messages already sent arrive. */
   end(): void;
-  /** Aborts when it is over, whoever ended it. */
+  /** Aborts when the connection has ended, from either side. */
   readonly over: AbortSignal;
 }
 
@@ -28,7 +28,7 @@ export function messageLine(socket: WebSocket): MessageLine {
         for await (const message of line.iterator({ destroyOnReturn: false }))
           yield typeof message === 'string' || message instanceof Uint8Array ? message : String(message);
       } catch (error) {
-        if (!gone.signal.aborted) throw error; // a line that broke is one that ended
+        if (!gone.signal.aborted) throw error; // a broken connection counts as ended
       }
     },
     async send(message) {
@@ -37,7 +37,7 @@ export function messageLine(socket: WebSocket): MessageLine {
     },
     end() {
       if (!line.writableEnded) line.end();
-      line.resume(); // the other end's part of the good-bye is behind what it said before
+      line.resume(); // the other end's close frame comes after its unread messages
     },
     over: gone.signal,
   };

@@ -1,9 +1,9 @@
-// So many at a time, the others in line: first come, first served. Knows nothing of what is done in a place.
+// A semaphore with a first-in, first-out queue.
 
 export interface Places {
   /**
-   * Resolves with how to leave, when there is a place. Who gives up, by `signal`, waits no longer and gets none: the caller looks at
-   * `signal`, and leaves all the same.
+   * Acquires a permit and resolves with the function that releases it. A caller that aborts `signal` stops waiting and
+   * gets no permit: it must check `signal`, and call the function all the same.
    */
   enter(signal: AbortSignal): Promise<() => void>;
 }
@@ -19,7 +19,7 @@ export function createPlaces(placesMax: number): Places {
       return;
     }
     waiting.delete(next);
-    next(); // the place goes on to the next, and was never free
+    next(); // the permit passes to the next waiter without becoming free
   };
   const once = (act: () => void): (() => void) => {
     let done = false;

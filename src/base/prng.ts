@@ -1,4 +1,4 @@
-// A small seeded generator, so that one seed replays a whole run. Not for secrets: those come from base/system.ts.
+// A small seeded generator, so that a seed replays a whole run. Not for secrets: those come from base/system.ts.
 
 /** Integers only; every draw advances the state. */
 export interface Prng {
@@ -8,7 +8,7 @@ export interface Prng {
   below(limit: number): number;
   /** True in `numerator` of `denominator` draws. */
   chance(numerator: number, denominator: number): boolean;
-  /** An independent generator; drawing from it leaves this one where it is. */
+  /** An independent generator; using it does not affect this one. */
   split(): Prng;
 }
 

@@ -1,4 +1,4 @@
-// The machine: clock, timers, randomness, environment, process. The only file of src/ that touches them.
+// The machine: clock, timers, randomness, environment, process. The only file of src/ that accesses them.
 
 import { spawn } from 'node:child_process';
 import { createHmac, randomBytes, randomInt } from 'node:crypto';
@@ -26,7 +26,7 @@ export function systemPrng(): Prng {
   return seededPrng(randomInt(0x1_0000_0000 - 1), randomBytes(8).toString('hex'));
 }
 
-/** `length` unguessable bytes, for keys and tokens. */
+/** `length` unpredictable bytes, for keys and tokens. */
 export function randomSecret(length: number): Buffer {
   return randomBytes(length);
 }
@@ -41,15 +41,15 @@ export const system = {
   arguments: (): string[] => process.argv.slice(2),
   /** The running Node binary. */
   nodePath: (): string => process.execPath,
-  /** Runs `run` once what is ready in this turn of the event loop has been handled: the moment to do many small things as one. */
+  /** Calls `run` after the events of this turn have been handled: the time to batch many small things. */
   afterTurn(run: () => void): void {
     setImmediate(run);
   },
   /** Resolves once every promise callback that is ready now, and all that those make ready, has run. */
   turn: (): Promise<void> => new Promise((resolve) => setImmediate(resolve)),
   /**
-   * As `turn`, for one who does little else than wait for the next and takes nothing from the system meanwhile: the system is asked once for many of
-   * them. One call at a time.
+   * Like `turn`, for a caller that mostly waits for turns and needs no I/O in between: several turns share one poll of
+   * the system. One call at a time.
    */
   turns(): () => Promise<void> {
     let next: (() => void) | undefined;
@@ -66,7 +66,9 @@ export const system = {
         if (underWay === 0) for (; underWay < turnsAtOnce; underWay++) setImmediate(come);
       });
   },
-  /** Calls `listener` with errors that nobody caught, instead of ending the process; the function it returns ends that. */
+  /**
+   * Calls `listener` with uncaught errors instead of ending the process. Returns a function that restores the default.
+   */
   onUncaught(listener: (error: unknown) => void): () => void {
     process.on('uncaughtException', listener);
     process.on('unhandledRejection', listener);
@@ -80,24 +82,26 @@ export const system = {
   workingDirectory: (): string => process.cwd(),
   architecture: (): string => process.arch,
   platform: (): string => process.platform,
-  /** Collects what of V8's heap is young, and was made of late. Does nothing where V8 has no way to be asked. */
+  /** Collects the young generation of V8's heap. Does nothing where V8 does not support it. */
   collectYoung(): void {
     collector ??= findCollector();
     collector({ type: 'minor' });
   },
   /**
-   * Gives back to the system what V8 took for the start and does not use any more. It stands still meanwhile, some 40 ms for 20 MiB, so it does nothing
-   * where there is much: there it would free little.
+   * Returns unused memory from the start to the system. Blocks for about 40 ms per 20 MiB, so it does nothing with a
+   * large heap, where it would free little.
    */
   releaseUnused(): void {
     if (process.memoryUsage().heapUsed > releaseBytesMax) return;
     collector ??= findCollector();
     collector({ type: 'major', flavor: 'last-resort' });
   },
-  /** How long, since its start, this process has had nothing to do but wait for what comes, in milliseconds. Never falls. */
+  /** How long this process has been idle since its start, in milliseconds. Never falls. */
   idleMs: (): number => performance.nodeTiming.idleTime,
   residentBytes: (): number => process.memoryUsage.rss(),
-  /** How many files and connections this process may have open (RLIMIT_NOFILE); undefined where the system does not say. */
+  /**
+   * Limit on open files and connections of this process (RLIMIT_NOFILE); undefined where the system does not report it.
+   */
   openFilesMax: (): number | undefined => softLimitOf('Max open files', '/proc/self/limits'),
   stdin: process.stdin,
   stdout: process.stdout,
@@ -106,9 +110,9 @@ export const system = {
   setExitCode(code: number): void {
     process.exitCode = code;
   },
-  /** How this program is called again. Without the `--` Node takes an `--env-file` among the words that follow for its own. */
+  /** The command that runs this program again. Without the `--` Node would interpret a later `--env-file` itself. */
   self: (): readonly string[] => [process.execPath, ...process.execArgv, '--', ...process.argv.slice(1, 2)],
-  /** On this process's own terminal; Ctrl-C is its, not ours. */
+  /** On this process's own terminal; the program handles Ctrl-C, not this process. */
   runProgram(program: string, words: readonly string[]): Promise<number> {
     return new Promise((resolve, reject) => {
       const ignore = (): void => {};
@@ -119,7 +123,7 @@ export const system = {
       child.once('close', () => process.off('SIGINT', ignore));
     });
   },
-  /** Sends `signal` to a process (negative: to its group). False when there is no such process. */
+  /** Sends `signal` to a process (negative: to its group). Returns false when there is no such process. */
   signal(pid: number, signal: NodeJS.Signals | 0): boolean {
     try {
       return process.kill(pid, signal);
@@ -129,8 +133,8 @@ export const system = {
     }
   },
   /**
-   * Aborts at the first SIGINT or SIGTERM; one more, later, ends the process at once. Not within a second: a terminal, npm and
-   * `timeout` each deliver the same Ctrl-C, so one wish to stop arrives two or three times.
+   * Aborts at the first SIGINT or SIGTERM; a later one ends the process at once. Signals within a second count once: a
+   * terminal, npm and `timeout` each deliver the same Ctrl-C, so it arrives two or three times.
    */
   terminationSignal(): AbortSignal {
     const controller = new AbortController();
@@ -147,16 +151,19 @@ export const system = {
   },
 };
 
-/** Node lets all promises have their say between two of them, as between two turns (`processImmediate` in its lib/internal/timers.js). */
+/**
+ * Node runs all promise callbacks between two immediates, as between two turns (`processImmediate` in its
+ * lib/internal/timers.js).
+ */
 const turnsAtOnce = 64;
 
-/** A number of proc_pid_limits(5); `unlimited` is Infinity. */
+/** A value of proc_pid_limits(5); `unlimited` is Infinity. */
 function softLimitOf(name: string, path: string): number | undefined {
   let text: string;
   try {
     text = readFileSync(path, 'utf8');
   } catch {
-    return undefined; // no Linux
+    return undefined; // not Linux
   }
   const line = text.split('\n').find((line) => line.startsWith(name));
   const [soft] = line?.slice(name.length).trim().split(/\s+/) ?? [];
@@ -168,7 +175,7 @@ const releaseBytesMax = 64 * 1024 * 1024;
 type Collector = (what: { readonly type: 'minor' | 'major'; readonly flavor?: 'last-resort' }) => void;
 let collector: Collector | undefined;
 
-/** V8 has it for tests (`--expose-gc`), under a name that programs do not see. */
+/** V8 provides it for tests (`--expose-gc`), under a name that programs do not see. */
 function findCollector(): Collector {
   setFlagsFromString('--expose-gc');
   const collect: unknown = runInNewContext('globalThis.gc');
@@ -176,7 +183,7 @@ function findCollector(): Collector {
   return typeof collect === 'function' ? (what) => void collect(what) : () => {};
 }
 
-/** On standard error, so that standard output stays what the user asked for: JSON lines, or plain text where a person reads them. */
+/** On standard error, so that standard output contains only the result: JSON lines, or plain text on a terminal. */
 export function systemLogger(level: LogLevel = 'info', format: LogFormat = 'auto'): Logger {
   if (format === 'text' || (format === 'auto' && process.stderr.isTTY))
     return createTextLogger({ level, nowMs: systemClock.nowMs, write: (line) => process.stderr.write(line) });
@@ -192,7 +199,7 @@ export function systemLogger(level: LogLevel = 'info', format: LogFormat = 'auto
   );
 }
 
-/** The certificates of a PEM file, each checked to be one. Throws an `Error` that says what is wrong with it. */
+/** The validated certificates of a PEM file. Throws an `Error` that says what is wrong with it. */
 export async function certificatesAt(path: string): Promise<string[]> {
   const [text, { X509Certificate }] = await Promise.all([readFile(path, 'utf8'), import('node:crypto')]);
   const certificates = text.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? [];
@@ -200,32 +207,32 @@ export async function certificatesAt(path: string): Promise<string[]> {
   return certificates.map((certificate) => new X509Certificate(certificate).toString());
 }
 
-/** For all TLS connections that this process opens from now on, besides what Node trusts. */
+/** For all later TLS connections of this process, in addition to Node's defaults. */
 export async function trustCertificates(certificates: readonly string[]): Promise<void> {
   const { default: tls } = await import('node:tls');
-  const set: unknown = Reflect.get(tls, 'setDefaultCACertificates'); // since Node 22.19 and 24.5; its types are older
+  const set: unknown = Reflect.get(tls, 'setDefaultCACertificates'); // since Node 22.19 and 24.5; missing in the type definitions
   if (typeof set !== 'function')
     throw new Error('this Node cannot: take 24.5 or newer, or name the file in NODE_EXTRA_CA_CERTS');
   set([...tls.getCACertificates('default'), ...certificates]);
 }
 
-/** What to do about a file that only its owner should read; undefined: nothing, or it is not there. */
+/** Advice about a file that only its owner should read; undefined when there is none, or no file. */
 export async function adviceOnSecretFile(path: string): Promise<string | undefined> {
-  const status = await stat(path).catch(() => undefined); // who reads it says that it is not there
+  const status = await stat(path).catch(() => undefined); // its reader reports a missing file
   if (status === undefined || !status.isFile() || (status.mode & 0o066) === 0) return undefined;
   return `other users of this machine may read ${path}: chmod 600 ${path}`;
 }
 
 /**
- * Which machine this is, the same for agent and control plane; undefined where the system has no id: containers and image builders
- * leave it empty, zero or "uninitialized" (machine-id(5)).
+ * The identity of this machine, the same for agent and control plane; undefined where the system has none: containers
+ * and image builders leave it empty, zero or "uninitialized" (machine-id(5)).
  */
 export async function systemMachineId(path = '/etc/machine-id'): Promise<string | undefined> {
   const id = await rawMachineId(path);
   return id === undefined ? undefined : appMachineId(id);
 }
 
-/** 32 hex digits, or undefined when the file has none or is not there. */
+/** 32 hex digits, or undefined when the file is missing or has none. */
 export async function rawMachineId(path: string): Promise<string | undefined> {
   let text: string;
   try {
@@ -237,7 +244,7 @@ export async function rawMachineId(path: string): Promise<string | undefined> {
   return /^[0-9a-f]{32}$/.test(text) && !/^0+$/.test(text) ? text : undefined;
 }
 
-const applicationId = Buffer.from('7c1f0f0e6f5b4d0f9f0a3a52c3f6b1d8', 'hex'); // drawn once, for Berth
+const applicationId = Buffer.from('7c1f0f0e6f5b4d0f9f0a3a52c3f6b1d8', 'hex'); // random, fixed for Berth
 
 /** As sd_id128_get_machine_app_specific(3): the system's own id is confidential and never leaves the machine. */
 export function appMachineId(machineId: string): string {

@@ -1,4 +1,4 @@
-// A log for people: a line of plain text for each event. What comes from outside must not steer the terminal that shows it.
+// A log for people: a line of plain text for each event. External input must not be able to control the terminal.
 
 import type { LogFields, Logger } from './log.ts';
 
@@ -11,7 +11,7 @@ export type LogFormat = 'auto' | 'text' | 'json';
 interface TextLogOptions {
   readonly level: LogLevel;
   readonly nowMs: () => number;
-  /** Takes one line, with its end. */
+  /** Takes one line, including its newline. */
   readonly write: (line: string) => void;
 }
 
@@ -39,7 +39,7 @@ interface LogEvent {
   readonly nowMs: number;
 }
 
-/** `20:14:09.120 WARN  cannot register  host=h1 delayMs=500`, in UTC as the times in JSON. */
+/** `20:14:09.120 WARN  cannot register  host=h1 delayMs=500`, in UTC like the times in JSON. */
 export function textLine({ level, message, fields, nowMs }: LogEvent): string {
   const time = new Date(nowMs).toISOString().slice(11, 23);
   const pairs = Object.entries(fields).flatMap(([name, value]) =>
@@ -49,7 +49,7 @@ export function textLine({ level, message, fields, nowMs }: LogEvent): string {
   return `${time} ${level.toUpperCase().padEnd(5)} ${plain(message)}${rest}\n`;
 }
 
-/** Words as they are, all else as JSON has it, so that a value ends where it seems to end. */
+/** Simple words unquoted, everything else as JSON, so that the end of a value is unambiguous. */
 function textOf(value: unknown): string {
   if (typeof value === 'string' && /^[\w./:@%+,-]+$/.test(value)) return value;
   const told = value instanceof Error ? value.message : value;

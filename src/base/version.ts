@@ -1,2 +1,2 @@
-// The version of this program; the build replaces nothing here, the release test holds it against package.json.
+// The version of this program; the release test compares it with package.json.
 export const version = '0.1.0';

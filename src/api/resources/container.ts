@@ -1,4 +1,5 @@
-// Container: one program of an instance whose image is a container image. All of one instance share its host, its network and its end.
+// Container: one program of an instance whose image is a container image. The containers of an instance share its host,
+// its network and its lifetime.
 
 import { type Static, Type } from 'typebox';
 import { GuestPort } from './guest.ts';
@@ -6,7 +7,7 @@ import { DottedName, Name } from './metadata.ts';
 
 const closed = { additionalProperties: false } as const;
 
-/** No program can be given a zero byte. */
+/** Arguments of programs cannot contain a zero byte. */
 const Word = Type.String({ pattern: '^[^\\u0000]*$', maxLength: 8192 });
 const Words = Type.Array(Word, { maxItems: 256 });
 

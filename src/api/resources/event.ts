@@ -1,4 +1,5 @@
-// Event: something that happened to a resource, for people. Written beside the change it tells of; kept for a while.
+// Event: something that happened to a resource, for users. Written beside the change that it describes; kept for a
+// limited time.
 
 import { type Static, Type } from 'typebox';
 import { DottedName, type Resource, type ResourceDefinition } from './metadata.ts';

@@ -1,4 +1,4 @@
-// Group: a placement group. Instances that name it keep to its rules about each other.
+// Group: a placement group, with rules that its instances follow towards each other.
 
 import { type Static, Type } from 'typebox';
 import { Name, type Resource, type ResourceDefinition } from './metadata.ts';

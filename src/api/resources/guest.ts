@@ -1,4 +1,4 @@
-// The words for a running guest that both instances and agents use.
+// The states of a running guest, for instances and agents.
 
 import { type Static, Type } from 'typebox';
 
@@ -7,10 +7,13 @@ const closed = { additionalProperties: false } as const;
 export const Accelerator = Type.Enum(['kvm', 'tcg', 'none']);
 export type Accelerator = Static<typeof Accelerator>;
 
-/** Reason of a guest that runs, and the event that tells of it: KVM could not run it, and it was started again under TCG. */
+/** Reason of a running guest, and the event about it: KVM could not run the guest, so it was restarted under TCG. */
 export const acceleratorFallback = 'AcceleratorFallback';
 
-/** `preparing` → `running` ⇄ `suspended` (its processors stand still) → `stopped` (asked for), `exited` (by itself, cleanly) or `failed`. */
+/**
+ * `preparing` → `running` ⇄ `suspended` (its processors are paused) → `stopped` (as requested), `exited` (by itself,
+ * cleanly) or `failed`.
+ */
 export const GuestState = Type.Enum(['preparing', 'running', 'suspended', 'stopped', 'exited', 'failed']);
 export type GuestState = Static<typeof GuestState>;
 
@@ -33,7 +36,7 @@ export const PublishedPort = Type.Object(
 );
 export type PublishedPort = Static<typeof PublishedPort>;
 
-/** What took how long: pull, clone, seed, start, boot. */
+/** The duration of one step: pull, clone, seed, start, boot. */
 export const Phase = Type.Object(
   { name: Type.String({ maxLength: 32 }), startedAtMs: Type.Number(), durationMs: Type.Number() },
   closed,

@@ -1,9 +1,11 @@
-// What is kept back of a host's room for the host itself: as its operator says, else as its agent measured. Pure.
+// The amount of a host's capacity reserved for the host itself: set by its operator, else measured by its agent. Pure.
 
 import type { HostSpec } from './host.ts';
 import type { Amounts } from './metadata.ts';
 
-/** Of one resource class, of which there is `total`: never more than that. The operator's amount wins over the operator's percentage. */
+/**
+ * For one resource class with `total`, which is the maximum. The operator's amount overrides the operator's percentage.
+ */
 export function reservedOf(
   spec: HostSpec,
   {

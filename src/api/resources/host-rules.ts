@@ -1,5 +1,5 @@
-// What an instance may ask of the host it goes to, and what a host may bear to keep instances away: labels, traits, taints, tolerations,
-// preferences. Shapes only; what they mean is decided by the scheduler's rules.
+// What an instance may require of its host, and what a host may have to keep instances away: labels, traits, taints,
+// tolerations, preferences. Shapes only; the scheduler's rules give them their meaning.
 
 import { type Static, Type } from 'typebox';
 import { LabelKey, LabelValue, ResourceClass } from './metadata.ts';
@@ -87,7 +87,7 @@ export const Toleration = Type.Object(
 );
 export type Toleration = Static<typeof Toleration>;
 
-/** By resource class: how many times over it is given out. */
+/** By resource class: the allocation ratio. */
 export const AllocationRatios = Type.Record(
   Type.String({ pattern: '^[A-Z][A-Z0-9_]{0,63}$' }),
   Type.Number({ minimum: 0.01, maximum: 1000 }),
@@ -95,7 +95,7 @@ export const AllocationRatios = Type.Record(
 );
 export type AllocationRatios = Static<typeof AllocationRatios>;
 
-/** How much each score counts, by the name of its rule. */
+/** The weight of each score, by the name of its rule. */
 export const ScoreWeights = Type.Record(
   Type.String({ pattern: '^[a-z][a-z0-9-]{0,63}$' }),
   Type.Integer({ minimum: 0, maximum: 1000 }),
@@ -103,7 +103,7 @@ export const ScoreWeights = Type.Record(
 );
 export type ScoreWeights = Readonly<Static<typeof ScoreWeights>>;
 
-/** The part of an instance's `placement` that is about hosts. */
+/** The part of an instance's `placement` about hosts. */
 export const hostRuleFields = {
   hostRules: Type.Optional(
     Type.Array(HostRule, { maxItems: 32, description: 'rules for labels of the host; all hold' }),
@@ -127,7 +127,7 @@ export const hostRuleFields = {
   ),
 } as const;
 
-/** What instances may ask for beyond the plain amounts. */
+/** Requests beyond the plain amounts. */
 export const Gpus = Type.Object(
   {
     count: Type.Integer({ minimum: 1, maximum: 64 }),
@@ -150,7 +150,7 @@ export const Gpus = Type.Object(
 );
 export type Gpus = Static<typeof Gpus>;
 
-/** Something of a host that has room of its own: a GPU, a NUMA cell. */
+/** A part of a host with an inventory of its own: a GPU, a NUMA cell. */
 export const ChildProvider = Type.Object(
   {
     name: Type.String({
@@ -169,7 +169,7 @@ export type ChildProvider = Static<typeof ChildProvider>;
 
 export const ChildProviders = Type.Array(ChildProvider, { maxItems: 128 });
 
-/** The unit of GPUs: a whole one has 1000, so that it can be shared in thousandths. */
+/** The unit of GPUs: a whole GPU has 1000, so that it can be shared in thousandths. */
 export const gpuClass = 'CUSTOM_GPU_MILLI';
 export const gpuWhole = 1000;
 

@@ -1,4 +1,4 @@
-// Host: a machine that runs guests. Operators write `spec`; its agent measures, the control plane judges.
+// Host: a machine that runs guests. Operators write `spec`; the agent reports, and the control plane derives, `status`.
 
 import { type Static, Type } from 'typebox';
 import { Accelerator } from './guest.ts';
@@ -9,7 +9,7 @@ const closed = { additionalProperties: false } as const;
 
 const Units = Type.Integer({ minimum: 1, maximum: 2 ** 53 - 1 });
 
-/** What operators say of one resource class of a host, over what its agent measured. */
+/** The operator's values for one resource class of a host, which override the agent's. */
 export const InventoryOverride = Type.Object(
   {
     total: Type.Optional(
@@ -101,7 +101,7 @@ export const HostImage = Type.Object(
 );
 export type HostImage = Static<typeof HostImage>;
 
-/** A guest on the host that the control plane does not know: reported, never touched. */
+/** An unknown guest: a guest on the host without a record. Reported, never touched. */
 export const UnknownGuest = Type.Object(
   {
     instanceId: Type.String({ maxLength: 64 }),
@@ -120,15 +120,15 @@ export const HostStatus = Type.Object(
       Type.String({ description: "data directory of this host's agent; no other agent can register it" }),
     ),
     bootId: Type.Optional(Type.String()),
-    /** One more for every session of its agent; messages of older sessions are refused. Never falls. */
+    /** Grows by one with every session of its agent; messages of older sessions are refused. Never falls. */
     epoch: Type.Integer({ minimum: 0 }),
     session: Type.Optional(Type.String()),
     architecture: Type.Optional(Type.Enum(['amd64', 'arm64'])),
-    /** As the agent measured it. */
+    /** As measured by the agent. */
     capacity: Type.Optional(Amounts),
-    /** What the agent keeps back for the host itself, unless spec says otherwise. */
+    /** Reserved by the agent for the host itself, unless the spec sets another value. */
     reserved: Type.Optional(Amounts),
-    /** As its agent told: what the machine is good for, and what of it has room of its own. */
+    /** As reported by the agent: properties of the machine, and its parts with inventories of their own. */
     traits: Type.Optional(Type.Array(Trait)),
     providers: Type.Optional(ChildProviders),
     /** A control plane runs on this machine: `shared` takes instances like any other, `excluded` takes none. */
@@ -136,9 +136,9 @@ export const HostStatus = Type.Object(
     drivers: Type.Array(HostDriver),
     images: Type.Array(HostImage),
     unknownGuests: Type.Array(UnknownGuest),
-    /** Ids of the volumes it has that no record stands for. Absent: none. */
+    /** Ids of volumes on the host without a record. Absent: none. */
     unknownVolumes: Type.Optional(Type.Array(Type.String())),
-    /** `unknownGuests` are all that there are: its agent has told so in this session. Of stores that were restored. */
+    /** `unknownGuests` is complete: the agent has confirmed that in this session. Only in restored stores. */
     guestsTold: Type.Optional(Type.Boolean()),
     agentVersion: Type.Optional(Type.String()),
     registeredAtMs: Type.Optional(Type.Integer()),

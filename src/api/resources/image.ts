@@ -1,10 +1,10 @@
-// Image: where a guest's disk comes from and what it needs.
+// Image: the source of a guest's disk, and what it needs.
 
 import { type Static, Type } from 'typebox';
 import { fingerprint } from '../../base/hash.ts';
 import { DottedName, Name, type Resource, type ResourceDefinition } from './metadata.ts';
 
-/** No name or password before the host: what is in a spec is shown to whoever may see images. */
+/** No user name or password in the URL: a spec is visible to everyone who may read images. */
 const ImageSource = Type.String({
   description:
     'an http:, https: or file: URL without a password in it, oci://REGISTRY/NAME:TAG, or berth://sha256/<64 hex> for what was uploaded; of format container: docker://REGISTRY/NAME:TAG[@DIGEST]',
@@ -91,7 +91,9 @@ export const ImageSpec = Type.Object(
 );
 export type ImageSpec = Static<typeof ImageSpec>;
 
-/** Short for what is fetched and how: two images with one key are the same bytes, as far as anyone can say who has not fetched them. */
+/**
+ * Identifies what is fetched and how: two images with one key have the same content, as far as known without fetching.
+ */
 export function imageKey({ source, checksum, decompress, format }: ImageSpec): string {
   return fingerprint(JSON.stringify([source, checksum ?? '', decompress, format]));
 }

@@ -1,4 +1,4 @@
-// The registry of resources. A new one is a file and a line here; routes, documentation and client follow from it.
+// The registry of resources. A new one is a file and a line here; routes, documentation and client follow.
 
 import { type Event, eventDefinition } from './event.ts';
 import { type Group, groupDefinition } from './group.ts';

@@ -1,4 +1,4 @@
-// Instance: one guest on one host. `spec` is what its owner asks for; `status` is what became of it.
+// Instance: one guest on one host. `spec` is its owner's request; `status` is its current state.
 
 import { type Static, Type } from 'typebox';
 import { Container, containersMax } from './container.ts';
@@ -19,7 +19,7 @@ import { ProfileName } from './profile.ts';
 
 const closed = { additionalProperties: false } as const;
 
-/** Of one instance: virtual machines have few places for disks. */
+/** Per instance: virtual machines have few slots for disks. */
 export const instanceVolumesMax = 16;
 
 /** Instances of one project that are placed together, all or none. */
@@ -149,14 +149,14 @@ export const InstanceSpec = Type.Object(
 export type InstanceSpec = Static<typeof InstanceSpec>;
 export type PowerState = InstanceSpec['powerState'];
 
-/** Whether it is to have its room and its memory; suspended, its processors only stand still. */
+/** Whether it needs room and memory; a suspended instance only has paused processors. */
 export function isToBeOn({ powerState }: Pick<InstanceSpec, 'powerState'>): boolean {
   return powerState !== 'stopped';
 }
 
 /**
- * Pending → Scheduled → Starting → Running ⇄ Suspended → Stopping → Stopped; Exited: the guest powered itself off; Failed: it could not
- * start, died, or its host is lost; Deleting: asked to go.
+ * Pending → Scheduled → Starting → Running ⇄ Suspended → Stopping → Stopped; Exited: the guest powered itself off;
+ * Failed: it could not start, died, or its host is lost; Deleting: deletion requested.
  */
 export const InstancePhase = Type.Enum([
   'Pending',
@@ -172,10 +172,10 @@ export const InstancePhase = Type.Enum([
 ]);
 export type InstancePhase = Static<typeof InstancePhase>;
 
-/** Enough for the tail of what a hypervisor said; an agent cuts off more. */
+/** Enough for the tail of a hypervisor's message; an agent truncates longer ones. */
 export const guestMessageLengthMax = 4096;
 
-/** Written by the host's agent, through its reports. */
+/** Reported by the host's agent. */
 export const GuestStatus = Type.Object(
   {
     state: GuestState,
@@ -197,7 +197,7 @@ export const GuestStatus = Type.Object(
 );
 export type GuestStatus = Static<typeof GuestStatus>;
 
-/** An order to start a guest that ended again. It holds for that run alone: the next end is an end again. */
+/** An order to start an ended guest again. It applies to that run only: the next end is final again. */
 export const StartAgain = Type.Object(
   {
     order: Type.Integer({ minimum: 1, description: '`spec.starts` when it was given' }),
@@ -207,7 +207,7 @@ export const StartAgain = Type.Object(
 );
 export type StartAgain = Static<typeof StartAgain>;
 
-/** Whether a guest ended in the run that its owner has put behind: it counts as stopped, and may start. */
+/** Whether a guest ended in the run that its owner has acknowledged: it counts as stopped, and may start. */
 export function isToStartAgain(
   { state, startedAtMs }: Pick<GuestStatus, 'state' | 'startedAtMs'>,
   order: StartAgain | undefined,
@@ -219,17 +219,17 @@ export const InstanceStatus = Type.Object(
   {
     phase: InstancePhase,
     host: Type.Optional(Type.String({ description: 'name of the host it is bound to' })),
-    /** One more for every placement; reports of other incarnations are refused. Never falls. */
+    /** Grows by one with every placement; reports of other incarnations are refused. Never falls. */
     incarnation: Type.Integer({ minimum: 0 }),
     restartCount: Type.Integer({ minimum: 0 }),
     observedGeneration: Type.Integer({ minimum: 0 }),
     assigned: Type.Optional(Amounts),
     conditions: Type.Array(Condition),
-    /** While it waits: the host whose room is kept for it, and until when. */
+    /** While it waits: the host reserved for it, and until when. */
     nomination: Type.Optional(Type.Object({ host: Type.String(), untilMs: Type.Integer() }, closed)),
     guest: Type.Optional(GuestStatus),
     startAgain: Type.Optional(StartAgain),
-    /** Of the newest report that was accepted: older ones change nothing. */
+    /** Of the newest accepted report: older ones change nothing. */
     report: Type.Optional(Type.Object({ epoch: Type.Integer(), sequence: Type.Integer() }, closed)),
     scheduledAtMs: Type.Optional(Type.Integer()),
     runningAtMs: Type.Optional(Type.Integer()),

@@ -1,4 +1,5 @@
-// What every resource has: identity, labels, revision. Names are for people and unique per project and kind; ids never come back.
+// The common part of every resource: identity, labels, revision. Names are for users and unique per project and kind;
+// ids are never reused.
 
 import { type Static, type TSchema, Type } from 'typebox';
 
@@ -9,7 +10,7 @@ export const Name = Type.String({
   description: 'lower-case letters, digits and "-", at most 63, beginning and ending with a letter or digit',
 });
 
-/** Image and size names may hold dots, for versions. */
+/** Names of images and sizes may contain dots, for versions. */
 export const DottedName = Type.String({
   pattern: '^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$',
   maxLength: 63,
@@ -35,13 +36,13 @@ export const Labels = Type.Record(LabelKey, LabelValue, {
 });
 export type Labels = Readonly<Record<string, string>>;
 
-/** The shape only: VCPU, MEMORY_MB, DISK_GB, CUSTOM_*. Which there are: src/api/resource-class.ts. */
+/** The form only: VCPU, MEMORY_MB, DISK_GB, CUSTOM_*. The known classes: src/api/resource-class.ts. */
 export const ResourceClass = Type.String({
   pattern: '^[A-Z][A-Z0-9_]{0,63}$',
   description: 'a resource class in capitals, digits and "_": VCPU, MEMORY_MB, CUSTOM_LICENSE',
 });
 
-/** One of an operator's own. */
+/** A class defined by an operator. */
 export const CustomResourceClass = Type.String({
   pattern: '^CUSTOM_[A-Z0-9_]{1,56}$',
   description: 'CUSTOM_ and capitals, digits and "_": CUSTOM_LICENSE',
@@ -100,6 +101,6 @@ export interface ResourceDefinition {
   readonly name: TSchema;
   readonly spec: TSchema;
   readonly status: TSchema;
-  /** What the API lets users do besides reading. */
+  /** The operations of the API besides reading. */
   readonly verbs: readonly ('create' | 'replace' | 'delete')[];
 }

@@ -1,4 +1,4 @@
-// What instances and placement groups may ask about where other instances are.
+// Rules of instances and placement groups about where other instances are.
 
 import { type Static, Type } from 'typebox';
 import type { Labels } from './metadata.ts';
@@ -70,5 +70,5 @@ export const GroupSpread = Type.Object({ by: DomainKey, maxSkew, required }, clo
 
 export const MaxPerHost = Type.Integer({ minimum: 1, maximum: 1_000_000 });
 
-/** So many of each kind: every one costs each decision a little. */
+/** Limit for each kind of rule: every rule adds to the cost of each decision. */
 export const rulesMax = 8;

@@ -1,5 +1,5 @@
-// Profiles: the names of how hosts are preferred. The only list of them; what each weighs is core/scheduler/profiles.ts, which the
-// compiler holds to this list.
+// Profiles: the names of preferences between hosts, and the only list of them. Their weights are in
+// core/scheduler/profiles.ts, which the compiler keeps in step with this list.
 
 import { type Static, Type } from 'typebox';
 

@@ -1,4 +1,4 @@
-// Project: a tenant, and what it may have of the fleet. A project needs no record: without one it has weight 1 and no limits.
+// Project: a tenant, and its quota. A project needs no record: without one it has weight 1 and no limits.
 
 import { type Static, Type } from 'typebox';
 import { Amounts, Name, type Resource, type ResourceDefinition } from './metadata.ts';

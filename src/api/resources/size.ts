@@ -1,4 +1,4 @@
-// Size: a named amount of room, so that people ask for "small".
+// Size: a named amount of resources, so that users can request "small".
 
 import { type Static, Type } from 'typebox';
 import { DottedName, type Resource, type ResourceDefinition } from './metadata.ts';

@@ -1,4 +1,5 @@
-// Task: room held for a while without an instance. It is asked for and placed like one, runs nothing, and ends by itself.
+// Task: room held for a limited time without an instance. It is requested and placed like an instance, runs nothing,
+// and ends by itself.
 
 import { type Static, Type } from 'typebox';
 import { InstanceSpec } from './instance.ts';
@@ -7,7 +8,7 @@ import { Amounts, Condition, DottedName, Name, type Resource, type ResourceDefin
 const closed = { additionalProperties: false } as const;
 const { size, cpus, memoryMiB, diskGiB, resources, gpus, numaCells, placement, ports } = InstanceSpec.properties;
 
-/** What needs room somewhere, whatever is to become of it. */
+/** The part of a spec about room, for any consumer. */
 export const AskSpec = Type.Object(
   {
     image: Type.Optional(
@@ -40,7 +41,10 @@ export const TaskSpec = Type.Object(
 );
 export type TaskSpec = Static<typeof TaskSpec>;
 
-/** Pending → Placed → Expired; Failed: its host was removed. An instance that takes the room over ends the task without a trace. */
+/**
+ * Pending → Placed → Expired; Failed: its host was removed. An instance that takes over the room ends the task and its
+ * record.
+ */
 export const TaskPhase = Type.Enum(['Pending', 'Placed', 'Expired', 'Failed']);
 export type TaskPhase = Static<typeof TaskPhase>;
 

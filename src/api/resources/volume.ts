@@ -1,4 +1,5 @@
-// Volume: a disk with a life of its own, on local storage of one host. Instances have it for a while; it stays when they go.
+// Volume: a disk independent of instances, on local storage of one host. It is attached to instances, and remains when
+// they are deleted.
 
 import { type Static, Type } from 'typebox';
 import { Condition, Name, type Resource, type ResourceDefinition } from './metadata.ts';
@@ -37,7 +38,10 @@ export type VolumeSpec = Static<typeof VolumeSpec>;
 export const VolumeSnapshot = Type.Object({ name: Name, createdAtMs: Type.Number() }, closed);
 export type VolumeSnapshot = Static<typeof VolumeSnapshot>;
 
-/** What its host says of it. `reason`: why it is `failed`, or what of the spec cannot be done now while it is `ready`. */
+/**
+ * As reported by its host. `reason`: why it is `failed`, or what part of the spec cannot be done now while it is
+ * `ready`.
+ */
 export const VolumeSeen = Type.Object(
   {
     state: Type.Enum(['preparing', 'ready', 'failed']),
@@ -46,14 +50,16 @@ export const VolumeSeen = Type.Object(
     sizeGiB: Type.Integer({ minimum: 0 }),
     usedBytes: Type.Optional(Type.Integer({ minimum: 0, description: 'of the host, snapshots included' })),
     snapshots: Type.Array(VolumeSnapshot, { maxItems: volumeSnapshotsMax }),
-    /** Whose guest has it open, or will at its next start. */
+    /** The instance whose guest has it open, or will open it at its next start. */
     instanceId: Type.Optional(Type.String({ maxLength: 64 })),
   },
   closed,
 );
 export type VolumeSeen = Static<typeof VolumeSeen>;
 
-/** Pending: on no host yet → Creating → Ready; Failed: could not be made, or is lost; Deleting: asked to go. */
+/**
+ * Pending: on no host yet → Creating → Ready; Failed: could not be created, or is lost; Deleting: deletion requested.
+ */
 export const VolumePhase = Type.Enum(['Pending', 'Creating', 'Ready', 'Failed', 'Deleting']);
 export type VolumePhase = Static<typeof VolumePhase>;
 
@@ -61,13 +67,13 @@ export const VolumeStatus = Type.Object(
   {
     phase: VolumePhase,
     host: Type.Optional(Type.String({ description: 'name of its host, which never changes' })),
-    /** The instance that has it. It counts only while that instance is there and asks for it. */
+    /** The instance that has it. Valid only while that instance exists and names the volume. */
     attachedTo: Type.Optional(Type.Object({ instance: Type.String(), id: Type.String() }, closed)),
-    /** Its host had it ready once: from then on it is never made anew, only found or lost. */
+    /** Its host has reported it ready once: from then on it is never created again, only found or lost. */
     made: Type.Boolean(),
     observedGeneration: Type.Integer({ minimum: 0 }),
     volume: Type.Optional(VolumeSeen),
-    /** Of the newest report that was accepted: older ones change nothing. */
+    /** Of the newest accepted report: older ones change nothing. */
     report: Type.Optional(Type.Object({ epoch: Type.Integer(), sequence: Type.Integer() }, closed)),
     conditions: Type.Array(Condition),
   },

@@ -1,4 +1,4 @@
-// Routes that only hosts' agents call. A token of one host opens only the routes of that host.
+// Routes for hosts' agents only. The token of a host gives access to the routes of that host only.
 
 import { Type } from 'typebox';
 import { AssignmentEvent, Heartbeat, Registration, ReportResults, Reports, Session } from '../agent-protocol.ts';

@@ -1,4 +1,4 @@
-// Routes about room: what hosts have and hold, what waits for it, and what more would fit.
+// Routes about capacity: what hosts have and hold, what waits for room, and what more would fit.
 
 import { Type } from 'typebox';
 import { CandidateQuestion, Candidates } from '../candidates.ts';
@@ -10,14 +10,14 @@ import { json, route } from './route.ts';
 
 const tag = 'capacity';
 
-/** What needs room, in a query string. */
+/** The requirements of a consumer, in a query string. */
 const { size, image, pool, driver, profile, cpus, memoryMiB, diskGiB, project, gpus, hostLabels } = queryParameters;
 const asked = {
   ...{ size, image, pool, driver, profile },
   ...{ cpus, memoryMiB, diskGiB, project, gpus, hostLabels },
 } as const;
 
-/** Parameters of OpenStack Placement, handed on as they are. */
+/** Parameters of OpenStack Placement, passed on unchanged. */
 const placementQuery = {
   names: /^(resources|required|root_required|group_policy)/,
   documented: { resources: queryParameters.resources },

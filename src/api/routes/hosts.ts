@@ -1,4 +1,4 @@
-// Routes about one host, besides those of the resource itself.
+// Routes about one host, in addition to those of every resource.
 
 import { HostToken } from '../host-token.ts';
 import { json, route } from './route.ts';
@@ -9,7 +9,7 @@ export const hostRoutes = {
     tag: 'hosts',
     method: 'POST',
     path: '/v1/hosts/:host/token',
-    verb: 'write', // a client that may change everything may act for a host
+    verb: 'write', // a client with write access may act for a host
     summary: "The token for a host's agent; the host need not exist yet",
     query: {},
     answers: { 200: json(HostToken) },

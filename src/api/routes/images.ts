@@ -1,4 +1,4 @@
-// Routes for the files of images, beside the routes that every resource has.
+// Routes for the files of images, in addition to those of every resource.
 
 import { Type } from 'typebox';
 import { ImageSpec } from '../resources/image.ts';
@@ -10,7 +10,7 @@ const tag = 'images';
 const Image = resourceSchemas.image.resource;
 const { decompress, format, architecture } = ImageSpec.properties;
 
-/** How much of an upload has arrived. */
+/** Number of bytes received of an upload. */
 export const ReceivedImage = Type.Object({
   complete: Type.Boolean(),
   receivedBytes: Type.Integer({ description: 'where the next piece begins' }),

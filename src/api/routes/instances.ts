@@ -1,4 +1,4 @@
-// Routes below instances, beside those that every resource has: many at once, why one is where it is, its log, and the ways into its guest.
+// Routes below instances, in addition to those of every resource: batches, explanations, logs, and access to guests.
 
 import { Type } from 'typebox';
 import { Ticket, TicketRequest } from '../access-protocol.ts';
@@ -13,7 +13,7 @@ const tag = 'instances';
 const { project, hostLimit, hostOffset } = queryParameters;
 const { resource: Instance, created: NewInstance } = resourceSchemas.instance;
 
-/** 8 MiB: a thousand instances with 8 KiB each, or a hundred with the longest user-data. Read in some 100 ms. */
+/** 8 MiB: a thousand instances with 8 KiB each, or a hundred with the longest user-data. Parsed in about 100 ms. */
 const batchBytesMax = 8 << 20;
 
 export const InstanceBatch = Type.Object({
@@ -30,7 +30,7 @@ export const NewInstanceBatch = Type.Object(
 const wholeNumber = (description: string) =>
   Type.Optional(Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER, description }));
 
-/** A way into a guest: the host answers the handshake, and the server passes the query on. */
+/** A route to a guest: the host answers the handshake, and the server passes the query on. */
 function wayIn<const P extends string, Q extends QuerySchemas>(way: {
   readonly id: string;
   readonly path: P;
@@ -87,7 +87,7 @@ export const instanceRoutes = {
     summary: 'Create many, each accepted or refused on its own; all durable in the response',
     query: {},
     body: NewInstanceBatch,
-    bodyCheckedByHandler: true, // item by item, so that a wrong one does not refuse the others
+    bodyCheckedByHandler: true, // item by item, so that an invalid one does not refuse the others
     bodyBytesMax: batchBytesMax,
     idempotencyKey: 'item i counts as a create with the key `<key>/<i>`',
     answers: { 200: json(InstanceBatch) },

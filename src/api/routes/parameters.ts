@@ -1,4 +1,4 @@
-// Parameters that several routes have. Each is documented once, under its name here.
+// Parameters of several routes, each documented once.
 
 import { Type } from 'typebox';
 
@@ -52,7 +52,7 @@ export const queryParameters = {
   ),
   force: Type.Boolean({ default: false, description: 'even if instances have allocations on it' }),
   dryRun: Type.Boolean({ default: false, description: 'create nothing: answer with the result' }),
-  // What needs room, in a query string.
+  // The requirements of a consumer, in a query string.
   size: optionalText('a named amount of resources'),
   cpus: Type.Optional(amount('virtual CPUs')),
   memoryMiB: Type.Optional(amount('memory')),

@@ -1,4 +1,5 @@
-// Routes about the process itself: alive, ready, version, metrics, and the API's own description. They need no token.
+// Routes about the process itself: alive, ready, version, metrics, and the API's own description. They require no
+// token.
 
 import { Type } from 'typebox';
 import { anyObject, json, route } from './route.ts';

@@ -1,4 +1,4 @@
-// The registry of routes: every one that the server answers. Server, client and documentation follow from it.
+// The registry of all routes of the server. Server, client and documentation are built from it.
 
 import { resourceDefinitions } from '../resources/index.ts';
 import { agentRoutes } from './agent.ts';

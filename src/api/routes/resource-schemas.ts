@@ -1,4 +1,4 @@
-// What is sent and answered of each kind of resource, made from the registry of resources.
+// The schemas of requests and responses for each kind of resource, built from the registry of resources.
 
 import { type TSchema, Type } from 'typebox';
 import { Explanation } from '../explanation.ts';
@@ -8,19 +8,19 @@ import { Labels, Metadata, Name, type ResourceDefinition } from '../resources/me
 const closed = { additionalProperties: false } as const;
 
 export interface ResourceSchemas {
-  /** As it is answered. */
+  /** In a response. */
   readonly resource: TSchema;
   readonly list: TSchema;
   /** One line of a watch. */
   readonly change: TSchema;
-  /** As a dry run answers it. */
+  /** In the response to a dry run. */
   readonly planned: TSchema;
-  /** As a create and a replace send it. */
+  /** In a create or replace request. */
   readonly created: TSchema;
   readonly replaced: TSchema;
 }
 
-/** What a create says besides the spec. An instance may leave its name to the server. */
+/** The metadata of a create request. The name of an instance is optional: the server can generate it. */
 export function createMetadata({ kind, name, scope }: ResourceDefinition) {
   const mayBeNameless = kind === 'instance';
   return Type.Object(
@@ -33,7 +33,7 @@ export function createMetadata({ kind, name, scope }: ResourceDefinition) {
   );
 }
 
-/** What a replace says besides the spec. */
+/** The metadata of a replace request. */
 export const ReplaceMetadata = Type.Object(
   {
     labels: Labels,
@@ -42,7 +42,7 @@ export const ReplaceMetadata = Type.Object(
   { additionalProperties: false, default: {} },
 );
 
-/** What a watch says of a resource that is gone. */
+/** A deleted resource in a watch. */
 export const Deleted = Type.Object({ metadata: Type.Object({ name: Type.String(), project: Type.String() }) });
 
 export const resourceSchemas: Readonly<Record<Kind, ResourceSchemas>> = {

@@ -1,4 +1,4 @@
-// Routes of every kind of resource, made from the registry of resources: list and watch, get, create, replace, delete.
+// Routes of every kind of resource, built from the registry of resources: list and watch, get, create, replace, delete.
 
 import { Type } from 'typebox';
 import { type Kind, resourceDefinitions } from '../resources/index.ts';
@@ -14,7 +14,7 @@ const planned = Type.Boolean({
   description: 'create nothing: answer with the result and an explanation of its placement',
 });
 
-/** The routes of one kind. All kinds have the same types; which of the routes a kind has, its `verbs` say. */
+/** The routes of one kind. All kinds have the same types; `verbs` says which routes a kind has. */
 export function resourceRoutes(kind: Kind) {
   const definition: ResourceDefinition = resourceDefinitions[kind];
   const schemas = resourceSchemas[kind];
@@ -22,7 +22,7 @@ export function resourceRoutes(kind: Kind) {
   const tag = definition.plural;
   const collection = `/v1/${definition.plural}` as const;
   const single = `${collection}/:name` as const;
-  /** Known everywhere, documented where it counts. */
+  /** Accepted everywhere, documented only where they have an effect. */
   const undocumented = (...names: readonly (string | false)[]): readonly string[] =>
     [definition.scope === 'fleet' && 'project', ...names].filter((each) => each !== false);
   return {

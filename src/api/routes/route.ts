@@ -1,20 +1,20 @@
-// A route of the API as data: all that the server, the client, the documentation and access checks need to know of it. It serves nothing
-// itself: src/server/http binds a handler to it.
+// A route of the API as data: everything that the server, the client, the documentation and access checks need to know.
+// It handles no request: src/server/http binds a handler to it.
 
 import { type TSchema, Type } from 'typebox';
 import type { ErrorCode } from '../errors.ts';
 
-/** What a caller must be allowed to do; `agent`: be the host that the path names; `open`: nothing. */
+/** The permission that a caller needs; `agent`: the caller is the host in the path; `open`: none. */
 export type RouteVerb = 'read' | 'write' | 'agent' | 'open';
 
-/** The schemas of query parameters by name. Optional, or with a default, or required. */
+/** The schemas of query parameters by name: optional, with a default, or required. */
 export type QuerySchemas = Readonly<Record<string, TSchema>>;
 
-/** One status that a request can end with. */
+/** One possible status of the response. */
 export interface AnswerForm {
   readonly description: string;
   readonly json?: TSchema;
-  /** One JSON value a line. */
+  /** One JSON value per line. */
   readonly lines?: TSchema;
   readonly bytes?: true;
   readonly text?: true;
@@ -23,40 +23,43 @@ export interface AnswerForm {
 export interface RouteDefinition {
   /** The operationId of OpenAPI. */
   readonly id: string;
-  /** The subject it is listed under. */
+  /** The subject under which it is listed. */
   readonly tag: string;
   readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE';
   /** `/v1/instances/:name`. The parameters are described in parameters.ts. */
   readonly path: string;
   readonly verb: RouteVerb;
   readonly summary: string;
-  /** Parameters that are not listed are refused. Absent: the query is not looked at. */
+  /** Other parameters are refused. Absent: the query is ignored. */
   readonly query?: QuerySchemas;
-  /** Names in `query` that are not documented, because they are known only to be refused with a reason. */
+  /** Names in `query` that are not documented, because they are accepted only to be refused with a reason. */
   readonly undocumented?: readonly string[];
-  /** Parameters with names of this form are taken as well, and the handler reads them itself. Documented is what stands for all. */
+  /** Further parameters, whose names match; the handler reads them itself. `documented` describes them. */
   readonly moreQuery?: { readonly names: RegExp; readonly documented: QuerySchemas };
   /** JSON of this schema; `bytes`: application/octet-stream of any length. */
   readonly body?: TSchema | 'bytes';
   readonly bodyDescription?: string;
-  /** The body may be left out. */
+  /** The body is optional. */
   readonly bodyOptional?: true;
-  /** The handler checks the body part by part, in place of `bind`. */
+  /** The handler validates the body part by part, instead of `bind`. */
   readonly bodyCheckedByHandler?: true;
-  /** How large a JSON body may be; default: the server's. */
+  /** Maximum size of a JSON body; default: the server's. */
   readonly bodyBytesMax?: number;
-  /** It answers with one resource, or less. Of several requests that a client pipelines it may begin before its turn. */
+  /**
+   * The response is at most one resource. Of several requests that a client pipelines, this one may start before its
+   * turn.
+   */
   readonly answersBriefly?: true;
-  /** What the header Idempotency-Key does; absent: nothing. */
+  /** The effect of the header Idempotency-Key; absent: none. */
   readonly idempotencyKey?: string;
   readonly answers: Readonly<Record<number, AnswerForm>>;
-  /** What it can be refused with, besides what every route can be. */
+  /** Possible errors, in addition to those of every route. */
   readonly errors?: readonly ErrorCode[];
-  /** It ends in another protocol: `GET` with an `Upgrade` header. */
+  /** Switches to another protocol: `GET` with an `Upgrade` header. */
   readonly upgrade?: true;
 }
 
-/** A route with its own types kept. */
+/** A route with its own types preserved. */
 export function route<const R extends RouteDefinition>(definition: R): R {
   return definition;
 }
@@ -73,7 +76,7 @@ export function paramsIn(path: string): string[] {
   return path.split('/').flatMap((part) => (part.startsWith(':') ? [part.slice(1)] : []));
 }
 
-/** The usual answer. */
+/** The usual response. */
 export function json<S extends TSchema>(schema: S, description = 'done') {
   return { description, json: schema } as const;
 }

@@ -23,7 +23,7 @@ export const storeRoutes = {
     tag,
     method: 'GET',
     path: '/v1/backup',
-    verb: 'write', // whoever may change everything may see it
+    verb: 'write', // only callers with full access may see it
     summary: 'Back up the store at one revision, secrets included, in the format that `berth restore` reads',
     query: {},
     answers: { 200: { description: 'lines of JSON', bytes: true } },

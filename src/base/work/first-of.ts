@@ -1,9 +1,10 @@
-// One signal of several. Node keeps what `AbortSignal.any` makes for as long as somebody listens to it, so that whoever waits in vain, as
-// all do who are left behind when a simulated process dies, stays in memory for ever with all that he holds; this one does not.
+// One signal of several. Node keeps the result of `AbortSignal.any` in memory as long as it has a listener, so that
+// code which waits in vain (all that a dead simulated process leaves behind) stays forever with everything it
+// references; this one does not.
 
 export interface FirstOf {
   readonly signal: AbortSignal;
-  /** It follows the others no longer. For when they live on. */
+  /** Stops following the others, for when they outlive it. */
   forget(): void;
 }
 

@@ -1,11 +1,11 @@
-// So much a second, in the long run, and so much at once. Drops nothing: whoever does more waits.
+// A rate limiter: an average rate with a burst. It drops nothing: a caller above the rate waits.
 
 import { type Clock, sleep } from '../clock.ts';
 
 export interface Pace {
-  /** Takes note that so much is done, and answers how long to wait before more is; within the burst 0. */
+  /** Records `amount` and returns how long to wait before the next one; 0 within the burst. */
   note(amount: number): number;
-  /** The same, and waits; no longer than until `signal` aborts. */
+  /** The same, and waits; at most until `signal` aborts. */
   take(amount: number, signal?: AbortSignal): Promise<void>;
 }
 

@@ -1,11 +1,13 @@
-// Work that several ask for is done once, and ends when nobody waits for it any more. Knows nothing of what is done.
+// Single-flight: work that several callers request is done once, and ends when the last of them leaves. It does not
+// interpret the work.
 
 export interface SharedWork<Progress, Result> {
-  /** Whether something is under way for `key`. */
+  /** Whether work for `key` is in progress. */
   has(key: string): boolean;
   /**
-   * What the work for `key` comes to: of what is under way, or begun now. Undefined as soon as the caller leaves, by its signal; the last
-   * one to leave ends the work, and hears of it when nothing of it goes on. Rejects as the work does.
+   * The result of the work for `key`, which is joined or started. Resolves with undefined as soon as the caller's
+   * signal aborts; the last caller to leave ends the work, and its promise resolves when the work has stopped. Rejects
+   * when the work does.
    */
   join(
     key: string,
@@ -20,9 +22,9 @@ export interface Caller<Progress> {
 }
 
 export interface WorkCall<Progress> {
-  /** Aborts when nobody waits any more. */
+  /** Aborts when no caller waits any more. */
   readonly signal: AbortSignal;
-  /** To all who wait. */
+  /** Reports progress to all callers. */
   readonly tell: (progress: Progress) => void;
 }
 
@@ -44,7 +46,7 @@ export function createSharedWork<Progress, Result>(): SharedWork<Progress, Resul
     const result = begin({ signal: controller.signal, tell }).finally(() => {
       works.delete(key);
     });
-    result.catch(() => {}); // every caller is told; the last one may have left
+    result.catch(() => {}); // every caller gets the error; the last one may have left
     return { result, controller, callers };
   };
 
@@ -55,7 +57,7 @@ export function createSharedWork<Progress, Result>(): SharedWork<Progress, Resul
         if (caller.signal.aborted) return undefined;
         let work = works.get(key);
         if (work?.controller.signal.aborted) {
-          await work.result.catch(() => {}); // it is clearing up; its outcome is not ours
+          await work.result.catch(() => {}); // it is cleaning up; its result does not matter here
           continue;
         }
         if (work === undefined) {
@@ -73,7 +75,7 @@ async function waitFor<Progress, Result>(
   asked: Caller<Progress>,
 ): Promise<Result | undefined> {
   const { signal } = asked;
-  const caller = { ...asked }; // its own, should one ask twice
+  const caller = { ...asked }; // an object per call, should one caller ask twice
   callers.add(caller);
   const left = Promise.withResolvers<void>();
   const leave = (): void => left.resolve();
@@ -85,7 +87,7 @@ async function waitFor<Progress, Result>(
     callers.delete(caller);
     if (signal.aborted && callers.size === 0) {
       controller.abort();
-      await result.catch(() => {}); // so that nothing of it is left when the caller hears of the end
+      await result.catch(() => {}); // so that nothing of it is left when the caller continues
     }
   }
 }

@@ -1,29 +1,29 @@
-// A queue of keys that want to be looked at. A key waits at most once and is never handed out twice at the same time; what is
-// added while its key is being worked on comes again afterwards, so no wish is lost. It runs nothing itself: see workers.ts.
+// A queue of keys to process. A key is queued at most once and never processed twice at the same time; a key added
+// during its processing is queued again afterwards, so no request is lost. It runs nothing itself: see workers.ts.
 
 import type { Clock, Timer } from '../clock.ts';
 
 export interface WorkQueue<Key> {
-  /** `key` wants a look now. Ends a delay it may be in. */
+  /** Queues `key` now. Ends a delay in progress. */
   add(key: Key): void;
-  /** `key` wants a look after `delayMs`, unless it gets one sooner. Of two delays the shorter counts. */
+  /** Queues `key` after `delayMs`, unless it is queued sooner. Of two delays the shorter counts. */
   addAfter(key: Key, delayMs: number): void;
-  /** The key that has waited longest, if there is one. It is busy until `done`. */
+  /** The key that has waited longest, if any. It is busy until `done`. */
   take(): Key | undefined;
-  /** The work on `key` is over. */
+  /** The processing of `key` has ended. */
   done(key: Key): void;
-  /** True when no key waits or is busy. Delayed ones do not count. */
+  /** True when no key is queued or busy. Delayed keys do not count. */
   readonly idle: boolean;
-  /** Forgets all that waits and takes nothing more. */
+  /** Drops all queued keys and accepts no more. */
   close(): void;
 }
 
-/** `onReady` is called whenever there may be something to take that was not there before. */
+/** `onReady` is called whenever a key may have become available. */
 export function createWorkQueue<Key>(options: {
   readonly clock: Clock;
   readonly onReady?: () => void;
 }): WorkQueue<Key> {
-  const ready = new Set<Key>(); // in the order of their adding
+  const ready = new Set<Key>(); // in insertion order
   const busy = new Set<Key>();
   const again = new Set<Key>(); // added while busy
   const delayed = new Map<Key, { readonly dueMs: number; readonly timer: Timer }>();

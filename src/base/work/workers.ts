@@ -1,4 +1,4 @@
-// Works through a queue of keys: several keys side by side, one key never twice at a time. Work that throws is told to
+// Processes a queue of keys: several keys concurrently, a single key never twice at a time. An error is passed to
 // `failed` and ends nothing else.
 
 import type { Clock } from '../clock.ts';
@@ -7,20 +7,20 @@ import { createWorkQueue } from './work-queue.ts';
 export interface Workers<Key> {
   add(key: Key): void;
   addAfter(key: Key, delayMs: number): void;
-  /** Takes nothing more; resolves when the work under way has ended. */
+  /** Takes no more keys; resolves when the work in progress has ended. */
   close(): Promise<void>;
 }
 
 export interface WorkersOptions<Key> {
   readonly clock: Clock;
-  /** How many keys at most are worked on at the same time. */
+  /** Maximum number of keys processed at the same time. */
   readonly concurrency: number;
   readonly work: (key: Key) => Promise<void>;
   /** May add the key again. Must not throw. */
   readonly failed: (key: Key, error: unknown) => void;
 }
 
-/** Work never begins inside `add`, always in a later turn, so whoever adds is done with his own state first. */
+/** Work never starts inside `add`, always in a later turn, so that the caller's own state is complete first. */
 export function startWorkers<Key>(options: WorkersOptions<Key>): Workers<Key> {
   const running = new Set<Promise<void>>();
   let scheduled = false;
