@@ -6,7 +6,7 @@ import { open, rename, rm } from 'node:fs/promises';
 import { Readable, Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createGunzip, createGzip, createZstdCompress, createZstdDecompress } from 'node:zlib';
-import { type Backup, readBackup } from '../server/backup.ts';
+import { type Backup, readBackup } from '../server/storage/backup.ts';
 
 /** `.zst` and `.gz` are compressed. Throws what reading or writing throws; then nothing is left. */
 export async function saveBackup(path: string, pieces: AsyncIterable<Uint8Array>): Promise<Backup> {

@@ -8,7 +8,7 @@ import { attempting, CommandError, exitCodes } from '../cli/exit-codes.ts';
 import { startProgress } from '../cli/print/progress.ts';
 import { openSession } from '../cli/session.ts';
 import { bytes as sizeText } from '../cli/options/units.ts';
-import type { Backup } from '../server/backup.ts';
+import type { Backup } from '../server/storage/backup.ts';
 import { openStoreOf, tellFailure } from './store-of.ts';
 
 interface BackupFlags {
@@ -79,7 +79,7 @@ async function fromServer(cli: Cli, command: Command, save: Save): Promise<Backu
 }
 
 async function fromStore(cli: Cli, url: string, save: Save): Promise<Backup> {
-  const { writeBackup } = await import('../server/backup.ts');
+  const { writeBackup } = await import('../server/storage/backup.ts');
   const store = await openStoreOf(url, {
     mustExist: true,
     advice: { Locked: 'or leave out --store, to back up through the server' },

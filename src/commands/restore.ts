@@ -10,8 +10,8 @@ import { CommandError, exitCodes } from '../cli/exit-codes.ts';
 import { fileReason } from '../cli/options/file-failure.ts';
 import { startProgress } from '../cli/print/progress.ts';
 import { restoredRecord } from '../core/operations/restored-record.ts';
-import { BadBackup, type Backup } from '../server/backup.ts';
-import { isEmpty, refill } from '../server/refill.ts';
+import { BadBackup, type Backup } from '../server/storage/backup.ts';
+import { isEmpty, refill } from '../server/storage/refill.ts';
 import { loadBackup } from './backup-file.ts';
 import { openStoreOf, tellFailure } from './store-of.ts';
 

@@ -2,7 +2,7 @@
 
 import { CommandError, exitCodes } from '../cli/exit-codes.ts';
 import { errorCodes } from '../api/errors.ts';
-import { BadBackup } from '../server/backup.ts';
+import { BadBackup } from '../server/storage/backup.ts';
 import { openStore } from '../store/open.ts';
 import { type Store, StoreError, type StoreErrorCode } from '../store/store.ts';
 

@@ -6,9 +6,9 @@ import { systemPrng } from '../base/system.ts';
 import type { Cli } from '../cli/cli.ts';
 import { CommandError, exitCodes } from '../cli/exit-codes.ts';
 import { startProgress } from '../cli/print/progress.ts';
-import { readBackup, writeBackup } from '../server/backup.ts';
-import { checkStore } from '../server/check-store.ts';
-import { closeForMove, isEmpty, isHalfMoved, refill } from '../server/refill.ts';
+import { readBackup, writeBackup } from '../server/storage/backup.ts';
+import { checkStore } from '../server/storage/check-store.ts';
+import { closeForMove, isEmpty, isHalfMoved, refill } from '../server/storage/refill.ts';
 import { StoreError } from '../store/store.ts';
 import { openStoreOf, tellFailure } from './store-of.ts';
 

@@ -14,7 +14,7 @@ import type { RecordKind } from '../core/state/records.ts';
 import { Compacted, type Store, type WatchEvent } from '../store/store.ts';
 import { contextOf, type Decider } from './decide.ts';
 import type { Fence } from './leadership.ts';
-import { readState } from './read-state.ts';
+import { readState } from './storage/read-state.ts';
 
 /** A controller at work. */
 interface Station {

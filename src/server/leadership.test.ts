@@ -9,7 +9,7 @@ import { endLeadership } from '../core/operations/leadership.ts';
 import { keys } from '../core/state/keys.ts';
 import { createMemoryStore } from '../store/memory/memory-store.ts';
 import { type Store, StoreError } from '../store/store.ts';
-import { closeForMove } from './refill.ts';
+import { closeForMove } from './storage/refill.ts';
 import { startControlPlane } from './server.ts';
 import { readyz } from './testing.ts';
 

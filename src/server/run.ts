@@ -27,8 +27,8 @@ import { hostTokenOf, identityOf, type TokenSecrets } from './http/tokens.ts';
 import { createImageContent, type ImageContent, type InspectImage } from './images/image-content.ts';
 import { loadImageMap } from './images/image-map-load.ts';
 import { type Server, startControlPlane } from './server.ts';
-import { refuseMissingStore } from './missing-store.ts';
-import { closeWithStore, openWithPatience } from './patience-with-store.ts';
+import { refuseMissingStore } from './storage/missing-store.ts';
+import { closeWithStore, openWithPatience } from './storage/patience-with-store.ts';
 import { stoppableStart, throwIfStopped } from './stoppable-start.ts';
 import { warnOfOpenFiles } from './warn-of-open-files.ts';
 

@@ -16,7 +16,7 @@ import type { Store } from '../store/store.ts';
 import { Assignments } from './assignments.ts';
 import { Auditor } from './auditor.ts';
 import { Committer } from './commit.ts';
-import { Compaction } from './compaction.ts';
+import { Compaction } from './storage/compaction.ts';
 import { ControlLoop } from './control-loop.ts';
 import { type Decider, decideAndCommit } from './decide.ts';
 import { agentRoutes } from './http/routes/agent-routes.ts';

@@ -399,7 +399,7 @@ export const plantedBugs: readonly PlantedBug[] = [
       'what was read of a store at different moments is taken for its state: a create told of what is not there',
     invariant: 6,
     with: ['store-compacted', 'server-crash'],
-    file: 'server/read-state.ts',
+    file: 'server/storage/read-state.ts',
     find: 'if (kindOfKey(key) !== undefined) changes.set(',
     replace: 'if (kindOfKey(key) !== undefined && revision < 0) changes.set(',
   },

@@ -4,7 +4,7 @@ import type { Clock } from '../../../base/clock.ts';
 import { ApiError } from '../../../api/errors.ts';
 import { storeRoutes } from '../../../api/routes/store.ts';
 import { type Store, StoreError } from '../../../store/store.ts';
-import { writeBackup } from '../../backup.ts';
+import { writeBackup } from '../../storage/backup.ts';
 import { bind } from './bind.ts';
 import type { Route } from '../route.ts';
 

@@ -1,15 +1,15 @@
 import { expect, it } from 'vitest';
-import { ApiError } from '../api/errors.ts';
-import { system } from '../base/system.ts';
-import { restoredRecord } from '../core/operations/restored-record.ts';
-import { decodeRecord } from '../core/state/codec.ts';
-import { keys } from '../core/state/keys.ts';
-import { createMemoryStore } from '../store/memory/memory-store.ts';
-import { type Store, StoreError } from '../store/store.ts';
+import { ApiError } from '../../api/errors.ts';
+import { system } from '../../base/system.ts';
+import { restoredRecord } from '../../core/operations/restored-record.ts';
+import { decodeRecord } from '../../core/state/codec.ts';
+import { keys } from '../../core/state/keys.ts';
+import { createMemoryStore } from '../../store/memory/memory-store.ts';
+import { type Store, StoreError } from '../../store/store.ts';
 import { type Backup, readBackup, writeBackup } from './backup.ts';
 import { checkStore } from './check-store.ts';
 import { closeForMove, refill, type Refill } from './refill.ts';
-import { readyz, startTestServer, testRegistration } from './testing.ts';
+import { readyz, startTestServer, testRegistration } from '../testing.ts';
 
 const backupOf = (store: Store): Promise<Backup> => readBackup(writeBackup(store, { version: 'test', nowMs: 1 }));
 const restoring = ({ entries, revision }: Backup, changes: Partial<Refill> = {}): Refill => ({

@@ -1,11 +1,11 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { silentLogger } from '../base/log.ts';
-import { createManualClock } from '../base/manual-clock.ts';
-import { system } from '../base/system.ts';
-import { createMemoryStore } from '../store/memory/memory-store.ts';
-import { Compacted, type Store } from '../store/store.ts';
+import { silentLogger } from '../../base/log.ts';
+import { createManualClock } from '../../base/manual-clock.ts';
+import { system } from '../../base/system.ts';
+import { createMemoryStore } from '../../store/memory/memory-store.ts';
+import { Compacted, type Store } from '../../store/store.ts';
 import { Compaction } from './compaction.ts';
-import { startTestServer } from './testing.ts';
+import { startTestServer } from '../testing.ts';
 
 const minuteMs = 60_000;
 

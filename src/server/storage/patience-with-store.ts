@@ -1,13 +1,13 @@
 // How long the server waits for its store: at start until it is there, at the end no longer than it answers.
 
-import { backoffMs } from '../base/backoff.ts';
-import { type Clock, sleep } from '../base/clock.ts';
-import type { Logger } from '../base/log.ts';
-import { systemPrng } from '../base/system.ts';
-import { keys } from '../core/state/keys.ts';
-import { openStore } from '../store/open.ts';
-import { type Store, StoreError } from '../store/store.ts';
-import { awaitAtMost, throwIfStopped } from './stoppable-start.ts';
+import { backoffMs } from '../../base/backoff.ts';
+import { type Clock, sleep } from '../../base/clock.ts';
+import type { Logger } from '../../base/log.ts';
+import { systemPrng } from '../../base/system.ts';
+import { keys } from '../../core/state/keys.ts';
+import { openStore } from '../../store/open.ts';
+import { type Store, StoreError } from '../../store/store.ts';
+import { awaitAtMost, throwIfStopped } from '../stoppable-start.ts';
 
 /** A store that is not there yet is waited for: on a machine that starts, databases may come up later than we do. */
 export async function openWithPatience(

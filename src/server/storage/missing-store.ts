@@ -2,7 +2,7 @@
 
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { ApiError } from '../api/errors.ts';
+import { ApiError } from '../../api/errors.ts';
 
 /** What a server that has once started leaves in its data directory. */
 const traces = ['secret', 'server-id'];

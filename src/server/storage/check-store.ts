@@ -1,11 +1,11 @@
 // Reads all that is in a store, entries and history, and says what does not fit together. It changes nothing.
 
-import type { AnyRecord } from '../core/state/records.ts';
-import { decodeRecord, UnreadableRecord } from '../core/state/codec.ts';
-import { kindOfKey } from '../core/state/keys.ts';
-import { changesBetween } from '../store/changes-between.ts';
-import { pagesOf } from '../store/pages.ts';
-import { Compacted, type Key, type Revision, type Store } from '../store/store.ts';
+import type { AnyRecord } from '../../core/state/records.ts';
+import { decodeRecord, UnreadableRecord } from '../../core/state/codec.ts';
+import { kindOfKey } from '../../core/state/keys.ts';
+import { changesBetween } from '../../store/changes-between.ts';
+import { pagesOf } from '../../store/pages.ts';
+import { Compacted, type Key, type Revision, type Store } from '../../store/store.ts';
 import { clusterIn } from './cluster-record.ts';
 
 export interface StoreCheck {

@@ -1,10 +1,10 @@
 // Forgets the store's history, so that its log does not grow for ever: what is older than a while, and what is more than so many
 // revisions. Current entries stay; who watches from before is told `Compacted` and lists again. It never decides anything.
 
-import { type Buggify, neverBuggify } from '../base/buggify.ts';
-import type { Clock, Timer } from '../base/clock.ts';
-import { describeError, type Logger } from '../base/log.ts';
-import type { Store } from '../store/store.ts';
+import { type Buggify, neverBuggify } from '../../base/buggify.ts';
+import type { Clock, Timer } from '../../base/clock.ts';
+import { describeError, type Logger } from '../../base/log.ts';
+import type { Store } from '../../store/store.ts';
 
 export interface CompactionParts {
   readonly store: Store;

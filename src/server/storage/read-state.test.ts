@@ -1,12 +1,12 @@
 import * as fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { Cache, type StoredEvent } from '../core/state/cache.ts';
-import { encodeRecord } from '../core/state/codec.ts';
-import { keys } from '../core/state/keys.ts';
-import type { AnyRecord } from '../core/state/records.ts';
-import { testImage } from '../core/testing.ts';
-import { createMemoryStore } from '../store/memory/memory-store.ts';
-import { Compacted, type Store, type Write } from '../store/store.ts';
+import { Cache, type StoredEvent } from '../../core/state/cache.ts';
+import { encodeRecord } from '../../core/state/codec.ts';
+import { keys } from '../../core/state/keys.ts';
+import type { AnyRecord } from '../../core/state/records.ts';
+import { testImage } from '../../core/testing.ts';
+import { createMemoryStore } from '../../store/memory/memory-store.ts';
+import { Compacted, type Store, type Write } from '../../store/store.ts';
 import { type ReadOptions, readState } from './read-state.ts';
 
 const { signal } = new AbortController();

@@ -1,13 +1,13 @@
 // The records of a store, as they were at one revision. Pages of a list may be of different ones, those of different kinds in any order: what
 // was changed meanwhile is laid over them, or else a record would be seen beside one that is from before it.
 
-import type { StoredEvent } from '../core/state/cache.ts';
-import { decodeRecord } from '../core/state/codec.ts';
-import { allPrefixes, kindOfKey } from '../core/state/keys.ts';
-import { type RecordKind, writtenOnce } from '../core/state/records.ts';
-import { changesBetween } from '../store/changes-between.ts';
-import { pagesOf } from '../store/pages.ts';
-import type { Key, Revision, Store } from '../store/store.ts';
+import type { StoredEvent } from '../../core/state/cache.ts';
+import { decodeRecord } from '../../core/state/codec.ts';
+import { allPrefixes, kindOfKey } from '../../core/state/keys.ts';
+import { type RecordKind, writtenOnce } from '../../core/state/records.ts';
+import { changesBetween } from '../../store/changes-between.ts';
+import { pagesOf } from '../../store/pages.ts';
+import type { Key, Revision, Store } from '../../store/store.ts';
 
 /** What a list did not tell. */
 export interface Meanwhile {

@@ -1,9 +1,9 @@
 // The store's own record, read from the store itself: by whoever works on a store that no control plane of this process follows.
 
-import { decodeRecord } from '../core/state/codec.ts';
-import { keys } from '../core/state/keys.ts';
-import type { Cluster } from '../core/state/records.ts';
-import type { Revision, Store } from '../store/store.ts';
+import { decodeRecord } from '../../core/state/codec.ts';
+import { keys } from '../../core/state/keys.ts';
+import type { Cluster } from '../../core/state/records.ts';
+import type { Revision, Store } from '../../store/store.ts';
 
 /** Undefined: no server has used the store yet. */
 export async function clusterIn(

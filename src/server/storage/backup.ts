@@ -7,10 +7,10 @@
 //   {"end":true,"revision":23,"lines":2,"sha256":"…"}       of all lines before this one
 
 import { createHash } from 'node:crypto';
-import { keys } from '../core/state/keys.ts';
-import { changesBetween } from '../store/changes-between.ts';
-import { pagesOf } from '../store/pages.ts';
-import { type Key, type Revision, type Store, StoreError } from '../store/store.ts';
+import { keys } from '../../core/state/keys.ts';
+import { changesBetween } from '../../store/changes-between.ts';
+import { pagesOf } from '../../store/pages.ts';
+import { type Key, type Revision, type Store, StoreError } from '../../store/store.ts';
 import { clusterIn } from './cluster-record.ts';
 
 const format = 1;

@@ -4,12 +4,12 @@
 //
 //   closed, new epoch ─▶ delete surplus entries ─▶ write missing and different entries ─▶ open
 
-import type { AnyRecord, Cluster } from '../core/state/records.ts';
-import { decodeRecord, encodeRecord, UnreadableRecord } from '../core/state/codec.ts';
-import { keys, prefixOf } from '../core/state/keys.ts';
-import { schemaVersion } from '../core/state/upgrade.ts';
-import { pagesOf } from '../store/pages.ts';
-import { type CommitResult, type Key, type Store, StoreError, type Write } from '../store/store.ts';
+import type { AnyRecord, Cluster } from '../../core/state/records.ts';
+import { decodeRecord, encodeRecord, UnreadableRecord } from '../../core/state/codec.ts';
+import { keys, prefixOf } from '../../core/state/keys.ts';
+import { schemaVersion } from '../../core/state/upgrade.ts';
+import { pagesOf } from '../../store/pages.ts';
+import { type CommitResult, type Key, type Store, StoreError, type Write } from '../../store/store.ts';
 import { BadBackup } from './backup.ts';
 import { clusterIn, clusterOf, leaderIn } from './cluster-record.ts';
 

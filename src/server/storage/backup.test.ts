@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest';
-import { encodeRecord } from '../core/state/codec.ts';
-import { keys } from '../core/state/keys.ts';
-import type { Cluster } from '../core/state/records.ts';
-import { createMemoryStore } from '../store/memory/memory-store.ts';
+import { encodeRecord } from '../../core/state/codec.ts';
+import { keys } from '../../core/state/keys.ts';
+import type { Cluster } from '../../core/state/records.ts';
+import { createMemoryStore } from '../../store/memory/memory-store.ts';
 import { readBackup, writeBackup } from './backup.ts';
 
 const made = { version: 'test', nowMs: 1_000 };
