@@ -1,5 +1,5 @@
 // Invariant 3: every accepted create ends running, finished, failed with a reason, or waiting with a reason that is still true; none
-// is lost. An instance goes only when its deletion was asked for, and then it does go.
+// is lost. An instance is removed only when its deletion was requested, and then it is removed.
 
 import { seededPrng } from '../../base/prng.ts';
 import type { Instance } from '../../api/resources/instance.ts';
@@ -11,92 +11,122 @@ import { powerOn } from '../../core/controllers/power-on.ts';
 import type { Context } from '../../core/state/context.ts';
 import { requestOf } from '../../core/scheduler/request.ts';
 import { schedule } from '../../core/scheduler/schedule.ts';
-import type { CommittedState } from '../history.ts';
+import type { Commit, CommittedState, RecordEvent } from '../history.ts';
 import type { Checker, Facts } from './checker.ts';
 
 /**
- * A host that could take a waiting instance must get it within this: longer than any retry (5 s), shorter than the full pass (60 s),
- * which would hide that nobody was woken.
+ * A host that could take a waiting instance must get it within this time: longer than any retry (5 s), shorter than the full pass (60 s),
+ * which would hide a missing wake-up.
  */
 const waitInVainMsMax = 20_000;
-/** Half of that: what time alone brings about is seen early enough. */
-const lookAnewMs = 10_000;
+/** Half of that, so that what time alone changes is seen early enough. */
+const searchEveryMs = 10_000;
 
-export function acceptedChecker({ state, intents, nowMs, policy, dead }: Facts): Checker {
+export const acceptedChecker = (facts: Facts): Checker => new AcceptedChecker(facts);
+
+class AcceptedChecker implements Checker {
+  readonly invariant = 3;
+  readonly #facts: Facts;
   /** Since when instances wait though there is room. */
-  const inVainSinceMs = new Map<string, number>();
-  /** What was found when last it was looked for; while nothing happens it stays so, but for what time alone brings about. */
-  let looked: { readonly at: string; readonly inVain: ReadonlyMap<string, string> } | undefined;
-  const lookedAt = (): string => `${state.newsRevision()} ${Math.floor(nowMs() / lookAnewMs)}`;
+  readonly #inVainSinceMs = new Map<string, number>();
+  /** What the last search found. While nothing is committed it stays true, but for what time alone changes. */
+  #searched: { readonly at: string; readonly inVain: ReadonlyMap<string, string> } | undefined;
+
+  constructor(facts: Facts) {
+    this.#facts = facts;
+  }
+
+  onCommit({ events }: Commit): string | undefined {
+    for (const event of events) {
+      const fault = this.#faultOfEvent(event);
+      if (fault !== undefined) return fault;
+    }
+    return undefined;
+  }
+
+  *unrest(): Iterable<string> {
+    const held = this.#heldByDeadHosts();
+    const present = new Map<string, Instance>();
+    for (const instance of this.#facts.state.list('instance')) present.set(instance.metadata.id, instance);
+    yield* this.#unrestOfIntents(present, held);
+    const waiting: Instance[] = [];
+    for (const instance of present.values()) {
+      const bound = this.#facts.dead.has(instance.status.host ?? '');
+      if (held.has(instance.metadata.id) && instance.metadata.deletionRequestedAtMs !== undefined) continue;
+      const fault = bound ? unrestOfLost(instance) : unrestOf(instance);
+      if (fault !== undefined) yield `instance ${instance.metadata.name} ${fault}`;
+      const { phase } = instance.status;
+      const canWait = phase === 'Pending' || phase === 'Stopped';
+      if (canWait && instance.spec.powerState !== 'stopped' && saysWhyItWaits(instance)) waiting.push(instance);
+    }
+    yield* this.#unrestOfWaiting(waiting);
+  }
+
+  overdue(): string | undefined {
+    for (const [name, sinceMs] of this.#inVainSinceMs) {
+      const waitMs = this.#facts.nowMs() - sinceMs;
+      if (waitMs > waitInVainMsMax) return `instance ${name} waits for ${waitMs / 1000} s though there is room for it`;
+    }
+    return undefined;
+  }
+
+  #faultOfEvent({ before, after }: RecordEvent): string | undefined {
+    if (before?.kind !== 'instance') return undefined;
+    const { deletesAsked } = this.#facts.intents;
+    const { id, name } = before.metadata;
+    const same = after?.kind === 'instance' && after.metadata.id === id ? after : undefined;
+    // The request and the removal may share a commit: the request counts.
+    if (same === undefined && !deletesAsked.has(id))
+      return `instance ${name} (${id}) was removed though nobody asked for it`;
+    if (same?.metadata.deletionRequestedAtMs !== undefined && !deletesAsked.has(id))
+      return `instance ${name} (${id}) is being deleted though nobody asked for it`;
+    if (same && before.metadata.deletionRequestedAtMs !== undefined && !same.metadata.deletionRequestedAtMs)
+      return `the deletion of instance ${name} (${id}) was forgotten`;
+    return undefined;
+  }
+
+  *#unrestOfIntents(present: ReadonlyMap<string, Instance>, held: ReadonlySet<string>): Iterable<string> {
+    const { creates, deletesAsked, deletesAccepted } = this.#facts.intents;
+    for (const { key, outcome, instanceId } of creates.values()) {
+      if (outcome === 'open') yield `create ${key} has not been answered`;
+      if (instanceId === undefined || present.has(instanceId) || deletesAsked.has(instanceId)) continue;
+      yield `create ${key} was accepted as ${instanceId}, which is lost`;
+    }
+    for (const id of deletesAccepted)
+      if (present.has(id) && !held.has(id)) yield `the deletion of ${id} was accepted, but it is still there`;
+  }
+
+  *#unrestOfWaiting(waiting: readonly Instance[]): Iterable<string> {
+    const { nowMs } = this.#facts;
+    const inVain = this.#waitInVain(waiting);
+    for (const name of [...this.#inVainSinceMs.keys()]) if (!inVain.has(name)) this.#inVainSinceMs.delete(name);
+    for (const [name, host] of inVain) {
+      if (!this.#inVainSinceMs.has(name)) this.#inVainSinceMs.set(name, nowMs());
+      yield `instance ${name} waits though it fits on ${host}`;
+    }
+  }
+
+  #waitInVain(waiting: readonly Instance[]): ReadonlyMap<string, string> {
+    const { state, nowMs, policy } = this.#facts;
+    const at = `${state.newsRevision()} ${Math.floor(nowMs() / searchEveryMs)}`;
+    const tasksWait = [...state.list('task')].some(({ status }) => status.phase === 'Pending');
+    if (waiting.length === 0 && !tasksWait) this.#searched = undefined;
+    else if (this.#searched?.at !== at)
+      this.#searched = { at, inVain: waitsInVain(state, waiting, contextOf(nowMs(), policy)) };
+    return this.#searched?.inVain ?? new Map<string, string>();
+  }
+
   /** Ids of instances of which something is on a host that is gone for good. */
-  const heldByTheDead = (): Set<string> => {
+  #heldByDeadHosts(): ReadonlySet<string> {
+    const { state, dead } = this.#facts;
     const held = new Set<string>();
     if (dead.size === 0) return held;
     for (const { host, consumer } of state.list('allocation')) if (dead.has(host)) held.add(consumer.id);
     return held;
-  };
-  return {
-    invariant: 3,
-    onCommit({ events }) {
-      for (const { before, after } of events) {
-        if (before?.kind !== 'instance') continue;
-        const { id, name } = before.metadata;
-        const same = after?.kind === 'instance' && after.metadata.id === id ? after : undefined;
-        // Asking and going may share a commit: it is the asking that counts.
-        if (same === undefined && !intents.deletesAsked.has(id))
-          return `instance ${name} (${id}) was removed though nobody asked for it`;
-        if (same?.metadata.deletionRequestedAtMs !== undefined && !intents.deletesAsked.has(id))
-          return `instance ${name} (${id}) is being deleted though nobody asked for it`;
-        if (same && before.metadata.deletionRequestedAtMs !== undefined && !same.metadata.deletionRequestedAtMs)
-          return `the deletion of instance ${name} (${id}) was forgotten`;
-      }
-      return undefined;
-    },
-    *unrest() {
-      const held = heldByTheDead();
-      const present = new Map<string, Instance>();
-      for (const instance of state.list('instance')) present.set(instance.metadata.id, instance);
-      for (const { key, outcome, instanceId } of intents.creates.values()) {
-        if (outcome === 'open') yield `create ${key} has not been answered`;
-        if (instanceId === undefined || present.has(instanceId) || intents.deletesAsked.has(instanceId)) continue;
-        yield `create ${key} was accepted as ${instanceId}, which is lost`;
-      }
-      for (const id of intents.deletesAccepted) {
-        if (present.has(id) && !held.has(id)) yield `the deletion of ${id} was accepted, but it is still there`;
-      }
-      const waiting: Instance[] = [];
-      for (const instance of present.values()) {
-        const bound = dead.has(instance.status.host ?? '');
-        if (held.has(instance.metadata.id) && instance.metadata.deletionRequestedAtMs !== undefined) continue;
-        const fault = bound ? unrestOfLost(instance) : unrestOf(instance);
-        if (fault !== undefined) yield `instance ${instance.metadata.name} ${fault}`;
-        const { phase } = instance.status;
-        const canWait = phase === 'Pending' || phase === 'Stopped';
-        if (canWait && instance.spec.powerState !== 'stopped' && saysWhyItWaits(instance)) waiting.push(instance);
-      }
-      const tasksWait = [...state.list('task')].some(({ status }) => status.phase === 'Pending');
-      if (waiting.length === 0 && !tasksWait) looked = undefined;
-      else if (looked === undefined || looked.at !== lookedAt())
-        looked = { at: lookedAt(), inVain: waitsInVain(state, waiting, contextOf(nowMs(), policy)) };
-      const inVain = looked?.inVain ?? new Map<string, string>();
-      for (const name of [...inVainSinceMs.keys()]) if (!inVain.has(name)) inVainSinceMs.delete(name);
-      for (const [name, host] of inVain) {
-        if (!inVainSinceMs.has(name)) inVainSinceMs.set(name, nowMs());
-        yield `instance ${name} waits though it fits on ${host}`;
-      }
-    },
-    overdue() {
-      for (const [name, sinceMs] of inVainSinceMs) {
-        const waitMs = nowMs() - sinceMs;
-        if (waitMs > waitInVainMsMax)
-          return `instance ${name} waits for ${waitMs / 1000} s though there is room for it`;
-      }
-      return undefined;
-    },
-  };
+  }
 }
 
-/** The same, on a host that is gone for good: it must say so, and wait for that host or for an operator. */
+/** The same for an instance on a host that is gone for good: it must say so, and wait for that host or for an operator. */
 function unrestOfLost({ status }: Instance): string | undefined {
   switch (status.phase) {
     case 'Failed':
@@ -145,7 +175,7 @@ function saysWhyItWaits({ status }: Instance): boolean {
   return scheduled.reason !== 'Accepted' && scheduled.reason !== 'Restarting';
 }
 
-/** Those that say why they wait and would be placed if anyone looked, with the host they would get. */
+/** Instances and tasks that wait with a reason and would be placed now, with the host they would get. */
 function waitsInVain(state: CommittedState, waiting: readonly Instance[], ctx: Context): Map<string, string> {
   const cache = new Cache(() => 0);
   cache.reset([...state.entries()], 1);

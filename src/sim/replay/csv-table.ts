@@ -3,7 +3,7 @@
 
 import { gunzipSync } from 'node:zlib';
 
-/** The cells of one line, asked for by the place of the column (see `CsvTable.place`). */
+/** The cells of the current line, by the place of their column (`CsvTable.place`). */
 export interface CsvLine {
   /** Lines are counted from 1, the header's. */
   readonly line: number;
@@ -14,15 +14,6 @@ export interface CsvLine {
   fault(place: number, complaint: string): never;
 }
 
-export interface CsvTable {
-  readonly columns: readonly string[];
-  /** Lines after the header: an upper limit, for it counts empty ones too. */
-  readonly linesMax: number;
-  /** Where a column stands, or -1 when the file has none of that name. */
-  place(column: string): number;
-  forEachLine(visit: (line: CsvLine) => void): void;
-}
-
 const newline = 10;
 const comma = 44;
 const zero = 48;
@@ -30,95 +21,122 @@ const quote = 34;
 const carriageReturn = 13;
 const integerMax = 2 ** 31 - 1;
 
-/** `source` is what faults call the file. */
+/** `source` is the name of the file in faults. */
 export function readCsvTable(packed: Uint8Array, source: string): CsvTable {
-  const bytes = unpack(packed, source);
-  const byteAt = (at: number): number => bytes[at] ?? newline;
-  const textOf = (from: number, to: number): string => utf8.decode(bytes.subarray(from, to));
-  const lineEnd = (from: number): number => {
-    const found = bytes.indexOf(newline, from);
-    return found < 0 ? bytes.length : found;
-  };
-  const contentEnd = (from: number, end: number): number =>
-    end > from && byteAt(end - 1) === carriageReturn ? end - 1 : end;
+  return new CsvTable(unpack(packed, source), source);
+}
 
-  const headerEnd = lineEnd(0);
-  const columns = textOf(0, contentEnd(0, headerEnd))
-    .replace(/^\uFEFF/, '')
-    .split(',');
-  if (columns.length === 1 && columns[0] === '')
-    throw new Error(`cannot read ${source}: it is empty; its first line must name the columns`);
-  const twice = columns.find((column, i) => columns.indexOf(column) !== i);
-  if (twice !== undefined)
-    throw new Error(`cannot read ${source}, line 1: the column "${twice}" is there twice; leave one`);
+export class CsvTable implements CsvLine {
+  readonly columns: readonly string[];
+  readonly #bytes: Uint8Array;
+  readonly #source: string;
+  readonly #headerEnd: number;
+  /** Where the cells of the current line begin; one more entry than columns, so that a cell ends before the next begins. */
+  readonly #starts: Int32Array;
+  #line = 1;
 
-  // Where the cells of the current line begin; one more entry than columns, so that a cell ends before the next one's begin.
-  const starts = new Int32Array(columns.length + 1);
-  let line = 1;
-  const fault = (place: number, complaint: string): never => {
-    throw new Error(`cannot read ${source}, line ${line}, column "${columns[place] ?? place}": ${complaint}`);
-  };
-  const cell = (place: number): string => textOf(starts[place] ?? 0, (starts[place + 1] ?? 1) - 1);
-  const current: CsvLine = {
-    get line() {
-      return line;
-    },
-    text: (place) => cell(place),
-    integer(place, whenEmpty) {
-      const from = starts[place] ?? 0;
-      const to = (starts[place + 1] ?? 1) - 1;
-      if (from === to) return whenEmpty ?? fault(place, 'it is empty; a whole number of 0 or more must stand here');
-      let value = 0;
-      for (let at = from; at < to; at++) {
-        const digit = byteAt(at) - zero;
-        if (digit < 0 || digit > 9) return fault(place, `"${cell(place)}" is not a whole number of 0 or more`);
-        value = 10 * value + digit;
-        if (value > integerMax) return fault(place, `"${cell(place)}" is too large; the limit is ${integerMax}`);
+  constructor(bytes: Uint8Array, source: string) {
+    this.#bytes = bytes;
+    this.#source = source;
+    this.#headerEnd = this.#lineEnd(0);
+    this.columns = this.#textOf(0, this.#contentEnd(0, this.#headerEnd))
+      .replace(/^\uFEFF/, '')
+      .split(',');
+    if (this.columns.length === 1 && this.columns[0] === '')
+      throw new Error(`cannot read ${source}: it is empty; its first line must name the columns`);
+    const twice = this.columns.find((column, i) => this.columns.indexOf(column) !== i);
+    if (twice !== undefined)
+      throw new Error(`cannot read ${source}, line 1: the column "${twice}" is there twice; leave one`);
+    this.#starts = new Int32Array(this.columns.length + 1);
+  }
+
+  /** Lines after the header: an upper limit, as it counts empty lines too. */
+  get linesMax(): number {
+    return countOf(newline, this.#bytes) + 1;
+  }
+
+  /** Where a column stands, or -1 when the file has none of that name. */
+  place(column: string): number {
+    return this.columns.indexOf(column);
+  }
+
+  forEachLine(visit: (line: CsvLine) => void): void {
+    this.#line = 1;
+    for (let from = this.#headerEnd + 1; from < this.#bytes.length; ) {
+      this.#line += 1;
+      const end = this.#lineEnd(from);
+      const to = this.#contentEnd(from, end);
+      if (to > from) {
+        this.#split(from, to);
+        visit(this);
       }
-      return value;
-    },
-    fault,
-  };
+      from = end + 1;
+    }
+  }
 
-  const split = (from: number, to: number): void => {
-    let cells = 0;
-    starts[0] = from;
+  get line(): number {
+    return this.#line;
+  }
+
+  text(place: number): string {
+    return this.#textOf(this.#starts[place] ?? 0, (this.#starts[place + 1] ?? 1) - 1);
+  }
+
+  integer(place: number, whenEmpty?: number): number {
+    const from = this.#starts[place] ?? 0;
+    const to = (this.#starts[place + 1] ?? 1) - 1;
+    if (from === to) return whenEmpty ?? this.fault(place, 'it is empty; a whole number of 0 or more must stand here');
+    let value = 0;
     for (let at = from; at < to; at++) {
-      const byte = byteAt(at);
+      const digit = this.#byteAt(at) - zero;
+      if (digit < 0 || digit > 9) return this.fault(place, `"${this.text(place)}" is not a whole number of 0 or more`);
+      value = 10 * value + digit;
+      if (value > integerMax)
+        return this.fault(place, `"${this.text(place)}" is too large; the limit is ${integerMax}`);
+    }
+    return value;
+  }
+
+  fault(place: number, complaint: string): never {
+    const column = this.columns[place] ?? place;
+    throw new Error(`cannot read ${this.#source}, line ${this.#line}, column "${column}": ${complaint}`);
+  }
+
+  #split(from: number, to: number): void {
+    const { length } = this.columns;
+    let cells = 0;
+    this.#starts[0] = from;
+    for (let at = from; at < to; at++) {
+      const byte = this.#byteAt(at);
       if (byte === quote)
-        fault(
-          Math.min(cells, columns.length - 1),
-          'quoted cells are not supported; write it without quotes and commas',
-        );
+        this.fault(Math.min(cells, length - 1), 'quoted cells are not supported; write it without quotes and commas');
       if (byte !== comma) continue;
       cells += 1;
-      if (cells < columns.length) starts[cells] = at + 1;
+      if (cells < length) this.#starts[cells] = at + 1;
     }
-    if (cells + 1 !== columns.length)
+    if (cells + 1 !== length)
       throw new Error(
-        `cannot read ${source}, line ${line}: ${cells + 1} cells, and the header names ${columns.length} columns`,
+        `cannot read ${this.#source}, line ${this.#line}: ${cells + 1} cells, and the header names ${length} columns`,
       );
-    starts[columns.length] = to + 1;
-  };
+    this.#starts[length] = to + 1;
+  }
 
-  return {
-    columns,
-    linesMax: countOf(newline, bytes) + 1,
-    place: (column) => columns.indexOf(column),
-    forEachLine(visit) {
-      line = 1;
-      for (let from = headerEnd + 1; from < bytes.length; ) {
-        line += 1;
-        const end = lineEnd(from);
-        const to = contentEnd(from, end);
-        if (to > from) {
-          split(from, to);
-          visit(current);
-        }
-        from = end + 1;
-      }
-    },
-  };
+  #byteAt(at: number): number {
+    return this.#bytes[at] ?? newline;
+  }
+
+  #textOf(from: number, to: number): string {
+    return utf8.decode(this.#bytes.subarray(from, to));
+  }
+
+  #lineEnd(from: number): number {
+    const found = this.#bytes.indexOf(newline, from);
+    return found < 0 ? this.#bytes.length : found;
+  }
+
+  #contentEnd(from: number, end: number): number {
+    return end > from && this.#byteAt(end - 1) === carriageReturn ? end - 1 : end;
+  }
 }
 
 const utf8 = new TextDecoder();
@@ -141,7 +159,7 @@ function countOf(byte: number, bytes: Uint8Array): number {
   return count;
 }
 
-/** Refuses a header that lacks a column, or has one that nobody reads: a misspelt column must not pass as an absent one. */
+/** Refuses a header that lacks a column, or has an unknown one: a misspelt column must not pass as an absent one. */
 export function checkColumns(
   table: CsvTable,
   {

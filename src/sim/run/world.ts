@@ -24,7 +24,7 @@ import { ControlPlaneProcess } from '../world/control-plane-process.ts';
 import { HostProcess } from '../world/host-process.ts';
 import { Network } from '../world/network.ts';
 import { createProcessClock } from '../world/process-clock.ts';
-import { createEpilogue, type Epilogue } from '../world/restore-epilogue.ts';
+import { Epilogue } from '../world/restore-epilogue.ts';
 import { Database } from '../world/sim-database.ts';
 import { SimDisk } from '../world/sim-disk.ts';
 import { createSimLog } from '../world/sim-log.ts';
@@ -287,7 +287,7 @@ export class World {
       tally,
       chances,
     });
-    return createEpilogue({
+    return new Epilogue({
       store,
       state: this.history.state,
       world: this.#guests,

@@ -1,38 +1,33 @@
-// The end of some runs: a backup that was made in the storm is restored when all is at rest, under control planes and agents that go
-// on. What is promised then is of another kind than before, so it is judged here: no guest is touched for what the backup does not know,
-// nothing exclusive runs twice, and all comes to rest again.
+// The end of some runs: a backup made in the storm is restored when the cluster is at rest, under control planes and agents that go on.
+// Other promises hold then than before, so they are checked here: no guest is touched because the backup does not know it, nothing
+// exclusive runs twice, and the cluster comes to rest again.
 
 import { type Clock, sleep } from '../../base/clock.ts';
 import type { Prng } from '../../base/prng.ts';
 import type { FakeGuest, FakeWorld } from '../../agent/drivers/fake/world.ts';
-import { audit } from '../../core/audit/audit.ts';
-import { type OverUse, overUse } from '../../core/ledger/ledger.ts';
 import { restoredRecord } from '../../core/operations/restored-record.ts';
-import { Cache, type StoredEvent } from '../../core/state/cache.ts';
+import type { Cache } from '../../core/state/cache.ts';
 import { conditionOf } from '../../core/state/conditions.ts';
-import { restored } from '../../core/state/guest-phase.ts';
-import { keys } from '../../core/state/keys.ts';
 import { decodeRecord } from '../../core/state/codec.ts';
-import type { FindingCode } from '../../api/audit.ts';
 import type { Instance } from '../../api/resources/instance.ts';
 import { type Backup, readBackup, writeBackup } from '../../server/storage/backup.ts';
 import { refill } from '../../server/storage/refill.ts';
 import { type Store, StoreError } from '../../store/store.ts';
-import { cacheFaults } from '../checkers/cache-faults.ts';
-import type { CommittedState, RecordEvent } from '../history.ts';
 import type { Tally } from '../batch/tally.ts';
+import type { CommittedState, RecordEvent } from '../history.ts';
+import { auditUnrest, RestoredLedger, restoredUnrest, snapshotOf } from './restored-state.ts';
 
 export interface EpilogueParts {
-  /** As someone outside of all control planes reaches it. */
+  /** As a client outside of all control planes reaches it. */
   readonly store: Store;
   readonly state: CommittedState;
   readonly world: Pick<FakeWorld, 'guests' | 'doubleStarts' | 'volumeDisk'>;
   readonly prng: Prng;
   readonly tally: Tally;
   readonly clock: Clock;
-  /** Those that are up, with what they believe. */
+  /** Control planes that are up, with their caches. */
   readonly servers: () => readonly { readonly name: string; readonly cache: Cache }[];
-  /** More goes wrong meanwhile. */
+  /** Faults happen during the restore. */
   readonly stormy: boolean;
   /** Hosts whose agents do not lie. */
   readonly trusted: (host: string) => boolean;
@@ -40,75 +35,95 @@ export interface EpilogueParts {
   readonly honest: (host: string) => boolean;
 }
 
-export interface Epilogue {
-  /** Made while others write; again and again until the store answers. */
-  backUp(): Promise<void>;
-  /** Undefined: there is no backup. */
-  readonly restore: (() => Promise<void>) | undefined;
-  /** What was committed since the restore. */
-  note(events: readonly RecordEvent[]): void;
-  /** What is not as it must be; undefined: all is. */
-  fault(): { readonly invariant: number; readonly message: string } | undefined;
-  /** What is not yet as it must be. */
-  unrest(): { readonly invariant: number; readonly message: string } | undefined;
+interface Complaint {
+  readonly invariant: number;
+  readonly message: string;
 }
 
-/** Of an operator who tries once more. */
+type GuestBefore = Pick<FakeGuest, 'host' | 'instanceId' | 'incarnation' | 'running' | 'startedAtMs'>;
+
+/** Between two attempts of an operator. */
 const againMs = 1000;
-/** What the audit may find for good: what only the hosts know, and what an operator had made too small. */
-const ofTheHosts: ReadonlySet<FindingCode> = new Set(['UnknownGuest', 'UnknownVolume', 'SecondGuest', 'OverUse']);
+const restoreTriesMax = 100;
 
-export function createEpilogue({
-  store,
-  state,
-  world,
-  prng,
-  tally,
-  clock,
-  servers,
-  stormy,
-  trusted,
-  honest,
-}: EpilogueParts): Epilogue {
-  let backup: Backup | undefined;
-  let before: readonly Pick<FakeGuest, 'host' | 'instanceId' | 'incarnation' | 'running' | 'startedAtMs'>[] = [];
-  let doubleStarts = 0;
-  /** By host, then id: the snapshots of every volume there was. */
-  const disks = new Map<string, ReadonlyMap<string, readonly string[]>>();
-  /** Of the backup: they were to go already. */
-  const going = new Set<string>();
-  const ends = new Set(stormy ? ['Preempted', 'HostLost'] : ['Preempted']);
-  /** By id: what the backup says, as it was put back. */
-  const known = new Map<string, Instance>();
-  /** Lives that had to make room since, or whose host could not be heard. */
-  const endedSince = new Set<string>();
-  /** What the backup has too much of. */
-  const excess = new Map<string, number>();
+export class Epilogue {
+  readonly #parts: EpilogueParts;
+  readonly #ledger: RestoredLedger;
+  #backup: Backup | undefined;
+  /** The guests when the restore began. */
+  #before: readonly GuestBefore[] = [];
+  #doubleStartsBefore = 0;
+  /** By host, then id: the snapshots of every volume when the restore began. */
+  readonly #disks = new Map<string, ReadonlyMap<string, readonly string[]>>();
+  /** Ids of volumes that the backup has as being deleted. */
+  readonly #going = new Set<string>();
+  /** Reasons that end a guest after a restore, too. */
+  readonly #ends: ReadonlySet<string>;
+  /** Instances of the backup, by id. */
+  readonly #known = new Map<string, Instance>();
+  /** Incarnations that were preempted since, or whose host could not be reached. */
+  readonly #endedSince = new Set<string>();
 
-  const restore = async (from: Backup): Promise<void> => {
-    before = world.guests().map(({ host, instanceId, incarnation, running, startedAtMs }) => ({
-      host,
-      instanceId,
-      incarnation,
-      running,
-      startedAtMs,
-    }));
-    doubleStarts = world.doubleStarts.length;
-    for (const { metadata } of state.list('host'))
-      disks.set(
-        metadata.name,
-        new Map(
-          [...world.volumeDisk(metadata.name)].map(([id, { snapshots }]) => [id, snapshots.map(({ name }) => name)]),
-        ),
-      );
-    for (const [key, value] of from.entries) {
-      const record = decodeRecord(key, value);
-      if (record.kind === 'volume' && record.metadata.deletionRequestedAtMs !== undefined)
-        going.add(record.metadata.id);
-      if (record.kind === 'instance') known.set(record.metadata.id, record);
+  constructor(parts: EpilogueParts) {
+    this.#parts = parts;
+    this.#ends = new Set(parts.stormy ? ['Preempted', 'HostLost'] : ['Preempted']);
+    this.#ledger = new RestoredLedger(parts);
+  }
+
+  /** Makes a backup while others write; tries until the store answers. */
+  async backUp(): Promise<void> {
+    const { store, clock, tally } = this.#parts;
+    for (;;) {
+      try {
+        this.#backup = await readBackup(writeBackup(store, { version: 'sim', nowMs: clock.nowMs() }));
+        return tally.hit('backed-up');
+      } catch (error) {
+        if (!(error instanceof StoreError) && !(error instanceof Error && error.name === 'Compacted')) throw error;
+        await sleep(clock, againMs);
+      }
     }
-    const entries = [...from.entries].map(([key, value]) => ({ key, value: decodeRecord(key, value), revision: 1 }));
-    for (const over of overUse(snapshotOf(entries))) excess.set(overName(over), over.used - over.capacity);
+  }
+
+  /** Undefined: there is no backup. */
+  get restore(): (() => Promise<void>) | undefined {
+    const from = this.#backup;
+    return from && (() => this.#restore(from));
+  }
+
+  /** Takes in what was committed since the restore. */
+  note(events: readonly RecordEvent[]): void {
+    for (const { after } of events)
+      if (after?.kind === 'instance' && this.#ends.has(conditionOf(after.status.conditions, 'Running')?.reason ?? ''))
+        this.#endedSince.add(`${after.metadata.id}.${after.status.incarnation}`);
+  }
+
+  /** What must never be. */
+  fault(): Complaint | undefined {
+    const [double] = this.#parts.world.doubleStarts
+      .slice(this.#doubleStartsBefore)
+      .filter(({ instanceId }) => this.#known.get(instanceId)?.spec.exclusive);
+    return (
+      double && { invariant: 2, message: `after a restore ${double.instanceId} ran on ${double.hosts.join(' and ')}` }
+    );
+  }
+
+  /** What must not be at rest. */
+  unrest(): Complaint | undefined {
+    for (const was of this.#before) {
+      const message = this.#faultOf(was);
+      if (message !== undefined) return { invariant: 8, message: `after a restore ${message}` };
+    }
+    const lost = this.#faultOfVolumes();
+    if (lost !== undefined) return { invariant: 8, message: `after a restore ${lost}` };
+    const unrest = restoredUnrest(this.#parts);
+    if (unrest !== undefined) return unrest;
+    const snapshot = snapshotOf(this.#parts.state.entries());
+    return auditUnrest(snapshot, this.#parts) ?? this.#ledger.unrest(snapshot);
+  }
+
+  async #restore(from: Backup): Promise<void> {
+    this.#noteBefore(from);
+    const { store, clock, prng, tally } = this.#parts;
     for (let tries = 0; ; tries++) {
       try {
         await refill(store, {
@@ -123,39 +138,63 @@ export function createEpilogue({
         tally.hit('restored');
         return;
       } catch (error) {
-        if (!(error instanceof StoreError) || tries > 100) throw error;
+        if (!(error instanceof StoreError) || tries > restoreTriesMax) throw error;
         tally.hit('restore-broken-off'); // and begun again, as an operator would
         await sleep(clock, againMs);
       }
     }
-  };
+  }
 
-  /** Nobody who was asked by the backup alone may have touched a guest. */
-  const faultOf = (was: (typeof before)[number]): string | undefined => {
+  /** Keeps what the restore must not change. */
+  #noteBefore(from: Backup): void {
+    const { world, state } = this.#parts;
+    this.#before = world.guests().map(({ host, instanceId, incarnation, running, startedAtMs }) => ({
+      host,
+      instanceId,
+      incarnation,
+      running,
+      startedAtMs,
+    }));
+    this.#doubleStartsBefore = world.doubleStarts.length;
+    for (const { metadata } of state.list('host')) {
+      const volumes = [...world.volumeDisk(metadata.name)];
+      const snapshotsOf = volumes.map(([id, { snapshots }]) => [id, snapshots.map(({ name }) => name)] as const);
+      this.#disks.set(metadata.name, new Map(snapshotsOf));
+    }
+    const entries = [...from.entries].map(([key, value]) => ({ key, value: decodeRecord(key, value), revision: 1 }));
+    for (const { value: record } of entries) {
+      if (record.kind === 'volume' && record.metadata.deletionRequestedAtMs !== undefined)
+        this.#going.add(record.metadata.id);
+      if (record.kind === 'instance') this.#known.set(record.metadata.id, record);
+    }
+    this.#ledger.noteBackup(snapshotOf(entries));
+  }
+
+  /** A guest may not be touched on the word of the backup alone. */
+  #faultOf(was: GuestBefore): string | undefined {
+    const { honest, world } = this.#parts;
     if (!honest(was.host)) return undefined;
     const name = `the guest of ${was.instanceId}, incarnation ${was.incarnation}, on ${was.host}`;
-    const instance = known.get(was.instanceId);
+    const instance = this.#known.get(was.instanceId);
     const is = world.guests(was.host).find((guest) => guest.instanceId === was.instanceId);
-    const same = instance?.status.host === was.host && instance.status.incarnation === was.incarnation;
-    // Where the backup had it, too, a later life took the place of the earlier.
+    // A later incarnation replaced the earlier one where the backup has the instance.
     if (is && is.incarnation > was.incarnation && instance?.status.host === was.host) return undefined;
-    // One of a higher priority may take its room, as at any time, and in a storm its host may not be heard.
-    if (endedSince.has(`${was.instanceId}.${was.incarnation}`)) return undefined;
-    if (!same) return is?.incarnation === was.incarnation ? undefined : `${name} is gone, though no backup knows it`;
-    const wanted = instance.metadata.deletionRequestedAtMs === undefined && instance.spec.powerState !== 'stopped';
-    // One that was off holds no room to run in, so far as the backup knows.
-    const held = ['Scheduled', 'Starting', 'Running', 'Suspended'].includes(instance.status.phase);
-    if (!wanted || !held || !was.running) return undefined;
+    // An instance of a higher priority may take its room, as at any time, and in a storm its host may be unreachable.
+    if (this.#endedSince.has(`${was.instanceId}.${was.incarnation}`)) return undefined;
+    if (instance?.status.host !== was.host || instance.status.incarnation !== was.incarnation)
+      return is?.incarnation === was.incarnation ? undefined : `${name} is gone, though no backup knows it`;
+    if (!isToRun(instance) || !was.running) return undefined;
     if (!is?.running) return `${name} ran and was wanted, and does not run`;
     return is.startedAtMs === was.startedAtMs ? undefined : `${name} was started again`;
-  };
+  }
 
-  /** Nothing of a volume goes because a backup does not know it. */
-  const faultOfVolumes = (): string | undefined => {
-    for (const [host, volumes] of disks) {
+  /** No volume goes because a backup does not know it. */
+  #faultOfVolumes(): string | undefined {
+    const { honest, world } = this.#parts;
+    for (const [host, volumes] of this.#disks) {
       if (!honest(host)) continue;
       for (const [id, snapshots] of volumes) {
-        if (going.has(id)) continue;
+        if (this.#going.has(id)) continue;
         const now = world.volumeDisk(host).get(id);
         if (now === undefined) return `volume ${id} on ${host} is gone`;
         const gone = snapshots.find((name) => !now.snapshots.some((each) => each.name === name));
@@ -163,90 +202,11 @@ export function createEpilogue({
       }
     }
     return undefined;
-  };
-
-  return {
-    note(events) {
-      for (const { after } of events)
-        if (after?.kind === 'instance' && ends.has(conditionOf(after.status.conditions, 'Running')?.reason ?? ''))
-          endedSince.add(`${after.metadata.id}.${after.status.incarnation}`);
-    },
-    async backUp() {
-      for (;;) {
-        try {
-          backup = await readBackup(writeBackup(store, { version: 'sim', nowMs: clock.nowMs() }));
-          return tally.hit('backed-up');
-        } catch (error) {
-          if (!(error instanceof StoreError) && !(error instanceof Error && error.name === 'Compacted')) throw error;
-          await sleep(clock, againMs);
-        }
-      }
-    },
-    get restore() {
-      const from = backup;
-      return from && (() => restore(from));
-    },
-    fault() {
-      const [double] = world.doubleStarts
-        .slice(doubleStarts)
-        .filter(({ instanceId }) => known.get(instanceId)?.spec.exclusive);
-      if (double)
-        return { invariant: 2, message: `after a restore ${double.instanceId} ran on ${double.hosts.join(' and ')}` };
-      return undefined;
-    },
-    unrest() {
-      for (const was of before) {
-        const message = faultOf(was);
-        if (message !== undefined) return { invariant: 8, message: `after a restore ${message}` };
-      }
-      const lost = faultOfVolumes();
-      if (lost !== undefined) return { invariant: 8, message: `after a restore ${lost}` };
-      if (state.get('cluster', keys.cluster)?.closed) return { invariant: 3, message: 'the store stays closed' };
-      for (const { metadata, status } of state.list('instance')) {
-        const running = conditionOf(status.conditions, 'Running');
-        const waits = running?.reason === restored && status.host !== undefined && honest(status.host);
-        if (waits && status.phase !== 'Failed')
-          return { invariant: 3, message: `${metadata.name} is not told of by ${status.host} after the restore` };
-      }
-      for (const { metadata, status } of state.list('instance'))
-        if (status.phase === 'Scheduled' && status.host !== undefined && honest(status.host))
-          return { invariant: 8, message: `${metadata.name} does not come to run on ${status.host} after the restore` };
-      for (const { name, cache } of servers()) {
-        const [message] = cacheFaults(state, cache, name);
-        if (message !== undefined) return { invariant: 6, message };
-      }
-      const snapshot = snapshotOf(state.entries());
-      for (const found of audit(snapshot)) {
-        if (!found || ofTheHosts.has(found.code) || (found.host !== undefined && !honest(found.host))) continue;
-        return { invariant: 5, message: `after a restore, ${found.subject}: ${found.message}` };
-      }
-      // What an operator had made too small by then is that, still; but it never grows again. A liar's room is no room.
-      const overs = new Map(
-        overUse(snapshot)
-          .filter(({ providerId }) => trusted(state.get('provider', keys.provider(providerId))?.host ?? ''))
-          .map((over) => [overName(over), over]),
-      );
-      const over = [...overs].find(([name, { used, capacity }]) => used - capacity > (excess.get(name) ?? 0))?.[1];
-      for (const name of excess.keys()) {
-        const { used, capacity } = overs.get(name) ?? { used: 0, capacity: 0 };
-        excess.set(name, used - capacity);
-      }
-      if (over)
-        return {
-          invariant: 1,
-          message: `after a restore ${over.used} of ${over.capacity} ${over.resourceClass} are held`,
-        };
-      return undefined;
-    },
-  };
+  }
 }
 
-function snapshotOf(entries: Iterable<StoredEvent>): Cache {
-  const cache = new Cache(() => 0);
-  cache.reset([...entries], 1);
-  return cache;
-}
-
-function overName({ providerId, resourceClass }: OverUse): string {
-  return `${providerId} ${resourceClass}`;
+/** An instance that was off holds no room to run in, as far as the backup knows. */
+function isToRun({ metadata, spec, status }: Instance): boolean {
+  const wanted = metadata.deletionRequestedAtMs === undefined && spec.powerState !== 'stopped';
+  return wanted && ['Scheduled', 'Starting', 'Running', 'Suspended'].includes(status.phase);
 }
