@@ -1,22 +1,18 @@
 // The control plane as a process: real clock, real store, real sockets.
 
-import { chmod, mkdir, readFile, rename, stat, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { createSecureContext } from 'node:tls';
 import { createCarried } from '../base/carried.ts';
 import { randomSecret, system, systemClock, systemMachineId, systemPrng } from '../base/system.ts';
 import type { Clock } from '../base/clock.ts';
-import { describeError, type Logger } from '../base/log.ts';
+import type { Logger } from '../base/log.ts';
 import { version } from '../base/version.ts';
 import { ApiError } from '../api/errors.ts';
 import { announceControlPlane } from '../core/operations/control-plane.ts';
 import { keys } from '../core/state/keys.ts';
-import type { Policy } from '../core/state/context.ts';
-import type { ClusterSecrets } from '../core/operations/cluster.ts';
-import type { Cluster } from '../core/state/records.ts';
 import { placeOf } from '../store/open.ts';
-import type { Store } from '../store/store.ts';
 import { Announcement } from './announcement.ts';
+import { advertisedUrl, listenAddress, policyOf, readTls } from './checked-config.ts';
 import type { ServerConfig } from './config.ts';
 import { type Decider, decideAndCommit } from './decide.ts';
 import { AgentLinks } from './http/agent-link.ts';
@@ -27,6 +23,7 @@ import { hostTokenOf, identityOf, type TokenSecrets } from './http/tokens.ts';
 import { createImageContent, type ImageContent, type InspectImage } from './images/image-content.ts';
 import { loadImageMap } from './images/image-map-load.ts';
 import { type Server, startControlPlane } from './server.ts';
+import { secretsFor, takeSecrets } from './secret-files.ts';
 import { refuseMissingStore } from './storage/missing-store.ts';
 import { closeWithStore, openWithPatience } from './storage/patience-with-store.ts';
 import { stoppableStart, throwIfStopped } from './stoppable-start.ts';
@@ -200,118 +197,6 @@ async function announce({ excludeControlPlaneHosts: excludeHosts }: ServerConfig
       { field: 'excludeControlPlaneHosts' },
     );
   }
-}
-
-function listenAddress({ listen, insecure, tlsCertificate }: ServerConfig): { host: string; port: number } {
-  const colon = listen.lastIndexOf(':');
-  const host = listen.slice(0, colon).replace(/^\[|\]$/g, '');
-  const port = Number(listen.slice(colon + 1));
-  if (port > 65_535) throw new ApiError('InvalidRequest', `listen: ${port} is not a port`, { field: 'listen' });
-  const local = host === 'localhost' || host === '::1' || /^127\./.test(host);
-  if (!local && !insecure && tlsCertificate === undefined) {
-    throw new ApiError(
-      'InvalidRequest',
-      `listen: ${host} is open to other machines and this server speaks plain HTTP; set tlsCertificate and tlsKey, put TLS in front of 127.0.0.1, or set insecure: true`,
-      { field: 'listen' },
-    );
-  }
-  return { host, port };
-}
-
-/**
- * The URL under which agents and clients reach this server; undefined: it is not announced. A local address would reach another
- * server from another machine, and with a store that only one server can open there are no other servers.
- */
-function advertisedUrl({ advertiseUrl, listen, tlsCertificate }: ServerConfig, store: Store): string | undefined {
-  if (advertiseUrl !== undefined) return advertiseUrl;
-  const here = /^(localhost|127\.|\[::1\]|0\.0\.0\.0|\[::\])/;
-  if (store.exclusive || here.test(listen)) return undefined;
-  return `${tlsCertificate === undefined ? 'http' : 'https'}://${listen}`;
-}
-
-/** Throws `InvalidRequest` when only one of the two is configured, a file cannot be read, or certificate and key do not match. */
-async function readTls({ tlsCertificate, tlsKey }: ServerConfig): Promise<TlsIdentity | undefined> {
-  if (tlsCertificate === undefined && tlsKey === undefined) return undefined;
-  const read = (field: string, path: string | undefined): Promise<string> => {
-    if (path === undefined)
-      throw new ApiError('InvalidRequest', `${field}: tlsCertificate and tlsKey go together`, { field });
-    return readFile(path, 'utf8').catch((cause: unknown) => {
-      throw new ApiError('InvalidRequest', `${field}: cannot read ${path}: ${describeError(cause)}`, { field, cause });
-    });
-  };
-  const identity = { cert: await read('tlsCertificate', tlsCertificate), key: await read('tlsKey', tlsKey) };
-  try {
-    createSecureContext(identity);
-  } catch (cause) {
-    const why = describeError(cause);
-    throw new ApiError('InvalidRequest', `tlsKey: ${tlsKey} is not a private key for ${tlsCertificate}: ${why}`, {
-      field: 'tlsKey',
-      cause,
-    });
-  }
-  return identity;
-}
-
-function policyOf(config: ServerConfig): Policy {
-  const { offlineAfterMs, heartbeatMs } = config;
-  if (offlineAfterMs < 3 * heartbeatMs) {
-    throw new ApiError(
-      'InvalidRequest',
-      `offlineAfterMs (${offlineAfterMs}) must be at least three times heartbeatMs (${heartbeatMs}): one lost heartbeat must not lose a host`,
-      {
-        field: 'offlineAfterMs',
-      },
-    );
-  }
-  return {
-    offlineAfterMs,
-    heartbeatMs,
-    restartDelayMs: config.restartDelayMs,
-    eventsKeptMs: config.eventsKeptMs,
-    eventsMax: config.eventsMax,
-    idempotencyKeptMs: config.idempotencyKeptMs,
-    idempotencyMax: config.idempotencyMax,
-    historyKeptMs: config.historyKeptMs,
-    historyRevisionsMax: config.historyRevisionsMax,
-    cpuAllocationRatio: config.cpuAllocationRatio,
-    agingMs: config.agingMs,
-    starvationMs: config.starvationMs,
-    nominationMs: config.nominationMs,
-    ...(config.maxConcurrency === undefined ? {} : { maxConcurrency: config.maxConcurrency }),
-    ...(config.concurrencyLabel === undefined ? {} : { concurrencyLabel: config.concurrencyLabel }),
-    ...(config.capacityMap === undefined ? {} : { capacityMap: config.capacityMap }),
-  };
-}
-
-/** The secrets of a store without any: those that this server kept in files in earlier versions, or new ones. */
-async function secretsFor(directory: string): Promise<ClusterSecrets> {
-  const had = async (file: string): Promise<string | undefined> => {
-    const text = (await readFile(join(directory, file), 'utf8').catch(() => '')).trim();
-    return text.length < 40 ? undefined : text;
-  };
-  return {
-    tokenSecret: (await had('secret')) ?? randomSecret(32).toString('base64url'),
-    operatorToken: (await had('operator.token')) ?? `berth-operator.${randomSecret(32).toString('base64url')}`,
-  };
-}
-
-/** The store's secrets, shared by all its servers. Copies are written to files for users and commands on this machine. */
-async function takeSecrets(directory: string, { tokenSecret, operatorToken }: Cluster): Promise<TokenSecrets> {
-  for (const [name, text] of [
-    ['secret', tokenSecret],
-    ['operator.token', operatorToken],
-  ] as const) {
-    const path = join(directory, name);
-    if (await isAsWritten(path, text)) continue; // then a full disk does no harm
-    await writeFile(`${path}.new`, `${text}\n`, { mode: 0o600 });
-    await rename(`${path}.new`, path);
-  }
-  return { operatorToken, secret: Buffer.from(tokenSecret, 'base64url') };
-}
-
-async function isAsWritten(path: string, text: string): Promise<boolean> {
-  const [found, status] = await Promise.all([readFile(path, 'utf8'), stat(path)]).catch(() => []);
-  return found === `${text}\n` && status !== undefined && (status.mode & 0o777) === 0o600;
 }
 
 async function readOrMake(path: string, make: () => string): Promise<string> {

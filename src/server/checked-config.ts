@@ -1,0 +1,95 @@
+// What the process reads from its configuration, with the checks that need more than one field or the machine. Each throws
+// `InvalidRequest` with the field.
+
+import { readFile } from 'node:fs/promises';
+import { createSecureContext } from 'node:tls';
+import { ApiError } from '../api/errors.ts';
+import { describeError } from '../base/log.ts';
+import type { Policy } from '../core/state/context.ts';
+import type { Store } from '../store/store.ts';
+import type { ServerConfig } from './config.ts';
+import type { TlsIdentity } from './http/serve.ts';
+
+export function listenAddress({ listen, insecure, tlsCertificate }: ServerConfig): { host: string; port: number } {
+  const colon = listen.lastIndexOf(':');
+  const host = listen.slice(0, colon).replace(/^\[|\]$/g, '');
+  const port = Number(listen.slice(colon + 1));
+  if (port > 65_535) throw new ApiError('InvalidRequest', `listen: ${port} is not a port`, { field: 'listen' });
+  const local = host === 'localhost' || host === '::1' || /^127\./.test(host);
+  if (!local && !insecure && tlsCertificate === undefined) {
+    throw new ApiError(
+      'InvalidRequest',
+      `listen: ${host} is open to other machines and this server speaks plain HTTP; set tlsCertificate and tlsKey, put TLS in front of 127.0.0.1, or set insecure: true`,
+      { field: 'listen' },
+    );
+  }
+  return { host, port };
+}
+
+/**
+ * The URL under which agents and clients reach this server; undefined: it is not announced. A local address would reach another
+ * server from another machine, and with a store that only one server can open there are no other servers.
+ */
+export function advertisedUrl(
+  { advertiseUrl, listen, tlsCertificate }: ServerConfig,
+  store: Store,
+): string | undefined {
+  if (advertiseUrl !== undefined) return advertiseUrl;
+  const here = /^(localhost|127\.|\[::1\]|0\.0\.0\.0|\[::\])/;
+  if (store.exclusive || here.test(listen)) return undefined;
+  return `${tlsCertificate === undefined ? 'http' : 'https'}://${listen}`;
+}
+
+/** Throws `InvalidRequest` when only one of the two is configured, a file cannot be read, or certificate and key do not match. */
+export async function readTls({ tlsCertificate, tlsKey }: ServerConfig): Promise<TlsIdentity | undefined> {
+  if (tlsCertificate === undefined && tlsKey === undefined) return undefined;
+  const read = (field: string, path: string | undefined): Promise<string> => {
+    if (path === undefined)
+      throw new ApiError('InvalidRequest', `${field}: tlsCertificate and tlsKey go together`, { field });
+    return readFile(path, 'utf8').catch((cause: unknown) => {
+      throw new ApiError('InvalidRequest', `${field}: cannot read ${path}: ${describeError(cause)}`, { field, cause });
+    });
+  };
+  const identity = { cert: await read('tlsCertificate', tlsCertificate), key: await read('tlsKey', tlsKey) };
+  try {
+    createSecureContext(identity);
+  } catch (cause) {
+    const why = describeError(cause);
+    throw new ApiError('InvalidRequest', `tlsKey: ${tlsKey} is not a private key for ${tlsCertificate}: ${why}`, {
+      field: 'tlsKey',
+      cause,
+    });
+  }
+  return identity;
+}
+
+export function policyOf(config: ServerConfig): Policy {
+  const { offlineAfterMs, heartbeatMs } = config;
+  if (offlineAfterMs < 3 * heartbeatMs) {
+    throw new ApiError(
+      'InvalidRequest',
+      `offlineAfterMs (${offlineAfterMs}) must be at least three times heartbeatMs (${heartbeatMs}): one lost heartbeat must not lose a host`,
+      {
+        field: 'offlineAfterMs',
+      },
+    );
+  }
+  return {
+    offlineAfterMs,
+    heartbeatMs,
+    restartDelayMs: config.restartDelayMs,
+    eventsKeptMs: config.eventsKeptMs,
+    eventsMax: config.eventsMax,
+    idempotencyKeptMs: config.idempotencyKeptMs,
+    idempotencyMax: config.idempotencyMax,
+    historyKeptMs: config.historyKeptMs,
+    historyRevisionsMax: config.historyRevisionsMax,
+    cpuAllocationRatio: config.cpuAllocationRatio,
+    agingMs: config.agingMs,
+    starvationMs: config.starvationMs,
+    nominationMs: config.nominationMs,
+    ...(config.maxConcurrency === undefined ? {} : { maxConcurrency: config.maxConcurrency }),
+    ...(config.concurrencyLabel === undefined ? {} : { concurrencyLabel: config.concurrencyLabel }),
+    ...(config.capacityMap === undefined ? {} : { capacityMap: config.capacityMap }),
+  };
+}
