@@ -25,11 +25,11 @@ export interface CommitRequest {
 
 export interface BatchResult {
   readonly results: readonly CommitResult[];
-  /** Of each request that deleted what was not there: the keys, which make no event. */
+  /** For each request, the deleted keys that did not exist: they make no event. */
   readonly absent: readonly { readonly request: number; readonly key: Key }[];
 }
 
-/** What the file says: the last revision, and the first whose events are still there. */
+/** The state of the file: the last revision, and the first one whose events are still stored. */
 export interface FileState {
   readonly revision: Revision;
   readonly compacted: Revision;
@@ -37,18 +37,18 @@ export interface FileState {
 
 export type Tell = (level: 'info' | 'warn' | 'error', message: string, fields: Record<string, unknown>) => void;
 
-/** One transaction of entries: some milliseconds, for commits wait that long. */
+/** Entries per transaction: it takes some milliseconds, and commits wait that long. */
 const portionSize = 500;
 /**
- * So many changes are not left for a quiet moment: a portion follows every commit then. Where commits bring more than that, as in a burst,
- * they are held in memory, some 600 bytes each; what is written again meanwhile is written to the table once.
+ * With this many unapplied changes, entries are written after every commit and not only when the store is idle. Changes beyond that, as
+ * in a burst, are held in memory, some 600 bytes each; a key that changes several times meanwhile is written to the table once.
  */
 const unappliedUsual = 50_000;
-/** From here on entries are written although commits wait. As many are read from the log after a crash: 0.9 s. */
+/** With this many, entries are written while commits wait. After a crash as many are read from the log: 0.9 s. */
 const unappliedMax = 300_000;
 /**
- * Nor is the write-ahead log left to grow beyond so many changes: moving it into the file takes some 15 ms then, for which commits wait.
- * In a quiet moment it is moved from the lower number on.
+ * The write-ahead log is moved into the file at the latest after this many changes: it takes some 15 ms, and commits wait. When the store
+ * is idle it is moved from the lower number on.
  */
 const changesPerCheckpoint = 8_000;
 const changesPerQuietCheckpoint = 2_000;
@@ -63,7 +63,7 @@ export class SqliteWriter {
   #owed: (() => void) | undefined;
   readonly #unapplied = new UnappliedEntries();
   #changesSinceCheckpoint = 0;
-  /** Up to here the file says that the entries have followed the log. */
+  /** The revision up to which the table of entries has followed the log, according to the file. */
   #applied: Revision = 0;
   state: FileState;
 
@@ -77,17 +77,17 @@ export class SqliteWriter {
     this.state = this.#load(this.#connection);
   }
 
-  /** Each request sees those before it; one whose condition fails has written nothing. Durable when it returns. */
+  /** Each request sees the ones before it; a request whose condition fails writes nothing. Durable when it returns. */
   commit(requests: readonly CommitRequest[]): BatchResult {
     while (this.#unapplied.changes > unappliedMax && this.settle());
     let revision = 0;
     const absent: { request: number; key: Key }[] = [];
     const written: { revision: Revision; changes: readonly Write[] }[] = [];
-    /** Of the requests before the one at work. */
+    /** Revisions from the requests before the current one. */
     const pending = new Map<Key, Revision>();
     const reads = requests.every(({ writes }) => writes.length === 0);
     const results = this.#transact('commit', { durable: true, reads }, (connection) => {
-      ({ revision } = this.state); // now: a connection that was broken may just have been opened again
+      ({ revision } = this.state); // read here, because a broken connection may just have been opened again
       const revisionOf = (key: Key): Revision => pending.get(key) ?? this.#revisionOf(connection, key);
       const answers = requests.map(({ conditions, writes }, request): CommitResult => {
         const failed = conditions.find(({ key, ifRevision }) => revisionOf(key) !== ifRevision);
@@ -142,7 +142,7 @@ export class SqliteWriter {
     }
   }
 
-  /** Whether some of what can be done later should not wait until it is quiet. */
+  /** Whether deferred work should not wait until the store is idle. */
   get pressing(): boolean {
     return (
       this.#unapplied.changes >= unappliedUsual ||
@@ -151,22 +151,22 @@ export class SqliteWriter {
     );
   }
 
-  /** Does some of what can be done later; false when there is nothing to do, or it cannot be done now. */
+  /** Does some deferred work; returns false when there is none, or it cannot be done now. */
   settle(): boolean {
     try {
       return this.#checkpoint(changesPerCheckpoint) || this.#apply() || this.#checkpoint(changesPerQuietCheckpoint);
     } catch {
-      return false; // told already; the log holds it all
+      return false; // logged before; the log of the store has all changes
     }
   }
 
   #checkpoint(changesMin: number): boolean {
     if (this.#changesSinceCheckpoint < changesMin) return false;
-    this.#changesSinceCheckpoint = 0; // also when it fails: the next try is worth as many changes
+    this.#changesSinceCheckpoint = 0; // also after a failure: the next attempt follows after as many changes
     try {
       this.#connected().checkpoint();
     } catch (error) {
-      // Its fsync may be the first of what was written without one.
+      // Its fsync may be the first for data that was written without one.
       throw this.#afterFailure(error, 'moving the write-ahead log into the file', true);
     }
     return true;
@@ -175,7 +175,7 @@ export class SqliteWriter {
   #apply(): boolean {
     const portion = this.#unapplied.portion(portionSize);
     if (!portion) return false;
-    // The log holds them: that they are durable is the business of the next commit's fsync, or of the next checkpoint's.
+    // The log has them; the fsync of the next commit or checkpoint makes them durable.
     this.#transact('writing entries', { durable: false }, (connection) => {
       for (const { key, value, revision } of portion.entries) connection.writeEntry(key, value, revision);
       if (portion.through !== undefined) connection.writeApplied(portion.through);
@@ -186,19 +186,19 @@ export class SqliteWriter {
     return true;
   }
 
-  /** A step towards entries that have followed the log up to below `before`; false when they have. */
+  /** Applies some of the log below `before` to the entries; returns false when all of it is applied. */
   follow(before: Revision): boolean {
     return this.#applied < before - 1 && this.#apply();
   }
 
-  /** History below `before` counts as gone. */
+  /** Marks the history below `before` as removed. */
   setCompacted(before: Revision): void {
-    while (this.follow(before)); // the log may go only as far as the entries have followed it
+    while (this.follow(before)); // the log may be removed only up to where the entries have followed it
     this.#transact('compaction', { durable: true }, (connection) => connection.writeCompacted(before));
     this.state = { ...this.state, compacted: before };
   }
 
-  /** Removes some of what is below; false when nothing is left of it. */
+  /** Removes some of the history marked so; returns false when none is left. */
   forget(before: Revision, count: number): boolean {
     return this.#transact('compaction', { durable: true }, (connection) => connection.forget(before, count));
   }
@@ -216,14 +216,14 @@ export class SqliteWriter {
     return connection.revisionOf(key);
   }
 
-  /** What the file says, with what its entries lack taken from its log. */
+  /** Reads the state of the file, and takes changes that its entries lack from its log. */
   #load(connection: Connection): FileState {
     const { revision, compacted, applied } = connection.readState();
     this.#unapplied.clear();
     this.#applied = applied;
     for (let through = applied; through < revision; ) {
       const read = connection.history('', through, { revisions: 1_000, bytes: 8 * 1024 * 1024 });
-      // Whole revisions, as they were written.
+      // Complete revisions, in the order of writing.
       for (const [written, events] of Map.groupBy(read.events, (event) => event.revision))
         this.#unapplied.add(events, written);
       if (read.through === through) throw corrupt(this.#path, `table log ends at revision ${through} of ${revision}`);
@@ -232,7 +232,7 @@ export class SqliteWriter {
     return { revision, compacted };
   }
 
-  /** Durable when it returns, if asked to be; throws a `StoreError` that says what is known of the outcome. */
+  /** Durable when it returns, if requested; throws a `StoreError` that says whether the outcome is known. */
   #transact<T>(
     attempted: string,
     { durable, reads = false }: { durable: boolean; reads?: boolean },
@@ -253,9 +253,9 @@ export class SqliteWriter {
     }
   }
 
-  /** Brings the store back to what the file says, and names what can be known about the failed transaction. */
+  /** Resets the store to the state of the file, and determines the outcome of the failed transaction if possible. */
   #afterFailure(error: unknown, attempted: string, committing: boolean): StoreError {
-    // A full disk shows when pages are written, before the frame that would make the commit count (sqlite.org/wal.html).
+    // A full disk is noticed when pages are written, before the frame that completes the commit (sqlite.org/wal.html).
     const unknown = committing && sqliteCode(error) !== 'SQLITE_FULL';
     const failure = toStoreError(error, attempted, this.#path, unknown ? 'unknown' : 'none');
     this.#tell('error', 'transaction failed', {
@@ -277,8 +277,8 @@ export class SqliteWriter {
   }
 
   /**
-   * Never goes on with a connection whose fsync failed: the kernel may have dropped the pages and call the next fsync a
-   * success (lwn.net/Articles/752063). Opening reads the file anew, and writes and syncs what it found in the log.
+   * Never continues with a connection whose fsync failed: the kernel may have dropped the pages and report the next fsync as a
+   * success (lwn.net/Articles/752063). Opening reads the file again, and writes and syncs what the log has.
    */
   #reopen(): void {
     const broken = this.#connection;
@@ -318,7 +318,7 @@ export class SqliteWriter {
 
   #connected(): Connection {
     if (this.#connection) return this.#connection;
-    this.#files.check(); // else another store would be made, or taken for this one
+    this.#files.check(); // otherwise a new store would be created, or another one used
     const connection = this.#connect(openSound(this.#path));
     this.#files.noteConnected();
     this.state = this.#load(connection);

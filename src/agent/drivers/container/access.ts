@@ -1,4 +1,4 @@
-// Commands in groups of containers, and copies from and to them, done by the engine.
+// Runs commands in groups of containers, and copies files from and to them, through the engine.
 
 import type { Readable } from 'node:stream';
 import { drained } from '../../../base/drained.ts';
@@ -12,7 +12,7 @@ import { EngineError } from './engine-http.ts';
 import type { Execution } from './exec.ts';
 
 export function groupAccess(engine: Engine, { running }: GuestsInside): GuestAccess {
-  /** The engine's name of one of the containers, the first unless another is asked for. */
+  /** The engine's name of the requested container; default: the first container. */
   const containerOf = (instanceId: string, asked: string | undefined): string => {
     const names = running(instanceId).record.containers ?? [];
     const name = asked ?? names[0] ?? '';
@@ -44,8 +44,8 @@ export function groupAccess(engine: Engine, { running }: GuestsInside): GuestAcc
 
 function commandOf({ stream, errors, resize, exitCode }: Execution): GuestCommand {
   const exit = Promise.withResolvers<{ readonly code: number }>();
-  exit.promise.catch(() => {}); // who waits for it is told
-  stream.on('error', () => {}); // told by `output`, or it is the end
+  exit.promise.catch(() => {}); // a caller that awaits it gets the error
+  stream.on('error', () => {}); // `output` reports it, or the stream has ended
   return {
     async *output() {
       try {
@@ -59,24 +59,24 @@ function commandOf({ stream, errors, resize, exitCode }: Execution): GuestComman
       }
     },
     async write(input) {
-      if (stream.writableEnded || stream.destroyed) return; // it reads no more
+      if (stream.writableEnded || stream.destroyed) return; // the command no longer reads
       if (!stream.write(input)) await drained(stream);
     },
     endInput: () => void stream.end(),
     resize: (size) => resize(size).catch(() => {}), // it may have ended already
     exit: exit.promise,
-    // The engine has no way to end a command; without anybody at its other end most end themselves.
+    // The engine cannot end a command; most commands end when their connection closes.
     kill: () => void stream.destroy(),
   };
 }
 
-/** Pieces of all, as they come, until all have ended. */
+/** Pieces of all sources in the order of arrival, until all have ended. */
 async function* merged(
   sources: readonly { readonly stream: ExecOutput['stream']; readonly from: Readable }[],
 ): AsyncGenerator<ExecOutput> {
   const nextOf = (source: Source): Promise<Arrival> => {
     const next = source.pieces.next().then(({ value, done }) => ({ source, data: done === true ? undefined : value }));
-    next.catch(() => {}); // told when its turn comes: nobody may be reading now
+    next.catch(() => {}); // reported when it is awaited below: the reader may be busy now
     return next;
   };
   const waiting = new Map<Source, Promise<Arrival>>();
@@ -101,6 +101,6 @@ interface Source {
 
 interface Arrival {
   readonly source: Source;
-  /** Undefined: it has ended. */
+  /** Undefined: the source has ended. */
   readonly data: Uint8Array | undefined;
 }

@@ -1,5 +1,5 @@
-// What an engine is asked to make of a guest: names, labels, and the configuration of each container. Pure. No container gets more of the
-// host than programs need; what its owner sends along is data, never an option of the engine.
+// The names, labels and configuration of a guest's containers, as sent to the engine. Pure. A container gets only the access to
+// the host that programs need; input of its owner is data, never an option of the engine.
 
 import { type ContainerReference, engineReference, readContainerReference } from '../../../api/container-reference.ts';
 import type { AssignedContainer, GuestPort } from '../../../api/agent-protocol.ts';
@@ -10,13 +10,13 @@ export const labels = {
   instance: 'berth.instance',
   incarnation: 'berth.incarnation',
   container: 'berth.container',
-  /** Of the guest's folder: it tells this agent's containers from another's on the same engine. */
+  /** The guest's folder: distinguishes this agent's containers from those of another agent on the same engine. */
   directory: 'berth.directory',
 } as const;
 
 export const containerName = (instanceId: string, name: string): string => `berth-${instanceId}-${name}`;
 
-/** The one container of a guest whose owner named none. */
+/** Adds the single container of a guest whose owner named none. */
 export function withContainers(spec: GuestSpec): GuestSpec & { readonly containers: readonly AssignedContainer[] } {
   const { imageName, image } = spec;
   return { ...spec, containers: spec.containers ?? [{ name: 'main', imageName, image, env: {} }] };
@@ -35,20 +35,20 @@ export function referenceOf({ name, imageName, image }: AssignedContainer): Cont
 export const referenceText = (container: AssignedContainer): string => engineReference(referenceOf(container));
 
 /**
- * Of what engines give by default. podman leaves these away, Docker does not: device files, raw sockets and the kernel's audit log
- * (capabilities(7)) are for programs that look after a host.
+ * Capabilities that Docker gives by default and podman does not: device files, raw sockets and the kernel's audit log
+ * (capabilities(7)) are for programs that administer a host.
  */
 const dropped = ['AUDIT_WRITE', 'MKNOD', 'NET_RAW'];
-const processesMax = 4096; // a fork bomb ends here; a thousand threads a core are more than servers have
-const logBytesMax = 8 * 1024 * 1024; // what the engine keeps until we have read it
+const processesMax = 4096; // limits a fork bomb; servers have fewer than a thousand threads per core
+const logBytesMax = 8 * 1024 * 1024; // kept by the engine until the agent has read it
 
 export interface ContainerPlace {
   readonly directory: string;
-  /** By the engine's own id: what a name means may change. */
+  /** The engine's own id: a name may be moved to another image. */
   readonly imageId: string;
   /** Where published ports listen. */
   readonly bindAddress: string;
-  /** As they were really taken; of the first container. */
+  /** The reserved ports; published by the first container. */
   readonly ports: readonly GuestPort[];
   /** The first container's id, for the others. */
   readonly networkOf?: string;
@@ -78,12 +78,12 @@ export function containerConfig(spec: GuestSpec, container: AssignedContainer, p
         : { NetworkMode: `container:${place.networkOf}` }),
       NanoCpus: Math.round((container.cpus ?? spec.cpus) * 1e9),
       Memory: memoryBytes,
-      MemorySwap: memoryBytes, // with none of it swap
+      MemorySwap: memoryBytes, // equal to the memory: no swap
       PidsLimit: processesMax,
       Privileged: false,
       SecurityOpt: ['no-new-privileges'],
       CapDrop: dropped,
-      RestartPolicy: { Name: 'no' }, // the control plane decides
+      RestartPolicy: { Name: 'no' }, // the control plane decides about restarts
       LogConfig: { Type: 'json-file', Config: { 'max-size': String(logBytesMax) } },
     },
   };

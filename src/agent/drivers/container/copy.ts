@@ -1,5 +1,5 @@
-// Copies files from and to a container by the engine's own archives, so that nothing is needed in the container. It looks like a command: what
-// it reads or writes is a tar archive, and what went wrong is on its standard error.
+// Copies files from and to a container as the engine's tar archives, so that the container needs no program for it. It behaves
+// like a command: it reads or writes a tar archive, and reports failures on its standard error.
 
 import type { CopyLook, CopyRequest } from '../../../api/access-protocol.ts';
 import { drained } from '../../../base/drained.ts';
@@ -15,7 +15,7 @@ export function copyCommand(
   if (copy === 'to') return intoContainer(engine, { container, path });
   const source = copy === 'look' ? lookAt(engine, { container, path }) : engine.archive(container, path);
   return commandOf(toEnd(source, given.signal), {
-    write: () => Promise.resolve(), // nothing is asked for
+    write: () => Promise.resolve(), // it takes no input
     endInput: () => {},
     kill: () => given.abort(),
   });
@@ -28,7 +28,7 @@ interface Place {
 
 async function* lookAt(engine: Engine, { container, path }: Place): AsyncGenerator<Uint8Array> {
   const there = await engine.look(container, path);
-  // Where a link leads, within the container, only the engine knows.
+  // Only the engine can resolve a link within the container.
   const followed = there === 'link' ? await engine.look(container, `${path.replace(/\/+$/, '')}/.`) : there;
   const kind: CopyLook['kind'] =
     there === null ? 'nothing' : followed === null || followed === 'link' ? 'other' : followed;
@@ -44,7 +44,7 @@ async function* toEnd(source: AsyncGenerator<Uint8Array>, signal: AbortSignal): 
 
 function intoContainer(engine: Engine, { container, path }: Place): GuestCommand {
   const upload = engine.unpack(container, path);
-  upload.catch(() => {}); // told by the output
+  upload.catch(() => {}); // reported by the output
   async function* untilTaken(): AsyncGenerator<Uint8Array> {
     await (await upload).taken;
     yield* [];
@@ -52,7 +52,7 @@ function intoContainer(engine: Engine, { container, path }: Place): GuestCommand
   return commandOf(untilTaken(), {
     async write(input) {
       const body = (await upload.catch(() => undefined))?.body;
-      if (body === undefined || body.destroyed || body.writableEnded) return; // the engine takes no more, and says why
+      if (body === undefined || body.destroyed || body.writableEnded) return; // the engine takes no more data, and reports why
       if (!body.write(input)) await drained(body);
     },
     endInput: () => void upload.then(({ body }) => body.end()).catch(() => {}),

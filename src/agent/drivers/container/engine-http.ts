@@ -1,5 +1,5 @@
-// HTTP over the unix socket of a container engine: one connection a call, answers bounded, errors with what the engine itself said. Knows
-// no endpoint and decides nothing.
+// HTTP over the unix socket of a container engine: one connection per call, bounded answers, errors with the engine's own
+// message. It knows no endpoint and decides nothing.
 
 import { type IncomingMessage, request } from 'node:http';
 import { type Duplex, PassThrough, type Readable, type Writable } from 'node:stream';
@@ -8,10 +8,10 @@ import { Check } from 'typebox/value';
 import type { Clock } from '../../../base/clock.ts';
 import { describeError } from '../../../base/log.ts';
 
-/** What went wrong between us and the engine, or what it refused. */
+/** A failure of the connection to the engine, or the engine's refusal. */
 export class EngineError extends Error {
   override name = 'EngineError';
-  /** Of its answer; undefined: there was none, and nobody knows whether the call was carried out. */
+  /** Of the engine's answer; undefined: there was none, and it is unknown whether the call was carried out. */
   readonly status: number | undefined;
   constructor(message: string, status?: number) {
     super(message);
@@ -26,35 +26,35 @@ export interface EngineCall {
   readonly query?: Readonly<Record<string, string>>;
   /** Sent as JSON. */
   readonly body?: unknown;
-  /** Until the answer begins; default: that of the connection. 0: it begins when there is something to say. */
+  /** Limit for the beginning of the answer; default: the connection's. 0: none. */
   readonly timeoutMs?: number;
   readonly signal?: AbortSignal;
 }
 
 export interface EngineHttp {
-  /** The JSON that was answered, checked. */
+  /** The JSON of the answer, checked against the schema. */
   json<Schema extends TSchema>(schema: Schema, call: EngineCall): Promise<Static<Schema>>;
-  /** For answers of which only the status counts; 304 (it is so already) is one of the good ones. */
+  /** For answers of which only the status counts; 304 (nothing to change) is a success. */
   done(call: EngineCall): Promise<void>;
   /** One header of the answer, of a call without a body. */
   header(name: string, call: EngineCall): Promise<string>;
-  /** The body as it goes. */
+  /** Streams the body of the call. */
   upload(call: EngineCall): EngineUpload;
-  /** The body as it comes, for as long as it comes; ends when `signal` aborts or the caller looks no more. */
+  /** Streams the body of the answer; ends when `signal` aborts or the caller stops reading. */
   stream(call: EngineCall): AsyncGenerator<Buffer>;
-  /** The connection itself, after the engine has agreed to speak something else on it. */
+  /** The connection itself, after the engine has agreed to switch protocols. */
   hijack(call: EngineCall): Promise<Duplex>;
 }
 
 export interface EngineUpload {
-  /** To be ended, or destroyed. */
+  /** The caller must end or destroy it. */
   readonly body: Writable;
-  /** Resolves when the engine has taken all of it and says that it is well. */
+  /** Resolves when the engine has taken all of it and reported success. */
   readonly taken: Promise<void>;
 }
 
 export interface EngineHttpOptions {
-  /** Looked for at each call: an engine may be installed meanwhile. Throws `EngineError`. */
+  /** Resolved for each call: an engine may be installed meanwhile. Throws `EngineError`. */
   readonly socketPath: () => Promise<string>;
   readonly clock: Clock;
   readonly timeoutMs: number;
@@ -62,7 +62,7 @@ export interface EngineHttpOptions {
   readonly version: string;
 }
 
-/** A list of a thousand containers has half of it. */
+/** A list of a thousand containers has half of this size. */
 const answerBytesMax = 8 * 1024 * 1024;
 
 const Refusal = Type.Object({ message: Type.String() });
@@ -106,7 +106,7 @@ export function createEngineHttp(options: EngineHttpOptions): EngineHttp {
         const status = answer.statusCode ?? 0;
         if (status >= 400) throw refusal(call, status, text);
       });
-      taken.catch(() => {}).finally(() => body.destroy()); // an engine that has answered takes no more
+      taken.catch(() => {}).finally(() => body.destroy()); // after its answer the engine takes no more data
       return { body, taken };
     },
     async *stream(call) {
@@ -132,7 +132,7 @@ export function createEngineHttp(options: EngineHttpOptions): EngineHttp {
 
 interface Opened {
   readonly answer: IncomingMessage;
-  /** When the engine has changed to another protocol. */
+  /** Set when the engine has switched protocols. */
   readonly socket?: Duplex;
 }
 
@@ -152,7 +152,7 @@ async function openCall(
       socketPath,
       method: call.method,
       path: `${version}${call.path}${query === '' ? '' : `?${query}`}`,
-      agent: false, // a connection kept would break when the engine restarts
+      agent: false, // a kept connection would break when the engine restarts
       headers: {
         host: 'engine',
         ...(body === undefined ? {} : { 'content-type': 'application/json', 'content-length': body.length }),
@@ -166,7 +166,7 @@ async function openCall(
     const settle = (): void => timer?.cancel();
     const end = (error: EngineError): void => {
       settle();
-      reject(error); // harmless once it is answered
+      reject(error); // does nothing after the answer
       outgoing.destroy();
     };
     const abort = (): void => end(new EngineError(`${nameOf(call)}: given up`));
@@ -186,7 +186,7 @@ async function openCall(
     });
     if (upload === undefined) return void outgoing.end(body);
     upload.once('close', () => {
-      if (!upload.readableEnded) outgoing.destroy(); // whoever sends has given up: half an archive is none
+      if (!upload.readableEnded) outgoing.destroy(); // the sender has given up: half an archive must not count as complete
     });
     upload.pipe(outgoing);
   });
@@ -222,5 +222,5 @@ function parsed(text: string): unknown {
   }
 }
 
-/** No query and no body: they may hold what is nobody's business. */
+/** Without query and body, which may hold secrets. */
 const nameOf = ({ method, path }: EngineCall): string => `${method} ${path}`;

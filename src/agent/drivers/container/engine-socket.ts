@@ -1,5 +1,5 @@
-// Finds the socket of the container engine: configured, by DOCKER_HOST, or where engines have it. Never over a network: who may talk to an
-// engine is root on its host.
+// Finds the socket of the container engine: from the configuration, from DOCKER_HOST, or at the engines' usual paths. Never over
+// a network: access to an engine is root access to its host.
 
 import { access } from 'node:fs/promises';
 
@@ -8,7 +8,7 @@ const engineSockets = ['/run/podman/podman.sock', '/var/run/docker.sock'] as con
 export interface EngineSocketOptions {
   /** A path, or `unix://` and a path. */
   readonly configured?: string | undefined;
-  /** Of the environment, as Docker's own tools honour it. */
+  /** From the environment, as for Docker's own tools. */
   readonly dockerHost?: string | undefined;
 }
 

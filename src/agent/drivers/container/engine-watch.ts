@@ -1,5 +1,5 @@
-// Hears of what happens to containers, and calls whoever looks after them to look again. Level-triggered: an event only says that there is
-// something to see. When the engine has been away, everybody is called as soon as it is back.
+// Follows the engine's events, and wakes the runs of the containers concerned. Level-triggered: an event only says that a run
+// must look again. After the connection to the engine was lost, all runs are woken as soon as it is back.
 
 import { backoffMs } from '../../../base/backoff.ts';
 import { type Clock, sleep } from '../../../base/clock.ts';
@@ -23,7 +23,7 @@ export interface EngineWatchOptions {
 
 const retry = { delayMsMin: 100, delayMsMax: 5000 };
 
-/** Connects when somebody wants to hear, and stays connected. */
+/** Connects when the first listener is added, and stays connected. */
 export function watchEngine({ engine, clock, prng, log }: EngineWatchOptions): EngineWatch {
   const ears = new Map<string, Set<() => void>>();
   const closing = new AbortController();
@@ -33,7 +33,7 @@ export function watchEngine({ engine, clock, prng, log }: EngineWatchOptions): E
     let away = false;
     for (let attempt = 0; !closing.signal.aborted; attempt++) {
       try {
-        // Asked for first: between this moment and the look that follows nothing can hide.
+        // Subscribed first, so that no change is missed between this moment and the look that follows.
         const sinceSeconds = Math.floor(clock.nowMs() / 1000) - 1;
         await engine.version();
         if (away) log.info('the container engine answers again');

@@ -1,4 +1,4 @@
-// Runs a program in a container that runs, with its input and output on one connection. It ends nothing: whoever has the stream ends it.
+// Runs a program in a running container, with its input and output on one connection. The owner of the stream must end it.
 
 import { Duplex, PassThrough, type Readable } from 'node:stream';
 import { Type } from 'typebox';
@@ -9,22 +9,22 @@ import { frameReader } from './frames.ts';
 
 export interface ExecCall {
   readonly command: readonly string[];
-  /** With a terminal there is one output; without, errors come apart. */
+  /** With a terminal there is one output; without, standard error is separate. */
   readonly tty: boolean;
   readonly env: Readonly<Record<string, string>>;
-  /** Whether it has input at all. */
+  /** Whether the program gets input. */
   readonly stdin: boolean;
   /** Default: the container's. */
   readonly workingDirectory?: string;
 }
 
 export interface Execution {
-  /** Written: its input, and `end` ends that. Read: its output, until it and all its children have closed it. */
+  /** Writes go to the program's input, and `end` closes it. Reads return its output, until the program and all its children have closed it. */
   readonly stream: Duplex;
-  /** To be read, or thrown away with `resume()`: who writes much to it waits for its reader. Empty with a terminal. */
+  /** Must be read, or discarded with `resume()`: otherwise a program that writes much to it blocks. Empty with a terminal. */
   readonly errors: Readable;
   resize(size: { readonly columns: number; readonly rows: number }): Promise<void>;
-  /** Resolves when the program has ended. Asked for once the stream has. Throws `EngineError`. */
+  /** Resolves when the program has ended. To be called after the end of the stream. Throws `EngineError`. */
   exitCode(): Promise<number>;
 }
 
@@ -58,23 +58,23 @@ export async function startExecution(
   return {
     stream: tty ? socket : withoutFrames(socket, errors),
     errors,
-    // podman answers 201 where Docker answers 200.
+    // podman answers 201, Docker 200.
     resize: ({ columns, rows }) =>
       http.done({ method: 'POST', path: `/exec/${id}/resize`, query: { w: String(columns), h: String(rows) } }),
     async exitCode() {
-      // podman answers when the program has ended, however long that takes; Docker at once.
+      // podman answers when the program has ended, Docker at once.
       const call = { method: 'GET', path: `/exec/${id}/json`, timeoutMs: 0 } as const;
       for (let delayMs = exitPollMs; ; delayMs = Math.min(2 * delayMs, exitPollMsMax)) {
         const { Running, ExitCode } = await http.json(Inspected, call);
         if (!Running && typeof ExitCode === 'number') return ExitCode;
-        await sleep(clock, delayMs); // no event says it for sure: podman's comes before the code is there
+        await sleep(clock, delayMs); // no event is reliable: podman's comes before the exit code is known
       }
     },
   };
 }
 
 const exitPollMs = 50;
-/** One that has closed its outputs may live on for days. */
+/** A program that has closed its outputs may run for days. */
 const exitPollMsMax = 2_000;
 
 function withoutFrames(socket: Duplex, errors: PassThrough): Duplex {

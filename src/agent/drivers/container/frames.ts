@@ -1,15 +1,15 @@
-// Takes apart what an engine sends of a container's two outputs on one connection: frames of eight bytes (which output, three zeros, the
-// length) and so many bytes of content. Pure; a frame is as long as its writer likes, so long ones are given on in pieces.
+// Splits the stream in which an engine sends both outputs of a container into frames: a header of eight bytes (the output, three
+// zeros, the length) and the content. Pure. Frames have no maximum length, so long ones are passed on in pieces.
 
 export interface Frame {
   readonly output: 'stdout' | 'stderr';
   readonly data: Buffer;
-  /** False: it goes on with the frame before it. */
+  /** False: it continues the frame before it. */
   readonly begins: boolean;
 }
 
 export interface FrameReader {
-  /** The frames, or pieces of them, that are whole with these bytes. Throws when they are no frames at all. */
+  /** The frames, or pieces of frames, that are complete with these bytes. Throws when the bytes are not frames. */
   push(bytes: Buffer): Frame[];
 }
 

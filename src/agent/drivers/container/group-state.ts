@@ -1,39 +1,39 @@
-// What the containers of one guest make of it: pure. It runs until all have ended; one that ends badly ends all.
+// The state of a guest from the states of its containers: pure. The guest runs until all have ended; a failed one ends all.
 //
 //   container:  created ─► running ─► exited (code)
-//   guest:      running while one of them does ─► exited, when all ended with 0
-//                                             └─► failing, as soon as one did not ─► failed, when the others have ended, too
+//   guest:      running while one container runs ─► exited, when all ended with 0
+//                                               └─► failing, as soon as one failed ─► failed, when the others have ended too
 
 import type { RunEnd, Trouble } from '../guest-life/hypervisor.ts';
 import type { EngineContainer } from './engine-answers.ts';
 
 export interface SeenContainer {
   readonly name: string;
-  /** Null: it is not there any more. */
+  /** Null: it does not exist any more. */
   readonly container: EngineContainer | null;
 }
 
 export type GroupState =
   | {
       readonly is: 'running';
-      /** All run, and those with a health check are healthy. */
+      /** All run, and all with a health check are healthy. */
       readonly ready: boolean;
       readonly address?: string;
       readonly trouble?: Trouble;
-      /** Those that stand still, and those that do not. */
+      /** The running containers that are paused, and those that are not. */
       readonly paused: readonly string[];
       readonly going: readonly string[];
-      /** Waiting for their first good health check. */
+      /** Containers without a good health check so far. */
       readonly unchecked: readonly string[];
     }
-  /** Those in `left` still run, and must not. */
+  /** The containers in `left` still run and must be ended. */
   | { readonly is: 'failing'; readonly verdict: NonNullable<RunEnd['verdict']>; readonly left: readonly string[] }
   | { readonly is: 'ended'; readonly verdict: NonNullable<RunEnd['verdict']> };
 
-/** `stopping`: all are asked to end, and how they do says nothing. */
+/** `stopping`: all were asked to end, so how they end does not matter. */
 export function groupState(seen: readonly SeenContainer[], stopping: boolean): GroupState {
   const left = seen.filter(runs).map(({ name }) => name);
-  // Of several the one that ended first: the others were ended for it.
+  // Of several failures the first: the other containers were ended because of it.
   const fault = seen
     .filter((each) => !runs(each))
     .toSorted((a, b) => endedAtMs(a) - endedAtMs(b))
@@ -53,13 +53,13 @@ export function groupState(seen: readonly SeenContainer[], stopping: boolean): G
   if (left.length === 0) return { is: 'ended', verdict };
   if (fault !== undefined && !stopping) return { is: 'failing', verdict, left };
   const isPaused = ({ container }: SeenContainer): boolean => container?.State.Status === 'paused';
-  // Of one that stands still nothing can be said.
+  // The health of a paused container is unknown.
   const healths = seen.map((each) => ({ name: each.name, health: isPaused(each) ? 'held' : healthOf(each.container) }));
   const sick = healths.find(({ health }) => health === 'unhealthy');
   const address = addressOf(seen[0]?.container ?? null);
   return {
     is: 'running',
-    // One that has ended with 0 has done what it was for.
+    // A container that has ended with 0 counts as ready.
     ready: healths.every(({ health }) => health === 'none' || health === 'healthy'),
     ...(address === undefined ? {} : { address }),
     ...(sick === undefined
@@ -76,7 +76,7 @@ export const containerExited = 'ContainerExited';
 export const runs = ({ container }: Pick<SeenContainer, 'container'>): boolean =>
   container !== null && ['running', 'paused', 'restarting', 'stopping', 'removing'].includes(container.State.Status);
 
-/** Why one that does not run has not ended well; undefined: it has. */
+/** Why a container that does not run has failed; undefined: it has not. */
 function faultOf({ name, container }: SeenContainer): string | undefined {
   const is = `container "${name}"`;
   if (container === null) return `${is} was removed, not by Berth`;
@@ -86,19 +86,19 @@ function faultOf({ name, container }: SeenContainer): string | undefined {
   const memory = bytes === 0 ? 'its memory' : `its ${Math.round(bytes / 1024 ** 2)} MiB of memory`;
   if (OOMKilled === true) return `${is} was killed because it used up ${memory} (exit code ${ExitCode}); give it more`;
   if (ExitCode === 0) return undefined;
-  // podman does not see every kill for want of memory: it looks like any other.
+  // podman does not recognize every kill by the kernel for lack of memory.
   if (ExitCode === killedCode)
     return `${is} was killed (exit code ${ExitCode}): by the kernel when it used up ${memory}, or by a person`;
   return `${is} ended with exit code ${ExitCode}; its log may say why`;
 }
 
-/** One that is gone, or never ran, comes first: no other ended it. */
+/** A container that was removed or never ran comes first: it was not ended because of another. */
 function endedAtMs({ container }: SeenContainer): number {
   const atMs = Date.parse(container?.State.FinishedAt ?? '');
   return Number.isNaN(atMs) ? 0 : atMs;
 }
 
-/** 128 and the number of SIGKILL. */
+/** 128 plus the number of SIGKILL. */
 const killedCode = 137;
 
 function healthOf(container: EngineContainer | null): 'none' | 'unchecked' | 'healthy' | 'unhealthy' {

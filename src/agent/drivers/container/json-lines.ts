@@ -1,4 +1,5 @@
-// Cuts a stream of bytes into lines of JSON. What is too long or no JSON is passed over: nobody may fill our memory with one line.
+// Splits a stream of bytes into lines of JSON. Lines that are too long or not JSON are skipped, so that one line cannot fill the
+// memory.
 
 const lineBytesMax = 1024 * 1024;
 
@@ -25,6 +26,6 @@ function parsed(line: string): unknown {
   try {
     return JSON.parse(line);
   } catch {
-    return undefined; // as good as a line that says nothing
+    return undefined; // skipped like an empty line
   }
 }

@@ -1,8 +1,9 @@
-// Makes one stream of bytes of what several write: whole lines, each with its writer's name in front when there is more than one. Pure.
+// Merges the output of several writers into one stream of complete lines, each after its writer's name if there is more than one.
+// Pure.
 
-/** Of one guest's log. The function takes the next bytes of one writer and answers what belongs into the log. */
+/** For one guest's log. The function takes the next bytes of one writer and returns the bytes for the log. */
 export function createLineMixer(named: boolean): (name: string, data: Buffer) => Buffer {
-  const unfinished = new Set<string>(); // wrote the beginning of a line
+  const unfinished = new Set<string>(); // writers whose last line is incomplete
   let last: string | undefined;
   return (name, data) => {
     if (!named) return data;

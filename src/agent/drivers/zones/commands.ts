@@ -1,5 +1,5 @@
-// The one way in which the zones driver reaches the machine: a program, its arguments, an answer. Never through a shell. What a command
-// says when it fails becomes an error that names what was attempted.
+// The only way in which the zones driver acts on the machine: it runs a program with arguments, never through a shell. A failure
+// becomes an error that names what was attempted and what the program printed.
 
 import { DriverError } from '../../host/driver-error.ts';
 import type { ToolCall, ToolResult } from '../../host/run-tool.ts';
@@ -11,7 +11,7 @@ export interface Command {
   readonly what: string;
   readonly program: string;
   readonly arguments: readonly string[];
-  /** Default 60 s: many times what any of them takes, but for those that copy. */
+  /** Default 60 s: many times what any program takes, except copies. */
   readonly timeoutMs?: number;
   readonly signal?: AbortSignal;
 }
@@ -19,7 +19,7 @@ export interface Command {
 const usualTimeoutMs = 60_000;
 const wordsMax = 600;
 
-/** What it printed. Throws `DiskFull`, `Aborted` or `HypervisorFailed`. */
+/** Returns the output. Throws `DiskFull`, `Aborted` or `HypervisorFailed`. */
 export async function command(run: RunCommand, call: Command): Promise<string> {
   const timeoutMs = call.timeoutMs ?? usualTimeoutMs;
   const result = await run({
@@ -42,7 +42,7 @@ export async function command(run: RunCommand, call: Command): Promise<string> {
       throw new DriverError('HypervisorFailed', `${what}: ${program} did not end within ${timeoutMs} ms`);
     case 'failed': {
       const words = lastWordsOf(result.output);
-      // zfs(8) and dd(8) have one exit code for all failures; these are the words of ENOSPC and EDQUOT.
+      // zfs(8) and dd(8) have one exit code for all failures; these are the messages of ENOSPC and EDQUOT.
       if (/out of space|No space left|quota exceeded/i.test(words))
         throw new DriverError('DiskFull', `${what}: ${words}; remove guests or images, or give the pool more disk`);
       throw new DriverError('HypervisorFailed', `${what}: ${program} says: ${words}`);

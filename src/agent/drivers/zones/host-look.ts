@@ -1,4 +1,4 @@
-// What of the zones driver's needs this host has: the programs, the ZFS file system, the link. Changes nothing.
+// Checks whether this host has what the zones driver needs: the programs, the ZFS file system, the link. Changes nothing.
 
 import { describeError } from '../../../base/log.ts';
 import type { Fingerprint } from '../driver.ts';
@@ -6,22 +6,22 @@ import { DriverError } from '../../host/driver-error.ts';
 import { command, type RunCommand } from './commands.ts';
 import { consoleSocket, isPlainPath, zoneName } from './zone-config.ts';
 
-/** Where guests go on this host: nothing of it can be guessed. */
+/** Where guests are placed on this host. There are no defaults. */
 export interface ZonesSettings {
-  /** A ZFS file system of the driver's own, mounted: `rpool/berth`. Disks are volumes in it, and each zone a file system. */
+  /** A mounted ZFS file system for the driver alone: `rpool/berth`. Disks are volumes in it, and each zone is a file system. */
   readonly dataset: string;
-  /** The link over which guests get their own: `igb0`. */
+  /** The link on which the guests' own links are created: `igb0`. */
   readonly globalNic: string;
 }
 
 export interface HostLook {
   fingerprint(): Promise<Fingerprint>;
-  /** Where `dataset` is mounted. Throws `HypervisorFailed`. */
+  /** The mount point of `dataset`. Throws `HypervisorFailed`. */
   mountPoint(): Promise<string>;
 }
 
 const longestName = zoneName(`inst_${'0'.repeat(26)}`);
-/** `sun_path` has 108 bytes, the last of them zero (unix(4P)). */
+/** `sun_path` has 108 bytes, and the last one is zero (unix(4P)). */
 const socketPathMax = 107;
 
 export function createHostLook({

@@ -1,10 +1,10 @@
-// The configuration of a guest's zone, as commands for `zonecfg -f`, and the mark by which a zone is known as ours: pure. Properties are
+// The configuration of a guest's zone, as commands for `zonecfg -f`, and the mark that identifies our zones: pure. Properties are
 // those of zonecfg(8), attributes those of the bhyve brand (bhyve(7)).
 
 import { DriverError } from '../../host/driver-error.ts';
 
 export interface ZoneConfig {
-  /** Where the zone's files go; its parent is the mount point of a ZFS file system. */
+  /** The folder of the zone's files; its parent is the mount point of a ZFS file system. */
   readonly zonePath: string;
   readonly uuid: string;
   readonly cpus: number;
@@ -13,14 +13,14 @@ export interface ZoneConfig {
   readonly disk: string;
   /** Absolute path of the NoCloud seed. */
   readonly seed?: string;
-  /** The link of the host over which the guest's own is made. */
+  /** The link of the host on which the guest's own link is created. */
   readonly globalNic: string;
 }
 
 /** Zone names have at most 63 characters, of letters, digits, `.`, `_` and `-`. */
 export const zoneName = (instanceId: string): string => `berth-${instanceId}`;
 
-/** Where the guest's serial port is reached, below the root of its zone. */
+/** The socket of the guest's serial port, below the root of its zone. */
 export const consoleSocket = 'tmp/vm.com1';
 
 export function zoneCommands(config: ZoneConfig): string {
@@ -31,7 +31,7 @@ export function zoneCommands(config: ZoneConfig): string {
     set('brand', 'bhyve'),
     set('autoboot', 'false'), // the agent starts guests, not the host's boot
     set('ip-type', 'exclusive'),
-    // With a global-nic the VNIC is made when the zone boots, and goes when it halts (zonecfg(8)).
+    // With a global-nic the VNIC is created when the zone boots, and removed when it halts (zonecfg(8)).
     ...resource(
       'net',
       set('physical', vnicName(uuid)),
@@ -46,8 +46,8 @@ export function zoneCommands(config: ZoneConfig): string {
     ...attribute('bootdisk', disk),
     ...attribute('console', `socket,/${consoleSocket}`),
     ...attribute('rng', 'on'), // a guest without entropy waits for it at its first boot
-    // The brand's own `cloud-init` attribute stays off: it would give the guest a second seed, with the zone's name for a hostname, no
-    // keys of ours and no word on the network.
+    // The brand's own `cloud-init` attribute stays off: it would give the guest a second seed, with the zone's name as hostname,
+    // without our keys and without a network configuration.
     ...(seed === undefined
       ? []
       : [
@@ -64,7 +64,7 @@ export function zoneCommands(config: ZoneConfig): string {
   );
 }
 
-/** The uuid of the guest that a zone is of, from what `zonecfg export` prints; undefined: somebody else made it. */
+/** The uuid of the zone's guest, from the output of `zonecfg export`; undefined: the zone is not ours. */
 export function markOf(exported: string): string | undefined {
   for (const block of exported.split(/^add attr$/m).slice(1)) {
     const values = new Map<string, string>();
@@ -80,15 +80,15 @@ export function markOf(exported: string): string | undefined {
 /** 32 at most (bhyve(7), `vcpus`). */
 export const cpusMax = 32;
 
-/** Locally administered, and with 40 bits of its own: guests of many hosts share one network. */
+/** Locally administered, with 40 bits of the uuid: guests of many hosts share one network. */
 export function zoneMacAddress(uuid: string): string {
   const hex = uuid.slice(-10);
   return `02:${[0, 2, 4, 6, 8].map((at) => hex.slice(at, at + 2)).join(':')}`;
 }
 
 /**
- * What zonecfg can take in quotes and the hypervisor between the commas and colons of its arguments. Anything else would have to be
- * escaped, and neither says how.
+ * Characters that zonecfg accepts in quotes and the hypervisor between the commas and colons of its arguments. Other characters would
+ * have to be escaped, and neither documents how.
  */
 export function isPlainPath(path: string): boolean {
   return /^\/[A-Za-z0-9._/-]*$/.test(path);

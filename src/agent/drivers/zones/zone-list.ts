@@ -1,4 +1,5 @@
-// What `zoneadm list -cp` prints, read: pure. One line a zone, fields between colons, later fields may be added (zoneadm(8)).
+// Parses the output of `zoneadm list -cp`: pure. One line per zone, fields separated by colons, further fields may follow
+// (zoneadm(8)).
 
 export interface Zone {
   readonly name: string;
@@ -7,7 +8,7 @@ export interface Zone {
 }
 export type Zones = ReadonlyMap<string, Zone>;
 
-/** Lines that are none are passed over: a warning of zoneadm may stand between them. */
+/** Other lines are skipped: zoneadm may print warnings between them. */
 export function parseZoneList(text: string): Zones {
   const zones = new Map<string, Zone>();
   for (const line of text.split('\n')) {
@@ -20,7 +21,7 @@ export function parseZoneList(text: string): Zones {
   return zones;
 }
 
-/** States of a zone in which nothing of it can run (zones(7)); in any other, also one we do not know, it may. */
+/** States in which no process of a zone can run (zones(7)); in any other state, also an unknown one, it may run. */
 const idleStates: readonly string[] = ['configured', 'incomplete', 'unavailable', 'installed'];
 
 export function mayRun(zone: Zone | undefined): boolean {
