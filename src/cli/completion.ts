@@ -1,5 +1,6 @@
-// `berth completion bash|zsh|fish`, and the hidden `berth complete` that the scripts call at every Tab: it must be quick and never fail.
-// An argument or option whose value is called like a kind (`<instance>`, `--pool <pool>`) is completed with the names of that kind.
+// `berth completion bash|zsh|fish`, and the hidden `berth complete` that the scripts call at every Tab: it must be
+// quick and never fail. An argument or option whose value is named like a kind (`<instance>`, `--pool <pool>`) is
+// completed with the names of that kind.
 
 import type { Argument, Command, Option } from 'commander';
 import { Command as NewCommand } from 'commander';
@@ -31,7 +32,7 @@ export function completionCommand(_cli: Cli): Command {
     });
 }
 
-/** Answers `berth complete -- WORDS`: the words so far, the last one unfinished. `program` holds every command. */
+/** Handles `berth complete -- WORDS`: the words so far, the last one incomplete. `program` contains every command. */
 export async function complete(cli: Cli, program: Command, words: readonly string[]): Promise<void> {
   const { RootCommand } = await import('@bomb.sh/tab');
   const commands = allCommands(program);
@@ -69,7 +70,7 @@ export async function complete(cli: Cli, program: Command, words: readonly strin
   root.parse([...words]);
 }
 
-/** Arguments that are a file here, or an instance and a path in it: `berth cp`. */
+/** Arguments that are a local file, or an instance and a path in it: `berth cp`. */
 const placeWords: readonly string[] = ['from', 'to'];
 
 function isPlaceNext(called: Command, words: readonly string[]): boolean {
@@ -84,7 +85,10 @@ function isPlace(place: Argument | Option): boolean {
   return placeWords.includes(valueWord(place));
 }
 
-/** Of cobra's protocol, which the scripts speak: no space, for the path comes next; nothing: the shell completes its files. */
+/**
+ * Directives of cobra's protocol, which the scripts use: no space, because the path follows; default: the shell
+ * completes its files.
+ */
 const noSpace = 2;
 const filesToo = 0;
 
@@ -120,7 +124,7 @@ function valuesOf(place: Argument | Option, names: ReadonlyMap<string, readonly 
             : (names.get(word) ?? []);
 }
 
-/** Places whose values are the first words of their description: `Never or OnFailure; default: Never`. */
+/** Placeholders whose values are the first words of the description: `Never or OnFailure; default: Never`. */
 const spelledOut: readonly string[] = ['level', 'policy', 'recipe'];
 
 function valuesIn(description: string): readonly string[] {
@@ -131,7 +135,7 @@ function valueWord(place: Argument | Option): string {
   return 'flags' in place ? (/[<[]([a-z]+)/.exec(place.flags)?.[1] ?? '') : place.name();
 }
 
-/** Names of what the command that is being typed may take. A server that does not answer in time has none. */
+/** Names that fit the command line. Empty for a server that does not respond in time. */
 async function namesFor(
   cli: Cli,
   program: Command,
@@ -151,7 +155,7 @@ async function namesFor(
   if (called && askedKinds.length > 0) {
     const enough = new AbortController();
     await Promise.race([
-      Promise.all(askedKinds.map(async (kind) => names.set(kind, await namesOf(cli, called, kind)))).catch(() => {}), // no names, no harm
+      Promise.all(askedKinds.map(async (kind) => names.set(kind, await namesOf(cli, called, kind)))).catch(() => {}), // completion works without these names
       sleep(cli.clock, answerWithinMs, enough.signal),
     ]);
     enough.abort();

@@ -1,4 +1,5 @@
-// The file of contexts: which servers a person knows, with their tokens. It is written whole, for its owner's eyes only, or not at all.
+// The file of contexts: a user's servers with their tokens. It is written completely or not at all, readable by its
+// owner only.
 
 import { open, mkdir, rename, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
@@ -11,7 +12,7 @@ export interface Context {
   readonly url: string;
   readonly token?: string;
   readonly project?: string;
-  /** Path of a PEM file: authorities to trust besides those that Node does. */
+  /** Path of a PEM file: certificate authorities to trust in addition to those of Node. */
   readonly ca?: string;
 }
 
@@ -45,7 +46,7 @@ export async function readContexts(path: string): Promise<Contexts> {
   return checked(await readYamlFile(path, 'contexts'), path);
 }
 
-/** 0600 beside its place, synced, then renamed over it: a crash leaves the old file or the new one. */
+/** Written beside its place with mode 0600, synced, then renamed: a crash leaves the old file or the new one. */
 export async function writeContexts(path: string, contexts: Contexts): Promise<void> {
   const { stringify } = await import('yaml');
   const directory = dirname(path);
@@ -67,19 +68,21 @@ export async function writeContexts(path: string, contexts: Contexts): Promise<v
   }
 }
 
-/** Contexts that Berth itself writes for a server on this machine; only over these is another made current unasked. */
+/**
+ * Contexts that Berth itself writes for a local server; a new one becomes current only if the present one is of these.
+ */
 const local = ['dev', 'quickstart'];
 
 export interface LocalContext {
   readonly current: boolean;
   /**
-   * When its server ends: forgets the context, and makes that current again that was so before. Leaves alone what was changed meanwhile.
-   * Returns the name of the context that is current again.
+   * When the server ends: deletes the context, and restores the previous current context, unless the user has changed
+   * either. Returns the name of the restored context.
    */
   leave(): Promise<string | undefined>;
 }
 
-/** Sets a context and, unless a person chose a server of their own, makes it current. */
+/** Sets a context and makes it current, unless the user has chosen another server. */
 export async function useLocalContext(path: string, name: string, context: Context): Promise<LocalContext> {
   const { current: before, contexts } = await readContexts(path);
   const chosen = before !== undefined && !local.includes(before) && contexts[before] !== undefined ? before : name;

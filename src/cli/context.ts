@@ -1,4 +1,5 @@
-// `berth context ...`: the servers a person works with. Tokens come from a file or standard input, never from a flag.
+// `berth context ...`: the servers that a user works with. Tokens come from a file or standard input, never from a
+// flag.
 
 import { resolve } from 'node:path';
 import { Command } from 'commander';
@@ -79,7 +80,7 @@ function setCommand(cli: Cli): Command {
     .option('--project <project>', 'project for commands that do not name one')
     .option('--use', 'make it the current context')
     .action(async (name: string, _options: unknown, command: Command) => {
-      // --url and --project are also flags of `berth` itself, which may have taken them.
+      // --url and --project are also flags of `berth` itself, which may have parsed them.
       const options = command.optsWithGlobals<SetOptions>();
       if (!contextName.test(name))
         throw usageError(`a context cannot be called "${name}"`, 'use letters, digits and . _ -');
@@ -88,7 +89,7 @@ function setCommand(cli: Cli): Command {
       const before = Object.hasOwn(file.contexts, name) ? file.contexts[name] : undefined;
       const url = options.url === undefined ? before?.url : checkedUrls(options.url).join();
       if (url === undefined) throw usageError(`context "${name}" is new and needs a --url`);
-      // A token is for one server: it does not follow the context to another.
+      // A token belongs to one server: it is dropped when the context's address changes.
       const kept = before?.url === url ? before?.token : undefined;
       const token = options.tokenFile === undefined ? kept : await readToken(cli, options.tokenFile);
       const project = options.project ?? before?.project;

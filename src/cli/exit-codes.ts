@@ -1,4 +1,5 @@
-// What the command line's exit codes mean, beside those of the API's errors (src/api/errors.ts), and how a failure is told.
+// The exit codes of the command line, in addition to those of the API's errors (src/api/errors.ts), and the output for
+// failures.
 
 import { ApiError, type ErrorCode, errorCodes } from '../api/errors.ts';
 import { describeError } from '../base/log.ts';
@@ -8,14 +9,14 @@ export const exitCodes = {
   ok: 0,
   internal: 1,
   usage: 2,
-  /** What was waited for came out badly: the instance failed, exited or was removed. */
+  /** The awaited result is bad: the instance failed, exited or was deleted. */
   badOutcome: 7,
-  /** `--timeout` ran out. */
+  /** `--timeout` expired. */
   timedOut: 8,
   interrupted: 130,
 } as const;
 
-/** Ends a command. `message` says what was attempted and why it did not work; `advice` what the reader can do. */
+/** Ends a command. `message` says what was attempted and why it did not work; `advice` what the user can do. */
 export class CommandError extends Error {
   override name = 'CommandError';
   readonly exitCode: number;
@@ -27,12 +28,12 @@ export class CommandError extends Error {
   }
 }
 
-/** Ctrl-C while something was watched: nothing needs to be said. */
+/** Ctrl-C while watching: no message. */
 export class Interrupted extends Error {
   override name = 'Interrupted';
 }
 
-/** A program that ran for the user ended with this code: it becomes ours, and nothing is said of it. */
+/** A program that ran for the user ended with this code, which becomes the exit code, without a message. */
 export class CommandExit extends Error {
   override name = 'CommandExit';
   readonly exitCode: number;
@@ -46,7 +47,10 @@ export function usageError(message: string, advice?: string): CommandError {
   return new CommandError(exitCodes.usage, message, { advice });
 }
 
-/** Runs `work`; what the API refuses is told as `cannot <attempt>: <why>`. `advice` may add to, or replace, what is said by code. */
+/**
+ * Runs `work`; an API error is reported as `cannot <attempt>: <why>`. `advice` adds to, or replaces, the advice by
+ * code.
+ */
 export async function attempting<T>(
   attempt: string,
   work: () => Promise<T>,
@@ -60,7 +64,7 @@ export async function attempting<T>(
     const known = advice[error.code] ?? adviceOf(error);
     const told = typeof known === 'function' ? known(error) : known;
     throw new CommandError(errorCodes[error.code].exitCode, `cannot ${attempt}: ${error.message}${place}`, {
-      advice: told !== undefined && error.message.includes(told) ? undefined : told, // it has been said
+      advice: told !== undefined && error.message.includes(told) ? undefined : told, // already part of the message
       cause: error,
     });
   }
@@ -76,20 +80,23 @@ const adviceByCode: Partial<Record<ErrorCode, string>> = {
 };
 
 function adviceOf({ code, field, cause }: ApiError): string | undefined {
-  // Where a field is what is not allowed, no other token helps; who says that he is not able to is there.
+  // When a single field is forbidden, another token does not help.
   if (code === 'Forbidden' && field !== undefined) return undefined;
   if (code === 'Unavailable' && cause === undefined)
     return 'the server is running: try again; if this persists, its log and GET /readyz say why';
   return adviceByCode[code];
 }
 
-/** Whether no server answered at all. One that answered that it cannot now has no cause. */
+/** Whether no server responded at all. An error sent by a server has no cause. */
 export function isUnanswered(error: unknown): boolean {
   const refusal = error instanceof CommandError ? error.cause : error;
   return refusal instanceof ApiError && refusal.code === 'Unavailable' && refusal.cause !== undefined;
 }
 
-/** What a failed command prints on standard error, and its exit code. `inWords` puts what the API said into the command's own words. */
+/**
+ * The output of a failed command on standard error, and its exit code. `inWords` translates API messages into the
+ * command's terms.
+ */
 export function failureOf(
   error: unknown,
   inWords: (said: string) => string = (said) => said,

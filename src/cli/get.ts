@@ -60,7 +60,7 @@ async function list<K extends Kind>(
   });
 }
 
-/** A single resource as a table is of little use: people get YAML of it, unless they ask for something else. */
+/** A table for a single resource is of little use: the default is YAML. */
 export async function show<K extends Kind>(
   cli: Cli,
   { client, project }: Session,

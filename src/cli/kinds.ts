@@ -1,4 +1,4 @@
-// How each kind of resource is listed: the words people may call it by, and its columns.
+// How each kind of resource is listed: its names on the command line, and its columns.
 
 import type { Event } from '../api/resources/event.ts';
 import type { Group } from '../api/resources/group.ts';
@@ -17,14 +17,14 @@ import { conditionOf, instanceColumns } from './instances/instance-view.ts';
 import { type Column, longestReason } from './print/output.ts';
 import { age, bytes, memory } from './options/units.ts';
 
-/** What a table may need to know beside its rows. */
+/** Additional data for a table. */
 export interface ViewFacts {
   readonly nowMs: number;
-  /** What each host has and holds; absent where it was not asked for. */
+  /** Use and capacity of each host; absent when not requested. */
   readonly usageByHost?: ReadonlyMap<string, HostUsage>;
-  /** What each image takes on the hosts that have it; absent where it was not asked for. */
+  /** Size of each image on the hosts that have it; absent when not requested. */
   readonly sizeByImage?: ReadonlyMap<string, number>;
-  /** What the quota of each project counts; absent where it was not asked for. */
+  /** Charged amounts of each project's quota; absent when not requested. */
   readonly chargedByProject?: ReadonlyMap<string, ProjectUsage['charged']>;
 }
 
@@ -66,7 +66,7 @@ export function kindOf(word: string): Kind | undefined {
 }
 
 function hostColumns({ nowMs, usageByHost }: ViewFacts): Column<Host>[] {
-  /** `3/8`: held, and all that may be; without usage what was measured. */
+  /** `3/8`: held, and capacity; without usage the measured capacity. */
   const used = (resourceClass: string, show: (value: number) => string) => (host: Host) => {
     const use = usageByHost?.get(host.metadata.name)?.classes[resourceClass];
     return use ? `${show(use.used)}/${show(use.capacity)}` : amount(host.status.capacity?.[resourceClass], show);
@@ -116,7 +116,7 @@ function readiness({ status }: Host): string {
   return ready?.status === 'True' ? 'yes' : (ready?.reason ?? 'never seen');
 }
 
-/** `qemu/tcg,fake`; what does not work is left to `berth host show`. */
+/** `qemu/tcg,fake`; drivers that do not work are shown by `berth host show` only. */
 export function driversOf(drivers: Host['status']['drivers']): string {
   return drivers
     .filter(({ available }) => available)
@@ -140,7 +140,7 @@ function imageColumns({ nowMs, sizeByImage }: ViewFacts): Column<Image>[] {
       value: ({ spec }) => (spec.decompress === 'none' ? spec.format : `${spec.format}.${spec.decompress}`),
     },
     {
-      header: 'SIZE', // on hosts, and before any has it, at its source
+      header: 'SIZE', // on hosts; before any host has it, at its source
       value: ({ metadata, spec }) => amount(sizeByImage?.get(metadata.name) ?? spec.sizeBytes, bytes),
       right: true,
     },
@@ -220,7 +220,7 @@ function projectColumns({ nowMs, chargedByProject }: ViewFacts): Column<Project>
   ];
 }
 
-/** `VCPU=2/8,INSTANCES=1/4`: counted, and at most. */
+/** `VCPU=2/8,INSTANCES=1/4`: charged, and limit. */
 function quotaOf(quota: Project['spec']['quota'], charged: ProjectUsage['charged'] | undefined): string {
   if (charged === undefined) return amountsOf(quota);
   return Object.entries(quota ?? {})

@@ -1,5 +1,5 @@
-// What commands have learned of the servers of each fleet, beside the contexts: the next command works also while the first server is
-// away. It holds no tokens; a file that cannot be read or written only costs time.
+// The servers of each fleet that commands have learned, stored beside the contexts: the next command works even when
+// the first server is down. It contains no tokens; a file that cannot be read or written only costs time.
 
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -11,7 +11,7 @@ export function knownServersFile(contexts: string): string {
   return join(dirname(contexts), 'servers.json');
 }
 
-/** By the addresses that were configured: a token goes to no server that another fleet has announced. */
+/** By the configured addresses: a token is never sent to a server that another fleet has announced. */
 export function readKnownServers(path: string, urls: readonly string[]): KnownServers | undefined {
   const known = contentOf(path)[urls.join()];
   if (!isRecord(known) || !Array.isArray(known['learned']) || typeof known['current'] !== 'string') return undefined;
@@ -25,7 +25,7 @@ export function writeKnownServers(path: string, urls: readonly string[], known: 
     writeFileSync(`${path}.new`, `${content}\n`, { mode: 0o600 });
     renameSync(`${path}.new`, path);
   } catch {
-    // A home that cannot be written: the servers are learned again by the next command.
+    // In a read-only home the next command learns the servers again.
   }
 }
 

@@ -1,11 +1,11 @@
-// Which command an unknown word may have meant. It never offers one that ends something to who wanted to look: only for a slip in its very name.
+// Suggests a command for an unknown word. It suggests a destructive command only for a misspelling of that command.
 
 import { nearest } from '../api/nearest.ts';
 
-/** They end or overwrite something. */
+/** Destructive commands. */
 const careful: readonly string[] = ['rm', 'stop', 'restart', 'restore', 'suspend'];
 
-/** What other tools call it. */
+/** Names used by other tools. */
 const elsewhere: Readonly<Record<string, string>> = {
   create: 'run',
   delete: 'rm',
@@ -30,7 +30,10 @@ export function meantCommand(word: string, names: readonly string[]): string | u
   return careful.find((name) => names.includes(name) && sameLetters(lower, name)) ?? harmless;
 }
 
-/** The same letters in another order, one of them twice, or, of a long name, one of them not at all: `stpo`, `restrat`, `rmm`, `susped`. */
+/**
+ * The same letters in another order, one of them doubled, or, in a long name, one missing: `stpo`, `restrat`, `rmm`,
+ * `susped`.
+ */
 function sameLetters(word: string, name: string): boolean {
   const sorted = (text: string): string => Array.from(text).sort().join('');
   const doubled =

@@ -1,4 +1,5 @@
-// Runs one command line: finds the command, loads only its file, and turns every failure into a message and an exit code.
+// Runs one command line: finds the command, loads only its file, and turns every failure into a message and an exit
+// code.
 
 import { Command, CommanderError, Help, type Option } from 'commander';
 import type { Cli } from './cli.ts';
@@ -8,7 +9,10 @@ import { meantCommand } from './meant-command.ts';
 import { type CommandEntry, commandEntries } from './registry.ts';
 import { visible } from './print/terminal.ts';
 
-/** Runs `words` (without program and file name) and returns the exit code. Never throws. `more` are commands beside the client's. */
+/**
+ * Runs `words` (without program and file name) and returns the exit code. Never throws. `more`: commands in addition to
+ * the client's.
+ */
 export async function runProgram(
   cli: Cli,
   words: readonly string[],
@@ -28,7 +32,7 @@ export async function runProgram(
     await program.parseAsync([...words], { from: 'user' });
     return exitCodes.ok;
   } catch (error) {
-    if (error instanceof CommanderError) return usageExitCode(error); // it has said all
+    if (error instanceof CommanderError) return usageExitCode(error); // commander has printed the message
     const command = running;
     const { text, exitCode } = failureOf(error, command && ((said) => inOptions(said, command)));
     cli.stderr.write(text);
@@ -37,10 +41,10 @@ export async function runProgram(
   }
 }
 
-/** Names of the entries that the words may mean: `image build` needs `image` too. */
+/** Names of the entries that the words may refer to: `image build` needs `image` too. */
 function calledEntry(entries: readonly CommandEntry[], words: readonly string[]): string[] {
   const plain = words.filter((word) => !word.startsWith('-'));
-  // `--context dev ps`: what follows a flag may be its value, so any word may be the command.
+  // `--context dev ps`: a word after a flag may be its value, so any word may be the command.
   const found = entries.filter(({ name, aliases = [] }) => {
     const [first = '', second] = name.split(' ');
     return plain.some(
@@ -75,7 +79,7 @@ async function buildProgram(
   for (const entry of entries) {
     const [first = '', second] = entry.name.split(' ');
     const parent = second === undefined ? program : program.commands.find((command) => command.name() === first);
-    if (!parent) continue; // below a command that is not called
+    if (!parent) continue; // below a command that is not used
     const command = wanted(entry) ? (await entry.load())(cli) : new Command(second ?? first).description(entry.summary);
     if (second === undefined) {
       command.helpGroup(entry.group);
@@ -88,7 +92,7 @@ async function buildProgram(
   return program;
 }
 
-/** Commander's own knows one word, and shows the help of the whole for one that there is not. */
+/** Commander's own help command accepts a single word, and shows the general help for an unknown one. */
 function helpCommand(program: Command): Command {
   return new Command('help')
     .description('Show what a command does')
@@ -126,14 +130,14 @@ function pathOf(command: Command): string[] {
 
 const plainHelp = new Help();
 
-/** Of what may be given many times the default is an empty list, which is no news. */
+/** The default of a repeatable option is an empty list, which is not worth showing. */
 function describeOption(option: Option): string {
   return plainHelp.optionDescription(option).replace(' (default: [])', '');
 }
 
 /**
- * `addCommand` passes nothing on: output, exit handling and what is said of unknown commands would be commander's own. And what `ls` is here
- * others call `list`.
+ * `addCommand` inherits no settings: output, exit handling and the message about unknown commands would be commander's
+ * defaults. Also adds the alias `list` to `ls`.
  */
 function inherit(parent: Command): void {
   if (parent.commands.length > 0)
@@ -149,10 +153,10 @@ function inherit(parent: Command): void {
 
 const contextsShown = 8;
 
-/** A line that names the contexts, where there is more than one to choose from: the current one may be of a server that has ended. */
+/** A line that names the other contexts, if any: the current one may belong to a server that has ended. */
 async function otherContexts(cli: Cli): Promise<string> {
   const { contextFilePath, readContexts } = await import('./context-file.ts');
-  // It is an addition to a message: a file that cannot be read is told by whatever needs it.
+  // Only an addition to a message: an unreadable file is reported by the code that needs it.
   const { current, contexts } = await readContexts(contextFilePath(cli)).catch(() => ({ current: '', contexts: {} }));
   const names = Object.keys(contexts);
   if (names.length === 0 || (names.length === 1 && names[0] === current)) return '';

@@ -1,4 +1,5 @@
-// The commands. A new one is a file and a line here; a line's file is loaded only when the command is called, or its help is asked for.
+// The commands. A new one is a file and a line here; a file is loaded only when its command is run or its help is
+// shown.
 
 import type { Command } from 'commander';
 import type { Cli } from './cli.ts';

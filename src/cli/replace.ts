@@ -1,21 +1,21 @@
-// Changing a part of a resource: read, change, write back, and read again when someone was faster. It never overwrites what it has
-// not seen.
+// Changes a part of a resource: reads it, changes it, writes it back, and starts again after a conflict. It never
+// overwrites what it has not read.
 
 import { ApiError } from '../api/errors.ts';
 import type { Kind, ResourceByKind } from '../api/resources/index.ts';
 import type { Labels } from '../api/resources/metadata.ts';
 import type { UserClient } from '../api/user-client.ts';
 
-/** Status changes all the time, and every change makes the revision that was read old. */
+/** The status changes often, and every change makes the revision that was read outdated. */
 const triesMax = 5;
 
 interface Replacement<K extends Kind> {
   readonly kind: K;
   readonly name: string;
   readonly project?: string;
-  /** The wanted spec; undefined: it is so already. What it throws ends the whole. */
+  /** The wanted spec; undefined: no change needed. An error ends the command. */
   change(current: ResourceByKind[K]): ResourceByKind[K]['spec'] | undefined;
-  /** The wanted labels; absent: as they are. */
+  /** The wanted labels; absent: unchanged. */
   labels?(current: Labels): Labels;
 }
 

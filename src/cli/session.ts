@@ -1,4 +1,4 @@
-// Which server a command talks to, as whom, and in which project. A context's token goes to that context's server and nowhere else.
+// The server, the token and the project of a command. A context's token is sent to that context's server only.
 
 import type { Command } from 'commander';
 import { nearest } from '../api/nearest.ts';
@@ -13,15 +13,15 @@ import { knownServersFile, readKnownServers, writeKnownServers } from './known-s
 
 export interface Session {
   readonly client: UserClient;
-  /** Of one fleet; most often there is one. */
+  /** Of one fleet; mostly a single one. */
   readonly servers: Servers;
-  /** Goes to that server and nowhere else. */
+  /** Sent to that server only. */
   readonly token?: string;
-  /** `default` when nobody chose one, as the server does. */
+  /** `default` when none is chosen, like on the server. */
   readonly project: string;
 }
 
-/** The server by flag, then environment, then the current context. */
+/** The server from the flag, then the environment, then the current context. */
 export async function openSession(cli: Cli, command: Command): Promise<Session> {
   const { context, project: asked } = await chosenContext(cli, globalFlags(command));
   const project = asked ?? context.project ?? 'default';
@@ -50,14 +50,14 @@ function serversOf(cli: Cli, urls: readonly string[]): Servers {
   return servers;
 }
 
-/** Whether anything says which server to talk to; what it says may still be wrong. */
+/** Whether any source names a server; it may still be invalid. */
 export async function knowsServer(cli: Cli, command: Command): Promise<boolean> {
   const { url, context } = globalFlags(command);
   if ((url ?? context) !== undefined || cli.environment['BERTH_URL']) return true;
   return (await readContexts(contextFilePath(cli))).current !== undefined;
 }
 
-/** `Name` of api/resources/metadata.ts, which brings schemas along. */
+/** `Name` of api/resources/metadata.ts, which would load schemas. */
 const projectName = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/;
 
 interface GlobalFlags {
@@ -100,7 +100,7 @@ async function chosenContext(cli: Cli, flags: GlobalFlags): Promise<{ context: C
   return { context: flags.context === undefined ? { ...context, ...own } : context, project };
 }
 
-/** Reads the file of a `--ca`, and hands its certificates to `use`. */
+/** Reads the file of `--ca`, and passes its certificates to `use`. */
 export async function withAuthorities(
   path: string,
   use: (certificates: readonly string[]) => Promise<void> = async () => {},

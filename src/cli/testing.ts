@@ -1,4 +1,5 @@
-// A command line for tests: a false server answers, what is printed is kept, nothing of the machine is touched but the context file.
+// A command line for tests: a fake server responds, output is kept, and nothing of the machine is touched except the
+// context file.
 
 import { seededPrng } from '../base/prng.ts';
 import type { Clock } from '../base/clock.ts';
@@ -35,7 +36,7 @@ export interface RunSettings {
   readonly terminal?: { readonly columns: number; readonly rows: number };
   readonly interruption?: AbortSignal;
   readonly more?: readonly CommandEntry[];
-  /** Stands for programs that a command runs: answers their exit code. */
+  /** Replaces programs that a command runs: returns their exit code. */
   readonly onProgram?: (program: string, words: readonly string[]) => number;
   /** Standard error is a terminal. */
   readonly errorsOnTerminal?: true;
@@ -43,7 +44,7 @@ export interface RunSettings {
   readonly onOutput?: (stdout: string) => void;
 }
 
-/** 2026-01-02 03:04:05 UTC; it stands still. */
+/** 2026-01-02 03:04:05 UTC; it does not advance. */
 export const testNowMs = Date.UTC(2026, 0, 2, 3, 4, 5);
 
 const stillClock: Clock = { nowMs: () => testNowMs, monotonicMs: () => 0, setTimer: () => ({ cancel() {} }) };
@@ -133,7 +134,7 @@ let made = 0;
 
 const commonStatus = { incarnation: 1, restartCount: 0, observedGeneration: 1, conditions: [] };
 
-/** An instance as the server would show it. */
+/** An instance as the server would return it. */
 export function testInstance(
   name: string,
   { status = {}, spec = {}, metadata = {} }: { status?: object; spec?: object; metadata?: object } = {},

@@ -1,4 +1,4 @@
-// `berth version`: of this program and, when it answers, of the server.
+// `berth version`: the versions of this program and, when it responds, of the server.
 
 import { Command } from 'commander';
 import type { Cli } from './cli.ts';
@@ -24,6 +24,6 @@ async function serverVersion(cli: Cli, command: Command): Promise<string | undef
     const { version } = await client.json<{ version?: unknown }>('/v1/version');
     return typeof version === 'string' ? version : undefined;
   } catch {
-    return undefined; // this command is for finding out, also when nothing runs
+    return undefined; // this command works without a server
   }
 }

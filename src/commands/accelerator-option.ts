@@ -1,4 +1,5 @@
-// `--accelerator` of the commands that run an agent of their own. Without the flag the variable of the agent counts.
+// `--accelerator` of the commands that run an agent of their own. Without the flag the agent's environment variable
+// applies.
 
 import { type AcceleratorSetting, acceleratorSettings } from '../agent/drivers/accelerator-setting.ts';
 import type { Cli } from '../cli/cli.ts';

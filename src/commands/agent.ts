@@ -1,4 +1,4 @@
-// `berth agent`: the host process, until it is told to end. The guests run on without it.
+// `berth agent`: runs the host process until it is stopped. The guests keep running without it.
 
 import { hostname } from 'node:os';
 import { Command } from 'commander';
@@ -88,19 +88,22 @@ export function agentCommand(cli: Cli): Command {
     });
 }
 
-/** Variables without the prefix, for whoever sets them for all that uses libvirt on a machine. */
+/** Variables without the prefix, which users set for all programs that use libvirt on a machine. */
 export const libvirtVariables = {
   LIBVIRT_URI: 'BERTH_AGENT_LIBVIRT_URI',
   LIBVIRT_NETWORK: 'BERTH_AGENT_LIBVIRT_NETWORK',
 };
 
-/** What the control plane refused for good is no fault of Berth's, and its exit code says so: whoever starts agents again need not start this one. */
+/**
+ * A permanent refusal by the control plane is not an internal error, and has its own exit code: supervisors need not
+ * restart the agent.
+ */
 export function told(failure: Error): Error {
   const { cause, message } = failure;
   return cause instanceof ApiError ? new CommandError(errorCodes[cause.code].exitCode, message, { cause }) : failure;
 }
 
-/** A machine's own name as a host's: `Build-1.example.org` → `build-1`. */
+/** A machine's name as a host's name: `Build-1.example.org` → `build-1`. */
 export function hostNameOf(machine: string): string {
   const label = (machine.split('.')[0] ?? '').toLowerCase().replace(/[^a-z0-9-]+/g, '-');
   return (

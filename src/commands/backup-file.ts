@@ -1,5 +1,5 @@
-// A backup as a file: compressed by what its name says, for nobody else to read, and under its name only once it is whole and was read
-// back.
+// A backup as a file: compressed according to its name, readable by its owner only, and given its name only once it is
+// complete and was read back.
 
 import { createReadStream, createWriteStream } from 'node:fs';
 import { open, rename, rm } from 'node:fs/promises';
@@ -8,7 +8,7 @@ import { pipeline } from 'node:stream/promises';
 import { createGunzip, createGzip, createZstdCompress, createZstdDecompress } from 'node:zlib';
 import { type Backup, readBackup } from '../server/storage/backup.ts';
 
-/** `.zst` and `.gz` are compressed. Throws what reading or writing throws; then nothing is left. */
+/** `.zst` and `.gz` are compressed. Throws errors of reading and writing; then no file is left. */
 export async function saveBackup(path: string, pieces: AsyncIterable<Uint8Array>): Promise<Backup> {
   const partial = `${path}.partial`;
   const file = await open(partial, 'w', 0o600);
@@ -27,7 +27,7 @@ export async function saveBackup(path: string, pieces: AsyncIterable<Uint8Array>
   }
 }
 
-/** Throws `BadBackup` for what is not a whole backup. */
+/** Throws `BadBackup` for anything but a complete backup. */
 export async function loadBackup(path: string): Promise<Backup> {
   const head = Buffer.alloc(4);
   const file = await open(path, 'r');
@@ -36,7 +36,7 @@ export async function loadBackup(path: string): Promise<Backup> {
   } finally {
     await file.close();
   }
-  // Their magic numbers: RFC 8878, 3.1.1; RFC 1952, 2.3.1.
+  // The magic numbers: RFC 8878, 3.1.1; RFC 1952, 2.3.1.
   const unpack =
     head.readUInt32LE(0) === 0xfd2fb528
       ? createZstdDecompress()

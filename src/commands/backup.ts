@@ -1,4 +1,4 @@
-// `berth backup FILE`: everything that the control plane knows, at one revision, while it goes on working.
+// `berth backup FILE`: saves the control plane's whole state at one revision, while it keeps running.
 
 import { access, stat } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
@@ -17,7 +17,7 @@ interface BackupFlags {
   readonly json?: true;
 }
 
-/** What the end of a name asks for. */
+/** By the ending of the name. */
 const compressions: ReadonlySet<string> = new Set(['.zst', '.gz']);
 
 export function backupCommand(cli: Cli): Command {

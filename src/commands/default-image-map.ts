@@ -1,5 +1,5 @@
-// The image map that `berth server` takes when none was named: the shipped example, where somebody stands in a checkout of Berth.
-// It looks in no other place.
+// The default image map of `berth server`: the shipped example, when the current directory is a checkout of Berth. It
+// looks nowhere else.
 
 import { access } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -13,6 +13,6 @@ export async function imageMapIn(directory: string): Promise<string | undefined>
     await access(path);
     return path;
   } catch {
-    return undefined; // nobody asked for it, so what cannot be reached is not missed
+    return undefined; // optional, so an unreadable file is ignored
   }
 }

@@ -1,4 +1,5 @@
-// `berth dev`: a whole fleet on this machine, to try things on. It writes the context "dev", so that the other verbs find it.
+// `berth dev`: a whole fleet on this machine, to try Berth. It writes the context "dev", so that other commands find
+// it.
 
 import { resolve } from 'node:path';
 import { Command } from 'commander';

@@ -1,5 +1,5 @@
-// `berth host token NAME`: the token that a host's agent needs. The control plane makes it; on the server's machine the server's secret
-// does as well, also while it is down.
+// `berth host token NAME`: prints the token for a host's agent. The control plane creates it; on the server's machine
+// the server's secret suffices, even while the server is down.
 
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';

@@ -1,4 +1,5 @@
-// `berth image build NAME`: builds one of the images that Berth knows to make, on this machine, and adds it to the fleet.
+// `berth image build NAME`: builds one of the images that Berth has a recipe for, on this machine, and adds it to the
+// fleet.
 
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
@@ -45,7 +46,7 @@ export function imageBuildCommand(cli: Cli): Command {
         );
       }
       const session = add ? await openSession(cli, command) : undefined;
-      // Before minutes of work are done for nothing.
+      // Before minutes of work that could be in vain.
       if (session) await attempting('reach the server', () => session.client.list('image', { limit: 1 }));
       const progress = startProgress(cli);
       let built: BuiltFile;
@@ -69,7 +70,7 @@ export function imageBuildCommand(cli: Cli): Command {
     });
 }
 
-/** Where agents look for `file:` images without being told: those of `berth dev` here, else those of this machine. */
+/** Where agents look for `file:` images by default: the directory of a local `berth dev`, else that of this machine. */
 function defaultDirectory(): string {
   return existsSync('.berth') ? join('.berth', 'images') : '/var/lib/berth/images';
 }
@@ -78,7 +79,7 @@ export interface BuiltFile {
   readonly path: string;
   readonly spec: Partial<ImageSpec>;
   readonly sizeBytes: number;
-  /** Built just now, and not found from before. */
+  /** Built now, not found from an earlier build. */
   readonly fresh: boolean;
 }
 
@@ -108,7 +109,7 @@ export async function imageFile(
   }
 }
 
-/** Makes the image, or brings the one of this name up to date: its labels and whether hosts preload it stay. */
+/** Creates the image, or updates the one of this name: its labels, and whether hosts preload it, are kept. */
 export async function registerImage(client: UserClient, name: string, spec: Partial<ImageSpec>): Promise<Image> {
   const current = await client.get('image', name).catch((error: unknown) => {
     if (error instanceof ApiError && error.code === 'NotFound') return undefined;

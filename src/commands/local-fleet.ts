@@ -1,4 +1,5 @@
-// A whole fleet in this process, on this machine: control plane with the embedded store, and one host's agent. For `dev` and `quickstart`.
+// A whole fleet in this process: control plane with the embedded store, and one host's agent. For `dev` and
+// `quickstart`.
 
 import { writeFile } from 'node:fs/promises';
 import { hostname } from 'node:os';
@@ -16,9 +17,9 @@ import { type RunningServer, startServer } from '../server/run.ts';
 import { hostNameOf } from './agent.ts';
 
 export interface LocalFleetOptions {
-  /** Absolute. `server/` and `agent/` are made in it. */
+  /** Absolute. `server/` and `agent/` are created in it. */
   readonly dataDirectory: string;
-  /** Absolute. Guests may be made from the images in it. */
+  /** Absolute. Guests may use the images in it. */
   readonly imageDirectory: string;
   /** Absent: 127.0.0.1:7070, or any free port when that is taken. */
   readonly listen?: string | undefined;
@@ -36,9 +37,9 @@ export interface LocalFleet {
   readonly operatorToken: string;
   readonly hostName: string;
   readonly agentDirectory: string;
-  /** How what runs a guest says that it stands, for people; undefined: it does not say, or nothing runs. */
+  /** The state that a guest's hypervisor reports, for users; undefined: it reports none, or nothing runs. */
   describeGuest(instanceId: string): Promise<string | undefined>;
-  /** Resolves when the agent cannot go on. */
+  /** Resolves when the agent fails permanently. */
   readonly failed: Promise<Error>;
   close(): Promise<void>;
 }

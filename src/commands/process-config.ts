@@ -1,4 +1,4 @@
-// How a process command gets its configuration: file < environment < flag, all through one schema.
+// The configuration of a process command: file < environment < flag, all validated by one schema.
 
 import type { Static, TObject } from 'typebox';
 import { resolveConfig } from '../api/config.ts';
@@ -7,16 +7,16 @@ import { attempting } from '../cli/exit-codes.ts';
 import { readYamlFile } from '../cli/options/yaml-file.ts';
 
 interface ConfigInput {
-  /** Path of the YAML file that was named by --config. */
+  /** Path of the YAML file from --config. */
   readonly file: string | undefined;
   readonly flags: Readonly<Record<string, unknown>>;
   readonly defaults?: Readonly<Record<string, unknown>>;
   readonly prefix: string;
-  /** More variables that mean a key: ORCH_CONFIG for imageMap. */
+  /** Additional variables for a key: ORCH_CONFIG for imageMap. */
   readonly variables?: Readonly<Record<string, string>>;
 }
 
-/** Throws `CommandError` that says which value is wrong and where it came from. */
+/** Throws `CommandError` that names the invalid value and its source. */
 export async function processConfig<S extends TObject>(
   { environment }: Pick<Cli, 'environment'>,
   schema: S,
@@ -24,7 +24,7 @@ export async function processConfig<S extends TObject>(
 ): Promise<Static<S>> {
   const path = file ?? (environment[`${prefix}CONFIG`] || undefined);
   const also = Object.fromEntries(Object.entries(variables).map(([variable, name]) => [name, environment[variable]]));
-  // Variables of our own prefix are more particular, so they win; the file's own is not a key.
+  // Variables with the command's own prefix are more specific, so they win; the file's own variable is not a key.
   const { [`${prefix}CONFIG`]: _file, ...own } = environment;
   return attempting('read the configuration', async () =>
     resolveConfig(schema, {

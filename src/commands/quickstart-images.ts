@@ -1,4 +1,4 @@
-// The images that the quickstart can boot, and what it asks of each of their guests. It builds nothing itself.
+// The images that the quickstart can boot, and the limits for each of their guests. It builds nothing itself.
 
 import type { GuestPort } from '../api/agent-protocol.ts';
 import type { BuildableImage } from './image-build.ts';
@@ -8,9 +8,9 @@ export interface QuickstartImage {
   readonly userData: string;
   /** Without KVM, on a busy machine. */
   readonly bootWithinMs: number;
-  /** Of which it may show no sign of life. */
+  /** The longest time without a sign of life. */
   readonly silenceMsMax: number;
-  /** Who logs in by ssh. Absent: there is no ssh server. */
+  /** The login for ssh. Absent: there is no ssh server. */
   readonly user?: string;
 }
 
@@ -31,7 +31,7 @@ echo "Hello from $(hostname), a guest that Berth has placed." > /var/www/index.h
 echo "Hello from user-data, on $(hostname)."
 `,
     bootWithinMs: 900_000,
-    silenceMsMax: 180_000, // without KVM it is busy for a minute and more between two lines
+    silenceMsMax: 180_000, // without KVM more than a minute can pass between two lines
     user: 'debian',
   },
 };

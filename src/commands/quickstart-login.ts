@@ -1,5 +1,5 @@
-// Logs in to the quickstart's guest as its user would: by "berth ssh", with a key and a context that are the quickstart's own. Neither the user's
-// keys nor the user's contexts are touched.
+// Logs in to the quickstart's guest as its user would: with "berth ssh", a key and a context of the quickstart's own.
+// The user's keys and contexts are not touched.
 
 import { readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -8,12 +8,12 @@ import { type Context, useLocalContext } from '../cli/context-file.ts';
 import { CommandError, exitCodes } from '../cli/exit-codes.ts';
 
 export interface LoginKey {
-  /** Of the private one. */
+  /** Of the private key. */
   readonly path: string;
   readonly publicKey: string;
 }
 
-/** Made when it is not there. */
+/** Created when it is missing. */
 export async function loginKey(cli: Cli, dataDirectory: string): Promise<LoginKey> {
   const path = join(dataDirectory, 'ssh-key');
   const there = await stat(`${path}.pub`).then(
@@ -24,7 +24,7 @@ export async function loginKey(cli: Cli, dataDirectory: string): Promise<LoginKe
   return { path, publicKey: (await readFile(`${path}.pub`, 'utf8')).trim() };
 }
 
-/** What the guest answers goes to the user's terminal. */
+/** The guest's output goes to the user's terminal. */
 export async function logIn(
   cli: Cli,
   call: {
@@ -35,7 +35,7 @@ export async function logIn(
 ): Promise<void> {
   const contexts = join(call.dataDirectory, 'contexts.yaml');
   await useLocalContext(contexts, 'quickstart', call.context);
-  // What the user has set for servers of their own must not lead elsewhere.
+  // The user's settings for other servers must not apply.
   const others = ['BERTH_URL', 'BERTH_TOKEN', 'BERTH_PROJECT'].flatMap((name) => ['-u', name]);
   await run(cli, 'env', [...others, `BERTH_CONFIG=${contexts}`, ...cli.self, 'ssh', ...call.words]);
 }

@@ -1,11 +1,11 @@
-// Keeps what a guest that failed has left in its folder, which is removed with it.
+// Saves the logs of a failed guest from its directory, which is deleted with the guest.
 
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
 const logs = ['console.log', 'qemu.stderr'] as const;
 
-/** False: it could not be written; the failure itself is what matters. */
+/** False: it could not be written; the original failure is what matters. */
 export async function keepLogs(
   folder: string,
   { path, heading }: { readonly path: string; readonly heading: string },

@@ -1,5 +1,5 @@
-// Waits beside the boot of a guest and never in silence: says how its hypervisor stands when nothing is heard of the guest, and gives up when that
-// lasts. It only looks.
+// Watches a guest during its boot: reports the state of its hypervisor when the guest is silent, and gives up when the
+// silence lasts. It changes nothing.
 
 import { stat } from 'node:fs/promises';
 import { type Clock, sleep } from '../base/clock.ts';
@@ -10,18 +10,18 @@ const lookEveryMs = 500;
 const tellEveryMs = 10_000;
 
 export interface SilenceOptions {
-  /** Of the guest, for people. */
+  /** The guest's name in messages. */
   readonly name: string;
   readonly consolePath: string;
-  /** After so long without a sign of life it is given up. */
+  /** After this time without a sign of life the boot has failed. */
   readonly silenceMsMax: number;
-  /** How its hypervisor says that it stands; undefined: it does not run. */
+  /** The state that its hypervisor reports; undefined: it does not run. */
   readonly look: () => Promise<string | undefined>;
   readonly tell: (text: string) => void;
   readonly clock: Clock;
 }
 
-/** A sign of life is what the guest writes, and whatever changes in what the control plane says of it. */
+/** Signs of life are the guest's output and every change of its status in the control plane. */
 export class SilenceWatch {
   readonly #options: SilenceOptions;
   #heardMs: number;
@@ -34,7 +34,7 @@ export class SilenceWatch {
     this.#heardMs = options.clock.monotonicMs();
   }
 
-  /** What the control plane says of it, whenever that is said. */
+  /** Called with each status from the control plane. */
   heardStatus(status: string): void {
     if (status === this.#status) return;
     this.#status = status;

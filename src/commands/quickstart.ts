@@ -1,5 +1,5 @@
-// `berth quickstart`: from nothing to a running guest on this machine, step by step, each told with how long it took. What it
-// starts itself it also removes; a failure ends with the console's last lines and a word on what to do.
+// `berth quickstart`: from nothing to a running guest on this machine, step by step, each with its duration. It removes
+// everything that it started; a failure ends with the console's last lines and advice.
 
 import { readdir, readFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
@@ -85,7 +85,7 @@ export function quickstartCommand(cli: Cli): Command {
     });
 }
 
-/** libvirt runs guests as a user of its own, to whom homes are closed. */
+/** libvirt runs guests as a separate user without access to home directories. */
 const folders = {
   own: { data: '.berth/quickstart', images: '.berth/images' },
   shared: { data: '/var/lib/berth/quickstart', images: '/var/lib/berth/images' },
@@ -111,7 +111,7 @@ async function quickstart(cli: Cli, plan: Plan): Promise<void> {
       `Guests are simulated (driver "fake")${plan.reason === undefined ? '' : `: ${visible(plan.reason)}`}. Everything else is real.`,
     );
   }
-  // Before the agent: it tries KVM with the kernel of this image.
+  // Before the agent, which tests KVM with the kernel of this image.
   const built = plan.driver === 'fake' ? undefined : await buildGuestImage(tell, plan, stopped);
   const fleet = await tell.step(
     'starting control plane and agent',
@@ -182,13 +182,16 @@ async function failure(fleet: LocalFleet): Promise<never> {
 
 interface Stage {
   readonly plan: Plan;
-  /** Absent: guests are only pretended. */
+  /** Absent: guests are simulated. */
   readonly built: BuiltFile | undefined;
   readonly fleet: LocalFleet;
   readonly session: Session;
   readonly startedMs: number;
   readonly stopped: AbortSignal;
-  /** Lets the other verbs find this fleet, until it ends. False: the user chose another server, and they must be told which. */
+  /**
+   * Makes this fleet the current context until it ends. False: the user chose another server, which the output must
+   * mention.
+   */
   readonly makeCurrent: () => Promise<boolean>;
 }
 
@@ -259,13 +262,13 @@ function hostText({ status }: Host): string {
   return `${cpus ?? '?'} CPUs, ${mebi === undefined ? '?' : memory(mebi)}, ${driversOf(status.drivers)}${reason ? ` (${shortened(reason)})` : ''}`;
 }
 
-/** The first part of a long reason; `berth host show` has all of it. */
+/** The beginning of a long reason; `berth host show` shows all of it. */
 function shortened(reason: string): string {
   const [first = ''] = /^(?:KVM is not usable: )?.*?(?=: |; |\n|$)/.exec(reason) ?? [];
   return visible(first.length > 90 ? `${first.slice(0, 89)}…` : first);
 }
 
-/** Undefined: nobody logs in to guests of this image, or they are only pretended. */
+/** Undefined: guests of this image have no login, or are simulated. */
 async function keyFor(cli: Cli, { image, driver, dataDirectory }: Plan): Promise<LoginKey | undefined> {
   if (quickstartImages[image].user === undefined || driver === 'fake') return undefined;
   return loginKey(cli, dataDirectory);
@@ -319,12 +322,12 @@ async function bootGuest(
   } catch (error) {
     if (!(error instanceof Interrupted)) await tellConsole(tell, session, name, 'The last lines of its console');
     const failure = error instanceof Interrupted ? error : await withLogs(stage, made, error);
-    await removeGuest(cli, stage, made).catch(() => {}); // the failure itself is what matters
+    await removeGuest(cli, stage, made).catch(() => {}); // the original failure is what matters
     throw failure;
   }
 }
 
-/** Says how things stand when the guest says nothing, and does not wait for it for ever. */
+/** Reports the guest's state while the guest is silent, and gives up after a while. */
 async function untilBooted(
   cli: Cli,
   tell: Teller,
@@ -358,7 +361,7 @@ async function untilBooted(
     return await Promise.race([booted, silent]);
   } finally {
     over.abort();
-    // What lost the race has nothing more to say.
+    // The loser of the race must not report anything.
     booted.catch(() => {});
     silent.catch(() => {});
   }
@@ -372,7 +375,7 @@ function statusText({ status: { phase, guest } }: Instance): string {
 const guestFolder = ({ driver }: Plan, { agentDirectory }: LocalFleet, id: string): string =>
   join(agentDirectory, driver, id);
 
-/** The guest is removed, and its logs with it: what they say is kept. */
+/** The guest is deleted with its logs, so these are saved first. */
 async function withLogs({ plan, fleet }: Stage, { metadata }: Instance, error: unknown): Promise<unknown> {
   if (!(error instanceof CommandError)) return error;
   const path = join(plan.dataDirectory, `${metadata.name}.log`);
@@ -385,7 +388,7 @@ async function withLogs({ plan, fleet }: Stage, { metadata }: Instance, error: u
 
 const consoleBytesMax = 64 * 1024;
 
-/** The console's end, as far as it can be had: this must not hide the failure it explains. */
+/** The end of the console, if available: an error here must not hide the failure that it explains. */
 async function tellConsole(tell: Teller, { client, project }: Session, name: string, title: string): Promise<void> {
   let text = '';
   const decoder = new TextDecoder();
@@ -436,7 +439,7 @@ async function showGuest(cli: Cli, tell: Teller, session: Session, instance: Ins
 
 const pageTries = 20;
 
-/** The guest's server may come up a moment after the boot has ended. */
+/** The guest's web server may start a moment after the boot has ended. */
 async function fetchPage(cli: Cli, url: string): Promise<string | undefined> {
   for (let tries = 0; tries < pageTries; tries++) {
     const patience = new AbortController();
@@ -454,7 +457,7 @@ async function fetchPage(cli: Cli, url: string): Promise<string | undefined> {
   return undefined;
 }
 
-/** By the command that the user is told to type. */
+/** With the command that the output tells the user to run. */
 async function showLogin(
   cli: Cli,
   tell: Teller,
@@ -472,7 +475,7 @@ async function showLogin(
       words: ['-i', key.path, target, '--', 'uname', '-a'],
     });
   } catch (error) {
-    await removeGuest(cli, stage, instance).catch(() => {}); // the failure itself is what matters
+    await removeGuest(cli, stage, instance).catch(() => {}); // the original failure is what matters
     throw error;
   }
 }
@@ -508,9 +511,9 @@ function tellNext(
   tell.line('It stays up until Ctrl-C.');
 }
 
-/** Asked to go, gone from the API, and no file or process of this machine bears its id any more. */
+/** Deletes the guest and waits until the API, and the files and processes of this machine, no longer contain its id. */
 async function removeGuest(cli: Cli, { session, fleet }: Stage, { metadata }: Instance): Promise<void> {
-  const calm: Cli = { ...cli, interruption: () => new AbortController().signal }; // also after Ctrl-C
+  const calm: Cli = { ...cli, interruption: () => new AbortController().signal }; // even after Ctrl-C
   await attempting(`remove instance "${metadata.name}"`, () => session.client.delete('instance', metadata.id));
   await waitForInstance(calm, session, {
     id: metadata.id,
@@ -536,7 +539,7 @@ async function processesOf(id: string): Promise<string[]> {
   const numbers = (await readdir('/proc').catch(() => [])).filter((name) => /^\d+$/.test(name));
   const found = await Promise.all(
     numbers.map(async (pid) => {
-      const commandLine = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => ''); // it has ended since
+      const commandLine = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => ''); // it has ended in the meantime
       return commandLine.includes(id) ? [`process ${pid}`] : [];
     }),
   );
@@ -557,7 +560,7 @@ async function farewell(cli: Cli, tell: Teller, stage: Stage, { metadata }: Inst
   await tellOthers(tell, stage.session, { metadata });
 }
 
-/** Guests outlive the programs that started them: nobody should find them by chance. */
+/** Guests outlive the programs that started them, so the output lists those that remain. */
 async function tellOthers(tell: Teller, { client }: Session, own: Pick<Instance, 'metadata'>): Promise<void> {
   const { items } = await listAll(client, 'instance');
   const others = items.map(({ metadata }) => metadata).filter(({ id }) => id !== own.metadata.id);

@@ -1,4 +1,5 @@
-// The commands that run a part of Berth itself. A new one is a file and a line here; nothing of it is loaded before it is called.
+// The commands that run a part of Berth itself. A new one is a file and a line here; its file is loaded only when it is
+// run.
 
 import type { CommandEntry } from '../cli/registry.ts';
 

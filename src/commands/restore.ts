@@ -1,5 +1,5 @@
-// `berth restore FILE --store URL`: makes a store what a backup says. Guests that the backup does not know are left alone, and what it
-// says of guests is believed only once their hosts have said it, too.
+// `berth restore FILE --store URL`: restores a store from a backup. Guests that the backup does not know are left
+// alone, and its claims about guests count only once their hosts have confirmed them.
 
 import { Command } from 'commander';
 import { systemPrng } from '../base/system.ts';

@@ -1,4 +1,4 @@
-// `berth server`: the control plane as a process, until it is told to end.
+// `berth server`: runs the control plane until it is stopped.
 
 import { Command } from 'commander';
 import type { Cli } from '../cli/cli.ts';
@@ -8,7 +8,7 @@ import { processConfig } from './process-config.ts';
 import { storeAdvice, tellFailure } from './store-of.ts';
 import { untilAborted } from './until-aborted.ts';
 
-/** When agents that waited for it have come back, too. */
+/** After waiting agents have reconnected. */
 const releaseAfterMs = 1_500;
 
 interface ServerFlags {
@@ -88,7 +88,7 @@ export function serverCommand(cli: Cli): Command {
           ),
         { Locked: 'or use another file for this server: --store sqlite:PATH' },
       ).catch((error: unknown) => {
-        if (error instanceof StartStopped) return undefined; // as asked
+        if (error instanceof StartStopped) return undefined; // as requested
         throw error;
       });
       if (server === undefined) {

@@ -1,5 +1,5 @@
-// `berth sim replay TRACE --fleet FLEET --profile P`: a recorded trace through the production scheduler. It reads files and, for a plot,
-// writes one; it never talks to a server.
+// `berth sim replay TRACE --fleet FLEET --profile P`: replays a recorded trace with the production scheduler. It reads
+// files and, for a plot, writes one; it never contacts a server.
 
 import { readFile, writeFile } from 'node:fs/promises';
 import { basename } from 'node:path';
@@ -52,7 +52,7 @@ export function simReplayCommand(cli: Cli): Command {
     .option('--plot <file>', 'write an SVG plot of hosts in use over time')
     .option('--json', 'print one JSON array, with an object per profile')
     .action(async (file: string, flags: ReplayFlags, command: Command) => {
-      const json = command.optsWithGlobals()['json'] === true; // `berth sim` has one of this name, and takes it
+      const json = command.optsWithGlobals()['json'] === true; // `berth sim` has an option of the same name, which takes the value
       const profiles = flags.profile.split(',').map((each) => oneOf('--profile', each, profileNames));
       const movesPerArrival = flags.moves === undefined ? 0 : parseMoves(flags.moves);
       const limit =
@@ -72,7 +72,7 @@ export function simReplayCommand(cli: Cli): Command {
         const title = `${basename(file)} on ${basename(flags.fleet)}`;
         if (json) await printValue(cli, 'json', replays);
         else print(cli, title, replays);
-        // Last: a plot that cannot be written does not take the figures of a long run with it.
+        // Last, so that a plot that cannot be written does not lose the results of a long run.
         if (flags.plot !== undefined) await write(flags.plot, plotSvg(title, replays));
       } finally {
         progress.end();
@@ -198,7 +198,7 @@ async function write(file: string, text: string): Promise<void> {
   }
 }
 
-/** What is wrong with a file or a word is the caller's to mend. */
+/** Reports an invalid file or argument as an error of the user. */
 function told<T>(work: () => T): T {
   try {
     return work();

@@ -1,4 +1,4 @@
-// A store that a command opens itself, and its failures as a command tells them.
+// A store that a command opens itself, with its failures as error messages.
 
 import { CommandError, exitCodes } from '../cli/exit-codes.ts';
 import { errorCodes } from '../api/errors.ts';
@@ -11,7 +11,7 @@ interface OpenOptions {
   readonly advice?: Advice;
 }
 
-/** What else can be done about a failure, where the command knows more than the store. */
+/** Further advice about a failure, where the command knows more than the store. */
 type Advice = Partial<Record<StoreErrorCode, string>>;
 
 export async function openStoreOf(url: string, { advice, ...options }: OpenOptions = {}): Promise<Store> {
@@ -20,12 +20,12 @@ export async function openStoreOf(url: string, { advice, ...options }: OpenOptio
   return tellFailure('open the store', () => openStore(url, options), advice);
 }
 
-/** What to do about a server that does not start because of its store. */
+/** Advice for a server that cannot start because of its store. */
 export const storeAdvice = {
   Unavailable: '"berth store check URL" says whether the store is closed, and why',
 } as const;
 
-/** Runs `work`; what the store refuses, or what is wrong with a backup, is told as `cannot <attempt>: <why>`. */
+/** Runs `work`; an error of the store or of a backup is reported as `cannot <attempt>: <why>`. */
 export async function tellFailure<T>(attempt: string, work: () => Promise<T>, advice: Advice = {}): Promise<T> {
   try {
     return await work();

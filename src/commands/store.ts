@@ -1,4 +1,4 @@
-// `berth store check` and `berth store migrate`: the store itself, without a server.
+// `berth store check` and `berth store migrate`: work on the store itself, without a server.
 
 import { Command } from 'commander';
 import { newId } from '../base/ids.ts';
@@ -93,7 +93,7 @@ function migrateCommand(cli: Cli): Command {
               await closed.seal();
               return { ...moved, ledBy: closed.ledBy };
             } catch (error) {
-              // When the second store is open, or nobody knows if it is, the first stays closed: two must never be.
+              // When the second store is open, or may be, the first stays closed: both must never be open.
               if (moved)
                 throw new CommandError(
                   exitCodes.badOutcome,

@@ -1,4 +1,4 @@
-// Waits for Ctrl-C, or for whatever else aborts a signal. It must not keep a listener when it is over.
+// Waits for Ctrl-C, or for another cause that aborts a signal. It must not keep a listener afterwards.
 
 export function untilAborted(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {

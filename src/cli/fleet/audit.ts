@@ -1,4 +1,4 @@
-// `berth audit`: proves the fleet consistent, or says what is not, since when and why; with --apply repairs it.
+// `berth audit`: checks the fleet for inconsistencies and lists them with age and reason; with --apply it repairs them.
 
 import { Command } from 'commander';
 import type { AuditReport, Finding } from '../../api/audit.ts';

@@ -1,4 +1,4 @@
-// `berth candidates`: hosts that would take what is asked for, the best first. Nothing is held by asking.
+// `berth candidates`: hosts that would take a request, the best first. Nothing is claimed.
 
 import { Command } from 'commander';
 import type { Candidates } from '../../api/candidates.ts';

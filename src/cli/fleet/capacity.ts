@@ -1,4 +1,5 @@
-// `berth capacity`: how many more fit, what strands the rest, and whether the fleet survives losing hosts.
+// `berth capacity`: how many more instances fit, what strands the rest, and whether the fleet survives the loss of
+// hosts.
 
 import { Command } from 'commander';
 import type { Capacity, LossCapacity, PoolUse, SizeCapacity } from '../../api/capacity.ts';

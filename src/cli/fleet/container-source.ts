@@ -1,8 +1,9 @@
-// What somebody may have meant who names a container image as engines take it: `nginx:1.27`. Only a suggestion; nothing is ever fetched by it.
+// Suggests the full reference for a container image in short form: `nginx:1.27`. Only for a message; nothing is ever
+// fetched by it.
 
 import { containerTransport, readContainerReference } from '../../api/container-reference.ts';
 
-/** The full reference, where the source is one that Berth does not take and could be a container image; else undefined. */
+/** The full reference, for a source that Berth does not accept and that may be a container image; else undefined. */
 export function meantContainer(source: string): string | undefined {
   const short = source.startsWith(containerTransport) ? source.slice(containerTransport.length) : source;
   if (/^[a-z]+:\/\//.test(short) || fileEndings.test(short)) return undefined;
@@ -13,10 +14,13 @@ export function meantContainer(source: string): string | undefined {
   return readContainerReference(tagged).ok ? tagged : undefined;
 }
 
-/** Of a file that is meant, without its scheme. */
+/** Endings of files without a scheme. */
 const fileEndings = /\.(qcow2|img|raw|iso|zstd?|gz|xz)$/;
 
-/** As engines read it: a first part without dot and port is a folder of Docker Hub, and `library` is the folder of what has none. */
+/**
+ * As container engines read it: a first part without dot and port is an account of Docker Hub, and `library` is the
+ * default account.
+ */
 function withRegistry(short: string): string {
   const [first = '', ...more] = short.split('/');
   if (more.length === 0) return `docker.io/library/${short}`;

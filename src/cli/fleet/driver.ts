@@ -1,4 +1,4 @@
-// `berth driver ls`: what guests can be made of: the drivers of this program, how far each was proven, and the hosts that offer it.
+// `berth driver ls`: the drivers of this program, how far each was tested, and the hosts that offer it.
 
 import { Command } from 'commander';
 import { type DriverFacts, driverFacts } from '../../api/driver-facts.ts';
@@ -13,7 +13,7 @@ import { visible } from '../print/terminal.ts';
 
 export interface DriverRow extends Partial<DriverFacts> {
   readonly name: string;
-  /** Null: they could not be asked for. */
+  /** Null: the hosts are unknown. */
   readonly hosts: readonly OfferedBy[] | null;
 }
 
@@ -42,7 +42,7 @@ function lsCommand(cli: Cli): Command {
     });
 }
 
-/** Undefined: nobody answers, which is told; the drivers of this program are known all the same. */
+/** Undefined when no server responds, which is reported; the drivers of this program are known anyway. */
 async function hostsOf(cli: Cli, command: Command): Promise<readonly Host[] | undefined> {
   try {
     const { client } = await openSession(cli, command);
@@ -55,7 +55,7 @@ async function hostsOf(cli: Cli, command: Command): Promise<readonly Host[] | un
   }
 }
 
-/** Those of this program first; then what hosts of another version have besides. */
+/** Drivers of this program first; then those that only hosts of another version have. */
 export function driverRows(hosts: readonly Host[] | undefined): DriverRow[] {
   const offers = new Map<string, OfferedBy[]>();
   for (const { metadata, status } of hosts ?? [])
@@ -100,7 +100,7 @@ function shown(hosts: readonly OfferedBy[]): string {
   return [...names, ...(hosts.length > hostsShown ? [`and ${hosts.length - hostsShown} more`] : [])].join(', ');
 }
 
-/** Where a driver was asked for and does not work, and why. */
+/** Hosts on which a requested driver does not work, and why. */
 function missingLines(rows: readonly DriverRow[]): string[] {
   const missing = rows.flatMap(({ name, hosts }) =>
     (hosts ?? []).flatMap(({ host, available, reason }) =>

@@ -1,5 +1,5 @@
-// A placement group's rules as people read them, and whether its instances keep to them now: they were placed under the rules of their day,
-// and labels of hosts change.
+// A placement group's rules in words, and whether its instances satisfy them now: rules and labels of hosts may have
+// changed since the placement.
 
 import type { GroupSpec } from '../../api/resources/group.ts';
 import type { Host } from '../../api/resources/host.ts';
@@ -16,7 +16,7 @@ export function rulesOfGroup({ affinity, antiAffinity, spread, maxPerHost }: Gro
   ];
 }
 
-/** What is not as the rules say, one sentence each. `instances`: those of the group. */
+/** Violations of the rules, one sentence each. `instances`: those of the group. */
 export function brokenRules(
   { affinity, antiAffinity, spread, maxPerHost }: GroupSpec,
   instances: readonly Instance[],

@@ -1,4 +1,4 @@
-// `berth group ...`: placement groups, and whether their instances keep to the rules now.
+// `berth group ...`: placement groups, and whether their instances satisfy the rules now.
 
 import { Command } from 'commander';
 import type { Group, GroupSpec } from '../../api/resources/group.ts';

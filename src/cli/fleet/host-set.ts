@@ -1,4 +1,4 @@
-// `berth host taint|untaint|set`: what an operator says of a host that is there.
+// `berth host taint|untaint|set`: changes an operator's settings of an existing host.
 
 import { Command } from 'commander';
 import { errorCodes } from '../../api/errors.ts';
@@ -49,7 +49,7 @@ export function untaintCommand(cli: Cli): Command {
     });
 }
 
-/** By its key, or its key and effect. */
+/** By key, or by key and effect. */
 function meansTaint(text: string, taint: Taint): boolean {
   return text === taint.key || sameTaint(parseTaint(text), taint);
 }
@@ -112,7 +112,7 @@ export function setCommand(cli: Cli): Command {
 
 type Spec = Host['spec'];
 
-/** Before and after a change. */
+/** Transforms labels. */
 type LabelChange = (before: Labels) => Labels;
 
 function labelsBy(pairs: readonly string[]): LabelChange {
@@ -161,7 +161,10 @@ function changedTraits(before: readonly string[], changes: readonly string[]): s
   return [...traits];
 }
 
-/** A host may grow, so more than it has now is no fault; but then it takes nothing, which few want. */
+/**
+ * Reserving more than the host has is valid, because a host may grow; but then the host takes no instances, which
+ * deserves a warning.
+ */
 function wholeReserves({ metadata, spec, status }: Host): string[] {
   return Object.entries(spec.reserved ?? {}).flatMap(([resourceClass, kept]) => {
     const total = spec.inventory?.[resourceClass]?.total ?? status.capacity?.[resourceClass];
@@ -172,7 +175,7 @@ function wholeReserves({ metadata, spec, status }: Host): string[] {
   });
 }
 
-/** Amounts go to `reserved`, shares to `inventory`; the one takes the place of the other, and an empty text takes both away. */
+/** Amounts go to `reserved`, shares to `inventory`; each replaces the other, and an empty text removes both. */
 function reserveOf(spec: Spec, pairs: readonly string[]): Pick<Spec, 'reserved' | 'inventory'> {
   if (pairs.length === 0) return {};
   const reserved: Record<string, number> = { ...spec.reserved };
@@ -210,7 +213,7 @@ function changedRatios(before: Spec['allocationRatios'], pairs: readonly string[
   return ratios;
 }
 
-/** `otherwise`: what else can be written. */
+/** `otherwise`: the alternative to a number. */
 export function parseRatio(flag: string, text: string, otherwise: string): number {
   const ratio = /^\d{1,4}(\.\d{1,3})?$/.test(text) ? Number(text) : 0;
   if (ratio < 0.01 || ratio > 1000)

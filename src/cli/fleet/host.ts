@@ -155,7 +155,7 @@ export function hostLines({ metadata, spec, status }: Host, held: HostProviders,
   ]);
 }
 
-/** As the ledger has it, so also what its pool or the fleet says. */
+/** From the ledger, so ratios of the pool or the fleet are included. */
 function overcommitLines(spec: Host['spec'], { providers }: HostProviders): [string, string][] {
   const [root] = providers;
   const ratios = root
@@ -164,7 +164,7 @@ function overcommitLines(spec: Host['spec'], { providers }: HostProviders): [str
   return ratios.filter(([, ratio]) => ratio !== 1).map(([key, ratio]) => ['overcommit', `${key} × ${ratio}`]);
 }
 
-/** Who may be here. */
+/** Which instances may use the host. */
 function purposeLines(spec: Host['spec'], status: Host['status']): [string, string | undefined][] {
   const controlPlane = spec.controlPlane ?? status.controlPlane === 'excluded';
   return [
@@ -199,7 +199,7 @@ function providerLines({ providers }: HostProviders): [string, string][] {
   });
 }
 
-/** Who holds what, one a line. */
+/** The allocations, one per line. */
 function heldLines({ allocations }: HostProviders): [string, string][] {
   if (allocations.length === 0) return [['instances', 'none']];
   return allocations.map(({ kind, project, name, amounts }, index) => {

@@ -1,4 +1,5 @@
-// `berth image create NAME --from INSTANCE`: an image of what is on an instance's disk now. The instance stays as it is.
+// `berth image create NAME --from INSTANCE`: creates an image from the current disk of an instance, which is not
+// changed.
 
 import { Command } from 'commander';
 import { ApiError } from '../../api/errors.ts';

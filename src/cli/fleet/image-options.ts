@@ -1,4 +1,4 @@
-// What the verbs that make images have in common: their words and amounts.
+// Shared by the commands that create images: flags and amounts.
 
 import type { ImageSpec } from '../../api/resources/image.ts';
 import { usageError } from '../exit-codes.ts';
@@ -13,7 +13,7 @@ export interface AmountOptions {
   readonly disk?: string;
 }
 
-/** What instances get that ask for nothing. */
+/** The defaults for instances that request no amounts. */
 export function amountsOf({ cpus, memory, disk }: AmountOptions): ImageSpec['defaults'] {
   return {
     ...(cpus === undefined ? {} : { cpus: parseInteger('--cpus', cpus, { min: 1, max: 1024 }) }),

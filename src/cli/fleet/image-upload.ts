@@ -1,5 +1,5 @@
-// `berth image upload FILE NAME`: brings a file to the control plane, piece by piece, so that one that broke off goes on where it was.
-// The control plane checks it before it becomes the image.
+// `berth image upload FILE NAME`: uploads a file to the control plane in pieces, so that an interrupted upload can be
+// resumed. The control plane checks it before it becomes the image.
 
 import { createHash } from 'node:crypto';
 import { type FileHandle, open } from 'node:fs/promises';
@@ -23,7 +23,7 @@ interface UploadOptions extends AmountOptions {
   readonly architecture?: string;
 }
 
-/** Small enough for a slow line within the minute that a request may take: 8 MiB in 60 s are 1.1 Mbit/s. */
+/** Small enough for a slow connection within the minute that a request may take: 8 MiB in 60 s are 1.1 Mbit/s. */
 const pieceBytes = 8 * 1024 * 1024;
 const triesMax = 5;
 const retryDelayMs = 1000;
@@ -104,7 +104,7 @@ async function upload(cli: Cli, { client }: Session, { file, path, name, how }: 
         if (signal.aborted) throw new Interrupted();
         const received = error instanceof ApiError && error.code === 'Conflict' ? receivedIn(error.details) : undefined;
         if (received !== undefined && received <= size && received !== offset) {
-          offset = received; // an earlier upload came so far
+          offset = received; // an earlier upload came this far
           continue;
         }
         const mayHelp = error instanceof ApiError && (error.code === 'Unavailable' || error.code === 'Conflict');

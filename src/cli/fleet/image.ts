@@ -1,4 +1,4 @@
-// `berth image ...`: what instances are made from. Building one belongs to src/commands/image-build.ts.
+// `berth image ...`: the images of instances. src/commands/image-build.ts builds them.
 
 import { Command } from 'commander';
 import { isContainerImage } from '../../api/container-image.ts';
@@ -149,7 +149,7 @@ function addCommand(cli: Cli): Command {
     });
 }
 
-/** Many images need far less, and a small host has no room for so much. */
+/** Many images need much less, and a small host cannot give this much. */
 const defaultsHint =
   "its instances without a size get their pool's default, else 4 CPUs and 8 GiB memory; --cpus and --memory change this";
 
@@ -245,9 +245,9 @@ function prefetchCommand(cli: Cli): Command {
 
 interface FetchNow extends PullOptions {
   readonly verb: string;
-  /** What has the hosts fetch it; undefined when they do so already. */
+  /** The change that makes hosts fetch it; undefined when they do so already. */
   readonly change: (image: Image) => ImageSpec | undefined;
-  /** The hosts that are waited for, if they can use it. */
+  /** The hosts to wait for, if they can use the image. */
   readonly wants: (host: Host) => boolean;
 }
 
@@ -323,7 +323,7 @@ function changeCommand(cli: Cli, { verb, description, change, done }: ChangeWord
     });
 }
 
-/** Whether a host will fetch it: it is here, of the right architecture, and has a driver that can use it. */
+/** Whether a host will fetch it: it is connected, of the right architecture, and has a suitable driver. */
 function fits({ spec }: Image, host: Host): boolean {
   const { status } = host;
   const drivers = status.drivers.filter(
@@ -375,7 +375,7 @@ async function waitForHosts(
   }
 }
 
-/** What a host has by this name may be of an earlier source: the key says of which. */
+/** A host may report this name for an earlier source: the key tells them apart. */
 function reportsOf({ metadata, spec }: Image, { status }: Host): HostImage[] {
   const wanted = imageKey(spec);
   return status.images.filter(({ name, key }) => name === metadata.name && key === wanted);
@@ -415,9 +415,9 @@ function printHosts(cli: Cli, wanted: Image, hosts: readonly Host[]): void {
   );
 }
 
-/** By the name of the image: what it takes on hosts that have it as it is wanted now. */
+/** By image name: its size on hosts that have its current version. */
 async function sizesOnHosts(client: Session['client'], images: readonly Image[]): Promise<Map<string, number>> {
-  // Who may see images need not see hosts.
+  // Access to images does not imply access to hosts.
   const { items: hosts } = await listAll(client, 'host').catch(() => ({ items: [] }));
   const sizes = new Map<string, number>();
   for (const image of images)
@@ -427,7 +427,7 @@ async function sizesOnHosts(client: Session['client'], images: readonly Image[])
   return sizes;
 }
 
-/** Which host has which image, one row each. */
+/** One row per host and image. */
 async function printCached(cli: Cli, output: Format, images: readonly Image[], hosts: readonly Host[]): Promise<void> {
   const rows = images.flatMap((image) =>
     hosts.flatMap((host) =>

@@ -1,4 +1,4 @@
-// `berth project ...`: tenants, and what each may have of the fleet.
+// `berth project ...`: tenants and their quotas.
 
 import { Command } from 'commander';
 import type { ProjectSpec } from '../../api/resources/project.ts';

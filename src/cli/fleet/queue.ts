@@ -1,4 +1,4 @@
-// `berth queue`: what waits for a host, first things first, and why each waits.
+// `berth queue`: the pending instances in order, and why each waits.
 
 import { Command } from 'commander';
 import type { QueueItem, QueueList } from '../../api/queue.ts';
@@ -18,7 +18,7 @@ export function queueCommand(cli: Cli): Command {
     .action(async (options: { readonly limit: string; readonly output: Format }, command: Command) => {
       const limit = parseInteger('--limit', options.limit, { min: 1, max: 10_000 });
       const { client } = await openSession(cli, command);
-      // Places in the queue are among all; only who says --project here wants those of one.
+      // Positions are global; only an explicit --project limits the list to one project.
       const { project } = command.optsWithGlobals<{ project?: string }>();
       const queue = await attempting('show the queue', () =>
         client.queue({ limit, ...(project === undefined ? {} : { project }) }),

@@ -1,4 +1,4 @@
-// `berth reserve`: holds room for a while without an instance. `berth run --task NAME` then starts in that room.
+// `berth reserve`: holds room for a limited time without an instance. `berth run --task NAME` then uses that room.
 
 import { Command } from 'commander';
 import type { Task } from '../../api/resources/task.ts';

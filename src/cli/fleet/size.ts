@@ -1,4 +1,4 @@
-// `berth size ...`: named amounts of room.
+// `berth size ...`: named amounts of resources.
 
 import { Command } from 'commander';
 import type { Cli } from '../cli.ts';

@@ -1,4 +1,4 @@
-// Taints as people type and read them: `key=value:NoSchedule`.
+// Taints in text form: `key=value:NoSchedule`.
 
 import { type Taint, type TaintEffect, taintEffects } from '../../api/resources/host-rules.ts';
 import { usageError } from '../exit-codes.ts';

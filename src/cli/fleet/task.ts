@@ -1,4 +1,4 @@
-// `berth task ...`: room that is held for a while; `berth reserve` makes such tasks.
+// `berth task ...`: room held for a limited time; `berth reserve` creates such tasks.
 
 import { Command } from 'commander';
 import type { Cli } from '../cli.ts';

@@ -1,4 +1,4 @@
-// `berth volume ...`: disks with a life of their own, on local storage of a host.
+// `berth volume ...`: disks independent of instances, on local storage of a host.
 
 import { Command } from 'commander';
 import { errorCodes } from '../../api/errors.ts';
@@ -71,7 +71,7 @@ function showCommand(cli: Cli): Command {
     });
 }
 
-/** What someone wants to know of one volume. */
+/** The details of one volume. */
 export function volumeLines({ metadata, spec, status }: Volume, nowMs: number): string[] {
   const ready = conditionOf(status.conditions, 'Ready');
   const seen = status.volume;
@@ -268,7 +268,9 @@ function snapshotCommand(cli: Cli): Command {
     );
 }
 
-/** Whoever asks for one wants the present state: the earlier one under that name would be taken for it. */
+/**
+ * A user who requests a snapshot wants the present state: an existing one of the same name would be mistaken for it.
+ */
 function snapshotExists(volume: string, state: string): CommandError {
   return new CommandError(
     errorCodes.AlreadyExists.exitCode,
@@ -336,7 +338,7 @@ async function maybeWait(
   await waitForResource(cli, session, { kind: 'volume', id, name, judge, timeoutMs, adviceAfter });
 }
 
-/** Done when its host has done all that was wanted at `generation`. */
+/** Done when its host has applied the spec of `generation`. */
 function untilMade(name: string, generation = 1): Judge<'volume', Volume> {
   return (volume) => {
     if (!volume) return { failed: `volume "${name}" was removed before it was ready` };

@@ -1,4 +1,4 @@
-// `berth events`: what happened, oldest first, and with -f what happens.
+// `berth events`: past events, oldest first; with -f also new ones.
 
 import { Command } from 'commander';
 import type { Event } from '../../api/resources/event.ts';
@@ -32,7 +32,8 @@ export function eventsCommand(cli: Cli): Command {
           : `no recorded event is about "${subject}"; for names see berth ps, berth host ls, berth image ls`;
       await attempting('show events', async () => {
         if (follow) {
-          // Lines, also on a terminal: a history is not redrawn, and its ages would go stale, so it shows the time instead.
+          // Lines, also on a terminal: a history is not redrawn and its ages would become wrong, so it shows times
+          // instead.
           const plain: Cli = { ...cli, stdout: { write: (data) => cli.stdout.write(data), isTTY: false } };
           return watchList(plain, client, {
             kind: 'event',

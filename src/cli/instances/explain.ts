@@ -1,4 +1,5 @@
-// `berth explain NAME`: why an instance is where it is, or why it is nowhere, what would change that, and what the hosts say.
+// `berth explain NAME`: why an instance is where it is, or why it has no host, what would change that, and the verdict
+// of each host.
 
 import { Command } from 'commander';
 import type {
@@ -127,7 +128,7 @@ export function nearestLines({ nearest, counts }: Pick<Explanation, 'nearest' | 
   return ['', 'It would fit, nearest first:', ...lines];
 }
 
-/** Every host that was asked for; above them the reasons in short, where not all hosts are shown. */
+/** The requested hosts; above them the reasons in short, unless all hosts are shown. */
 export function hostsLines(
   { hosts, counts, reasons, continue: more }: Pick<Explanation, 'hosts' | 'counts' | 'reasons' | 'continue'>,
   colours: Colours,

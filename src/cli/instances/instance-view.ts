@@ -1,4 +1,4 @@
-// How an instance is shown: its row in `berth ps`, what it waits for, and what its boot was made of.
+// How an instance is displayed: its row in `berth ps`, what it waits for, and the steps of its boot.
 
 import { type Instance, isToBeOn } from '../../api/resources/instance.ts';
 import type { Condition } from '../../api/resources/metadata.ts';
@@ -50,7 +50,7 @@ export function isReady({ status }: Instance): boolean {
   return status.phase === 'Running' && status.guest?.ready === true;
 }
 
-/** Why it is not ready, or what is wrong with it; empty when nothing needs saying. */
+/** Why it is not ready, or what is wrong with it; empty when there is nothing to say. */
 export function reasonOf(instance: Instance): string {
   const { status } = instance;
   switch (status.phase) {
@@ -88,14 +88,17 @@ export interface Step {
   readonly durationMs: number;
 }
 
-/** What took how long, from the request until the guest was ready: placing, the driver's own phases, and the way between them. */
+/**
+ * Duration of each step from the request until the guest was ready: placement, the driver's phases, and the time
+ * between them.
+ */
 export function stepsOf({ metadata, status }: Instance): { steps: Step[]; totalMs: number | undefined } {
   const steps: Step[] = [];
   if (status.scheduledAtMs !== undefined)
     steps.push({ name: 'place', durationMs: status.scheduledAtMs - metadata.createdAtMs });
   for (const { name, durationMs } of status.guest?.phases ?? []) steps.push({ name, durationMs });
   const endMs = status.readyAtMs;
-  // A restarted instance was made long before: its time to ready says nothing.
+  // A restarted instance was created long before: its time to ready means nothing.
   const totalMs = endMs === undefined || status.restartCount > 0 ? undefined : endMs - metadata.createdAtMs;
   return { steps, totalMs };
 }
@@ -108,15 +111,18 @@ export function portLines({ status }: Instance): string[] {
   });
 }
 
-/** QEMU's user network gives each guest this one, which leads nowhere from outside: such guests are reached by their ports. */
+/**
+ * QEMU's user network gives this address to every guest; it is unreachable from outside, so such guests are reached by
+ * their ports.
+ */
 export const userNetworkAddress = '10.0.2.15';
 
-/** Of a guest that is there: one that has ended has none, whatever was heard of it last. */
+/** The address of an existing guest; an ended one has none, even if it reported one. */
 export function currentAddress({ phase, guest }: Instance['status']): string | undefined {
   return phase === 'Stopped' || phase === 'Exited' || phase === 'Failed' ? undefined : guest?.address;
 }
 
-/** Where the guest can be reached; the API tells the other, too. */
+/** Where the guest can be reached; the API shows the other address as well. */
 export function addressOf({ status }: Instance): string | undefined {
   const address = currentAddress(status);
   return address === userNetworkAddress ? undefined : address;

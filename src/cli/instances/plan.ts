@@ -1,4 +1,5 @@
-// `berth plan run IMAGE`: what `berth run` with the same flags would do: where the instance would go, or why it would wait.
+// `berth plan run IMAGE`: what `berth run` with the same flags would do: the chosen host, or why the instance would
+// wait.
 
 import { Command } from 'commander';
 import type { Cli } from '../cli.ts';
@@ -39,7 +40,7 @@ function runCommand(cli: Cli): Command {
         return { ...first, explanation };
       });
       const { explanation } = planned;
-      const placed = explanation.summary.startsWith('fits on '); // perhaps once others made room for it
+      const placed = explanation.summary.startsWith('fits on '); // possibly after a preemption
       if (options.output === 'json' || options.output === 'yaml') await printValue(cli, options.output, planned);
       else {
         const colours = coloursFor(cli.stdout, cli.environment);

@@ -1,4 +1,4 @@
-// `berth stop`, `start`, `restart`, `suspend` and `resume`: what the owner wants an instance's power to be. The guest's disk stays.
+// `berth stop`, `start`, `restart`, `suspend` and `resume`: change an instance's power state. The guest's disk is kept.
 
 import { Command, Option } from 'commander';
 import { errorCodes } from '../../api/errors.ts';
@@ -21,7 +21,7 @@ type Verb = 'stop' | 'start' | 'suspend' | 'resume';
 interface Words {
   readonly powerState: PowerState;
   readonly description: string;
-  /** What is waited for. */
+  /** What the command waits for. */
   readonly waits: string;
   readonly judge: (name: string) => Judge<'instance', Instance>;
   readonly already: string;
@@ -81,7 +81,7 @@ export function stopCommand(cli: Cli): Command {
       const timeoutMs = options.timeout === undefined ? undefined : parseDurationMs('--timeout', options.timeout);
       const grace = graceOf(options);
       const asked = new Map<string, Wanted>();
-      // All are asked before any is waited for: their guests end side by side.
+      // All are requested before the command waits for any: their guests stop in parallel.
       const refused = await forEachName(cli, names, async (name) => {
         const wanted = await want(session, { verb: 'stop', name, powerState: 'stopped', ...grace });
         if (options.wait !== false && !wanted.already) asked.set(wanted.metadata.name, wanted);
@@ -125,7 +125,7 @@ interface StopOptions {
 }
 
 const graceHelp = "time a guest has to power off before it is killed: 30s, 0s; default: the instance's, 30s";
-/** For the host to hear of it and to tell of the end. */
+/** Time for the host to receive the request and report the end. */
 const marginMs = 30_000;
 
 function graceOf({ grace }: { readonly grace?: string }): { readonly stopGraceMs?: number } {
@@ -137,7 +137,7 @@ function graceOf({ grace }: { readonly grace?: string }): { readonly stopGraceMs
 
 const graceMsMax = 600_000;
 
-/** Says so when force was needed: what the guest had not written is lost. */
+/** Reports when the guest was forced off: unwritten data is lost. */
 async function untilOff(
   cli: Cli,
   session: Session,
@@ -158,7 +158,7 @@ async function untilOff(
     cli.stderr.write(`warning: ${name}: ${status.guest.message ?? 'the guest was killed'}\n`);
 }
 
-/** `already`: it was wanted so, and had become so; nothing was changed. */
+/** `already`: the state was requested and reached before; nothing was changed. */
 type Wanted = Pick<Instance, 'metadata' | 'spec'> & { readonly already: boolean };
 
 async function want(
@@ -180,7 +180,7 @@ async function want(
         project,
         change(current) {
           if (verb === 'suspend' || verb === 'resume') assertUp(current, verb);
-          already = verb !== 'restart' && isSo(current, powerState); // that is two wishes, each said
+          already = verb !== 'restart' && isSo(current, powerState); // a restart consists of two changes, each reported
           if (already) return undefined;
           const startsAgain = verb !== 'resume' && powerState === 'running' && hasEnded(current);
           return {
@@ -198,17 +198,20 @@ async function want(
 
 const phaseWhen = { running: 'Running', suspended: 'Suspended', stopped: 'Stopped' } as const;
 
-/** Wanted so, and become so: nothing is to be done. */
+/** Whether the state is requested and reached, so that nothing has to be done. */
 function isSo({ spec, status }: Instance, powerState: PowerState): boolean {
   return spec.powerState === powerState && status.phase === phaseWhen[powerState];
 }
 
-/** Its guest is over, stopped by no one: only an order of its own starts it. */
+/** Its guest ended by itself: only an explicit order starts it again. */
 function hasEnded({ status }: Instance): boolean {
   return status.phase === 'Exited' || status.phase === 'Failed';
 }
 
-/** Off, then on: two wishes, one after the other. Who ends it between the two has an instance that is off, and is told so. */
+/**
+ * Off, then on: two changes, one after the other. Interrupting in between leaves the instance off, which the message
+ * says.
+ */
 export function restartCommand(cli: Cli): Command {
   return new Command('restart')
     .description('Power instances off and on again, keeping their disks')
@@ -234,12 +237,12 @@ export function restartCommand(cli: Cli): Command {
     });
 }
 
-/** Throws `CommandError` for one that has no memory to keep, or to go on with. */
+/** Throws `CommandError` for an instance without memory to keep or to resume. */
 function assertUp({ metadata, spec, status }: Instance, verb: 'suspend' | 'resume'): void {
   const { phase } = status;
   const { name } = metadata;
   if (phase === 'Running' || phase === 'Suspended') return;
-  if (verb === 'resume' && spec.powerState === 'suspended') return; // it failed, or is placed anew, meanwhile
+  if (verb === 'resume' && spec.powerState === 'suspended') return; // it failed, or is being placed again, in the meantime
   throw new CommandError(
     errorCodes.Conflict.exitCode,
     verb === 'suspend'

@@ -1,4 +1,4 @@
-// `berth rm NAME...`: asks instances to go; with --wait until no host holds anything of them.
+// `berth rm NAME...`: deletes instances; with --wait it returns when no host holds anything of them.
 
 import { Command } from 'commander';
 import type { Cli } from '../cli.ts';
@@ -46,7 +46,7 @@ async function remove(
   cli.stdout.write(`${metadata.name} ${wait ? 'removed' : 'is being removed'}\n`);
 }
 
-/** One after the other; a failure does not keep the others from being tried. */
+/** One after the other; a failure does not stop the others. */
 export async function forEachName(
   cli: Cli,
   names: readonly string[],

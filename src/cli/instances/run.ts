@@ -1,4 +1,4 @@
-// `berth run IMAGE`: makes an instance and, with --wait, follows it until the guest says that it has booted.
+// `berth run IMAGE`: creates an instance and, with --wait, follows it until the guest reports that it has booted.
 
 import { Command } from 'commander';
 import type { Instance, InstanceSpec } from '../../api/resources/instance.ts';
@@ -15,7 +15,7 @@ import { openSession } from '../session.ts';
 import { collect, parseDurationMs, parseInteger, parseLabels, parsePort, seconds } from '../options/units.ts';
 import { untilReady, waitForInstance } from './wait.ts';
 
-/** What people say of an instance that is to be made. */
+/** The options for a new instance. */
 export interface SpecOptions extends PlaceOptions, ContainerOptions {
   readonly name?: string;
   readonly task?: string;
@@ -41,7 +41,7 @@ interface RunOptions extends SpecOptions {
 
 const restartPolicies = ['Never', 'OnFailure'] as const;
 
-/** The flags of `run`, for all that ask the same: what is to be made. */
+/** The flags of `run`, shared by all commands that take the same spec. */
 export function withSpecOptions(command: Command): Command {
   command
     .argument('<image>', 'name or alias: berth image ls')
@@ -175,7 +175,7 @@ async function publicKeys(cli: Cli, path: string): Promise<string[]> {
     .filter((line) => line !== '' && !line.startsWith('#'));
 }
 
-/** A port that the host chooses is chosen once the guest is made there. */
+/** A port left to the host is chosen when the guest is created there. */
 function acceptedLine(name: string, ports: InstanceSpec['ports']): string {
   const chosen = ports.some(({ hostPort }) => hostPort === 0)
     ? `; its ports, once it runs: berth ip --ports ${name}`
@@ -183,7 +183,7 @@ function acceptedLine(name: string, ports: InstanceSpec['ports']): string {
   return `accepted; follow it with: berth logs -f ${name}, berth ps --watch${chosen}`;
 }
 
-/** What someone wants to know of a guest that has just booted. */
+/** The information about a guest that has just booted. */
 export function readyLines(instance: Instance): string[] {
   const { metadata, status } = instance;
   const { steps, totalMs } = stepsOf(instance);

@@ -1,4 +1,4 @@
-// `berth show NAME`: an instance for people, on a page. For programs there is `-o json|yaml`, and what is secret stays with `berth get`.
+// `berth show NAME`: one instance on a page. `-o json|yaml` is for programs; secrets are shown by `berth get` only.
 
 import { Command } from 'commander';
 import type { Instance } from '../../api/resources/instance.ts';

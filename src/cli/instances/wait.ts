@@ -1,4 +1,4 @@
-// Waits for what was asked to become so, by watching; tells how far it is, and fails when it can no longer come about.
+// Waits for a requested change by watching, shows its progress, and fails when it cannot happen any more.
 
 import type { Kind, ResourceByKind } from '../../api/resources/index.ts';
 import type { Instance } from '../../api/resources/instance.ts';
@@ -10,7 +10,7 @@ import { startProgress } from '../print/progress.ts';
 import type { Session } from '../session.ts';
 import { seconds } from '../options/units.ts';
 
-/** `undefined`: it is gone. */
+/** `undefined`: the resource is gone. */
 export type Judge<K extends Kind, T> = (resource: ResourceByKind[K] | undefined) => Verdict<T>;
 type Verdict<T> =
   | { readonly done: T }
@@ -22,7 +22,7 @@ interface WaitOptions<K extends Kind, T> {
   readonly name: string;
   readonly judge: Judge<K, T>;
   readonly timeoutMs?: number | undefined;
-  /** Added to what is said when Ctrl-C ends the waiting. */
+  /** Added to the message when Ctrl-C ends the wait. */
   readonly interruptedAdvice?: string;
 }
 
@@ -36,7 +36,7 @@ export function waitForInstance<T>(
   return waitForResource(cli, session, { kind: 'instance', adviceAfter, ...options });
 }
 
-/** `adviceAfter`: what to look at when the time was over. */
+/** `adviceAfter`: advice after a timeout. */
 export async function waitForResource<K extends Kind, T>(
   cli: Cli,
   { client, project }: Session,
@@ -86,7 +86,7 @@ export async function waitForResource<K extends Kind, T>(
   }
 }
 
-/** Done when the guest itself said that its boot is over. */
+/** Done when the guest itself has reported the end of its boot. */
 export function untilReady(name: string): Judge<'instance', Instance> {
   return (instance) => {
     if (!instance) return { failed: `instance "${name}" was removed before it was ready` };
@@ -95,7 +95,7 @@ export function untilReady(name: string): Judge<'instance', Instance> {
     const why = reasonOf(instance);
     switch (status.phase) {
       case 'Failed':
-        // The restart controller places it anew.
+        // The restart controller places it again.
         if (spec.restartPolicy === 'OnFailure') return { waiting: `Failed, will be restarted: ${why}` };
         return { failed: `instance "${name}" failed: ${why}`, advice: `berth logs ${name}, berth events ${name}` };
       case 'Exited':

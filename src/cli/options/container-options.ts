@@ -1,4 +1,5 @@
-// The flags of a container: what it runs and with what environment; and the file that says more than flags can, such as several containers.
+// The flags of a container: its command and environment; and the file for what flags cannot express, such as several
+// containers.
 
 import type { Command } from 'commander';
 import type { Container } from '../../api/resources/container.ts';
@@ -33,7 +34,7 @@ export function withContainerOptions(command: Command): Command {
     .option('-f, --file <file>', 'YAML with more fields of the spec, such as containers; flags override it');
 }
 
-/** The one container that flags can tell of; none when they say nothing. */
+/** The one container described by flags; empty without such flags. */
 export async function containersOf(
   cli: Cli,
   options: ContainerOptions,
@@ -51,7 +52,7 @@ export async function containersOf(
   return { containers: [main] };
 }
 
-/** What the file says; the server checks it. */
+/** The content of the file; the server validates it. */
 export async function fileSpecOf(cli: Cli, path: string | undefined): Promise<Readonly<Record<string, unknown>>> {
   if (path === undefined) return {};
   const value = await parseYaml(await readTextFile(cli, path, { what: 'the spec', bytesMax: 1024 * 1024 }), path);
@@ -75,7 +76,7 @@ async function envOf(cli: Cli, { env, envFile }: ContainerOptions): Promise<Reco
     for (const [i, line] of text.split(/\r?\n/).entries()) {
       if (line.trim() === '' || line.startsWith('#')) continue;
       const at = line.indexOf('=');
-      // Not the line itself: it may be a secret.
+      // Without the line itself: it may be a secret.
       if (at < 1) throw usageError(`${path}: line ${i + 1} is not NAME=VALUE`);
       found.set(line.slice(0, at), line.slice(at + 1));
     }

@@ -1,16 +1,19 @@
-// Errors of the API name fields of a spec; who typed a command knows its options. One table says which option sets which field. Only texts
-// for people are changed: with `-o json` or `yaml` the API's paths stay.
+// API errors name fields of a spec; users know the options they typed. One table maps fields to options. Only texts for
+// people change: with `-o json` or `yaml` the API's paths stay.
 
 import type { Command } from 'commander';
 
 interface Row {
   /** `[]` for any index. */
   readonly field: string;
-  /** The first that the command has, `<name>` for an argument. */
+  /** The first one that the command has; `<name>` for an argument. */
   readonly names: readonly string[];
-  /** Of the field's number; the option's own value has a unit of its choice. */
+  /** Of the field's number; the option's own value may have another unit. */
   readonly unit?: string;
-  /** `keys`: what follows is a key that the option names too (`--resource CUSTOM_X`); `values`: an index is that of the option's values. */
+  /**
+   * `keys`: the rest is a key that also appears in the option (`--resource CUSTOM_X`); `values`: an index counts the
+   * option's values.
+   */
   readonly below?: 'keys' | 'values';
 }
 
@@ -24,7 +27,7 @@ function row(field: string, names: string | readonly string[], more: Pick<Row, '
 export const fieldRows: readonly Row[] = [
   row('metadata.name', ['--name', '<name>']),
   row('metadata.labels', '--label', keys),
-  // Room, and where: instances, tasks, sizes, candidates.
+  // Amounts and location: instances, tasks, sizes, candidates.
   row('spec.image', ['--image', '<image>']),
   row('spec.size', '--size'),
   row('spec.cpus', '--cpus'),
@@ -112,7 +115,7 @@ const rowByField = new Map(fieldRows.map((each) => [each.field, each]));
 const path = /\b(?:spec|metadata)(?:\.\w+|\[\d+\])+/g;
 const bound = /^ must be [<>]=? [\d.]+/;
 
-/** `text` with each field that an option of `command` sets named by that option; other fields stay. */
+/** `text` with each field that an option of `command` sets replaced by that option; other fields stay. */
 export function inOptions(text: string, command: Command): string {
   const { output } = command.opts<{ readonly output?: unknown }>();
   if (output === 'json' || output === 'yaml') return text;
@@ -129,7 +132,7 @@ export function inOptions(text: string, command: Command): string {
   return named + text.slice(from);
 }
 
-/** By the longest part of the path that the table has. */
+/** By the longest part of the path in the table. */
 function optionOf(field: string, command: Command): { readonly text: string; readonly unit?: string } | undefined {
   const parts = field.match(/\w+|\[\d+\]/g) ?? [];
   for (let length = parts.length; length > 1; length--) {

@@ -1,4 +1,4 @@
-// What the operating system refuses of a file that a person named, in words. It touches no file.
+// Messages for errors of the operating system about a file that the user named. It touches no file.
 
 import { usageError } from '../exit-codes.ts';
 
@@ -12,20 +12,20 @@ const reasons: Readonly<Record<string, string>> = {
   EROFS: 'the file system is read-only',
 };
 
-/** `cannot <attempt>: there is no such file`, as a `CommandError`; an error of another kind as it is. */
+/** `cannot <attempt>: there is no such file`, as a `CommandError`; another error unchanged. */
 export function fileFailure(error: unknown, attempt: string): unknown {
   const reason = fileReason(error);
   return reason === undefined ? error : usageError(`cannot ${attempt}: ${reason}`);
 }
 
-/** As `fileFailure`, where something was to be made: what is missing then is the directory. */
+/** Like `fileFailure`, for a file to be created: then it is the directory that is missing. */
 export function writeFailure(error: unknown, attempt: string): unknown {
   return codeOf(error) === 'ENOENT'
     ? usageError(`cannot ${attempt}: there is no such directory`)
     : fileFailure(error, attempt);
 }
 
-/** Undefined: it is no refusal of the operating system. */
+/** Undefined: not an error of the operating system. */
 export function fileReason(error: unknown): string | undefined {
   const code = codeOf(error);
   return code === undefined ? undefined : (reasons[code] ?? code);

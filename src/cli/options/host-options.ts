@@ -1,5 +1,4 @@
-// The flags that say which hosts something may be on, by what hosts are: labels, traits, taints, dedication; and what it needs of their
-// devices and cells.
+// The flags that select hosts by their properties: labels, traits, taints, dedication; and by their devices and cells.
 
 import type { Command } from 'commander';
 import type { HostRule, LabelOperator, Preference, Toleration, TraitRules } from '../../api/resources/host-rules.ts';
@@ -64,7 +63,7 @@ export function withHostOptions(command: Command): Command {
     .option('--query <query>', 'resources=VCPU:1,MEMORY_MB:256&required=TRAIT, in the syntax of OpenStack Placement');
 }
 
-/** What the flags say, as a part of a spec. */
+/** The flags as a part of a spec. */
 export function devicesOf(options: DeviceOptions): Pick<InstanceSpec, 'gpus' | 'numaCells'> {
   const { gpus, gpuShare, gpuModel, numaCells } = options;
   if (gpuShare !== undefined && gpus !== undefined && gpus !== '1')
@@ -84,7 +83,7 @@ export function devicesOf(options: DeviceOptions): Pick<InstanceSpec, 'gpus' | '
   };
 }
 
-/** What the flags say, as a part of `spec.placement`. */
+/** The flags as a part of `spec.placement`. */
 export function hostPlaceOf(options: HostOptions): Partial<InstanceSpec['placement']> {
   const { hostRule, trait, prefer, tolerate, dedicated, weight, query } = options;
   return {

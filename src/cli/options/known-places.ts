@@ -1,4 +1,5 @@
-// Whether there are the hosts and pools that a person named: nobody else would tell him of a slip of the pen. Changes nothing.
+// Checks that hosts and pools named by the user exist, because no one else would report a typing error. Changes
+// nothing.
 
 import { errorCodes } from '../../api/errors.ts';
 import { nearest } from '../../api/nearest.ts';
@@ -13,7 +14,7 @@ export async function assertHost(client: UserClient, host: string): Promise<void
   throw unknownPlace(`there is no host "${host}"`, nearest(host, known), `create it first: berth host create ${host}`);
 }
 
-/** Like `berth run --pool`: a pool is one that was made, or that a host is in. */
+/** Like `berth run --pool`: a pool exists as a record, or by a host in it. */
 export async function assertPool(client: UserClient, pool: string): Promise<void> {
   const [pools, hosts] = await attempting('list pools', () =>
     Promise.all([listAll(client, 'pool'), listAll(client, 'host')]),

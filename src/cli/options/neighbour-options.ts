@@ -1,4 +1,4 @@
-// The flags that say where something may be with regard to others: near them, away from them, spread, so many a host.
+// The flags about other instances: near them, away from them, spread, limited per host.
 
 import type { Command } from 'commander';
 import type { InstanceSpec } from '../../api/resources/instance.ts';
@@ -38,7 +38,7 @@ export function withNeighbourOptions(command: Command): Command {
     .option('--max-per-host <count>', 'at most this many of its group, or with all of its labels, on one host');
 }
 
-/** What the flags say, as a part of `spec.placement`. */
+/** The flags as a part of `spec.placement`. */
 export function neighboursOf(options: NeighbourOptions): Partial<InstanceSpec['placement']> {
   const { group, affinity, antiAffinity, spread, maxPerHost } = options;
   return {

@@ -1,4 +1,4 @@
-// The flags that say how much room something needs and where it may be: the same for all that is placed, made for real or not.
+// The flags for room and location, shared by everything that is placed, including dry runs.
 
 import type { Command } from 'commander';
 import type { InstanceSpec } from '../../api/resources/instance.ts';
@@ -27,7 +27,7 @@ export interface PlaceOptions extends NeighbourOptions, HostOptions, DeviceOptio
   readonly hostLabel: readonly string[];
 }
 
-/** How much. */
+/** Amounts. */
 export function withRoomOptions(command: Command): Command {
   return withDeviceOptions(command)
     .option('-s, --size <size>', 'a named amount of resources: berth size ls')
@@ -42,7 +42,7 @@ export function withRoomOptions(command: Command): Command {
     );
 }
 
-/** Where. */
+/** Location. */
 export function withPlaceOptions(command: Command): Command {
   return withHostOptions(withNeighbourOptions(command))
     .option('--pool <pool>', 'only on hosts of this pool')
@@ -56,7 +56,7 @@ type Place = Pick<
   'size' | 'cpus' | 'memoryMiB' | 'diskGiB' | 'resources' | 'gpus' | 'numaCells' | 'placement'
 >;
 
-/** What the flags say, as a part of a spec. */
+/** The flags as a part of a spec. */
 export function placeOf(options: PlaceOptions): Place {
   const { profile, pool, driver } = options;
   return {

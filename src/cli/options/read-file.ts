@@ -1,4 +1,4 @@
-// Reads what a person named: a regular file, a pipe or `-` for standard input, and never more than was allowed.
+// Reads an input named by the user: a regular file, a pipe or `-` for standard input, up to a size limit.
 
 import { constants } from 'node:fs';
 import { open } from 'node:fs/promises';
@@ -7,7 +7,7 @@ import { usageError } from '../exit-codes.ts';
 import { fileFailure } from './file-failure.ts';
 
 interface ReadOptions {
-  /** What it is, for messages: "user-data". */
+  /** Its name in messages: "user-data". */
   readonly what: string;
   readonly bytesMax: number;
 }

@@ -1,4 +1,4 @@
-// What people type for amounts, times, ports and labels, and how amounts and times are shown.
+// Parses amounts, times, ports and labels, and formats amounts and times.
 
 import type { GuestPort, PublishedPort } from '../../api/resources/guest.ts';
 import { usageError } from '../exit-codes.ts';
@@ -15,13 +15,13 @@ const mebibytes: Readonly<Record<string, number>> = {
   tib: 1024 ** 2,
 };
 
-/** Of api/resources/instance.ts and volume.ts, which bring schemas along; the flag is what people know of it. */
+/** From api/resources/instance.ts and volume.ts, which would load schemas; users know the flag. */
 const memoryMiBMin = 16;
 const memoryMiBMax = 67_108_864;
 const diskGiBMax = 1_048_576;
 const volumeGiBMax = 65_536;
 
-/** `512MiB`, `1.5GiB` → MiB. A bare number is refused: nobody knows its unit. */
+/** `512MiB`, `1.5GiB` → MiB. A number without a unit is refused as ambiguous. */
 export function parseMemoryMiB(text: string, flag = '--memory'): number {
   const amount = parseMebibytes(text);
   if (amount === undefined || !Number.isInteger(amount)) {
@@ -79,7 +79,7 @@ export function parseDurationMs(flag: string, text: string): number {
   return ((hours ?? 0) * 3600 + (minutes ?? 0) * 60 + (seconds ?? 0)) * 1000 + (milliseconds ?? 0);
 }
 
-/** `80`, `8080:80`, `5353:53/udp`. Without a host port any free one is taken. */
+/** `80`, `8080:80`, `5353:53/udp`. Without a host port any free one is used. */
 export function parsePort(text: string): GuestPort {
   const match = /^(?:(\d{1,5}):)?(\d{1,5})(?:\/(tcp|udp))?$/.exec(text);
   const guestPort = Number(match?.[2]);
@@ -93,7 +93,7 @@ export function parsePort(text: string): GuestPort {
   return { guestPort, hostPort, protocol: match[3] === 'udp' ? 'udp' : 'tcp' };
 }
 
-/** `k=v` pairs as they were given one by one; the last of one key wins. */
+/** `k=v` pairs in the given order; the last one of a key wins. */
 export function parseLabels(flag: string, pairs: readonly string[]): Record<string, string> {
   const labels: Record<string, string> = {};
   for (const pair of pairs) {
@@ -109,7 +109,7 @@ export function parseLabels(flag: string, pairs: readonly string[]): Record<stri
   return labels;
 }
 
-/** Commander's collector for a flag that may be given many times. */
+/** Commander's collector for a flag that may be repeated. */
 export function collect(value: string, before: readonly string[]): readonly string[] {
   return [...before, value];
 }
@@ -148,7 +148,7 @@ export function bytes(count: number): string {
   return `${unit === 0 || value >= 100 ? Math.round(value) : value.toFixed(1)} ${units[unit]}`;
 }
 
-/** `127.0.0.1:8080->80`; the address is known once it is published. */
+/** `127.0.0.1:8080->80`; the address is known once the port is published. */
 export function port({ hostAddress, hostPort, guestPort, protocol }: PublishedPort): string {
   const where = hostAddress === undefined ? '' : `${hostAddress}:`;
   return `${where}${hostPort || '?'}->${guestPort}${protocol === 'udp' ? '/udp' : ''}`;

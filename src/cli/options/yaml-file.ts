@@ -1,4 +1,5 @@
-// Reads a small YAML file of ours as plain JSON data. Strict: no aliases (they can blow up), no tags, no key twice, 1 MiB at most.
+// Reads a small YAML file as plain JSON data. Strict: no aliases (they can expand exponentially), no tags, no duplicate
+// keys, at most 1 MiB.
 
 import { describeError } from '../../base/log.ts';
 import { usageError } from '../exit-codes.ts';
@@ -17,7 +18,7 @@ export async function parseYaml(text: string, path: string): Promise<unknown> {
   try {
     const document = parseDocument(text, { strict: true, uniqueKeys: true, schema: 'core', prettyErrors: true });
     const fault = document.errors[0] ?? document.warnings[0];
-    // The library's call stack ended; no resource of ours is a tenth as deep.
+    // The library's call stack overflowed; no valid file is a tenth as deep.
     if (fault?.code === 'RESOURCE_EXHAUSTION') throw new Error('it is nested too deep');
     if (fault) throw fault;
     return document.toJS({ maxAliasCount: 0 });

@@ -1,12 +1,13 @@
-// Which columns of a table have room on a terminal, and how wide each is then. It never leaves out what matters most: that is cut instead.
+// Which columns of a table fit on a terminal, and how wide each one is. It never drops the most important ones: those
+// are cut instead.
 
 export interface TableColumn {
-  /** Of its longest cell, or of its header. */
+  /** Of its longest cell or its header. */
   readonly width: number;
-  /** Narrower than this it tells nothing, and is better left out. */
+  /** Below this width the column is useless and better dropped. */
   readonly least: number;
   readonly importance: 'minor' | 'plain' | 'major';
-  /** Whether no row has anything to tell here. */
+  /** Whether the column is empty in all rows. */
   readonly empty: boolean;
 }
 
@@ -17,8 +18,9 @@ interface Fitted {
 }
 
 /**
- * As many as have room, in their order. First the rightmost of those go that say nothing; then long cells are cut; where that is not
- * enough the rightmost minor column goes, then the rightmost plain one. Major columns all stay, and are cut as far as it takes.
+ * The columns that fit, in order. First the rightmost empty ones are dropped; then long cells are cut; where that is
+ * not enough the rightmost minor column is dropped, then the rightmost plain one. Major columns always stay, cut as far
+ * as necessary.
  */
 export function fitColumns(columns: readonly TableColumn[], room: number, gap: number): Fitted[] {
   const shown = columns.map((column, index) => ({ ...column, index }));
@@ -43,7 +45,7 @@ export function fitColumns(columns: readonly TableColumn[], room: number, gap: n
   return shown.map(({ index }, i) => ({ index, width: widths[i] ?? 0 }));
 }
 
-/** The widest first, one character at a time, and none below its least. */
+/** Narrows the widest first, one character at a time, and none below its least width. */
 function narrowed(widths: readonly number[], least: readonly number[], room: number): number[] {
   const now = [...widths];
   let over = now.reduce((sum, width) => sum + width, 0) - room;

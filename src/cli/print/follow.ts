@@ -1,4 +1,4 @@
-// A list and then its changes, endlessly. What is missed while the server is away is made good by listing again.
+// A list followed by its changes, without end. After a lost connection it lists again.
 
 import { sleep } from '../../base/clock.ts';
 import { ApiError } from '../../api/errors.ts';
@@ -11,12 +11,12 @@ export type Followed<T> =
   | { readonly type: 'sync'; readonly items: readonly T[] }
   | { readonly type: 'put'; readonly resource: T }
   | { readonly type: 'delete'; readonly name: string; readonly project: string }
-  /** The server went away; it is tried again. */
+  /** The connection was lost; it is retried. */
   | { readonly type: 'lost'; readonly reason: string };
 
 const retryMs = 1_000;
 
-/** Every page. The revision is that of the first page: a watch from there misses nothing. */
+/** All pages. The revision is that of the first page: a watch from there misses nothing. */
 export async function listAll<K extends Kind>(
   client: UserClient,
   kind: K,

@@ -1,4 +1,4 @@
-// What is told of an empty list. It must never say that there is nothing where only nothing has the labels that were asked for.
+// The message for an empty list. It must not claim that nothing exists when only the given labels match nothing.
 
 export function nothingFound(
   things: string,

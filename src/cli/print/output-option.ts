@@ -1,9 +1,9 @@
-// `-o`, the same on every command that prints something for programs, too.
+// `-o`, the same for every command with output for programs.
 
 import { Option } from 'commander';
 import { type Format, parseFormat, parseValueFormat } from './output.ts';
 
-/** `list`: things with names, in columns; `one`: one such thing; `value`: neither. */
+/** `list`: named items in columns; `one`: one named item; `value`: anything else. */
 export type Printed = 'list' | 'one' | 'value';
 
 const choices: Readonly<Record<Printed, string>> = {

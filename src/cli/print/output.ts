@@ -1,4 +1,5 @@
-// What a command prints: a table for people, JSON or YAML for programs. Foreign text never reaches a terminal as it is.
+// The output of commands: a table for people, JSON or YAML for programs. External text never reaches a terminal
+// unescaped.
 
 import pc from 'picocolors';
 import type { Cli, Output } from '../cli.ts';
@@ -6,7 +7,7 @@ import { usageError } from '../exit-codes.ts';
 import { fitColumns, type TableColumn } from './fit-columns.ts';
 import { visible, visibleInJson } from './terminal.ts';
 
-/** `wide`: the table with all its columns and whole cells, whatever has room. */
+/** `wide`: the table with all columns and complete cells, whatever the width. */
 export const formats = ['table', 'wide', 'json', 'yaml', 'name'] as const;
 export type Format = (typeof formats)[number];
 
@@ -16,7 +17,7 @@ export function parseFormat(text: string): Format {
   return format;
 }
 
-/** For what is no list of things with names. */
+/** For output that is not a list of named items. */
 export function parseValueFormat(text: string): Format {
   if (text === 'name')
     throw usageError('-o cannot be "name": this output has no names', 'choose one of: table, json, yaml');
@@ -28,11 +29,11 @@ export interface Column<T> {
   readonly value: (row: T) => string;
   /** For amounts, which are never cut: a part of a number is another number. */
   readonly right?: boolean;
-  /** Where a terminal is too narrow minor columns go first; major ones stay, as the first of a table does, and are cut. */
+  /** On a narrow terminal minor columns are dropped first; major ones, and the first of a table, stay and are cut. */
   readonly importance?: 'minor' | 'major';
-  /** What stands there when there is nothing to tell: a column of nothing else goes before all others. Default: nothing. */
+  /** The usual content: a column with nothing else is dropped before all others. Default: empty. */
   readonly usual?: string;
-  /** Where there is no terminal whose width decides, longer cells are cut to this many characters; `wide` has them whole. */
+  /** Without a terminal width, longer cells are cut to this number of characters; `wide` shows them completely. */
   readonly longest?: number;
   readonly paint?: (cell: string, row: T, colours: Colours) => string;
 }
@@ -45,28 +46,28 @@ export function coloursFor(output: Output, environment: Cli['environment']): Col
 
 export interface TableOptions {
   readonly colours?: Colours;
-  /** Lines are cut here; absent: never. */
+  /** Maximum line length; absent: unlimited. */
   readonly columns?: number | undefined;
   /** No cell is cut, not even to its column's `longest`. */
   readonly whole?: boolean;
-  /** At least so wide, so that rows printed later stand under the same headers. */
+  /** Minimum widths, so that rows printed later align with the headers. */
   readonly widths?: readonly number[];
   readonly header?: boolean;
 }
 
 const gap = '  ';
-/** Characters: a cell that is cut shorter says too little of a reason or a name, and of anything else. */
+/** Characters: a shorter cut makes a reason or a name useless. */
 const leastMajor = 30;
 const leastPlain = 10;
-/** Characters, of a column's `longest`: a sentence fits, and what a hypervisor said does not fill a page. */
+/** Characters, for a column's `longest`: a sentence fits, and a hypervisor's message does not fill a page. */
 export const longestReason = 120;
 
-/** Lines without their ends. */
+/** Lines without newlines. */
 export function tableLines<T>(columns: readonly Column<T>[], rows: readonly T[], options: TableOptions = {}): string[] {
   return table(columns, rows, options).lines;
 }
 
-/** Its lines, and the headers of the columns that have something to tell and no room. */
+/** The lines, and the headers of dropped columns that are not empty. */
 function table<T>(
   columns: readonly Column<T>[],
   rows: readonly T[],
@@ -133,12 +134,12 @@ function cut(text: string, room: number): string {
   return room <= 0 ? '' : `${text.slice(0, room - 1)}…`;
 }
 
-/** How many characters a line of a terminal has. Undefined: it is none, or does not know: some say 0. */
+/** The width of a terminal in characters. Undefined: not a terminal, or its width is unknown: some report 0. */
 export function terminalColumns({ isTTY, columns }: Output): number | undefined {
   return isTTY && columns !== undefined && columns > 0 ? columns : undefined;
 }
 
-/** `format` where the command has `-o`: then it is said what `-o wide` would show more. */
+/** `format` for commands with `-o`: then a note says what `-o wide` would add. */
 export function printTable<T>(
   cli: Cli,
   columns: readonly Column<T>[],
@@ -155,7 +156,7 @@ export function printTable<T>(
     cli.stderr.write(`no room for ${leftOut.join(', ')}; -o wide shows all\n`);
 }
 
-/** `value` for programs. YAML's library is loaded only for those who ask for it. */
+/** `value` for programs. The YAML library is loaded only when needed. */
 export async function printValue(cli: Cli, format: 'json' | 'yaml', value: unknown): Promise<void> {
   if (format === 'json') {
     cli.stdout.write(`${visibleInJson(JSON.stringify(value, null, 2))}\n`);
@@ -169,7 +170,7 @@ interface Named {
   readonly metadata: { readonly name: string };
 }
 
-/** A list in the format that was asked for. `empty` is told on standard error, so that standard output stays a plain table. */
+/** A list in the requested format. `empty` goes to standard error, so that standard output stays a plain table. */
 export async function printList<T extends Named>(
   cli: Cli,
   format: Format,
@@ -185,7 +186,7 @@ export function printNames(cli: Cli, items: readonly Named[]): void {
   cli.stdout.write(items.map(({ metadata }) => `${visible(metadata.name)}\n`).join(''));
 }
 
-/** `label  value` lines under each other. */
+/** `label  value` lines, aligned. */
 export function fieldLines(
   fields: readonly (readonly [label: string, value: string | undefined])[],
   indent = '',

@@ -1,4 +1,5 @@
-// One line on standard error that says how far long work is: redrawn on a terminal, a new line for each change elsewhere.
+// One line on standard error with the progress of long work: redrawn on a terminal, a new line for each change
+// elsewhere.
 
 import type { Timer } from '../../base/clock.ts';
 import type { Cli } from '../cli.ts';
@@ -8,7 +9,7 @@ import { seconds } from '../options/units.ts';
 
 export interface Progress {
   update(text: string): void;
-  /** Wipes the line. Harmless when repeated. */
+  /** Clears the line. Harmless when repeated. */
   end(): void;
 }
 

@@ -1,10 +1,11 @@
-// Foreign text made safe to show. A name, a message or a guest's console must not move the cursor, change the title or hide text.
+// Makes external text safe to show. A name, a message or a guest's console must not move the cursor, change the title
+// or hide text.
 
 /** Controls (C0, DEL, C1), line separators, and what reorders text or takes no room: they hide what is really there. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what it looks for
 const dangerous = /[\u0000-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g;
 
-/** `text` with every dangerous character spelled out: `\x1b`. Characters of `allowed` stay. */
+/** `text` with every dangerous character escaped: `\x1b`. Characters of `allowed` stay. */
 export function visible(text: string, allowed = ''): string {
   return text.replace(dangerous, (character) => (allowed.includes(character) ? character : spelled(character)));
 }
@@ -25,8 +26,8 @@ const sgr = /^\u001b\[[0-9;:]*m/;
 const beginningOfSgr = /^\u001b(\[[0-9;:]{0,32})?$/;
 
 /**
- * A guest's console for a terminal, piece by piece: lines, tabs and colours stay, all else that steers a terminal is spelled out.
- * `end` returns what was held back and resets the colours.
+ * Filters a guest's console for a terminal, piece by piece: lines, tabs and colours stay, other control sequences are
+ * escaped. `end` returns what was held back and resets the colours.
  */
 export function consoleFilter(): { push(bytes: Uint8Array): string; end(): string } {
   const decoder = new TextDecoder();
@@ -46,10 +47,10 @@ export function consoleFilter(): { push(bytes: Uint8Array): string; end(): strin
         shown += colour;
         at = next + colour.length;
       } else if (text[next] === escape && next + rest.length === text.length && beginningOfSgr.test(rest)) {
-        held = rest; // the piece ends inside what may become a colour
+        held = rest; // the piece may end inside a colour sequence
         return shown;
       } else if (text[next] === '\r') {
-        // A serial console ends lines with CR LF, or CR CR LF. A lone CR would let a guest write over its line.
+        // A serial console ends lines with CR LF, or CR CR LF. A lone CR would let a guest overwrite its line.
         const run = /^\r+\n?/.exec(rest)?.[0] ?? '\r';
         if (!run.endsWith('\n') && next + run.length === text.length) {
           held = run;

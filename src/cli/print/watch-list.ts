@@ -1,4 +1,4 @@
-// A list that goes on: redrawn in place on a terminal, one line (or one JSON object) for each change elsewhere.
+// A list that is kept up to date: redrawn in place on a terminal, one line (or one JSON object) per change elsewhere.
 
 import type { Timer } from '../../base/clock.ts';
 import type { Kind, ResourceByKind } from '../../api/resources/index.ts';

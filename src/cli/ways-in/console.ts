@@ -1,4 +1,5 @@
-// `berth console NAME`: sit at a guest's serial console. It is found again when the connection breaks, at the byte where it was.
+// `berth console NAME`: attaches to a guest's serial console. After a broken connection it attaches again, at the same
+// byte.
 
 import { Command } from 'commander';
 import { ApiError } from '../../api/errors.ts';
@@ -87,7 +88,9 @@ async function sitAt(cli: Cli, name: string, open: Open): Promise<'left' | 'ende
   }
 }
 
-/** Resolves when the user leaves. Input that is no terminal just ends: what the guest says to it is still worth seeing. */
+/**
+ * Resolves when the user detaches. Input that is not a terminal simply ends: the guest's output is still worth showing.
+ */
 async function typeInto(terminal: RawTerminal, line: () => GuestLine): Promise<'left'> {
   for await (const keys of terminal.keys()) await line().send(keys);
   if (!terminal.interactive) await new Promise(() => {});

@@ -1,5 +1,6 @@
-// Copies between this machine and a container, as `cp` does: into a directory that is there, or under the name that was given. What comes from
-// a container is unpacked by tar(1) into a new folder, and only then put where it belongs: nothing that a container says is a path here.
+// Copies between this machine and a container like `cp`: into an existing directory, or under the given name. An
+// archive from a container is unpacked by tar(1) into a new directory, and moved to its place only then: no name from a
+// container is used as a path here.
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -18,14 +19,14 @@ import { tarArchive } from './tar-archive.ts';
 export interface ContainerCopy {
   readonly instance: string;
   readonly container?: string;
-  /** Of the container; relative ones begin at its root. */
+  /** In the container; relative paths start at its root. */
   readonly inside: string;
   readonly here: string;
-  /** Whole directories, too. */
+  /** Including whole directories. */
   readonly recursive: boolean;
 }
 
-/** Throws `ApiError` with the reason `NeedsSsh` when the instance is none of containers; else `CommandError`. */
+/** Throws `ApiError` with the reason `NeedsSsh` when the instance is not a group of containers; else `CommandError`. */
 export async function copyToContainer(cli: Cli, session: Session, copy: ContainerCopy): Promise<void> {
   const source = resolve(copy.here);
   const into = insideOf(copy);
@@ -36,7 +37,7 @@ export async function copyToContainer(cli: Cli, session: Session, copy: Containe
   if (found.isDirectory()) needRecursive(copy, copy.here);
   const asDirectory = there === 'directory' || copy.inside.endsWith('/');
   const path = asDirectory ? into : posix.dirname(into);
-  // Some engines would make it.
+  // Some engines would create it.
   const holds = path === into ? there : await lookAt(cli, session, { copy, path });
   if (holds !== 'directory')
     throw new CommandError(
@@ -44,7 +45,7 @@ export async function copyToContainer(cli: Cli, session: Session, copy: Containe
       `there is no directory ${path} in instance "${copy.instance}"`,
     );
   const name = asDirectory ? basename(source) : posix.basename(into);
-  const input = tarArchive(await realpath(source), name); // a link that is named stands for what it leads to
+  const input = tarArchive(await realpath(source), name); // a link given by name stands for its target
   await run(cli, session, { copy, request: { copy: 'to', path }, input, take: () => {} });
 }
 
@@ -75,7 +76,10 @@ export async function copyFromContainer(cli: Cli, session: Session, copy: Contai
   }
 }
 
-/** By tar(1), which keeps to its folder whatever an archive says. A file of root's here must not be a setuid one because it was one there. */
+/**
+ * Unpacked by tar(1), which never leaves its directory. A setuid file of root in the container must not become one
+ * here.
+ */
 async function unpackInto(
   cli: Cli,
   session: Session,
@@ -88,9 +92,9 @@ async function unpackInto(
   tar.stderr.on('data', (bytes: Buffer) => {
     complaint = (complaint + bytes.toString()).slice(0, 1000);
   });
-  tar.stdin.on('error', () => {}); // how it ended says why
+  tar.stdin.on('error', () => {}); // the exit status says why
   const ended = once(tar, 'close');
-  ended.catch(() => {}); // told below
+  ended.catch(() => {}); // handled below
   try {
     await run(cli, session, {
       copy,

@@ -1,5 +1,5 @@
-// `berth cp FROM TO`: files to and from a guest, one side being NAME:PATH. From and to containers their engine copies; else the user's own scp,
-// carried through the control plane.
+// `berth cp FROM TO`: copies files to and from a guest, one side being NAME:PATH. The engine copies for containers; for
+// other guests the user's own scp, forwarded through the control plane.
 
 import { Command } from 'commander';
 import type { Cli } from '../cli.ts';
@@ -40,7 +40,7 @@ export function cpCommand(cli: Cli): Command {
           'for a local file with a colon in its name write ./a:b',
         );
       const { name } = remote;
-      // Who names a user means ssh.
+      // A user name selects ssh.
       if (
         remote.user !== undefined ||
         options.login !== undefined ||
@@ -56,7 +56,7 @@ export function cpCommand(cli: Cli): Command {
     });
 }
 
-/** False: the instance is none of containers. */
+/** False: the instance is not a group of containers. */
 async function byEngine(
   cli: Cli,
   command: Command,
@@ -91,7 +91,7 @@ async function byEngine(
 }
 
 interface Place {
-  /** As it was written, for scp. */
+  /** As written, for scp. */
   readonly word: string;
   readonly path: string;
   readonly name?: string;

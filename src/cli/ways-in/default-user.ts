@@ -1,4 +1,5 @@
-// Who logs in to an instance by ssh: as its image says, else as images of that name usually have it. It never fails: ssh then decides.
+// The login name for ssh: from the image, else the usual one for images of that name. It never fails: otherwise ssh
+// decides.
 
 import { ApiError } from '../../api/errors.ts';
 import type { Image } from '../../api/resources/image.ts';
@@ -6,7 +7,7 @@ import type { Instance } from '../../api/resources/instance.ts';
 import { listAll } from '../print/follow.ts';
 import type { Session } from '../session.ts';
 
-/** Of the cloud images that distributions publish; cloud-init gives the instance's keys to this user. */
+/** Of the cloud images of distributions; cloud-init gives the instance's keys to this user. */
 const usual: readonly (readonly [RegExp, string])[] = [
   [/debian/, 'debian'],
   [/ubuntu/, 'ubuntu'],
@@ -15,9 +16,9 @@ const usual: readonly (readonly [RegExp, string])[] = [
   [/alma/, 'almalinux'],
 ];
 
-/** Undefined: not known. */
+/** Undefined: unknown. */
 export async function defaultUserOf(session: Session, { spec }: Instance): Promise<string | undefined> {
-  const image = await imageOf(session, spec.image).catch(() => undefined); // gone, or not for this token
+  const image = await imageOf(session, spec.image).catch(() => undefined); // deleted, or not visible with this token
   return image?.spec.defaultUser ?? usualUser(spec.image, image);
 }
 

@@ -1,4 +1,5 @@
-// `berth exec NAME -- COMMAND`: runs a command inside a guest: by its host (guest agent, container engine), or by the user's own ssh.
+// `berth exec NAME -- COMMAND`: runs a command inside a guest: through its host (guest agent, container engine), or
+// with the user's own ssh.
 
 import { Command, Option } from 'commander';
 import type { ExecRequest } from '../../api/access-protocol.ts';
@@ -107,7 +108,7 @@ async function runByHost(cli: Cli, command: Command, { name, words, env, options
   ).finally(() => terminal.restore());
 }
 
-/** A login shell reads what ssh is given: each word is made one for it. */
+/** A login shell parses what ssh sends: each word is quoted for it. */
 async function runBySsh(
   cli: Cli,
   command: Command,

@@ -1,5 +1,5 @@
-// One command inside a guest, or one copy, from its beginning to its end, over as many connections as that takes: when one breaks the command
-// goes on, and so does what is read and said, at the byte where it was.
+// One command inside a guest, or one copy, over as many connections as it takes: when one breaks the command keeps
+// running, and input and output resume at the same byte.
 
 import type { ExecRequest } from '../../api/access-protocol.ts';
 import { sleep } from '../../base/clock.ts';
@@ -9,28 +9,31 @@ import { CommandError, exitCodes } from '../exit-codes.ts';
 import { type GuestLine, mayComeBack, openGuestLine } from './guest-line.ts';
 import type { Session } from '../session.ts';
 
-/** Of api/access-protocol.ts, which brings schemas along. */
+/** From api/access-protocol.ts, which would load schemas. */
 const streams = { stdin: 0, stdout: 1, stderr: 2 } as const;
 const inputPieceBytes = 32 * 1024;
-/** What was said and may not have arrived. All that is on its way between here and the host is less. */
+/** Input that was sent and may not have arrived. More than everything in transit to the host. */
 const inputKeptBytes = 16 * 1024 * 1024;
 const retryMs = 1_000;
-/** As long as a host keeps a command that nobody looks after. */
+/** As long as a host keeps a command without a client. */
 const patienceMs = 10 * 60 * 1000;
 
 export interface GuestCommandCall {
   readonly name: string;
   /** An `ExecRequest`, or a `CopyRequest`. */
   readonly request: object;
-  /** Read only when the command has begun. Absent: it has none. */
+  /** Read only when the command has started. Absent: no input. */
   readonly input?: AsyncIterable<Uint8Array>;
   /** More is read when it resolves. */
   readonly take: (stream: 'stdout' | 'stderr', bytes: Uint8Array) => Promise<void> | void;
-  /** Called with what to tell when the terminal's size has changed. */
+  /** Called with a listener for changes of the terminal's size. */
   readonly onResize?: (listener: (size: NonNullable<ExecRequest['terminal']>) => void) => void;
 }
 
-/** Its exit code. Throws `ApiError` when it did not begin, `CommandError` when nobody knows how it ended. Ctrl-C ends it. */
+/**
+ * The exit code. Throws `ApiError` when the command did not start, `CommandError` when its result is unknown. Ctrl-C
+ * ends it.
+ */
 export async function runInGuest(cli: Cli, session: Session, call: GuestCommandCall): Promise<number> {
   const { name, request, take } = call;
   const open = (query: Readonly<Record<string, string | number>> = {}): Promise<GuestLine> =>
@@ -69,7 +72,7 @@ export async function runInGuest(cli: Cli, session: Session, call: GuestCommandC
           return code;
         }
       } catch (error) {
-        if (error instanceof CommandError) end(); // nobody is to go on with half of its input
+        if (error instanceof CommandError) end(); // the command must not continue with half of its input
         if (error instanceof CommandError || !mayComeBack(error)) throw error;
       }
       if (interrupted.aborted) return exitCodes.interrupted;
@@ -92,11 +95,11 @@ export async function runInGuest(cli: Cli, session: Session, call: GuestCommandC
   }
 }
 
-/** What is said, kept until it has surely arrived. */
+/** Input, kept until it has certainly arrived. */
 function createInput() {
   const kept: Uint8Array[] = [];
   const failed = Promise.withResolvers<never>();
-  failed.promise.catch(() => {}); // told to whoever listens then
+  failed.promise.catch(() => {}); // reported to later callers
   let keptFrom = 0;
   let written = 0;
   let ended = false;
@@ -112,7 +115,7 @@ function createInput() {
     for (let at = 0; at < bytes.length; at += inputPieceBytes) {
       const to = line === undefined || line.over.aborted ? await reconnected.promise : line;
       const piece = bytes.subarray(at, at + inputPieceBytes);
-      keep(piece); // before it is sent: should that be in vain, it is said again
+      keep(piece); // before it is sent: if that fails, it is sent again
       await to.send(messageOf(piece));
     }
   };
@@ -132,7 +135,7 @@ function createInput() {
     disconnected(): void {
       line = undefined;
     },
-    /** The host has so much: the rest is said again, and then what is new. */
+    /** The host has received `bytes`: the rest is sent again, then new input. */
     async connected(to: GuestLine, bytes: number): Promise<void> {
       if (bytes < keptFrom)
         throw new CommandError(exitCodes.internal, `bytes ${bytes} to ${keptFrom} of the input were lost on the way`);

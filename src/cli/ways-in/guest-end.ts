@@ -1,4 +1,4 @@
-// How an instance ended, for those who want to reach its guest: every such command gives the same reason. It changes nothing.
+// How an instance ended, for commands that need its guest: all give the same reason. It changes nothing.
 
 import { ApiError, errorCodes } from '../../api/errors.ts';
 import { type Instance, isToBeOn } from '../../api/resources/instance.ts';
@@ -14,7 +14,7 @@ interface End {
   readonly advice: string;
 }
 
-/** Undefined: its guest runs, or is still to start. */
+/** Undefined: its guest runs, or will start. */
 export function endOf(instance: Instance): End | undefined {
   const { metadata, spec, status } = instance;
   const { name } = metadata;
@@ -48,15 +48,15 @@ export function endOf(instance: Instance): End | undefined {
 
 const because = (what: string, why: string): string => (why === '' ? what : `${what}: ${why}`);
 
-/** Throws `CommandError` with how it ended, if it did; `exitCode` is then the command's. */
+/** Throws `CommandError` with how the instance ended, if it did; `exitCode` is then the command's. */
 export function assertNotEnded(instance: Instance, exitCode: number = errorCodes.Conflict.exitCode): void {
   const end = endOf(instance);
   if (end !== undefined) throw new CommandError(exitCode, end.message, { advice: end.advice });
 }
 
 /**
- * Runs `work`. Where the way into the guest is refused because the instance has ended, that is the error: a host knows only that it has no
- * such guest. Whatever else is refused stays as it is.
+ * Runs `work`. When it is refused because the instance has ended, that becomes the error: a host only knows that it has
+ * no such guest. Other errors stay.
  */
 export async function orItsEnd<T>(session: Session, name: string, work: () => Promise<T>): Promise<T> {
   try {
@@ -73,17 +73,17 @@ export async function orItsEnd<T>(session: Session, name: string, work: () => Pr
 
 const refusedByEnd = ['NotFound', 'Conflict', 'HostUnreachable'] as const;
 
-/** Where there is no answer the caller has an error of its own, or nothing to add. */
+/** Without a response the caller has its own error, or nothing to add. */
 async function lookUp({ client, project }: Session, name: string): Promise<Instance | undefined> {
   return client.get('instance', name, { project }).catch(() => undefined);
 }
 
-/** A guest's end reaches its host's log before the control plane hears of it: reports take far less. */
+/** A guest's end reaches its host's log before the control plane: reports take much less than this. */
 const reportedWithinMs = 5_000;
 
 /**
- * Says on standard error how the instance ended, after its console was printed. `ended`: the console came to its end while it was
- * followed, so that the control plane is about to know.
+ * Prints how the instance ended to standard error, after its console. `ended`: the console ended while it was followed,
+ * so the control plane will know soon.
  */
 export async function tellEnd(
   cli: Cli,
@@ -96,7 +96,7 @@ export async function tellEnd(
   if (end !== undefined) cli.stderr.write(`berth: ${end.message}\n`);
 }
 
-/** Undefined: it starts again already, is gone, or has not ended in time. */
+/** Undefined: it is already starting again, is gone, or has not ended in time. */
 async function awaitEnd(cli: Cli, { client, project }: Session, before: Instance): Promise<End | undefined> {
   const late = new AbortController();
   const timer = cli.clock.setTimer(reportedWithinMs, () => late.abort());
@@ -113,7 +113,7 @@ async function awaitEnd(cli: Cli, { client, project }: Session, before: Instance
       if (end !== undefined) return end;
     }
   } catch {
-    // Late, interrupted, or no answer: the console was printed, and there is nothing to add.
+    // Late, interrupted or no response: the console was printed, and there is nothing to add.
   } finally {
     timer.cancel();
     late.abort();

@@ -1,4 +1,5 @@
-// A command's line into a guest: a WebSocket to the control plane, which carries it to the guest's host (api/access-protocol.ts).
+// A command's connection to a guest: a WebSocket to the control plane, which forwards it to the guest's host
+// (api/access-protocol.ts).
 
 import { WebSocket } from 'ws';
 import type { ClientControl, HostControl } from '../../api/access-protocol.ts';
@@ -9,11 +10,11 @@ import { describeError } from '../../base/log.ts';
 import { messageLine } from '../../base/message-line.ts';
 import type { Session } from '../session.ts';
 
-/** Of api/access-protocol.ts, which brings schemas along. */
+/** From api/access-protocol.ts, which would load schemas. */
 const subprotocol = 'berth.v1';
 
 export interface GuestLine {
-  /** Bytes, and what the host says. An error of the host is thrown as `ApiError`. */
+  /** Bytes, and the host's control messages. An error of the host is thrown as `ApiError`. */
   messages(): AsyncIterable<Uint8Array | HostControl>;
   send(bytes: Uint8Array): Promise<void>;
   tell(control: ClientControl | object): Promise<void>;
@@ -28,12 +29,13 @@ export interface GuestWay {
   readonly query?: Readonly<Record<string, string | number>>;
 }
 
-/** Connected to the guest. Throws what the server refused with, as `ApiError`; `Unavailable` when there is no answer. */
+/** Connects to the guest. Throws a refusal of the server as `ApiError`; `Unavailable` when there is no response. */
 export async function openGuestLine(session: Session, way: GuestWay): Promise<GuestLine> {
   const { servers } = session;
   const tried = new Set<string>();
   let failure: unknown;
-  // Nothing has been said to the guest yet: each of them may be tried, the one that works or has a line to the host is stayed with.
+  // Nothing has been sent to the guest yet, so every server may be tried, and the first that works and has a connection
+  // to the host is used.
   for (let url: string | undefined = servers.current; url !== undefined; url = servers.untried(tried)) {
     if (tried.size > 0) await servers.pause(tried.size - 1);
     tried.add(url);
@@ -64,7 +66,7 @@ async function openLineBy(
     handshakeTimeout: 30_000,
     headers: session.token === undefined ? {} : { authorization: `Bearer ${session.token}` },
   });
-  // From its beginning: what the guest says first may come in one piece with the answer.
+  // Created immediately: the guest's first output may arrive together with the response.
   const line = messageLine(socket);
   await new Promise<void>((resolve, reject) => {
     socket.once('open', () => resolve());
@@ -101,17 +103,17 @@ async function openLineBy(
   };
 }
 
-/** Whether the host cannot do it, and ssh can, where the guest has a server. */
+/** Whether the host does not support it and ssh may, where the guest runs an ssh server. */
 export function needsSsh(error: unknown): boolean {
   return reasonOf(error) === 'NeedsSsh';
 }
 
-/** Whether the guest is of a kind that nobody can sit at: containers, and zones. */
+/** Whether guests of this kind have no console: containers, and zones. */
 export function hasNoConsole(error: unknown): boolean {
   return reasonOf(error) === 'NoConsole';
 }
 
-/** What to do about a refusal, where the guest stands still; nothing for another. */
+/** Advice when a request is refused because the guest is suspended; empty for other errors. */
 export function adviceWhenSuspended(name: string): (error: unknown) => string {
   return (error) => (reasonOf(error) === 'Suspended' ? `resume it first: berth resume ${name}` : '');
 }
@@ -120,7 +122,7 @@ function reasonOf(error: unknown): unknown {
   return error instanceof ApiError && isRecord(error.details) ? error.details['reason'] : undefined;
 }
 
-/** Whether another try may do better than this one did: a connection that broke, a server or host that is away for a moment. */
+/** Whether a retry may succeed: after a broken connection, or while a server or host is unavailable. */
 export function mayComeBack(error: unknown): boolean {
   return !(error instanceof ApiError) || error.code === 'Unavailable' || error.code === 'HostUnreachable';
 }

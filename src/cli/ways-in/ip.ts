@@ -1,4 +1,4 @@
-// `berth ip NAME`: where a guest is on its network, and which ports of its host are its own.
+// `berth ip NAME`: the address of a guest on its network, and its published ports.
 
 import { Command } from 'commander';
 import type { Cli } from '../cli.ts';
@@ -19,7 +19,7 @@ export function ipCommand(cli: Cli): Command {
         () => session.client.get('instance', name, { project: session.project }),
         { NotFound: '"berth ps" shows the instances' },
       );
-      assertNotEnded(instance, exitCodes.badOutcome); // what it had is not its own any more
+      assertNotEnded(instance, exitCodes.badOutcome); // its former address may belong to another guest
       const { metadata, status } = instance;
       const { guest } = status;
       if (ports) {

@@ -1,4 +1,4 @@
-// Ports of this machine that lead into a guest, for as long as the command runs. Each connection has a line of its own.
+// Local ports forwarded to a guest while the command runs. Each connection uses its own WebSocket.
 
 import { once } from 'node:events';
 import { createServer, type Server, type Socket } from 'node:net';
@@ -11,15 +11,18 @@ import type { Session } from '../session.ts';
 
 export interface LocalPort {
   readonly way: string;
-  /** 0: any free one. */
+  /** 0: any free port. */
   readonly localPort: number | string;
-  /** What the user is told when it listens; `at` is `address:port`. */
+  /** The message when the port listens; `at` is `address:port`. */
   readonly shown: (at: string) => string;
-  /** What the user is told when the guest ends a connection without a word, as a network of QEMU does where nothing listens. */
+  /**
+   * The message when the guest closes a connection without sending anything, as QEMU's user network does where nothing
+   * listens.
+   */
   readonly silence?: string;
 }
 
-/** Until Ctrl-C. Throws when a port cannot be listened on. */
+/** Runs until Ctrl-C. Throws when a port cannot be listened on. */
 export async function listenFor(
   cli: Cli,
   session: Session,
@@ -34,10 +37,10 @@ export async function listenFor(
       const server = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => {
         open.add(socket);
         socket.on('close', () => open.delete(socket));
-        socket.on('error', () => {}); // told by 'close'
+        socket.on('error', () => {}); // reported by 'close'
         const onSilence = (): void => {
           if (silence === undefined || silent.has(way)) return;
-          silent.add(way); // said once: a browser tries again and again
+          silent.add(way); // reported once: a browser retries
           cli.stderr.write(`berth: ${silence}\n`);
         };
         carry(session, { name, way, socket, onSilence }).catch((error: unknown) => {
@@ -75,8 +78,8 @@ async function listening(
 }
 
 /**
- * Carries one connection to its end, each way only as fast as the other end takes it. `onSilence`: the guest has ended it without a word, and
- * not because the other end had.
+ * Forwards one connection to its end, each direction at the speed of its reader. `onSilence`: the guest closed it first
+ * without sending anything.
  */
 async function carry(
   session: Session,
@@ -108,7 +111,7 @@ async function carry(
   const down = async (): Promise<void> => {
     let silent = true;
     for await (const message of line.messages()) {
-      if (!(message instanceof Uint8Array)) break; // `end`: the guest has said all
+      if (!(message instanceof Uint8Array)) break; // `end`: no more output from the guest
       silent = false;
       if (!socket.destroyed && !socket.write(message)) await drained(socket);
     }

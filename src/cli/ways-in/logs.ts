@@ -1,4 +1,4 @@
-// `berth logs NAME`: a guest's console. Piped, the bytes go through as they are; on a terminal nothing of them may steer it.
+// `berth logs NAME`: a guest's console. Piped, the bytes are unchanged; on a terminal control sequences are escaped.
 
 import { Command } from 'commander';
 import { ApiError } from '../../api/errors.ts';
@@ -58,10 +58,10 @@ export function logsCommand(cli: Cli): Command {
 
 const retryMs = 1_000;
 const linesMax = 100_000;
-/** A guest that writes no line ends must not fill the memory: of a longer tail this much is kept. */
+/** Output without newlines must not fill the memory: at most this much of the tail is kept. */
 const tailBytesMax = 8 * 2 ** 20;
 
-/** Prints the last lines that are there now; returns the offset behind them. */
+/** Prints the current last lines; returns the offset after them. */
 async function readTail(
   cli: Cli,
   session: Session,
@@ -82,7 +82,7 @@ async function readTail(
   return end;
 }
 
-/** The last line may be without an end. */
+/** The last line may be incomplete. */
 function lastLines(bytes: Buffer, lines: number): Buffer {
   let from = bytes.length - (bytes.at(-1) === newLine ? 1 : 0);
   if (lines === 0) return bytes.subarray(bytes.length);
@@ -103,7 +103,10 @@ interface ReadOptions {
   readonly print: (bytes: Uint8Array) => void;
 }
 
-/** Following survives a server or a line that goes away: it goes on at the byte where it was. Returns the offset behind the last byte. */
+/**
+ * Following survives a lost server or connection: it continues at the same byte. Returns the offset after the last
+ * byte.
+ */
 async function readConsole(
   cli: Cli,
   { client, project }: Session,
@@ -115,7 +118,7 @@ async function readConsole(
     try {
       const query = { project, offset: next, follow };
       const { headers, body } = await client.request(`${pathOf('instance', name)}/log`, { query, signal });
-      // The start may have been dropped to keep the console's file bounded.
+      // The beginning may have been dropped to keep the console's file bounded.
       const begins = Math.max(next, Number(headers.get('berth-log-offset') ?? next) || 0);
       if (begun && begins > next) cli.stderr.write(`berth: ${begins - next} bytes of the console were dropped\n`);
       next = begins;
@@ -129,7 +132,7 @@ async function readConsole(
     } catch (error) {
       if (signal.aborted) throw new Interrupted();
       const away = !(error instanceof ApiError) || error.code === 'Unavailable' || error.code === 'HostUnreachable';
-      if (begun && error instanceof ApiError && error.code === 'NotFound') return next; // removed while we were away
+      if (begun && error instanceof ApiError && error.code === 'NotFound') return next; // deleted in the meantime
       if (!away || (!begun && error instanceof ApiError)) throw error;
       const reason = describeError(error);
       if (!follow) {

@@ -1,16 +1,17 @@
-// The user's private SSH keys whose public halves an instance was given. Only public parts are read; no key is decrypted or copied.
+// The user's private SSH keys whose public halves the instance was created with. Only public parts are read; no key is
+// decrypted or copied.
 
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 
-/** Larger files in ~/.ssh are no keys; known_hosts may be. */
+/** Larger files in ~/.ssh are not keys; known_hosts may be larger. */
 const keyBytesMax = 64 * 1024;
 
-/** Paths in `directory` (~/.ssh), in the order of their names. */
+/** Paths in `directory` (~/.ssh), sorted by name. */
 export async function privateKeysFor(directory: string, publicKeys: readonly string[]): Promise<string[]> {
   const wanted = new Set(publicKeys.map(bare));
   if (wanted.size === 0) return [];
-  const names = await readdir(directory).catch((): string[] => []); // none, or not ours to read: no keys
+  const names = await readdir(directory).catch((): string[] => []); // missing or unreadable: no keys
   const found: string[] = [];
   for (const name of names.filter((each) => !each.endsWith('.pub')).toSorted()) {
     const path = join(directory, name);
@@ -32,15 +33,15 @@ async function smallFile(path: string): Promise<string | undefined> {
     const { size } = await stat(path);
     return size <= keyBytesMax ? await readFile(path, 'utf8') : undefined;
   } catch {
-    return undefined; // a socket, a folder, a file of somebody else: no key of the user's
+    return undefined; // a socket, a directory, a file of another user: not a key
   }
 }
 
 const magic = 'openssh-key-v1\0';
 
 /**
- * OpenSSH's format, PROTOCOL.key: the magic, then strings (length, bytes): cipher, KDF, its options; the number of keys; and the public key
- * in clear, which begins with its type. Undefined: another format.
+ * OpenSSH's format, PROTOCOL.key: the magic, then strings (length, bytes): cipher, KDF, its options; the number of
+ * keys; and the public key unencrypted, which starts with its type. Undefined: another format.
  */
 function publicHalf(text: string): string | undefined {
   const [, body] = /-----BEGIN OPENSSH PRIVATE KEY-----([\s\S]*?)-----END/.exec(text) ?? [];

@@ -1,4 +1,4 @@
-// A picture as PNG (RFC 2083), 8 bits a colour, without filters: pure.
+// Encodes a picture as PNG (RFC 2083), 8 bits per colour, without filters. Pure.
 
 import { crc32, deflateSync } from 'node:zlib';
 import type { Picture } from './rfb.ts';
@@ -8,7 +8,7 @@ export function png({ width, height, rgb }: Picture): Buffer {
   header.writeUInt32BE(width, 0);
   header.writeUInt32BE(height, 4);
   header.set([8, 2, 0, 0, 0], 8); // 8 bits, RGB, deflate, no filters, not interlaced
-  const rows = Buffer.alloc(height * (1 + width * 3)); // each row begins with its filter: 0, none
+  const rows = Buffer.alloc(height * (1 + width * 3)); // each row starts with its filter: 0, none
   for (let y = 0; y < height; y++) rows.set(rgb.subarray(y * width * 3, (y + 1) * width * 3), y * (1 + width * 3) + 1);
   return Buffer.concat([
     Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]),

@@ -1,5 +1,5 @@
-// `berth port-forward NAME [LOCAL:]PORT...`: ports of a guest on this machine, with no route to its host. With --stdio, one connection over
-// standard input and output, as ssh's ProxyCommand wants it.
+// `berth port-forward NAME [LOCAL:]PORT...`: forwards local ports to a guest, without a route to its host. With --stdio
+// it forwards one connection over standard input and output, for ssh's ProxyCommand.
 
 import { Command } from 'commander';
 import { ApiError } from '../../api/errors.ts';
@@ -50,7 +50,7 @@ export function portForwardCommand(cli: Cli): Command {
     });
 }
 
-/** For ssh: it shows what is said here, and of itself only that a connection was closed. */
+/** For ssh, which shows this command's messages, and by itself only reports a closed connection. */
 async function carryStandard(
   cli: Cli,
   session: Session,
@@ -60,7 +60,7 @@ async function carryStandard(
   try {
     line = await openGuestLine(session, { name, way: `ports/${port}` });
   } catch (error) {
-    const byHost = error instanceof ApiError && error.code === 'Conflict'; // else nobody may be there to be asked again
+    const byHost = error instanceof ApiError && error.code === 'Conflict'; // otherwise nothing would ask again
     const shown = byHost ? await nameOf(session, name) : name;
     return attempting(`reach port ${port} of instance "${shown}"`, () => Promise.reject(error), {
       Conflict: waysWithoutSsh(shown),
@@ -78,11 +78,11 @@ function waysWithoutSsh(name: string): string {
   return `without an ssh server: "berth console ${name}" attaches to the console of a virtual machine, "berth exec -it ${name} -- sh" opens a shell in a container`;
 }
 
-/** What people call it: ssh is given its id. */
+/** The name of the instance: ssh passes the id. */
 async function nameOf({ client, project }: Session, name: string): Promise<string> {
   return client.get('instance', name, { project }).then(
     ({ metadata }) => metadata.name,
-    () => name, // what is to be said matters more than how it is called
+    () => name, // the message matters more than the name in it
   );
 }
 
@@ -90,12 +90,12 @@ async function carryLine(cli: Cli, line: GuestLine): Promise<'something was said
   let silent = true;
   const typing = async (): Promise<void> => {
     for await (const piece of cli.stdin) await line.send(typeof piece === 'string' ? Buffer.from(piece) : piece);
-    silent = false; // we have left first
+    silent = false; // this side has closed first
     await line.tell({ type: 'end' });
   };
-  typing().catch(() => line.end()); // our reader is gone
+  typing().catch(() => line.end()); // the reader of standard output is gone
   for await (const message of line.messages()) {
-    if (!(message instanceof Uint8Array)) break; // `end`: the guest has said all
+    if (!(message instanceof Uint8Array)) break; // `end`: no more output from the guest
     silent = false;
     await writeOut(cli.stdout, message);
   }

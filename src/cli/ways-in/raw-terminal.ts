@@ -1,8 +1,8 @@
-// The user's terminal, lent to a guest: what is typed goes to the guest as it is, until the key that ends it.
+// The user's terminal, connected to a guest: keys go to the guest unchanged, except the one that detaches.
 
 import type { Cli } from '../cli.ts';
 
-/** Ctrl-], as telnet and virsh have it. */
+/** Ctrl-], as in telnet and virsh. */
 const escapeKey = 0x1d;
 export const escapeKeyName = 'Ctrl-]';
 
@@ -12,18 +12,18 @@ export interface TerminalSize {
 }
 
 export interface RawTerminal {
-  /** Whether there is somebody at it. */
+  /** Whether standard input is a terminal. */
   readonly interactive: boolean;
-  /** Keys as they are typed. Ends at the escape key, or when there is no more input. */
+  /** Single keys. Ends at the escape key, or at the end of input. */
   keys(): AsyncIterable<Uint8Array>;
-  /** Undefined: nobody knows, as where a terminal says 0: serial lines, and some that a program opens. */
+  /** Undefined: unknown, as for terminals that report 0: serial lines, and some that a program opens. */
   size(): TerminalSize | undefined;
   onResize(listener: (size: TerminalSize) => void): void;
-  /** Gives the terminal back. */
+  /** Restores the terminal. */
   restore(): void;
 }
 
-/** `escapable`: whether the escape key ends the input. Input that is no terminal is passed on as it is. */
+/** `escapable`: whether the escape key ends the input. Input that is not a terminal is passed on unchanged. */
 export function rawTerminal({ stdin, stdout }: Cli, { escapable }: { readonly escapable: boolean }): RawTerminal {
   const interactive = stdin.isTTY === true && stdin.setRawMode !== undefined;
   if (interactive) stdin.setRawMode?.(true);

@@ -1,5 +1,5 @@
-// One look at a guest's screen by the Remote Framebuffer protocol (RFC 6143), as VNC servers speak it without a password. Reads what it asked
-// for and nothing more.
+// One screenshot of a guest by the Remote Framebuffer protocol (RFC 6143), from a VNC server without a password. Reads
+// only what it has requested.
 
 import { CommandError, exitCodes } from '../exit-codes.ts';
 import type { GuestLine } from './guest-line.ts';
@@ -7,17 +7,17 @@ import type { GuestLine } from './guest-line.ts';
 export interface Picture {
   readonly width: number;
   readonly height: number;
-  /** Red, green, blue of each point, row by row. */
+  /** Red, green and blue of each pixel, row by row. */
   readonly rgb: Uint8Array;
 }
 
-/** Screens of guests are at most this large; a server that says more is not believed. */
+/** Maximum width and height; a server that claims more is refused. */
 const sideMax = 16_384;
 const pointsMax = 64 * 1024 * 1024;
 const version = 'RFB 003.008\n';
 const encodings = { raw: 0, desktopSize: -223 } as const;
 
-/** Throws `CommandError` when the server does not speak as it should. */
+/** Throws `CommandError` when the server violates the protocol. */
 export async function lookAt(line: GuestLine): Promise<Picture> {
   const from = byteReader(line);
   const greeting = (await from.take(12)).toString('latin1');
@@ -27,7 +27,7 @@ export async function lookAt(line: GuestLine): Promise<Picture> {
   if (!kinds.includes(1)) throw wrong('it wants a password');
   await line.send(Buffer.of(1));
   if ((await from.take(4)).readUInt32BE(0) !== 0) throw wrong('it refuses the connection');
-  await line.send(Buffer.of(1)); // shared: others may be looking
+  await line.send(Buffer.of(1)); // shared: other clients may be connected
   const init = await from.take(24);
   let size = sized(init.readUInt16BE(0), init.readUInt16BE(2));
   await from.take(init.readUInt32BE(20)); // the name of the screen
@@ -39,7 +39,7 @@ export async function lookAt(line: GuestLine): Promise<Picture> {
     const kind = (await from.take(1)).readUInt8(0);
     if (kind === 2) continue; // a bell
     if (kind === 3) {
-      await from.take((await from.take(7)).readUInt32BE(3)); // what was cut in the guest
+      await from.take((await from.take(7)).readUInt32BE(3)); // text cut in the guest
       continue;
     }
     if (kind !== 0) throw wrong(`it sends messages of kind ${kind}`);
@@ -89,7 +89,7 @@ const encodingsWanted = ((): Buffer => {
   return message;
 })();
 
-/** The whole screen, whether or not it changed. */
+/** The whole screen, changed or not. */
 function updateRequest({ width, height }: { readonly width: number; readonly height: number }): Buffer {
   const message = Buffer.alloc(10);
   message.writeUInt8(3, 0);

@@ -1,4 +1,4 @@
-// The instance that somebody wants to get into, asked for before anything is promised of it. It opens nothing.
+// Looks up the instance that a command needs a running guest of. It opens no connection.
 
 import { errorCodes } from '../../api/errors.ts';
 import type { Instance } from '../../api/resources/instance.ts';
@@ -6,7 +6,10 @@ import { attempting, CommandError } from '../exit-codes.ts';
 import { assertNotEnded } from './guest-end.ts';
 import type { Session } from '../session.ts';
 
-/** Throws what the API says when there is no such instance, or that it has no guest that runs; `attempt` is what it was wanted for; `standing`: that can be had of one that is suspended, too. */
+/**
+ * Throws the API's error when there is no such instance, or an error that its guest does not run. `attempt`: what the
+ * command wants; `standing`: this is possible for a suspended guest, too.
+ */
 export async function runningInstance(
   { client, project }: Session,
   { name, attempt, standing = false }: { readonly name: string; readonly attempt: string; readonly standing?: boolean },

@@ -1,4 +1,4 @@
-// `berth screenshot NAME`: what a guest's screen shows now, as PNG.
+// `berth screenshot NAME`: saves a guest's screen as PNG.
 
 import { writeFile } from 'node:fs/promises';
 import { Command } from 'commander';

@@ -1,4 +1,4 @@
-// What ssh and scp are told, so that they reach a guest through the control plane, with no route to its host.
+// The options for ssh and scp to reach a guest through the control plane, without a route to its host.
 
 import { mkdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
@@ -15,9 +15,9 @@ import { openSession } from '../session.ts';
 export interface SshTarget {
   /** NAME or USER@NAME. */
   readonly target: string;
-  /** Instead of the image's default user. */
+  /** Replaces the image's default user. */
   readonly login?: string;
-  /** Instead of those keys in ~/.ssh that the instance was given. */
+  /** Replaces the keys in ~/.ssh that the instance was created with. */
   readonly identity?: string;
   /** Of the guest's ssh server. */
   readonly port: string;
@@ -32,7 +32,7 @@ export interface SshWay {
   readonly instance: Instance;
 }
 
-/** Throws what the API says when there is no such instance, or it has no guest that runs. */
+/** Throws the API's error when there is no such instance, or an error that its guest does not run. */
 export async function sshOptions(
   cli: Cli,
   command: Command,
@@ -52,7 +52,7 @@ export async function sshOptions(
   const proxy = [...cli.self, ...globalWords(command), 'port-forward', '--stdio', metadata.id, port];
   const settings = {
     ProxyCommand: proxy.map(shellWord).join(' ').replaceAll('%', '%%'),
-    // Each life of an instance is another machine, with keys of its own.
+    // Each incarnation of an instance is a different machine with its own host keys.
     HostKeyAlias: `${metadata.id}.${status.incarnation}`,
     UserKnownHostsFile: `"${knownHosts}"`,
     StrictHostKeyChecking: 'accept-new',
@@ -63,13 +63,13 @@ export async function sshOptions(
   return { words: [...words, ...keys.flatMap((key) => ['-i', key])], user, keys, instance };
 }
 
-/** Of NAME or USER@NAME; a user may have a @ in it. */
+/** Splits NAME or USER@NAME; a user may contain an @. */
 export function partsOf(target: string): { readonly name: string; readonly user: string | undefined } {
   const cut = target.lastIndexOf('@');
   return { name: target.slice(cut + 1), user: cut < 0 ? undefined : target.slice(0, cut) };
 }
 
-/** Runs one of OpenSSH's programs on the user's terminal; its exit code. */
+/** Runs one of OpenSSH's programs on the user's terminal; returns its exit code. */
 export async function runSsh(cli: Cli, program: 'ssh' | 'scp', words: readonly string[]): Promise<number> {
   try {
     return await cli.runProgram(program, words);
@@ -81,7 +81,10 @@ export async function runSsh(cli: Cli, program: 'ssh' | 'scp', words: readonly s
   }
 }
 
-/** The user's choice of a server, for ourselves when ssh calls us. A token is not among them: it is in the environment or the context. */
+/**
+ * The user's choice of a server, for the ProxyCommand. Tokens are not included: they are in the environment or the
+ * context.
+ */
 function globalWords(command: Command): string[] {
   const flags = command.optsWithGlobals<Readonly<Record<string, unknown>>>();
   return ['context', 'url', 'project'].flatMap((flag) => {
@@ -90,7 +93,7 @@ function globalWords(command: Command): string[] {
   });
 }
 
-/** A word that a shell reads as it is: ssh gives its ProxyCommand to one, and what is to run to another. */
+/** A word quoted for a shell: ssh runs its ProxyCommand in one, and the remote command in another. */
 export function shellWord(word: string): string {
   return /^[A-Za-z0-9_@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", String.raw`'\''`)}'`;
 }

@@ -1,4 +1,4 @@
-// `berth ssh [USER@]NAME`: the user's own ssh, carried to the guest through the control plane.
+// `berth ssh [USER@]NAME`: the user's own ssh, forwarded to the guest through the control plane.
 
 import { Command } from 'commander';
 import type { Cli } from '../cli.ts';
@@ -11,7 +11,7 @@ interface SshOptions {
   readonly port: string;
 }
 
-/** Of ssh itself; a command that ends so cannot be told from it. */
+/** The exit code of ssh for its own errors; a command with the same code cannot be told apart. */
 const sshFailed = 255;
 
 export function sshCommand(cli: Cli): Command {
@@ -34,7 +34,7 @@ export function sshCommand(cli: Cli): Command {
     });
 }
 
-/** ssh has said what went wrong, and not what may be done about it here. Nothing to add where the user and the key were known. */
+/** ssh reports what went wrong, but not what to do about it here. Empty when the user and the key were known. */
 function hintOf({ user, keys, instance }: SshWay): string {
   const { name } = instance.metadata;
   const login = user === undefined ? [`the user: berth ssh -l USER ${name}`] : [];

@@ -1,11 +1,14 @@
-// A file or a directory of this machine as a tar archive (ustar, with pax records where that has no room), as it is read: nothing is held but a
-// piece. Links stay links. Owners are left out: what they are called elsewhere nobody here knows.
+// A local file or directory as a tar archive (ustar, with pax records where needed), streamed: only one piece is in
+// memory. Links stay links. Owners are omitted, because their names mean nothing elsewhere.
 
 import { constants, type Stats } from 'node:fs';
 import { lstat, open, readdir, readlink } from 'node:fs/promises';
 import { join } from 'node:path';
 
-/** `name` is what it is called in the archive. Throws for what is neither file nor directory nor link, and when a file changes its size. */
+/**
+ * `name`: its name in the archive. Throws for anything but files, directories and links, and when a file changes its
+ * size.
+ */
 export async function* tarArchive(path: string, name: string): AsyncGenerator<Uint8Array> {
   yield* entries(path, name);
   yield Buffer.alloc(2 * blockBytes);
@@ -13,7 +16,7 @@ export async function* tarArchive(path: string, name: string): AsyncGenerator<Ui
 
 const blockBytes = 512;
 const pieceBytes = 256 * 1024;
-/** What eleven octal digits hold. */
+/** The largest value of eleven octal digits. */
 const sizeMax = 8 ** 11 - 1;
 
 async function* entries(path: string, name: string): AsyncGenerator<Uint8Array> {
@@ -85,13 +88,13 @@ function block(fields: {
   const made = Buffer.alloc(blockBytes);
   const octal = (value: number, at: number, length: number): void =>
     void made.write(`${value.toString(8).padStart(length - 1, '0')}\0`, at);
-  made.write(fields.name, 0, 100); // what is longer is in the records
+  made.write(fields.name, 0, 100); // longer values are in the pax records
   octal(fields.mode & 0o777, 100, 8);
   octal(0, 108, 8);
   octal(0, 116, 8);
   octal(fields.bytes, 124, 12);
   octal(Math.max(0, Math.floor(fields.mtimeMs / 1000)), 136, 12);
-  made.write(' '.repeat(8), 148); // as the sum counts itself
+  made.write(' '.repeat(8), 148); // the checksum counts itself as spaces
   made.write(fields.type, 156);
   made.write(fields.target, 157, 100);
   made.write('ustar\x0000', 257);

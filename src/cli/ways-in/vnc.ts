@@ -1,4 +1,4 @@
-// `berth vnc NAME`: a guest's screen for any VNC viewer on this machine.
+// `berth vnc NAME`: forwards a guest's screen to a local port for any VNC viewer.
 
 import { Command } from 'commander';
 import type { Cli } from '../cli.ts';
@@ -23,7 +23,7 @@ export function vncCommand(cli: Cli): Command {
         const session = await openSession(cli, command);
         const attempt = `forward the screen of instance "${name}"`;
         await runningInstance(session, { name, attempt, standing: true });
-        // Not every guest has one, and only its host knows.
+        // Not every guest has a screen, and only its host knows.
         (await attempting(attempt, () => openGuestLine(session, { name, way: 'vnc' }))).end();
         await listenFor(cli, session, {
           name,
