@@ -155,7 +155,7 @@ async function namesFor(
   if (called && askedKinds.length > 0) {
     const enough = new AbortController();
     await Promise.race([
-      Promise.all(askedKinds.map(async (kind) => names.set(kind, await namesOf(cli, called, kind)))).catch(() => {}), // completion works without these names
+      Promise.all(askedKinds.map(async (kind) => names.set(kind, await namesOf(cli, called, kind)))).catch(() => {}), // no names, no harm
       sleep(cli.clock, answerWithinMs, enough.signal),
     ]);
     enough.abort();

@@ -1,8 +1,11 @@
-// What was changed while a store was read page by page: with it, what was read is one state.
+// The changes made while a store was read page by page: the pages plus these changes are one state.
 
 import type { Revision, Store, WatchEvent } from './store.ts';
 
-/** Events above `after` up to `through`, in order; fewer when `signal` aborts. Throws `Compacted` when some are gone, and `StoreError`. */
+/**
+ * Events above `after` up to `through`, in order; fewer when `signal` aborts. Throws `Compacted` when some are gone,
+ * and `StoreError`.
+ */
 export async function* changesBetween(
   store: Store,
   after: Revision,

@@ -1,11 +1,13 @@
-// What no backend may accept: bad keys, prefixes, limits and writes. Every backend asks here first, so that all refuse the same
-// requests in the same words. It never looks at stored data.
+// What every backend must refuse: invalid keys, prefixes, limits and writes. Every backend calls this first, so that
+// all refuse the same requests with the same messages. It never reads stored data.
 
 import { type Condition, type Key, type ListOptions, type Revision, StoreError, type Write } from './store.ts';
 
 const keyBytesMax = 512;
 
-/** What one commit may carry; far above any resource, far below what SQLite, PostgreSQL and memory can hold in one piece. */
+/**
+ * Maximum size of a commit; far above any resource, far below what SQLite, PostgreSQL and memory can hold in one piece.
+ */
 const commitBytesMax = 64 * 1024 * 1024;
 
 const printable = /^[\x20-\x7e]*$/;
@@ -25,7 +27,7 @@ export function checkList(prefix: string, options: ListOptions): void {
     throw invalid(`list limit ${options.limit} is not a positive whole number`);
 }
 
-/** Answers how many bytes of keys and values the commit carries. */
+/** Returns the size of the commit's keys and values in bytes. */
 export function checkCommit(conditions: readonly Condition[], writes: readonly Write[]): number {
   for (const { key, ifRevision } of conditions) {
     checkKey(key);
@@ -56,12 +58,12 @@ export function checkCompact(before: Revision, current: Revision): void {
   if (before > current + 1) throw invalid(`compaction before revision ${before}: the store is at ${current}`);
 }
 
-/** The first string that is above every key with this prefix: 0x7f follows the last printable character. */
+/** The first string above every key with this prefix: 0x7f follows the last printable character. */
 export function endOfPrefix(prefix: string): string {
   return `${prefix}\x7f`;
 }
 
-/** The first string that a key of the list can be: the space is the lowest printable character. */
+/** The first possible key of the list: the space is the lowest printable character. */
 export function startOfList(prefix: string, { after }: ListOptions): string {
   const next = after === undefined ? '' : `${after} `;
   return next > prefix ? next : prefix;

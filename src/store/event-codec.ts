@@ -1,5 +1,5 @@
-// The events of one commit as bytes, one row of the log: per event the key's length (2 bytes) and bytes, the value's length
-// (4 bytes, all ones for a delete) and bytes. Whoever decodes has checked the row's checksum before.
+// The events of one commit as bytes, one row of the log: for each event the key's length (2 bytes) and bytes, the
+// value's length (4 bytes, all ones for a delete) and bytes. The caller of the decoder has checked the row's checksum.
 
 import { assert } from '../base/assert.ts';
 import type { Key, Revision, WatchEvent } from './store.ts';
@@ -17,14 +17,14 @@ export function encodeEvents(events: readonly Change[]): Buffer {
   return bytes;
 }
 
-/** How many these are as bytes. */
+/** Their size in bytes. */
 export function eventsBytes(events: readonly Change[]): number {
   let size = 0;
   for (const { key, value } of events) size += 6 + key.length + (value?.byteLength ?? 0);
   return size;
 }
 
-/** Answers where they end. */
+/** Returns the offset after them. */
 export function writeEvents(events: readonly Change[], bytes: Buffer, start: number): number {
   let at = start;
   for (const { key, value } of events) {

@@ -1,14 +1,14 @@
-// Commits that come while a batch of them is being written share the next one: one batch, one transaction, one fsync. It knows nothing
-// of what a commit is, and answers nobody: that is for whoever writes the batch.
+// Group commit: commits that arrive while a batch is being written share the next one: one batch, one transaction, one
+// fsync. It does not interpret commits, and leaves the answers to the writer of the batch.
 
 import { system } from '../base/system.ts';
 
 export interface GroupCommitOptions<R> {
-  /** What one batch takes at most; the rest waits for the next. A single request may be larger. */
+  /** Limits of a batch; the rest waits for the next one. A single request may be larger. */
   readonly commitsMax: number;
   readonly bytesMax: number;
   readonly bytesOf: (request: R) => number;
-  /** Answers every request of the batch, whatever happens; never rejects. The next batch waits for it. */
+  /** Answers every request of the batch in any case; never rejects. The next batch waits for it. */
   readonly write: (batch: readonly R[]) => Promise<void>;
 }
 
@@ -26,13 +26,13 @@ export class GroupCommit<R> {
     this.#flushing ??= this.#flush();
   }
 
-  /** Resolves when everything that was asked for has its answer. */
+  /** Resolves when every request so far has its answer. */
   async settled(): Promise<void> {
     await this.#flushing;
   }
 
   async #flush(): Promise<void> {
-    await system.turn(); // what else this turn of the event loop asks for goes together
+    await system.turn(); // requests of the same turn of the event loop share a batch
     while (this.#queue.length > 0) {
       await this.#options.write(this.#takeBatch());
       await system.turn();

@@ -1,4 +1,4 @@
-// What a list found where its values are views of few large buffers, which hold nothing else that is still used.
+// The result of a list whose values are views of a few large buffers that are not used for anything else.
 
 import { giveBack } from '../base/give-back.ts';
 import type { Entry, Listed, Revision } from './store.ts';

@@ -1,20 +1,20 @@
-// A store by its URL. Each backend is one line here and one folder beside; its packages load only when it is asked for.
+// Opens a store by its URL. Each backend is one line here and one folder; its packages are loaded only when it is used.
 
 import type { Logger } from '../base/log.ts';
 import { type Store, StoreError } from './store.ts';
 
 export interface OpenOptions {
   readonly log?: Logger;
-  /** Refuses a file that is not there, instead of making it. */
+  /** Refuses a missing file instead of creating one. */
   readonly mustExist?: boolean;
 }
 
 interface Backend {
-  /** What people write, for help and errors. */
+  /** The form of the URL, for help and errors. */
   readonly form: string;
-  /** `rest` is what follows the scheme and its colon. */
+  /** `rest`: the part after the scheme and its colon. */
   open(rest: string, options: OpenOptions): Promise<Store>;
-  /** Which one that is, for people: never with a password. */
+  /** The name of the store in messages, never with a password. */
   place(rest: string): Promise<string>;
 }
 
@@ -52,7 +52,7 @@ export async function openStore(url: string, options: OpenOptions = {}): Promise
   return backend.open(rest, options);
 }
 
-/** Which store a URL means, for people: it holds no password. Throws as `openStore` does for a URL that is none. */
+/** The name of the store of a URL, without a password. Throws like `openStore` for an invalid URL. */
 export async function placeOf(url: string): Promise<string> {
   const { backend, rest } = backendOf(url);
   return backend.place(rest);
@@ -65,7 +65,7 @@ function backendOf(url: string): { readonly backend: Backend; readonly rest: str
   const forms = new Set(Object.values(backends).map(({ form }) => form));
   if (!backend && isPath(url))
     throw new StoreError('Invalid', `a store URL begins with a scheme; did you mean sqlite:${url}?`);
-  // Of a URL only the scheme is repeated: the rest may hold a password.
+  // Only the scheme of a URL is repeated: the rest may contain a password.
   if (!backend)
     throw new StoreError('Invalid', `no store has the scheme "${scheme}"; write one of: ${[...forms].join(', ')}`);
   const rest = url.slice(colon + 1);
@@ -74,7 +74,7 @@ function backendOf(url: string): { readonly backend: Backend; readonly rest: str
   return { backend, rest };
 }
 
-/** Whether it may be repeated, too: nothing that might be a host with a password, or parameters. */
+/** Whether it is a path and may be repeated: it contains nothing like a host with a password, or parameters. */
 function isPath(url: string): boolean {
   return /^\.{0,2}\/(?!\/)[^@?]*$|^[^:@?/]+\.(db|sqlite3?)$/.test(url);
 }

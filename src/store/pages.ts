@@ -1,21 +1,21 @@
-// All that is in a store, or under some prefixes, a page at a time.
+// The whole content of a store, or of some prefixes, a page at a time.
 
 import type { Listed, Store } from './store.ts';
 
-/** Some 3 MB; while a store is read four times that is held: one page is used while three are made. */
+/** About 3 MB; four pages are in memory at a time: one in use, three being read. */
 const pageEntries = 2_000;
-/** More would only hold more. */
+/** More would only use more memory. */
 const readAtOnce = 3;
 
 export interface PagesOptions {
-  /** Read three at a time, begun in this order; default: all that is there, as one. */
+  /** Three are read at a time, started in this order; default: everything as one prefix. */
   readonly prefixes?: readonly string[];
   readonly limit?: number;
 }
 
 /**
- * In the order of keys within a prefix, each page at its own revision; the last may be empty. The store reads the next pages while one is
- * used: of three prefixes, so that what is slow to make and what is slow to use are waited for at once. Throws `StoreError`.
+ * Sorted by key within a prefix, each page at its own revision; the last may be empty. The store reads the next pages,
+ * of up to three prefixes, while one is used, so that reading and using overlap. Throws `StoreError`.
  */
 export async function* pagesOf(
   store: Store,
@@ -27,7 +27,7 @@ export async function* pagesOf(
     const reading = store
       .list(prefix, { limit, ...(after === undefined ? {} : { after }) })
       .then((page) => ({ prefix, page }));
-    reading.catch(() => {}); // told when it is awaited
+    reading.catch(() => {}); // reported when it is awaited
     underWay.set(prefix, reading);
   };
   for (const prefix of waiting.splice(0, readAtOnce)) read(prefix);

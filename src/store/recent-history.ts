@@ -1,5 +1,5 @@
-// The newest part of a store's history, kept in memory so that watchers who follow closely need no disk. All of them get the same
-// event objects: whoever works something out of an event may keep it beside the event for the others.
+// The newest part of a store's history, kept in memory so that watchers that follow closely need no disk. All of them
+// get the same event objects, so a watcher may store derived data beside an event for the others.
 
 import type { Revision, WatchEvent } from './store.ts';
 
@@ -8,7 +8,7 @@ const eventsPerReadMax = 1_000;
 
 export class RecentHistory {
   readonly #bytesMax: number;
-  /** The events of revision `#first` and of each after it, in order. */
+  /** The events of revision `#first` and of each later one, in order. */
   #revisions: (readonly WatchEvent[])[] = [];
   #first: Revision = 1;
   #bytes = 0;
@@ -17,21 +17,21 @@ export class RecentHistory {
     this.#bytesMax = bytesMax;
   }
 
-  /** Forgets all; the next revision is `revision + 1`. */
+  /** Forgets everything; the next revision is `revision + 1`. */
   reset(revision: Revision): void {
     this.#revisions = [];
     this.#first = revision + 1;
     this.#bytes = 0;
   }
 
-  /** The events of the next revision. */
+  /** Appends the events of the next revision. */
   append(events: readonly WatchEvent[]): void {
     this.#revisions.push(events);
     this.#bytes += bytesOf(events);
     if (this.#bytes > this.#bytesMax) this.#forgetSome();
   }
 
-  /** A tenth at once, for moving the rest is dear. */
+  /** A tenth at once, because moving the rest is expensive. */
   #forgetSome(): void {
     let count = 0;
     while (this.#bytes > 0.9 * this.#bytesMax && count < this.#revisions.length - 1)

@@ -1,5 +1,5 @@
-// The one reader of a log that other processes write, too: it follows the log for all watchers of this process and keeps its newest
-// part in memory. It never writes, and hands nothing on before all that came before it.
+// The one reader of a log with several writing processes: it follows the log for all watchers of this process and keeps its newest part in
+// memory. It never writes, and passes everything on in order.
 //
 //   own commits ─────┐ next in line: taken as they are
 //   "there is more" ─┼▶ read the log on, page by page ──▶ recent history ──▶ watchers
@@ -12,40 +12,45 @@ import { RecentHistory } from './recent-history.ts';
 import { Compacted, type Revision, StoreError, type WatchEvent } from './store.ts';
 import { type Read, WatchTail } from './watch-tail.ts';
 
-/** One commit, as the log has it. */
+/** One commit in the log. */
 export interface LoggedCommit {
   readonly revision: Revision;
   readonly events: readonly WatchEvent[];
 }
 
-/** A piece of the log, and what the store said of itself when that was read. */
+/** A piece of the log, and the state of the store when it was read. */
 export interface LogPage {
-  /** In order, without gaps; the first follows `after`. Empty at the end, and when what follows `after` is forgotten. */
+  /**
+   * In order, without gaps; the first follows `after`. Empty at the end, and when the revision after `after` is
+   * compacted.
+   */
   readonly commits: readonly LoggedCommit[];
   /** The last revision of the store. */
   readonly revision: Revision;
-  /** The first revision whose events are still there. */
+  /** The first revision with events. */
   readonly compacted: Revision;
 }
 
 export interface SharedLogOptions {
-  /** The commits after `after`, as many as fit a page of a few MiB. Rejects with `StoreError`; must not take for ever. */
+  /**
+   * The commits after `after`, as many as fit a page of a few MiB. Rejects with `StoreError`; must end in bounded time.
+   */
   readonly read: (after: Revision) => Promise<LogPage>;
-  /** Where the store was when it was opened. */
+  /** The revision at which the store was opened. */
   readonly revision: Revision;
   readonly compacted: Revision;
   readonly clock: Clock;
-  /** What watchers are told when the store is gone. */
+  /** The error for watchers when the store is lost. */
   readonly onLost?: (error: StoreError) => void;
 }
 
-/** Some thousands of creates: far more than any watcher that follows is behind. */
+/** Some thousands of creates: far more than any following watcher lags. */
 const recentBytesMax = 16 * 1024 * 1024;
-/** For what a lost notice would have told, and to see that the store is still there. */
+/** Replaces lost notifications, and checks that the store is still available. */
 const lookEveryMs = 1_000;
 /**
- * How long reading the log may be tried anew at most: an election, or a restart. Requests are tried for longer; whoever follows is told by
- * then that the store is away, and is not ready.
+ * How long reading the log is retried at most: an election, or a restart. Requests are retried for longer; followers
+ * learn by then that the store is unavailable, and the server is not ready.
  */
 export const logPatienceMsMax = 3_000;
 
@@ -58,10 +63,10 @@ export class SharedLog {
     read: (prefix, after) => this.#readFor(prefix, after),
     pause: () => new Promise((resolve) => system.afterTurn(resolve)),
   });
-  /** Everything up to here has been handed on. */
+  /** Everything up to here has been passed on. */
   revision: Revision;
   compacted: Revision;
-  /** The store is known to be here. */
+  /** The store is known to have reached this. */
   #heardOf: Revision;
   #reading: Promise<void> | null = null;
   #nextReading: Promise<void> | null = null;
@@ -82,8 +87,8 @@ export class SharedLog {
   }
 
   /**
-   * What this process has just committed: handed on when nothing lies before it that is not known yet, and after who committed it has been
-   * told; it need not be looked at then.
+   * Own commits: passed on when no unknown revision lies before them, and after their requests were answered; they need
+   * not be read from the store.
    */
   committed(commits: readonly LoggedCommit[]): void {
     system.afterTurn(() => {
@@ -95,20 +100,23 @@ export class SharedLog {
     });
   }
 
-  /** Another process says that the store has come to `revision`. */
+  /** Another process reports that the store has reached `revision`. */
   heard(revision: Revision): void {
     this.#heardOf = Math.max(this.#heardOf, revision);
-    if (this.#heardOf > this.revision && !this.#reading) this.refresh().catch(() => {}); // watchers are told by `lose`
+    if (this.#heardOf > this.revision && !this.#reading) this.refresh().catch(() => {}); // `lose` informs the watchers
   }
 
-  /** Resolves when everything that was in the store at the time of the call has been handed on. Those who wait share one reading. */
+  /**
+   * Resolves when everything in the store at the time of the call has been passed on. Concurrent callers share one
+   * read.
+   */
   refresh(): Promise<void> {
     if (!this.#reading) return this.#startReading();
     this.#nextReading ??= this.#reading.catch(() => {}).then(() => this.#startReading());
     return this.#nextReading;
   }
 
-  /** Ends every watch with `error`. Those that begin afterwards ask the store. */
+  /** Ends every watch with `error`. Later watches read from the store. */
   lose(error: StoreError): void {
     this.#options.onLost?.(error);
     this.#tail.lose(error);
@@ -129,7 +137,7 @@ export class SharedLog {
       if (this.#heardOf > this.revision && !this.#closed) this.heard(this.#heardOf);
     });
     this.#reading = reading;
-    reading.catch(() => {}); // told to whoever asked, and to watchers
+    reading.catch(() => {}); // reported to the callers, and to watchers
     return reading;
   }
 
@@ -145,7 +153,7 @@ export class SharedLog {
         if (this.revision + 1 < this.compacted) this.#skip(revision);
       }
     } catch (error) {
-      this.#heardOf = this.revision; // the next look begins anew
+      this.#heardOf = this.revision; // the next look starts again
       const lost =
         error instanceof StoreError
           ? error
@@ -165,7 +173,7 @@ export class SharedLog {
     );
   }
 
-  /** What lies between is forgotten: who watches from there is told so. */
+  /** The revisions in between are compacted: watchers there get `Compacted`. */
   #skip(revision: Revision): void {
     this.revision = revision;
     this.#recent.reset(revision);

@@ -26,7 +26,7 @@ export interface Write {
   readonly value: Uint8Array | null;
 }
 
-/** `key` is the first condition, in the order given, that did not hold. */
+/** `key`: the first condition, in the given order, that did not hold. */
 export type CommitResult =
   | { readonly ok: true; readonly revision: Revision }
   | { readonly ok: false; readonly key: Key };
@@ -48,32 +48,42 @@ export interface ListOptions {
 export interface Listed {
   readonly entries: Entry[];
   readonly revision: Revision;
-  /** Nobody looks at the values any more: their memory may be given back at once. For who lists much; missing where it is of no use. */
+  /**
+   * The values are not used any more: their memory may be freed immediately. For callers that list much; missing where
+   * it has no effect.
+   */
   release?(): void;
 }
 
 export interface Store {
   /** No other process can have it open at the same time. */
   readonly exclusive?: boolean;
-  /** Where a page costs much whatever its size: who lists everything should ask for so many entries at a time, not for fewer. */
+  /**
+   * Set where a page is expensive whatever its size: a caller that lists everything should request this many entries at
+   * a time.
+   */
   readonly pageEntries?: number;
   get(key: Key): Promise<Entry | null>;
-  /** Entries whose key starts with `prefix`, in byte order of the keys; `revision` is the state they were read at. */
+  /** Entries whose key starts with `prefix`, in byte order of the keys; `revision`: the state they were read at. */
   list(prefix: string, options?: ListOptions): Promise<Listed>;
   /**
-   * All or nothing; durable when it resolves. A key may stand once in `writes`. A commit that changes nothing (no writes)
-   * checks its conditions and answers the current revision. Throws `StoreError` when the outcome is a failure of the store
-   * itself; then nothing was written, or (`outcome: 'unknown'`) nobody can say.
+   * All or nothing; durable when it resolves. A key may occur once in `writes`. A commit without writes checks its
+   * conditions and returns the current revision. Throws `StoreError` for a failure of the store itself; then nothing
+   * was written, or (`outcome: 'unknown'`) that is not known.
    */
   commit(conditions: readonly Condition[], writes: readonly Write[]): Promise<CommitResult>;
   /**
-   * Every event under `prefix` with a revision above `after`, once, in order; a batch holds whole revisions. Ends when
-   * `signal` aborts. Throws `Compacted` when events after `after` are gone, and `StoreError` when `after` lies in the future.
+   * Every event under `prefix` with a revision above `after`, once, in order; a batch contains whole revisions. Ends
+   * when `signal` aborts. Throws `Compacted` when events after `after` are gone, and `StoreError` when `after` is in
+   * the future.
    */
   watch(prefix: string, after: Revision, signal: AbortSignal): AsyncIterable<readonly WatchEvent[]>;
-  /** Forgets the history of revisions below `before`; current entries stay. Later watches from below fail `Compacted`. */
+  /**
+   * Forgets the history of revisions below `before`; current entries stay. Later watches from below fail with
+   * `Compacted`.
+   */
   compact(before: Revision): Promise<void>;
-  /** Finishes what was begun, then releases files and connections. */
+  /** Finishes work in progress, then releases files and connections. */
   close(): Promise<void>;
 }
 
@@ -88,9 +98,9 @@ export class Compacted extends Error {
 }
 
 /**
- * `Unavailable`: it may help to try again. `Denied`: the store is there and lets us not in (password, certificate, rights). `Full`: no room
- * left. `Corrupt`: what is stored is damaged. `Locked`: another process has it. `Invalid`: the request or the URL is wrong (it may name what
- * is not there, or is no store), or a newer Berth has made the store.
+ * `Unavailable`: a retry may help. `Denied`: the store refuses access (password, certificate, rights). `Full`: no room
+ * left. `Corrupt`: stored data is damaged. `Locked`: another process has it open. `Invalid`: the request or the URL is
+ * wrong (it may name something missing, or something that is not a store), or a newer Berth created the store.
  */
 export type StoreErrorCode = 'Unavailable' | 'Denied' | 'Full' | 'Corrupt' | 'Locked' | 'Invalid' | 'Closed';
 

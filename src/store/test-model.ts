@@ -1,5 +1,5 @@
-// The model test of the conformance suite: eight writers play random commands against a store at the same time, a watcher
-// follows; afterwards every answer is held against a plain sequential map. It never looks at how long anything takes.
+// The model test of the conformance suite: eight writers send random commands to a store concurrently, and a watcher
+// follows; afterwards every result is compared with a plain sequential map. It never depends on timing.
 
 import * as fc from 'fast-check';
 import { expect, it } from 'vitest';
@@ -20,7 +20,7 @@ const writers = 8;
 const keys = ['a', 'a/b', 'a/c', 'a0', 'a~', 'b', 'b/a', 'b/b'] as const;
 const prefixes = ['', 'a', 'a/', 'a~', 'b/', 'c'] as const;
 
-/** A commit that was answered ok. */
+/** A commit that returned ok. */
 interface Committed {
   readonly conditions: readonly Condition[];
   readonly writes: readonly Write[];
@@ -99,20 +99,20 @@ export function modelConformance(open: () => Promise<Store>, runs: number): void
       }),
       { numRuns: runs },
     );
-    expect(commits).toBeGreaterThan(runs); // the plays did do something
+    expect(commits).toBeGreaterThan(runs); // the runs did commit something
   });
 }
 
-/** Every answer of the store with what was known when it was asked for. */
+/** Every result of the store with what was known at its request. */
 class Recorder {
   readonly store: Store;
   readonly commits: Committed[] = [];
   readonly checks: ((model: Model) => void)[] = [];
-  /** The highest revision anyone was told. */
+  /** The highest revision returned so far. */
   known: Revision = 0;
   compactedBefore: Revision = 0;
   markers = 0;
-  /** What each key's revision was when someone last saw it, and the one before. */
+  /** The last seen revision of each key, and the one before. */
   readonly seen = new Map<Key, { current: Revision; stale: Revision }>();
 
   constructor(store: Store) {
@@ -138,13 +138,13 @@ class Recorder {
     return result;
   }
 
-  /** Builds the model from exactly the commits answered ok, and holds all other answers against it. */
+  /** Builds the model from exactly the commits that returned ok, and compares all other results with it. */
   check(last: Revision): Model {
     const model = new Model();
     const byRevision = Map.groupBy(this.commits, ({ revision }) => revision);
     for (let revision = 1; revision <= last; revision++) {
       const answered = byRevision.get(revision) ?? [];
-      // Commits that changed nothing are told the revision of another: the one that changes most made it.
+      // Commits that changed nothing return the revision of another: the one with the most changes made it.
       const changes = (one: Committed): number => model.changesOf(one.writes).length;
       const [author, ...others] = answered.sort((a, b) => changes(b) - changes(a));
       if (!author || changes(author) === 0) throw new Error(`nobody made revision ${revision}`);
@@ -176,7 +176,7 @@ class Model {
     return state;
   }
 
-  /** Those of the writes that would change the last state. */
+  /** The writes that would change the last state. */
   changesOf(writes: readonly Write[]): Write[] {
     return writes.filter(({ key, value }) => value !== null || this.stateAt(this.last).has(key));
   }
@@ -259,7 +259,7 @@ async function runCommand(history: Recorder, one: Command): Promise<void> {
     }
     case 'watch': {
       const after = Math.floor((history.known * one.share) / 100);
-      // A key of its own under the prefix says when the watch has seen enough.
+      // A marker key under the prefix ends the watch.
       const marker = { key: `${one.prefix}~marker ${history.markers++}`, value: new Uint8Array() };
       const marked = await history.commit([], [marker]);
       if (!marked.ok) throw new Error('a commit without conditions failed');
@@ -303,7 +303,7 @@ async function runCommit(history: Recorder, one: Extract<Command, { type: 'commi
   });
 }
 
-/** Follows everything from the start to the key "end"; starts over from a list when it was too slow, as a cache does. */
+/** Follows everything from the start to the key "end"; starts again from a list when it was too slow, like a cache. */
 async function watchAll(
   store: Store,
 ): Promise<{ lists: { entries: Entry[]; revision: Revision }[]; events: WatchEvent[] }> {
@@ -329,7 +329,7 @@ async function watchAll(
   }
 }
 
-/** Every event once, in order; only what a list has stood in for may be missing. */
+/** Every event once, in order; only those that a list replaced may be missing. */
 function checkWatcher(seen: Awaited<ReturnType<typeof watchAll>>, model: Model): void {
   let events = seen.events;
   let after = 0;

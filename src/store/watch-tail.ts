@@ -1,20 +1,23 @@
-// The live end of a store's history: watchers read the history at their own pace, sleep when they have seen it all, and are woken by
+// The live end of a store's history: watchers read the history at their own speed, sleep at its end, and are woken by
 // commits. Nothing is buffered for a slow watcher.
 
 import { checkWatch } from './check-request.ts';
 import { type Key, type Revision, StoreError, type WatchEvent } from './store.ts';
 
 export interface History {
-  /** Where others write, too: resolves when `revision()` is as new as the store. Rejects when that cannot be asked. */
+  /**
+   * For stores with other writers: resolves when `revision()` is as new as the store. Rejects when the store cannot be
+   * read.
+   */
   refresh?(): Promise<void>;
   /** The last durable revision. */
   revision(): Revision;
   /**
-   * The next events under `prefix` above `after`: whole revisions, bounded in size, at least one revision looked at.
-   * `through` is the last revision looked at. Throws `Compacted` when events above `after` are gone.
+   * The next events under `prefix` above `after`: whole revisions, bounded in size, from at least one revision.
+   * `through`: the last revision read. Throws `Compacted` when events above `after` are gone.
    */
   read(prefix: string, after: Revision): Read | Promise<Read>;
-  /** Lets others run between two reads of a long history. */
+  /** Yields between two reads of a long history. */
   pause(): Promise<void>;
 }
 
@@ -26,7 +29,7 @@ export interface Read {
 interface Sleeper {
   readonly prefix: string;
   readonly wake: () => void;
-  /** Moves on past commits that touch nothing under `prefix`, so that no compaction can overtake a quiet watcher. */
+  /** Advances past commits without keys under `prefix`, so that no compaction can overtake an idle watcher. */
   seen: Revision;
 }
 
@@ -34,14 +37,14 @@ export class WatchTail {
   readonly #history: History;
   readonly #sleepers = new Set<Sleeper>();
   #closed = false;
-  /** What ended all watches that had begun before, the last time. */
+  /** The error that ended all watches, the last time. */
   #loss: StoreError | undefined;
 
   constructor(history: History) {
     this.#history = history;
   }
 
-  /** Call after `revision` is durable and readable; `keys` are those changed since the last call. */
+  /** Call after `revision` is durable and readable; `keys`: those changed since the last call. */
   committed(revision: Revision, keys: readonly Key[]): void {
     for (const sleeper of this.#sleepers) {
       if (keys.some((key) => key.startsWith(sleeper.prefix))) sleeper.wake();
@@ -49,12 +52,12 @@ export class WatchTail {
     }
   }
 
-  /** For when nobody knows what changed. */
+  /** Called when the changed keys are unknown. */
   wakeAll(): void {
     for (const sleeper of this.#sleepers) sleeper.wake();
   }
 
-  /** Nobody knows what comes any more: ends every watch that is under way. */
+  /** Later events are unknown: ends every watch in progress. */
   lose(loss: StoreError): void {
     this.#loss = loss;
     this.wakeAll();
@@ -84,7 +87,7 @@ export class WatchTail {
     }
   }
 
-  /** Resolves when something may have come, or the watch must end; answers up to where nothing did. */
+  /** Resolves when events may have arrived, or the watch must end, with the revision up to which there are none. */
   #sleep(prefix: string, seen: Revision, signal: AbortSignal): Promise<Revision> {
     return new Promise((resolve) => {
       const wake = (): void => {

@@ -1,6 +1,6 @@
-// What etcd answers to reads, taken from its bytes by hand: a start reads hundreds of thousands of keys and values, and the loader makes
-// three objects of each, and one more of each number; here it is one. Fields that nobody reads are skipped. From rpc.proto and kv.proto of
-// etcd 3.4.
+// Decodes etcd's responses to reads by hand: a start reads hundreds of thousands of keys and values, and the generic
+// decoder creates three objects for each, plus one per number; here it is one. Unused fields are skipped. From
+// rpc.proto and kv.proto of etcd 3.4.
 
 import { embedded, plain, wire } from './wire.ts';
 
@@ -9,18 +9,18 @@ export type Int64 = string;
 
 export interface KeyValue {
   readonly key: Buffer;
-  /** etcd's own revision of the transaction that wrote it; not one of Berth's. */
+  /** etcd's own revision of the transaction that wrote it, not a revision of Berth. */
   readonly modRevision: Int64;
   readonly value: Buffer;
 }
 
-/** One where an answer holds it; a field that is not there is empty. */
+/** A view into the response that contains it; a missing field is empty. */
 export class AnsweredKeyValue implements KeyValue {
-  /** The whole answer. */
+  /** The whole response. */
   readonly bytes: Buffer;
   keyAt = 0;
   keyEnd = 0;
-  /** Below 0: not there. */
+  /** Below 0: absent. */
   modRevisionAt = -1;
   valueAt = 0;
   valueEnd = 0;
@@ -43,25 +43,25 @@ export class AnsweredKeyValue implements KeyValue {
 }
 
 export interface Header {
-  /** etcd's own revision, at which the answer was made. */
+  /** etcd's own revision of the response. */
   readonly revision: Int64;
 }
 
 export interface RangeResponse {
   readonly header: Header | null;
   readonly kvs: readonly AnsweredKeyValue[];
-  /** The limit left some out. */
+  /** The limit cut off some entries. */
   readonly more: boolean;
 }
 
 export interface TxnResponse {
   readonly header: Header | null;
   readonly succeeded: boolean;
-  /** One for each operation, in their order. */
+  /** One for each operation, in order. */
   readonly responses: readonly { readonly responseRange?: RangeResponse | null }[];
 }
 
-/** Throws for what is no such message. */
+/** Throws when the bytes are not such a message. */
 export function decodeRange(bytes: Buffer): RangeResponse {
   return rangeIn(new Message(bytes), bytes.byteLength);
 }
@@ -136,7 +136,7 @@ function keyValueIn(message: Message, end: number): AnsweredKeyValue {
   return kv;
 }
 
-/** Bytes being read. Numbers beyond what a double holds are read as `int64` only. */
+/** Reads bytes. Numbers larger than a double can hold are read with `int64` only. */
 class Message {
   readonly bytes: Buffer;
   at: number;
@@ -146,7 +146,7 @@ class Message {
     this.at = at;
   }
 
-  /** Seven bits in each byte, the lowest first; the last one is below 128. */
+  /** Seven bits per byte, the lowest first; the last byte is below 128. */
   number(): number {
     let value = 0;
     for (let factor = 1; factor < 2 ** 49; factor *= 128) {
@@ -169,13 +169,13 @@ class Message {
     return String(BigInt.asIntN(64, value));
   }
 
-  /** Whether a message that ends there goes on. */
+  /** Whether a message that ends there has more fields. */
   isBefore(end: number): boolean {
     if (this.at > end) throw cutOff();
     return this.at < end;
   }
 
-  /** Of the message or the bytes that come. */
+  /** The end of the following message or bytes. */
   end(): number {
     const length = this.number();
     return this.#checked(this.at + length);

@@ -1,5 +1,5 @@
-// Forgets history: records, the parts that nobody needs any more, and then etcd's own old revisions. Nothing goes before the entries
-// have followed, and before `compacted` says so; a crash in between leaves what the next compaction takes away.
+// Forgets history: records, unused parts, and then etcd's own old revisions. Nothing is deleted before the entries have
+// followed, and before `compacted` says so; what a crash leaves behind is deleted by the next compaction.
 
 import { assert } from '../../base/assert.ts';
 import type { Key, Revision } from '../store.ts';
@@ -25,7 +25,7 @@ interface Parts {
   readonly follower: EntryFollower;
 }
 
-/** One request, so that commits get their turn in between. */
+/** Per request, so that commits can run in between. */
 const forgetRevisionsMax = 1_000;
 const keysPerPage = 2_000;
 const attempted = 'compaction';
@@ -37,12 +37,12 @@ export async function compactLog(parts: Parts, before: Revision): Promise<void> 
   await forgetRecords(parts, before);
   await forgetParts(parts, before);
   await forgetStrayParts(parts, previous.etcdRevision);
-  // Of processes that have died; one that lives asks again.
+  // Of dead processes; a living one asks again.
   await parts.etcd.call('deleteRange', parts.layout.allWaiting, attempted);
   await forgetEtcdHistory(parts.etcd, previous.etcdRevision);
 }
 
-/** Answers what was said before; undefined when it was as much, or more. */
+/** Returns the previous mark; undefined when it was as high or higher. */
 async function markCompacted({ etcd, layout, reader }: Parts, before: Revision): Promise<CompactedMark | undefined> {
   for (;;) {
     const { previous, etcdRevision } = await reader.view(attempted, [], (look) => ({
@@ -57,7 +57,7 @@ async function markCompacted({ etcd, layout, reader }: Parts, before: Revision):
   }
 }
 
-/** Those wholly below `before`. */
+/** Records that end below `before`. */
 async function forgetRecords({ etcd, layout }: Parts, before: Revision): Promise<void> {
   const oldest = await etcd.call('range', { ...layout.records(0, before), limit: 1, keysOnly: true }, attempted);
   const first = oldest.kvs[0];
@@ -66,7 +66,10 @@ async function forgetRecords({ etcd, layout }: Parts, before: Revision): Promise
     await etcd.call('deleteRange', layout.records(from, Math.min(from + forgetRevisionsMax, before)), attempted);
 }
 
-/** Those of records that are gone, unless an entry has its value there. No entry begins to: the entries have followed beyond. */
+/**
+ * Parts of deleted records, unless an entry has its value in them. No new entry can refer to them: the entries have
+ * followed further.
+ */
 async function forgetParts({ etcd, layout, reader }: Parts, before: Revision): Promise<void> {
   const { kvs } = await etcd.call('range', layout.allParted, attempted);
   for (const parted of kvs.map((kv) => decodeParted(kv, layout))) {
@@ -96,8 +99,8 @@ async function inUse({ etcd, layout, reader }: Omit<Parts, 'follower'>, { id, ke
 }
 
 /**
- * Parts whose record never came: their process died. Only what was there at the compaction before this one, so that a commit under way
- * is hardly ever disturbed; where it is, its transaction sees that its parts are gone.
+ * Parts without a record: their process died. Only those that existed at the previous compaction, so that commits in
+ * progress are hardly ever affected; an affected commit fails, because its transaction checks its parts.
  */
 async function forgetStrayParts({ etcd, layout, reader }: Parts, olderThan: number): Promise<void> {
   const ids = new Set<string>();
@@ -115,19 +118,19 @@ async function forgetStrayParts({ etcd, layout, reader }: Parts, olderThan: numb
       head: look.head,
       named: look.ranges[0]?.kvs.some((kv) => decodeParted(kv, layout).id === id) ?? true,
     }));
-    // Where a commit comes in between it may be this one: then the next compaction looks again.
+    // A commit in between may use these parts: then the next compaction checks again.
     const compare = [unchanged(layout.head, head.modRevision)];
     const success: RequestOp[] = [{ requestDeleteRange: layout.parts(id) }];
     if (!named) await etcd.call('txn', { compare, success, failure: [] }, attempted);
   }
 }
 
-/** As far as the compaction before this one: reads that are under way, and watches, need what is younger. */
+/** Up to the previous compaction: reads in progress, and watches, need younger revisions. */
 async function forgetEtcdHistory(etcd: Etcd, revision: number): Promise<void> {
   if (revision === 0) return;
   try {
     await etcd.call('compact', { revision: String(revision) }, attempted);
   } catch (error) {
-    if (!(error instanceof Forgotten)) throw error; // somebody has done it already
+    if (!(error instanceof Forgotten)) throw error; // another process has done it
   }
 }

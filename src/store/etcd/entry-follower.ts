@@ -1,9 +1,9 @@
-// Lets the entries follow the log: what was changed since `applied` is written as entries, each key once, and `applied` moves on. No
-// commit waits for it, but when it lags far behind.
+// Applies the log to the entries: changes since `applied` are written as entries, each key once, and `applied` moves on. Commits wait for
+// it only when it lags far behind.
 //
-// Every transaction of a round compares `applied` and puts it anew, with the old revision until the last. So of several processes that
-// apply at once each stops the others, and nobody writes an older value over a newer one. A round that ends in the middle harms
-// nobody: readers put the log after `applied` on top (known-state.ts), and the next round begins at `applied` again.
+// Every transaction of a round compares `applied` and writes it again, with the old revision until the last one. So of several processes
+// that apply at once each stops the others, and no older value overwrites a newer one. An interrupted round is harmless: readers put the
+// log after `applied` on top (known-state.ts), and the next round begins at `applied` again.
 
 import { backoffMs } from '../../base/backoff.ts';
 import { type Clock, sleep } from '../../base/clock.ts';
@@ -26,21 +26,24 @@ export interface EntryFollowerOptions {
   readonly log: Logger;
 }
 
-/** How far the entries may lag: a start reads as much, some 10 ms. What is written again meanwhile is written as an entry once. */
+/**
+ * How far the entries may lag: a start reads this much in some 10 ms. A key that is rewritten in the meantime is
+ * written as an entry once.
+ */
 const lagRevisions = 512;
 const lagBytes = 4 * 1024 * 1024;
-/** From here on commits wait for the entries: a start reads as much, some 0.3 s. */
+/** From here on commits wait for the entries: a start reads this much in about 0.3 s. */
 const lagBytesMax = 32 * 1024 * 1024;
-/** Some 50 ms: what another process, or a crash, makes vain is no more than that. */
+/** About 50 ms: a conflict with another process, or a crash, wastes at most this. */
 const changesPerRound = 1_000;
-/** etcd takes 128 in a transaction. */
+/** etcd accepts 128 in a transaction. */
 const opsMax = 120;
 const conflictDelay = { delayMsMin: 20, delayMsMax: 400 };
 
 export class EntryFollower {
   readonly #options: EntryFollowerOptions;
   #round: Promise<boolean> | null = null;
-  /** How many wait for the entries, however little they lag. */
+  /** Number of callers that wait for the entries, however small the lag. */
   #awaited = 0;
   #closed = false;
 
@@ -49,33 +52,37 @@ export class EntryFollower {
   }
 
   /**
-   * How many times what may lag does lag. Whoever takes it to the next whole number lets the entries follow: of many processes that is one.
+   * The lag as a multiple of the allowed one. The process that raises it to the next whole number applies the log: one
+   * of many.
    */
   lag(): number {
     const { known } = this.#options;
     return Math.floor(Math.max((known.revision - known.base) / lagRevisions, known.unappliedBytes / lagBytes));
   }
 
-  /** Lets them follow until they do not lag any more, unless that is under way already. */
+  /** Applies the log until the lag is allowed, unless that is in progress. */
   start(): void {
     if (this.#round || this.#closed || this.lag() === 0) return;
     this.#share().then(
       (done) => {
         if (done) this.start();
       },
-      // The log holds it all: it is tried again with later commits.
+      // The log has everything: later commits try again.
       (error: unknown) => this.#options.log.warn('entries cannot follow the log', { cause: describeError(error) }),
     );
   }
 
-  /** Resolves when they do not lag too far. A round at a time: commits are slowed down then, and not stopped for seconds. */
+  /**
+   * Resolves when the lag is not too large. It waits for one round at a time, so that commits are slowed down instead
+   * of stopped for seconds.
+   */
   async bearable(): Promise<void> {
     const { known } = this.#options;
     for (let conflicts = 0; known.unappliedBytes > lagBytesMax; )
       if (!(await this.#share())) await this.#afterConflict(conflicts++);
   }
 
-  /** Resolves when they have followed up to `revision`. */
+  /** Resolves when the entries have followed up to `revision`. */
   async through(revision: Revision): Promise<void> {
     const { known } = this.#options;
     this.#awaited++;
@@ -89,16 +96,16 @@ export class EntryFollower {
     }
   }
 
-  /** Another process applies: it may have done enough by then. */
+  /** Another process is applying the log: it may have done enough by then. */
   #afterConflict(conflicts: number): Promise<void> {
     const { clock, prng } = this.#options;
     return sleep(clock, backoffMs(conflicts, conflictDelay, prng));
   }
 
-  /** Resolves when nothing is under way. */
+  /** Resolves when nothing is in progress. */
   async close(): Promise<void> {
     this.#closed = true;
-    await this.#round?.catch(() => {}); // told to whoever began it
+    await this.#round?.catch(() => {}); // reported to the caller that started it
   }
 
   #share(): Promise<boolean> {
@@ -108,7 +115,7 @@ export class EntryFollower {
     return this.#round;
   }
 
-  /** False when another process does it. */
+  /** False when another process is applying the log. */
   async #apply(): Promise<boolean> {
     const { etcd, layout, known, reader } = this.#options;
     const attempted = 'letting the entries follow the log';
@@ -116,7 +123,7 @@ export class EntryFollower {
       applied: look.applied,
       ...known.oldest(changesPerRound),
     }));
-    // Another process has applied it meanwhile: the little that is left would only disturb it.
+    // Another process has applied most of it: a small rest would only disturb that process.
     if (this.#awaited === 0 && this.lag() === 0) return true;
     changes.sort((a, b) => (a.key < b.key ? -1 : 1));
     let { modRevision } = applied;
@@ -141,7 +148,7 @@ function operationOf({ key, value, revision, place }: Unapplied, layout: Layout)
   return { requestPut: { key: layout.entry(key), value: encodeEntry(key, revision, value, place) } };
 }
 
-/** Each fits a transaction and a request. */
+/** Each fits into a transaction and a request. */
 function portions(changes: readonly Unapplied[]): Unapplied[][] {
   const found: Unapplied[][] = [];
   let portion: Unapplied[] = [];

@@ -1,5 +1,5 @@
-// The connection to etcd: one channel per member, one of them in use; login; limits of time; another try at another member when
-// one is away. Every request that comes here may be sent twice: callers ask only for what does no harm then.
+// The connection to etcd: one channel per member, one of them in use; login; time limits; retries at another member
+// when one is unavailable. Every request may be sent twice: callers must only send requests for which that is harmless.
 
 import { type CallOptions, Client, type ClientDuplexStream, Metadata } from '@grpc/grpc-js';
 import { backoffMs } from '../../base/backoff.ts';
@@ -13,25 +13,26 @@ import type { EtcdAddress } from './etcd-url.ts';
 import { memberSecurity } from './member-security.ts';
 
 export interface CallLimits {
-  /** How long it is tried anew while etcd is away, when that is shorter than for others. */
+  /** How long it is retried while etcd is unavailable, when that is shorter than for others. */
   readonly patienceMs?: number;
-  /** For commits: called when it was sent and no answer came, before it is sent again. Only then may the outcome be `unknown`. */
+  /**
+   * For commits: called when a request was sent and not answered, before it is sent again. Only then may the outcome be
+   * `unknown`.
+   */
   readonly onDoubt?: () => void;
 }
 
 export interface Etcd {
-  /** What people are told. */
+  /** The name in messages. */
   readonly name: string;
-  /**
-   * Tried again while etcd is away. Rejects with `StoreError`, or with `Forgotten`.
-   */
+  /** Retried while etcd is unavailable. Rejects with `StoreError`, or with `Forgotten`. */
   call<N extends CallName>(
     name: N,
     request: Calls[N]['request'],
     attempted: string,
     options?: CallLimits,
   ): Promise<Calls[N]['response']>;
-  /** Follows one key from now on, until it breaks: `ended` is called once then, unless the watch was stopped. */
+  /** Watches one key from now on, until the watch breaks: then `ended` is called once, unless the watch was stopped. */
   watch(
     key: Buffer,
     on: { readonly answer: (answer: WatchResponse) => void; readonly ended: (error: unknown) => void },
@@ -39,7 +40,7 @@ export interface Etcd {
   close(): void;
 }
 
-/** etcd no longer has the revision that was asked for. */
+/** etcd no longer has the requested revision. */
 export class Forgotten extends Error {
   override name = 'Forgotten';
 }
@@ -48,23 +49,23 @@ export interface EtcdClientOptions {
   readonly address: EtcdAddress;
   readonly clock: Clock;
   readonly prng: Prng;
-  /** How long a request is tried anew while etcd is away. */
+  /** How long a request is retried while etcd is unavailable. */
   readonly patienceMs: number;
 }
 
-/** Elections take a second or two, a slow disk as much; a member that does not answer by then is left for another. */
+/** Elections take a second or two, and so may a slow disk; after this time another member is tried. */
 const answerMsMax = 4_000;
 const retryDelay = { delayMsMin: 50, delayMsMax: 500 };
 
 const channelOptions = {
-  'grpc.max_receive_message_length': -1, // what we ask for is limited where we ask
+  'grpc.max_receive_message_length': -1, // responses are limited by the requests
   'grpc.max_send_message_length': -1,
-  'grpc-node.flow_control_window': 16 * 1024 * 1024, // a page of a list: it comes while the one before is decoded
-  'grpc.keepalive_time_ms': 10_000, // a member that falls silent is noticed; etcd bears pings from 5 s on
+  'grpc-node.flow_control_window': 16 * 1024 * 1024, // a page of a list: it arrives while the previous one is decoded
+  'grpc.keepalive_time_ms': 10_000, // detects a silent member; etcd accepts pings from 5 s on
   'grpc.keepalive_timeout_ms': 5_000,
   'grpc.initial_reconnect_backoff_ms': 100,
   'grpc.max_reconnect_backoff_ms': 1_000,
-  'grpc.enable_retries': 0, // ours knows other members
+  'grpc.enable_retries': 0, // own retries use other members
   'grpc.enable_http_proxy': 0,
   'grpc.service_config_disable_resolution': 1,
 };
@@ -88,7 +89,7 @@ export class EtcdClient implements Etcd {
     });
   }
 
-  /** It has a user and a password, and etcd lets everybody in. */
+  /** A user and a password are set, but etcd does not require them. */
   get loginIsVain(): boolean {
     return this.#token === '';
   }
@@ -109,7 +110,7 @@ export class EtcdClient implements Etcd {
         if (name !== 'authenticate') await this.#logIn();
         return await this.#send(member, name, request);
       } catch (error) {
-        if (error instanceof StoreError) throw error; // the login's
+        if (error instanceof StoreError) throw error; // from the login
         const found = faultOf(error);
         if (found.maybeDone && onDoubt) {
           maybeDone = true;
@@ -121,14 +122,14 @@ export class EtcdClient implements Etcd {
           continue;
         }
         if (found.fault === 'forgotten') throw new Forgotten(found.text, { cause: error });
-        if (found.fault === 'away') this.#leave(member); // also when this one is given up: the next begins elsewhere
+        if (found.fault === 'away') this.#leave(member); // even when this request gives up: the next one starts elsewhere
         if (found.fault !== 'away' || this.#closed || clock.monotonicMs() >= until)
           throw storeErrorOf(
             this.#closed ? { ...found, text: 'the store was closed meanwhile' } : found,
             { attempted, name: this.name },
             { cause: error, outcome: maybeDone ? 'unknown' : 'none' },
           );
-        // The other members are asked at once, then all of them after a while.
+        // The other members are tried immediately, then all of them after a delay.
         const round = Math.floor(attempt / this.#members.length);
         if ((attempt + 1) % this.#members.length === 0) await sleep(clock, backoffMs(round, retryDelay, prng));
       }
@@ -185,7 +186,7 @@ export class EtcdClient implements Etcd {
         this.#metadata(name),
         options,
         (error, response) => {
-          if (sent) giveBack(sent); // gRPC has sent a copy; or, after the deadline, it sends nothing, or an empty one that changes nothing
+          if (sent) giveBack(sent); // gRPC has sent a copy; or, after the deadline, it sends nothing, or an empty message that changes nothing
           if (error) reject(error);
           else resolve(response as Calls[N]['response']); // the codec: etcd-rpc.ts describes it so
         },
@@ -206,7 +207,7 @@ export class EtcdClient implements Etcd {
 
   #metadata(name: CallName | 'watch'): Metadata {
     const metadata = new Metadata();
-    // A member that is cut off from the others says so, instead of letting us wait.
+    // A member without a leader returns an error instead of waiting.
     metadata.set('hasleader', 'true');
     if (this.#token && name !== 'authenticate') metadata.set('token', this.#token);
     return metadata;
@@ -227,7 +228,7 @@ export class EtcdClient implements Etcd {
     } catch (error) {
       const found: EtcdFault = faultOf(error);
       if (/not enabled/.test(found.text)) {
-        this.#token = ''; // nobody needs to log in there
+        this.#token = ''; // no login required there
         return;
       }
       if (found.fault === 'away') throw error;
@@ -241,7 +242,7 @@ export class EtcdClient implements Etcd {
     return member;
   }
 
-  /** The next member is asked from now on, unless somebody has left this one already. */
+  /** Switches to the next member, unless another request has done so already. */
   #leave(member: number): void {
     if (this.#current === member) this.#current = (member + 1) % this.#members.length;
   }

@@ -1,18 +1,19 @@
-// etcd's and gRPC's errors as what can be done about them. It decides from status and text alone, and never tries anything.
+// Classifies etcd's and gRPC's errors by what can be done about them. It decides from status and text alone, and never
+// retries.
 
 import { type ServiceError, status } from '@grpc/grpc-js';
 import { describeError } from '../../base/log.ts';
 import { StoreError, type StoreErrorCode } from '../store.ts';
 
 /**
- * `away`: another member, or another time. `token`: log in again. `forgotten`: that etcd revision has been compacted; read anew.
- * The rest is for people.
+ * `away`: try another member, or later. `token`: log in again. `forgotten`: that etcd revision has been compacted; read
+ * again. The others are reported to the user.
  */
 export type Fault = 'away' | 'token' | 'forgotten' | 'Full' | 'Denied' | 'Corrupt' | 'Invalid';
 
 export interface EtcdFault {
   readonly fault: Fault;
-  /** Whether etcd may have done what was asked all the same. */
+  /** Whether etcd may have executed the request nevertheless. */
   readonly maybeDone: boolean;
   readonly text: string;
 }
@@ -38,7 +39,7 @@ export function faultOf(error: unknown): EtcdFault {
     case status.RESOURCE_EXHAUSTED:
       return refused(/space exceeded/.test(text) ? 'Full' : 'away');
     default: {
-      // No connection: nothing was sent. What TLS found wrong stands in the text only.
+      // No connection: nothing was sent. TLS errors appear in the text only.
       const sent = !/^(No connection established|Name resolution failed)/.test(text);
       if (!sent && /certificate|self.signed|altname|alert number|wrong version number/i.test(text))
         return refused('Denied');
@@ -73,12 +74,12 @@ export function storeErrorOf(
 }
 
 function remedyOf({ fault, text }: EtcdFault): string {
-  // One that takes a handshake for nonsense hangs up; what was not read by then turns that into a reset.
+  // A server that cannot parse a handshake closes the connection; unread data then turns that into a reset.
   const hungUp = /disconnected before secure TLS connection|No connection established.*ECONNRESET/.test(text);
   return hungUp ? `${remedies[fault]}; if it speaks no TLS, the store URL must be without ?tls=` : remedies[fault];
 }
 
-/** gRPC 1.14 tells what it noted of the name's addresses, and most often that is nothing. */
+/** gRPC 1.14 adds its notes on the name's addresses, which are mostly empty. */
 function withoutEmptyNote(details: string): string {
   return details.replace(/\.? Resolution note: *$/, '');
 }

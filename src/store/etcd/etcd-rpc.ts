@@ -1,5 +1,6 @@
-// The part of etcd's API that the store uses, as data: the messages by number, so that nothing is loaded from a file, and their types.
-// Fields that nobody reads are left out, for each of them costs time in every message. 64-bit numbers are decimal strings.
+// The part of etcd's API that the store uses, as data: message types with field numbers, so that no file is loaded, and
+// their TypeScript types. Unused fields are omitted, because each costs time in every message. 64-bit numbers are
+// decimal strings.
 
 import { fromJSON, type MethodDefinition } from '@grpc/proto-loader';
 import {
@@ -20,10 +21,10 @@ export interface WatchResponse {
   readonly events: readonly { readonly kv: KeyValue | null }[];
 }
 
-/** What each call takes and answers. */
+/** Request and response of each call. */
 export interface Calls {
   readonly range: { readonly request: RangeRequest; readonly response: RangeResponse };
-  /** A transaction that only reads: all of it at one revision. */
+  /** A read-only transaction: all of it at one revision. */
   readonly read: { readonly request: TxnRequest; readonly response: TxnResponse };
   readonly txn: { readonly request: TxnRequest; readonly response: TxnResponse };
   readonly put: { readonly request: PutRequest; readonly response: { readonly header: Header | null } };
@@ -31,7 +32,7 @@ export interface Calls {
     readonly request: DeleteRangeRequest;
     readonly response: { readonly header: Header | null };
   };
-  /** Forgets etcd's own history before a revision of etcd's. */
+  /** Compacts etcd's own history before one of its revisions. */
   readonly compact: { readonly request: { readonly revision: Int64 }; readonly response: object };
   readonly status: { readonly request: object; readonly response: { readonly version: string } };
   readonly authenticate: {

@@ -1,6 +1,6 @@
-// A store in etcd, for several control planes at once: a log with one head that every commit moves on, and entries that follow it
-// (layout.ts). Nothing is answered from memory alone: every read and every commit asks etcd, and a majority of its members has what
-// was answered.
+// A store in etcd, for several control planes at once: a log with one head that every commit advances, and entries that follow it
+// (layout.ts). Nothing is answered from memory alone: every read and every commit goes to etcd, and a majority of its members has what
+// was returned.
 //
 //   commit ──▶ queue ── batch ──▶ LogWriter: one transaction, if the head is as known ──▶ answers
 //                                     │                                   │
@@ -40,22 +40,25 @@ import { LogReader } from './log-reader.ts';
 import { type CommitRequest, LogWriter } from './log-writer.ts';
 
 export interface EtcdStoreOptions {
-  /** What follows `etcd:` in the URL; see etcd-url.ts. */
+  /** The part of the URL after `etcd:`; see etcd-url.ts. */
   readonly rest: string;
   readonly log?: Logger;
-  /** Refuses a prefix under which there is no store, instead of making it. */
+  /** Refuses a prefix without a store instead of creating one. */
   readonly mustExist?: boolean;
-  /** How long a request is tried anew while etcd is away; default 12 s: an election, and a restart. */
+  /** How long a request is retried while etcd is unavailable; default 12 s: an election plus a restart. */
   readonly patienceMs?: number;
 }
 
 const patienceMsDefault = 12_000;
-/** Whoever starts Berth wants to know soon that a host name is wrong. */
+/** At the start a wrong host name should be reported soon. */
 const openPatienceMs = 3_000;
-/** Who opens a store reads it first, and what is written meanwhile makes that slower; commits let the entries follow before. */
+/**
+ * A process reads the whole store after opening it, and concurrent writes slow that down; commits make the entries
+ * follow earlier.
+ */
 const readFirstMs = 10_000;
 
-/** What one record takes at most without parts. */
+/** The maximum in a record without parts. */
 const batchCommitsMax = 1024;
 const batchBytesMax = 900 * 1024;
 
@@ -94,7 +97,7 @@ interface Ground {
   readonly mustExist?: boolean;
 }
 
-/** Takes `etcd` over: it is closed with the store. */
+/** Takes ownership of `etcd`, which is closed with the store. */
 export async function openOn(ground: Ground): Promise<Store> {
   const { etcd, prefix } = ground;
   const layout = layoutOf(prefix);
@@ -144,7 +147,7 @@ class EtcdStore implements Store {
   #watch: HeadWatch | undefined;
   #restTimer: Timer | undefined;
   #closing: Promise<void> | undefined;
-  /** A batch is on its way: what the watch says is most likely of that. */
+  /** A batch is in progress: the watch most likely reports that batch. */
   #writing = false;
   #headHeard: KeyValue | null = null;
   readonly #commits = new GroupCommit<Request>({
@@ -203,7 +206,7 @@ class EtcdStore implements Store {
     const bytes = checkCommit(conditions, writes) + 10 * writes.length;
     this.#assertOpen('commit');
     return new Promise((resolve, reject) => {
-      // A copy: the transaction comes later, and the caller may use its arrays and buffers again.
+      // A copy: the transaction comes later, and the caller may reuse its arrays and buffers.
       const copies = writes.map(({ key, value }) => ({ key, value: value === null ? null : new Uint8Array(value) }));
       this.#commits.add({ conditions: conditions.map((one) => ({ ...one })), writes: copies, bytes, resolve, reject });
     });
@@ -220,7 +223,7 @@ class EtcdStore implements Store {
       { etcd: this.#etcd, layout: this.#layout, reader: this.#reader, follower: this.#follower },
       before,
     );
-    await this.#sharedLog().refresh(); // so that watchers here are told
+    await this.#sharedLog().refresh(); // so that watchers here are notified
   }
 
   close(): Promise<void> {
@@ -266,12 +269,12 @@ class EtcdStore implements Store {
   #followHead(): void {
     const kv = this.#headHeard;
     this.#headHeard = null;
-    if (!kv || Number(kv.modRevision) <= Number(this.#known.modRevision)) return; // our own commit, most often
+    if (!kv || Number(kv.modRevision) <= Number(this.#known.modRevision)) return; // mostly an own commit
     this.#writer.turnTaken();
     try {
       this.#shared?.heard(decodeHead(kv, this.#etcd.name).revision);
     } catch (error) {
-      // Whoever reads or commits next finds the same, and tells it.
+      // The next read or commit finds the same problem and reports it.
       this.#ground.log.error('the head of the log cannot be understood', { cause: describeError(error) });
     }
   }

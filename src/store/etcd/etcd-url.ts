@@ -1,4 +1,4 @@
-// Where etcd is and how one gets in, out of a store URL. Its messages never hold the password.
+// Parses a store URL: the addresses of etcd and the credentials. Its messages never contain the password.
 //
 //   etcd://HOST:PORT[,HOST:PORT...][/PREFIX][?user=..&password=..&tls=true&ca=FILE&cert=FILE&key=FILE]
 
@@ -9,18 +9,18 @@ import { StoreError } from '../store.ts';
 export interface EtcdAddress {
   /** `host:port`, at least one. */
   readonly endpoints: readonly string[];
-  /** Everything of ours lies below this and a slash. */
+  /** All keys of the store start with this and a slash. */
   readonly prefix: string;
   readonly login?: { readonly user: string; readonly password: string };
-  /** PEM; absent parts are the system's, or not asked for. */
+  /** PEM; absent parts are the system's, or not used. */
   readonly tls?: { readonly ca?: Buffer; readonly cert?: Buffer; readonly key?: Buffer };
-  /** What people are told: endpoints and prefix. */
+  /** The name in messages: endpoints and prefix. */
   readonly name: string;
 }
 
 const parameters = ['user', 'password', 'tls', 'ca', 'cert', 'key'];
 
-/** `rest` is what follows `etcd:`. */
+/** `rest`: the part after `etcd:`. */
 export function parseEtcdUrl(rest: string): EtcdAddress {
   const [, hosts = '', path = '', query = ''] = /^\/\/([^/?#]*)(?:\/([^?#]*))?(?:\?(.*))?$/.exec(rest) ?? [];
   if (hosts.includes('@')) throw invalid('user and password are written as parameters: ?user=NAME&password=PASSWORD');

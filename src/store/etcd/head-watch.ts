@@ -1,5 +1,5 @@
-// Hears of the commits of others: one watch on the head, begun anew whenever it breaks. It only wakes: nothing is lost when it is deaf
-// for a while, for the log is looked at once a second anyway.
+// Notices the commits of other processes: one watch on the head, restarted whenever it breaks. It is only a hint:
+// nothing is lost while it is down, because the log is polled once a second anyway.
 
 import { backoffMs } from '../../base/backoff.ts';
 import type { Clock, Timer } from '../../base/clock.ts';

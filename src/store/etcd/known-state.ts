@@ -1,33 +1,34 @@
-// What this process knows of the store: how far it has read the log, when keys were last written, and what the log says beyond the
-// entries. It never asks etcd, and never guesses: whoever feeds it gives whole records in their order.
+// What this process knows of the store: how far it has read the log, when keys were last written, and the changes in the log beyond the
+// entries. It never reads etcd, and never guesses: its callers pass whole records in order.
 //
-// One rule carries reads and conditions. Let `base` be a revision up to which the entries had followed the log. Every change of a
-// revision in (base, known] is in `#unapplied`, because every record since is taken in. So for entries E read at an etcd revision
+// Reads and conditions rely on one rule. Let `base` be a revision up to which the entries had followed the log. Every change of a
+// revision in (base, known] is in `#unapplied`, because every record since is applied here. So for entries E read at an etcd revision
 // at which `applied` was at least `base`, and the head at most `known`:
 //
 //   E, and the unapplied changes on top of it, are the store at `known`.
 //
-// For a key among them the last change is theirs. Any other key was last changed at or before `base`, and that change is in E. What a
-// process that died has applied in part does no harm: it took it from the log, so it is of a key that is among them, too.
+// For a key among the unapplied changes, its last change is there. Any other key was last changed at or before `base`, and that change is
+// in E. A round of a dead process that was applied in part is harmless: its changes are from the log, so their keys are among the
+// unapplied ones, too.
 //
-// `#revisions` remembers keys that were asked for, 0 for absent ones; every record taken in keeps it true. It is only memory: a key that
-// is not in it is looked up in E.
+// `#revisions` caches the revisions of keys that were looked up, 0 for absent ones; every record updates it. A key that is not in it is
+// looked up in E.
 
 import type { LoggedCommit } from '../shared-log.ts';
 import type { Key, Revision } from '../store.ts';
 import { leftInParts, type Place } from './layout.ts';
 import { offsetsIn } from './record.ts';
 
-/** A record, with its events. */
+/** A record with its events. */
 export interface Batch {
   readonly id: string;
   readonly first: Revision;
   readonly last: Revision;
-  /** etcd's revision of the transaction that put it, and the head with it. */
+  /** etcd's revision of the transaction that put it together with the head. */
   readonly modRevision: string;
   readonly commits: readonly LoggedCommit[];
   readonly parted: boolean;
-  /** What it takes in etcd. */
+  /** Its size in etcd. */
   readonly bytes: number;
 }
 
@@ -36,28 +37,28 @@ export interface Unapplied {
   readonly key: Key;
   readonly value: Uint8Array | null;
   readonly revision: Revision;
-  /** Where the value stays, when it is large and came in parts. */
+  /** Where the value is, when it is large and in parts. */
   readonly place?: Place;
 }
 
-/** Some 100 bytes each. Beyond that it begins anew. */
+/** Some 100 bytes each. The map is cleared when full. */
 const revisionsMax = 600_000;
 
 export class KnownState {
-  /** Everything up to here is taken in. */
+  /** Everything up to here is known. */
   revision: Revision = 0;
-  /** etcd's revision at which the head came to `revision`. */
+  /** etcd's revision of the head at `revision`. */
   modRevision = '0';
   base: Revision = 0;
   #revisions = new Map<Key, Revision>();
   /** Oldest revision first. */
   readonly #unapplied = new Map<Key, Unapplied>();
-  /** The records after `base`, for how much there is to apply. */
+  /** The records after `base`, to know how much there is to apply. */
   #records: { readonly last: Revision; readonly bytes: number }[] = [];
-  /** Of those records. */
+  /** Size of those records. */
   unappliedBytes = 0;
 
-  /** Begins anew where the entries have followed the log to; the records after it come next. */
+  /** Starts again at the revision that the entries have followed to; the records after it come next. */
   reset(applied: Revision, modRevision: string): void {
     this.revision = applied;
     this.modRevision = modRevision;
@@ -68,16 +69,16 @@ export class KnownState {
     this.unappliedBytes = 0;
   }
 
-  /** False when it is not the next one: known already, or something lies between. */
+  /** False when it is not the next one: known already, or there is a gap. */
   take(batch: Batch): boolean {
     if (batch.first !== this.revision + 1) return false;
-    this.trim(2 * revisionsMax); // who only reads never trims
+    this.trim(2 * revisionsMax); // a process that only reads never trims
     const offsets = batch.parted ? offsetsIn(batch.commits, leftInParts) : undefined;
     for (const { revision, events } of batch.commits)
       for (const { key, value } of events) {
         this.#revisions.set(key, value === null ? 0 : revision);
         const place = offsets?.get(key);
-        this.#unapplied.delete(key); // what is set anew comes last: the map is in the order of revisions
+        this.#unapplied.delete(key); // a key that changes again comes last: the map is ordered by revision
         this.#unapplied.set(key, { key, value, revision, ...(place && { place: { id: batch.id, ...place } }) });
       }
     this.revision = batch.last;
@@ -104,7 +105,7 @@ export class KnownState {
     this.#records.splice(0, count);
   }
 
-  /** When the key was last written, 0 when it is absent; undefined: look it up. */
+  /** The key's last revision, 0 when it is absent; undefined: look it up. */
   revisionOf(key: Key): Revision | undefined {
     const unapplied = this.#unapplied.get(key);
     if (unapplied) return unapplied.value === null ? 0 : unapplied.revision;
@@ -116,8 +117,8 @@ export class KnownState {
   }
 
   /**
-   * The oldest changes, at least `countMin` if there are so many, up to the end of a record. What was changed again after `through` is
-   * not among them: until that is applied, too, it is on top of the entries for everyone.
+   * The oldest changes, at least `countMin` if there are that many, up to the end of a record. Without keys that
+   * changed again after `through`: until that change is applied, every reader puts it on top of the entries.
    */
   oldest(countMin: number): { readonly changes: Unapplied[]; readonly through: Revision } {
     const changes: Unapplied[] = [];
@@ -130,7 +131,7 @@ export class KnownState {
     return { changes, through: this.revision };
   }
 
-  /** In the order of their keys, from `start` to below `end`. */
+  /** Sorted by key, from `start` to below `end`. */
   unappliedIn(start: string, end: string): Unapplied[] {
     const found: Unapplied[] = [];
     for (const change of this.#unapplied.values()) if (change.key >= start && change.key < end) found.push(change);
@@ -138,8 +139,8 @@ export class KnownState {
   }
 
   /**
-   * Takes what was read of entries, for as long as it is true: what the function is told later goes nowhere when the memory has begun
-   * anew meanwhile, and never takes the place of what a record has said since.
+   * A function that records looked-up revisions. Its calls have no effect once the memory was cleared, and never
+   * replace what a record has said since.
    */
   remember(): (key: Key, revision: Revision) => void {
     const revisions = this.#revisions;
@@ -148,7 +149,9 @@ export class KnownState {
     };
   }
 
-  /** Begins the memory anew when it is too large: rather before keys are looked up than between that and the decision. */
+  /**
+   * Clears the memory when it is too large: before keys are looked up, rather than between the lookup and the decision.
+   */
   trim(countMax = revisionsMax): void {
     if (this.#revisions.size >= countMax) this.#revisions = new Map();
   }

@@ -1,13 +1,13 @@
-// Where what stands in etcd, and the bytes of what is small or an entry. Format 1; what a newer Berth has written is refused.
+// The layout of the store in etcd, and the encoding of small records and entries. Format 1; data of a newer Berth is refused.
 //
 //   PREFIX/head              {"format":1,"revision":12}   put in every commit: what all writers compare
 //   PREFIX/log/0..012        the commits of one batch, by the last of their revisions (record.ts)
 //   PREFIX/part/ID/0         a piece of a record too large for one request
 //   PREFIX/parted/0..012     ID, and the keys whose values are left in its parts: one line each
 //   PREFIX/entry/KEY         revision and value, or where in which parts the value is
-//   PREFIX/waiting/ID        a process that has lost a race or two asks for its turn (log-writer.ts)
-//   PREFIX/applied           up to which revision the entries have followed the log for certain
-//   PREFIX/compacted         the first revision whose events are there, and etcd's revision when that was said
+//   PREFIX/waiting/ID        a process that has lost races requests a turn (log-writer.ts)
+//   PREFIX/applied           the revision up to which the entries have certainly followed the log
+//   PREFIX/compacted         the first revision with events, and etcd's revision when this was written
 
 import { crc32 } from 'node:zlib';
 import { isRecord } from '../../base/is-record.ts';
@@ -19,13 +19,13 @@ import type { Compare, RangeRequest } from './requests.ts';
 
 const format = 1;
 
-/** Below what etcd takes in one request by default (1.5 MiB), with room for keys and frames. */
+/** Below etcd's default limit for a request (1.5 MiB), with room for keys and frames. */
 export const requestBytesMax = 1024 * 1024;
 export const partBytes = requestBytesMax - 4096;
-/** A value at least this large stays in the parts of its record when it came in parts. */
+/** A value of at least this size that arrived in parts stays in the parts of its record. */
 const leftInPartsMin = 256 * 1024;
 
-/** Where in the parts of a record a value is. */
+/** The location of a value in the parts of a record. */
 export interface Place {
   /** 32 hex digits. */
   readonly id: string;
@@ -33,7 +33,7 @@ export interface Place {
   readonly length: number;
 }
 
-/** An entry as etcd has it. */
+/** An entry as stored in etcd. */
 export interface StoredEntry {
   readonly key: Key;
   readonly revision: Revision;
@@ -130,7 +130,7 @@ export function decodeApplied(kv: KeyValue | undefined, name: string): Applied {
 
 export interface CompactedMark {
   readonly before: Revision;
-  /** etcd's revision when this was written: what is older may be forgotten by etcd, too, the next time. 0: never yet. */
+  /** etcd's revision when this was written: the next compaction may compact etcd itself up to it. 0: never yet. */
   readonly etcdRevision: number;
   readonly modRevision: string;
 }
@@ -154,7 +154,7 @@ function parse(kv: KeyValue, name: string): Record<string, unknown> {
     const value: unknown = JSON.parse(kv.value.toString());
     if (isRecord(value)) return value;
   } catch {
-    // told below
+    // reported below
   }
   throw corrupt(name, `key ${kv.key.toString()} holds ${JSON.stringify(kv.value.toString().slice(0, 80))}`);
 }
@@ -184,12 +184,13 @@ export function leftInParts(value: Uint8Array): boolean {
   return value.byteLength >= leftInPartsMin;
 }
 
-// An entry: kind (1 byte), revision (6), checksum (4), then the value, or the id (16), offset and length (4 each) of its place.
+// An entry: kind (1 byte), revision (6), checksum (4), then the value, or the id (16), offset and length (4 each) of
+// its location.
 const kindValue = 1;
 const kindPlace = 2;
 const entryHeader = 11;
 
-/** In pieces: a value is not copied. */
+/** In pieces, so that the value is not copied. */
 export function encodeEntry(key: Key, revision: Revision, value: Uint8Array, place?: Place): readonly Uint8Array[] {
   const bytes = Buffer.allocUnsafe(entryHeader + (place ? 24 : 0));
   bytes.writeUInt8(place ? kindPlace : kindValue, 0);
@@ -202,7 +203,7 @@ export function encodeEntry(key: Key, revision: Revision, value: Uint8Array, pla
   return [bytes];
 }
 
-/** Throws `Corrupt` when the value here is not what was written; a value in parts is checked by whoever reads those. */
+/** Throws `Corrupt` when the value here is damaged; a value in parts is checked when the parts are read. */
 export function decodeEntry(kv: AnsweredKeyValue, layout: Layout, name: string): StoredEntry {
   const key = layout.keyOf(kv);
   const { bytes, valueAt, valueEnd } = kv;

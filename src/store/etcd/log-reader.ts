@@ -1,5 +1,5 @@
-// Everything that is read from etcd: heads, records, entries, each answer from one etcd revision and from what a majority of the members
-// has (never `serializable`). What it reads of the log goes into the known state, in order. It writes nothing.
+// All reads from etcd: heads, records, entries, each response from one etcd revision with a quorum (never
+// `serializable`). What it reads of the log goes into the known state, in order. It writes nothing.
 
 import { assert } from '../../base/assert.ts';
 import { startOfList } from '../check-request.ts';
@@ -28,15 +28,15 @@ import {
 import { reachOf } from './reach.ts';
 import { decodeCommits, decodeHeader, type RecordHeader } from './record.ts';
 
-/** What etcd said at one of its revisions. */
+/** The store at one of etcd's revisions. */
 export interface Look {
   readonly etcdRevision: string;
   readonly head: Head;
   readonly applied: Applied;
   readonly compacted: CompactedMark;
-  /** The records after the revision that was asked for, perhaps not all. */
+  /** The records after the requested revision, possibly not all. */
   readonly records: readonly KeyValue[];
-  /** What else was asked for. */
+  /** The other requested ranges. */
   readonly ranges: readonly RangeResponse[];
 }
 
@@ -44,23 +44,26 @@ export interface LogReaderOptions {
   readonly etcd: Etcd;
   readonly layout: Layout;
   readonly known: KnownState;
-  /** Told of each record that went into the known state, at once. */
+  /** Called with each record that entered the known state, immediately. */
   readonly onTaken: (commits: readonly LoggedCommit[]) => void;
-  /** The known state skipped what is forgotten; the store is at `revision`. */
+  /** The known state skipped compacted history; the store is at `revision`. */
   readonly onSkipped: (revision: Revision) => void;
 }
 
 const recordPageBytes = 4 * 1024 * 1024;
 const recordsPerPageMin = 32;
-/** etcd 3.4 walks its index to the end of the range for every page, some 50 ms for 300,000 entries: few large pages, not many small ones. */
+/**
+ * etcd 3.4 walks its index to the end of the range for every page, some 50 ms for 300,000 entries: so few large pages
+ * instead of many small ones.
+ */
 const entryPageBytes = 16 * 1024 * 1024;
-/** From pages of so many keys on it is worth a guess how far the next should reach. */
+/** From this page size on it is worth estimating the range of the next page. */
 const reachKeysMin = 500;
 const reachesMax = 16;
 const entriesPerPageMax = 20_000;
-/** etcd takes 128 operations in a transaction; four of them look at the log. */
+/** etcd accepts 128 operations in a transaction; four of them read the log. */
 const lookedUpAtOnce = 120;
-/** Only a compaction of etcd's at every step makes a read begin so often. */
+/** A read starts again this often only if etcd is compacted at every step. */
 const beginningsMax = 5;
 
 export class LogReader {
@@ -70,9 +73,9 @@ export class LogReader {
   readonly #known: KnownState;
   readonly #marks: readonly RequestOp[];
   #recordsPerPage = recordsPerPageMin;
-  /** What an entry took lately. */
+  /** The recent size of an entry. */
   #entryBytes = 16 * 1024;
-  /** From where pages of lists ended, how far the next one should ask. */
+  /** By the end of a list's page: how far the next page should reach. */
   readonly #reach = new Map<Key, Key>();
 
   constructor(options: LogReaderOptions) {
@@ -84,12 +87,12 @@ export class LogReader {
     this.#marks = [head, applied, compacted].map((key) => ({ requestRange: { key } }));
   }
 
-  /** What `lookOf` reads, as operations of a transaction. */
+  /** The reads for `lookOf`, as operations of a transaction. */
   lookOps(after: Revision): RequestOp[] {
     return [...this.#marks, { requestRange: { ...this.#layout.records(after + 1), limit: this.#recordsPerPage } }];
   }
 
-  /** `after` is what was known when it was sent: less than that the store cannot have any more. */
+  /** `after`: what was known when it was sent: the store cannot have less. */
   lookOf(response: TxnResponse, after: Revision): Look {
     const { name } = this.#etcd;
     const [head, applied, compacted, log, ...ranges] = response.responses.map(({ responseRange }) => responseRange);
@@ -112,8 +115,8 @@ export class LogReader {
   }
 
   /**
-   * Calls `use` in a moment at which the entries in `ranges`, with the unapplied changes on top, are the store at the known revision, and
-   * that is at least as new as the store was when this was called.
+   * Calls `use` at a moment when the entries in `ranges`, with the unapplied changes on top, are the store at the known
+   * revision, which is at least as new as the store was at the call.
    */
   async view<T>(attempted: string, ranges: readonly RangeRequest[], use: (look: Look) => T): Promise<T> {
     for (;;) {
@@ -127,7 +130,7 @@ export class LogReader {
     }
   }
 
-  /** Puts the known state where the store is, from wherever the entries are. */
+  /** Brings the known state to the current revision, starting from the entries. */
   async begin(): Promise<{ revision: Revision; compacted: Revision }> {
     const { kvs } = await this.#etcd.call('range', { key: this.#layout.applied }, 'opening the store');
     this.#known.reset(decodeApplied(kvs[0], this.#etcd.name).revision, '0');
@@ -137,7 +140,7 @@ export class LogReader {
     }));
   }
 
-  /** Where the store is now. */
+  /** The current revision of the store. */
   revision(attempted: string): Promise<Revision> {
     return this.view(attempted, [], () => this.#known.revision);
   }
@@ -166,7 +169,7 @@ export class LogReader {
     const { name } = this.#etcd;
     return this.#beginAgain(attempted, async () => {
       const entries: Entry[] = [];
-      /** The values lie in them; gRPC copies each answer into memory of its own. */
+      /** They contain the values; gRPC copies each response into memory of its own. */
       const answers: Buffer[] = [];
       const pageLimit = (): number => {
         const fitting = Math.max(16, Math.floor(entryPageBytes / this.#entryBytes));
@@ -226,11 +229,11 @@ export class LogReader {
 
   #remember(from: Key, reach: Key): void {
     const [oldest] = this.#reach.keys();
-    if (this.#reach.size >= reachesMax && oldest !== undefined) this.#reach.delete(oldest); // of a list that nobody went on with
+    if (this.#reach.size >= reachesMax && oldest !== undefined) this.#reach.delete(oldest); // of a list that was not continued
     this.#reach.set(from, reach);
   }
 
-  /** Afterwards the known state knows when each of the keys was last written, unless it has begun anew meanwhile. */
+  /** Afterwards the known state has the last revision of each key, unless its memory was cleared in between. */
   async lookUp(keys: readonly Key[]): Promise<void> {
     for (let i = 0; i < keys.length; i += lookedUpAtOnce) {
       const some = keys.slice(i, i + lookedUpAtOnce);
@@ -248,7 +251,7 @@ export class LogReader {
     }
   }
 
-  /** The commits after `after`, a page of them. */
+  /** A page of the commits after `after`. */
   async page(after: Revision): Promise<LogPage> {
     const attempted = 'reading the log';
     return this.#beginAgain(attempted, async () => {
@@ -265,7 +268,7 @@ export class LogReader {
     });
   }
 
-  /** Takes what a look found of the log after `after`. */
+  /** Applies what a look found of the log after `after`. */
   async takeIn(look: Look, after: Revision): Promise<void> {
     this.#takeOrSkip(look, await this.#load(look, after));
     this.#known.applied(look.applied.revision);
@@ -283,7 +286,7 @@ export class LogReader {
     const stuck = next ? next.first > this.#known.revision + 1 : look.records.length === 0;
     if (this.#known.revision < head.revision && stuck) {
       if (applied.revision <= this.#known.revision) throw this.#gap(this.#known.revision, next?.first);
-      // Others have gone on, and forgotten what we have not read: the entries have it all.
+      // Other processes have compacted what this one has not read: the entries contain all of it.
       this.#known.reset(applied.revision, '0');
       this.#take(batches);
       this.#options.onSkipped(head.revision);
@@ -305,7 +308,7 @@ export class LogReader {
     return this.lookOf(await this.#etcd.call('read', { compare: [], success, failure: [] }, attempted, limits), after);
   }
 
-  /** The events of the records after `after`, up to some MiB of them. */
+  /** The events of the records after `after`, up to some MiB. */
   async #load(look: Look, after: Revision): Promise<Batch[]> {
     const batches: Batch[] = [];
     let bytes = 0;
@@ -381,7 +384,7 @@ export class LogReader {
     }
   }
 
-  /** Grows while there is more to read, and begins small again: how large the next records are is not known. */
+  /** Grows while there is more to read, and starts small again: the size of the next records is unknown. */
   #adaptPage(records: readonly AnsweredKeyValue[], more: boolean): void {
     const fitting = Math.floor((records.length * recordPageBytes) / Math.max(bytesOf(records), 1));
     const wanted = more ? Math.min(fitting, 4 * this.#recordsPerPage) : 0;

@@ -1,16 +1,16 @@
 // The writing side: one batch of commits, one record, one small transaction.
 //
-//   if the head is as we know it    put head, put record                  every condition held when it was written, and the
-//                                                                         revisions follow the last one without a gap
-//   else                            read head and log after what we know  take that in, decide again, try again
+//   if the head is as known    put head, put record                     every condition held when it was written, and the
+//                                                                       revisions follow the last one without a gap
+//   else                       read head and log after the known state  apply that, decide again, try again
 //
-// That one compare puts the commits of all processes in one line, so what was decided here on the known state holds there: nothing was
-// written in between. It also makes every answer final. A transaction whose answer was lost is sent again as it is: of all that
-// compare one head at most one is ever carried out. It succeeds now; or the head has moved on, and the record that follows what we
-// knew is ours (it was carried out) or another's (it was not, and never can be).
+// That one compare serialises the commits of all processes, so a decision on the known state is valid: nothing was written in between. It
+// also makes every outcome final. A transaction whose response was lost is sent again unchanged: of all transactions that compare the same
+// head at most one is ever executed. It succeeds now; or the head has moved on, and the record that follows the known state is this
+// process's own (the transaction was executed) or another's (it was not, and never can be).
 //
-// A race like that is won again and again by whoever won it last: it has less to read before the next. So who has lost puts a key of its own
-// under `waiting`, every commit sees those keys, and a process that has committed lets each of them have a turn before its next commit.
+// The last winner of such a race tends to win again, because it has less to read before the next one. So a loser puts its own key under
+// `waiting`, every commit reads those keys, and a process that has committed gives each of them a turn before its next commit.
 
 import { backoffMs } from '../../base/backoff.ts';
 import { type Clock, sleep } from '../../base/clock.ts';
@@ -28,7 +28,7 @@ import { decodeHeader, encodePayload, encodeRecord, offsetsIn, type Payload } fr
 
 export interface CommitRequest {
   readonly conditions: readonly Condition[];
-  /** Nobody else has these bytes. */
+  /** These bytes belong to this writer alone. */
   readonly writes: readonly Write[];
 }
 
@@ -48,7 +48,10 @@ interface Decision {
   readonly commits: readonly LoggedCommit[];
 }
 
-/** The commits of a decision as bytes. Revisions are not in them: they outlive a lost race that changed nothing else. */
+/**
+ * The commits of a decision as bytes, without revisions: they can be reused after a lost race that changed nothing
+ * else.
+ */
 interface Prepared {
   readonly id: string;
   readonly commits: readonly LoggedCommit[];
@@ -57,15 +60,15 @@ interface Prepared {
 
 type Outcome = 'committed' | 'lost' | 'hoped in vain' | 'parts gone';
 
-/** etcd takes 128 comparisons in a transaction. */
+/** etcd accepts 128 comparisons in a transaction. */
 const hopedMax = 100;
 const nothing: ReadonlySet<Key> = new Set();
 
-/** From the second loss on a process asks for its turn. */
+/** From the second lost race on a process requests a turn. */
 const lossesBeforeWaiting = 2;
-/** So long tries follow each other at once: the turn comes soon, and one that is there is not to be slept through. */
+/** This many tries follow each other without delay: the turn comes soon, and must not be missed. */
 const lossesAtOnce = 8;
-/** What a turn takes at most: who waits may have died, or have nothing to write any more. */
+/** Maximum duration of a turn: the waiting process may have died, or have nothing left to write. */
 const turnMsMax = 25;
 const lossDelay = { delayMsMin: 2, delayMsMax: 100 };
 
@@ -73,10 +76,10 @@ export class LogWriter {
   readonly #options: LogWriterOptions;
   /** Of this process, under `waiting`. */
   readonly #waitingKey: Buffer;
-  /** Up to which of etcd's revisions those who wait have had their turn. */
+  /** The etcd revision up to which waiting processes have had their turn. */
   #turnsGiven = 0;
   #turnDue = false;
-  /** The key may be there, for the next commit to take away. */
+  /** The key may exist; the next commit deletes it. */
   #waits = false;
   #endTurn: (() => void) | undefined;
 
@@ -85,7 +88,7 @@ export class LogWriter {
     this.#waitingKey = options.layout.waiting(options.randomSecret(8).toString('hex'));
   }
 
-  /** Lets another process commit that asked for it. To be awaited before `commit`. */
+  /** Lets a waiting process commit. Await it before `commit`. */
   async giveTurn(): Promise<void> {
     if (!this.#turnDue) return;
     this.#turnDue = false;
@@ -100,7 +103,10 @@ export class LogWriter {
     this.#endTurn?.();
   }
 
-  /** Each request sees those before it. Rejects with `StoreError`; then none of them was committed, or nobody can say. */
+  /**
+   * Each request sees the earlier ones. Rejects with `StoreError`; then none of them was committed, or the outcome is
+   * unknown.
+   */
   async commit(requests: readonly CommitRequest[]): Promise<readonly CommitResult[]> {
     const { known, reader, clock, prng } = this.#options;
     known.trim();
@@ -111,7 +117,7 @@ export class LogWriter {
         if (losses === lossesBeforeWaiting) this.#askForTurn();
         if (losses >= lossesAtOnce) {
           await sleep(clock, backoffMs(losses - lossesAtOnce, lossDelay, prng));
-          await reader.revision('commit'); // what was known is old by now
+          await reader.revision('commit'); // the known state is outdated by now
         }
         const hoped = hopeful ? this.#hopedAbsent(requests) : nothing;
         await this.#lookUp(requests, hoped);
@@ -136,8 +142,9 @@ export class LogWriter {
   }
 
   /**
-   * Keys that shall be absent, and of which nothing is known: what has never been. That they are is asked in the transaction of the commit
-   * itself, for while the head is as known a key without an unapplied change is what the entries say (known-state.ts). It saves a round trip.
+   * Keys that must be absent and are unknown, which mostly never existed. Their absence becomes a condition of the
+   * commit's own transaction: while the head is as known, the entry of a key without an unapplied change is its state
+   * (known-state.ts). This saves a round trip.
    */
   #hopedAbsent(requests: readonly CommitRequest[]): ReadonlySet<Key> {
     const { known } = this.#options;
@@ -213,7 +220,7 @@ export class LogWriter {
     return 'lost';
   }
 
-  /** The last one tells who waits. */
+  /** The last operation reads the waiting processes. */
   #operationsOf(
     { id, commits, payload }: Prepared,
     { first, last }: { first: Revision; last: Revision },
@@ -231,7 +238,7 @@ export class LogWriter {
     return operations;
   }
 
-  /** Not waited for: it only helps, and the next try is under way meanwhile. */
+  /** Not awaited: it is only a hint, and the next try runs meanwhile. */
   #askForTurn(): void {
     this.#waits = true;
     const { etcd } = this.#options;
@@ -240,11 +247,11 @@ export class LogWriter {
       .catch(() => {});
   }
 
-  /** Each who waits gets one turn, the longest waiting first. */
+  /** Each waiting process gets one turn, the longest waiting first. */
   #noteWaiting(waiting: readonly KeyValue[]): void {
     const others = waiting.filter(({ key }) => !key.equals(this.#waitingKey));
     const due = others.map(({ modRevision }) => Number(modRevision)).filter((asked) => asked > this.#turnsGiven);
-    this.#waits = others.length < waiting.length; // it may have come after the commit that it was for
+    this.#waits = others.length < waiting.length; // it may have arrived after the commit it was for
     if (due.length === 0) return;
     this.#turnsGiven = Math.min(...due);
     this.#turnDue = true;
@@ -264,7 +271,7 @@ export class LogWriter {
     }
   }
 
-  /** Of a record that never came, and cannot come any more. What stays behind is found by a compaction. */
+  /** Parts of a record that was never written, and cannot be any more. A compaction deletes leftovers. */
   async #dropParts({ id, payload }: Prepared): Promise<void> {
     const { etcd, layout } = this.#options;
     if (payload.parts > 0)
@@ -272,7 +279,7 @@ export class LogWriter {
   }
 }
 
-/** Every lookup is answered by `revisionNow`. Nothing is waited for from here until the decision is sent. */
+/** Every lookup is answered by `revisionNow`. Nothing is awaited from here until the decision is sent. */
 function decide(
   requests: readonly CommitRequest[],
   revisionNow: (key: Key) => Revision | undefined,
@@ -280,7 +287,7 @@ function decide(
 ): Decision {
   let { revision } = known;
   const commits: LoggedCommit[] = [];
-  /** Of the requests before the one at work. */
+  /** By the earlier requests of this batch. */
   const pending = new Map<Key, Revision>();
   const revisionOf = (key: Key): Revision | undefined => pending.get(key) ?? revisionNow(key);
   const results = requests.map(({ conditions, writes }): CommitResult => {
@@ -298,7 +305,7 @@ function decide(
   return { results, commits };
 }
 
-/** The same values, not only equal ones: both decisions are about the same requests. */
+/** The same objects, not only equal ones: both decisions are for the same requests. */
 function sameChanges(before: readonly LoggedCommit[], now: readonly LoggedCommit[]): boolean {
   return (
     before.length === now.length &&

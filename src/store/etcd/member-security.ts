@@ -1,12 +1,12 @@
-// How one member of etcd is known to be itself: its certificate is checked for the very host that it is called by. That host is named in the
-// handshake only when it is a name, for an address may not stand there (RFC 6066).
+// How the identity of an etcd member is verified: its certificate must match the host in its address. The handshake
+// contains the host only when it is a name, because addresses are not allowed there (RFC 6066).
 
 import { isIP } from 'node:net';
 import { checkServerIdentity } from 'node:tls';
 import { type ChannelCredentials, type ChannelOptions, credentials, type VerifyOptions } from '@grpc/grpc-js';
 import type { EtcdAddress } from './etcd-url.ts';
 
-/** Stands in the handshake where a name must. What it is makes no difference: it is not what the certificate is checked for. */
+/** Used in the handshake where a name is required. The certificate is not checked against it. */
 const nameForAddresses = 'etcd';
 
 /** `endpoint`: HOST:PORT. */
@@ -22,7 +22,7 @@ export function memberSecurity(
   };
 }
 
-/** `address` undefined: the name in the handshake is checked, as always. */
+/** `address` undefined: the name in the handshake is verified, as usual. */
 export function identityOf(address: string | undefined): VerifyOptions {
   return address === undefined
     ? {}

@@ -1,20 +1,22 @@
-// How far a list should ask. etcd 3.4 walks its index to the end of the range for every page, however few entries it is to answer: 80 ms
-// with 300,000 entries. So after a full page only so much is asked for as should hold another one.
+// How far the next page of a list should reach. etcd 3.4 walks its index to the end of the range for every page,
+// however few entries it returns: 80 ms with 300,000 entries. So after a full page the next request covers only a range
+// that should contain another page.
 
 import type { Key } from '../store.ts';
 
-/** So many characters are taken as the digits of a number; of 95 different ones a double holds eight exactly. */
+/** Number of characters used as digits of a number; with 95 different ones a double holds eight exactly. */
 const digits = 8;
-/** Of those, so many that all keys of the page share, to carry into. */
+/** Of those, the number that all keys of the page share, for the carry. */
 const sharedDigits = 4;
-/** Enough to see every digit of keys that count, or of identifiers. */
+/** Enough to see every digit of counting keys or of identifiers. */
 const samples = 100;
-/** Rather too far, and cut off by the limit of the page, than a page that is not full. */
+/** Better too far, and cut off by the page limit, than a page that is not full. */
 const further = 2;
 
 /**
- * Where the range after a page of keys, in their order, should end, exclusively: it should hold as many keys again if those are spread as
- * the page's are. It is a guess: what lies beyond must be asked for, too. It may lie before the page's end when keys are long and alike.
+ * The exclusive end of the range after a sorted page of keys: it should contain as many keys again if they are
+ * distributed like those of the page. It is an estimate: what lies beyond must be read, too. It may be before the
+ * page's end when keys are long and similar.
  */
 export function reachOf(page: readonly Key[]): Key {
   const [first = '', last = ''] = [page[0], page.at(-1)];
@@ -40,7 +42,7 @@ export function reachOf(page: readonly Key[]): Key {
   return rest > 0 ? `${prefix}\x7f` : prefix + text;
 }
 
-/** The letters and digits that the keys are written with from where they differ on, in their order. */
+/** The letters and digits in the keys after their common part, sorted. */
 function alphabetOf(page: readonly Key[], start: number): string {
   const found = new Set<string>();
   const step = Math.max(1, Math.floor(page.length / samples));

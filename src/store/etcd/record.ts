@@ -1,5 +1,5 @@
-// One record of the log as bytes: the commits of one batch, whose revisions follow each other. What is too large for one request is
-// in parts beside it. It knows nothing of etcd.
+// One record of the log as bytes: the commits of one batch, with consecutive revisions. Events too large for one request are in
+// parts beside it. It does not use etcd.
 //
 //   version (1), id of the batch (16), first revision (6), number of commits (4), number of parts (4), checksum of the events (4),
 //   bytes of each commit's events (4 each), checksum of all this (4), then the events when there are no parts
@@ -13,7 +13,7 @@ import { partBytes, requestBytesMax } from './layout.ts';
 const version = 1;
 const fixedBytes = 35;
 
-/** The events of a batch; they do not say at which revisions. */
+/** The events of a batch, without revisions. */
 export interface Payload {
   readonly lengths: readonly number[];
   readonly bytes: Buffer;
@@ -41,7 +41,7 @@ export function encodePayload(commits: readonly LoggedCommit[]): Payload {
   return { lengths, bytes, parts: fits ? 0 : Math.ceil(bytes.byteLength / partBytes) };
 }
 
-/** In pieces: the events are not copied. */
+/** In pieces, so that the events are not copied. */
 export function encodeRecord(id: string, first: Revision, payload: Payload): readonly Uint8Array[] {
   const { lengths, bytes, parts } = payload;
   const head = Buffer.allocUnsafe(fixedBytes + 4 * lengths.length + 4);
@@ -57,7 +57,7 @@ export function encodeRecord(id: string, first: Revision, payload: Payload): rea
   return parts === 0 ? [head, bytes] : [head];
 }
 
-/** undefined: it is damaged. */
+/** undefined: damaged. */
 export function decodeHeader(record: Buffer): RecordHeader | undefined {
   if (record.byteLength < fixedBytes + 4 || record.readUInt8(0) !== version) return undefined;
   const count = record.readUInt32BE(23);
@@ -76,7 +76,7 @@ export function decodeHeader(record: Buffer): RecordHeader | undefined {
   };
 }
 
-/** The commits of a record whose events are `bytes`; undefined: they are damaged. */
+/** The commits of a record with the events `bytes`; undefined: damaged. */
 export function decodeCommits(header: RecordHeader, bytes: Buffer): LoggedCommit[] | undefined {
   if (crc32(bytes) !== header.checksum || bytes.byteLength !== sumOf(header.lengths)) return undefined;
   let at = 0;
@@ -88,7 +88,7 @@ export function decodeCommits(header: RecordHeader, bytes: Buffer): LoggedCommit
   });
 }
 
-/** Where in the events of a batch the last value of each key begins, of those values that `wanted` takes. */
+/** The offset of the last value of each key in the events of a batch, for values that `wanted` selects. */
 export function offsetsIn(
   commits: readonly LoggedCommit[],
   wanted: (value: Uint8Array) => boolean,

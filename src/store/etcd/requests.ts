@@ -1,15 +1,15 @@
-// Transactions as bytes, made by hand: every change goes to etcd in two of them, and the loader makes objects and copies of each field. Here
-// a value is copied once, from the pieces it is in. From rpc.proto of etcd 3.4; fields in the order of their numbers.
+// Encodes transactions by hand: every change is sent to etcd in two of them, and the generic encoder creates objects and copies for each
+// field. Here a value is copied once, from its pieces. From rpc.proto of etcd 3.4; fields in the order of their numbers.
 //
-// Before what is nested stands its length, so all is written from the end to the front, and nothing is measured beforehand but how much
-// it may be at most.
+// A nested message is preceded by its length, so everything is written from the end to the front, and only the maximum size is computed
+// beforehand.
 
 import type { Int64 } from './answers.ts';
 import { embedded, plain } from './wire.ts';
 
 export interface RangeRequest {
   readonly key: Buffer;
-  /** Exclusive; without it the one key. */
+  /** Exclusive; without it only the one key. */
   readonly rangeEnd?: Buffer;
   readonly limit?: number;
   /** 0 or absent: the newest. */
@@ -25,7 +25,7 @@ export interface PutRequest {
 /** In a transaction. */
 export interface TxnPut {
   readonly key: Buffer;
-  /** The value, in one piece or several. */
+  /** The value in one or more pieces. */
   readonly value: readonly Uint8Array[];
 }
 
@@ -95,9 +95,9 @@ function writeDeleteRange(out: Backwards, { key, rangeEnd }: DeleteRangeRequest)
   out.bytes(1, key);
 }
 
-/** Of a field: its number, and a length or a number of 64 bits. */
+/** The maximum for a field: its number, and a length or a 64-bit number. */
 const fieldMost = 11;
-/** Of an operation or a comparison, without its bytes: what it lies in, and six fields. */
+/** The maximum for an operation or a comparison without its bytes: the enclosing field, and six fields. */
 const operationMost = 8 * fieldMost;
 
 function mostOf({ compare, success, failure }: TxnRequest): number {
@@ -116,7 +116,7 @@ function bytesIn(operation: RequestOp): number {
   return key.byteLength + (rangeEnd?.byteLength ?? 0);
 }
 
-/** Bytes that are written from their end on. */
+/** Bytes that are written from the end. */
 class Backwards {
   readonly #bytes: Buffer;
   #at: number;
@@ -141,14 +141,14 @@ class Backwards {
     this.pieces(field, [bytes]);
   }
 
-  /** One field of all pieces in a row. */
+  /** One field with all pieces in a row. */
   pieces(field: number, pieces: readonly Uint8Array[]): void {
     this.nested(field, () => {
       for (const piece of pieces.toReversed()) this.#put(piece);
     });
   }
 
-  /** Not below 0. */
+  /** Must not be negative. */
   number(field: number, value: number): void {
     this.#varint(value);
     this.#varint(plain(field));
@@ -166,7 +166,7 @@ class Backwards {
     this.#bytes.set(bytes, this.#at);
   }
 
-  /** Seven bits in each byte, the lowest first; the last one is below 128. */
+  /** Seven bits per byte, the lowest first; the last byte is below 128. */
   #varint(value: number): void {
     let length = 1;
     for (let over = value; over >= 128; over = Math.floor(over / 128)) length += 1;

@@ -1,5 +1,5 @@
-// Private etcd servers for tests: real ones, on free loopback ports, with their data in a temporary folder. They end with the test, also
-// when it is killed.
+// Private etcd servers for tests: real ones, on free loopback ports, with their data in a temporary directory. They end
+// with the test, even when it is killed.
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -10,7 +10,7 @@ import { freePorts } from '../../base/test-ports.ts';
 
 export interface TestEtcd {
   readonly members: readonly TestMember[];
-  /** What a store URL has after `etcd:`, with a prefix nobody else has. */
+  /** The part of a store URL after `etcd:`, with a unique prefix. */
   rest(prefix?: string): string;
   stop(): Promise<void>;
 }
@@ -29,7 +29,7 @@ export class TestMember {
   }
 
   start(): void {
-    // Dies with the test, however that ends.
+    // Dies with the test, in whatever way the test ends.
     this.#process = spawn('setpriv', ['--pdeathsig', 'KILL', 'etcd', ...this.#arguments], {
       stdio: ['ignore', 'ignore', 'pipe'],
       env: { PATH: process.env['PATH'] ?? '/usr/bin:/bin' },
@@ -46,7 +46,7 @@ export class TestMember {
     this.#process?.kill(signal);
   }
 
-  /** Resolves when no thread of it runs any more. */
+  /** Resolves when all of its threads have stopped. */
   async freeze(): Promise<void> {
     const tasks = `/proc/${this.#process?.pid}/task`;
     this.signal('SIGSTOP');
@@ -62,7 +62,7 @@ export class TestMember {
     await ended;
   }
 
-  /** Resolves when it answers, and has a leader. */
+  /** Resolves when it responds and has a leader. */
   async ready(): Promise<void> {
     for (;;) {
       const child = this.#process;
@@ -77,7 +77,7 @@ export class TestMember {
     }
   }
 
-  /** Resolves when it answers, if only with a refusal. */
+  /** Resolves when it responds, even with a refusal. */
   async open(): Promise<void> {
     while (
       !(await this.ask('maintenance/status', {}).then(
@@ -88,12 +88,12 @@ export class TestMember {
       await new Promise((resolve) => setTimeout(resolve, 50));
   }
 
-  /** A request to etcd's own JSON gateway: a second opinion, and what the store never asks for. */
+  /** A request to etcd's own JSON gateway: an independent check, and calls that the store does not use. */
   async ask(path: string, body: object): Promise<Record<string, string>> {
     return this.askAny(path, body);
   }
 
-  /** The same; the caller knows what the answer looks like. */
+  /** The same; the caller knows the form of the response. */
   async askAny(path: string, body: object) {
     const answer = await fetch(`http://127.0.0.1:${this.clientPort}/v3/${path}`, {
       method: 'POST',
@@ -113,7 +113,7 @@ export async function startEtcd({
 }: {
   readonly size?: number;
   readonly words?: readonly string[];
-  /** `https`: for clients; nobody waits for it to answer then. */
+  /** `https`: for clients; then the test does not wait for its response. */
   readonly scheme?: 'http' | 'https';
 } = {}): Promise<TestEtcd> {
   const folder = mkdtempSync(join(tmpdir(), 'berth-etcd-'));

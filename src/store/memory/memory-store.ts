@@ -1,5 +1,5 @@
 // A store in memory, for tests and the simulator: the same calls in the same order give the same answers in the same
-// microtasks. It keeps nothing when the process ends; it must never use timers or the machine.
+// microtasks. Its content ends with the process; it must never use timers or the machine.
 
 import { checkCommit, checkCompact, checkKey, checkList, endOfPrefix, startOfList } from '../check-request.ts';
 import {
@@ -29,7 +29,7 @@ class MemoryStore implements Store {
   readonly #entries = new Map<Key, Entry>();
   /** The keys of `#entries`, in byte order. */
   readonly #keys: Key[] = [];
-  /** The events of revision `#compactedBefore` and of each after it, in order. */
+  /** The events of revision `#compactedBefore` and of each later one, in order. */
   #log: (readonly WatchEvent[])[] = [];
   #compactedBefore: Revision = 1;
   #revision: Revision = 0;
@@ -128,7 +128,7 @@ class MemoryStore implements Store {
     return true;
   }
 
-  /** The place of the first key that is not below `start`. */
+  /** The position of the first key that is not below `start`. */
   #firstKeyFrom(start: string): number {
     let low = 0;
     let high = this.#keys.length;

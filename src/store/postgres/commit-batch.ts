@@ -1,5 +1,5 @@
-// A batch of commits as the arrays that the function of postgres-schema.ts takes, and its answer taken apart. Keys and values travel
-// once: in the bytes of the events, out of which the server cuts the values.
+// A batch of commits as the parameters of the function in postgres-schema.ts, and the decoding of its result. Keys and
+// values are sent once: in the bytes of the events, from which the server cuts the values.
 
 import { crc32 } from 'node:zlib';
 import { assert } from '../../base/assert.ts';
@@ -11,11 +11,11 @@ export interface CommitRequest {
   readonly conditions: readonly Condition[];
   /** Their values are views of `events`. */
   readonly writes: readonly Write[];
-  /** All writes, as the log is to have them. */
+  /** All writes, in the form of the log. */
   readonly events: Buffer;
 }
 
-/** A copy: the batch is written later, and the caller may use its arrays and buffers again. */
+/** A copy: the batch is written later, and the caller may reuse its arrays and buffers. */
 export function commitRequest(conditions: readonly Condition[], writes: readonly Write[]): CommitRequest {
   const events = encodeEvents(writes);
   let at = 0;
@@ -28,7 +28,7 @@ export function commitRequest(conditions: readonly Condition[], writes: readonly
   return { conditions: conditions.map(({ key, ifRevision }) => ({ key, ifRevision })), writes: copies, events };
 }
 
-/** The parameters of the function for one write, after the name of the batch; undefined where there is more to do. */
+/** The parameters of the function for a single write, after the name of the batch; undefined when there is more. */
 export function encodeOne(requests: readonly CommitRequest[]): unknown[] | undefined {
   const [request, ...others] = requests;
   const [write, ...more] = request?.writes ?? [];
@@ -39,7 +39,7 @@ export function encodeOne(requests: readonly CommitRequest[]): unknown[] | undef
   ];
 }
 
-/** The parameters of the function, after the name of the batch. Places count from 1, as PostgreSQL's do. */
+/** The parameters of the function, after the name of the batch. Positions count from 1, as in PostgreSQL. */
 export function encodeBatch(requests: readonly CommitRequest[]): unknown[] {
   const places = new Map<Key, number>();
   const placeOf = (key: Key): number => {
@@ -89,7 +89,7 @@ export interface BatchOutcome {
   /** The revision of the store after the batch. */
   readonly revision: Revision;
   readonly results: readonly CommitResult[];
-  /** Those that made a revision, in order. */
+  /** Those with a revision, in order. */
   readonly commits: readonly LoggedCommit[];
 }
 
@@ -119,7 +119,7 @@ export function decodeOutcome(requests: readonly CommitRequest[], answer: readon
   return { revision, results, commits };
 }
 
-/** What one request has made: `absent` says of its writes, counted from 0, which deleted nothing. */
+/** The commit of one request; `absent`: its writes, counted from 0, that deleted nothing. */
 export function loggedCommit(made: {
   readonly revision: Revision;
   readonly writes: readonly Write[];

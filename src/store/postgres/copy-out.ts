@@ -1,10 +1,13 @@
-// What a statement answers, as bytes: COPY in PostgreSQL's binary format. The client reads rows as text only, in which each byte of a value
-// is two letters, to be sent, decoded and turned back. It reads, and never writes.
+// The result of a statement as bytes: COPY in PostgreSQL's binary format. The client reads rows as text only, in which
+// each byte of a value takes two letters to send and decode. It reads, and never writes.
 
 import type { Client, Connection, Submittable } from 'pg';
 import { StoreError } from '../store.ts';
 
-/** Resolves to what `statement`, which takes no parameters, answers: see `CopiedRows`. Rejects with what the client says. */
+/**
+ * Resolves with the result of `statement`, which takes no parameters: see `CopiedRows`. Rejects with the client's
+ * error.
+ */
 export function copyOut(client: Client, statement: string): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     client.query(
@@ -16,13 +19,13 @@ export function copyOut(client: Client, statement: string): Promise<Buffer> {
   });
 }
 
-/** `PGCOPY` and five bytes that show whether somebody has taken it for text, then flags, of which none is set. */
+/** `PGCOPY` and five bytes that detect a conversion as text, then flags, none of which is set. */
 const headBytes = 15;
-/** In the place of the number of fields. */
+/** In place of the number of fields. */
 const ending = -1;
 const bytesFirst = 64 * 1024;
 
-/** Goes through what was copied: to each row, and then through its fields, in their order. Throws `StoreError` where it is cut off. */
+/** Iterates over the result: over each row, then over its fields in order. Throws `StoreError` when it is cut off. */
 export class CopiedRows {
   readonly #copied: Buffer;
   #at: number;
@@ -54,18 +57,18 @@ export class CopiedRows {
     return new Uint8Array(this.#copied.buffer, this.#copied.byteOffset + end - length, length);
   }
 
-  /** A whole number of 64 bits that a double holds. */
+  /** A 64-bit integer that fits a double. */
   integer(): number {
     const end = this.#skip(Math.max(0, this.#length()));
     return this.#copied.readInt32BE(end - 8) * 2 ** 32 + this.#copied.readUInt32BE(end - 4);
   }
 
-  /** Of the field that comes; negative: there is none. */
+  /** Of the next field; negative: null. */
   #length(): number {
     return this.#copied.readInt32BE(this.#skip(4) - 4);
   }
 
-  /** Answers where it is then. */
+  /** Returns the previous position. */
   #skip(length: number): number {
     this.#at += length;
     if (this.#at > this.#copied.byteLength) throw new StoreError('Unavailable', 'what PostgreSQL answered is cut off');
@@ -73,9 +76,9 @@ export class CopiedRows {
   }
 }
 
-/** As the client has its queries: it calls these as messages of the server come. */
+/** A query in the client's own form: the client calls it with the server's messages. */
 class CopyOut implements Submittable {
-  /** The client puts its own in this place, which calls this one, to see to the time. */
+  /** The client replaces this by its own function, which calls this one, to enforce the time limit. */
   callback: (error: Error | null, copied: Buffer) => void;
   readonly #text: string;
   #bytes: Buffer;
@@ -91,7 +94,7 @@ class CopyOut implements Submittable {
     connection.query(this.#text);
   }
 
-  /** A copy: the client reads the next pieces into the same memory. */
+  /** A copy: the client reuses the memory for the next pieces. */
   handleCopyData({ chunk }: { readonly chunk: Buffer }): void {
     const length = this.#length + chunk.byteLength;
     if (length > this.#bytes.byteLength) {
@@ -104,7 +107,7 @@ class CopyOut implements Submittable {
   }
 
   handleCommandComplete(): void {
-    // Whether all of it worked is known when the server is ready again.
+    // Success is known when the server is ready again.
   }
 
   handleError(error: Error): void {

@@ -1,4 +1,4 @@
-// How long to go on trying while the server is away. It never tries again what the server has refused.
+// How long to retry while the server is unavailable. A request that the server refused is never retried.
 
 import { backoffMs } from '../../base/backoff.ts';
 import { type Clock, sleep } from '../../base/clock.ts';
@@ -23,7 +23,7 @@ export class Patience {
     this.#options = options;
   }
 
-  /** Waits a little, and answers true, when it is worth another try; false when not. */
+  /** Waits, then resolves with true when another try is worthwhile; else resolves with false. */
   async allows(error: unknown): Promise<boolean> {
     const { clock, prng, patienceMs } = this.#options;
     if (!mayPass(error)) return false;

@@ -1,12 +1,12 @@
-// What PostgreSQL, its client and the network say, as store errors: what failed, on which server, what the reader can do.
+// Errors of PostgreSQL, its client and the network as store errors: what failed, on which server, what the user can do.
 
 import { DatabaseError } from 'pg';
 import { describeError } from '../../base/log.ts';
 import { StoreError, type StoreErrorCode } from '../store.ts';
 
 /**
- * The connection is of no more use: the server ended it, the network did, or nobody answers. An error that the server tells of one
- * statement is none of these; the statement has been rolled back then.
+ * The connection is unusable: the server or the network ended it, or nothing responds. An error of a single statement
+ * is different; then the statement has been rolled back.
  */
 export function breaksConnection(error: unknown): boolean {
   if (error instanceof StoreError) return false;
@@ -14,7 +14,7 @@ export function breaksConnection(error: unknown): boolean {
   return error.severity === 'FATAL' || error.severity === 'PANIC' || /^(08|57P)/.test(error.code ?? '');
 }
 
-/** It may help to try again soon: the server is away, starts, or has no connection left. */
+/** A retry may help: the server is unavailable, starting, or out of connections. */
 export function mayPass(error: unknown): boolean {
   return toStoreError(error, { attempted: '', where: '' }).code === 'Unavailable' && passing(error);
 }
@@ -43,7 +43,7 @@ export function toStoreError(error: unknown, { attempted, where }: Failed): Stor
   return new StoreError(code, `${what}; ${remedy}`, { cause: error });
 }
 
-/** The same failure of a commit that had been sent, and of which nothing more could be learnt. */
+/** The same failure for a commit that had been sent and whose outcome could not be determined. */
 export function withUnknownOutcome(failure: StoreError): StoreError {
   const unsure = 'the commit may or may not have happened: read before trying again';
   return new StoreError(failure.code, `${failure.message}; ${unsure}`, { cause: failure.cause, outcome: 'unknown' });
@@ -52,7 +52,7 @@ export function withUnknownOutcome(failure: StoreError): StoreError {
 interface Kind {
   readonly code: StoreErrorCode;
   readonly remedy: string;
-  /** What was found, where the words of the client say it to nobody. */
+  /** The finding, where the client's own text does not help users. */
   readonly found?: string;
 }
 
@@ -73,10 +73,10 @@ function kindOf(error: unknown, state: string): Kind {
   return kindOfClient(error) ?? { code: 'Unavailable', remedy: 'see whether the server runs and can be reached' };
 }
 
-/** What the client itself refuses, for want of a password or of trust in the server; it gives these no class of their own. */
+/** Errors of the client itself, about a missing password or an untrusted server; it has no error classes for these. */
 function kindOfClient(error: unknown): Kind | undefined {
   if (!(error instanceof Error)) return undefined;
-  // pg 8.23, when SCRAM asks and the URL has none, or an empty one.
+  // pg 8.23, when SCRAM requires a password and the URL has none, or an empty one.
   if (/password must be a/.test(error.message))
     return {
       code: 'Denied',

@@ -1,5 +1,5 @@
-// The reading side: a few connections for entries, and one that follows the log. It reads from the primary only, and every answer is of
-// one moment.
+// The reading side: a few connections for entries, and one that follows the log. It reads from the primary only, and
+// every result is consistent.
 
 import { crc32 } from 'node:zlib';
 import { escapeLiteral } from 'pg';
@@ -17,14 +17,14 @@ export interface ReaderOptions extends PatienceOptions {
   readonly session: SessionOptions;
 }
 
-/** Lists are read at the start and after a loss; more at a time would only wait for the same disk. */
+/** Lists are read at the start and after a loss; more connections would only wait for the same disk. */
 const sessionsMax = 4;
 
 /** A page of the log. */
 const pageBytesMax = 4 * 1024 * 1024;
 const pageCommitsMax = 2_000;
 
-/** One transaction of a compaction, so that it keeps nobody long. */
+/** Per transaction of a compaction, so that it blocks others only briefly. */
 const forgetRevisionsMax = 5_000;
 
 export class PostgresReader {
@@ -47,7 +47,7 @@ export class PostgresReader {
     return row ? { key, value: bytesOf(row[0]), revision: Number(row[1]) } : null;
   }
 
-  /** One statement sees one moment: the first row says which. */
+  /** One statement sees one snapshot: the first row has its revision. */
   async list(prefix: string, options: ListOptions): Promise<Listed> {
     const [start, end] = [startOfList(prefix, options), endOfPrefix(prefix)].map(escapeLiteral);
     const limit = options.limit === undefined ? '' : `LIMIT ${options.limit}`;
@@ -66,7 +66,7 @@ export class PostgresReader {
     return { entries, revision };
   }
 
-  /** Where the store is; the connection that follows the log is there then. */
+  /** The current revision; the connection that follows the log exists afterwards. */
   async open(): Promise<State> {
     return this.#state(this.#follower, 'opening the store');
   }
@@ -75,7 +75,7 @@ export class PostgresReader {
     return this.#state(this.#idlest(), attempted);
   }
 
-  /** The log after `after`, with what the store says of itself at that moment in the first row. */
+  /** The log after `after`, with the state of the store at that moment in the first row. */
   async history(after: Revision): Promise<LogPage> {
     const patienceMs = Math.min(this.#options.patienceMs, logPatienceMsMax);
     const query = {
@@ -103,7 +103,7 @@ export class PostgresReader {
     return { commits, revision, compacted };
   }
 
-  /** History below `before` counts as gone. */
+  /** History below `before` counts as deleted. */
   async setCompacted(before: Revision): Promise<void> {
     await this.#read('compaction', {
       text: `UPDATE ${this.#schema}.state SET compacted = $1 WHERE compacted < $1::bigint`,
@@ -111,7 +111,10 @@ export class PostgresReader {
     });
   }
 
-  /** Removes what is below, in portions, for as long as `goOn` says so; never the last row, which is the revision of the store. */
+  /**
+   * Deletes what is below, in portions, while `goOn` returns true; never the last row, which is the revision of the
+   * store.
+   */
   async forget(before: Revision, goOn: () => boolean): Promise<void> {
     const [[lowest] = []] = await this.#read('compaction', { text: `SELECT min(revision) FROM ${this.#schema}.log` });
     if (lowest === null) return;
@@ -123,7 +126,7 @@ export class PostgresReader {
       });
   }
 
-  /** Resolves when what was asked for has its answer and the connections are gone. */
+  /** Resolves when all requests have their answers and the connections are closed. */
   async close(): Promise<void> {
     await Promise.all([this.#follower, ...this.#sessions].map((session) => session.close()));
   }
@@ -150,7 +153,7 @@ export class PostgresReader {
     return this.#patiently(session, attempted, () => session.query({ ...query, rowMode: 'array' }), patienceMs);
   }
 
-  /** All that is asked here may be asked twice. */
+  /** All requests here may be sent twice. */
   async #patiently<T>(
     session: PostgresSession,
     attempted: string,

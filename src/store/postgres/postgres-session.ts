@@ -1,5 +1,5 @@
-// One connection to the server, made when it is needed and made anew after it broke. One query at a time; each has a time limit.
-// It never hands out a connection to a server that might lose what it has answered, or that is only a copy of another.
+// One connection to the server, opened when it is needed and again after it broke. One query at a time, each with a
+// time limit. It never uses a server that might lose acknowledged commits, or that is only a replica.
 
 import { Socket } from 'node:net';
 import { Client, type QueryArrayConfig } from 'pg';
@@ -12,19 +12,19 @@ import type { PostgresTarget } from './postgres-url.ts';
 export interface SessionOptions {
   readonly target: PostgresTarget;
   readonly clock: Clock;
-  /** For a connection to come about. */
+  /** Time limit for connecting. */
   readonly connectMsMax: number;
-  /** For an answer; a server that is silent for longer counts as gone. */
+  /** Time limit for a response; a server that is silent for longer counts as unavailable. */
   readonly answerMsMax: number;
-  /** Makes a new connection ready for use. */
+  /** Prepares a new connection. */
   readonly prepare?: (query: Query) => Promise<void>;
-  /** Another session notifies; what this one does, it knows. */
+  /** A notification from another session; this session knows its own commits. */
   readonly onNotification?: (payload: string) => void;
 }
 
 export type Query = (query: QueryArrayConfig<unknown[]> | string) => Promise<readonly unknown[][]>;
 
-/** For the server to hear a farewell. */
+/** For the server to receive the termination message. */
 const farewellMsMax = 1_000;
 
 const serverVersionMin = 130_000;
@@ -34,19 +34,19 @@ export class PostgresSession {
   #connection: Promise<Connection> | null = null;
   #last: Promise<unknown> = Promise.resolve();
   #closed = false;
-  /** Queries asked for and not yet answered. */
+  /** Queries without a response yet. */
   pending = 0;
 
   constructor(options: SessionOptions) {
     this.#options = options;
   }
 
-  /** Rejects with what the client says: `toStoreError` tells what it means. */
+  /** Rejects with the client's error: `toStoreError` interprets it. */
   async query(query: QueryArrayConfig<unknown[]> | string): Promise<readonly unknown[][]> {
     return this.#inTurn((client) => ask(client, query));
   }
 
-  /** The same for what is large: see copy-out.ts. */
+  /** The same for large results: see copy-out.ts. */
   async copy(statement: string): Promise<Buffer> {
     return this.#inTurn((client) => copyOut(client, statement));
   }
@@ -56,7 +56,7 @@ export class PostgresSession {
     await this.#connected();
   }
 
-  /** Resolves when what was asked for has its answer and the connection is gone; there is none afterwards. */
+  /** Resolves when all requests have their answers and the connection is closed; it is not opened again. */
   async close(): Promise<void> {
     await this.#last;
     this.#closed = true;
@@ -71,7 +71,7 @@ export class PostgresSession {
   async #inTurn<T>(askFor: (client: Client) => Promise<T>): Promise<T> {
     this.pending++;
     const turn = this.#last.then(() => this.#run(askFor));
-    this.#last = turn.catch(() => undefined); // told to whoever asked
+    this.#last = turn.catch(() => undefined); // reported to the caller
     return turn.finally(() => this.pending--);
   }
 
@@ -114,7 +114,7 @@ export class PostgresSession {
       stream: () => socket,
     });
     let ready = false;
-    client.on('error', () => ready && onBroken()); // whoever waits for an answer is told besides
+    client.on('error', () => ready && onBroken()); // pending callers get the error as well
     client.on('end', () => ready && onBroken());
     let pid: number | undefined;
     client.on('notification', ({ payload = '', processId }) => processId === pid || onNotification?.(payload));
@@ -141,7 +141,7 @@ async function ask(client: Client, query: QueryArrayConfig<unknown[]> | string):
   return result.rows;
 }
 
-/** Settings of the session, and what makes a server unfit. Answers which of the server's processes this is. */
+/** Settings of the session, and reasons to refuse the server. Returns the id of the server process. */
 async function settle(client: Client, { target, answerMsMax }: SessionOptions): Promise<number> {
   const [row = []] = await ask(client, settings(Math.floor(0.8 * answerMsMax)));
   const [version, standby, readOnly, fsync, fullPageWrites, pid] = row;
@@ -159,9 +159,9 @@ async function settle(client: Client, { target, answerMsMax }: SessionOptions): 
 }
 
 /**
- * One round trip. A statement that takes too long is ended by the server, a little before its answer would be given up: that tells more.
- * `synchronous_commit` may only be stronger than `on`. READ COMMITTED is what the function of the commit relies on. Every statement of
- * ours walks an index, and plans are made once, for tables that will grow: what a scan of an empty table would save does not count.
+ * One round trip. The server cancels a slow statement a little before this client gives up, which gives a better error.
+ * `synchronous_commit` may only be stronger than `on`. The commit function relies on READ COMMITTED. All statements use
+ * an index, and plans are made once for tables that will grow, so the savings of scanning an empty table do not count.
  */
 function settings(statementMsMax: number): string {
   return `SELECT current_setting('server_version_num'), pg_is_in_recovery(), current_setting('transaction_read_only'),

@@ -1,5 +1,5 @@
-// The store on PostgreSQL: several servers may share one. Commits that come while a batch is under way share the next one, its round trip
-// and its fsync; none is answered before that. Entries are not kept in memory; of the log only the newest part is.
+// The store on PostgreSQL: several servers may share one. Commits that arrive while a batch is in progress share the next batch, its round
+// trip and its fsync; none is answered before that. Entries are not kept in memory; of the log only the newest part is.
 //
 //   commit ──▶ queue ── batch ──▶ writer ── answers ──▶ log of this process ──▶ watchers
 //   others' commits ── NOTIFY, or a look once a second ──▶ reader ──╯
@@ -32,22 +32,22 @@ import { parsePostgresUrl } from './postgres-url.ts';
 import { PostgresWriter, type WaitingCommit } from './postgres-writer.ts';
 
 export interface PostgresStoreOptions {
-  /** What follows `postgres:` in the URL. */
+  /** The part of the URL after `postgres:`. */
   readonly rest: string;
   readonly log?: Logger;
   readonly clock?: Clock;
   readonly prng?: Prng;
-  /** Unguessable and never twice the same. */
+  /** Unpredictable and unique. */
   readonly randomSecret?: (length: number) => Buffer;
-  /** For how long a request outlives a server that is away; default 10 s. */
+  /** How long a request is retried while the server is unavailable; default 10 s. */
   readonly patienceMs?: number;
-  /** Refuses a schema in which there is no store, instead of making it. */
+  /** Refuses a schema without a store instead of creating one. */
   readonly mustExist?: boolean;
   /** Default 30 s: a list of a million entries takes some seconds. */
   readonly answerMsMax?: number;
 }
 
-/** What one transaction takes at most; the rest waits for the next. */
+/** Limits of a transaction; the rest waits for the next one. */
 const batchCommitsMax = 1_024;
 const batchBytesMax = 8 * 1024 * 1024;
 
@@ -59,7 +59,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
   const log = (options.log ?? silentLogger).with({ store: `${target.where} ${target.schema}` });
   const session: SessionOptions = { target, clock, connectMsMax: Math.min(connectMsMax, answerMsMax), answerMsMax };
   const patience = { clock, prng, patienceMs };
-  // The writer tells the log of this process, which is made once it is known where the store is.
+  // The writer passes its commits to the shared log, which is created once the revision of the store is known.
   let shared: SharedLog | undefined;
   const writer = new PostgresWriter({
     ...patience,
@@ -78,7 +78,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
       ...state,
       clock,
       read: (after) => {
-        writer.connected().catch(() => undefined); // so that it listens again; commits are told what is wrong, and so is the reader
+        writer.connected().catch(() => undefined); // so that it listens again; commits and the reader report errors themselves
         return reader.history(after);
       },
       onLost: (error) => log.error('log cannot be read', { code: error.code, cause: error.message }),
@@ -140,7 +140,7 @@ class PostgresStore implements Store {
     if (before <= compacted) return;
     await this.#reader.setCompacted(before);
     if (!this.#closing) await this.#shared.refresh();
-    // Nobody reads these rows any more; what is left of them goes with the next compaction.
+    // These rows are unused; the next compaction deletes the rest.
     await this.#reader.forget(before, () => !this.#closing);
   }
 

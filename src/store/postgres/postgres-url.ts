@@ -1,5 +1,5 @@
-// A store URL taken apart: what the client connects with, our schema, and how messages name the place. No message may hold
-// the password, so errors of the parser are not handed on.
+// Parses a store URL: the client's connection settings, the schema, and the name for messages. No message may contain
+// the password, so errors of the parser are not passed on.
 
 import { Client } from 'pg';
 import { describeError } from '../../base/log.ts';
@@ -8,13 +8,13 @@ import { StoreError } from '../store.ts';
 export interface PostgresTarget {
   readonly connectionString: string;
   readonly schema: string;
-  /** Host, port and database, for people. */
+  /** Host, port and database, for messages. */
   readonly where: string;
 }
 
 const form = 'postgres://USER:PASSWORD@HOST:PORT/DATABASE?schema=NAME';
 
-/** A name that needs no quotes, short enough for the name of our channel. */
+/** A name that needs no quotes, short enough for the name of the channel. */
 const schemaName = /^[a-z_][a-z0-9_]{0,39}$/;
 
 const parameters: readonly string[] = [
@@ -24,7 +24,7 @@ const parameters: readonly string[] = [
 
 const sslModes: readonly string[] = ['disable', 'no-verify', 'verify-full'];
 
-/** `rest` is what follows `postgres:`. */
+/** `rest`: the part after `postgres:`. */
 export function parsePostgresUrl(rest: string): PostgresTarget {
   const connectionString = `postgres:${rest}`;
   const url = rest.startsWith('//') && URL.canParse(connectionString) ? new URL(connectionString) : undefined;
@@ -53,12 +53,12 @@ export function parsePostgresUrl(rest: string): PostgresTarget {
   return { connectionString, schema, where: `${host}:${port}/${database}` };
 }
 
-/** Never connects: it only knows what the client makes of the URL and of variables as PGHOST. */
+/** Never connects: it only knows the client's interpretation of the URL and of variables such as PGHOST. */
 function clientOf(connectionString: string): { host: string; port: number; database?: string | undefined } {
   try {
     return new Client({ connectionString });
   } catch (error) {
-    // A certificate that cannot be read names its file; what is wrong with the URL itself might name more.
+    // An unreadable certificate names its file; an error about the URL itself could reveal more.
     const reason = error instanceof Error && 'path' in error ? describeError(error) : `write ${form}`;
     throw new StoreError('Invalid', `the URL of the PostgreSQL store cannot be used: ${reason}`);
   }

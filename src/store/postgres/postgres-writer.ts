@@ -1,5 +1,6 @@
-// The writing side: one connection, one statement and one transaction for each batch of commits; on it, too, other servers tell of
-// theirs. When it breaks under a batch, what became of that is found out before anything else is sent: nothing is committed twice.
+// The writing side: one connection, one statement and one transaction for each batch of commits; the same connection receives the
+// notifications of other servers. When it breaks during a batch, the outcome is determined before anything else is sent: nothing is
+// committed twice.
 //
 //   send ──▶ answer ──▶ told
 //     ╰─ broken ──▶ connect, end the old session ──▶ found in the log ──▶ told
@@ -25,13 +26,13 @@ export interface WriterOptions extends PatienceOptions {
   readonly log: Logger;
   readonly mustExist: boolean;
   readonly randomSecret: (length: number) => Buffer;
-  /** Called before those who asked are answered. */
+  /** Called before the requests are answered. */
   readonly onCommitted: (commits: readonly LoggedCommit[]) => void;
-  /** The store has come to this revision. */
+  /** The store has reached this revision. */
   readonly onNotice: (revision: Revision) => void;
 }
 
-/** A batch that was sent: what it made is in the log above `after`, under this name. */
+/** A batch that was sent: its commits are in the log above `after`, under this name. */
 interface Sent {
   readonly batch: string;
   readonly after: Revision;
@@ -40,10 +41,10 @@ interface Sent {
 export class PostgresWriter {
   readonly #options: WriterOptions;
   readonly #session: PostgresSession;
-  /** Eight bytes that no other writer has; as a number they are the lock that a session of this one holds. */
+  /** Eight bytes unique to this writer; as a number they are the lock that its session holds. */
   readonly #name: string;
   #batches = 0;
-  /** What the store was at when this connection last heard of it. */
+  /** The revision last seen on this connection. */
   #revision: Revision = 0;
 
   constructor(options: WriterOptions) {
@@ -56,7 +57,7 @@ export class PostgresWriter {
     });
   }
 
-  /** Connects when it is not, and makes the schema what this Berth knows. */
+  /** Connects if necessary, and migrates the schema. */
   async connected(): Promise<void> {
     await this.#session.connected();
   }
@@ -74,7 +75,7 @@ export class PostgresWriter {
         if (waiting.length === 0) return;
         sent = { batch: this.#newBatch(), after: this.#revision };
         await this.#send(sent.batch, waiting).catch((error: unknown) => {
-          if (!breaksConnection(error)) sent = undefined; // it was told of as failed, so it was rolled back
+          if (!breaksConnection(error)) sent = undefined; // the server reported a failure, so it was rolled back
           throw error;
         });
         return;
@@ -93,7 +94,7 @@ export class PostgresWriter {
     }
   }
 
-  /** Resolves when the connection is gone. */
+  /** Resolves when the connection is closed. */
   async close(): Promise<void> {
     await this.#session.close();
   }
@@ -124,8 +125,8 @@ export class PostgresWriter {
   }
 
   /**
-   * Answers those that happened; the others are left over. They had no effect: their conditions are looked at again. The old session is
-   * gone by now (`#prepare`), so nothing of it can still come.
+   * Answers the requests that were committed and returns the others, which had no effect: their conditions are checked
+   * again. The old session has ended (`#prepare`), so none of them can be committed later.
    */
   async #lookUp(sent: Sent, waiting: readonly WaitingCommit[]): Promise<readonly WaitingCommit[]> {
     const { schema, where } = this.#options.session.target;
@@ -134,7 +135,7 @@ export class PostgresWriter {
       values: [sent.after, sent.batch],
       rowMode: 'array',
     });
-    const [[compacted] = []] = await this.#session.query(`SELECT compacted FROM ${schema}.state`); // after: rows go when it says so
+    const [[compacted] = []] = await this.#session.query(`SELECT compacted FROM ${schema}.state`); // after: rows are deleted once it says so
     if (sent.after + 1 < Number(compacted))
       throw new StoreError('Unavailable', `commit failed on ${where}: what became of it has been compacted meanwhile`);
     const made = new Map<number, { revision: Revision; absent: readonly unknown[] }>();
@@ -154,8 +155,8 @@ export class PostgresWriter {
   }
 
   /**
-   * A session holds a lock that names this writer. Whoever still holds it is our session of before, which may have the last batch before
-   * it: it is ended, and waited for. What the state says is read after that.
+   * A session holds a lock that names this writer. Another holder is the previous session of this writer, which may
+   * still execute the last batch: it is terminated and awaited. The state is read after that.
    */
   async #prepare(query: Query): Promise<void> {
     const { target } = this.#options.session;
@@ -169,7 +170,8 @@ export class PostgresWriter {
     });
     await query({ text: 'SELECT pg_advisory_lock($1::bigint)', values: [fence], rowMode: 'array' });
     await migrate(query, target, this.#options);
-    // Here, and not on a connection of its own: the server need not wake another process then for each of our own commits.
+    // Here, and not on a separate connection: then the server need not wake another process for each of this process's
+    // own commits.
     await query(`SELECT pg_advisory_lock_shared(${listenersOf(target.schema)})`);
     await query(`LISTEN ${channelOf(target.schema)}`);
     const [row] = await query(`SELECT ${revisionOf(target.schema)} FROM ${target.schema}.state`);
@@ -188,7 +190,7 @@ export class PostgresWriter {
     this.#options.onNotice(revision);
   }
 
-  /** A UUID: the half that is this writer's, and a number. */
+  /** A UUID: the writer's half, and a number. */
   #newBatch(): string {
     return this.#name + (this.#batches++).toString(16).padStart(16, '0');
   }

@@ -1,5 +1,5 @@
-// A PostgreSQL server of a test's own: in a temporary folder, on a free port, with a real disk under it. It never outlives the process
-// that started it.
+// A PostgreSQL server for a test: in a temporary directory, on a free port, with a real disk. It never outlives the
+// process that started it.
 
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -11,27 +11,27 @@ import { Client } from 'pg';
 import { freePort } from '../../base/test-ports.ts';
 
 export interface TestPostgres {
-  /** What follows `postgres:` in a store URL; each schema is a store of its own. */
+  /** The part of a store URL after `postgres:`; each schema is a separate store. */
   rest(schema: string, as?: { readonly user?: string; readonly port?: number; readonly database?: string }): string;
   readonly port: number;
   /** As the superuser. */
   sql(text: string, values?: unknown[]): Promise<unknown[][]>;
-  /** Starts it again, with more settings. */
+  /** Starts it again, with additional settings. */
   start(settings?: readonly string[]): Promise<void>;
-  /** `immediate`: as after a crash. */
+  /** `immediate`: like a crash. */
   stop(mode: 'fast' | 'immediate'): Promise<void>;
   readonly folder: string;
   dispose(): Promise<void>;
 }
 
-/** Where Debian puts the newest; null: there is none, and the tests say so. */
+/** Where Debian installs the newest version; null: not installed, which the tests report. */
 export const postgresPrograms: string | null = newestOf('/usr/lib/postgresql');
 
 export async function startPostgres(): Promise<TestPostgres> {
   const folder = mkdtempSync(join(tmpdir(), 'berth-postgres-'));
   const data = join(folder, 'data');
   const port = await freePort();
-  // PostgreSQL refuses to run as root; Debian's package brings the user.
+  // PostgreSQL refuses to run as root; Debian's package creates the user.
   const asUser = process.getuid?.() === 0 ? ['--reuid=postgres', '--regid=postgres', '--init-groups'] : [];
   const run = (program: string): string[] => [...asUser, '--pdeathsig=QUIT', join(postgresPrograms ?? '', program)];
   if (asUser.length > 0) giveTo('postgres', folder);

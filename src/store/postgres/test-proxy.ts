@@ -1,16 +1,22 @@
-// A way to the server that a test can cut at a chosen point: before a request, after its answer, or in between. It decides nothing by
-// time.
+// A proxy to the server that a test can cut at a chosen point: before a request, after its response, or in between. It
+// never depends on time.
 
 import { once } from 'node:events';
 import { connect, createServer, type Socket } from 'node:net';
 
 export interface TestProxy {
   readonly port: number;
-  /** Cuts every connection when the server answers to what holds `text`; the answer is lost. Resolves when that has happened. */
+  /**
+   * Cuts every connection when the server responds to a request that contains `text`; the response is lost. Resolves
+   * when that has happened.
+   */
   loseAnswerTo(text: string): Promise<void>;
-  /** Cuts the client's end when it asks for what holds `text`. What it asked stays on the way until `deliver` is called. */
+  /**
+   * Cuts the client's connection when it sends a request that contains `text`. The request is held until `deliver` is
+   * called.
+   */
   delay(text: string): Promise<{ deliver(): Promise<void> }>;
-  /** From now on nothing passes, and nobody is told. */
+  /** From now on nothing passes, without an error. */
   silence(): void;
   close(): Promise<void>;
 }
@@ -23,7 +29,7 @@ interface Link {
 export async function startProxy(serverPort: number): Promise<TestProxy> {
   const links = new Set<Link>();
   let silent = false;
-  /** Takes what a client has sent; answers true when it is to go no further. */
+  /** Called with what a client has sent; returns true to hold it. */
   let onRequest: ((link: Link, bytes: Buffer) => boolean) | null = null;
 
   const listener = createServer((client) => {

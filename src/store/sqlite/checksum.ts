@@ -1,5 +1,5 @@
-// A row's checksum: CRC-32 over key, revision and bytes, so that a turned bit, or a row in a wrong place, is never answered as
-// if it were data. It guards against disks, not against people.
+// A row's checksum: CRC-32 over key, revision and bytes, so that a flipped bit, or a row in a wrong place, is never
+// returned as data. It protects against disks, not against attackers.
 
 import { crc32 } from 'node:zlib';
 

@@ -1,9 +1,12 @@
-// Many entries in one piece of bytes, for the way from the thread that reads them: cloned one by one, each value would be an allocation of
-// its own in both threads. Both sides are of one program, so there is no version.
+// Many entries in one piece of bytes, to pass them from the thread that reads them: cloned one by one, each value would
+// be an allocation in both threads. Both sides run the same program, so there is no version.
 
 import type { Entry } from '../store.ts';
 
-/** Each: key length (2 bytes) and key, revision (8), value length (4) and value. The piece is its own, to be handed over. */
+/**
+ * Each: key length (2 bytes) and key, revision (8), value length (4) and value. The bytes have a buffer of their own,
+ * which can be transferred.
+ */
 export function encodeEntries(entries: readonly Entry[]): Uint8Array<ArrayBuffer> {
   let size = 0;
   for (const { key, value } of entries) size += 14 + key.length + value.byteLength;

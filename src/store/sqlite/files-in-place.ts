@@ -1,5 +1,5 @@
-// Whether the files of an open store are still where they were. Somebody may remove or replace them, and SQLite would go on writing into
-// files that no name leads to any more: all of it would be gone with the process.
+// Checks that the files of an open store are still in their place. If they are deleted or replaced, SQLite keeps
+// writing to files without a name, and everything written is lost with the process.
 
 import { statSync } from 'node:fs';
 import { StoreError } from '../store.ts';
@@ -16,23 +16,26 @@ export class FilesInPlace {
     for (const file of [path, `${path}.lock`]) this.#known.set(file, identityOf(file));
   }
 
-  /** Each connection has a write-ahead log of its own. */
+  /** Each connection has its own write-ahead log. */
   noteConnected(): void {
     this.#known.set(this.#log, identityOf(this.#log));
   }
 
-  /** SQLite removes the log then. */
+  /** SQLite deletes the log then. */
   noteClosed(): void {
     this.#known.delete(this.#log);
   }
 
-  /** Throws `StoreError` `Unavailable` when a file is not the one that was opened; the files that are open can still be read. */
+  /** Throws `StoreError` `Unavailable` when a file is not the one that was opened; the open files can still be read. */
   check(): void {
     for (const [file, identity] of this.#known) if (identityOf(file) !== identity) throw moved(this.#path, file);
   }
 }
 
-/** Of a file, whatever its name is; of none, too. A fixed number of system calls: some microseconds. */
+/**
+ * Identifies a file independently of its name; also for a missing one. A fixed number of system calls: some
+ * microseconds.
+ */
 function identityOf(file: string): string {
   const found = statSync(file, { throwIfNoEntry: false });
   return found === undefined ? 'none' : `${found.dev} ${found.ino}`;

@@ -1,6 +1,6 @@
-// Commits as bytes, for the way to the thread that writes: cloning thousands of small objects would cost more than writing them.
-// Both sides are of one program, so there is no version. The bytes mostly lie in memory that both threads read and neither
-// changes: they are written once, and kept by whoever still needs them.
+// Commits as bytes, to pass them to the thread that writes: cloning thousands of small objects would cost more than
+// writing them. Both sides run the same program, so there is no version. The bytes are mostly in shared memory that
+// neither side changes after encoding.
 
 import type { Condition, Write } from '../store.ts';
 import type { CommitRequest } from './sqlite-writer.ts';
@@ -8,15 +8,15 @@ import type { CommitRequest } from './sqlite-writer.ts';
 const deleted = 0xffff_ffff;
 
 /**
- * Values larger than this on average are copied from thread to thread instead: shared memory does not count towards what makes V8 collect
- * garbage, and the other thread, which makes little of it, would hold on to much that nobody needs.
+ * Larger average values are copied between the threads instead: shared memory does not count towards V8's triggers for
+ * garbage collection, and the other thread, which creates little garbage, would keep much of it unused.
  */
 const sharedValueBytesMax = 32 * 1024;
 
-/** One request, as it goes from thread to thread. */
+/** One request as passed between the threads. */
 export type RequestBytes = Uint8Array;
 
-/** A copy of a request, and its writes again with their values as views of that copy. */
+/** A copy of a request, and its writes with their values as views of that copy. */
 export function encodeRequest(
   conditions: readonly Condition[],
   writes: readonly Write[],

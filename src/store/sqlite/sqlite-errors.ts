@@ -1,4 +1,4 @@
-// SQLite's result codes as store errors: what failed, on which file, what the reader can do.
+// SQLite's result codes as store errors: what failed, on which file, what the user can do.
 
 import { statSync } from 'node:fs';
 import Database from 'better-sqlite3';
@@ -14,7 +14,7 @@ export function isBusy(error: unknown): boolean {
   return /^SQLITE_(BUSY|LOCKED)/.test(sqliteCode(error));
 }
 
-/** Errors after which the connection's idea of the file cannot be trusted. */
+/** Errors after which the connection's view of the file is not reliable. */
 export function breaksConnection(error: unknown): boolean {
   return !/^SQLITE_(FULL|TOOBIG|CONSTRAINT|RANGE|MISMATCH)/.test(sqliteCode(error));
 }
@@ -29,7 +29,7 @@ export function toStoreError(
   const code = sqliteCode(error);
   const what = `${attempted} failed on ${path}: ${describeError(error)}${code ? ` (${code})` : ''}`;
   const options = { cause: error, outcome };
-  // SHMSIZE: no room for the 32 KiB that checking a file needs beside it.
+  // SHMSIZE: no room for the 32 KiB beside the file that checking it needs.
   if (code === 'SQLITE_FULL' || code === 'SQLITE_IOERR_SHMSIZE')
     return new StoreError('Full', `${what}; make room on its file system, the store then goes on by itself`, options);
   if (/^SQLITE_(CORRUPT|NOTADB)/.test(code)) return corrupt(path, what, options);
@@ -57,7 +57,10 @@ export function corrupt(
   return new StoreError('Corrupt', `${path} is damaged: ${found}. ${wayBack}`, options);
 }
 
-/** To SQLite an empty file is a new database; a store is made aside and renamed, so an empty one has lost its content, or never was one. */
+/**
+ * To SQLite an empty file is a new database; a store is created aside and renamed, so an empty file has lost its
+ * content, or never was a store.
+ */
 export function empty(path: string): StoreError {
   return new StoreError(
     'Corrupt',

@@ -1,5 +1,5 @@
-// Opens a store file, or makes a new one. Everything that can be wrong with a file is found here, before the first read; a file
-// that is refused is left byte for byte as it was.
+// Opens a store file, or creates one. Every problem of a file is found here, before the first read; a refused file is
+// left byte for byte unchanged.
 
 import {
   chmodSync,
@@ -19,23 +19,24 @@ import { StoreError } from '../store.ts';
 import { checksumOf } from './checksum.ts';
 import { corrupt, empty, sqliteCode, toStoreError } from './sqlite-errors.ts';
 
-/** "Brth": tells our files from those of other programs. */
+/** "Brth": tells these files from those of other programs. */
 const applicationId = 0x42727468;
 
-/** 2: entries follow the log, `applied` says how far. */
+/** 2: entries follow the log; `applied` says how far. */
 const schemaVersion = 2;
 
-/** Only ever waited for when another program looks into the file just now. */
+/** Needed only while another program reads the file. */
 const waitMsMax = 200;
 
 /**
- * A row of a table by key stays in its page up to a quarter of that (sqlite.org/fileformat2.html, 1.6): 2,030 bytes with this size,
- * 1,002 with SQLite's own 4,096, where an instance of 1,000 bytes took another page for its end. A file keeps the size it was made with.
+ * A row of a table by key stays in its page up to a quarter of that (sqlite.org/fileformat2.html, 1.6): 2,030 bytes
+ * with this size, 1,002 with SQLite's default of 4,096, where an instance of 1,000 bytes needed a second page. A file
+ * keeps its page size.
  */
 const pageBytes = 8_192;
 
-// meta: `schema`, `revision` (the last), `compacted` (history below it is gone), `applied` (up to here the entries have followed the
-// log; of later revisions they may hold some). log: one row per revision, see event-codec.ts.
+// meta: `schema`, `revision` (the last), `compacted` (history below it is deleted), `applied` (the entries have
+// followed the log up to here, and may contain some later changes). log: one row per revision, see event-codec.ts.
 const schema = `
   CREATE TABLE meta (name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT, WITHOUT ROWID;
   CREATE TABLE entries (
@@ -45,18 +46,23 @@ const schema = `
   INSERT INTO meta (name, value) VALUES ('schema', ${schemaVersion}), ('revision', 0), ('compacted', 1), ('applied', 0);
 `;
 
-/** From 3.7.0 to 3.51.2 a checkpoint could race with a write and damage the file (sqlite.org/wal.html, "WAL-reset bug"). */
+/**
+ * From 3.7.0 to 3.51.2 a checkpoint could race with a write and damage the file (sqlite.org/wal.html, "WAL-reset bug").
+ */
 const sqliteVersionMin = [3, 51, 3] as const;
 
 export interface FileOptions {
   readonly path: string;
-  /** Files up to this size are read through and checked in full, at some 500 MB/s; larger ones at their ends only. */
+  /** Files up to this size are checked in full, at about 500 MB/s; larger ones at their ends only. */
   readonly fullCheckBytesMax: number;
 }
 
 export interface OpenedFile {
   readonly db: Database.Database;
-  /** On a full disk: moves the write-ahead log into the file, which must succeed before anything is written. Throws what SQLite throws. */
+  /**
+   * On a full disk: moves the write-ahead log into the file, which must succeed before the first write. Throws SQLite's
+   * errors.
+   */
   readonly owed?: () => void;
 }
 
@@ -68,8 +74,8 @@ export function openFile({ path, fullCheckBytesMax }: FileOptions): OpenedFile {
     inspect(path, fullCheckBytesMax);
   } catch (error) {
     if (!(error instanceof StoreError) || error.code !== 'Full') throw error;
-    // A read-only connection needs 32 KiB beside the file for its index; the store's own has that in memory. What is damaged may be moved
-    // from the log into the file then, which is better than a fleet that cannot be read.
+    // A read-only connection needs 32 KiB beside the file for its index; the store's own connection has that in memory.
+    // Damaged content may then be moved from the log into the file, which is better than an unreadable fleet.
     return openSound(path, (db) => check(db, path, fullCheckBytesMax));
   }
   return openSound(path);
@@ -92,13 +98,13 @@ export function openSound(path: string, checkFirst: (db: Database.Database) => v
   }
 }
 
-/** What recovery read may be in the page cache only, if an earlier fsync failed: this writes and syncs it anew. */
+/** After a failed fsync, what recovery read may be in the page cache only: this writes and syncs it again. */
 function moveLog(db: Database.Database, path: string): void {
   const busy = db.prepare<[], { busy: number }>('PRAGMA wal_checkpoint(TRUNCATE)').get()?.busy;
   if (busy !== 0) throw new StoreError('Locked', `another program reads ${path}; stop it first`);
 }
 
-/** False on a full disk: what is there can be read all the same. */
+/** False on a full disk: the content can still be read. */
 function movesLog(move: () => void): boolean {
   try {
     move();
@@ -109,7 +115,7 @@ function movesLog(move: () => void): boolean {
   }
 }
 
-/** From the first form, whose entries were written with the log. */
+/** From schema 1, whose entries were written together with the log. */
 function upgrade(db: Database.Database): void {
   db.exec(`BEGIN IMMEDIATE;
     INSERT OR IGNORE INTO meta (name, value) SELECT 'applied', value FROM meta WHERE name = 'revision';
@@ -117,7 +123,9 @@ function upgrade(db: Database.Database): void {
     COMMIT;`);
 }
 
-/** Through a read-only connection, as closing a writable one would move the write-ahead log into a damaged file. */
+/**
+ * Through a read-only connection, because closing a writable one would move the write-ahead log into a damaged file.
+ */
 function inspect(path: string, fullCheckBytesMax: number): void {
   checkHeader(path, bytesOf(`${path}-wal`));
   let db: Database.Database | undefined;
@@ -147,7 +155,7 @@ export function makeFolderOf(path: string): void {
   }
 }
 
-/** Made aside and renamed, so that a file that exists is always whole: an empty one has lost its content. */
+/** Created aside and renamed, so that an existing file is always complete: an empty one has lost its content. */
 function createFile(path: string): void {
   if (existsSync(`${path}-wal`))
     throw corrupt(
@@ -189,7 +197,9 @@ function checkSqliteVersion(): void {
   }
 }
 
-/** Looks at the first page as bytes: SQLite itself would touch the file. Field offsets: sqlite.org/fileformat2.html, 1.3. */
+/**
+ * Checks the first page as bytes: SQLite itself would change the file. Field offsets: sqlite.org/fileformat2.html, 1.3.
+ */
 function checkHeader(path: string, walBytes: number): void {
   const header = readHeader(path);
   if (header.byteLength === 0) throw walBytes === 0 ? empty(path) : corrupt(path, 'it is empty (0 bytes)');
@@ -208,7 +218,7 @@ function checkHeader(path: string, walBytes: number): void {
   const pageBytes = header.readUInt16BE(16) === 1 ? 65536 : header.readUInt16BE(16);
   const wanted = header.readUInt32BE(28) * pageBytes;
   const found = bytesOf(path);
-  // While the log holds frames, the last pages may stand in there only.
+  // While the log has frames, the last pages may exist there only.
   if (walBytes === 0 && found < wanted) throw corrupt(path, `it is cut off at byte ${found} of ${wanted}`);
 }
 
@@ -227,16 +237,18 @@ function readHeader(path: string): Buffer {
 }
 
 function setPragmas(db: Database.Database, path: string): void {
-  // Exclusive keeps the WAL's index in this process's memory: no second program, no shared-memory file to fail on a full disk.
+  // Exclusive mode keeps the WAL's index in this process's memory: no second program, no shared-memory file that could
+  // fail on a full disk.
   const wanted: readonly (readonly [string, string | number, string | number])[] = [
     ['locking_mode', 'EXCLUSIVE', 'exclusive'],
     ['journal_mode', 'WAL', 'wal'],
     ['synchronous', 'FULL', 2],
     ['mmap_size', 0, 0],
     ['journal_size_limit', 64 * 1024 * 1024, 64 * 1024 * 1024],
-    // Far above where the writer moves the log into the file by itself, in a quiet moment.
+    // Far above the point where the writer moves the log into the file itself, when it is idle.
     ['wal_autocheckpoint', 65_536, 65_536],
-    // 16 MiB: what is rewritten often fits, and what a start reads through once does not stay. Past it the system's own cache answers.
+    // 16 MiB: frequently rewritten pages often fit, and pages read once at a start do not stay. Beyond it the system's
+    // own cache is used.
     ['cache_size', -16_384, -16_384],
   ];
   for (const [name, set, expected] of wanted) {
@@ -250,13 +262,13 @@ function setPragmas(db: Database.Database, path: string): void {
   }
 }
 
-/** Names tree, page and cell of the first thing broken; past that, SQLite's own walk may stumble over it. */
+/** Names tree, page and cell of the first damage; beyond it SQLite's own walk may fail. */
 function checkStructure(db: Database.Database, path: string): void {
   const fault = db.prepare<[], { quick_check: string }>('PRAGMA quick_check(1)').get()?.quick_check;
   if (fault !== 'ok') throw corrupt(path, fault === undefined ? 'quick_check has no answer' : onOneLine(fault));
 }
 
-/** SQLite begins with a line that names the database of the connection; ours has but one. */
+/** SQLite starts with a line that names the database of the connection; here there is only one. */
 function onOneLine(fault: string): string {
   return fault
     .replace(/^\*\*\* in database main \*\*\*/, '')
@@ -295,7 +307,7 @@ function checkContent(db: Database.Database, path: string, full: boolean): void 
     );
 }
 
-/** SQLite checks its own structure; a bit turned inside a value is seen by our checksums only. */
+/** SQLite checks its own structure; only the store's checksums detect a flipped bit inside a value. */
 function checkRows(db: Database.Database, path: string): void {
   const entries = db.prepare<[], { key: string; value: Buffer; revision: number; checksum: number }>(
     'SELECT key, value, revision, checksum FROM entries',

@@ -1,5 +1,6 @@
-// One process per store file: an open write transaction on `<path>.lock`, held for as long as the store is open. The lock is
-// the kernel's, so it ends with the process however that dies. The lock file itself stays; deleting it would let two in.
+// One process per store file: an open write transaction on `<path>.lock`, held while the store is open. The kernel
+// holds the lock, so it ends with the process, even after a crash. The lock file stays; deleting it would allow a
+// second process.
 
 import Database from 'better-sqlite3';
 import { system } from '../../base/system.ts';
@@ -10,14 +11,14 @@ export interface FileLock {
   release(): void;
 }
 
-/** Only ever waited for when two processes start in the same instant. */
+/** Needed only when two processes start at the same instant. */
 const waitMsMax = 200;
 
 export function lockFile(path: string): FileLock {
   const lockPath = `${path}.lock`;
   const db = openLock(path, lockPath);
   try {
-    // A RESERVED lock keeps other writers out and still lets them read who holds it.
+    // A RESERVED lock excludes other writers and still lets them read who holds it.
     db.exec('BEGIN IMMEDIATE');
     writeHolder(db);
   } catch (error) {
@@ -46,7 +47,7 @@ function openLock(path: string, lockPath: string): Database.Database {
   }
 }
 
-/** Ends with the lock held again. On a full disk it stays nameless: that must not keep a store from its own restart. */
+/** Ends with the lock held again. On a full disk the holder's name is not written: that must not prevent a restart. */
 function writeHolder(db: Database.Database): void {
   try {
     db.exec('CREATE TABLE IF NOT EXISTS holder (pid INTEGER NOT NULL)');
@@ -66,6 +67,6 @@ function holderOf(db: Database.Database): string | undefined {
     if (!row) return undefined;
     return row.pid === system.pid() ? `this same process (pid ${row.pid})` : `process ${row.pid}`;
   } catch {
-    return undefined; // the holder is just writing its first line; the lock itself has been seen
+    return undefined; // the holder is just writing its first line; the lock itself was detected
   }
 }

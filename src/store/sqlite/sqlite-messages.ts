@@ -1,4 +1,4 @@
-// What the store and its thread say to each other. Calls are answered in the order they were made.
+// The messages between the store and its thread. Calls are answered in order.
 
 import type { CommitResult, Entry, Key, Revision, StoreErrorCode, WatchEvent } from '../store.ts';
 import type { RequestBytes } from './request-codec.ts';
@@ -51,7 +51,10 @@ export interface Failure {
   readonly cause: string;
 }
 
-/** `before`: what the file said when the call began, which is more than was known when it had to be opened again. */
+/**
+ * `before`: the state of the file when the call began, which may be newer than the known one after the file was opened
+ * again.
+ */
 export type Reply =
   | { readonly type: 'done'; readonly before: FileState; readonly after: FileState; readonly answer: unknown }
   | { readonly type: 'failed'; readonly before: FileState; readonly after: FileState; readonly failure: Failure }

@@ -1,5 +1,5 @@
-// The embedded store: one SQLite file, one process, one connection in a thread of its own. Commits that come while a transaction is
-// under way share the next one and its fsync, and none is answered before that fsync.
+// The embedded store: one SQLite file, one process, one connection in a thread of its own. Commits that arrive while a
+// transaction is in progress share the next one and its fsync, and none is answered before that fsync.
 //
 //   commit ──▶ queue ── batch ──▶ thread: one transaction, fsync ── results ──▶ answers, recent history ──▶ watchers
 
@@ -36,23 +36,23 @@ import type { Answers, Call, CallName, Reply, ThreadInput } from './sqlite-messa
 import type { FileState } from './sqlite-writer.ts';
 
 export interface SqliteStoreOptions {
-  /** The file; beside it stand `-wal` while the store is open, and `.lock`. On a local file system. */
+  /** The file; `-wal` beside it exists while the store is open, and `.lock` always. On a local file system. */
   readonly path: string;
   readonly log?: Logger;
-  /** Refuses a file that is not there, instead of making it. */
+  /** Refuses a missing file instead of creating one. */
   readonly mustExist?: boolean;
   /** See `FileOptions`; default 256 MiB, about half a second. */
   readonly fullCheckBytesMax?: number;
 }
 
-/** What one transaction takes at most; the rest waits for the next. */
+/** Limits of a transaction; the rest waits for the next one. */
 const batchCommitsMax = 1024;
 const batchBytesMax = 8 * 1024 * 1024;
 
-/** Some thousands of creates: far more than any watcher that follows is behind. */
+/** Some thousands of creates: far more than any following watcher lags. */
 const recentBytesMax = 16 * 1024 * 1024;
 
-/** One transaction of a compaction, so that commits get their turn in between. */
+/** Per transaction of a compaction, so that commits can run in between. */
 const forgetRevisionsMax = 500;
 
 export async function openSqliteStore(options: SqliteStoreOptions): Promise<Store> {
@@ -131,7 +131,7 @@ class SqliteStore implements Store {
     checkCommit(conditions, writes);
     this.#assertOpen('commit');
     return new Promise((resolve, reject) => {
-      // A copy: the transaction comes later, and the caller may use its arrays and buffers again.
+      // A copy: the transaction comes later, and the caller may reuse its arrays and buffers.
       this.#commits.add({ ...encodeRequest(conditions, writes), resolve, reject });
     });
   }
@@ -144,9 +144,9 @@ class SqliteStore implements Store {
     this.#assertOpen('compaction');
     checkCompact(before, this.#state.revision);
     if (before <= this.#state.compacted) return;
-    while (await this.#call('compaction', { call: 'follow', before })); // commits have their turn in between
+    while (await this.#call('compaction', { call: 'follow', before })); // commits run in between
     await this.#call('compaction', { call: 'setCompacted', before });
-    // Nobody reads these rows any more; what a crash leaves of them goes with the next compaction.
+    // These rows are unused; what a crash leaves of them is deleted by the next compaction.
     while (
       !this.#closed &&
       (await this.#call('compaction', { call: 'forget', before, count: forgetRevisionsMax }).catch(endedMeanwhile))
@@ -208,7 +208,7 @@ class SqliteStore implements Store {
     if (changed.length > 0) this.#tail.committed(after.revision, changed);
   }
 
-  /** Whoever follows is told: a server is not ready then. */
+  /** Followers are informed: the server is not ready then. */
   #tellMoved(): void {
     try {
       this.#files.check();
@@ -217,7 +217,7 @@ class SqliteStore implements Store {
     }
   }
 
-  /** The file may know more than we: a commit whose outcome was unknown. */
+  /** The file may be ahead of the known state: after a commit with an unknown outcome. */
   #tellState(state: FileState): void {
     if (state.revision === this.#state.revision) {
       this.#state = state;
@@ -238,7 +238,7 @@ class SqliteStore implements Store {
     if (recent) return recent;
     const known = this.#state.revision;
     const read = await this.#call(`watch of "${prefix}"`, { call: 'history', prefix, after });
-    // Those after it may be forgotten by now; what is read here is whole up to `through`.
+    // Later events may be compacted by now; this result is complete up to `through`.
     return read.through > known
       ? { events: read.events.filter(({ revision }) => revision <= known), through: known }
       : read;
@@ -249,7 +249,7 @@ class SqliteStore implements Store {
     return (await this.#told(this.#thread.call(call))).answer;
   }
 
-  /** Takes in what a call says of the file. */
+  /** Applies the state of the file that a call returns. */
   async #told<N extends CallName>(done: Promise<Done<N>>): Promise<Done<N>> {
     try {
       const result = await done;
@@ -266,7 +266,7 @@ class SqliteStore implements Store {
   }
 }
 
-/** A compaction that the end of the store overtakes is over; another failure is told. */
+/** A compaction that the end of the store interrupts has ended; another failure is thrown. */
 function endedMeanwhile(error: unknown): boolean {
   if (error instanceof StoreError && error.code === 'Closed') return false;
   throw error;
@@ -282,7 +282,7 @@ interface Done<N extends CallName> {
   readonly answer: Answers[N];
 }
 
-/** A call that failed, and what the file says since. */
+/** A failed call, and the state of the file after it. */
 class FailedCall extends Error {
   override name = 'FailedCall';
   readonly reason: StoreError;
@@ -301,7 +301,7 @@ interface Waiting {
   readonly failed: (error: unknown) => void;
 }
 
-/** The other thread: calls are answered in their order. */
+/** The other thread: calls are answered in order. */
 class Thread {
   readonly #path: string;
   readonly #worker: Worker;
@@ -328,7 +328,7 @@ class Thread {
     );
   }
 
-  /** Rejects with `FailedCall`, or `StoreError` when the thread is gone. */
+  /** Rejects with `FailedCall`, or with `StoreError` when the thread has ended. */
   call<N extends CallName>(call: Extract<Call, { call: N }>): Promise<Done<N>> {
     if (this.#over) return Promise.reject(this.#over);
     return new Promise((resolve, reject) => {
@@ -350,7 +350,7 @@ class Thread {
     });
   }
 
-  /** Resolves when the thread is gone. */
+  /** Resolves when the thread has ended. */
   async end(): Promise<void> {
     await this.#worker.terminate();
     await this.#ended;
@@ -369,7 +369,10 @@ class Thread {
   }
 }
 
-/** Beside this file in a checkout; in the package this code is in `chunks/`, and the thread a file of its own (scripts/build.ts). */
+/**
+ * Beside this file in a checkout; in the package this code is in `chunks/`, and the thread is a separate file
+ * (scripts/build.ts).
+ */
 function threadFile(): URL {
   return new URL(import.meta.url.endsWith('.ts') ? './sqlite-thread.ts' : '../sqlite-thread.js', import.meta.url);
 }

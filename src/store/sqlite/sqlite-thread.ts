@@ -1,4 +1,4 @@
-// The thread that the SQLite store writes in, so that the disk never stops the event loop: one call after the other, each answered
+// The thread of the SQLite store, so that the disk never blocks the event loop: one call after the other, each answered
 // when it is done.
 
 import { parentPort, workerData } from 'node:worker_threads';
@@ -14,13 +14,13 @@ import { toStoreError } from './sqlite-errors.ts';
 import type { Answers, Call, Failure, Reply, ThreadInput } from './sqlite-messages.ts';
 import { SqliteWriter } from './sqlite-writer.ts';
 
-/** What a watcher gets at once, unless a single revision is larger. */
+/** The maximum for a watcher at once, unless a single revision is larger. */
 const watchLimits = { revisions: 256, bytes: 1024 * 1024 };
 
-/** In a list each value has a buffer of its own, and a start reads all there are; histories are bounded. */
+/** In a list each value has a buffer of its own, and a start lists everything; histories are bounded. */
 const carried = createCarried(system.collectYoung);
 
-/** When the start is over, be it of a new store. */
+/** When the start is over, also for a new store. */
 const releaseAfterMs = 1_000;
 systemClock.setTimer(releaseAfterMs, system.releaseUnused, { background: true });
 
@@ -43,13 +43,16 @@ port.on('message', (call: Call) => {
   port.close();
 });
 
-/** A quiet moment: no call for so long. */
+/** No call for this long means idle. */
 const quietMs = 200;
 let quiet: Timer | undefined;
 let calls = 0;
 let settling = false;
 
-/** What can wait is done between calls, a portion at a time: after each call when there is much of it, the rest when it is quiet. */
+/**
+ * Deferrable work runs between calls, a portion at a time: after each call when there is much of it, the rest when the
+ * thread is idle.
+ */
 function settleSoon(): void {
   calls += 1;
   quiet?.cancel();

@@ -1,6 +1,7 @@
-// A process that commits to a SQLite store until it is killed or has done its number, for the tests that kill it or break its
-// disk. On wish it forgets the history after every so many, for which the entries must be written first. One line on standard output
-// per answer, written before the next commit: `ok REVISION KEY` or `failed CODE OUTCOME KEY`.
+// A process that commits to a SQLite store until it is killed or has done its number, for the tests that kill it or
+// break its disk. Optionally it compacts the history after a number of commits, for which the entries must be written
+// first. One line on standard output per result, written before the next commit: `ok REVISION KEY` or `failed CODE
+// OUTCOME KEY`.
 
 import { StoreError } from '../store.ts';
 import { openSqliteStore } from './sqlite-store.ts';

@@ -1,5 +1,5 @@
-// What is durable in the log but not yet in the table of entries. Reads look here first. It is written to the table in portions, in
-// the order of the keys, so that what is rewritten often is written once and neighbours share their pages.
+// What is durable in the log but not yet in the table of entries. Reads look here first. It is written to the table in
+// portions sorted by key, so that a frequently rewritten key is written once and neighbours share their pages.
 
 import { assert } from '../../base/assert.ts';
 import type { Entry, Key, Revision, Write } from '../store.ts';
@@ -10,27 +10,31 @@ export interface Unapplied {
   readonly revision: Revision;
 }
 
-/** What a round takes, and what else its last commit has: sorting more would be felt. */
+/** The size of a round, rounded up to a whole commit: sorting more would be noticeable. */
 const roundMin = 20_000;
 
 export class UnappliedEntries {
   readonly #entries = new Map<Key, Unapplied>();
-  /** What each revision wrote, the oldest first. Not the values: of what was overwritten since only the key is kept. */
+  /**
+   * The keys that each revision wrote, the oldest first. Without values: for overwritten values only the key is kept.
+   */
   #written: { readonly revision: Revision; readonly keys: readonly Key[] }[] = [];
   #writtenCount = 0;
   #round: { readonly entries: readonly Unapplied[]; readonly through: Revision; next: number } | undefined;
 
-  /** How many keys. */
+  /** Number of keys. */
   get size(): number {
     return this.#entries.size;
   }
 
-  /** How many changes of them, and of those of a round that has begun how many keys: what must be read from the log after a crash. */
+  /**
+   * Number of changes, plus the number of keys of a round in progress: what must be read from the log after a crash.
+   */
   get changes(): number {
     return this.#writtenCount + (this.#round ? this.#round.entries.length - this.#round.next : 0);
   }
 
-  /** Whether a round has begun and is not over. */
+  /** Whether a round is in progress. */
   get inRound(): boolean {
     return this.#round !== undefined;
   }
@@ -40,7 +44,7 @@ export class UnappliedEntries {
     return this.#entries.get(key);
   }
 
-  /** Once for each revision, with all that it wrote: a round ends with a revision. Revisions come in their order. */
+  /** Called once for each revision, in order, with all of its writes: a round ends with a revision. */
   add(writes: readonly Write[], revision: Revision): void {
     assert(revision > (this.#written.at(-1)?.revision ?? 0), () => `revision ${revision} comes twice`);
     for (const { key, value } of writes) this.#entries.set(key, { key, value, revision });
@@ -56,8 +60,8 @@ export class UnappliedEntries {
   }
 
   /**
-   * The next portion of a round through the oldest that are here. `through` comes with a round's last portion: everything up to that
-   * revision is in the table then. Call `applied` when it is.
+   * The next portion of a round over the oldest changes. The last portion of a round has `through`: with it, everything
+   * up to that revision is in the table. Call `applied` then.
    */
   portion(size: number): { entries: readonly Unapplied[]; through?: Revision } | undefined {
     if (this.#entries.size === 0) return undefined;
@@ -93,7 +97,7 @@ export class UnappliedEntries {
     if (this.#round.next >= this.#round.entries.length) this.#round = undefined;
   }
 
-  /** What is in the table, read with as many entries above `limit` as there are here, and what is here, as one. */
+  /** Merges the table's entries, read with as many above `limit` as there are here, with those here. */
   over(stored: readonly Entry[], { start, end, limit }: { start: string; end: string; limit: number }): Entry[] {
     const merged = new Map(stored.map((entry) => [entry.key, entry]));
     for (const { key, value, revision } of this.#entries.values()) {
