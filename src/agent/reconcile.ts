@@ -4,14 +4,13 @@
 import type { AssignedVolume, Assignment, GuestStatus } from '../api/agent-protocol.ts';
 import { isToStartAgain } from '../api/resources/instance.ts';
 import type { UnknownGuest } from '../api/resources/host.ts';
-import { backoffMs } from '../base/backoff.ts';
 import { type Buggify, neverBuggify } from '../base/buggify.ts';
 import type { Clock } from '../base/clock.ts';
 import { describeError, type Logger } from '../base/log.ts';
 import type { Prng } from '../base/prng.ts';
-import { startWorkers } from '../base/work/workers.ts';
 import type { Driver, Guest, GuestSpec, GuestVolume } from './drivers/driver.ts';
 import { DriverError } from './host/driver-error.ts';
+import { KeyedReconciler } from './keyed-reconciler.ts';
 import type { GuestFailure, Ledger, LedgerEntry } from './ledger.ts';
 import { type Observed, planFor } from './plan.ts';
 import type { VolumeGate } from './volumes/reconcile-volumes.ts';
@@ -59,7 +58,6 @@ export interface Reconciler {
 /** A pull may last hours and a stop its whole grace, and nobody waits for another's: this bounds memory, and no host has as many guests. */
 const workersMax = 4096;
 const stepsMax = 8; // remove, create, report: three are enough, unless the world changes faster than it is looked at
-const retry = { delayMsMin: 1000, delayMsMax: 60_000 };
 const lookLateMsMax = 2000;
 
 /** What is being done to an instance at this moment, if it can be cut short. */
@@ -77,7 +75,6 @@ interface Seen {
 export function createReconciler(options: ReconcilerOptions): Reconciler {
   const { drivers, ledger, log, buggify = neverBuggify } = options;
   const operations = new Map<string, Operation>();
-  const attempts = new Map<string, number>();
   /** Established by a look at the host: nothing of this incarnation is here. Holds until the entries change. */
   const settled = new Map<string, Map<number, 'absent' | 'stopped'>>();
   /** For which volumes an instance waits, in words. */
@@ -85,42 +82,32 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
   /** The volumes that a guest was given in this life of the agent, as text: its driver tells only which, not how. */
   const given = new Map<string, string>();
   const volumeTroubles = new Map<string, string>();
-  let closed = false;
 
-  const workers = startWorkers<string>({
+  const workers = new KeyedReconciler<string>({
     clock: options.clock,
-    concurrency: workersMax,
-    work: async (instanceId) => {
-      await reconcile(instanceId);
-      attempts.delete(instanceId);
+    prng: options.prng,
+    workersMax,
+    stepsMax,
+    stuck: 'its driver does not do what it says',
+    step: async (instanceId) => {
+      const entry = ledger.newestOf(instanceId);
+      if (entry === undefined) return 'rest'; // a guest without an entry is reported by the heartbeat, and not touched
+      const step = await takeStep(instanceId, entry);
+      if (step === 'go-on') options.onChange(instanceId);
+      return step;
+    },
+    rested: (instanceId) => {
       if (buggify('look-again')) workers.add(instanceId);
     },
-    failed: (instanceId, error) => {
-      if (closed) return;
-      const attempt = attempts.get(instanceId) ?? 0;
-      attempts.set(instanceId, attempt + 1);
-      const delayMs = backoffMs(attempt, retry, options.prng);
+    retrying: (instanceId, error, delayMs) =>
       log.warn('cannot bring an instance to what is wanted; trying again', {
         instance: instanceId,
         error: describeError(error),
         delayMs,
-      });
-      workers.addAfter(instanceId, delayMs);
-    },
+      }),
   });
 
   // ── one instance ────────────────────────────────────────────────────────────────────────────────────────────────
-
-  const reconcile = async (instanceId: string): Promise<void> => {
-    for (let step = 0; step < stepsMax; step++) {
-      if (closed) return;
-      const entry = ledger.newestOf(instanceId);
-      if (entry === undefined) return; // a guest without an entry is told of by the heartbeat, and not touched
-      if ((await takeStep(instanceId, entry)) === 'rest') return;
-      options.onChange(instanceId);
-    }
-    throw new Error(`after ${stepsMax} steps it is still not what is wanted; its driver does not do what it says`);
-  };
 
   const takeStep = async (instanceId: string, entry: LedgerEntry): Promise<'rest' | 'go-on'> => {
     const { assignment } = entry;
@@ -247,7 +234,7 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
       await driver.create(specOf(assignment, assignment.image, volumes), abort.signal);
       noteGiven(instanceId, volumes);
     } catch (error) {
-      if (abort.signal.aborted || closed) return 'go-on'; // given up by ourselves
+      if (abort.signal.aborted || workers.closed) return 'go-on'; // given up by ourselves
       if (codeOf(error) === 'Aborted') throw error;
       failUnlessRecorded(entry, driver, error);
     } finally {
@@ -264,7 +251,7 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
     try {
       await driver.start(guest.instanceId);
     } catch (error) {
-      if (closed || codeOf(error) === 'NoSuchGuest') return 'go-on'; // the next look sees what there is
+      if (workers.closed || codeOf(error) === 'NoSuchGuest') return 'go-on'; // the next look sees what there is
       if (codeOf(error) === 'Aborted') throw error;
       const now = look(guest.instanceId, driver.name)?.guest;
       // Recorded or not: without a run of its own it would count as to be started again, for ever.
@@ -295,7 +282,7 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
     try {
       await driver.suspension[verb](instanceId);
     } catch (error) {
-      if (closed || codeOf(error) === 'NoSuchGuest') return 'go-on'; // the next look sees what there is
+      if (workers.closed || codeOf(error) === 'NoSuchGuest') return 'go-on'; // the next look sees what there is
       wait(instanceId, describeError(error));
       throw error;
     }
@@ -332,7 +319,7 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
       noteGiven(instanceId, had);
       setVolumeTrouble(assignment, guest, undefined);
     } catch (error) {
-      if (closed || abort.signal.aborted || codeOf(error) === 'NoSuchGuest') return 'go-on'; // the next look sees what there is
+      if (workers.closed || abort.signal.aborted || codeOf(error) === 'NoSuchGuest') return 'go-on'; // the next look sees what there is
       setVolumeTrouble(assignment, guest, describeError(error));
       throw error;
     } finally {
@@ -514,7 +501,7 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
         return known ? [] : [{ instanceId, incarnation, driver: driver.name, state }];
       }),
     async close() {
-      closed = true;
+      workers.stop();
       for (const operation of operations.values()) if ('abort' in operation) operation.abort.abort();
       await workers.close();
     },

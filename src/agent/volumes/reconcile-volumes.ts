@@ -4,13 +4,12 @@
 
 import type { VolumeAssignment, VolumeReport } from '../../api/agent-protocol.ts';
 import { volumeSnapshotsMax } from '../../api/resources/volume.ts';
-import { backoffMs } from '../../base/backoff.ts';
 import type { Clock } from '../../base/clock.ts';
 import { describeError, type Logger } from '../../base/log.ts';
 import type { Prng } from '../../base/prng.ts';
-import { startWorkers } from '../../base/work/workers.ts';
 import type { Driver, GuestVolumes } from '../drivers/driver.ts';
 import { DriverError } from '../host/driver-error.ts';
+import { KeyedReconciler } from '../keyed-reconciler.ts';
 import type { Ledger } from '../ledger.ts';
 import type { VolumeClaims } from './volume-claims.ts';
 import { VolumeError, type VolumeFiles, type VolumeLook } from './volume-files.ts';
@@ -68,7 +67,6 @@ interface Holder {
 
 const workersMax = 4; // making and copying is all disk
 const stepsMax = 4;
-const retry = { delayMsMin: 1000, delayMsMax: 60_000 };
 const lookAgainMs = 10 * 60_000; // how much room it takes, and whether it is still there
 const messageCharactersMax = 4096;
 const gibibyte = 1024 ** 3;
@@ -77,68 +75,58 @@ export function createVolumeReconciler(options: VolumeReconcilerOptions): Volume
   const { files, claims, drivers, ledger, log } = options;
   const looks = new Map<string, VolumeLook>();
   const troubles = new Map<string, Trouble>();
-  const attempts = new Map<string, number>();
   const making = new Map<string, AbortController>();
   /** How many copies are being made of snapshots of a volume. */
   const copies = new Map<string, number>();
   const told = new Map<string, string>();
   /** Which volumes a guest had when it last changed, and whether it ran. */
   const holdings = new Map<string, { readonly volumes: readonly string[]; readonly text: string }>();
-  let closed = false;
 
-  const workers = startWorkers<string>({
+  const workers = new KeyedReconciler<string>({
     clock: options.clock,
-    concurrency: workersMax,
-    work: async (volumeId) => {
-      await reconcile(volumeId);
-      attempts.delete(volumeId);
+    prng: options.prng,
+    workersMax,
+    stepsMax,
+    step: async (volumeId) => (files === undefined || !options.mayAct() ? 'rest' : takeStep(volumeId, files)),
+    rested: (volumeId) => {
       if (looks.has(volumeId)) workers.addAfter(volumeId, lookAgainMs);
     },
-    failed: (volumeId, error) => {
-      if (closed) return;
-      const attempt = attempts.get(volumeId) ?? 0;
-      attempts.set(volumeId, attempt + 1);
-      const delayMs = backoffMs(attempt, retry, options.prng);
+    retrying: (volumeId, error, delayMs) => {
       log.warn('cannot bring a volume to what is wanted; trying again', {
         volume: volumeId,
         error: describeError(error),
         delayMs,
       });
       tell(volumeId);
-      workers.addAfter(volumeId, delayMs);
     },
   });
 
   // ── one volume ──────────────────────────────────────────────────────────────────────────────────────────────────
 
-  const reconcile = async (volumeId: string): Promise<void> => {
-    if (files === undefined || !options.mayAct()) return;
-    for (let step = 0; step < stepsMax; step++) {
-      if (closed) return;
-      if (ledger.volumeOf(volumeId) === undefined) return forget(volumeId);
-      try {
-        looks.set(volumeId, await files.look(volumeId));
-      } catch (error) {
-        troubles.set(volumeId, { code: 'Internal', message: `cannot look at its file: ${describeError(error)}` });
-        throw error;
-      }
-      const assignment = ledger.volumeOf(volumeId);
-      const look = looks.get(volumeId);
-      if (closed) return;
-      if (assignment === undefined || look === undefined) return forget(volumeId);
-      if (look.found === 'volume') ledger.noteVolumeMade(volumeId);
-      const { actions } = planVolume(assignment, observed(volumeId, look));
-      if (actions.length === 0) troubles.delete(volumeId);
-      tell(volumeId);
-      // An old ledger may speak of a snapshot that was made anew since, or of a size from before it grew.
-      if (actions.length === 0 || !ledger.confirmed) return;
-      if ((await takeAll(assignment, actions, files)) === 'rest') return;
+  const takeStep = async (volumeId: string, on: VolumeFiles): Promise<'rest' | 'go-on'> => {
+    if (ledger.volumeOf(volumeId) === undefined) return forget(volumeId);
+    try {
+      looks.set(volumeId, await on.look(volumeId));
+    } catch (error) {
+      troubles.set(volumeId, { code: 'Internal', message: `cannot look at its file: ${describeError(error)}` });
+      throw error;
     }
-    throw new Error(`after ${stepsMax} steps it is still not what is wanted`);
+    const assignment = ledger.volumeOf(volumeId);
+    const look = looks.get(volumeId);
+    if (workers.closed) return 'rest';
+    if (assignment === undefined || look === undefined) return forget(volumeId);
+    if (look.found === 'volume') ledger.noteVolumeMade(volumeId);
+    const { actions } = planVolume(assignment, observed(volumeId, look));
+    if (actions.length === 0) troubles.delete(volumeId);
+    tell(volumeId);
+    // An old ledger may speak of a snapshot that was made again since, or of a size from before it grew.
+    if (actions.length === 0 || !ledger.confirmed) return 'rest';
+    return takeAll(assignment, actions, on);
   };
 
-  const forget = (volumeId: string): void => {
-    for (const known of [looks, troubles, attempts, told]) known.delete(volumeId);
+  const forget = (volumeId: string): 'rest' => {
+    for (const known of [looks, troubles, told]) known.delete(volumeId);
+    return 'rest';
   };
 
   /** Each on its own; the first that failed is thrown when all were tried. */
@@ -153,7 +141,7 @@ export function createVolumeReconciler(options: VolumeReconcilerOptions): Volume
       try {
         if ((await take(assignment, action, on)) === 'rest') return 'rest';
       } catch (error) {
-        if (closed) return 'rest';
+        if (workers.closed) return 'rest';
         if (error instanceof VolumeError && error.code === 'Aborted') return 'go-on'; // given up by ourselves
         failed ??= { error, trouble: troubleOf(action, error) };
       }
@@ -387,7 +375,7 @@ export function createVolumeReconciler(options: VolumeReconcilerOptions): Volume
       return { open: true, path: files.pathOf(volumeId) };
     },
     async close() {
-      closed = true;
+      workers.stop();
       for (const abort of making.values()) abort.abort();
       await workers.close();
     },

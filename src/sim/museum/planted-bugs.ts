@@ -456,9 +456,9 @@ export const plantedBugs: readonly PlantedBug[] = [
     with: ['disk-failed', 'agent-crash'],
     rare: { hint: 15 },
     file: 'agent/reconcile.ts',
-    find: 'if (entry === undefined) return; // a guest without an entry is told of by the heartbeat, and not touched',
+    find: "if (entry === undefined) return 'rest'; // a guest without an entry is reported by the heartbeat, and not touched",
     replace:
-      'if (entry === undefined) {\n        for (const { driver, guest } of seenGuests()) if (guest.instanceId === instanceId) await driver.remove(instanceId);\n        return;\n      }',
+      'if (entry === undefined) {\n        for (const { driver, guest } of seenGuests()) if (guest.instanceId === instanceId) await driver.remove(instanceId);\n        return "rest";\n      }',
   },
   {
     name: 'guests-die-with-agent',
