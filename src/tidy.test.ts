@@ -30,7 +30,7 @@ const layers: Record<string, Layer> = {
     packages: ['fastify', 'prom-client', 'typebox', 'yaml'],
   },
   agent: { folders: ['base', 'api'], node: true, packages: ['typebox', 'ws', 'yaml'] },
-  'agent/plan.ts': { folders: ['base', 'api'], node: false, packages: [] },
+  'agent/guests/plan.ts': { folders: ['base', 'api'], node: false, packages: [] },
   cli: { folders: ['base', 'api'], node: true, packages: ['commander', 'picocolors', '@bomb.sh/tab', 'ws', 'yaml'] },
   sim: { folders: ['base', 'api', 'core', 'store', 'server', 'agent'], node: true, packages: [] },
   // Puts whole processes together; nothing imports it but main.ts.
@@ -198,7 +198,12 @@ describe('the rules see', () => {
       `import x from 'better-sqlite3';`,
       'may not import the package better-sqlite3',
     ],
-    ['node: in the pure part of the agent', 'agent/plan.ts', `import x from 'node:fs';`, 'may not import node:fs'],
+    [
+      'node: in the pure part of the agent',
+      'agent/guests/plan.ts',
+      `import x from 'node:fs';`,
+      'may not import node:fs',
+    ],
     ['async in core', 'core/a.ts', 'export async function x() {}', 'core/ is synchronous'],
     ['the clock', 'server/a.ts', 'const now = Date.now();', 'reads the clock'],
     ['a date of now', 'server/a.ts', 'const now = new Date();', 'reads the clock'],

@@ -27,7 +27,7 @@ import { awaitWithin, settleWithin } from './host/await-within.ts';
 import type { Driver } from './drivers/driver.ts';
 import { type LedgerFile, openLedger } from './ledger.ts';
 import { type NameOf, withNames } from './named.ts';
-import { createReconciler } from './reconcile.ts';
+import { GuestReconciler } from './guests/guest-reconciler.ts';
 import { createReporter } from './reports.ts';
 import { createVolumeReconciler } from './volumes/reconcile-volumes.ts';
 import { createVolumeClaims } from './volumes/volume-claims.ts';
@@ -103,7 +103,7 @@ export function createAgent(options: AgentOptions): Agent {
     readonly agentId: string;
     readonly measurement: Measurement;
     readonly ledger: Awaited<ReturnType<typeof openLedger>>;
-    readonly reconciler: ReturnType<typeof createReconciler>;
+    readonly reconciler: GuestReconciler;
     readonly volumes: ReturnType<typeof createVolumeReconciler>;
     readonly reporter: ReturnType<typeof createReporter>;
   }
@@ -129,7 +129,7 @@ export function createAgent(options: AgentOptions): Agent {
       reconciler.volumeChanged(volumeId);
     };
     const claims = createVolumeClaims((volumeId) => volumes.look(volumeId));
-    const reconciler = createReconciler({
+    const reconciler = new GuestReconciler({
       ...shared,
       buggify,
       onChange: (instanceId) => reporter.mark(instanceId),
@@ -143,10 +143,10 @@ export function createAgent(options: AgentOptions): Agent {
       ...shared,
       files: options.volumeFiles,
       claims,
-      guestTrouble: reconciler.volumeTroubleOf,
+      guestTrouble: (instanceId) => reconciler.volumeTroubleOf(instanceId),
       onChange: volumeChanged,
     });
-    const statusOf: typeof reconciler.statusOf = (entry) => {
+    const statusOf: GuestReconciler['statusOf'] = (entry) => {
       const status = reconciler.statusOf(entry);
       return status && withNames(status, nameOf);
     };

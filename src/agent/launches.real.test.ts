@@ -20,14 +20,14 @@ import { createHttpGet } from './images/fetch/http-get.ts';
 import { type ImageServer, startImageServer } from './images/fetch/test-image-server.ts';
 import { openLedger } from './ledger.ts';
 import { createVolumeClaims } from './volumes/volume-claims.ts';
-import { createReconciler, type Reconciler } from './reconcile.ts';
+import { GuestReconciler } from './guests/guest-reconciler.ts';
 import { assignment } from './testing.ts';
 
 let host: QemuTestHost;
 let server: ImageServer;
 let driver: Driver;
 let directory: string;
-let reconciler: Reconciler;
+let reconciler: GuestReconciler;
 beforeEach(async () => {
   directory = await mkdtemp(join(tmpdir(), 'berth-launches-'));
   host = await makeQemuTestHost();
@@ -151,7 +151,7 @@ async function reconcile(wanted: readonly Assignment[]): Promise<void> {
     clock: systemClock,
     log: silentLogger,
   });
-  reconciler = createReconciler({
+  reconciler = new GuestReconciler({
     drivers: [driver],
     ready: () => true,
     mayAct: () => true,

@@ -10,11 +10,11 @@ import { describeError, type Logger } from '../base/log.ts';
 import type { Prng } from '../base/prng.ts';
 import { awaitWithin } from './host/await-within.ts';
 import type { Ledger } from './ledger.ts';
-import type { Reconciler } from './reconcile.ts';
+import type { GuestReconciler } from './guests/guest-reconciler.ts';
 
 export interface ReporterOptions {
   readonly ledger: Ledger;
-  readonly statusOf: Reconciler['statusOf'];
+  readonly statusOf: GuestReconciler['statusOf'];
   /** What is known now of a volume; undefined: nothing worth a report yet. */
   readonly volumeSeenOf: (volumeId: string) => VolumeReport['volume'] | undefined;
   readonly clock: Clock;

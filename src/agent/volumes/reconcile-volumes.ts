@@ -1,5 +1,5 @@
 // Brings the volumes of this host to what the ledger says, one at a time, again and again until there is nothing left to do, as
-// reconcile.ts does with guests. A volume that no assignment speaks of is never touched, and none is changed that a guest may have open,
+// guests/ does with guests. A volume that no assignment speaks of is never touched, and none is changed that a guest may have open,
 // except by that guest's driver.
 
 import type { VolumeAssignment, VolumeReport } from '../../api/agent-protocol.ts';
@@ -12,6 +12,7 @@ import { DriverError } from '../host/driver-error.ts';
 import { KeyedReconciler } from '../keyed-reconciler.ts';
 import type { Ledger } from '../ledger.ts';
 import type { VolumeClaims } from './volume-claims.ts';
+import type { VolumeGate } from './volume-gate.ts';
 import { VolumeError, type VolumeFiles, type VolumeLook } from './volume-files.ts';
 import { type ObservedVolume, planVolume, type VolumeAction } from './volume-plan.ts';
 
@@ -47,11 +48,6 @@ export interface VolumeReconciler {
   gateOf(volumeId: string, instanceId: string): VolumeGate;
   close(): Promise<void>;
 }
-
-export type VolumeGate =
-  | { readonly open: true; readonly path: string }
-  /** `path`: where it is for a guest that has it already. */
-  | { readonly open: false; readonly why: string; readonly path?: string | undefined };
 
 interface Trouble {
   readonly code: string;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { GuestState } from '../api/agent-protocol.ts';
+import type { GuestState } from '../../api/agent-protocol.ts';
 import { type Action, type Desired, type Observed, planFor } from './plan.ts';
 
 const states: readonly GuestState[] = ['preparing', 'running', 'suspended', 'stopped', 'exited', 'failed'];

@@ -13,18 +13,18 @@
 //
 // - A guest that exited or failed is over: only the control plane decides on a restart, and then sends a new incarnation; or it
 //   orders this one to start again from its own disk, and until then its guest counts as stopped.
-// - A `preparing` guest is one whose creation was interrupted, since nobody works on it now: it is finished, or cleared away.
+// - A `preparing` guest is one whose creation was interrupted, since no step works on it now: it is finished, or cleared away.
 // - An older guest goes before anything else: two incarnations of one instance never run side by side.
 // - A newer guest means that the assignment is stale. It is not touched; and nothing of a stale `absent` one is left.
-// - Of a damaged guest nobody can tell which incarnation it is, nor whether it runs. It is all that is left of the instance's
+// - Which incarnation a damaged guest is, and whether it runs, is unknown. It is all that is left of the instance's
 //   disk, so it goes only when nothing of the instance is wanted; until then it is shown as running while it may run, and else as failed.
-// - A guest that somebody else suspended goes on, and one that somebody else let go on is suspended: it is as its owner asks.
+// - A guest that was suspended by other means is resumed, and one that was resumed by other means is suspended: its owner decides.
 // - Of what is only to be kept nothing is begun or ended; an older guest stays, too, and the wanted one is reported absent.
 // - Where the table says `none` or `start` of the wanted guest, and it has other volumes than it is to have, that comes first:
 //   `set-volumes`. A guest that ended lets go of volumes too; of what is only kept nothing is taken, and of a damaged guest nothing is known.
-// - A guest that no assignment speaks of is never touched, only told of: an empty ledger destroys nothing.
+// - A guest without an assignment is never touched, only reported: an empty ledger destroys nothing.
 
-import type { Assignment, GuestState } from '../api/agent-protocol.ts';
+import type { Assignment, GuestState } from '../../api/agent-protocol.ts';
 
 export type Action =
   | 'none'

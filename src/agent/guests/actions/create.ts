@@ -1,0 +1,81 @@
+// Creates the guest of an entry and starts it, or records why it cannot be created.
+
+import type { Assignment } from '../../../api/agent-protocol.ts';
+import type { Driver, GuestSpec, GuestVolume } from '../../drivers/driver.ts';
+import type { Step } from '../../keyed-reconciler.ts';
+import type { GuestFailure, LedgerEntry } from '../../ledger.ts';
+import { codeOf, driverMissing, fail, failUnlessRecorded } from '../failure.ts';
+import { releaseVolumes, takeVolumes } from '../guest-volumes.ts';
+import type { GuestParts } from '../parts.ts';
+
+export async function create(parts: GuestParts, entry: LedgerEntry): Promise<Step> {
+  const { assignment } = entry;
+  const { driver, image, failure } = meansOf(parts, assignment);
+  if (failure !== undefined) {
+    fail(parts, entry, failure);
+    return 'go-on';
+  }
+  const volumes = takeVolumes(parts, assignment);
+  if (volumes === undefined) return 'rest';
+  const { instanceId, incarnation, name } = assignment;
+  const { notes, log } = parts;
+  const abort = new AbortController();
+  notes.operations.set(instanceId, { kind: 'create', incarnation, abort });
+  log.info('creating a guest', { instance: instanceId, name, incarnation, driver: driver.name });
+  try {
+    await driver.create(specOf(assignment, image, volumes), abort.signal);
+    notes.noteGiven(instanceId, volumes);
+  } catch (error) {
+    if (abort.signal.aborted || parts.closing()) return 'go-on'; // the agent gave it up
+    if (codeOf(error) === 'Aborted') throw error;
+    failUnlessRecorded(parts, entry, driver, error);
+  } finally {
+    notes.operations.delete(instanceId);
+    releaseVolumes(parts, assignment);
+  }
+  return 'go-on';
+}
+
+type Means =
+  | { readonly driver: Driver; readonly image: GuestSpec['image']; readonly failure?: undefined }
+  | { readonly driver?: undefined; readonly image?: undefined; readonly failure: GuestFailure };
+
+/** The driver and the image, or why the guest cannot be created with them. */
+function meansOf({ drivers }: GuestParts, assignment: Assignment): Means {
+  const driver = drivers.find(({ name }) => name === assignment.driver);
+  if (driver === undefined) {
+    return { failure: { code: driverMissing, message: `this host has no driver "${assignment.driver}"` } };
+  }
+  const { image } = assignment;
+  if (image === undefined) {
+    const message = `image "${assignment.imageName}" does not exist any more`;
+    return { failure: { code: 'ImageUnavailable', message } };
+  }
+  if (assignment.volumes !== undefined && driver.volumes === undefined) {
+    const message = `guests of driver "${driver.name}" cannot have volumes; leave them away, or choose another driver`;
+    return { failure: { code: 'NotPossible', message } };
+  }
+  return { driver, image };
+}
+
+function specOf(assignment: Assignment, image: GuestSpec['image'], volumes: readonly GuestVolume[]): GuestSpec {
+  const { instanceId, incarnation, name, project, hostname, cpus, memoryMiB, diskGiB, imageName } = assignment;
+  const { ports, sshKeys, userData, containers } = assignment;
+  return {
+    instanceId,
+    incarnation,
+    name,
+    project,
+    hostname,
+    cpus,
+    memoryMiB,
+    diskGiB,
+    imageName,
+    image,
+    ports,
+    sshKeys,
+    userData,
+    ...(containers === undefined ? {} : { containers }),
+    ...(volumes.length === 0 ? {} : { volumes }),
+  };
+}

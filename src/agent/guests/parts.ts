@@ -1,0 +1,26 @@
+// What every action on a guest is given: the hands of this host, what is wanted, and what this agent has noted of its guests.
+
+import type { Logger } from '../../base/log.ts';
+import type { Ledger } from '../ledger.ts';
+import type { VolumeClaims } from '../volumes/volume-claims.ts';
+import type { VolumeGate } from '../volumes/volume-gate.ts';
+import type { GuestNotes } from './guest-notes.ts';
+import type { Drivers } from './observe.ts';
+
+/** The volumes of this host, as its guests see them. */
+export interface VolumesOfHost {
+  readonly claims: VolumeClaims;
+  /** Whether a guest of this instance may have the volume now. */
+  gateOf(volumeId: string, instanceId: string): VolumeGate;
+  /** The trouble that an instance has with these volumes has changed. */
+  onTrouble(volumeIds: readonly string[]): void;
+}
+
+export interface GuestParts extends Drivers {
+  readonly ledger: Ledger;
+  readonly log: Logger;
+  readonly volumes: VolumesOfHost;
+  readonly notes: GuestNotes;
+  /** True once the agent closes: what fails from then on was cut short. */
+  readonly closing: () => boolean;
+}

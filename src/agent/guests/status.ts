@@ -1,0 +1,83 @@
+// What is reported of one incarnation: what its driver shows, what the ledger keeps of its failure, or what it waits for.
+
+import type { Assignment, GuestStatus } from '../../api/agent-protocol.ts';
+import type { Guest } from '../drivers/driver.ts';
+import type { GuestFailure, LedgerEntry } from '../ledger.ts';
+import { isOver, isToBeOn, isUnfinished, isUp } from './guest-state.ts';
+import { seenGuests } from './observe.ts';
+import type { GuestParts } from './parts.ts';
+
+export type ReportedStatus = GuestStatus | { readonly state: 'absent' };
+
+const messageCharactersMax = 4096; // a hypervisor may have said a lot
+
+/** Undefined: nothing worth a report yet. */
+export function statusOf(parts: GuestParts, entry: LedgerEntry): ReportedStatus | undefined {
+  const { ledger, notes } = parts;
+  const { instanceId, incarnation } = entry.assignment;
+  const guests = [...seenGuests(parts)].map((seen) => seen.guest).filter((each) => each.instanceId === instanceId);
+  const damaged = guests.find((each) => each.damaged === true);
+  if (damaged !== undefined) return statusOfGuest(damaged);
+  const guest = guests.find((each) => each.incarnation === incarnation);
+  if (entry.failure !== undefined && !isUp(guest)) return failedStatus(guest, entry.failure, entry.assignment);
+  const newest = ledger.newestOf(instanceId)?.assignment.incarnation === incarnation;
+  const waits = newest ? notes.waitOf(instanceId) : undefined;
+  if (waits) return waitingStatus(guest, entry.assignment.want, waits);
+  // Reported as stopped, its room would be given away, although it runs the next moment.
+  // And a guest that starts again is not as it was, and not yet what it will be.
+  if (guest && isOver(guest) && notes.operations.get(instanceId)?.kind === 'start') return undefined;
+  if (guest !== undefined) return statusOfGuest(guest);
+  const nothing = notes.settledOf(instanceId, incarnation);
+  if (nothing === 'absent') return { state: 'absent' };
+  return nothing === 'stopped' ? { state: 'stopped', ready: false, ports: [], phases: [] } : undefined;
+}
+
+function statusOfGuest(guest: Guest): GuestStatus {
+  const {
+    instanceId: _id,
+    incarnation: _incarnation,
+    damaged: _damaged,
+    reason,
+    progress,
+    ports,
+    phases,
+    volumes,
+    ...seen
+  } = guest;
+  const unfinished = isUnfinished(guest);
+  return {
+    ...seen,
+    state: unfinished ? 'preparing' : guest.state,
+    ports: [...ports],
+    phases: [...phases],
+    ...(volumes === undefined ? {} : { volumes: [...volumes] }),
+    ...(reason && !unfinished ? { reason: reason.code, message: reason.message.slice(0, messageCharactersMax) } : {}),
+    ...(progress === undefined ? {} : { progress: progress.slice(0, messageCharactersMax) }),
+  };
+}
+
+/** Reported as stopped, its room would be given away, although it runs once it has its volumes. */
+function waitingStatus(guest: Guest | undefined, want: Assignment['want'], progress: string): GuestStatus {
+  const seen: GuestStatus = guest ? statusOfGuest(guest) : { state: 'preparing', ready: false, ports: [], phases: [] };
+  const state = seen.state === 'stopped' && isToBeOn({ want }) ? 'preparing' : seen.state;
+  return { ...seen, state, progress: progress.slice(0, messageCharactersMax) };
+}
+
+function failedStatus(
+  guest: Guest | undefined,
+  { code, message }: GuestFailure,
+  { startAgain }: Assignment,
+): GuestStatus {
+  const { startedAtMs, ...seen }: Partial<GuestStatus> = guest ? statusOfGuest(guest) : {};
+  return {
+    ports: [],
+    phases: [],
+    ...seen,
+    // A start that failed before anything ran is not the end of the run before it.
+    ...(startedAtMs === undefined || startedAtMs === startAgain?.endedRunAtMs ? {} : { startedAtMs }),
+    state: 'failed',
+    ready: false,
+    reason: code,
+    message: message.slice(0, messageCharactersMax),
+  };
+}
