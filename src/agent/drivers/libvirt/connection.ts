@@ -8,7 +8,8 @@ import { type Clock, sleep } from '../../../base/clock.ts';
 import { describeError, type Logger } from '../../../base/log.ts';
 import type { Prng } from '../../../base/prng.ts';
 import { DriverError } from '../../host/driver-error.ts';
-import { type Libvirt, type LibvirtOptions, openLibvirt } from './libvirt.ts';
+import type { Libvirt } from './libvirt.ts';
+import { type LibvirtOptions, openLibvirt } from './open-libvirt.ts';
 import type { LibvirtAddress } from './wire/libvirt-uri.ts';
 import { LibvirtError } from './wire/rpc.ts';
 

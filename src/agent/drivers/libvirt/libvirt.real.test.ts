@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../base/system.ts';
-import { type Libvirt, type LifecycleEvent, openLibvirt } from './libvirt.ts';
+import type { Libvirt, LifecycleEvent } from './libvirt.ts';
+import { openLibvirt } from './open-libvirt.ts';
 import { startLibvirt, type TestLibvirt, whyNoLibvirt } from './test-libvirt.ts';
 
 const uuid = '6f2c1a52-7b1e-8c3d-9e4f-0a1b2c3d4e5f';

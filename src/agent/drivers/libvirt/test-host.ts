@@ -22,7 +22,8 @@ import { makeTestVolumes, occupyPort, portTaken, testImageCache, testPortRange }
 import { guestFiles } from '../guest-life/guest-files.ts';
 import { domainName } from './domain-xml.ts';
 import { createLibvirtDriver, type LibvirtDriverOptions } from './driver.ts';
-import { type Libvirt, openLibvirt } from './libvirt.ts';
+import type { Libvirt } from './libvirt.ts';
+import { openLibvirt } from './open-libvirt.ts';
 import type { TestLibvirt } from './test-libvirt.ts';
 
 export interface LibvirtTestHost extends ConformanceHost {

@@ -9,7 +9,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { sleep } from '../../../base/clock.ts';
 import { systemClock } from '../../../base/system.ts';
-import { openLibvirt } from './libvirt.ts';
+import { openLibvirt } from './open-libvirt.ts';
 
 /** A network for the guests of a test, as `virsh net-define` takes it. */
 export const testNetwork = {
