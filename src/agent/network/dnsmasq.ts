@@ -1,5 +1,5 @@
-// The one dnsmasq of the NAT network: started when it does not run, told when leases change, found again by the next agent. It lives on when
-// the agent ends, as guests do. Never signals a process that is not surely it.
+// The dnsmasq of the NAT network: started when it does not run, signalled when leases change, found again by the next agent. It runs on after the
+// agent ends, as guests do. A process is signalled only after its command line was checked.
 
 import { chmod, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -10,7 +10,7 @@ import { dhcpHosts, dnsmasqConfig, dnsmasqFiles, type Lease, leasesIn } from './
 import type { NetworkTools } from './network-tools.ts';
 import type { Subnet } from './subnet.ts';
 
-/** Brings it to what `guests` need. `directory`: where its files are; dnsmasq reads them as a user of its own, and they hold no secrets. */
+/** Configures dnsmasq for `guests`. `directory` holds its files, which contain no secrets: dnsmasq reads them as its own user. */
 export async function serveLeases(
   tools: NetworkTools,
   {
@@ -29,7 +29,7 @@ export async function serveLeases(
   },
 ): Promise<void> {
   await mkdir(directory, { recursive: true });
-  await chmod(directory, 0o755); // whatever the umask is: it reads leases as a user of its own
+  await chmod(directory, 0o755); // independent of the umask: dnsmasq reads leases as its own user
   const config = dnsmasqConfig({ subnet, directory, linkIndex });
   const hostsFile = join(directory, dnsmasqFiles.hosts);
   const remembered = leasesIn(await readFile(hostsFile, 'utf8').catch(() => ''));
@@ -42,7 +42,7 @@ export async function serveLeases(
   }
   if (pid !== undefined) await end(clock, pid);
   await tools.run('dnsmasq', [`--conf-file=${join(directory, dnsmasqFiles.config)}`]);
-  await putFile(hostsFile, dhcpHosts(guests)); // a new one remembers nobody
+  await putFile(hostsFile, dhcpHosts(guests)); // a new dnsmasq has no earlier leases
 }
 
 /** Harmless when it does not run. */
@@ -51,13 +51,13 @@ export async function endDnsmasq(clock: Clock, directory: string): Promise<void>
   if (pid !== undefined) await end(clock, pid);
 }
 
-/** One of the addresses was another card's before: until it begins anew dnsmasq keeps it for that one. Guests notice nothing of it. */
+/** An address belonged to another card before: dnsmasq keeps it for that card until dnsmasq restarts. Guests do not notice a restart. */
 function areTakenOver(guests: readonly Lease[], remembered: readonly Lease[]): boolean {
   const now = new Map(guests.map(({ address, macAddress }) => [address, macAddress]));
   return remembered.some(({ address, macAddress }) => (now.get(address) ?? macAddress) !== macAddress);
 }
 
-/** Of the dnsmasq that was started with the configuration in this folder; also when somebody took its pid file away. */
+/** The pid of the dnsmasq that was started with the configuration in this folder, also without its pid file. */
 export async function runningPid(directory: string): Promise<number | undefined> {
   const noted = await readFile(join(directory, dnsmasqFiles.pid), 'utf8').catch(() => '');
   if (await isOurs(noted.trim(), directory)) return Number(noted);
@@ -71,7 +71,7 @@ async function isOurs(pid: string, directory: string): Promise<boolean> {
   return commandLine === `dnsmasq\0--conf-file=${join(directory, dnsmasqFiles.config)}\0`;
 }
 
-/** True when the file was another. */
+/** True: the content of the file was different. */
 export async function putFile(path: string, text: string): Promise<boolean> {
   if ((await readFile(path, 'utf8').catch(() => undefined)) === text) return false;
   await writeFile(path, text);
@@ -79,16 +79,16 @@ export async function putFile(path: string, text: string): Promise<boolean> {
   return true;
 }
 
-/** For dnsmasq to end by itself: it only closes its sockets. */
+/** The time for dnsmasq to end after SIGTERM: it only closes its sockets. */
 const graceMs = 2_000;
 
-/** The next one can have its sockets only when it is gone: one that is ending has no words any more, and its sockets still. */
+/** Resolves when the process is gone: a process that is ending has no command line and still holds its sockets, which the next one needs. */
 async function end(clock: Clock, pid: number): Promise<void> {
   const ending = await identify(pid);
   system.signal(pid, 'SIGTERM');
   const untilMs = clock.monotonicMs() + graceMs;
   while (ending !== null && (await isAlive(ending))) {
-    if (clock.monotonicMs() > untilMs) system.signal(pid, 'SIGKILL'); // one that was stopped does not hear the other
+    if (clock.monotonicMs() > untilMs) system.signal(pid, 'SIGKILL'); // a stopped process does not react to SIGTERM
     await sleep(clock, 20);
   }
 }

@@ -1,5 +1,5 @@
-// What the driver remembers of one guest on disk, so that the next agent finds it again. Written before acting, and always
-// whole: a reader sees the old record or the new one. No user-data and no keys: those are in the seed only.
+// The record of one guest on disk, by which the next agent finds the guest. It is written before each action, and always whole: a reader sees the
+// old record or the new one. It holds no user-data and no keys, which are in the seed only.
 
 import { link, readFile, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -29,16 +29,16 @@ export const GuestRecord = Type.Object({
   created: Type.Boolean(),
   /** True from the first to the last step of `remove`. */
   removing: Type.Boolean(),
-  /** True from before QEMU is started until its pid is here: then a process may run that we do not know. */
+  /** True from before QEMU is started until its pid is recorded: meanwhile an unrecorded process may run. */
   launching: Type.Boolean(),
   stopRequested: Type.Boolean(),
-  /** It did not power off in this time, and is ended by force. Absent: that was not needed. */
+  /** The guest did not power off in this time, and is ended by force. Absent: force was not needed. */
   stopForcedAfterMs: Type.Optional(Type.Number()),
-  /** How the guest of the last run ended by itself, where what ran it stayed to tell: noted before that is ended. */
+  /** How the guest of the last run ended by itself. Recorded before its remaining hypervisor process is ended. */
   guestEnd: Type.Optional(Type.Union([Type.Literal('guest-shutdown'), Type.Literal('guest-panic')])),
-  /** Why the hypervisor of the last run stopped the guest for good: noted before that is ended. */
+  /** Why the hypervisor of the last run stopped the guest for good. Recorded before the hypervisor is ended. */
   halt: Type.Optional(Type.Object({ code: Type.String(), message: Type.String() })),
-  /** KVM could not run it, so it runs under TCG. Pending: the machine that KVM could not run is to be ended, and the next one to be started. */
+  /** KVM could not run the guest, so it runs under TCG. Pending: the machine under KVM has to be ended, and one under TCG started. */
   fallback: Type.Optional(
     Type.Object({
       hostBootId: Type.String(),
@@ -46,26 +46,26 @@ export const GuestRecord = Type.Object({
       reason: Type.Object({ code: Type.String(), message: Type.String() }),
     }),
   ),
-  /** Of one that runs: its processors stood still when it was last looked at. Absent: they did not. */
+  /** True: the guest runs and was suspended when it was last looked at. Absent: it was not. */
   suspended: Type.Optional(Type.Boolean()),
   cpus: Type.Integer({ minimum: 1 }),
   memoryMiB: Type.Integer({ minimum: 1 }),
   seeded: Type.Boolean(),
-  /** Of a group of containers: their names, the first the one that has the network. */
+  /** The names of a group of containers; the first container has the network. */
   containers: Type.Optional(Type.Array(Type.String())),
-  /** With the host ports that were really taken, and once it was started where they listen. */
+  /** With the host ports that were taken, and after a start the address that they listen on. */
   ports: Type.Array(PublishedPort),
-  /** Its place in the network of its host. Absent: it is alone behind the hypervisor's user network, or in one of libvirt's. */
+  /** The guest's place in the network of its host. Absent: it is on the hypervisor's user network, or on a network of libvirt. */
   network: Type.Optional(GuestNetwork),
-  /** All that it may have open, and has from its next start: noted before it gets one, and until it has let go. Absent: none. */
+  /** All volumes that the guest may have open. Recorded before the guest gets a volume, and until it has released it. Absent: none. */
   volumes: Type.Optional(Type.Array(RecordedVolume)),
   accelerator: Type.Optional(Accelerator),
   imageDigest: Type.Optional(Type.String()),
-  /** What the disk is an overlay of, as it was made: the disk's own header is within reach of the guest's hypervisor. */
+  /** The backing file of the disk at its creation. The header of the disk is not trusted, because the guest's hypervisor can write it. */
   image: Type.Optional(
     Type.Object({ path: Type.String(), format: Type.Union([Type.Literal('qcow2'), Type.Literal('raw')]) }),
   ),
-  /** The process last started for this guest. A hint: it is looked up before it is believed. */
+  /** The process last started for this guest. Only a hint, which is verified before use. */
   process: Type.Optional(Type.Object({ pid: Type.Integer({ minimum: 2 }), startTicks: Type.Integer({ minimum: 0 }) })),
   hostBootId: Type.Optional(Type.String()),
   startedAtMs: Type.Optional(Type.Number()),
@@ -83,11 +83,11 @@ export type ReadRecord =
   | { readonly found: 'record'; readonly record: GuestRecord }
   | { readonly found: 'nothing' }
   | { readonly found: 'damage' }
-  /** Written by a newer Berth, which knows how to read it: it is whole, and not ours to judge. */
+  /** Written by a newer version of Berth: the record is whole, and this version must not change it. */
   | { readonly found: 'newer'; readonly version: number };
 
 const fileName = 'guest.json';
-/** The record before the last change: for the case that the current one is damaged while its guest runs. */
+/** The record before the last change, for the case that the current one is damaged while its guest runs. */
 const previousName = 'guest.json.old';
 const Versioned = Type.Object({ version: Type.Integer() });
 
@@ -123,12 +123,12 @@ async function readRecord(path: string): Promise<ReadRecord> {
 }
 
 export async function writeGuestRecord(directory: string, record: GuestRecord): Promise<void> {
-  // A help for later: no reason not to write the record, where the disk is full or has no hard links.
+  // Optional: the record is written even if the disk is full or has no hard links.
   await keepPrevious(directory).catch(() => {});
   await writeWhole(join(directory, fileName), `${JSON.stringify(record, null, 1)}\n`);
 }
 
-/** A second name for the file that is about to be replaced. While it has none, that file is whole. */
+/** Links the file that is about to be replaced to a second name. */
 async function keepPrevious(directory: string): Promise<void> {
   const kept = join(directory, previousName);
   await rm(kept, { force: true });

@@ -1,5 +1,5 @@
-// What every operation of a driver works with: the options with their defaults filled in, the hypervisor, the slots of the guests, the
-// ports. Holds no rule about guests.
+// The parts that every operation of a driver uses: the options with their defaults, the hypervisor, the slots of the guests, the ports. Contains no
+// rule about guests.
 
 import { realpath } from 'node:fs/promises';
 import { isIPv4 } from 'node:net';
@@ -18,7 +18,7 @@ import { Slots } from './slots.ts';
 
 export interface VmDriverOptions {
   readonly createHypervisor: (hands: Pick<Hands, 'root' | 'qemuImg'>) => Hypervisor;
-  /** Where guests live, one folder each. This driver's alone. */
+  /** The directory of this driver's guests, one folder each. No other driver uses it. */
   readonly directory: string;
   readonly images: ImageCache;
   readonly clock: Clock;
@@ -26,16 +26,16 @@ export interface VmDriverOptions {
   readonly log: Logger;
   /** Where published ports listen. Default 127.0.0.1. */
   readonly bindAddress?: string;
-  /** Where ports come from that nobody chose. Default 20000-29999. */
+  /** The range of ports that the driver chooses. Default 20000-29999. */
   readonly portRange?: PortRange;
-  /** Of a guest that has shown no sign of life for so long after its start this is said. Default 5 min. */
+  /** A guest without a sign of life for this long after its start is reported. Default 5 min. */
   readonly silenceMsMax?: number;
   readonly consoleBytesMax?: number;
   readonly consoleBytesKept?: number;
   readonly qemuImgProgram?: string;
-  /** cloud-init vendor-data; asked for with each guest. Default: none. */
+  /** cloud-init vendor-data, read for each new guest. Default: none. */
   readonly vendorData?: () => Promise<string>;
-  /** Of the guests' folders. Default 0700; 0711 where the hypervisor runs as another user. */
+  /** The mode of the guests' folders. Default 0700; 0711 where the hypervisor runs as another user. */
   readonly directoryMode?: DirectoryMode;
 }
 
@@ -52,10 +52,10 @@ export interface Hands {
   readonly consoleLimits: { readonly maxBytes: number; readonly keptBytes: number };
   readonly ports: PortBook;
   readonly slots: Slots;
-  /** For what a launch has this host do: make a disk, start a machine. Never held while something comes over a network. */
+  /** Limits work of launches on this host: to make a disk, to start a machine. Never held during a transfer over the network. */
   readonly launching: Places;
   readonly directoryMode: DirectoryMode;
-  /** As it was given: for people. */
+  /** As configured, for people. */
   readonly directory: string;
   /** The guests' folder, without symbolic links, as the kernel shows it for a process's working directory. */
   root(): Promise<string>;
@@ -64,7 +64,7 @@ export interface Hands {
   readonly guestAgents: GuestAgents;
 }
 
-/** With hundreds at once, as after a power cut, none would be done in the time that a hypervisor is given for its answer (launch.ts). */
+/** With hundreds of launches at once, as after a power cut, none would answer within the time limit of launch.ts. */
 const launchingMax = 32;
 
 export function createHands(options: VmDriverOptions): Hands {

@@ -1,5 +1,5 @@
-// Publishes a guest's ports by QEMU itself, on the network `user`. They stay published while no agent runs. (On a network of libvirt's a
-// forwarder of the agent's does it: src/agent/network/publish-ports.ts.)
+// Publishes a guest's ports through QEMU itself, on the network `user`. They stay published while no agent runs. (On a network of libvirt, a
+// forwarder of the agent publishes them: src/agent/network/publish-ports.ts.)
 
 import { DriverError } from '../../host/driver-error.ts';
 import type { GuestRecord } from '../guest-life/guest-record.ts';
@@ -11,10 +11,10 @@ import { LibvirtError } from './wire/rpc.ts';
 
 type Published = Pick<GuestRecord, 'instanceId' | 'ports'>;
 
-/** libvirt's name of the one network card: the alias of the first is always "net0". */
+/** The network of the guest's only card: libvirt always gives the first card the alias "net0". */
 export const netdev = 'hostnet0';
 
-/** Has QEMU publish what it does not publish yet; a guest that has ended meanwhile needs none. Throws `PortInUse` and `HypervisorFailed`. */
+/** Makes QEMU publish the missing ports; does nothing for a guest that has ended. Throws `PortInUse` and `HypervisorFailed`. */
 export async function publishByQemu(
   connection: Connection,
   domain: Domain,

@@ -1,12 +1,12 @@
-// Tells our QEMU processes from strangers, by pid, start time, uuid and working directory. Signals go to a process only
-// after all of that was looked up again: a pid may have been given to somebody else since.
+// Identifies the QEMU process of a guest by pid, start time, uuid and working directory. A process is signalled only after all of these were
+// checked again, because the kernel may have reused its pid.
 
 import { readdir, readFile, readlink } from 'node:fs/promises';
 import { sleep } from '../../../base/clock.ts';
 import { system, systemClock } from '../../../base/system.ts';
 import { identify, isAlive, type ProcessIdentity } from '../../host/processes.ts';
 
-/** Looks through all processes for the QEMU that has this uuid (or any) and works in this directory. */
+/** Searches all processes for the QEMU with this uuid (or any uuid) in this directory. */
 export async function findGuestProcess(directory: string, uuid?: string): Promise<ProcessIdentity | null> {
   for (const entry of await readdir('/proc')) {
     if (!/^[0-9]+$/.test(entry) || !(await worksIn(Number(entry), directory))) continue;
@@ -17,7 +17,7 @@ export async function findGuestProcess(directory: string, uuid?: string): Promis
   return null;
 }
 
-/** Looks through all processes for a QEMU that has this uuid, wherever it works: whoever started it. */
+/** Searches all processes for a QEMU with this uuid, in any directory and of any parent. */
 export async function findProcessOf(uuid: string): Promise<ProcessIdentity | null> {
   for (const entry of await readdir('/proc')) {
     if (!/^[0-9]+$/.test(entry)) continue;
@@ -43,11 +43,11 @@ export async function isGuestProcess(
   return isAlive(candidate);
 }
 
-/** What becomes another program does so in microseconds of its own, which on a busy machine are milliseconds apart. */
+/** An exec takes microseconds of the process's own time, which on a busy host are milliseconds. */
 const becomingMsMax = 1000;
 const lookEveryMs = 2;
 
-/** Empty: it has gone. One that is becoming another program has no words for a moment, between the tool that starts QEMU and QEMU. */
+/** Empty: the process is gone. During the exec from the starting tool to QEMU, a process has no command line for a moment. */
 async function commandLineOf(candidate: ProcessIdentity): Promise<string> {
   const untilMs = systemClock.monotonicMs() + becomingMsMax;
   for (;;) {
@@ -58,7 +58,7 @@ async function commandLineOf(candidate: ProcessIdentity): Promise<string> {
   }
 }
 
-/** SIGKILL to exactly this guest's process. False when it is not there any more. */
+/** Sends SIGKILL to exactly this guest's process. False: the process is gone. */
 export async function killGuestProcess(
   candidate: ProcessIdentity,
   guest: { readonly directory: string; readonly uuid?: string },

@@ -1,4 +1,4 @@
-// What a guest's NoCloud seed says: pure. User-data that the user gave is passed on byte by byte, never parsed.
+// The files of a guest's NoCloud seed, as a pure function. User-data of the user is passed on byte by byte, and never parsed.
 
 import type { GuestSpec } from '../../driver.ts';
 import { DriverError } from '../../../host/driver-error.ts';
@@ -11,7 +11,7 @@ export interface SeedInput extends Pick<GuestSpec, 'instanceId' | 'incarnation' 
   readonly macAddress: string;
 }
 
-/** The files of the seed. Keys go into meta-data, so that cloud-init adds them whatever the user-data is. */
+/** The files of the seed. SSH keys are in meta-data, so that cloud-init adds them with any user-data. */
 export function seedFiles(input: SeedInput): IsoFile[] {
   for (const key of input.sshKeys) {
     if (hasControlCharacter(key)) {
@@ -29,7 +29,7 @@ export function seedFiles(input: SeedInput): IsoFile[] {
   return Object.entries(files).map(([name, data]) => ({ name, data: text.encode(data) }));
 }
 
-/** `set-name`, because cloud-init's older renderers take the key for the interface's name. */
+/** `set-name`, because older renderers of cloud-init use the key as the interface's name. */
 function networkConfig(macAddress: string): string {
   return lines(
     'version: 2',

@@ -1,5 +1,5 @@
-// Which host ports are published for which guest. A port belongs to one guest from `reserve` to `release`, so two guests
-// never race for one; what other programs hold is found by trying to bind.
+// The published host ports of each guest. A port belongs to one guest from `reserve` to `release`, so two guests never race for a port. Ports of
+// other programs are found by trying to bind.
 
 import { createSocket } from 'node:dgram';
 import { createServer } from 'node:net';
@@ -15,7 +15,7 @@ export interface PortRange {
 export interface PortBook {
   /** Every `hostPort` 0 becomes a free port. Throws `PortInUse` and then holds nothing for this guest. */
   reserve(instanceId: string, wanted: readonly GuestPort[]): Promise<GuestPort[]>;
-  /** Takes over what a guest of an earlier run of the agent holds. */
+  /** Records the ports of a guest that an earlier run of the agent created. */
   adopt(instanceId: string, ports: readonly GuestPort[]): void;
   release(instanceId: string): void;
 }
@@ -27,7 +27,7 @@ export function createPortBook(options: { readonly bindAddress: string; readonly
     for (const [port, holder] of holders) if (holder === instanceId) holders.delete(port);
   };
 
-  /** Held from before the first await, so that another guest's search passes over it. */
+  /** Holds the port before the first await, so that the search for another guest skips it. */
   const take = async (instanceId: string, port: GuestPort): Promise<boolean> => {
     const name = portName(port);
     if (holders.has(name)) return false;
@@ -93,7 +93,7 @@ function canBind(port: GuestPort, address: string): Promise<boolean> {
   });
 }
 
-/** FNV-1a: where to begin looking, so that a guest tends to get the same port again. */
+/** FNV-1a: where a search begins, so that a guest tends to get the same port again. */
 function hash(text: string): number {
   let value = 0x811c9dc5;
   for (let i = 0; i < text.length; i++) value = Math.imul(value ^ text.charCodeAt(i), 0x01000193);
