@@ -1,5 +1,5 @@
-// Makes a WebSocket of a stream of the line. The control plane hands on what the client sent and what we answer, unread: so this end,
-// not it, speaks the protocol with the client.
+// Accepts a WebSocket on a stream of the agent's link. The control plane passes the bytes in both directions without reading them,
+// so the WebSocket protocol is spoken here, not there.
 
 import { IncomingMessage, type IncomingHttpHeaders } from 'node:http';
 import { Socket } from 'node:net';
@@ -13,12 +13,12 @@ const messageBytesMax = 1024 * 1024;
 const server = new WebSocketServer({
   noServer: true,
   clientTracking: false,
-  perMessageDeflate: false, // consoles and ports gain nothing by it, and it costs memory for each connection
+  perMessageDeflate: false, // it costs memory for each connection, and consoles and ports gain nothing
   maxPayload: messageBytesMax,
   handleProtocols: (offered) => (offered.has(accessSubprotocol) ? accessSubprotocol : false),
 });
 
-/** Answers the client's handshake; undefined: it was refused, and told why. */
+/** Answers the client's handshake; undefined: it was refused, with the reason. */
 export function acceptWebSocket(stream: Duplex, headers: IncomingHttpHeaders): WebSocket | undefined {
   const request = new IncomingMessage(new Socket());
   request.method = 'GET';

@@ -1,5 +1,5 @@
-// What the control plane may ask of this host for a client that wants to get into a guest. It is not trusted blindly: every id, number and
-// message is checked here.
+// The requests that the control plane makes to this host for a client that connects to a guest. It is not trusted blindly: every
+// id, number and message is checked here.
 //
 //   POST /guests/{instanceId}/console?incarnation=I&offset=N&history=N
 //   POST /guests/{instanceId}/exec?incarnation=I&session=S&received=N
@@ -35,27 +35,27 @@ export interface AccessParts {
   readonly carried?: Carried;
 }
 
-/** What is to be done with the guest; found, and its driver able to. */
+/** A checked request: the guest exists, and its driver supports it. */
 export interface Way {
   serve(conversation: Conversation): Promise<void>;
-  /** Instead of it, when there is no client to be served: closes what was opened. Absent: nothing was. */
+  /** Called instead when there is no client to serve: closes what was opened. Absent: nothing was opened. */
   abandon?(): void;
 }
 
 const pathPattern = /^\/guests\/(inst_[0-9a-z]{26})\/(console|exec|vnc|ports\/(\d{1,5}))$/;
 
-/** Undefined: the path is not of this kind. Throws `ApiError`, or `DriverError`, before the client is let in. */
+/** Undefined: the path is not one of these. Throws `ApiError`, or `DriverError`, before the client is accepted. */
 export async function wayInto(parts: AccessParts, url: URL): Promise<Way | undefined> {
   const [, instanceId, kind, port] = pathPattern.exec(url.pathname) ?? [];
   if (instanceId === undefined || kind === undefined) return undefined;
   const driver = parts.drivers.find((each) => each.guests().some((guest) => guest.instanceId === instanceId));
   const guest = driver?.guests().find((each) => each.instanceId === instanceId);
   const incarnation = numberOf(url, 'incarnation');
-  // A later life of the instance is another guest: who was let in to this one was not let in to that one.
+  // A later incarnation of the instance is another guest, and permission for one is not permission for the other.
   if (driver === undefined || guest === undefined || (incarnation !== undefined && guest.incarnation !== incarnation))
     throw new ApiError('NotFound', `instance ${instanceId} has no guest on this host`);
   const session = url.searchParams.get('session');
-  // What is typed, and the screen, wait for it; a command or a connection would hang.
+  // Console and screen may be opened while the guest is suspended; a command or a connection would hang.
   if (guest.state === 'suspended' && (kind === 'exec' ? session === null : kind !== 'console' && kind !== 'vnc'))
     throw new ApiError('Conflict', 'it is suspended, and answers nothing until it goes on', {
       details: { reason: 'Suspended' },
@@ -101,7 +101,7 @@ export async function wayInto(parts: AccessParts, url: URL): Promise<Way | undef
   return {
     abandon: () => void stream.destroy(),
     serve(conversation) {
-      // A guest that ends may leave its connections half open, as one that has only said all it had to say does.
+      // A guest that ends may leave its connections half open, like one that has only closed its sending side.
       driver.watch((changed) => {
         if (changed === instanceId && !runs(driver, guest)) conversation.end();
       }, conversation.over);
@@ -116,7 +116,7 @@ function runs(driver: Driver, { instanceId, incarnation }: Guest): boolean {
   return now?.incarnation === incarnation && (now.state === 'running' || now.state === 'suspended');
 }
 
-/** Lets the client in and serves it. Never rejects: what goes wrong is told to the client, or ends the stream. */
+/** Accepts the client and serves it. Never rejects: a failure is reported to the client, or ends the stream. */
 export async function serveWay(
   way: Way,
   {
@@ -139,7 +139,7 @@ export async function serveWay(
   } catch (error) {
     const { code, message, details } = refusalOf(error, log, nameOf);
     const reason = isRecord(details) && typeof details['reason'] === 'string' ? { reason: details['reason'] } : {};
-    await conversation.tell({ type: 'error', code, message, ...reason }).catch(() => {}); // it is gone
+    await conversation.tell({ type: 'error', code, message, ...reason }).catch(() => {}); // the client has disconnected
   } finally {
     conversation.end();
   }
@@ -162,7 +162,7 @@ function jsonOf(text: string): unknown {
   }
 }
 
-/** Where a console begins: at an offset, or this many bytes before its end. */
+/** The start position in the console: an offset, or this many bytes before the end. */
 async function beginOf(driver: Driver, url: URL, instanceId: string): Promise<number> {
   const offset = numberOf(url, 'offset');
   if (offset !== undefined) return offset;

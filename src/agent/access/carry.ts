@@ -1,4 +1,5 @@
-// Carries bytes between a client and a stream into a guest, each way only as fast as the other end takes them. Reads nothing of them.
+// Copies bytes between a client and a stream to a guest, in each direction only as fast as the receiver takes them. It does not
+// interpret them.
 
 import type { Duplex } from 'node:stream';
 import type { Carried } from '../../base/carried.ts';
@@ -6,8 +7,8 @@ import { drained } from '../../base/drained.ts';
 import { type Conversation, controlOf } from './conversation.ts';
 
 /**
- * Resolves when both have ended. A client that is gone ends the stream. `halfOpen`: a guest that has said all may still be spoken to, as
- * with TCP; else its end is the end.
+ * Resolves when both have ended. When the client disconnects, the stream is ended. `halfOpen`: after the guest closed its side, the
+ * client may still send, as with TCP; otherwise the guest's end ends the connection.
  */
 export async function carry(
   conversation: Conversation,
@@ -48,7 +49,7 @@ async function fromGuest(
       await conversation.send(data);
     }
   } catch {
-    return conversation.end(); // a guest that resets its connection has ended it both ways
+    return conversation.end(); // a guest that resets its connection has ended it in both directions
   }
   if (halfOpen) await conversation.tell({ type: 'end' });
   else conversation.end();

@@ -1,5 +1,5 @@
-// A client at a guest's serial console: what the console says from the log, so that every client sees the same and a new one can look
-// back; what the client types goes to the guest.
+// A client at a guest's serial console. Output comes from the log, so that every client sees the same and a new client can see
+// earlier output; the client's keys go to the guest.
 
 import type { Clock } from '../../base/clock.ts';
 import type { Driver } from '../drivers/driver.ts';
@@ -10,11 +10,11 @@ export interface ConsoleRequest {
   readonly driver: Driver;
   readonly clock: Clock;
   readonly instanceId: string;
-  /** Where in the log to begin. */
+  /** The start position in the log. */
   readonly offset: number;
 }
 
-/** Resolves when the guest can say no more or the client is gone. Throws `DriverError` when nobody takes what is typed. */
+/** Resolves when the guest can write no more or the client has disconnected. Throws `DriverError` when the guest takes no keys. */
 export async function serveConsole(conversation: Conversation, request: ConsoleRequest): Promise<void> {
   const { driver, instanceId } = request;
   const keyboard = await driver.access?.typeInto?.(instanceId);
@@ -25,7 +25,7 @@ export async function serveConsole(conversation: Conversation, request: ConsoleR
         else await keyboard?.type(message);
       }
     })();
-    listening.catch(() => {}); // told below
+    listening.catch(() => {}); // awaited below
     await Promise.race([listening, say(conversation, request)]);
   } finally {
     keyboard?.close();
@@ -37,7 +37,7 @@ async function say(conversation: Conversation, { driver, clock, instanceId, offs
   const range = { instanceId, offset, follow: true };
   let next: number | undefined;
   for await (const piece of followLog({ driver, clock, range }, conversation.over)) {
-    // Also where the log's start was dropped while it was read.
+    // Also when the log's start was dropped while it was read.
     if (piece.offset !== next) await conversation.tell({ type: 'offset', offset: piece.offset });
     if (piece.data.length > 0) await conversation.send(piece.data);
     next = piece.offset + piece.data.length;

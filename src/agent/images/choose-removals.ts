@@ -1,18 +1,18 @@
-// Which files of an image cache go when it is over its budget: pure. Never one that a guest lies upon, that someone keeps, or that was
-// handed out a moment ago; of the others those go first that nobody has asked for the longest.
+// Chooses which files of an image cache to remove when it is over its budget: pure. It never chooses a file that a guest uses, that
+// is kept, or that was handed out recently; of the others the least recently requested are removed first.
 
 export interface CachedFile {
   readonly path: string;
-  /** What it takes of the disk: holes cost nothing. */
+  /** Its disk space: holes take none. */
   readonly allocatedBytes: number;
   readonly usedAtMs: number;
-  /** So many guests' disks lie upon it. */
+  /** The number of guests' disks that are overlays of it. */
   readonly guests: number;
-  /** Pinned, preloaded, or handed out so lately that its guest may not have a disk yet. */
+  /** Pinned, preloaded, or handed out so recently that its guest may not have a disk yet. */
   readonly kept: boolean;
 }
 
-/** In the order in which they go; fewer than needed where what is left must stay. */
+/** In the order of removal; fewer than needed if the other files must stay. */
 export function chooseRemovals(
   files: readonly CachedFile[],
   { bytesMax, otherBytes }: { readonly bytesMax: number; readonly otherBytes: number },

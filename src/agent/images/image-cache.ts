@@ -1,4 +1,4 @@
-// The contract of a host's image cache: one copy of each image, complete or not there at all.
+// The contract of a host's image cache: one copy of each image, either complete or absent.
 
 import type { ImageSpec } from '../../api/agent-protocol.ts';
 
@@ -15,7 +15,7 @@ export interface CachedImage {
 export interface ImageProgress {
   readonly stage: 'downloading' | 'unpacking' | 'checking';
   readonly doneBytes: number;
-  /** Absent when the source does not say. */
+  /** Absent when the source does not report it. */
   readonly totalBytes?: number;
 }
 
@@ -23,14 +23,14 @@ export interface ImageCache {
   /**
    * The image, fetched and checked if it is not here yet. Callers that ask for the same image at once share one download.
    * Throws `DriverError` (`ImageUnavailable`, `ImageChecksumMismatch`, `ImageInvalid`, `ImageTooLarge`, `DiskFull`, `Aborted`);
-   * then nothing half-written stands under the image's path.
+   * then no incomplete file has the image's path.
    */
   ensure(
     name: string,
     image: ImageSpec,
     options: { readonly signal: AbortSignal; readonly onProgress?: (progress: ImageProgress) => void },
   ): Promise<CachedImage>;
-  /** What is here, for the host's report. */
+  /** The cached images, for the host's report. */
   list(): Promise<readonly ListedImage[]>;
 }
 
@@ -40,6 +40,6 @@ export interface ListedImage {
   readonly sizeBytes: number;
   /** `sha256:<hex>` of the file at the source, as it was fetched. */
   readonly checksum?: string;
-  /** So many guests' disks lie upon it; absent for none, or when nobody has looked yet. */
+  /** The number of guests' disks that are overlays of it; absent for none, or before the first count. */
   readonly guests?: number;
 }

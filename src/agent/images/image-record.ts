@@ -1,11 +1,11 @@
-// What the cache remembers of each published image, in a small JSON file beside it. Read back, it is checked like any input.
+// The cache's record of each published image, in a small JSON file beside it. When read, it is checked like any input.
 
 import { type Static, Type } from 'typebox';
 import { matches } from '../../api/parse.ts';
 
 const closed = { additionalProperties: false } as const;
 
-/** `<key>.json`: the image at `path` is whole, and these are its size and time of change if nobody touched it. */
+/** `<key>.json`: the image at `path` is complete; a file of another size or time of change was modified. */
 export const ImageRecord = Type.Object(
   {
     key: Type.String(),
@@ -16,7 +16,7 @@ export const ImageRecord = Type.Object(
     virtualSizeBytes: Type.Integer({ minimum: 0 }),
     sizeBytes: Type.Integer({ minimum: 0 }),
     changedAtMs: Type.Number(),
-    /** Of the file at the source, as it was fetched: what was not required is at least recorded. */
+    /** Of the file at the source, as it was fetched: recorded even if no checksum was required. */
     sourceChecksum: Type.Optional(Type.String({ pattern: '^sha256:[0-9a-f]{64}$' })),
     sourceBytes: Type.Optional(Type.Integer({ minimum: 0 })),
   },
@@ -24,14 +24,14 @@ export const ImageRecord = Type.Object(
 );
 export type ImageRecord = Static<typeof ImageRecord>;
 
-/** `<key>.source.json`: which version of the server's file the bytes in `<key>.partial` are of. */
+/** `<key>.source.json`: the version of the server's file to which the bytes in `<key>.partial` belong. */
 export const PartialRecord = Type.Object(
   {
-    /** The server that the last of them came from. */
+    /** The server that sent the last of them. */
     source: Type.String(),
     validator: Type.Optional(Type.String()),
     totalBytes: Type.Optional(Type.Integer({ minimum: 0 })),
-    /** The kernel's boot: what was written before a power cut may have holes where nobody looks. */
+    /** The kernel's boot: after a power cut, data that was written before may have undetected holes. */
     bootId: Type.String(),
   },
   closed,
@@ -52,6 +52,6 @@ function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    return undefined; // a damaged record is no record: the image is fetched again
+    return undefined; // a damaged record is ignored: the image is fetched again
   }
 }
