@@ -3,12 +3,12 @@
 //
 //   run/world.ts: what is made     run/phases.ts: storm, calm, restore     run/verdict.ts: what the checkers find
 
-import { describeError } from '../base/log.ts';
 import { type Prng, seededPrng } from '../base/prng.ts';
 import { system } from '../base/system.ts';
 import { chancesOf, misfortunesOf, narrowed, type Narrowing } from './batch/narrowing.ts';
 import { drawFleet } from './fleet-scenario.ts';
 import { Phases } from './run/phases.ts';
+import { stackOf } from './run/stack-of.ts';
 import type { Violation } from './run/verdict.ts';
 import { type Size, World } from './run/world.ts';
 import { drawScenario, type Scenario } from './scenario.ts';
@@ -78,10 +78,6 @@ function resultOf({ seed, scenario, history, trace, timeline, tally, verdict }: 
     ...(verdict.violation === undefined ? {} : { violation: verdict.violation }),
     trace: trace.lines,
   };
-}
-
-function stackOf(error: unknown): string {
-  return error instanceof Error ? (error.stack ?? error.message) : describeError(error);
 }
 
 /** What a run of this seed draws before it begins. */

@@ -2,6 +2,7 @@
 // closed, or the only control plane was paused or flooded.
 
 import type { ServerLife } from '../checkers/checker.ts';
+import type { Scenario } from '../scenario.ts';
 import type { Timeline } from '../world/timeline.ts';
 
 interface Span {
@@ -20,8 +21,7 @@ interface Pause {
 
 export interface DeafTimesOptions {
   readonly timeline: Timeline;
-  readonly controlPlanes: number;
-  readonly offlineAfterMs: number;
+  readonly scenario: Pick<Scenario, 'controlPlanes' | 'offlineAfterMs'>;
   readonly serverLives: readonly ServerLife[];
   /** When the store was down. */
   readonly storeAway: () => readonly Span[];
@@ -42,9 +42,9 @@ export class DeafTimes {
 
   /** All of them; the last may last on. */
   spans(): readonly Span[] {
-    const { timeline, offlineAfterMs, storeAway } = this.#options;
+    const { timeline, scenario, storeAway } = this.#options;
     // While every commit takes seconds, decisions and heartbeats arrive in any order: the checkers can conclude nothing.
-    if (timeline.nowMs - this.#crawledMs < 2 * offlineAfterMs) return [];
+    if (timeline.nowMs - this.#crawledMs < 2 * scenario.offlineAfterMs) return [];
     return [...storeAway(), ...this.#pauses.map((pause) => this.#spanOf(pause)), ...this.#closures];
   }
 
@@ -78,7 +78,7 @@ export class DeafTimes {
 
   /** With several control planes the others go on reading heartbeats. */
   get #alone(): boolean {
-    return this.#options.controlPlanes === 1;
+    return this.#options.scenario.controlPlanes === 1;
   }
 
   #begin(durationMs: number, share: number): void {

@@ -2,7 +2,7 @@
 // numbers from the same source.
 
 import type { Buggify } from '../../base/buggify.ts';
-import { describeError, type Logger } from '../../base/log.ts';
+import type { Logger } from '../../base/log.ts';
 import { type Prng, seededPrng } from '../../base/prng.ts';
 import { createFakeWorld, type FakeWorld } from '../../agent/drivers/fake/world.ts';
 import type { Amounts } from '../../api/resources/metadata.ts';
@@ -14,7 +14,7 @@ import type { ServerLife } from '../checkers/checker.ts';
 import { withWatchCheck } from '../checkers/store-watch.ts';
 import { createExcused } from '../excused.ts';
 import type { FaultWorld } from '../faults/fault.ts';
-import { createHistory } from '../history.ts';
+import { type Commit, createHistory } from '../history.ts';
 import { createIntents } from '../intents.ts';
 import type { Scenario } from '../scenario.ts';
 import { createUnusual } from '../unusual.ts';
@@ -35,6 +35,7 @@ import { DeafTimes } from './deaf-times.ts';
 import { policyOf } from './policy.ts';
 import { recordedStore } from './recorded-store.ts';
 import { createRogues } from './rogues.ts';
+import { stackOf } from './stack-of.ts';
 import { Trace } from './trace.ts';
 import { Verdict } from './verdict.ts';
 
@@ -94,23 +95,16 @@ export class World {
     this.weather = new CurrentWeather(scenario.weather);
     this.chances = createChances({ tally: this.tally, prng: seededPrng(seed, 'chances') });
     this.#guests = createFakeWorld({ clock: createProcessClock(this.timeline), latencies: scenario.guest });
-    this.#deafTimes = this.#makeDeafTimes();
+    const storeAway = () => this.#database.away;
+    this.#deafTimes = new DeafTimes({ timeline: this.timeline, scenario, serverLives: this.#serverLives, storeAway });
     this.verdict = this.#makeVerdict();
     this.#log = createSimLog({ trace: this.trace.line, onFault: (message) => this.verdict.violate(0, message) });
-    this.#store = recordedStore({
-      base: createMemoryStore(),
-      history: this.history,
-      tally: this.tally,
-      trace: this.trace,
-      onCommit: (commit) => this.verdict.onCommit(commit),
-    });
+    const { history, tally, trace, chances, weather } = this;
+    const onCommit = (commit: Commit): void => this.verdict.onCommit(commit);
+    this.#store = recordedStore({ base: createMemoryStore(), history, tally, trace, onCommit });
     this.#database = this.#makeDatabase();
-    this.#buggify = createUnusual({
-      rates: scenario.unusual,
-      prng: prng.split(),
-      chances: this.chances,
-      stormy: () => this.weather.stormy,
-    });
+    const stormy = (): boolean => weather.stormy;
+    this.#buggify = createUnusual({ rates: scenario.unusual, prng: prng.split(), chances, stormy });
     this.#network = this.#makeNetwork();
     this.controlPlanes = Array.from({ length: scenario.controlPlanes }, (_, index) => this.#makeControlPlane(index));
     // As many as were drawn, so that a smaller fleet changes nothing else.
@@ -154,17 +148,6 @@ export class World {
     };
   }
 
-  #makeDeafTimes(): DeafTimes {
-    const { controlPlanes, offlineAfterMs } = this.scenario;
-    return new DeafTimes({
-      timeline: this.timeline,
-      controlPlanes,
-      offlineAfterMs,
-      serverLives: this.#serverLives,
-      storeAway: () => this.#database.away,
-    });
-  }
-
   #makeVerdict(): Verdict {
     return new Verdict({
       nowMs: () => this.timeline.nowMs,
@@ -204,10 +187,7 @@ export class World {
       sticky: this.scenario.stickyClients,
       onRequest: (request) => this.verdict.onRequest(request),
       onInternal: (error, { method, path }) =>
-        this.verdict.violate(
-          0,
-          `${method} ${path} was answered 500: ${error instanceof Error ? error.stack : describeError(error)}`,
-        ),
+        this.verdict.violate(0, `${method} ${path} was answered 500: ${stackOf(error)}`),
     });
   }
 
@@ -261,11 +241,13 @@ export class World {
   }
 
   #makeWorkload(): Workload {
+    // One seed of four has a tenant that keeps volumes, whatever else it draws.
+    const keepsVolumes = this.size === 'small' && seededPrng(this.seed, 'keeps volumes').chance(1, 4);
     return new Workload({
       scenario: this.scenario,
       timeline: this.timeline,
       prng: this.prng.split(),
-      ...(keepsVolumes(this.seed, this.size) ? { volumePrng: seededPrng(this.seed, 'volumes') } : {}),
+      ...(keepsVolumes ? { volumePrng: seededPrng(this.seed, 'volumes') } : {}),
       network: this.#network,
       intents: this.intents,
       commits: this.history.commits,
@@ -312,9 +294,4 @@ export class World {
       onViolation: this.verdict.violate,
     });
   }
-}
-
-/** One seed of four has a tenant that keeps volumes, whatever else it draws. */
-function keepsVolumes(seed: number, size: Size): boolean {
-  return size === 'small' && seededPrng(seed, 'keeps volumes').chance(1, 4);
 }
