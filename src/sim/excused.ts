@@ -1,4 +1,4 @@
-// Excused: the host whose agent lies, and the instances that were ever on it since. What is promised of guests holds for all others.
+// Excused: the host whose agent lies, and the instances that were on it since. The invariants of guests are checked for all others.
 
 import type { CommittedState, RecordEvent } from './history.ts';
 
@@ -13,7 +13,7 @@ export function createExcused(state: CommittedState) {
   return {
     host: (name: string): boolean => hosts.has(name),
     instance: (id: string): boolean => instances.has(id),
-    /** From now on nothing is promised of its guests. */
+    /** From now on the checkers expect nothing of its guests. */
     distrust(host: string): void {
       if (hosts.has(host)) return;
       hosts.add(host);

@@ -1,4 +1,4 @@
-// Intents: what tenants asked for and what they were told, kept outside everything under test. Checkers hold the cluster to it.
+// Intents: what tenants asked for and what was answered, kept outside everything under test. Checkers compare the cluster with it.
 
 export interface CreateIntent {
   /** The idempotency key, and the label `sim-key` of whatever it makes. */

@@ -1,5 +1,5 @@
-// Rules: what operators say of whom a host takes, and what tenants say of where they want to be, drawn anew each time. Most of it can be
-// had by someone; what nobody can have waits, and says so.
+// Rules: which instances a host takes, as operators set it, and where tenants want their instances, drawn each time. Some host satisfies
+// most of these wishes; an instance that no host satisfies waits, with a reason.
 
 import type { Prng } from '../base/prng.ts';
 import type { HostSpec } from '../api/resources/host.ts';
@@ -9,7 +9,7 @@ import type { Labels } from '../api/resources/metadata.ts';
 const taintKey = 'reserved';
 const zones = ['a', 'b'];
 
-/** The rest of the spec stays as it is. About half of the hosts take everyone. */
+/** The rest of the spec stays as it is. About half of the hosts take every instance. */
 export function drawHostRules(
   prng: Prng,
   { taints: _taints, dedicated: _dedicated, dedicatedTo: _owner, instancesMax: _max, ...rest }: HostSpec,
@@ -36,7 +36,7 @@ export function drawHostLabels(prng: Prng, { zone, ...rest }: Labels): Labels {
   return prng.chance(1, 4) ? rest : { ...rest, zone: zones[prng.below(zones.length)] ?? 'a' };
 }
 
-/** `tenant`: what the label of that name says of all that are theirs. */
+/** `tenant`: the value of the label `tenant` on all instances of this tenant. */
 export function drawPlacement(prng: Prng, tenant: string): InstanceSpec['placement'] {
   const by = prng.chance(1, 2) ? 'host' : 'zone';
   const required = prng.chance(1, 3);

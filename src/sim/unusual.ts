@@ -1,11 +1,11 @@
-// Unusual: which places of production code do the unusual in this run, and how often. Drawn from the seed; never in calm, which is to
-// show that the usual suffices.
+// Unusual: which places of production code do the unusual in this run, and how often. Drawn from the seed; never in the calm phase, which
+// shows that the usual is enough to come to rest.
 
 import { type Buggify, type BuggifyPlace, buggifyPlaces } from '../base/buggify.ts';
 import type { Prng } from '../base/prng.ts';
 import type { Chances } from './world/chances.ts';
 
-/** Passed a few times in a run only: at thousandths they would hardly ever happen. */
+/** Passed only a few times in a run: with the usual rates they would hardly ever happen. */
 const seldomPassed: ReadonlySet<BuggifyPlace> = new Set([
   'load-small-page',
   'full-pass-early',

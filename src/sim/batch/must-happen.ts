@@ -1,5 +1,5 @@
 // What must have happened at least once in a large batch: each fault, each kind of bad weather, each unusual place. A batch in which one
-// never did has not tested it, and fails.
+// of them never happened has not tested it, and fails.
 
 import { buggifyPlaces } from '../../base/buggify.ts';
 import { faultKinds } from '../faults/registry.ts';
@@ -45,7 +45,7 @@ export const mustHappen: readonly string[] = [
   'watch-compacted',
 ];
 
-/** What is so rare that only a batch of a thousand must have seen it. */
+/** Rare events: only a batch of a thousand seeds must have seen them. */
 export const mustHappenInMany: readonly string[] = [
   'restore-broken-off',
   'restored-store-crash',

@@ -45,7 +45,7 @@ export interface Out {
 const batchSeedsMin = 20;
 const traceLinesShown = 30;
 const failuresShownMax = 5;
-/** Started before the first of them is told of, for each job: one long run holds up nobody. */
+/** Runs started ahead of the one that is printed next, for each job, so that a long run does not hold up the others. */
 const aheadPerJob = 8;
 export const interruptedExitCode = 130;
 

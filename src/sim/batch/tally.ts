@@ -1,6 +1,6 @@
 // Tally: how often each fault really happened. A batch whose drawn faults never happened has tested nothing.
 
-/** Before a kind that was drawn, and found nothing to hit. */
+/** Prefix of the count of a kind that was drawn and found no target. */
 export const nothingToHit = 'nothing-to-hit';
 
 export interface Tally {
@@ -13,7 +13,7 @@ export function createTally(): Tally {
   return { counts, hit: (kind) => void counts.set(kind, (counts.get(kind) ?? 0) + 1) };
 }
 
-/** Counts of its own, for one part of a run; each is counted in the whole, too, as `prefix-kind`. */
+/** A tally for one part of a run; the whole counts each hit too, as `prefix-kind`. */
 export function partOf(whole: Tally, prefix: string): Tally {
   const own = createTally();
   return {

@@ -1,4 +1,4 @@
-// Worked: whether runs did what they are for. One that hardly wrote anything, or a batch in which a fault never happened, proves nothing.
+// Worked: whether runs tested anything. A run that wrote hardly anything, or a batch in which a fault never happened, proves nothing.
 
 import { mustHappen, mustHappenInMany } from './must-happen.ts';
 import { faultKinds } from '../faults/registry.ts';
@@ -6,7 +6,7 @@ import type { SimResult } from '../simulate.ts';
 import { nothingToHit } from './tally.ts';
 import { isUnusual } from '../unusual.ts';
 
-/** The least of any run of which anything can be said: it prepares, its hosts join, it comes to rest, and what it drew has happened. */
+/** The minimum for a run that proves anything: it prepares, its hosts join, it comes to rest, and what it drew has happened. */
 const commitsPerRunMin = 12;
 const eventsPerRunMin = 300;
 const virtualMsPerRunMin = 25_000;
@@ -17,7 +17,7 @@ const instancesRunPerSeedMin = 3;
  * thousand seeds, 0.16 (drivers that fail) and 0.48 (a full pass), it is a little more.
  */
 const nothingToHitShares = { usual: 0.2, unusual: 0.5 };
-/** A kind that so many runs drew must have happened in one of them. */
+/** A kind that this many runs drew must have happened in one of them. */
 const drawnRunsMin = 10;
 /** What is rarer than a fault may miss a smaller batch. */
 const everythingSeedsMin = 100;
@@ -73,7 +73,7 @@ export function createSum(): Sum {
   };
 }
 
-/** Why a batch of so many seeds proves nothing. */
+/** Why a batch of this many seeds proves nothing. */
 export function idleIn(sum: Sum, seeds: number): string[] {
   const { commits, instancesRun, byKind } = sum.totals();
   const found: string[] = [];
@@ -98,7 +98,7 @@ export function idleIn(sum: Sum, seeds: number): string[] {
   return found;
 }
 
-/** The share, and for chance three standard deviations of so many draws. */
+/** The share, and three standard deviations of as many draws for chance. */
 function inVainMax(runs: number, share: number): number {
   return runs * share + 3 * Math.sqrt(runs * share * (1 - share));
 }

@@ -1,4 +1,4 @@
-// What a checker is: one invariant (docs/ARCHITECTURE.md), held against the committed state, the true world of guests and what tenants were told.
+// What a checker is: one invariant (docs/ARCHITECTURE.md), compared with the committed state, the true world of guests and the answers to tenants.
 // It never touches what is under test.
 
 import type { FakeWorld } from '../../agent/drivers/fake/world.ts';
@@ -18,15 +18,15 @@ export interface Facts {
   readonly nowMs: () => number;
   /** As all control planes have it. */
   readonly policy: Policy;
-  /** Of what nothing is promised, because an agent lies. */
+  /** Hosts and instances of which nothing is expected, because an agent lies. */
   readonly excused: Excused;
   /** Hosts that lost their power for good. */
   readonly dead: ReadonlySet<string>;
-  /** When nobody could be heard, for the store was down or the only server stood still, or was flooded; the last may last on. */
+  /** When no heartbeat could be read: the store was down, or the only server was paused or flooded. The last may last on. */
   readonly deaf: () => readonly { readonly fromMs: number; readonly toMs: number }[];
-  /** Those that are up, with what they believe. */
+  /** Control planes that are up, with their caches. */
   readonly servers: () => readonly { readonly name: string; readonly cache: Cache }[];
-  /** Of all control planes, in the order of their beginning; grows as the run goes on. */
+  /** Of all control planes, in the order in which they started; grows during the run. */
   readonly serverLives?: readonly ServerLife[];
 }
 
@@ -37,14 +37,14 @@ export interface ServerLife {
   endedMs?: number;
 }
 
-/** The cache of one control plane, and a key of which it has just heard. */
+/** The cache of one control plane, and a key that has just changed in it. */
 export interface Cached {
   readonly server: string;
   readonly cache: Cache;
   readonly key: string;
 }
 
-/** A report as an agent sent it, whoever handles it and however often. */
+/** A report as an agent sent it; it may be handled several times, by any control plane. */
 export interface SentReport {
   readonly host: string;
   readonly epoch: number;
@@ -55,24 +55,24 @@ export interface Checker {
   /** Number of the invariant in docs/ARCHITECTURE.md; 0: one without a number. */
   readonly invariant: number;
   /**
-   * What it still judges when a backup is restored, for then the past is another: `throughout`, or `after` the last commit of the restore.
-   * Missing: nothing more; what a restore promises instead is judged by its epilogue.
+   * When it goes on checking although a restore changes the past: `throughout`, or `after` the last commit of the restore. Missing: it
+   * stops at the restore; the epilogue checks what a restore promises instead.
    */
   readonly overRestore?: 'throughout' | 'after';
-  /** The backup is restored: what it counted event by event it must count anew. */
+  /** The backup is restored: what it counted event by event it must count again. */
   onRestored?(): void;
-  /** After every commit, with its state already in `facts`: what it broke. */
+  /** After every commit, with its state already in `facts`: what the commit broke. */
   onCommit?(commit: Commit): string | undefined;
   /** After every change of a guest in the true world. */
   onGuest?(host: string, instanceId: string): string | undefined;
-  /** What a control plane believes of a key may have changed. */
+  /** The cached value of a key may have changed in a control plane. */
   onCached?(cached: Cached): string | undefined;
-  /** Counts everything anew: where that and what was counted event by event disagree, the checker itself is at fault. */
+  /** Counts everything again. When that differs from the count event by event, the checker itself is at fault. */
   recount?(): string | undefined;
   /** Before a control plane handles a report. */
   onReport?(sent: SentReport): void;
-  /** What is not yet, or not any more, as it must be once everything is quiet. Asked every few seconds from the end of the storm on. */
+  /** What is not as it must be at rest. Asked every few seconds from the end of the storm on. */
   unrest?(): Iterable<string>;
-  /** Of what the last `unrest` said: what has taken so long that no later rest excuses it. */
+  /** Of what the last `unrest` found: what has taken so long that no later rest excuses it. */
   overdue?(): string | undefined;
 }

@@ -1,5 +1,5 @@
-// Not one of the numbered invariants: at no commit more instances hold room than MAX_CONCURRENCY and CAPACITY_MAP allow, whoever placed them
-//. Counted anew from allocations.
+// Not one of the numbered invariants: at no commit do more instances hold room than MAX_CONCURRENCY and CAPACITY_MAP allow, however they
+// were placed. Counted here from allocations.
 
 import type { Checker, Facts } from './checker.ts';
 

@@ -1,4 +1,4 @@
-// The checkers: one line each, first those of the invariants in their order. What watches deliver is held to the history where it is
+// The checkers: one line each, first those of the invariants in their order. What watches deliver is compared with the history where it is
 // read: watch.ts (tenants), store-watch.ts (control planes), assignment-watch.ts (agents).
 
 import { acceptedChecker } from './accepted.ts';

@@ -1,9 +1,10 @@
-// Invariant 9, as tenants are told: a start that is told of an incarnation was. It must know of a guest before the commit that tells of it.
+// Invariant 9, as tenants see it: a start that the API shows for an incarnation did happen. The checker must see the guest before the commit
+// that shows its start.
 
 import type { Checker, Facts } from './checker.ts';
 
 export function toldStartChecker({ world, excused }: Facts): Checker {
-  /** By host, instance and incarnation: each start, as the guest tells it on the clock of its host. */
+  /** By host, instance and incarnation: each start, on the clock of the host. */
   const starts = new Map<string, Set<number>>();
   return {
     invariant: 9,

@@ -1,5 +1,5 @@
-// Invariant 9, as guests feel it: nobody stops a guest but by an order, and nobody takes one away but when it is wanted no more,
-// whatever was restarted, lagged or was forgotten meanwhile. What fails by itself, or with its host, is nobody's doing.
+// Invariant 9, as guests see it: a guest is stopped only by an order, and removed only when it is no longer wanted, whatever was
+// restarted, lagged or was forgotten meanwhile. A guest may also fail by itself or with its host.
 
 import type { Instance } from '../../api/resources/instance.ts';
 import { holdsOnlyDisk } from '../../core/ledger/ledger.ts';

@@ -1,4 +1,4 @@
-// Plant: puts a planted bug into the text of the file it belongs to. Whoever changes that place must say anew where the bug would be.
+// Plant: puts a planted bug into the text of the file it belongs to. A change of that place must also change the bug's entry.
 
 /** A change of one place. */
 export interface Planted {

@@ -14,7 +14,7 @@ export interface PlantedBug extends Planted {
   /** How small the runs are; default: `museumWorld`. */
   readonly world?: Narrowing;
   /**
-   * It shows in few runs, and has the larger budget. `hint` is a seed that has caught it: whoever is in a hurry tries it first. Runs change with
+   * It shows in few runs, and has the larger budget. `hint` is a seed that has caught it; `--quick` tries it first. Runs change with
    * the code, so it may not catch it now, and nothing rests on it.
    */
   readonly rare?: { readonly hint: number };

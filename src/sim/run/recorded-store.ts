@@ -1,4 +1,4 @@
-// The one true store of a run, with every commit recorded in the history and told to the verdict before the caller gets its result.
+// The one true store of a run, with every commit recorded in the history and checked before the caller gets its result.
 
 import { keys } from '../../core/state/keys.ts';
 import type { Store } from '../../store/store.ts';

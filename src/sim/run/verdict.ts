@@ -46,7 +46,7 @@ export interface VerdictOptions {
   readonly serverLives: readonly ServerLife[];
   readonly servers: () => readonly { readonly name: string; readonly cache: Cache | undefined }[];
   readonly epilogue: () => Epilogue;
-  /** Every so many commits everything is counted again. */
+  /** The number of commits after which everything is counted again. */
   readonly recountEvery: number;
 }
 

@@ -1,4 +1,4 @@
-// A caller: somebody with a client of the API. It repeats a call that got no answer with the same idempotency key, as the API asks its
+// A caller: a user with a client of the API. It repeats a call that got no answer with the same idempotency key, as the API asks its
 // users to do, and notes each create and each delete of an instance before and after the call.
 
 import { sleep } from '../../base/clock.ts';

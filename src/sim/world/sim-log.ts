@@ -1,4 +1,4 @@
-// The log of the processes under test: lines go to the trace, and what can only be a fault of the program is told.
+// The log of the processes under test: lines go to the trace, and a line that can only mean a fault of the program is a violation.
 
 import { describeError, type LogFields, type Logger } from '../../base/log.ts';
 
