@@ -29,7 +29,7 @@ import { type LedgerFile, openLedger } from './ledger.ts';
 import { type NameOf, withNames } from './named.ts';
 import { GuestReconciler } from './guests/guest-reconciler.ts';
 import { createReporter } from './reports.ts';
-import { createVolumeReconciler } from './volumes/reconcile-volumes.ts';
+import { VolumeReconciler } from './volumes/volume-reconciler.ts';
 import { createVolumeClaims } from './volumes/volume-claims.ts';
 import type { VolumeFiles } from './volumes/volume-files.ts';
 
@@ -104,7 +104,7 @@ export function createAgent(options: AgentOptions): Agent {
     readonly measurement: Measurement;
     readonly ledger: Awaited<ReturnType<typeof openLedger>>;
     readonly reconciler: GuestReconciler;
-    readonly volumes: ReturnType<typeof createVolumeReconciler>;
+    readonly volumes: VolumeReconciler;
     readonly reporter: ReturnType<typeof createReporter>;
   }
 
@@ -139,7 +139,7 @@ export function createAgent(options: AgentOptions): Agent {
         onTrouble: (volumeIds) => volumeIds.forEach(reporter.mark),
       },
     });
-    const volumes = createVolumeReconciler({
+    const volumes = new VolumeReconciler({
       ...shared,
       files: options.volumeFiles,
       claims,
@@ -150,7 +150,7 @@ export function createAgent(options: AgentOptions): Agent {
       const status = reconciler.statusOf(entry);
       return status && withNames(status, nameOf);
     };
-    const volumeSeenOf: typeof volumes.seenOf = (volumeId) => {
+    const volumeSeenOf: VolumeReconciler['seenOf'] = (volumeId) => {
       const seen = volumes.seenOf(volumeId);
       return seen && withNames(seen, nameOf);
     };
