@@ -170,10 +170,11 @@ export async function startAgent(
         );
       },
     });
-    const { failed, stop } = agent;
+    const running = agent;
+    const { failed } = running;
     let refused = false;
     void failed.then(({ cause }) => (refused = cause instanceof ApiError));
-    await agent.start();
+    await running.start();
     background.push(preloader.run(stopping.signal));
     return {
       hostName,
@@ -184,7 +185,7 @@ export async function startAgent(
       },
       async close() {
         stopping.abort();
-        await stop();
+        await running.stop();
         await Promise.all(background);
         if (refused) await leaveHost([guards.hostGuard, guards.networkGuard, network], log);
         await claimed.release();

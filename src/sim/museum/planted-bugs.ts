@@ -243,7 +243,7 @@ export const plantedBugs: readonly PlantedBug[] = [
     with: ['store-slow', 'network-streamCut', 'server-pause', 'server-store-parted'],
     world: asDrawn,
     rare: { hint: 29 },
-    file: 'agent/agent.ts',
+    file: 'agent/session/assignments.ts',
     find: "if (event.type === 'sync' && event.revision < state.revision) {",
     replace: "if (event.type === 'sync' && event.revision < 0) {",
   },
@@ -466,9 +466,9 @@ export const plantedBugs: readonly PlantedBug[] = [
     invariant: 9,
     with: ['agent-stop'],
     file: 'agent/agent.ts',
-    find: '        // Drivers first, so that a creation under way is left as it is, to be finished after the next start.',
+    find: '    // Drivers first, so that a creation under way is left as it is, to be finished after the next start.',
     replace:
-      '        for (const driver of drivers) for (const { instanceId } of driver.guests()) await driver.stop(instanceId, 0);',
+      '    for (const driver of drivers) for (const { instanceId } of driver.guests()) await driver.stop(instanceId, 0);',
   },
   {
     name: 'second-guest',
@@ -485,8 +485,8 @@ export const plantedBugs: readonly PlantedBug[] = [
     reenacts: 'what a control plane that lagged called stale is never said again: Orchard #64, stuck in running',
     invariant: 3,
     rare: { hint: 17 },
-    file: 'agent/agent.ts',
-    find: 'reporter.repeatStale();',
+    file: 'agent/session/heartbeats.ts',
+    find: 'this.#parts.reporter.repeatStale();',
     replace: '',
   },
 

@@ -1,0 +1,42 @@
+// What the host agent is given: who it is, and every part of the machine that it may touch.
+
+import type { Registration, Session } from '../api/agent-protocol.ts';
+import type { Client } from '../api/client.ts';
+import type { HostImage } from '../api/resources/host.ts';
+import type { Labels } from '../api/resources/metadata.ts';
+import type { Buggify } from '../base/buggify.ts';
+import type { Clock } from '../base/clock.ts';
+import type { Logger } from '../base/log.ts';
+import type { Prng } from '../base/prng.ts';
+import type { Driver } from './drivers/driver.ts';
+import type { LedgerFile } from './ledger.ts';
+import type { VolumeFiles } from './volumes/volume-files.ts';
+
+/** What is measured of the machine. */
+export type Measurement = Pick<
+  Registration,
+  'machineId' | 'bootId' | 'architecture' | 'capacity' | 'reserved' | 'traits' | 'providers'
+>;
+
+export interface AgentOptions {
+  readonly client: Pick<Client, 'agent'>;
+  readonly hostName: string;
+  readonly labels?: Labels;
+  readonly agentVersion: string;
+  /** Who this agent is: `agentIdentity` of its data directory. */
+  readonly identity: () => Promise<string>;
+  readonly drivers: readonly Driver[];
+  readonly ledgerFile: LedgerFile;
+  /** The volumes of this host. Absent: it keeps none, and reports so for those that it is to have. */
+  readonly volumeFiles?: VolumeFiles;
+  readonly measure: () => Promise<Measurement>;
+  /** What the image cache holds. Default: nothing. */
+  readonly listImages?: () => Promise<readonly HostImage[]>;
+  readonly clock: Clock;
+  readonly prng: Prng;
+  readonly log: Logger;
+  /** Where the simulator makes unusual things happen. Default: nowhere. */
+  readonly buggify?: Buggify;
+  /** Called with every session that begins; `signal` aborts when it is over. Must not throw. */
+  readonly onSession?: (session: Session, signal: AbortSignal) => void;
+}

@@ -1,0 +1,55 @@
+// What the agent reports of its host beside guests and volumes: its drivers, its images, and what is on it without an assignment.
+
+import { unknownGuestsMax } from '../../api/agent-protocol.ts';
+import type { HostDriver, HostImage } from '../../api/resources/host.ts';
+import { describeError } from '../../base/log.ts';
+import type { Driver } from '../drivers/driver.ts';
+import { awaitWithin } from '../host/await-within.ts';
+import { type AgentParts, callTimeoutMs } from './agent-parts.ts';
+
+export function fingerprints(parts: AgentParts): Promise<HostDriver[]> {
+  return Promise.all(parts.options.drivers.map((driver) => fingerprintOf(parts, driver)));
+}
+
+async function fingerprintOf({ options, recovery, stopping }: AgentParts, driver: Driver): Promise<HostDriver> {
+  const { name } = driver;
+  if (!recovery.isReady(driver)) {
+    const reason = `it cannot find its guests again: ${recovery.failureOf(driver) ?? 'it is still looking'}`;
+    return { name, available: false, reason: reason.slice(0, 1024) };
+  }
+  try {
+    const { reason, version, ...seen } = await awaitWithin(
+      { clock: options.clock, timeoutMs: callTimeoutMs, signal: stopping, what: `looking at driver "${name}"` },
+      () => driver.fingerprint(),
+    );
+    return {
+      name,
+      ...seen,
+      ...(driver.suspension === undefined ? {} : { suspends: true }),
+      ...(reason === undefined ? {} : { reason: reason.slice(0, 1024) }),
+      ...(version === undefined ? {} : { version: version.slice(0, 128) }),
+    };
+  } catch (error) {
+    return { name, available: false, reason: describeError(error).slice(0, 1024) };
+  }
+}
+
+/** Before the first sync of a session, which volumes are unknown cannot be told. */
+export async function unknownVolumes({ options, volumes }: AgentParts, synced: boolean): Promise<string[]> {
+  if (!synced) return [];
+  try {
+    return [...(await volumes.unknown())].sort().slice(0, unknownGuestsMax);
+  } catch (error) {
+    options.log.warn('cannot list the volumes of this host', { error: describeError(error) });
+    return [];
+  }
+}
+
+export async function images({ options }: AgentParts): Promise<HostImage[]> {
+  try {
+    return [...((await options.listImages?.()) ?? [])].slice(0, 1024);
+  } catch (error) {
+    options.log.warn('cannot list the images of this host', { error: describeError(error) });
+    return [];
+  }
+}
