@@ -40,7 +40,7 @@ export function createInstance(snapshot: Snapshot, input: CreateInput<InstanceSp
     kind: 'instance',
     schemaVersion,
     metadata: newMetadata(id, { ...input, name }, ctx),
-    spec: likeTheLast(input.spec),
+    spec: likeTheLast(snapshot, input.spec),
     status: {
       phase: isToBeOn(input.spec) ? 'Pending' : 'Stopped',
       incarnation: 0,
@@ -72,12 +72,14 @@ export function createInstance(snapshot: Snapshot, input: CreateInput<InstanceSp
   };
 }
 
-let lastSpec: InstanceSpec | undefined;
+const lastSpecs = new WeakMap<Snapshot, InstanceSpec>();
 
 /** Equal specs often come in a row: sharing one object lets caches keyed by the spec work once. */
-function likeTheLast(spec: InstanceSpec): InstanceSpec {
-  if (!lastSpec || !equalJson(lastSpec, spec)) lastSpec = spec;
-  return lastSpec;
+function likeTheLast(snapshot: Snapshot, spec: InstanceSpec): InstanceSpec {
+  const last = lastSpecs.get(snapshot);
+  if (last && equalJson(last, spec)) return last;
+  lastSpecs.set(snapshot, spec);
+  return spec;
 }
 
 function freeName(snapshot: Snapshot, project: string, image: string, ctx: Context): string {

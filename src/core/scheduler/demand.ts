@@ -1,5 +1,5 @@
 // Demand: how much an instance asks for and of which kind of provider, from its own numbers, size, image, pool, GPUs,
-// NUMA cells and resource query.
+// NUMA cells and resource query. Parsed queries are cached weakly by the placement they stand in.
 
 import { gpuClass, gpuModelTrait, gpuWhole } from '../../api/resources/host-rules.ts';
 import type { InstanceSpec } from '../../api/resources/instance.ts';

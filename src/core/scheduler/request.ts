@@ -1,6 +1,6 @@
 // Request: what an instance needs, with sizes, image defaults and profiles resolved. Plugins see nothing else of an
-// instance. Three bounded caches at the end of their functions remember resolved specs, amounts and weight keys: they
-// are cleared when full and change no answer.
+// instance. The tables in this file are caches: resolved specs by snapshot, and bounded ones of shared amounts and keys.
+// They change no answer.
 
 import { portsOf } from '../../api/instance-ports.ts';
 import type { Amounts, Metadata } from '../../api/resources/metadata.ts';
@@ -77,11 +77,11 @@ interface Known {
 }
 
 /**
- * Maximum number of entries, some hundred bytes each; the map is cleared when full. Not a WeakMap: that would keep an
- * entry for every placed instance.
+ * Maximum number of entries, some hundred bytes each; the map is replaced when full. Not a WeakMap of specs: that would
+ * keep an entry for every placed instance.
  */
 const knownMax = 4096;
-let knownBySpec = new Map<Asking['spec'], Known>();
+const knownBySnapshot = new WeakMap<Snapshot, Map<Asking['spec'], Known>>();
 
 /** The same spec is used repeatedly: on arrival, at its turn, when it is explained. */
 function ownOf(snapshot: Snapshot, asking: Asking): Own {
@@ -92,11 +92,12 @@ function ownOf(snapshot: Snapshot, asking: Asking): Own {
   // The volumes belong to this instance alone, and their hosts change.
   if (spec.volumes !== undefined) return withVolumes(snapshot, asking, workOut(snapshot, asking, pool?.spec));
   const owner = ownerOf(snapshot, asking.metadata.project);
-  const known = knownBySpec.get(spec);
+  let knownBySpec = knownBySnapshot.get(snapshot);
+  const known = knownBySpec?.get(spec);
   if (known && known.size === size && known.image === image && known.pool === pool && known.owner === owner)
     return known.own;
   const own = workOut(snapshot, asking, pool?.spec);
-  if (knownBySpec.size >= knownMax) knownBySpec = new Map();
+  if (!knownBySpec || knownBySpec.size >= knownMax) knownBySnapshot.set(snapshot, (knownBySpec = new Map()));
   knownBySpec.set(spec, { own, size, image, pool, owner });
   return own;
 }
