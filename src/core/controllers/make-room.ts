@@ -9,7 +9,7 @@ import type { Instance } from '../../api/resources/instance.ts';
 import { passGate } from '../queue/limits.ts';
 import { preemptionFor } from '../queue/preemption.ts';
 import { queueOf } from '../queue/queue.ts';
-import { hostToKeep } from '../queue/starvation.ts';
+import { hostToReserve } from '../queue/starvation.ts';
 import type { Request } from '../scheduler/request.ts';
 import { withConditions } from '../state/conditions.ts';
 import type { Context } from '../state/context.ts';
@@ -48,7 +48,7 @@ export function waitForRoom(
   // First the instance's status says why it waits.
   const told = wait(instance, unfit, ctx);
   if (told.changes.length > 0) return { ...told, requeueAfterMs: toldFirstMs };
-  const host = hostToKeep(snapshot, request);
+  const host = hostToReserve(snapshot, request);
   if (host === null) return { ...wait(instance, unfit, ctx), requeueAfterMs: leftMs };
   const kept = `${message}; ${host} is reserved for it, because it has waited long at the head of its queue`;
   return {

@@ -14,7 +14,7 @@ const hostsPerNominee = 8;
  * The host that lacks the least, of those that could take the instance when empty. Null: there is none, or enough hosts
  * are reserved already.
  */
-export function hostToKeep(snapshot: Snapshot, request: Request): string | null {
+export function hostToReserve(snapshot: Snapshot, request: Request): string | null {
   const fleet = fleetOf(snapshot);
   const { nominations } = fleet;
   if (nominations.size >= Math.ceil(fleet.count / hostsPerNominee)) return null;

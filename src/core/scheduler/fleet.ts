@@ -18,7 +18,7 @@ import type { Slot } from './engine/slot.ts';
 import { Groups } from './neighbours/groups.ts';
 import { Nominations } from './nominations.ts';
 import { Mix } from './packing/mix.ts';
-import { Strangers } from './strangers.ts';
+import { UnknownGuests } from './unknown-guests.ts';
 import { Topologies } from './neighbours/topology.ts';
 import { usualDriver } from './wanted-driver.ts';
 
@@ -115,7 +115,7 @@ export class Fleet implements View {
   readonly recordLog = new ChangeLog();
   readonly groups: Groups;
   readonly nominations: Nominations;
-  readonly strangers = new Strangers();
+  readonly unknownGuests = new UnknownGuests();
   readonly topologies: Topologies;
   /** Number of slots allocated; columns and verdicts have this length. */
   capacity = capacityMin;
@@ -323,7 +323,7 @@ export class Fleet implements View {
 
   #write(slot: Slot, host: Host | undefined): void {
     this.#countRare(this.hosts[slot], host);
-    this.strangers.apply(slot, this.hosts[slot], host);
+    this.unknownGuests.apply(slot, this.hosts[slot], host);
     this.hosts[slot] = host;
     this.guestsMax[slot] = host?.spec.instancesMax ?? Number.POSITIVE_INFINITY;
     this.drivers[slot] = usualDriver(host?.status.drivers ?? []) ?? '';

@@ -10,18 +10,18 @@ export const unknownGuest: GroupPlugin = {
   dependsOn: 'group',
   prepare({ asker }, fleet) {
     if (asker === undefined) return null;
-    const strangers = fleet.strangers.of(asker);
+    const unknown = fleet.unknownGuests.of(asker);
     const { restoredUpToMs } = fleet;
-    if (!strangers && restoredUpToMs === undefined) return null; // as nearly always: the instance is not looked up
+    if (!unknown && restoredUpToMs === undefined) return null; // as nearly always: the instance is not looked up
     const instance = fleet.instance(asker);
     if (!instance) return null;
     const wasRestored = restoredUpToMs !== undefined && instance.metadata.createdAtMs <= restoredUpToMs;
-    if (!strangers && !wasRestored) return null;
+    if (!unknown && !wasRestored) return null;
     const next = fleet.nextIncarnationOf(instance);
     return {
       filter(slot) {
         if (wasRestored && fleet.hosts[slot]?.status.guestsTold !== true) return notTold;
-        const other = strangers?.get(slot)?.find((incarnation) => incarnation !== next);
+        const other = unknown?.get(slot)?.find((incarnation) => incarnation !== next);
         if (other === undefined) return null;
         return refuse(
           'UnknownGuest',

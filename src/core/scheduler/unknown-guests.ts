@@ -1,10 +1,10 @@
-// Strangers: unknown guests on hosts, by the instance they belong to: guests of which the host's records say nothing.
+// Unknown guests on hosts, by the instance they belong to: guests of which the host's records say nothing.
 // Kept by the fleet from the hosts' reports. After a restore these are the guests created after the backup.
 
 import type { Host } from '../../api/resources/host.ts';
 import type { Slot } from './engine/slot.ts';
 
-export class Strangers {
+export class UnknownGuests {
   /** By instance id and slot: the incarnations present. */
   readonly #byInstance = new Map<string, Map<Slot, readonly number[]>>();
 
