@@ -41,7 +41,7 @@ async function first(items: AsyncIterable<unknown>): Promise<void> {
   await items[Symbol.asyncIterator]().next();
 }
 
-/** What the client asked for, by route; `undefined`: there is no such route. */
+/** The routes that the client called; `undefined`: there is no such route. */
 async function routesAsked(call: (client: Client) => unknown): Promise<(RouteDefinition | undefined)[]> {
   const asked: (RouteDefinition | undefined)[] = [];
   const fetch: FetchLike = (text, { method }) => {
@@ -51,7 +51,7 @@ async function routesAsked(call: (client: Client) => unknown): Promise<(RouteDef
     asked.push([...searchParams.keys()].every((name) => known.includes(name)) ? route : undefined);
     return Promise.resolve({ status: 200, headers: { get: () => null }, body: null, text: async () => '{}' });
   };
-  // An agent refuses the empty answer, after it has asked.
+  // An agent rejects the empty response, after the request was sent.
   await Promise.resolve(call(createClient({ fetch, url: 'http://server' }))).catch(() => {});
   return asked;
 }

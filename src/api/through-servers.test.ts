@@ -6,13 +6,13 @@ import { createUserClient, type FetchInit, type FetchResponse } from './user-cli
 
 const urls = ['http://a', 'http://b', 'http://c'];
 
-/** What each server does; `hangs` until it is given up. */
+/** The behaviour of each server; `hangs` until the client gives up. */
 type Deed = 'answers' | 'refuses' | 'resets' | 'cannot now' | 'not found' | 'hangs';
 
 function fleet(deeds: Readonly<Record<string, Deed>>, options: { readonly answerMsMax?: number } = {}) {
   const asked: string[] = [];
   const clock = createManualClock();
-  // Pauses are over at once; the limit of an answer is the test's to let pass.
+  // Pauses end immediately; the test advances the time limit of a response.
   const pausing = {
     ...clock,
     setTimer: (delayMs: number, fire: () => void) => clock.setTimer(delayMs <= 1_000 ? 0 : delayMs, fire),
@@ -37,7 +37,7 @@ function fleet(deeds: Readonly<Record<string, Deed>>, options: { readonly answer
     }
   };
   const client = createUserClient({ fetch, url: servers });
-  /** Lets pauses and limits pass while the request is under way. */
+  /** Advances pauses and limits while the request is in progress. */
   const passing = async <T>(request: Promise<T>): Promise<T> => {
     let over = false;
     const end = (): void => void (over = true);

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { createPlaces } from './places.ts';
 
 const never = new AbortController().signal;
-/** What has happened by the time that nothing more can happen by itself. */
+/** Runs until nothing more happens by itself. */
 const settle = async (): Promise<void> => {
   for (let turns = 0; turns < 10; turns++) await Promise.resolve();
 };
@@ -19,7 +19,7 @@ it('lets in as many as there are places, and the others in the order of their co
   await settle();
   expect(inside).toEqual(['a', 'b']);
   leavers.get('b')?.();
-  leavers.get('b')?.(); // once is enough
+  leavers.get('b')?.(); // releasing twice has no effect
   await settle();
   expect(inside).toEqual(['a', 'b', 'c']);
   leavers.get('a')?.();
@@ -34,7 +34,7 @@ it('holds up nobody who gives up, and keeps no place for him', async () => {
   const given = places.enter(impatient.signal);
   const patient = places.enter(never);
   impatient.abort();
-  (await given)(); // of no place
+  (await given)(); // not a permit
   let inside = false;
   void patient.then(() => (inside = true));
   await settle();
@@ -42,5 +42,5 @@ it('holds up nobody who gives up, and keeps no place for him', async () => {
   leave();
   (await patient)();
   (await places.enter(AbortSignal.abort()))();
-  (await places.enter(never))(); // the one place is free again
+  (await places.enter(never))(); // the one permit is free again
 });

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { system } from './system.ts';
 
-/** Through so many promises, some of which wait for the next tick only. */
+/** Through this many promises, some of which only wait for the next tick. */
 async function passThrough(hops: number): Promise<void> {
   for (let hop = 0; hop < hops; hop++) {
     if (hop % 7 === 0) await new Promise<void>((resolve) => process.nextTick(resolve));

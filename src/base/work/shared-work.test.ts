@@ -3,7 +3,7 @@ import { createSharedWork, type WorkCall } from './shared-work.ts';
 
 const never = { signal: new AbortController().signal };
 
-/** Work that ends when it is told to. */
+/** Work that ends when the test ends it. */
 function scripted() {
   const done = Promise.withResolvers<string>();
   const work = { begun: 0, call: undefined as WorkCall<string> | undefined, done };

@@ -82,7 +82,7 @@ const rows: readonly {
     codes: ['RoomLeaked'],
     repaired: ['RoomLeaked'],
   },
-  // Its repair orders the host to remove it; until that is done its host has the order, and no room is held.
+  // The repair orders the host to delete it; until that is done its host has the order, and no room is held.
   {
     name: 'a volume without a record',
     records: [unknownVolume, provider],

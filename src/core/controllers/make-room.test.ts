@@ -1,4 +1,4 @@
-// Preemption takes the fewest, never below a guarantee; and what is large has its turn.
+// Preemption takes the fewest instances and respects guarantees; large instances get their turn.
 
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
@@ -190,7 +190,7 @@ describe('preemption', () => {
               fewest = gone.length;
           }
         }
-        fc.pre(fewest > 0); // who fits as things are asks for nobody's room
+        fc.pre(fewest > 0); // a request that fits as it is preempts no instance
         const found = choosePreemption(cache, request);
         expect(found?.victims.length ?? Number.POSITIVE_INFINITY).toBe(fewest);
         const ids = found?.victims.map(({ value }) => value.metadata.id) ?? [];

@@ -164,7 +164,7 @@ it('what is tried leaves no trace: all is free that was, and the scheduler decid
               host ? [[column.capacity(slot), column.used(slot), column.most(slot)]] : [],
             ),
           );
-          // A slot for a host that was only supposed stays, and is free.
+          // The slot of a hypothetical host remains, and is free.
           const held = guests.filter((_, slot) => known[slot] !== undefined);
           return [columns, held, schedule(cache, request), schedule(cache, request)];
         };

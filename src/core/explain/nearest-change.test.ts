@@ -18,7 +18,7 @@ import { explain } from './explain.ts';
 
 const ctx = testContext();
 
-/** Messages of what would make `asked` fit, once `running` have been placed. */
+/** The changes that would make `asked` fit, once `running` have been placed. */
 function nearest(
   hosts: Record<string, TestHost>,
   asked: Partial<InstanceSpec>,

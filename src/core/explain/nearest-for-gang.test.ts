@@ -20,7 +20,10 @@ const ctx = testContext();
 const four = { capacity: { VCPU: 4, MEMORY_MB: 8192 } };
 const two = { cpus: 2, memoryMiB: 512 };
 
-/** What is said of each of gang g, once `running` have been placed. The gang is of as many as there are, if `size` says no other. */
+/**
+ * The explanation of each member of gang g, once `running` have been placed. The size of the gang is the number of
+ * members, unless `size` is given.
+ */
 function explained(
   hosts: Record<string, TestHost>,
   running: Record<string, Partial<InstanceSpec>>,

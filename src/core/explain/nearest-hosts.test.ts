@@ -17,7 +17,7 @@ function place(cache: Cache, name: string, spec: Partial<InstanceSpec>, labels: 
   commitPlan(cache, placement.reconcile(cache, keys.instance('default', name), ctx));
 }
 
-/** The hosts more that would take it. */
+/** The additional hosts that would be enough. */
 function more(cache: Cache, spec: Partial<InstanceSpec>, labels: Record<string, string> = {}): string | undefined {
   const asked = testInstance('web', { cpus: 1, memoryMiB: 512, ...spec }, {}, { labels });
   return explain(cache, asked).nearest?.find(({ change }) => change === 'AddHost')?.message;
@@ -37,7 +37,7 @@ describe('one more host', () => {
   });
 
   it('is beside those who are there, and does not take their place', () => {
-    // Zone a has one more than b, which is full: another host in a would make it uneven, though that of a were empty.
+    // Zone a has one more than b, which is full: another host in a would violate the spread, even an empty one.
     const cache = testFleet({ h1: four({ zone: 'a' }), h2: four({ zone: 'b' }) });
     place(cache, 'one', { placement: { hostLabels: { zone: 'a' } } }, db);
     place(cache, 'full', { cpus: 4, placement: { hostLabels: { zone: 'b' } } });

@@ -1,4 +1,4 @@
-// What explain says would help does help: it is done, and the instance (or all of its gang) is placed.
+// Changes that explain suggests do help: they are applied, and the instance (or all of its gang) is placed.
 
 import * as fc from 'fast-check';
 import { expect, it } from 'vitest';
@@ -45,7 +45,7 @@ function isPlaced(cache: Cache, name: string): boolean {
   return cache.get('instance', keys.instance('default', name))?.value.status.host !== undefined;
 }
 
-/** The world of a seed, each time anew: hosts, those that found a place, and those that wait together. */
+/** The world of a seed, new each time: hosts, placed instances, and those that wait together. */
 function world(seed: number) {
   const prng = seededPrng(seed);
   const hosts = new Map<string, ReturnType<typeof hostOptions>>(
@@ -81,7 +81,7 @@ function world(seed: number) {
   return { cache, hosts, size };
 }
 
-/** Does what was said. False for what is not tried here. */
+/** Applies the suggested change. False for kinds that are not tested here. */
 function follow(
   { cache, hosts }: ReturnType<typeof world>,
   { change, message, hosts: where, instances }: NearestChange,
@@ -143,6 +143,6 @@ it('what is said to help does', () => {
     }),
     { numRuns: 200 },
   );
-  // Of each of four kinds, for one and for a gang.
+  // Of each of four kinds, for an instance and for a gang.
   expect(followed.size).toBeGreaterThan(4);
 });

@@ -77,7 +77,7 @@ describe('plain amounts', () => {
   });
 });
 
-/** Whether there is any way at all: every copy on every provider, tried one by one. */
+/** Whether there is any assignment: every copy on every provider, tried one by one. */
 function anyWay(tree: Tree, { amounts, portions }: Demand): boolean {
   const wants = [
     ...portions.flatMap((each) => Array.from({ length: each.count }, () => each)),

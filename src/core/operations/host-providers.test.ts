@@ -73,7 +73,7 @@ describe('devices and cells of a host', () => {
     register({ providers: [gpu('gpu0'), gpu('gpu1')] });
     expect(Object.keys(providers()).sort()).toEqual(['', 'gpu0', 'gpu1']);
     expect(providers()['gpu0']?.traits).toEqual(['CUSTOM_GPU_A100']);
-    expect(providers()['gpu1']?.traits).toEqual(['CUSTOM_GPU_T4']); // the operator's wins
+    expect(providers()['gpu1']?.traits).toEqual(['CUSTOM_GPU_T4']); // the operator's value wins
     expect(totals(providers()[''])).toEqual({ VCPU: [8, 0], MEMORY_MB: [8000, 800], DISK_GB: [100, 0] });
     commitPlan(cache, deleteHost(cache, { name: 'h1', force: false }, ctx).plan);
     expect([...cache.list('provider')]).toEqual([]);

@@ -374,7 +374,7 @@ describe('what a host should do', () => {
     expect(wantOn(cache)).toBe('stopped');
     report(cache, testGuest({ state: 'stopped' }));
     expect(instanceIn(cache).status.phase).toBe('Stopped');
-    // Its host had not yet seen the newest wish: the room stays held.
+    // Its host had not seen the newest spec yet: the room stays held.
     replace('running');
     expect(wantOn(cache)).toBe('running');
   });

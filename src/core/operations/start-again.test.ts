@@ -61,7 +61,7 @@ describe('an instance that is to start again', () => {
     expect([web().status.phase, wanted(), heldCpus()]).toEqual([phase, 'stopped', 0]);
     start();
     expect([web().status.phase, wanted(), heldCpus()]).toEqual(['Stopped', 'stopped', 0]);
-    report({ state, ...firstRun }); // said again, as at each session
+    report({ state, ...firstRun }); // reported again, as in each session
     expect(web().status.phase).toBe('Stopped');
     commitPlan(cache, powerOn.reconcile(cache, key, ctx));
     expect([wanted(), heldCpus()]).toEqual(['running', 2]);

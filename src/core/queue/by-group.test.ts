@@ -1,4 +1,4 @@
-// Who waits for a neighbour is woken when one comes or goes, and nobody else.
+// An instance that waits for a neighbour is woken when one arrives or leaves, and no other instance is.
 
 import { describe, expect, it } from 'vitest';
 import type { InstanceSpec } from '../../api/resources/instance.ts';

@@ -21,7 +21,7 @@ const statusOf = (cache: Cache, name: string) =>
   cache.get('instance', keyOf(name))?.value.status ?? expect.unreachable();
 const whyOf = (cache: Cache, name: string) => statusOf(cache, name).conditions[0]?.message;
 
-/** A cache whose queue is worked off whenever something woke someone. */
+/** A cache whose queue is processed whenever an instance is woken. */
 function worked(records: Parameters<typeof testCache>[0], policy: Partial<Policy> = {}) {
   const cache = testCache(records);
   const line = queueOf(cache).dueLine(ctx(policy).policy);

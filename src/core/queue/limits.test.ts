@@ -67,7 +67,7 @@ it('places so many at once, and the next when one has ended', () => {
 describe('a gang that a limit holds back', () => {
   const gang = { name: 'g', size: 2 };
 
-  /** So that room that comes back there helps nobody. */
+  /** So that room released there helps no instance. */
   function pauseAndAdd(cache: Cache, paused: string, added: string): void {
     const host = cache.get('host', keys.host(paused))?.value ?? expect.unreachable();
     addRecord(cache, { ...host, spec: { ...host.spec, paused: true } });

@@ -1,4 +1,5 @@
-// The queue's order is that of a plain search through all that wait, and only what may help wakes anyone.
+// The queue's order is that of a plain search through all pending instances, and a change wakes only instances that it
+// may help.
 
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
@@ -37,7 +38,7 @@ function waiting({ name, project = 'default', priority = 0, createdAtMs = 0, cpu
 
 const full = [testImage(), ...testHost('h1', { capacity: { VCPU: 100, MEMORY_MB: 102_400 } })];
 
-/** All that are due, one after the other, as if none of them could be placed. */
+/** All due keys, one after the other, as if none could be placed. */
 function taken(cache: Cache): string[] {
   const line = queueOf(cache).dueLine({ agingMs });
   for (const key of queueOf(cache).keys()) line.add(key);
@@ -222,7 +223,7 @@ describe('order', () => {
 });
 
 describe('waking', () => {
-  /** A host with 4 CPUs, all held; those of `cpus` wait, and what wakes of them is noted. */
+  /** A host with 4 CPUs, all held; instances of `cpus` wait, and the woken ones are recorded. */
   function crowded(cpus: readonly number[]) {
     const cache = testCache([testImage(), ...testHost('h1', { capacity: { VCPU: 4, MEMORY_MB: 4096 } })]);
     for (let i = 0; i < 4; i++) {

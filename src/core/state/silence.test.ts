@@ -73,7 +73,7 @@ describe('silence', () => {
     nowMs = 10_000;
     silence.excuse(1000, 2 / 3);
     expect(silentMs()).toBe(5000);
-    silence.noteDeaf(); // since 7000, of which a share is taken off already
+    silence.noteDeaf(); // since 7000, of which a share is discounted already
     nowMs = 12_000;
     silence.noteHeard();
     expect(silentMs()).toBe(5000);

@@ -280,7 +280,7 @@ describe('a volume', () => {
       const entry = all.cache.get('host', keys.host(host)) ?? expect.unreachable();
       commitPlan(all.cache, { changes: [{ key: entry.key, ifRevision: entry.revision, value: null }] });
       all.look();
-      if (!made) expect(all.volume()?.status.phase).toBe('Creating'); // until its room is given back
+      if (!made) expect(all.volume()?.status.phase).toBe('Creating'); // until its room is released
       for (const { key } of [...all.cache.allocationsOnHost(host)])
         commitPlan(all.cache, garbage.reconcile(all.cache, key, all.ctx));
       all.look();

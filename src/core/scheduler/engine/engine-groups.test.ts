@@ -1,5 +1,5 @@
-// The engine's answer is the plain full scan's where instances look at each other: random groups, labels and histories, with hosts that
-// change zone, go and come back, and instances that fail and stop.
+// The engine's answer equals the full scan's with rules about neighbours: random groups, labels and histories, with
+// hosts that change zone, leave and return, and instances that fail and stop.
 
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
@@ -102,7 +102,7 @@ function drawInstance(prng: Prng, name: string) {
   );
 }
 
-/** One that walks hardly at all, so that small fleets see what comes after. */
+/** An engine that walks only a few steps, so that small fleets reach the later strategies. */
 const hastyEngineOf = defineFleetEngine();
 function defineFleetEngine(): (fleet: Fleet) => Engine {
   const engines = new WeakMap<Fleet, Engine>();
@@ -155,7 +155,7 @@ function step(cache: Cache, prng: Prng, number: number, ctx: Context): void {
   }
 }
 
-/** The few things that are asked again and again of large groups, each by instances of two apps. */
+/** The few requests that are repeated for large groups, each by instances of two apps. */
 const largeGroups: readonly InstanceSpec['placement'][] = [
   { antiAffinity: [{ to: { app: 'a' }, by: 'host', required: true }] },
   { antiAffinity: [{ to: { app: 'a' }, by: 'host', required: false }] },
@@ -164,7 +164,7 @@ const largeGroups: readonly InstanceSpec['placement'][] = [
   { spread: [{ by: 'host', maxSkew: 1, required: false, among: { app: 'a' } }] },
 ];
 
-/** Instances come, are placed, fail, are called something else; hosts go and come back with what is on them. */
+/** Instances are created, placed, fail and change labels; hosts leave and return with their instances. */
 function largeGroupStep(cache: Cache, prng: Prng, number: number, ctx: Context): void {
   const all = [...cache.list('instance')];
   const some = all[prng.below(Math.max(1, all.length))]?.value;
@@ -200,11 +200,11 @@ function largeGroupStep(cache: Cache, prng: Prng, number: number, ctx: Context):
   }
 }
 
-/** A history in which requests are of one shape and hosts stay what they are, so that what the engine keeps is used again and again. */
+/** A history with requests of one shape and unchanged hosts, so that the engine's caches are reused. */
 function calmStep(cache: Cache, prng: Prng, number: number, ctx: Context): void {
   const draw = prng.below(12);
   if (draw === 0) {
-    // A host more, of which no rule knows where it is.
+    // One more host, without the labels that rules use.
     for (const record of testHost(`n${number}`, { capacity: { VCPU: 8, MEMORY_MB: 8192 } })) addRecord(cache, record);
     return;
   }

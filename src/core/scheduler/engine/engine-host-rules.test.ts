@@ -1,5 +1,5 @@
-// The engine's answer is the plain full scan's with every rule about hosts and room, for random hosts with devices and cells that come,
-// change and go.
+// The engine's answer equals the full scan's with every rule about hosts and room, for random hosts with devices and
+// cells that appear, change and disappear.
 
 import * as fc from 'fast-check';
 import { expect, it } from 'vitest';
@@ -23,7 +23,10 @@ function some<T extends object>(prng: Prng, numerator: number, value: T): T | un
   return prng.chance(numerator, 10) ? value : undefined;
 }
 
-/** What it has hangs on its name alone: a host that shrinks may be over-used, and no claim is to blame. All else is drawn. */
+/**
+ * Its capacity depends on its name only: a shrunk host may be over-used without an invalid claim. Everything else is
+ * random.
+ */
 function drawHost(prng: Prng, name: string): AnyRecord[] {
   const fixed = seededPrng(0, name);
   const cells = fixed.chance(1, 3) ? 2 : 0;

@@ -1,4 +1,5 @@
-// The engine's answer is the plain full scan's: for random fleets, requests and histories of claims, releases and changed hosts.
+// The engine's answer equals the full scan's: for random fleets, requests and histories of claims, releases and changed
+// hosts.
 
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
@@ -26,7 +27,7 @@ function plainCounts(request: Request, cache: Cache): Map<string, number> {
   return counts;
 }
 
-/** Its capacity hangs on its name alone: a host that shrinks may be over-used, and no claim is to blame. */
+/** Its capacity depends on its name only: a shrunk host may be over-used without an invalid claim. */
 function drawHost(prng: Prng, name: string) {
   const size = seededPrng(0, name);
   return testHost(name, {
@@ -52,7 +53,7 @@ function drawSpec(prng: Prng): Partial<InstanceSpec> {
   };
 }
 
-/** One step of a history: mostly instances, sometimes hosts that come, change and go. */
+/** One step of a history: mostly about instances, sometimes about hosts. */
 function step(cache: Cache, prng: Prng, number: number, ctx: Context): void {
   switch (prng.below(8)) {
     case 0: {

@@ -26,7 +26,7 @@ describe('the leaders', () => {
         leaders.build(length);
         for (const changes of plays) {
           const kept = changes.filter(({ slot }) => slot < length);
-          // All have changed before the first is told of, as when a shape catches up.
+          // All have changed before the first update, as when a shape catches up.
           for (const { slot, score } of kept) scores[slot] = score;
           for (const slot of new Set(kept.map((each) => each.slot))) leaders.update(slot, scores[slot] ?? -1);
           const order = sorted(scores);

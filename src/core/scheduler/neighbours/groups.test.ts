@@ -1,4 +1,5 @@
-// Counts of groups are what a recount from the records says, whatever happened to instances and hosts; trials leave nothing behind.
+// Counts of groups equal a recount from the records after any history of instances and hosts; trials leave nothing
+// behind.
 
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
@@ -139,7 +140,7 @@ describe('groups', () => {
       fc.property(fc.integer(), (seed) => {
         const prng = seededPrng(seed);
         const cache = testCache([]);
-        // Some records are there before the first question, hosts after their instances among them.
+        // Some records exist before the first query, including hosts created after their instances.
         for (let i = 0; i < 10; i++) step(cache, prng);
         for (let i = 0; i < 60; i++) {
           step(cache, prng);

@@ -43,7 +43,7 @@ function drawFleet(seed: number): PackedFleet<Named> {
   return fleetOf(hosts, { budget: prng.below(12) / 2 });
 }
 
-/** Does the moves one by one, and looks after each that all is as it must be. */
+/** Makes the moves one by one, and checks the fleet after each. */
 function carryOut(fleet: PackedFleet<Named>, moves: readonly Move<Named>[]): readonly Named[][] {
   const lists = fleet.hosts.map(({ instances }) => [...instances]);
   for (const { instance, from, to } of moves) {

@@ -8,7 +8,7 @@ import { schedule } from '../schedule.ts';
 
 const placement = { profile: 'avoid-fragmentation' as const };
 
-/** A host with a provider for each GPU, of which so much is left. */
+/** A host with a provider for each GPU, with these amounts left. */
 function gpuHost(name: string, cpus: number, gpus: readonly number[], model = 'T4'): AnyRecord[] {
   const [host, root] = testHost(name, { capacity: { VCPU: cpus, MEMORY_MB: 1_000_000 } });
   return [
@@ -21,7 +21,7 @@ function gpuHost(name: string, cpus: number, gpus: readonly number[], model = 'T
   ];
 }
 
-/** Instances that wait: what is typically asked for. */
+/** Pending instances: the typical requests. */
 function waiting(count: number, spec: Partial<InstanceSpec>): AnyRecord[] {
   return Array.from({ length: count }, (_, i) => testInstance(`w${count}-${i}`, spec));
 }
@@ -41,7 +41,7 @@ describe('gpu-fragmentation', () => {
     expect(chosen([...hosts, ...waiting(20, whole)], half)).toBe('b');
   });
   it('takes what nobody could use, even when it takes more', () => {
-    // 300 of 800 left are of no use to anyone; of 1000, exactly the half that others ask for would be left.
+    // 300 of 800 left are useless; of 1000, exactly the half that others request would be left.
     const hosts = [...gpuHost('a', 16, [800]), ...gpuHost('b', 16, [1000])];
     expect(chosen([...hosts, ...waiting(20, half)], half)).toBe('b');
   });

@@ -7,7 +7,7 @@ import { requestOf } from '../request.ts';
 
 const capacity = { VCPU: 100, MEMORY_MB: 100_000 };
 
-/** By host: its points for an instance of 10 CPUs and 1,000 MiB, when these amounts are held there. */
+/** By host: the score for an instance of 10 CPUs and 1,000 MiB, when these amounts are held there. */
 function points(held: Readonly<Record<string, { readonly VCPU: number; readonly MEMORY_MB: number } | null>>) {
   const names = Object.keys(held);
   const cache = testCache([testImage(), ...names.flatMap((name) => testHost(name, { capacity }))]);

@@ -32,7 +32,7 @@ it('refuses hosts that have another life of the instance, and no others', () => 
 it('follows what the host tells', () => {
   const { id } = web.metadata;
   const cache = testCache([testImage(), web, hostWith('h1', { instanceId: id, incarnation: 5 })]);
-  fleetOf(cache); // from now on it is kept up to date
+  fleetOf(cache); // updated from now on
   expect(said(cache, 'unknown-guest', web)).toEqual({ h1: 'UnknownGuest' });
   addRecord(cache, hostWith('h1'));
   expect(said(cache, 'unknown-guest', web)).toEqual({ h1: 'fits' });

@@ -89,7 +89,7 @@ describe('affinity', () => {
         ],
       },
     );
-    // Of 160 in all, those of nobody left aside: 60 and 100, as shares of 100.
+    // Of 160 in all, without the 40 that match no instance: 60 and 100, as shares of 100.
     expect(scored(cache, 'affinity', web)).toEqual({ h1: 37.5, h2: 37.5, h3: 62.5, h4: 0 });
   });
 

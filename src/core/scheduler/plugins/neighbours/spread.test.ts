@@ -30,7 +30,7 @@ describe('spread', () => {
     const ssd = (placement: object) => member('4', web, { ...placement, hostLabels: { disk: 'ssd' } });
     expect(said(cache, 'spread', ssd(over('zone')))).toMatchObject({ a1: 'Spread', b1: 'Spread', c1: 'fits' });
     put(cache, member('c', web), 'c1');
-    // d has none of them and no disk that would do: it does not hold the others back.
+    // d has none of them and no suitable disk, so it does not count.
     expect(said(cache, 'spread', ssd(over('zone')))).toMatchObject({ a1: 'fits', b1: 'fits', c1: 'fits' });
     expect(said(cache, 'spread', member('4', web, over('zone')))).toMatchObject({ a1: 'Spread', d1: 'fits' });
   });
