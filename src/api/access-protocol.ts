@@ -76,14 +76,14 @@ export type ClientControl = Static<typeof ClientControl>;
 
 /** Messages of a host. The last one before it closes is `end`, `exit` or `error`; without one the connection broke. */
 export const HostControl = Type.Union([
-  Type.Object({ type: Type.Literal('end') }, { ...closed, description: 'nothing more comes from the guest' }),
+  Type.Object({ type: Type.Literal('end') }, { ...closed, description: 'no more output from the guest' }),
   Type.Object(
     { type: Type.Literal('offset'), offset: Type.Integer() },
     { ...closed, description: 'console: where in its log the next byte is' },
   ),
   Type.Object(
     { type: Type.Literal('started'), session: Type.String(), inputBytes: Type.Integer() },
-    { ...closed, description: 'exec: what to come back with, and how much of the input has arrived' },
+    { ...closed, description: 'exec: the session for a reconnect, and the number of input bytes received' },
   ),
   Type.Object(
     { type: Type.Literal('exit'), code: Type.Integer(), signal: Type.Optional(Type.Integer()) },
@@ -119,7 +119,7 @@ export const TicketRequest = Type.Object(
 export const Ticket = Type.Object(
   {
     ticket: Type.String(),
-    protocols: Type.Array(Type.String(), { description: 'what the WebSocket is to offer' }),
+    protocols: Type.Array(Type.String(), { description: 'the subprotocol to offer for the WebSocket' }),
     expiresAtMs: Type.Integer(),
   },
   closed,

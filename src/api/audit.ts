@@ -21,7 +21,7 @@ export type FindingCode = Static<typeof FindingCode>;
 export const Finding = Type.Object(
   {
     code: FindingCode,
-    subject: Type.String({ description: 'what it is about: `instance default/web-1`, `host h1`' }),
+    subject: Type.String({ description: 'its subject: `instance default/web-1`, `host h1`' }),
     host: Type.Optional(Type.String()),
     message: Type.String({ description: 'the inconsistency, with its numbers' }),
     cause: Type.String({ description: 'the likely cause' }),
@@ -62,7 +62,7 @@ export const AuditReport = Type.Object(
         allocations: Type.Integer(),
         providers: Type.Integer(),
         hosts: Type.Integer(),
-        hostsHeard: Type.Integer({ description: 'hosts that send heartbeats: what the others have is unknown' }),
+        hostsHeard: Type.Integer({ description: 'hosts that send heartbeats; the state of the others is unknown' }),
       },
       closed,
     ),

@@ -68,7 +68,7 @@ export const LossCapacity = Type.Object(
     losses: Type.Integer({ description: 'hosts lost at once' }),
     checked: Type.Integer({ description: 'cases that were tried, those with most at stake first' }),
     of: Type.Integer({ description: 'cases there are' }),
-    survived: Type.Integer({ description: 'cases in which everything found another place' }),
+    survived: Type.Integer({ description: 'cases in which everything fits elsewhere' }),
     worst: Type.Array(
       Type.Object(
         {

@@ -25,7 +25,7 @@ export function assertContainerImage(spec: ImageSpec, at = 'spec.'): void {
     throw fault('backend', `the driver "${spec.backend}" does not run images of format ${spec.format}`);
   if (!container) {
     if (!spec.source.startsWith(containerTransport)) return;
-    throw fault('format', `what is at ${containerTransport} is a container image; say format: container`);
+    throw fault('format', `what is at ${containerTransport} is a container image; set format: container`);
   }
   const read = readContainerReference(spec.source);
   if (!read.ok)
@@ -35,5 +35,5 @@ export function assertContainerImage(spec: ImageSpec, at = 'spec.'): void {
     );
   for (const field of ['checksum', 'localPath'] as const)
     if (spec[field] !== undefined)
-      throw fault(field, 'a container image has none: its engine keeps it, and a digest in its source says what it is');
+      throw fault(field, 'a container image has none: its engine stores it, and a digest in its source identifies it');
 }

@@ -33,7 +33,7 @@ export function readContainerReference(source: string): ReadReference {
   const slash = named.indexOf('/');
   const registry = named.slice(0, Math.max(0, slash));
   if (!hostPattern.test(registry) || !isHost(registry))
-    return wrong('it names no registry: write docker.io/library/NAME for one of Docker Hub');
+    return wrong('it names no registry; for Docker Hub write docker.io/library/NAME');
   const colon = named.indexOf(':', slash);
   const name = named.slice(slash + 1, colon < 0 ? undefined : colon);
   const tag = colon < 0 ? undefined : named.slice(colon + 1);
@@ -43,7 +43,7 @@ export function readContainerReference(source: string): ReadReference {
     return wrong('its name is not a series of lower-case letters, digits and single separators between slashes');
   if (tag !== undefined && !tagPattern.test(tag)) return wrong('what follows ":" is not a tag');
   if (tag === undefined && digest === undefined)
-    return wrong('it names neither a tag nor a digest, and "latest" would be a guess');
+    return wrong('it has neither a tag nor a digest; "latest" is not assumed');
   return {
     ok: true,
     reference: {

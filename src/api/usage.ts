@@ -33,7 +33,8 @@ export const ProjectUsage = Type.Object(
   {
     project: Type.String(),
     charged: Type.Record(Type.String(), Type.Integer(), {
-      description: 'what its quota counts, by resource class: its instances, placed or not; INSTANCES counts them',
+      description:
+        'amounts that count towards its quota, by resource class, for instances placed or not; INSTANCES is their number',
     }),
   },
   closed,

@@ -41,7 +41,7 @@ export function imageBuildCommand(cli: Cli): Command {
       if (!recipe) {
         const meant = nearest(word, buildable);
         throw usageError(
-          `Berth does not know how to build "${word}"`,
+          `Berth has no recipe for "${word}"`,
           meant ? `did you mean "${meant}"?` : `it can build: ${buildable.join(', ')}`,
         );
       }

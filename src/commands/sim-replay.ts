@@ -124,7 +124,7 @@ type Line = readonly [label: string, tell: (replayed: Replayed) => string];
 const lines: readonly Line[] = [
   ['instances', ({ arrivals }) => String(arrivals)],
   ['too large for any host', ({ impossible }) => (impossible === 0 ? '' : String(impossible))],
-  ['gone in the second they came', ({ momentary }) => (momentary === 0 ? '' : String(momentary))],
+  ['ended within a second of their arrival', ({ momentary }) => (momentary === 0 ? '' : String(momentary))],
   ['placed', ({ placed }) => String(placed)],
   ['still waiting at the end', ({ waiting }) => String(waiting)],
   ['waited for room', ({ waits }) => String(waits.delayed)],
@@ -186,7 +186,7 @@ async function read(file: string, meantAs: string): Promise<Uint8Array> {
   try {
     return await readFile(file);
   } catch (error) {
-    throw usageError(`"${file}" cannot be read as ${meantAs}: ${describeError(error)}`, 'name a file that is there');
+    throw usageError(`"${file}" cannot be read as ${meantAs}: ${describeError(error)}`, 'name an existing file');
   }
 }
 

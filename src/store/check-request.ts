@@ -37,7 +37,7 @@ export function checkCommit(conditions: readonly Condition[], writes: readonly W
   const written = new Set<Key>();
   for (const { key, value } of writes) {
     checkKey(key);
-    if (written.has(key)) throw invalid(`key "${key}" stands twice in one commit`);
+    if (written.has(key)) throw invalid(`key "${key}" occurs twice in one commit`);
     written.add(key);
     bytes += key.length + (value?.byteLength ?? 0);
   }

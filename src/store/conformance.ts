@@ -514,7 +514,7 @@ function refusalCases(open: () => Promise<Store>): void {
     expect((await store.list('')).revision).toBe(0);
   });
 
-  it('a key that stands twice in one commit', async () => {
+  it('a key that occurs twice in one commit', async () => {
     const store = await open();
     const twice = [
       { key: 'a', value: bytes('x') },

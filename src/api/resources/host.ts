@@ -13,7 +13,7 @@ const Units = Type.Integer({ minimum: 1, maximum: 2 ** 53 - 1 });
 export const InventoryOverride = Type.Object(
   {
     total: Type.Optional(
-      Type.Integer({ minimum: 0, maximum: 2 ** 53 - 1, description: 'instead of what was measured' }),
+      Type.Integer({ minimum: 0, maximum: 2 ** 53 - 1, description: 'instead of the measured amount' }),
     ),
     reservedPercent: Type.Optional(
       Type.Number({ minimum: 0, maximum: 100, description: 'of the total, rounded up; `reserved` wins over it' }),

@@ -7,7 +7,7 @@ import { DottedName, Name, type Resource, type ResourceDefinition } from './meta
 /** No user name or password in the URL: a spec is visible to everyone who may read images. */
 const ImageSource = Type.String({
   description:
-    'an http:, https: or file: URL without a password in it, oci://REGISTRY/NAME:TAG, or berth://sha256/<64 hex> for what was uploaded; of format container: docker://REGISTRY/NAME:TAG[@DIGEST]',
+    'an http:, https: or file: URL without a password in it, oci://REGISTRY/NAME:TAG, or berth://sha256/<64 hex> for an uploaded file; of format container: docker://REGISTRY/NAME:TAG[@DIGEST]',
   pattern:
     '^(https?://[^\\s/?#@]+([/?#]\\S*)?|file://\\S+|oci://[^\\s/?#@]+/[^\\s?#]+|docker://\\S+|berth://sha256/[0-9a-f]{64})$',
   maxLength: 2048,
@@ -17,7 +17,7 @@ export const ImageSpec = Type.Object(
   {
     source: ImageSource,
     mirrors: Type.Optional(
-      Type.Array(ImageSource, { maxItems: 16, description: 'tried in this order when `source` cannot give it' }),
+      Type.Array(ImageSource, { maxItems: 16, description: 'tried in this order when `source` is unavailable' }),
     ),
     localPath: Type.Optional(
       Type.String({
@@ -105,7 +105,7 @@ export const imageDefinition = {
   plural: 'images',
   idPrefix: 'img',
   scope: 'fleet',
-  description: "Where a guest's disk comes from and what it needs.",
+  description: "The source of a guest's disk, and its requirements.",
   name: DottedName,
   spec: ImageSpec,
   status: Type.Object({}, { additionalProperties: false }),

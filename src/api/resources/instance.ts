@@ -100,7 +100,7 @@ export const InstanceSpec = Type.Object(
         maxPerHost: Type.Optional(
           Type.Integer({
             ...MaxPerHost,
-            description: 'of its placement group, else of those with all of its labels',
+            description: 'members of its placement group, else instances with all of its labels',
           }),
         ),
         hostLabels: Type.Optional(Labels),

@@ -59,7 +59,7 @@ export const Metadata = Type.Object(
   {
     id: Type.String({ description: 'never used twice' }),
     name: DottedName,
-    project: Type.String({ description: 'empty for what belongs to the fleet' }),
+    project: Type.String({ description: 'empty for resources of the fleet' }),
     revision: Type.Integer({ minimum: 0, description: 'of the commit that last wrote this resource' }),
     generation: Type.Integer({ minimum: 1, description: 'grows with every change of spec' }),
     labels: Labels,

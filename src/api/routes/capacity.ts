@@ -65,7 +65,7 @@ export const capacityRoutes = {
     method: 'GET',
     path: '/v1/queue',
     verb: 'read',
-    summary: 'Show what waits for a host, in queue order, and why',
+    summary: 'List pending instances in queue order, with the reasons',
     query: {
       project: queryParameters.ofProject,
       limit: Type.Integer({ minimum: 1, maximum: 10_000, default: 100, description: 'at most this many' }),

@@ -129,7 +129,7 @@ export const instanceRoutes = {
         minimum: 0,
         maximum: Number.MAX_SAFE_INTEGER,
         default: 0,
-        description: 'bytes since the first boot; the header berth-log-offset tells where the answer begins',
+        description: 'bytes since the first boot; the header berth-log-offset is the offset of the response',
       }),
       follow: Type.Boolean({ default: false, description: 'follow new output' }),
     },

@@ -33,7 +33,7 @@ export const processRoutes = {
     method: 'GET',
     path: '/metrics',
     verb: 'open',
-    summary: 'What it measures, as Prometheus reads it',
+    summary: 'Metrics of the process, in the format of Prometheus',
     answers: { 200: { description: 'done', text: true } },
   }),
   version: route({

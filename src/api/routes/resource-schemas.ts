@@ -37,7 +37,9 @@ export function createMetadata({ kind, name, scope }: ResourceDefinition) {
 export const ReplaceMetadata = Type.Object(
   {
     labels: Labels,
-    revision: Type.Optional(Type.Integer({ minimum: 1, description: 'change only what is still at this revision' })),
+    revision: Type.Optional(
+      Type.Integer({ minimum: 1, description: 'apply the change only if the resource is still at this revision' }),
+    ),
   },
   { additionalProperties: false, default: {} },
 );

@@ -36,7 +36,7 @@ export function resourceRoutes(kind: Kind) {
       query: {
         project: queryParameters.ofProject,
         selector: queryParameters.selector,
-        subject: Type.Optional(Type.String({ description: 'name or id of what the events are about' })),
+        subject: Type.Optional(Type.String({ description: 'name or id of the subject of the events' })),
         limit: queryParameters.pageLimit,
         continue: queryParameters.continue,
         watch: queryParameters.watch,

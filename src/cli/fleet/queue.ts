@@ -12,7 +12,7 @@ import { age, parseInteger } from '../options/units.ts';
 
 export function queueCommand(cli: Cli): Command {
   return new Command('queue')
-    .description('Show what waits for a host, in queue order, and why; for all projects, or for that of --project')
+    .description('List pending instances in queue order, with the reasons; for all projects, or for that of --project')
     .option('--limit <count>', 'at most this many', '100')
     .addOption(outputOption('value'))
     .action(async (options: { readonly limit: string; readonly output: Format }, command: Command) => {

@@ -27,7 +27,7 @@ function faultOf(snapshot: Snapshot, { key, value }: Entry<Allocation>): Fault |
     message: `room on host ${host} is held for ${subject}, incarnation ${consumer.incarnation}, but ${why}`,
     cause: mayGo
       ? 'its release was interrupted'
-      : 'its host has not yet said that nothing is left of it: is its agent connected?',
+      : 'its host has not yet reported that nothing is left of it: is its agent connected?',
     ...(mayGo
       ? {
           repair: {

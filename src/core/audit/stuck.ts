@@ -22,7 +22,9 @@ export const stuck: Rule = function* (snapshot) {
       code: 'Stuck',
       subject: `instance ${metadata.project}/${metadata.name}`,
       ...(host ? { host: host.metadata.name } : {}),
-      message: deleting ? 'it is being removed and is still there' : `it is ${status.phase} and nothing more has come`,
+      message: deleting
+        ? 'it is being removed and is still there'
+        : `it is ${status.phase} and there was no further report`,
       cause: host
         ? `its host's agent is connected, but has not done it: see "berth events" and the agent's log on host ${host.metadata.name}`
         : 'it is bound to no existing host, and nothing has ended it',

@@ -28,7 +28,7 @@ const instanceIn = (cache: Cache): Instance => cache.get('instance', key)?.value
 let idCount = 0;
 const at = (ms: number) => testContext({ nowMs: ms, monotonicMs: ms, newId: (prefix) => `${prefix}_${++idCount}` });
 
-/** Two hosts, both heard of at 1,000,000 ms; the instance runs on h1. */
+/** Two hosts, both with a heartbeat at 1,000,000 ms; the instance runs on h1. */
 function running(spec: Partial<InstanceSpec> = {}) {
   const seen = { nowMs: 1_000_000 };
   const cache = testCache([testImage(), ...testHost('h1'), testInstance('web', spec)], () => seen.nowMs);
@@ -204,7 +204,7 @@ describe('a lost host', () => {
     expect(() => deleteHost(cache, { name: 'h1', force: false }, at(1))).toThrow(
       /holds room for 1 instance;.*"berth host rm --force h1"/,
     );
-    expect(() => deleteHost(cache, { name: 'h1', force: true }, at(1))).toThrow(/is heard and runs its guests/);
+    expect(() => deleteHost(cache, { name: 'h1', force: true }, at(1))).toThrow(/is connected and runs its guests/);
     step(cache, hostHealth, 1_070_000, 'hosts/h1');
     commitPlan(cache, deleteHost(cache, { name: 'h1', force: true }, at(1_070_000)).plan);
     step(cache, lostHost, 1_070_000);
@@ -312,7 +312,7 @@ describe('restart', () => {
 });
 
 describe('garbage', () => {
-  /** A full pass; how much it removed. */
+  /** A full pass; returns the number of deletions. */
   const pass = (cache: Cache, ctx: Context): number => {
     let removed = 0;
     for (const each of [...garbage.keys(cache)]) {
@@ -361,7 +361,7 @@ describe('garbage', () => {
     const cache = testCache([testInstance('web')]);
     const subject = instanceIn(cache);
     for (let i = 0; i < 700; i++) {
-      // The names do not tell the age: other projects' events and those of other clocks lie between them.
+      // The names do not reveal the age: events of other projects and other clocks lie between them.
       const ctx = { ...at(10_000 + i), newId: () => `evt_${(i * 7919) % 700}` };
       commitPlan(cache, { changes: [eventChange(subject, { reason: 'Tried', message: String(i) }, ctx)] });
     }

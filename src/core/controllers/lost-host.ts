@@ -88,7 +88,7 @@ function takeUpAgain(snapshot: Snapshot, instance: Entry<Instance>, ctx: Context
         instance.value,
         {
           reason: 'HostBack',
-          message: `host ${status.host} is heard again; the guest is as it was`,
+          message: `host ${status.host} is connected again; the guest is unchanged`,
           host: status.host ?? '',
         },
         ctx,

@@ -31,7 +31,7 @@ export const hostSteps: readonly HostStep[] = [
     apply(host) {
       const { status } = host;
       if (isReady(status)) return null;
-      const ready = { type: 'Ready', status: 'True', reason: 'Supposed', message: 'as if it were connected' } as const;
+      const ready = { type: 'Ready', status: 'True', reason: 'Supposed', message: 'if it were connected' } as const;
       return { ...host, status: { ...status, conditions: withConditions(status.conditions, [ready], 0) } };
     },
   },

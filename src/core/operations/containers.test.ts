@@ -1,4 +1,4 @@
-// What is asked for of containers, from the request to what their host is told; and images that contradict themselves.
+// Containers, from the request to the assignment for their host; and images with contradictory fields.
 
 import { describe, expect, it } from 'vitest';
 import { parse } from '../../api/parse.ts';
@@ -19,7 +19,7 @@ const images = [
   testImage('shop-arm', { format: 'container', source: 'docker://docker.io/acme/shop:1', architecture: 'arm64' }),
 ];
 
-/** As a user's request: parsed by schema, then decided. Answers the field that is refused, and why. */
+/** Like a user's request: parsed by schema, then decided. Returns the refused field and the reason. */
 function refusalOf(act: () => unknown): string {
   try {
     act();
@@ -158,7 +158,7 @@ describe('an image', () => {
     [
       'of containers, called a disk',
       { source: 'docker://docker.io/acme/shop:1' },
-      /^spec.format: .*say format: container/,
+      /^spec.format: .*set format: container/,
     ],
     [
       'of a disk, called containers',

@@ -56,7 +56,7 @@ function assertImage(
     );
   }
   if (!isContainerImage(found.spec))
-    throw invalid(at, `image "${word}" is of a virtual machine, and no container can be made of it`);
+    throw invalid(at, `image "${word}" is of a virtual machine and cannot run in a container`);
   if (beside && found.spec.architecture !== beside.spec.architecture)
     throw invalid(
       at,

@@ -7,7 +7,7 @@ import { assertHostDemand } from './host-demand.ts';
 
 const cache = testCache([testImage(), ...testHost('h1', { spec: { pool: 'gold' } })]);
 
-/** As a request comes: by the schema, then by what it cannot say. */
+/** Like a request: checked by the schema, then by the rules that it cannot express. */
 function faultOf(spec: Record<string, unknown>): { field: string | undefined; message: string } | undefined {
   try {
     assertHostDemand(cache, parse(InstanceSpec, { image: 'tiny', ...spec }, 'spec'));
@@ -127,7 +127,7 @@ describe('what is refused, naming the field', () => {
       'a preference for nothing',
       place({ preferences: [{ weight: 5 }] }),
       'spec.placement.preferences[0].key',
-      /one of them/,
+      /either a label/,
     ],
     [
       'a preference of weight 0',

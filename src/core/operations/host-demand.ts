@@ -161,7 +161,7 @@ function assertTraits(traits: TraitRules | undefined): void {
 function assertPreference({ weight, key, operator, values, trait }: Preference, field: string): void {
   if (weight === 0) throw invalid(`${field}.weight`, 'a preference of weight 0 has no effect');
   if ((key === undefined) === (trait === undefined))
-    throw invalid(`${field}.key`, 'a preference is for a label (key, operator, values) or for a trait: one of them');
+    throw invalid(`${field}.key`, 'a preference needs either a label (key, operator, values) or a trait');
   if (key === undefined) {
     if (operator !== undefined || values !== undefined)
       throw invalid(`${field}.operator`, 'operator and values belong to a key, not to a trait');

@@ -18,7 +18,7 @@ export function assertHostSpec(spec: HostSpec): void {
     spec.taints ?? [],
     ({ key, effect }) => `${key}:${effect}`,
     'taints',
-    (taint) => `the taint ${taint} is there twice`,
+    (taint) => `the taint ${taint} is listed twice`,
   );
 }
 

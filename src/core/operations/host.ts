@@ -122,7 +122,7 @@ export function deleteHost(
   if (held > 0 && isReady(entry.value.status)) {
     throw new ApiError(
       'Conflict',
-      `host "${input.name}" is heard and runs its guests; remove the instances, or stop its agent and guests and wait until it is lost`,
+      `host "${input.name}" is connected and runs its guests; remove the instances, or stop its agent and guests and wait until the host is lost`,
     );
   }
   const lease = snapshot.get('lease', keys.lease(input.name));

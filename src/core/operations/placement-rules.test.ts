@@ -1,4 +1,4 @@
-// Rules that cannot be meant are refused by field; placement groups are made, changed, and kept as long as instances name them.
+// Invalid rules are refused by field; placement groups are created, changed, and kept as long as instances name them.
 
 import { describe, expect, it } from 'vitest';
 import { InstanceSpec } from '../../api/resources/instance.ts';
@@ -8,7 +8,7 @@ import { addRecord, commitPlan, testCache, testContext, testGroup, testImage, te
 import { createInstance, replaceInstance } from './instance.ts';
 import { createPlainResource, deletePlainResource, replacePlainResource } from './plain-resource.ts';
 
-/** As a user's request: parsed by schema, then decided. Answers the field that is refused, and why. */
+/** Like a user's request: parsed by schema, then decided. Returns the refused field and the reason. */
 function refusalOf(placement: unknown, labels: Record<string, string> = { app: 'web' }): string {
   const cache = testCache([testImage(), testGroup('databases')]);
   try {
@@ -89,7 +89,7 @@ describe('rules about neighbours', () => {
   it.each(rows)('%s', (_name, placement, answer) => expect(refusalOf(placement)).toMatch(answer));
 
   it('need peers: labels or a group', () => {
-    expect(refusalOf({ maxPerHost: 1 }, {})).toMatch(/^spec.placement.maxPerHost: which instances are meant\?/);
+    expect(refusalOf({ maxPerHost: 1 }, {})).toMatch(/^spec.placement.maxPerHost: the rule selects no instances/);
     expect(refusalOf({ spread: [{ by: 'zone' }] }, {})).toMatch(/^spec.placement.spread\[0\].among/);
     expect(refusalOf({ maxPerHost: 1, group: 'databases' }, {})).toBe('accepted');
     expect(refusalOf({ spread: [{ by: 'zone', among: to }] }, {})).toBe('accepted');
@@ -99,7 +99,7 @@ describe('rules about neighbours', () => {
     const web = testInstance('web', { placement: { maxPerHost: 1 } }, {}, { labels: { app: 'web' } });
     const cache = testCache([testImage(), web]);
     const input = { project: 'default', name: 'web', labels: {}, spec: web.spec };
-    expect(() => replaceInstance(cache, input, testContext())).toThrow('which instances are meant?');
+    expect(() => replaceInstance(cache, input, testContext())).toThrow('the rule selects no instances');
   });
 });
 

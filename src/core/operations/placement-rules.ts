@@ -58,7 +58,7 @@ function assertWeights({ affinity, antiAffinity }: Asked['placement']): void {
 function assertPeers({ labels, placement: { spread, maxPerHost, group } }: Asked): void {
   if (group !== undefined || Object.keys(labels).length > 0) return;
   const lacking = (field: string, more = ''): ApiError =>
-    invalid(field, `which instances are meant? Give this one a label or a placement group${more}`);
+    invalid(field, `the rule selects no instances; give this one a label or a placement group${more}`);
   if (maxPerHost !== undefined) throw lacking('spec.placement.maxPerHost');
   for (const [i, { among }] of (spread ?? []).entries())
     if (!among) throw lacking(`spec.placement.spread[${i}].among`, ', or say among which to spread');

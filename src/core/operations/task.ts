@@ -19,7 +19,7 @@ export function createTask(snapshot: Snapshot, input: CreateInput<TaskSpec>, ctx
   if (earlier) return earlier;
   assertAskable(snapshot, input);
   if (input.spec.placement.task !== undefined) {
-    throw new ApiError('InvalidRequest', 'a task holds room of its own and takes over no other; only instances do', {
+    throw new ApiError('InvalidRequest', 'a task cannot take over the room of another task; only instances can', {
       field: 'spec.placement.task',
     });
   }

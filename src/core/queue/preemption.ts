@@ -1,6 +1,6 @@
 // Preemption: which instances of lower priority must be stopped on which host so that a request fits there: as few as
 // possible; of those the lowest priorities; of those the youngest. Never an exclusive instance or one of a gang, and
-// never so many that their project falls below its guarantee.
+// never more than leave their project its guarantee.
 
 import type { Instance } from '../../api/resources/instance.ts';
 import { belongingOf } from '../scheduler/neighbours/belonging.ts';

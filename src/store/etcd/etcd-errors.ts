@@ -51,8 +51,9 @@ export function faultOf(error: unknown): EtcdFault {
 const remedies: Readonly<Record<Fault, string>> = {
   away: 'see that etcd runs, has a leader and can be reached from here',
   token: 'see the user= and password= of the store URL',
-  forgotten: 'try again; if it comes again, something compacts this etcd all the time: Berth wants an etcd of its own',
-  Full: 'make room: etcdctl compact REVISION, etcdctl defrag, etcdctl alarm disarm (or raise --quota-backend-bytes); the store then goes on by itself',
+  forgotten:
+    'try again; if the error persists, another program keeps compacting this etcd: use a separate etcd for Berth',
+  Full: 'make room: etcdctl compact REVISION, etcdctl defrag, etcdctl alarm disarm (or raise --quota-backend-bytes); the store then continues by itself',
   Denied:
     'see user=, password=, ca=, cert= and key= of the store URL, and that the user has a role that may read and write the prefix',
   Corrupt: 'stop the servers and restore etcd from a snapshot',

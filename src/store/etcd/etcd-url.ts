@@ -56,7 +56,7 @@ function tlsOf(values: URLSearchParams): Pick<EtcdAddress, 'tls'> {
   const asked = values.get('tls');
   if (asked !== null && asked !== 'true' && asked !== 'false') throw invalid('tls is true or false');
   const files = ['ca', 'cert', 'key'].filter((name) => values.has(name));
-  if (asked === 'false' && files.length > 0) throw invalid(`tls=false goes ill with ${files.join(', ')}`);
+  if (asked === 'false' && files.length > 0) throw invalid(`tls=false cannot be combined with ${files.join(', ')}`);
   if (asked !== 'true' && files.length === 0) return {};
   if (values.has('cert') !== values.has('key')) throw invalid('cert and key belong together');
   return { tls: Object.fromEntries(files.map((name) => [name, readPem(name, values.get(name) ?? '')])) };

@@ -108,7 +108,7 @@ export class LogReader {
     if (look.head.revision < after)
       throw corrupt(
         name,
-        `it has gone back from revision ${after} to ${look.head.revision}, as after a restore: then all servers must be started anew`,
+        `it has gone back from revision ${after} to ${look.head.revision}, as after a restore; restart all servers then`,
       );
     this.#adaptPage(records, log?.more ?? false);
     return look;

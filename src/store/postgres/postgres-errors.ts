@@ -60,15 +60,18 @@ function kindOf(error: unknown, state: string): Kind {
   if (/^28/.test(state)) return { code: 'Denied', remedy: 'look at user and password in the URL, and at pg_hba.conf' };
   if (state === '3D000') return { code: 'Invalid', remedy: 'create the database, or name another in the URL' };
   if (state === '42501')
-    return { code: 'Denied', remedy: 'let the role create schemas in the database, or own the schema it is to use' };
+    return {
+      code: 'Denied',
+      remedy: 'allow the role to create schemas in the database, or make it the owner of its schema',
+    };
   if (state === '53100')
-    return { code: 'Full', remedy: 'make room on the file system of the server, the store then goes on by itself' };
+    return { code: 'Full', remedy: 'free space on the file system of the server; the store then continues by itself' };
   if (/^XX00[12]/.test(state)) return { code: 'Corrupt', remedy: 'the server has found damaged data: see its log' };
   if (/^(42P01|42703|42883|3F000)/.test(state))
     return { code: 'Corrupt', remedy: 'the schema lacks something of the store: put a backup in its place' };
   if (state === '53300')
     return { code: 'Unavailable', remedy: 'raise max_connections of the server, or end some of its clients' };
-  if (state === '57014') return { code: 'Unavailable', remedy: 'it took too long: see what keeps the server busy' };
+  if (state === '57014') return { code: 'Unavailable', remedy: 'it took too long; check the load of the server' };
   if (state !== '') return { code: 'Unavailable', remedy: 'see the log of the server' };
   return kindOfClient(error) ?? { code: 'Unavailable', remedy: 'see whether the server runs and can be reached' };
 }

@@ -93,7 +93,7 @@ export class PostgresReader {
     const [revision, compacted] = [Number(at), Number(from)];
     if (revision < after)
       throw this.#corrupt(
-        `it has gone back from revision ${after} to ${revision}: another copy of the database stands there`,
+        `it has gone back from revision ${after} to ${revision}: another copy of the database is in its place`,
       );
     if (after + 1 < compacted) return { commits: [], revision, compacted };
     const commits = rows.map((row) => this.#decode(row));

@@ -45,7 +45,7 @@ export function parsePostgresUrl(rest: string): PostgresTarget {
   if (sslmode !== null && !sslModes.includes(sslmode))
     throw new StoreError(
       'Invalid',
-      `sslmode=${JSON.stringify(sslmode)} was refused, for programs do not agree on what it checks: write verify-full (the server's certificate, against sslrootcert=FILE if that is given), no-verify or disable`,
+      `sslmode=${JSON.stringify(sslmode)} is refused, because programs disagree on its meaning; write verify-full (the server's certificate, against sslrootcert=FILE if that is given), no-verify or disable`,
     );
   if (url.hostname.includes(','))
     throw new StoreError('Invalid', 'a PostgreSQL store has one host; name the address that follows its primary');

@@ -2,8 +2,8 @@
 // notifications of other servers. When it breaks during a batch, the outcome is determined before anything else is sent: nothing is
 // committed twice.
 //
-//   send ──▶ answer ──▶ told
-//     ╰─ broken ──▶ connect, end the old session ──▶ found in the log ──▶ told
+//   send ──▶ answer ──▶ reported
+//     ╰─ broken ──▶ connect, end the old session ──▶ found in the log ──▶ reported
 //           ╰─ not in time: 'unknown'                 ╰─ not there ──▶ send
 
 import { assert } from '../../base/assert.ts';
@@ -137,11 +137,11 @@ export class PostgresWriter {
     });
     const [[compacted] = []] = await this.#session.query(`SELECT compacted FROM ${schema}.state`); // after: rows are deleted once it says so
     if (sent.after + 1 < Number(compacted))
-      throw new StoreError('Unavailable', `commit failed on ${where}: what became of it has been compacted meanwhile`);
+      throw new StoreError('Unavailable', `commit failed on ${where}: its outcome has been compacted in the meantime`);
     const made = new Map<number, { revision: Revision; absent: readonly unknown[] }>();
     for (const [revision, request, absent] of rows)
       made.set(Number(request) - 1, { revision: Number(revision), absent: Array.isArray(absent) ? absent : [] });
-    this.#options.log.warn('looked up what became of a commit', { asked: waiting.length, happened: made.size });
+    this.#options.log.warn('determined the outcome of a commit', { asked: waiting.length, happened: made.size });
     this.#options.onCommitted(
       [...made].map(([request, { revision, absent }]) =>
         loggedCommit({ revision, writes: waiting[request]?.writes ?? [], absent: (write) => absent.includes(write) }),
@@ -184,7 +184,7 @@ export class PostgresWriter {
     if (revision < this.#revision)
       throw new StoreError(
         'Corrupt',
-        `the store on ${target.where} has gone back from revision ${this.#revision} to ${revision}: another copy of the database stands there; start the server again when that is meant`,
+        `the store on ${target.where} has gone back from revision ${this.#revision} to ${revision}: another copy of the database is in its place; restart the server if that is intended`,
       );
     this.#revision = revision;
     this.#options.onNotice(revision);

@@ -31,7 +31,11 @@ export function toStoreError(
   const options = { cause: error, outcome };
   // SHMSIZE: no room for the 32 KiB beside the file that checking it needs.
   if (code === 'SQLITE_FULL' || code === 'SQLITE_IOERR_SHMSIZE')
-    return new StoreError('Full', `${what}; make room on its file system, the store then goes on by itself`, options);
+    return new StoreError(
+      'Full',
+      `${what}; free space on its file system; the store then continues by itself`,
+      options,
+    );
   if (/^SQLITE_(CORRUPT|NOTADB)/.test(code)) return corrupt(path, what, options);
   if (isBusy(error))
     return new StoreError('Locked', `${what}; another program has the file open: stop that one first`, options);

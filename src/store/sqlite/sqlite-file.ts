@@ -160,7 +160,7 @@ function createFile(path: string): void {
   if (existsSync(`${path}-wal`))
     throw corrupt(
       path,
-      `it is missing, but its write-ahead log ${path}-wal is there; someone moved or removed one of two`,
+      `it is missing, but its write-ahead log ${path}-wal is there; one of the two was moved or removed`,
     );
   const newPath = `${path}.new`;
   for (const stale of [newPath, `${newPath}-wal`, `${newPath}-journal`]) rmSync(stale, { force: true });
@@ -206,7 +206,7 @@ function checkHeader(path: string, walBytes: number): void {
   if (!'SQLite format 3\0'.startsWith(header.toString('latin1', 0, 16)))
     throw new StoreError(
       'Invalid',
-      `${path} is not a SQLite file (its first bytes are others); give Berth another file. Nothing was changed. If it was a store of Berth's, move it away, and put a backup in its place with: berth restore FILE --store sqlite:${path}`,
+      `${path} is not a SQLite file (its first bytes differ); give Berth another file. Nothing was changed. If it was a store of Berth's, move it away, and put a backup in its place with: berth restore FILE --store sqlite:${path}`,
     );
   if (header.byteLength < 100) throw corrupt(path, `it is cut off inside its header, at byte ${header.byteLength}`);
   const application = header.readUInt32BE(68);

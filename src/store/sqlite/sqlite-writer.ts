@@ -292,7 +292,7 @@ export class SqliteWriter {
     try {
       this.#connected();
     } catch (error) {
-      this.#tell('error', 'store cannot be opened again; it is tried anew with each request', {
+      this.#tell('error', 'store cannot be opened again; every request retries', {
         cause: describeError(error),
       });
     }

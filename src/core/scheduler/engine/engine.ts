@@ -1,10 +1,10 @@
-// Engine: the best host for a request, without looking at all of them. Requests of one shape share their leaders, mended only where a
-// host changed. Its answer is that of the plain full scan (full-scan.ts); a property test holds them together.
+// Engine: finds the best host for a request without examining all hosts. Requests of one shape share their top candidates, which are
+// updated only where a host changed. Its answer equals that of the full scan (full-scan.ts); a property test compares the two.
 //
-//   request ──▶ terms ──▶ Verdicts: may it go there, by the host's record       (mended when a record changes)
-//           ──▶ room ───▶ Verdicts: is there enough, how well does it sit       (mended when a claim is made)
-//           ──▶ both ───▶ Shape: the best hosts                                 (mended likewise, those in use together)
-//           ──▶ groups ─▶ walked down from the best: where are the others       (asked anew each time)
+//   request ──▶ terms ──▶ Verdicts: is it allowed there, by the host's record   (updated when a record changes)
+//           ──▶ room ───▶ Verdicts: is there enough, how well does it fit       (updated when a claim is made)
+//           ──▶ both ───▶ Shape: the top candidates                             (updated likewise, those in use together)
+//           ──▶ groups ─▶ walk down from the best: where are the others         (evaluated for each decision)
 
 import { Best, type Choice } from './best.ts';
 import { chooseAmong, type WalkLimits, walkLimits } from './choose-among.ts';

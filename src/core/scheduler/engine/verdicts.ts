@@ -52,8 +52,8 @@ export function judge({ filters, scores }: Rules, slot: Slot): number {
   return sum;
 }
 
-// Reasons as negative numbers, so that a score and a refusal share one column and reasons are counted without asking again. Rules have
-// a few dozen of them.
+// Reasons as negative numbers, so that a score and a refusal share one column, and reasons are counted without evaluating rules again.
+// Rules have a few dozen of them.
 
 const reasons: string[] = [];
 const codes = new Map<string, number>();

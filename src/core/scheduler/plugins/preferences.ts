@@ -8,7 +8,7 @@ import type { Slot } from '../engine/slot.ts';
 
 export const preferences: HostPlugin = {
   name: 'preferences',
-  summary: 'what the instance prefers of its host, by weight',
+  summary: 'the preferences of the instance, by weight',
   dependsOn: 'host',
   prepare({ terms }, fleet) {
     if (!terms.preferences || terms.preferences.length === 0) return null;

@@ -21,7 +21,7 @@ export const taints: HostPlugin = {
 
 export const softTaints: HostPlugin = {
   name: 'soft-taints',
-  summary: 'hosts with a soft taint that is not tolerated come last',
+  summary: 'hosts with an untolerated soft taint come last',
   dependsOn: 'host',
   prepare({ terms }, fleet) {
     if (fleet.softTaints === 0) return null; // the fleet's layout changes with the first such taint
