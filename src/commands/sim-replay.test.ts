@@ -1,4 +1,4 @@
-// `berth sim replay` with files of its own: what it prints, and what it says of bad words and files.
+// `berth sim replay` with its own files: its output, and its errors for invalid arguments and files.
 
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

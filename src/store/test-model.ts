@@ -147,7 +147,7 @@ class Recorder {
       // Commits that changed nothing return the revision of another: the one with the most changes made it.
       const changes = (one: Committed): number => model.changesOf(one.writes).length;
       const [author, ...others] = answered.sort((a, b) => changes(b) - changes(a));
-      if (!author || changes(author) === 0) throw new Error(`nobody made revision ${revision}`);
+      if (!author || changes(author) === 0) throw new Error(`no commit made revision ${revision}`);
       model.expectHeld(author.conditions);
       model.apply(author.writes);
       for (const other of others) {

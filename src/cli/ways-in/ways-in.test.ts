@@ -1,4 +1,5 @@
-// The ways into guests, with a server that refuses what a host would refuse: what the user is told, and that nothing is promised before.
+// Access to guests, with a server that refuses what a host would refuse: the messages to the user, and that nothing is
+// printed before a refusal.
 
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';

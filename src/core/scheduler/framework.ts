@@ -46,11 +46,11 @@ interface PluginOf<D extends string, R extends Rule> {
   /** One line for users: the purpose of the rule. */
   readonly summary: string;
   /**
-   * What the verdict on a host hangs on, besides the request:
-   * `host`: its record (labels, traits, taints, drivers, ...), which seldom changes; of the request it may read `terms` only, and the
+   * What the verdict on a host depends on besides the request:
+   * `host`: its record (labels, traits, taints, drivers, ...), which changes rarely; of the request it may read `terms` only, and the
    *   verdict is shared by all requests with equal terms;
    * `room`: what is free there, which every claim changes; shared by all requests of one shape;
-   * `group`: where other instances are; shared by none.
+   * `group`: where other instances are; not shared.
    */
   readonly dependsOn: D;
   prepare(request: Request, fleet: Fleet): R | null;

@@ -2,7 +2,7 @@ import { fromJSON } from '@grpc/proto-loader';
 import { expect, it } from 'vitest';
 import { decodeRange, decodeTxn, type RangeResponse } from './answers.ts';
 
-/** The messages as rpc.proto and kv.proto have them, whole: what nobody reads must be passed over. */
+/** The complete messages of rpc.proto and kv.proto: unused fields must be skipped. */
 const definitions = fromJSON({
   nested: {
     KeyValue: {

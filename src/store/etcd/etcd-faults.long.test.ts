@@ -195,7 +195,7 @@ describe('who may come in', () => {
     const store = await open(login('berth', 'good secret'));
     await put(store, 'a', '1');
     await store.compact(2);
-    await one.kill(); // and with it goes its memory of who logged in
+    await one.kill(); // with it, the login tokens in its memory are lost
     one.start();
     await one.open();
     expect(await put(store, 'a', '2')).toBe(2);
@@ -358,7 +358,7 @@ describe('what is stored', () => {
     await store.compact(3);
     await store.compact(3);
     const again = await open(rest);
-    // Not toEqual, which takes seconds for so many bytes.
+    // Not toEqual, which takes seconds for this many bytes.
     const found = await again.get('large');
     expect(Buffer.compare(found?.value ?? bytes(''), large)).toBe(0);
     const { entries } = await again.list('');
@@ -397,7 +397,7 @@ describe('a process that dies between two of its writes', () => {
       const { entries, revision } = await after.list('');
       expect([truth.length - 1, truth.length - 2]).toContain(revision);
       expect(digestOf(entries)).toEqual(truth[revision]);
-      // What was left behind disturbs nobody, and goes.
+      // What was left behind does no harm, and is deleted.
       await put(after, 'after', 'x');
       await put(after, 'after', 'y');
       await after.compact(revision + 2);
@@ -454,7 +454,10 @@ function runScript(script: string): ChildProcess {
   });
 }
 
-/** Commits of every kind: one key, many, large ones in parts, deletes; entries follow, and history goes. `truth[r]` is revision r. */
+/**
+ * Commits of every kind: one key, many, large ones in parts, deletes; entries follow, and history is compacted.
+ * `truth[r]` is revision r.
+ */
 async function playHistory(store: Store, truth: Map<Key, string>[]): Promise<void> {
   const commit = async (writes: readonly Write[]): Promise<void> => {
     const next = new Map(truth.at(-1));
@@ -493,7 +496,7 @@ function digest(value: Uint8Array): string {
 
 interface Gate {
   open(): void;
-  /** Nothing goes through any more, as when the process is asleep. */
+  /** Nothing passes any more, as for a suspended process. */
   close(): void;
   /** The process dies at its next write number `count`: that one is carried out, or not. */
   closeAfter(count: number, done: boolean): void;
@@ -561,7 +564,7 @@ interface Writing {
   /** What was refused, and surely not written. */
   readonly refused: ReadonlySet<Key>;
   readonly failures: readonly string[];
-  /** Resolves when so many more were answered. */
+  /** Resolves when this many more were answered. */
   more(count: number): Promise<void>;
   stop(): Promise<void>;
 }

@@ -65,7 +65,7 @@ describe.skipIf(postgresPrograms === null)('the PostgreSQL store (package postgr
       const watch = followed(store);
       await watch.through(1);
       await server.stop('immediate');
-      undo.push(() => server.start()); // for the cases to come
+      undo.push(() => server.start()); // for the following cases
       const failed = await failureOf(put(store, 'b'));
       expect(failed).toMatchObject({ code: 'Unavailable', outcome: 'none' });
       expect(failed.message).toContain(`127.0.0.1:${server.port}/postgres`);
@@ -380,7 +380,7 @@ class Work {
     this.#callers = Array.from({ length: 8 }, (_, caller) => this.#run(caller));
   }
 
-  /** Resolves when so many more have been answered. */
+  /** Resolves when this many more have been answered. */
   answered(more: number): Promise<void> {
     return new Promise((resolve) => this.#waiting.push({ count: this.done.size + more, resolve }));
   }
@@ -421,7 +421,7 @@ function followed(store: Store): { through(revision: Revision): Promise<WatchEve
       for (const look of waiting) look();
     }
   })();
-  ended.catch(() => undefined); // whoever waits is told
+  ended.catch(() => undefined); // callers get the error
   const through = async (revision: Revision): Promise<WatchEvent[]> => {
     await Promise.race([
       ended,

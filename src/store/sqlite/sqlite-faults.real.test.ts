@@ -377,7 +377,7 @@ describe.skipIf(!root || !existsSync('/usr/bin/perl') || !existsSync('/usr/sbin/
         rmSync(`${file}-wal`, { force: true });
         const writer = startWriter(file, cut % 2 === 0 ? [] : ['Infinity', '23']);
         const lines = await writer.linesUntil((line, count) => line.startsWith('ok') && count > 300 + 100 * cut);
-        // Power goes for the process too: an fsync that waits while the file system is shut down may be told that all is well.
+        // The process must lose power, too: an fsync that waits while the file system is shut down may report success.
         await stop(writer.process);
         // EXT4_IOC_SHUTDOWN without flushing the journal: what was not synced is gone.
         const shutdown = 'open(F,"<",$ARGV[0]) or die; $f=pack("L",2); ioctl(F,0x8004587d,$f) or die $!';
@@ -430,7 +430,7 @@ async function stop(child: ChildProcess): Promise<void> {
   while (!readFileSync(`/proc/${child.pid}/stat`, 'latin1').includes(') T ')) await new Promise(setImmediate);
 }
 
-/** Every commit answered ok is there, at its revision; none that was answered "none" is; revisions have no gap. */
+/** Every commit answered ok exists at its revision; no commit answered "none" exists; revisions have no gap. */
 async function expectAnswered(store: Store, lines: readonly string[]): Promise<void> {
   const { entries, revision } = await store.list('k/');
   const found = new Map(entries.map((entry) => [entry.key, entry]));
