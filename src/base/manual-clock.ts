@@ -1,4 +1,4 @@
-// A clock that advances only when told to, for tests and the simulator. It never reads the machine's time, and fires
+// A clock that advances only on request, for tests and the simulator. It never reads the machine's time, and fires
 // timers in order of due time, then of creation, so that a run can be repeated exactly.
 
 import type { Clock } from './clock.ts';

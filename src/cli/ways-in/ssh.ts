@@ -11,7 +11,7 @@ interface SshOptions {
   readonly port: string;
 }
 
-/** The exit code of ssh for its own errors; a command with the same code cannot be told apart. */
+/** The exit code of ssh for its own errors; a command with the same code cannot be distinguished. */
 const sshFailed = 255;
 
 export function sshCommand(cli: Cli): Command {

@@ -10,7 +10,7 @@ import { keys } from '../state/keys.ts';
 import { type Change, emptyPlan, type Plan } from '../state/plan.ts';
 import type { Snapshot } from '../state/snapshot.ts';
 
-/** Begins a new term, whoever was leader before. */
+/** Begins a new term, whichever control plane led before. */
 export function takeLeadership(
   snapshot: Snapshot,
   holder: string,
