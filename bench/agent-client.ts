@@ -1,6 +1,6 @@
 // The agent's side of the protocol with nothing behind it: registers a roomy host and tells what it is asked to run.
 
-import { createClient } from '../src/api/client.ts';
+import { createClient } from '../src/api/client/client.ts';
 import type { ServerProcess } from './server-process.ts';
 
 /** Of every agent that a benchmark plays; none has a data directory. */

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { qemuArguments } from '../src/agent/drivers/qemu/command-line.ts';
 import { launchRun } from '../src/agent/drivers/qemu/run.ts';
 import { startPodman } from '../src/agent/drivers/container/test-podman.ts';
-import { domainXml } from '../src/agent/drivers/libvirt/domain-xml.ts';
+import { domainXml } from '../src/agent/drivers/libvirt/domain/domain-xml.ts';
 import { openLibvirt } from '../src/agent/drivers/libvirt/open-libvirt.ts';
 import { startLibvirt } from '../src/agent/drivers/libvirt/test-libvirt.ts';
 import { guestFiles, guestUuid } from '../src/agent/drivers/guest-life/guest-files.ts';

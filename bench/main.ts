@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { write } from 'node:fs';
-import { createClient, type FetchLike } from '../src/api/client.ts';
+import { createClient, type FetchLike } from '../src/api/client/client.ts';
 import { agentClientOf } from './agent-client.ts';
 import { residentMb } from './process-memory.ts';
 import { type Emit, median, percentile } from './row.ts';

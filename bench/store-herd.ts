@@ -8,7 +8,7 @@ import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { type Client, createClient, type FetchLike } from '../src/api/client.ts';
+import { type Client, createClient, type FetchLike } from '../src/api/client/client.ts';
 import type { Kind, ResourceByKind } from '../src/api/resources/index.ts';
 import { freePort } from '../src/base/test-ports.ts';
 import type { Emit } from './row.ts';

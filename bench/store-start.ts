@@ -3,7 +3,7 @@
 // any start but the first. The limit is what no program of one thread does without: reading every entry, and parsing its JSON.
 
 import { join } from 'node:path';
-import { createClient, type FetchLike } from '../src/api/client.ts';
+import { createClient, type FetchLike } from '../src/api/client/client.ts';
 import { allPrefixes } from '../src/core/state/keys.ts';
 import { openStore } from '../src/store/open.ts';
 import { pagesOf } from '../src/store/pages.ts';

@@ -5,7 +5,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { createClient } from '../src/api/client.ts';
+import { createClient } from '../src/api/client/client.ts';
 import { bareBootMs } from './bare-boot.ts';
 import { type Emit, median } from './row.ts';
 import { program, startServerProcess } from './server-process.ts';

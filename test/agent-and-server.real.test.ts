@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { AgentConfig } from '../src/agent/config.ts';
 import { type RunningAgent, startAgent } from '../src/agent/run.ts';
-import type { WatchedChange } from '../src/api/client.ts';
+import type { WatchedChange } from '../src/api/client/client.ts';
 import { parse } from '../src/api/parse.ts';
 import type { Instance } from '../src/api/resources/instance.ts';
 import { silentLogger } from '../src/base/log.ts';

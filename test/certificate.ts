@@ -4,7 +4,7 @@ import { execFileSync } from 'node:child_process';
 import { request } from 'node:https';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
-import type { FetchLike } from '../src/api/client.ts';
+import type { FetchLike } from '../src/api/client/client.ts';
 
 export function makeCertificate(directory: string): { certificate: string; key: string } {
   const [certificate, key] = [join(directory, 'tls.crt'), join(directory, 'tls.key')];

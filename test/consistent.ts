@@ -2,7 +2,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ApiError } from '../src/api/errors.ts';
-import type { UserClient } from '../src/api/user-client.ts';
+import type { UserClient } from '../src/api/client/user-client.ts';
 
 /** What is on its way may take a moment; what is left then is a fault, and so is a server that does not say. */
 export async function expectConsistent(client: Pick<UserClient, 'audit'>, withinMs = 20_000): Promise<void> {

@@ -7,7 +7,7 @@ import { systemClock, systemFetch, systemPrng } from '../src/base/system.ts';
 import { createAgent } from '../src/agent/agent.ts';
 import { createFakeDriver } from '../src/agent/drivers/fake/driver.ts';
 import { createFakeWorld } from '../src/agent/drivers/fake/world.ts';
-import { createClient, type FetchLike } from '../src/api/client.ts';
+import { createClient, type FetchLike } from '../src/api/client/client.ts';
 import { expectConsistent } from './consistent.ts';
 import { createMemoryStore } from '../src/store/memory/memory-store.ts';
 import type { Store } from '../src/store/store.ts';

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { freePort } from '../src/base/test-ports.ts';
-import { createClient } from '../src/api/client.ts';
+import { createClient } from '../src/api/client/client.ts';
 import { startBerth } from './processes.ts';
 
 describe.skipIf(process.getuid?.() !== 0)('a server on a full disk (needs root to mount one)', () => {

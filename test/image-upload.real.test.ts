@@ -11,7 +11,7 @@ import { inspectImage } from '../src/agent/images/unpack/inspect-image.ts';
 import { sha256, testImage } from '../src/agent/images/test-images.ts';
 import { qcow2File } from '../src/agent/images/test-qcow2.ts';
 import { startAgent } from '../src/agent/run.ts';
-import { createClient } from '../src/api/client.ts';
+import { createClient } from '../src/api/client/client.ts';
 import { parse } from '../src/api/parse.ts';
 import { silentLogger } from '../src/base/log.ts';
 import { systemFetch } from '../src/base/system.ts';

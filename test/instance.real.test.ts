@@ -7,7 +7,7 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { NewResource } from '../src/api/client.ts';
+import type { NewResource } from '../src/api/client/client.ts';
 import type { InstanceSpec } from '../src/api/resources/instance.ts';
 import { type Fleet, startFleet } from './processes.ts';
 import { tinyImage } from './tiny-image.ts';

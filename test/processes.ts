@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { freePort } from '../src/base/test-ports.ts';
-import { createClient } from '../src/api/client.ts';
+import { createClient } from '../src/api/client/client.ts';
 import type { Instance } from '../src/api/resources/instance.ts';
 import { hostTokenOf } from '../src/server/http/tokens.ts';
 import { trustingFetch } from './certificate.ts';

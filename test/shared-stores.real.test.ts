@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { freePort } from '../src/base/test-ports.ts';
-import { type Client, createClient } from '../src/api/client.ts';
+import { type Client, createClient } from '../src/api/client/client.ts';
 import type { Instance } from '../src/api/resources/instance.ts';
 import { startEtcd } from '../src/store/etcd/test-etcd.ts';
 import { postgresPrograms, startPostgres } from '../src/store/postgres/test-postgres.ts';

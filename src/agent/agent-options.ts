@@ -1,7 +1,7 @@
 // What the host agent is given: who it is, and every part of the machine that it may touch.
 
 import type { Registration, Session } from '../api/agent-protocol.ts';
-import type { Client } from '../api/client.ts';
+import type { Client } from '../api/client/client.ts';
 import type { HostImage } from '../api/resources/host.ts';
 import type { Labels } from '../api/resources/metadata.ts';
 import type { Buggify } from '../base/buggify.ts';

@@ -2,9 +2,9 @@
 
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { createClient } from '../api/client.ts';
+import { createClient } from '../api/client/client.ts';
 import { ApiError } from '../api/errors.ts';
-import { Servers, serverUrls } from '../api/servers.ts';
+import { Servers, serverUrls } from '../api/client/servers.ts';
 import type { Clock } from '../base/clock.ts';
 import type { Prng } from '../base/prng.ts';
 import { nearest } from '../api/nearest.ts';
@@ -42,8 +42,8 @@ import { createNatNetwork } from './network/nat-network.ts';
 import { placedGuests } from './drivers/guest-life/placed-guests.ts';
 import { parseNatSubnet, parseSubnet } from './network/subnet.ts';
 import { ledgerFileAt } from './ledger-file.ts';
-import { knownServersAt } from './known-servers.ts';
-import { holdLinks } from './links.ts';
+import { knownServersAt } from './link/known-servers.ts';
+import { holdLinks } from './link/links.ts';
 import { measure } from './measure.ts';
 import { pretendedImages } from './images/pretended-images.ts';
 import { createPreloader } from './preload.ts';

@@ -10,7 +10,7 @@ import type {
   VolumeAssignment,
   VolumeReport,
 } from '../api/agent-protocol.ts';
-import { createClient, type FetchInit, type FetchResponse } from '../api/client.ts';
+import { createClient, type FetchInit, type FetchResponse } from '../api/client/client.ts';
 import { ApiError, type ErrorCode } from '../api/errors.ts';
 import { silentLogger } from '../base/log.ts';
 import { createManualClock } from '../base/manual-clock.ts';

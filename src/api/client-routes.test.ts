@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { createClient, type FetchLike } from './client.ts';
+import { createClient, type FetchLike } from './client/client.ts';
 import { routes } from './routes/registry.ts';
 import type { RouteDefinition } from './routes/route.ts';
 

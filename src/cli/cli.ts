@@ -1,7 +1,7 @@
 // The environment of every command. No command may use anything beyond it: tests replace it.
 
 import type { Clock } from '../base/clock.ts';
-import type { FetchLike } from '../api/user-client.ts';
+import type { FetchLike } from '../api/client/user-client.ts';
 
 /** Standard output or error, and the terminal behind it. */
 export interface Output {

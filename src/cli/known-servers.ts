@@ -3,7 +3,7 @@
 
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import type { KnownServers } from '../api/servers.ts';
+import type { KnownServers } from '../api/client/servers.ts';
 import { isRecord } from '../base/is-record.ts';
 
 /** `contexts`: the path of their file. */

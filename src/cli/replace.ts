@@ -4,7 +4,7 @@
 import { ApiError } from '../api/errors.ts';
 import type { Kind, ResourceByKind } from '../api/resources/index.ts';
 import type { Labels } from '../api/resources/metadata.ts';
-import type { UserClient } from '../api/user-client.ts';
+import type { UserClient } from '../api/client/user-client.ts';
 
 /** The status changes often, and every change makes the revision that was read outdated. */
 const triesMax = 5;

@@ -2,8 +2,8 @@
 
 import type { Command } from 'commander';
 import { nearest } from '../api/nearest.ts';
-import { Servers, serverUrls } from '../api/servers.ts';
-import { createUserClient, type UserClient } from '../api/user-client.ts';
+import { Servers, serverUrls } from '../api/client/servers.ts';
+import { createUserClient, type UserClient } from '../api/client/user-client.ts';
 import { describeError } from '../base/log.ts';
 import { certificatesAt, systemPrng, trustCertificates } from '../base/system.ts';
 import type { Cli } from './cli.ts';

@@ -3,7 +3,7 @@
 
 import { seededPrng } from '../base/prng.ts';
 import type { Clock } from '../base/clock.ts';
-import type { FetchInit, FetchResponse } from '../api/user-client.ts';
+import type { FetchInit, FetchResponse } from '../api/client/user-client.ts';
 import type { CommandEntry } from './registry.ts';
 import { runProgram } from './program.ts';
 

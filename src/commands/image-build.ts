@@ -6,7 +6,7 @@ import { join, resolve } from 'node:path';
 import { Command } from 'commander';
 import { ApiError } from '../api/errors.ts';
 import type { Image, ImageSpec } from '../api/resources/image.ts';
-import type { UserClient } from '../api/user-client.ts';
+import type { UserClient } from '../api/client/user-client.ts';
 import type { Cli } from '../cli/cli.ts';
 import { attempting, CommandError, exitCodes, Interrupted, usageError } from '../cli/exit-codes.ts';
 import { startProgress } from '../cli/print/progress.ts';

@@ -4,7 +4,7 @@ import type { Clock } from '../base/clock.ts';
 import { silentLogger } from '../base/log.ts';
 import { systemClock, systemFetch, systemPrng } from '../base/system.ts';
 import type { Registration } from '../api/agent-protocol.ts';
-import { createClient, type FetchLike } from '../api/client.ts';
+import { createClient, type FetchLike } from '../api/client/client.ts';
 import { keys } from '../core/state/keys.ts';
 import { defaultPolicy, type Policy } from '../core/state/context.ts';
 import { testAgentId } from '../core/testing.ts';

@@ -4,7 +4,7 @@ import { spawn } from 'node:child_process';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { type Client, createClient } from '../../src/api/client.ts';
+import { type Client, createClient } from '../../src/api/client/client.ts';
 import type { AgentConfig } from '../../src/agent/config.ts';
 import { defaultPolicy, type Policy } from '../../src/core/state/context.ts';
 import type { ServerConfig } from '../../src/server/config.ts';

@@ -4,7 +4,7 @@
 import { sleep } from '../../src/base/clock.ts';
 import type { Prng } from '../../src/base/prng.ts';
 import { systemClock } from '../../src/base/system.ts';
-import type { Client } from '../../src/api/client.ts';
+import type { Client } from '../../src/api/client/client.ts';
 import { ApiError } from '../../src/api/errors.ts';
 import type { InstanceSpec } from '../../src/api/resources/instance.ts';
 import type { WatchedLine } from '../../src/sim/checkers/watch.ts';

@@ -8,7 +8,7 @@ import { accessSubprotocol } from '../../api/access-protocol.ts';
 import { silentLogger } from '../../base/log.ts';
 import { randomSecret, systemClock } from '../../base/system.ts';
 import type { Driver } from '../drivers/driver.ts';
-import { answerRequest } from '../link-routes.ts';
+import { answerRequest } from '../link/link-routes.ts';
 import { createExecSessions } from './exec-sessions.ts';
 
 const instanceId = `inst_${'a'.repeat(26)}`;

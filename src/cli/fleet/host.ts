@@ -4,7 +4,7 @@ import { Command } from 'commander';
 import type { Host } from '../../api/resources/host.ts';
 import { reservedOf } from '../../api/resources/host-reserve.ts';
 import type { HostProviders, HostUsage } from '../../api/usage.ts';
-import type { UserClient } from '../../api/user-client.ts';
+import type { UserClient } from '../../api/client/user-client.ts';
 import type { Cli } from '../cli.ts';
 import { attempting } from '../exit-codes.ts';
 import { listAll } from '../print/follow.ts';

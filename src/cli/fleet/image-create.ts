@@ -3,7 +3,7 @@
 
 import { Command } from 'commander';
 import { ApiError } from '../../api/errors.ts';
-import { linesOf, parseLine } from '../../api/user-client.ts';
+import { linesOf, parseLine } from '../../api/client/user-client.ts';
 import { isRecord } from '../../base/is-record.ts';
 import type { Cli } from '../cli.ts';
 import { attempting } from '../exit-codes.ts';

@@ -3,7 +3,7 @@
 import { Command } from 'commander';
 import type { ProjectSpec } from '../../api/resources/project.ts';
 import type { ProjectUsage } from '../../api/usage.ts';
-import type { UserClient } from '../../api/user-client.ts';
+import type { UserClient } from '../../api/client/user-client.ts';
 import type { Cli } from '../cli.ts';
 import { attempting, usageError } from '../exit-codes.ts';
 import { listAll } from '../print/follow.ts';

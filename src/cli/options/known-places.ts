@@ -3,7 +3,7 @@
 
 import { errorCodes } from '../../api/errors.ts';
 import { nearest } from '../../api/nearest.ts';
-import type { UserClient } from '../../api/user-client.ts';
+import type { UserClient } from '../../api/client/user-client.ts';
 import { attempting, CommandError } from '../exit-codes.ts';
 import { listAll } from '../print/follow.ts';
 

@@ -3,7 +3,7 @@
 import { sleep } from '../../base/clock.ts';
 import { ApiError } from '../../api/errors.ts';
 import type { Kind, ResourceByKind } from '../../api/resources/index.ts';
-import type { ListQuery, UserClient } from '../../api/user-client.ts';
+import type { ListQuery, UserClient } from '../../api/client/user-client.ts';
 import type { Cli } from '../cli.ts';
 import { Interrupted } from '../exit-codes.ts';
 

@@ -2,7 +2,7 @@
 
 import type { Timer } from '../../base/clock.ts';
 import type { Kind, ResourceByKind } from '../../api/resources/index.ts';
-import type { ListQuery, UserClient } from '../../api/user-client.ts';
+import type { ListQuery, UserClient } from '../../api/client/user-client.ts';
 import type { Cli } from '../cli.ts';
 import { Interrupted, usageError } from '../exit-codes.ts';
 import { follow } from './follow.ts';

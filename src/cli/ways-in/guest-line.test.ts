@@ -3,8 +3,8 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, expect, it } from 'vitest';
-import { createClient } from '../../api/client.ts';
-import { Servers } from '../../api/servers.ts';
+import { createClient } from '../../api/client/client.ts';
+import { Servers } from '../../api/client/servers.ts';
 import { systemFetch } from '../../base/system.ts';
 import { openGuestLine } from './guest-line.ts';
 

@@ -4,7 +4,7 @@
 import { WebSocket } from 'ws';
 import type { ClientControl, HostControl } from '../../api/access-protocol.ts';
 import { ApiError, isErrorCode } from '../../api/errors.ts';
-import { errorOf, pathOf } from '../../api/user-client.ts';
+import { errorOf, pathOf } from '../../api/client/user-client.ts';
 import { isRecord } from '../../base/is-record.ts';
 import { describeError } from '../../base/log.ts';
 import { messageLine } from '../../base/message-line.ts';

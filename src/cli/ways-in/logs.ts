@@ -2,7 +2,7 @@
 
 import { Command } from 'commander';
 import { ApiError } from '../../api/errors.ts';
-import { pathOf } from '../../api/user-client.ts';
+import { pathOf } from '../../api/client/user-client.ts';
 import { sleep } from '../../base/clock.ts';
 import { describeError } from '../../base/log.ts';
 import type { Cli } from '../cli.ts';

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { createServer, type Socket } from 'node:net';
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import { ApiError } from '../../api/errors.ts';
-import { serversHeader } from '../../api/servers.ts';
+import { serversHeader } from '../../api/client/servers.ts';
 import type { Identity } from '../../core/access/access.ts';
 import { nothingAt, refuseUnreadable, refuseUnusual } from './connections/refusals.ts';
 import { allow, bodyBytesMax, toApiError } from './exchange.ts';

@@ -3,7 +3,7 @@
 
 import { sleep } from '../../base/clock.ts';
 import type { Prng } from '../../base/prng.ts';
-import { type Client, createClient, type NewResource } from '../../api/client.ts';
+import { type Client, createClient, type NewResource } from '../../api/client/client.ts';
 import { ApiError } from '../../api/errors.ts';
 import type { InstanceSpec } from '../../api/resources/instance.ts';
 import type { CreateIntent } from '../intents.ts';

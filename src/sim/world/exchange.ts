@@ -1,7 +1,7 @@
 // An exchange: one request of a client and its answer, until either side ends it.
 
 import type { Timer } from '../../base/clock.ts';
-import type { FetchResponse } from '../../api/client.ts';
+import type { FetchResponse } from '../../api/client/client.ts';
 import type { Route } from '../../server/http/route.ts';
 import { type Arrival, pieceOfError } from './arrival.ts';
 import { createInbox, type Inbox } from './inbox.ts';

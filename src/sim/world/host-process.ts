@@ -9,7 +9,7 @@ import { type DiskCalls, ledgerFileAt } from '../../agent/ledger-file.ts';
 import type { FakeWorld } from '../../agent/drivers/fake/world.ts';
 import { createMemoryVolumeFiles } from '../../agent/volumes/memory-volume-files.ts';
 import type { AssignmentEvent } from '../../api/agent-protocol.ts';
-import { type Client, createClient } from '../../api/client.ts';
+import { type Client, createClient } from '../../api/client/client.ts';
 import type { Amounts } from '../../api/resources/metadata.ts';
 import type { Buggify } from '../../base/buggify.ts';
 import { type Clock, sleep } from '../../base/clock.ts';

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { seededPrng } from '../../base/prng.ts';
 import { system } from '../../base/system.ts';
-import { createClient } from '../../api/client.ts';
-import type { FetchLike } from '../../api/client.ts';
+import { createClient } from '../../api/client/client.ts';
+import type { FetchLike } from '../../api/client/client.ts';
 import type { Route } from '../../server/http/route.ts';
 import { createChances } from './chances.ts';
 import { Network } from './network.ts';

@@ -4,7 +4,7 @@
 //   fetch ── request ──▶ endpoint: perform ── answer ──▶ client      each arrow: a delay, or lost
 //                            └── lines ── piece, piece, … ──▶ client      in order, until cut, stalled or ended
 
-import type { FetchLike, FetchResponse } from '../../api/client.ts';
+import type { FetchLike, FetchResponse } from '../../api/client/client.ts';
 import type { Route } from '../../server/http/route.ts';
 import { type Arrival, perform, type Request } from './arrival.ts';
 import { Exchange, type Listener } from './exchange.ts';

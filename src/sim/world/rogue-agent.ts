@@ -1,7 +1,7 @@
 // The rogue agent: it has the token of one host and lies with it. What it says of its own host may be believed, and may harm the guests
 // there. What it says of other hosts must be refused or called stale, and must change nothing.
 
-import type { FetchLike } from '../../api/client.ts';
+import type { FetchLike } from '../../api/client/client.ts';
 import type { Registration, Report } from '../../api/agent-protocol.ts';
 import type { Allocation } from '../../core/state/records.ts';
 import { expectRefusal, type RogueOptions, type RogueRequest } from './rogue-client.ts';

@@ -2,7 +2,7 @@
 // a request could be taken by mistake, what it would make or change bears the label `rogue`, which a checker looks for.
 
 import type { Prng } from '../../base/prng.ts';
-import type { FetchLike } from '../../api/client.ts';
+import type { FetchLike } from '../../api/client/client.ts';
 import type { CommittedState } from '../history.ts';
 import type { Tally } from '../batch/tally.ts';
 

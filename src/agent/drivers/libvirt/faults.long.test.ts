@@ -16,7 +16,7 @@ import { guestUuid } from '../guest-life/guest-files.ts';
 import { readGuestRecord } from '../guest-life/guest-record.ts';
 import type { Machine } from '../guest-life/hypervisor.ts';
 import { createConnection } from './connection.ts';
-import { domainName } from './domain-xml.ts';
+import { domainName } from './domain/domain-xml.ts';
 import { createLibvirtHypervisor } from './hypervisor.ts';
 import { libvirtAddress } from './wire/libvirt-uri.ts';
 import { type LibvirtTestHost, makeLibvirtTestHost } from './test-host.ts';

@@ -8,7 +8,7 @@ import type { Prng } from '../../../base/prng.ts';
 import { macAddress } from '../guest-life/guest-files.ts';
 import { addressOf } from '../guest-life/ways-in/interface-addresses.ts';
 import type { Connection } from './connection.ts';
-import { readLiveDomain, userNetwork } from './domain-xml.ts';
+import { readLiveDomain, userNetwork } from './domain/domain-xml.ts';
 import type { Domain } from './libvirt.ts';
 
 export interface GuestAddress {

@@ -18,16 +18,16 @@ import { createHostLook, type HostLook, type HostLookOptions } from '../qemu/hos
 import { findProcessOf } from '../qemu/processes.ts';
 import { talkByLibvirt } from './agent-talk.ts';
 import { type Connection, driverErrorOf } from './connection.ts';
-import { type DomainLog, readDomainLog } from './domain-log.ts';
-import { lookAtDomain } from './domain-sight.ts';
-import { DomainRuns, type DomainRunsOptions } from './domain-runs.ts';
-import { consoleSocket, domainName, type LiveDomain, readLiveDomain, userNetwork } from './domain-xml.ts';
+import { type DomainLog, readDomainLog } from './domain/domain-log.ts';
+import { lookAtDomain } from './domain/domain-sight.ts';
+import { DomainRuns, type DomainRunsOptions } from './domain/domain-runs.ts';
+import { consoleSocket, domainName, type LiveDomain, readLiveDomain, userNetwork } from './domain/domain-xml.ts';
 import { adviceOn } from './host-advice.ts';
 import { LibvirtAccelerator } from './libvirt-accelerator.ts';
 import type { Domain } from './libvirt.ts';
 import { NetworkGuard } from './network-guard.ts';
-import { domainsOf, isOurs } from './our-domains.ts';
-import { checkPaths, noNetwork } from './start-domain.ts';
+import { domainsOf, isOurs } from './domain/our-domains.ts';
+import { checkPaths, noNetwork } from './domain/start-domain.ts';
 
 export interface LibvirtHypervisorOptions extends Omit<DomainRunsOptions, 'networkGuard' | 'logDirectory'> {
   /** The guard for the user that libvirt runs QEMU as. Absent: guests on the network `user` reach everything that their host reaches. */

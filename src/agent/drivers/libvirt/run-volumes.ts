@@ -10,7 +10,7 @@ import type { GuestVolume } from '../driver.ts';
 import { DriverError } from '../../host/driver-error.ts';
 import type { RunVolumes } from '../guest-life/hypervisor.ts';
 import { type Connection, isLost } from './connection.ts';
-import { freeTarget, type LiveVolume, liveVolumes, volumeDisk } from './domain-volumes.ts';
+import { freeTarget, type LiveVolume, liveVolumes, volumeDisk } from './domain/domain-volumes.ts';
 import type { Domain, Libvirt } from './libvirt.ts';
 import { writeXml } from './wire/xml.ts';
 

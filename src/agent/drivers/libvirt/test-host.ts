@@ -20,7 +20,7 @@ import type { Driver } from '../driver.ts';
 import { isAlive, identify, type ProcessIdentity } from '../../host/processes.ts';
 import { makeTestVolumes, occupyPort, portTaken, testImageCache, testPortRange } from '../qemu/test-host.ts';
 import { guestFiles } from '../guest-life/guest-files.ts';
-import { domainName } from './domain-xml.ts';
+import { domainName } from './domain/domain-xml.ts';
 import { createLibvirtDriver, type LibvirtDriverOptions } from './driver.ts';
 import type { Libvirt } from './libvirt.ts';
 import { openLibvirt } from './open-libvirt.ts';

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createUserClient } from '../../../api/user-client.ts';
+import { createUserClient } from '../../../api/client/user-client.ts';
 import { systemFetch } from '../../../base/system.ts';
 import { startTestServer, testRegistration } from '../../testing.ts';
 

@@ -1,26 +1,26 @@
 // Starts machines as domains of libvirt, and finds the domains that an earlier agent started. Ports of this host are published before a guest
 // boots, or by its QEMU.
 
-import type { Accelerator } from '../../../api/agent-protocol.ts';
-import type { Clock } from '../../../base/clock.ts';
-import { describeError, type Logger } from '../../../base/log.ts';
-import type { Prng } from '../../../base/prng.ts';
-import { DriverError } from '../../host/driver-error.ts';
-import type { HostNetwork } from '../../network/host-network.ts';
-import type { PortForwarder } from '../../network/port-forwarder.ts';
-import { publishAgain, publishByAgent } from '../../network/publish-ports.ts';
-import { hostBootId } from '../guest-life/host-boot.ts';
-import type { Machine, Run } from '../guest-life/hypervisor.ts';
-import { adoptPublished, connectGuest, startPublished } from '../guest-life/ways-in/guest-link.ts';
-import type { Connection } from './connection.ts';
+import type { Accelerator } from '../../../../api/agent-protocol.ts';
+import type { Clock } from '../../../../base/clock.ts';
+import { describeError, type Logger } from '../../../../base/log.ts';
+import type { Prng } from '../../../../base/prng.ts';
+import { DriverError } from '../../../host/driver-error.ts';
+import type { HostNetwork } from '../../../network/host-network.ts';
+import type { PortForwarder } from '../../../network/port-forwarder.ts';
+import { publishAgain, publishByAgent } from '../../../network/publish-ports.ts';
+import { hostBootId } from '../../guest-life/host-boot.ts';
+import type { Machine, Run } from '../../guest-life/hypervisor.ts';
+import { adoptPublished, connectGuest, startPublished } from '../../guest-life/ways-in/guest-link.ts';
+import type { Connection } from '../connection.ts';
 import { type DomainLog, readDomainLog } from './domain-log.ts';
 import { lookAtDomain } from './domain-sight.ts';
 import { domainXml, userNetwork } from './domain-xml.ts';
-import type { Domain } from './libvirt.ts';
-import type { NetworkGuard } from './network-guard.ts';
+import type { Domain } from '../libvirt.ts';
+import type { NetworkGuard } from '../network-guard.ts';
 import { domainsOf, hasRunSinceDefined, isOurs, makeRoom } from './our-domains.ts';
-import { publishByQemu } from './published-ports.ts';
-import { type DomainRun, type DomainRunOptions, endedRun, superviseDomain } from './run.ts';
+import { publishByQemu } from '../published-ports.ts';
+import { type DomainRun, type DomainRunOptions, endedRun, superviseDomain } from '../run.ts';
 import { checkPaths, ensureNetwork, startDomain, startFailure } from './start-domain.ts';
 
 export interface DomainRunsOptions {

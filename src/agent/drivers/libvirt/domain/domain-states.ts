@@ -1,8 +1,8 @@
 // What each state of a domain of libvirt, with its reason, makes of the guest: one total table. Pure.
 
-import { held, type Standing, standings } from '../guest-life/standing.ts';
+import { held, type Standing, standings } from '../../guest-life/standing.ts';
 import { type ShutoffReason, shutoffReasons } from './domain-log.ts';
-import type { DomainState } from './libvirt.ts';
+import type { DomainState } from '../libvirt.ts';
 
 export type DomainStanding =
   | Standing

@@ -1,8 +1,8 @@
 // The servers of one fleet: configured ones, and those that the fleet has announced. A client uses one until it fails.
 
-import { backoffMs } from '../base/backoff.ts';
-import { type Clock, sleep } from '../base/clock.ts';
-import type { Prng } from '../base/prng.ts';
+import { backoffMs } from '../../base/backoff.ts';
+import { type Clock, sleep } from '../../base/clock.ts';
+import type { Prng } from '../../base/prng.ts';
 
 /** A server that is one of several lists all of them in its responses. */
 export const serversHeader = 'berth-servers';

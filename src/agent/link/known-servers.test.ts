@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { silentLogger } from '../base/log.ts';
+import { silentLogger } from '../../base/log.ts';
 import { knownServersAt } from './known-servers.ts';
 
 let directory: string;

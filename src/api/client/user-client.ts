@@ -1,18 +1,18 @@
 // The typed client of the API for users' programs. It must not import a schema at run time: without schemas the command line
 // starts in a third of the time.
 
-import type { AuditReport, AuditRequest } from './audit.ts';
-import type { Candidates } from './candidates.ts';
-import type { Capacity } from './capacity.ts';
-import type { QueueList } from './queue.ts';
-import type { Explanation } from './explanation.ts';
-import type { HostToken } from './host-token.ts';
-import type { InstanceBatchAnswer } from './instance-batch.ts';
-import type { Kind, ResourceByKind } from './resources/index.ts';
-import type { Labels } from './resources/metadata.ts';
-import type { AskSpec } from './resources/task.ts';
+import type { AuditReport, AuditRequest } from '../audit.ts';
+import type { Candidates } from '../candidates.ts';
+import type { Capacity } from '../capacity.ts';
+import type { QueueList } from '../queue.ts';
+import type { Explanation } from '../explanation.ts';
+import type { HostToken } from '../host-token.ts';
+import type { InstanceBatchAnswer } from '../instance-batch.ts';
+import type { Kind, ResourceByKind } from '../resources/index.ts';
+import type { Labels } from '../resources/metadata.ts';
+import type { AskSpec } from '../resources/task.ts';
 import { type ClientOptions, linesOf, parseLine, Requests } from './requests.ts';
-import type { HostProviders, ProjectUsage, UsagePage } from './usage.ts';
+import type { HostProviders, ProjectUsage, UsagePage } from '../usage.ts';
 
 export {
   type ClientOptions,

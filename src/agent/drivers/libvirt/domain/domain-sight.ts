@@ -1,11 +1,11 @@
 // One look at a domain: whether it runs, and if not, how its last run ended.
 
-import type { RunEnd } from '../guest-life/hypervisor.ts';
-import type { Standing } from '../guest-life/standing.ts';
-import type { Connection } from './connection.ts';
+import type { RunEnd } from '../../guest-life/hypervisor.ts';
+import type { Standing } from '../../guest-life/standing.ts';
+import type { Connection } from '../connection.ts';
 import type { ShutoffReason } from './domain-log.ts';
 import { standingNow } from './domain-standing.ts';
-import type { Domain } from './libvirt.ts';
+import type { Domain } from '../libvirt.ts';
 
 export type DomainSight =
   | { readonly running: true; readonly standing: Standing }

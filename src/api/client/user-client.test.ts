@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { resourceDefinitions } from './resources/index.ts';
+import { resourceDefinitions } from '../resources/index.ts';
 import { pathOf } from './user-client.ts';
 
 describe('the user client', () => {

@@ -2,12 +2,12 @@
 // format, and the chain below the disk is written out, because libvirt would else believe what a guest wrote into its own disk's header.
 
 import { join } from 'node:path';
-import type { Accelerator } from '../../../api/agent-protocol.ts';
-import type { GuestVolume } from '../driver.ts';
-import type { GuestNetwork } from '../../network/guest-network.ts';
-import { guestFiles, macAddress } from '../guest-life/guest-files.ts';
+import type { Accelerator } from '../../../../api/agent-protocol.ts';
+import type { GuestVolume } from '../../driver.ts';
+import type { GuestNetwork } from '../../../network/guest-network.ts';
+import { guestFiles, macAddress } from '../../guest-life/guest-files.ts';
 import { volumeDisks } from './domain-volumes.ts';
-import { element, elementsAt, readXml, writeXml, type XmlElement, XmlError } from './wire/xml.ts';
+import { element, elementsAt, readXml, writeXml, type XmlElement, XmlError } from '../wire/xml.ts';
 
 export interface DomainMachine {
   readonly instanceId: string;

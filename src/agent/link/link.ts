@@ -5,10 +5,10 @@ import { request as requestPlain } from 'node:http';
 import { performServerHandshake, type ServerHttp2Session } from 'node:http2';
 import { request as requestSecure } from 'node:https';
 import type { Duplex } from 'node:stream';
-import { backoffMs } from '../base/backoff.ts';
-import { type Clock, sleep } from '../base/clock.ts';
-import { describeError, type Logger } from '../base/log.ts';
-import type { Prng } from '../base/prng.ts';
+import { backoffMs } from '../../base/backoff.ts';
+import { type Clock, sleep } from '../../base/clock.ts';
+import { describeError, type Logger } from '../../base/log.ts';
+import type { Prng } from '../../base/prng.ts';
 import { answerRequest, type LinkRoutes } from './link-routes.ts';
 
 export interface LinkOptions {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { createManualClock } from '../base/manual-clock.ts';
-import { seededPrng } from '../base/prng.ts';
+import { createManualClock } from '../../base/manual-clock.ts';
+import { seededPrng } from '../../base/prng.ts';
 import { Servers } from './servers.ts';
 import { createUserClient, type FetchInit, type FetchResponse } from './user-client.ts';
 

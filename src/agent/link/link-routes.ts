@@ -5,17 +5,17 @@
 //   POST /guests/{instanceId}/...                                       a client's way into the guest: access/access-routes.ts
 
 import { constants, type IncomingHttpHeaders, type ServerHttp2Stream } from 'node:http2';
-import { ApiError } from '../api/errors.ts';
-import type { Carried } from '../base/carried.ts';
-import type { Clock } from '../base/clock.ts';
-import { drained } from '../base/drained.ts';
-import type { Logger } from '../base/log.ts';
-import { serveWay, wayInto } from './access/access-routes.ts';
-import type { ExecSessions } from './access/exec-sessions.ts';
-import type { Driver } from './drivers/driver.ts';
-import { followLog, type LogRange } from './guest-log.ts';
-import type { NameOf } from './named.ts';
-import { refusalOf } from './refusal.ts';
+import { ApiError } from '../../api/errors.ts';
+import type { Carried } from '../../base/carried.ts';
+import type { Clock } from '../../base/clock.ts';
+import { drained } from '../../base/drained.ts';
+import type { Logger } from '../../base/log.ts';
+import { serveWay, wayInto } from '../access/access-routes.ts';
+import type { ExecSessions } from '../access/exec-sessions.ts';
+import type { Driver } from '../drivers/driver.ts';
+import { followLog, type LogRange } from '../guest-log.ts';
+import type { NameOf } from '../named.ts';
+import { refusalOf } from '../refusal.ts';
 
 export interface LinkRoutes {
   readonly drivers: readonly Driver[];

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { type DomainMachine, domainXml, readLiveDomain, readMark } from './domain-xml.ts';
-import { elementsAt, readXml, writeXml, type XmlElement, XmlError } from './wire/xml.ts';
+import { elementsAt, readXml, writeXml, type XmlElement, XmlError } from '../wire/xml.ts';
 
 const machine: DomainMachine = {
   instanceId: 'inst_00000000000000000000000001',

@@ -2,7 +2,7 @@
 // of. Pure but for reading; a log that cannot be read says nothing.
 
 import { join } from 'node:path';
-import { tailText } from '../guest-life/ways-in/console-log.ts';
+import { tailText } from '../../guest-life/ways-in/console-log.ts';
 
 /** `virDomainShutoffReason` of libvirt-domain.h, by number and as the log has them. */
 export const shutoffReasons = [

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { freeTarget, liveVolumes, volumeDisk, volumeDisks } from './domain-volumes.ts';
-import { writeXml } from './wire/xml.ts';
+import { writeXml } from '../wire/xml.ts';
 
 const volume = (digit: number, change = {}) => ({
   volumeId: `vol_${String(digit).repeat(26)}`,

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { createManualClock } from '../base/manual-clock.ts';
-import { seededPrng } from '../base/prng.ts';
+import { createManualClock } from '../../base/manual-clock.ts';
+import { seededPrng } from '../../base/prng.ts';
 import { Servers, serverUrls } from './servers.ts';
 
 const a = 'http://a:7070';

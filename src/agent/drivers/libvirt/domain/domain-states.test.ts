@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { pausedReasons, standingOfDomain } from './domain-states.ts';
-import { domainStates } from './libvirt.ts';
+import { domainStates } from '../libvirt.ts';
 
 describe('a state of a domain', () => {
   it.each([

@@ -1,9 +1,9 @@
 // Sends requests of the API over an injected fetch, and turns answers that are not 2xx into `ApiError`. It remembers the newest
 // revision that any server has returned, so that no later answer is older. No schema is imported at run time.
 
-import { isRecord } from '../base/is-record.ts';
-import { atLeastHeader } from './at-least.ts';
-import { ApiError, isErrorCode } from './errors.ts';
+import { isRecord } from '../../base/is-record.ts';
+import { atLeastHeader } from '../at-least.ts';
+import { ApiError, isErrorCode } from '../errors.ts';
 import { Servers } from './servers.ts';
 import { throughServers } from './through-servers.ts';
 

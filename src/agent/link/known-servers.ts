@@ -1,9 +1,9 @@
 // What an agent has learned of the servers of its fleet, beside its state: it is restarted also while the first of them is away.
 
 import { readFileSync, renameSync, writeFileSync } from 'node:fs';
-import type { KnownServers } from '../api/servers.ts';
-import { isRecord } from '../base/is-record.ts';
-import { describeError, type Logger } from '../base/log.ts';
+import type { KnownServers } from '../../api/client/servers.ts';
+import { isRecord } from '../../base/is-record.ts';
+import { describeError, type Logger } from '../../base/log.ts';
 
 interface KnownServersFile {
   /** Undefined: nothing is known, or what is known is of other servers than those that are configured now. */

@@ -1,10 +1,10 @@
 // The typed client of the API including the agent's part, for agent and simulator; user programs use user-client.ts.
 
 import type { TSchema } from 'typebox';
-import type { Heartbeat, Registration, ReportResults, Reports, Session } from './agent-protocol.ts';
-import { AssignmentEvent, ReportResults as ReportResultsSchema, Session as SessionSchema } from './agent-protocol.ts';
-import { ApiError } from './errors.ts';
-import { matches } from './parse.ts';
+import type { Heartbeat, Registration, ReportResults, Reports, Session } from '../agent-protocol.ts';
+import { AssignmentEvent, ReportResults as ReportResultsSchema, Session as SessionSchema } from '../agent-protocol.ts';
+import { ApiError } from '../errors.ts';
+import { matches } from '../parse.ts';
 import { type ClientOptions, createUserClient, linesOf, parseLine, pathOf } from './user-client.ts';
 
 export type * from './user-client.ts';

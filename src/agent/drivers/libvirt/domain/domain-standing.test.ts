@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest';
-import type { Connection } from './connection.ts';
+import type { Connection } from '../connection.ts';
 import { standingNow } from './domain-standing.ts';
-import type { Domain, Libvirt } from './libvirt.ts';
-import { LibvirtError, libvirtErrors } from './wire/rpc.ts';
+import type { Domain, Libvirt } from '../libvirt.ts';
+import { LibvirtError, libvirtErrors } from '../wire/rpc.ts';
 
 const domain: Domain = { name: 'berth-x', uuid: '6f0c2f4e-0000-4000-8000-000000000000', id: 1 };
 

@@ -1,10 +1,10 @@
 // Volumes in the XML of a domain: what Berth writes of them, and what it reads back. Pure. Nothing is left for libvirt to guess: the format
 // is said, and that nothing lies below.
 
-import type { GuestVolume } from '../driver.ts';
-import type { OpenVolume } from '../guest-life/hypervisor.ts';
-import { volumeSerial } from '../guest-life/disk/volume-serial.ts';
-import { element, elementsAt, readXml, writeXml, type XmlElement } from './wire/xml.ts';
+import type { GuestVolume } from '../../driver.ts';
+import type { OpenVolume } from '../../guest-life/hypervisor.ts';
+import { volumeSerial } from '../../guest-life/disk/volume-serial.ts';
+import { element, elementsAt, readXml, writeXml, type XmlElement } from '../wire/xml.ts';
 
 /** `target`: as `vdb`; libvirt tells disks of one domain apart by it, the guest calls them as it likes. */
 export function volumeDisk(volume: GuestVolume, target: string): XmlElement {

@@ -1,14 +1,14 @@
 // The single steps of a start under libvirt, and what their failures mean to people.
 
 import { join } from 'node:path';
-import { DriverError } from '../../host/driver-error.ts';
-import { diskFull } from '../guest-life/disk/disk.ts';
-import type { Machine } from '../guest-life/hypervisor.ts';
-import { type Connection, isLost } from './connection.ts';
+import { DriverError } from '../../../host/driver-error.ts';
+import { diskFull } from '../../guest-life/disk/disk.ts';
+import type { Machine } from '../../guest-life/hypervisor.ts';
+import { type Connection, isLost } from '../connection.ts';
 import { consoleSocket, socketPathBytesMax } from './domain-xml.ts';
-import type { Domain } from './libvirt.ts';
-import { LibvirtError } from './wire/rpc.ts';
-import { XmlError } from './wire/xml.ts';
+import type { Domain } from '../libvirt.ts';
+import { LibvirtError } from '../wire/rpc.ts';
+import { XmlError } from '../wire/xml.ts';
 
 /** The last words of QEMU when libvirt, late with the end of the previous run, ends the new process instead. */
 const endedForPreviousRun = /terminating on signal 15 from pid \d+ \((libvirtd|virtqemud)\)/;

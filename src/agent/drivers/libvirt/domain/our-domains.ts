@@ -1,11 +1,11 @@
 // Finds the domains of one instance in libvirt. A domain is ours only if it carries the mark of this instance and of this agent's directory; every
 // other domain is left alone, whatever its name.
 
-import { DriverError } from '../../host/driver-error.ts';
-import type { Machine } from '../guest-life/hypervisor.ts';
-import type { Connection } from './connection.ts';
+import { DriverError } from '../../../host/driver-error.ts';
+import type { Machine } from '../../guest-life/hypervisor.ts';
+import type { Connection } from '../connection.ts';
 import { type DomainMark, domainName, readMark } from './domain-xml.ts';
-import type { Domain } from './libvirt.ts';
+import type { Domain } from '../libvirt.ts';
 
 interface FoundDomain {
   readonly domain: Domain;

@@ -1,13 +1,13 @@
 // Looks how a domain stands: libvirt is asked, and QEMU itself where libvirt does not know why it stands still. Touches nothing.
 
-import { isRecord } from '../../../base/is-record.ts';
-import { describeError } from '../../../base/log.ts';
-import { standingOf } from '../qemu/run-states.ts';
-import { type Standing, standings } from '../guest-life/standing.ts';
-import type { Connection } from './connection.ts';
+import { isRecord } from '../../../../base/is-record.ts';
+import { describeError } from '../../../../base/log.ts';
+import { standingOf } from '../../qemu/run-states.ts';
+import { type Standing, standings } from '../../guest-life/standing.ts';
+import type { Connection } from '../connection.ts';
 import { type DomainStanding, standingOfDomain } from './domain-states.ts';
-import type { Domain, Libvirt } from './libvirt.ts';
-import { LibvirtError, libvirtErrors } from './wire/rpc.ts';
+import type { Domain, Libvirt } from '../libvirt.ts';
+import { LibvirtError, libvirtErrors } from '../wire/rpc.ts';
 
 type Known = Exclude<DomainStanding, { readonly guest: 'unexplained' }>;
 
