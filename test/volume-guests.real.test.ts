@@ -4,7 +4,7 @@ import { copyFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../src/base/system.ts';
-import { followLog } from '../src/agent/guest-log.ts';
+import { followLog } from '../src/agent/access/guest-log.ts';
 import type { ImageCache } from '../src/agent/images/image-cache.ts';
 import { untilGuest } from '../src/agent/drivers/conformance.ts';
 import type { Driver, GuestSpec, GuestVolume, GuestVolumes } from '../src/agent/drivers/driver.ts';
@@ -13,7 +13,7 @@ import type { GuestUsers } from '../src/agent/host/guest-user.ts';
 import { makeQemuTestHost, testSpec, testUsers } from '../src/agent/drivers/qemu/test-host.ts';
 import { makeLibvirtTestHost } from '../src/agent/drivers/libvirt/test-host.ts';
 import { startLibvirt, type TestLibvirt, whyNoLibvirt } from '../src/agent/drivers/libvirt/test-libvirt.ts';
-import type { VolumeFiles } from '../src/agent/volumes/volume-files.ts';
+import type { VolumeFiles } from '../src/agent/volumes/files/volume-files.ts';
 import { tinyImage } from './tiny-image.ts';
 
 const never = new AbortController().signal;

@@ -2,7 +2,7 @@
 // alone, so it must be on the disk before anyone hears of it, and what is damaged is never replaced by another.
 
 import { agentIdPattern } from '../api/agent-protocol.ts';
-import type { LedgerFile } from './ledger.ts';
+import type { LedgerFile } from './ledger/ledger.ts';
 
 export interface IdentityOptions {
   readonly file: Pick<LedgerFile, 'read' | 'write'>;

@@ -9,12 +9,12 @@
 import { neverBuggify } from '../base/buggify.ts';
 import type { Timer } from '../base/clock.ts';
 import { describeError } from '../base/log.ts';
-import type { AgentOptions } from './agent-options.ts';
+import type { AgentOptions } from './session/agent-options.ts';
 import type { Driver } from './drivers/driver.ts';
 import { GuestReconciler } from './guests/guest-reconciler.ts';
-import { openLedger } from './ledger.ts';
-import { type NameOf, withNames } from './named.ts';
-import { createReporter } from './reports.ts';
+import { openLedger } from './ledger/ledger.ts';
+import { type NameOf, withNames } from './host/named.ts';
+import { createReporter } from './session/reports.ts';
 import type { AgentParts } from './session/agent-parts.ts';
 import { DriverRecovery } from './session/driver-recovery.ts';
 import { holdSessions } from './session/sessions.ts';

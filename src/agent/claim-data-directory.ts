@@ -7,7 +7,7 @@ import { newId } from '../base/ids.ts';
 import type { Prng } from '../base/prng.ts';
 import { agentIdentity } from './agent-identity.ts';
 import { type DataDirectoryLock, lockAgentId, lockDataDirectory } from './host/data-directory-lock.ts';
-import { ledgerFileAt } from './ledger-file.ts';
+import { ledgerFileAt } from './ledger/ledger-file.ts';
 
 export interface ClaimedDirectory extends DataDirectoryLock {
   readonly agentId: string;

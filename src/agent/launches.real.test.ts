@@ -18,7 +18,7 @@ import type { Driver, Guest } from './drivers/driver.ts';
 import { createImageCache } from './images/create-image-cache.ts';
 import { createHttpGet } from './images/fetch/http-get.ts';
 import { type ImageServer, startImageServer } from './images/fetch/test-image-server.ts';
-import { openLedger } from './ledger.ts';
+import { openLedger } from './ledger/ledger.ts';
 import { createVolumeClaims } from './volumes/volume-claims.ts';
 import { GuestReconciler } from './guests/guest-reconciler.ts';
 import { assignment } from './testing.ts';

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import type { ChildProvider } from '../api/resources/host-rules.ts';
 import type { Amounts } from '../api/resources/metadata.ts';
 import { appMachineId, rawMachineId, systemMachineId } from '../base/system.ts';
-import type { Measurement } from './agent-options.ts';
+import type { Measurement } from './session/agent-options.ts';
 import { numaCells, pciGpus, processorTraits, type SystemPaths } from './host/devices.ts';
 
 export interface MeasureOptions {

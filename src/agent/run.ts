@@ -23,7 +23,7 @@ import {
 } from '../base/system.ts';
 import { version } from '../base/version.ts';
 import { type Agent, createAgent } from './agent.ts';
-import type { NameOf } from './named.ts';
+import type { NameOf } from './host/named.ts';
 import { guestUsersOf, makeFolder, needsPassage } from './agent-folders.ts';
 import { claimDataDirectory } from './claim-data-directory.ts';
 import type { AgentConfig } from './config.ts';
@@ -41,15 +41,15 @@ import type { HostNetwork } from './network/host-network.ts';
 import { createNatNetwork } from './network/nat-network.ts';
 import { placedGuests } from './drivers/guest-life/placed-guests.ts';
 import { parseNatSubnet, parseSubnet } from './network/subnet.ts';
-import { ledgerFileAt } from './ledger-file.ts';
+import { ledgerFileAt } from './ledger/ledger-file.ts';
 import { knownServersAt } from './link/known-servers.ts';
 import { holdLinks } from './link/links.ts';
 import { measure } from './measure.ts';
 import { pretendedImages } from './images/pretended-images.ts';
 import { createPreloader } from './preload.ts';
 import { createExecSessions } from './access/exec-sessions.ts';
-import { createHostVolumeFiles } from './volumes/host-volume-files.ts';
-import { createMemoryVolumeFiles, type VolumeDisk } from './volumes/memory-volume-files.ts';
+import { createHostVolumeFiles } from './volumes/files/host-volume-files.ts';
+import { createMemoryVolumeFiles, type VolumeDisk } from './volumes/files/memory-volume-files.ts';
 import { vendorDataIn } from './vendor-data.ts';
 
 export interface RunningAgent {

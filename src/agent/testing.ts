@@ -20,8 +20,8 @@ import { type Agent, createAgent } from './agent.ts';
 import type { Driver } from './drivers/driver.ts';
 import { createFakeDriver } from './drivers/fake/driver.ts';
 import { createFakeWorld } from './drivers/fake/world.ts';
-import type { LedgerFile } from './ledger.ts';
-import { createMemoryVolumeFiles } from './volumes/memory-volume-files.ts';
+import type { LedgerFile } from './ledger/ledger.ts';
+import { createMemoryVolumeFiles } from './volumes/files/memory-volume-files.ts';
 
 export const hostName = 'host-1';
 export const instanceId = `inst_${'0'.repeat(25)}1`;

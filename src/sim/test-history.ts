@@ -6,7 +6,7 @@ import { keyOf } from '../core/state/keys.ts';
 import { encodeRecord } from '../core/state/codec.ts';
 import type { AnyRecord } from '../core/state/records.ts';
 import type { FakeGuest } from '../agent/drivers/fake/world.ts';
-import type { VolumeDisk } from '../agent/volumes/memory-volume-files.ts';
+import type { VolumeDisk } from '../agent/volumes/files/memory-volume-files.ts';
 import type { Checker, Facts, SentReport } from './checkers/checker.ts';
 import { createHistory } from './history.ts';
 import { createIntents } from './intents.ts';

@@ -3,7 +3,7 @@
 
 import type { Clock } from '../../base/clock.ts';
 import type { Driver } from '../drivers/driver.ts';
-import { followLog } from '../guest-log.ts';
+import { followLog } from './guest-log.ts';
 import { type Conversation, controlOf } from './conversation.ts';
 
 export interface ConsoleRequest {

@@ -7,7 +7,7 @@ import type { ImageSpec } from '../../api/resources/image.ts';
 import { newId } from '../../base/ids.ts';
 import { type Prng, seededPrng } from '../../base/prng.ts';
 import { systemClock } from '../../base/system.ts';
-import { followLog } from '../guest-log.ts';
+import { followLog } from '../access/guest-log.ts';
 import type { Driver, Guest, GuestSpec, GuestSuspension, GuestVolume, GuestVolumes } from './driver.ts';
 import { DriverError, type DriverErrorCode } from '../host/driver-error.ts';
 

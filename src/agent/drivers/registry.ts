@@ -7,7 +7,7 @@ import type { Prng } from '../../base/prng.ts';
 import type { ImageCache } from '../images/image-cache.ts';
 import type { HostGuard } from '../network/host-guard.ts';
 import type { HostNetwork } from '../network/host-network.ts';
-import type { VolumeDisk } from '../volumes/memory-volume-files.ts';
+import type { VolumeDisk } from '../volumes/files/memory-volume-files.ts';
 import { createContainerDriver } from './container/driver.ts';
 import type { EngineSocketOptions } from './container/engine-socket.ts';
 import type { AcceleratorSetting } from './accelerator-setting.ts';

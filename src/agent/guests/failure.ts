@@ -3,7 +3,7 @@
 import { describeError } from '../../base/log.ts';
 import type { Driver } from '../drivers/driver.ts';
 import { DriverError } from '../host/driver-error.ts';
-import type { GuestFailure, LedgerEntry } from '../ledger.ts';
+import type { GuestFailure, LedgerEntry } from '../ledger/ledger.ts';
 import { isUnfinished } from './guest-state.ts';
 import type { GuestParts } from './parts.ts';
 

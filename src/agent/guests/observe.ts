@@ -3,7 +3,7 @@
 import type { AssignedVolume } from '../../api/agent-protocol.ts';
 import { isToStartAgain } from '../../api/resources/instance.ts';
 import type { Driver, Guest } from '../drivers/driver.ts';
-import type { LedgerEntry } from '../ledger.ts';
+import type { LedgerEntry } from '../ledger/ledger.ts';
 import { isUnfinished, isUp } from './guest-state.ts';
 import type { Observed } from './plan.ts';
 

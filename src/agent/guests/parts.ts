@@ -1,7 +1,7 @@
 // What every action on a guest is given: the hands of this host, what is wanted, and what this agent has noted of its guests.
 
 import type { Logger } from '../../base/log.ts';
-import type { Ledger } from '../ledger.ts';
+import type { Ledger } from '../ledger/ledger.ts';
 import type { VolumeClaims } from '../volumes/volume-claims.ts';
 import type { VolumeGate } from '../volumes/volume-gate.ts';
 import type { GuestNotes } from './guest-notes.ts';

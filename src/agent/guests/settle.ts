@@ -1,6 +1,6 @@
 // Whether an incarnation has left this host without a trace.
 
-import type { LedgerEntry } from '../ledger.ts';
+import type { LedgerEntry } from '../ledger/ledger.ts';
 import { driverMissing } from './failure.ts';
 import type { Seen } from './observe.ts';
 import type { GuestParts } from './parts.ts';

@@ -2,7 +2,7 @@
 
 import type { Assignment, GuestStatus } from '../../api/agent-protocol.ts';
 import type { Guest } from '../drivers/driver.ts';
-import type { GuestFailure, LedgerEntry } from '../ledger.ts';
+import type { GuestFailure, LedgerEntry } from '../ledger/ledger.ts';
 import { isOver, isToBeOn, isUnfinished, isUp } from './guest-state.ts';
 import { seenGuests } from './observe.ts';
 import type { GuestParts } from './parts.ts';

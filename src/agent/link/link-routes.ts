@@ -13,9 +13,9 @@ import type { Logger } from '../../base/log.ts';
 import { serveWay, wayInto } from '../access/access-routes.ts';
 import type { ExecSessions } from '../access/exec-sessions.ts';
 import type { Driver } from '../drivers/driver.ts';
-import { followLog, type LogRange } from '../guest-log.ts';
-import type { NameOf } from '../named.ts';
-import { refusalOf } from '../refusal.ts';
+import { followLog, type LogRange } from '../access/guest-log.ts';
+import type { NameOf } from '../host/named.ts';
+import { refusalOf } from '../access/refusal.ts';
 
 export interface LinkRoutes {
   readonly drivers: readonly Driver[];

@@ -1,10 +1,10 @@
 // What the parts of a session share: the agent's options, its reconcilers, and what it has found out about itself.
 
 import type { Session } from '../../api/agent-protocol.ts';
-import type { AgentOptions, Measurement } from '../agent-options.ts';
+import type { AgentOptions, Measurement } from './agent-options.ts';
 import type { GuestReconciler } from '../guests/guest-reconciler.ts';
-import type { Ledger } from '../ledger.ts';
-import type { Reporter } from '../reports.ts';
+import type { Ledger } from '../ledger/ledger.ts';
+import type { Reporter } from './reports.ts';
 import type { VolumeReconciler } from '../volumes/volume-reconciler.ts';
 import type { DriverRecovery } from './driver-recovery.ts';
 

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import type { AssignedVolume } from '../../api/agent-protocol.ts';
 import { hostName, instanceId, makeHost, otherId, otherVolumeId, volumeId } from '../testing.ts';
-import { VolumeError } from './volume-files.ts';
+import { VolumeError } from './files/volume-files.ts';
 
 const gibibyte = 1024 ** 3;
 const data: AssignedVolume = { volumeId, name: 'data', readOnly: false };

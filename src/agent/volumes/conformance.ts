@@ -1,7 +1,7 @@
 // What every `VolumeFiles` must do, as tests. Its own test brings a host to try it on, and the ground truth about what is in a volume.
 
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { type FoundVolume, VolumeError, type VolumeErrorCode, type VolumeFiles } from './volume-files.ts';
+import { type FoundVolume, VolumeError, type VolumeErrorCode, type VolumeFiles } from './files/volume-files.ts';
 
 export interface VolumeTestHost {
   /** As a new run of the agent makes them. */

@@ -1,7 +1,7 @@
 // An agent to be killed: makes one change of one volume in a folder, with the given qemu-img. Used by tests only.
 
 import { system, systemClock } from '../../base/system.ts';
-import { createHostVolumeFiles } from './host-volume-files.ts';
+import { createHostVolumeFiles } from './files/host-volume-files.ts';
 
 const [directory = '', qemuImgProgram = '', what = '', volumeId = '', from = ''] = system.arguments();
 const files = createHostVolumeFiles({ directory, directoryMode: 0o700, clock: systemClock, qemuImgProgram });

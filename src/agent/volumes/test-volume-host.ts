@@ -8,8 +8,8 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { systemClock } from '../../base/system.ts';
 import type { VolumeTestHost } from './conformance.ts';
-import { createHostVolumeFiles, type HostVolumeFilesOptions } from './host-volume-files.ts';
-import type { VolumeFiles } from './volume-files.ts';
+import { createHostVolumeFiles, type HostVolumeFilesOptions } from './files/host-volume-files.ts';
+import type { VolumeFiles } from './files/volume-files.ts';
 
 const run = promisify(execFile);
 

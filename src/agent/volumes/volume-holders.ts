@@ -1,7 +1,7 @@
 // Which guests have a volume, as far as the drivers of this host can tell.
 
 import type { Driver, Guest, GuestVolumes } from '../drivers/driver.ts';
-import type { Ledger } from '../ledger.ts';
+import type { Ledger } from '../ledger/ledger.ts';
 
 export interface Holder {
   readonly instanceId: string;

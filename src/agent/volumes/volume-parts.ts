@@ -2,7 +2,7 @@
 
 import type { Logger } from '../../base/log.ts';
 import type { VolumeClaims } from './volume-claims.ts';
-import type { VolumeFiles, VolumeLook } from './volume-files.ts';
+import type { VolumeFiles, VolumeLook } from './files/volume-files.ts';
 import { type HolderSources, holdersOf } from './volume-holders.ts';
 import type { ObservedVolume } from './volume-plan.ts';
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { VolumeLook } from './volume-files.ts';
+import type { VolumeLook } from './files/volume-files.ts';
 import { type ObservedVolume, planVolume, type VolumeAction, type WantedVolume } from './volume-plan.ts';
 
 const gibibyte = 1024 ** 3;

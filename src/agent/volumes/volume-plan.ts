@@ -16,7 +16,7 @@
 // - Every difference is an action of its own: one that fails keeps none of the others from being made.
 
 import type { VolumeAssignment, VolumeSeen } from '../../api/agent-protocol.ts';
-import type { VolumeLook } from './volume-files.ts';
+import type { VolumeLook } from './files/volume-files.ts';
 
 export type VolumeAction =
   | { readonly do: 'make' }

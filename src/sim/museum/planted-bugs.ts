@@ -311,7 +311,7 @@ export const plantedBugs: readonly PlantedBug[] = [
     with: ['guest-held', 'network-answerLost', 'store-unknown'],
     world: asDrawn,
     rare: { hint: 165 },
-    file: 'agent/reports.ts',
+    file: 'agent/session/reports.ts',
     find: 'for (const content of contents) said.get(idOf(content))?.delete(incarnationOf(content));',
     replace: '',
   },

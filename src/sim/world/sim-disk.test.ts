@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { seededPrng } from '../../base/prng.ts';
 import { system } from '../../base/system.ts';
-import { type DiskCalls, ledgerFileAt } from '../../agent/ledger-file.ts';
+import { type DiskCalls, ledgerFileAt } from '../../agent/ledger/ledger-file.ts';
 import { createChances } from './chances.ts';
 import { createProcessClock } from './process-clock.ts';
 import { SimDisk } from './sim-disk.ts';

@@ -3,7 +3,7 @@
 
 import { sleep } from '../../base/clock.ts';
 import type { Prng } from '../../base/prng.ts';
-import type { DiskCalls } from '../../agent/ledger-file.ts';
+import type { DiskCalls } from '../../agent/ledger/ledger-file.ts';
 import type { Chances } from './chances.ts';
 import type { ProcessClock } from './process-clock.ts';
 import type { Tally } from '../batch/tally.ts';

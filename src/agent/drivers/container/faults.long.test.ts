@@ -7,7 +7,7 @@ import type { AssignedContainer } from '../../../api/agent-protocol.ts';
 import { sleep } from '../../../base/clock.ts';
 import { createManualClock } from '../../../base/manual-clock.ts';
 import { system, systemClock } from '../../../base/system.ts';
-import { followLog } from '../../guest-log.ts';
+import { followLog } from '../../access/guest-log.ts';
 import { atEveryStep } from '../../test-every-step.ts';
 import type { Life } from '../../test-life.ts';
 import { untilGuest } from '../conformance.ts';

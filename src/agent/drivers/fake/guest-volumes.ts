@@ -3,7 +3,7 @@
 import { sleep } from '../../../base/clock.ts';
 import { firstOf } from '../../../base/work/first-of.ts';
 import { DriverError } from '../../host/driver-error.ts';
-import { growPretended, type PretendedVolume, snapshotPretended } from '../../volumes/memory-volume-files.ts';
+import { growPretended, type PretendedVolume, snapshotPretended } from '../../volumes/files/memory-volume-files.ts';
 import type { GuestVolume, GuestVolumes } from '../driver.ts';
 import type { FakeGuest } from './fake-guest.ts';
 import type { Hands } from './hands.ts';

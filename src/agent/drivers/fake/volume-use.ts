@@ -1,7 +1,7 @@
 // The volumes on the disks of a fake world's hosts, and which guests have them open. It records each opening that a real
 // host would have to prevent; it prevents none.
 
-import type { VolumeDisk } from '../../volumes/memory-volume-files.ts';
+import type { VolumeDisk } from '../../volumes/files/memory-volume-files.ts';
 import type { GuestVolume } from '../driver.ts';
 import type { FakeGuest } from './fake-guest.ts';
 import type { GuestRegistry } from './guest-registry.ts';

@@ -2,7 +2,7 @@
 // agents, and records when one instance runs twice. Its only source of time is the given clock; it draws nothing at random.
 
 import type { Clock } from '../../../base/clock.ts';
-import type { VolumeDisk } from '../../volumes/memory-volume-files.ts';
+import type { VolumeDisk } from '../../volumes/files/memory-volume-files.ts';
 import type { GuestVolume } from '../driver.ts';
 import type { FakeFault, FakeGuest } from './fake-guest.ts';
 import { type DoubleStart, type FakeLatencies, GuestProcesses } from './guest-processes.ts';

@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { sleep } from '../../../base/clock.ts';
 import { system, systemClock } from '../../../base/system.ts';
-import { followLog } from '../../guest-log.ts';
+import { followLog } from '../../access/guest-log.ts';
 import type { ProcessIdentity } from '../../host/processes.ts';
 import { untilGuest } from '../conformance.ts';
 import type { Driver, Guest } from '../driver.ts';

@@ -4,8 +4,8 @@
 import { isRecord } from '../../../base/is-record.ts';
 import { type Clock, sleep } from '../../../base/clock.ts';
 import { describeError } from '../../../base/log.ts';
-import { lookAtQcow2 } from '../../volumes/qcow2-volume.ts';
-import { snapshotTag } from '../../volumes/volume-files.ts';
+import { lookAtQcow2 } from '../../volumes/files/qcow2-volume.ts';
+import { snapshotTag } from '../../volumes/files/volume-files.ts';
 import type { GuestVolume } from '../driver.ts';
 import { DriverError } from '../../host/driver-error.ts';
 import type { RunVolumes } from '../guest-life/hypervisor.ts';

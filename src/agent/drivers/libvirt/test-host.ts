@@ -8,7 +8,7 @@ import { sleep } from '../../../base/clock.ts';
 import { type Logger, silentLogger } from '../../../base/log.ts';
 import { seededPrng } from '../../../base/prng.ts';
 import { system, systemClock } from '../../../base/system.ts';
-import type { VolumeFiles } from '../../volumes/volume-files.ts';
+import type { VolumeFiles } from '../../volumes/files/volume-files.ts';
 import {
   type ConformanceHolder,
   type ConformanceHost,

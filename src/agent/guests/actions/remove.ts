@@ -1,7 +1,7 @@
 // Removes a guest with its disk.
 
 import { DriverError } from '../../host/driver-error.ts';
-import type { LedgerEntry } from '../../ledger.ts';
+import type { LedgerEntry } from '../../ledger/ledger.ts';
 import { oldestGuest, type Seen } from '../observe.ts';
 import type { GuestParts } from '../parts.ts';
 

@@ -1,8 +1,8 @@
 // Suspends or resumes a guest.
 
 import { describeError } from '../../../base/log.ts';
-import type { Step } from '../../keyed-reconciler.ts';
-import type { LedgerEntry } from '../../ledger.ts';
+import type { Step } from '../../../base/work/keyed-reconciler.ts';
+import type { LedgerEntry } from '../../ledger/ledger.ts';
 import { codeOf } from '../failure.ts';
 import type { Seen } from '../observe.ts';
 import type { GuestParts } from '../parts.ts';

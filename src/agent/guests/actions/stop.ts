@@ -1,6 +1,6 @@
 // Stops a guest within the grace of its assignment.
 
-import type { LedgerEntry } from '../../ledger.ts';
+import type { LedgerEntry } from '../../ledger/ledger.ts';
 import type { Seen } from '../observe.ts';
 import type { GuestParts } from '../parts.ts';
 

@@ -1,7 +1,7 @@
 // Makes the file of a volume, empty or as a copy of a snapshot.
 
 import type { VolumeAssignment } from '../../../api/agent-protocol.ts';
-import type { VolumeFiles } from '../volume-files.ts';
+import type { VolumeFiles } from '../files/volume-files.ts';
 import type { VolumeParts } from '../volume-parts.ts';
 
 const gibibyte = 1024 ** 3;

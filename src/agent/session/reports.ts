@@ -1,16 +1,16 @@
 // Tells the control plane what became of each guest and each volume: only the latest, again and again until it is answered. Level-triggered, so
 // that lost, repeated and reordered messages do no harm; every report of a session carries a higher sequence than those before.
 
-import type { Report, ReportResults, Reports, VolumeReport } from '../api/agent-protocol.ts';
-import { ApiError } from '../api/errors.ts';
-import { backoffMs } from '../base/backoff.ts';
-import { type Buggify, neverBuggify } from '../base/buggify.ts';
-import { type Clock, sleep, type Timer } from '../base/clock.ts';
-import { describeError, type Logger } from '../base/log.ts';
-import type { Prng } from '../base/prng.ts';
-import { awaitWithin } from './host/await-within.ts';
-import type { Ledger } from './ledger.ts';
-import type { GuestReconciler } from './guests/guest-reconciler.ts';
+import type { Report, ReportResults, Reports, VolumeReport } from '../../api/agent-protocol.ts';
+import { ApiError } from '../../api/errors.ts';
+import { backoffMs } from '../../base/backoff.ts';
+import { type Buggify, neverBuggify } from '../../base/buggify.ts';
+import { type Clock, sleep, type Timer } from '../../base/clock.ts';
+import { describeError, type Logger } from '../../base/log.ts';
+import type { Prng } from '../../base/prng.ts';
+import { awaitWithin } from '../host/await-within.ts';
+import type { Ledger } from '../ledger/ledger.ts';
+import type { GuestReconciler } from '../guests/guest-reconciler.ts';
 
 export interface ReporterOptions {
   readonly ledger: Ledger;

@@ -2,11 +2,11 @@ import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promise
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { silentLogger } from '../base/log.ts';
-import { createManualClock } from '../base/manual-clock.ts';
+import { silentLogger } from '../../base/log.ts';
+import { createManualClock } from '../../base/manual-clock.ts';
 import { type Ledger, openLedger } from './ledger.ts';
 import { ledgerFileAt } from './ledger-file.ts';
-import { assignment, instanceId, otherId, otherVolumeId, volumeAssignment, volumeId } from './testing.ts';
+import { assignment, instanceId, otherId, otherVolumeId, volumeAssignment, volumeId } from '../testing.ts';
 
 describe('the ledger', () => {
   let directory: string;

@@ -4,10 +4,10 @@ import { chmod, mkdir, readdir, readFile, rm, stat, symlink, writeFile } from 'n
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { system } from '../../base/system.ts';
-import { atEveryStep } from '../test-every-step.ts';
-import { volumeFilesConformance } from './conformance.ts';
-import { makeRealVolumeHost, type RealVolumeHost } from './test-volume-host.ts';
+import { system } from '../../../base/system.ts';
+import { atEveryStep } from '../../test-every-step.ts';
+import { volumeFilesConformance } from '../conformance.ts';
+import { makeRealVolumeHost, type RealVolumeHost } from '../test-volume-host.ts';
 import { VolumeError, type VolumeFiles, type VolumeLook } from './volume-files.ts';
 
 volumeFilesConformance('volumes that are files', makeRealVolumeHost);
@@ -121,7 +121,7 @@ describe('volumes that are files', () => {
       await chmod(program, 0o755);
       const agent = spawn(
         system.nodePath(),
-        [fileURLToPath(new URL('./test-agent.ts', import.meta.url)), host.directory, program, ...words],
+        [fileURLToPath(new URL('../test-agent.ts', import.meta.url)), host.directory, program, ...words],
         { stdio: 'inherit', detached: true },
       );
       const exited = once(agent, 'exit');

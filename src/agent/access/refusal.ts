@@ -1,10 +1,10 @@
 // What the control plane, and whoever asked it, is told of a failure on this host. What was not foreseen goes to the log as well.
 
-import { ApiError } from '../api/errors.ts';
-import { describeError, type Logger } from '../base/log.ts';
-import { DriverError } from './host/driver-error.ts';
-import { NeedsSsh } from './drivers/needs-ssh.ts';
-import { type NameOf, named } from './named.ts';
+import { ApiError } from '../../api/errors.ts';
+import { describeError, type Logger } from '../../base/log.ts';
+import { DriverError } from '../host/driver-error.ts';
+import { NeedsSsh } from '../drivers/needs-ssh.ts';
+import { type NameOf, named } from '../host/named.ts';
 
 /** `nameOf`: whose id is in a message is called by its name. */
 export function refusalOf(error: unknown, log: Logger, nameOf: NameOf = () => undefined): ApiError {

@@ -1,8 +1,8 @@
 // Volumes that are only pretended: for the simulator, for tests, and for a host whose guests are. The disk outlives whoever looks at it, as
 // a real one outlives agents, and loses nothing. No file is ever touched.
 
-import type { VolumeSnapshot } from '../../api/resources/volume.ts';
-import type { Clock } from '../../base/clock.ts';
+import type { VolumeSnapshot } from '../../../api/resources/volume.ts';
+import type { Clock } from '../../../base/clock.ts';
 import { VolumeError, type VolumeFiles } from './volume-files.ts';
 
 /** A volume as it is. What a guest wrote on it is a text. */

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { createManualClock } from '../base/manual-clock.ts';
-import { seededPrng } from '../base/prng.ts';
+import { createManualClock } from '../manual-clock.ts';
+import { seededPrng } from '../prng.ts';
 import { KeyedReconciler, type Step } from './keyed-reconciler.ts';
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));

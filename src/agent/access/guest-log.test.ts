@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { createManualClock } from '../base/manual-clock.ts';
-import { seededPrng } from '../base/prng.ts';
-import type { Driver } from './drivers/driver.ts';
-import { createFakeDriver } from './drivers/fake/driver.ts';
-import { createFakeWorld } from './drivers/fake/world.ts';
+import { createManualClock } from '../../base/manual-clock.ts';
+import { seededPrng } from '../../base/prng.ts';
+import type { Driver } from '../drivers/driver.ts';
+import { createFakeDriver } from '../drivers/fake/driver.ts';
+import { createFakeWorld } from '../drivers/fake/world.ts';
 import { followLog } from './guest-log.ts';
 
 const instanceId = `inst_${'0'.repeat(26)}`;

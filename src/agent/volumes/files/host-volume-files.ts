@@ -3,8 +3,8 @@
 
 import { type FileHandle, mkdir, open, readdir, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Clock } from '../../base/clock.ts';
-import { describeError } from '../../base/log.ts';
+import type { Clock } from '../../../base/clock.ts';
+import { describeError } from '../../../base/log.ts';
 import { lookAtQcow2 } from './qcow2-volume.ts';
 import { type NewVolume, VolumeError, type VolumeFiles, volumeIdPattern, type VolumeLook } from './volume-files.ts';
 import { noRoom, VolumeQemuImg } from './volume-qemu-img.ts';

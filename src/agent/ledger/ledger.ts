@@ -2,11 +2,11 @@
 // written behind to one file. Losing it is harmless: guests without an entry are only reported, never touched.
 
 import { type Static, Type } from 'typebox';
-import { Assignment, type AssignmentEvent, VolumeAssignment } from '../api/agent-protocol.ts';
-import { matches } from '../api/parse.ts';
-import { type Buggify, neverBuggify } from '../base/buggify.ts';
-import { type Clock, sleep } from '../base/clock.ts';
-import { describeError, type Logger } from '../base/log.ts';
+import { Assignment, type AssignmentEvent, VolumeAssignment } from '../../api/agent-protocol.ts';
+import { matches } from '../../api/parse.ts';
+import { type Buggify, neverBuggify } from '../../base/buggify.ts';
+import { type Clock, sleep } from '../../base/clock.ts';
+import { describeError, type Logger } from '../../base/log.ts';
 
 /** Where the ledger is kept: a file, or a simulator's memory. */
 export interface LedgerFile {

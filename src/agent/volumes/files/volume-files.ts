@@ -1,7 +1,7 @@
 // The seam between what a volume should be and the disk it is on. Each call makes one change, whole or not at all, and durable when it
 // resolves; it never decides anything, and never touches a volume but the one it is told of.
 
-import type { VolumeSnapshot } from '../../api/resources/volume.ts';
+import type { VolumeSnapshot } from '../../../api/resources/volume.ts';
 
 export type VolumeLook =
   | { readonly found: 'nothing' }

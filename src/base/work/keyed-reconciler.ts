@@ -1,10 +1,10 @@
 // Brings what each key stands for to the wanted state: one key never twice at a time, step by step until a step has nothing left to
 // do. A key that fails is tried again after a growing pause. It does not know what the keys name, and it never decides what a step does.
 
-import { backoffMs } from '../base/backoff.ts';
-import type { Clock } from '../base/clock.ts';
-import type { Prng } from '../base/prng.ts';
-import { startWorkers, type Workers } from '../base/work/workers.ts';
+import { backoffMs } from '../backoff.ts';
+import type { Clock } from '../clock.ts';
+import type { Prng } from '../prng.ts';
+import { startWorkers, type Workers } from './workers.ts';
 
 /** `rest`: nothing can be done now. `go-on`: compare the key with the wanted state again. */
 export type Step = 'rest' | 'go-on';

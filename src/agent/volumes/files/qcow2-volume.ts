@@ -4,7 +4,7 @@
 import { constants } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { type VolumeLook, snapshotName } from './volume-files.ts';
-import { hasExternalData, incompatibleFeatures } from '../images/qcow2-header.ts';
+import { hasExternalData, incompatibleFeatures } from '../../images/qcow2-header.ts';
 
 /** Throws what `open` throws. */
 export async function lookAtQcow2(path: string): Promise<VolumeLook> {

@@ -1,16 +1,16 @@
 // What the host agent is given: who it is, and every part of the machine that it may touch.
 
-import type { Registration, Session } from '../api/agent-protocol.ts';
-import type { Client } from '../api/client/client.ts';
-import type { HostImage } from '../api/resources/host.ts';
-import type { Labels } from '../api/resources/metadata.ts';
-import type { Buggify } from '../base/buggify.ts';
-import type { Clock } from '../base/clock.ts';
-import type { Logger } from '../base/log.ts';
-import type { Prng } from '../base/prng.ts';
-import type { Driver } from './drivers/driver.ts';
-import type { LedgerFile } from './ledger.ts';
-import type { VolumeFiles } from './volumes/volume-files.ts';
+import type { Registration, Session } from '../../api/agent-protocol.ts';
+import type { Client } from '../../api/client/client.ts';
+import type { HostImage } from '../../api/resources/host.ts';
+import type { Labels } from '../../api/resources/metadata.ts';
+import type { Buggify } from '../../base/buggify.ts';
+import type { Clock } from '../../base/clock.ts';
+import type { Logger } from '../../base/log.ts';
+import type { Prng } from '../../base/prng.ts';
+import type { Driver } from '../drivers/driver.ts';
+import type { LedgerFile } from '../ledger/ledger.ts';
+import type { VolumeFiles } from '../volumes/files/volume-files.ts';
 
 /** What is measured of the machine. */
 export type Measurement = Pick<

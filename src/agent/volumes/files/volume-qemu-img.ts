@@ -1,8 +1,8 @@
 // What qemu-img does to the files of volumes, in its jail. Every failure is a `VolumeError`.
 
 import { statfs } from 'node:fs/promises';
-import type { Clock } from '../../base/clock.ts';
-import { type JailLimits, runQemuImg } from '../images/qemu-img.ts';
+import type { Clock } from '../../../base/clock.ts';
+import { type JailLimits, runQemuImg } from '../../images/qemu-img.ts';
 import { snapshotTag, VolumeError, type VolumeErrorCode } from './volume-files.ts';
 
 /** Writes a few tables; the limit is for a hanging disk. */

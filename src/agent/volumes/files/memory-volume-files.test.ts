@@ -1,5 +1,5 @@
-import { createManualClock } from '../../base/manual-clock.ts';
-import { volumeFilesConformance } from './conformance.ts';
+import { createManualClock } from '../../../base/manual-clock.ts';
+import { volumeFilesConformance } from '../conformance.ts';
 import { createMemoryVolumeFiles, type VolumeDisk } from './memory-volume-files.ts';
 
 volumeFilesConformance('pretended volumes', async () => {
