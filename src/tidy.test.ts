@@ -166,6 +166,11 @@ describe('the house', () => {
   it('keeps its rules in every file', () =>
     expect([...files].flatMap(([path, source]) => faultsOf(path, source))).toEqual([]));
   it('has no import cycle', () => expect(cyclesIn(files)).toEqual([]));
+  it('has no folder of more than forty files', () => {
+    const counts = new Map<string, number>();
+    for (const path of files.keys()) counts.set(dirname(path), (counts.get(dirname(path)) ?? 0) + 1);
+    expect([...counts].filter(([, count]) => count > 40)).toEqual([]);
+  });
 });
 
 describe('the rules see', () => {
