@@ -61,6 +61,27 @@ const kebabCase = /^[a-z0-9]+(-[a-z0-9]+)*(\.[a-z0-9]+)*$/;
 const emptyNames = /^(utils?|helpers?|common|manager|misc)\b/;
 const foreignWords = /\b(VM worker|worker node|worker machine)s?\b/i;
 
+/** What documents must not say (docs/STYLE.md, "English"). */
+const bannedPhrases = [
+  'told of',
+  'nobody',
+  'whoever',
+  'whosever',
+  'anew',
+  'borne',
+  'dear',
+  'so many',
+  'what is so',
+  'gives word',
+  'goes by it',
+  'of one mind',
+  'to be had',
+  'asked to go',
+];
+const bannedPhrase = new RegExp(`\\b(${bannedPhrases.join('|').replaceAll(' ', '\\s+')})\\b`, 'gi');
+/** Folders with documents, besides the root itself. */
+const documentFolders = ['bench', 'changes', 'docs', 'examples', 'scripts', 'src', 'test'];
+
 function layerOf(path: string): Layer {
   const rows = Object.keys(layers).filter((row) => row === '' || path === row || path.startsWith(`${row}/`));
   return layers[rows.sort((a, b) => b.length - a.length)[0] ?? ''] ?? { folders: [], node: false, packages: [] };
@@ -137,6 +158,15 @@ function faultsOf(path: string, source: string): string[] {
   return faults;
 }
 
+/** Every banned phrase in a document, as `<path>:<line>: <phrase>`. The Unix user `nobody` in backticks is allowed. */
+function bannedIn(path: string, text: string): string[] {
+  const found = text.replaceAll('`nobody`', '`(user)`').matchAll(bannedPhrase);
+  return [...found].map((match) => {
+    const line = text.slice(0, match.index).split('\n').length;
+    return `${path}:${line}: "${match[0].replace(/\s+/g, ' ')}" is not plain English; rewrite the sentence`;
+  });
+}
+
 /** Import cycles between files, each once, as `a -> b -> a`. */
 function cyclesIn(files: ReadonlyMap<string, string>): string[] {
   const cycles: string[] = [];
@@ -161,6 +191,14 @@ function sourceFiles(): Map<string, string> {
   return new Map(paths.map((path) => [path, readFileSync(join(import.meta.dirname, path), 'utf8')]));
 }
 
+function documents(): string[] {
+  const root = join(import.meta.dirname, '..');
+  const inFolder = (folder: string, recursive: boolean): string[] =>
+    readdirSync(join(root, folder), { recursive, encoding: 'utf8' }).map((name) => join(folder, name));
+  const names = [...inFolder('.', false), ...documentFolders.flatMap((folder) => inFolder(folder, true))];
+  return names.filter((name) => name.endsWith('.md'));
+}
+
 describe('the house', () => {
   const files = sourceFiles();
   it('keeps its rules in every file', () =>
@@ -170,6 +208,10 @@ describe('the house', () => {
     const counts = new Map<string, number>();
     for (const path of files.keys()) counts.set(dirname(path), (counts.get(dirname(path)) ?? 0) + 1);
     expect([...counts].filter(([, count]) => count > 40)).toEqual([]);
+  });
+  it('uses plain English', () => {
+    const root = join(import.meta.dirname, '..');
+    expect(documents().flatMap((path) => bannedIn(path, readFileSync(join(root, path), 'utf8')))).toEqual([]);
   });
 });
 
@@ -234,6 +276,13 @@ describe('the rules see', () => {
   it('no fault in code that only speaks of these things', () => {
     const source = `${opening}// Date.now() is for base/system.ts\nconst x = 'setTimeout';\nawait options.fetch(url);\nserver.setTimeout(5);\nnew Date(ctx.nowMs);\nconst y = z as Instance; // the codec: checked just now\nconst w = 5 as const;`;
     expect(faultsOf('server/a.ts', source)).toEqual([]);
+  });
+
+  it('a banned phrase, also across two lines, but not the Unix user', () => {
+    expect(bannedIn('docs/a.md', 'Run as `nobody`.\nThere are so\nmany. Nobody knows.')).toEqual([
+      expect.stringContaining('docs/a.md:2: "so many" is not plain English'),
+      expect.stringContaining('docs/a.md:3: "Nobody" is not plain English'),
+    ]);
   });
 
   it('a cycle, with the way round', () => {
