@@ -212,7 +212,7 @@ describe.skipIf(postgresPrograms === null)('the PostgreSQL store (package postgr
       await server.sql('CREATE ROLE plain LOGIN');
       const failed = await failureOf(open({ rest: server.rest(schema, { user: 'plain' }) }));
       expect(failed).toMatchObject({ code: 'Denied' });
-      expect(failed.message).toContain('let the role create schemas');
+      expect(failed.message).toContain('allow the role to create schemas');
       await server.sql(`CREATE SCHEMA ${schema} AUTHORIZATION plain`);
       const store = await open({ rest: server.rest(schema, { user: 'plain' }) });
       expect(await put(store, 'a')).toBe(1);
