@@ -51,7 +51,8 @@ export async function removeNow(hands: Hands, slot: Slot): Promise<void> {
   for (const name of await readdir(directory).catch(() => [])) {
     if (name !== 'guest.json') await rm(join(directory, name), { recursive: true, force: true });
   }
-  await rm(directory, { recursive: true, force: true });
+  // The keeper of its console log may still write a file there as it ends; Node then tries again.
+  await rm(directory, { recursive: true, force: true, maxRetries: 5, retryDelay: 50 });
   hands.ports.release(slot.instanceId);
   slot.settled = Promise.resolve();
   if (hadRecord) hands.slots.notify(slot.instanceId);
