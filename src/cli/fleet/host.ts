@@ -26,7 +26,7 @@ const advice = { NotFound: '"berth host ls" shows the hosts' } as const;
 
 export function hostCommand(cli: Cli): Command {
   return new Command('host')
-    .description('Hosts: show, pause, resume, describe, remove')
+    .description('Hosts: show, change, pause, resume, remove')
     .addCommand(lsCommand(cli))
     .addCommand(showCommand(cli))
     .addCommand(pauseCommand(cli, 'pause', true, 'Pause hosts: place nothing new on them; running instances stay'))
