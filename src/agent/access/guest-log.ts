@@ -1,7 +1,7 @@
 // A guest's console as a series of pieces, from an offset on; following goes on until the guest can write no more.
 
 import { type Clock, sleep } from '../../base/clock.ts';
-import { createPace } from '../../base/work/pace.ts';
+import { createPace } from '../../base/concurrency/pace.ts';
 import type { Driver, LogChunk } from '../drivers/driver.ts';
 import { DriverError } from '../host/driver-error.ts';
 

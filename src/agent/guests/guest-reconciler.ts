@@ -6,7 +6,7 @@ import { type Buggify, neverBuggify } from '../../base/buggify.ts';
 import type { Clock } from '../../base/clock.ts';
 import { describeError, type Logger } from '../../base/log.ts';
 import type { Prng } from '../../base/prng.ts';
-import { KeyedReconciler, type Step } from '../../base/work/keyed-reconciler.ts';
+import { KeyedReconciler, type Step } from '../../base/concurrency/keyed-reconciler.ts';
 import type { Ledger, LedgerEntry } from '../ledger/ledger.ts';
 import { create } from './actions/create.ts';
 import { remove } from './actions/remove.ts';

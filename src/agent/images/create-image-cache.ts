@@ -10,7 +10,7 @@ import type { ImageSpec } from '../../api/resources/image.ts';
 import type { Clock } from '../../base/clock.ts';
 import { describeError } from '../../base/log.ts';
 import { createPlaces } from '../../base/places.ts';
-import { createSharedWork, type WorkCall } from '../../base/work/shared-work.ts';
+import { createSharedWork, type WorkCall } from '../../base/concurrency/shared-work.ts';
 import { DriverError } from '../host/driver-error.ts';
 import { type CleanWishes, ImageCleaner } from './clean-images.ts';
 import { diskError } from './disk-error.ts';

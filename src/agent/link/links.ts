@@ -1,7 +1,7 @@
 // A line to every server of the fleet, so that whichever of them is asked for a console or a log has a way to this host.
 
 import type { Servers } from '../../api/client/servers.ts';
-import { firstOf } from '../../base/work/first-of.ts';
+import { firstOf } from '../../base/concurrency/first-of.ts';
 import { holdLink, type LinkOptions } from './link.ts';
 
 interface LinksOptions extends Omit<LinkOptions, 'serverUrl' | 'matters'> {

@@ -5,7 +5,7 @@ import type { VolumeAssignment, VolumeReport } from '../../api/agent-protocol.ts
 import type { Clock } from '../../base/clock.ts';
 import { describeError, type Logger } from '../../base/log.ts';
 import type { Prng } from '../../base/prng.ts';
-import { KeyedReconciler, type Step } from '../../base/work/keyed-reconciler.ts';
+import { KeyedReconciler, type Step } from '../../base/concurrency/keyed-reconciler.ts';
 import { takeVolumeAction, troubleOf } from './actions/take-volume-action.ts';
 import type { VolumeClaims } from './volume-claims.ts';
 import { VolumeError, type VolumeFiles } from './files/volume-files.ts';

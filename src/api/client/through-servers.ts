@@ -1,7 +1,7 @@
 // Sends a request to the current server, and to the others in turn where that is safe: when it did not reach the first,
 // or when it may be repeated.
 
-import { firstOf } from '../../base/work/first-of.ts';
+import { firstOf } from '../../base/concurrency/first-of.ts';
 import { ApiError } from '../errors.ts';
 import { type Servers, serversHeader } from './servers.ts';
 

@@ -1,7 +1,7 @@
 // The one true store of a run, as a server of its own. It syncs a commit before it answers. A crash loses commits under way, or keeps
 // them without an answer. While it is away every call fails and every watch breaks. It never loses what it has answered.
 
-import { firstOf } from '../../base/work/first-of.ts';
+import { firstOf } from '../../base/concurrency/first-of.ts';
 import type { Prng } from '../../base/prng.ts';
 import { type CommitResult, type Condition, type Store, StoreError, type Write } from '../../store/store.ts';
 import type { Tally } from '../batch/tally.ts';

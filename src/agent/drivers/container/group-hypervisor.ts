@@ -5,7 +5,7 @@ import { basename, join } from 'node:path';
 import type { Accelerator, GuestPort } from '../../../api/agent-protocol.ts';
 import type { Clock } from '../../../base/clock.ts';
 import { describeError, type Logger } from '../../../base/log.ts';
-import { createSharedWork } from '../../../base/work/shared-work.ts';
+import { createSharedWork } from '../../../base/concurrency/shared-work.ts';
 import type { DriverError } from '../../host/driver-error.ts';
 import type { GuestAccess } from '../access.ts';
 import type { Fingerprint } from '../driver.ts';

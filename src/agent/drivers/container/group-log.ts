@@ -3,7 +3,7 @@
 
 import { type Clock, sleep } from '../../../base/clock.ts';
 import { describeError, type Logger } from '../../../base/log.ts';
-import { createPace, type Pace } from '../../../base/work/pace.ts';
+import { createPace, type Pace } from '../../../base/concurrency/pace.ts';
 import type { Engine } from './engine.ts';
 import type { GroupContainer } from './group-containers.ts';
 import { GroupLogFile } from './group-log-file.ts';

@@ -3,7 +3,7 @@
 
 import type { AssignedContainer } from '../../../api/agent-protocol.ts';
 import { describeError } from '../../../base/log.ts';
-import type { SharedWork } from '../../../base/work/shared-work.ts';
+import type { SharedWork } from '../../../base/concurrency/shared-work.ts';
 import { DriverError } from '../../host/driver-error.ts';
 import { referenceText } from './container-config.ts';
 import type { Engine } from './engine.ts';

@@ -2,7 +2,7 @@
 // contract; nothing of it touches the machine, and all its waiting is done on the world's clock.
 
 import type { Prng } from '../../../base/prng.ts';
-import { firstOf } from '../../../base/work/first-of.ts';
+import { firstOf } from '../../../base/concurrency/first-of.ts';
 import type { ImageCache } from '../../images/image-cache.ts';
 import type { Driver, Guest, LogChunk } from '../driver.ts';
 import { AbortSignals } from './abort-signals.ts';

@@ -1,7 +1,7 @@
 // Attaches, detaches, grows and snapshots the volumes of fake guests.
 
 import { sleep } from '../../../base/clock.ts';
-import { firstOf } from '../../../base/work/first-of.ts';
+import { firstOf } from '../../../base/concurrency/first-of.ts';
 import { DriverError } from '../../host/driver-error.ts';
 import { growPretended, type PretendedVolume, snapshotPretended } from '../../volumes/files/memory-volume-files.ts';
 import type { GuestVolume, GuestVolumes } from '../driver.ts';

@@ -1,7 +1,7 @@
 // Starts, stops, suspends and resumes a fake guest that was created before.
 
 import { sleep } from '../../../base/clock.ts';
-import { firstOf } from '../../../base/work/first-of.ts';
+import { firstOf } from '../../../base/concurrency/first-of.ts';
 import { DriverError } from '../../host/driver-error.ts';
 import { stopForced } from '../driver.ts';
 import type { FakeGuest } from './fake-guest.ts';

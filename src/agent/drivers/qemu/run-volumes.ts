@@ -3,7 +3,7 @@
 
 import { isRecord } from '../../../base/is-record.ts';
 import { type Clock, sleep } from '../../../base/clock.ts';
-import { firstOf } from '../../../base/work/first-of.ts';
+import { firstOf } from '../../../base/concurrency/first-of.ts';
 import { describeError } from '../../../base/log.ts';
 import { snapshotTag, volumeIdPattern } from '../../volumes/files/volume-files.ts';
 import type { GuestVolume } from '../driver.ts';

@@ -7,7 +7,7 @@ import { backoffMs } from '../../../base/backoff.ts';
 import { type Clock, sleep } from '../../../base/clock.ts';
 import { describeError, type Logger } from '../../../base/log.ts';
 import type { Prng } from '../../../base/prng.ts';
-import { createPace, type Pace } from '../../../base/work/pace.ts';
+import { createPace, type Pace } from '../../../base/concurrency/pace.ts';
 
 export interface ConsoleRecorderOptions {
   readonly socketPath: string;

@@ -2,7 +2,7 @@
 
 import type { Assignment } from '../../../api/agent-protocol.ts';
 import type { Driver, GuestSpec, GuestVolume } from '../../drivers/driver.ts';
-import type { Step } from '../../../base/work/keyed-reconciler.ts';
+import type { Step } from '../../../base/concurrency/keyed-reconciler.ts';
 import type { GuestFailure, LedgerEntry } from '../../ledger/ledger.ts';
 import { codeOf, driverMissing, fail, failUnlessRecorded } from '../failure.ts';
 import { releaseVolumes, takeVolumes } from '../guest-volumes.ts';

@@ -1,7 +1,7 @@
 // Suspends or resumes a guest.
 
 import { describeError } from '../../../base/log.ts';
-import type { Step } from '../../../base/work/keyed-reconciler.ts';
+import type { Step } from '../../../base/concurrency/keyed-reconciler.ts';
 import type { LedgerEntry } from '../../ledger/ledger.ts';
 import { codeOf } from '../failure.ts';
 import type { Seen } from '../observe.ts';

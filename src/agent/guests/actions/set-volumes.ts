@@ -1,7 +1,7 @@
 // Gives a guest the volumes that it is to have, and takes others away.
 
 import { describeError } from '../../../base/log.ts';
-import type { Step } from '../../../base/work/keyed-reconciler.ts';
+import type { Step } from '../../../base/concurrency/keyed-reconciler.ts';
 import type { LedgerEntry } from '../../ledger/ledger.ts';
 import { codeOf } from '../failure.ts';
 import { nameOfWait, volumesFor } from '../guest-volumes.ts';

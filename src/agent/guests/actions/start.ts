@@ -1,7 +1,7 @@
 // Starts a guest that is here and stopped.
 
 import { isToStartAgain } from '../../../api/resources/instance.ts';
-import type { Step } from '../../../base/work/keyed-reconciler.ts';
+import type { Step } from '../../../base/concurrency/keyed-reconciler.ts';
 import type { LedgerEntry } from '../../ledger/ledger.ts';
 import { codeOf, fail, failUnlessRecorded, failureOf } from '../failure.ts';
 import { releaseVolumes, takeVolumes } from '../guest-volumes.ts';

@@ -2,7 +2,7 @@
 
 import type { GuestVolumes } from '../../drivers/driver.ts';
 import { DriverError } from '../../host/driver-error.ts';
-import type { Step } from '../../../base/work/keyed-reconciler.ts';
+import type { Step } from '../../../base/concurrency/keyed-reconciler.ts';
 import { holdersOf } from '../volume-holders.ts';
 import type { VolumeParts } from '../volume-parts.ts';
 

@@ -3,7 +3,7 @@
 import type { VolumeAssignment } from '../../../api/agent-protocol.ts';
 import { describeError } from '../../../base/log.ts';
 import { DriverError } from '../../host/driver-error.ts';
-import type { Step } from '../../../base/work/keyed-reconciler.ts';
+import type { Step } from '../../../base/concurrency/keyed-reconciler.ts';
 import { VolumeError, type VolumeFiles } from '../files/volume-files.ts';
 import type { Trouble, VolumeParts } from '../volume-parts.ts';
 import type { VolumeAction } from '../volume-plan.ts';

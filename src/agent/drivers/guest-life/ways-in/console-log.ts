@@ -4,7 +4,7 @@
 import { type FSWatcher, watch } from 'node:fs';
 import { type FileHandle, open, stat } from 'node:fs/promises';
 import { type Clock, sleep, type Timer } from '../../../../base/clock.ts';
-import { createPace } from '../../../../base/work/pace.ts';
+import { createPace } from '../../../../base/concurrency/pace.ts';
 import type { LogChunk } from '../../driver.ts';
 import { type BootMarks, bootMarkScanner } from '../boot-marks.ts';
 import { keptFrom } from './console-keeper.ts';
