@@ -104,7 +104,7 @@ export class CommandSession {
       }
       this.#outcome = { type: 'exit', ...(await this.#command.exit) };
     } catch (error) {
-      const message = `nobody knows how the command ended: ${describeError(error)}`;
+      const message = `how the command ended is unknown: ${describeError(error)}`;
       this.#outcome = { type: 'error', code: 'Internal', message };
     }
     this.#replay.wakeReaders();

@@ -1,6 +1,6 @@
-// One signal of several. Node keeps the result of `AbortSignal.any` in memory as long as it has a listener, so that
-// code which waits in vain (all that a dead simulated process leaves behind) stays forever with everything it
-// references; this one does not.
+// One signal of several. Node keeps the result of `AbortSignal.any` in memory as long as it has a listener: code that
+// waits forever, as a dead simulated process leaves behind, would never be freed, nor what it references. This signal
+// does not keep them.
 
 export interface FirstOf {
   readonly signal: AbortSignal;

@@ -149,7 +149,7 @@ class GroupRun {
   detach(): void {
     this.#over.abort();
     this.#unwatch();
-    this.#ended.resolve({ cause: 'detached', detail: 'nobody looks any more' });
+    this.#ended.resolve({ cause: 'detached', detail: 'the agent no longer follows it' });
     this.#options.onDetached(this.#lines.stop());
   }
 

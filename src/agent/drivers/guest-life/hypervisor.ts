@@ -25,7 +25,7 @@ export interface Machine {
 }
 
 export interface RunEnd {
-  /** `detached`: nobody looks any more; the machine may run on. */
+  /** `detached`: the agent no longer follows the machine, which may run on. */
   readonly cause: 'guest-shutdown' | 'other' | 'detached';
   /** How it ended, for people. */
   readonly detail: string;

@@ -188,7 +188,7 @@ class DomainSupervision {
     const { name } = this.#domain;
     if (this.#options.network === userNetwork) return this.#forwards.dial(port);
     const host = await this.#address.current();
-    if (host === undefined) throw new DriverError('NotPossible', `nobody knows the address of domain ${name} yet`);
+    if (host === undefined) throw new DriverError('NotPossible', `the address of domain ${name} is not known yet`);
     return connectTcp({ host, port }, `port ${port} of domain ${name}`);
   }
 

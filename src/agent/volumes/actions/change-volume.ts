@@ -27,7 +27,7 @@ export async function changeVolume(parts: VolumeParts, volumeId: string, change:
     } else {
       if (change.by === undefined) return 'rest';
       if (user.volumes === undefined) {
-        const message = `guest ${user.instanceId} may have it open, and nobody can tell: what is known of it is damaged`;
+        const message = `guest ${user.instanceId} may have it open, and its record, which would say so, is damaged`;
         throw new DriverError('NotPossible', message);
       }
       await change.by(user.volumes, user.instanceId);

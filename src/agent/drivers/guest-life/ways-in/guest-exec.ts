@@ -45,7 +45,7 @@ class AgentCommand implements GuestCommand {
     this.#request = request;
     this.#clock = clock;
     this.exit = this.#done.promise.then(({ code, signal }) => ({ code, ...(signal === undefined ? {} : { signal }) }));
-    // Whoever started the command reads the error from `start` or from `exit`.
+    // The caller that started the command reads the error from `start` or from `exit`.
     this.#done.promise.catch(() => {});
     this.exit.catch(() => {});
     if (!request.stdin) this.#inputEnded.resolve();

@@ -122,7 +122,7 @@ export class DomainRuns {
       await this.#options.connection
         .apart((libvirt) => libvirt.destroy(domain))
         .catch((failure: unknown) =>
-          machine.log.warn('cannot end what was started in vain; the next start finds it', {
+          machine.log.warn('cannot end a domain whose start failed; the next start finds it', {
             error: describeError(failure),
           }),
         );

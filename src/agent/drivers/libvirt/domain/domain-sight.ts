@@ -37,7 +37,7 @@ function endOf(reason: ShutoffReason): RunEnd {
 }
 
 const details: Readonly<Record<Exclude<ShutoffReason, 'shutdown'>, string>> = {
-  unknown: 'QEMU has gone, and libvirt does not know why: it was started anew since',
+  unknown: 'QEMU has ended, and libvirt does not know why: libvirt itself has restarted since',
   destroyed: 'libvirt ended QEMU, because somebody asked it to',
   crashed: 'QEMU was killed, or crashed',
   migrated: 'somebody moved the domain to another host',
