@@ -1,6 +1,7 @@
 // What is reported of one incarnation: what its driver shows, what the ledger keeps of its failure, or what it waits for.
 
 import type { Assignment, GuestStatus } from '../../api/agent-protocol.ts';
+import { guestMessageLengthMax } from '../../api/resources/instance.ts';
 import type { Guest } from '../drivers/driver.ts';
 import type { GuestFailure, LedgerEntry } from '../ledger/ledger.ts';
 import { isOver, isToBeOn, isUnfinished, isUp } from './guest-state.ts';
@@ -8,8 +9,6 @@ import { seenGuests } from './observe.ts';
 import type { GuestParts } from './parts.ts';
 
 export type ReportedStatus = GuestStatus | { readonly state: 'absent' };
-
-const messageCharactersMax = 4096; // a hypervisor may have said a lot
 
 /** Undefined: nothing worth a report yet. */
 export function statusOf(parts: GuestParts, entry: LedgerEntry): ReportedStatus | undefined {
@@ -51,8 +50,8 @@ function statusOfGuest(guest: Guest): GuestStatus {
     ports: [...ports],
     phases: [...phases],
     ...(volumes === undefined ? {} : { volumes: [...volumes] }),
-    ...(reason && !unfinished ? { reason: reason.code, message: reason.message.slice(0, messageCharactersMax) } : {}),
-    ...(progress === undefined ? {} : { progress: progress.slice(0, messageCharactersMax) }),
+    ...(reason && !unfinished ? { reason: reason.code, message: reason.message.slice(0, guestMessageLengthMax) } : {}),
+    ...(progress === undefined ? {} : { progress: progress.slice(0, guestMessageLengthMax) }),
   };
 }
 
@@ -60,7 +59,7 @@ function statusOfGuest(guest: Guest): GuestStatus {
 function waitingStatus(guest: Guest | undefined, want: Assignment['want'], progress: string): GuestStatus {
   const seen: GuestStatus = guest ? statusOfGuest(guest) : { state: 'preparing', ready: false, ports: [], phases: [] };
   const state = seen.state === 'stopped' && isToBeOn({ want }) ? 'preparing' : seen.state;
-  return { ...seen, state, progress: progress.slice(0, messageCharactersMax) };
+  return { ...seen, state, progress: progress.slice(0, guestMessageLengthMax) };
 }
 
 function failedStatus(
@@ -78,6 +77,6 @@ function failedStatus(
     state: 'failed',
     ready: false,
     reason: code,
-    message: message.slice(0, messageCharactersMax),
+    message: message.slice(0, guestMessageLengthMax),
   };
 }

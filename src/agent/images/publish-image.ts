@@ -3,6 +3,7 @@
 
 import { link, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
+import { gibibyte } from '../../base/bytes.ts';
 import type { Places } from '../../base/places.ts';
 import { DriverError } from '../host/driver-error.ts';
 import { diskError } from './disk-error.ts';
@@ -24,8 +25,6 @@ export interface PublishParts {
   readonly inTurn: Turns;
   readonly unpackers: Places;
 }
-
-const gibibyte = 1024 ** 3;
 
 export async function fetchAndPublish(job: FetchJob, parts: PublishParts): Promise<ImageRecord> {
   const { options, records, inTurn, unpackers } = parts;

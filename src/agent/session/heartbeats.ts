@@ -4,6 +4,7 @@ import { type Heartbeat, type Registration, unknownGuestsMax } from '../../api/a
 import { backoffMs } from '../../base/backoff.ts';
 import { neverBuggify } from '../../base/buggify.ts';
 import { sleep } from '../../base/clock.ts';
+import { equalJson } from '../../base/equal-json.ts';
 import { describeError } from '../../base/log.ts';
 import { awaitWithin, settleWithin } from '../host/await-within.ts';
 import type { AgentParts, SessionState } from './agent-parts.ts';
@@ -69,7 +70,7 @@ export class Heartbeats {
         delayMs = backoffMs(attempt++, { delayMsMin: 500, delayMsMax: heartbeatMs }, prng);
       }
       await sleep(clock, delayMs, signal);
-      if (buggify('session-anew')) throw new SessionOver('the simulator wants another');
+      if (buggify('session-anew')) throw new SessionOver('the simulator ends this session');
     }
   }
 
@@ -91,7 +92,7 @@ export class Heartbeats {
       unknownVolumes: await unknownVolumes(this.#parts, this.#state.synced),
       ...(due ? { drivers: await fingerprints(this.#parts) } : {}),
     };
-    if (found.unknownVolumes.length > 0 && !same(found.unknownVolumes, this.#now.unknownVolumes))
+    if (found.unknownVolumes.length > 0 && !equalJson(found.unknownVolumes, this.#now.unknownVolumes))
       log.warn('there are volumes on this host that the control plane does not speak of; they are left alone', {
         volumes: found.unknownVolumes,
       });
@@ -117,10 +118,10 @@ export class Heartbeats {
     const before = this.#acknowledged;
     const heartbeat: Heartbeat = {
       epoch,
-      ...(same(now.drivers, before.drivers) ? {} : { drivers: now.drivers }),
-      ...(same(now.images, before.images) ? {} : { images: now.images }),
-      ...(same(now.unknownGuests, before.unknownGuests) ? {} : { unknownGuests: now.unknownGuests }),
-      ...(same(now.unknownVolumes, before.unknownVolumes) ? {} : { unknownVolumes: now.unknownVolumes }),
+      ...(equalJson(now.drivers, before.drivers) ? {} : { drivers: now.drivers }),
+      ...(equalJson(now.images, before.images) ? {} : { images: now.images }),
+      ...(equalJson(now.unknownGuests, before.unknownGuests) ? {} : { unknownGuests: now.unknownGuests }),
+      ...(equalJson(now.unknownVolumes, before.unknownVolumes) ? {} : { unknownVolumes: now.unknownVolumes }),
       ...(now.guestsTold === before.guestsTold ? {} : { guestsTold: now.guestsTold }),
     };
     const timeoutMs = Math.max(heartbeatMs, 5000);
@@ -128,8 +129,4 @@ export class Heartbeats {
       api.heartbeat(heartbeat, limit),
     );
   }
-}
-
-function same(a: unknown, b: unknown): boolean {
-  return JSON.stringify(a) === JSON.stringify(b);
 }

@@ -221,11 +221,13 @@ describe('the agent and its volumes', () => {
     expect(guest()).toBeUndefined();
     expect(plane.last()).toMatchObject({
       state: 'preparing',
-      progress: 'waiting for volume data: this host was not told of it yet',
+      progress: 'waiting for volume data: the control plane has not assigned it to this host yet',
     });
     plane.putVolume();
     await pass(2000);
-    expect(plane.last()).toMatchObject({ progress: 'waiting for volume more: this host was not told of it yet' });
+    expect(plane.last()).toMatchObject({
+      progress: 'waiting for volume more: the control plane has not assigned it to this host yet',
+    });
     plane.putVolume({ volumeId: otherVolumeId, made: true });
     await pass(2000);
     expect(plane.last()).toMatchObject({ progress: expect.stringMatching(/^waiting for volume more: it was on this/) });

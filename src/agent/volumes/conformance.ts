@@ -1,6 +1,7 @@
 // What every `VolumeFiles` must do, as tests. Its own test brings a host to try it on, and the ground truth about what is in a volume.
 
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { mebibyte } from '../../base/bytes.ts';
 import { type FoundVolume, VolumeError, type VolumeErrorCode, type VolumeFiles } from './files/volume-files.ts';
 
 export interface VolumeTestHost {
@@ -15,7 +16,6 @@ export interface VolumeTestHost {
   dispose(): Promise<void>;
 }
 
-const mebibyte = 1024 * 1024;
 const [one, two] = [`vol_${'0'.repeat(25)}1`, `vol_${'0'.repeat(25)}2`];
 const never = new AbortController().signal;
 

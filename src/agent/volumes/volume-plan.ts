@@ -15,6 +15,7 @@
 // - Snapshots that nobody wants go first, as they give room back; then it grows; then the new ones are made.
 // - Every difference is an action of its own: one that fails keeps none of the others from being made.
 
+import { gibibyte } from '../../base/bytes.ts';
 import type { VolumeAssignment, VolumeSeen } from '../../api/agent-protocol.ts';
 import type { VolumeLook } from './files/volume-files.ts';
 
@@ -40,8 +41,6 @@ export interface VolumePlan {
   /** Where it stands before they are taken. */
   readonly verdict: 'absent' | Pick<VolumeSeen, 'state' | 'reason' | 'message'>;
 }
-
-const gibibyte = 1024 ** 3;
 
 export function planVolume(wanted: WantedVolume, observed: ObservedVolume): VolumePlan {
   const { look } = observed;

@@ -1,14 +1,12 @@
 // What is reported of a volume, and whether a guest may have it now. It changes nothing.
 
+import { gibibyte } from '../../base/bytes.ts';
 import type { VolumeAssignment, VolumeReport } from '../../api/agent-protocol.ts';
-import { volumeSnapshotsMax } from '../../api/resources/volume.ts';
+import { volumeMessageLengthMax, volumeSnapshotsMax } from '../../api/resources/volume.ts';
 import type { VolumeGate } from './volume-gate.ts';
 import { holdersOf } from './volume-holders.ts';
 import { observeVolume, type Trouble, type VolumeParts } from './volume-parts.ts';
 import { planVolume } from './volume-plan.ts';
-
-const messageCharactersMax = 4096;
-const gibibyte = 1024 ** 3;
 
 const noVolumes = {
   state: 'failed',
@@ -53,7 +51,7 @@ export function volumeGate(parts: VolumeParts, volumeId: string, instanceId: str
   const shut = (why: string): VolumeGate => ({ open: false, why, path: files?.pathOf(volumeId) });
   const assignment = ledger.volumeOf(volumeId);
   if (files === undefined) return shut(noVolumes.message);
-  if (assignment === undefined) return shut('this host was not told of it yet');
+  if (assignment === undefined) return shut('the control plane has not assigned it to this host yet');
   if (assignment.want === 'absent') return shut('it is being deleted');
   const found = looks.get(volumeId);
   if (found?.found !== 'volume') {
@@ -91,5 +89,5 @@ function guestTrouble(
 
 const said = ({ code, message }: Trouble): { readonly reason: string; readonly message: string } => ({
   reason: code,
-  message: message.slice(0, messageCharactersMax),
+  message: message.slice(0, volumeMessageLengthMax),
 });

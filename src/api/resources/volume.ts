@@ -7,6 +7,8 @@ import { Condition, Name, type Resource, type ResourceDefinition } from './metad
 const closed = { additionalProperties: false } as const;
 
 export const volumeSnapshotsMax = 16;
+/** Characters; an agent cuts off more. */
+export const volumeMessageLengthMax = 4096;
 
 export const VolumeSpec = Type.Object(
   {
@@ -46,7 +48,7 @@ export const VolumeSeen = Type.Object(
   {
     state: Type.Enum(['preparing', 'ready', 'failed']),
     reason: Type.Optional(Type.String({ maxLength: 64 })),
-    message: Type.Optional(Type.String({ maxLength: 4096 })),
+    message: Type.Optional(Type.String({ maxLength: volumeMessageLengthMax })),
     sizeGiB: Type.Integer({ minimum: 0 }),
     usedBytes: Type.Optional(Type.Integer({ minimum: 0, description: 'of the host, snapshots included' })),
     snapshots: Type.Array(VolumeSnapshot, { maxItems: volumeSnapshotsMax }),

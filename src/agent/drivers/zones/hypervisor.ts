@@ -2,6 +2,7 @@
 // touches no zone without that mark.
 
 import { basename, join } from 'node:path';
+import { gibibyte } from '../../../base/bytes.ts';
 import type { Accelerator } from '../../../api/agent-protocol.ts';
 import { type Clock, sleep } from '../../../base/clock.ts';
 import { describeError, type Logger } from '../../../base/log.ts';
@@ -36,7 +37,6 @@ export interface ZonesOptions {
   readonly confirmMs?: number;
 }
 
-const gibibyte = 1024 ** 3;
 const sightTriesMax = 3;
 
 export class ZonesHypervisor implements Hypervisor {

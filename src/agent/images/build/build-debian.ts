@@ -3,6 +3,7 @@
 
 import { chmod, glob, mkdir, open, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { mebibyte } from '../../../base/bytes.ts';
 import { type BuildContext, type BuildPackage, ImageBuildError, runStep } from './build-step.ts';
 import * as guest from './debian-guest.ts';
 import { mbrSector } from './mbr.ts';
@@ -19,7 +20,6 @@ export const debianBuildPackages: readonly BuildPackage[] = [
 
 const release = 'bookworm';
 const bootLoaderSector = '/usr/lib/syslinux/mbr/mbr.bin';
-const mebibyte = 1024 * 1024;
 /** Room for two kernels with their first file systems while one replaces the other. */
 const boot = { atMiB: 1, sizeMiB: 95 } as const;
 const root = { atMiB: 96, sizeMiB: 1440 } as const;

@@ -8,6 +8,7 @@ import { once } from 'node:events';
 import { access, constants, type FileHandle, readFile } from 'node:fs/promises';
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
+import { mebibyte } from '../../../base/bytes.ts';
 import { assert } from '../../../base/assert.ts';
 import { type Clock, sleep } from '../../../base/clock.ts';
 import { describeError } from '../../../base/log.ts';
@@ -42,7 +43,6 @@ async function isInstalled(program: string): Promise<boolean> {
   return false;
 }
 
-const mebibyte = 1024 ** 2;
 /** The window and what is around it: four times what it was seen to take. */
 const memoryBytesMax = 1024 * mebibyte;
 /** Hashed at once: meanwhile the program gets nothing, and what it has been given lasts for some 0.3 ms. */

@@ -1,10 +1,9 @@
 // Makes the file of a volume, empty or as a copy of a snapshot.
 
+import { gibibyte } from '../../../base/bytes.ts';
 import type { VolumeAssignment } from '../../../api/agent-protocol.ts';
 import type { VolumeFiles } from '../files/volume-files.ts';
 import type { VolumeParts } from '../volume-parts.ts';
-
-const gibibyte = 1024 ** 3;
 
 export async function makeVolume(parts: VolumeParts, assignment: VolumeAssignment, files: VolumeFiles): Promise<void> {
   const { volumeId, name, sizeGiB, source } = assignment;

@@ -1,5 +1,6 @@
 // Takes one action of a volume's plan, and says what an action that failed means for the volume.
 
+import { gibibyte } from '../../../base/bytes.ts';
 import type { VolumeAssignment } from '../../../api/agent-protocol.ts';
 import { describeError } from '../../../base/log.ts';
 import { DriverError } from '../../host/driver-error.ts';
@@ -9,8 +10,6 @@ import type { Trouble, VolumeParts } from '../volume-parts.ts';
 import type { VolumeAction } from '../volume-plan.ts';
 import { changeVolume } from './change-volume.ts';
 import { makeVolume } from './make-volume.ts';
-
-const gibibyte = 1024 ** 3;
 
 /** `rest`: a guest has the volume, or is about to use it; the volume is looked at again afterwards. */
 export async function takeVolumeAction(

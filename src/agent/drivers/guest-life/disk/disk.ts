@@ -3,6 +3,7 @@
 
 import { chmod, mkdir, open, rename, rm, stat, statfs } from 'node:fs/promises';
 import { join } from 'node:path';
+import { gibibyte } from '../../../../base/bytes.ts';
 import type { Clock } from '../../../../base/clock.ts';
 import type { CachedImage } from '../../../images/image-cache.ts';
 import { overlayArguments, runQemuImg } from '../../../images/qemu-img.ts';
@@ -14,7 +15,6 @@ import { isoImage } from './iso9660.ts';
 import { seedFiles, type SeedInput } from './seed.ts';
 
 const cloneTimeoutMs = 60_000; // writing an overlay's few tables takes milliseconds; this is for a hanging file system
-const gibibyte = 1024 ** 3;
 
 /** A copy-on-write overlay of `image`, as large as asked for and never smaller than the image. */
 export async function makeDisk(call: {
