@@ -12,6 +12,7 @@ import { ChildProviders, Trait } from './resources/host-rules.ts';
 import { Container, containersMax } from './resources/container.ts';
 import { ImageSpec } from './resources/image.ts';
 import { GuestStatus, StartAgain } from './resources/instance.ts';
+import { RunSpec } from './resources/run.ts';
 import { Amounts, Labels } from './resources/metadata.ts';
 import { VolumeSeen, VolumeSpec } from './resources/volume.ts';
 
@@ -142,6 +143,8 @@ export const Assignment = Type.Object(
     ports: Type.Array(GuestPort),
     sshKeys: Type.Array(Type.String()),
     userData: Type.String(),
+    /** A program that the guest runs once. */
+    run: Type.Optional(RunSpec),
     /** For a container image: the containers, of which the first holds the shared network. */
     containers: Type.Optional(Type.Array(AssignedContainer, { minItems: 1, maxItems: containersMax })),
     /** Volumes besides its own disk. They can be attached and detached while it runs. */

@@ -11,6 +11,8 @@ export interface DriverFacts {
   readonly volumes: boolean;
   /** Whether its guests can be suspended. */
   readonly suspends: boolean;
+  /** Whether its guests can run the program of a job. */
+  readonly runs: boolean;
 }
 
 /** One entry for each driver of the agent's registry; a test compares the two. */
@@ -21,6 +23,7 @@ export const driverFacts: readonly DriverFacts[] = [
     proven: 'conformance and faults against real QEMU',
     volumes: true,
     suspends: true,
+    runs: true,
   },
   {
     name: 'libvirt',
@@ -28,6 +31,7 @@ export const driverFacts: readonly DriverFacts[] = [
     proven: 'conformance and faults against real libvirt',
     volumes: true,
     suspends: true,
+    runs: true,
   },
   {
     name: 'container',
@@ -35,6 +39,7 @@ export const driverFacts: readonly DriverFacts[] = [
     proven: 'conformance and faults against real podman',
     volumes: false,
     suspends: true,
+    runs: false,
   },
   {
     name: 'zones',
@@ -42,6 +47,7 @@ export const driverFacts: readonly DriverFacts[] = [
     proven: 'recorded dialogues only; not run on illumos',
     volumes: false,
     suspends: false,
+    runs: false,
   },
   {
     name: 'fake',
@@ -49,5 +55,6 @@ export const driverFacts: readonly DriverFacts[] = [
     proven: 'the same conformance',
     volumes: true,
     suspends: true,
+    runs: true,
   },
 ];

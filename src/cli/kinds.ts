@@ -5,6 +5,7 @@ import type { Group } from '../api/resources/group.ts';
 import type { Host } from '../api/resources/host.ts';
 import { gpuClass, gpuWhole } from '../api/resources/host-rules.ts';
 import type { Image } from '../api/resources/image.ts';
+import type { Job } from '../api/resources/job.ts';
 import type { Kind, ResourceByKind } from '../api/resources/index.ts';
 import type { Pool } from '../api/resources/pool.ts';
 import type { Project } from '../api/resources/project.ts';
@@ -40,6 +41,7 @@ export const kindViews: { readonly [K in Kind]: KindView<ResourceByKind[K]> } = 
   group: groupColumns,
   task: taskColumns,
   volume: volumeColumns,
+  job: jobColumns,
   event: eventColumns,
 };
 
@@ -53,6 +55,7 @@ export const kinds: readonly Kind[] = [
   'group',
   'task',
   'volume',
+  'job',
   'event',
 ];
 const shortNames: Readonly<Record<string, Kind>> = { vm: 'instance', vms: 'instance', inst: 'instance', img: 'image' };
@@ -169,6 +172,23 @@ function poolColumns({ nowMs }: ViewFacts): Column<Pool>[] {
     { header: 'CPU RATIO', value: ({ spec }) => String(spec.allocationRatios?.['VCPU'] ?? ''), right: true },
     { header: 'AGE', value: ({ metadata }) => age(nowMs - metadata.createdAtMs), right: true },
     { header: 'DESCRIPTION', importance: 'minor', value: ({ spec }) => spec.description },
+  ];
+}
+
+function jobColumns({ nowMs }: ViewFacts): Column<Job>[] {
+  return [
+    { header: 'NAME', value: ({ metadata }) => metadata.name },
+    { header: 'PHASE', importance: 'major', value: ({ status }) => status.phase },
+    { header: 'LABEL', value: ({ spec }) => spec.image ?? spec.label ?? 'default' },
+    { header: 'TRY', value: ({ status }) => String(status.attempt), right: true },
+    { header: 'EXIT', value: ({ status }) => String(status.exitCode ?? ''), right: true },
+    {
+      header: 'LEFT',
+      value: ({ status }) => (status.heldUntilMs === undefined ? '' : age(status.heldUntilMs - nowMs)),
+      right: true,
+    },
+    { header: 'AGE', value: ({ metadata }) => age(nowMs - metadata.createdAtMs), right: true },
+    { header: 'REASON', importance: 'major', longest: longestReason, value: ({ status }) => status.message ?? '' },
   ];
 }
 

@@ -32,6 +32,7 @@ import { imageContentRoutes } from './http/routes/image-content-routes.ts';
 import { imageFromInstanceRoute } from './http/routes/image-from-instance.ts';
 import { instanceBatchRoute } from './http/routes/instance-batch.ts';
 import { instanceRoutes } from './http/routes/instance-routes.ts';
+import { jobRoutes } from './http/routes/job-routes.ts';
 import { processRoutes } from './http/routes/process-routes.ts';
 import { queueRoutes } from './http/routes/queue-routes.ts';
 import { resourceRoutes } from './http/routes/resource-routes.ts';
@@ -171,6 +172,7 @@ function allRoutes(
       ...instanceRoutes({ decider, links }),
       ...candidateRoutes(decider),
       ...capacityRoutes(decider),
+      ...jobRoutes(decider),
       ...queueRoutes(decider),
       ...usageRoutes(decider),
       ...auditRoutes(auditor),

@@ -13,6 +13,11 @@ export interface GuestAccess {
   dial?(instanceId: string, port: number): Promise<Duplex>;
   /** The guest's screen, as an RFB server (RFC 6143) without a password. */
   screen?(instanceId: string): Promise<Duplex>;
+  /**
+   * The host's end of the runner's port, of a guest that was created with `runDisk`. One connection at a time; bytes that the guest writes
+   * while none is open may be lost.
+   */
+  openRunner?(instanceId: string): Promise<Duplex>;
   /** Runs a command inside the guest. */
   exec?(instanceId: string, request: ExecRequest): Promise<GuestCommand>;
   /** Copies files from or to the guest, as a command does that reads or writes a tar archive. */

@@ -37,7 +37,17 @@ export interface GuestSpec {
   readonly containers?: readonly AssignedContainer[];
   /** Besides its own disk. They belong to the host: a driver never makes or removes one. */
   readonly volumes?: readonly GuestVolume[];
+  /**
+   * Of a guest with a program to run: a file whose bytes the guest reads from a disk with the serial number `runDiskSerial`. It never
+   * changes. The guest also has a port for the runner (`GuestAccess.openRunner`).
+   */
+  readonly runDisk?: string;
 }
+
+/** By which a guest finds the disk with its program. */
+export const runDiskSerial = 'berth-run';
+/** The name of the runner's virtio-serial port, as a guest sees it. */
+export const runnerPort = 'berth.run.0';
 
 /** A volume of the host, as a guest has it: a qcow2 file, which the guest finds by its name. */
 export interface GuestVolume {

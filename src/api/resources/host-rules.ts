@@ -2,7 +2,7 @@
 // tolerations, preferences. Shapes only; the scheduler's rules give them their meaning.
 
 import { type Static, Type } from 'typebox';
-import { LabelKey, LabelValue, ResourceClass } from './metadata.ts';
+import { LabelKey, LabelValue, Name, ResourceClass } from './metadata.ts';
 
 const closed = { additionalProperties: false } as const;
 
@@ -110,6 +110,7 @@ export const hostRuleFields = {
   ),
   traits: Type.Optional(TraitRules),
   preferences: Type.Optional(Type.Array(Preference, { maxItems: 32 })),
+  avoidHosts: Type.Optional(Type.Array(Name, { maxItems: 32, description: 'hosts to use only when no other fits' })),
   tolerations: Type.Optional(Type.Array(Toleration, { maxItems: 64 })),
   dedicated: Type.Optional(
     Type.Boolean({

@@ -5,6 +5,7 @@ import { type Group, groupDefinition } from './group.ts';
 import { type Host, hostDefinition } from './host.ts';
 import { type Image, imageDefinition } from './image.ts';
 import { type Instance, instanceDefinition } from './instance.ts';
+import { type Job, jobDefinition } from './job.ts';
 import { type Pool, poolDefinition } from './pool.ts';
 import { type Project, projectDefinition } from './project.ts';
 import { type Size, sizeDefinition } from './size.ts';
@@ -21,6 +22,7 @@ export const resourceDefinitions = {
   group: groupDefinition,
   task: taskDefinition,
   volume: volumeDefinition,
+  job: jobDefinition,
   event: eventDefinition,
 } as const;
 
@@ -34,6 +36,7 @@ export interface ResourceByKind {
   group: Group;
   task: Task;
   volume: Volume;
+  job: Job;
   event: Event;
 }
 

@@ -16,6 +16,7 @@ import {
 } from './metadata.ts';
 import { AffinityRule, MaxPerHost, rulesMax, SpreadRule } from './placement-rules.ts';
 import { ProfileName } from './profile.ts';
+import { RunSpec, RunStatus } from './run.ts';
 
 const closed = { additionalProperties: false } as const;
 
@@ -137,6 +138,9 @@ export const InstanceSpec = Type.Object(
       { default: [], maxItems: 64 },
     ),
     userData: Type.String({ default: '', maxLength: 65_536, description: 'cloud-init user-data' }),
+    run: Type.Optional(
+      Type.Unsafe<RunSpec>({ ...RunSpec, description: 'a program that its guest runs once; instead of user-data' }),
+    ),
     stopGraceMs: Type.Integer({
       default: 30_000,
       minimum: 0,
@@ -192,6 +196,7 @@ export const GuestStatus = Type.Object(
     startedAtMs: Type.Optional(Type.Number()),
     phases: Type.Array(Phase, { maxItems: 32 }),
     progress: Type.Optional(Type.String({ maxLength: guestMessageLengthMax })),
+    run: Type.Optional(RunStatus),
   },
   closed,
 );

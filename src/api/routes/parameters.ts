@@ -11,6 +11,7 @@ export const pathParameters = {
   project: Type.String({ description: 'name of the project' }),
   hex: Type.String({ description: 'SHA-256 of the file' }),
   port: Type.Integer({ minimum: 1, maximum: 65_535, description: 'of the guest' }),
+  part: Type.Enum(['log', 'artifacts'], { description: 'log, or artifacts as a tar archive' }),
 } as const;
 
 /** Parameters of the query. A route uses the value itself, not a copy. */

@@ -6,6 +6,7 @@ import { capacityRoutes } from './capacity.ts';
 import { hostRoutes } from './hosts.ts';
 import { imageRoutes } from './images.ts';
 import { instanceRoutes } from './instances.ts';
+import { jobRoutes, runRoutes } from './jobs.ts';
 import { processRoutes } from './process.ts';
 import { routesOfKind } from './resources.ts';
 import type { RouteDefinition } from './route.ts';
@@ -15,6 +16,8 @@ export const routes: readonly RouteDefinition[] = [
   ...Object.values(resourceDefinitions).flatMap(({ kind }) => routesOfKind(kind)),
   ...Object.values(instanceRoutes),
   ...Object.values(hostRoutes),
+  ...Object.values(jobRoutes),
+  ...Object.values(runRoutes),
   ...Object.values(imageRoutes),
   ...Object.values(capacityRoutes),
   ...Object.values(storeRoutes),

@@ -57,6 +57,7 @@ export const resourceSchemas: Readonly<Record<Kind, ResourceSchemas>> = {
   group: schemasOf(resourceDefinitions.group),
   task: schemasOf(resourceDefinitions.task),
   volume: schemasOf(resourceDefinitions.volume),
+  job: schemasOf(resourceDefinitions.job),
   event: schemasOf(resourceDefinitions.event),
 };
 

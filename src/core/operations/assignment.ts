@@ -46,6 +46,7 @@ export function assignmentOf(
     ports: spec ? portsOf(spec) : [],
     sshKeys: spec?.sshKeys ?? [],
     userData: spec?.userData ?? '',
+    ...(spec?.run ? { run: spec.run } : {}),
     ...(spec && image && isContainerImage(image.spec) ? { containers: containersOf(spec, image, imageByName) } : {}),
     ...(volumes.length > 0 ? { volumes } : {}),
     stopGraceMs: spec?.stopGraceMs ?? 0,

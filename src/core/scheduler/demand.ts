@@ -16,6 +16,7 @@ export type AskingSpec = Pick<
   readonly image?: string | undefined;
   readonly containers?: InstanceSpec['containers'] | undefined;
   readonly volumes?: InstanceSpec['volumes'] | undefined;
+  readonly run?: InstanceSpec['run'] | undefined;
 };
 
 export interface Room {

@@ -27,10 +27,13 @@ export interface HostTerms {
   readonly hostRules?: readonly HostRule[] | undefined;
   readonly traits?: TraitRules | undefined;
   readonly preferences?: readonly Preference[] | undefined;
+  readonly avoidHosts?: readonly string[] | undefined;
   readonly tolerations?: readonly Toleration[] | undefined;
   readonly dedicated?: true | undefined;
   /** Hosts of its volumes; empty when they are on no host yet; absent when it has none. */
   readonly volumesOn?: readonly string[] | undefined;
+  /** It has a program to run, which not every driver can give its guests. */
+  readonly runs?: true | undefined;
   /** Set only when some host is dedicated to the project, so that all other projects share their verdicts. */
   readonly project?: string | undefined;
 }
@@ -49,9 +52,11 @@ export function hostTermsOf(
     hostRules: placement.hostRules,
     traits: placement.query === undefined ? placement.traits : traitsWithQuery(placement),
     preferences: placement.preferences,
+    avoidHosts: placement.avoidHosts,
     tolerations: placement.tolerations,
     dedicated: placement.dedicated || undefined,
     volumesOn: spec.volumes && asksOf(volumesOf(snapshot, { project, volumes: spec.volumes })).hosts,
+    runs: spec.run === undefined ? undefined : true,
     project: ownerOf(snapshot, project),
   };
 }

@@ -21,11 +21,12 @@ const weightsByProfile: Readonly<Record<ProfileName, Weights>> = {
 /**
  * Explicit wishes are added to every profile, on its scale: an untolerated soft taint weighs as much as the difference
  * between an empty and a full host; preferences, which range from -100 to +100, and neighbours twice that; a fetched
- * image, of at most 10 points, a tenth.
+ * image, of at most 10 points, a tenth. Hosts to avoid weigh ten times as much, more than all others together.
  */
 const wishes: Weights = {
   preferences: 2,
   'soft-taints': 1,
+  'avoid-hosts': 10,
   'image-locality': 1,
   affinity: 2,
   'anti-affinity': 2,

@@ -4,6 +4,7 @@
 import type { GroupPlugin, HostPlugin, Plugin, RoomPlugin } from './framework.ts';
 import { affinity } from './plugins/neighbours/affinity.ts';
 import { antiAffinity } from './plugins/neighbours/anti-affinity.ts';
+import { avoidHosts } from './plugins/avoid-hosts.ts';
 import { cpuUtilization, guestCount, memoryUtilization } from './plugins/best-fit.ts';
 import { controlPlane } from './plugins/control-plane.ts';
 import { dedicated } from './plugins/dedicated.ts';
@@ -29,6 +30,7 @@ import { tightFit } from './plugins/tight-fit.ts';
 import { traits } from './plugins/traits.ts';
 import { unknownGuest } from './plugins/unknown-guest.ts';
 import { idleness, utilization } from './plugins/utilization.ts';
+import { runs } from './plugins/runs.ts';
 import { volumes } from './plugins/volumes.ts';
 
 export const hostPlugins: readonly HostPlugin[] = [
@@ -44,8 +46,10 @@ export const hostPlugins: readonly HostPlugin[] = [
   image,
   driver,
   volumes,
+  runs,
   preferences,
   softTaints,
+  avoidHosts,
   imageLocality,
 ];
 export const roomPlugins: readonly RoomPlugin[] = [

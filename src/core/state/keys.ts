@@ -12,6 +12,7 @@ const folders = {
   group: 'groups',
   task: 'tasks',
   volume: 'volumes',
+  job: 'jobs',
   event: 'events',
   provider: 'providers',
   allocation: 'allocations',
@@ -65,6 +66,7 @@ export const keys = {
   group: (project: string, name: string): string => `groups/${project}/${name}`,
   task: (project: string, name: string): string => `tasks/${project}/${name}`,
   volume: (project: string, name: string): string => `volumes/${project}/${name}`,
+  job: (project: string, name: string): string => `jobs/${project}/${name}`,
   event: (project: string, id: string): string => `events/${project}/${id}`,
   provider: (id: string): string => `providers/${id}`,
   allocation: (consumerId: string, incarnation: number): string => `allocations/${consumerId}.${incarnation}`,
@@ -86,6 +88,8 @@ export function keyOf(record: AnyRecord): string {
       return keys.instance(record.metadata.project, record.metadata.name);
     case 'task':
       return keys.task(record.metadata.project, record.metadata.name);
+    case 'job':
+      return keys.job(record.metadata.project, record.metadata.name);
     case 'volume':
       return keys.volume(record.metadata.project, record.metadata.name);
     case 'group':

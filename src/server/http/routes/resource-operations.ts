@@ -6,6 +6,7 @@ import { HostSpec } from '../../../api/resources/host.ts';
 import { ImageSpec } from '../../../api/resources/image.ts';
 import type { Kind } from '../../../api/resources/index.ts';
 import { InstanceSpec } from '../../../api/resources/instance.ts';
+import { JobSpec } from '../../../api/resources/job.ts';
 import type { Labels } from '../../../api/resources/metadata.ts';
 import { PoolSpec } from '../../../api/resources/pool.ts';
 import { ProjectSpec } from '../../../api/resources/project.ts';
@@ -23,6 +24,7 @@ import {
 } from '../../../core/operations/plain-resource.ts';
 import { createHost, deleteHost, replaceHost } from '../../../core/operations/host.ts';
 import { createInstance, deleteInstance, replaceInstance } from '../../../core/operations/instance.ts';
+import { createJob, deleteJob } from '../../../core/operations/jobs/job.ts';
 import { createTask, deleteTask } from '../../../core/operations/task.ts';
 import { createVolume, deleteVolume, replaceVolume } from '../../../core/operations/volumes/volume.ts';
 import type { Context } from '../../../core/state/context.ts';
@@ -88,6 +90,13 @@ export const resourceOperations: Readonly<Record<Kind, Operations>> = {
     replace: (snapshot, input, ctx) =>
       replaceVolume(snapshot, { ...input, spec: parse(VolumeSpec, input.spec, 'spec') }, ctx),
     delete: deleteVolume,
+  },
+  job: {
+    create: (snapshot, input, ctx) => createJob(snapshot, { ...input, spec: parse(JobSpec, input.spec, 'spec') }, ctx),
+    replace() {
+      throw new ApiError('MethodNotAllowed', 'a job cannot be changed; cancel it and create another');
+    },
+    delete: deleteJob,
   },
   group: plainOperations('group', (spec) => parse(GroupSpec, spec, 'spec')),
   event: { create: refuse, replace: refuse, delete: refuse },

@@ -218,6 +218,11 @@ export function findInstance(cache: Cache, name: string, project = defaultProjec
   return find('instance', resourceDefinitions.instance, cache, name, project);
 }
 
+/** Finds a job for the routes below it. */
+export function findJob(cache: Cache, name: string, project = defaultProject): Entry<ResourceByKind['job']> {
+  return find('job', resourceDefinitions.job, cache, name, project);
+}
+
 interface Done {
   readonly decision: {
     readonly key: string;
