@@ -8,12 +8,12 @@ import { avoidHosts } from './plugins/avoid-hosts.ts';
 import { cpuUtilization, guestCount, memoryUtilization } from './plugins/best-fit.ts';
 import { controlPlane } from './plugins/control-plane.ts';
 import { dedicated } from './plugins/dedicated.ts';
-import { driver } from './plugins/driver.ts';
+import { driver } from './plugins/guests/driver.ts';
 import { fit } from './plugins/fit.ts';
 import { gpuFragmentation } from './plugins/gpu-fragmentation.ts';
 import { hostRules } from './plugins/host-rules.ts';
-import { image } from './plugins/image.ts';
-import { imageLocality } from './plugins/image-locality.ts';
+import { image } from './plugins/guests/image.ts';
+import { imageLocality } from './plugins/guests/image-locality.ts';
 import { labels } from './plugins/labels.ts';
 import { limit } from './plugins/limit.ts';
 import { nominated } from './plugins/nominated.ts';
@@ -30,8 +30,8 @@ import { tightFit } from './plugins/tight-fit.ts';
 import { traits } from './plugins/traits.ts';
 import { unknownGuest } from './plugins/unknown-guest.ts';
 import { idleness, utilization } from './plugins/utilization.ts';
-import { runs } from './plugins/runs.ts';
-import { volumes } from './plugins/volumes.ts';
+import { runs } from './plugins/guests/runs.ts';
+import { volumes } from './plugins/guests/volumes.ts';
 
 export const hostPlugins: readonly HostPlugin[] = [
   online,

@@ -8,7 +8,7 @@ import type { Count } from './groups.ts';
 import { controlPlane } from '../plugins/control-plane.ts';
 import { dedicated } from '../plugins/dedicated.ts';
 import { hostRules } from '../plugins/host-rules.ts';
-import { image } from '../plugins/image.ts';
+import { image } from '../plugins/guests/image.ts';
 import { labels } from '../plugins/labels.ts';
 import { pool } from '../plugins/pool.ts';
 import { traits } from '../plugins/traits.ts';

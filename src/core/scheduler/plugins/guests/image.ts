@@ -1,7 +1,7 @@
 // image: the image exists, is built for the host's processor, and the host's last attempt to fetch it did not fail. The
 // host retries a failed fetch by itself; its next report makes it eligible again.
 
-import { type HostPlugin, refuse } from '../framework.ts';
+import { type HostPlugin, refuse } from '../../framework.ts';
 
 export const image: HostPlugin = {
   name: 'image',

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { imageKey } from '../../../api/resources/image.ts';
-import { testImage } from '../../testing.ts';
-import { pointsOn, verdictsOn } from './test-rule.ts';
+import { imageKey } from '../../../../api/resources/image.ts';
+import { testImage } from '../../../testing.ts';
+import { pointsOn, verdictsOn } from '../test-rule.ts';
 
 const key = imageKey(testImage().spec);
 const failed = { name: 'tiny', digest: '', sizeBytes: 0, problem: 'the server answered 404' };

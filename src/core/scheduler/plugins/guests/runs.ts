@@ -1,8 +1,8 @@
 // runs: an instance with a program to run goes to a host whose driver can give it one.
 
-import { driverFacts } from '../../../api/driver-facts.ts';
-import { type HostPlugin, refuse } from '../framework.ts';
-import { usualDriver, wantedDriver } from '../wanted-driver.ts';
+import { driverFacts } from '../../../../api/driver-facts.ts';
+import { type HostPlugin, refuse } from '../../framework.ts';
+import { usualDriver, wantedDriver } from '../../wanted-driver.ts';
 
 const able: ReadonlySet<string> = new Set(driverFacts.flatMap(({ name, runs: can }) => (can ? [name] : [])));
 

@@ -1,8 +1,8 @@
 // volumes: the host is the one with the instance's volumes, and its driver supports volumes.
 
-import { driverFacts } from '../../../api/driver-facts.ts';
-import { type HostPlugin, refuse } from '../framework.ts';
-import { usualDriver, wantedDriver } from '../wanted-driver.ts';
+import { driverFacts } from '../../../../api/driver-facts.ts';
+import { type HostPlugin, refuse } from '../../framework.ts';
+import { usualDriver, wantedDriver } from '../../wanted-driver.ts';
 
 const able: ReadonlySet<string> = new Set(driverFacts.flatMap(({ name, volumes }) => (volumes ? [name] : [])));
 

@@ -1,8 +1,8 @@
 // driver: the host has a working driver, and the one that the instance or image names.
 
-import { containerDriver } from '../../../api/container-image.ts';
-import { type HostPlugin, refuse } from '../framework.ts';
-import { wantedDriver } from '../wanted-driver.ts';
+import { containerDriver } from '../../../../api/container-image.ts';
+import { type HostPlugin, refuse } from '../../framework.ts';
+import { wantedDriver } from '../../wanted-driver.ts';
 
 export const driver: HostPlugin = {
   name: 'driver',

@@ -1,7 +1,7 @@
 // image-locality: a host that has the image starts the guest sooner. Worth a tenth of the difference between an empty
 // and a full host.
 
-import type { HostPlugin } from '../framework.ts';
+import type { HostPlugin } from '../../framework.ts';
 
 const pointsForImage = 10;
 
