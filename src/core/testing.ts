@@ -8,6 +8,7 @@ import type { Image } from '../api/resources/image.ts';
 import type { Instance, InstanceSpec, InstanceStatus } from '../api/resources/instance.ts';
 import type { Amounts, Metadata } from '../api/resources/metadata.ts';
 import type { Project, ProjectSpec } from '../api/resources/project.ts';
+import type { Job } from '../api/resources/job.ts';
 import type { Task } from '../api/resources/task.ts';
 import type { Volume } from '../api/resources/volume.ts';
 import { inventoriesOf } from './ledger/inventory.ts';
@@ -187,6 +188,31 @@ export function testTask(name: string, spec: Partial<Task['spec']> = {}, status:
     metadata: metadata(name, 'task', 'default'),
     spec: { cpus: 2, memoryMiB: 1024, placement: {}, ports: [], ttlMs: 60_000, ...spec },
     status: { phase: 'Pending', conditions: [], ...status },
+  };
+}
+
+export function testJob(
+  name: string,
+  spec: Partial<Job['spec']> = {},
+  status: Partial<Job['status']> = {},
+  meta: Partial<Metadata> = {},
+): Job {
+  return {
+    kind: 'job',
+    schemaVersion: 1,
+    metadata: metadata(name, 'job', 'default', meta),
+    spec: {
+      label: 'tiny',
+      script: 'true',
+      env: {},
+      artifacts: [],
+      sshKeys: [],
+      timeoutMs: 60_000,
+      retries: { max: 2, on: ['infrastructure'] },
+      holdOnFailureMs: 0,
+      ...spec,
+    },
+    status: { phase: 'Queued', attempt: 0, attempts: [], ...status },
   };
 }
 

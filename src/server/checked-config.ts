@@ -82,6 +82,8 @@ export function policyOf(config: ServerConfig): Policy {
     eventsMax: config.eventsMax,
     idempotencyKeptMs: config.idempotencyKeptMs,
     idempotencyMax: config.idempotencyMax,
+    jobsKeptMs: config.jobsKeptMs,
+    jobsMax: config.jobsMax,
     historyKeptMs: config.historyKeptMs,
     historyRevisionsMax: config.historyRevisionsMax,
     cpuAllocationRatio: config.cpuAllocationRatio,

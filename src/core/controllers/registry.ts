@@ -4,6 +4,7 @@ import type { Controller } from './controller.ts';
 import { garbage } from './garbage.ts';
 import { hostHealth } from './host-health.ts';
 import { inventory } from './inventory.ts';
+import { job } from './job.ts';
 import { lostHost } from './lost-host.ts';
 import { placement } from './placement.ts';
 import { powerOn } from './power-on.ts';
@@ -18,6 +19,7 @@ export const controllers: readonly Controller[] = [
   lostHost,
   restart,
   task,
+  job,
   volume,
   garbage,
   inventory,

@@ -1,0 +1,136 @@
+// When a job that waits may start: its place among the jobs that wait, and an estimate from recent durations. Computed
+// when somebody asks, never stored: every job that ends would change it for all others.
+//
+// The estimate replays the queue over the places that are in use now, with the median of the last 20 durations of each
+// label. It is absent where fewer than 5 are known. Errors of 30 to 50 % are normal, and fair shares make them larger.
+
+import { isFinal, type Job } from '../../../api/resources/job.ts';
+import type { Context } from '../../state/context.ts';
+import { defineView, type RecordChange, type Snapshot, type View } from '../../state/snapshot.ts';
+import { jobsOf } from '../../state/jobs.ts';
+import { imageWordOf } from './attempt.ts';
+
+const samplesMax = 20;
+const samplesMin = 5;
+/** A longer queue is not replayed: nothing useful can be said of it. */
+const replayedMax = 10_000;
+
+export interface JobOutlook {
+  readonly queuePosition?: number;
+  /** Milliseconds since 1970. */
+  readonly estimatedStartMs?: number;
+}
+
+/** Empty for a job that has been placed or has ended. */
+export function jobOutlook(snapshot: Snapshot, job: Job, ctx: Pick<Context, 'nowMs' | 'policy'>): JobOutlook {
+  if (!isWaiting(job)) return {};
+  const line = lineOf(snapshot);
+  const at = line.waiting.findIndex(({ metadata }) => metadata.id === job.metadata.id);
+  if (at < 0) return {};
+  const startMs = at < replayedMax ? estimate(snapshot, line, at, ctx) : undefined;
+  return { queuePosition: at + 1, ...(startMs === undefined ? {} : { estimatedStartMs: Math.ceil(startMs) }) };
+}
+
+interface Line {
+  readonly waiting: readonly Job[];
+  readonly placed: readonly Job[];
+}
+
+/** Higher priorities first, then the older; shares of projects are not known to it. */
+function lineOf(snapshot: Snapshot): Line {
+  const unfinished = [...jobsOf(snapshot).unfinished].flatMap((key) => snapshot.get('job', key)?.value ?? []);
+  const waiting = unfinished.filter(isWaiting);
+  waiting.sort(
+    (a, b) =>
+      (b.spec.priority ?? 0) - (a.spec.priority ?? 0) ||
+      a.metadata.createdAtMs - b.metadata.createdAtMs ||
+      (a.metadata.id < b.metadata.id ? -1 : 1),
+  );
+  return { waiting, placed: unfinished.filter((job) => !isWaiting(job)) };
+}
+
+function isWaiting({ status }: Job): boolean {
+  return status.phase === 'Queued';
+}
+
+function estimate(
+  snapshot: Snapshot,
+  { waiting, placed }: Line,
+  at: number,
+  { nowMs, policy }: Pick<Context, 'nowMs' | 'policy'>,
+): number | undefined {
+  const durations = durationsOf(snapshot);
+  const places = policy.maxConcurrency ?? placed.length;
+  if (places === 0) return undefined;
+  const free: number[] = placed.slice(0, places).map(() => nowMs);
+  for (const [i, job] of placed.slice(0, places).entries()) {
+    const left = durations.remaining(imageWordOf(job.spec), nowMs - (job.status.startedAtMs ?? nowMs));
+    if (left === undefined) return undefined;
+    free[i] = nowMs + left;
+  }
+  while (free.length < places) free.push(nowMs);
+  for (const [i, job] of waiting.slice(0, at + 1).entries()) {
+    const next = indexOfLeast(free);
+    const startMs = free[next] ?? nowMs;
+    if (i === at) return Math.max(startMs, job.status.retryAtMs ?? 0);
+    const median = durations.median(imageWordOf(job.spec));
+    if (median === undefined) return undefined;
+    free[next] = startMs + median;
+  }
+  return undefined;
+}
+
+function indexOfLeast(numbers: readonly number[]): number {
+  let least = 0;
+  for (let i = 1; i < numbers.length; i++) if ((numbers[i] ?? 0) < (numbers[least] ?? 0)) least = i;
+  return least;
+}
+
+const durationsOf = defineView((snapshot) => new Durations(snapshot));
+
+/** The last durations of successful and failed programs, by label. */
+class Durations implements View {
+  readonly #byLabel = new Map<string, number[]>();
+
+  constructor(snapshot: Snapshot) {
+    const ended = Array.from(snapshot.list('job'), ({ value }) => value);
+    ended.sort((a, b) => (a.status.endedAtMs ?? 0) - (b.status.endedAtMs ?? 0));
+    for (const job of ended) this.#add(job);
+  }
+
+  apply({ kind, before, after }: RecordChange): void {
+    if (kind !== 'job' || after?.kind !== 'job') return;
+    if (before?.kind === 'job' && isFinal(before.status.phase)) return;
+    this.#add(after);
+  }
+
+  #add({ spec, status }: Job): void {
+    const { phase, startedAtMs, endedAtMs } = status;
+    if ((phase !== 'Succeeded' && phase !== 'Failed') || startedAtMs === undefined || endedAtMs === undefined) return;
+    const label = imageWordOf(spec);
+    const samples = this.#byLabel.get(label) ?? [];
+    this.#byLabel.set(label, [...samples.slice(1 - samplesMax), Math.max(0, endedAtMs - startedAtMs)]);
+  }
+
+  median(label: string): number | undefined {
+    return medianOf(this.#byLabel.get(label) ?? []);
+  }
+
+  /** How long a program that has run for `elapsedMs` still takes; undefined when it has run longer than all known. */
+  remaining(label: string, elapsedMs: number): number | undefined {
+    const samples = this.#byLabel.get(label) ?? [];
+    if (samples.length < samplesMin) return undefined;
+    const longer = samples.filter((each) => each > elapsedMs);
+    if (longer.length === 0) return undefined;
+    return longer.reduce((sum, each) => sum + each, 0) / longer.length - elapsedMs;
+  }
+}
+
+function medianOf(samples: readonly number[]): number | undefined {
+  if (samples.length < samplesMin) return undefined;
+  const sorted = [...samples].sort((a, b) => a - b);
+  const middle = Math.floor(sorted.length / 2);
+  const [low = 0, high = 0] =
+    sorted.length % 2 === 1 ? [sorted[middle], sorted[middle]] : [sorted[middle - 1], sorted[middle]];
+  return (low + high) / 2;
+}
