@@ -14,6 +14,7 @@ import { unchanged } from '../state/plan.ts';
 import type { Snapshot } from '../state/snapshot.ts';
 import { assertAskable } from './askable.ts';
 import { attachToExisting, attachToNew } from './volumes/attach.ts';
+import { assertRun } from './jobs/runnable.ts';
 import { assertFree, type CreateInput, earlierCreate, newMetadata, rememberCreate } from './create.ts';
 import type { Decision } from './decision.ts';
 import { assertPlacementRules } from './placement-rules.ts';
@@ -27,6 +28,7 @@ export function createInstance(snapshot: Snapshot, input: CreateInput<InstanceSp
   const earlier = earlierCreate(snapshot, input, 'instance');
   if (earlier) return earlier;
   assertAskable(snapshot, input);
+  assertRun(snapshot, input.spec);
   if (input.spec.powerState === 'suspended')
     throw new ApiError('InvalidRequest', 'a new instance can be running or stopped; suspend it once it runs', {
       field: 'spec.powerState',

@@ -1,6 +1,5 @@
 // What users, queue messages and webhooks do with jobs: create, cancel, retry, delete. controllers/job.ts runs them.
 
-import { isContainerImage } from '../../../api/container-image.ts';
 import { ApiError } from '../../../api/errors.ts';
 import { isFinal, type Job, type JobSpec } from '../../../api/resources/job.ts';
 import type { Context } from '../../state/context.ts';
@@ -15,6 +14,7 @@ import { assertFree, type CreateInput, earlierCreate, newMetadata, rememberCreat
 import type { Decision } from '../decision.ts';
 import { existing } from '../replace.ts';
 import { attemptSpec, imageWordOf } from './attempt.ts';
+import { assertRun } from './runnable.ts';
 
 /** `input.name` may be empty: then a free name is derived from the label. */
 export function createJob(snapshot: Snapshot, input: CreateInput<JobSpec>, ctx: Context): Decision {
@@ -69,14 +69,10 @@ function assertRunnable(snapshot: Snapshot, { project, labels, spec }: CreateInp
       'this job names no label, and there is no default label; set spec.label, or default_label in the image map',
       { field },
     );
-  if (image && isContainerImage(image.spec))
-    throw new ApiError(
-      'InvalidRequest',
-      `image "${image.metadata.name}" is of containers, and jobs run in virtual machines; choose an image of a virtual machine`,
-      { field },
-    );
+  const attempt = attemptSpec(spec);
   try {
-    assertAskable(snapshot, { project, labels, spec: attemptSpec(spec) });
+    assertAskable(snapshot, { project, labels, spec: attempt });
+    assertRun(snapshot, attempt);
   } catch (error) {
     // The attempt's image is the job's label.
     if (error instanceof ApiError && error.field === 'spec.image')
