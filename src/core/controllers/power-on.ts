@@ -20,7 +20,7 @@ import { emptyPlan, type Plan } from '../state/plan.ts';
 import type { Allocation } from '../state/records.ts';
 import type { Entry, RecordChange, Snapshot } from '../state/snapshot.ts';
 import { type Controller, keysOfKind } from './controller.ts';
-import { wait } from './wait.ts';
+import { sameReasons, wait } from './wait.ts';
 
 export const powerOn: Controller = {
   name: 'power-on',
@@ -89,7 +89,7 @@ function takeRoom(snapshot: Snapshot, instance: Entry<Instance>, allocation: Ent
         message: `its disk is on ${host}, where there is no room for it to run: ${describeFits(verdict.shortfalls)}${adviceFor(verdict.shortfalls, host)}`,
       } as const);
   const known = conditionOf(status.conditions, 'Scheduled');
-  const told = known?.status === condition.status && (verdict.fits || known.message === condition.message);
+  const told = known?.status === condition.status && (verdict.fits || sameShortage(known.message, condition.message));
   if (told && !verdict.fits) return emptyPlan;
   return {
     changes: [
@@ -109,6 +109,11 @@ function takeRoom(snapshot: Snapshot, instance: Entry<Instance>, allocation: Ent
           ]),
     ],
   };
+}
+
+/** Only the numbers differ: others come and go on this host, and each time they change. */
+function sameShortage(a: string, b: string): boolean {
+  return sameReasons(a, b) || a.replaceAll(/\d+/g, '#') === b.replaceAll(/\d+/g, '#');
 }
 
 function adviceFor(shortfalls: readonly Shortfall[], host: string): string {

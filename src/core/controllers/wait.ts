@@ -40,7 +40,7 @@ export function wait(
 }
 
 /** `0 of 12 hosts: 7 InsufficientMemory, 5 DriverMissing` equals the same text with other numbers. */
-function sameReasons(a: string, b: string): boolean {
+export function sameReasons(a: string, b: string): boolean {
   return a === b || reasonsIn(a) === reasonsIn(b);
 }
 

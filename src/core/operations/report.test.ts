@@ -351,6 +351,14 @@ describe('a stopped instance', () => {
         'its disk is on h1, where there is no room for it to run: 6 CPUs asked, 4 free: needs 2 more; "berth host set h1 --overcommit VCPU=N" or "berth pool set POOL --cpu-ratio N" gives out more CPUs',
     });
     expect(powerOn.reconcile(cache, key, ctx).changes).toEqual([]);
+    // One more that comes changes only the number.
+    const third = testInstance('third', { cpus: 2 });
+    commitPlan(cache, { changes: [{ key: 'instances/default/third', ifRevision: 0, value: third }] });
+    commitPlan(
+      cache,
+      placement.reconcile(cache, 'instances/default/third', testContext({ newId: (prefix) => `${prefix}_t` })),
+    );
+    expect(powerOn.reconcile(cache, key, ctx).changes).toEqual([]);
     const other = cache.get('instance', 'instances/default/other')?.value.metadata.id ?? '';
     for (const allocation of cache.allocationsOfConsumer(other)) commitPlan(cache, { changes: release(allocation) });
     commitPlan(cache, powerOn.reconcile(cache, key, testContext({ newId: (prefix) => `${prefix}_q` })));
