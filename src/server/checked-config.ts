@@ -93,5 +93,6 @@ export function policyOf(config: ServerConfig): Policy {
     ...(config.maxConcurrency === undefined ? {} : { maxConcurrency: config.maxConcurrency }),
     ...(config.concurrencyLabel === undefined ? {} : { concurrencyLabel: config.concurrencyLabel }),
     ...(config.capacityMap === undefined ? {} : { capacityMap: config.capacityMap }),
+    ...(config.advertiseUrl === undefined ? {} : { publicUrl: config.advertiseUrl }),
   };
 }

@@ -35,6 +35,8 @@ export interface Policy {
   readonly concurrencyLabel?: string;
   /** The same for single images, by name, alias or the label `runs-on`. */
   readonly capacityMap?: Readonly<Record<string, number>>;
+  /** Where others reach this control plane, for links in what leaves it; absent: not known. */
+  readonly publicUrl?: string;
 }
 
 export const defaultPolicy: Policy = {
