@@ -126,6 +126,24 @@ describe('a job', () => {
     expect(jobs.instance.metadata.deletionRequestedAtMs).toBe(1_000_000);
   });
 
+  it('that a message asked for has its result from the commit of its end on', () => {
+    const request = {
+      requestId: 'r1',
+      source: 'manual',
+      submittedAt: '2026-01-01T00:00:00Z',
+      digest: 'd',
+      replyTo: 'q',
+    };
+    const jobs = new Jobs().create('a', { request }).run().instanceIs('Running', exited(0));
+    expect(jobs.status?.result).toBeUndefined();
+    expect(jobs.run().status?.result).toMatchObject({ exchange: 'waiting', reply: 'waiting' });
+    expect(JSON.parse(jobs.status?.result?.body ?? '')).toMatchObject({
+      request_id: 'r1',
+      success: true,
+      exit_code: 0,
+    });
+  });
+
   it('fails with the exit code, without another attempt', () => {
     const jobs = new Jobs().create('a').run().instanceIs('Running', exited(3)).run();
     expect(jobs.status).toMatchObject({ phase: 'Failed', exitCode: 3, reason: 'ExitCode' });

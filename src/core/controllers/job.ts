@@ -9,6 +9,7 @@ import { ApiError } from '../../api/errors.ts';
 import type { Instance } from '../../api/resources/instance.ts';
 import { isFinal, type Job, type JobAttempt, type JobPhase, type JobStatus } from '../../api/resources/job.ts';
 import { attemptName, attemptSpec, jobLabel, imageWordOf, runsOnLabel } from '../operations/jobs/attempt.ts';
+import { jobResult } from '../operations/jobs/job-result.ts';
 import { judge, type Verdict } from '../operations/jobs/judge.ts';
 import { createInstance, deleteInstance } from '../operations/instance.ts';
 import type { Context } from '../state/context.ts';
@@ -318,9 +319,14 @@ function finish(
     endedAtMs: ctx.nowMs,
     ...(heldUntilMs === undefined ? {} : { heldUntilMs }),
   };
+  const result = jobResult({ ...entry.value, status: next }, ctx);
   const type = outcome === 'succeeded' || outcome === 'cancelled' ? 'Normal' : 'Warning';
   return {
-    changes: [put(entry, next), ...removal, eventChange(entry.value, { type, reason: next.phase, message }, ctx)],
+    changes: [
+      put(entry, result === undefined ? next : { ...next, result }),
+      ...removal,
+      eventChange(entry.value, { type, reason: next.phase, message }, ctx),
+    ],
     ...(heldUntilMs === undefined ? {} : { requeueAfterMs: Math.min(heldUntilMs - ctx.nowMs, sleepMsMax) }),
   };
 }
