@@ -1,5 +1,5 @@
 // Job: a program that runs once, in a fresh instance for each attempt. `spec` is its owner's request; `status` is
-// written by controllers/job.ts.
+// written by controllers/jobs/job.ts.
 
 import { type Static, Type } from 'typebox';
 import { InstanceSpec } from './instance.ts';

@@ -4,7 +4,7 @@ import type { Controller } from './controller.ts';
 import { garbage } from './garbage.ts';
 import { hostHealth } from './host-health.ts';
 import { inventory } from './inventory.ts';
-import { job } from './job.ts';
+import { job } from './jobs/job.ts';
 import { lostHost } from './lost-host.ts';
 import { placement } from './placement.ts';
 import { powerOn } from './power-on.ts';

@@ -1,4 +1,4 @@
-// What users, queue messages and webhooks do with jobs: create, cancel, retry, delete. controllers/job.ts runs them.
+// What users, queue messages and webhooks do with jobs: create, cancel, retry, delete. controllers/jobs/job.ts runs them.
 
 import { ApiError } from '../../../api/errors.ts';
 import { isFinal, type Job, type JobSpec } from '../../../api/resources/job.ts';

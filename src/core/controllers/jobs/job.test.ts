@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import type { InstanceStatus } from '../../api/resources/instance.ts';
-import type { JobSpec } from '../../api/resources/job.ts';
-import type { RunStatus } from '../../api/resources/run.ts';
-import { cancelJob, createJob, deleteJob, retryJob } from '../operations/jobs/job.ts';
-import { keys } from '../state/keys.ts';
-import type { Cache } from '../state/cache.ts';
+import type { InstanceStatus } from '../../../api/resources/instance.ts';
+import type { JobSpec } from '../../../api/resources/job.ts';
+import type { RunStatus } from '../../../api/resources/run.ts';
+import { cancelJob, createJob, deleteJob, retryJob } from '../../operations/jobs/job.ts';
+import { keys } from '../../state/keys.ts';
+import type { Cache } from '../../state/cache.ts';
 import {
   commitPlan,
   testCache,
@@ -14,7 +14,7 @@ import {
   testImage,
   testJob,
   testProject,
-} from '../testing.ts';
+} from '../../testing.ts';
 import { job } from './job.ts';
 
 const key = keys.job('default', 'a');
