@@ -86,6 +86,8 @@ export function policyOf(config: ServerConfig): Policy {
     jobsMax: config.jobsMax,
     historyKeptMs: config.historyKeptMs,
     historyRevisionsMax: config.historyRevisionsMax,
+    jobsKeptMs: config.jobsKeptMs,
+    jobsMax: config.jobsMax,
     cpuAllocationRatio: config.cpuAllocationRatio,
     agingMs: config.agingMs,
     starvationMs: config.starvationMs,

@@ -49,6 +49,43 @@ export const ServerConfig = Type.Object(
       maximum: 1_048_576,
       description: 'how large an uploaded image may be',
     }),
+    blobDir: Type.Optional(
+      Type.String({
+        pattern: '^/[^\\u0000]*$',
+        maxLength: 1024,
+        description:
+          'where logs and artifacts of jobs are kept, the same for all servers of one store; default: <dataDirectory>/blobs',
+      }),
+    ),
+    logMiBMax: Type.Integer({
+      default: 64,
+      minimum: 1,
+      maximum: 65_536,
+      description: "how long a job's log may be; the rest is dropped",
+    }),
+    artifactsMiBMax: Type.Integer({
+      default: 1024,
+      minimum: 1,
+      maximum: 1_048_576,
+      description: 'how large the artifacts of a job may be together',
+    }),
+    blobGiBMax: Type.Integer({
+      default: 64,
+      minimum: 1,
+      maximum: 1_048_576,
+      description: 'of logs and artifacts of a project; those of the jobs that ended first are deleted first',
+    }),
+    jobsKeptMs: Type.Integer({
+      default: 7 * 86_400_000,
+      minimum: 60_000,
+      description: 'how long an ended job is kept, with its log and artifacts',
+    }),
+    jobsMax: Type.Integer({
+      default: 10_000,
+      minimum: 10,
+      maximum: 1_000_000,
+      description: 'at most this many ended jobs are kept; those that ended first are deleted first',
+    }),
     imageMap: Type.Optional(
       Type.String({ description: 'YAML file of images and sizes (ORCH_CONFIG)', maxLength: 1024 }),
     ),

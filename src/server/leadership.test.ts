@@ -10,6 +10,8 @@ import { keys } from '../core/state/keys.ts';
 import { createMemoryStore } from '../store/memory/memory-store.ts';
 import { type Store, StoreError } from '../store/store.ts';
 import { closeForMove } from './storage/refill.ts';
+import { MemoryRunStorage } from './runs/memory-run-storage.ts';
+import { defaultRunLimits, RunFiles } from './runs/run-files.ts';
 import { startControlPlane } from './server.ts';
 import { readyz } from './testing.ts';
 
@@ -30,6 +32,7 @@ function rig() {
       log: silentLogger,
       policy: defaultPolicy,
       links: { get: () => Promise.reject(new Error('no line')), open: () => Promise.reject(new Error('no line')) },
+      runFiles: new RunFiles({ storage: new MemoryRunStorage(), limits: defaultRunLimits, clock }),
       version: 'test',
       name,
       leaseMs,

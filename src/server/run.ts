@@ -2,6 +2,7 @@
 
 import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { gibibyte, mebibyte } from '../base/bytes.ts';
 import { createCarried } from '../base/carried.ts';
 import { randomSecret, system, systemClock, systemMachineId, systemPrng } from '../base/system.ts';
 import type { Clock } from '../base/clock.ts';
@@ -22,6 +23,8 @@ import { checkListen, type HttpParts, serveHttp, type TlsIdentity } from './http
 import { hostTokenOf, identityOf, type TokenSecrets } from './http/tokens.ts';
 import { createImageContent, type ImageContent, type InspectImage } from './images/image-content.ts';
 import { loadImageMap } from './images/image-map-load.ts';
+import { DirectoryRunStorage } from './runs/directory-run-storage.ts';
+import { RunFiles } from './runs/run-files.ts';
 import { type Server, startControlPlane } from './server.ts';
 import { secretsFor, takeSecrets } from './secret-files.ts';
 import { refuseMissingStore } from './storage/missing-store.ts';
@@ -84,6 +87,7 @@ async function start(
       links,
       connections,
       ...imageContentOf(config, { inspectImage, owner: name, clock, log }),
+      runFiles: runFilesOf(config, clock),
       version,
       name,
       leaseMs: config.leaderLeaseMs,
@@ -140,6 +144,19 @@ function imageContentOf(
   const directory = imageDirectory ?? join(dataDirectory, 'images');
   const bytesMax = imageGiBMax * 1024 ** 3;
   return { imageContent: createImageContent({ directory, bytesMax, inspect, owner, clock, log }) };
+}
+
+function runFilesOf(config: ServerConfig, clock: Clock): RunFiles {
+  const { blobDir, dataDirectory, logMiBMax, artifactsMiBMax, blobGiBMax } = config;
+  return new RunFiles({
+    storage: new DirectoryRunStorage(join(blobDir ?? join(dataDirectory, 'blobs'), 'runs')),
+    limits: {
+      logBytesMax: logMiBMax * mebibyte,
+      artifactsBytesMax: artifactsMiBMax * mebibyte,
+      projectBytesMax: blobGiBMax * gibibyte,
+    },
+    clock,
+  });
 }
 
 async function applyConfiguration(config: ServerConfig, decider: Decider, log: Logger): Promise<void> {

@@ -36,6 +36,7 @@ import { jobRoutes } from './http/routes/job-routes.ts';
 import { processRoutes } from './http/routes/process-routes.ts';
 import { queueRoutes } from './http/routes/queue-routes.ts';
 import { resourceRoutes } from './http/routes/resource-routes.ts';
+import { runFileRoutes } from './http/routes/run-file-routes.ts';
 import { usageRoutes } from './http/routes/usage-routes.ts';
 import { WatchFeed } from './http/watch-feed.ts';
 import type { Route } from './http/route.ts';
@@ -43,6 +44,8 @@ import type { ImageContent } from './images/image-content.ts';
 import { Hearing } from './hearing.ts';
 import { Leadership, notFollowed } from './leadership.ts';
 import { createMetrics } from './metrics.ts';
+import type { RunFiles } from './runs/run-files.ts';
+import { RunJanitor } from './runs/run-janitor.ts';
 
 export interface ServerParts {
   readonly store: Store;
@@ -57,6 +60,8 @@ export interface ServerParts {
   readonly connections?: ConnectionCounts;
   /** The files of uploaded images; absent: images cannot be uploaded. */
   readonly imageContent?: ImageContent;
+  /** The logs and artifacts of runs. */
+  readonly runFiles: RunFiles;
   readonly version: string;
   /** Identifies this control plane among several; the same after a restart. */
   readonly name: string;
@@ -121,6 +126,9 @@ export async function startControlPlane(parts: ServerParts): Promise<Server> {
   });
   const auditor = new Auditor({ decider, log });
   auditor.start();
+  const { runFiles } = parts;
+  const janitor = new RunJanitor({ runFiles, cache, clock, log, leads });
+  janitor.start();
   const metrics = createMetrics({
     cache,
     auditor,
@@ -141,8 +149,9 @@ export async function startControlPlane(parts: ServerParts): Promise<Server> {
     async stop() {
       auditor.stop();
       hearing.stop();
+      janitor.stop();
       await leadership.stop();
-      await Promise.all([loop.stop(), compaction.stop()]);
+      await Promise.all([loop.stop(), compaction.stop(), runFiles.stop()]);
       await committer.settled();
     },
   };
@@ -159,7 +168,7 @@ interface RouteParts {
 }
 
 function allRoutes(
-  { store, clock, version, links, imageContent }: ServerParts,
+  { store, clock, version, links, imageContent, runFiles }: ServerParts,
   { decider, assignments, auditor, feed, metrics, whyNotReady, cluster }: RouteParts,
 ): readonly Route[] {
   return asFreshAsAsked(
@@ -173,6 +182,7 @@ function allRoutes(
       ...candidateRoutes(decider),
       ...capacityRoutes(decider),
       ...jobRoutes(decider),
+      ...runFileRoutes({ decider, runFiles }),
       ...queueRoutes(decider),
       ...usageRoutes(decider),
       ...auditRoutes(auditor),

@@ -15,6 +15,8 @@ import { guestAccess } from './http/guest-access.ts';
 import { connectionLimits, type ConnectionLimits, Connections } from './http/connections/connections.ts';
 import { serveHttp } from './http/serve.ts';
 import type { ImageContent } from './images/image-content.ts';
+import { MemoryRunStorage } from './runs/memory-run-storage.ts';
+import { defaultRunLimits, RunFiles } from './runs/run-files.ts';
 import { type Server, startControlPlane } from './server.ts';
 
 /** Bears `operator` as the operator's token and `host:<name>` as a host's. */
@@ -24,6 +26,7 @@ export async function startTestServer(
     policy?: Partial<Policy>;
     clock?: Clock;
     imageContent?: ImageContent;
+    runFiles?: RunFiles;
     limits?: ConnectionLimits;
   } = {},
 ) {
@@ -42,6 +45,7 @@ export async function startTestServer(
     links,
     connections,
     ...(options.imageContent === undefined ? {} : { imageContent: options.imageContent }),
+    runFiles: options.runFiles ?? new RunFiles({ storage: new MemoryRunStorage(), limits: defaultRunLimits, clock }),
     version: 'test',
     name: 'server', // one that is started while another runs takes over at once
     leaseMs: 600_000, // and nothing is written that no test asked for

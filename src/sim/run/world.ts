@@ -6,6 +6,7 @@ import type { Logger } from '../../base/log.ts';
 import { type Prng, seededPrng } from '../../base/prng.ts';
 import { createFakeWorld, type FakeWorld } from '../../agent/drivers/fake/world.ts';
 import type { Amounts } from '../../api/resources/metadata.ts';
+import { MemoryRunStorage } from '../../server/runs/memory-run-storage.ts';
 import { createMemoryStore } from '../../store/memory/memory-store.ts';
 import type { Store } from '../../store/store.ts';
 import { createTally, type Tally } from '../batch/tally.ts';
@@ -79,6 +80,7 @@ export class World {
   readonly #guests: FakeWorld;
   readonly #store: Store;
   readonly #database: Database;
+  readonly #runStorage = new MemoryRunStorage();
   readonly #deafTimes: DeafTimes;
   readonly #network: Network;
   readonly #log: Logger;
@@ -208,6 +210,7 @@ export class World {
       buggify: this.#buggify,
       clockFaults: this.scenario.clocks[index] ?? {},
       weather: () => this.weather.serverStore,
+      runStorage: this.#runStorage,
       onPause: (durationMs) => this.#deafTimes.notePause(durationMs),
       onFlood: (flooded) => this.#deafTimes.noteFlood(flooded),
       onCached: (cached) => this.verdict.onCached(cached),

@@ -7,6 +7,8 @@ import { seededPrng } from '../../base/prng.ts';
 import { ApiError } from '../../api/errors.ts';
 import type { Cache } from '../../core/state/cache.ts';
 import type { Policy } from '../../core/state/context.ts';
+import { defaultRunLimits, RunFiles } from '../../server/runs/run-files.ts';
+import type { RunStorage } from '../../server/runs/run-storage.ts';
 import { type Server, startControlPlane } from '../../server/server.ts';
 import type { Store } from '../../store/store.ts';
 import type { Cached, ServerLife } from '../checkers/checker.ts';
@@ -28,6 +30,8 @@ export interface ControlPlaneOptions extends Omit<SimStoreOptions, 'clock' | 'pr
   readonly clockFaults: ClockFaults;
   /** Compares everything that its store's watches deliver with the history. */
   readonly checkWatches: (store: Store) => Store;
+  /** Shared by all control planes. */
+  readonly runStorage: RunStorage;
   readonly onPause: (durationMs: number) => void;
   readonly onFlood: (flooded: boolean) => void;
   /** Called when its cache has a new value of a key. */
@@ -149,6 +153,7 @@ export class ControlPlaneProcess {
       policy,
       buggify,
       links: { get: noLine, open: noLine },
+      runFiles: new RunFiles({ storage: this.#options.runStorage, limits: defaultRunLimits, clock }),
       version: 'sim',
       name: this.name,
       leaseMs: leaderLeaseMs,

@@ -12,6 +12,7 @@ import { keys } from '../../../core/state/keys.ts';
 import { decideAndCommit, type Decider } from '../../decide.ts';
 import type { ImageContent } from '../../images/image-content.ts';
 import { bind } from './bind.ts';
+import { bytesOf } from './bytes-of.ts';
 import type { Route, RouteRequest } from '../route.ts';
 
 const sourcePrefix = 'berth://sha256/';
@@ -105,25 +106,4 @@ function namedIn({ cache }: Decider): ReadonlySet<string> {
   return new Set(
     sources.flatMap((source) => (source.startsWith(sourcePrefix) ? [source.slice(sourcePrefix.length)] : [])),
   );
-}
-
-function bytesOf(body: unknown): AsyncIterable<Uint8Array> {
-  if (isBytes(body)) return whileItLasts(body);
-  throw new ApiError('UnsupportedMediaType', 'the body must be the bytes of the file, as application/octet-stream');
-}
-
-/** A client that goes away is no fault of ours. */
-async function* whileItLasts(body: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
-  try {
-    yield* body;
-  } catch (cause) {
-    throw new ApiError('InvalidRequest', 'the connection broke; continue with what is missing', {
-      field: 'content',
-      cause,
-    });
-  }
-}
-
-function isBytes(body: unknown): body is AsyncIterable<Uint8Array> {
-  return typeof body === 'object' && body !== null && Symbol.asyncIterator in body;
 }
