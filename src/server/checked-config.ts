@@ -82,8 +82,6 @@ export function policyOf(config: ServerConfig): Policy {
     eventsMax: config.eventsMax,
     idempotencyKeptMs: config.idempotencyKeptMs,
     idempotencyMax: config.idempotencyMax,
-    jobsKeptMs: config.jobsKeptMs,
-    jobsMax: config.jobsMax,
     historyKeptMs: config.historyKeptMs,
     historyRevisionsMax: config.historyRevisionsMax,
     jobsKeptMs: config.jobsKeptMs,

@@ -125,17 +125,6 @@ export const ServerConfig = Type.Object(
     }),
     idempotencyKeptMs: Type.Integer({ default: 86_400_000, minimum: 60_000 }),
     idempotencyMax: Type.Integer({ default: 1_000_000, minimum: 1_000, description: 'the oldest are deleted first' }),
-    jobsKeptMs: Type.Integer({
-      default: 7 * 86_400_000,
-      minimum: 60_000,
-      description: 'how long jobs that have ended are kept',
-    }),
-    jobsMax: Type.Integer({
-      default: 10_000,
-      minimum: 10,
-      maximum: 1_000_000,
-      description: 'the jobs that ended first are deleted first',
-    }),
     historyKeptMs: Type.Integer({
       default: 3_600_000,
       minimum: 60_000,

@@ -16,9 +16,6 @@ export interface Policy {
   /** Maximum number of events, whatever their age; the oldest are deleted first. */
   readonly eventsMax: number;
   readonly idempotencyMax: number;
-  /** How long jobs that have ended stay readable, and how many of all jobs are kept; the oldest are deleted first. */
-  readonly jobsKeptMs: number;
-  readonly jobsMax: number;
   /** How far back the store's changes can be watched: this long, and at most this many revisions. */
   readonly historyKeptMs: number;
   readonly historyRevisionsMax: number;
@@ -50,8 +47,6 @@ export const defaultPolicy: Policy = {
   idempotencyKeptMs: 24 * 3_600_000, // longer than any queue redelivers a message
   eventsMax: 50_000, // some 25 MiB of data, and as much again for V8
   idempotencyMax: 1_000_000, // a day at twelve creates a second
-  jobsKeptMs: 7 * 24 * 3_600_000,
-  jobsMax: 10_000, // some 20 MiB
   historyKeptMs: 3_600_000,
   historyRevisionsMax: 100_000,
   jobsKeptMs: 7 * 24 * 3_600_000,
