@@ -27,6 +27,10 @@ const calls: Readonly<Record<Exclude<keyof Client, 'request' | 'json' | 'agent'>
   projectUsage: ({ projectUsage }) => projectUsage('p'),
   providers: ({ providers }) => providers('h1'),
   explain: ({ explain }) => explain('web-1', { project: 'p', limit: 1, continue: '2' }),
+  cancelJob: ({ cancelJob }) => cancelJob('ci-1', { project: 'p' }),
+  retryJob: ({ retryJob }) => retryJob('ci-1', { project: 'p' }),
+  jobLog: ({ jobLog }) => first(jobLog('ci-1', { project: 'p', attempt: 1, offset: 1, follow: true })),
+  jobArtifacts: ({ jobArtifacts }) => first(jobArtifacts('ci-1', { project: 'p', attempt: 1 })),
   log: ({ log }) => first(log('web-1', { project: 'p', offset: 1, follow: true })),
 };
 const agentCalls: Readonly<Record<keyof ReturnType<Client['agent']>, (agent: ReturnType<Client['agent']>) => unknown>> =

@@ -75,17 +75,6 @@ export const ServerConfig = Type.Object(
       maximum: 1_048_576,
       description: 'of logs and artifacts of a project; those of the jobs that ended first are deleted first',
     }),
-    jobsKeptMs: Type.Integer({
-      default: 7 * 86_400_000,
-      minimum: 60_000,
-      description: 'how long an ended job is kept, with its log and artifacts',
-    }),
-    jobsMax: Type.Integer({
-      default: 10_000,
-      minimum: 10,
-      maximum: 1_000_000,
-      description: 'at most this many ended jobs are kept; those that ended first are deleted first',
-    }),
     imageMap: Type.Optional(
       Type.String({ description: 'YAML file of images and sizes (ORCH_CONFIG)', maxLength: 1024 }),
     ),
@@ -125,6 +114,17 @@ export const ServerConfig = Type.Object(
     }),
     idempotencyKeptMs: Type.Integer({ default: 86_400_000, minimum: 60_000 }),
     idempotencyMax: Type.Integer({ default: 1_000_000, minimum: 1_000, description: 'the oldest are deleted first' }),
+    jobsKeptMs: Type.Integer({
+      default: 7 * 86_400_000,
+      minimum: 60_000,
+      description: 'how long jobs that have ended are kept',
+    }),
+    jobsMax: Type.Integer({
+      default: 10_000,
+      minimum: 10,
+      maximum: 1_000_000,
+      description: 'the jobs that ended first are deleted first',
+    }),
     historyKeptMs: Type.Integer({
       default: 3_600_000,
       minimum: 60_000,

@@ -16,12 +16,12 @@ export interface Policy {
   /** Maximum number of events, whatever their age; the oldest are deleted first. */
   readonly eventsMax: number;
   readonly idempotencyMax: number;
+  /** How long jobs that have ended stay readable, and how many of all jobs are kept; the oldest are deleted first. */
+  readonly jobsKeptMs: number;
+  readonly jobsMax: number;
   /** How far back the store's changes can be watched: this long, and at most this many revisions. */
   readonly historyKeptMs: number;
   readonly historyRevisionsMax: number;
-  /** How long jobs that have ended are kept, and how many; those that ended first are deleted first. */
-  readonly jobsKeptMs: number;
-  readonly jobsMax: number;
   /** The ratio where neither host nor pool sets one. */
   readonly cpuAllocationRatio: number;
   /** The head of a line (queue/order.ts) gains a point of priority for each such period. */
@@ -47,10 +47,10 @@ export const defaultPolicy: Policy = {
   idempotencyKeptMs: 24 * 3_600_000, // longer than any queue redelivers a message
   eventsMax: 50_000, // some 25 MiB of data, and as much again for V8
   idempotencyMax: 1_000_000, // a day at twelve creates a second
+  jobsKeptMs: 7 * 24 * 3_600_000,
+  jobsMax: 10_000, // some 20 MiB
   historyKeptMs: 3_600_000,
   historyRevisionsMax: 100_000,
-  jobsKeptMs: 7 * 24 * 3_600_000,
-  jobsMax: 10_000, // some 30 MiB of records
   cpuAllocationRatio: 4, // as Nova's since 2023; most CPUs of most guests are idle
   starvationMs: 600_000,
   nominationMs: 600_000, // as long as it has waited: half of the time other instances take what is freed

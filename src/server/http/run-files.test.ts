@@ -1,13 +1,14 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { systemFetch } from '../../base/system.ts';
-import type { JobAttempt, JobStatus } from '../../api/resources/job.ts';
-import { keys } from '../../core/state/keys.ts';
-import { decideAndCommit } from '../decide.ts';
+import type { GuestStatus } from '../../api/agent-protocol.ts';
+import { isFinal, type Job } from '../../api/resources/job.ts';
+import type { RunStatus } from '../../api/resources/run.ts';
 import { startTestServer, testRegistration } from '../testing.ts';
 
 let server: Awaited<ReturnType<typeof startTestServer>>;
 let epoch: number;
 let made = 0;
+let reports = 0;
 
 beforeAll(async () => {
   server = await startTestServer();
@@ -36,49 +37,40 @@ async function send(method: string, path: string, { token = 'host:h1', body }: {
   return { status: response.status, text, headers: response.headers };
 }
 
-const attempt = (instance: { name: string; id: string }, changes: Partial<JobAttempt> = {}): JobAttempt => ({
-  number: 1,
-  instance: instance.name,
-  instanceId: instance.id,
-  createdAtMs: 1,
-  ...changes,
-});
-
-async function writeStatus(job: string, status: JobStatus): Promise<void> {
-  await decideAndCommit(server.plane.decider, (snapshot) => {
-    const entry = snapshot.get('job', keys.job('default', job));
-    if (!entry) throw new Error('no job');
-    return { plan: { changes: [{ key: entry.key, ifRevision: entry.revision, value: { ...entry.value, status } }] } };
-  });
+/** Resolves with the job once it is as wanted. */
+async function until(name: string, wanted: (job: Job) => boolean): Promise<Job> {
+  const { items, revision } = await server.client.list('job');
+  const found = items.find(({ metadata }) => metadata.name === name);
+  if (found && wanted(found)) return found;
+  for await (const change of server.client.watch('job', { revision }))
+    if (change.type === 'put' && change.resource.metadata.name === name && wanted(change.resource))
+      return change.resource;
+  throw new Error('the watch ended');
 }
 
-let instance: { name: string; id: string };
 let job: string;
+let instanceId: string;
 let log: string;
 
-/** A job whose first attempt runs on h1. */
+/** A job whose first attempt is placed on h1. */
 beforeEach(async () => {
   made += 1;
   job = `job-${made}`;
   await server.client.create('job', { metadata: { name: job }, spec: { image: 'tiny', script: 'true' } });
-  const created = await server.client.create('instance', {
-    metadata: { name: `${job}-1` },
-    spec: {
-      image: 'tiny',
-      run: { script: 'true', env: {}, artifacts: [], timeLimitMs: 1000, graceMs: 0, holdOnFailure: false },
-    },
-  });
-  instance = { name: created.metadata.name, id: created.metadata.id };
-  log = `/v1/hosts/h1/runs/${instance.id}/log`;
+  const { status } = await until(job, ({ status: { phase } }) => phase === 'Placing');
+  instanceId = status.attempts[0]?.instanceId ?? '';
+  log = `/v1/hosts/h1/runs/${instanceId}/log`;
 });
 
-const running = (changes: Partial<JobStatus> = {}): JobStatus => ({
-  phase: 'Running',
-  attempt: 1,
-  instance: instance.name,
-  attempts: [attempt(instance)],
-  ...changes,
-});
+/** The agent reports the end of the program. */
+async function end(run: Partial<RunStatus> = {}): Promise<void> {
+  reports += 1;
+  const ended: RunStatus = { state: 'ended', outcome: 'exited', exitCode: 0, ...run };
+  const guest: GuestStatus = { state: 'running', ready: true, ports: [], phases: [], run: ended };
+  const report = { instanceId, incarnation: 1, sequence: reports, observedGeneration: 1, guest };
+  await server.agentClient('h1').report({ epoch, reports: [report] });
+  await until(job, ({ status }) => isFinal(status.phase));
+}
 
 const put = (
   path: string,
@@ -92,8 +84,6 @@ const put = (
   });
 
 describe('an agent', () => {
-  beforeEach(() => writeStatus(job, running()));
-
   it('appends to the log and the artifacts of its run', async () => {
     expect(await put(log, 0, 'one\n')).toMatchObject({ status: 200, text: '{"size":4}' });
     expect(await put(log, 2, 'e\ntwo\n')).toMatchObject({ status: 200, text: '{"size":8}' });
@@ -113,8 +103,8 @@ describe('an agent', () => {
     ],
     ['a session that is not known here', () => put(log, 0, 'x', { epoch: epoch + 1 }), 503, 'Unavailable'],
     ['another incarnation', () => put(log, 0, 'x', { incarnation: 2 }), 404, 'NotFound'],
-    ['an unknown instance', () => put(log.replace(instance.id, 'inst_0'), 0, 'x'), 404, 'NotFound'],
-    ['a path for an instance', () => put(log.replace(instance.id, '..%2f..'), 0, 'x'), 404, 'NotFound'],
+    ['an unknown instance', () => put(log.replace(instanceId, 'inst_0'), 0, 'x'), 404, 'NotFound'],
+    ['a path for an instance', () => put(log.replace(instanceId, '..%2f..'), 0, 'x'), 404, 'NotFound'],
     ['another part', () => put(log.replace(/log$/, 'passwd'), 0, 'x'), 404, 'NotFound'],
   ];
   it.each(refused)('is refused when it is %s', async (_name, call, status, code) => {
@@ -124,7 +114,7 @@ describe('an agent', () => {
   });
 
   it('is refused when the outcome of the attempt is recorded', async () => {
-    await writeStatus(job, running({ phase: 'Failed', attempts: [attempt(instance, { outcome: 'failure' })] }));
+    await end({ exitCode: 1 });
     const answer = await put(log, 0, 'x');
     expect([answer.status, answer.text]).toEqual([404, expect.stringContaining('is over')]);
   });
@@ -134,17 +124,26 @@ describe('a reader of the log', () => {
   const read = (query = '') => send('GET', `/v1/jobs/${job}/log${query}`, { token: 'operator' });
 
   /** Resolves when the answer has begun. */
-  const follow = () =>
-    systemFetch(`${server.url}/v1/jobs/${job}/log?follow=true`, { headers: { authorization: 'Bearer operator' } });
+  const follow = (path: string) =>
+    systemFetch(`${server.url}/v1/jobs/${path}`, { headers: { authorization: 'Bearer operator' } });
 
-  it('gets an empty one of a job without attempts', async () => {
-    expect(await read()).toMatchObject({ status: 200, text: '' });
-    expect((await read('?attempt=1')).status).toBe(404);
+  it('gets an empty one of a job without attempts, or follows it from there', async () => {
+    await server.client.create('project', { metadata: { name: 'full' }, spec: { quota: { INSTANCES: 0 } } });
+    const of = (query: string) => send('GET', `/v1/jobs/waits/log?project=full${query}`, { token: 'operator' });
+    const metadata = { name: 'waits', project: 'full' };
+    await server.client.create('job', { metadata, spec: { image: 'tiny', script: 'true' } });
+    expect(await of('')).toMatchObject({ status: 200, text: '' });
+    expect((await of('&attempt=1')).status).toBe(404);
+    const whole = await follow('waits/log?project=full&follow=true');
+    await server.client.replace('project', 'full', { spec: { quota: { INSTANCES: 1 } } });
+    const { status } = await until('waits', ({ status: { phase } }) => phase === 'Placing');
+    await put(`/v1/hosts/h1/runs/${status.attempts[0]?.instanceId}/log`, 0, 'one\n');
+    await server.client.delete('job', 'waits', { project: 'full' });
+    expect(await whole.text()).toBe('one\n');
     expect((await send('GET', '/v1/jobs/none/log', { token: 'operator' })).status).toBe(404);
   });
 
   it('begins where it is told to', async () => {
-    await writeStatus(job, running());
     await put(log, 0, 'one\ntwo\n');
     const answer = await read('?offset=4');
     expect(answer.text).toBe('two\n');
@@ -153,44 +152,32 @@ describe('a reader of the log', () => {
     expect((await read('?offset=99')).text).toBe('');
   });
 
-  it('follows from before the first attempt to the last byte of it', async () => {
-    const whole = await follow();
-    await writeStatus(job, running());
+  it('follows it to the last byte that was sent', async () => {
+    const whole = await follow(`${job}/log?follow=true`);
     await put(log, 0, 'one\n');
     await put(log, 4, 'two\n');
-    await writeStatus(
-      job,
-      running({ phase: 'Succeeded', attempts: [attempt(instance, { outcome: 'succeeded', logBytes: 8 })] }),
-    );
+    await end({ logBytes: 8 });
     expect(await whole.text()).toBe('one\ntwo\n');
     expect((await read('?follow=true&offset=4')).text).toBe('two\n');
     expect((await read('?attempt=2&follow=true')).status).toBe(404);
   });
-
-  it('ends when the job is deleted', async () => {
-    const whole = await follow();
-    await decideAndCommit(server.plane.decider, (snapshot) => {
-      const key = keys.job('default', job);
-      return { plan: { changes: [{ key, ifRevision: snapshot.get('job', key)?.revision ?? 0, value: null }] } };
-    });
-    expect(await whole.text()).toBe('');
-  });
 });
 
-it('gives the artifacts of an attempt that is over', async () => {
+describe('the artifacts of a job', () => {
   const read = (query = '') => send('GET', `/v1/jobs/${job}/artifacts${query}`, { token: 'operator' });
-  expect((await read()).text).toContain('has no artifacts yet: its phase is Queued');
-  await writeStatus(job, running());
-  await put(log.replace(/log$/, 'artifacts'), 0, 'tar');
-  expect((await read()).text).toContain('its phase is Running');
-  await writeStatus(job, running({ phase: 'Succeeded', attempts: [attempt(instance, { outcome: 'succeeded' })] }));
-  const answer = await read();
-  expect([answer.status, answer.text, answer.headers.get('content-length')]).toEqual([200, 'tar', '3']);
-  expect((await read('?attempt=2')).text).toContain('no attempt 2: the last is 1');
-});
 
-it('says why a job has no artifacts', async () => {
-  await writeStatus(job, running({ phase: 'Succeeded', attempts: [attempt(instance, { outcome: 'succeeded' })] }));
-  const answer = await send('GET', `/v1/jobs/${job}/artifacts`, { token: 'operator' });
-  expect([answer.status, answer.text]).toEqual([404, expect.stringContaining('spec.artifacts is empty')]);
+  it('are there when the attempt is over', async () => {
+    await put(log.replace(/log$/, 'artifacts'), 0, 'tar');
+    expect((await read()).text).toContain('has no artifacts yet: its phase is Placing');
+    await end();
+    const answer = await read();
+    expect([answer.status, answer.text, answer.headers.get('content-length')]).toEqual([200, 'tar', '3']);
+    expect((await read('?attempt=2')).text).toContain('no attempt 2: the last is 1');
+  });
+
+  it('are none where none were asked for', async () => {
+    await end();
+    const answer = await read();
+    expect([answer.status, answer.text]).toEqual([404, expect.stringContaining('spec.artifacts is empty')]);
+  });
 });

@@ -11,7 +11,6 @@ import { diskHeldChecker } from './disk-held.ts';
 import { dueChecker } from './due.ts';
 import { eligibleChecker } from './eligible.ts';
 import { idempotencyChecker } from './idempotency.ts';
-import { jobsChecker } from './jobs.ts';
 import { limitsChecker } from './limits.ts';
 import { leftoversChecker } from './leftovers.ts';
 import { monotonicChecker } from './monotonic.ts';
@@ -47,5 +46,4 @@ export const checkers: readonly ((facts: Facts) => Checker)[] = [
   silenceChecker,
   refusedChecker,
   volumesChecker,
-  jobsChecker,
 ];

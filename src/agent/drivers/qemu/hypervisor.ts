@@ -49,12 +49,7 @@ export interface QemuOptions {
   readonly root: HostLookOptions['root'];
 }
 
-const sockets = {
-  console: qemuFiles.consoleSocket,
-  vnc: qemuFiles.vnc,
-  guestAgent: qemuFiles.guestAgent,
-  runner: qemuFiles.runner,
-} as const;
+const sockets = { console: qemuFiles.consoleSocket, vnc: qemuFiles.vnc, guestAgent: qemuFiles.guestAgent } as const;
 
 const stderrBytesMax = 256 * 1024;
 const stderrBytesKept = 16 * 1024;
@@ -67,7 +62,6 @@ class QemuHypervisor implements Hypervisor {
   readonly name = 'qemu';
   readonly volumes = true;
   readonly suspends = true;
-  readonly runs = true;
   readonly network?: HostNetwork;
   readonly fallBack?: NonNullable<HostLook['fallBack']>;
   readonly #options: QemuOptions;

@@ -106,8 +106,7 @@ interface Why {
   readonly message: string;
 }
 
-/** Empty where it is being cancelled already. */
-export function cancelChanges(entry: Entry<Job>, why: Why, ctx: Context): Change[] {
+function cancelChanges(entry: Entry<Job>, why: Why, ctx: Context): Change[] {
   const { value, key, revision } = entry;
   if (value.status.cancel) return [];
   return [
