@@ -84,6 +84,7 @@ export function createUserClient(options: ClientOptions) {
     json,
     ...resourceCalls(json),
     ...placementCalls(json),
+    ...jobCalls(json),
     ...fleetCalls(json),
     ...streams(requests),
   };
@@ -175,6 +176,19 @@ function placementCalls(json: Json) {
   };
 }
 
+/** Calls for jobs, in addition to those of every resource. */
+function jobCalls(json: Json) {
+  return {
+    /** Repeating it is harmless. Throws `Conflict` when the job has ended. */
+    cancelJob: (name: string, query: { project?: string } = {}): Promise<ResourceByKind['job']> =>
+      json(`${pathOf('job', name)}/cancel`, { method: 'POST', query, repeatable: true }),
+
+    /** A new job with the spec of one that has ended. */
+    retryJob: (name: string, query: { project?: string } = {}): Promise<ResourceByKind['job']> =>
+      json(`${pathOf('job', name)}/retry`, { method: 'POST', query }),
+  };
+}
+
 function fleetCalls(json: Json) {
   return {
     /** Finds inconsistent records; with `apply` repairs them. */
@@ -222,6 +236,32 @@ function streams(requests: Requests) {
       signal?: AbortSignal,
     ): AsyncIterable<Uint8Array> {
       const response = await requests.send(`${pathOf('instance', name)}/log`, { query, ...(signal ? { signal } : {}) });
+      yield* response.body ?? [];
+    },
+
+    /**
+     * Lines of an attempt's output from byte `offset` on, each `TIME STREAM TAG TEXT`; with `follow` until the attempt is over. The
+     * end of the stream is no proof of that: the connection may have ended. Default attempt: the last.
+     */
+    async *jobLog(
+      name: string,
+      query: { project?: string; attempt?: number; offset?: number; follow?: boolean } = {},
+      signal?: AbortSignal,
+    ): AsyncIterable<Uint8Array> {
+      const response = await requests.send(`${pathOf('job', name)}/log`, { query, ...(signal ? { signal } : {}) });
+      yield* response.body ?? [];
+    },
+
+    /** The artifacts of an attempt that is over, as a tar archive. */
+    async *jobArtifacts(
+      name: string,
+      query: { project?: string; attempt?: number } = {},
+      signal?: AbortSignal,
+    ): AsyncIterable<Uint8Array> {
+      const response = await requests.send(`${pathOf('job', name)}/artifacts`, {
+        query,
+        ...(signal ? { signal } : {}),
+      });
       yield* response.body ?? [];
     },
   };
