@@ -2,7 +2,7 @@ import { chmod, mkdir, mkdtemp, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { guestUsersOf, makeFolder, needsPassage } from './agent-folders.ts';
+import { fetchUsersOf, guestUsersOf, makeFolder, needsPassage } from './agent-folders.ts';
 
 let base: string;
 beforeEach(async () => {
@@ -42,4 +42,12 @@ it('has users for guests only where root runs the agent, and only when it has so
   expect(guestUsersOf({ first: 5000, count: 10 }, 0)).toEqual({ first: 5000, count: 10 });
   expect(guestUsersOf({ first: 5000, count: 10 }, 1000)).toBeUndefined();
   expect(guestUsersOf({ first: 5000, count: 0 }, 0)).toBeUndefined();
+});
+
+it('keeps the last users of a large range for fetches of commits', () => {
+  const large = { first: 5000, count: 20 };
+  expect(guestUsersOf(large, 0)).toEqual({ first: 5000, count: 18 });
+  expect(fetchUsersOf(large, 0)).toEqual([5019, 5018]);
+  expect(fetchUsersOf(large, 1000)).toEqual([]);
+  expect(fetchUsersOf({ first: 5000, count: 10 }, 0)).toEqual([]);
 });

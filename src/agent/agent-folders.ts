@@ -9,9 +9,19 @@ export function needsPassage(drivers: readonly string[], { ownUsers }: { readonl
   return drivers.includes('libvirt') || (ownUsers && drivers.includes('qemu'));
 }
 
+/** The last of `guestUsers` are for fetches of commits, one for each at once. Small ranges are left to guests. */
+const fetchUsers = { count: 2, ofAtLeast: 16 } as const;
+
 /** Only root may run guests as somebody else. */
-export function guestUsersOf(configured: GuestUsers, userId: number): GuestUsers | undefined {
-  return userId === 0 && configured.count > 0 ? configured : undefined;
+export function guestUsersOf({ first, count }: GuestUsers, userId: number): GuestUsers | undefined {
+  if (userId !== 0 || count === 0) return undefined;
+  return { first, count: count < fetchUsers.ofAtLeast ? count : count - fetchUsers.count };
+}
+
+/** Users that git runs as when it fetches a commit; empty: the agent's own. */
+export function fetchUsersOf({ first, count }: GuestUsers, userId: number): readonly number[] {
+  if (userId !== 0 || count < fetchUsers.ofAtLeast) return [];
+  return Array.from({ length: fetchUsers.count }, (_, i) => first + count - 1 - i);
 }
 
 /** `passable`: also a folder that is there already is opened for passing through. */

@@ -40,6 +40,10 @@ describe("the agent's configuration", () => {
       pciGpus: false,
       numaCells: false,
       traits: [],
+      repositoryNetworks: [],
+      repositoryCredentials: [],
+      repositoryMiBMax: 2048,
+      repositoryMsMax: 600_000,
       logLevel: 'info',
       logFormat: 'auto',
     });

@@ -4,6 +4,7 @@ import { type Static, Type } from 'typebox';
 import { acceleratorSettings } from './drivers/accelerator-setting.ts';
 import { type ChildProvider, ChildProviders, Trait } from '../api/resources/host-rules.ts';
 import { Amounts, Labels, Name } from '../api/resources/metadata.ts';
+import { repositoryFields } from './runner/repository/repository-config.ts';
 
 const Port = Type.Integer({ minimum: 1, maximum: 65_535 });
 
@@ -190,6 +191,7 @@ export const AgentConfig = Type.Object(
         description: 'cloud-init vendor-data for the virtual machines of this host; read anew for each',
       }),
     ),
+    ...repositoryFields,
     logLevel: Type.Enum(['debug', 'info', 'warn', 'error', 'silent'], { default: 'info' }),
     logFormat: Type.Enum(['auto', 'text', 'json'], {
       default: 'auto',

@@ -66,6 +66,7 @@ export async function startLocalFleet(options: LocalFleetOptions, { log }: { log
       ...(options.libvirtNetwork === undefined ? {} : { libvirtNetwork: options.libvirtNetwork }),
       ...(options.accelerator === undefined ? {} : { accelerator: options.accelerator }),
       imageRoots: [options.imageDirectory, imageRootDefault],
+      repositoryNetworks: ['private'],
     });
     const agent = await startAgent(config, { log: log.with({ part: 'agent' }) });
     return {

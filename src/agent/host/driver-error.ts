@@ -9,6 +9,10 @@ export const driverErrorCodes = [
   'PortInUse',
   'HypervisorFailed', // could not be started, or refused
   'ContainerEngineFailed', // the same of containers; records of earlier versions have HypervisorFailed
+  'RepositoryUnavailable', // the network, a missing repository, a credential
+  'CommitNotFound',
+  'RepositoryRefused', // by the rules of the host, or too large
+  'GitMissing', // on this host
   'NoSuchGuest',
   'NotPossible', // not with this guest, or not now
   'Aborted',

@@ -9,6 +9,10 @@ const notDrawn: ReadonlySet<DriverErrorCode> = new Set([
   'NotPossible',
   'Aborted',
   'ContainerEngineFailed',
+  'RepositoryUnavailable',
+  'CommitNotFound',
+  'RepositoryRefused',
+  'GitMissing',
 ]);
 
 export const guestFaults = [

@@ -1,0 +1,153 @@
+import { chmodSync, existsSync, mkdirSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { silentLogger } from '../../../base/log.ts';
+import { system, systemClock } from '../../../base/system.ts';
+import { DriverError } from '../../host/driver-error.ts';
+import { openRepositories } from './open-repositories.ts';
+import type { RepositoryConfig } from './repository-config.ts';
+import { type Answer, dumb, git, type GitServer, listTar, makeFolder, serve, smart } from './test-git-server.ts';
+
+const root = makeFolder();
+const source = join(root, 'source');
+const longName = `${'d'.repeat(90)}/${'e'.repeat(90)}/${'f'.repeat(120)}`;
+let commit = '';
+let first = '';
+let submodule = '';
+const servers: GitServer[] = [];
+
+beforeAll(() => {
+  chmodSync(root, 0o755); // the user of git passes through
+  mkdirSync(source);
+  git(source, 'init', '-q');
+  writeFileSync(join(source, 'first'), 'first\n');
+  git(source, 'add', '-A');
+  git(source, 'commit', '-qm', 'first');
+  first = git(source, 'rev-parse', 'HEAD');
+  writeFileSync(
+    join(source, '.gitattributes'),
+    '[attr]evil export-ignore\n*.secret evil\nignored export-ignore\n*.subst export-subst ident\n*.crlf text eol=crlf\n*.utf16 working-tree-encoding=UTF-16\n',
+  );
+  writeFileSync(join(source, 'kept.secret'), 'kept\n');
+  writeFileSync(join(source, 'ignored'), 'kept too\n');
+  writeFileSync(join(source, 'a.subst'), '$Format:%H$ $Id$\n');
+  writeFileSync(join(source, 'a.crlf'), 'one\ntwo\n');
+  writeFileSync(join(source, 'binary'), Buffer.from([0, 13, 10, 255, 254, 10]));
+  writeFileSync(join(source, 'run.sh'), '#!/bin/sh\n', { mode: 0o755 });
+  mkdirSync(join(source, longName, '..'), { recursive: true });
+  writeFileSync(join(source, longName), 'long\n');
+  symlinkSync('/etc/passwd', join(source, 'outside'));
+  symlinkSync('x'.repeat(150), join(source, 'long-link'));
+  git(source, 'add', '-A');
+  submodule = first;
+  git(source, 'update-index', '--add', '--cacheinfo', `160000,${submodule},module`);
+  git(source, 'commit', '-qm', 'second');
+  commit = git(source, 'rev-parse', 'HEAD');
+  git(root, 'clone', '-q', '--bare', source, join(root, 'public', 'team', 'tool.git'));
+  git(join(root, 'public', 'team', 'tool.git'), 'update-server-info');
+});
+
+afterAll(async () => {
+  for (const server of servers) await server.close();
+  rmSync(root, { recursive: true, force: true });
+});
+
+async function serving(answer: Answer): Promise<GitServer> {
+  const server = await serve(answer);
+  servers.push(server);
+  return server;
+}
+
+interface Outcome {
+  readonly code: string;
+  readonly message: string;
+  readonly tar: string;
+}
+
+let scratches = 0;
+async function fetching(
+  repo: { readonly url: string; readonly commit: string },
+  {
+    signal = new AbortController().signal,
+    ...settings
+  }: Partial<RepositoryConfig> & { readonly signal?: AbortSignal } = {},
+): Promise<Outcome> {
+  const directory = join(root, `scratch-${++scratches}`);
+  const tar = join(root, `${scratches}.tar`);
+  const fetch = await openRepositories({
+    config: {
+      repositoryNetworks: ['private'],
+      repositoryCredentials: [],
+      repositoryMiBMax: 64,
+      repositoryMsMax: 60_000,
+      ...settings,
+    },
+    directory,
+    userId: system.userId(),
+    users: system.userId() === 0 ? [1_900_065_534] : [],
+    clock: systemClock,
+    log: silentLogger,
+    kill: system.signal,
+  });
+  try {
+    await fetch(repo, tar, signal);
+    return { code: 'none', message: '', tar };
+  } catch (error) {
+    if (!(error instanceof DriverError)) throw error;
+    expect(existsSync(tar)).toBe(false);
+    return { code: error.code, message: error.message, tar };
+  } finally {
+    expect(readdirSync(directory)).toEqual([]);
+  }
+}
+
+describe.each([
+  ['smart', smart],
+  ['dumb', dumb],
+])('from a %s server', (kind, answer) => {
+  let url = '';
+  beforeAll(async () => {
+    url = `${(await serving(answer(join(root, 'public')))).url}/team/tool.git`;
+  });
+
+  it('has the exact bytes of the commit, whatever its attributes say', async () => {
+    const { code, tar, message } = await fetching({ url, commit });
+    expect([code, message]).toEqual(['none', '']);
+    const files = listTar(tar);
+    const paths = git(source, 'ls-tree', '-r', '-z', '--name-only', commit).split('\0').filter(Boolean);
+    for (const path of paths.filter((each) => !['module', 'outside', 'long-link'].includes(each))) {
+      const wanted = execFileSync('git', ['cat-file', 'blob', `${commit}:${path}`], { cwd: source });
+      expect(files.get(`work/${path}`), path).toMatchObject({ type: 'f', text: wanted.toString('latin1') });
+    }
+    expect(files.get('work/run.sh')?.mode).toBe(0o755);
+    expect(files.get('work/binary')?.mode).toBe(0o644);
+    expect(files.get('work/outside')).toMatchObject({ type: 'l', link: '/etc/passwd' });
+    expect(files.get('work/long-link')).toMatchObject({ type: 'l', link: 'x'.repeat(150) });
+    expect(files.get('work/module')).toMatchObject({ type: 'd' });
+    expect([...files.keys()].filter((path) => path.startsWith('work/module/'))).toEqual([]);
+  });
+
+  it('has an older commit, too', async () => {
+    const { code, tar } = await fetching({ url, commit: first });
+    expect([code, [...listTar(tar).keys()]]).toEqual(['none', ['work', 'work/first']]);
+  });
+
+  it('says that a commit is not there', async () => {
+    const missing = '0123456789012345678901234567890123456789';
+    const { code, message } = await fetching({ url, commit: missing });
+    expect(code).toBe('CommitNotFound');
+    expect(message).toContain(missing);
+  });
+
+  it('says that a repository is not there', async () => {
+    const { code, message } = await fetching({ url: url.replace('tool', 'other'), commit });
+    expect([code, message]).toEqual(['RepositoryUnavailable', expect.stringContaining('repositoryCredentials')]);
+  });
+
+  it('refuses a hash that is no commit', async () => {
+    const tree = git(source, 'rev-parse', `${commit}^{tree}`);
+    const { code } = await fetching({ url, commit: tree });
+    expect(code, kind).toBe('CommitNotFound');
+  });
+});
