@@ -1,6 +1,8 @@
 // What every driver must do, as tests. A driver's own test brings a host to try it on and the ground truth about it:
 // what really runs there and what is really left, looked up past the driver.
 
+import { once } from 'node:events';
+import type { Duplex } from 'node:stream';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { GuestPort } from '../../api/agent-protocol.ts';
 import type { ImageSpec } from '../../api/resources/image.ts';
@@ -65,6 +67,8 @@ export interface ConformanceHost {
   readonly publishesPorts?: false;
   /** Volumes of this host. Absent: the driver refuses them all. */
   readonly guestVolumes?: ConformanceVolumes;
+  /** Makes a file to be a guest's disk with a program. Absent: the driver refuses guests with one. */
+  makeRunDisk?(): Promise<string>;
   portTaken(port: number): Promise<boolean>;
   /** Another program takes some port of this host, until `release`. */
   occupyPort(): Promise<{ readonly port: number; release(): Promise<void> }>;
@@ -715,6 +719,74 @@ export function driverConformance(
         await driver.remove(instanceId);
         expect(await fails(hands.grow(instanceId, one.volumeId, 4 * sizeBytes))).toBe('NoSuchGuest');
         expect(await fails(hands.set(instanceId, [], never))).toBe('NoSuchGuest');
+      });
+    });
+
+    describe('the port of a runner', () => {
+      /** What the host and its driver have for it; undefined: neither has any. */
+      const offered = async () => {
+        const { openRunner } = driver.access ?? {};
+        expect(openRunner === undefined).toBe(host.makeRunDisk === undefined);
+        return openRunner && host.makeRunDisk && { openRunner, runDisk: await host.makeRunDisk() };
+      };
+      const closed = async (port: Duplex): Promise<void> => {
+        port.resume();
+        if (!port.closed) await once(port, 'close');
+      };
+
+      it('is refused, with its disk, where guests can have no program', async () => {
+        if ((await offered()) !== undefined) return expect(driver.access?.openRunner).toBeDefined();
+        const wanted = spec('obedient', { runDisk: '/nowhere/run.img' });
+        expect(await fails(create(wanted))).toBe('NotPossible');
+        expect(await host.runningCopies(wanted.instanceId)).toBe(0);
+      });
+
+      it('is opened by one at a time, again and again, also by the next agent and after a restart', async () => {
+        const runs = await offered();
+        if (runs === undefined) return expect(driver.access?.openRunner).toBeUndefined();
+        const { openRunner, runDisk } = runs;
+        const wanted = spec('obedient', { runDisk });
+        const { instanceId } = wanted;
+        await create(wanted);
+        for (const _ of [1, 2]) {
+          const port = await openRunner(instanceId);
+          expect(await fails(openRunner(instanceId))).toBe('NotPossible');
+          port.destroy();
+          await closed(port);
+        }
+        const left = await openRunner(instanceId);
+        await driver.close();
+        left.destroy();
+        await open();
+        const next = await driver.access?.openRunner?.(instanceId);
+        expect(next?.destroyed).toBe(false);
+        await driver.stop(instanceId, 0);
+        if (next !== undefined) await closed(next);
+        expect(await fails(Promise.resolve(driver.access?.openRunner?.(instanceId)))).toBe('NotPossible');
+        await driver.start(instanceId);
+        const again = await driver.access?.openRunner?.(instanceId);
+        await driver.remove(instanceId);
+        if (again !== undefined) await closed(again);
+        expect(await host.traces(instanceId)).toEqual([]);
+      });
+
+      it('is there for guests with a program only', async () => {
+        const runs = await offered();
+        if (runs === undefined) return expect(driver.access?.openRunner).toBeUndefined();
+        const wanted = spec('obedient');
+        expect(await fails(runs.openRunner(wanted.instanceId))).toBe('NoSuchGuest');
+        await create(wanted);
+        expect(await fails(runs.openRunner(wanted.instanceId))).toBe('NotPossible');
+      });
+
+      it('comes with a disk that must be there', async () => {
+        const runs = await offered();
+        if (runs === undefined) return expect(driver.access?.openRunner).toBeUndefined();
+        const wanted = spec('obedient', { runDisk: `${runs.runDisk}.missing` });
+        expect(await fails(create(wanted))).toBe('Internal');
+        expect(await host.runningCopies(wanted.instanceId)).toBe(0);
+        await create({ ...wanted, runDisk: runs.runDisk });
+        expect(find(wanted.instanceId)?.state).toBe('running');
       });
     });
 

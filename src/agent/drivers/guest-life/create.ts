@@ -8,7 +8,7 @@ import { guestUuid } from './guest-files.ts';
 import { makeGuestDirectory } from './disk/disk.ts';
 import { asDriverError, inTheWay, throwIfAborted } from './errors.ts';
 import type { Hands } from './hands.ts';
-import type { MakeCall } from './hypervisor.ts';
+import type { Hypervisor, MakeCall } from './hypervisor.ts';
 import { launch } from './launch.ts';
 import { makeFiles } from './disk/make-files.ts';
 import { isDamaged, newRecord, phase } from './records.ts';
@@ -60,7 +60,7 @@ async function build(
   };
   await makeGuestDirectory(directory, hands.directoryMode);
   await slots.save(slot, {});
-  const refusal = spec.volumes && !hypervisor.volumes ? noVolumes(hypervisor.name, spec) : hypervisor.refuse?.(spec);
+  const refusal = refusalOf(hypervisor, spec);
   if (refusal !== undefined) throw refusal;
   await slots.save(slot, { ports: await hands.ports.reserve(spec.instanceId, spec.ports) });
   const { instanceId, name, project } = spec;
@@ -103,11 +103,16 @@ async function build(
   await locally(() => launch(hands, slot, { wanted: spec.ports, signal }));
 }
 
-const noVolumes = (driver: string, { instanceId }: GuestSpec): DriverError =>
-  new DriverError(
-    'NotPossible',
-    `cannot create ${instanceId}: guests of driver "${driver}" cannot have volumes; leave them away, or choose another driver`,
-  );
+function refusalOf(hypervisor: Hypervisor, spec: GuestSpec): DriverError | undefined {
+  const refuse = (what: string): DriverError =>
+    new DriverError(
+      'NotPossible',
+      `cannot create ${spec.instanceId}: guests of driver "${hypervisor.name}" ${what}, or choose another driver`,
+    );
+  if (spec.volumes !== undefined && !hypervisor.volumes) return refuse('cannot have volumes; leave them away');
+  if (spec.runDisk !== undefined && !hypervisor.runs) return refuse('cannot run a program; leave "run" away');
+  return hypervisor.refuse?.(spec);
+}
 
 /** After a failed create nothing runs and the guest says why; what can be used again by a next try is kept. */
 async function giveUp(

@@ -2,7 +2,7 @@
 
 import { createHash } from 'node:crypto';
 
-export const guestFiles = { disk: 'disk.qcow2', seed: 'seed.iso', console: 'console.log' } as const;
+export const guestFiles = { disk: 'disk.qcow2', seed: 'seed.iso', runDisk: 'run.img', console: 'console.log' } as const;
 
 /** One uuid for each life of an instance, the same on every host and after every restart. */
 export function guestUuid(instanceId: string, incarnation: number): string {

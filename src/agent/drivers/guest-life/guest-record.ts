@@ -51,6 +51,8 @@ export const GuestRecord = Type.Object({
   cpus: Type.Integer({ minimum: 1 }),
   memoryMiB: Type.Integer({ minimum: 1 }),
   seeded: Type.Boolean(),
+  /** True: the guest has a disk with its program, and the runner's port. Absent: it has neither. */
+  runDisk: Type.Optional(Type.Literal(true)),
   /** The names of a group of containers; the first container has the network. */
   containers: Type.Optional(Type.Array(Type.String())),
   /** With the host ports that were taken, and after a start the address that they listen on. */

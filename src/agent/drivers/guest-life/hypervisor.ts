@@ -116,7 +116,8 @@ export interface GuestsInside {
 }
 
 /** Where a machine listens for us. */
-export type MachineSocket = 'console' | 'vnc' | 'guestAgent';
+export type MachineSocket = 'console' | 'vnc' | 'guestAgent' | 'runner';
+
 export interface MakeCall {
   readonly spec: GuestSpec;
   readonly directory: string;
@@ -142,6 +143,8 @@ export interface Hypervisor {
   readonly volumes?: true;
   /** Its machines can be suspended. */
   readonly suspends?: true;
+  /** Its machines can have a disk with a program, and the runner's port. */
+  readonly runs?: true;
   /** What guests are connected to, where that is more than a network of the hypervisor's own. */
   readonly network?: HostNetwork;
   fingerprint(): Promise<Fingerprint>;

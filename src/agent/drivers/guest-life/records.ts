@@ -15,6 +15,7 @@ export function newRecord(spec: GuestSpec, uuid: string): GuestRecord {
     cpus: spec.cpus,
     memoryMiB: spec.memoryMiB,
     seeded: spec.image.nocloud,
+    ...(spec.runDisk === undefined ? {} : { runDisk: true }),
     ...(spec.containers === undefined ? {} : { containers: spec.containers.map(({ name }) => name) }),
   };
 }

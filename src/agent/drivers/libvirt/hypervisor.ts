@@ -21,7 +21,14 @@ import { type Connection, driverErrorOf } from './connection.ts';
 import { type DomainLog, readDomainLog } from './domain/domain-log.ts';
 import { lookAtDomain } from './domain/domain-sight.ts';
 import { DomainRuns, type DomainRunsOptions } from './domain/domain-runs.ts';
-import { consoleSocket, domainName, type LiveDomain, readLiveDomain, userNetwork } from './domain/domain-xml.ts';
+import {
+  consoleSocket,
+  domainName,
+  type LiveDomain,
+  readLiveDomain,
+  runnerSocket,
+  userNetwork,
+} from './domain/domain-xml.ts';
 import { adviceOn } from './host-advice.ts';
 import { LibvirtAccelerator } from './libvirt-accelerator.ts';
 import type { Domain } from './libvirt.ts';
@@ -55,6 +62,7 @@ class LibvirtHypervisor implements Hypervisor {
   readonly name = 'libvirt';
   readonly volumes = true;
   readonly suspends = true;
+  readonly runs = true;
   readonly network?: HostNetwork;
   readonly fallBack?: NonNullable<HostLook['fallBack']>;
   readonly #options: LibvirtHypervisorOptions;
@@ -223,6 +231,7 @@ class LibvirtHypervisor implements Hypervisor {
 
   async socketOf({ record, directory }: Machine, socket: MachineSocket): Promise<string> {
     if (socket === 'console') return join(directory, consoleSocket);
+    if (socket === 'runner') return join(directory, runnerSocket);
     const live = (await this.#liveDomain(record.uuid, `find the ${socket} of ${record.instanceId}`))?.live;
     const path = socket === 'vnc' ? live?.vncSocket : live?.guestAgentSocket;
     if (path === undefined) {

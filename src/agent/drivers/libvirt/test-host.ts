@@ -18,7 +18,14 @@ import {
 } from '../conformance.ts';
 import type { Driver } from '../driver.ts';
 import { isAlive, identify, type ProcessIdentity } from '../../host/processes.ts';
-import { makeTestVolumes, occupyPort, portTaken, testImageCache, testPortRange } from '../qemu/test-host.ts';
+import {
+  makeRunDisk,
+  makeTestVolumes,
+  occupyPort,
+  portTaken,
+  testImageCache,
+  testPortRange,
+} from '../qemu/test-host.ts';
 import { guestFiles } from '../guest-life/guest-files.ts';
 import { domainName } from './domain/domain-xml.ts';
 import { createLibvirtDriver, type LibvirtDriverOptions } from './driver.ts';
@@ -117,6 +124,7 @@ export async function makeLibvirtTestHost(daemon: TestLibvirt, log: Logger = sil
         ...(files === null ? [] : ['folder', ...files]),
       ];
     },
+    makeRunDisk: () => makeRunDisk(base),
     portTaken,
     occupyPort,
     dispose: () => rm(temporary, { recursive: true, force: true }),

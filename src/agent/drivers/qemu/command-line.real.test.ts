@@ -73,6 +73,29 @@ describe('QEMU’s command line', () => {
       ].join(' '),
     );
   });
+  it('has the disk with its program before its volumes, and the runner’s port beside the guest agent’s, if it has a program', () => {
+    const volume = { volumeId: `vol_${'1'.repeat(26)}`, name: 'data', path: '/a', readOnly: false };
+    const words = line({ runDisk: true, volumes: [volume] });
+    expect(
+      words.slice(words.indexOf('-device pvpanic'), words.indexOf(' -blockdev {"driver":"qcow2","node-name":"vol_')),
+    ).toBe(
+      [
+        '-device pvpanic',
+        '-blockdev {"node-name":"run-file","driver":"file","filename":"run.img","read-only":true}',
+        '-blockdev {"node-name":"run","driver":"raw","file":"run-file","read-only":true}',
+        '-device virtio-blk-pci,drive=run,serial=berth-run',
+        '-chardev socket,id=run,path=run.sock,server=on,wait=off',
+        '-device virtserialport,chardev=run,name=berth.run.0',
+      ].join(' '),
+    );
+    expect(line({ runDisk: true, volumes: [volume] }).replace(/ -blockdev {"node-name":"run-[^]*berth.run.0/, '')).toBe(
+      line({ volumes: [volume] }),
+    );
+    const host = { accelerator: 'tcg', bindAddress: '127.0.0.1', ownUser: true } as const;
+    expect(qemuArguments({ ...machine, runDisk: true }, host)).toContain(
+      'socket,id=run,path=run/run.sock,server=on,wait=off',
+    );
+  });
   it.each([
     ['data', 'data'],
     ['a-name-of-20-letters', 'a-name-of-20-letters'],

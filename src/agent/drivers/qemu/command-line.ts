@@ -3,7 +3,7 @@
 
 import type { Accelerator, GuestPort } from '../../../api/agent-protocol.ts';
 import type { GuestNetwork } from '../../network/guest-network.ts';
-import type { GuestVolume } from '../driver.ts';
+import { type GuestVolume, runDiskSerial, runnerPort } from '../driver.ts';
 import { guestFiles, macAddress } from '../guest-life/guest-files.ts';
 import { ownFolder } from '../../host/guest-user.ts';
 import { volumeDevice, volumeNode } from './volume-devices.ts';
@@ -16,6 +16,7 @@ export const qemuFiles = {
   consoleSocket: 'console.sock',
   vnc: 'vnc.sock',
   guestAgent: 'agent.sock',
+  runner: 'run.sock',
 } as const;
 
 /** Stands for the tap's descriptor until it is known. */
@@ -27,6 +28,8 @@ export interface GuestMachine {
   readonly cpus: number;
   readonly memoryMiB: number;
   readonly seeded: boolean;
+  /** It has a disk with a program, and the runner's port. */
+  readonly runDisk?: boolean;
   readonly ports: readonly GuestPort[];
   /** Absent: QEMU's own user network. */
   readonly network?: GuestNetwork;
@@ -78,7 +81,8 @@ export function qemuArguments(
     ...['-device', `virtio-net-pci,netdev=net0,mac=${card},romfile=`],
     ...['-object', 'rng-random,id=rng0,filename=/dev/urandom', '-device', 'virtio-rng-pci,rng=rng0'],
     ...['-device', 'pvpanic'],
-    // Last, so that the others stand on the bus where they stood without.
+    // The last ones, so that the others stand on the bus where they stood without.
+    ...(machine.runDisk ? [...runDisk, ...runnerPortArguments(`${own}${qemuFiles.runner}`)] : []),
     ...(machine.volumes ?? []).flatMap((volume) => [
       ...['-blockdev', JSON.stringify(volumeNode(volume))],
       ...['-device', JSON.stringify(volumeDevice(volume))],
@@ -120,3 +124,17 @@ const seed = [
   '-device',
   'ide-cd,bus=ide.1,drive=seed',
 ];
+
+const runDisk = [
+  '-blockdev',
+  JSON.stringify({ 'node-name': 'run-file', driver: 'file', filename: qemuFiles.runDisk, 'read-only': true }),
+  '-blockdev',
+  JSON.stringify({ 'node-name': 'run', driver: 'raw', file: 'run-file', 'read-only': true }),
+  '-device',
+  `virtio-blk-pci,drive=run,serial=${runDiskSerial}`,
+];
+
+/** On the controller that the guest agent's port has, too. */
+function runnerPortArguments(socket: string): string[] {
+  return ['-chardev', listening('run', socket), '-device', `virtserialport,chardev=run,name=${runnerPort}`];
+}

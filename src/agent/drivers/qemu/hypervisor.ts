@@ -49,7 +49,12 @@ export interface QemuOptions {
   readonly root: HostLookOptions['root'];
 }
 
-const sockets = { console: qemuFiles.consoleSocket, vnc: qemuFiles.vnc, guestAgent: qemuFiles.guestAgent } as const;
+const sockets = {
+  console: qemuFiles.consoleSocket,
+  vnc: qemuFiles.vnc,
+  guestAgent: qemuFiles.guestAgent,
+  runner: qemuFiles.runner,
+} as const;
 
 const stderrBytesMax = 256 * 1024;
 const stderrBytesKept = 16 * 1024;
@@ -62,6 +67,7 @@ class QemuHypervisor implements Hypervisor {
   readonly name = 'qemu';
   readonly volumes = true;
   readonly suspends = true;
+  readonly runs = true;
   readonly network?: HostNetwork;
   readonly fallBack?: NonNullable<HostLook['fallBack']>;
   readonly #options: QemuOptions;

@@ -92,6 +92,7 @@ class GuestUserBook implements OwnUsers {
     await makeOwnFolder(directory, id);
     for (const name of [qemuFiles.disk, qemuFiles.console, ...(record.seeded ? [qemuFiles.seed] : [])])
       await giveTo(join(directory, name), id);
+    if (record.runDisk) await giveVolumeTo({ path: join(directory, qemuFiles.runDisk), readOnly: true }, id);
     for (const volume of volumes) await give(volume, { user: id, all });
     if (record.network === undefined) await this.#closeHostTo(machine);
     return { id, groups: accelerator === 'kvm' ? await groupsForKvm() : [] };
@@ -225,7 +226,9 @@ async function takeAll(
   directory: string,
   { user, volumes }: { readonly user: number; readonly volumes: readonly GuestVolume[] },
 ): Promise<void> {
-  const own = [qemuFiles.disk, qemuFiles.console, qemuFiles.seed].map((name) => join(directory, name));
+  const own = [qemuFiles.disk, qemuFiles.console, qemuFiles.seed, qemuFiles.runDisk].map((name) =>
+    join(directory, name),
+  );
   for (const path of [...own, ...volumes.map((volume) => volume.path)]) await takeBack(path, user);
 }
 

@@ -145,10 +145,18 @@ export async function makeQemuTestHost(log: Logger = silentLogger): Promise<Qemu
       const files = await readdir(join(directory, instanceId)).catch(() => null);
       return [...(found === null ? [] : [`process ${found.pid}`]), ...(files === null ? [] : ['folder', ...files])];
     },
+    makeRunDisk: () => makeRunDisk(base),
     portTaken,
     occupyPort,
     dispose: () => rm(join(base, '..'), { recursive: true, force: true }),
   };
+}
+
+/** Its size is no multiple of a sector's, and only its owner may read it. */
+export async function makeRunDisk(directory: string): Promise<string> {
+  const path = join(directory, 'a program, with spaces');
+  await writeFile(path, 'the first line\nthe second line\n', { mode: 0o600 });
+  return path;
 }
 
 /** Real files, and what a guest's process has open of them. */

@@ -1,7 +1,7 @@
 // Makes a guest's disk and seed. Each is there whole or not at all, and one that is there is kept: a repeated create
 // must not take away what the guest wrote.
 
-import { chmod, mkdir, open, rename, rm, stat, statfs } from 'node:fs/promises';
+import { chmod, constants, copyFile, mkdir, open, rename, rm, stat, statfs } from 'node:fs/promises';
 import { join } from 'node:path';
 import { gibibyte } from '../../../../base/bytes.ts';
 import type { Clock } from '../../../../base/clock.ts';
@@ -72,6 +72,27 @@ export async function makeDisk(call: {
     await rm(temporary, { force: true });
     throw error;
   }
+}
+
+/** A copy, because the user who runs the guest is given it. It never changes, so one of an interrupted create is replaced by the same. */
+export async function makeRunDisk(directory: string, from: string): Promise<void> {
+  const path = join(directory, guestFiles.runDisk);
+  const temporary = `${path}.tmp`;
+  try {
+    await copyFile(from, temporary, constants.COPYFILE_FICLONE);
+    const file = await open(temporary, 'r');
+    try {
+      await file.chmod(0o600); // the copy has the mode of the original
+      await file.sync();
+    } finally {
+      await file.close();
+    }
+    await rename(temporary, path);
+  } catch (error) {
+    await rm(temporary, { force: true });
+    throw error;
+  }
+  await syncDirectory(directory);
 }
 
 /** The NoCloud seed; only its guest and root may read it. */

@@ -3,7 +3,7 @@
 import type { ImageProgress } from '../../../images/image-cache.ts';
 import { writeMetadata } from '../../../metadata/metadata-file.ts';
 import { DriverError } from '../../../host/driver-error.ts';
-import { makeDisk, makeSeed } from './disk.ts';
+import { makeDisk, makeRunDisk, makeSeed } from './disk.ts';
 import { guestUuid, macAddress } from '../guest-files.ts';
 import type { Hands } from '../hands.ts';
 import type { MakeCall } from '../hypervisor.ts';
@@ -32,6 +32,9 @@ export async function makeFiles(
       ? hypervisor.makeDisk({ directory, uuid, image, spec, signal })
       : locally(() => makeDisk({ clock, program: qemuImg, directory, image, spec, signal })),
   );
+  const { runDisk } = spec;
+  if (runDisk !== undefined)
+    await timed('program', 'copying the program', () => locally(() => makeRunDisk(directory, runDisk)));
   const metadata = { ...spec, vendorData: await vendorDataOf() };
   if (network?.kind === 'nat') await writeMetadata(directory, metadata);
   if (!spec.image.nocloud) return;

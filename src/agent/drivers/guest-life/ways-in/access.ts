@@ -12,6 +12,7 @@ import { guestFiles } from '../guest-files.ts';
 import type { Hands } from '../hands.ts';
 import type { GuestsInside } from '../hypervisor.ts';
 import { openMachineSocket, runningGuest } from './machine-sockets.ts';
+import { RunnerPorts } from './runner-ports.ts';
 import { shareSockets } from './shared-sockets.ts';
 
 export function accessTo(hands: Hands): GuestAccess {
@@ -48,6 +49,7 @@ async function dial({ running, bindAddress }: GuestsInside, instanceId: string, 
 
 function bySockets(hands: Hands): GuestAccess {
   const { clock } = hands;
+  const runnerPorts = new RunnerPorts(hands);
   // The console's socket is for keys alone.
   const keyboards = shareSockets(
     (id) => openMachineSocket(hands, id, 'console'),
@@ -65,6 +67,7 @@ function bySockets(hands: Hands): GuestAccess {
       };
     },
     screen: (instanceId) => openMachineSocket(hands, instanceId, 'vnc'),
+    ...(hands.hypervisor.runs ? { openRunner: (instanceId) => runnerPorts.open(instanceId) } : {}),
     async exec(instanceId, request) {
       const { talk, release } = await hands.guestAgents.use(instanceId);
       try {

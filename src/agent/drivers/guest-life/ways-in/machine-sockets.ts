@@ -1,4 +1,4 @@
-// Connections to the sockets of a machine: its console, its screen, its guest agent. Says nothing on them.
+// Connections to the sockets of a machine: its console, its screen, its guest agent, its runner's port. Says nothing on them.
 
 import type { Socket } from 'node:net';
 import { describeError } from '../../../../base/log.ts';
@@ -33,10 +33,11 @@ export async function openMachineSocket(
   socket: MachineSocket,
 ): Promise<Socket> {
   const { record } = runningGuest(machines, instanceId);
-  const { socketOf } = machines.hypervisor;
-  if (socketOf === undefined) throw new DriverError('NotPossible', `${instanceId} has no ${socketNames[socket]}`);
+  const { hypervisor, machineOf } = machines;
+  if (hypervisor.socketOf === undefined)
+    throw new DriverError('NotPossible', `${instanceId} has no ${socketNames[socket]}`);
   try {
-    return await connectSocket(await socketOf(await machines.machineOf(record), socket));
+    return await connectSocket(await hypervisor.socketOf(await machineOf(record), socket));
   } catch (error) {
     if (error instanceof DriverError) throw error;
     throw new DriverError(
@@ -47,4 +48,9 @@ export async function openMachineSocket(
   }
 }
 
-const socketNames = { console: 'console', vnc: 'screen', guestAgent: 'guest agent' } as const;
+const socketNames = {
+  console: 'console',
+  vnc: 'screen',
+  guestAgent: 'guest agent',
+  runner: "runner's port",
+} as const;

@@ -3,7 +3,7 @@
 
 import { join } from 'node:path';
 import type { Accelerator } from '../../../../api/agent-protocol.ts';
-import type { GuestVolume } from '../../driver.ts';
+import { type GuestVolume, runDiskSerial, runnerPort } from '../../driver.ts';
 import type { GuestNetwork } from '../../../network/guest-network.ts';
 import { guestFiles, macAddress } from '../../guest-life/guest-files.ts';
 import { volumeDisks } from './domain-volumes.ts';
@@ -16,6 +16,8 @@ export interface DomainMachine {
   readonly cpus: number;
   readonly memoryMiB: number;
   readonly seeded: boolean;
+  /** It has a disk with a program, and the runner's port. */
+  readonly runDisk?: boolean;
   /** What the disk is an overlay of. */
   readonly image: { readonly path: string; readonly format: 'qcow2' | 'raw' };
   /** Of its files; absolute. */
@@ -37,8 +39,12 @@ export const userNetwork = 'user';
 export const markNamespace = 'urn:berth:instance:1';
 const markName = 'berth:instance';
 export const agentChannel = 'org.qemu.guest_agent.0';
+/** Behind those of all volumes. */
+const runDiskTarget = 'vdz';
 
 export const consoleSocket = 'console.sock';
+/** Ours, as the console's: it is found while libvirtd is away. No longer than the console's. */
+export const runnerSocket = 'run.sock';
 /** `sun_path` of the kernel, without its last byte. */
 export const socketPathBytesMax = 107;
 
@@ -96,6 +102,20 @@ function devices(machine: DomainMachine, host: DomainHost): XmlElement[] {
         ]
       : []),
     ...volumeDisks(machine.volumes ?? []),
+    ...(machine.runDisk
+      ? [
+          element(
+            'disk',
+            { type: 'file', device: 'disk' },
+            element('driver', { name: 'qemu', type: 'raw' }),
+            element('source', { file: join(directory, guestFiles.runDisk) }),
+            element('backingStore'),
+            element('target', { dev: runDiskTarget, bus: 'virtio' }),
+            element('readonly'),
+            element('serial', {}, runDiskSerial),
+          ),
+        ]
+      : []),
     networkInterface(machine, host),
     element(
       'serial',
@@ -104,12 +124,8 @@ function devices(machine: DomainMachine, host: DomainHost): XmlElement[] {
       element('log', { file: join(directory, guestFiles.console), append: 'on' }),
       element('target', { type: 'isa-serial', port: 0 }),
     ),
-    element(
-      'channel',
-      { type: 'unix' },
-      element('source', { mode: 'bind' }),
-      element('target', { type: 'virtio', name: agentChannel }),
-    ),
+    channel(agentChannel, { mode: 'bind' }),
+    ...(machine.runDisk ? [channel(runnerPort, { mode: 'bind', path: join(directory, runnerSocket) })] : []),
     element('controller', { type: 'usb', model: 'none' }),
     element('graphics', { type: 'vnc' }, element('listen', { type: 'socket' })),
     element('video', {}, element('model', { type: 'vga' })),
@@ -117,6 +133,16 @@ function devices(machine: DomainMachine, host: DomainHost): XmlElement[] {
     element('rng', { model: 'virtio' }, element('backend', { model: 'random' }, '/dev/urandom')),
     element('panic', { model: 'isa' }),
   ];
+}
+
+/** Without a path, libvirt chooses one. */
+function channel(name: string, source: { readonly mode: 'bind'; readonly path?: string }): XmlElement {
+  return element(
+    'channel',
+    { type: 'unix' },
+    element('source', { ...source }),
+    element('target', { type: 'virtio', name }),
+  );
 }
 
 /** Many guests stand on one image, so its owner stays who it is: with the right to change its mode a guest's QEMU could write to it. */
