@@ -23,13 +23,13 @@ describe('berth driver ls', () => {
   it('shows what the program has, how it was proven, which hosts have it, and where it does not work', async () => {
     const { stdout, stderr, exitCode } = await runBerth(['driver', 'ls'], { handler: hosts });
     expect(stdout.split('\n').map((line) => line.replace(/ {2,}/g, ' | '))).toEqual([
-      'NAME | GUESTS | VOLUMES | SUSPENDS | PROVEN BY | HOSTS',
-      'qemu | virtual machines, each a QEMU process of the agent | yes | yes | conformance and faults against real QEMU | h1 (kvm)',
-      'libvirt | virtual machines, each a domain of libvirt | yes | yes | conformance and faults against real libvirt | -',
-      'container | groups of containers of a Docker-compatible engine: podman, docker | no | yes | conformance and faults against real podman | -',
-      'zones | virtual machines, each a bhyve zone of an illumos host | no | no | recorded dialogues only; not run on illumos | h2',
-      'fake | simulated guests, for tests and for trying Berth out | yes | yes | the same conformance | -',
-      'novel | this program does not have this driver | - | - | - | h1',
+      'NAME | GUESTS | VOLUMES | SUSPENDS | RUNS JOBS | PROVEN BY | HOSTS',
+      'qemu | virtual machines, each a QEMU process of the agent | yes | yes | yes | conformance and faults against real QEMU | h1 (kvm)',
+      'libvirt | virtual machines, each a domain of libvirt | yes | yes | yes | conformance and faults against real libvirt | -',
+      'container | groups of containers of a Docker-compatible engine: podman, docker | no | yes | no | conformance and faults against real podman | -',
+      'zones | virtual machines, each a bhyve zone of an illumos host | no | no | no | recorded dialogues only; not run on illumos | h2',
+      'fake | simulated guests, for tests and for trying Berth out | yes | yes | yes | the same conformance | -',
+      'novel | this program does not have this driver | - | - | - | - | h1',
       'zones is not available on h1: zoneadm is not installed',
       '',
     ]);
@@ -44,6 +44,7 @@ describe('berth driver ls', () => {
       proven: 'recorded dialogues only; not run on illumos',
       volumes: false,
       suspends: false,
+      runs: false,
       hosts: [
         { host: 'h1', available: false, reason: 'zoneadm is not installed' },
         { host: 'h2', available: true, accelerator: 'none', version: 'r151054' },

@@ -83,6 +83,11 @@ const columns: readonly Column<DriverRow>[] = [
     importance: 'minor',
     value: ({ suspends }) => (suspends === undefined ? '' : suspends ? 'yes' : 'no'),
   },
+  {
+    header: 'RUNS JOBS',
+    importance: 'minor',
+    value: ({ runs }) => (runs === undefined ? '' : runs ? 'yes' : 'no'),
+  },
   { header: 'PROVEN BY', value: ({ proven }) => proven ?? '' },
   {
     header: 'HOSTS',

@@ -48,6 +48,14 @@ describe('the image map', () => {
   });
 
   it.each([
+    ['noop', 'fake'],
+    ['fake', 'fake'],
+    ['libvirt', 'libvirt'],
+  ])('takes the backend %s for the driver %s', (backend, driver) => {
+    expect(parseImageMap(one(`    backend: ${backend}\n`)).images[0]?.spec.backend).toBe(driver);
+  });
+
+  it.each([
     ['MiB when bare', 'ram: 2048', { memoryMiB: 2048 }],
     ['MiB by name', 'ram_mb: 512', { memoryMiB: 512 }],
     ['with a unit', 'ram: 1.5GiB', { memoryMiB: 1536 }],

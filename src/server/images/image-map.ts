@@ -123,6 +123,9 @@ const imageKeys = [
   'defaults',
 ];
 
+/** As maps call the driver whose guests are simulated. */
+const noop = 'noop';
+
 /** Of the spec, for keys that are written otherwise in a map. */
 const fieldOf: Readonly<Record<string, string>> = {
   default_user: 'defaultUser',
@@ -152,6 +155,7 @@ function imageSpec(file: YamlFile, path: Path, value: YamlValue, aliases: readon
     const given = fields[key];
     if (key !== 'defaults' && given !== undefined && given !== null) spec[fieldOf[key] ?? key] = given;
   }
+  if (spec['backend'] === noop) spec['backend'] = 'fake';
   const checksum = spec['checksum'];
   if (typeof checksum === 'string')
     spec['checksum'] = checksum.replace(
