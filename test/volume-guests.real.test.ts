@@ -1,6 +1,5 @@
 // Volumes as guests see them: real QEMU, by hand and by libvirt, the tiny image's Linux, and disks that come and go while it runs.
 
-import { copyFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../src/base/system.ts';
@@ -14,7 +13,7 @@ import { makeQemuTestHost, testSpec, testUsers } from '../src/agent/drivers/qemu
 import { makeLibvirtTestHost } from '../src/agent/drivers/libvirt/test-host.ts';
 import { startLibvirt, type TestLibvirt, whyNoLibvirt } from '../src/agent/drivers/libvirt/test-libvirt.ts';
 import type { VolumeFiles } from '../src/agent/volumes/files/volume-files.ts';
-import { tinyImage } from './tiny-image.ts';
+import { tinyImage, tinyImages } from './tiny-image.ts';
 
 const never = new AbortController().signal;
 const mebibyte = 1024 * 1024;
@@ -75,7 +74,7 @@ function findTheirVolumes(kind: 'QEMU' | 'libvirt'): void {
   beforeEach(async () => {
     host = daemon === undefined ? await makeQemuTestHost() : await makeLibvirtTestHost(daemon);
     driver = host.open({
-      images: await imagesOf(join(host.directory, '..')),
+      images: await tinyImages(join(host.directory, '..')),
       detachPatienceMs: 30_000,
       ...(daemon === undefined ? testUsers : {}),
     });
@@ -143,20 +142,4 @@ function findTheirVolumes(kind: 'QEMU' | 'libvirt'): void {
     await hands().set(ann.instanceId, [volume(copy, 'a-copy', true)], never);
     await says(ann, ` a-copy:${64 * 1024}:1:annie`);
   }, 240_000); // two machines boot without acceleration
-}
-
-/** The tiny image alone, where other users may read it. */
-async function imagesOf(directory: string): Promise<ImageCache> {
-  const { path } = await tinyImage();
-  const own = join(directory, 'tiny.qcow2');
-  await copyFile(path, own);
-  return {
-    ensure: async () => ({
-      path: own,
-      format: 'qcow2',
-      digest: `sha256:${'0'.repeat(64)}`,
-      virtualSizeBytes: 32 * mebibyte,
-    }),
-    list: async () => [],
-  };
 }

@@ -36,7 +36,7 @@ const modules = [
   ...['scsi_common', 'scsi_mod', 'libata', 'ata_piix', 'cdrom', 'sr_mod', 'isofs'],
   ...['button', 'evdev', 'virtio-rng'],
   ...['virtio_ring', 'virtio', 'virtio_pci_modern_dev', 'virtio_pci_legacy_dev', 'virtio_pci'],
-  ...['failover', 'net_failover', 'virtio_net', 'virtio_blk'],
+  ...['failover', 'net_failover', 'virtio_net', 'virtio_blk', 'virtio_console'],
 ];
 
 /** Makes `image.qcow2` in the work directory. */

@@ -28,7 +28,7 @@ for event in /sys/class/input/event*; do
   { dd if=/dev/input/$(basename $event) of=/dev/null bs=24 count=1 2>/dev/null && echo "berth: power button" && sync && poweroff -f; } &
 done
 
-load virtio_ring virtio virtio_pci_modern_dev virtio_pci_legacy_dev virtio_pci failover net_failover virtio_net virtio_blk
+load virtio_ring virtio virtio_pci_modern_dev virtio_pci_legacy_dev virtio_pci failover net_failover virtio_net virtio_blk virtio_console
 for path in /sys/class/net/*; do
   interface=$(basename $path)
   [ $interface = lo ] && continue
