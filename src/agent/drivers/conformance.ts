@@ -5,6 +5,7 @@ import { once } from 'node:events';
 import type { Duplex } from 'node:stream';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { GuestPort } from '../../api/agent-protocol.ts';
+import { driverFacts } from '../../api/driver-facts.ts';
 import type { ImageSpec } from '../../api/resources/image.ts';
 import { newId } from '../../base/ids.ts';
 import { type Prng, seededPrng } from '../../base/prng.ts';
@@ -727,6 +728,7 @@ export function driverConformance(
       const offered = async () => {
         const { openRunner } = driver.access ?? {};
         expect(openRunner === undefined).toBe(host.makeRunDisk === undefined);
+        expect(driverFacts.find(({ name: each }) => each === driver.name)?.runs).toBe(openRunner !== undefined);
         return openRunner && host.makeRunDisk && { openRunner, runDisk: await host.makeRunDisk() };
       };
       const closed = async (port: Duplex): Promise<void> => {

@@ -1,5 +1,6 @@
 // The drivers an agent can have: one line each.
 
+import { readFile } from 'node:fs/promises';
 import { assert } from '../../base/assert.ts';
 import type { Clock } from '../../base/clock.ts';
 import type { Logger } from '../../base/log.ts';
@@ -66,6 +67,6 @@ export const drivers: Readonly<Record<string, (context: DriverContext) => Driver
     createLibvirtDriver({ ...context, ...libvirt, ...(hostNetwork === undefined ? {} : { hostNetwork }) }),
   fake({ clock, prng, pretendedVolumes: disk }) {
     const world = createFakeWorld({ clock, ...(disk === undefined ? {} : { volumeDisk: () => disk }) });
-    return createFakeDriver({ world, host: 'this', prng });
+    return createFakeDriver({ world, host: 'this', prng, readRunDisk: (path) => readFile(path) });
   },
 };

@@ -13,6 +13,7 @@ export interface Creation {
   /** Absent: an image appears after the world's `pullMs`, once per host. */
   readonly images: ImageCache | undefined;
   readonly portRange: PortRange;
+  readonly readRunDisk: (path: string) => Promise<Uint8Array>;
 }
 
 export async function createGuest(parts: Creation, spec: GuestSpec, signal: AbortSignal): Promise<void> {
@@ -59,7 +60,10 @@ interface Build {
   readonly signal: AbortSignal;
 }
 
-async function build({ hands, images, portRange }: Creation, { guest, spec, signal }: Build): Promise<void> {
+async function build(
+  { hands, images, portRange, readRunDisk }: Creation,
+  { guest, spec, signal }: Build,
+): Promise<void> {
   const { world, host } = hands;
   guest.ports = reservePorts(hands, guest, { wanted: spec.ports, range: portRange });
   await step(hands, { guest, name: 'pull', signal }, async () => {
@@ -70,6 +74,11 @@ async function build({ hands, images, portRange }: Creation, { guest, spec, sign
     hands.throwIfClosed(spec.instanceId);
     if (!signal.aborted) world.notePulled(host, spec.imageName);
   });
+  if (spec.runDisk !== undefined) {
+    const runDisk = await readRunDisk(spec.runDisk);
+    hands.throwIfClosed(spec.instanceId);
+    world.giveProgram(guest, runDisk);
+  }
   await step(hands, { guest, name: 'clone', signal }, () => hands.pause(guest, world.latencies.cloneMs, signal));
   await step(hands, { guest, name: 'start', signal }, () => hands.pause(guest, world.latencies.startMs, signal));
   world.startGuest(guest);

@@ -30,74 +30,76 @@ function jumpingClock(): Clock {
   };
 }
 
+const runDisk = '/pretended/run.img';
 const instanceId = 'inst_00000000000000000000000001';
 
-driverConformance(
-  'the fake driver',
-  async () => {
-    const world = createFakeWorld({ clock: jumpingClock(), latencies: { bootMs: 300 } });
-    const always = Number.POSITIVE_INFINITY;
-    world.inject({ imageName: 'stubborn', do: 'ignore-power-button', times: always });
-    world.inject({ imageName: 'short-lived', do: 'power-off', afterMs: 1000, times: always });
-    world.inject({ imageName: 'missing', do: 'fail', step: 'pull', code: 'ImageUnavailable', times: always });
-    return {
-      words: machineWords,
-      open: () => {
-        const driver = createFakeDriver({
-          world,
-          host: 'host-1',
-          prng: seededPrng(1),
-          images: {
-            ensure: async (name, _image, { signal, onProgress }) => {
-              onProgress?.({ stage: 'downloading', doneBytes: 1 });
-              if (name === 'endless')
-                await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
-              return { path: '/', format: 'raw', digest: 'sha256:0', virtualSizeBytes: 1 };
-            },
-            list: async () => [],
+driverConformance('the fake driver', async () => {
+  const world = createFakeWorld({ clock: jumpingClock(), latencies: { bootMs: 300 } });
+  const always = Number.POSITIVE_INFINITY;
+  world.inject({ imageName: 'stubborn', do: 'ignore-power-button', times: always });
+  world.inject({ imageName: 'short-lived', do: 'power-off', afterMs: 1000, times: always });
+  world.inject({ imageName: 'missing', do: 'fail', step: 'pull', code: 'ImageUnavailable', times: always });
+  return {
+    words: machineWords,
+    open: () => {
+      const driver = createFakeDriver({
+        world,
+        host: 'host-1',
+        prng: seededPrng(1),
+        readRunDisk: async (path) => {
+          if (path !== runDisk) throw new Error(`${path} is not there`);
+          return Buffer.from('no program');
+        },
+        images: {
+          ensure: async (name, _image, { signal, onProgress }) => {
+            onProgress?.({ stage: 'downloading', doneBytes: 1 });
+            if (name === 'endless')
+              await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
+            return { path: '/', format: 'raw', digest: 'sha256:0', virtualSizeBytes: 1 };
           },
-        });
-        return driver;
-      },
-      imageName: (kind) => kind,
-      guestVolumes: {
-        async make(volumeId) {
-          world.volumeDisk('host-1').set(volumeId, { sizeBytes: 1024, content: '', snapshots: [] });
-          return { volumeId, name: `data-${volumeId.slice(-1)}`, path: `/pretended/${volumeId}`, readOnly: false };
+          list: async () => [],
         },
-        async openBy(id) {
-          const guest = world.guest('host-1', id);
-          return guest?.running ? (guest.volumes ?? []).map(({ volumeId }) => volumeId) : [];
-        },
-        async look(volumeId) {
-          const volume = world.volumeDisk('host-1').get(volumeId);
-          if (volume === undefined) throw new Error(`${volumeId} is not there`);
-          return { sizeBytes: volume.sizeBytes, snapshots: volume.snapshots.map(({ name }) => name) };
-        },
-        letsGo: true,
+      });
+      return driver;
+    },
+    imageName: (kind) => kind,
+    guestVolumes: {
+      async make(volumeId) {
+        world.volumeDisk('host-1').set(volumeId, { sizeBytes: 1024, content: '', snapshots: [] });
+        return { volumeId, name: `data-${volumeId.slice(-1)}`, path: `/pretended/${volumeId}`, readOnly: false };
       },
-      outside: {
-        beside: true,
-        async hold(id, still) {
-          const guest = world.guest('host-1', id);
-          if (guest !== undefined) world.setSuspended(guest, still);
-        },
-        standsStill: async (id) => world.guest('host-1', id)?.state === 'suspended',
+      async openBy(id) {
+        const guest = world.guest('host-1', id);
+        return guest?.running ? (guest.volumes ?? []).map(({ volumeId }) => volumeId) : [];
       },
-      kill: async (id) => world.crash('host-1', id),
-      damage: async (id) => world.damage('host-1', id),
-      runningCopies: async (id) => world.runningCopies(id),
-      traces: async (id) => (world.guest('host-1', id) === undefined ? [] : ['the guest']),
-      portTaken: async (port) => world.portTaken('host-1', port),
-      occupyPort: async () => {
-        const release = world.occupyPort('host-1', 8080);
-        return { port: 8080, release: async () => release() };
+      async look(volumeId) {
+        const volume = world.volumeDisk('host-1').get(volumeId);
+        if (volume === undefined) throw new Error(`${volumeId} is not there`);
+        return { sizeBytes: volume.sizeBytes, snapshots: volume.snapshots.map(({ name }) => name) };
       },
-      dispose: async () => {},
-    };
-  },
-  { 'is refused, with its disk, where guests can have no program': 'it passes over the disk' },
-);
+      letsGo: true,
+    },
+    outside: {
+      beside: true,
+      async hold(id, still) {
+        const guest = world.guest('host-1', id);
+        if (guest !== undefined) world.setSuspended(guest, still);
+      },
+      standsStill: async (id) => world.guest('host-1', id)?.state === 'suspended',
+    },
+    kill: async (id) => world.crash('host-1', id),
+    damage: async (id) => world.damage('host-1', id),
+    runningCopies: async (id) => world.runningCopies(id),
+    traces: async (id) => (world.guest('host-1', id) === undefined ? [] : ['the guest']),
+    makeRunDisk: async () => runDisk,
+    portTaken: async (port) => world.portTaken('host-1', port),
+    occupyPort: async () => {
+      const release = world.occupyPort('host-1', 8080);
+      return { port: 8080, release: async () => release() };
+    },
+    dispose: async () => {},
+  };
+});
 
 describe('the fake world', () => {
   const spec: GuestSpec = {

@@ -4,6 +4,7 @@
 import type { Prng } from '../../../base/prng.ts';
 import { firstOf } from '../../../base/concurrency/first-of.ts';
 import type { ImageCache } from '../../images/image-cache.ts';
+import { DriverError } from '../../host/driver-error.ts';
 import type { Driver, Guest, LogChunk } from '../driver.ts';
 import { AbortSignals } from './abort-signals.ts';
 import { type Creation, createGuest } from './create-guest.ts';
@@ -11,6 +12,7 @@ import { type FakeGuest, fakeAddress } from './fake-guest.ts';
 import { guestVolumes } from './guest-volumes.ts';
 import { Hands } from './hands.ts';
 import type { PortRange } from './reserve-ports.ts';
+import { openRunnerPort } from './runner-port.ts';
 import { setSuspended, startGuest, stopGuest } from './run-guest.ts';
 import type { FakeWorld } from './world.ts';
 
@@ -22,6 +24,8 @@ export interface FakeDriverOptions {
   /** Default: an image appears after the world's `pullMs`, once per host. */
   readonly images?: ImageCache;
   readonly portRange?: PortRange;
+  /** Reads a guest's run disk. Default: guests with one cannot be created. */
+  readonly readRunDisk?: (path: string) => Promise<Uint8Array>;
 }
 
 /** An object of plain functions, so that a caller can spread it and replace some of them. */
@@ -35,16 +39,20 @@ export function createFakeDriver(options: FakeDriverOptions): Driver {
     recover: () => Promise.resolve(), // the world itself is looked at
     guests: () => world.guests(host).map((guest) => asGuest(guest, hands.progress(guest.instanceId))),
     watch: (listener, signal) => hands.watch(listener, signal),
-    ...lifeOfGuests({ hands, images: options.images, portRange }),
+    ...lifeOfGuests({ hands, images: options.images, portRange, readRunDisk: options.readRunDisk ?? noRunDisks }),
     readLog: async (instanceId, offset, limit) => readConsole(hands.here('read the log of', instanceId), offset, limit),
     suspension: {
       suspend: (instanceId) => hands.inLine(instanceId, () => setSuspended(hands, 'suspend', instanceId)),
       resume: (instanceId) => hands.inLine(instanceId, () => setSuspended(hands, 'resume', instanceId)),
     },
     volumes: guestVolumes(hands),
+    access: { openRunner: async (instanceId) => openRunnerPort(hands, instanceId) },
     close: async () => hands.close(),
   };
 }
+
+const noRunDisks = (path: string): Promise<never> =>
+  Promise.reject(new DriverError('NotPossible', `cannot read ${path}: this driver was given no way to read run disks`));
 
 function lifeOfGuests(parts: Creation): Pick<Driver, 'create' | 'start' | 'stop' | 'remove'> {
   const { hands } = parts;

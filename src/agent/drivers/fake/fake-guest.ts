@@ -5,6 +5,7 @@ import type { GuestPort, GuestState, Phase } from '../../../api/agent-protocol.t
 import type { Clock } from '../../../base/clock.ts';
 import type { DriverErrorCode } from '../../host/driver-error.ts';
 import type { GuestVolume } from '../driver.ts';
+import type { GuestRunner } from './guest-runner.ts';
 
 export type FakeStep = 'pull' | 'clone' | 'start';
 
@@ -52,6 +53,8 @@ export interface FakeGuest {
   ports: readonly GuestPort[];
   /** Its volumes; a running guest has them open. Absent: none. */
   volumes?: readonly GuestVolume[];
+  /** Of a guest that was created with a program. */
+  runner?: GuestRunner;
   phases: readonly Phase[];
   startedAtMs?: number;
   console: string;
@@ -77,7 +80,9 @@ export function slowness(guest: FakeGuest): number {
 export function after(clock: Clock, guest: FakeGuest, delayMs: number, act: () => void): void {
   const event: PendingEvent = { dueMs: clock.monotonicMs() + delayMs, cancel: () => {}, act };
   guest.pending.add(event);
-  arm(clock, guest, event, delayMs);
+  if (guest.state === 'suspended')
+    event.dueMs = delayMs; // it is armed when the guest is resumed
+  else arm(clock, guest, event, delayMs);
 }
 
 export function holdEvents(clock: Clock, guest: FakeGuest): void {

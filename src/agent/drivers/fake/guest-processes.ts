@@ -3,6 +3,9 @@
 
 import type { Clock } from '../../../base/clock.ts';
 import { after, cancelEvents, type FakeGuest, fakeAddress, holdEvents, releaseEvents, slowness } from './fake-guest.ts';
+import { GuestRunner } from './guest-runner.ts';
+import { parseProgram } from './program.ts';
+import { programOn } from './run-disk.ts';
 import type { GuestRegistry } from './guest-registry.ts';
 import type { VolumeUse } from './volume-use.ts';
 
@@ -62,6 +65,18 @@ export class GuestProcesses {
     this.#guests.changed(guest);
   }
 
+  /** Gives a new guest the disk with its program, and the port of its runner. */
+  giveProgram(guest: FakeGuest, runDisk: Uint8Array): void {
+    const clock = this.#clock;
+    const program = programOn(runDisk);
+    guest.runner = new GuestRunner({
+      after: (delayMs, act) => after(clock, guest, delayMs, act),
+      bootId: () => `${guest.instanceId.replace('_', '-')}.${guest.incarnation}.${guest.boots}`,
+      steps: program === undefined ? undefined : parseProgram(program),
+      powerOff: () => after(clock, guest, this.#latencies.shutdownMs, () => this.end(guest, 'guest-shutdown')),
+    });
+  }
+
   end(guest: FakeGuest, cause: 'guest-shutdown' | 'killed'): void {
     if (!guest.running) return;
     cancelEvents(guest);
@@ -69,6 +84,7 @@ export class GuestProcesses {
     const running = this.#copies.get(guest.instanceId);
     running?.delete(guest);
     if (running?.size === 0) this.#copies.delete(guest.instanceId);
+    guest.runner?.end();
     noteEnd(guest, cause);
     this.#guests.changed(guest);
   }
@@ -104,7 +120,7 @@ export class GuestProcesses {
     const startedAtMs = clock.nowMs();
     guest.console += `boot ${guest.boots} of ${guest.instanceId}\n`;
     guest.boots += 1;
-    if (!guest.faults.some((fault) => fault.do === 'never-ready'))
+    if (guest.runner?.failsToBoot !== true && !guest.faults.some((fault) => fault.do === 'never-ready'))
       after(clock, guest, this.#latencies.bootMs * slowness(guest), () => this.#ready(guest, startedAtMs));
     for (const fault of guest.faults) {
       if (fault.do === 'crash') after(clock, guest, fault.afterMs, () => this.end(guest, 'killed'));
@@ -116,6 +132,7 @@ export class GuestProcesses {
     guest.ready = true;
     guest.console += `berth: address eth0 ${fakeAddress}\nberth: ready\n`;
     guest.phases = [...guest.phases, { name: 'boot', startedAtMs, durationMs: this.#clock.nowMs() - startedAtMs }];
+    guest.runner?.begin();
     this.#guests.changed(guest);
   }
 }

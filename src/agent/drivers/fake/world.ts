@@ -48,6 +48,8 @@ export interface FakeWorld {
   addGuest(guest: Omit<FakeGuest, 'faults' | 'pending'>): FakeGuest;
   deleteGuest(guest: FakeGuest): void;
   startGuest(guest: FakeGuest): void;
+  /** `runDisk`: its bytes. */
+  giveProgram(guest: FakeGuest, runDisk: Uint8Array): void;
   /** The guest has these volumes and no others from now on. */
   setVolumes(guest: FakeGuest, volumes: readonly GuestVolume[]): void;
   pressPowerButton(guest: FakeGuest): void;
@@ -107,6 +109,7 @@ export function createFakeWorld(options: {
       guests.delete(guest);
     },
     startGuest: (guest) => processes.start(guest),
+    giveProgram: (guest, runDisk) => processes.giveProgram(guest, runDisk),
     setVolumes: (guest, wanted) => volumes.set(guest, wanted),
     pressPowerButton: (guest) => processes.pressPowerButton(guest),
     endGuest: (guest, cause) => processes.end(guest, cause),
