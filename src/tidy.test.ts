@@ -29,6 +29,8 @@ const layers: Record<string, Layer> = {
     node: true,
     packages: ['fastify', 'prom-client', 'typebox', 'yaml'],
   },
+  'server/intake/amqp': { folders: ['base', 'api', 'core'], node: true, packages: ['rabbitmq-client'] },
+  'server/outbox/results': { folders: ['base', 'api', 'core'], node: true, packages: [] },
   agent: { folders: ['base', 'api'], node: true, packages: ['typebox', 'ws', 'yaml'] },
   'agent/guests/plan.ts': { folders: ['base', 'api'], node: false, packages: [] },
   cli: { folders: ['base', 'api'], node: true, packages: ['commander', 'picocolors', '@bomb.sh/tab', 'ws', 'yaml'] },

@@ -1,6 +1,11 @@
 // The configuration of `berth server`: one schema; defaults stand only here. File < environment (BERTH_SERVER_*) < flag.
 
 import { type Static, Type } from 'typebox';
+import { Name } from '../api/resources/metadata.ts';
+
+/** Of an exchange, a queue or a routing key. */
+const amqpName = (byDefault: string, description: string) =>
+  Type.String({ default: byDefault, minLength: 1, maxLength: 250, description });
 
 export const ServerConfig = Type.Object(
   {
@@ -183,6 +188,32 @@ export const ServerConfig = Type.Object(
         },
       ),
     ),
+    amqpUrl: Type.Optional(
+      Type.String({
+        pattern: '^amqps?://[^\\s]+$',
+        maxLength: 2048,
+        description: 'amqp://USER:PASSWORD@HOST:PORT/VHOST of the broker whose messages become jobs (AMQP_URL)',
+      }),
+    ),
+    amqpExchange: amqpName('solstice.jobs', 'exchange that messages are published to (AMQP_EXCHANGE)'),
+    amqpQueue: amqpName('solstice.jobs.v1', 'queue of the messages; QUEUE.dlq has the dead letters (AMQP_QUEUE)'),
+    amqpRoutingKey: amqpName('jobrequest.v1', 'binds the queue to the exchange (AMQP_ROUTING_KEY)'),
+    amqpPrefetch: Type.Optional(
+      Type.Integer({
+        minimum: 1,
+        maximum: 64,
+        description:
+          'no message is taken while this many jobs wait for a place; default: maxConcurrency (AMQP_PREFETCH)',
+      }),
+    ),
+    amqpResultExchange: Type.Optional(
+      Type.String({
+        minLength: 1,
+        maxLength: 255,
+        description: 'exchange that results are published to; default: amqpExchange (AMQP_RESULT_EXCHANGE)',
+      }),
+    ),
+    amqpProject: Type.String({ ...Name, default: 'default', description: 'project of the jobs (AMQP_PROJECT)' }),
   },
   { additionalProperties: false },
 );

@@ -9,6 +9,9 @@ import {
   type JobResultDelivery,
 } from '../../../api/resources/job.ts';
 import type { Context } from '../../state/context.ts';
+import { keys } from '../../state/keys.ts';
+import { emptyPlan, type Plan, unchanged } from '../../state/plan.ts';
+import type { Snapshot } from '../../state/snapshot.ts';
 
 /** The schema of a result, and the routing key that it is published with. */
 export const jobResultVersion = 'jobresult.v1';
@@ -73,4 +76,40 @@ function summaryOf(attempt: number, exitCode: number | undefined): string {
 
 function timeOf(ms: number): string {
   return new Date(ms).toISOString();
+}
+
+/** Whether a copy of the result is still to be sent. */
+export function isResultDue({ exchange, reply }: JobResultDelivery): boolean {
+  return exchange === 'waiting' || exchange === 'unrouted' || reply === 'waiting';
+}
+
+export interface Delivered {
+  readonly project: string;
+  readonly name: string;
+  readonly messageId: string;
+  readonly exchange?: 'confirmed' | 'unrouted';
+  readonly reply?: 'confirmed' | 'dropped';
+}
+
+/** What became of the copies of a result. A copy that was confirmed stays so. Repeating it is harmless. */
+export function recordDelivery(
+  snapshot: Snapshot,
+  { project, name, messageId, exchange, reply }: Delivered,
+): { readonly plan: Plan } {
+  const key = keys.job(project, name);
+  const entry = snapshot.get('job', key);
+  const result = entry?.value.status.result;
+  if (!entry || result?.messageId !== messageId) return { plan: emptyPlan };
+  const changed: JobResultDelivery = {
+    ...result,
+    ...(exchange === undefined || result.exchange === 'confirmed' ? {} : { exchange }),
+    ...(reply === undefined || result.reply !== 'waiting' ? {} : { reply }),
+  };
+  if (changed.exchange === result.exchange && changed.reply === result.reply) return { plan: unchanged(entry) };
+  const { value, revision } = entry;
+  return {
+    plan: {
+      changes: [{ key, ifRevision: revision, value: { ...value, status: { ...value.status, result: changed } } }],
+    },
+  };
 }

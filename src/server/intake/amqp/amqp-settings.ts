@@ -1,0 +1,47 @@
+// What this control plane does with the broker, from its configuration. The URL has a password: it is neither logged nor
+// put into a message.
+
+import type { ServerConfig } from '../../config.ts';
+
+export interface AmqpSettings {
+  readonly url: string;
+  readonly exchange: string;
+  readonly queue: string;
+  readonly routingKey: string;
+  readonly resultExchange: string;
+  readonly deadLetterExchange: string;
+  readonly deadLetterQueue: string;
+  readonly project: string;
+  /** Intake stops while this many of its jobs wait for a place; also how many messages are held at once. */
+  readonly waitingMax: number;
+}
+
+/** Messages may have 16 MiB each, and their bodies are in memory before their size is known. */
+export const prefetchMax = 64;
+const queueDefault = 'solstice.jobs.v1';
+const deadLetterExchangeDefault = 'solstice.dlx';
+
+/** Undefined: no broker is configured. */
+export function amqpSettingsOf(config: ServerConfig, maxConcurrency: number | undefined): AmqpSettings | undefined {
+  const { amqpUrl: url, amqpExchange: exchange, amqpQueue: queue } = config;
+  if (url === undefined) return undefined;
+  const prefetch = config.amqpPrefetch ?? maxConcurrency ?? prefetchMax;
+  return {
+    url,
+    exchange,
+    queue,
+    routingKey: config.amqpRoutingKey,
+    resultExchange: config.amqpResultExchange ?? exchange,
+    // Another queue has letters of its own: a fanout exchange would mix them.
+    deadLetterExchange: queue === queueDefault ? deadLetterExchangeDefault : `${queue}.dlx`,
+    deadLetterQueue: `${queue}.dlq`,
+    project: config.amqpProject,
+    waitingMax: Math.min(prefetch, maxConcurrency ?? prefetchMax, prefetchMax),
+  };
+}
+
+/** The address for logs and messages: without user name and password. */
+export function placeOfBroker(url: string): string {
+  const { protocol, host, pathname } = new URL(url);
+  return `${protocol}//${host}${pathname}`;
+}

@@ -1,0 +1,99 @@
+// One connection to the broker. The library connects again by itself, with back-off and jitter; this knows whether it is
+// connected, and why not. Consumers and publishers have one each: alarms of the broker block those that publish.
+
+import type { Channel, Connection } from 'rabbitmq-client';
+import { type Clock, sleep } from '../../../base/clock.ts';
+import { describeError, type Logger } from '../../../base/log.ts';
+import { keepBytes } from './message-bytes.ts';
+
+/** An error with one of the broker's reply codes: `ACCESS_REFUSED`. */
+export function replyCodeOf(error: unknown): string | undefined {
+  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined;
+}
+
+const closeWithinMs = 2_000;
+
+export class BrokerConnection {
+  readonly #connection: Connection;
+  readonly #clock: Clock;
+  readonly #log: Logger;
+  /** How the first attempt to connect ended; undefined: it succeeded. */
+  readonly first: Promise<Error | undefined>;
+  #trouble: string | undefined = 'not connected yet';
+  #blocked: string | undefined;
+
+  private constructor(connection: Connection, { clock, log }: { readonly clock: Clock; readonly log: Logger }) {
+    this.#connection = connection;
+    this.#clock = clock;
+    this.#log = log;
+    this.first = new Promise((resolve) => {
+      connection.on('connection', () => {
+        this.#connected();
+        resolve(undefined);
+      });
+      connection.on('error', (error: unknown) => {
+        this.#failed(error);
+        resolve(error instanceof Error ? error : new Error(String(error)));
+      });
+    });
+    connection.on('connection.blocked', (reason) => this.#setBlocked(`blocked by the broker: ${reason}`));
+    connection.on('connection.unblocked', () => this.#setBlocked(undefined));
+  }
+
+  /** Loads the library; begins to connect, and does not wait for it. */
+  static async open(parts: {
+    readonly url: string;
+    readonly name: string;
+    readonly clock: Clock;
+    readonly log: Logger;
+  }): Promise<BrokerConnection> {
+    const { Connection } = await import('rabbitmq-client');
+    return new BrokerConnection(
+      new Connection({ url: parts.url, connectionName: parts.name, retryLow: 500, retryHigh: 15_000 }),
+      parts,
+    );
+  }
+
+  /** Why nothing can be sent or received; undefined: it can. */
+  get trouble(): string | undefined {
+    return this.#trouble ?? this.#blocked;
+  }
+
+  /** A new channel whose messages come as bytes. Rejects when there is no connection within 20 s. */
+  async acquire(): Promise<Channel> {
+    const channel = await this.#connection.acquire({ emitErrorsFromChannel: true });
+    channel.on('error', (error: unknown) =>
+      this.#log.warn('the broker closed a channel', { error: describeError(error) }),
+    );
+    keepBytes(channel);
+    return channel;
+  }
+
+  /** What is under way may fail. Waits for the broker's farewell for a short time only. */
+  async close(): Promise<void> {
+    const closed = this.#connection.close().catch(() => undefined);
+    const stop = new AbortController();
+    await Promise.race([closed, sleep(this.#clock, closeWithinMs, stop.signal)]);
+    stop.abort();
+    this.#connection.unsafeDestroy();
+  }
+
+  #connected(): void {
+    if (this.#trouble !== undefined) this.#log.info('connected to the broker');
+    this.#trouble = undefined;
+    this.#blocked = undefined;
+  }
+
+  #failed(error: unknown): void {
+    this.#trouble = `the broker cannot be reached: ${describeError(error) || replyCodeOf(error) || 'no reason'}`;
+    this.#log.warn('no connection to the broker; it is tried again', { error: describeError(error) });
+  }
+
+  #setBlocked(reason: string | undefined): void {
+    this.#blocked = reason;
+    this.#log[reason === undefined ? 'info' : 'warn'](
+      reason === undefined ? 'the broker takes messages again' : 'the broker takes no messages',
+      reason === undefined ? {} : { reason },
+    );
+  }
+}
