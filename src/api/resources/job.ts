@@ -44,6 +44,7 @@ export const JobForgeOrigin = Type.Object(
     hook: Name,
     forge: Type.Enum(['github', 'forgejo']),
     delivery: Type.String({ maxLength: 128 }),
+    eventKey: Type.String({ pattern: '^[0-9a-f]{64}$', description: 'SHA-256 of what identifies the event' }),
     event: Type.Enum(['push', 'pull_request']),
     repository: Type.String({ maxLength: 255, description: 'OWNER/NAME' }),
     repositoryId: Type.String({ maxLength: 64 }),

@@ -106,7 +106,8 @@ interface Why {
   readonly message: string;
 }
 
-function cancelChanges(entry: Entry<Job>, why: Why, ctx: Context): Change[] {
+/** Empty where it is being cancelled already. */
+export function cancelChanges(entry: Entry<Job>, why: Why, ctx: Context): Change[] {
   const { value, key, revision } = entry;
   if (value.status.cancel) return [];
   return [
