@@ -9,6 +9,7 @@ import { conditionOf } from '../../core/state/conditions.ts';
 import { placement } from '../../core/controllers/placement.ts';
 import { powerOn } from '../../core/controllers/power-on.ts';
 import type { Context } from '../../core/state/context.ts';
+import { jobLabel } from '../../core/operations/jobs/attempt.ts';
 import { requestOf } from '../../core/scheduler/request.ts';
 import { schedule } from '../../core/scheduler/schedule.ts';
 import type { Commit, CommittedState, RecordEvent } from '../history.ts';
@@ -72,6 +73,8 @@ class AcceptedChecker implements Checker {
 
   #faultOfEvent({ before, after }: RecordEvent): string | undefined {
     if (before?.kind !== 'instance') return undefined;
+    // Those of jobs are removed by Berth itself: checkers/jobs.ts.
+    if (before.metadata.labels[jobLabel] !== undefined) return undefined;
     const { deletesAsked } = this.#facts.intents;
     const { id, name } = before.metadata;
     const same = after?.kind === 'instance' && after.metadata.id === id ? after : undefined;

@@ -11,6 +11,7 @@ import { diskHeldChecker } from './disk-held.ts';
 import { dueChecker } from './due.ts';
 import { eligibleChecker } from './eligible.ts';
 import { idempotencyChecker } from './idempotency.ts';
+import { jobsChecker } from './jobs.ts';
 import { limitsChecker } from './limits.ts';
 import { leftoversChecker } from './leftovers.ts';
 import { monotonicChecker } from './monotonic.ts';
@@ -46,4 +47,5 @@ export const checkers: readonly ((facts: Facts) => Checker)[] = [
   silenceChecker,
   refusedChecker,
   volumesChecker,
+  jobsChecker,
 ];
