@@ -90,9 +90,15 @@ export function policyOf(config: ServerConfig): Policy {
     agingMs: config.agingMs,
     starvationMs: config.starvationMs,
     nominationMs: config.nominationMs,
-    ...(config.maxConcurrency === undefined ? {} : { maxConcurrency: config.maxConcurrency }),
+    ...concurrencyOf(config),
     ...(config.concurrencyLabel === undefined ? {} : { concurrencyLabel: config.concurrencyLabel }),
     ...(config.capacityMap === undefined ? {} : { capacityMap: config.capacityMap }),
     ...(config.advertiseUrl === undefined ? {} : { publicUrl: config.advertiseUrl }),
   };
+}
+
+/** Whoever sends jobs from outside must not fill the fleet because a limit was forgotten. */
+function concurrencyOf({ maxConcurrency, forges }: ServerConfig): Pick<Policy, 'maxConcurrency'> {
+  const limit = maxConcurrency ?? (forges.length > 0 ? 2 : undefined);
+  return limit === undefined ? {} : { maxConcurrency: limit };
 }

@@ -1,6 +1,7 @@
 // The configuration of `berth server`: one schema; defaults stand only here. File < environment (BERTH_SERVER_*) < flag.
 
 import { type Static, Type } from 'typebox';
+import { HookConfig } from './intake/forges/forge-config.ts';
 import { Name } from '../api/resources/metadata.ts';
 
 /** Of an exchange, a queue or a routing key. */
@@ -20,6 +21,13 @@ export const ServerConfig = Type.Object(
         maxLength: 512,
         description:
           'where agents and clients reach this server; of several servers each announces its own, and clients turn to another when one is away; default: where it listens, unless that is this machine only',
+      }),
+    ),
+    externalUrl: Type.Optional(
+      Type.String({
+        pattern: '^https?://[^\\s/?#,@]+$',
+        maxLength: 512,
+        description: 'where people reach this server, for links to logs in commit statuses and results',
       }),
     ),
     store: Type.Optional(
@@ -177,6 +185,11 @@ export const ServerConfig = Type.Object(
         description: 'only instances with this label count for maxConcurrency: key=value',
       }),
     ),
+    forges: Type.Array(HookConfig, {
+      default: [],
+      maxItems: 64,
+      description: 'webhooks that become jobs; in the configuration file only',
+    }),
     capacityMap: Type.Optional(
       Type.Record(
         Type.String({ pattern: '^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$' }),

@@ -4,7 +4,15 @@ import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { gibibyte, mebibyte } from '../base/bytes.ts';
 import { createCarried } from '../base/carried.ts';
-import { randomSecret, system, systemClock, systemMachineId, systemPrng } from '../base/system.ts';
+import {
+  environment,
+  randomSecret,
+  system,
+  systemClock,
+  systemFetch,
+  systemMachineId,
+  systemPrng,
+} from '../base/system.ts';
 import type { Clock } from '../base/clock.ts';
 import type { Logger } from '../base/log.ts';
 import { version } from '../base/version.ts';
@@ -22,6 +30,7 @@ import { guestAccess } from './http/guest-access.ts';
 import { checkListen, type HttpParts, serveHttp, type TlsIdentity } from './http/serve.ts';
 import { hostTokenOf, identityOf, type TokenSecrets } from './http/tokens.ts';
 import { createImageContent, type ImageContent, type InspectImage } from './images/image-content.ts';
+import { readForges } from './intake/forges/forges.ts';
 import { loadImageMap } from './images/image-map-load.ts';
 import { DirectoryRunStorage } from './runs/directory-run-storage.ts';
 import { RunFiles } from './runs/run-files.ts';
@@ -63,6 +72,7 @@ async function start(
   const listen = listenAddress(config);
   const tls = await readTls(config);
   await warnOfOpenFiles(config, log);
+  const forges = await readForges(config, { environment: environment(), fetch: systemFetch });
   const policy = policyOf(config);
   await checkListen(listen); // before anything is written to a store that other servers may use too
   await mkdir(config.dataDirectory, { recursive: true, mode: 0o700 });
@@ -88,6 +98,7 @@ async function start(
       connections,
       ...imageContentOf(config, { inspectImage, owner: name, clock, log }),
       runFiles: runFilesOf(config, clock),
+      ...(forges === undefined ? {} : { forges }),
       version,
       name,
       leaseMs: config.leaderLeaseMs,

@@ -38,6 +38,7 @@ import { queueRoutes } from './http/routes/queue-routes.ts';
 import { resourceRoutes } from './http/routes/resource-routes.ts';
 import { runFileRoutes } from './http/routes/run-file-routes.ts';
 import { usageRoutes } from './http/routes/usage-routes.ts';
+import { type ForgeParts, forgeRoutes } from './intake/forges/forges.ts';
 import { WatchFeed } from './http/watch-feed.ts';
 import type { Route } from './http/route.ts';
 import type { ImageContent } from './images/image-content.ts';
@@ -62,6 +63,8 @@ export interface ServerParts {
   readonly imageContent?: ImageContent;
   /** The logs and artifacts of runs. */
   readonly runFiles: RunFiles;
+  /** Forges that deliver webhooks; absent: none. */
+  readonly forges?: ForgeParts;
   readonly version: string;
   /** Identifies this control plane among several; the same after a restart. */
   readonly name: string;
@@ -168,7 +171,7 @@ interface RouteParts {
 }
 
 function allRoutes(
-  { store, clock, version, links, imageContent, runFiles }: ServerParts,
+  { store, clock, log, version, links, imageContent, runFiles, forges }: ServerParts,
   { decider, assignments, auditor, feed, metrics, whyNotReady, cluster }: RouteParts,
 ): readonly Route[] {
   return asFreshAsAsked(
@@ -183,6 +186,7 @@ function allRoutes(
       ...capacityRoutes(decider),
       ...jobRoutes(decider),
       ...runFileRoutes({ decider, runFiles }),
+      ...forgeRoutes(forges, { decider, log }),
       ...queueRoutes(decider),
       ...usageRoutes(decider),
       ...auditRoutes(auditor),

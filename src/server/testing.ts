@@ -14,6 +14,7 @@ import { AgentLinks } from './http/agent-link.ts';
 import { guestAccess } from './http/guest-access.ts';
 import { connectionLimits, type ConnectionLimits, Connections } from './http/connections/connections.ts';
 import { serveHttp } from './http/serve.ts';
+import type { ForgeParts } from './intake/forges/forges.ts';
 import type { ImageContent } from './images/image-content.ts';
 import { MemoryRunStorage } from './runs/memory-run-storage.ts';
 import { defaultRunLimits, RunFiles } from './runs/run-files.ts';
@@ -28,6 +29,7 @@ export async function startTestServer(
     imageContent?: ImageContent;
     runFiles?: RunFiles;
     limits?: ConnectionLimits;
+    forges?: ForgeParts;
   } = {},
 ) {
   const store = options.store ?? createMemoryStore();
@@ -46,6 +48,7 @@ export async function startTestServer(
     connections,
     ...(options.imageContent === undefined ? {} : { imageContent: options.imageContent }),
     runFiles: options.runFiles ?? new RunFiles({ storage: new MemoryRunStorage(), limits: defaultRunLimits, clock }),
+    ...(options.forges === undefined ? {} : { forges: options.forges }),
     version: 'test',
     name: 'server', // one that is started while another runs takes over at once
     leaseMs: 600_000, // and nothing is written that no test asked for

@@ -3,6 +3,7 @@
 import { resourceDefinitions } from '../resources/index.ts';
 import { agentRoutes } from './agent.ts';
 import { capacityRoutes } from './capacity.ts';
+import { hookRoutes } from './hooks.ts';
 import { hostRoutes } from './hosts.ts';
 import { imageRoutes } from './images.ts';
 import { instanceRoutes } from './instances.ts';
@@ -18,6 +19,7 @@ export const routes: readonly RouteDefinition[] = [
   ...Object.values(hostRoutes),
   ...Object.values(jobRoutes),
   ...Object.values(runRoutes),
+  ...Object.values(hookRoutes),
   ...Object.values(imageRoutes),
   ...Object.values(capacityRoutes),
   ...Object.values(storeRoutes),

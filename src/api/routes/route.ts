@@ -43,6 +43,8 @@ export interface RouteDefinition {
   readonly bodyOptional?: true;
   /** The handler validates the body part by part, instead of `bind`. */
   readonly bodyCheckedByHandler?: true;
+  /** The handler reads the JSON of the body itself: it needs the bytes, for a signature. */
+  readonly bodyUnparsed?: true;
   /** Maximum size of a JSON body; default: the server's. */
   readonly bodyBytesMax?: number;
   /**

@@ -58,6 +58,8 @@ export interface Route {
   readonly bodyBytesMax?: number;
   /** It takes application/octet-stream: `body` is then an async iterable of what comes, of any length. */
   readonly takesBytes?: true;
+  /** As `takesBytes`, of application/json. */
+  readonly takesUnparsedJson?: true;
   /** It answers with one resource, or less. Of several requests that a client pipelines it may begin before its turn. */
   readonly answersBriefly?: true;
   handle(request: RouteRequest): Promise<Answer> | Answer;

@@ -52,7 +52,8 @@ export async function serveHttp(
   refuseUnusual(app.server);
   app.decorateRequest('identity');
   admitRequests(app, parts);
-  for (const route of parts.routes) addRoute(app, route, parts);
+  for (const route of parts.routes) if (!route.takesUnparsedJson) addRoute(app, route, parts);
+  addUnparsed(app, parts);
   app.server.on('connection', (socket: Socket) => parts.connections.opened(socket));
   app.server.on('upgrade', (request, socket, head) => upgrade(request, socket, head, parts));
   try {
@@ -85,26 +86,37 @@ function createApp({ tls, log }: HttpParts): FastifyInstance {
   });
 }
 
+const jsonType = /^application\/json(?:;\s*charset=utf-8)?$/i;
+
 /** JSON, and bytes on the routes that take them. */
 function readBodies(app: FastifyInstance, routes: readonly Route[]): void {
   const takingBytes = new Set(routes.filter((route) => route.takesBytes).map(({ path }) => path));
   app.removeAllContentTypeParsers();
-  app.addContentTypeParser(
-    /^application\/json(?:;\s*charset=utf-8)?$/i,
-    { parseAs: 'string' },
-    (request, body, done) => {
-      if (request.headers['content-encoding'] !== undefined)
-        return done(new ApiError('UnsupportedMediaType', 'compressed bodies are not taken'));
-      try {
-        done(null, parseJsonBody(String(body)));
-      } catch (error) {
-        done(toApiError(error));
-      }
-    },
-  );
+  app.addContentTypeParser(jsonType, { parseAs: 'string' }, (request, body, done) => {
+    if (request.headers['content-encoding'] !== undefined)
+      return done(new ApiError('UnsupportedMediaType', 'compressed bodies are not taken'));
+    try {
+      done(null, parseJsonBody(String(body)));
+    } catch (error) {
+      done(toApiError(error));
+    }
+  });
   app.addContentTypeParser('application/octet-stream', (request, payload, done) => {
     if (takingBytes.has(request.routeOptions.url ?? '')) done(null, payload);
     else done(new ApiError('UnsupportedMediaType', 'the body must be application/json'));
+  });
+}
+
+/** A context of its own, where JSON is not parsed. */
+function addUnparsed(app: FastifyInstance, parts: HttpParts): void {
+  app.register((child, _options, done) => {
+    child.removeAllContentTypeParsers();
+    child.addContentTypeParser(jsonType, (request, payload, taken) => {
+      if (request.headers['content-encoding'] === undefined) taken(null, payload);
+      else taken(new ApiError('UnsupportedMediaType', 'compressed bodies are not taken'));
+    });
+    for (const route of parts.routes) if (route.takesUnparsedJson) addRoute(child, route, parts);
+    done();
   });
 }
 

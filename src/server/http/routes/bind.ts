@@ -29,7 +29,7 @@ export function bind<R extends RouteDefinition>(
   definition: R,
   handle: (checked: Checked<R>, request: RouteRequest) => Promise<Answer> | Answer,
 ): Route {
-  const { method, path, verb, body, bodyBytesMax, answersBriefly } = definition;
+  const { method, path, verb, body, bodyBytesMax, bodyUnparsed, answersBriefly } = definition;
   const bodySchema = body === 'bytes' || definition.bodyCheckedByHandler ? undefined : body;
   const queryOf = queryReader(definition);
   return {
@@ -39,6 +39,7 @@ export function bind<R extends RouteDefinition>(
     ...(bodyBytesMax === undefined ? {} : { bodyBytesMax }),
     ...(answersBriefly ? { answersBriefly } : {}),
     ...(body === 'bytes' ? { takesBytes: true } : {}),
+    ...(bodyUnparsed ? { takesUnparsedJson: true } : {}),
     handle(request) {
       const checked = {
         params: request.params,
