@@ -1,12 +1,8 @@
-import { chmodSync, existsSync, mkdirSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { silentLogger } from '../../../base/log.ts';
-import { system, systemClock } from '../../../base/system.ts';
-import { DriverError } from '../../host/driver-error.ts';
-import { openRepositories } from './open-repositories.ts';
-import type { RepositoryConfig } from './repository-config.ts';
+import { fetching } from './test-fetching.ts';
 import { type Answer, dumb, git, type GitServer, listTar, makeFolder, serve, smart } from './test-git-server.ts';
 
 const root = makeFolder();
@@ -59,49 +55,6 @@ async function serving(answer: Answer): Promise<GitServer> {
   return server;
 }
 
-interface Outcome {
-  readonly code: string;
-  readonly message: string;
-  readonly tar: string;
-}
-
-let scratches = 0;
-async function fetching(
-  repo: { readonly url: string; readonly commit: string },
-  {
-    signal = new AbortController().signal,
-    ...settings
-  }: Partial<RepositoryConfig> & { readonly signal?: AbortSignal } = {},
-): Promise<Outcome> {
-  const directory = join(root, `scratch-${++scratches}`);
-  const tar = join(root, `${scratches}.tar`);
-  const fetch = await openRepositories({
-    config: {
-      repositoryNetworks: ['private'],
-      repositoryCredentials: [],
-      repositoryMiBMax: 64,
-      repositoryMsMax: 60_000,
-      ...settings,
-    },
-    directory,
-    userId: system.userId(),
-    users: system.userId() === 0 ? [1_900_065_534] : [],
-    clock: systemClock,
-    log: silentLogger,
-    kill: system.signal,
-  });
-  try {
-    await fetch(repo, tar, signal);
-    return { code: 'none', message: '', tar };
-  } catch (error) {
-    if (!(error instanceof DriverError)) throw error;
-    expect(existsSync(tar)).toBe(false);
-    return { code: error.code, message: error.message, tar };
-  } finally {
-    expect(readdirSync(directory)).toEqual([]);
-  }
-}
-
 describe.each([
   ['smart', smart],
   ['dumb', dumb],
@@ -112,7 +65,7 @@ describe.each([
   });
 
   it('has the exact bytes of the commit, whatever its attributes say', async () => {
-    const { code, tar, message } = await fetching({ url, commit });
+    const { code, tar, message } = await fetching(root, { url, commit });
     expect([code, message]).toEqual(['none', '']);
     const files = listTar(tar);
     const paths = git(source, 'ls-tree', '-r', '-z', '--name-only', commit).split('\0').filter(Boolean);
@@ -129,25 +82,25 @@ describe.each([
   });
 
   it('has an older commit, too', async () => {
-    const { code, tar } = await fetching({ url, commit: first });
+    const { code, tar } = await fetching(root, { url, commit: first });
     expect([code, [...listTar(tar).keys()]]).toEqual(['none', ['work', 'work/first']]);
   });
 
   it('says that a commit is not there', async () => {
     const missing = '0123456789012345678901234567890123456789';
-    const { code, message } = await fetching({ url, commit: missing });
+    const { code, message } = await fetching(root, { url, commit: missing });
     expect(code).toBe('CommitNotFound');
     expect(message).toContain(missing);
   });
 
   it('says that a repository is not there', async () => {
-    const { code, message } = await fetching({ url: url.replace('tool', 'other'), commit });
+    const { code, message } = await fetching(root, { url: url.replace('tool', 'other'), commit });
     expect([code, message]).toEqual(['RepositoryUnavailable', expect.stringContaining('repositoryCredentials')]);
   });
 
   it('refuses a hash that is no commit', async () => {
     const tree = git(source, 'rev-parse', `${commit}^{tree}`);
-    const { code } = await fetching({ url, commit: tree });
+    const { code } = await fetching(root, { url, commit: tree });
     expect(code, kind).toBe('CommitNotFound');
   });
 });

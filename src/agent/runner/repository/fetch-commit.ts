@@ -1,7 +1,7 @@
 // Fetches one commit of a repository with the host's git and writes the files of the commit to a tar, byte for byte. Nothing is checked out or
 // unpacked on this host, no hook runs, and all that git wrote is removed afterwards, whatever happened.
 //
-//   check URL and addresses ─► init --bare ─► fetch URL SHA ─► cat-file -t ─► archive ─► tar
+//   check URL and addresses ─► init --bare ─► fetch URL SHA ─► cat-file -t ─► ls-tree ─► archive ─► tar
 //                                                  └─ a server of plain files: again, with history
 
 import { chmod, chown, mkdir, mkdtemp, open, rm, writeFile } from 'node:fs/promises';
@@ -11,6 +11,7 @@ import type { Readable } from 'node:stream';
 import type { RunRepository } from '../../../api/resources/run.ts';
 import { describeError } from '../../../base/log.ts';
 import { DriverError } from '../../host/driver-error.ts';
+import { checkTree } from './check-tree.ts';
 import { chooseCredential, type ParsedRule, readCredential } from './credentials.ts';
 import { FetchLimit, type FetchLimits } from './fetch-limit.ts';
 import { gitFailure, wantsHistory } from './git-failure.ts';
@@ -24,6 +25,7 @@ import {
   gitEnvironment,
   type GitSource,
   initArguments,
+  listArguments,
   typeArguments,
 } from './git-settings.ts';
 import type { RepositoryNetworks } from './repository-networks.ts';
@@ -63,6 +65,7 @@ export async function fetchCommit(call: FetchCall, host: FetchHost): Promise<voi
     const folders = await makeFolders(root, host.user);
     const session = new FetchSession({ url, commit: repo.commit, folders, root, signal: limit.signal }, host);
     await session.download();
+    await session.checkTree();
     await session.writeTar(toTar);
   } catch (error) {
     await rm(toTar, { force: true });
@@ -127,6 +130,15 @@ class FetchSession {
     const { output: type } = await this.#must(typeArguments(commit));
     if (type !== 'commit')
       throw new DriverError('CommitNotFound', `cannot fetch ${commit} of ${url.href}: it is a ${type}, not a commit`);
+  }
+
+  /** git would first read a tree of a billion names into memory. */
+  async checkTree(): Promise<void> {
+    const { url, commit } = this.#session;
+    const { bytesMax, entriesMax } = this.#host.limits;
+    await this.#must(listArguments(commit), undefined, (output) =>
+      checkTree(output, { bytesMax, entriesMax }, url.href),
+    );
   }
 
   async writeTar(path: string): Promise<void> {

@@ -4,13 +4,11 @@ import { lstat, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type Clock, sleep } from '../../../base/clock.ts';
 import { DriverError } from '../../host/driver-error.ts';
+import type { CommitLimits } from './commit-limits.ts';
 
-export interface FetchLimits {
+/** `bytesMax` is of what is fetched, and of the archive. */
+export interface FetchLimits extends CommitLimits {
   readonly timeMsMax: number;
-  /** Of what is fetched, and of the archive. */
-  readonly bytesMax: number;
-  /** Files and directories of the commit. */
-  readonly entriesMax: number;
   readonly memoryBytesMax: number;
 }
 

@@ -15,6 +15,11 @@ const redirects = "its server redirects, and redirects are not followed; give th
 /** The first that fits. Messages of git 2.37 to 2.50 with LC_ALL=C. */
 const meanings: readonly Meaning[] = [
   {
+    says: /curl_result = 23|File too large|died of signal 25/i,
+    code: 'RepositoryRefused',
+    why: 'it is larger than repositoryMiBMax of the agent allows, or the disk is full',
+  },
+  {
     says: /not our ref|unadvertised object|couldn't find remote ref|Unable to find [0-9a-f]{40}|Cannot obtain needed object|did not send all necessary objects/i,
     code: 'CommitNotFound',
     why: 'the server does not have this commit, or gives it to nobody (it was removed by a force push, or belongs to another repository)',
@@ -36,17 +41,12 @@ const meanings: readonly Meaning[] = [
   },
   { says: /No space left on device/i, code: 'DiskFull', why: "the disk of the agent's data directory is full" },
   {
-    says: /File too large|file size limit/i,
-    code: 'RepositoryRefused',
-    why: 'it is larger than repositoryMiBMax of the agent allows',
-  },
-  {
     says: /out of memory|Cannot allocate memory|mmap failed/i,
     code: 'RepositoryRefused',
     why: 'git needed more memory for it than the agent allows',
   },
   {
-    says: /fsck error|invalid (index-pack output|object)|bad (object|tree)|index-pack (failed|died)|unpack-objects failed|is corrupt/i,
+    says: /fsck error|invalid path|invalid (index-pack output|object)|bad (object|tree)|index-pack (failed|died)|unpack-objects failed|is corrupt/i,
     code: 'RepositoryRefused',
     why: 'git refuses its objects',
   },

@@ -73,8 +73,11 @@ function lessened(user: number | undefined): readonly string[] {
           ...['--reuid', String(user), '--regid', String(user), '--clear-groups'],
           ...['--inh-caps=-all', '--ambient-caps=-all', '--bounding-set=-all'],
         ];
-  return ['setpriv', ...own, ...endsWithParent, '--no-new-privs', '--'];
+  return ['setpriv', ...own, ...endsWithParent, '--no-new-privs', '--', ...toldOfLimits];
 }
+
+/** At the limit of a file git then says "File too large", and is not ended by SIGXFSZ without a word. */
+const toldOfLimits = ['sh', '-c', 'trap "" XFSZ; exec "$@"', 'sh'] as const;
 
 async function works([program = '', ...words]: readonly string[]): Promise<boolean> {
   return run(program, words, { timeout: 10_000, env: toolEnvironment }).then(

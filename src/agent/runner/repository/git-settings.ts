@@ -109,6 +109,11 @@ export function typeArguments(commit: string): string[] {
   return withSettings({}, ['cat-file', '-t', commit]);
 }
 
+/** Every file and directory, as `MODE TYPE HASH SIZE<tab>PATH<nul>`, without reading them into memory. */
+export function listArguments(commit: string): string[] {
+  return withSettings({}, ['ls-tree', '-r', '-t', '-l', '-z', '--full-tree', commit]);
+}
+
 export function archiveArguments(commit: string): string[] {
   return withSettings({}, ['archive', '--format=tar', '--prefix=work/', commit]);
 }
@@ -116,5 +121,7 @@ export function archiveArguments(commit: string): string[] {
 /** For this server only. The descriptor can be read once, so the second question of the same fetch has no answer. */
 function credentialSetting(url: string, descriptor: number): Record<string, string> {
   const { protocol, host } = new URL(url);
-  return { [`credential.${protocol}//${host}.helper`]: `!test "$1" != get || cat <&${descriptor} #` };
+  return {
+    [`credential.${protocol}//${host}.helper`]: `!answer() { test "$1" != get || cat <&${descriptor}; }; answer`,
+  };
 }

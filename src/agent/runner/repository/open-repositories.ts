@@ -23,7 +23,7 @@ import { Slots } from './slots.ts';
 /** Writes the files of the commit to a tar, each path below `work/`. Throws `DriverError`; then there is no tar. */
 export type FetchRepository = (repo: RunRepository, toTar: string, signal: AbortSignal) => Promise<void>;
 
-interface RepositoriesOptions {
+export interface RepositoriesOptions {
   readonly config: RepositoryConfig;
   /** The agent's alone; made when it is not there. */
   readonly directory: string;
@@ -35,6 +35,8 @@ interface RepositoriesOptions {
   readonly clock: Clock;
   readonly log: Logger;
   readonly kill: FetchHost['kill'];
+  /** Default: the system's resolver. */
+  readonly lookup?: FetchHost['lookup'];
 }
 
 /** Fetches at once of an agent that has no users for them. */
@@ -42,7 +44,7 @@ const concurrencyDefault = 2;
 /** Above the largest repositories that are known. */
 const entriesMax = 1_000_000;
 /** For git and its helpers, each. */
-const memoryBytesMax = 4 * 1024 ** 3;
+const memoryBytesMax = 2 * 1024 ** 3;
 const bytesPerMiB = 1024 ** 2;
 
 /** Throws `InvalidRequest` for settings that say nothing. */
@@ -68,7 +70,7 @@ export async function openRepositories(options: RepositoriesOptions): Promise<Fe
     authorities: options.authorities,
     clock,
     kill: options.kill,
-    lookup: (host: string) => lookup(host, { all: true }),
+    lookup: options.lookup ?? ((host: string) => lookup(host, { all: true })),
   };
   return async (repo, toTar, signal) => {
     looked ??= lookAtHost({ userId, clock, log }).catch((error: unknown) => {

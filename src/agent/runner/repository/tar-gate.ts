@@ -2,49 +2,40 @@
 // pax records of long names as GNU ones, because busybox ignores pax records. It never unpacks anything.
 
 import { DriverError } from '../../host/driver-error.ts';
-
-interface TarLimits {
-  readonly bytesMax: number;
-  readonly entriesMax: number;
-}
+import { CommitCount, type CommitLimits } from './commit-limits.ts';
 
 const block = 512;
-/** Of a path or the target of a link; the kernel's limit is 4096. */
+/** Of a path or the target of a link: each at most 4096 bytes. */
 const recordBytesMax = 16_384;
+const prefix = 'work/';
 
 /** The same entries, each file with the bytes it had. Throws `RepositoryRefused`. */
 export async function* passTar(
   input: AsyncIterable<Uint8Array>,
-  { bytesMax, entriesMax }: TarLimits,
+  limits: CommitLimits,
   what: string,
 ): AsyncGenerator<Uint8Array> {
   const reader = new BlockReader(input);
   let records: ReadonlyMap<string, Buffer> = new Map();
-  let bytes = 0;
-  let entries = 0;
-  const refused = (why: string): DriverError => new DriverError('RepositoryRefused', `cannot fetch ${what}: ${why}`);
+  const count = new CommitCount(limits, what);
   for (;;) {
     const header = await reader.take(block);
     if (header === undefined) throw new DriverError('Internal', `cannot fetch ${what}: git's archive has no end`);
     if (header.every((byte) => byte === 0)) break;
     const size = Number.parseInt(header.toString('latin1', 124, 136), 8);
     const type = String.fromCharCode(header[156] ?? 0);
-    if (!Number.isSafeInteger(size)) throw refused('it contains a file that is too large');
+    if (!Number.isSafeInteger(size)) throw count.refused('it contains a file that is too large');
     const padded = Math.ceil(size / block) * block;
     if (type === 'g' || type === 'x') {
-      if (padded > recordBytesMax) throw refused('it contains a path that is too long');
+      if (padded > recordBytesMax) throw count.refused('it contains a path that is too long');
       const record = await reader.take(padded);
       if (type === 'x') records = paxRecords(record?.subarray(0, size) ?? Buffer.alloc(0));
       continue;
     }
-    if (records.has('size')) throw refused('it contains a file that is too large');
-    const path = records.get('path') ?? nameOf(header);
-    const fault = pathFault(path.toString('latin1'));
-    if (fault !== undefined) throw refused(fault);
-    entries += 1;
-    bytes += block + padded;
-    if (entries > entriesMax) throw refused(`it has more than ${entriesMax} files and directories`);
-    if (bytes > bytesMax) throw refused(`its files take more than ${bytesMax} bytes (repositoryMiBMax of the agent)`);
+    if (records.has('size')) throw count.refused('it contains a file that is too large');
+    const path = (records.get('path') ?? nameOf(header)).toString('latin1');
+    if (!path.startsWith(prefix)) throw count.refused('it contains a path outside its tree');
+    if (path !== prefix) count.add(path.slice(prefix.length).replace(/\/$/, ''), block + padded);
     for (const [name, kind] of longRecords) {
       const value = records.get(name);
       if (value !== undefined) yield gnuRecord(kind, value);
@@ -67,17 +58,8 @@ function nameOf(header: Buffer): Buffer {
     const end = header.indexOf(0, from);
     return header.subarray(from, end === -1 || end > to ? to : end);
   };
-  const [name, prefix] = [text(0, 100), text(345, 500)];
-  return prefix.length === 0 ? name : Buffer.concat([prefix, Buffer.from('/'), name]);
-}
-
-/** Git refuses such names when it checks objects; it does not check those of a server of plain files. */
-function pathFault(path: string): string | undefined {
-  const parts = path.replace(/\/$/, '').split('/');
-  if (parts[0] !== 'work') return 'it contains a path outside its tree';
-  if (parts.some((part) => part === '' || part === '.' || part === '..' || part.includes('\0')))
-    return 'it contains a path with ".", ".." or an empty part';
-  return undefined;
+  const [name, folder] = [text(0, 100), text(345, 500)];
+  return folder.length === 0 ? name : Buffer.concat([folder, Buffer.from('/'), name]);
 }
 
 /** Records as `LENGTH KEY=VALUE\n`, where the length counts itself. */
