@@ -229,7 +229,10 @@ it.each(['main', 'HEAD', 'refs/heads/main', '-x', 'A'.repeat(40)])('refuses %s, 
   expect([code, asked]).toEqual(['RepositoryRefused', []]);
 });
 
-describe('a credential', () => {
+describe.each([
+  ['smart', smart],
+  ['dumb', dumb],
+])('a credential for a %s server', (_kind, answer) => {
   const password = 'hunter2-of-the-test';
   const basic = `Basic ${Buffer.from(`git:${password}`).toString('base64')}`;
   const file = join(root, 'password');
@@ -239,7 +242,7 @@ describe('a credential', () => {
   let seen = '';
   const closed: Answer = (request, response) => {
     seen += commandLines();
-    if (request.headers.authorization === basic) smart(published)(request, response);
+    if (request.headers.authorization === basic) answer(published)(request, response);
     else response.writeHead(401, { 'www-authenticate': 'Basic realm="x"' }).end();
   };
   beforeAll(() => writeFileSync(file, `${password}\n`, { mode: 0o600 }));

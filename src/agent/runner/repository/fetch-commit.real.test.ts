@@ -104,3 +104,19 @@ describe.each([
     expect(code, kind).toBe('CommitNotFound');
   });
 });
+
+it('has a commit of a repository with SHA-256', async () => {
+  const newer = join(root, 'newer');
+  mkdirSync(newer);
+  git(newer, 'init', '-q', '--object-format=sha256');
+  writeFileSync(join(newer, 'a'), 'a\n');
+  git(newer, 'add', '-A');
+  git(newer, 'commit', '-qm', 'one');
+  const { url } = await serving(smart(root));
+  const { code, tar, message } = await fetching(root, {
+    url: `${url}/newer/.git`,
+    commit: git(newer, 'rev-parse', 'HEAD'),
+  });
+  expect([code, message]).toEqual(['none', '']);
+  expect([...listTar(tar).keys()]).toEqual(['work', 'work/a']);
+});

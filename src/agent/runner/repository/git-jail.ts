@@ -56,13 +56,23 @@ export async function chooseGitJail({ userId }: { readonly userId: number }): Pr
     const outer = ['setpriv', ...endsWithParent, '--', ...kind];
     if (!(await works([...outer, 'prlimit', '--core=0', '--', 'setpriv', '--no-new-privs', '--', 'true']))) continue;
     const fault = kind.length === 0 ? 'this host allows no namespaces (unshare)' : undefined;
-    return { words: (limits, user) => [...outer, ...limited(limits), ...lessened(user)], fault };
+    return { words: (limits, user) => [...outer, ...limited(limits, user), ...lessened(user)], fault };
   }
   return { words: () => [], fault: 'this host has no setpriv and prlimit (package util-linux)' };
 }
 
-function limited({ fileBytesMax, memoryBytesMax }: GitLimits): readonly string[] {
-  return ['prlimit', `--fsize=${fileBytesMax}`, `--as=${memoryBytesMax}`, '--core=0', '--nofile=1024', '--'];
+/** Of processes only for a user of its own: the agent's has others. */
+function limited({ fileBytesMax, memoryBytesMax }: GitLimits, user: number | undefined): readonly string[] {
+  const processes = user === undefined ? [] : ['--nproc=256'];
+  return [
+    'prlimit',
+    `--fsize=${fileBytesMax}`,
+    `--as=${memoryBytesMax}`,
+    '--core=0',
+    '--nofile=1024',
+    ...processes,
+    '--',
+  ];
 }
 
 function lessened(user: number | undefined): readonly string[] {
