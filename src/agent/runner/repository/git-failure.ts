@@ -22,7 +22,7 @@ const meanings: readonly Meaning[] = [
   {
     says: /not our ref|unadvertised object|couldn't find remote ref|Unable to find [0-9a-f]{40}|Cannot obtain needed object|did not send all necessary objects/i,
     code: 'CommitNotFound',
-    why: 'the server does not have this commit, or gives it to nobody (it was removed by a force push, or belongs to another repository)',
+    why: 'the server does not have this commit, or does not give it out (a force push removed it, or it belongs to another repository)',
   },
   {
     says: /returned error: 30[12378]|unable to update url base from redirection/i,
